@@ -1,0 +1,67 @@
+"""Builds the Cython and C extensions; everything declarative is in pyproject.toml."""
+import os
+
+import numpy
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+NATIVE = os.path.join("theano_ng", "tensor", "native")
+
+
+def cython_extensions():
+    """Every .pyx file of the package is an extension module of the same name."""
+    for folder, _, files in sorted(os.walk("theano_ng")):
+        for name in sorted(files):
+            if name.endswith(".pyx"):
+                path = os.path.join(folder, name)
+                yield extension(path[:-4].replace(os.sep, "."), path)
+
+
+def native_extensions():
+    """Every .c file of theano_ng/tensor/native is an extension module of native Op code."""
+    for name in sorted(os.listdir(NATIVE)):
+        if name.endswith(".c"):
+            yield extension("theano_ng.tensor.native." + name[:-2], os.path.join(NATIVE, name))
+
+
+def extension(name, path):
+    return Extension(
+        name,
+        [path],
+        include_dirs=[numpy.get_include(), os.path.join("theano_ng", "gof"), NATIVE],
+        define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_22_API_VERSION")],
+        extra_compile_args=["-O3", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-Wno-unreachable-code"],
+        depends=[os.path.join("theano_ng", "gof", "native.h")],
+    )
+
+
+class BuildExt(build_ext):
+    """build_ext that can build some modules only (`--only a.b,c.d`) and cythonizes just those."""
+
+    user_options = build_ext.user_options + [("only=", None, "comma-separated names of the extension modules to build")]
+
+    def initialize_options(self):
+        super().initialize_options()
+        self.only = None
+
+    def finalize_options(self):
+        if self.only is not None:
+            wanted = set(self.only.split(","))
+            found = [e for e in self.distribution.ext_modules if e.name in wanted]
+            unknown = wanted - {e.name for e in found}
+            if unknown:
+                raise SystemExit("no such extension module: %s" % ", ".join(sorted(unknown)))
+            self.distribution.ext_modules = found
+        self.distribution.ext_modules = cythonize(
+            self.distribution.ext_modules,
+            include_path=[HERE],
+            build_dir="build/cython",
+            compiler_directives={"language_level": 3, "boundscheck": False, "wraparound": False, "cdivision": True},
+        )
+        super().finalize_options()
+
+
+os.chdir(HERE)
+setup(ext_modules=[*cython_extensions(), *native_extensions()], cmdclass={"build_ext": BuildExt})

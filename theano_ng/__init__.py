@@ -1,0 +1,124 @@
+"""Symbolic expressions on n-d arrays, differentiated, rewritten, compiled to C and run.
+
+The names are those of Theano 1.0: ``import theano_ng as theano``.
+"""
+import logging
+import sys
+
+theano_logger = logging.getLogger("theano_ng")
+logging_default_formatter = logging.Formatter(fmt="%(levelname)s (%(name)s): %(message)s")
+logging_default_handler = logging.StreamHandler()
+logging_default_handler.setFormatter(logging_default_formatter)
+theano_logger.setLevel(logging.WARNING)
+
+
+def has_handlers(logger):
+    """Whether a logger, or one above it, has a handler."""
+    return logger.hasHandlers()
+
+
+if not has_handlers(theano_logger):
+    theano_logger.addHandler(logging_default_handler)
+
+
+def disable_log_handler(logger=theano_logger, handler=logging_default_handler):
+    """Stop a logger from writing to the package's own handler; the program configures logging itself."""
+    if has_handlers(logger):
+        logger.removeHandler(handler)
+
+
+from theano_ng.version import version as __version__
+from theano_ng.configdefaults import config
+from theano_ng.configparser import change_flags
+
+import numpy
+
+if config.numpy.seterr_all != "None":
+    numpy.seterr(all=config.numpy.seterr_all)
+numpy.seterr(**{_kind: getattr(config.numpy, "seterr_" + _kind) for _kind in ("divide", "over", "under", "invalid")
+                if getattr(config.numpy, "seterr_" + _kind) != "None"})
+
+from theano_ng.gof import (Apply, CLinker, Constant, Container, DualLinker, FunctionGraph, Generic, InconsistencyError, Linker,
+                           LocalLinker, Op, OpenMPOp, OpWiseCLinker, PerformLinker, Type, Variable, generic, object2, utils)
+from theano_ng.misc.safe_asarray import _asarray
+from theano_ng import compile, gof, scalar, tensor
+from theano_ng.compile import (FunctionMaker, In, Mode, Out, Param, ProfileStats, SymbolicInput, SymbolicOutput, as_op, function,
+                               function_dump, predefined_linkers, predefined_modes, predefined_optimizers, shared)
+from theano_ng import gradient, printing
+from theano_ng.gradient import Lop, Rop, grad, subgraph_grad
+from theano_ng.printing import pp, pprint
+from theano_ng.updates import OrderedUpdates
+from theano_ng.tensor.constant import get_scalar_constant_value
+
+PY3 = True
+theano = sys.modules[__name__]      # `from theano import theano` works in old listings
+
+_LAZY = {
+    "OpFromGraph": "theano_ng.compile.builders",
+    "scan": "theano_ng.scan_module",
+    "map": "theano_ng.scan_module",
+    "reduce": "theano_ng.scan_module",
+    "foldl": "theano_ng.scan_module",
+    "foldr": "theano_ng.scan_module",
+    "clone": "theano_ng.scan_module",
+    "scan_checkpoints": "theano_ng.scan_module",
+}
+_LAZY_MODULES = ("ifelse", "raise_op", "sparse", "sandbox", "typed_list", "gpuarray", "d3viz", "scan_module", "misc", "tests",
+                 "breakpoint", "legacy")
+
+
+def __getattr__(name):
+    """What few programs use is imported when it is first asked for."""
+    import importlib
+
+    if name in _LAZY:
+        value = globals()[name] = getattr(importlib.import_module(_LAZY[name]), name)
+        return value
+    if name in _LAZY_MODULES:
+        try:
+            return importlib.import_module("theano_ng." + name)
+        except ModuleNotFoundError as failure:
+            if failure.name != "theano_ng." + name:
+                raise
+    raise AttributeError("module %r has no attribute %r" % (__name__, name))
+
+
+def dot(l, r):
+    """The product of two values by the ``__dot__`` method of either.
+
+    Raises
+    ------
+    NotImplementedError
+        When neither has one that accepts the other.
+    """
+    for first, second, method in ((l, r, "__dot__"), (r, l, "__rdot__")):
+        if hasattr(first, method):
+            result = getattr(first, method)(second)
+            if result is not NotImplemented:
+                return result
+    raise NotImplementedError("Dot failed for the following reasons: neither %r nor %r can be multiplied" % (l, r))
+
+
+def sparse_grad(var):
+    """A variable whose gradient with respect to what it indexes is sparse.
+
+    Parameters
+    ----------
+    var : TensorVariable
+        The result of indexing by one integer vector.
+
+    Raises
+    ------
+    TypeError
+        For any other variable.
+    """
+    if var.owner is None or not isinstance(var.owner.op, tensor.AdvancedSubtensor1):
+        raise TypeError("Sparse gradient is only implemented for AdvancedSubtensor1, the result of x[integer_vector]")
+    return tensor.AdvancedSubtensor1(sparse_grad=True)(*var.owner.inputs)
+
+
+def test():
+    """Run the test suite of the package; returns the number of failures."""
+    from theano_ng.tests.runner import main
+
+    return main(["--theano"])

@@ -1,0 +1,686 @@
+"""Ops that every Type may use: deep copies, views, shapes, shape and broadcast assertions, wrapped Python functions.
+
+They know no Type. A Type gives them C code with the `register_*_c_code` functions (text, the documented way) or with
+`gof.native.register_native_code` (code that ships with the package).
+"""
+import copy
+import importlib
+import pickle
+import warnings
+
+import numpy as np
+
+from theano_ng.gof.graph import Apply, Variable
+from theano_ng.gof.native import NativeOp, registered_native_code
+from theano_ng.gof.op import Op
+from theano_ng.gof.type import Type
+
+integer_types = (int,)
+
+# Types whose values DeepCopyOp and Rebroadcast treat as arrays; tensor adds TensorType.
+expandable_types = ()
+
+
+def _disconnected(count):
+    from theano_ng.gradient import DisconnectedType  # gradient sits above compile
+
+    return [DisconnectedType()() for _ in range(count)]
+
+
+def _tensor():
+    import theano_ng.tensor  # tensor sits above compile; shape vectors are tensors
+
+    return theano_ng.tensor
+
+
+class _RegisteredCode(NativeOp):
+    """C code by Type class: text registered by `register_*_c_code`, else the native code registered for the Type.
+
+    A subclass owns `c_code_and_version`, a dict from Type class to (code, ..., version).
+    """
+
+    def _registered_text(self, node):
+        return self.c_code_and_version.get(type(node.inputs[0].type))
+
+    def native_code(self, node):
+        if self._registered_text(node) is not None:
+            return None
+        return registered_native_code(self, node)
+
+    def c_headers(self):
+        return NativeOp.c_headers(self)
+
+    def c_support_code_apply(self, node, name):
+        if self._registered_text(node) is not None:
+            return ""
+        return NativeOp.c_support_code_apply(self, node, name)
+
+    def c_support_code_struct(self, node, name):
+        if self._registered_text(node) is not None:
+            return ""
+        return NativeOp.c_support_code_struct(self, node, name)
+
+    def c_init_code_struct(self, node, name, sub):
+        if self._registered_text(node) is not None:
+            return ""
+        return NativeOp.c_init_code_struct(self, node, name, sub)
+
+    def c_code_cache_version(self):
+        versions = []
+        for typ, entry in sorted(self.c_code_and_version.items(), key=lambda item: item[0].__qualname__):
+            version = entry[-1]
+            if not version:
+                warnings.warn(
+                    "Type %s has C code for %s, but it has no version. You should add a 'version' keyword arg when calling "
+                    "the register function." % (typ, type(self).__name__), stacklevel=2)
+                return ()
+            versions.append((typ.__module__ + "." + typ.__qualname__, version))
+        return (2, *versions)
+
+
+class ViewOp(_RegisteredCode, Op):
+    """Return a view of the input: the same value. Used inside the system and to test the handling of views."""
+
+    view_map = {0: [0]}
+    c_code_and_version = {}
+    __props__ = ()
+    _f16_ok = True
+
+    def make_node(self, x):
+        return Apply(self, [x], [x.type()])
+
+    def perform(self, node, inp, out):
+        out[0][0] = inp[0]
+
+    def __str__(self):
+        return type(self).__name__
+
+    def c_code(self, node, nodename, inp, out, sub):
+        text = self._registered_text(node)
+        if text is None:
+            return NativeOp.c_code(self, node, nodename, inp, out, sub)
+        return text[0] % dict(iname=inp[0], oname=out[0], fail=sub["fail"])
+
+    def infer_shape(self, node, input_shapes):
+        return input_shapes
+
+    def grad(self, args, g_outs):
+        return g_outs
+
+    def R_op(self, inputs, eval_points):
+        return list(eval_points)
+
+
+view_op = ViewOp()
+
+
+class OutputGuard(ViewOp):
+    """An identity view that claims to destroy its input, so that no in-place Op may overwrite a function's output.
+
+    Only the destroy handler inserts it.
+    """
+
+    destroy_map = {0: [0]}
+    check_input = False
+
+
+_output_guard = OutputGuard()
+
+
+def register_view_op_c_code(type, code, version=()):
+    """Tell ViewOp how to return a view of a Type.
+
+    Parameters
+    ----------
+    type : Type class (not an instance)
+    code : str
+        C code with ``%(iname)s``, ``%(oname)s`` for the names of input and output, ``%(fail)s`` for the error exit.
+    version : int or tuple
+        Version of the code; part of the compile cache's key. Without it, every process compiles anew.
+    """
+    ViewOp.c_code_and_version[type] = (code, version)
+
+
+class DeepCopyOp(_RegisteredCode, Op):
+    """Copy a value, so that a function's output never shares memory with its inputs, constants or shared variables."""
+
+    c_code_and_version = {}
+    check_input = False
+    __props__ = ()
+    _f16_ok = True
+
+    def __init__(self):
+        pass
+
+    def __str__(self):
+        return type(self).__name__
+
+    def make_node(self, x):
+        return Apply(self, [x], [x.type()])
+
+    def perform(self, node, args, outs):
+        value = args[0]
+        outs[0][0] = value.copy() if hasattr(value, "copy") else copy.deepcopy(value)
+
+    def infer_shape(self, node, input_shapes):
+        return input_shapes
+
+    def grad(self, args, g_outs):
+        return g_outs
+
+    def R_op(self, inputs, eval_points):
+        return list(eval_points)
+
+    def c_code(self, node, name, inames, onames, sub):
+        text = self._registered_text(node)
+        if text is None:
+            return NativeOp.c_code(self, node, name, inames, onames, sub)
+        return text[0] % dict(iname=inames[0], oname=onames[0], fail=sub["fail"])
+
+
+deep_copy_op = DeepCopyOp()
+
+
+def register_deep_copy_op_c_code(typ, code, version=()):
+    """Tell DeepCopyOp how to copy a value of a Type.
+
+    Parameters
+    ----------
+    typ : Type class (not an instance)
+    code : str
+        C code with ``%(iname)s``, ``%(oname)s``, ``%(fail)s``. The output may hold the value of an earlier call.
+    version : int or tuple
+        Version of the code; part of the compile cache's key.
+    """
+    DeepCopyOp.c_code_and_version[typ] = (code, version)
+
+
+class Shape(_RegisteredCode, Op):
+    """The shape of a variable that has one, as an int64 vector. Not differentiable: the elements do not matter."""
+
+    c_code_and_version = {}
+    check_input = False
+    __props__ = ()
+    _f16_ok = True
+
+    def make_node(self, x):
+        tensor = _tensor()
+        if not isinstance(x, Variable):
+            x = tensor.as_tensor_variable(x)
+        return Apply(self, [x], [tensor.lvector()])
+
+    def perform(self, node, inp, out_):
+        out_[0][0] = np.asarray(inp[0].shape, dtype="int64")
+
+    def infer_shape(self, node, in_shapes):
+        return [(_tensor().constant(np.asarray(len(in_shapes[0]), dtype="int64")),)]
+
+    def connection_pattern(self, node):
+        return [[False]]
+
+    def grad(self, inp, grads):
+        return _disconnected(1)
+
+    def R_op(self, inputs, eval_points):
+        return [None]
+
+    def c_code(self, node, name, inames, onames, sub):
+        text = self._registered_text(node)
+        if text is None:
+            return NativeOp.c_code(self, node, name, inames, onames, sub)
+        return text[0] % dict(iname=inames[0], oname=onames[0], fail=sub["fail"])
+
+
+shape = Shape()
+_shape = shape
+
+
+def register_shape_c_code(type, code, version=()):
+    """Tell Shape how to return the shape vector of a Type.
+
+    Parameters
+    ----------
+    type : Type class (not an instance)
+    code : str
+        C code with ``%(iname)s``, ``%(oname)s``, ``%(fail)s``.
+    version : int or tuple
+        Version of the code; part of the compile cache's key.
+    """
+    Shape.c_code_and_version[type] = (code, version)
+
+
+class Shape_i(_RegisteredCode, Op):
+    """One entry of a variable's shape, as an int64 0-d tensor. Not differentiable.
+
+    Parameters
+    ----------
+    i : int
+        The dimension, ``0 <= i < x.ndim``.
+    """
+
+    c_code_and_version = {}
+    check_input = False
+    __props__ = ("i",)
+    _f16_ok = True
+
+    def __init__(self, i):
+        # Literal integers of NumPy would print and hash differently.
+        self.i = int(i)
+
+    def __str__(self):
+        return "%s{%i}" % (type(self).__name__, self.i)
+
+    def make_node(self, x):
+        tensor = _tensor()
+        if not isinstance(x, Variable):
+            raise TypeError("Shape_i needs a Variable with an ndim, not %r" % (x,))
+        ndim = getattr(x.type, "ndim", None)
+        if ndim is None:
+            raise TypeError("Shape_i needs a Variable with an ndim, not one of type %s" % (x.type,))
+        if not 0 <= self.i < ndim:
+            raise TypeError("x has too few dimensions for Shape_i", (x, self.i))
+        return Apply(self, [x], [tensor.lscalar()])
+
+    def perform(self, node, inp, out_, params=None):
+        out, x = out_[0], inp[0]
+        if isinstance(out[0], np.ndarray):
+            out[0][...] = x.shape[self.i]
+        else:
+            out[0] = np.asarray(x.shape[self.i], dtype="int64")
+
+    def infer_shape(self, node, input_shapes):
+        return [()]
+
+    def connection_pattern(self, node):
+        return [[False]]
+
+    def grad(self, inp, grads):
+        from theano_ng.gradient import grad_not_implemented  # gradient sits above compile
+
+        return [grad_not_implemented(op=self, x_pos=0, x=inp[0], comment="No gradient for the shape of a matrix is implemented.")]
+
+    def R_op(self, inputs, eval_points):
+        return [None]
+
+    def c_code(self, node, name, inames, onames, sub):
+        text = self._registered_text(node)
+        if text is None:
+            return NativeOp.c_code(self, node, name, inames, onames, sub)
+        code, check_input, _ = text
+        return (check_input + code) % dict(iname=inames[0], oname=onames[0], i=self.i, fail=sub["fail"])
+
+
+def shape_i_op(i):
+    """The Shape_i Op of dimension `i`; one object per dimension."""
+    op = shape_i_op.cache.get(i)
+    if op is None:
+        op = shape_i_op.cache[i] = Shape_i(i)
+    return op
+
+
+shape_i_op.cache = {}
+
+
+def shape_i(var, i, fgraph=None):
+    """Like ``var.shape[i]``, but takes the graph's ShapeFeature into account.
+
+    Rewrites should use it: the Shape Ops that they would add otherwise have to be removed again by other rewrites, and a
+    phase then needs more rounds to come to rest.
+
+    Parameters
+    ----------
+    var : Variable
+    i : int
+    fgraph : FunctionGraph, optional
+        Where to look for the ShapeFeature when `var` belongs to no graph yet.
+
+    Returns
+    -------
+    Variable
+        int64 0-d tensor.
+    """
+    if fgraph is None:
+        fgraph = getattr(var, "fgraph", None)
+    feature = getattr(fgraph, "shape_feature", None)
+    if feature is not None:
+        if var not in feature.shape_of and var.owner is not None:
+            # Tell the feature about the nodes that are not in the graph yet, inputs first.
+            stack = [(var.owner, False)]
+            while stack:
+                node, ready = stack.pop()
+                if all(out in feature.shape_of for out in node.outputs):
+                    continue
+                if ready:
+                    feature.on_import(fgraph, node, "gof.ops.shape_i")
+                    continue
+                stack.append((node, True))
+                stack.extend(
+                    (inp.owner, False) for inp in node.inputs if inp.owner is not None and inp not in feature.shape_of)
+        if var in feature.shape_of:
+            return feature.shape_of[var][i]
+    return shape(var)[i]
+
+
+def register_shape_i_c_code(typ, code, check_input, version=()):
+    """Tell Shape_i how to return one entry of a Type's shape.
+
+    Parameters
+    ----------
+    typ : Type class (not an instance)
+    code : str
+        C code with ``%(iname)s``, ``%(oname)s``, ``%(i)s``, ``%(fail)s``.
+    check_input : str
+        C code, put in front, that verifies that the input has dimension ``%(i)s``.
+    version : int or tuple
+        Version of the code; part of the compile cache's key.
+    """
+    Shape_i.c_code_and_version[typ] = (code, check_input, version)
+
+
+class FromFunctionOp(Op):
+    """An Op around a Python function, without gradient. Built by `as_op`.
+
+    Parameters
+    ----------
+    fn : callable
+        Takes the input values, returns the output value or a list of them; it must not return an input or a view of one.
+    itypes, otypes : list of Type
+    infer_shape : callable or None
+        ``infer_shape(node, input_shapes)`` returns the list of output shapes.
+    """
+
+    def __init__(self, fn, itypes, otypes, infer_shape):
+        self.__fn = fn
+        self.itypes = itypes
+        self.otypes = otypes
+        self.__infer_shape = infer_shape
+        if infer_shape is not None:
+            self.infer_shape = infer_shape
+
+    def __eq__(self, other):
+        return type(self) is type(other) and self.__fn == other.__fn
+
+    def __ne__(self, other):
+        return not self == other
+
+    def __hash__(self):
+        return hash((type(self).__qualname__, getattr(self.__fn, "__module__", ""), getattr(self.__fn, "__qualname__", "")))
+
+    def __str__(self):
+        return "FromFunctionOp{%s}" % getattr(self.__fn, "__name__", repr(self.__fn))
+
+    def make_node(self, *inputs):
+        if len(inputs) != len(self.itypes):
+            raise ValueError("%s takes %d inputs, got %d" % (self, len(self.itypes), len(inputs)))
+        tensor_like = []
+        for i, (x, itype) in enumerate(zip(inputs, self.itypes)):
+            if not isinstance(x, Variable):
+                x = itype.filter_variable(itype.Constant(itype, itype.filter(x)) if hasattr(itype, "Constant") else x)
+            if x.type != itype:
+                raise TypeError("%s: input %d has type %s, expected %s" % (self, i, x.type, itype))
+            tensor_like.append(x)
+        return Apply(self, tensor_like, [otype() for otype in self.otypes])
+
+    def perform(self, node, inputs, outputs):
+        results = self.__fn(*inputs)
+        if not isinstance(results, (list, tuple)):
+            results = (results,)
+        if len(results) != len(outputs):
+            raise ValueError("%s: the function returned %d values, expected %d" % (self, len(results), len(outputs)))
+        for cell, value in zip(outputs, results):
+            cell[0] = value
+
+    def __reduce__(self):
+        # as_op replaces the function by the Op under the function's name.
+        mod, name = self.__fn.__module__, self.__fn.__name__
+        try:
+            found = load_back(mod, name)
+        except (ImportError, KeyError, AttributeError):
+            raise pickle.PicklingError("Can't pickle as_op(), not found as %s.%s" % (mod, name)) from None
+        if found is not self:
+            raise pickle.PicklingError("Can't pickle as_op(), not the object at %s.%s" % (mod, name))
+        return load_back, (mod, name)
+
+
+def as_op(itypes, otypes, infer_shape=None):
+    """Decorator that turns a Python function into an Op.
+
+    Parameters
+    ----------
+    itypes, otypes : Type or list of Type
+        Types of the function's arguments and results.
+    infer_shape : callable, optional
+        ``infer_shape(node, input_shapes)`` returns a list with one shape tuple per output.
+
+    Returns
+    -------
+    callable
+        Takes the function, returns a `FromFunctionOp`. It has no gradient; few rewrites apply to it.
+
+    Raises
+    ------
+    TypeError
+        When the types are not Types, or infer_shape cannot be called.
+    """
+    checked = []
+    for what, types in (("itypes", itypes), ("otypes", otypes)):
+        if not isinstance(types, (list, tuple)):
+            types = [types]
+        if not all(isinstance(t, Type) for t in types):
+            raise TypeError("%s has to be a list of Theano types, got %r" % (what, types))
+        checked.append(list(types))
+    if infer_shape is not None and not callable(infer_shape):
+        raise TypeError("infer_shape needs to be a callable, got %r" % (infer_shape,))
+
+    def make_op(fn):
+        return FromFunctionOp(fn, checked[0], checked[1], infer_shape)
+
+    return make_op
+
+
+def load_back(mod, name):
+    """The attribute `name` of module `mod`; how a pickled `FromFunctionOp` is found again."""
+    return getattr(importlib.import_module(mod), name)
+
+
+class Rebroadcast(_RegisteredCode, Op):
+    """Change the broadcastable flags of some dimensions; returns a view.
+
+    ``Rebroadcast((0, True), (1, False))(x)`` makes axis 0 broadcastable and axis 1 not.
+
+    Parameters
+    ----------
+    *axis : pairs (int, bool)
+
+    Raises
+    ------
+    TypeError
+        When the arguments are not such pairs.
+    ValueError
+        At run time, when a dimension made broadcastable is not 1 long.
+    """
+
+    view_map = {0: [0]}
+    c_code_and_version = {}
+    check_input = False
+    __props__ = ("axis",)
+    _f16_ok = True
+
+    def __init__(self, *axis):
+        for item in axis:
+            if not (isinstance(item, (tuple, list)) and len(item) == 2):
+                raise TypeError("Rebroadcast needs pairs (axis, broadcastable), got %r" % (item,))
+            if not isinstance(item[0], (int, np.integer)) or isinstance(item[0], bool):
+                raise TypeError("Rebroadcast needs integer axes. Got %s" % (item[0],))
+            if not isinstance(item[1], (bool, np.bool_)):
+                raise TypeError("Rebroadcast needs bool for new broadcast pattern. Got %s" % (item[1],))
+        self.axis = {int(i): bool(flag) for i, flag in sorted(axis)}
+
+    def __eq__(self, other):
+        return type(self) is type(other) and self.axis == other.axis
+
+    def __ne__(self, other):
+        return not self == other
+
+    def __hash__(self):
+        return hash((type(self).__qualname__, tuple(self.axis.items())))
+
+    def __str__(self):
+        pattern = ["?"] * (1 + max(self.axis, default=-1))
+        for i, flag in self.axis.items():
+            pattern[i] = str(int(flag))
+        return "%s{%s}" % (type(self).__name__, ",".join(pattern))
+
+    def make_node(self, x):
+        if self.axis and (x.ndim <= max(self.axis) or min(self.axis) < 0):
+            raise ValueError(
+                "Trying to rebroadcast non-existent dimension: axes %s of a variable with %d dimensions"
+                % (sorted(self.axis), x.ndim))
+        pattern = [self.axis.get(i, flag) for i, flag in enumerate(x.type.broadcastable)]
+        return Apply(self, [x], [x.type.clone(broadcastable=pattern)()])
+
+    def perform(self, node, inp, out_):
+        x = inp[0]
+        for i, flag in self.axis.items():
+            if flag and x.shape[i] != 1:
+                raise ValueError(
+                    "Dimension %s in Rebroadcast's input was supposed to be 1 (got %s instead)" % (i, x.shape[i]))
+        out_[0][0] = x
+
+    def grad(self, inp, grads):
+        pattern = inp[0].type.broadcastable
+        return [Rebroadcast(*[(i, pattern[i]) for i in self.axis])(grads[0])]
+
+    def infer_shape(self, node, ishapes):
+        one = _tensor().constant(np.asarray(1, dtype="int64"))
+        return [tuple(one if self.axis.get(i) else size for i, size in enumerate(ishapes[0]))]
+
+    def R_op(self, inputs, eval_points):
+        if eval_points[0] is None:
+            return [None]
+        return self(*eval_points, return_list=True)
+
+    def c_code(self, node, nodename, inp, out, sub):
+        text = self._registered_text(node)
+        if text is None:
+            return NativeOp.c_code(self, node, nodename, inp, out, sub)
+        names = dict(iname=inp[0], oname=out[0], fail=sub["fail"])
+        checks = "".join(text[0] % dict(names, axis=i) for i, flag in self.axis.items() if flag)
+        return checks + "Py_XDECREF(%(oname)s);\n%(oname)s = %(iname)s;\nPy_XINCREF(%(oname)s);\n" % names
+
+
+def register_rebroadcast_c_code(typ, code, version=()):
+    """Tell Rebroadcast how to check one dimension of a Type.
+
+    Parameters
+    ----------
+    typ : Type class (not an instance)
+    code : str
+        C code with ``%(axis)s``, ``%(iname)s``, ``%(oname)s``, ``%(fail)s`` that checks that dimension ``%(axis)s`` is 1
+        long; it is repeated for every axis made broadcastable.
+    version : int or tuple
+        Version of the code; part of the compile cache's key.
+    """
+    Rebroadcast.c_code_and_version[typ] = (code, version)
+
+
+class SpecifyShape(_RegisteredCode, Op):
+    """Put a shape that the user knows into the graph; returns a view.
+
+    The shape is complete: one entry per dimension. The assertion runs only if the Op survives the rewriting and its value
+    is used; asking only for the shape of the result usually removes it.
+
+    Raises
+    ------
+    AssertionError
+        At run time, when the shape is not the one that was specified.
+    """
+
+    view_map = {0: [0]}
+    c_code_and_version = {}
+    __props__ = ()
+    _f16_ok = True
+
+    def make_node(self, x, shape):
+        tensor = _tensor()
+        if not isinstance(x, Variable):
+            x = tensor.as_tensor_variable(x)
+        if shape == () or shape == []:
+            shape = np.zeros(0, dtype="int64")
+        shape = tensor.as_tensor_variable(shape)
+        if shape.ndim > 1:
+            raise TypeError("SpecifyShape needs a vector of sizes, got a variable with %d dimensions" % shape.ndim)
+        if shape.dtype not in tensor.integer_dtypes:
+            raise TypeError("SpecifyShape needs integer sizes, got dtype %s" % shape.dtype)
+        if isinstance(shape, tensor.TensorConstant) and shape.data.size != x.ndim:
+            raise ValueError(
+                "SpecifyShape needs the complete shape: %d sizes given for a variable with %d dimensions"
+                % (shape.data.size, x.ndim))
+        return Apply(self, [x, shape], [x.type()])
+
+    def perform(self, node, inp, out_):
+        x, wanted = inp
+        wanted = np.atleast_1d(wanted)
+        if x.ndim != wanted.size:
+            raise AssertionError(
+                "SpecifyShape: vector of shape has %d elements, but the input has %d dimensions." % (wanted.size, x.ndim))
+        for i in range(x.ndim):
+            if x.shape[i] != wanted[i]:
+                raise AssertionError("SpecifyShape: dim %d of input has shape %d, expected %d." % (i, x.shape[i], wanted[i]))
+        out_[0][0] = x
+
+    def infer_shape(self, node, shapes):
+        tensor = _tensor()
+        sizes = []
+        for i in range(node.inputs[0].ndim):
+            size = node.inputs[1][i] if node.inputs[1].ndim else node.inputs[1]
+            try:
+                size = tensor.as_tensor_variable(np.asarray(tensor.get_scalar_constant_value(size), dtype="int64"))
+            except tensor.NotScalarConstantError:
+                pass
+            sizes.append(size)
+        return [tuple(sizes)]
+
+    def connection_pattern(self, node):
+        return [[True], [False]]
+
+    def grad(self, inp, grads):
+        return [specify_shape(grads[0], inp[1]), *_disconnected(1)]
+
+    def R_op(self, inputs, eval_points):
+        if eval_points[0] is None:
+            # The R-operator of a constant is zero.
+            return [None]
+        return self.make_node(eval_points[0], *inputs[1:]).outputs
+
+    def c_support_code_apply(self, node, name):
+        text = self._registered_text(node)
+        if text is None:
+            return NativeOp.c_support_code_apply(self, node, name)
+        return text[1] or ""
+
+    def c_code(self, node, name, inames, onames, sub):
+        text = self._registered_text(node)
+        if text is None:
+            return NativeOp.c_code(self, node, name, inames, onames, sub)
+        return text[0] % dict(iname=inames[0], shape=inames[1], oname=onames[0], fail=sub["fail"])
+
+
+specify_shape = SpecifyShape()
+
+
+def register_specify_shape_c_code(typ, code, version=(), c_support_code_apply=None):
+    """Tell SpecifyShape how to check the shape of a Type.
+
+    Parameters
+    ----------
+    typ : Type class (not an instance)
+    code : str
+        C code with ``%(iname)s``, ``%(oname)s``, ``%(shape)s``, ``%(fail)s``; checks the shape and the length of
+        ``%(shape)s`` and returns a view of the input.
+    version : int or tuple
+        Version of the code; part of the compile cache's key.
+    c_support_code_apply : str, optional
+        Extra support code.
+    """
+    SpecifyShape.c_code_and_version[typ] = (code, c_support_code_apply, version)

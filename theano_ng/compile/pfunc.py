@@ -1,0 +1,284 @@
+"""From what a user gives to `function` to what FunctionMaker takes: shared variables, updates and givens become explicit."""
+import copy
+
+from theano_ng.compile.function_module import orig_function
+from theano_ng.compile.io import In, Out
+from theano_ng.compile.profiling import ProfileStats
+from theano_ng.compile.sharedvalue import SharedVariable, shared
+from theano_ng.configdefaults import config
+from theano_ng.gof.graph import Constant, Variable
+
+
+def iter_over_pairs(pairs):
+    """The pairs of a dictionary or of a list of pairs."""
+    return pairs.items() if isinstance(pairs, dict) else pairs
+
+
+class _Rebuild:
+    """A copy of the graph in the making: variables replaced, shared variables found, default updates collected."""
+
+    def __init__(self, copy_inputs_over, rebuild_strict, no_default_updates):
+        self.copy_inputs_over = copy_inputs_over
+        self.rebuild_strict = rebuild_strict
+        self.without_default = (
+            set(no_default_updates) if isinstance(no_default_updates, (list, tuple)) else bool(no_default_updates))
+        self.clone_d = {}
+        self.update_d = {}
+        self.update_expr = []
+        self.shared_inputs = []
+        self._seen_shared = set()
+
+    def uses_default_update(self, variable):
+        return self.without_default is False or (self.without_default is not True and variable not in self.without_default)
+
+    def meet_shared(self, variable):
+        """Note a shared variable and, unless something forbids it, its default update."""
+        if variable in self._seen_shared:
+            return
+        self._seen_shared.add(variable)
+        self.shared_inputs.append(variable)
+        default = getattr(variable, "default_update", None)
+        if default is not None and variable not in self.update_d and self.uses_default_update(variable):
+            self.add_update(variable, default)
+
+    def add_update(self, variable, expression):
+        self.update_d[variable] = expression
+        self.update_expr.append((variable, expression))
+
+    def leaf(self, variable):
+        """The copy of a variable without owner."""
+        if isinstance(variable, SharedVariable):
+            self.meet_shared(variable)
+        if not self.copy_inputs_over and not isinstance(variable, SharedVariable):
+            return variable.clone()
+        if isinstance(variable, Constant) and hasattr(variable, "fgraph"):
+            return variable.clone()
+        return variable
+
+    def __call__(self, variable):
+        """The copy of a variable's graph."""
+        clone_d = self.clone_d
+        todo = [variable]
+        while todo:
+            current = todo[-1]
+            if current in clone_d:
+                todo.pop()
+                continue
+            node = current.owner
+            if node is None:
+                clone_d[current] = self.leaf(current)
+                todo.pop()
+                continue
+            missing = [i for i in node.inputs if i not in clone_d]
+            if missing:
+                todo.extend(reversed(missing))
+                continue
+            todo.pop()
+            twin = clone_d[node] = node.clone_with_new_inputs([clone_d[i] for i in node.inputs], strict=self.rebuild_strict)
+            for old, new in zip(node.outputs, twin.outputs):
+                clone_d.setdefault(old, new)
+        return clone_d[variable]
+
+
+def _check_replacement(old, new, rebuild_strict):
+    """Whether a given may stand for a variable; returns it as a variable."""
+    if not isinstance(old, Variable):
+        raise TypeError("givens: only variables are replaced, not %r of type %s" % (old, type(old).__name__))
+    if not isinstance(new, Variable):
+        new = shared(new)
+    if rebuild_strict:
+        try:
+            new = old.type.filter_variable(new, allow_convert=False)
+        except TypeError as failure:
+            raise TypeError(
+                "givens: %s has type %s and cannot stand for %s of type %s; cast or reshape it, or pass rebuild_strict=False"
+                % (new, new.type, old, old.type)) from failure
+    return new
+
+
+def _check_update(target, expression, update_d):
+    """An update's expression in the type of its target."""
+    if not isinstance(target, SharedVariable):
+        raise TypeError("update target must be a SharedVariable, not %r of type %s" % (target, type(target).__name__))
+    if target in update_d:
+        raise ValueError("this shared variable already has an update expression", (target, update_d[target]))
+    given = expression
+    try:
+        return target.type.filter_variable(expression, allow_convert=False)
+    except TypeError as failure:
+        raise TypeError(
+            "An update must have the same type as the original shared variable (shared_var=%s, shared_var.type=%s, "
+            "update_val=%s, update_val.type=%s). If the difference is related to the broadcast pattern, you can call the "
+            "tensor.unbroadcast(var, axis_to_unbroadcast[, ...]) function to remove broadcastable dimensions."
+            % (target, target.type, given, getattr(given, "type", type(given).__name__))) from failure
+
+
+def rebuild_collect_shared(outputs, inputs=None, replace=None, updates=None, rebuild_strict=True, copy_inputs_over=True,
+                           no_default_updates=False):
+    """Copy the graph of some outputs, with replacements made, updates applied and shared variables found.
+
+    Parameters
+    ----------
+    outputs : Variable, Out, or list, tuple or dict of them, or None
+    inputs : list of Variable or In, optional
+    replace : dict or list of pairs, optional
+        (old, new) variables.
+    updates : dict or list of pairs, optional
+        (shared variable, expression).
+    rebuild_strict : bool
+        True: a replacement must have the type of what it replaces.
+    copy_inputs_over : bool
+        True keeps the very input variables; False makes new ones.
+    no_default_updates : bool or list of Variable
+        True: no default updates; a list: none for these.
+
+    Returns
+    -------
+    input_variables : list
+    cloned_outputs : like `outputs`
+    other : list
+        ``[clone_d, update_d, update_expr, shared_inputs]``: old to new variables, updates by target, updates in order, the shared
+        variables that are implicit inputs.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For bad replacements, updates or outputs.
+    """
+    if isinstance(outputs, tuple):
+        outputs = list(outputs)
+    rebuild = _Rebuild(copy_inputs_over, rebuild_strict, no_default_updates)
+    if not isinstance(no_default_updates, (bool, list, tuple)):
+        raise TypeError("no_default_updates should be either a bool or a list, not %r" % (no_default_updates,))
+    inputs = [] if inputs is None else inputs
+    input_variables = []
+    for given in inputs:
+        variable = given.variable if isinstance(given, In) else given
+        if isinstance(variable, SharedVariable):
+            raise TypeError(
+                "Cannot use a shared variable (%s) as explicit input. Consider substituting a non-shared variable via the "
+                "`givens` parameter" % variable)
+        input_variables.append(rebuild(variable) if variable.owner is None else _free_input(rebuild, variable))
+
+    for old, new in iter_over_pairs(replace or []):
+        new = _check_replacement(old, new, rebuild_strict)
+        if old in rebuild.clone_d:
+            raise AssertionError(
+                "When using 'givens' or 'replace' with several (old_v, new_v) replacement pairs, you can not have a new_v "
+                "variable depend on an old_v one. For instance, givens = {a:b, b:(a+1)} is not allowed. Here, the old_v %s is "
+                "used to compute other new_v's, but it is scheduled to be replaced by %s." % (old, new))
+        rebuild.clone_d[old] = rebuild(new)
+
+    for target, expression in iter_over_pairs(updates or []):
+        rebuild.add_update(target, _check_update(target, expression, rebuild.update_d))
+        if target not in rebuild._seen_shared:
+            rebuild.meet_shared(target)
+
+    def clone_output(output):
+        if isinstance(output, Variable):
+            return rebuild(output)
+        if isinstance(output, Out):
+            return Out(rebuild(output.variable), borrow=output.borrow)
+        raise TypeError(
+            "Outputs must be theano Variable or Out instances. Received %s of type %s" % (output, type(output)))
+
+    if outputs is None:
+        cloned_outputs = []
+    elif isinstance(outputs, dict):
+        cloned_outputs = {key: clone_output(output) for key, output in outputs.items()}
+    elif isinstance(outputs, list):
+        cloned_outputs = [clone_output(output) for output in outputs]
+    else:
+        cloned_outputs = clone_output(outputs)
+
+    for given in inputs:
+        if isinstance(given, In) and given.update is not None:
+            given.update = rebuild(given.update)
+
+    done = 0
+    while done < len(rebuild.update_expr):      # copying an expression may meet further default updates
+        target, expression = rebuild.update_expr[done]
+        rebuild.update_d[target] = rebuild(expression)
+        done += 1
+    update_expr = [(target, rebuild.update_d[target]) for target, _ in rebuild.update_expr]
+    return input_variables, cloned_outputs, [rebuild.clone_d, rebuild.update_d, update_expr, rebuild.shared_inputs]
+
+
+def _free_input(rebuild, variable):
+    """An input that has an owner: the function is given its value, so the copy starts there."""
+    free = variable.clone() if not rebuild.copy_inputs_over else variable
+    rebuild.clone_d[variable] = free
+    return free
+
+
+class Param(In):
+    """The former name of In, with `default` for `value`."""
+
+    def __init__(self, variable, default=None, name=None, mutable=False, strict=False, allow_downcast=None, implicit=None,
+                 borrow=None):
+        super().__init__(variable, name=name, value=default, mutable=mutable, strict=strict, allow_downcast=allow_downcast,
+                         implicit=implicit, borrow=mutable if borrow is None else borrow)
+
+
+def _pfunc_param_to_in(param, strict=False, allow_downcast=None):
+    """An In for a parameter of `function`."""
+    if isinstance(param, Constant):
+        raise TypeError("Constants not allowed in param list", param)
+    if isinstance(param, Variable):
+        return In(variable=param, strict=strict, allow_downcast=allow_downcast)
+    if isinstance(param, In):
+        return copy.copy(param)     # compiling changes it, and the user may use it again
+    raise TypeError("Unknown parameter type: %s (of %r); give variables or In instances" % (type(param), param))
+
+
+def _check_inputs(in_variables, givens):
+    """Refuse an input that comes twice or that givens replace."""
+    positions = {}
+    for i, variable in enumerate(in_variables):
+        if variable in positions:
+            raise ValueError(
+                "Variable %s is used twice in inputs to theano.function, at indices %i and %i. This would result in values "
+                "provided for it being ignored. Please do not duplicate variables in the inputs list."
+                % (variable, positions[variable], i))
+        positions[variable] = i
+    for old, _ in iter_over_pairs(givens):
+        if old in positions:
+            raise RuntimeError(
+                "You are trying to replace variable '%s' through the `givens` parameter, but this variable is an input to your "
+                "function. Replacing inputs is currently forbidden because it has no effect. One way to modify an input `x` to "
+                "a function evaluating f(x) is to define a new input `y` and use `theano.function([y], f(x), givens={x: g(y)})`."
+                % old)
+
+
+def pfunc(params, outputs=None, mode=None, updates=None, givens=None, no_default_updates=False, accept_inplace=False,
+          name=None, rebuild_strict=True, allow_input_downcast=None, profile=None, on_unused_input=None, output_keys=None):
+    """What `function` does once its arguments have their final form; see there for the parameters."""
+    updates = [] if updates is None else updates
+    givens = [] if givens is None else givens
+    if profile is None:
+        profile = config.profile
+    if profile is True or isinstance(profile, str):
+        profile = ProfileStats(message=profile if isinstance(profile, str) else name)
+    elif profile is False:
+        profile = None
+    if not isinstance(params, (list, tuple)):
+        raise Exception("in pfunc() the first argument must be a list or a tuple, not %r" % (params,))
+
+    inputs = [_pfunc_param_to_in(param, allow_downcast=allow_input_downcast) for param in params]
+    in_variables = [given.variable for given in inputs]
+    _check_inputs(in_variables, givens)
+    output_variables, cloned = rebuild_collect_shared(
+        outputs, inputs=inputs, replace=givens, updates=updates, rebuild_strict=rebuild_strict, copy_inputs_over=True,
+        no_default_updates=no_default_updates)[1:]
+    input_variables = [cloned[0][variable] for variable in in_variables]
+    update_d, shared_inputs = cloned[1], cloned[3]
+    for given, variable in zip(inputs, input_variables):
+        given.variable = variable
+    for target in shared_inputs:
+        if target in update_d:
+            inputs.append(In(variable=target, value=target.container, mutable=True, borrow=True, update=update_d[target],
+                             shared=True))
+        else:
+            inputs.append(In(variable=target, value=target.container, mutable=False, borrow=True, shared=True))
+    return orig_function(inputs, output_variables if outputs is not None else None, mode, accept_inplace=accept_inplace,
+                         name=name, profile=profile, on_unused_input=on_unused_input, output_keys=output_keys)

@@ -1,0 +1,150 @@
+"""Shared variables: values that live between calls and are common to all functions that use them."""
+import copy
+
+from theano_ng.gof import utils
+from theano_ng.gof.graph import Variable
+from theano_ng.gof.link import Container
+from theano_ng.gof.type import generic
+
+
+class SharedVariable(Variable):
+    """A variable with a value that functions read and update.
+
+    Parameters
+    ----------
+    name : str or None
+    type : Type
+    value : object
+        Initial value, filtered by the type.
+    strict : bool
+        True refuses values of another type instead of converting them.
+    allow_downcast : bool, optional
+    container : Container, optional
+        The container to use; then `value` is None.
+
+    Raises
+    ------
+    TypeError
+        When both value and container are given, or the value does not fit the type.
+
+    Attributes
+    ----------
+    default_update : Variable
+        When it exists: the update of every function that uses the variable and gives it no other.
+    """
+
+    def __init__(self, name, type, value, strict, allow_downcast=None, container=None):
+        super().__init__(type=type, name=name, owner=None, index=None)
+        if container is not None:
+            if value is not None:
+                raise TypeError("a shared variable is made of a value or of a container; both were given")
+            self.container = container
+        else:
+            self.container = Container(
+                self, storage=[type.filter(value, strict=strict, allow_downcast=allow_downcast)],
+                readonly=False, strict=strict, allow_downcast=allow_downcast)
+
+    def get_value(self, borrow=False, return_internal_type=False):
+        """The value.
+
+        Parameters
+        ----------
+        borrow : bool
+            True may return internal memory; False never does.
+        return_internal_type : bool
+            True returns the object that functions see, also when that is not a NumPy array.
+        """
+        if borrow:
+            return self.container.value
+        return copy.deepcopy(self.container.value)
+
+    def set_value(self, new_value, borrow=False):
+        """Replace the value; every function that uses the variable sees it.
+
+        Parameters
+        ----------
+        new_value : object
+        borrow : bool
+            True may keep `new_value` itself instead of a copy.
+        """
+        self.container.value = new_value if borrow else copy.deepcopy(new_value)
+
+    def zero(self, borrow=False):
+        """Set all elements of the value to zero."""
+        value = self.get_value(borrow=borrow, return_internal_type=True)
+        value[...] = 0
+        self.set_value(value, borrow=True)
+
+    def clone(self):
+        """Another variable with the same container and tags."""
+        twin = self.__class__(name=self.name, type=self.type, value=None, strict=None, container=self.container)
+        twin.tag = copy.copy(self.tag)
+        return twin
+
+    def __getitem__(self, *args):
+        """Refuse to index a generic shared variable, and say why it is one."""
+        value = self.get_value(borrow=True)
+        raise TypeError(
+            "A shared variable that holds a %s cannot be indexed symbolically. Did you mean to share numpy.asarray(value)?"
+            % type(value).__name__)
+
+
+def shared_constructor(ctor, remove=False):
+    """Register a constructor of shared variables (a decorator), or remove it.
+
+    Constructors are tried from the last registered to the first; one that cannot handle a value raises TypeError.
+    """
+    if remove:
+        shared.constructors.remove(ctor)
+    else:
+        shared.constructors.append(ctor)
+    return ctor
+
+
+def shared(value, name=None, strict=False, allow_downcast=None, **kwargs):
+    """A shared variable initialised with a copy of (or, if a constructor's ``borrow=True``, a reference to) `value`.
+
+    Parameters
+    ----------
+    value : object
+        For an array, the type has its dtype and rank and, unless ``broadcastable=`` says otherwise, no broadcastable axis.
+    name : str, optional
+    strict : bool
+    allow_downcast : bool, optional
+    **kwargs
+        For the constructor, e.g. ``borrow``, ``broadcastable``, ``target``.
+
+    Returns
+    -------
+    SharedVariable
+
+    Raises
+    ------
+    TypeError
+        When the value is symbolic, or no constructor accepts the value and the keywords.
+    """
+    if isinstance(value, Variable):
+        raise TypeError(
+            "Shared variable constructor needs numeric values and not symbolic variables; got %s" % value)
+    for ctor in reversed(shared.constructors):
+        try:
+            variable = ctor(value, name=name, strict=strict, allow_downcast=allow_downcast, **kwargs)
+        except TypeError:
+            continue
+        except MemoryError as failure:
+            failure.args = failure.args + ("you might consider using 'theano.shared(..., borrow=True)'",)
+            raise
+        utils.add_tag_trace(variable)
+        return variable
+    raise TypeError(
+        "No suitable SharedVariable constructor could be found. Are you sure all kwargs are supported? "
+        "We do not support the parameter dtype or type. value=%r. parameters=%r" % (value, kwargs))
+
+
+shared.constructors = constructors = []
+
+
+@shared_constructor
+def generic_constructor(value, name=None, strict=False, allow_downcast=None):
+    """A shared variable of any Python object."""
+    return SharedVariable(type=generic, value=value, name=name, strict=strict, allow_downcast=allow_downcast)

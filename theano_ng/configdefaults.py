@@ -1,0 +1,571 @@
+"""Every documented flag, with its default."""
+import logging
+import os
+import sys
+
+from theano_ng.configparser import (AddConfigVar, BoolParam, ConfigParam, EnumStr, FloatParam, IntParam, StrParam,
+                                    TheanoConfigParser, TheanoConfigWarning, check_unknown_flags, config)
+
+_logger = logging.getLogger("theano_ng.configdefaults")
+
+_MODES = ("Mode", "DebugMode", "FAST_RUN", "NanGuardMode", "FAST_COMPILE", "DEBUG_MODE", "STABILIZE")
+_RELEASES = ("0.3", "0.4", "0.4.1", "0.5", "0.6", "0.7", "0.8", "0.8.1", "0.8.2", "0.9", "0.10", "1.0", "1.0.1", "1.0.2", "1.0.3",
+             "1.0.4", "1.0.5")
+
+
+def _positive(value):
+    return value > 0
+
+
+def _not_negative(value):
+    return value >= 0
+
+
+# --- numbers and types ------------------------------------------------------------------------------------------------------
+
+def floatX_convert(s):
+    """The dtype that a spelling of floatX means ("32", "float32", ...)."""
+    return {"32": "float32", "64": "float64", "16": "float16"}.get(str(s), s)
+
+
+class FloatXParam(EnumStr):
+    """floatX, also spelled by its number of bits."""
+
+    def _filter(self, value):
+        return super()._filter(floatX_convert(value))
+
+
+AddConfigVar("floatX",
+             "Default floating-point precision of Python floats and of tensors made without a dtype. "
+             "float16 has limited support.",
+             FloatXParam("float64", "float32", "float16"))
+AddConfigVar("warn_float64",
+             "What to do when a TensorVariable with dtype float64 is created.",
+             EnumStr("ignore", "warn", "raise", "pdb"), in_c_key=False)
+AddConfigVar("cast_policy",
+             "How the dtype of constants and of arithmetic results is chosen: 'custom' takes the smallest dtype for Python "
+             "numbers; 'numpy+floatX' (experimental) follows NumPy but prefers float32 under floatX=float32.",
+             EnumStr("custom", "numpy+floatX"))
+AddConfigVar("int_division",
+             "What x / y means for two integers: 'int' (deprecated) an integer, 'floatX' a float, 'raise' an error.",
+             EnumStr("int", "raise", "floatX"), in_c_key=False)
+AddConfigVar("deterministic",
+             "'more' selects implementations that are more deterministic, sometimes slower.",
+             EnumStr("default", "more"), in_c_key=False)
+
+
+# --- devices -----------------------------------------------------------------------------------------------------------------
+
+class DeviceParam(ConfigParam):
+    """cpu, cuda*, opencl*; the names of the backend that was removed are refused with a pointer to the new ones."""
+
+    def __init__(self, default, *options, **kwargs):
+        self.default = default
+        super().__init__(default, self._filter, kwargs.get("allow_override", True))
+
+    def _filter(self, value):
+        if value == self.default or value.startswith(("cuda", "opencl")):
+            return value
+        if value.startswith("gpu"):
+            raise ValueError("%r belongs to the old GPU backend, which was removed; use 'cuda' or 'cuda0'" % value)
+        raise ValueError("%r is not one of %r, 'cuda', 'cuda0', ..., 'opencl0:0', ..." % (value, self.default))
+
+    def allowed(self):
+        return (self.default, "opencl*", "cuda*")
+
+
+class ContextsParam(ConfigParam):
+    """``name->device;name->device``: GPU contexts."""
+
+    def __init__(self):
+        super().__init__("", self._filter, False)
+
+    def _filter(self, value):
+        for entry in filter(None, value.split(";")):
+            name, arrow, device = entry.partition("->")
+            if not (arrow and name and device) or "->" in device:
+                raise ValueError("Malformed context map: %r; expected name->device;name->device" % entry)
+            if name == "cpu" or name.startswith(("cuda", "opencl")):
+                raise ValueError("Cannot use %r as context name" % name)
+        return value
+
+    def allowed(self):
+        return "name->device;..."
+
+
+AddConfigVar("device",
+             "Default device for computations; lower case. cuda lets the driver pick a GPU, cuda0, cuda1 ... name one.",
+             DeviceParam("cpu", allow_override=False), in_c_key=False)
+AddConfigVar("init_gpu_device",
+             "Initialize this GPU without moving computations to it; needs device=cpu.",
+             DeviceParam("", allow_override=False), in_c_key=False)
+AddConfigVar("force_device",
+             "True: an error when the GPU device cannot be used. False: a warning, and the CPU is used.",
+             BoolParam(False, allow_override=False), in_c_key=False)
+AddConfigVar("contexts", "GPU contexts as name->device, separated by ';'.", ContextsParam(), in_c_key=False)
+AddConfigVar("print_active_device", "Print the active device when the GPU is initialized.", BoolParam(True), in_c_key=False)
+AddConfigVar("assert_no_cpu_op",
+             "What to do when a CPU op stays in the computational graph.",
+             EnumStr("ignore", "warn", "raise", "pdb"), in_c_key=False)
+AddConfigVar("gpuarray.preallocate",
+             "GPU memory pool: negative: no cache; 0: cache only; up to 1: that part of the memory; above 1: megabytes.",
+             FloatParam(0, allow_override=False), in_c_key=False)
+AddConfigVar("gpuarray.sched", "Scheduling mode given to the GPU context.", EnumStr("default", "multi", "single"))
+AddConfigVar("gpuarray.single_stream", "Use one stream per GPU context.", BoolParam(True), in_c_key=False)
+AddConfigVar("gpuarray.cache_path",
+             "Directory for compiled GPU kernels.",
+             StrParam(lambda: os.path.join(config.compiledir, "gpuarray_kernels"), allow_override=False), in_c_key=False)
+
+
+def get_cuda_root():
+    """The folder of the CUDA tools: CUDA_ROOT, or the parent of the folder on PATH that holds nvcc; '' when there is none."""
+    root = os.getenv("CUDA_ROOT")
+    if root:
+        return root
+    nvcc = find_program("nvcc")
+    return os.path.dirname(os.path.dirname(nvcc)) if nvcc else ""
+
+
+def default_cuda_include():
+    root = config.cuda.root
+    return os.path.join(root, "include") if root else ""
+
+
+def default_dnn_base_path():
+    """The CUDA root when it holds the cuDNN header, else ''."""
+    root = config.cuda.root
+    return root if root and os.path.exists(os.path.join(root, "include", "cudnn.h")) else ""
+
+
+def default_dnn_inc_path():
+    return os.path.join(config.dnn.base_path, "include") if config.dnn.base_path else ""
+
+
+def default_dnn_lib_path():
+    if not config.dnn.base_path:
+        return ""
+    return os.path.join(config.dnn.base_path, "lib" if sys.platform == "darwin" else "lib64")
+
+
+def default_dnn_bin_path():
+    return config.dnn.library_path
+
+
+def _deprecated(name, instead):
+    def refuse(value):
+        if value:
+            raise ValueError("%s is no longer supported; use %s" % (name, instead))
+        return value
+
+    return ConfigParam("", refuse, allow_override=False)
+
+
+SUPPORTED_DNN_CONV_ALGO_RUNTIME = ("guess_once", "guess_on_shape_change", "time_once", "time_on_shape_change")
+SUPPORTED_DNN_CONV_ALGO_FWD = ("small", "none", "large", "fft", "fft_tiling", "winograd",
+                               "winograd_non_fused") + SUPPORTED_DNN_CONV_ALGO_RUNTIME
+SUPPORTED_DNN_CONV_ALGO_BWD_DATA = ("none", "deterministic", "fft", "fft_tiling", "winograd",
+                                    "winograd_non_fused") + SUPPORTED_DNN_CONV_ALGO_RUNTIME
+SUPPORTED_DNN_CONV_ALGO_BWD_FILTER = ("none", "deterministic", "fft", "small", "winograd_non_fused",
+                                      "fft_tiling") + SUPPORTED_DNN_CONV_ALGO_RUNTIME
+SUPPORTED_DNN_CONV_PRECISION = ("as_input_f32", "as_input", "float16", "float32", "float64")
+
+AddConfigVar("cuda.root", "Folder of the CUDA tools.", StrParam(get_cuda_root, allow_override=False), in_c_key=False)
+AddConfigVar("cuda.include_path", "Location of the CUDA headers.", StrParam(default_cuda_include), in_c_key=False)
+AddConfigVar("nvcc.fastmath", "Fast, less exact GPU mathematics; may create NaN.", BoolParam(False))
+AddConfigVar("nvcc.flags", "Extra flags for nvcc.", StrParam(""))
+AddConfigVar("dnn.base_path", "Folder of cuDNN.", StrParam(default_dnn_base_path, allow_override=False), in_c_key=False)
+AddConfigVar("dnn.include_path", "Location of the cuDNN header.", StrParam(default_dnn_inc_path), in_c_key=False)
+AddConfigVar("dnn.library_path", "Location of the cuDNN library.", StrParam(default_dnn_lib_path), in_c_key=False)
+AddConfigVar("dnn.bin_path", "Location of the cuDNN binaries.", StrParam(default_dnn_bin_path), in_c_key=False)
+AddConfigVar("dnn.enabled",
+             "'auto' uses cuDNN when it is there, 'True' demands it, 'False' never uses it, 'no_check' takes it for granted.",
+             EnumStr("auto", "True", "False", "no_check"), in_c_key=False)
+AddConfigVar("dnn.conv.workmem", "Deprecated, use dnn.conv.algo_fwd.",
+             _deprecated("dnn.conv.workmem", "dnn.conv.algo_fwd"), in_c_key=False)
+AddConfigVar("dnn.conv.workmem_bwd", "Deprecated, use dnn.conv.algo_bwd_filter and dnn.conv.algo_bwd_data.",
+             _deprecated("dnn.conv.workmem_bwd", "dnn.conv.algo_bwd_filter and dnn.conv.algo_bwd_data"), in_c_key=False)
+AddConfigVar("dnn.conv.algo_bwd", "Deprecated, use dnn.conv.algo_bwd_filter and dnn.conv.algo_bwd_data.",
+             _deprecated("dnn.conv.algo_bwd", "dnn.conv.algo_bwd_filter and dnn.conv.algo_bwd_data"), in_c_key=False)
+AddConfigVar("dnn.conv.algo_fwd", "cuDNN's forward convolution.", EnumStr(*SUPPORTED_DNN_CONV_ALGO_FWD), in_c_key=False)
+AddConfigVar("dnn.conv.algo_bwd_data", "cuDNN's gradient of the inputs.",
+             EnumStr(*SUPPORTED_DNN_CONV_ALGO_BWD_DATA), in_c_key=False)
+AddConfigVar("dnn.conv.algo_bwd_filter", "cuDNN's gradient of the filters.",
+             EnumStr(*SUPPORTED_DNN_CONV_ALGO_BWD_FILTER), in_c_key=False)
+AddConfigVar("dnn.conv.precision", "Precision in which cuDNN computes convolutions.",
+             EnumStr(*SUPPORTED_DNN_CONV_PRECISION), in_c_key=False)
+AddConfigVar("magma.enabled", "Use MAGMA for matrix computations.", BoolParam(False), in_c_key=False)
+AddConfigVar("magma.include_path", "Location of the MAGMA headers.", StrParam(""), in_c_key=False)
+AddConfigVar("magma.library_path", "Location of the MAGMA library.", StrParam(""), in_c_key=False)
+AddConfigVar("ctc.root", "Folder of warp-ctc, with include and build, lib or lib64.", StrParam("", allow_override=False),
+             in_c_key=False)
+
+
+# --- compiling functions -----------------------------------------------------------------------------------------------------
+
+def filter_mode(val):
+    """A mode's name, or a Mode."""
+    if not isinstance(val, str) or val in _MODES:
+        return val
+    raise ValueError("%r is not one of %s" % (val, ", ".join(map(repr, _MODES))))
+
+
+def filter_vm_lazy(val):
+    """None, True or False, also as text."""
+    if val in ("None", None):
+        return None
+    if val in ("False", "0", False):
+        return False
+    if val in ("True", "1", True):
+        return True
+    raise ValueError("%r is not one of None, True, False" % (val,))
+
+
+def find_program(*names):
+    """The full path of the first of these programs on PATH, or ''."""
+    for name in names:
+        for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
+            path = os.path.join(folder, name)
+            if os.access(path, os.X_OK) and not os.path.isdir(path):
+                return path
+    return ""
+
+
+def default_cxx():
+    """Full path of the C++ compiler, or '' when there is none."""
+    return find_program("clang++") if sys.platform == "darwin" else find_program("g++", "c++", "clang++")
+
+
+AddConfigVar("mode",
+             "Default compilation mode: " + ", ".join(_MODES) + ".",
+             ConfigParam("Mode", filter_mode), in_c_key=False)
+AddConfigVar("linker",
+             "Default linker of the mode 'Mode'.",
+             EnumStr("cvm", "c|py", "py", "c", "c|py_nogc", "vm", "vm_nogc", "cvm_nogc"), in_c_key=False)
+AddConfigVar("optimizer",
+             "Default optimizer of the mode 'Mode'.",
+             EnumStr("fast_run", "o4", "o3", "o2", "o1", "unsafe", "stabilize", "fast_compile", "merge", "None"), in_c_key=False)
+AddConfigVar("optimizer_verbose", "Print every rewrite that is applied.", BoolParam(False), in_c_key=False)
+AddConfigVar("on_opt_error",
+             "What to do when a rewrite crashes: skip it with a warning, raise, start the debugger, or skip it silently.",
+             EnumStr("warn", "raise", "pdb", "ignore"), in_c_key=False)
+for _name, _what in (("excluding", "excluded from"), ("including", "included in"), ("requiring", "required in")):
+    AddConfigVar("optimizer_" + _name,
+                 "Tags and names of rewrites, separated by ':', %s the default mode." % _what,
+                 StrParam("", allow_override=False), in_c_key=False)
+AddConfigVar("on_shape_error",
+             "What to do when infer_shape of a node raises: warn and use the default, or raise.",
+             EnumStr("warn", "raise"), in_c_key=False)
+AddConfigVar("cycle_detection",
+             "'regular' permits most in-place operations; 'fast' fewer, and compiles faster.",
+             EnumStr("regular", "fast"), in_c_key=False)
+AddConfigVar("check_stack_trace",
+             "What to do about rewrites that lose the creation trace of a variable.",
+             EnumStr("off", "log", "warn", "raise"), in_c_key=False)
+AddConfigVar("optdb.position_cutoff", "Where to stop earlier during optimization: the position of a phase.",
+             FloatParam(float("inf")), in_c_key=False)
+AddConfigVar("optdb.max_use_ratio",
+             "A rewrite may be applied this many times the number of nodes in one equilibrium phase.",
+             FloatParam(8), in_c_key=False)
+AddConfigVar("allow_gc",
+             "Free intermediate results as soon as they are not needed; False keeps their memory for the next call.",
+             BoolParam(True), in_c_key=False)
+AddConfigVar("vm.lazy", "Force lazy evaluation on (True) or off (False); None decides from the graph.",
+             ConfigParam("None", filter_vm_lazy), in_c_key=False)
+AddConfigVar("openmp",
+             "Let Ops that can use OpenMP use it. The number of threads is OMP_NUM_THREADS.",
+             BoolParam(False))
+AddConfigVar("openmp_elemwise_minsize",
+             "Elementwise operations on fewer elements run on one thread.",
+             IntParam(200000, _positive), in_c_key=False)
+AddConfigVar("scan.allow_gc", "Free intermediate results inside scan as soon as possible.", BoolParam(False), in_c_key=False)
+AddConfigVar("scan.allow_output_prealloc", "Let scan pre-allocate the outputs of its inner function.", BoolParam(True),
+             in_c_key=False)
+AddConfigVar("scan.debug", "Print more about what scan does.", BoolParam(False), in_c_key=False)
+AddConfigVar("experimental.local_alloc_elemwise",
+             "Former switch of the rewrite local_alloc_elemwise, which is always on.", BoolParam(True), in_c_key=False)
+AddConfigVar("experimental.local_alloc_elemwise_assert",
+             "When local_alloc_elemwise applies and shapes are not provably equal, add an assertion.",
+             BoolParam(True), in_c_key=False)
+AddConfigVar("experimental.unpickle_gpu_on_cpu", "Unpickle GPU values as CPU ones when there is no GPU.", BoolParam(False),
+             in_c_key=False)
+AddConfigVar("conv.assert_shape", "Check the shapes that users gave to convolutions at run time.", BoolParam(False),
+             in_c_key=False)
+AddConfigVar("metaopt.verbose",
+             "Meta-optimizer: 0 silent, 1 warns when an op cannot be meta-optimized, 2 all timings and choices.",
+             IntParam(0, lambda i: i in (0, 1, 2)), in_c_key=False)
+AddConfigVar("metaopt.optimizer_excluding", "Tags excluded from the meta-optimizer, separated by ':'.", StrParam(""),
+             in_c_key=False)
+AddConfigVar("metaopt.optimizer_including", "Tags included in the meta-optimizer, separated by ':'.", StrParam(""),
+             in_c_key=False)
+AddConfigVar("unpickle_function", "Recompile functions when they are unpickled; False yields None instead.", BoolParam(True),
+             in_c_key=False)
+AddConfigVar("reoptimize_unpickled_function",
+             "Rewrite the graph again when a function is unpickled; False uses the rewritten graph that was saved.",
+             BoolParam(False), in_c_key=False)
+AddConfigVar("pickle_test_value", "Save test values along with variables.", BoolParam(True), in_c_key=False)
+
+
+# --- the C compiler and its cache --------------------------------------------------------------------------------------------
+
+AddConfigVar("cxx",
+             "The C++ compiler: full path or name. Empty: nothing is compiled, and Python implementations run.",
+             StrParam(default_cxx), in_c_key=False)
+AddConfigVar("gcc.cxxflags", "Extra flags for the C++ compiler.", StrParam(""))
+AddConfigVar("nocleanup", "Keep generated source files, also those that failed to compile.", BoolParam(False), in_c_key=False)
+AddConfigVar("lib.amdlibm", "Compile against AMD's mathematical library.", BoolParam(False))
+AddConfigVar("blas.ldflags",
+             "Link arguments for a BLAS. Empty: the BLAS inside SciPy is used through function pointers.",
+             StrParam(""))
+AddConfigVar("blas.check_openmp", "Warn when a BLAS may use OpenMP in an unsafe way.", BoolParam(True), in_c_key=False)
+AddConfigVar("cmodule.mac_framework_link", "On Mac, copy library links into modules.", BoolParam(False))
+AddConfigVar("cmodule.warn_no_version", "Warn when an Op's C code cannot be cached because it has no version.",
+             BoolParam(False), in_c_key=False)
+AddConfigVar("cmodule.remove_gxx_opt", "Compile without optimization, to debug generated code.", BoolParam(False))
+AddConfigVar("cmodule.compilation_warning", "Print the compiler's warnings.", BoolParam(False))
+AddConfigVar("cmodule.preload_cache", "Load all cached modules when the first one is needed.",
+             BoolParam(False, allow_override=False), in_c_key=False)
+AddConfigVar("cmodule.age_thresh_use",
+             "Cached modules older than this many seconds are not used; cleanup deletes them a week later.",
+             IntParam(60 * 60 * 24 * 24), in_c_key=False)
+AddConfigVar("cmodule.debug", "Define DEBUG in generated code and compile its assertions.", BoolParam(False))
+AddConfigVar("compile.wait", "Seconds between two attempts to take the lock of a cache entry.", IntParam(5, _positive),
+             in_c_key=False)
+
+
+def _timeout_default():
+    return config.compile.wait * 24
+
+
+AddConfigVar("compile.timeout", "Seconds after which waiting for a cache entry is given up and a private copy is compiled.",
+             IntParam(_timeout_default, _positive), in_c_key=False)
+
+
+def local_bitwidth():
+    """Bits of a pointer."""
+    return 64 if sys.maxsize > 2 ** 32 else 32
+
+
+def python_int_bitwidth():
+    """Bits of C's long, NumPy 1's default integer."""
+    import struct
+
+    return struct.calcsize("l") * 8
+
+
+def short_platform(r=None, p=None):
+    """Name of the operating system's major version, such as ``Linux-6.1--x86_64``.
+
+    Parameters
+    ----------
+    r : str, optional
+        Release, by default that of this machine.
+    p : str, optional
+        Platform text, by default that of this machine.
+    """
+    r = os.uname().release if r is None else r
+    p = _platform_text() if p is None else p
+    pieces = r.split(".")
+    if len(pieces) < 2:
+        return p
+    release = pieces[0] + "." + pieces[1].split("-", 1)[0]
+    tail = r.split("-", 1)[1].split(".")[-1] if "-" in r else ""
+    return p.replace(r, "-".join(filter(None, (release, tail))))
+
+
+def _platform_text():
+    if sys.platform == "win32":
+        import platform
+
+        return platform.platform()
+    name = os.uname()
+    return "%s-%s-%s" % (name.sysname, name.release, name.machine)
+
+
+def _compiledir_keys():
+    """What compiledir_format may name."""
+    import numpy
+
+    from theano_ng import version
+
+    machine = "" if sys.platform == "win32" else os.uname().machine
+    return {
+        "platform": _platform_text(),
+        "processor": machine,
+        "short_platform": short_platform() if sys.platform != "win32" else _platform_text(),
+        "python_version": "%d.%d.%d" % sys.version_info[:3],
+        "python_bitwidth": local_bitwidth(),
+        "python_int_bitwidth": python_int_bitwidth(),
+        "numpy_version": numpy.__version__,
+        "theano_version": version.version,
+        "gxx_version": os.path.basename(config.cxx),
+        "hostname": "" if sys.platform == "win32" else os.uname().nodename,
+        "device": config.device,
+    }
+
+
+compiledir_format_keys = ("device", "gxx_version", "hostname", "numpy_version", "platform", "processor", "python_bitwidth",
+                          "python_int_bitwidth", "python_version", "short_platform", "theano_version")
+default_compiledir_format = "compiledir_%(short_platform)s-%(processor)s-%(python_version)s-%(python_bitwidth)s"
+
+
+def get_home_dir():
+    """The user's home directory."""
+    return os.path.expanduser("~")
+
+
+def default_base_compiledir():
+    local = os.environ.get("LOCALAPPDATA") if sys.platform == "win32" else None
+    return os.path.join(local, "Theano") if local else os.path.join(get_home_dir(), ".theano")
+
+
+def filter_base_compiledir(path):
+    """The path with ~ expanded."""
+    return os.path.expanduser(str(path))
+
+
+def filter_compiledir(path):
+    """The path with ~ expanded; NumPy's build tools cannot handle line breaks in it."""
+    path = os.path.expanduser(str(path))
+    if "\n" in path:
+        raise ValueError("a compile directory cannot have a line break in its name: %r" % path)
+    return path
+
+
+def default_compiledirname():
+    return (config.compiledir_format % _compiledir_keys()).replace(os.sep, "-")
+
+
+def default_compiledir():
+    return os.path.join(config.base_compiledir, default_compiledirname())
+
+
+AddConfigVar("compiledir_format",
+             "Name of the compile directory inside base_compiledir. Keys: %s." % ", ".join(compiledir_format_keys),
+             StrParam(default_compiledir_format, allow_override=False), in_c_key=False)
+AddConfigVar("base_compiledir", "Folder of the compile directories of all platforms.",
+             ConfigParam(default_base_compiledir, filter_base_compiledir, allow_override=False), in_c_key=False)
+AddConfigVar("compiledir", "Folder of compiled modules.",
+             ConfigParam(default_compiledir, filter_compiledir, allow_override=False), in_c_key=False)
+
+
+# --- errors, debugging, profiling --------------------------------------------------------------------------------------------
+
+AddConfigVar("exception_verbosity",
+             "'low' names apply nodes briefly; 'high' describes them with their inputs, one indented line each.",
+             EnumStr("low", "high"), in_c_key=False)
+AddConfigVar("traceback.limit", "Levels of the user's stack kept for each variable.", IntParam(8), in_c_key=False)
+AddConfigVar("traceback.compile_limit",
+             "Levels of the stack kept for variables that are made while compiling; above 0 keeps internal ones.",
+             IntParam(0), in_c_key=False)
+AddConfigVar("compute_test_value",
+             "Run each Op while the graph is built, on tag.test_value of its inputs.",
+             EnumStr("off", "ignore", "warn", "raise", "pdb"), in_c_key=False)
+AddConfigVar("compute_test_value_opt",
+             "The same while the graph is rewritten.",
+             EnumStr("off", "ignore", "warn", "raise", "pdb"), in_c_key=False)
+AddConfigVar("print_test_value", "Show test values in the representation of variables.", BoolParam(False), in_c_key=False)
+AddConfigVar("profile", "Profile every function, and print at exit.", BoolParam(False), in_c_key=False)
+AddConfigVar("profile_optimizer", "Profile the rewriting too; needs profile.", BoolParam(False), in_c_key=False)
+AddConfigVar("profile_memory", "Profile memory too; needs profile.", BoolParam(False), in_c_key=False)
+AddConfigVar("profiling.time_thunks", "Time each thunk when profiling.", BoolParam(True), in_c_key=False)
+AddConfigVar("profiling.n_apply", "Number of apply nodes to print.", IntParam(20, _positive), in_c_key=False)
+AddConfigVar("profiling.n_ops", "Number of Ops to print.", IntParam(20, _positive), in_c_key=False)
+AddConfigVar("profiling.output_line_width", "Longest line to print.", IntParam(512, _positive), in_c_key=False)
+AddConfigVar("profiling.min_memory_size",
+             "Leave out apply nodes whose outputs take fewer bytes in the memory profile.",
+             IntParam(1024, _not_negative), in_c_key=False)
+AddConfigVar("profiling.min_peak_memory", "Print the smallest possible peak memory.", BoolParam(False), in_c_key=False)
+AddConfigVar("profiling.destination", "stderr, stdout or the name of a file.", StrParam("stderr"), in_c_key=False)
+AddConfigVar("profiling.debugprint", "Debugprint the profiled functions.", BoolParam(False), in_c_key=False)
+AddConfigVar("profiling.ignore_first_call", "Leave out the first call of a function.", BoolParam(False), in_c_key=False)
+AddConfigVar("check_input",
+             "Let C code check its inputs; False only for functions with inputs that are known to be right.", BoolParam(True))
+
+AddConfigVar("DebugMode.patience", "How many times to rewrite a graph to find rewrites that are not deterministic.",
+             IntParam(10, _positive), in_c_key=False)
+AddConfigVar("DebugMode.check_c", "Run C implementations where they exist.", BoolParam(True), in_c_key=False)
+AddConfigVar("DebugMode.check_py", "Run Python implementations where they exist.", BoolParam(True), in_c_key=False)
+AddConfigVar("DebugMode.check_finite", "Complain about NaN and infinity.", BoolParam(True), in_c_key=False)
+AddConfigVar("DebugMode.check_strides",
+             "C and Python implementations must return the same strides: 0 ignore, 1 warn, 2 raise.",
+             IntParam(1, lambda i: i in (0, 1, 2)), in_c_key=False)
+AddConfigVar("DebugMode.warn_input_not_reused",
+             "Warn when destroy_map or view_map announces in-place work and the input is not reused.", BoolParam(True),
+             in_c_key=False)
+
+
+def is_valid_check_preallocated_output_param(param):
+    """Whether every word of a ':'-separated text is a kind of preallocated memory."""
+    valid = ("initial", "previous", "c_contiguous", "f_contiguous", "strided", "wrong_size", "ALL", "")
+    return isinstance(param, str) and all(word in valid for word in param.split(":"))
+
+
+AddConfigVar("DebugMode.check_preallocated_output",
+             "Kinds of preallocated output memory to try: initial, previous, c_contiguous, f_contiguous, strided, wrong_size, "
+             "ALL; separated by ':'.",
+             StrParam("", is_valid_check_preallocated_output_param), in_c_key=False)
+AddConfigVar("DebugMode.check_preallocated_output_ndim",
+             "Number of innermost dimensions whose strides vary in 'strided'.", IntParam(4, _positive), in_c_key=False)
+AddConfigVar("NanGuardMode.nan_is_error", "NanGuardMode raises on NaN.", BoolParam(True), in_c_key=False)
+AddConfigVar("NanGuardMode.inf_is_error", "NanGuardMode raises on infinity.", BoolParam(True), in_c_key=False)
+AddConfigVar("NanGuardMode.big_is_error", "NanGuardMode raises on absolute values above 1e10.", BoolParam(True), in_c_key=False)
+AddConfigVar("NanGuardMode.action", "What NanGuardMode does when it finds something.", EnumStr("raise", "warn", "pdb"),
+             in_c_key=False)
+
+AddConfigVar("numpy.seterr_all", "NumPy's behaviour on floating-point errors; 'None' leaves it alone.",
+             EnumStr("ignore", "warn", "raise", "call", "print", "log", "None", allow_override=False), in_c_key=False)
+for _name, _what in (("divide", "division by zero"), ("over", "overflow"), ("under", "underflow"),
+                     ("invalid", "invalid operations")):
+    AddConfigVar("numpy.seterr_" + _name, "NumPy's behaviour on %s; 'None' follows numpy.seterr_all." % _what,
+                 EnumStr("None", "ignore", "warn", "raise", "call", "print", "log", allow_override=False), in_c_key=False)
+
+AddConfigVar("warn.ignore_bug_before",
+             "Be silent about bugs fixed before this version; 'None' warns about all, 'all' about none.",
+             EnumStr("0.8", "None", "all", *(r for r in _RELEASES if r != "0.8"), allow_override=False), in_c_key=False)
+
+
+def split_version(version):
+    """``"0.8.2rc1"`` -> (0, 8, 2)."""
+    import re
+
+    return tuple(int(re.match(r"\d*", part).group() or 0) for part in version.split("."))
+
+
+def warn_default(version):
+    """Whether to warn about a bug that `version` fixed, by warn.ignore_bug_before."""
+    limit = config.warn.ignore_bug_before
+    if limit == "None":
+        return True
+    if limit == "all":
+        return False
+    return split_version(limit) <= split_version(version)
+
+
+for _name, _version in (("argmax_pushdown_bug", "0.3"), ("gpusum_01_011_0111_bug", "0.3"), ("sum_sum_bug", "0.3"),
+                        ("sum_div_dimshuffle_bug", "0.3"), ("subtensor_merge_bug", "0.5"), ("gpu_set_subtensor1", "0.6"),
+                        ("vm_gc_bug", "0.5"), ("signal_conv2d_interface", "0.7"), ("reduce_join", "0.7"),
+                        ("inc_set_subtensor1", "0.7"), ("round", "0.9"), ("inc_subtensor1_opt", "0.10")):
+    AddConfigVar("warn." + _name, "Warn where a bug fixed in version %s could have changed results." % _version,
+                 BoolParam(lambda version=_version: warn_default(version)), in_c_key=False)
+
+
+def good_seed_param(seed):
+    """'random', or a text that is an integer."""
+    if seed == "random":
+        return True
+    int(seed)
+    return True
+
+
+AddConfigVar("unittests.rseed", "Seed of the test suite: an integer or 'random'.", StrParam("666", good_seed_param),
+             in_c_key=False)
+AddConfigVar("tensor.cmp_sloppy",
+             "Tolerance of comparisons in tests: 0 the strictest, 1 and 2 looser.",
+             IntParam(0, lambda i: i in (0, 1, 2)), in_c_key=False)
+AddConfigVar("tensor.insert_inplace_optimizer_validate_nb",
+             "In the elementwise in-place pass, validate after this many nodes; -1 decides from the graph's size.",
+             IntParam(-1), in_c_key=False)
+AddConfigVar("tensor.local_elemwise_fusion", "Fuse elementwise operations.", BoolParam(True), in_c_key=False)
+AddConfigVar("gpu.local_elemwise_fusion", "Fuse elementwise operations on the GPU.", BoolParam(True), in_c_key=False)
+
+check_unknown_flags()

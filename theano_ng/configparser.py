@@ -1,0 +1,460 @@
+"""The flag system: typed, documented flags with values from code, THEANO_FLAGS, .theanorc and defaults, in that order.
+
+Values live in the instance dictionary of the section that owns them, so that reading ``config.floatX`` costs one attribute access; a flag
+that nobody has read yet is resolved, checked and stored by `TheanoConfigParser.__getattr__`.
+"""
+import functools
+import hashlib
+import logging
+import os
+import sys
+
+_logger = logging.getLogger("theano_ng.configparser")
+
+
+class TheanoConfigWarning(Warning):
+    """A flag's value is accepted but probably not what was meant."""
+
+    @classmethod
+    def warn(cls, message, stacklevel=0):
+        import warnings
+
+        warnings.warn(message, cls, stacklevel=stacklevel + 3)
+
+
+class TheanoConfigError(ValueError):
+    """A flag that does not exist, or a value that it cannot have."""
+
+
+def parse_config_string(config_string, issue_warnings=True):
+    """Parse ``"name=value,name=value"``; the right-most definition of a name wins.
+
+    Parameters
+    ----------
+    config_string : str
+        Values with commas stand in quotes.
+    issue_warnings : bool
+        False ignores items that are not ``name=value``; True makes them errors.
+
+    Returns
+    -------
+    dict of str to str
+
+    Raises
+    ------
+    TheanoConfigError
+    """
+    if any(c in config_string for c in "'\"\\"):
+        import shlex
+
+        splitter = shlex.shlex(config_string, posix=True)
+        splitter.whitespace, splitter.whitespace_split, splitter.commenters = ",", True, ""
+        items = list(splitter)
+    else:
+        items = config_string.split(",")
+    flags = {}
+    for item in items:
+        name, equals, value = item.strip().partition("=")
+        name, value = name.strip(), value.strip()
+        if equals and name:
+            flags[name] = value
+        elif name and issue_warnings:
+            raise TheanoConfigError(
+                "THEANO_FLAGS: %r is not of the form name=value (in %r)%s" % (item, config_string, nearest_flags(name)))
+    return flags
+
+
+def config_files_from_theanorc():
+    """Paths named by THEANORC (colon-separated, ~ and variables expanded), by default ~/.theanorc."""
+    if sys.platform == "win32":
+        default = os.pathsep.join(("~/.theanorc", "~/.theanorc.txt"))
+    else:
+        default = "~/.theanorc"
+    paths = os.getenv("THEANORC", default).split(os.pathsep)
+    return [os.path.expanduser(os.path.expandvars(path)) for path in paths if path]
+
+
+def _read_theanorc():
+    """All flags of the configuration files by dotted name; sections other than [global] prefix theirs."""
+    paths = [path for path in config_files_from_theanorc() if os.path.isfile(path)]
+    flags = {}
+    if not paths:
+        return flags
+    import configparser
+
+    parser = configparser.RawConfigParser()
+    parser.optionxform = str
+    for path in paths:
+        try:
+            parser.read(path)
+        except configparser.Error as failure:
+            raise TheanoConfigError("%s cannot be read: %s" % (path, str(failure).replace("\n", " "))) from failure
+    for section in parser.sections():
+        for name, value in parser.items(section):
+            flags[name if section == "global" else "%s.%s" % (section, name)] = value
+    return flags
+
+
+THEANO_FLAGS = os.getenv("THEANO_FLAGS", "")
+THEANO_FLAGS_DICT = {}
+theano_raw_cfg = {}
+_config_var_list = []
+_config_vars = {}
+
+
+def fetch_val_for_key(key, delete_key=False):
+    """The text that THEANO_FLAGS or else a configuration file gives for a flag.
+
+    Raises
+    ------
+    KeyError
+        When neither mentions it.
+    """
+    if key in THEANO_FLAGS_DICT:
+        return THEANO_FLAGS_DICT.pop(key) if delete_key else THEANO_FLAGS_DICT[key]
+    return theano_raw_cfg[key]
+
+
+def nearest_flags(name):
+    """A sentence with the flags whose names are close to `name`."""
+    import difflib
+
+    known = list(_config_vars)
+    close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    last = name.rpartition(".")[2].lower()
+    close += [flag for flag in known if flag.rpartition(".")[2].lower() == last and flag not in close]
+    return ". Did you mean %s?" % ", ".join(close) if close else ""
+
+
+def check_unknown_flags():
+    """Raise for the first flag of THEANO_FLAGS or a configuration file that no AddConfigVar has defined.
+
+    Raises
+    ------
+    TheanoConfigError
+    """
+    for source, flags in (("THEANO_FLAGS", THEANO_FLAGS_DICT), (".theanorc", theano_raw_cfg)):
+        for name in flags:
+            if name not in _config_vars:
+                raise TheanoConfigError("%s: there is no flag %r%s" % (source, name, nearest_flags(name)))
+
+
+class ConfigParam:
+    """One flag: default, conversion and check.
+
+    Parameters
+    ----------
+    default : object or callable
+        A callable is asked when the flag is read for the first time and nothing sets it.
+    filter : callable, optional
+        Converts a text or value; raises ValueError for a bad one.
+    allow_override : bool
+        False: the flag cannot be assigned once the program runs.
+    """
+
+    def __init__(self, default, filter=None, allow_override=True):
+        self.default = default
+        self.filter = filter
+        self.allow_override = allow_override
+        self.fullname = None
+        self.doc = None
+        self.in_c_key = True
+        self.is_default = True
+
+    def convert(self, value):
+        """The checked value, with the flag's name in the error."""
+        if self.filter is None:
+            return value
+        try:
+            return self.filter(value)
+        except TheanoConfigError:
+            raise
+        except (ValueError, TypeError) as failure:
+            raise TheanoConfigError("flag %s: %s" % (self.fullname, failure)) from failure
+
+    def first_value(self):
+        """The value from THEANO_FLAGS, a file or the default."""
+        try:
+            text = fetch_val_for_key(self.fullname)
+            self.is_default = False
+        except KeyError:
+            text = self.default() if callable(self.default) else self.default
+        return self.convert(text)
+
+    def allowed(self):
+        """What the flag accepts, for print(config)."""
+        return self.filter
+
+
+class EnumStr(ConfigParam):
+    """A flag with one of a few texts as value."""
+
+    def __init__(self, default, *options, **kwargs):
+        self.all = (default,) + options
+        for option in self.all:
+            if not isinstance(option, str):
+                raise TypeError("EnumStr options are strings, not %r" % (option,))
+        super().__init__(default, self._filter, **kwargs)
+
+    def _filter(self, value):
+        if value in self.all:
+            return value
+        raise ValueError("%r is not one of %s" % (value, ", ".join(map(repr, self.all))))
+
+    def allowed(self):
+        return self.all
+
+    def __str__(self):
+        return "%s (%s) " % (self.fullname, self.all)
+
+
+class TypedParam(ConfigParam):
+    """A flag of a type, with an optional check."""
+
+    def __init__(self, default, mytype, is_valid=None, allow_override=True):
+        self.mytype = mytype
+        self.is_valid = is_valid
+        super().__init__(default, self._filter, allow_override)
+
+    def _filter(self, value):
+        converted = self.mytype(value)
+        if self.is_valid is not None and not self.is_valid(converted):
+            raise ValueError("%r is not valid" % (value,))
+        return converted
+
+    def allowed(self):
+        return getattr(self.mytype, "__name__", self.mytype)
+
+    def __str__(self):
+        return "%s (%s) " % (self.fullname, self.mytype)
+
+
+def StrParam(default, is_valid=None, allow_override=True):
+    """A flag whose value is any text (that `is_valid` accepts)."""
+    return TypedParam(default, str, is_valid, allow_override=allow_override)
+
+
+def IntParam(default, is_valid=None, allow_override=True):
+    """A flag whose value is an integer."""
+    return TypedParam(default, int, is_valid, allow_override=allow_override)
+
+
+def FloatParam(default, is_valid=None, allow_override=True):
+    """A flag whose value is a float."""
+    return TypedParam(default, float, is_valid, allow_override=allow_override)
+
+
+def _as_bool(value):
+    if value in (True, 1, "True", "true", "1", "yes", "on"):
+        return True
+    if value in (False, 0, "False", "false", "0", "no", "off"):
+        return False
+    raise ValueError("%r is neither True nor False" % (value,))
+
+
+_as_bool.__name__ = "bool"
+
+
+def BoolParam(default, is_valid=None, allow_override=True):
+    """A flag whose value is True or False (also 1, 0, yes, no ...)."""
+    return TypedParam(default, _as_bool, is_valid, allow_override=allow_override)
+
+
+class TheanoConfigParser:
+    """A section of flags; the root section is ``theano_ng.config``.
+
+    Raises
+    ------
+    AttributeError
+        When a flag that does not exist is read or assigned; the message names the nearest ones.
+    TheanoConfigError
+        When a value is not accepted.
+    """
+
+    def __init__(self, prefix=""):
+        self.__dict__["_prefix"] = prefix
+        self.__dict__["_params"] = {}
+        self.__dict__["_sections"] = {}
+
+    def __getattr__(self, name):
+        param = self._params.get(name)
+        if param is None:
+            if name.startswith("__"):
+                raise AttributeError(name)
+            raise AttributeError("there is no flag %r%s" % (self._prefix + name, nearest_flags(self._prefix + name)))
+        value = self.__dict__[name] = param.first_value()
+        return value
+
+    def __setattr__(self, name, value):
+        param = self._params.get(name)
+        if param is None:
+            raise AttributeError("there is no flag %r%s" % (self._prefix + name, nearest_flags(self._prefix + name)))
+        if not param.allow_override:
+            raise Exception("Can't change the value of this config parameter after initialization! (%s)" % param.fullname)
+        self.__dict__[name] = param.convert(value)
+        param.is_default = False
+
+    def __delattr__(self, name):
+        """Forget an assigned value: the next reader gets what the environment says."""
+        if name not in self._params:
+            raise AttributeError(name)
+        self.__dict__.pop(name, None)
+
+    def __dir__(self):
+        return sorted([*self._params, *self._sections])
+
+    def __str__(self):
+        import io
+
+        buffer = io.StringIO()
+        _config_print(self, buffer)
+        return buffer.getvalue()
+
+    def _section(self, name):
+        section = self._sections.get(name)
+        if section is None:
+            if name in self._params:
+                raise AttributeError("%s%s is a flag, not a section" % (self._prefix, name))
+            section = self._sections[name] = self.__dict__[name] = TheanoConfigParser("%s%s." % (self._prefix, name))
+        return section
+
+
+_ConfigParser = TheanoConfigParser
+
+
+class TheanoRootConfig(TheanoConfigParser):
+    """The root section, with the helpers that code finds on ``theano.config``."""
+
+    def change_flags(self, args=(), **kwargs):
+        return change_flags(args, **kwargs)
+
+
+config = TheanoRootConfig()
+
+
+def AddConfigVar(name, doc, configparam, root=config, in_c_key=True):
+    """Define a flag.
+
+    Parameters
+    ----------
+    name : str
+        Dotted name; sections are made as needed.
+    doc : str
+        What ``print(config)`` says about it.
+    configparam : ConfigParam
+    root : TheanoConfigParser
+    in_c_key : bool
+        Whether compiled C code depends on the value.
+
+    Raises
+    ------
+    AttributeError
+        When the flag exists already.
+    """
+    if not isinstance(configparam, ConfigParam):
+        raise TypeError("AddConfigVar needs a ConfigParam, not %r" % (configparam,))
+    section = root
+    *path, last = name.split(".")
+    for part in path:
+        section = section._section(part)
+    if last in section._params or last in section._sections:
+        raise AttributeError("This name is already taken: %s" % name)
+    configparam.fullname = section._prefix + last
+    configparam.doc, configparam.in_c_key = doc, in_c_key
+    section._params[last] = configparam
+    _config_var_list.append(configparam)
+    _config_vars[configparam.fullname] = configparam
+    if not callable(configparam.default):
+        getattr(section, last)   # a bad value in the environment is an error at once
+
+
+def _value_of(param):
+    section = config
+    for part in param.fullname.split("."):
+        section = getattr(section, part)
+    return section
+
+
+def _config_print(thing, buf, print_doc=True):
+    """Write every flag below a section with its allowed values, documentation and value."""
+    prefix = thing._prefix
+    for param in _config_var_list:
+        if not param.fullname.startswith(prefix):
+            continue
+        print("%s (%s) " % (param.fullname, param.allowed()), file=buf)
+        if print_doc:
+            print("    Doc: ", param.doc, file=buf)
+        print("    Value: ", _value_of(param), file=buf)
+        print("", file=buf)
+
+
+def get_config_hash():
+    """A hash of the values of all flags that compiled C code depends on."""
+    lines = ["%s = %s" % (p.fullname, _value_of(p)) for p in sorted(_config_var_list, key=lambda p: p.fullname) if p.in_c_key]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+class change_flags:
+    """Set flags inside a ``with`` block or a decorated function, and put them back afterwards.
+
+    Parameters
+    ----------
+    args : dict or sequence of (name, value)
+        For dotted names.
+    **kwargs
+        Names without a dot.
+
+    Examples
+    --------
+    >>> with change_flags(floatX="float32"):
+    ...     pass
+    """
+
+    def __init__(self, args=(), **kwargs):
+        wanted = dict(args)
+        wanted.update(kwargs)
+        for name in wanted:
+            if name not in _config_vars:
+                raise AttributeError("there is no flag %r%s" % (name, nearest_flags(name)))
+        self.confs = wanted
+        self._saved = []
+
+    def __call__(self, f):
+        @functools.wraps(f)
+        def with_flags(*args, **kwargs):
+            with change_flags(self.confs):
+                return f(*args, **kwargs)
+
+        return with_flags
+
+    def __enter__(self):
+        saved = []
+        self._saved.append(saved)
+        try:
+            for name, value in self.confs.items():
+                section, last = _owner(name)
+                param = section._params[last]
+                saved.append((section, last, getattr(section, last), param.is_default))
+                section.__dict__[last] = param.convert(value)
+                param.is_default = False
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(self, *exc_info):
+        for section, last, value, is_default in reversed(self._saved.pop()):
+            section.__dict__[last] = value
+            section._params[last].is_default = is_default
+
+
+def _owner(name):
+    *path, last = name.split(".")
+    section = config
+    for part in path:
+        section = section._sections[part]
+    return section, last
+
+
+THEANO_FLAGS_DICT.update(parse_config_string(THEANO_FLAGS))
+theano_raw_cfg.update(_read_theanorc())

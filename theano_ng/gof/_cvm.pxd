@@ -1,0 +1,70 @@
+"""What the compiled virtual machine lends to `compile._function`."""
+from cpython.object cimport PyObject
+
+from theano_ng.gof._native cimport thunk_fn
+
+
+cdef struct Step:
+    # One node. `run` is NULL for a thunk that is a Python callable.
+    thunk_fn run
+    void *data
+    PyObject *thunk         # borrowed from the list `thunks`
+    bint lazy
+    int n_in                # variables to compute before: the node's inputs, then those that must precede a destructive node
+    int n_inputs            # how many of them are the node's inputs
+    int n_out
+    int n_free
+    int *ins                # variable numbers
+    int *outs
+    PyObject **free         # cells to empty after the node; borrowed
+
+
+cdef struct Update:
+    PyObject *destination   # cell; borrowed
+    PyObject *source
+    bint release            # empty the source: its value belongs to the destination now
+
+
+cdef class CLazyLinker:
+    cdef public list nodes
+    cdef public list thunks
+    cdef public list pre_call_clear
+    cdef public dict storage_map
+    cdef public dict compute_map
+    cdef public bint allow_gc
+    cdef public bint lazy
+    cdef public bint time_thunks
+    cdef public bint need_update_inputs
+    cdef public int position_of_error
+    cdef readonly list updates
+    cdef list owned                 # keeps the cells alive that C structures point to
+    cdef dict numbers               # Variable -> number
+    cdef int n_nodes, n_vars, n_clear, n_updates, n_outputs
+    cdef Step *steps
+    cdef PyObject **clear
+    cdef Update *update
+    cdef PyObject **fresh           # room for the updates' values
+    cdef int *outputs               # variable numbers of the graph's outputs
+    cdef char *is_update            # for each output
+    # by variable number
+    cdef PyObject **cells
+    cdef PyObject **flags           # compute_map's cells
+    cdef int *owner                 # step that computes it, or -1
+    cdef int *clients               # how many steps read it
+    cdef char *keep                 # never freed: outputs and what no step computes
+    cdef char *computed
+    cdef int *waiting
+    cdef int *stack
+    cdef double *times
+    cdef long long *counts
+    cdef void *pool
+
+    cdef PyObject *own(self, cell) except NULL
+    cdef int failed(self, int i) except -1
+    cdef list ask_lazy(self, int i)
+
+    cdef int run(self, list subset) except -1
+    cdef int run_all(self) except -1
+    cdef int run_needed(self, list subset) except -1
+    cdef int run_step(self, int i) except -1
+    cdef int apply_updates(self) except -1

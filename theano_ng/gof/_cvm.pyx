@@ -1,0 +1,438 @@
+"""The compiled virtual machine: runs a flat array of nodes.
+
+Between two C nodes no Python object is made and no Python function is called: a step is a C function pointer with its data, and the
+cells to empty afterwards. Lazy graphs, and calls for some of the outputs, are evaluated on demand by an explicit stack.
+
+`gof.vm.Loop`, `LoopGC` and `Stack` are the Python twins.
+"""
+from cpython.mem cimport PyMem_Calloc, PyMem_Free
+from libc.string cimport memcpy, memset
+
+from theano_ng.gof._native cimport CThunk
+
+
+cdef extern from "Python.h":
+    PyObject *Py_None
+    PyObject *PyList_GET_ITEM(PyObject *cell, Py_ssize_t i) nogil
+    void PyList_SET_ITEM(PyObject *cell, Py_ssize_t i, PyObject *value) nogil
+    void incref "Py_INCREF"(PyObject *) nogil
+    void decref "Py_DECREF"(PyObject *) nogil
+    PyObject *PyObject_CallNoArgs(PyObject *callable)
+    PyObject *PyErr_Occurred()
+
+cdef extern from "time.h" nogil:
+    ctypedef long time_t
+    struct timespec:
+        time_t tv_sec
+        long tv_nsec
+    int clock_gettime(int clock, timespec *now)
+    int CLOCK_MONOTONIC
+
+
+cdef inline double seconds() noexcept nogil:
+    cdef timespec now
+    clock_gettime(CLOCK_MONOTONIC, &now)
+    return now.tv_sec + 1e-9 * now.tv_nsec
+
+
+cdef inline void empty(PyObject *cell) noexcept:
+    """Put None into a cell. The cell is consistent before the old value's destructor runs."""
+    cdef PyObject *old = PyList_GET_ITEM(cell, 0)
+    if old != Py_None:
+        incref(Py_None)
+        PyList_SET_ITEM(cell, 0, Py_None)
+        decref(old)
+
+
+cdef inline void put(PyObject *cell, PyObject *value) noexcept:
+    cdef PyObject *old = PyList_GET_ITEM(cell, 0)
+    incref(value)
+    PyList_SET_ITEM(cell, 0, value)
+    decref(old)
+
+
+cdef PyObject *cell_of(cell) except NULL:
+    if type(cell) is not list or len(<list>cell) != 1:
+        raise TypeError("a cell is a list of one element, not %r" % (cell,))
+    return <PyObject *>cell
+
+
+cdef class CLazyLinker:
+    """A compiled program over cells.
+
+    Parameters
+    ----------
+    fgraph : FunctionGraph
+        Gives the outputs.
+    nodes : list of Apply
+        In the order in which they run.
+    thunks : list of callable
+        One for each node; `CThunk`s run without Python. A thunk whose attribute `lazy` is true is called with what is computed so
+        far (`compute_map`), and returns the numbers of the inputs that it still needs; nothing when it is done.
+    pre_call_clear : list of cells
+        Emptied at the start of each run.
+    storage_map, compute_map : dict
+        Variable -> cell.
+    post_thunk_clear : list of list of cells, or None
+        For each node the cells to empty after it. None: intermediate values stay, and thunks meet them as output buffers.
+    updates : list of (Variable, Variable)
+        (input, output): after a complete run the input's cell takes the output's value.
+    prerequisites : dict
+        Apply -> list of Apply that must run before it although it does not read their outputs (it destroys something they read).
+
+    Attributes
+    ----------
+    position_of_error : int
+        Index of the node that failed in the latest run, or -1.
+    time_thunks : bool
+        Measure each node; see `call_times` and `call_counts`.
+    need_update_inputs : bool
+        False: whoever calls need not apply the updates.
+    """
+
+    def __init__(self, fgraph, list nodes, list thunks, list pre_call_clear, dict storage_map, dict compute_map,
+                 post_thunk_clear=None, updates=(), dict prerequisites=None):
+        cdef int i, j, n, total = 0, total_free = 0
+        cdef Step *step
+        cdef int *ints
+        cdef PyObject **pointers
+        if self.pool != NULL:
+            raise RuntimeError("a CLazyLinker is built once")
+        if len(nodes) != len(thunks):
+            raise ValueError("%d nodes, but %d thunks" % (len(nodes), len(thunks)))
+        self.nodes, self.thunks, self.pre_call_clear = nodes, thunks, pre_call_clear
+        self.storage_map, self.compute_map = storage_map, compute_map
+        self.allow_gc = post_thunk_clear is not None
+        self.position_of_error = -1
+        self.need_update_inputs = False
+        self.updates = list(updates)
+        prerequisites = prerequisites or {}
+
+        # number the variables
+        cdef dict numbers = {}
+        cdef list before = []
+        for node in nodes:
+            required = list(node.inputs)
+            for other in prerequisites.get(node, ()):
+                required += other.outputs
+            before.append(required)
+            total += len(required) + len(node.outputs)
+            for r in required:
+                numbers.setdefault(r, len(numbers))
+            for r in node.outputs:
+                numbers.setdefault(r, len(numbers))
+        for r in fgraph.outputs:
+            numbers.setdefault(r, len(numbers))
+        self.numbers = numbers
+        self.n_nodes, self.n_vars, self.n_outputs = len(nodes), len(numbers), len(fgraph.outputs)
+        self.n_clear, self.n_updates = len(pre_call_clear), len(self.updates)
+        if post_thunk_clear is not None:
+            total_free = sum([len(cells) for cells in post_thunk_clear])
+
+        # one block of memory: pointers first, then doubles, ints and bytes
+        n = self.n_vars
+        self.pool = PyMem_Calloc(
+            self.n_nodes * sizeof(Step) + self.n_updates * (sizeof(Update) + sizeof(void *))
+            + (self.n_clear + total_free + 2 * n) * sizeof(void *)
+            + self.n_nodes * (sizeof(double) + sizeof(long long))
+            + (total + self.n_outputs + 3 * n + n + total + 1) * sizeof(int) + self.n_outputs + 2 * n, 1)
+        if self.pool == NULL:
+            raise MemoryError()
+        self.steps = <Step *>self.pool
+        self.update = <Update *>(self.steps + self.n_nodes)
+        pointers = <PyObject **>(self.update + self.n_updates)
+        self.fresh, pointers = pointers, pointers + self.n_updates
+        self.clear, pointers = pointers, pointers + self.n_clear
+        self.cells, pointers = pointers, pointers + n
+        self.flags, pointers = pointers, pointers + n
+        self.times = <double *>(pointers + total_free)
+        self.counts = <long long *>(self.times + self.n_nodes)
+        ints = <int *>(self.counts + self.n_nodes)
+        self.outputs, ints = ints, ints + self.n_outputs
+        self.owner, ints = ints, ints + n
+        self.clients, ints = ints, ints + n
+        self.waiting, ints = ints, ints + n
+        # a node is expanded once, and pushes each of its edges at most once
+        self.stack, ints = ints, ints + n + total + 1
+        self.is_update = <char *>(ints + total)
+        self.keep = self.is_update + self.n_outputs
+        self.computed = self.keep + n
+
+        self.owned = []
+        for r, i in numbers.items():
+            self.owner[i] = -1
+            self.cells[i] = self.own(storage_map[r])
+            self.flags[i] = self.own(compute_map.setdefault(r, [False]))
+        for i in range(self.n_clear):
+            self.clear[i] = self.own(pre_call_clear[i])
+        for i, node in enumerate(nodes):
+            step = &self.steps[i]
+            thunk = thunks[i]
+            step.thunk = <PyObject *>thunk
+            step.lazy = getattr(thunk, "lazy", False)
+            if isinstance(thunk, CThunk) and not step.lazy:
+                step.run, step.data = (<CThunk>thunk).run, (<CThunk>thunk).data
+            self.lazy = self.lazy or step.lazy
+            required = before[i]
+            step.n_in, step.n_inputs, step.n_out = len(required), len(node.inputs), len(node.outputs)
+            step.ins, ints = ints, ints + step.n_in
+            step.outs, ints = ints, ints + step.n_out
+            for j, r in enumerate(required):
+                step.ins[j] = numbers[r]
+                if j < step.n_inputs:
+                    self.clients[step.ins[j]] += 1
+            for j, r in enumerate(node.outputs):
+                step.outs[j] = numbers[r]
+                self.owner[step.outs[j]] = i
+            step.free = pointers
+            if post_thunk_clear is not None:
+                for cell in post_thunk_clear[i]:
+                    pointers[0] = self.own(cell)
+                    pointers += 1
+                step.n_free = len(post_thunk_clear[i])
+
+        for i in range(n):
+            self.keep[i] = self.owner[i] < 0
+        outputs = list(fgraph.outputs)
+        sources = {source for _, source in self.updates}
+        for i, r in enumerate(outputs):
+            self.outputs[i] = numbers[r]
+            self.keep[numbers[r]] = 1
+            self.is_update[i] = r in sources
+        for i, (destination, source) in enumerate(self.updates):
+            self.update[i].destination = self.own(storage_map[destination])
+            self.update[i].source = self.own(storage_map[source])
+            # An output that is returned as well, or is an input itself, keeps its value.
+            self.update[i].release = outputs.count(source) == 1 and self.owner[numbers[source]] >= 0
+
+    def __dealloc__(self):
+        PyMem_Free(self.pool)
+
+    cdef PyObject *own(self, cell) except NULL:
+        self.owned.append(cell)
+        return cell_of(cell)
+
+    @property
+    def call_times(self):
+        """Seconds spent in each node."""
+        return [self.times[i] for i in range(self.n_nodes)]
+
+    @property
+    def call_counts(self):
+        """How often each node ran."""
+        return [self.counts[i] for i in range(self.n_nodes)]
+
+    def reset_timing(self):
+        """Set the nodes' times and counts to zero."""
+        memset(self.times, 0, self.n_nodes * sizeof(double))
+        memset(self.counts, 0, self.n_nodes * sizeof(long long))
+
+    def replace_thunk(self, int i, thunk):
+        """Let node `i` run another thunk from the next run on.
+
+        Parameters
+        ----------
+        i : int
+        thunk : callable
+            It has the same cells as the thunk that it replaces.
+        """
+        if not 0 <= i < self.n_nodes:
+            raise IndexError("node %d of %d" % (i, self.n_nodes))
+        cdef Step *step = &self.steps[i]
+        if bool(getattr(thunk, "lazy", False)) != bool(step.lazy):
+            raise ValueError("a lazy thunk cannot replace one that is not lazy, nor the reverse")
+        self.thunks[i] = thunk
+        step.thunk = <PyObject *>thunk
+        step.run = NULL
+        if isinstance(thunk, CThunk) and not step.lazy:
+            step.data, step.run = (<CThunk>thunk).data, (<CThunk>thunk).run
+
+    def __call__(self, output_subset=None):
+        """Run once.
+
+        Parameters
+        ----------
+        output_subset : list of int, optional
+            Compute these outputs (and the updates) only.
+        """
+        self.run(None if output_subset is None else list(output_subset))
+
+    cdef int run(self, list subset) except -1:
+        cdef int i
+        self.position_of_error = -1
+        for i in range(self.n_clear):
+            empty(self.clear[i])
+        if self.lazy or subset is not None:
+            self.run_needed(subset)
+        else:
+            self.run_all()
+        if self.n_updates:
+            self.apply_updates()
+        return 0
+
+    cdef int run_all(self) except -1:
+        cdef Step *step = self.steps
+        cdef PyObject *result
+        cdef int i, j
+        if self.time_thunks:
+            for i in range(self.n_nodes):
+                self.run_step(i)
+                step = &self.steps[i]
+                for j in range(step.n_free):
+                    empty(step.free[j])
+            return 0
+        for i in range(self.n_nodes):
+            if step.run != NULL:
+                if step.run(step.data) != 0:
+                    return self.failed(i)
+            else:
+                result = PyObject_CallNoArgs(step.thunk)
+                if result == NULL:
+                    return self.failed(i)
+                decref(result)
+            for j in range(step.n_free):
+                empty(step.free[j])
+            step += 1
+        return 0
+
+    cdef int failed(self, int i) except -1:
+        """The exception is set; it leaves as an ordinary one."""
+        self.position_of_error = i
+        if PyErr_Occurred() == NULL:
+            raise RuntimeError("the C code of %s failed and set no exception" % (self.nodes[i],))
+        return -1
+
+    cdef int run_step(self, int i) except -1:
+        """Run a node that is not lazy; measured when `time_thunks` is on."""
+        cdef Step *step = &self.steps[i]
+        cdef PyObject *result
+        cdef double start = 0
+        if self.time_thunks:
+            start = seconds()
+        if step.run != NULL:
+            if step.run(step.data) != 0:
+                return self.failed(i)
+        else:
+            result = PyObject_CallNoArgs(step.thunk)
+            if result == NULL:
+                return self.failed(i)
+            decref(result)
+        if self.time_thunks:
+            self.times[i] += seconds() - start
+            self.counts[i] += 1
+        return 0
+
+    cdef list ask_lazy(self, int i):
+        """Run a lazy node's thunk; the inputs that it needs first, or None when it is done."""
+        cdef Step *step = &self.steps[i]
+        cdef int j
+        cdef double start = 0
+        # the thunk reads and writes compute_map's cells
+        for j in range(step.n_inputs):
+            (<list>self.flags[step.ins[j]])[0] = self.computed[step.ins[j]]
+        for j in range(step.n_out):
+            (<list>self.flags[step.outs[j]])[0] = 0
+        if self.time_thunks:
+            start = seconds()
+        try:
+            needed = (<object>step.thunk)()
+        except BaseException:
+            self.position_of_error = i
+            raise
+        if self.time_thunks:
+            self.times[i] += seconds() - start
+        if not needed:
+            if self.time_thunks:
+                self.counts[i] += 1
+            return None
+        needed = [j for j in needed if not self.computed[step.ins[<int>j]]]
+        if not needed:
+            self.position_of_error = i
+            raise RuntimeError("the lazy thunk of %s asks for inputs that are computed already" % (self.nodes[i],))
+        return needed
+
+    cdef int run_needed(self, list subset) except -1:
+        """Compute what the wanted outputs and the updates need, depth first, with an explicit stack of variables."""
+        cdef int *stack = self.stack
+        cdef int top, i, j, r, k, ready
+        cdef Step *step
+        cdef list needed
+        cdef set wanted = None if subset is None else set(subset)
+        for i in range(self.n_vars):
+            self.computed[i] = self.owner[i] < 0
+        memcpy(self.waiting, self.clients, self.n_vars * sizeof(int))
+        for k in range(self.n_outputs):
+            if wanted is not None and not self.is_update[k] and k not in wanted:
+                continue
+            top = 0
+            stack[0] = self.outputs[k]
+            while top >= 0:
+                r = stack[top]
+                if self.computed[r]:
+                    top -= 1
+                    continue
+                i = self.owner[r]
+                step = &self.steps[i]
+                # What must precede a destructive node comes first, even for a lazy one, whose inputs wait until it asks for them.
+                ready = 1
+                for j in range(step.n_in - 1, (step.n_inputs if step.lazy else 0) - 1, -1):
+                    if not self.computed[step.ins[j]]:
+                        ready = 0
+                        top += 1
+                        stack[top] = step.ins[j]
+                if not ready:
+                    continue
+                if step.lazy:
+                    needed = self.ask_lazy(i)
+                    if needed is not None:
+                        for which in reversed(needed):
+                            top += 1
+                            stack[top] = step.ins[<int>which]
+                        continue
+                else:
+                    self.run_step(i)
+                for j in range(step.n_out):
+                    self.computed[step.outs[j]] = 1
+                if self.allow_gc:
+                    for j in range(step.n_inputs):
+                        r = step.ins[j]
+                        self.waiting[r] -= 1
+                        if self.waiting[r] == 0 and not self.keep[r]:
+                            empty(self.cells[r])
+                    for j in range(step.n_out):
+                        r = step.outs[j]
+                        if self.clients[r] == 0 and not self.keep[r]:
+                            empty(self.cells[r])
+                top -= 1
+        if self.allow_gc:
+            # values whose other readers were never needed
+            for r in range(self.n_vars):
+                if not self.keep[r]:
+                    empty(self.cells[r])
+        if not self.lazy:
+            # `run_all` calls lazy thunks too: to them, all of it is computed
+            for r in range(self.n_vars):
+                (<list>self.flags[r])[0] = True
+        if wanted is not None:
+            # an output of an earlier call must not look like a result of this one
+            for k in range(self.n_outputs):
+                r = self.outputs[k]
+                if not self.computed[r]:
+                    empty(self.cells[r])
+        return 0
+
+    cdef int apply_updates(self) except -1:
+        """Move the new values into the inputs' cells. All are read before one is written: an update may be another input's value."""
+        cdef int i
+        cdef Update *update
+        for i in range(self.n_updates):
+            self.fresh[i] = PyList_GET_ITEM(self.update[i].source, 0)
+            incref(self.fresh[i])
+        for i in range(self.n_updates):
+            update = &self.update[i]
+            if update.release:
+                empty(update.source)
+        for i in range(self.n_updates):
+            put(self.update[i].destination, self.fresh[i])
+            decref(self.fresh[i])
+        return 0

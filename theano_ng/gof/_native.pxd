@@ -1,0 +1,36 @@
+from libc.stdint cimport int64_t
+from cpython.object cimport PyObject
+
+ctypedef int (*thunk_fn)(void *data) noexcept
+ctypedef int (*native_fn)(int nin, int nout, PyObject **ins, PyObject **outs, int64_t *params) noexcept
+
+
+cdef class CThunk:
+    """What a VM calls without Python: `run(data)` is 0, or a Python exception is set."""
+    cdef thunk_fn run
+    cdef void *data
+    cdef public list inputs
+    cdef public list outputs
+    cdef public bint lazy
+    cdef public object node          # for error messages; not used when running
+
+
+cdef struct NativeCall:
+    native_fn function
+    int nin
+    int nout
+    PyObject **cells        # nin input cells, then nout output cells; borrowed, the thunk's lists own them
+    PyObject **values       # room for nin + nout values
+    int64_t *params
+
+
+cdef class NativeThunk(CThunk):
+    cdef NativeCall call
+    cdef object keep        # whatever owns the function's code
+
+
+cdef class CapsuleThunk(CThunk):
+    cdef object capsule
+    cdef public list error_storage
+    cdef thunk_fn compiled
+    cdef void *compiled_data

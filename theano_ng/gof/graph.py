@@ -1,0 +1,432 @@
+"""Node classes (`Apply`, `Variable`, `Constant`) of expression graphs; the graph algorithms are re-exported from `traversal`."""
+import contextlib
+from itertools import count
+
+from theano_ng.configdefaults import config
+from theano_ng.gof import utils
+from theano_ng.gof.pickling import deepcopy_in_graph, reduce_in_graph
+from theano_ng.gof.utils import MethodNotDefined, integer_types, object2, scratchpad, string_types
+
+__docformat__ = "restructuredtext en"
+
+# What a FunctionGraph writes on the nodes it owns; no part of a node's value.
+_ANNOTATIONS = ("clients", "fgraph", "deps")
+
+
+class _NoParams:
+    """The params of a node whose Op has none; there is one instance in a process."""
+
+    def __repr__(self):
+        return "NoParams"
+
+    def __reduce__(self):
+        return "NoParams"
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+NoParams = _NoParams()
+
+
+class Node(object2):
+    """A node of a graph.
+
+    Variables are the data, Apply nodes the computations. Each node keeps track of its parents via `Variable.owner` and `Apply.inputs`,
+    and of its children via `Variable.clients` (inside a FunctionGraph) and `Apply.outputs`.
+    """
+
+    def get_parents(self):
+        """A list of the parents of this node; changing it does not change the graph."""
+        raise NotImplementedError("%s has to define get_parents" % type(self).__name__)
+
+    def __getstate__(self):
+        state = self.__dict__.copy()
+        for name in _ANNOTATIONS:
+            state.pop(name, None)
+        return state
+
+    def __copy__(self):
+        copy = self.__class__.__new__(self.__class__)
+        copy.__dict__.update(self.__dict__)
+        return copy
+
+
+class Apply(Node):
+    """The application of an Op to input variables, producing output variables.
+
+    Parameters
+    ----------
+    op : Op
+        What is computed.
+    inputs : list of Variable
+        The arguments.
+    outputs : list of Variable
+        The results; their `owner` and `index` are set.
+
+    Raises
+    ------
+    TypeError
+        When `inputs` or `outputs` is no list or contains something other than variables.
+    ValueError
+        When an output belongs to another node.
+    """
+
+    def __init__(self, op, inputs, outputs):
+        if not isinstance(inputs, (list, tuple)):
+            raise TypeError("The inputs of an Apply must be a list or tuple, not %r" % (inputs,))
+        if not isinstance(outputs, (list, tuple)):
+            raise TypeError("The output of an Apply must be a list or tuple, not %r" % (outputs,))
+        for variable in inputs:
+            if not isinstance(variable, Variable):
+                raise TypeError(
+                    "The 'inputs' argument to Apply must contain Variable instances, not %r (op %s)" % (variable, op))
+        self.op = op
+        self.inputs = list(inputs)
+        self.outputs = outputs = list(outputs)
+        self.tag = scratchpad()
+        for i, output in enumerate(outputs):
+            if not isinstance(output, Variable):
+                raise TypeError("The 'outputs' argument to Apply must contain Variable instances with no owner, not %r (op %s)"
+                                % (output, op))
+            if output.owner is None:
+                output.owner = self
+                output.index = i
+            elif output.owner is not self or output.index != i:
+                raise ValueError("All output variables passed to Apply must belong to it: output %d of %s is %s, which is output %s of"
+                                 " another node" % (i, op, output, output.index))
+
+    def run_params(self):
+        """The params of the node, or NoParams when its Op has none."""
+        try:
+            return self.op.get_params(self)
+        except MethodNotDefined:
+            return NoParams
+
+    def default_output(self):
+        """The output that stands for the node.
+
+        Raises
+        ------
+        AttributeError
+            When ``op.default_output`` is out of range, or is not given and there are several outputs.
+        """
+        do = getattr(self.op, "default_output", None)
+        if do is None:
+            if len(self.outputs) == 1:
+                return self.outputs[0]
+            raise AttributeError("%s.default_output should be an output index: the node has %d outputs." % (self.op, len(self.outputs)))
+        if not isinstance(do, integer_types):
+            raise AttributeError("%s.default_output should be an int or long, not %r" % (self.op, do))
+        if do < 0 or do >= len(self.outputs):
+            raise AttributeError("%s.default_output is out of range: %d of %d outputs." % (self.op, do, len(self.outputs)))
+        return self.outputs[do]
+
+    out = property(default_output, doc="Alias for self.default_output().")
+    nin = property(lambda self: len(self.inputs), doc="Number of inputs.")
+    nout = property(lambda self: len(self.outputs), doc="Number of outputs.")
+    params_type = property(lambda self: self.op.params_type, doc="Type of the params.")
+
+    def __str__(self):
+        return op_as_string(self.inputs, self)
+
+    def __repr__(self):
+        return str(self)
+
+    def clone(self):
+        """Duplicate this node with the same inputs and new outputs; tags are copied."""
+        cp = self.__class__(self.op, self.inputs, [output.clone() for output in self.outputs])
+        cp.tag = self.tag.__copy__()
+        return cp
+
+    def clone_with_new_inputs(self, inputs, strict=True):
+        """Duplicate this node in a new graph.
+
+        Parameters
+        ----------
+        inputs : list of Variable
+        strict : bool
+            True: the types of the inputs have to equal the current ones or be convertible to them; the outputs then have the current
+            types. False: types may change (`op.make_node` is called), and that may fail.
+
+        Returns
+        -------
+        Apply
+            Same op, different outputs.
+        """
+        new_inputs = list(inputs)
+        if len(new_inputs) != len(self.inputs):
+            raise ValueError("%s has %d inputs, got %d" % (self, len(self.inputs), len(new_inputs)))
+        remake_node = False
+        for i, (curr, new) in enumerate(zip(self.inputs, new_inputs)):
+            if curr is not new and curr.type != new.type:
+                if strict:
+                    new_inputs[i] = curr.type.filter_variable(new)
+                else:
+                    remake_node = True
+        if remake_node:
+            new_node = self.op.make_node(*new_inputs)
+            new_node.tag = self.tag.__copy__().__update__(new_node.tag)
+        else:
+            new_node = self.clone()
+            new_node.inputs = new_inputs
+        return new_node
+
+    def get_parents(self):
+        return list(self.inputs)
+
+    def __reduce_ex__(self, protocol):
+        return reduce_in_graph(self, self, protocol)
+
+    def __deepcopy__(self, memo):
+        return deepcopy_in_graph(self, self, memo)
+
+
+class Variable(Node):
+    """A node that stands for a datum.
+
+    Parameters
+    ----------
+    type : Type
+        The kind of value.
+    owner : Apply, optional
+        The node that computes the value.
+    index : int, optional
+        The position in ``owner.outputs``.
+    name : str, optional
+        For printing and debugging.
+
+    Attributes
+    ----------
+    tag : scratchpad
+        Annotations, such as ``test_value`` and ``trace``.
+    clients : list
+        Inside a FunctionGraph: ``(Apply, input index)`` or ``('output', output index)`` pairs.
+    """
+
+    __count__ = count(0)
+    # Called with every new variable; see nodes_constructed.
+    construction_observers = []
+
+    def __init__(self, type, owner=None, index=None, name=None):
+        self.tag = scratchpad()
+        self.type = type
+        if owner is not None and not isinstance(owner, Apply):
+            raise TypeError("owner must be an Apply instance, not %r" % (owner,))
+        self.owner = owner
+        if index is not None and not isinstance(index, integer_types):
+            raise TypeError("index must be an int, not %r" % (index,))
+        self.index = index
+        if name is not None and not isinstance(name, string_types):
+            raise TypeError("name must be a string, not %r" % (name,))
+        self.name = name
+        self._auto_name = next(Variable.__count__)
+        if Variable.construction_observers:
+            Variable.notify_construction_observers(self)
+
+    @property
+    def auto_name(self):
+        """A name that no other variable of the process has."""
+        auto = self._auto_name
+        return auto if isinstance(auto, str) else "auto_%d" % auto
+
+    @auto_name.setter
+    def auto_name(self, name):
+        self._auto_name = name
+
+    @classmethod
+    def append_construction_observer(cls, observer):
+        """Let `observer` be called with every new variable."""
+        Variable.construction_observers.append(observer)
+
+    @classmethod
+    def remove_construction_observer(cls, observer):
+        """Undo `append_construction_observer`."""
+        Variable.construction_observers.remove(observer)
+
+    @classmethod
+    def notify_construction_observers(cls, instance):
+        """Tell the observers about a new variable."""
+        for observer in list(Variable.construction_observers):
+            observer(instance)
+
+    def __str__(self):
+        if self.name is not None:
+            return self.name
+        if self.owner is not None:
+            op = self.owner.op
+            if self.index == getattr(op, "default_output", None):
+                return str(op) + ".out"
+            return str(op) + "." + str(self.index)
+        return "<%s>" % str(self.type)
+
+    def __repr_test_value__(self):
+        """The repr of the test value; AttributeError when there is none."""
+        from theano_ng.gof.op import get_test_value  # op imports this module
+
+        return repr(get_test_value(self))
+
+    def __repr__(self, firstPass=True):
+        """The name; with ``config.print_test_value`` also the test value, on a line of its own."""
+        text = str(self)
+        if firstPass and config.print_test_value:
+            try:
+                text += "\n" + self.__repr_test_value__()
+            except AttributeError:
+                pass
+        return text
+
+    def clone(self):
+        """A new variable like self, without owner and index; name and tag are copied."""
+        cp = self.__class__(self.type, None, None, self.name)
+        cp.tag = self.tag.__copy__()
+        return cp
+
+    def get_parents(self):
+        return [self.owner] if self.owner is not None else []
+
+    def eval(self, inputs_to_values=None):
+        """Evaluate this variable.
+
+        Parameters
+        ----------
+        inputs_to_values : dict, optional
+            Maps variables to their values.
+
+        Notes
+        -----
+        The first call compiles; later calls with the same variables reuse the compiled function. A function of one's own has less
+        overhead.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import theano_ng.tensor as T
+        >>> x = T.dscalar('x')
+        >>> y = T.dscalar('y')
+        >>> z = x + y
+        >>> np.allclose(z.eval({x: 16.3, y: 12.1}), 28.4)
+        True
+        """
+        if inputs_to_values is None:
+            inputs_to_values = {}
+        cache = self.__dict__.setdefault("_fn_cache", {})
+        inputs = tuple(sorted(inputs_to_values, key=id))
+        if inputs not in cache:
+            from theano_ng.compile.function import function  # an upward name: a graph does not know how it is compiled
+
+            cache[inputs] = function(list(inputs), self)
+        return cache[inputs](*[inputs_to_values[variable] for variable in inputs])
+
+    def __getstate__(self):
+        state = Node.__getstate__(self)
+        state.pop("_fn_cache", None)
+        tag = state.get("tag")
+        if hasattr(tag, "test_value") and not config.pickle_test_value:
+            tag = state["tag"] = tag.__copy__()
+            del tag.test_value
+        return state
+
+    def __reduce_ex__(self, protocol):
+        return reduce_in_graph(self, self.owner, protocol)
+
+    def __deepcopy__(self, memo):
+        return deepcopy_in_graph(self, self.owner, memo)
+
+
+class Constant(Variable):
+    """A variable with a value that cannot change.
+
+    Parameters
+    ----------
+    type : Type
+    data : object
+        Filtered by the type.
+    name : str, optional
+    """
+
+    def __init__(self, type, data, name=None):
+        Variable.__init__(self, type, None, None, name)
+        self._data = type.filter(data)
+        utils.add_tag_trace(self)
+
+    @property
+    def data(self):
+        """The value; it can be given only once."""
+        return self._data
+
+    @data.setter
+    def data(self, value):
+        if "_data" in self.__dict__:
+            raise AttributeError("the data of a Constant cannot be changed; make a new Constant")
+        self._data = value
+
+    value = property(lambda self: self._data, doc="Read-only data access.")
+
+    def equals(self, other):
+        """Whether `other` is a constant of the same type and value."""
+        return isinstance(other, Constant) and self.signature() == other.signature()
+
+    def signature(self):
+        """What tells constants apart: a pair of type and data."""
+        return (self.type, self._data)
+
+    def merge_signature(self):
+        """What tells apart constants that may not be merged."""
+        return self.signature()
+
+    def __str__(self):
+        if self.name is not None:
+            name = self.name
+        else:
+            name = str(self._data)
+            if len(name) > 20:
+                name = name[:10] + "..." + name[-10:]
+        return "Constant{%s}" % name
+
+    def clone(self):
+        """A copy that shares the data, which never changes."""
+        cp = self.__class__.__new__(self.__class__)
+        state = self.__dict__
+        cp.__dict__.update(state)
+        for name in ("clients", "fgraph", "cached", "_fn_cache"):
+            if name in state:
+                del cp.__dict__[name]
+        cp._auto_name = next(Variable.__count__)
+        cp.tag = self.tag.__copy__()
+        if Variable.construction_observers:
+            Variable.notify_construction_observers(cp)
+        return cp
+
+
+@contextlib.contextmanager
+def nodes_constructed():
+    """Context manager that keeps track of the variables created inside it.
+
+    Yields
+    ------
+    list of Variable
+        Fills while variables are constructed.
+    """
+    new_nodes = []
+    observer = new_nodes.append
+    Variable.append_construction_observer(observer)
+    try:
+        yield new_nodes
+    finally:
+        Variable.remove_construction_observer(observer)
+
+
+# The algorithms know nodes by their attributes only; they are documented as members of this module.
+from theano_ng.gof.traversal import (  # noqa: E402
+    ancestors, as_string, clone, clone_get_equiv, default_leaf_formatter, default_node_formatter, general_toposort, inputs,
+    io_connection_pattern, io_toposort, is_in_ancestors, is_same_graph, list_of_nodes, op_as_string, ops, orphans, stack_search,
+    variables, variables_and_orphans, view_roots,
+)
+
+__all__ = [
+    "Apply", "Constant", "Node", "NoParams", "Variable", "ancestors", "as_string", "clone", "clone_get_equiv", "config",
+    "default_leaf_formatter", "default_node_formatter", "general_toposort", "inputs", "integer_types", "io_connection_pattern",
+    "io_toposort", "is_in_ancestors", "is_same_graph", "list_of_nodes", "nodes_constructed", "op_as_string", "ops", "orphans",
+    "stack_search", "string_types", "variables", "variables_and_orphans", "view_roots",
+]

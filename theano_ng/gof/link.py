@@ -1,0 +1,539 @@
+"""Linkers: from a FunctionGraph to something that runs.
+
+A linker binds every variable of a graph to a *cell* (a one-element list) and every node to a *thunk* (a callable without arguments
+that reads input cells and fills output cells). This module holds what all linkers share, the linker that only calls `perform`, and
+the one that runs several linkers side by side. The virtual machine is in `gof.vm`, compiled C in `gof.cc`.
+"""
+import copy
+import sys
+from copy import deepcopy
+
+from theano_ng.configparser import config
+from theano_ng.gof.link_errors import log_thunk_trace, raise_with_op, thunk_hook  # noqa: F401  (classic names of this module)
+from theano_ng.gof.type import Type
+
+undef = object()
+
+
+class Container:
+    """A cell together with the Type that guards it.
+
+    Assigning to `value` (or `data`) passes the value through the Type's `filter`; reading gives what the cell holds.
+
+    Parameters
+    ----------
+    r : Variable or Type
+        Gives the type, and the name unless `name` is given.
+    storage : list
+        The cell: a list of one element. Several containers and thunks may share it.
+    readonly : bool
+        Assignment raises.
+    strict : bool
+        Values are checked but never cast.
+    allow_downcast : bool or None
+        Passed to `Type.filter`.
+    name : str, optional
+
+    Attributes
+    ----------
+    type, name, storage, readonly, strict, allow_downcast
+    required, implicit : bool
+        Set by Function: must the caller give a value; may he not.
+    """
+
+    def __init__(self, r, storage, readonly=False, strict=False, allow_downcast=None, name=None):
+        if not isinstance(storage, list) or not len(storage) >= 1:
+            raise TypeError("storage must be a list of length at least one, not %r" % (storage,))
+        if isinstance(r, Type):
+            self.type = r
+        else:
+            self.type = r.type
+        self.name = getattr(r, "name", None) if name is None else name
+        self.storage = storage
+        self.readonly = readonly
+        self.strict = strict
+        self.allow_downcast = allow_downcast
+        self.required = self.implicit = False
+
+    def _read(self):
+        return self.storage[0]
+
+    def _write(self, value):
+        if self.readonly:
+            raise Exception("Cannot set readonly storage: %s" % self.name)
+        if value is None:
+            self.storage[0] = None
+            return
+        try:
+            filter_inplace = getattr(self.type, "filter_inplace", None)
+            if filter_inplace is not None:
+                self.storage[0] = filter_inplace(
+                    value, self.storage[0], strict=self.strict, allow_downcast=None if self.strict else self.allow_downcast)
+            elif self.strict:
+                self.storage[0] = self.type.filter(value, strict=True)
+            elif self.allow_downcast is None:
+                self.storage[0] = self.type.filter(value)
+            else:
+                self.storage[0] = self.type.filter(value, allow_downcast=self.allow_downcast)
+        except Exception as failure:
+            failure.args = failure.args + ('Container name "%s"' % self.name,)
+            raise
+
+    data = property(_read, _write, doc="The stored value; assignment goes through the Type's filter.")
+    value = property(_read, _write, doc="The stored value; assignment goes through the Type's filter.")
+
+    def __str__(self):
+        return "<%s>" % (self.storage[0],)
+
+    def __repr__(self):
+        return "<%r>" % (self.storage[0],)
+
+    def __deepcopy__(self, memo):
+        key = id(self)
+        if key in memo:
+            return memo[key]
+        storage_known = id(self.storage) in memo
+        result = type(self)(
+            deepcopy(self.type, memo), deepcopy(self.storage, memo), deepcopy(self.readonly, memo),
+            deepcopy(self.strict, memo), deepcopy(self.allow_downcast, memo), deepcopy(self.name, memo))
+        result.required, result.implicit = self.required, self.implicit
+        # A deep copy may change the class of a value (a 0-d array can come back as a scalar): filter repairs it, once per cell.
+        if result.storage[0] is not None and not storage_known and not self.type.is_valid_value(result.storage[0]):
+            result.storage[0] = self.type.filter(result.storage[0], strict=False, allow_downcast=False)
+        memo[key] = result
+        return result
+
+
+class Linker:
+    """Base of all linkers.
+
+    A linker `accept`s one FunctionGraph and then makes thunks for it.
+    """
+
+    allow_gc = True
+    fgraph = None
+
+    def clone(self, allow_gc=undef):
+        """A copy of this linker without a graph, with another `allow_gc` when one is given."""
+        new = copy.copy(self)
+        new.fgraph = None
+        if allow_gc is not undef:
+            new.allow_gc = allow_gc
+        return new
+
+    def accept(self, fgraph, no_recycling=None, profile=None):
+        """Bind to a graph.
+
+        Parameters
+        ----------
+        fgraph : FunctionGraph
+        no_recycling : list of Variable, optional
+            Variables whose previous values must not be handed to thunks as output buffers.
+        profile : ProfileStats, optional
+
+        Returns
+        -------
+        Linker
+            This one, or a copy of it when it is bound to another graph.
+        """
+        raise NotImplementedError("%s must define accept" % type(self).__name__)
+
+    def make_thunk(self):
+        """``(thunk, input containers, output containers)`` of the accepted graph."""
+        raise NotImplementedError("%s must define make_thunk" % type(self).__name__)
+
+    def make_function(self, unpack_single=True, **kwargs):
+        """A Python function of the graph's inputs.
+
+        Parameters
+        ----------
+        unpack_single : bool
+            Return the value itself, not a list, when the graph has one output.
+        **kwargs
+            Passed to `make_thunk`.
+        """
+        thunk, inputs, outputs = self.make_thunk(**kwargs)
+
+        def execute(*args):
+            if len(args) != len(inputs):
+                raise TypeError("Function call takes exactly %i %s (%i given)" % (
+                    len(inputs), ["argument", "arguments"][len(inputs) > 1], len(args)))
+            for arg, container in zip(args, inputs):
+                container.data = arg
+            thunk()
+            if unpack_single and len(outputs) == 1:
+                return outputs[0].data
+            return [container.data for container in outputs]
+
+        execute.thunk, execute.inputs, execute.outputs = thunk, inputs, outputs
+        return execute
+
+    def schedule(self, fgraph):
+        """The order in which the nodes run."""
+        return fgraph.toposort()
+
+
+def map_storage(fgraph, order, input_storage, output_storage, storage_map=None):
+    """Give every variable of a graph a cell.
+
+    Parameters
+    ----------
+    fgraph : FunctionGraph
+    order : list of Apply
+        All nodes that will run.
+    input_storage, output_storage : None, or list of cells
+        The cells of the graph's inputs and outputs; None: new ones.
+    storage_map : dict, optional
+        Variable -> cell for variables that have one already; extended in place.
+
+    Returns
+    -------
+    input_storage, output_storage : list of cells
+    storage_map : dict
+    """
+    if storage_map is None:
+        storage_map = {}
+    if input_storage is None:
+        input_storage = [storage_map.get(r) or [None] for r in fgraph.inputs]
+    elif len(fgraph.inputs) != len(input_storage):
+        raise ValueError("the graph has %d inputs, but %d cells were given" % (len(fgraph.inputs), len(input_storage)))
+    for r, cell in zip(fgraph.inputs, input_storage):
+        known = storage_map.setdefault(r, cell)
+        if known is not cell:
+            raise ValueError("input %s has another cell in storage_map" % r)
+
+    if output_storage is not None:
+        if len(fgraph.outputs) != len(output_storage):
+            raise ValueError("the graph has %d outputs, but %d cells were given" % (len(fgraph.outputs), len(output_storage)))
+        for r, cell in zip(fgraph.outputs, output_storage):
+            storage_map.setdefault(r, cell)
+
+    for node in order:
+        for r in node.inputs:
+            if r not in storage_map:
+                if hasattr(r, "data"):
+                    storage_map[r] = [r.data]
+                else:
+                    raise ValueError("%s is an input of %s, but neither an input of the graph nor computed in it" % (r, node))
+        for r in node.outputs:
+            storage_map.setdefault(r, [None])
+    for r in fgraph.outputs:
+        if r not in storage_map:
+            if not hasattr(r, "data"):
+                raise ValueError("output %s is neither an input of the graph nor computed in it" % r)
+            storage_map[r] = [r.data]
+
+    if output_storage is None:
+        output_storage = [storage_map[r] for r in fgraph.outputs]
+    return input_storage, output_storage, storage_map
+
+
+def gc_helper(node_list):
+    """What may be freed, and when.
+
+    Parameters
+    ----------
+    node_list : list of Apply
+        In the order in which they run.
+
+    Returns
+    -------
+    computed : set of Variable
+        Everything that the nodes compute.
+    last_user : dict
+        Variable -> the last node that reads it.
+    """
+    last_user = {}
+    computed = set()
+    for node in node_list:
+        for r in node.inputs:
+            last_user[r] = node
+        computed.update(node.outputs)
+    return computed, last_user
+
+
+def post_thunk_clear_cells(order, storage_map, keep):
+    """For each node the cells to empty after it: computed values that no later node reads.
+
+    Parameters
+    ----------
+    order : list of Apply
+    storage_map : dict
+    keep : iterable of Variable
+        Never freed (the graph's outputs).
+
+    Returns
+    -------
+    list of list of cells
+    """
+    computed, last_user = gc_helper(order)
+    keep = set(keep)
+    clear = []
+    for node in order:
+        cells = {}
+        for r in node.inputs:
+            if r in computed and r not in keep and last_user[r] is node:
+                cells[r] = storage_map[r]
+        for r in node.outputs:
+            # an output that nobody reads
+            if r not in last_user and r not in keep:
+                cells[r] = storage_map[r]
+        clear.append(list(cells.values()))
+    return clear
+
+
+def add_clear_storage(f, computed, storage_map):
+    """Give `f` a method `clear_storage()` that empties the cells of the computed variables."""
+
+    def clear_storage():
+        for r in computed:
+            storage_map[r][0] = None
+
+    f.clear_storage = clear_storage
+
+
+def streamline(fgraph, thunks, order, post_thunk_old_storage=None, no_recycling=None, nice_errors=True):
+    """A function that runs thunks in order.
+
+    Parameters
+    ----------
+    fgraph : FunctionGraph
+    thunks : list of callable
+    order : list of Apply
+        The thunks' nodes.
+    post_thunk_old_storage : list of list of cells, optional
+        For each thunk the cells to empty after it.
+    no_recycling : list of cells, optional
+        Emptied at the start of each run.
+    nice_errors : bool
+        Errors name the node (`raise_with_op`).
+    """
+    if no_recycling is None:
+        no_recycling = []
+    if len(thunks) != len(order):
+        raise ValueError("Length of thunks and order must match", (len(thunks), len(order)))
+    if post_thunk_old_storage is None:
+        post_thunk_old_storage = [()] * len(order)
+    elif len(post_thunk_old_storage) != len(thunks):
+        raise ValueError("Length of thunks and post_thunk_old_storage must match", (len(thunks), len(post_thunk_old_storage)))
+    steps = list(zip(thunks, order, post_thunk_old_storage))
+
+    def streamline_f():
+        for cell in no_recycling:
+            cell[0] = None
+        thunk = node = None
+        try:
+            for thunk, node, old in steps:
+                thunk()
+                for cell in old:
+                    cell[0] = None
+        except Exception:
+            if not nice_errors or node is None:
+                raise
+            raise_with_op(node, thunk)
+
+    streamline_f.thunks, streamline_f.nodes = thunks, order
+    return streamline_f
+
+
+class LocalLinker(Linker):
+    """Base of the linkers that make one thunk per node and run them in some order."""
+
+    def make_thunk(self, input_storage=None, output_storage=None, storage_map=None):
+        return self.make_all(input_storage=input_storage, output_storage=output_storage, storage_map=storage_map)[:3]
+
+    def make_all(self, input_storage, output_storage):
+        """``(function, input containers, output containers, thunks, nodes)``: the thunks have `inputs` and `outputs` cells."""
+        raise NotImplementedError("%s must define make_all" % type(self).__name__)
+
+
+def containers(variables, cells, readonly=False):
+    """A Container around each variable's cell."""
+    return [Container(r, cell, readonly) for r, cell in zip(variables, cells)]
+
+
+class PerformLinker(LocalLinker):
+    """Runs every node by its Op's `perform`, in topological order: linker 'py'.
+
+    Parameters
+    ----------
+    allow_gc : bool, optional
+        Free intermediate values as soon as possible; None: config.allow_gc.
+    schedule : callable, optional
+        ``schedule(fgraph)`` gives the order of the nodes.
+    """
+
+    def __init__(self, allow_gc=None, schedule=None):
+        self.allow_gc = config.allow_gc if allow_gc is None else allow_gc
+        self.fgraph = None
+        if schedule is not None:
+            self.schedule = schedule
+
+    def accept(self, fgraph, no_recycling=None, profile=None):
+        if self.fgraph is not None and self.fgraph is not fgraph:
+            return self.clone().accept(fgraph, no_recycling, profile)
+        self.fgraph = fgraph
+        self.no_recycling = [] if no_recycling is None else no_recycling
+        return self
+
+    def make_all(self, input_storage=None, output_storage=None, storage_map=None):
+        fgraph = self.fgraph
+        order = self.schedule(fgraph)
+        no_recycling = self.no_recycling
+        input_storage, output_storage, storage_map = map_storage(fgraph, order, input_storage, output_storage, storage_map)
+        # All values that a thunk could ask for are there when it runs, so every variable counts as computed.
+        compute_map = {r: [True] for r in storage_map}
+        thunks = []
+        for node in order:
+            thunk = make_node_thunk(node, storage_map, compute_map, no_recycling, "py")
+            thunk.inputs = [storage_map[r] for r in node.inputs]
+            thunk.outputs = [storage_map[r] for r in node.outputs]
+            thunks.append(thunk)
+
+        computed, _ = gc_helper(order)
+        clear = post_thunk_clear_cells(order, storage_map, fgraph.outputs) if self.allow_gc else None
+        if no_recycling is True:
+            no_recycling = [cell for r, cell in storage_map.items() if r in computed]
+        else:
+            no_recycling = [storage_map[r] for r in no_recycling if r in computed]
+        f = streamline(fgraph, thunks, order, clear, no_recycling=no_recycling)
+        f.allow_gc = self.allow_gc
+        f.storage_map = storage_map
+        add_clear_storage(f, computed, storage_map)
+        return f, containers(fgraph.inputs, input_storage), containers(fgraph.outputs, output_storage, True), thunks, order
+
+
+def make_node_thunk(node, storage_map, compute_map, no_recycling, impl=None):
+    """`node.op.make_thunk`, also for Ops whose `make_thunk` has no parameter `impl`; errors name the node."""
+    op = node.op
+    try:
+        try:
+            return op.make_thunk(node, storage_map, compute_map, no_recycling, impl=impl)
+        except TypeError as failure:
+            if "impl" not in str(failure) or "unexpected keyword" not in str(failure):
+                raise
+            return op.make_thunk(node, storage_map, compute_map, no_recycling)
+    except Exception as failure:
+        failure.args = ("The following error happened while compiling the node", node, "\n") + failure.args
+        raise
+
+
+def load_native_kernels(order):
+    """Compile the kernels of all nodes at once, so that making their thunks finds them loaded.
+
+    Parameters
+    ----------
+    order : list of Apply
+    """
+    kernels = []
+    for node in order:
+        native_code = getattr(node.op, "native_code", None)
+        if native_code is not None:
+            code = native_code(node)
+            if code is not None:
+                kernels.extend(code.kernels)
+    if len(kernels) > 1 and config.cxx:
+        from theano_ng.gof.cmodule import load_kernels  # not needed by graphs without compiled loops
+
+        try:
+            load_kernels(kernels)
+        except Exception:
+            # Each node compiles its own again and reports by name what is wrong with it.
+            pass
+
+
+class WrapLinker(Linker):
+    """Runs several linkers side by side: for each node, ``wrapper(i, node, *thunks)`` is called with the linkers' thunks.
+
+    The wrapper calls the thunks (or not); before and after each step it can look at their cells.
+
+    Parameters
+    ----------
+    linkers : list of LocalLinker
+        They must order the nodes in the same way.
+    wrapper : callable
+        ``wrapper(i, node, *thunks)``.
+    """
+
+    def __init__(self, linkers, wrapper):
+        self.fgraph = None
+        self.linkers = linkers
+        self.wrapper = wrapper
+
+    def __copy__(self):
+        """The linkers are copied too, since each is bound to its graph."""
+        return type(self)([copy.copy(linker) for linker in self.linkers], self.wrapper)
+
+    def clone(self, allow_gc=undef):
+        return type(self)([linker.clone(allow_gc=allow_gc) for linker in self.linkers], self.wrapper)
+
+    def accept(self, fgraph, no_recycling=None, profile=None):
+        if self.fgraph is not None and self.fgraph is not fgraph:
+            return type(self)(self.linkers, self.wrapper).accept(fgraph, no_recycling, profile)
+        self.fgraph = fgraph
+        self.no_recycling = [] if no_recycling is None else no_recycling
+        self.linkers = [linker.accept(fgraph, no_recycling) for linker in self.linkers]
+        return self
+
+    def pre(self, f, inputs, order, thunk_groups):
+        """Called at the start of each run.
+
+        Parameters
+        ----------
+        f : WrapLinker
+        inputs : list
+            The values in the input cells.
+        order : list of Apply
+        thunk_groups : list of tuple
+            For each node the linkers' thunks.
+        """
+
+    def make_thunk(self, **kwargs):
+        made = [linker.make_all(**kwargs) for linker in self.linkers]
+        fns, input_lists, output_lists, thunk_lists, order_lists = zip(*made)
+        order = list(order_lists[0])
+        for other in order_lists[1:]:
+            if order != list(other):
+                raise Exception("All linkers to WrapLinker should execute operations in the same order.")
+
+        inputs0, outputs0 = input_lists[0], output_lists[0]
+        thunk_groups = list(zip(*thunk_lists))
+        to_reset = [
+            thunk.outputs[j]
+            for thunks, node in zip(thunk_groups, order) for j, output in enumerate(node.outputs)
+            if output in self.no_recycling for thunk in thunks]
+        wrapper, pre = self.wrapper, self.pre
+
+        def f():
+            for input_list in input_lists[1:]:
+                for container, first in zip(input_list, inputs0):
+                    container.storage[0] = copy.copy(first.storage[0])
+            for cell in to_reset:
+                cell[0] = None
+            pre(self, [container.data for container in inputs0], order, thunk_groups)
+            for i, (thunks, node) in enumerate(zip(thunk_groups, order)):
+                try:
+                    wrapper(i, node, *thunks)
+                except Exception:
+                    raise_with_op(node, thunks[0])
+
+        f.thunk_groups = thunk_groups
+        f.storage_map = getattr(fns[0], "storage_map", None)
+        f.allow_gc = all(getattr(linker, "allow_gc", False) for linker in self.linkers)
+        return f, inputs0, outputs0
+
+
+def WrapLinkerMany(linkers, wrappers):
+    """A WrapLinker that calls several wrappers, in order, at each step."""
+
+    def wrapper(*args):
+        for one in wrappers:
+            one(*args)
+
+    return WrapLinker(linkers, wrapper)
+
+
+__all__ = [
+    "Container", "Linker", "LocalLinker", "PerformLinker", "WrapLinker", "WrapLinkerMany", "add_clear_storage", "gc_helper",
+    "log_thunk_trace", "map_storage", "raise_with_op", "streamline", "thunk_hook",
+]

@@ -1,0 +1,252 @@
+"""The text of errors that come out of a running graph."""
+import io
+import sys
+import traceback
+
+from theano_ng.configparser import config
+
+HINT_TRACE = (
+    "HINT: Re-running with most Theano optimization disabled could give you a back-traces when this node was created. This can be done "
+    "with by setting the Theano flags 'optimizer=fast_compile'. If that does not work, Theano optimization can be disabled with "
+    "'optimizer=None'.")
+HINT_VERBOSE = "HINT: Use the Theano flag 'exception_verbosity=high' for a debugprint of this apply node."
+
+
+def log_thunk_trace(value, f=None):
+    """Write where the variable of a failed node was created.
+
+    Parameters
+    ----------
+    value : BaseException
+        One that passed `raise_with_op`; others write nothing.
+    f : file, optional
+        Default: the standard error stream.
+    """
+    trace = getattr(value, "__thunk_trace__", None)
+    if not trace:
+        return
+    f = sys.stderr if f is None else f
+    f.write("".join("    %s\n" % line for line in (
+        "The above exception came from a node that was created here:", *creation_trace_text(trace).rstrip().split("\n"))))
+
+
+def thunk_hook(type, value, trace):
+    """An exception hook: where the failed node was created, then the ordinary report.
+
+    It has the signature of `sys.excepthook`; assign it there to use it.
+    """
+    log_thunk_trace(value)
+    sys.__excepthook__(type, value, trace)
+
+
+def creation_trace_text(trace):
+    """A `tag.trace` as the text of a traceback.
+
+    Parameters
+    ----------
+    trace : list
+        Frames ``(file, line, function[, text])``, or a list of such lists (one for each variable that was merged into this one).
+    """
+    if not trace:
+        return ""
+    groups = trace if isinstance(trace[0], list) else [trace]
+    out = io.StringIO()
+    for group in groups:
+        frames = []
+        for frame in group:
+            file, line, function, *text = frame
+            frames.append(traceback.FrameSummary(file, line, function, line=text[0] if text else None))
+        out.writelines(traceback.format_list(frames))
+    return out.getvalue()
+
+
+def raise_with_op(node, thunk=None, exc_info=None, storage_map=None):
+    """Raise the current exception again, with the story of the node in its message.
+
+    Parameters
+    ----------
+    node : Apply
+        The node that failed.
+    thunk : callable, optional
+        Its thunk; with `inputs`, shapes, strides and values are told.
+    exc_info : tuple, optional
+        What `sys.exc_info()` returned when the error was caught; default: the current one.
+    storage_map : dict, optional
+        Variable -> cell; under ``exception_verbosity=high`` the memory that the graph holds is listed.
+
+    Notes
+    -----
+    The exception keeps its class. It gets the attributes `__thunk_trace__` (where the node's output was created), `__op_instance__`,
+    and `__applynode_index__`. An exception class that cannot be built from one string gets the text as a note. KeyboardInterrupt
+    and SystemExit pass unchanged.
+    """
+    if exc_info is None:
+        exc_info = sys.exc_info()
+    exc_type, exc_value, exc_trace = exc_info
+    if not issubclass(exc_type, Exception):
+        raise exc_value.with_traceback(exc_trace)
+    if getattr(exc_value, "__op_instance__", None) is not None and getattr(exc_value, "__op_instance__") is node:
+        raise exc_value.with_traceback(exc_trace)
+
+    if getattr(thunk, "inputs", None) is not None:
+        # The function empties its cells when it fails; a debugger that stops in this frame still finds the values in `thunk`.
+        thunk = FailedThunk(thunk)
+    outputs = getattr(node, "outputs", ())
+    trace = getattr(outputs[0].tag, "trace", ()) if outputs else ()
+    text = _message(node, thunk, trace, storage_map)
+    new_value = _with_text(exc_type, exc_value, text)
+    new_value.__thunk_trace__ = trace
+    new_value.__op_instance__ = node
+    index = _toposort_index(node)
+    if index is not None:
+        new_value.__applynode_index__ = index
+    raise new_value.with_traceback(exc_trace) from exc_value.__cause__
+
+
+class FailedThunk:
+    """What a thunk's cells held when it failed.
+
+    Attributes
+    ----------
+    inputs, outputs : list of cells
+        Copies of the thunk's cells, with the values.
+    thunk : callable
+    """
+
+    def __init__(self, thunk):
+        self.thunk = thunk
+        self.inputs = [[cell[0]] for cell in thunk.inputs]
+        self.outputs = [[cell[0]] for cell in getattr(thunk, "outputs", None) or ()]
+
+
+def _with_text(exc_type, exc_value, text):
+    """The exception with a longer message: a new one of the class, or the same one with a note where that cannot be done."""
+    message = str(exc_value)
+    try:
+        new_value = exc_type(message + text)
+        # classes that make their own message out of the argument do not show ours
+        fits = type(new_value) is exc_type and text in str(new_value) and not isinstance(exc_value, KeyError)
+    except Exception:
+        fits = False
+    if not fits:
+        if isinstance(exc_value, KeyError):
+            exc_value.args = (message + text,)
+        else:
+            exc_value.add_note(text.lstrip("\n"))
+        return exc_value
+    new_value.__dict__.update(getattr(exc_value, "__dict__", {}))
+    new_value.__context__ = exc_value.__context__
+    return new_value
+
+
+def _toposort_index(node):
+    fgraph = getattr(node, "fgraph", None)
+    try:
+        return fgraph.toposort().index(node)
+    except Exception:
+        # A graph in the making, or a node that is no longer in it: the index is a courtesy.
+        return None
+
+
+def _message(node, thunk, trace, storage_map):
+    high = config.exception_verbosity == "high"
+    parts = ["\nApply node that caused the error: %s" % (node,)]
+    types = [getattr(r, "type", "No type") for r in node.inputs]
+    parts.append("\nInputs types: %s" % types)
+    cells = getattr(thunk, "inputs", None)
+    if cells is not None:
+        values = [cell[0] for cell in cells]
+        shapes = [getattr(value, "shape", "No shapes") for value in values]
+        strides = [getattr(value, "strides", "No strides") for value in values]
+        scalars = ["not scalar" if getattr(value, "size", 1) != 1 or value is None else value for value in values]
+        parts.append("\nInputs shapes: %s\nInputs strides: %s\nInputs scalar values: %s\n" % (shapes, strides, scalars))
+    else:
+        parts.append("\nInputs shapes: The thunk don't have an inputs attributes.\n")
+
+    created = creation_trace_text(trace)
+    if created:
+        parts.append("\nBacktrace when the node is created:\n" + created)
+    if high:
+        parts.append("\nDebugprint of the apply node: \n" + _debugprint(node))
+        if storage_map is not None:
+            parts.append("\n" + storage_footprint(node, storage_map))
+
+    hints = []
+    if config.optimizer not in ("fast_compile", "None", None, "o1"):
+        hints.append(HINT_TRACE)
+    if not high:
+        hints.append(HINT_VERBOSE)
+    if hints:
+        parts.append("\n" + "\n".join(hints))
+    return "".join(parts)
+
+
+def _debugprint(node):
+    from theano_ng.printing import debugprint  # printing sits above gof and is needed here only
+
+    out = io.StringIO()
+    debugprint(node, file=out, stop_on_name=True, print_type=True)
+    return out.getvalue()
+
+
+def storage_footprint(node, storage_map):
+    """What the graph holds in memory, largest first.
+
+    Parameters
+    ----------
+    node : Apply
+        Any node of the graph.
+    storage_map : dict
+        Variable -> cell.
+
+    Returns
+    -------
+    str
+        ``Storage map footprint:`` and one line for each value: variable, role, shape, element size, total size; then sums. A value
+        that shares its memory with one listed before counts once.
+    """
+    fgraph = getattr(node, "fgraph", None)
+    inputs = set(getattr(fgraph, "inputs", ()))
+    outputs = set(getattr(fgraph, "outputs", ()))
+    rows, seen = [], set()
+    total = total_inputs = 0
+    for r, cell in storage_map.items():
+        value = cell[0]
+        if value is None or id(value) in seen:
+            continue
+        seen.add(id(value))
+        size = getattr(value, "nbytes", None)
+        if size is None:
+            try:
+                size = r.type.get_size(r.type.get_shape_info(value))
+            except Exception:
+                size = None  # this Type does not know sizes
+        if r in inputs:
+            role = ", Shared Input" if hasattr(r, "get_value") or hasattr(r, "container") else ", Input"
+        elif r in outputs:
+            role = ", Output"
+        else:
+            role = ""
+        line = " - %s%s" % (r, role)
+        shape = getattr(value, "shape", None)
+        if shape is not None:
+            line += ", Shape: %s" % (shape,)
+        itemsize = getattr(getattr(value, "dtype", None), "itemsize", None)
+        if itemsize is not None:
+            line += ", ElemSize: %d Byte(s)" % itemsize
+        if size is not None:
+            line += ", TotalSize: %d Byte(s)" % size
+            owner_of_memory = value
+            while getattr(owner_of_memory, "base", None) is not None:
+                owner_of_memory = owner_of_memory.base
+            if owner_of_memory is value or id(owner_of_memory) not in seen:
+                seen.add(id(owner_of_memory))
+                total += size
+                if r in inputs:
+                    total_inputs += size
+        rows.append((-(size or 0), line))
+    rows.sort(key=lambda row: row[0])
+    lines = ["Storage map footprint:", *(line for _, line in rows)]
+    lines.append(" TotalSize: %d Byte(s) %.3f GB" % (total, total / 1024.0 ** 3))
+    lines.append(" TotalSize inputs: %d Byte(s) %.3f GB" % (total_inputs, total_inputs / 1024.0 ** 3))
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,146 @@
+/* What native Op code shares: its signature, its module boilerplate, output allocation, small readers and errors.
+ *
+ * A native function implements one Op for every graph; doc/internal/contracts.md describes how it is called.
+ */
+#ifndef THEANO_NG_NATIVE_H
+#define THEANO_NG_NATIVE_H
+
+#ifndef NPY_NO_DEPRECATED_API
+#define NPY_NO_DEPRECATED_API NPY_1_22_API_VERSION
+#endif
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdint.h>
+#include <string.h>
+#include <numpy/arrayobject.h>
+#include <numpy/arrayscalars.h>
+
+typedef int (*native_fn)(int nin, int nout, PyObject **in, PyObject **out, int64_t *params);
+
+typedef struct {
+    const char *name;
+    native_fn function;
+} NativeEntry;
+
+#define NATIVE_CAPSULE "theano_ng.native_fn"
+
+/* Defines the extension module `name`, whose attributes are the entries' functions as capsules. */
+#define NATIVE_MODULE(name, entries)                                                                              \
+    static struct PyModuleDef native_module_def = {PyModuleDef_HEAD_INIT, #name, NULL, -1, NULL, NULL, NULL, NULL, NULL}; \
+    PyMODINIT_FUNC PyInit_##name(void)                                                                            \
+    {                                                                                                             \
+        import_array();                                                                                           \
+        PyObject *module = PyModule_Create(&native_module_def);                                                   \
+        if (module == NULL || native_add_entries(module, entries) < 0) {                                          \
+            Py_XDECREF(module);                                                                                   \
+            return NULL;                                                                                          \
+        }                                                                                                         \
+        return module;                                                                                            \
+    }
+
+static inline int native_add_entries(PyObject *module, const NativeEntry *entry)
+{
+    for (; entry->name != NULL; ++entry) {
+        PyObject *capsule = PyCapsule_New((void *)entry->function, NATIVE_CAPSULE, NULL);
+        if (capsule == NULL || PyModule_AddObject(module, entry->name, capsule) < 0) {
+            Py_XDECREF(capsule);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* A double that travelled in a parameter word. */
+static inline double native_word_as_double(int64_t word)
+{
+    double value;
+    memcpy(&value, &word, sizeof value);
+    return value;
+}
+
+/* Arrays of at least this many bytes get recycled memory (theano_ng/tensor/native/alloc.c). */
+#define NATIVE_BIG ((npy_intp)1 << 20)
+#define NATIVE_ALLOC_CAPSULE "theano_ng.tensor.native.alloc._api"
+
+typedef struct {
+    PyObject *(*new_big)(int nd, const npy_intp *dims, int type_num, int fortran);
+} NativeAllocApi;
+
+static inline const NativeAllocApi *native_alloc_api(void)
+{
+    static const NativeAllocApi *api = NULL;
+    if (api == NULL)
+        api = (const NativeAllocApi *)PyCapsule_Import(NATIVE_ALLOC_CAPSULE, 0);
+    return api;
+}
+
+/* A new array with undefined content, C-contiguous or (fortran) F-contiguous. Returns NULL with an exception set on failure. */
+static inline PyArrayObject *native_new(int nd, const npy_intp *dims, int type_num, int fortran)
+{
+    npy_intp size = 1;
+    for (int i = 0; i < nd; ++i)
+        size = dims[i] == 0 || size > NPY_MAX_INTP / dims[i] ? 0 : size * dims[i];
+    /* Eight bytes stand for an element: exact for the common types, a little early or late for the others. */
+    if (size >= NATIVE_BIG / 8) {
+        const NativeAllocApi *api = native_alloc_api();
+        if (api == NULL)
+            return NULL;
+        return (PyArrayObject *)api->new_big(nd, dims, type_num, fortran);
+    }
+    return (PyArrayObject *)PyArray_New(&PyArray_Type, nd, (npy_intp *)dims, type_num, NULL, NULL, 0,
+                                        fortran ? NPY_ARRAY_F_CONTIGUOUS : 0, NULL);
+}
+
+/* Makes *out a writable, aligned, native-endian, C-contiguous array of this type and shape: the array that is there when it
+ * fits, else a new one with undefined content. Returns it (borrowed from *out), or NULL with *out NULL and an exception set. */
+static inline PyArrayObject *native_alloc(PyObject **out, int nd, const npy_intp *dims, int type_num)
+{
+    PyArrayObject *old = (PyArrayObject *)*out;
+    if (old != NULL && PyArray_CheckExact(*out) && PyArray_NDIM(old) == nd && PyArray_TYPE(old) == type_num
+        && PyArray_IS_C_CONTIGUOUS(old) && PyArray_ISBEHAVED(old) && PyArray_CompareLists(PyArray_DIMS(old), dims, nd))
+        return old;
+    /* Dropped first: a large block can then serve the new array. */
+    Py_CLEAR(*out);
+    PyArrayObject *fresh = native_new(nd, dims, type_num, 0);
+    if (fresh == NULL)
+        return NULL;
+    *out = (PyObject *)fresh;
+    return fresh;
+}
+
+/* Puts a new reference to `value` (stolen) into *out. */
+static inline void native_set(PyObject **out, PyObject *value)
+{
+    Py_XSETREF(*out, value);
+}
+
+/* Reads a 0-d integer array, a NumPy integer scalar or a Python integer. Returns 0, or -1 with an exception set. */
+static inline int native_as_int64(PyObject *value, int64_t *result)
+{
+    if (PyArray_Check(value) && PyArray_NDIM((PyArrayObject *)value) == 0 && PyArray_ISBEHAVED_RO((PyArrayObject *)value)) {
+        const void *data = PyArray_DATA((PyArrayObject *)value);
+        switch (PyArray_TYPE((PyArrayObject *)value)) {
+        case NPY_INT64: *result = *(const npy_int64 *)data; return 0;
+        case NPY_INT32: *result = *(const npy_int32 *)data; return 0;
+        case NPY_INT16: *result = *(const npy_int16 *)data; return 0;
+        case NPY_INT8: *result = *(const npy_int8 *)data; return 0;
+        case NPY_BOOL:
+        case NPY_UINT8: *result = *(const npy_uint8 *)data; return 0;
+        case NPY_UINT16: *result = *(const npy_uint16 *)data; return 0;
+        case NPY_UINT32: *result = *(const npy_uint32 *)data; return 0;
+        default: break;
+        }
+    }
+    else if (PyArray_IsScalar(value, Int64)) {
+        *result = PyArrayScalar_VAL(value, Int64);
+        return 0;
+    }
+    PyObject *index = PyNumber_Index(value);
+    if (index == NULL)
+        return -1;
+    *result = PyLong_AsLongLong(index);
+    Py_DECREF(index);
+    return *result == -1 && PyErr_Occurred() ? -1 : 0;
+}
+
+#endif

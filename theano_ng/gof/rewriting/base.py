@@ -1,0 +1,308 @@
+"""Global optimizers: the base class, optimizers made from functions, and sequences of them."""
+
+import logging
+import sys
+import time
+import traceback
+
+from theano_ng.configdefaults import config
+
+_logger = logging.getLogger("theano_ng.gof.opt")
+
+_instance_counter = [0]
+
+
+def next_index():
+    """Number of this optimizer among all of the process; makes their hash independent of addresses."""
+    _instance_counter[0] += 1
+    return _instance_counter[0]
+
+
+def report_failure(what, exc, details=()):
+    """Treat an exception of an optimizer as `config.on_opt_error` says.
+
+    Must be called from the ``except`` block. Assertions always propagate: they are broken promises, not rules that do not apply.
+
+    Parameters
+    ----------
+    what : str
+        The optimizer, as shown to the user.
+    exc : Exception
+    details : sequence of str
+        Lines that help to find the place, logged before the traceback.
+    """
+    policy = config.on_opt_error
+    if policy == "ignore":
+        return
+    _logger.error("Optimization failure due to: %s", what)
+    for line in details:
+        _logger.error("%s", line)
+    _logger.error("TRACEBACK:")
+    _logger.error("%s", traceback.format_exc())
+    if policy == "pdb":
+        import pdb
+        pdb.post_mortem(sys.exc_info()[2])
+    elif isinstance(exc, AssertionError) or policy == "raise":
+        raise exc
+
+
+class Optimizer(object):
+    """A graph transformation: takes a `FunctionGraph` and replaces variables in it.
+
+    Subclasses define `apply`, and `add_requirements` when they need features attached to the graph.
+    """
+
+    name = None
+
+    def __hash__(self):
+        index = self.__dict__.get("_optimizer_idx")
+        if index is None:
+            index = self._optimizer_idx = next_index()
+        return index
+
+    def __eq__(self, other):
+        return self is other
+
+    def __ne__(self, other):
+        return self is not other
+
+    def apply(self, fgraph):
+        """Transform `fgraph`. Returns profile data whose first item is this optimizer, or None."""
+
+    def optimize(self, fgraph, *args, **kwargs):
+        """Attach what is required, then apply. This is what Theano calls."""
+        self.add_requirements(fgraph)
+        return self.apply(fgraph, *args, **kwargs)
+
+    def __call__(self, fgraph):
+        return self.optimize(fgraph)
+
+    def add_requirements(self, fgraph):
+        """Attach the features that `apply` needs; nothing by default."""
+
+    def print_summary(self, stream=sys.stdout, level=0, depth=-1):
+        """Write one line (more in subclasses) that names this optimizer."""
+        name = getattr(self, "name", None)
+        print("%s%s %s id=%i" % (" " * level, self.__class__.__name__, name, id(self)), file=stream)
+
+    @staticmethod
+    def print_profile(stream, prof, level=0):
+        """Write the profile data that `apply` returned; nothing when there is none."""
+        if prof is not None:
+            raise TypeError("%s returned profile data but defines no print_profile; "
+                            "return None from apply or define print_profile(stream, prof, level)" % (prof[0],))
+
+
+def requirement_functions(requirements):
+    """Check the argument `requirements` of the decorators: a sequence of functions fgraph -> None."""
+    requirements = tuple(requirements)
+    for requirement in requirements:
+        if not callable(requirement):
+            raise TypeError("requirements must be functions that take a FunctionGraph, got %r" % (requirement,))
+    return requirements
+
+
+class FromFunctionOptimizer(Optimizer):
+    """Optimizer whose `apply` is a function of the graph.
+
+    Parameters
+    ----------
+    fn : callable
+        ``fn(fgraph)``.
+    requirements : sequence of callables
+        Called with the graph before `fn`, to attach features.
+    """
+
+    def __init__(self, fn, requirements=()):
+        self.fn = fn
+        self.requirements = requirement_functions(requirements)
+        self.__name__ = getattr(fn, "__name__", None)
+
+    def apply(self, fgraph, *args, **kwargs):
+        self.fn(fgraph, *args, **kwargs)
+
+    def add_requirements(self, fgraph):
+        for requirement in self.requirements:
+            requirement(fgraph)
+
+    def print_summary(self, stream=sys.stdout, level=0, depth=-1):
+        print("%s%s id=%i" % (" " * level, self.apply if self.__name__ is None else self.__name__, id(self)), file=stream)
+
+    def __call__(self, *args, **kwargs):
+        return self.fn(*args, **kwargs)
+
+    def __str__(self):
+        return self.__name__ or self.__class__.__name__
+
+
+def optimizer(f):
+    """Decorator: make an optimizer of ``f(fgraph)``; the graph can be changed by ``replace_validate``."""
+    rval = FromFunctionOptimizer(f, (attach_replace_validate,))
+    rval.__name__ = f.__name__
+    return rval
+
+
+def inplace_optimizer(f):
+    """Decorator: like `optimizer`, for functions that introduce operations working in place."""
+    rval = FromFunctionOptimizer(f, (attach_replace_validate, attach_destroy_handler))
+    rval.__name__ = f.__name__
+    return rval
+
+
+def attach_replace_validate(fgraph):
+    """Attach `ReplaceValidate`; harmless when it is there already."""
+    from theano_ng.gof import toolbox
+    fgraph.attach_feature(toolbox.ReplaceValidate())
+
+
+def attach_destroy_handler(fgraph):
+    """Attach `DestroyHandler`; harmless when it is there already."""
+    from theano_ng.gof import destroyhandler
+    fgraph.attach_feature(destroyhandler.DestroyHandler())
+
+
+class SeqOptimizer(Optimizer, list):
+    """Apply optimizers one after the other.
+
+    Parameters
+    ----------
+    *opts : Optimizer
+        The optimizers, or one list or tuple of them.
+    name : str, optional
+    failure_callback : callable, optional
+        ``failure_callback(exc, seqoptimizer, optimizer)``, called when an optimizer raises. Without it the exception propagates.
+    """
+
+    @staticmethod
+    def warn(exc, self, optimizer):
+        """Failure callback that follows `config.on_opt_error`."""
+        report_failure("SeqOptimizer apply %s" % optimizer, exc)
+
+    def __init__(self, *opts, **kw):
+        failure_callback = kw.pop("failure_callback", None)
+        name = kw.pop("name", None)
+        if kw:
+            raise TypeError("SeqOptimizer got unknown arguments %s; it takes name and failure_callback" % sorted(kw))
+        if len(opts) == 1 and isinstance(opts[0], (list, tuple)):
+            opts = opts[0]
+        list.__init__(self, opts)
+        self.failure_callback = failure_callback
+        if name is not None:
+            self.name = name
+
+    __hash__ = Optimizer.__hash__
+    __eq__ = Optimizer.__eq__
+    __ne__ = Optimizer.__ne__
+
+    def apply(self, fgraph):
+        """Apply all; returns the profile data that `print_profile` understands."""
+        profile = getattr(fgraph, "profile", None)
+        callbacks_before = dict(getattr(fgraph, "execute_callbacks_times", ()))
+        callback_before = getattr(fgraph, "execute_callbacks_time", 0.0)
+        validate_before = profile.validate_time if profile else None
+        nb_node_before = len(fgraph.apply_nodes)
+        times, sub_profs, nb_nodes, sub_validate = [], [], [], []
+        try:
+            for opt in self:
+                nb_before = len(fgraph.apply_nodes)
+                v0 = profile.validate_time if profile else 0.0
+                t0 = time.perf_counter()
+                sub_prof = None
+                try:
+                    sub_prof = opt.optimize(fgraph)
+                except AssertionError:
+                    raise
+                except Exception as e:
+                    if self.failure_callback is None:
+                        raise
+                    self.failure_callback(e, self, opt)
+                times.append(time.perf_counter() - t0)
+                sub_profs.append(sub_prof)
+                nb_nodes.append((nb_before, len(fgraph.apply_nodes)))
+                sub_validate.append((profile.validate_time if profile else 0.0) - v0)
+        finally:
+            validate_time = profile.validate_time - validate_before if profile else None
+            callback_time = getattr(fgraph, "execute_callbacks_time", 0.0) - callback_before
+            callbacks_time = {k: v - callbacks_before.get(k, 0.0)
+                              for k, v in dict(getattr(fgraph, "execute_callbacks_times", ())).items()
+                              if v > callbacks_before.get(k, 0.0)}
+        return (self, times, validate_time, callback_time, nb_node_before, len(fgraph.apply_nodes),
+                sub_profs, sub_validate, nb_nodes, callbacks_time)
+
+    def add_requirements(self, fgraph):
+        # Every optimizer attaches what it needs when its turn comes.
+        pass
+
+    def __str__(self):
+        return "SeqOpt(%s)" % list.__str__(self)
+
+    def __repr__(self):
+        return list.__repr__(self)
+
+    def print_summary(self, stream=sys.stdout, level=0, depth=-1):
+        name = getattr(self, "name", None)
+        print("%s%s %s id=%i" % (" " * level, self.__class__.__name__, name, id(self)), file=stream)
+        if depth != 0:
+            for opt in self:
+                opt.print_summary(stream, level=level + 2, depth=depth - 1)
+
+    @staticmethod
+    def print_profile(stream, prof, level=0):
+        (opts, times, validate_time, callback_time, nb_node_before, nb_node_after,
+         sub_profs, sub_validate, nb_nodes, callbacks_time) = prof
+        blanc = "    " * level
+        print("%sSeqOptimizer      %s  time %.3fs for %d/%d nodes before/after optimization"
+              % (blanc, getattr(opts, "name", None) or "", sum(times), nb_node_before, nb_node_after), file=stream)
+        print("%s  %.3fs for fgraph.validate()" % (blanc, validate_time or 0.0), file=stream)
+        print("%s  %.3fs for callback" % (blanc, callback_time), file=stream)
+        for name, t in sorted(callbacks_time.items(), key=lambda item: (-item[1], str(item[0]))):
+            if t > 0.001:
+                print("%s      %s, %.3fs" % (blanc, name, t), file=stream)
+        if level == 0:
+            print("%stime      - (name, class, index) - validate time" % blanc, file=stream)
+        rows = []
+        for index, (t, opt) in enumerate(zip(times, opts)):
+            rows.append((t, sub_validate[index], opt.name or str(opt), type(opt).__name__, index, sub_profs[index]))
+        rows.sort(key=lambda row: (-row[0], row[4]))
+        for t, v, name, cls, index, sub_prof in rows:
+            if t == 0:
+                continue
+            print("%s  %.6fs - %r - %.3fs" % (blanc, t, (name, cls, index), v), file=stream)
+            if sub_prof and sub_prof[0].print_profile is not Optimizer.print_profile:
+                sub_prof[0].print_profile(stream, sub_prof, level=level + 1)
+
+    @staticmethod
+    def merge_profile(prof1, prof2):
+        """Add two profiles of the same sequence, or of two sequences that share optimizers."""
+        merged = {}
+        order = []
+        for prof in (prof1, prof2):
+            for opt, t, sub_prof, validate, nb in zip(prof[0], prof[1], prof[6], prof[7], prof[8]):
+                if opt not in merged:
+                    merged[opt] = [t, sub_prof, validate, nb]
+                    order.append(opt)
+                    continue
+                row = merged[opt]
+                row[0] += t
+                row[2] += validate
+                row[3] = (row[3][0] + nb[0], row[3][1] + nb[1])
+                if row[1] is None:
+                    row[1] = sub_prof
+                elif sub_prof is not None and hasattr(sub_prof[0], "merge_profile"):
+                    row[1] = sub_prof[0].merge_profile(row[1], sub_prof)
+        seq = SeqOptimizer(order)
+        seq.name = getattr(prof1[0], "name", None)
+        validate = None
+        if prof1[2] is not None or prof2[2] is not None:
+            validate = (prof1[2] or 0.0) + (prof2[2] or 0.0)
+        rows = [merged[opt] for opt in order]
+        return (seq, [r[0] for r in rows], validate, prof1[3] + prof2[3], prof1[4] + prof2[4], prof1[5] + prof2[5],
+                [r[1] for r in rows], [r[2] for r in rows], [r[3] for r in rows], merge_dict(prof1[9], prof2[9]))
+
+
+def merge_dict(d1, d2):
+    """New dict with the keys of both; values of keys in both are added."""
+    d = dict(d1)
+    for k, v in d2.items():
+        d[k] = d[k] + v if k in d else v
+    return d

@@ -1,0 +1,403 @@
+"""The worklist that applies rules until none of them changes the graph.
+
+The graph is swept once, from the outputs to the inputs. After that only nodes near a change are visited again: the nodes that a
+replacement brought in, the nodes whose inputs it changed, their clients up to `CLIENT_DEPTH` levels (as deep as rules look), and the
+neighbours of variables that lost a client (rules that ask for a single client). Nodes wait in an approximate topological order, which
+is kept by ranks, so that no further toposort of the graph is needed.
+"""
+
+import logging
+import sys
+import time
+
+from theano_ng.configdefaults import config
+from theano_ng.gof import graph
+from theano_ng.gof.rewriting.base import Optimizer, merge_dict
+from theano_ng.gof.rewriting.local import LocalOptimizer, RuleIndex
+from theano_ng.gof.rewriting.navigate import NavigatorOptimizer, TopoOptimizer
+
+_logger = logging.getLogger("theano_ng.gof.opt")
+
+CLIENT_DEPTH = 3
+"""How many levels of clients of a changed node are visited again; the deepest patterns of the package look this far down."""
+
+
+class Worklist(object):
+    """Feature that logs what changes in a graph during one run and gives nodes an approximate topological rank.
+
+    Attributes
+    ----------
+    log : list
+        One entry per event: the node that came in or whose input changed, or None for a change of an output of the graph.
+    """
+
+    def __init__(self, fgraph, nodes):
+        self.fgraph = fgraph
+        self.rank = {node: (i, 0) for i, node in enumerate(nodes)}
+        self.log = []
+        self.imported = 0
+        self.lonely = {}
+        self.current = None
+        self.queue = None
+        self.requeue_imports = False
+        self.requeue_changed = False
+
+    def on_import(self, fgraph, node, reason):
+        self.imported += 1
+        level = -1
+        for r in node.inputs:
+            if r.owner is not None:
+                level = max(level, self.rank.get(r.owner, (-1, 0))[0])
+        self.rank[node] = (level, self.imported)
+        self.log.append(node)
+        if self.requeue_imports and self.queue is not None and node is not self.current:
+            self.queue.append(node)
+
+    def on_change_input(self, fgraph, node, i, r, new_r, reason):
+        if isinstance(node, str):
+            self.log.append(None)
+            return
+        self.log.append(node)
+        if self.requeue_changed and self.queue is not None and node is not self.current:
+            self.queue.append(node)
+
+    def on_prune(self, fgraph, node, reason):
+        self.rank.pop(node, None)
+        for r in node.inputs:
+            self.lonely[r] = None
+
+    def in_order(self, nodes):
+        """`nodes` without repetition and without those that left the graph, by rank."""
+        alive = self.fgraph.apply_nodes
+        rank = self.rank
+        return sorted((node for node in dict.fromkeys(nodes) if node is not None and node in alive), key=rank.__getitem__)
+
+    def neighbourhood(self, start):
+        """Nodes to visit again because of the events from `start` on, by rank."""
+        alive = self.fgraph.apply_nodes
+        found = {}
+        frontier = []
+        for node in self.log[start:]:
+            if node is not None and node not in found and node in alive:
+                found[node] = None
+                frontier.append(node)
+        lonely, self.lonely = self.lonely, {}
+        for r in lonely:
+            owner = r.owner
+            if owner is not None and owner in alive:
+                found.setdefault(owner)
+            clients = [c for c, _ in getattr(r, "clients", ()) if not isinstance(c, str)]
+            if len(clients) == 1 and clients[0] in alive and clients[0] not in found:
+                found[clients[0]] = None
+                frontier.append(clients[0])
+        for _ in range(CLIENT_DEPTH):
+            further = []
+            for node in frontier:
+                for out in node.outputs:
+                    for client, _i in out.clients:
+                        if not isinstance(client, str) and client not in found:
+                            found[client] = None
+                            further.append(client)
+            frontier = further
+        return self.in_order(found)
+
+
+class EquilibriumOptimizer(NavigatorOptimizer):
+    """Apply local and global optimizers over and over until none of them changes the graph.
+
+    Parameters
+    ----------
+    optimizers : sequence of LocalOptimizer and Optimizer
+    failure_callback : callable, optional
+        See `NavigatorOptimizer`.
+    ignore_newtrees : bool
+        True: a node made by a replacement is visited in the next pass. False: in the same pass, at once.
+    tracks_on_change_inputs : bool
+        True: a node whose inputs changed is visited again in the same pass.
+    max_use_ratio : float, optional
+        Each optimizer may apply at most this times the largest number of nodes of the graph; then the run is stopped with an error
+        message. Guards against rules that undo each other. Default: `config.optdb.max_use_ratio`.
+    final_optimizers : sequence of Optimizer, optional
+        Global optimizers applied at the end of each pass.
+    cleanup_optimizers : sequence of Optimizer, optional
+        Global optimizers applied after each part of a pass that changed the graph.
+    """
+
+    def __init__(self, optimizers, failure_callback=None, ignore_newtrees=True, tracks_on_change_inputs=False,
+                 max_use_ratio=None, final_optimizers=None, cleanup_optimizers=None):
+        super().__init__(None, ignore_newtrees=ignore_newtrees, failure_callback=failure_callback)
+        self.tracks_on_change_inputs = tracks_on_change_inputs
+        self.global_optimizers = []
+        self.final_optimizers = list(final_optimizers or ())
+        self.cleanup_optimizers = list(cleanup_optimizers or ())
+        local_opts = []
+        for opt in optimizers:
+            if isinstance(opt, LocalOptimizer):
+                local_opts.append(opt)
+            elif isinstance(opt, Optimizer):
+                self.global_optimizers.append(opt)
+            else:
+                raise TypeError("EquilibriumOptimizer takes LocalOptimizer and Optimizer objects, got %r" % (opt,))
+        self.index = RuleIndex(local_opts)
+        self.max_use_ratio = max_use_ratio
+
+    def get_local_optimizers(self):
+        """Iterate over the local optimizers, in the order in which they were given."""
+        return iter(self.index.rules)
+
+    def add_requirements(self, fgraph):
+        super().add_requirements(fgraph)
+        for opt in self.index.rules:
+            opt.add_requirements(fgraph)
+        for group in (self.global_optimizers, self.final_optimizers, self.cleanup_optimizers):
+            for opt in group:
+                opt.add_requirements(fgraph)
+
+    def apply(self, fgraph, start_from=None):
+        """Run to the fixpoint; returns the profile data that `print_profile` understands."""
+        return _Run(self, fgraph, start_from).run()
+
+    def print_summary(self, stream=sys.stdout, level=0, depth=-1):
+        name = getattr(self, "name", None)
+        print("%s%s %s id=%i" % (" " * level, self.__class__.__name__, name, id(self)), file=stream)
+        if depth != 0:
+            for opt in self.index.rules:
+                opt.print_summary(stream, level=level + 2, depth=depth - 1)
+
+    @staticmethod
+    def print_profile(stream, prof, level=0):
+        (opt, loop_timing, loop_process_count, (start_nb_nodes, end_nb_nodes, max_nb_nodes), global_opt_timing, nb_nodes,
+         time_opts, io_toposort_timing, node_created, global_sub_profs, final_sub_profs, cleanup_sub_profs) = prof
+        blanc = "    " * level
+        print("%sEquilibriumOptimizer      %s" % (blanc, opt.name or ""), file=stream)
+        print("%s  time %.3fs for %d passes" % (blanc, sum(loop_timing), len(loop_timing)), file=stream)
+        print("%s  nb nodes (start, end,  max) %d %d %d" % (blanc, start_nb_nodes, end_nb_nodes, max_nb_nodes), file=stream)
+        print("%s  time io_toposort %.3fs" % (blanc, sum(io_toposort_timing)), file=stream)
+        s = sum(time_opts[o] for o in opt.get_local_optimizers() if o in time_opts)
+        print("%s  time in local optimizers %.3fs" % (blanc, s), file=stream)
+        for label, opts in (("global", opt.global_optimizers), ("final", opt.final_optimizers), ("cleanup", opt.cleanup_optimizers)):
+            if opts or label == "global":
+                print("%s  time in %s optimizers %.3fs" % (blanc, label, sum(time_opts.get(o, 0.0) for o in opts)), file=stream)
+        for i, timing in enumerate(loop_timing):
+            counts = sorted(loop_process_count[i].items(), key=lambda item: (-item[1], str(item[0])))
+            lopt = " ".join(str((str(o), n)) for o, n in counts[:5]) + (" ..." if len(counts) > 5 else "")
+            print("%s  %2d - %.3fs %d (%.3fs in global opts, %.3fs io_toposort) - %d nodes - %s"
+                  % (blanc, i, timing, sum(loop_process_count[i].values()), global_opt_timing[i], io_toposort_timing[i],
+                     nb_nodes[i], lopt), file=stream)
+        used, unused = [], []
+        total = {}
+        for counts in loop_process_count:
+            total = merge_dict(total, counts)
+        everything = list(opt.get_local_optimizers()) + list(opt.final_optimizers) + list(opt.cleanup_optimizers)
+        for o in list(opt.global_optimizers) + everything:
+            if total.get(o):
+                used.append((time_opts.get(o, 0.0), total[o], node_created.get(o, 0), o))
+            else:
+                unused.append((time_opts.get(o, 0.0), o))
+        used.sort(key=lambda row: (-row[0], str(row[3])))
+        unused.sort(key=lambda row: (-row[0], str(row[1])))
+        print("%s  times - times applied - nb node created - name:" % blanc, file=stream)
+        for t, count, created, o in used:
+            print("%s  %.3fs - %d - %d - %s" % (blanc, t, count, created, o), file=stream)
+        if unused:
+            print("%s  %.3fs - in %d optimization that were not used (display only those with a runtime > 0)"
+                  % (blanc, sum(row[0] for row in unused), len(unused)), file=stream)
+            for t, o in unused:
+                if t > 0:
+                    print("%s    %.3fs - %s" % (blanc, t, o), file=stream)
+        for label, passes in (("Global", global_sub_profs), ("Final", final_sub_profs), ("Cleanup", cleanup_sub_profs)):
+            merged = _merge_sub_profiles(passes)
+            if merged:
+                print("%s  %s optimizers" % (blanc, label), file=stream)
+                for sub_prof in merged:
+                    sub_prof[0].print_profile(stream, sub_prof, level=level + 2)
+
+    @staticmethod
+    def merge_profile(prof1, prof2):
+        """Add two profiles, pass by pass."""
+        def longest(a, b, zero):
+            n = max(len(a), len(b))
+            return zip(list(a) + [zero] * (n - len(a)), list(b) + [zero] * (n - len(b)))
+
+        rules = list(dict.fromkeys(list(prof1[0].get_local_optimizers()) + list(prof2[0].get_local_optimizers())))
+        globals_ = list(dict.fromkeys(prof1[0].global_optimizers + prof2[0].global_optimizers))
+        merged = EquilibriumOptimizer(rules + globals_, max_use_ratio=1,
+                                      final_optimizers=list(dict.fromkeys(prof1[0].final_optimizers + prof2[0].final_optimizers)),
+                                      cleanup_optimizers=list(dict.fromkeys(prof1[0].cleanup_optimizers
+                                                                            + prof2[0].cleanup_optimizers)))
+        merged.name = prof1[0].name
+        numbers = [[a + b for a, b in longest(prof1[i], prof2[i], 0)] for i in (1, 4, 5, 7)]
+        counts = [merge_dict(a, b) for a, b in longest(prof1[2], prof2[2], {})]
+        return (merged, numbers[0], counts, tuple(a + b for a, b in zip(prof1[3], prof2[3])), numbers[1], numbers[2],
+                merge_dict(prof1[6], prof2[6]), numbers[3], merge_dict(prof1[8], prof2[8]),
+                prof1[9] + prof2[9], prof1[10] + prof2[10], prof1[11] + prof2[11])
+
+
+def _merge_sub_profiles(passes):
+    """One profile per global optimizer from the profiles of all passes; those that cannot be added or printed are left out."""
+    merged = {}
+    for profs in passes:
+        for sub_prof in profs:
+            if sub_prof is None or not hasattr(sub_prof[0], "merge_profile"):
+                continue
+            opt = sub_prof[0]
+            merged[opt] = opt.merge_profile(merged[opt], sub_prof) if opt in merged else sub_prof
+    return list(merged.values())
+
+
+class _Run(object):
+    """State of one `EquilibriumOptimizer.apply`; optimizers themselves are shared by all functions of the process."""
+
+    def __init__(self, opt, fgraph, start_from):
+        self.opt, self.fgraph = opt, fgraph
+        t0 = time.perf_counter()
+        # The rules of a graph's first pass see it in the documented order: last nodes first.
+        self.nodes = graph.io_toposort(fgraph.inputs, fgraph.outputs if start_from is None else start_from)
+        if start_from is not None:
+            # Ranks are needed for all nodes, because changes spread to clients.
+            everything = graph.io_toposort(fgraph.inputs, fgraph.outputs)
+        else:
+            everything = self.nodes
+        self.toposort_time = time.perf_counter() - t0
+        self.work = Worklist(fgraph, everything)
+        self.ratio = config.optdb.max_use_ratio if opt.max_use_ratio is None else opt.max_use_ratio
+        self.start_nb_nodes = self.max_nb_nodes = len(fgraph.apply_nodes)
+        self.global_count = {}
+        self.time_opts = {}
+        self.node_created = {}
+        self.seen = {}
+        self.exceeded = None
+
+    def run(self):
+        opt, fgraph, work = self.opt, self.fgraph, self.work
+        work.requeue_imports = not opt.ignore_newtrees
+        work.requeue_changed = opt.tracks_on_change_inputs
+        loop_timing, loop_counts, global_timing, nb_nodes, toposort_timing = [], [], [], [], []
+        sub_profs, final_profs, cleanup_profs = [], [], []
+        fgraph.attach_feature(work)
+        try:
+            seen = 0
+            first = True
+            while self.exceeded is None:
+                t0 = time.perf_counter()
+                started = len(work.log)
+                self.counts = {}
+                self.cleanup_profs = []
+                sub_profs.append(self.run_globals(opt.global_optimizers))
+                self.cleanup(len(work.log) > started)
+                global_timing.append(time.perf_counter() - t0)
+                if first:
+                    visit = self.nodes if not work.log else self.first_pass_nodes()
+                    first = False
+                    work.lonely = {}
+                else:
+                    visit = work.neighbourhood(seen)
+                seen = len(work.log)
+                nb_nodes.append(len(fgraph.apply_nodes))
+                before = len(work.log)
+                self.run_locals(visit)
+                self.cleanup(len(work.log) > before)
+                before = len(work.log)
+                final_profs.append(self.run_globals(opt.final_optimizers))
+                self.cleanup(len(work.log) > before)
+                cleanup_profs.append(self.cleanup_profs)
+                toposort_timing.append(self.toposort_time)
+                self.toposort_time = 0.0
+                loop_counts.append(self.counts)
+                loop_timing.append(time.perf_counter() - t0)
+                if len(work.log) == started:
+                    break
+        finally:
+            fgraph.remove_feature(work)
+        if self.exceeded is not None:
+            message = ("EquilibriumOptimizer max'ed out by '%s'. You can safely raise the current threshold of %f with the theano "
+                       "flag 'optdb.max_use_ratio'." % (self.exceeded, self.ratio))
+            if config.on_opt_error == "raise":
+                raise AssertionError(message)
+            if config.on_opt_error != "ignore":
+                _logger.error(message)
+        return (opt, loop_timing, loop_counts, (self.start_nb_nodes, len(fgraph.apply_nodes), self.max_nb_nodes), global_timing,
+                nb_nodes, self.time_opts, toposort_timing, self.node_created, sub_profs, final_profs, cleanup_profs)
+
+    def first_pass_nodes(self):
+        return self.work.in_order(self.nodes + [node for node in self.work.log if node is not None])
+
+    def count(self, opt, created):
+        """Book one use of `opt`; stops the run when it was used too often."""
+        self.counts[opt] = self.counts.get(opt, 0) + 1
+        used = self.global_count[opt] = self.global_count.get(opt, 0) + 1
+        self.node_created[opt] = self.node_created.get(opt, 0) + created
+        self.max_nb_nodes = max(self.max_nb_nodes, len(self.fgraph.apply_nodes))
+        if used > self.max_nb_nodes * self.ratio and used > self.ratio:
+            self.exceeded = getattr(opt, "name", None) or getattr(opt, "__name__", None) or str(opt)
+
+    def cleanup(self, changed):
+        if changed and self.opt.cleanup_optimizers:
+            self.cleanup_profs.extend(self.run_globals(self.opt.cleanup_optimizers))
+
+    def run_globals(self, optimizers):
+        """Apply global optimizers that have not seen the graph as it is now; returns their profiles."""
+        profs = []
+        work, fgraph = self.work, self.fgraph
+        for gopt in optimizers:
+            seen = self.seen.get(gopt)
+            now = len(work.log)
+            if seen == now or self.exceeded is not None:
+                continue
+            self.seen[gopt] = now
+            imported = work.imported
+            t0 = time.perf_counter()
+            if seen is not None and type(gopt) is TopoOptimizer and gopt.order == "in_to_out":
+                prof = self.apply_to_changes(gopt, seen)
+            else:
+                prof = gopt.apply(fgraph)
+            self.time_opts[gopt] = self.time_opts.get(gopt, 0.0) + time.perf_counter() - t0
+            profs.append(prof)
+            if len(work.log) > now:
+                self.count(gopt, work.imported - imported)
+        return profs
+
+    def apply_to_changes(self, gopt, seen):
+        """Let a topological walk visit what changed since entry `seen` of the log, and what these visits change, to the end."""
+        prof = None
+        work = self.work
+        while True:
+            nodes = work.in_order(work.log[seen:])
+            seen = len(work.log)
+            self.seen[gopt] = seen
+            part = gopt.apply_to(self.fgraph, nodes)
+            prof = part if prof is None else gopt.merge_profile(prof, part)
+            if len(work.log) == seen:
+                return prof
+
+    def run_locals(self, nodes):
+        """One pass over `nodes`, last first."""
+        work, opt, index, timings = self.work, self.opt, self.opt.index, self.time_opts
+        if not index.rules:
+            return
+        clock = time.perf_counter
+        alive = self.fgraph.apply_nodes
+        work.queue = queue = list(nodes)
+        process = opt.process_node
+        try:
+            while queue:
+                node = queue.pop()
+                if node not in alive:
+                    continue
+                work.current = node
+                t = clock()
+                for rule in index.rules_for(node.op):
+                    imported = work.imported
+                    changed = process(self.fgraph, node, rule)
+                    now = clock()
+                    timings[rule] = timings.get(rule, 0.0) + now - t
+                    t = now
+                    if changed:
+                        self.count(rule, work.imported - imported)
+                        if self.exceeded is not None:
+                            return
+                        if node not in alive:
+                            break
+        finally:
+            work.queue = None
+            work.current = None

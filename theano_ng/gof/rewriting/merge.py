@@ -1,0 +1,362 @@
+"""Merging: one node for equal computations, one constant for equal constants."""
+
+import time
+
+from theano_ng.gof import graph
+from theano_ng.gof.fg import InconsistencyError
+from theano_ng.gof.rewriting.base import Optimizer, attach_replace_validate, merge_dict
+from theano_ng.gof.rewriting.stacktrace import copy_stack_trace
+from theano_ng.gof.utils import AlreadyThere
+
+assert_op_classes = []
+"""Classes of ops ``assert(value, *conditions)`` that hand their first input through; their home is the tensor layer."""
+
+
+def register_assert_op(cls):
+    """Make merging see through `cls`: nodes that differ only in such assertions on their inputs are merged (class decorator)."""
+    assert_op_classes.append(cls)
+    return cls
+
+
+def _is_assert(r):
+    return r.owner is not None and isinstance(r.owner.op, tuple(assert_op_classes))
+
+
+def _bare_inputs(node):
+    """The inputs of `node` without assertions on them."""
+    inputs = node.inputs
+    if assert_op_classes and not isinstance(node.op, tuple(assert_op_classes)):
+        return [r.owner.inputs[0] if _is_assert(r) else r for r in inputs]
+    return inputs
+
+
+def _same(a, b):
+    return len(a) == len(b) and all(x is y for x, y in zip(a, b))
+
+
+class MergeFeature(object):
+    """Feature that finds the nodes and constants of a graph that can be merged.
+
+    Nodes are kept in a table under (op, inputs), so that finding the twin of a node costs as much as hashing its inputs, however many
+    clients these have. Changes are only noted while the graph changes; the table follows in `drain`.
+
+    Attributes
+    ----------
+    scheduled : list
+        Pairs lists ``[(old, new), ...]`` with the kind of merge, found and not yet carried out.
+    blacklist : set
+        Pairs (node, twin) that could not be merged.
+    """
+
+    def on_attach(self, fgraph):
+        if hasattr(fgraph, "merge_feature"):
+            raise AlreadyThere()
+        fgraph.merge_feature = self
+        # constant -> signature, signature -> the constant that stays
+        self.atomic_sig = {}
+        self.atomic_sig_inv = {}
+        self.noinput_nodes = {}
+        self.node_of_key = {}
+        self.key_of_node = {}
+        self.dirty = {}
+        self.scheduled = []
+        self.blacklist = set()
+        for node in fgraph.toposort():
+            self.on_import(fgraph, node, "on_attach")
+
+    def on_detach(self, fgraph):
+        del fgraph.merge_feature
+
+    def on_import(self, fgraph, node, reason):
+        self.dirty[node] = None
+
+    def on_change_input(self, fgraph, node, i, r, new_r, reason):
+        if not isinstance(node, str):
+            # The old key must not survive: the id of an input that was dropped may be given to a new variable.
+            self._forget(node)
+            self.dirty[node] = None
+
+    def on_prune(self, fgraph, node, reason):
+        self.dirty.pop(node, None)
+        self._forget(node)
+        self.noinput_nodes.pop(node, None)
+
+    def _forget(self, node):
+        key = self.key_of_node.pop(node, None)
+        if key is not None and self.node_of_key.get(key) is node:
+            del self.node_of_key[key]
+
+    def drain(self, fgraph):
+        """Bring the table up to date with the nodes that came in or changed; fills `scheduled`."""
+        while self.dirty:
+            dirty, self.dirty = self.dirty, {}
+            for node in dirty:
+                if node not in fgraph.apply_nodes:
+                    continue
+                for r in node.inputs:
+                    if isinstance(r, graph.Constant):
+                        self.process_constant(fgraph, r)
+                self.process_node(fgraph, node)
+
+    def process_constant(self, fgraph, c):
+        """Check whether a constant can be merged, and schedule the replacement."""
+        sig = self.atomic_sig.get(c)
+        if sig is None:
+            sig = self.atomic_sig[c] = c.merge_signature()
+        other = self.atomic_sig_inv.get(sig)
+        if other is None or getattr(other, "fgraph", None) is not fgraph or not getattr(other, "clients", True):
+            # A constant that left the graph is no target: bringing it back would be harmless, but it may belong to another graph.
+            self.atomic_sig_inv[sig] = c
+        elif other is not c:
+            if c.name and not other.name:
+                other.name = c.name
+            self.scheduled.append(([(c, other)], "constant"))
+
+    def process_node(self, fgraph, node):
+        """Check whether a node can be merged, and schedule the replacement."""
+        self._forget(node)
+        inputs = node.inputs
+        bare = _bare_inputs(node)
+        key = (node.op, tuple([id(r) for r in bare]))
+        twin = self.node_of_key.get(key)
+        if twin is None or twin not in fgraph.apply_nodes or not _same(bare, _bare_inputs(twin)):
+            self.node_of_key[key] = node
+            self.key_of_node[node] = key
+            return
+        if twin is node or (node, twin) in self.blacklist or len(twin.outputs) != len(node.outputs):
+            return
+        if not _same(inputs, twin.inputs):
+            pairs = self.get_merged_assert_input(node, twin)
+            if pairs is not None:
+                self.scheduled.append((pairs, "assert"))
+            return
+        pairs = []
+        for old, new in zip(node.outputs, twin.outputs):
+            if old.type != new.type:
+                self.blacklist.add((node, twin))
+                return
+            if old.name and not new.name:
+                new.name = old.name
+            pairs.append((old, new))
+        self.scheduled.append((pairs, "node"))
+
+    def get_merged_assert_input(self, node, candidate):
+        """How to make the inputs of two nodes equal that differ only by assertions.
+
+        Parameters
+        ----------
+        node, candidate : Apply
+            Their inputs are the same once assertions are removed.
+
+        Returns
+        -------
+        list of (Variable, Variable) or None
+            Replacements after which the nodes share an input that carries the conditions of both.
+        """
+        for a, b in zip(node.inputs, candidate.inputs):
+            if a is b:
+                continue
+            if _is_assert(a) and _is_assert(b):
+                conditions = list(a.owner.inputs[1:])
+                conditions += [c for c in b.owner.inputs[1:] if c not in conditions]
+                merged = a.owner.op(a.owner.inputs[0], *conditions)
+                copy_stack_trace([a, b], merged)
+                return [(a, merged), (b, merged)]
+            # One of them is the bare variable; nodes that are inside the condition itself must stay on it.
+            if _is_assert(a):
+                return [(("input", candidate, b), a)]
+            return [(("input", node, a), b)]
+        return None
+
+
+class MergeOptimizer(Optimizer):
+    """Merge equal computations and equal constants.
+
+    ::
+
+        true_div(mul(add(y, z), x), add(y, z))  ->  true_div(mul(*1 -> add(y, z), x), *1)
+
+    Two nodes are equal when their ops are equal and their inputs are the same variables; constants when their signatures are
+    equal. Nothing is known about commutativity: ``add(x, y)`` and ``add(y, x)`` stay. Assertions on inputs do not keep
+    nodes apart: the merged node has the conditions of both.
+    """
+
+    def add_requirements(self, fgraph):
+        attach_replace_validate(fgraph)
+        if not hasattr(fgraph, "merge_feature"):
+            fgraph.attach_feature(MergeFeature())
+
+    def apply(self, fgraph):
+        """Merge until nothing is left to merge.
+
+        Returns
+        -------
+        tuple
+            (number of failures, time, time of validation, time of callbacks, times of callbacks by name, nodes merged,
+            constants merged). The times of validation and callbacks are None and {} when the graph is not profiled.
+        """
+        feature = fgraph.merge_feature
+        t0 = time.perf_counter()
+        profile = getattr(fgraph, "profile", None)
+        validate_before = profile.validate_time if profile else None
+        callback_before = getattr(fgraph, "execute_callbacks_time", 0.0)
+        callbacks_before = dict(getattr(fgraph, "execute_callbacks_times", ()))
+        nb_merged = nb_constant = nb_fail = 0
+        feature.drain(fgraph)
+        while feature.scheduled:
+            scheduled, feature.scheduled = feature.scheduled, []
+            for pairs, kind in scheduled:
+                pairs = self._still_valid(fgraph, pairs)
+                if not pairs:
+                    continue
+                try:
+                    if kind == "node":
+                        for old, new in pairs:
+                            copy_stack_trace([old, new], new)
+                    fgraph.replace_all_validate(pairs, reason="MergeOptimizer")
+                except InconsistencyError:
+                    nb_fail += 1
+                    if pairs[0][0].owner is not None and pairs[0][1].owner is not None:
+                        feature.blacklist.add((pairs[0][0].owner, pairs[0][1].owner))
+                    continue
+                if kind == "constant":
+                    nb_constant += 1
+                else:
+                    nb_merged += 1
+            feature.drain(fgraph)
+        if profile:
+            validate_time = profile.validate_time - validate_before
+            callback_time = getattr(fgraph, "execute_callbacks_time", 0.0) - callback_before
+            callbacks_time = {k: v - callbacks_before.get(k, 0.0)
+                              for k, v in dict(getattr(fgraph, "execute_callbacks_times", ())).items()
+                              if v > callbacks_before.get(k, 0.0)}
+        else:
+            validate_time, callback_time, callbacks_time = None, None, {}
+        return (nb_fail, time.perf_counter() - t0, validate_time, callback_time, callbacks_time, nb_merged, nb_constant)
+
+    @staticmethod
+    def _still_valid(fgraph, pairs):
+        """The pairs that can be carried out now, or an empty list when the graph changed since they were scheduled."""
+        result = []
+        for old, new in pairs:
+            if isinstance(old, tuple):
+                # Only the inputs of one node move to the asserted variable.
+                _, node, bare = old
+                if node not in fgraph.apply_nodes or new.owner not in fgraph.apply_nodes:
+                    return []
+                for i, r in enumerate(node.inputs):
+                    if r is bare:
+                        fgraph.change_input(node, i, new, reason="MergeOptimizer")
+                continue
+            if old.owner is None:
+                if getattr(old, "fgraph", None) is not fgraph or not old.clients:
+                    return []
+            elif old.owner not in fgraph.apply_nodes:
+                return []
+            if new.owner is not None and new.owner not in fgraph.apply_nodes and getattr(new, "fgraph", None) is fgraph:
+                return []
+            if new.owner is not None and getattr(new.owner, "fgraph", None) is not fgraph and new.owner.op != old.owner.op:
+                return []
+            if _destroyed(old) or _destroyed(new):
+                # Two clients of one variable, one of which overwrites it, would need a copy.
+                return []
+            result.append((old, new))
+        return result
+
+    @staticmethod
+    def print_profile(stream, prof, level=0):
+        (nb_fail, replace_time, validate_time, callback_time, callbacks_time, nb_merged, nb_constant) = prof
+        blanc = "    " * level
+        print("%sMergeOptimizer" % blanc, file=stream)
+        print("%s  nb fail=%5d merged=%5d constant=%5d" % (blanc, nb_fail, nb_merged, nb_constant), file=stream)
+        print("%s  time replace=%2.2f validate=%2.2f callback=%2.2f"
+              % (blanc, replace_time, validate_time or 0.0, callback_time or 0.0), file=stream)
+        if callbacks_time:
+            print("%s  callbacks_time" % blanc, file=stream)
+            for name, t in sorted(callbacks_time.items(), key=lambda item: (-item[1], str(item[0]))):
+                if t > 0:
+                    print("%s      %s, %s" % (blanc, name, t), file=stream)
+
+    @staticmethod
+    def merge_profile(prof1, prof2):
+        """Add two profiles."""
+        def add(a, b):
+            return b if a is None else a if b is None else a + b
+        return (prof1[0] + prof2[0], prof1[1] + prof2[1], add(prof1[2], prof2[2]), add(prof1[3], prof2[3]),
+                merge_dict(prof1[4], prof2[4]), prof1[5] + prof2[5], prof1[6] + prof2[6])
+
+
+def _destroyed(r):
+    """Whether a client of `r` overwrites it."""
+    for client, i in r.clients:
+        if isinstance(client, str):
+            continue
+        destroy_map = getattr(client.op, "destroy_map", None)
+        if destroy_map and any(i in indices for indices in destroy_map.values()):
+            return True
+    return False
+
+
+def pre_constant_merge(vars):
+    """Merge equal constants in the graphs of `vars`, in place, without a `FunctionGraph`.
+
+    Parameters
+    ----------
+    vars : list of Variable
+        Meant for small graphs that rules build. The walk stops at variables that belong to a `FunctionGraph`.
+
+    Returns
+    -------
+    list of Variable
+    """
+    const_sig_inv = {}
+
+    def merged(r):
+        if not isinstance(r, graph.Constant):
+            return r
+        try:
+            return const_sig_inv.setdefault(r.merge_signature(), r)
+        except NotImplementedError:
+            return r
+
+    seen = set()
+    stack = [r for r in vars if r is not None]
+    while stack:
+        r = stack.pop()
+        node = r.owner
+        if node is None or node in seen or hasattr(r, "fgraph"):
+            continue
+        seen.add(node)
+        for i, inp in enumerate(node.inputs):
+            if isinstance(inp, (list, tuple)):
+                continue
+            node.inputs[i] = merged(inp)
+            stack.append(inp)
+    return [merged(r) if r is not None else None for r in vars]
+
+
+def is_same_graph_with_merge(var1, var2, givens=None):
+    """Whether two variables are computed by the same graph, judged by merging both in one `FunctionGraph`.
+
+    Parameters
+    ----------
+    var1, var2 : Variable
+    givens : list of pairs or dict, optional
+        Replacements to make in both graphs first.
+
+    Returns
+    -------
+    bool
+    """
+    givens = dict(givens or {})
+    from theano_ng.gof.fg import FunctionGraph
+    roots = graph.inputs([var1, var2])
+    equiv = graph.clone_get_equiv(roots, [var1, var2])
+    copied = [equiv[var1], equiv[var2]]
+    inputs = [r for r in graph.inputs(copied) if not isinstance(r, graph.Constant)]
+    fgraph = FunctionGraph(inputs, copied, clone=False)
+    for to_replace, replace_by in givens.items():
+        fgraph.replace(equiv.get(to_replace, to_replace), equiv.get(replace_by, replace_by))
+    MergeOptimizer().optimize(fgraph)
+    vars_replaced = list(fgraph.outputs)
+    return vars_replaced[0] is vars_replaced[1]

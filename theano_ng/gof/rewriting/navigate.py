@@ -1,0 +1,426 @@
+"""Navigators: global optimizers that walk the graph and apply a rule to its nodes."""
+
+import sys
+import time
+from collections import deque
+
+from theano_ng.gof import graph
+from theano_ng.gof.rewriting.base import Optimizer, attach_replace_validate, report_failure
+from theano_ng.gof.rewriting.local import LocalOptGroup
+from theano_ng.gof.utils import AlreadyThere
+
+
+class Updater(object):
+    """Feature that forwards what happens to the nodes of a graph to functions.
+
+    Parameters
+    ----------
+    importer, pruner : callable or None
+        Called with the node that enters or leaves the graph.
+    chin : callable or None
+        Called as ``chin(node, i, r, new_r)`` after an input changed.
+    name : str, optional
+    """
+
+    def __init__(self, importer, pruner, chin, name=None):
+        self.importer = importer
+        self.pruner = pruner
+        self.chin = chin
+        self.name = name
+
+    def __str__(self):
+        return "Updater{%s}" % (self.name,)
+
+    def on_import(self, fgraph, node, reason):
+        if self.importer:
+            self.importer(node)
+
+    def on_prune(self, fgraph, node, reason):
+        if self.pruner:
+            self.pruner(node)
+
+    def on_change_input(self, fgraph, node, i, r, new_r, reason):
+        if self.chin:
+            self.chin(node, i, r, new_r)
+
+    def on_detach(self, fgraph):
+        # The functions are closures over a walk that is over; do not keep it alive.
+        self.importer = None
+        self.pruner = None
+        self.chin = None
+
+
+class ChangeTracker(object):
+    """Feature with one bit, `changed`: whether the graph was modified since `reset`; reachable as ``fgraph.change_tracker``."""
+
+    def __init__(self):
+        self.changed = False
+        self.nb_imported = 0
+
+    def on_import(self, fgraph, node, reason):
+        self.nb_imported += 1
+        self.changed = True
+
+    def on_change_input(self, fgraph, node, i, r, new_r, reason):
+        self.changed = True
+
+    def reset(self):
+        self.changed = False
+
+    def on_attach(self, fgraph):
+        if hasattr(fgraph, "change_tracker"):
+            raise AlreadyThere()
+        fgraph.change_tracker = self
+
+    def on_detach(self, fgraph):
+        del fgraph.change_tracker
+
+
+class NavigatorOptimizer(Optimizer):
+    """Base of the optimizers that apply a `LocalOptimizer` to nodes.
+
+    Parameters
+    ----------
+    local_opt : LocalOptimizer or None
+        The rule. None: the subclass passes one to `process_node`.
+    ignore_newtrees : bool or 'auto'
+        True: nodes made by a replacement are not visited in the same walk. 'auto': True unless the rule is reentrant (the default).
+    failure_callback : callable, optional
+        ``failure_callback(exc, navigator, [(old, new), ...], local_opt, node)``, called when the rule or the replacement raises.
+        `NavigatorOptimizer.warn`, `.warn_inplace` and `.warn_ignore` are meant for it. Without it exceptions propagate.
+    """
+
+    @staticmethod
+    def warn(exc, nav, repl_pairs, local_opt, node):
+        """Failure callback that follows `config.on_opt_error`."""
+        report_failure(local_opt, exc, ("node: %s" % (node,),))
+
+    @staticmethod
+    def warn_inplace(exc, nav, repl_pairs, local_opt, node):
+        """Like `warn`, but an inconsistent graph is no failure: an in-place rule was just not possible at this place."""
+        from theano_ng.gof.fg import InconsistencyError
+        if not isinstance(exc, InconsistencyError):
+            NavigatorOptimizer.warn(exc, nav, repl_pairs, local_opt, node)
+
+    @staticmethod
+    def warn_ignore(exc, nav, repl_pairs, local_opt, node):
+        """Failure callback that does nothing."""
+
+    def __init__(self, local_opt, ignore_newtrees="auto", failure_callback=None):
+        self.local_opt = local_opt
+        if ignore_newtrees == "auto":
+            ignore_newtrees = not getattr(local_opt, "reentrant", True)
+        self.ignore_newtrees = ignore_newtrees
+        self.failure_callback = failure_callback
+
+    def attach_updater(self, fgraph, importer, pruner, chin=None, name=None):
+        """Have `importer`, `pruner`, `chin` called while the graph changes; returns the feature, for `detach_updater`.
+
+        With `ignore_newtrees` set, `importer` is left out.
+        """
+        if self.ignore_newtrees:
+            importer = None
+        if importer is None and pruner is None:
+            return None
+        u = Updater(importer, pruner, chin, name=name)
+        fgraph.attach_feature(u)
+        return u
+
+    def detach_updater(self, fgraph, u):
+        """Undo `attach_updater`; None is accepted."""
+        if u is not None:
+            fgraph.remove_feature(u)
+
+    def process_node(self, fgraph, node, lopt=None):
+        """Apply a rule to `node` and replace what it says.
+
+        Parameters
+        ----------
+        lopt : LocalOptimizer, optional
+            Default: the rule of the navigator.
+
+        Returns
+        -------
+        bool
+            Whether the graph changed.
+        """
+        lopt = lopt or self.local_opt
+        try:
+            replacements = lopt.transform(node)
+        except Exception as e:
+            if self.failure_callback is None:
+                raise
+            self.failure_callback(e, self, [(r, None) for r in node.outputs], lopt, node)
+            return False
+        if replacements is False or replacements is None:
+            return False
+        old_vars = node.outputs
+        remove = ()
+        if isinstance(replacements, dict):
+            replacements = dict(replacements)
+            remove = replacements.pop("remove", ())
+            old_vars = list(replacements)
+            replacements = [replacements[r] for r in old_vars]
+        elif not isinstance(replacements, (tuple, list)):
+            raise TypeError("Optimizer %s gave wrong type of replacement. Expected list or tuple. Got %s"
+                            % (lopt, replacements))
+        if len(old_vars) != len(replacements):
+            raise ValueError("Optimizer %s gave wrong number of replacements: the node has %d outputs, the replacement %d"
+                             % (lopt, len(old_vars), len(replacements)), node, replacements)
+        for r, rnew in zip(old_vars, replacements):
+            if rnew is None and len(r.clients) > 0:
+                raise ValueError("A local optimizer tried to remove a Variable that is used", lopt, r, node)
+        repl_pairs = [(r, rnew) for r, rnew in zip(old_vars, replacements) if rnew is not r and rnew is not None]
+        if not repl_pairs:
+            return False
+        try:
+            if remove:
+                fgraph.replace_all_validate_remove(repl_pairs, remove=remove, reason=lopt)
+            else:
+                fgraph.replace_all_validate(repl_pairs, reason=lopt)
+        except Exception as e:
+            # The graph was put back by replace_all_validate.
+            if self.failure_callback is None:
+                raise
+            self.failure_callback(e, self, repl_pairs, lopt, node)
+            return False
+        return True
+
+    def add_requirements(self, fgraph):
+        super().add_requirements(fgraph)
+        # Navigators change graphs by replace_all_validate.
+        attach_replace_validate(fgraph)
+        if self.local_opt:
+            self.local_opt.add_requirements(fgraph)
+
+    def print_summary(self, stream=sys.stdout, level=0, depth=-1):
+        print("%s%s (%s)" % (" " * level, self.__class__.__name__, self.name), file=stream)
+        if depth != 0:
+            self.local_opt.print_summary(stream, level=level + 2, depth=depth - 1)
+
+
+class TrackFilter(object):
+    """Tells whether a rule may apply to an op, from what it tracks; subclasses of a tracked class count."""
+
+    def __init__(self, tracks):
+        self.everywhere = not tracks
+        self._classes = tuple(t for t in tracks or () if isinstance(t, type))
+        self._ops = {t: None for t in tracks or () if not isinstance(t, type)}
+        self._op_classes = {type(t): None for t in self._ops}
+        self._by_class = {}
+
+    def class_answer(self, cls):
+        """True or False when the class of the op decides, None when the op itself must be asked."""
+        answer = self._by_class.get(cls, self)
+        if answer is self:
+            if issubclass(cls, self._classes):
+                answer = True
+            else:
+                answer = None if cls in self._op_classes else False
+            self._by_class[cls] = answer
+        return answer
+
+    def __call__(self, op):
+        if self.everywhere:
+            return True
+        answer = self.class_answer(type(op))
+        return op in self._ops if answer is None else answer
+
+    def matches_any(self, nodes):
+        """Whether one of `nodes` may match."""
+        if self.everywhere:
+            return True
+        for cls in {type(node.op) for node in nodes}:
+            answer = self.class_answer(cls)
+            if answer or (answer is None and any(node.op in self._ops for node in nodes)):
+                return True
+        return False
+
+
+class TopoOptimizer(NavigatorOptimizer):
+    """Apply a rule to every node in topological order, or its reverse.
+
+    Parameters
+    ----------
+    local_opt : LocalOptimizer
+    order : {'in_to_out', 'out_to_in'}
+    ignore_newtrees : bool
+        False: nodes made by a replacement are visited too.
+    failure_callback : callable, optional
+        See `NavigatorOptimizer`.
+    """
+
+    def __init__(self, local_opt, order="in_to_out", ignore_newtrees=False, failure_callback=None):
+        if order not in ("out_to_in", "in_to_out"):
+            raise ValueError("order must be 'out_to_in' or 'in_to_out', got %r" % (order,))
+        self.order = order
+        super().__init__(local_opt, ignore_newtrees, failure_callback)
+        self._filter = None
+
+    def _may_apply(self):
+        # Rules can be added to a group after the navigator was made, so the filter is remade when what is tracked changed.
+        tracks = self.local_opt.tracks()
+        key = None if tracks is None else list(tracks)
+        if self._filter is None or self._filter[0] != key:
+            self._filter = (key, TrackFilter(key))
+        return self._filter[1]
+
+    def apply(self, fgraph, start_from=None):
+        """Walk the graph.
+
+        Parameters
+        ----------
+        start_from : list of Variable, optional
+            Visit only nodes that these depend on; default: the outputs.
+
+        Returns
+        -------
+        tuple
+            (self, number of changes, nodes at start, nodes at end, time of the toposort, time of the walk, time of callbacks).
+        """
+        nb_start = len(fgraph.apply_nodes)
+        callback_before = getattr(fgraph, "execute_callbacks_time", 0.0)
+        may_apply = self._may_apply()
+        t0 = time.perf_counter()
+        if may_apply.matches_any(fgraph.apply_nodes):
+            q = deque(graph.io_toposort(fgraph.inputs, fgraph.outputs if start_from is None else start_from))
+        else:
+            q = deque()
+        io_t = time.perf_counter() - t0
+        nb, loop_t = self._walk(fgraph, q, may_apply)
+        return (self, nb, nb_start, len(fgraph.apply_nodes), io_t, loop_t,
+                getattr(fgraph, "execute_callbacks_time", 0.0) - callback_before)
+
+    def apply_to(self, fgraph, nodes):
+        """Visit only `nodes` (in topological order) and, unless `ignore_newtrees`, what their replacement makes.
+
+        Returns the same tuple as `apply`.
+        """
+        nb_start = len(fgraph.apply_nodes)
+        callback_before = getattr(fgraph, "execute_callbacks_time", 0.0)
+        nb, loop_t = self._walk(fgraph, deque(nodes), self._may_apply())
+        return (self, nb, nb_start, len(fgraph.apply_nodes), 0.0, loop_t,
+                getattr(fgraph, "execute_callbacks_time", 0.0) - callback_before)
+
+    def _walk(self, fgraph, q, may_apply):
+        if not q:
+            return 0, 0.0
+        t1 = time.perf_counter()
+        current = None
+
+        def importer(node):
+            if node is not current:
+                q.append(node)
+
+        u = self.attach_updater(fgraph, importer, None, name=getattr(self, "name", None))
+        take = q.pop if self.order == "out_to_in" else q.popleft
+        nb = 0
+        try:
+            while q:
+                node = take()
+                # Nodes that were pruned while they waited are skipped here.
+                if not may_apply(node.op) or node not in fgraph.apply_nodes:
+                    continue
+                current = node
+                nb += self.process_node(fgraph, node)
+        finally:
+            self.detach_updater(fgraph, u)
+        return nb, time.perf_counter() - t1
+
+    @staticmethod
+    def print_profile(stream, prof, level=0):
+        blanc = "    " * level
+        if prof is None:
+            print("%sTopoOptimizer merge_profile not implemented" % blanc, file=stream)
+            return
+        (opt, nb, nb_start, nb_end, io_t, loop_t, callback_time) = prof
+        print("%sTopoOptimizer %s" % (blanc, getattr(opt, "name", None) or getattr(opt, "__name__", "")), file=stream)
+        print("%s  nb_node (start, end, changed) %s" % (blanc, (nb_start, nb_end, nb)), file=stream)
+        print("%s  init io_toposort %s" % (blanc, io_t), file=stream)
+        print("%s  loop time %s" % (blanc, loop_t), file=stream)
+        print("%s  callback_time %s" % (blanc, callback_time), file=stream)
+        lopt = opt.local_opt
+        if isinstance(lopt, LocalOptGroup) and lopt.profile:
+            lopt.print_profile(stream, (lopt.time_opts, lopt.process_count, lopt.applied_true, lopt.node_created, lopt.profile),
+                               level=level + 1)
+
+    @staticmethod
+    def merge_profile(prof1, prof2):
+        """Add two profiles."""
+        return (prof1[0],) + tuple(a + b for a, b in zip(prof1[1:], prof2[1:]))
+
+    def __str__(self):
+        return getattr(self, "__name__", None) or getattr(self, "name", None) or "<TopoOptimizer instance>"
+
+
+class OpKeyOptimizer(NavigatorOptimizer):
+    """Apply a rule to the nodes of one op, or of a list of ops, that the rule names by ``local_opt.op_key()``."""
+
+    def __init__(self, local_opt, ignore_newtrees=False, failure_callback=None):
+        if not hasattr(local_opt, "op_key"):
+            raise TypeError("LocalOptimizer for OpKeyOptimizer must have an 'op_key' method, got %s" % (local_opt,))
+        super().__init__(local_opt, ignore_newtrees, failure_callback)
+
+    def apply(self, fgraph):
+        op = self.local_opt.op_key()
+        ops = op if isinstance(op, (list, tuple)) else [op]
+        q = deque(node for op in ops for node in fgraph.get_nodes(op))
+        current = None
+
+        def importer(node):
+            if node is not current and node.op in ops:
+                q.append(node)
+
+        u = self.attach_updater(fgraph, importer, None, name=getattr(self, "name", None))
+        try:
+            while q:
+                node = q.pop()
+                if node not in fgraph.apply_nodes:
+                    continue
+                current = node
+                self.process_node(fgraph, node)
+        finally:
+            self.detach_updater(fgraph, u)
+
+    def add_requirements(self, fgraph):
+        from theano_ng.gof import toolbox
+        super().add_requirements(fgraph)
+        fgraph.attach_feature(toolbox.NodeFinder())
+
+
+def _navigator(order, prefix, local_opts, kwargs):
+    name = kwargs.pop("name", None)
+    if not local_opts:
+        raise ValueError("%s needs at least one local optimizer" % prefix)
+    local_opt = LocalOptGroup(*local_opts) if len(local_opts) > 1 else local_opts[0]
+    if not name:
+        name = getattr(local_opt, "__name__", None) or getattr(local_opt, "name", None)
+    ret = TopoOptimizer(local_opt, order=order, failure_callback=TopoOptimizer.warn_inplace, **kwargs)
+    if name:
+        ret.__name__ = name
+    return ret
+
+
+def out2in(*local_opts, **kwargs):
+    """`TopoOptimizer` over the rules, from the outputs to the inputs. Keywords: `name` and those of `TopoOptimizer`."""
+    return _navigator("out_to_in", "out2in", local_opts, kwargs)
+
+
+def in2out(*local_opts, **kwargs):
+    """`TopoOptimizer` over the rules, from the inputs to the outputs. Keywords: `name` and those of `TopoOptimizer`."""
+    return _navigator("in_to_out", "in2out", local_opts, kwargs)
+
+
+def topogroup_optimizer(order, *local_opts, **kwargs):
+    """`TopoOptimizer` over a group of rules; the nodes that a replacement makes are left for the next walk.
+
+    Parameters
+    ----------
+    order : {'in_to_out', 'out_to_in'}
+    *local_opts : LocalOptimizer
+    name : str, optional
+    """
+    if len(local_opts) == 1 and isinstance(local_opts[0], (list, tuple)):
+        local_opts = tuple(local_opts[0])
+    kwargs.setdefault("ignore_newtrees", True)
+    return _navigator(order, "topogroup_optimizer", local_opts, kwargs)

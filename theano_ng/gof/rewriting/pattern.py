@@ -1,0 +1,291 @@
+"""Rules written as data: replace one op by another, remove an op, replace a pattern by another."""
+
+import sys
+
+from theano_ng.gof import graph
+from theano_ng.gof.rewriting.local import LocalOptimizer
+from theano_ng.gof.rewriting.stacktrace import copy_stack_trace
+
+
+class OpSub(LocalOptimizer):
+    """Replace every application of `op1` by `op2` on the same inputs: ``op1(*inputs) -> op2(*inputs)``.
+
+    Parameters
+    ----------
+    op1, op2 : Op
+        They must produce as many outputs, of the same types.
+    transfer_tags : bool
+        Whether the tags of the outputs go with them.
+    """
+
+    # The result has no op1, so visiting it again is useless.
+    reentrant = False
+    retains_inputs = True
+
+    def __init__(self, op1, op2, transfer_tags=True):
+        self.op1 = op1
+        self.op2 = op2
+        self.transfer_tags = transfer_tags
+
+    def op_key(self):
+        return self.op1
+
+    def tracks(self):
+        return [self.op1]
+
+    def transform(self, node):
+        if node.op != self.op1:
+            return False
+        repl = self.op2.make_node(*node.inputs)
+        if self.transfer_tags:
+            repl.tag = node.tag.clone() if hasattr(node.tag, "clone") else node.tag
+            for old, new in zip(node.outputs, repl.outputs):
+                new.tag = old.tag.clone() if hasattr(old.tag, "clone") else old.tag
+        else:
+            copy_stack_trace(node.outputs, repl.outputs)
+        return repl.outputs
+
+    def __str__(self):
+        return "%s -> %s" % (self.op1, self.op2)
+
+
+class OpRemove(LocalOptimizer):
+    """Remove every application of `op`: its outputs are replaced by its inputs, in order: ``op(x) -> x``.
+
+    Parameters
+    ----------
+    op : Op
+        Has as many outputs as inputs.
+    """
+
+    reentrant = False
+
+    def __init__(self, op):
+        self.op = op
+
+    def op_key(self):
+        return self.op
+
+    def tracks(self):
+        return [self.op]
+
+    def transform(self, node):
+        if node.op != self.op:
+            return False
+        return list(node.inputs)
+
+    def __str__(self):
+        return "%s(x) -> x" % (self.op,)
+
+    def print_summary(self, stream=sys.stdout, level=0, depth=-1):
+        print("%s%s(%s) id=%i" % (" " * level, self.__class__.__name__, self.op, id(self)), file=stream)
+
+
+class PatternSub(LocalOptimizer):
+    """Replace a pattern by another.
+
+    ::
+
+        PatternSub((sub, (add, 'x', 'y'), 'y'), 'x')
+        PatternSub((power, 'x', Constant(double, 2.0)), (sqr, 'x'))
+        PatternSub((boggle, {'pattern': 'x', 'constraint': lambda expr: expr.type == scrabble}), (scrabble, 'x'))
+
+    A pattern is one of
+
+    - a tuple ``(op, pattern, ...)``: the result of `op` on arguments that match;
+    - a string: anything; the same string elsewhere must match the same variable (or an equal constant);
+    - an int or float, or a Constant: an equal constant;
+    - a dict ``{'pattern': pattern, 'constraint': fn}``: what matches `pattern` and has ``fn(variable)`` true.
+
+    Parameters
+    ----------
+    in_pattern : tuple
+        The pattern to look for.
+    out_pattern : tuple, str, int, float, Constant
+        What replaces it. Also a function may stand for an op.
+    allow_multiple_clients : bool
+        False: inner nodes of a match must have no client outside it; the work they did would stay.
+    skip_identities_fn : callable, optional
+        ``fn(variable)`` returns a variable that equals the argument (e.g. without a cast in between) or None; used where a pattern does
+        not match directly.
+    name : str, optional
+    pdb : bool
+        Drop in the debugger when the first op matches.
+    tracks : sequence, optional
+        Ops of inner nodes from which to start, with `get_nodes`, instead of the outermost one.
+    get_nodes : callable, optional
+        ``get_nodes(node)`` returns the candidates for the outermost node, given a node of an op in `tracks`.
+    values_eq_approx : callable, optional
+        Set as ``tag.values_eq_approx`` of the replacement, to compare it with the replaced variable in DebugMode.
+    """
+
+    def __init__(self, in_pattern, out_pattern, allow_multiple_clients=False, skip_identities_fn=None, name=None, pdb=False,
+                 tracks=(), get_nodes=None, values_eq_approx=None):
+        self.in_pattern = in_pattern
+        self.out_pattern = out_pattern
+        self.values_eq_approx = values_eq_approx
+        if isinstance(in_pattern, (list, tuple)):
+            self.op = in_pattern[0]
+        elif isinstance(in_pattern, dict):
+            self.op = in_pattern["pattern"][0]
+        else:
+            raise TypeError("The pattern to search for must start with a specific Op instance, got %r" % (in_pattern,))
+        self.__doc__ = "%s\n\nThis instance does: %s\n" % (self.__class__.__doc__, self)
+        self.allow_multiple_clients = allow_multiple_clients
+        self.skip_identities_fn = skip_identities_fn
+        if name:
+            self.__name__ = name
+        self.pdb = pdb
+        self._tracks = tracks
+        self.get_nodes = get_nodes
+        if tracks != () and get_nodes is None:
+            raise TypeError("PatternSub with tracks needs get_nodes, a function from a node to the nodes to match")
+
+    def op_key(self):
+        return self.op
+
+    def tracks(self):
+        return list(self._tracks) if self._tracks != () else [self.op]
+
+    def transform(self, node, get_nodes=True):
+        if get_nodes and self.get_nodes is not None:
+            for real_node in self.get_nodes(node):
+                if real_node == "output" or real_node is None:
+                    continue
+                ret = self.transform(real_node, get_nodes=False)
+                if ret is not False and ret is not None:
+                    if len(real_node.outputs) != len(ret):
+                        raise ValueError("PatternSub %s: wrong number of replacements for %s" % (self, real_node))
+                    return dict(zip(real_node.outputs, ret))
+        if node.op != self.op:
+            return False
+        if len(node.outputs) != 1:
+            return False
+        bindings = self._match_node(self.in_pattern, node, {})
+        if bindings is None:
+            return False
+        if self.pdb:
+            import pdb
+            pdb.set_trace()
+        ret = self._build(self.out_pattern, bindings)
+        old = node.outputs[0]
+        if getattr(ret, "type", None) != old.type:
+            # A pattern says nothing of dtypes and broadcasting; a result of another type is no replacement.
+            try:
+                ret = old.type.filter_variable(ret)
+            except TypeError:
+                return False
+        if self.values_eq_approx:
+            ret.tag.values_eq_approx = self.values_eq_approx
+        if ret.owner is not None:
+            copy_stack_trace(old, [out for out in ret.owner.outputs])
+        return [ret]
+
+    def _match_node(self, pattern, node, bindings):
+        """Match the outermost node; inner ones go through `_match`. Patterns are written by hand, so recursion over them is shallow."""
+        while isinstance(pattern, dict):
+            constraint = pattern.get("constraint")
+            if constraint is not None and not constraint(node.outputs[0]):
+                return None
+            pattern = pattern["pattern"]
+        if node.op != pattern[0] or len(node.inputs) != len(pattern) - 1:
+            return None
+        for sub, r in zip(pattern[1:], node.inputs):
+            bindings = self._match(sub, r, bindings, self.allow_multiple_clients, False)
+            if bindings is None:
+                return None
+        return bindings
+
+    def _match(self, pattern, expr, bindings, allow_multiple, skipped):
+        """New bindings when `expr` matches, else None."""
+        def retry():
+            if skipped or self.skip_identities_fn is None:
+                return None
+            other = self.skip_identities_fn(expr)
+            if not other:
+                return None
+            return self._match(pattern, other, bindings, allow_multiple, True)
+
+        if isinstance(pattern, (list, tuple)):
+            if expr.owner is None or expr.owner.op != pattern[0] or len(expr.owner.inputs) != len(pattern) - 1:
+                return retry()
+            if not allow_multiple and len(getattr(expr, "clients", ())) > 1:
+                return None
+            for sub, r in zip(pattern[1:], expr.owner.inputs):
+                bindings = self._match(sub, r, bindings, self.allow_multiple_clients, False)
+                if bindings is None:
+                    return None
+            return bindings
+        if isinstance(pattern, dict):
+            allow = pattern.get("allow_multiple_clients", allow_multiple)
+            result = self._match(pattern["pattern"], expr, bindings, allow, skipped)
+            constraint = pattern.get("constraint")
+            if result is None or (constraint is not None and not constraint(expr)):
+                return retry() if result is None else None
+            return result
+        if isinstance(pattern, str):
+            bound = bindings.get(pattern)
+            if bound is None:
+                return {**bindings, pattern: expr}
+            if bound is expr or _equal_constants(bound, expr):
+                return bindings
+            return retry()
+        if isinstance(pattern, (int, float)):
+            value = _scalar_value(expr)
+            return bindings if value is not None and value == pattern else retry()
+        if isinstance(pattern, graph.Constant):
+            return bindings if _equal_constants(pattern, expr) else retry()
+        raise TypeError("PatternSub: a pattern is a tuple, a string, a number, a Constant or a dict, got %r" % (pattern,))
+
+    def _build(self, pattern, bindings):
+        if isinstance(pattern, (list, tuple)):
+            return pattern[0](*[self._build(p, bindings) for p in pattern[1:]])
+        if isinstance(pattern, str):
+            return bindings[pattern]
+        if isinstance(pattern, (int, float, graph.Variable)):
+            return pattern
+        raise TypeError("PatternSub: a replacement is a tuple, a string, a number or a Variable, got %r" % (pattern,))
+
+    def __str__(self):
+        if getattr(self, "__name__", None):
+            return self.__name__
+
+        def show(pattern):
+            if isinstance(pattern, (list, tuple)):
+                return "%s(%s)" % (pattern[0], ", ".join(show(p) for p in pattern[1:]))
+            if isinstance(pattern, dict):
+                return "%s subject to %s" % (show(pattern["pattern"]), pattern.get("constraint", "no conditions"))
+            return str(pattern)
+
+        return "%s -> %s" % (show(self.in_pattern), show(self.out_pattern))
+
+    def __repr__(self):
+        return str(self)
+
+    def print_summary(self, stream=sys.stdout, level=0, depth=-1):
+        name = getattr(self, "__name__", getattr(self, "name", None))
+        print("%s%s %s(%s, %s) id=%i" % (" " * level, self.__class__.__name__, name, self.in_pattern, self.out_pattern, id(self)),
+              file=stream)
+
+
+def _equal_constants(a, b):
+    return isinstance(a, graph.Constant) and isinstance(b, graph.Constant) and a.equals(b)
+
+
+def _scalar_value(expr):
+    """Value of a constant that is one number, possibly behind broadcasting; None for everything else."""
+    return scalar_constant_value[0](expr)
+
+
+def _plain_constant(expr):
+    if not isinstance(expr, graph.Constant):
+        return None
+    data = expr.data
+    try:
+        return data.item() if getattr(data, "size", 1) == 1 and hasattr(data, "item") else float(data)
+    except (TypeError, ValueError):
+        return None
+
+
+scalar_constant_value = [_plain_constant]
+"""One function: variable -> number or None. Replaced by the tensor layer with one that sees through broadcasting."""

@@ -1,0 +1,164 @@
+"""Stack traces of variables: rewrites copy them to what they make, so that errors point at the user's lines."""
+
+import contextlib
+import warnings
+
+from theano_ng.configdefaults import config
+from theano_ng.gof import graph
+from theano_ng.gof.rewriting.base import Optimizer
+
+
+def _traces_of(from_var):
+    """The stack traces of one variable, or of several without repetition."""
+    variables = from_var if isinstance(from_var, (list, tuple)) else [from_var]
+    found = []
+    seen = set()
+    for v in variables:
+        traces = getattr(v.tag, "trace", None) or []
+        if isinstance(traces, tuple) or (traces and isinstance(traces[0], tuple) and len(traces[0]) == 4
+                                         and isinstance(traces[0][0], str)):
+            # One bare stack instead of a list of them.
+            traces = [traces]
+        for trace in traces:
+            if id(trace) not in seen:
+                seen.add(id(trace))
+                found.append(trace)
+    return found
+
+
+def copy_stack_trace(from_var, to_var):
+    """Append the stack traces of `from_var` to those of `to_var`.
+
+    Parameters
+    ----------
+    from_var, to_var : Variable, or list or tuple of Variable
+        The traces of all `from_var` go to each of `to_var`.
+
+    Returns
+    -------
+    The argument `to_var`.
+    """
+    traces = _traces_of(from_var)
+    for v in to_var if isinstance(to_var, (list, tuple)) else [to_var]:
+        own = _traces_of(v)
+        ids = {id(t) for t in own}
+        v.tag.trace = own + [t for t in traces if id(t) not in ids]
+    return to_var
+
+
+@contextlib.contextmanager
+def inherit_stack_trace(from_var):
+    """Context manager: every node constructed inside gets the stack traces of `from_var`."""
+    with graph.nodes_constructed() as new_nodes:
+        yield
+    for node in new_nodes:
+        copy_stack_trace(from_var, node.outputs)
+
+
+def _has_trace(variable):
+    traces = getattr(variable.tag, "trace", None)
+    return bool(traces) and all(len(trace) > 0 for trace in traces)
+
+
+def check_stack_trace(f_or_fgraph, ops_to_check="last", bug_print="raise"):
+    """Whether the variables computed by some ops of a graph have stack traces.
+
+    Parameters
+    ----------
+    f_or_fgraph : Function or FunctionGraph
+    ops_to_check : 'last', 'all', op, op class, function, or a sequence of ops, op classes and functions
+        'last': the nodes that compute the outputs; 'all': every node; an op: its nodes; a class: the nodes of its instances; a
+        function: the nodes for whose op it returns True.
+    bug_print : {'raise', 'warn', 'ignore'}
+        What to do about a trace that is there but has no level.
+
+    Returns
+    -------
+    bool
+        False when an output of a checked node has no stack trace.
+
+    Raises
+    ------
+    ValueError
+        When an argument is not one of the above.
+    """
+    from theano_ng.gof.fg import FunctionGraph
+    from theano_ng.gof.op import PureOp
+    if bug_print not in ("raise", "warn", "ignore"):
+        raise ValueError("bug_print must be 'raise', 'warn' or 'ignore', got %r" % (bug_print,))
+    if isinstance(f_or_fgraph, FunctionGraph):
+        fgraph = f_or_fgraph
+    elif hasattr(f_or_fgraph, "maker"):
+        fgraph = f_or_fgraph.maker.fgraph
+    else:
+        raise ValueError("The type of f_or_fgraph is not supported: expected a compiled function or a FunctionGraph, got %r"
+                         % (type(f_or_fgraph),))
+
+    if isinstance(ops_to_check, str):
+        if ops_to_check == "last":
+            nodes = [r.owner for r in fgraph.outputs if r.owner is not None]
+        elif ops_to_check == "all":
+            nodes = fgraph.toposort()
+        else:
+            raise ValueError("The string ops_to_check is not recognised: expected 'last' or 'all', got %r" % (ops_to_check,))
+    else:
+        wanted = tuple(ops_to_check) if isinstance(ops_to_check, (tuple, list)) else (ops_to_check,)
+        for w in wanted:
+            if not isinstance(w, PureOp) and not callable(w):
+                raise ValueError("ops_to_check must be 'last', 'all', ops, op classes or functions, got %r" % (w,))
+
+        def matches(op):
+            for w in wanted:
+                if isinstance(w, type):
+                    if isinstance(op, w):
+                        return True
+                elif isinstance(w, PureOp):
+                    if op == w:
+                        return True
+                elif w(op):
+                    return True
+            return False
+
+        nodes = [node for node in fgraph.toposort() if matches(node.op)]
+
+    for node in nodes:
+        for output in node.outputs:
+            traces = getattr(output.tag, "trace", None)
+            if not traces:
+                return False
+            if not _has_trace(output):
+                message = "Stack trace of output %r of node %s is there but empty: %r" % (output, node, traces)
+                if bug_print == "raise":
+                    raise Exception(message)
+                if bug_print == "warn":
+                    warnings.warn(message)
+                return False
+    return True
+
+
+class CheckStrackTraceFeature(object):
+    """Feature that checks, when a node comes in, that its outputs have stack traces; `config.check_stack_trace` says what follows."""
+
+    def on_import(self, fgraph, node, reason):
+        policy = config.check_stack_trace
+        if policy == "off" or all(_has_trace(out) for out in node.outputs):
+            return
+        message = "Empty stack trace! The optimization that inserted this variable is %s" % (reason,)
+        if policy == "raise":
+            raise AssertionError(message)
+        for out in node.outputs:
+            if not _has_trace(out):
+                out.tag.trace = [[("", 0, message, "")]]
+        if policy == "warn":
+            warnings.warn(message)
+
+
+class CheckStackTraceOptimization(Optimizer):
+    """Attaches `CheckStrackTraceFeature`, which then watches all later optimizations."""
+
+    def add_requirements(self, fgraph):
+        if not any(isinstance(f, CheckStrackTraceFeature) for f in fgraph._features):
+            fgraph.attach_feature(CheckStrackTraceFeature())
+
+    def apply(self, fgraph):
+        """Nothing to do: the feature works from now on."""

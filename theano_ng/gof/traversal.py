@@ -1,0 +1,554 @@
+"""Algorithms on graphs of variables and Apply nodes. All are loops; none depends on hash order.
+
+The functions are documented as members of `theano_ng.gof.graph`.
+"""
+from collections import deque
+
+
+def stack_search(start, expand, mode="bfs", build_inv=False):
+    """Search through a graph, breadth- or depth-first.
+
+    Parameters
+    ----------
+    start : deque
+        Where to start. It is empty afterwards.
+    expand : callable
+        ``expand(node)`` returns the list of nodes to visit next, or None.
+    mode : {'bfs', 'dfs'}
+    build_inv : bool
+        Whether to build the inverse relation as well.
+
+    Returns
+    -------
+    list
+        The nodes in order of traversal, each once. With `build_inv` a pair: the list, and a dict from each node to the nodes whose
+        expansion named it.
+    """
+    if mode not in ("bfs", "dfs"):
+        raise ValueError("mode should be bfs or dfs, not %r" % (mode,))
+    seen = set()
+    found = []
+    inverse = {}
+    pop = start.popleft if mode == "bfs" else start.pop
+    while start:
+        node = pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        found.append(node)
+        following = expand(node)
+        if following:
+            following = list(following)
+            if build_inv:
+                for f in following:
+                    inverse.setdefault(f, []).append(node)
+            start.extend(following)
+    return (found, inverse) if build_inv else found
+
+
+def ancestors(variable_list, blockers=None):
+    """The variables that contribute to those in `variable_list` (inclusive).
+
+    Parameters
+    ----------
+    variable_list : list of Variable
+    blockers : collection of Variable, optional
+        Variables behind which the search does not go.
+
+    Returns
+    -------
+    list of Variable
+        In the order of a left-recursive depth-first search.
+    """
+    blockers = set(blockers) if blockers else ()
+    seen = set()
+    found = []
+    stack = list(variable_list)
+    stack.reverse()
+    while stack:
+        r = stack.pop()
+        if r in seen:
+            continue
+        seen.add(r)
+        found.append(r)
+        if r.owner is not None and r not in blockers:
+            stack.extend(reversed(r.owner.inputs))
+    return found
+
+
+def inputs(variable_list, blockers=None):
+    """The variables without owner that are required to compute those in `variable_list`.
+
+    Returns
+    -------
+    list of Variable
+        In the order of a left-recursive depth-first search.
+    """
+    return [r for r in ancestors(variable_list, blockers) if r.owner is None]
+
+
+def variables_and_orphans(i, o):
+    """The variables between `i` and `o`, and among them those that `i` does not explain.
+
+    Returns
+    -------
+    (list of Variable, list of Variable)
+    """
+    known = set(i)
+    seen = set()
+    found = []
+    stack = list(reversed(o))
+    while stack:
+        r = stack.pop()
+        if r in seen:
+            continue
+        seen.add(r)
+        found.append(r)
+        if r.owner is not None and r not in known:
+            stack.extend(reversed(r.owner.inputs + r.owner.outputs))
+    return found, [r for r in found if r.owner is None and r not in known]
+
+
+def variables(i, o):
+    """The variables involved in the subgraph between `i` and `o`: `i`, `o`, the orphans and everything in between.
+
+    Parameters
+    ----------
+    i, o : list of Variable
+
+    Returns
+    -------
+    list of Variable
+    """
+    return variables_and_orphans(i, o)[0]
+
+
+def orphans(i, o):
+    """The variables that `o` depends on, but that are neither in `i` nor computed between `i` and `o`.
+
+    Returns
+    -------
+    list of Variable
+        E.g. ``orphans([x], [x + y]) == [y]``.
+    """
+    return variables_and_orphans(i, o)[1]
+
+
+def ops(i, o):
+    """The Apply nodes of the subgraph between `i` and `o`.
+
+    Returns
+    -------
+    OrderedSet of Apply
+        The owners of the variables in `o` and everything between, without the owners of the variables in `i`.
+    """
+    from theano_ng.misc.ordered_set import OrderedSet  # misc is above gof; the class itself knows nothing of graphs
+
+    known = set(i)
+    return OrderedSet(r.owner for r in variables(i, o) if r.owner is not None and r not in known)
+
+
+def list_of_nodes(inputs, outputs):
+    """The Apply nodes of the graph between inputs and outputs, outputs' owners first."""
+    known = {r.owner for r in inputs}
+    return stack_search(
+        deque(r.owner for r in outputs if r.owner is not None),
+        lambda node: [r.owner for r in node.inputs if r.owner is not None and r.owner not in known],
+    )
+
+
+def clone(i, o, copy_inputs=True, copy_orphans=None):
+    """Copy the subgraph between `i` and `o`.
+
+    Parameters
+    ----------
+    i, o : list of Variable
+    copy_inputs : bool
+        Whether the inputs are copied. A constant in `i` is an input.
+    copy_orphans : bool, optional
+        Whether orphans are copied; None follows `copy_inputs`.
+
+    Returns
+    -------
+    (list of Variable, list of Variable)
+        The inputs and outputs of the copy.
+    """
+    if copy_orphans is None:
+        copy_orphans = copy_inputs
+    equiv = clone_get_equiv(i, o, copy_inputs, copy_orphans)
+    return [equiv[r] for r in i], [equiv[r] for r in o]
+
+
+def clone_get_equiv(inputs, outputs, copy_inputs=True, copy_orphans=True, memo=None):
+    """Copy a graph and tell what became of every variable and node.
+
+    Parameters
+    ----------
+    inputs, outputs : list of Variable
+    copy_inputs : bool
+        False keeps the original inputs as roots of the copy.
+    copy_orphans : bool
+        False keeps the original constants and other variables that `inputs` does not explain.
+    memo : dict, optional
+        A partly filled result; it is completed in place and returned.
+
+    Returns
+    -------
+    dict
+        Variables and nodes of the original to those of the copy.
+    """
+    if memo is None:
+        memo = {}
+    for r in inputs:
+        if copy_inputs:
+            if r not in memo:
+                memo[r] = _named_clone(r)
+        else:
+            memo.setdefault(r, r)
+    for node in io_toposort(inputs, outputs):
+        if node in memo:
+            continue
+        for r in node.inputs:
+            if r not in memo:
+                memo[r] = r.clone() if copy_orphans else r
+        new_node = node.clone_with_new_inputs([memo[r] for r in node.inputs])
+        memo[node] = new_node
+        for old, new in zip(node.outputs, new_node.outputs):
+            memo.setdefault(old, new)
+    for r in outputs:
+        if r not in memo:
+            memo[r] = r.clone() if copy_orphans else r
+    return memo
+
+
+def _named_clone(r):
+    cp = r.clone()
+    cp.owner = None
+    cp.index = None
+    return cp
+
+
+def general_toposort(outputs, deps, debug_print=False, compute_deps_cache=None, deps_cache=None, clients=None):
+    """Sort everything that `outputs` depend on so that dependencies come first.
+
+    Parameters
+    ----------
+    outputs : list
+        Any hashable objects.
+    deps : callable
+        ``deps(node)`` returns the list of nodes it depends on; called once a node. May be None when `compute_deps_cache` is given.
+    debug_print : bool
+        Whether to print the unsorted part when there is a cycle.
+    compute_deps_cache : callable, optional
+        Like `deps`, and stores its results in `deps_cache`, which has to be given as well.
+    deps_cache : dict, optional
+    clients : dict, optional
+        Filled with the users of every node.
+
+    Returns
+    -------
+    list
+        The order follows from the order in which `deps` returns nodes.
+
+    Raises
+    ------
+    ValueError
+        When the graph contains cycles.
+    """
+    if compute_deps_cache is None:
+        deps_cache = {}
+
+        def compute_deps_cache(node):
+            if node not in deps_cache:
+                found = deps(node)
+                deps_cache[node] = list(found) if found else found
+            return deps_cache[node]
+
+    elif deps_cache is None:
+        raise ValueError("deps_cache has to be given together with compute_deps_cache")
+    reachable, inverse = stack_search(deque(outputs), compute_deps_cache, "dfs", True)
+    if clients is not None:
+        clients.update(inverse)
+    waiting = {node: len(deps_cache.get(node) or ()) for node in reachable}
+    order = [node for node in reachable if not waiting[node]]
+    done = 0
+    while done < len(order):
+        for client in inverse.get(order[done], ()):
+            waiting[client] -= 1
+            if not waiting[client]:
+                order.append(client)
+        done += 1
+    if len(order) != len(reachable):
+        if debug_print:
+            print([node for node in reachable if waiting[node]])
+        raise ValueError("graph contains cycles")
+    return order
+
+
+def io_toposort(inputs, outputs, orderings=None, clients=None):
+    """Sort the nodes between inputs and outputs.
+
+    Parameters
+    ----------
+    inputs, outputs : list or tuple of Variable
+    orderings : dict, optional
+        Apply to the list of nodes that have to come before it. The lists' order has to be deterministic: no sets.
+    clients : dict, optional
+        Filled with the users of every variable and node of the sorted subgraph.
+
+    Returns
+    -------
+    list of Apply
+    """
+    iset = set(inputs)
+    orderings = orderings or {}
+    deps_cache = {}
+
+    def deps(obj):
+        following = orderings.get(obj, ())
+        if obj not in iset:
+            if hasattr(obj, "outputs"):
+                following = obj.inputs + list(following) if following else obj.inputs
+            elif obj.owner is not None:
+                following = [obj.owner, *following]
+        elif following:
+            raise ValueError("An input of a graph cannot have ordering constraints: %s" % obj)
+        deps_cache[obj] = following
+        return following
+
+    order = general_toposort(outputs, None, compute_deps_cache=deps, deps_cache=deps_cache, clients=clients)
+    return [o for o in order if hasattr(o, "outputs")]
+
+
+def default_leaf_formatter(leaf):
+    """The text of a variable."""
+    return str(leaf)
+
+
+def default_node_formatter(op, argstrings):
+    """``op(arguments)``; `op` is the Apply node."""
+    return "%s(%s)" % (op.op, ", ".join(argstrings))
+
+
+def op_as_string(i, op, leaf_formatter=default_leaf_formatter, node_formatter=default_node_formatter):
+    """The text of a node whose inputs are described down to the variables in `i`.
+
+    Parameters
+    ----------
+    i : list of Variable
+    op : Apply
+    leaf_formatter, node_formatter : callable
+        See `as_string`.
+    """
+    strs = as_string(i, op.inputs, leaf_formatter, node_formatter)
+    return node_formatter(op, strs)
+
+
+def as_string(i, o, leaf_formatter=default_leaf_formatter, node_formatter=default_node_formatter):
+    """The text of the subgraph between `i` and `o`.
+
+    Parameters
+    ----------
+    i, o : list of Variable
+    leaf_formatter : callable
+        Takes a variable, returns its text.
+    node_formatter : callable
+        Takes a node and the list of texts of its arguments, returns its text.
+
+    Returns
+    -------
+    list of str
+        One text for each of `o`. The first appearance of a node that is used several times is marked ``*n -> text``, all later ones
+        ``*n``. An output of a node with several outputs is marked ``::index``.
+    """
+    known = set(i)
+
+    def expanded(r):
+        return r.owner is not None and r not in known
+
+    # Nodes that are used more than once, numbered in the order of their first appearance in the text.
+    seen = {}
+    stack = [r.owner for r in reversed(o) if expanded(r)]
+    while stack:
+        node = stack.pop()
+        seen[node] = seen.get(node, 0) + 1
+        if seen[node] == 1:
+            stack.extend(r.owner for r in reversed(node.inputs) if expanded(r))
+    multi = {node: n + 1 for n, node in enumerate(node for node, uses in seen.items() if uses > 1)}
+    write = _text_pieces if node_formatter is default_node_formatter else _text_by_formatter
+    done = set()
+    return [write(r, expanded, multi, done, leaf_formatter, node_formatter) for r in o]
+
+
+def _mark(r, multi):
+    node = r.owner
+    return "*%i%s" % (multi[node], "" if len(node.outputs) == 1 else "::%i" % r.index)
+
+
+def _text_pieces(out, expanded, multi, done, leaf_formatter, node_formatter):
+    """Text of a variable with the default node text: written piece by piece, linear in the size of the graph."""
+    pieces = []
+    stack = [out]
+    while stack:
+        r = stack.pop()
+        if isinstance(r, str):
+            pieces.append(r)
+        elif not expanded(r):
+            pieces.append(leaf_formatter(r))
+        elif r.owner in done:
+            pieces.append(_mark(r, multi))
+        else:
+            node = r.owner
+            done.add(node)
+            if node in multi:
+                pieces.append("*%i -> " % multi[node])
+            pieces.append("%s(" % node.op)
+            stack.append(")")
+            for k in range(len(node.inputs) - 1, -1, -1):
+                stack.append(node.inputs[k])
+                if k:
+                    stack.append(", ")
+    return "".join(pieces)
+
+
+def _text_by_formatter(out, expanded, multi, done, leaf_formatter, node_formatter):
+    """Text of a variable where a caller's function joins the parts."""
+    result = []
+    # Frames: variable, its pending inputs, texts so far, where its own text goes.
+    stack = [(None, iter((out,)), result)]
+    while stack:
+        node, pending, texts = stack[-1]
+        for r in pending:
+            if not expanded(r):
+                texts.append(leaf_formatter(r))
+            elif r.owner in done:
+                texts.append(_mark(r, multi))
+            else:
+                done.add(r.owner)
+                stack.append((r.owner, iter(r.owner.inputs), []))
+                break
+        else:
+            stack.pop()
+            if node is not None:
+                text = node_formatter(node, texts)
+                stack[-1][2].append("*%i -> %s" % (multi[node], text) if node in multi else text)
+    return result[0]
+
+
+def is_in_ancestors(l_node, f_node):
+    """Whether the node `f_node` is found going up from the node `l_node`; all inputs are taken to be computed (no laziness)."""
+    seen = set()
+    stack = [l_node]
+    while stack:
+        node = stack.pop()
+        if node is f_node:
+            return True
+        if node not in seen:
+            seen.add(node)
+            stack.extend(r.owner for r in node.inputs if r.owner is not None)
+    return False
+
+
+def view_roots(r):
+    """The variables that `r` is a view of, through any number of `view_map` entries; ``[r]`` when it is none."""
+    roots = []
+    stack = [r]
+    while stack:
+        v = stack.pop()
+        viewed = ()
+        if v.owner is not None:
+            viewed = (getattr(v.owner.op, "view_map", None) or {}).get(v.index, ())
+        if viewed:
+            stack.extend(v.owner.inputs[i] for i in reversed(viewed))
+        else:
+            roots.append(v)
+    return roots
+
+
+def io_connection_pattern(inputs, outputs):
+    """Which outputs of a subgraph depend differentiably on which of its inputs.
+
+    Returns
+    -------
+    list of list of bool
+        ``pattern[input][output]``, from the `connection_pattern` of the nodes in between (all connected where an Op has none).
+    """
+    # One bit for every input.
+    reached = {r: 0 for r in inputs}
+    for k, r in enumerate(inputs):
+        reached[r] |= 1 << k
+    for node in io_toposort(inputs, outputs):
+        pattern = node.op.connection_pattern(node) if hasattr(node.op, "connection_pattern") else None
+        bits = [reached.get(r, 0) for r in node.inputs]
+        for j, out in enumerate(node.outputs):
+            mask = 0
+            for k, b in enumerate(bits):
+                if b and (pattern is None or pattern[k][j]):
+                    mask |= b
+            reached[out] = reached.get(out, 0) | mask
+    return [[bool(reached.get(out, 0) >> k & 1) for out in outputs] for k in range(len(inputs))]
+
+
+def is_same_graph(var1, var2, givens=None, debug=False):
+    """Whether two variables perform the same computation.
+
+    The graphs have to be the same: ``x * (y * z)`` is not ``(x * y) * z``.
+
+    Parameters
+    ----------
+    var1, var2 : Variable
+    givens : dict or list of pairs, optional
+        Substitutions that are made in both graphs first.
+    debug : bool
+        Whether to compare in both directions and raise when they differ.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    ``x + 1`` and ``x + 1``: True; ``x + 1`` and ``y + 1``: False, but True with ``givens={x: y}``.
+    """
+    givens = dict(givens) if givens else {}
+    numbers = {}
+    first = _numbered(var1, givens, numbers)
+    same = first == _numbered(var2, givens, numbers)
+    if debug:
+        numbers = {}
+        if (_numbered(var2, givens, numbers) == _numbered(var1, givens, numbers)) != same:
+            raise AssertionError("the comparison of %s and %s depends on their order: an Op's __eq__ is not symmetric" % (var1, var2))
+    return same
+
+
+def _numbered(var, givens, numbers):
+    """The number of a variable's computation: equal computations get equal numbers out of `numbers`."""
+
+    def number(key, owner):
+        try:
+            return numbers.setdefault(key, len(numbers))
+        except TypeError:
+            # An unhashable value, such as the data of a plain constant: it equals only itself.
+            return numbers.setdefault(owner, len(numbers))
+
+    value = {}
+    stack = [var]
+    while stack:
+        v = stack.pop()
+        if v in value:
+            continue
+        if v in givens:
+            # All substitutions are made at once: a replacement is taken as it is.
+            value[v] = _numbered(givens[v], {}, numbers)
+        elif v.owner is None:
+            key = ("constant", v.merge_signature()) if hasattr(v, "merge_signature") else v
+            value[v] = number(key, v)
+        else:
+            missing = [r for r in v.owner.inputs if r not in value]
+            if missing:
+                stack.append(v)
+                stack.extend(reversed(missing))
+            else:
+                key = number((tuple(value[r] for r in v.owner.inputs), v.owner.op), v.owner)
+                value[v] = number((key, v.index), v)
+    return value[var]

@@ -1,0 +1,602 @@
+"""Small utilities of the graph layer: stack traces, scratchpads, `__props__`, sequences, hashes."""
+import linecache
+import os
+import sys
+from collections import OrderedDict
+from collections.abc import Sequence
+from functools import wraps
+from operator import attrgetter
+
+from theano_ng.configdefaults import config
+
+PY3 = True
+integer_types = (int,)
+string_types = (str,)
+
+_package_root = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_internal_parts = tuple(
+    _package_root + part
+    for part in (
+        "gof" + os.sep, "compile" + os.sep, "scalar" + os.sep, "tensor" + os.sep, "sparse" + os.sep,
+        "gpuarray" + os.sep, "gradient.py", "scan" + os.sep, "scan_module" + os.sep, "typed_list" + os.sep,
+        "raise_op.py", "ifelse.py",
+    )
+)
+_tests_part = os.sep + "tests" + os.sep
+
+
+# ---------------------------------------------------------------- stack traces
+
+
+class StackTrace(Sequence):
+    """A stack as it was when something was built, innermost level last.
+
+    Behaves as a tuple of ``(filename, line number, function name, source line)``. Only code objects and instruction offsets
+    are stored; numbers and source lines are worked out when an element is read. Pickles and copies as a plain tuple.
+    """
+
+    __slots__ = ("_raw", "_entries")
+
+    def __init__(self, raw):
+        self._raw = raw
+        self._entries = None
+
+    def _resolve(self):
+        entries = self._entries
+        if entries is None:
+            entries = self._entries = tuple(_frame_entry(code, offset) for code, offset in self._raw)
+            self._raw = None
+        return entries
+
+    def __len__(self):
+        return len(self._raw if self._entries is None else self._entries)
+
+    def __getitem__(self, i):
+        return self._resolve()[i]
+
+    def __eq__(self, other):
+        if isinstance(other, (StackTrace, tuple, list)):
+            return self._resolve() == tuple(other)
+        return NotImplemented
+
+    def __hash__(self):
+        return hash(self._resolve())
+
+    def __repr__(self):
+        return repr(self._resolve())
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce__(self):
+        return tuple, (self._resolve(),)
+
+
+def _line_of(code, offset):
+    """Line number of the instruction at byte `offset` of `code`."""
+    found = code.co_firstlineno
+    for start, end, line in code.co_lines():
+        if start <= offset < end:
+            return line if line is not None else found
+        if line is not None:
+            found = line
+    return found
+
+
+def _frame_entry(code, offset):
+    line = _line_of(code, offset)
+    text = linecache.getline(code.co_filename, line).strip() or None
+    return code.co_filename, line, code.co_name, text
+
+
+_is_internal = {}
+
+
+def _internal(filename):
+    """Whether a file belongs to the package's graph-building machinery (cached: asked for every captured frame)."""
+    known = _is_internal.get(filename)
+    if known is None:
+        path = os.path.abspath(filename)
+        known = _is_internal[filename] = path.startswith(_internal_parts) and _tests_part not in path
+    return known
+
+
+def simple_extract_stack(f=None, limit=None, skips=[]):
+    """The current stack as a list of ``(filename, line number, function name, source line)``, innermost last.
+
+    Parameters
+    ----------
+    f : frame, optional
+        Where to start; the caller's frame by default.
+    limit : int, optional
+        Number of levels to keep; None keeps all.
+    skips : list of str
+        Parts of paths. Innermost levels whose file contains one of them are neither kept nor counted; skipping stops at the first
+        level that is kept.
+    """
+    if f is None:
+        f = sys._getframe(1)
+    levels = []
+    while f is not None and (limit is None or len(levels) < limit):
+        filename = f.f_code.co_filename
+        if levels or not any(part in filename for part in skips):
+            text = linecache.getline(filename, f.f_lineno, f.f_globals)
+            levels.append((filename, f.f_lineno, f.f_code.co_name, text.strip() if text else None))
+        f = f.f_back
+    levels.reverse()
+    return levels
+
+
+def add_tag_trace(thing, user_line=None):
+    """Set ``thing.tag.trace`` to the current stack and return `thing`.
+
+    Parameters
+    ----------
+    thing : Variable or Apply
+        Changed in place.
+    user_line : int, optional
+        The greatest number of levels to keep; `config.traceback.limit` by default.
+
+    Notes
+    -----
+    Innermost levels that belong to the package's own machinery are skipped. The trace is a list with one stack in it.
+    """
+    limit = config.traceback.limit if user_line is None else user_line
+    if limit == 0:
+        return thing
+    if limit < 0:
+        limit = sys.maxsize
+    frame = sys._getframe(1)
+    while frame is not None and _internal(frame.f_code.co_filename):
+        frame = frame.f_back
+    raw = []
+    while frame is not None and len(raw) < limit:
+        raw.append((frame.f_code, frame.f_lasti))
+        frame = frame.f_back
+    raw.reverse()
+    thing.tag.trace = [StackTrace(raw)]
+    return thing
+
+
+def get_variable_trace_string(v):
+    """The trace of a variable as text for error messages, or an empty string when it has none."""
+    import traceback
+
+    traces = getattr(v.tag, "trace", None)
+    if not traces:
+        return ""
+    parts = [" \nBacktrace when that variable is created:\n\n"]
+    for trace in traces:
+        # Older pickles hold a single stack instead of a list of stacks.
+        stack = [trace] if isinstance(trace, tuple) and len(trace) == 4 and isinstance(trace[0], str) else trace
+        parts.extend(traceback.format_list([tuple(level) for level in stack]))
+    return "".join(parts)
+
+
+# ---------------------------------------------------------------- exceptions
+
+
+class MethodNotDefined(Exception):
+    """To be raised by functions defined as part of an interface.
+
+    Seeing it means that an important interface function has been left out of an implementation class.
+    """
+
+
+# ---------------------------------------------------------------- __props__
+
+
+def _no_props(self):
+    return ()
+
+
+def _props_getter(names):
+    """A method that returns the values of the attributes `names` as a tuple."""
+    if not names:
+        return _no_props
+    get = attrgetter(*names)
+    if len(names) == 1:
+        return lambda self: (get(self),)
+    return lambda self: get(self)
+
+
+def _props_dict(self):
+    """The properties by name."""
+    return {name: getattr(self, name) for name in self.__props__}
+
+
+def _props_hash(self):
+    """Hash of the class's qualified name and of the properties."""
+    cls = self.__class__
+    return hash((cls.__module__, cls.__qualname__, self._props()))
+
+
+def _props_eq(self, other):
+    """Same class and equal properties."""
+    return self is other or (type(self) is type(other) and self._props() == other._props())
+
+
+def _props_str(self):
+    """``Class{name=value, ...}``."""
+    names = self.__props__
+    if not names:
+        return self.__class__.__name__
+    return "%s{%s}" % (self.__class__.__name__, ", ".join("%s=%r" % (name, getattr(self, name)) for name in names))
+
+
+class MetaObject(type):
+    """Gives a class that declares ``__props__`` the methods that follow from it.
+
+    `_props()` returns the values, `_props_dict()` the values by name; ``__hash__``, ``__eq__`` and ``__str__`` are added unless the
+    class body defines them (``__str__``: or a base class has one written by hand).
+    """
+
+    def __new__(cls, name, bases, dct):
+        props = dct.get("__props__")
+        if props is not None:
+            if not isinstance(props, (tuple, list)) or not all(isinstance(prop, str) for prop in props):
+                raise TypeError("__props__ of %s has to be a tuple of attribute names, not %r" % (name, props))
+            props = dct["__props__"] = tuple(props)
+            dct["_props"] = _props_getter(props)
+            dct["_props_dict"] = _props_dict
+            dct.setdefault("__hash__", _props_hash)
+            dct.setdefault("__eq__", _props_eq)
+            if "__str__" not in dct and not _handwritten_str(bases):
+                dct["__str__"] = _props_str
+        return type.__new__(cls, name, bases, dct)
+
+
+def _handwritten_str(bases):
+    for base in bases:
+        for klass in base.__mro__:
+            method = klass.__dict__.get("__str__")
+            if method is not None:
+                if klass is not object and method is not _props_str:
+                    return True
+                break
+    return False
+
+
+class object2(metaclass=MetaObject):
+    """Base class of types, ops and nodes: `object` with `__props__` support."""
+
+    __slots__ = []
+
+
+class scratchpad:
+    """A namespace for annotations on variables and nodes."""
+
+    def clear(self):
+        """Forget every annotation."""
+        self.__dict__.clear()
+
+    def __update__(self, other):
+        """Take over the annotations of another scratchpad; returns self."""
+        self.__dict__.update(other.__dict__)
+        return self
+
+    def __copy__(self):
+        copy = self.__class__.__new__(self.__class__)
+        copy.__dict__.update(self.__dict__)
+        return copy
+
+    def __str__(self):
+        return "scratchpad" + str(self.__dict__)
+
+    def __repr__(self):
+        return "scratchpad" + str(self.__dict__)
+
+    def info(self):
+        """Print every annotation."""
+        print("<theano_ng.gof.utils.scratchpad instance at %i>" % id(self))
+        for name, value in self.__dict__.items():
+            print("  %s: %s" % (name, value))
+
+
+class D:
+    """A namespace filled from keyword arguments."""
+
+    def __init__(self, **d):
+        self.__dict__.update(d)
+
+
+# ---------------------------------------------------------------- sequences and dicts
+
+
+def hashtype(self):
+    """A hash of an object's class: its name and module."""
+    t = type(self)
+    return hash(t.__name__) ^ hash(t.__module__)
+
+
+def memoize(f):
+    """Cache the return value for each tuple of arguments (which must be hashable)."""
+    cache = {}
+
+    @wraps(f)
+    def cached(*args, **kwargs):
+        key = (args, frozenset(kwargs.items())) if kwargs else args
+        if key not in cache:
+            cache[key] = f(*args, **kwargs)
+        return cache[key]
+
+    return cached
+
+
+def deprecated(filename, msg=""):
+    """Decorator that prints ``WARNING <filename>.<function> deprecated. <msg>`` on the first call.
+
+    Parameters
+    ----------
+    filename : str
+        Name of the module, for the message.
+    msg : str
+        What to do instead.
+    """
+
+    def decorate(f):
+        warned = False
+
+        @wraps(f)
+        def g(*args, **kwargs):
+            nonlocal warned
+            if not warned:
+                print("WARNING %s.%s deprecated. %s" % (filename, f.__name__, msg))
+                warned = True
+            return f(*args, **kwargs)
+
+        return g
+
+    return decorate
+
+
+def uniq(seq):
+    """The elements of `seq` without repetitions, in order of first appearance.
+
+    Elements are compared with ``==`` and need not be hashable.
+    """
+    try:
+        return list(dict.fromkeys(seq))
+    except TypeError:
+        kept = []
+        for x in seq:
+            if x not in kept:
+                kept.append(x)
+        return kept
+
+
+def difference(seq1, seq2):
+    """All elements of `seq1` which are not in `seq2`, in order."""
+    try:
+        excluded = set(seq2)
+        return [x for x in seq1 if x not in excluded]
+    except TypeError:
+        return [x for x in seq1 if x not in seq2]
+
+
+def to_return_values(values):
+    """The only element of a list of one, the list otherwise."""
+    return values[0] if len(values) == 1 else values
+
+
+def from_return_values(values):
+    """A list or tuple as it is, anything else in a list."""
+    return values if isinstance(values, (list, tuple)) else [values]
+
+
+def toposort(prereqs_d):
+    """Sort the keys of a dict so that what must come first comes first.
+
+    Parameters
+    ----------
+    prereqs_d : dict
+        ``prereqs_d[x]`` contains all the elements that must come before x.
+
+    Returns
+    -------
+    list
+        Every key once; where the constraints leave a choice, in the order of the dict.
+
+    Raises
+    ------
+    ValueError
+        When the constraints have a cycle or name something that is not a key.
+    """
+    waiting = {x: len(set(prereqs)) for x, prereqs in prereqs_d.items()}
+    followers = {}
+    for x, prereqs in prereqs_d.items():
+        for p in dict.fromkeys(prereqs):
+            followers.setdefault(p, []).append(x)
+    ready = [x for x, count in waiting.items() if count == 0]
+    done = 0
+    while done < len(ready):
+        for x in followers.get(ready[done], ()):
+            waiting[x] -= 1
+            if waiting[x] == 0:
+                ready.append(x)
+        done += 1
+    if len(ready) != len(waiting):
+        raise ValueError(
+            "the elements cannot be sorted: the constraints contain a cycle or an element that is not a key, around %s"
+            % [x for x, count in waiting.items() if count][:5]
+        )
+    return ready
+
+
+class Keyword:
+    """A named constant whose truth value can be chosen."""
+
+    def __init__(self, name, nonzero=True):
+        self.name = name
+        self.nonzero = nonzero
+
+    def __bool__(self):
+        return self.nonzero
+
+    def __str__(self):
+        return "<%s>" % self.name
+
+    def __repr__(self):
+        return "<%s>" % self.name
+
+
+ABORT = Keyword("ABORT", False)
+RETRY = Keyword("RETRY", False)
+FAILURE = Keyword("FAILURE", False)
+ANY_TYPE = Keyword("ANY_TYPE")
+FALL_THROUGH = Keyword("FALL_THROUGH")
+
+
+def comm_guard(type1, type2):
+    """Decorator: run a function of two arguments only for a pair of types, in either order.
+
+    A call that does not match, or that returns `FALL_THROUGH`, goes to the function of the same name that was defined before in the
+    decorated function's module.
+    """
+
+    def wrap(f):
+        old_f = f.__globals__[f.__name__]
+
+        def new_f(arg1, arg2, *rest):
+            if _matches(type1, arg1) and _matches(type2, arg2):
+                pass
+            elif _matches(type1, arg2) and _matches(type2, arg1):
+                arg1, arg2 = arg2, arg1
+            else:
+                return old_f(arg1, arg2, *rest)
+            result = f(arg1, arg2, *rest)
+            return old_f(arg1, arg2, *rest) if result is FALL_THROUGH else result
+
+        new_f.__name__ = f.__name__
+        new_f.__doc__ = "%s\n%s<%s, %s>\n%s" % (old_f.__doc__ or "", f.__name__, _type_name(type1), _type_name(type2), f.__doc__ or "")
+        return new_f
+
+    return wrap
+
+
+def type_guard(type1):
+    """Decorator: run a function only when its first argument is of a type; see `comm_guard`."""
+
+    def wrap(f):
+        old_f = f.__globals__[f.__name__]
+
+        def new_f(arg1, *rest):
+            if not _matches(type1, arg1):
+                return old_f(arg1, *rest)
+            result = f(arg1, *rest)
+            return old_f(arg1, *rest) if result is FALL_THROUGH else result
+
+        new_f.__name__ = f.__name__
+        new_f.__doc__ = "%s\n%s<%s>\n%s" % (old_f.__doc__ or "", f.__name__, _type_name(type1), f.__doc__ or "")
+        return new_f
+
+    return wrap
+
+
+def _matches(kind, value):
+    return kind is ANY_TYPE or isinstance(value, kind)
+
+
+def _type_name(kind):
+    if isinstance(kind, tuple):
+        return "(%s)" % ", ".join(_type_name(k) for k in kind)
+    return getattr(kind, "__name__", str(kind))
+
+
+def flatten(a):
+    """Flatten nested tuples, lists and sets into one list."""
+    flat = []
+    stack = [iter((a,))]
+    while stack:
+        for x in stack[-1]:
+            if isinstance(x, (tuple, list, set)):
+                stack.append(iter(x))
+                break
+            flat.append(x)
+        else:
+            stack.pop()
+    return flat
+
+
+def unique(x):
+    """Whether no element appears twice."""
+    return len(set(x)) == len(x)
+
+
+def hist(coll):
+    """How often each element appears, as a dict."""
+    counts = {}
+    for elem in coll:
+        counts[elem] = counts.get(elem, 0) + 1
+    return counts
+
+
+def give_variables_names(*args, **kwargs):
+    """Give every variable of the arguments a unique name; variables without name get a generic one.
+
+    Parameters
+    ----------
+    *args : collections of Variable
+    unique_suffix : callable, optional
+        Called with a counter, returns the text that tells variables of equal name apart; ``'%s_%s'`` of name and text is the new name.
+
+    Returns
+    -------
+    list of str
+        The names.
+    """
+    suffix = kwargs.pop("unique_suffix", str)
+    if kwargs:
+        raise TypeError("give_variables_names got unexpected arguments %s" % sorted(kwargs))
+    variables = uniq([v for arg in args for v in arg])
+    taken = hist([v.name for v in variables])
+    used = {name for name, count in taken.items() if count == 1 and name is not None}
+    counter = 0
+    for v in variables:
+        if v.name is not None and taken[v.name] == 1:
+            continue
+        base = "var" if v.name is None else v.name
+        while True:
+            name = "%s_%s" % (base, suffix(counter))
+            counter += 1
+            if name not in used:
+                break
+        used.add(name)
+        v.name = name
+    return [v.name for v in variables]
+
+
+def remove(predicate, coll):
+    """The items of `coll` for which ``predicate(item)`` is false.
+
+    >>> remove(lambda x: x % 2 == 0, [1, 2, 3, 4])
+    [1, 3]
+    """
+    return [x for x in coll if not predicate(x)]
+
+
+def hash_from_code(msg):
+    """SHA256 of text or bytes, in hexadecimal."""
+    import hashlib
+
+    if isinstance(msg, str):
+        msg = msg.encode()
+    return hashlib.sha256(msg).hexdigest()
+
+
+def hash_from_file(file_path):
+    """SHA256 of a file's content."""
+    with open(file_path, "rb") as file:
+        return hash_from_code(file.read())
+
+
+__all__ = [
+    "ABORT", "ANY_TYPE", "D", "FAILURE", "FALL_THROUGH", "Keyword", "MetaObject", "MethodNotDefined", "OrderedDict", "PY3", "RETRY",
+    "StackTrace", "add_tag_trace", "comm_guard", "config", "deprecated", "difference", "flatten", "from_return_values",
+    "get_variable_trace_string", "give_variables_names", "hash_from_code", "hash_from_file", "hashtype", "hist", "integer_types",
+    "memoize", "object2", "remove", "scratchpad", "simple_extract_stack", "string_types", "to_return_values", "toposort",
+    "type_guard", "uniq", "unique",
+]

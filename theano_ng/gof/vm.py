@@ -1,0 +1,555 @@
+"""Virtual machines that run a graph's thunks.
+
+`VM_Linker` makes the thunks and chooses the machine: the compiled `CVM`, or one of the Python machines `Loop`, `LoopGC` (every node in
+order) and `Stack` (on demand: lazy nodes, some of the outputs, callbacks, memory profiles).
+"""
+import time
+
+from theano_ng.configparser import config
+from theano_ng.gof import link
+from theano_ng.gof._cvm import CLazyLinker
+
+
+def calculate_reallocate_info(order, fgraph, storage_map, compute_map_re, dependencies):
+    """Pairs of variables of which the second can live in the first one's memory.
+
+    Parameters
+    ----------
+    order : list of Apply
+        In the order in which they run.
+    fgraph : FunctionGraph
+    storage_map : dict
+    compute_map_re : dict
+        Variable -> [computed so far]; a scratch map, changed here.
+    dependencies : dict
+        Variable -> the variables computed from it (`VM_Linker.compute_gc_dependencies`).
+
+    Returns
+    -------
+    dict
+        Variable -> ``[variable whose memory it takes, variable]``. Only 0-d values are paired: their sizes are known to be equal.
+        A pair is made only when the first is dead before the node of the second starts, and neither can be aliased with anything.
+
+    Notes
+    -----
+    One pass: dead values wait in a pool by type.
+    """
+    reallocated = {}
+    viewed = set()
+    for node in order:
+        for table in (getattr(node.op, "view_map", None) or {}, getattr(node.op, "destroy_map", None) or {}):
+            for o, positions in table.items():
+                viewed.add(node.outputs[o])
+                viewed.update(node.inputs[i] for i in positions)
+    kept = set(fgraph.outputs) | set(fgraph.inputs)
+    pool = {}
+
+    def free_to_share(r):
+        return (r.owner is not None and r not in kept and r not in viewed and getattr(r.type, "ndim", None) == 0
+                and storage_map[r][0] is None)
+
+    for node in order:
+        for r in node.outputs:
+            compute_map_re[r][0] = True
+            dead = pool.get(r.type) if free_to_share(r) else None
+            if dead:
+                reallocated[r] = [dead.pop(), r]
+        for r in dict.fromkeys(node.inputs):
+            if free_to_share(r) and all(compute_map_re[other][0] for other in dependencies.get(r, ())):
+                pool.setdefault(r.type, []).append(r)
+    return reallocated
+
+
+class VM:
+    """Base of the machines.
+
+    Parameters
+    ----------
+    nodes : list of Apply
+    thunks : list of callable
+    pre_call_clear : list of cells
+        Emptied at the start of each run.
+
+    Attributes
+    ----------
+    call_times, call_counts : list
+        Per node; filled when `time_thunks` is on.
+    position_of_error : int
+        Index of the node that failed.
+    need_update_inputs : bool
+        True: the machine leaves the updates to the Function.
+    """
+
+    need_update_inputs = True
+
+    def __init__(self, nodes, thunks, pre_call_clear):
+        if len(nodes) != len(thunks):
+            raise ValueError("%d nodes, but %d thunks" % (len(nodes), len(thunks)))
+        self.nodes = nodes
+        self.thunks = thunks
+        self.pre_call_clear = pre_call_clear
+        self.call_counts = [0] * len(nodes)
+        self.call_times = [0.0] * len(nodes)
+        self.time_thunks = False
+        self.position_of_error = -1
+
+    def __call__(self):
+        """Run the program once; values are taken from and left in the cells."""
+        raise NotImplementedError("%s must define __call__" % type(self).__name__)
+
+    def clear_storage(self):
+        """Empty the cells of everything that the nodes compute."""
+        for node in self.nodes:
+            for r in node.outputs:
+                self.storage_map[r][0] = None
+
+    def reset_timing(self):
+        """Set the nodes' times and counts to zero."""
+        self.call_times = [0.0] * len(self.nodes)
+        self.call_counts = [0] * len(self.nodes)
+
+    def update_profile(self, profile):
+        """Add the nodes' times and counts to a profile, and start them anew.
+
+        Parameters
+        ----------
+        profile : ProfileStats
+        """
+        for node, thunk, seconds, count in zip(self.nodes, self.thunks, self.call_times, self.call_counts):
+            profile.apply_time[node] = profile.apply_time.get(node, 0.0) + seconds
+            profile.apply_callcount[node] = profile.apply_callcount.get(node, 0) + count
+            profile.apply_cimpl[node] = hasattr(thunk, "cthunk") or isinstance(thunk, _c_thunk_class())
+        for name in ("variable_shape", "variable_strides", "variable_offset"):
+            if hasattr(self, name):
+                setattr(profile, name, getattr(self, name).copy())
+        if hasattr(self, "node_executed_order"):
+            profile.node_executed_order = self.node_executed_order[:]
+            profile.node_cleared_order = self.node_cleared_order[:]
+        if hasattr(self, "dependencies"):
+            profile.dependencies = self.dependencies
+        self.reset_timing()
+
+
+def _c_thunk_class():
+    from theano_ng.gof._native import CThunk
+
+    return CThunk
+
+
+class Loop(VM):
+    """Runs every node in order and keeps all values."""
+
+    allow_gc = False
+
+    def __call__(self):
+        self.position_of_error = -1
+        for cell in self.pre_call_clear:
+            cell[0] = None
+        i = -1
+        try:
+            if self.time_thunks:
+                for i, thunk in enumerate(self.thunks):
+                    start = time.perf_counter()
+                    thunk()
+                    self.call_times[i] += time.perf_counter() - start
+                    self.call_counts[i] += 1
+            else:
+                for i, thunk in enumerate(self.thunks):
+                    thunk()
+        except BaseException:
+            self.position_of_error = i
+            raise
+
+
+class LoopGC(VM):
+    """Runs every node in order and frees values after their last use.
+
+    Parameters
+    ----------
+    post_thunk_clear : list of list of cells
+        For each node the cells to empty after it.
+    """
+
+    allow_gc = True
+
+    def __init__(self, nodes, thunks, pre_call_clear, post_thunk_clear):
+        super().__init__(nodes, thunks, pre_call_clear)
+        self.post_thunk_clear = post_thunk_clear
+        if len(nodes) != len(post_thunk_clear):
+            raise ValueError("%d nodes, but %d lists of cells to clear" % (len(nodes), len(post_thunk_clear)))
+
+    def __call__(self):
+        self.position_of_error = -1
+        for cell in self.pre_call_clear:
+            cell[0] = None
+        i = -1
+        try:
+            for i, (thunk, old) in enumerate(zip(self.thunks, self.post_thunk_clear)):
+                if self.time_thunks:
+                    start = time.perf_counter()
+                    thunk()
+                    self.call_times[i] += time.perf_counter() - start
+                    self.call_counts[i] += 1
+                else:
+                    thunk()
+                for cell in old:
+                    cell[0] = None
+        except BaseException:
+            self.position_of_error = i
+            raise
+
+
+class Stack(VM):
+    """Runs on demand: only what the outputs need, lazy nodes asking for their inputs as they go.
+
+    Parameters
+    ----------
+    nodes, thunks, pre_call_clear
+        As in `VM`.
+    storage_map, compute_map : dict
+        Variable -> cell. A compute_map cell holds 0 (not computed), 1 (computed) or 2 (computed and freed).
+    fgraph : FunctionGraph
+    allow_gc : bool
+        Free values after their last use.
+    n_updates : int
+        The last `n_updates` outputs are always computed.
+    dependencies : dict, optional
+        Variable -> the variables computed from it. Required by `allow_gc`.
+    callback : callable, optional
+        ``callback(node=..., thunk=..., storage_map=..., compute_map=...)`` after each node.
+    callback_input : callable, optional
+        ``callback_input(variable, value)`` for each input and constant at the start of each run.
+    """
+
+    def __init__(self, nodes, thunks, pre_call_clear, storage_map, compute_map, fgraph, allow_gc, n_updates, dependencies=None,
+                 callback=None, callback_input=None):
+        super().__init__(nodes, thunks, pre_call_clear)
+        if allow_gc and dependencies is None:
+            raise ValueError("Must set dependencies when using GC")
+        self.storage_map = storage_map
+        self.compute_map = compute_map
+        self.fgraph = fgraph
+        self.outputs = fgraph.outputs
+        self.allow_gc = allow_gc
+        self.n_updates = n_updates
+        self.dependencies = dependencies if dependencies is not None else {}
+        self.callback = callback
+        self.callback_input = callback_input
+        self.node_idx = {node: i for i, node in enumerate(nodes)}
+        self.message = ""
+        self.base_apply_stack = [r.owner for r in fgraph.outputs if r.owner]
+        self.memory_profile = bool(config.profile and config.profile_memory)
+        if self.memory_profile:
+            self._forget_memory()
+        orderings = fgraph.orderings() if hasattr(fgraph, "orderings") else {}
+        # what must run before a node that destroys something
+        self.node_prereqs = {
+            node: [r for other in orderings.get(node, ()) for r in other.outputs] for node in nodes}
+        self._computed_outputs = [r for node in nodes for r in node.outputs]
+
+    def _forget_memory(self):
+        self.variable_shape, self.variable_strides, self.variable_offset = {}, {}, {}
+        self.node_executed_order, self.node_cleared_order = [], []
+
+    def run_thunk_of_node(self, node):
+        """Run one node's thunk, measured; then the callback.
+
+        Returns
+        -------
+        list of int or None
+            Inputs that a lazy node still needs.
+        """
+        i = self.node_idx[node]
+        thunk = self.thunks[i]
+        start = time.perf_counter()
+        needed = thunk()
+        self.call_times[i] += time.perf_counter() - start
+        if not getattr(thunk, "lazy", False) or not needed:
+            needed = None
+            self.call_counts[i] += 1
+            if self.callback:
+                self.callback(node=node, thunk=thunk, storage_map=self.storage_map, compute_map=self.compute_map)
+        return needed
+
+    def __call__(self, output_subset=None):
+        """Run once.
+
+        Parameters
+        ----------
+        output_subset : list of int, optional
+            Compute these outputs and the updates only.
+        """
+        storage_map, compute_map, dependencies = self.storage_map, self.compute_map, self.dependencies
+        self.position_of_error = -1
+        for cell in self.pre_call_clear:
+            cell[0] = None
+        for r, flag in compute_map.items():
+            flag[0] = int(r.owner is None)
+        if self.callback_input:
+            for r, flag in compute_map.items():
+                if flag[0]:
+                    self.callback_input(r, storage_map[r][0])
+        if self.memory_profile:
+            self._forget_memory()
+            for r, flag in compute_map.items():
+                if flag[0]:
+                    self._note_memory(r)
+
+        first_update = len(self.outputs) - self.n_updates
+        wanted = [r for i, r in enumerate(self.outputs)
+                  if output_subset is None or i >= first_update or i in output_subset]
+        kept = set(self.outputs)
+        for output in wanted:
+            stack = [output]
+            while stack:
+                r = stack[-1]
+                if compute_map[r][0]:
+                    stack.pop()
+                    continue
+                node = r.owner
+                i = self.node_idx[node]
+                lazy = getattr(self.thunks[i], "lazy", False)
+                required = self.node_prereqs[node] if lazy else [*node.inputs, *self.node_prereqs[node]]
+                missing = [other for other in required if not compute_map[other][0]]
+                if missing:
+                    stack.extend(reversed(missing))
+                    continue
+                try:
+                    needed = self.run_thunk_of_node(node)
+                    if needed:
+                        needed = [k for k in needed if not compute_map[node.inputs[k]][0]]
+                        if not needed:
+                            raise RuntimeError("the lazy thunk of %s asks for inputs that are computed already" % node)
+                        stack.extend(node.inputs[k] for k in reversed(needed))
+                        continue
+                except BaseException:
+                    self.position_of_error = i
+                    raise
+                for out in node.outputs:
+                    compute_map[out][0] = 1
+                    if self.memory_profile:
+                        self._note_memory(out)
+                cleared = []
+                if self.allow_gc:
+                    for other in dict.fromkeys((*node.inputs, *node.outputs)):
+                        if other.owner is None or other in kept or other not in dependencies:
+                            continue
+                        if all(compute_map[user][0] for user in dependencies[other]):
+                            storage_map[other][0] = None
+                            compute_map[other][0] = 2
+                            cleared.append(other)
+                if self.memory_profile:
+                    self.node_executed_order.append(node)
+                    self.node_cleared_order.append(cleared)
+                stack.pop()
+
+        if self.allow_gc:
+            # values whose other readers were never needed
+            for r in self._computed_outputs:
+                if r not in kept:
+                    storage_map[r][0] = None
+        if output_subset is not None:
+            for r in self.outputs:
+                if not compute_map[r][0]:
+                    storage_map[r][0] = None
+
+    def _note_memory(self, r):
+        value = self.storage_map[r][0]
+        try:
+            self.variable_shape[r] = r.type.get_shape_info(value)
+        except Exception:
+            self.variable_shape[r] = "input no shape"  # this Type does not tell sizes
+        self.variable_strides[r] = getattr(value, "strides", "input no strides")
+        if hasattr(value, "__array_interface__") and getattr(value, "base", None) is not None:
+            base = value
+            while getattr(base, "base", None) is not None and hasattr(base.base, "__array_interface__"):
+                base = base.base
+            self.variable_offset[r] = value.__array_interface__["data"][0] - base.__array_interface__["data"][0]
+        else:
+            self.variable_offset[r] = 0
+
+
+class CVM(CLazyLinker, VM):
+    """The compiled machine; see `gof._cvm.CLazyLinker` for its arguments."""
+
+    need_update_inputs = False
+
+    def __init__(self, *args, **kwargs):
+        CLazyLinker.__init__(self, *args, **kwargs)
+
+    def __call__(self, output_subset=None):
+        CLazyLinker.__call__(self, output_subset)
+
+    def reset_timing(self):
+        CLazyLinker.reset_timing(self)
+
+
+class VM_Linker(link.LocalLinker):
+    """Makes a thunk for each node and a machine that runs them.
+
+    Parameters
+    ----------
+    allow_gc : bool, optional
+        Free intermediate values after their last use; None: config.allow_gc. When False, values stay and are reused as output buffers.
+    use_cloop : bool
+        Use the compiled machine (CVM) where it can do the job.
+    callback : callable, optional
+        Called after each node: ``callback(node=..., thunk=..., storage_map=..., compute_map=...)``. Needs the Stack machine.
+    callback_input : callable, optional
+        Called for each input and constant at the start of a run: ``callback_input(variable, value)``. Needs the Stack machine.
+    lazy : bool, optional
+        Evaluate on demand; None: config.vm.lazy; when that is None too, only if some node is lazy.
+    schedule : callable, optional
+        ``schedule(fgraph)`` gives the order of the nodes.
+    c_thunks : bool, optional
+        Use C code; None: if there is a compiler (config.cxx) or code that needs none.
+    allow_partial_eval : bool, optional
+        Whether a Function may ask for a subset of the outputs and have only that computed; None: yes where the machine can. When
+        False, all is computed and the subset is returned.
+    """
+
+    def __init__(self, allow_gc=None, use_cloop=False, callback=None, callback_input=None, lazy=None, schedule=None, c_thunks=None,
+                 allow_partial_eval=None):
+        self.allow_gc = config.allow_gc if allow_gc is None else allow_gc
+        self.fgraph = None
+        self.use_cloop = use_cloop
+        self.callback = callback
+        self.callback_input = callback_input
+        self.lazy = lazy
+        self.c_thunks = c_thunks
+        self.allow_partial_eval = allow_partial_eval
+        self.updated_vars = {}
+        self.profile = None
+        if schedule is not None:
+            self.schedule = schedule
+
+    def accept(self, fgraph, no_recycling=None, profile=None):
+        if self.fgraph is not None and self.fgraph is not fgraph:
+            return self.clone().accept(fgraph, no_recycling, profile)
+        self.fgraph = fgraph
+        self.no_recycling = [] if no_recycling is None else no_recycling
+        self.profile = profile
+        self.updated_vars = {}
+        return self
+
+    def accept_var_updates(self, updated_vars):
+        """Tell which input takes which output's value after a run.
+
+        Parameters
+        ----------
+        updated_vars : dict
+            Input variable -> output variable.
+        """
+        self.updated_vars = updated_vars
+
+    def compute_gc_dependencies(self, variables):
+        """For each variable, what is computed from it: when all of that is there, it can be freed.
+
+        Parameters
+        ----------
+        variables : iterable of Variable
+
+        Returns
+        -------
+        dict
+            Variable -> list of Variable, for the variables that are computed in the graph.
+        """
+        dependencies = {}
+        for r in variables:
+            if r.owner is not None:
+                users = dict.fromkeys(client for client, _ in r.clients if client != "output")
+                dependencies[r] = [out for user in users for out in user.outputs]
+        return dependencies
+
+    def make_vm(self, nodes, thunks, input_storage, output_storage, storage_map, post_thunk_clear, computed, compute_map, updated_vars):
+        """Choose and build the machine.
+
+        Parameters
+        ----------
+        nodes, thunks : list
+        input_storage, output_storage : list of cells
+        storage_map, compute_map : dict
+        post_thunk_clear : list of list of cells
+            Used when values are freed.
+        computed : set of Variable
+            What the nodes compute.
+        updated_vars : dict
+            Input variable -> output variable.
+
+        Returns
+        -------
+        VM
+        """
+        no_recycling = computed if self.no_recycling is True else [r for r in self.no_recycling if r in computed]
+        pre_call_clear = [storage_map[r] for r in no_recycling]
+        updates = list(updated_vars.items())
+        lazy = config.vm.lazy if self.lazy is None else self.lazy
+        if lazy is None:
+            lazy = any(getattr(thunk, "lazy", False) for thunk in thunks)
+        profile_memory = config.profile and config.profile_memory
+
+        if self.callback or self.callback_input or profile_memory or (not self.use_cloop and (lazy or self.allow_partial_eval)):
+            vm = Stack(
+                nodes, thunks, pre_call_clear, storage_map, compute_map, self.fgraph, self.allow_gc, len(updates),
+                dependencies=self.compute_gc_dependencies(storage_map), callback=self.callback, callback_input=self.callback_input)
+        elif self.use_cloop:
+            # An update that is returned as well stays in its cell, and must not become a buffer.
+            outputs = self.fgraph.outputs
+            pre_call_clear += [
+                storage_map[source] for source in dict.fromkeys(updated_vars.values())
+                if source.owner is not None and outputs.count(source) > 1 and source not in no_recycling]
+            orderings = self.fgraph.orderings() if hasattr(self.fgraph, "orderings") else {}
+            vm = CVM(
+                self.fgraph, nodes, thunks, pre_call_clear, storage_map, compute_map,
+                post_thunk_clear if self.allow_gc else None, updates,
+                {node: orderings[node] for node in nodes if orderings.get(node)})
+            vm.lazy = bool(lazy)
+        elif self.allow_gc:
+            vm = LoopGC(nodes, thunks, pre_call_clear, post_thunk_clear)
+        else:
+            vm = Loop(nodes, thunks, pre_call_clear)
+        if not lazy:
+            # Every node runs, in order: to a lazy thunk, all of it is computed.
+            for flag in compute_map.values():
+                flag[0] = True
+        vm.allow_partial_eval = isinstance(vm, (Stack, CVM)) and self.allow_partial_eval is not False
+        vm.updated_vars = updated_vars
+        vm.storage_map, vm.compute_map = storage_map, compute_map
+        return vm
+
+    def make_all(self, profiler=None, input_storage=None, output_storage=None, storage_map=None):
+        fgraph = self.fgraph
+        order = self.schedule(fgraph)
+        input_storage, output_storage, storage_map = link.map_storage(fgraph, order, input_storage, output_storage, storage_map)
+        compute_map = {r: [r.owner is None] for r in storage_map}
+        computed, _ = link.gc_helper(order)
+
+        start = time.perf_counter()
+        impl = "py" if self.c_thunks is False else None
+        if impl is None:
+            link.load_native_kernels(order)
+        thunks = []
+        for node in order:
+            before = time.perf_counter()
+            thunk = link.make_node_thunk(node, storage_map, compute_map, self.no_recycling, impl)
+            if self.profile is not None:
+                self.profile.linker_make_thunk_time[node] = time.perf_counter() - before
+            if not hasattr(thunk, "inputs"):
+                thunk.inputs = [storage_map[r] for r in node.inputs]
+                thunk.outputs = [storage_map[r] for r in node.outputs]
+            if not hasattr(thunk, "lazy"):
+                thunk.lazy = False
+            thunks.append(thunk)
+        if self.profile is not None:
+            self.profile.linker_node_make_thunks += time.perf_counter() - start
+
+        clear = link.post_thunk_clear_cells(order, storage_map, fgraph.outputs) if self.allow_gc else None
+        vm = self.make_vm(
+            order, thunks, input_storage, output_storage, storage_map, clear, computed, compute_map, self.updated_vars)
+        return (vm, link.containers(fgraph.inputs, input_storage), link.containers(fgraph.outputs, output_storage, True), thunks, order)
+
+    def __getstate__(self):
+        # a thunk or a graph that was accepted is no part of the linker's identity
+        state = self.__dict__.copy()
+        state["profile"] = None
+        return state

@@ -1,0 +1,473 @@
+"""Base classes of the scalar ops."""
+
+import os
+from copy import copy
+
+import numpy as np
+
+from theano_ng.configdefaults import config
+from theano_ng.gof.graph import Apply
+from theano_ng.gof.op import Op
+from theano_ng.gof.utils import MethodNotDefined
+from theano_ng.scalar.out_types import upgrade_to_float
+from theano_ng.scalar.types import (
+    COMPLEX_SUPPORT,
+    as_scalar,
+    bool_,
+    c_type,
+    complex_types,
+    discrete_types,
+    float_types,
+)
+
+_C_CODE_DIR = os.path.join(os.path.dirname(os.path.abspath(__file__)), "c_code")
+_support_texts = {}
+
+
+def support_text(name):
+    """Return the text of the helper header `name` of ``scalar/c_code``; it may appear several times in a unit."""
+    text = _support_texts.get(name)
+    if text is None:
+        with open(os.path.join(_C_CODE_DIR, name)) as f:
+            text = _support_texts[name] = f.read()
+    return text
+
+
+def c_cast(arg, dtype, to):
+    """Return C for `arg`, of type `dtype`, converted to the type `to` (no float16)."""
+    if dtype == to:
+        return arg
+    if to == "bool":
+        return "((npy_bool)((%s) != 0))" % arg
+    if dtype.startswith("complex") and not to.startswith("complex"):
+        arg = "__real__ (%s)" % arg
+    return "((%s)(%s))" % (c_type(to), arg)
+
+
+def is_complex(dtype):
+    """Whether the dtype string names a complex type."""
+    return dtype[0] == "c"
+
+
+def is_float(dtype):
+    """Whether the dtype string names a real float type."""
+    return dtype[0] == "f"
+
+
+def is_discrete(dtype):
+    """Whether the dtype string names an integer type or bool."""
+    return dtype[0] in "biu"
+
+
+def float_function(function, dtype):
+    """Return the C name of the libm function `function` for `dtype`.
+
+    The complex functions are reached by their compiler builtins, which need no header in C nor in C++.
+    """
+    if is_complex(dtype):
+        return "__builtin_c%s%s" % (function, "f" if dtype == "complex64" else "")
+    return function + ("f" if dtype == "float32" else "")
+
+
+def zeros_for(inputs):
+    """Return one zero per input in floatX: the gradient of what is constant almost everywhere."""
+    return [x.zeros_like(dtype=config.floatX if x.type in discrete_types else x.type.dtype) for x in inputs]
+
+
+def discrete_gradient(inputs, outputs):
+    """Return zero gradients when the output is discrete, else None."""
+    if outputs[0].type in discrete_types:
+        return zeros_for(inputs)
+    return None
+
+
+def undefined_gradient(op, position, x, comment=""):
+    """Return ``grad_undefined``; gradient.py sits above this package, hence the late import."""
+    from theano_ng.gradient import grad_undefined
+
+    return grad_undefined(op, position, x, comment)
+
+
+def disconnected():
+    """Return a new variable of ``DisconnectedType``; imported late as in `undefined_gradient`."""
+    from theano_ng.gradient import DisconnectedType
+
+    return DisconnectedType()()
+
+
+class ScalarOp(Op):
+    """An operation on numbers, which Elemwise and CAReduce extend to tensors.
+
+    Parameters
+    ----------
+    output_types_preference : callable, optional
+        Takes the input types, returns the list of the output types. Default: the method `output_types_preference` of the class, or
+        an overridden `output_types`.
+    name : str, optional
+        How the op prints.
+
+    Notes
+    -----
+    A subclass gives `impl`, a Python function of numbers, and for C either `c_code`, the classic template, or `c_expression`, from which
+    `c_code` is made for all dtypes, float16 included. Two ops are equal when they have the same class, the same
+    `output_types_preference` and the same ``__props__`` if the class has them.
+    """
+
+    nin = -1
+    nout = 1
+    # Header of scalar/c_code that the generated C needs.
+    c_helpers = None
+    nfunc_spec = None
+
+    def __init__(self, output_types_preference=None, name=None):
+        self.name = name
+        if output_types_preference is not None:
+            if not callable(output_types_preference):
+                raise TypeError(
+                    "Expected a callable for the 'output_types_preference' argument to %s. (got: %s)"
+                    % (self.__class__, output_types_preference)
+                )
+            self.output_types_preference = output_types_preference
+
+    def make_node(self, *inputs):
+        """Return the application of the op to `inputs`, numbers or scalar variables."""
+        if self.nin >= 0 and len(inputs) != self.nin:
+            raise TypeError(
+                "Wrong number of inputs for %s.make_node (got %i(%s), expected %i)"
+                % (self, len(inputs), ", ".join(map(str, inputs)), self.nin)
+            )
+        inputs = [as_scalar(x) for x in inputs]
+        outputs = [t() for t in self.output_types([x.type for x in inputs])]
+        if len(outputs) != self.nout:
+            raise TypeError(
+                "%s: its output types are %s, which is not one for each of its %i outputs"
+                % (self, [o.type for o in outputs], self.nout)
+            )
+        return Apply(self, inputs, outputs)
+
+    def output_types(self, types):
+        """Return the output types for the input types `types`."""
+        preference = getattr(self, "output_types_preference", None)
+        if preference is None:
+            raise NotImplementedError("Cannot calculate the output types for %s: it has no output_types_preference" % self)
+        variables = preference(*types)
+        if not isinstance(variables, (list, tuple)) or any(not callable(v) for v in variables):
+            raise TypeError(
+                "output_types_preference should return a list or a tuple of types", preference, variables
+            )
+        if len(variables) != self.nout:
+            raise TypeError("Not the right number of outputs produced for %s(%s). Expected %s, got %s."
+                            % (self, ", ".join(str(t) for t in types), self.nout, len(variables)))
+        return variables
+
+    def impl(self, *inputs):
+        """Compute the output, or the tuple of outputs, from numbers."""
+        raise MethodNotDefined("impl", type(self), self.__class__.__name__)
+
+    def perform(self, node, inputs, output_storage):
+        if self.nout == 1:
+            output_storage[0][0] = self._cast(self.impl(*inputs), node.outputs[0].type.dtype)
+        else:
+            values = self.impl(*inputs)
+            if len(values) != self.nout:
+                raise ValueError("%s.impl returned %d values, expected %d" % (self, len(values), self.nout))
+            for storage, value, output in zip(output_storage, values, node.outputs):
+                storage[0] = self._cast(value, output.type.dtype)
+
+    @staticmethod
+    def _cast(value, dtype):
+        if getattr(value, "dtype", None) == dtype and not isinstance(value, np.ndarray):
+            return value
+        with np.errstate(all="ignore"):
+            value = np.asarray(value)
+            if value.dtype.kind == "c" and dtype[0] != "c":
+                value = value.real
+            return value.astype(dtype)[()]
+
+    def grad(self, inputs, output_gradients):
+        raise MethodNotDefined("grad", type(self), self.__class__.__name__)
+
+    def L_op(self, inputs, outputs, output_gradients):
+        return self.grad(inputs, output_gradients)
+
+    def R_op(self, inputs, eval_points):
+        """Forward-mode derivative: the sum over inputs of (d output / d input) * eval point.
+
+        For numbers the transposed Jacobian of one output is the Jacobian, so `L_op` with a unit cotangent gives it.
+        """
+        import theano_ng.scalar as scalar
+
+        if all(e is None for e in eval_points):
+            return [None] * self.nout
+        outputs = self.make_node(*inputs).outputs
+        results = []
+        for i, output in enumerate(outputs):
+            cotangents = [o.ones_like() if j == i else o.zeros_like() for j, o in enumerate(outputs)]
+            total = None
+            for slope, point in zip(self.L_op(inputs, outputs, cotangents), eval_points):
+                if point is None or not hasattr(slope.type, "dtype"):
+                    continue
+                term = scalar.mul(slope, point)
+                total = term if total is None else scalar.add(total, term)
+            results.append(total)
+        return results
+
+    # Identity
+
+    def _identity(self):
+        props = getattr(self, "__props__", None)
+        return (
+            type(self),
+            getattr(self, "output_types_preference", None) if "output_types_preference" in self.__dict__ else None,
+            tuple(getattr(self, p) for p in props) if props else (),
+        )
+
+    def __eq__(self, other):
+        return self is other or (type(self) is type(other) and self._identity() == other._identity())
+
+    def __ne__(self, other):
+        return not self == other
+
+    def __hash__(self):
+        cls, preference, props = self._identity()
+        if isinstance(preference, type(zeros_for)):
+            preference = (preference.__module__, preference.__qualname__)
+        return hash((cls.__module__, cls.__qualname__, preference, props))
+
+    def __str__(self):
+        if getattr(self, "name", None):
+            return self.name
+        hidden = ("name", "output_types_preference", "_op_use_c_code", "nfunc_spec")
+        params = ["%s=%s" % item for item in self.__dict__.items() if item[0] not in hidden and not item[0].startswith("_")]
+        if params:
+            return "%s{%s}" % (self.__class__.__name__, ", ".join(params))
+        return self.__class__.__name__
+
+    def __repr__(self):
+        return str(self)
+
+    def make_new_inplace(self, output_types_preference=None, name=None):
+        """Return the same op with other output types, for an elementwise op that works in place.
+
+        Parameters
+        ----------
+        output_types_preference : callable, optional
+        name : str, optional
+        """
+        op = copy(self)
+        op.name = name
+        if output_types_preference is not None:
+            op.output_types_preference = output_types_preference
+        return op
+
+    # C
+
+    def c_expression(self, args, dtypes, out):
+        """Return a C expression, valid as C11 and as C++, for the value of the op.
+
+        Parameters
+        ----------
+        args : list of str
+            C names of the inputs.
+        dtypes : list of str
+            Their dtypes; never float16, for which the caller passes the value as float32.
+        out : str
+            dtype of the output; the caller converts the expression to it.
+
+        Raises
+        ------
+        MethodNotDefined
+            If the op has no C for these dtypes.
+        """
+        raise MethodNotDefined("c_expression", type(self), self.__class__.__name__)
+
+    def c_code(self, node, name, inputs, outputs, sub):
+        """Return C that computes ``outputs`` from ``inputs``; see `c_expression`."""
+        (output,) = outputs
+        dtypes = [i.type.dtype for i in node.inputs]
+        out = node.outputs[0].type.dtype
+        if type(self).c_expression is ScalarOp.c_expression:
+            raise MethodNotDefined("c_code", type(self), self.__class__.__name__)
+        if "float16" not in dtypes and out != "float16":
+            return "%s = %s;" % (output, self.c_expression(list(inputs), dtypes, out))
+        declarations, args = [], []
+        for k, (arg, dtype) in enumerate(zip(inputs, dtypes)):
+            if dtype == "float16":
+                local = "%s_h%d" % (name, k)
+                declarations.append("npy_float32 %s = tng_half_to_float(%s);" % (local, arg))
+                arg = local
+            args.append(arg)
+        wide = "float32" if out == "float16" else out
+        expression = self.c_expression(args, ["float32" if d == "float16" else d for d in dtypes], wide)
+        if out == "float16":
+            expression = "tng_float_to_half((npy_float32)(%s))" % expression
+        return "{ %s %s = %s; }" % (" ".join(declarations), output, expression)
+
+    def c_code_contiguous(self, node, name, inp, out, sub):
+        """Return C for whole contiguous arrays; no op of this package has it, the compiler vectorizes the plain loop."""
+        raise MethodNotDefined("c_code_contiguous", type(self), self.__class__.__name__)
+
+    def c_support_code(self):
+        return support_text(self.c_helpers) if self.c_helpers else ""
+
+    def c_support_code_apply(self, node, name):
+        """Return the helpers that depend on the dtypes: conversions of float16, the complex types."""
+        dtypes = [v.type.dtype for v in node.inputs] + [v.type.dtype for v in node.outputs]
+        code = support_text("half.h") if "float16" in dtypes else ""
+        if any(d[0] == "c" for d in dtypes):
+            code += COMPLEX_SUPPORT
+        return code
+
+    def c_headers(self):
+        return []
+
+    @property
+    def c_support_is_c(self):
+        """Whether the support code is known to be plain C without headers, so that a kernel can be compiled as C.
+
+        That of the base class is; an op with support code or headers of its own may need C++.
+        """
+        cls = type(self)
+        return all(
+            getattr(cls, method) is getattr(ScalarOp, method)
+            for method in ("c_support_code", "c_support_code_apply", "c_headers")
+        )
+
+    def c_code_cache_version(self):
+        return (1,)
+
+    def c_code_cache_version_apply(self, node):
+        return self.c_code_cache_version()
+
+    def supports_c_code(self, inputs, outputs):
+        """Whether the op has C for inputs and outputs of these types.
+
+        Parameters
+        ----------
+        inputs, outputs : list of variables with a ``dtype``
+        """
+        from theano_ng.scalar.types import get_scalar_type
+
+        node = Apply(
+            self,
+            [get_scalar_type(i.type.dtype).make_variable() for i in inputs],
+            [get_scalar_type(o.type.dtype).make_variable() for o in outputs],
+        )
+        try:
+            self.c_code(
+                node,
+                "test_c_code",
+                ["x%d" % i for i in range(len(inputs))],
+                ["z%d" % i for i in range(len(outputs))],
+                {"fail": "%(fail)s"},
+            )
+        except (MethodNotDefined, NotImplementedError):
+            return False
+        return True
+
+
+class UnaryScalarOp(ScalarOp):
+    """A scalar op of one input."""
+
+    nin = 1
+    # Names of the AMD LibM array functions, float32 and float64, for config.lib.amdlibm.
+    amd_float32 = None
+    amd_float64 = None
+
+    def c_code_contiguous(self, node, name, inputs, outputs, sub):
+        """Return a call to the AMD LibM array function, when ``config.lib.amdlibm`` asks for it and the op names one."""
+        (x,), (z,) = inputs, outputs
+        if not config.lib.amdlibm or node.inputs[0].type != node.outputs[0].type:
+            raise MethodNotDefined("c_code_contiguous", type(self), self.__class__.__name__)
+        dtype = node.inputs[0].type.dtype_specs()[1]
+        call = self.c_code_contiguous_raw(dtype, "n", "x", "z")
+        return """
+        {
+            npy_intp n = PyArray_SIZE(%(z)s);
+            %(dtype)s* x = (%(dtype)s*) PyArray_DATA(%(x)s);
+            %(dtype)s* z = (%(dtype)s*) PyArray_DATA(%(z)s);
+            %(call)s
+        }
+        """ % {"x": x, "z": z, "dtype": dtype, "call": call}
+
+    def c_code_contiguous_raw(self, dtype, n, i, o):
+        """Return the library call on `n` elements from `i` to `o` for the C type `dtype`."""
+        if not config.lib.amdlibm:
+            raise MethodNotDefined("c_code_contiguous_raw", type(self), self.__class__.__name__)
+        if dtype.startswith("npy_"):
+            dtype = dtype[4:]
+        function = {"float32": self.amd_float32, "float64": self.amd_float64}.get(dtype)
+        if function is None:
+            raise MethodNotDefined("c_code_contiguous_raw", type(self), self.__class__.__name__)
+        return "%s(%s, %s, %s);" % (function, n, i, o)
+
+
+class BinaryScalarOp(ScalarOp):
+    """A scalar op of two inputs."""
+
+    nin = 2
+
+
+def compute_in_output_float(x):
+    """Return a discrete NumPy number as the float that `upgrade_to_float` gives it, so that int8 is not computed in float16."""
+    kind = getattr(x, "dtype", None)
+    if kind is not None and kind.itemsize == 1 and kind.kind in "biu":
+        return np.asarray(x).astype(np.float32)[()]
+    return x
+
+
+class UnaryMath(UnaryScalarOp):
+    """A function of one number that NumPy and libm share.
+
+    Class attributes: ``nfunc_spec`` (NumPy's name), ``c_function`` (libm's name) and ``c_complex`` (whether C has it for complex).
+    """
+
+    output_types_preference = staticmethod(upgrade_to_float)
+    c_function = None
+    c_complex = True
+
+    def impl(self, x):
+        with np.errstate(all="ignore"):
+            return getattr(np, self.nfunc_spec[0])(compute_in_output_float(x))
+
+    def c_expression(self, args, dtypes, out):
+        if not self.c_complex and (is_complex(dtypes[0]) or is_complex(out)) or is_discrete(out):
+            raise MethodNotDefined("c_code", type(self), "%s of %s" % (self.c_function, dtypes[0]))
+        return "%s(%s)" % (float_function(self.c_function, out), c_cast(args[0], dtypes[0], out))
+
+    def derivative(self, x, output):
+        """Return d output / d x as a graph."""
+        raise MethodNotDefined("derivative", type(self), self.__class__.__name__)
+
+    def L_op(self, inputs, outputs, gout):
+        (x,), (gz,) = inputs, gout
+        if gz.type in complex_types:
+            raise NotImplementedError("the gradient of %s with respect to a complex input is not defined" % self)
+        zeros = discrete_gradient(inputs, outputs)
+        if zeros is not None:
+            return zeros
+        import theano_ng.scalar as scalar
+
+        return [scalar.mul(gz, self.derivative(x, outputs[0]))]
+
+    def grad(self, inputs, gout):
+        return self.L_op(inputs, self.make_node(*inputs).outputs, gout)
+
+
+__all__ = [
+    "BinaryScalarOp",
+    "ScalarOp",
+    "UnaryMath",
+    "UnaryScalarOp",
+    "bool_",
+    "c_cast",
+    "disconnected",
+    "discrete_gradient",
+    "float_function",
+    "float_types",
+    "is_complex",
+    "is_discrete",
+    "is_float",
+    "undefined_gradient",
+    "zeros_for",
+]

@@ -1,0 +1,648 @@
+"""Arithmetic: sums, products, quotients, powers, extrema, selection."""
+
+from functools import reduce
+
+import numpy as np
+
+import theano_ng.scalar as _scalar
+from theano_ng.configdefaults import config
+from theano_ng.gof.utils import MethodNotDefined
+from theano_ng.scalar.op import (
+    BinaryScalarOp,
+    ScalarOp,
+    UnaryScalarOp,
+    c_cast,
+    compute_in_output_float,
+    disconnected,
+    discrete_gradient,
+    is_complex,
+    is_discrete,
+    zeros_for,
+)
+from theano_ng.scalar.out_types import (
+    real_out,
+    same_out,
+    same_out_nobool,
+    transfer_type,
+    upcast_out,
+    upcast_out_min8,
+    upcast_out_no_complex,
+    upcast_out_nobool,
+    upgrade_to_float,
+)
+from theano_ng.scalar.types import (
+    ComplexError,
+    IntegerDivisionError,
+    as_scalar,
+    c_type,
+    complex_types,
+    constant,
+    discrete_types,
+    get_scalar_type,
+)
+
+
+def _ufunc(function, *inputs):
+    """Call a NumPy ufunc without warnings about what the values do."""
+    with np.errstate(all="ignore"):
+        return function(*inputs)
+
+
+def _wrapping(operator, args, dtypes, out):
+    """Return C for a chain of + - or * whose result wraps for integers as NumPy's does, without undefined overflow."""
+    if out == "bool":
+        return "((%s) != 0)" % operator.join("(%s)" % a for a in args)
+    if not is_discrete(out):
+        return operator.join(c_cast(a, d, out) for a, d in zip(args, dtypes))
+    unsigned = "npy_uint64" if out.endswith("64") else "npy_uint32"
+    return "((%s)(%s))" % (c_type(out), operator.join("(%s)(%s)" % (unsigned, a) for a in args))
+
+
+def _reduced_gradient(x, gz):
+    """Return `gz` in a dtype fit for `x`: the real part when x is real and gz is complex."""
+    if gz.type in complex_types and x.type not in complex_types:
+        return _scalar.real(gz)
+    return gz
+
+
+class Add(ScalarOp):
+    """Sum of any number of inputs."""
+
+    identity = 0
+    commutative = True
+    associative = True
+    nfunc_spec = ("add", 2, 1)
+    output_types_preference = staticmethod(upcast_out)
+
+    def impl(self, *inputs):
+        return _ufunc(lambda: reduce(np.add, inputs)) if inputs else 0
+
+    def c_expression(self, args, dtypes, out):
+        return _wrapping(" + ", args, dtypes, out) if args else "0"
+
+    def L_op(self, inputs, outputs, gout):
+        zeros = discrete_gradient(inputs, outputs)
+        if zeros is not None:
+            return zeros
+        return [_reduced_gradient(x, gout[0]) for x in inputs]
+
+    def grad(self, inputs, gout):
+        return self.L_op(inputs, self.make_node(*inputs).outputs, gout)
+
+
+class Mul(ScalarOp):
+    """Product of any number of inputs."""
+
+    identity = 1
+    commutative = True
+    associative = True
+    nfunc_spec = ("multiply", 2, 1)
+    output_types_preference = staticmethod(upcast_out)
+
+    def impl(self, *inputs):
+        return _ufunc(lambda: reduce(np.multiply, inputs)) if inputs else 1
+
+    def c_expression(self, args, dtypes, out):
+        return _wrapping(" * ", args, dtypes, out) if args else "1"
+
+    def grad(self, inputs, gout):
+        (gz,) = gout
+        if self.output_types([i.type for i in inputs])[0] in discrete_types:
+            return zeros_for(inputs)
+        result = []
+        for k, x in enumerate(inputs):
+            others = inputs[:k] + inputs[k + 1:]
+            if gz.type in complex_types and others:
+                # gz holds d cost / d re and d cost / d im of the output as its parts: the factor enters conjugated.
+                others = [_scalar.conj(o) if o.type in complex_types else o for o in others]
+            result.append(_reduced_gradient(x, _scalar.mul(gz, *others) if others else gz))
+        return result
+
+
+class Sub(BinaryScalarOp):
+    """Difference; not defined for two bools, as in NumPy."""
+
+    nfunc_spec = ("subtract", 2, 1)
+    output_types_preference = staticmethod(upcast_out_nobool)
+
+    def impl(self, x, y):
+        return _ufunc(np.subtract, x, y)
+
+    def c_expression(self, args, dtypes, out):
+        return _wrapping(" - ", args, dtypes, out)
+
+    def L_op(self, inputs, outputs, gout):
+        zeros = discrete_gradient(inputs, outputs)
+        if zeros is not None:
+            return zeros
+        (x, y), (gz,) = inputs, gout
+        return [_reduced_gradient(x, gz), _reduced_gradient(y, _scalar.neg(gz))]
+
+    def grad(self, inputs, gout):
+        return self.L_op(inputs, self.make_node(*inputs).outputs, gout)
+
+
+class TrueDiv(BinaryScalarOp):
+    """Quotient; two discrete inputs give floatX."""
+
+    nfunc_spec = ("true_divide", 2, 1)
+    output_types_preference = staticmethod(upcast_out)
+
+    def output_types(self, types):
+        if all(t in discrete_types for t in types):
+            return [get_scalar_type(config.floatX)]
+        return super().output_types(types)
+
+    def impl(self, x, y):
+        x, y = np.asarray(x), np.asarray(y)
+        if x.dtype.kind in "biu" and y.dtype.kind in "biu":
+            x = x.astype(np.float64)
+        return _ufunc(np.true_divide, x, y)
+
+    def c_expression(self, args, dtypes, out):
+        wide = "float64" if all(is_discrete(d) for d in dtypes) else out
+        return c_cast("(%s / %s)" % tuple(c_cast(a, d, wide) for a, d in zip(args, dtypes)), wide, out)
+
+    def grad(self, inputs, gout):
+        (x, y), (gz,) = inputs, gout
+        if self.output_types([x.type, y.type])[0] in discrete_types:
+            return zeros_for(inputs)
+        gx = _scalar.true_div(gz, _conj(y))
+        gy = _scalar.true_div(_scalar.neg(_scalar.mul(gz, _conj(x))), _conj(_scalar.mul(y, y)))
+        # With a discrete input the gradient is that with respect to the same number taken as a float.
+        return [_reduced_gradient(x, gx), _reduced_gradient(y, gy)]
+
+
+def _conj(x):
+    return _scalar.conj(x) if x.type in complex_types else x
+
+
+def _real_only(op, types):
+    if any(t in complex_types for t in types):
+        raise ComplexError("%s is not defined for complex numbers; got the types %s" % (op, list(types)))
+
+
+class IntDiv(BinaryScalarOp):
+    """Floor division; an integer divided by zero is zero, as in NumPy."""
+
+    nfunc_spec = ("floor_divide", 2, 1)
+    complex_error = ComplexError("Theano does not support integer division (//) on complex numbers, since numpy deprecated it.")
+    c_helpers = "integer.h"
+    output_types_preference = staticmethod(upcast_out_min8)
+
+    def make_node(self, *inputs):
+        inputs = [as_scalar(x) for x in inputs]
+        if any(x.type in complex_types for x in inputs):
+            raise self.complex_error
+        return super().make_node(*inputs)
+
+    def impl(self, x, y):
+        return _ufunc(np.floor_divide, _bool_as_int8(x), _bool_as_int8(y))
+
+    def c_expression(self, args, dtypes, out):
+        if is_complex(out) or out == "bool":
+            raise self.complex_error
+        return "tng_floordiv_%s(%s, %s)" % ((out,) + tuple(c_cast(a, d, out) for a, d in zip(args, dtypes)))
+
+    def grad(self, inputs, g_output):
+        return zeros_for(inputs)
+
+
+def _bool_as_int8(x):
+    return np.int8(x) if isinstance(x, (bool, np.bool_)) else x
+
+
+def mod_check(x, y):
+    """Return ``x % y``.
+
+    Raises
+    ------
+    ComplexError
+        If one of them is complex.
+    """
+    if as_scalar(x).type in complex_types or as_scalar(y).type in complex_types:
+        raise Mod.complex_error
+    return _scalar.mod(x, y)
+
+
+class Mod(BinaryScalarOp):
+    """Modulus with the sign of the divisor, as in Python; an integer modulo zero is zero, as in NumPy."""
+
+    nfunc_spec = ("mod", 2, 1)
+    complex_error = ComplexError("Theano does not support the mod operator (%) on complex numbers, since numpy deprecated it.")
+    c_helpers = "integer.h"
+    output_types_preference = staticmethod(upcast_out_min8)
+
+    def make_node(self, *inputs):
+        inputs = [as_scalar(x) for x in inputs]
+        if any(x.type in complex_types for x in inputs):
+            raise self.complex_error
+        return super().make_node(*inputs)
+
+    def impl(self, x, y):
+        return _ufunc(np.mod, _bool_as_int8(x), _bool_as_int8(y))
+
+    def c_expression(self, args, dtypes, out):
+        if is_complex(out) or out == "bool":
+            raise self.complex_error
+        return "tng_mod_%s(%s, %s)" % ((out,) + tuple(c_cast(a, d, out) for a, d in zip(args, dtypes)))
+
+    def L_op(self, inputs, outputs, gout):
+        zeros = discrete_gradient(inputs, outputs)
+        if zeros is not None:
+            return zeros
+        (x, y), (gz,) = inputs, gout
+        # x % y = x - y * floor(x / y), and the floor is constant almost everywhere.
+        return [gz, _scalar.neg(_scalar.mul(gz, _scalar.floor(_scalar.true_div(x, y))))]
+
+    def grad(self, inputs, gout):
+        return self.L_op(inputs, self.make_node(*inputs).outputs, gout)
+
+
+class Pow(BinaryScalarOp):
+    """Power.
+
+    Notes
+    -----
+    An integer to a negative integer power is truncated towards zero (NumPy refuses it), and ``0 ** -1`` is 0: neither a compiled loop nor
+    constant folding may fail on a value.
+    """
+
+    nfunc_spec = ("power", 2, 1)
+    c_helpers = "integer.h"
+    output_types_preference = staticmethod(upcast_out_min8)
+
+    def impl(self, x, y):
+        x, y = _bool_as_int8(x), _bool_as_int8(y)
+        kinds = np.asarray(x).dtype.kind + np.asarray(y).dtype.kind
+        if "f" not in kinds and "c" not in kinds and y < 0:
+            return np.result_type(x, y).type(1 if x == 1 else (-1) ** int(y % 2) if x == -1 else 0)
+        return _ufunc(np.power, x, y)
+
+    def c_expression(self, args, dtypes, out):
+        x, y = (c_cast(a, d, out) for a, d in zip(args, dtypes))
+        if out == "bool":
+            raise MethodNotDefined("c_code", type(self), "bool ** bool")
+        if is_complex(out):
+            return "__builtin_cpow%s(%s, %s)" % ("f" if out == "complex64" else "", x, y)
+        if is_discrete(out):
+            return "tng_pow_%s(%s, %s)" % (out, x, y)
+        return "pow%s(%s, %s)" % ("f" if out == "float32" else "", x, y)
+
+    def c_code_contiguous(self, node, name, inputs, outputs, sub):
+        """Return a call of AMD LibM's array power for ``x ** constant``-like inputs when ``config.lib.amdlibm`` is set."""
+        (x, y), (z,) = inputs, outputs
+        if not config.lib.amdlibm or any(v.type != node.outputs[0].type for v in node.inputs):
+            raise MethodNotDefined("c_code_contiguous", type(self), self.__class__.__name__)
+        function = {"float32": "amd_vrsa_powf", "float64": "amd_vrda_pow"}.get(node.outputs[0].type.dtype)
+        if function is None:
+            raise MethodNotDefined("c_code_contiguous", type(self), self.__class__.__name__)
+        ctype = node.outputs[0].type.dtype_specs()[1]
+        return """
+        {
+            npy_intp n = PyArray_SIZE(%(z)s);
+            %(t)s* x = (%(t)s*) PyArray_DATA(%(x)s);
+            %(t)s* y = (%(t)s*) PyArray_DATA(%(y)s);
+            %(t)s* z = (%(t)s*) PyArray_DATA(%(z)s);
+            %(function)s(n, x, y, z);
+        }
+        """ % {"x": x, "y": y, "z": z, "t": ctype, "function": function}
+
+    def L_op(self, inputs, outputs, gout):
+        (x, y), (gz,), (z,) = inputs, gout, outputs
+        zeros = discrete_gradient(inputs, outputs)
+        if zeros is not None:
+            return zeros
+        gx = _scalar.mul(gz, y, _scalar.pow(x, _scalar.sub(y, constant(1, dtype="int8"))))
+        if y.type in discrete_types:
+            return [gx, y.zeros_like(dtype=config.floatX)]
+        # The limit of x**y * log(x) for x -> 0 and y > 0 is 0.
+        gy = _scalar.mul(gz, z, _scalar.log(x))
+        if z.type not in complex_types:
+            gy = _scalar.switch(_scalar.and_(_scalar.eq(x, 0), _scalar.gt(y, 0)), gy.zeros_like(), gy)
+        return [gx, gy]
+
+    def grad(self, inputs, gout):
+        return self.L_op(inputs, self.make_node(*inputs).outputs, gout)
+
+
+class _Extremum(BinaryScalarOp):
+    """Larger or smaller of the inputs; NaN if one of them is NaN, as in NumPy."""
+
+    commutative = True
+    associative = True
+    output_types_preference = staticmethod(upcast_out_no_complex)
+    nfunc_spec = None
+    c_operator = None
+
+    def impl(self, *inputs):
+        return _ufunc(getattr(np, self.nfunc_spec[0]), *inputs)
+
+    def c_expression(self, args, dtypes, out):
+        if is_complex(out):
+            raise ComplexError("%s is not defined for complex numbers" % self)
+        x, y = (c_cast(a, d, out) for a, d in zip(args, dtypes))
+        if is_discrete(out):
+            return "(%s %s %s ? %s : %s)" % (x, self.c_operator, y, x, y)
+        # If x is NaN, x != x picks it; if y is NaN, both comparisons are false and y is taken.
+        return "((%s %s %s) | (%s != %s) ? %s : %s)" % (x, self.c_operator, y, x, x, x, y)
+
+    def L_op(self, inputs, outputs, gout):
+        (x, y), (z,), (gz,) = inputs, outputs, gout
+        _real_only(self, [z.type])
+        zeros = discrete_gradient(inputs, outputs)
+        if zeros is not None:
+            return zeros
+        # Where both are equal, the gradient goes to the first input only.
+        first = _scalar.eq(z, x)
+        return [_scalar.mul(first, gz), _scalar.mul(_scalar.sub(constant(1, dtype="int8"), first), gz)]
+
+    def grad(self, inputs, gout):
+        return self.L_op(inputs, self.make_node(*inputs).outputs, gout)
+
+
+class Maximum(_Extremum):
+    __doc__ = _Extremum.__doc__
+    nfunc_spec = ("maximum", 2, 1)
+    c_operator = ">"
+
+
+class Minimum(_Extremum):
+    __doc__ = _Extremum.__doc__
+    nfunc_spec = ("minimum", 2, 1)
+    c_operator = "<"
+
+
+class Clip(ScalarOp):
+    """``min`` where x < min, ``max`` where x > max, else x; NaN stays NaN."""
+
+    nin = 3
+    output_types_preference = staticmethod(upcast_out_no_complex)
+
+    def impl(self, x, min, max):
+        if x < min:
+            return min
+        if x > max:
+            return max
+        return x
+
+    def c_expression(self, args, dtypes, out):
+        if is_complex(out):
+            raise ComplexError("clip is not defined for complex numbers")
+        x, low, high = (c_cast(a, d, out) for a, d in zip(args, dtypes))
+        return "(%s < %s ? %s : %s > %s ? %s : %s)" % (x, low, low, x, high, high, x)
+
+    def L_op(self, inputs, outputs, gout):
+        (x, low, high), (gz,) = inputs, gout
+        _real_only(self, [gz.type])
+        zeros = discrete_gradient(inputs, outputs)
+        if zeros is not None:
+            return zeros
+        below = _scalar.lt(x, low)
+        above = _scalar.gt(x, high)
+        # Below the minimum the test against the maximum is not made, as in impl.
+        inside = _scalar.mul(_scalar.sub(constant(1, dtype="int8"), below), _scalar.sub(constant(1, dtype="int8"), above))
+        over = _scalar.mul(_scalar.sub(constant(1, dtype="int8"), below), above)
+        return [_scalar.mul(inside, gz), _scalar.mul(below, gz), _scalar.mul(over, gz)]
+
+    def grad(self, inputs, gout):
+        return self.L_op(inputs, self.make_node(*inputs).outputs, gout)
+
+
+class Second(BinaryScalarOp):
+    """The second input; the first one only lends its shape to the elementwise version (`fill`)."""
+
+    output_types_preference = transfer_type(1)
+
+    def impl(self, x, y):
+        return y
+
+    def c_expression(self, args, dtypes, out):
+        return c_cast(args[1], dtypes[1], out)
+
+    def connection_pattern(self, node):
+        """The output does not depend on the first input."""
+        return [[False], [True]]
+
+    def grad(self, inputs, gout):
+        y, (gz,) = inputs[1], gout
+        if y.type not in discrete_types:
+            return [disconnected(), gz]
+        return [disconnected(), y.zeros_like(dtype=config.floatX)]
+
+
+class Identity(UnaryScalarOp):
+    """The input."""
+
+    output_types_preference = staticmethod(same_out)
+
+    def impl(self, input):
+        return input
+
+    def c_expression(self, args, dtypes, out):
+        return c_cast(args[0], dtypes[0], out)
+
+    def grad(self, inputs, gout):
+        (x,), (gz,) = inputs, gout
+        if x.type in discrete_types:
+            return zeros_for(inputs)
+        return [gz]
+
+
+class Switch(ScalarOp):
+    """The second input where the first is not zero, else the third."""
+
+    nin = 3
+    nfunc_spec = ("where", 3, 1)
+
+    def impl(self, cond, ift, iff):
+        return ift if cond else iff
+
+    def output_types(self, types):
+        if "output_types_preference" in self.__dict__:
+            # In-place version: the type of the input that is overwritten.
+            return self.output_types_preference(*types)
+        return upcast_out(types[1], types[2])
+
+    def c_expression(self, args, dtypes, out):
+        cond, ift, iff = args
+        return "((%s) != 0 ? %s : %s)" % (cond, c_cast(ift, dtypes[1], out), c_cast(iff, dtypes[2], out))
+
+    def L_op(self, inputs, outputs, gout):
+        (cond, ift, iff), (gz,) = inputs, gout
+        # A boolean condition has no gradient; a float one is constant almost everywhere.
+        gcond = cond.zeros_like(dtype=config.floatX if cond.type in discrete_types else cond.type.dtype)
+        if outputs[0].type in discrete_types:
+            return [gcond] + zeros_for([ift, iff])
+        zero = gz.zeros_like()
+        return [gcond, _scalar.switch(cond, gz, zero), _scalar.switch(cond, zero, gz)]
+
+    def grad(self, inputs, gout):
+        return self.L_op(inputs, self.make_node(*inputs).outputs, gout)
+
+
+class Abs(UnaryScalarOp):
+    """Absolute value; of a complex number its modulus, a real number."""
+
+    nfunc_spec = ("abs", 1, 1)
+    output_types_preference = staticmethod(real_out)
+
+    def make_node(self, x):
+        return super().make_node(x)
+
+    def impl(self, x):
+        return _ufunc(np.abs, x)
+
+    def c_expression(self, args, dtypes, out):
+        (x,), (dtype,) = args, dtypes
+        if is_complex(dtype):
+            suffix = "f" if dtype == "complex64" else ""
+            return "__builtin_cabs%s(%s)" % (suffix, x)
+        if dtype in ("float32", "float64"):
+            return "__builtin_fabs%s(%s)" % ("f" if dtype == "float32" else "", x)
+        if dtype[0] in "ub":
+            return x
+        return "((%s) < 0 ? %s : %s)" % (x, _wrapping(" - ", ["0", x], ["int8", dtype], dtype), x)
+
+    def L_op(self, inputs, outputs, gout):
+        (x,), (gz,) = inputs, gout
+        zeros = discrete_gradient(inputs, outputs)
+        if zeros is not None:
+            return zeros
+        return [_scalar.mul(gz, _scalar.sgn(x))]
+
+    def grad(self, inputs, gout):
+        return self.L_op(inputs, self.make_node(*inputs).outputs, gout)
+
+
+class Sgn(UnaryScalarOp):
+    """Sign: -1, 0 or 1; of a complex number x / |x|; NaN for NaN."""
+
+    nfunc_spec = ("sign", 1, 1)
+    output_types_preference = staticmethod(same_out_nobool)
+
+    def impl(self, x):
+        x = np.asarray(x)
+        if x.dtype.kind == "c":
+            return x.dtype.type(0) if x == 0 else _ufunc(np.true_divide, x, np.abs(x))
+        return _ufunc(np.sign, x)
+
+    def c_expression(self, args, dtypes, out):
+        (x,), (dtype,) = args, dtypes
+        if is_complex(dtype):
+            suffix = "f" if dtype == "complex64" else ""
+            return "((%s) == 0 ? (%s)0 : (%s) / __builtin_cabs%s(%s))" % (x, c_type(dtype), x, suffix, x)
+        sign = "((%s)(((%s) > 0) - ((%s) < 0)))" % (c_type(dtype), x, x)
+        if is_discrete(dtype):
+            return sign
+        return "((%s) != (%s) ? (%s) : %s)" % (x, x, x, sign)
+
+    def grad(self, inputs, gout):
+        return zeros_for(inputs)
+
+
+class Neg(UnaryScalarOp):
+    """Negation; not defined for bool, as in NumPy."""
+
+    nfunc_spec = ("negative", 1, 1)
+    output_types_preference = staticmethod(same_out_nobool)
+
+    def impl(self, x):
+        return _ufunc(np.negative, x)
+
+    def c_expression(self, args, dtypes, out):
+        if is_discrete(out):
+            return _wrapping(" - ", ["0", args[0]], [out, dtypes[0]], out)
+        return "-%s" % c_cast(args[0], dtypes[0], out)
+
+    def L_op(self, inputs, outputs, gout):
+        zeros = discrete_gradient(inputs, outputs)
+        if zeros is not None:
+            return zeros
+        return [_scalar.neg(gout[0])]
+
+    def grad(self, inputs, gout):
+        return self.L_op(inputs, self.make_node(*inputs).outputs, gout)
+
+
+class Inv(UnaryScalarOp):
+    """Reciprocal, ``1 / x``; discrete inputs give a float."""
+
+    output_types_preference = staticmethod(upgrade_to_float)
+
+    def impl(self, x):
+        x = np.asarray(compute_in_output_float(x))
+        if x.dtype.kind in "biu":
+            x = x.astype(upgrade_to_float(get_scalar_type(x.dtype.name))[0].dtype)
+        return _ufunc(np.true_divide, x.dtype.type(1), x)
+
+    def c_expression(self, args, dtypes, out):
+        return "((%s)1 / %s)" % (c_type(out), c_cast(args[0], dtypes[0], out))
+
+    def L_op(self, inputs, outputs, gout):
+        (x,), (gz,) = inputs, gout
+        zeros = discrete_gradient(inputs, outputs)
+        if zeros is not None:
+            return zeros
+        return [_scalar.true_div(_scalar.neg(gz), _conj(_scalar.mul(x, x)))]
+
+    def grad(self, inputs, gout):
+        return self.L_op(inputs, self.make_node(*inputs).outputs, gout)
+
+
+class Sqr(UnaryScalarOp):
+    """Square."""
+
+    nfunc_spec = ("square", 1, 1)
+    output_types_preference = staticmethod(same_out)
+
+    def impl(self, x):
+        return _ufunc(np.multiply, x, x)
+
+    def c_expression(self, args, dtypes, out):
+        return _wrapping(" * ", args * 2, dtypes * 2, out)
+
+    def L_op(self, inputs, outputs, gout):
+        (x,), (gz,) = inputs, gout
+        zeros = discrete_gradient(inputs, outputs)
+        if zeros is not None:
+            return zeros
+        return [_scalar.mul(gz, _conj(x), constant(2, dtype="int8"))]
+
+    def grad(self, inputs, gout):
+        return self.L_op(inputs, self.make_node(*inputs).outputs, gout)
+
+
+def int_or_true_div(x_discrete, y_discrete):
+    """Return the op that ``/`` stands for.
+
+    Parameters
+    ----------
+    x_discrete, y_discrete : bool
+        Whether the operands are integers.
+
+    Returns
+    -------
+    `true_div`, or, for two discrete operands, what ``config.int_division`` says: `int_div` ('int') or `true_div` ('floatX').
+
+    Raises
+    ------
+    IntegerDivisionError
+        For two discrete operands when ``config.int_division`` is 'raise'.
+    """
+    if x_discrete and y_discrete:
+        if config.int_division == "raise":
+            raise IntegerDivisionError(
+                "With `config.int_division` set to 'raise', dividing two integer types with '/' is forbidden to avoid confusion "
+                "between integer and floating point divisions. Please use // for integer division, or if you want a float "
+                "result either cast one of the arguments to a float or directly call `x.__truediv__(y)`."
+            )
+        if config.int_division == "int":
+            return _scalar.int_div
+    return _scalar.true_div
+
+
+def div_proxy(x, y):
+    """Return ``x / y`` with the op that `int_or_true_div` chooses."""
+    x, y = as_scalar(x), as_scalar(y)
+    return int_or_true_div(x.type in discrete_types, y.type in discrete_types)(x, y)

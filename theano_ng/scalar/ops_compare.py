@@ -1,0 +1,276 @@
+"""Comparisons and predicates, whose result is bool, and bitwise operations."""
+
+import numpy as np
+
+from theano_ng.scalar.op import (
+    BinaryScalarOp,
+    UnaryScalarOp,
+    c_cast,
+    is_complex,
+    is_discrete,
+    zeros_for,
+)
+from theano_ng.scalar.out_types import same_out, upcast_out
+from theano_ng.scalar.types import ComplexError, bool_, c_type, complex_types, discrete_types, upcast
+
+
+class LogicalComparison(BinaryScalarOp):
+    """A comparison of two numbers; the result is bool.
+
+    Operands of different dtypes are compared in the promoted dtype, as NumPy does.
+    """
+
+    c_operator = None
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+
+    def output_types(self, *input_dtypes):
+        """bool, or for an in-place version what was asked for."""
+        if "output_types_preference" in self.__dict__:
+            return self.output_types_preference(*input_dtypes[0])
+        return [bool_]
+
+    def impl(self, x, y):
+        with np.errstate(all="ignore"):
+            return getattr(np, self.nfunc_spec[0])(x, y)
+
+    def c_expression(self, args, dtypes, out):
+        common = upcast(*dtypes)
+        # The promoted dtype of bool and float16 operands is not computed with as such.
+        common = {"bool": "uint8", "float16": "float32"}.get(common, common)
+        if is_complex(common) and self.c_operator not in ("==", "!="):
+            raise ComplexError("%s is not defined for complex numbers" % self)
+        return "(%s %s %s)" % (c_cast(args[0], dtypes[0], common), self.c_operator, c_cast(args[1], dtypes[1], common))
+
+    def make_node(self, *inputs):
+        node = super().make_node(*inputs)
+        if self.c_operator not in ("==", "!=") and any(i.type in complex_types for i in node.inputs):
+            raise ComplexError("%s is not defined for complex numbers; got the types %s" % (self, [i.type for i in node.inputs]))
+        return node
+
+    def L_op(self, inputs, outputs, output_gradients):
+        return zeros_for(inputs)
+
+    def grad(self, inputs, output_gradients):
+        return zeros_for(inputs)
+
+
+class FixedLogicalComparison(UnaryScalarOp):
+    """A predicate of one number; the result is bool."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+
+    def output_types(self, *input_dtypes):
+        """bool, or for an in-place version what was asked for."""
+        if "output_types_preference" in self.__dict__:
+            return self.output_types_preference(*input_dtypes[0])
+        return [bool_]
+
+    def L_op(self, inputs, outputs, output_gradients):
+        return zeros_for(inputs)
+
+    def grad(self, inputs, output_gradients):
+        return zeros_for(inputs)
+
+
+class LT(LogicalComparison):
+    """``x < y``."""
+
+    nfunc_spec = ("less", 2, 1)
+    c_operator = "<"
+
+
+class GT(LogicalComparison):
+    """``x > y``."""
+
+    nfunc_spec = ("greater", 2, 1)
+    c_operator = ">"
+
+
+class LE(LogicalComparison):
+    """``x <= y``."""
+
+    nfunc_spec = ("less_equal", 2, 1)
+    c_operator = "<="
+
+
+class GE(LogicalComparison):
+    """``x >= y``."""
+
+    nfunc_spec = ("greater_equal", 2, 1)
+    c_operator = ">="
+
+
+class EQ(LogicalComparison):
+    """``x == y``, by value."""
+
+    commutative = True
+    nfunc_spec = ("equal", 2, 1)
+    c_operator = "=="
+
+
+class NEQ(LogicalComparison):
+    """``x != y``, by value."""
+
+    commutative = True
+    nfunc_spec = ("not_equal", 2, 1)
+    c_operator = "!="
+
+
+def _float_predicate(function, arg, dtype):
+    """Return C for isnan or isinf of `arg`; never true for a discrete dtype."""
+    if is_discrete(dtype):
+        return "0"
+    if is_complex(dtype):
+        return "(%s(__real__ (%s)) || %s(__imag__ (%s)))" % (function, arg, function, arg)
+    return "(%s(%s) != 0)" % (function, arg)
+
+
+class IsNan(FixedLogicalComparison):
+    """Whether x is NaN."""
+
+    nfunc_spec = ("isnan", 1, 1)
+
+    def impl(self, x):
+        return np.isnan(x)
+
+    def c_expression(self, args, dtypes, out):
+        return _float_predicate("__builtin_isnan", args[0], dtypes[0])
+
+
+class IsInf(FixedLogicalComparison):
+    """Whether x is infinite."""
+
+    nfunc_spec = ("isinf", 1, 1)
+
+    def impl(self, x):
+        return np.isinf(x)
+
+    def c_expression(self, args, dtypes, out):
+        return _float_predicate("__builtin_isinf", args[0], dtypes[0])
+
+
+class InRange(LogicalComparison):
+    """Whether low < x < hi, the ends included unless open.
+
+    Parameters
+    ----------
+    openlow, openhi : bool
+    """
+
+    nin = 3
+    __props__ = ("openlow", "openhi")
+
+    def __init__(self, openlow, openhi):
+        self.openlow = openlow
+        self.openhi = openhi
+        super().__init__()
+
+    def __str__(self):
+        return "InRange{openlow=%s, openhi=%s}" % (self.openlow, self.openhi)
+
+    def impl(self, x, low, hi):
+        above = x > low if self.openlow else x >= low
+        below = x < hi if self.openhi else x <= hi
+        return bool(above) and bool(below)
+
+    def c_expression(self, args, dtypes, out):
+        lower, upper = upcast(*dtypes[:2]), upcast(dtypes[0], dtypes[2])
+        if is_complex(lower) or is_complex(upper):
+            raise ComplexError("%s is not defined for complex numbers" % self)
+        lower, upper = ({"bool": "uint8", "float16": "float32"}.get(d, d) for d in (lower, upper))
+        x, low, hi = args
+        return "(%s %s %s) & (%s %s %s)" % (
+            c_cast(x, dtypes[0], lower),
+            ">" if self.openlow else ">=",
+            c_cast(low, dtypes[1], lower),
+            c_cast(x, dtypes[0], upper),
+            "<" if self.openhi else "<=",
+            c_cast(hi, dtypes[2], upper),
+        )
+
+    def get_grad(self, elem):
+        """Return the gradient for the input `elem`: zero, in floatX if it is discrete."""
+        return zeros_for([elem])[0]
+
+    def L_op(self, inputs, outputs, gout):
+        return [self.get_grad(elem) for elem in inputs]
+
+
+class _BitTypes:
+    """Output types of bitwise ops: discrete inputs only."""
+
+    def output_types(self, *input_types):
+        types = input_types[0]
+        for t in types:
+            if t not in discrete_types:
+                raise TypeError(
+                    "input to a bitwise operation must have an integer or bool dtype: %s got inputs of types %s" % (self, list(types))
+                )
+        return super().output_types(types)
+
+    def grad(self, inputs, output_gradients):
+        return zeros_for(inputs)
+
+
+class UnaryBitOp(_BitTypes, UnaryScalarOp):
+    """A bitwise op of one integer or bool."""
+
+    output_types_preference = staticmethod(same_out)
+
+
+class BinaryBitOp(_BitTypes, BinaryScalarOp):
+    """A bitwise op of two integers or bools."""
+
+    output_types_preference = staticmethod(upcast_out)
+    commutative = True
+    associative = True
+    c_operator = None
+
+    def impl(self, x, y):
+        return getattr(np, self.nfunc_spec[0])(x, y)
+
+    def c_expression(self, args, dtypes, out):
+        return "(%s)(%s %s %s)" % (
+            c_type(out), c_cast(args[0], dtypes[0], out), self.c_operator, c_cast(args[1], dtypes[1], out)
+        )
+
+
+class OR(BinaryBitOp):
+    """Bitwise or; logical or of bools."""
+
+    identity = 0
+    nfunc_spec = ("bitwise_or", 2, 1)
+    c_operator = "|"
+
+
+class XOR(BinaryBitOp):
+    """Bitwise exclusive or."""
+
+    identity = 0
+    nfunc_spec = ("bitwise_xor", 2, 1)
+    c_operator = "^"
+
+
+class AND(BinaryBitOp):
+    """Bitwise and; logical and of bools."""
+
+    identity = -1
+    nfunc_spec = ("bitwise_and", 2, 1)
+    c_operator = "&"
+
+
+class Invert(UnaryBitOp):
+    """Bitwise complement; logical not of a bool."""
+
+    nfunc_spec = ("invert", 1, 1)
+
+    def impl(self, x):
+        return np.invert(x)
+
+    def c_expression(self, args, dtypes, out):
+        if dtypes[0] == "bool":
+            return "(!(%s))" % args[0]
+        return "(%s)(~(%s))" % (c_type(out), c_cast(args[0], dtypes[0], out))

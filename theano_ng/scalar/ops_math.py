@@ -1,0 +1,396 @@
+"""Exponentials, logarithms, roots, trigonometry and rounding."""
+
+import math
+
+import numpy as np
+
+import theano_ng.scalar as _scalar
+from theano_ng.configdefaults import config
+from theano_ng.gof.utils import MethodNotDefined
+from theano_ng.scalar.op import (
+    BinaryScalarOp,
+    UnaryMath,
+    UnaryScalarOp,
+    c_cast,
+    compute_in_output_float,
+    discrete_gradient,
+    is_complex,
+    is_discrete,
+)
+from theano_ng.scalar.out_types import same_out_nocomplex, upgrade_to_float_no_complex
+from theano_ng.scalar.types import c_type, constant, discrete_types
+
+
+def _number(value, like):
+    """Return the constant `value` in the dtype of the variable `like`."""
+    return constant(value, dtype=like.type.dtype)
+
+
+def _one():
+    return constant(1, dtype="int8")
+
+
+class Exp(UnaryMath):
+    """e to the power of x."""
+
+    nfunc_spec = ("exp", 1, 1)
+    c_function = "exp"
+    amd_float32 = "amd_vrsa_expf"
+    amd_float64 = "amd_vrda_exp"
+
+    def derivative(self, x, output):
+        return output
+
+
+class Exp2(UnaryMath):
+    """2 to the power of x."""
+
+    nfunc_spec = ("exp2", 1, 1)
+    c_function = "exp2"
+    c_complex = False
+
+    def derivative(self, x, output):
+        return _scalar.mul(output, _number(math.log(2), output))
+
+
+class Expm1(UnaryMath):
+    """exp(x) - 1, accurate near zero."""
+
+    nfunc_spec = ("expm1", 1, 1)
+    c_function = "expm1"
+    c_complex = False
+
+    def derivative(self, x, output):
+        return _scalar.exp(x)
+
+
+class Log(UnaryMath):
+    """Natural logarithm."""
+
+    nfunc_spec = ("log", 1, 1)
+    c_function = "log"
+    amd_float32 = "amd_vrsa_logf"
+    amd_float64 = "amd_vrda_log"
+
+    def derivative(self, x, output):
+        return _scalar.inv(x)
+
+
+class Log2(UnaryMath):
+    """Logarithm in base 2."""
+
+    nfunc_spec = ("log2", 1, 1)
+    c_function = "log2"
+    c_complex = False
+    amd_float32 = "amd_vrsa_log2f"
+    amd_float64 = "amd_vrda_log2"
+
+    def derivative(self, x, output):
+        return _scalar.inv(_scalar.mul(x, _number(math.log(2), output)))
+
+
+class Log10(UnaryMath):
+    """Logarithm in base 10."""
+
+    nfunc_spec = ("log10", 1, 1)
+    c_function = "log10"
+    c_complex = False
+    amd_float32 = "amd_vrsa_log10f"
+    amd_float64 = "amd_vrda_log10"
+
+    def derivative(self, x, output):
+        return _scalar.inv(_scalar.mul(x, _number(math.log(10), output)))
+
+
+class Log1p(UnaryMath):
+    """log(1 + x), accurate near zero."""
+
+    nfunc_spec = ("log1p", 1, 1)
+    c_function = "log1p"
+    c_complex = False
+
+    def derivative(self, x, output):
+        return _scalar.inv(_scalar.add(x, _one()))
+
+
+class Sqrt(UnaryMath):
+    """Square root."""
+
+    nfunc_spec = ("sqrt", 1, 1)
+    c_function = "sqrt"
+
+    def derivative(self, x, output):
+        return _scalar.true_div(_number(0.5, output), output)
+
+
+class Deg2Rad(UnaryMath):
+    """Degrees to radians."""
+
+    nfunc_spec = ("deg2rad", 1, 1)
+    output_types_preference = staticmethod(upgrade_to_float_no_complex)
+
+    def c_expression(self, args, dtypes, out):
+        return "(%s * (%s)%r)" % (c_cast(args[0], dtypes[0], out), c_type(out), math.pi / 180)
+
+    def derivative(self, x, output):
+        return _number(math.pi / 180, output)
+
+
+class Rad2Deg(UnaryMath):
+    """Radians to degrees."""
+
+    nfunc_spec = ("rad2deg", 1, 1)
+    output_types_preference = staticmethod(upgrade_to_float_no_complex)
+
+    def c_expression(self, args, dtypes, out):
+        return "(%s * (%s)%r)" % (c_cast(args[0], dtypes[0], out), c_type(out), 180 / math.pi)
+
+    def derivative(self, x, output):
+        return _number(180 / math.pi, output)
+
+
+class Cos(UnaryMath):
+    """Cosine."""
+
+    nfunc_spec = ("cos", 1, 1)
+    c_function = "cos"
+    amd_float32 = "amd_vrsa_cosf"
+    amd_float64 = "amd_vrda_cos"
+
+    def derivative(self, x, output):
+        return _scalar.neg(_scalar.sin(x))
+
+
+class Sin(UnaryMath):
+    """Sine."""
+
+    nfunc_spec = ("sin", 1, 1)
+    c_function = "sin"
+    amd_float32 = "amd_vrsa_sinf"
+    amd_float64 = "amd_vrda_sin"
+
+    def derivative(self, x, output):
+        return _scalar.cos(x)
+
+
+class Tan(UnaryMath):
+    """Tangent."""
+
+    nfunc_spec = ("tan", 1, 1)
+    c_function = "tan"
+
+    def derivative(self, x, output):
+        return _scalar.inv(_scalar.sqr(_scalar.cos(x)))
+
+
+class ArcCos(UnaryMath):
+    """Inverse cosine."""
+
+    nfunc_spec = ("arccos", 1, 1)
+    c_function = "acos"
+
+    def derivative(self, x, output):
+        return _scalar.neg(_scalar.inv(_scalar.sqrt(_scalar.sub(_one(), _scalar.sqr(x)))))
+
+
+class ArcSin(UnaryMath):
+    """Inverse sine."""
+
+    nfunc_spec = ("arcsin", 1, 1)
+    c_function = "asin"
+
+    def derivative(self, x, output):
+        return _scalar.inv(_scalar.sqrt(_scalar.sub(_one(), _scalar.sqr(x))))
+
+
+class ArcTan(UnaryMath):
+    """Inverse tangent."""
+
+    nfunc_spec = ("arctan", 1, 1)
+    c_function = "atan"
+
+    def derivative(self, x, output):
+        return _scalar.inv(_scalar.add(_one(), _scalar.sqr(x)))
+
+
+class Cosh(UnaryMath):
+    """Hyperbolic cosine."""
+
+    nfunc_spec = ("cosh", 1, 1)
+    c_function = "cosh"
+
+    def derivative(self, x, output):
+        return _scalar.sinh(x)
+
+
+class Sinh(UnaryMath):
+    """Hyperbolic sine."""
+
+    nfunc_spec = ("sinh", 1, 1)
+    c_function = "sinh"
+
+    def derivative(self, x, output):
+        return _scalar.cosh(x)
+
+
+class Tanh(UnaryMath):
+    """Hyperbolic tangent."""
+
+    nfunc_spec = ("tanh", 1, 1)
+    c_function = "tanh"
+
+    def derivative(self, x, output):
+        return _scalar.sub(_one(), _scalar.sqr(output))
+
+
+class ArcCosh(UnaryMath):
+    """Inverse hyperbolic cosine."""
+
+    nfunc_spec = ("arccosh", 1, 1)
+    c_function = "acosh"
+
+    def derivative(self, x, output):
+        return _scalar.inv(_scalar.sqrt(_scalar.sub(_scalar.sqr(x), _one())))
+
+
+class ArcSinh(UnaryMath):
+    """Inverse hyperbolic sine."""
+
+    nfunc_spec = ("arcsinh", 1, 1)
+    c_function = "asinh"
+
+    def derivative(self, x, output):
+        return _scalar.inv(_scalar.sqrt(_scalar.add(_scalar.sqr(x), _one())))
+
+
+class ArcTanh(UnaryMath):
+    """Inverse hyperbolic tangent."""
+
+    nfunc_spec = ("arctanh", 1, 1)
+    c_function = "atanh"
+
+    def derivative(self, x, output):
+        return _scalar.inv(_scalar.sub(_one(), _scalar.sqr(x)))
+
+
+class ArcTan2(BinaryScalarOp):
+    """Angle of the point (x, y), given y and x."""
+
+    nfunc_spec = ("arctan2", 2, 1)
+    output_types_preference = staticmethod(upgrade_to_float_no_complex)
+
+    def impl(self, y, x):
+        with np.errstate(all="ignore"):
+            return np.arctan2(compute_in_output_float(y), compute_in_output_float(x))
+
+    def c_expression(self, args, dtypes, out):
+        y, x = (c_cast(a, d, out) for a, d in zip(args, dtypes))
+        if is_discrete(out):
+            raise MethodNotDefined("c_code", type(self), "arctan2 with the discrete output dtype %s" % out)
+        return "atan2%s(%s, %s)" % ("f" if out == "float32" else "", y, x)
+
+    def L_op(self, inputs, outputs, gout):
+        (y, x), (gz,) = inputs, gout
+        zeros = discrete_gradient(inputs, outputs)
+        if zeros is not None:
+            return zeros
+        norm = _scalar.add(_scalar.sqr(x), _scalar.sqr(y))
+        return [
+            _scalar.true_div(_scalar.mul(gz, x), norm),
+            _scalar.true_div(_scalar.neg(_scalar.mul(gz, y)), norm),
+        ]
+
+    def grad(self, inputs, gout):
+        return self.L_op(inputs, self.make_node(*inputs).outputs, gout)
+
+
+class _Rounding(UnaryScalarOp):
+    """Rounding to a whole number of the same dtype; integers are returned as they are."""
+
+    output_types_preference = staticmethod(same_out_nocomplex)
+    c_function = None
+
+    def impl(self, x):
+        if np.asarray(x).dtype.kind in "biu":
+            return x
+        return getattr(np, self.nfunc_spec[0])(x)
+
+    def c_expression(self, args, dtypes, out):
+        (x,), (dtype,) = args, dtypes
+        if is_complex(dtype):
+            raise MethodNotDefined("c_code", type(self), "rounding of %s" % dtype)
+        if is_discrete(dtype):
+            return c_cast(x, dtype, out)
+        return "__builtin_%s%s(%s)" % (self.c_function, "f" if dtype == "float32" else "", x)
+
+    def grad(self, inputs, gout):
+        """Zero: the function is constant between its jumps."""
+        (x,) = inputs
+        return [x.zeros_like(dtype=config.floatX if x.type in discrete_types else x.type.dtype)]
+
+
+class Ceil(_Rounding):
+    """Smallest whole number not below x."""
+
+    nfunc_spec = ("ceil", 1, 1)
+    c_function = "ceil"
+
+
+class Floor(_Rounding):
+    """Largest whole number not above x."""
+
+    nfunc_spec = ("floor", 1, 1)
+    c_function = "floor"
+
+
+class Trunc(_Rounding):
+    """x without its fraction."""
+
+    nfunc_spec = ("trunc", 1, 1)
+    c_function = "trunc"
+
+
+class RoundHalfToEven(_Rounding):
+    """Nearest whole number, halves to the even one, as ``numpy.round``."""
+
+    nfunc_spec = ("around", 1, 1)
+    c_function = "rint"
+
+    def impl(self, x):
+        return np.rint(x) if np.asarray(x).dtype.kind == "f" else x
+
+
+def round_half_away_from_zero_(a):
+    """Round one number to the nearest whole one, halves away from zero.
+
+    Parameters
+    ----------
+    a : number
+
+    Returns
+    -------
+    number
+        Of the dtype of `a`.
+    """
+    a = np.asarray(a)
+    if a.dtype.kind in "biu":
+        return a[()]
+    whole = np.trunc(a)
+    # x - trunc(x) is exact, where floor(x + 0.5) is not for the largest number below one half.
+    with np.errstate(all="ignore"):
+        rounded = whole + np.copysign(np.abs(a - whole) >= 0.5, a)
+    return np.where(np.isfinite(a), rounded, a).astype(a.dtype)[()]
+
+
+def round_half_away_from_zero_vec(a):
+    """`round_half_away_from_zero_` of every element of an array."""
+    return round_half_away_from_zero_(a)
+
+
+class RoundHalfAwayFromZero(_Rounding):
+    """Nearest whole number, halves away from zero, as C's ``round``."""
+
+    c_function = "round"
+
+    def impl(self, x):
+        return round_half_away_from_zero_(x)

@@ -1,0 +1,666 @@
+"""Scalar types, scalar variables and the wrapping of Python and NumPy numbers."""
+
+import functools
+
+import numpy as np
+
+from theano_ng.configdefaults import config
+from theano_ng.gof.graph import Constant, Variable
+from theano_ng.gof.type import Type
+from theano_ng.gof.utils import MethodNotDefined
+
+# The operators of scalar variables build ops of this package; the module is only looked into when an operator is called.
+import theano_ng.scalar as _scalar
+
+
+class ComplexError(NotImplementedError):
+    """An operation that has no meaning for complex numbers was asked for."""
+
+
+class IntegerDivisionError(Exception):
+    """Two integers were divided with ``/`` while ``config.int_division`` is ``'raise'``."""
+
+
+# dtype: (class of the NumPy scalars, C type, prefix of the NumPy array scalar type object in C)
+DTYPE_SPECS = {
+    "float16": (np.float16, "npy_float16", "Float16"),
+    "float32": (np.float32, "npy_float32", "Float32"),
+    "float64": (np.float64, "npy_float64", "Float64"),
+    "complex64": (np.complex64, "theano_complex64", "Complex64"),
+    "complex128": (np.complex128, "theano_complex128", "Complex128"),
+    "bool": (np.bool_, "npy_bool", "Bool"),
+    "uint8": (np.uint8, "npy_uint8", "UInt8"),
+    "int8": (np.int8, "npy_int8", "Int8"),
+    "uint16": (np.uint16, "npy_uint16", "UInt16"),
+    "int16": (np.int16, "npy_int16", "Int16"),
+    "uint32": (np.uint32, "npy_uint32", "UInt32"),
+    "int32": (np.int32, "npy_int32", "Int32"),
+    "uint64": (np.uint64, "npy_uint64", "UInt64"),
+    "int64": (np.int64, "npy_int64", "Int64"),
+}
+
+# NumPy declares its complex C types as structs for C++; the generated code computes with the compiler's own.
+COMPLEX_SUPPORT = """
+#ifndef THEANO_COMPLEX_TYPES
+#define THEANO_COMPLEX_TYPES
+typedef __complex__ float theano_complex64;
+typedef __complex__ double theano_complex128;
+#endif
+"""
+
+
+def c_type(dtype):
+    """Return the C type that holds one element of `dtype`.
+
+    Parameters
+    ----------
+    dtype : str
+
+    Returns
+    -------
+    str
+        For example ``'npy_float64'``.
+    """
+    return DTYPE_SPECS[dtype][1]
+
+
+@functools.lru_cache(maxsize=4096)
+def _upcast(dtypes, floatX, cast_policy):
+    result = np.result_type(*dtypes).name
+    if result == "float64" and cast_policy == "numpy+floatX" and floatX == "float32" and "float64" not in dtypes:
+        # Under this policy only explicit float64 data make float64 results.
+        return "float32"
+    return result
+
+
+def upcast(dtype, *dtypes):
+    """Return the smallest dtype able to hold values of all the given dtypes.
+
+    Parameters
+    ----------
+    dtype, *dtypes : str
+
+    Returns
+    -------
+    str
+        NumPy's promotion, except that under ``config.cast_policy == 'numpy+floatX'`` with ``floatX == 'float32'`` the result is
+        float64 only when an argument is.
+    """
+    return _upcast((str(dtype),) + tuple(map(str, dtypes)), config.floatX, config.cast_policy)
+
+
+class Scalar(Type):
+    """Type of one number of a given dtype.
+
+    In Python a value is a NumPy scalar, in C a primitive.
+
+    Parameters
+    ----------
+    dtype : str
+        One of bool, [u]int8 ... [u]int64, float16, float32, float64, complex64, complex128; ``'floatX'`` stands for
+        ``config.floatX``.
+    """
+
+    __props__ = ("dtype",)
+    ndim = 0
+
+    def __init__(self, dtype):
+        dtype = str(dtype)
+        if dtype == "floatX":
+            dtype = config.floatX
+        if dtype not in DTYPE_SPECS:
+            raise TypeError("Unsupported dtype for Scalar: %r; expected one of %s" % (dtype, ", ".join(sorted(DTYPE_SPECS))))
+        self.dtype = dtype
+        self._hash = hash((Scalar, dtype))
+
+    def __eq__(self, other):
+        return self is other or (type(self) is type(other) and self.dtype == other.dtype)
+
+    def __ne__(self, other):
+        return not self == other
+
+    def __hash__(self):
+        return self._hash
+
+    def __reduce__(self):
+        return (get_scalar_type, (self.dtype,)) if type(self) is Scalar else (type(self), (self.dtype,))
+
+    def __str__(self):
+        return str(self.dtype)
+
+    def __repr__(self):
+        return "Scalar(%s)" % self.dtype
+
+    @staticmethod
+    def may_share_memory(a, b):
+        """NumPy scalars are immutable, so that sharing is never visible: always False."""
+        return False
+
+    def filter(self, data, strict=False, allow_downcast=None):
+        """Convert `data` to a NumPy scalar of this dtype.
+
+        Parameters
+        ----------
+        data : number, NumPy scalar or 0-d array
+        strict : bool
+            Accept only a scalar that has exactly this dtype.
+        allow_downcast : bool or None
+            True: convert whatever the loss; False: only without loss; None: without loss, or a Python float to floatX.
+
+        Raises
+        ------
+        TypeError
+        """
+        scalar_class = DTYPE_SPECS[self.dtype][0]
+        if type(data) is scalar_class:
+            return data
+        if strict:
+            raise TypeError("%s expected a %s, got %r (%s)" % (self, scalar_class, data, type(data)), data)
+        try:
+            array = np.asarray(data)
+            if array.ndim != 0 or array.dtype.kind not in "biufc":
+                raise TypeError
+            if array.dtype.kind == "c" and self.dtype not in ("complex64", "complex128"):
+                raise TypeError
+            with np.errstate(all="ignore"):
+                converted = array.astype(self.dtype)[()]
+        except (TypeError, ValueError, OverflowError):
+            raise TypeError("Could not convert %r (%s) to %s: expected one number" % (data, type(data), self), data) from None
+        if (
+            allow_downcast
+            or (allow_downcast is None and type(data) is float and self.dtype == config.floatX)
+            or array == converted
+            or (array != array and converted != converted)
+        ):
+            return converted
+        raise TypeError(
+            "Value cannot accurately be converted to dtype (%s) and allow_downcast is not True" % self.dtype, data
+        )
+
+    def values_eq(self, a, b):
+        """Exact equality; two NaN are equal."""
+        return bool(a == b) or bool(a != a and b != b)
+
+    def values_eq_approx(self, a, b, tolerance=1e-4):
+        """Equality up to ``tolerance * (|a| + |b|)``; NaN and inf must agree exactly."""
+        if self.values_eq(a, b):
+            return True
+        if self.dtype not in ("float16", "float32", "float64", "complex64", "complex128"):
+            return False
+        a, b = np.complex128(a), np.complex128(b)
+        if not (np.isfinite(a) and np.isfinite(b)):
+            return False
+        return bool(abs(a - b) <= (abs(a) + abs(b)) * tolerance)
+
+    def make_variable(self, name=None):
+        return ScalarVariable(self, name=name)
+
+    def upcast(self, *others):
+        """Return the dtype that holds this type and the types `others`."""
+        return upcast(self.dtype, *[other.dtype for other in others])
+
+    def clone(self, dtype=None):
+        """Return the scalar type of `dtype` (default: this one)."""
+        return get_scalar_type(self.dtype if dtype is None else dtype)
+
+    def get_shape_info(self, obj):
+        return obj.itemsize
+
+    def get_size(self, shape_info):
+        return shape_info
+
+    # C side
+
+    def dtype_specs(self):
+        """Return (NumPy scalar class, C type, prefix of the array scalar type in C)."""
+        return DTYPE_SPECS[self.dtype]
+
+    def c_element_type(self):
+        return self.dtype_specs()[1]
+
+    def c_is_simple(self):
+        return True
+
+    def c_headers(self, c_compiler=None):
+        return ["<math.h>", "<numpy/arrayscalars.h>"]
+
+    def c_libraries(self, c_compiler=None):
+        return []
+
+    def c_compile_args(self, c_compiler=None):
+        return []
+
+    def c_literal(self, data):
+        """Return C source for the value `data`."""
+        return c_literal(self.dtype, data)
+
+    def c_declare(self, name, sub, check_input=True):
+        code = "%s %s;\n" % (self.dtype_specs()[1], name)
+        if check_input:
+            code += "typedef %s dtype_%s;\n" % (self.dtype_specs()[1], name)
+        return code
+
+    def c_init(self, name, sub):
+        return "%s = 0;\n" % name
+
+    def c_extract(self, name, sub, check_input=True):
+        code = ""
+        if check_input:
+            code = """
+            if (!PyObject_TypeCheck(py_%(name)s, &Py%(kind)sArrType_Type)) {
+                PyErr_Format(PyExc_ValueError, "expected a NumPy scalar of dtype %(dtype)s, got an instance of '%%s'",
+                             Py_TYPE(py_%(name)s)->tp_name);
+                %(fail)s
+            }
+            """ % {"name": name, "kind": self.dtype_specs()[2], "dtype": self.dtype, "fail": sub["fail"]}
+        return code + "PyArray_ScalarAsCtype(py_%s, &%s);\n" % (name, name)
+
+    def c_sync(self, name, sub):
+        return """
+        Py_XDECREF(py_%(name)s);
+        {
+            PyArray_Descr* descr_%(name)s = PyArray_DescrFromType(NPY_%(typenum)s);
+            py_%(name)s = descr_%(name)s ? PyArray_Scalar(&%(name)s, descr_%(name)s, NULL) : NULL;
+            Py_XDECREF(descr_%(name)s);
+        }
+        if (!py_%(name)s) {
+            Py_INCREF(Py_None);
+            py_%(name)s = Py_None;
+            if (!PyErr_Occurred()) {
+                PyErr_SetString(PyExc_MemoryError, "could not make a NumPy scalar of dtype %(dtype)s");
+            }
+            %(fail)s
+        }
+        """ % {"name": name, "dtype": self.dtype, "typenum": self.dtype.upper(), "fail": sub["fail"]}
+
+    def c_cleanup(self, name, sub):
+        return ""
+
+    def c_support_code(self):
+        return COMPLEX_SUPPORT if self.dtype.startswith("complex") else ""
+
+    def c_init_code(self):
+        return ["import_array();"]
+
+    def c_code_cache_version(self):
+        return (1, np.__version__)
+
+
+def c_literal(dtype, data):
+    """Return a C expression, C11 and C++, for the number `data` of type `dtype`.
+
+    Raises
+    ------
+    MethodNotDefined
+        For float16, whose C type holds bits and not a value.
+    """
+    ctype = c_type(dtype)
+    if dtype == "float16":
+        raise MethodNotDefined("c_literal", Scalar, dtype)
+    if dtype.startswith("complex"):
+        part = {"complex64": "float32", "complex128": "float64"}[dtype]
+        return "((%s)(%s) + (%s)(%s) * 1.0i)" % (ctype, c_literal(part, data.real), ctype, c_literal(part, data.imag))
+    if dtype.startswith("float"):
+        value = float(data)
+        if value != value:
+            text = '__builtin_nan("")'
+        elif value in (float("inf"), float("-inf")):
+            text = "__builtin_inf()" if value > 0 else "-__builtin_inf()"
+        else:
+            text = repr(value)
+        return "((%s)%s)" % (ctype, text)
+    value = int(data)
+    if dtype == "uint64":
+        return "((npy_uint64)%dULL)" % value
+    if value == -(2**63):
+        return "((npy_int64)(-9223372036854775807LL - 1))"
+    return "((%s)%dLL)" % (ctype, value) if abs(value) >= 2**31 else "((%s)%d)" % (ctype, value)
+
+
+class _scalar_py_operators:
+    """Python operators and attributes of scalar variables."""
+
+    ndim = 0
+
+    dtype = property(lambda self: self.type.dtype, doc="The dtype of the variable, a string.")
+
+    # UNARY
+    def __abs__(self):
+        return _scalar.abs_(self)
+
+    def __neg__(self):
+        return _scalar.neg(self)
+
+    def __invert__(self):
+        return _scalar.invert(self)
+
+    # CASTS
+    def astype(self, dtype):
+        """Return the variable converted to `dtype`."""
+        return _scalar.cast(self, dtype)
+
+    def zeros_like(self, dtype=None):
+        """Return zero in `dtype` (default: this dtype), as a function of self so that the graph stays connected."""
+        return _scalar.second(self, constant(0, dtype=self.type.dtype if dtype is None else str(dtype)))
+
+    def ones_like(self, dtype=None):
+        """Return one in `dtype` (default: this dtype), as a function of self."""
+        return _scalar.second(self, constant(1, dtype=self.type.dtype if dtype is None else str(dtype)))
+
+    # COMPARISONS; == and != keep the identity semantics of variables
+    def __lt__(self, other):
+        return _scalar.lt(self, other)
+
+    def __le__(self, other):
+        return _scalar.le(self, other)
+
+    def __gt__(self, other):
+        return _scalar.gt(self, other)
+
+    def __ge__(self, other):
+        return _scalar.ge(self, other)
+
+    # BITWISE
+    def __and__(self, other):
+        return _scalar.and_(self, other)
+
+    def __or__(self, other):
+        return _scalar.or_(self, other)
+
+    def __xor__(self, other):
+        return _scalar.xor(self, other)
+
+    def __rand__(self, other):
+        return _scalar.and_(other, self)
+
+    def __ror__(self, other):
+        return _scalar.or_(other, self)
+
+    def __rxor__(self, other):
+        return _scalar.xor(other, self)
+
+    # ARITHMETIC
+    def __add__(self, other):
+        return _scalar.add(self, other)
+
+    def __radd__(self, other):
+        return _scalar.add(other, self)
+
+    def __sub__(self, other):
+        return _scalar.sub(self, other)
+
+    def __rsub__(self, other):
+        return _scalar.sub(other, self)
+
+    def __mul__(self, other):
+        return _scalar.mul(self, other)
+
+    def __rmul__(self, other):
+        return _scalar.mul(other, self)
+
+    def __truediv__(self, other):
+        return _scalar.div_proxy(self, other)
+
+    def __rtruediv__(self, other):
+        return _scalar.div_proxy(other, self)
+
+    __div__ = __truediv__
+    __rdiv__ = __rtruediv__
+
+    def __floordiv__(self, other):
+        return _scalar.int_div(self, other)
+
+    def __rfloordiv__(self, other):
+        return _scalar.int_div(other, self)
+
+    def __mod__(self, other):
+        return _scalar.mod_check(self, other)
+
+    def __rmod__(self, other):
+        return _scalar.mod_check(other, self)
+
+    def __pow__(self, other):
+        return _scalar.pow(self, other)
+
+    def __rpow__(self, other):
+        return _scalar.pow(other, self)
+
+
+class ScalarVariable(_scalar_py_operators, Variable):
+    """A symbolic number."""
+
+
+class ScalarConstant(_scalar_py_operators, Constant):
+    """A symbolic number with a known value."""
+
+
+Scalar.Variable = ScalarVariable
+Scalar.Constant = ScalarConstant
+
+
+@functools.lru_cache(maxsize=None)
+def _cached_scalar_type(dtype):
+    return Scalar(dtype)
+
+
+def get_scalar_type(dtype):
+    """Return the one `Scalar` of this dtype.
+
+    Parameters
+    ----------
+    dtype : str
+    """
+    dtype = str(dtype)
+    return _cached_scalar_type(config.floatX if dtype == "floatX" else dtype)
+
+
+bool_ = get_scalar_type("bool")
+int8 = get_scalar_type("int8")
+int16 = get_scalar_type("int16")
+int32 = get_scalar_type("int32")
+int64 = get_scalar_type("int64")
+uint8 = get_scalar_type("uint8")
+uint16 = get_scalar_type("uint16")
+uint32 = get_scalar_type("uint32")
+uint64 = get_scalar_type("uint64")
+float16 = get_scalar_type("float16")
+float32 = get_scalar_type("float32")
+float64 = get_scalar_type("float64")
+complex64 = get_scalar_type("complex64")
+complex128 = get_scalar_type("complex128")
+# The C type ``int`` of parameters such as type codes.
+int_t = get_scalar_type(np.dtype(np.intc).name)
+
+int_types = (int8, int16, int32, int64)
+uint_types = (uint8, uint16, uint32, uint64)
+float_types = (float16, float32, float64)
+complex_types = (complex64, complex128)
+integer_types = int_types + uint_types
+discrete_types = (bool_,) + integer_types
+continuous_types = float_types + complex_types
+all_types = discrete_types + continuous_types
+
+discrete_dtypes = tuple(t.dtype for t in discrete_types)
+
+
+class NumpyAutocaster:
+    """Give a Python number the first dtype of a list that holds it exactly.
+
+    Parameters
+    ----------
+    dtypes : sequence of str
+        Tried in order; the last one is taken when none is exact. float16 is only tried when it is ``config.floatX``.
+
+    Notes
+    -----
+    Values that already have a dtype keep it. Under ``config.cast_policy == 'numpy+floatX'`` the dtypes are NumPy's, with floatX
+    for Python floats. Otherwise a Python float becomes floatX at once when floatX is one of `dtypes` and not float64.
+    """
+
+    def __init__(self, dtypes):
+        self.dtypes = tuple(dtypes)
+
+    def __call__(self, x):
+        """Return `x`, a number or an array, as a NumPy array."""
+        if hasattr(x, "dtype"):
+            return np.asarray(x)
+        if config.cast_policy in ("numpy", "numpy+floatX"):
+            array = np.asarray(x)
+            if config.cast_policy == "numpy+floatX" and array.dtype == np.float64:
+                return array.astype(config.floatX)
+            return array
+        if isinstance(x, float) and config.floatX in self.dtypes and config.floatX != "float64":
+            return np.asarray(x, dtype=config.floatX)
+        array = np.asarray(x)
+        if array.dtype.kind == "u" or array.dtype.kind == "O":
+            # Beyond int64: unsigned if that is enough, and an error in the caller if not.
+            return array
+        with np.errstate(all="ignore"):
+            for dtype in self.dtypes:
+                if dtype == "float16" and config.floatX != "float16":
+                    continue
+                converted = array.astype(dtype)
+                if np.all((array == converted) | ((array != array) & (converted != converted))):
+                    break
+        return converted
+
+
+autocast_int = NumpyAutocaster(("int8", "int16", "int32", "int64"))
+autocast_float = NumpyAutocaster(("float16", "float32", "float64"))
+
+
+class autocast_float_as:
+    """Context in which Python floats are given one of `dtypes`.
+
+    Examples
+    --------
+    >>> from theano_ng.scalar import autocast_float_as, constant
+    >>> with autocast_float_as('float32'):
+    ...     constant(1.1).type
+    Scalar(float32)
+    """
+
+    def __init__(self, *dtypes):
+        self.dtypes = dtypes
+        assert config.cast_policy == "custom", "autocast_float_as has a meaning only with config.cast_policy == 'custom'"
+
+    def __enter__(self):
+        assert config.cast_policy == "custom"
+        self.old_dtypes = autocast_float.dtypes
+        autocast_float.dtypes = self.dtypes
+
+    def __exit__(self, *exc_info):
+        assert config.cast_policy == "custom"
+        autocast_float.dtypes = self.old_dtypes
+
+
+def convert(x, dtype=None):
+    """Convert a number to a NumPy array.
+
+    Parameters
+    ----------
+    x : number, array or nested list
+    dtype : str, optional
+        Default: the dtype of `x` if it has one, else what `autocast_int` and `autocast_float` choose.
+
+    Returns
+    -------
+    numpy.ndarray
+    """
+    if dtype is not None:
+        return np.asarray(x, dtype=config.floatX if dtype == "floatX" else str(dtype))
+    if isinstance(x, bool) or hasattr(x, "dtype"):
+        return np.asarray(x)
+    if isinstance(x, int):
+        return autocast_int(x)
+    if isinstance(x, float):
+        return autocast_float(x)
+    return np.asarray(x)
+
+
+def constant(x, name=None, dtype=None):
+    """Return a symbolic constant for the number `x`.
+
+    Parameters
+    ----------
+    x : number or 0-d array
+    name : str, optional
+    dtype : str, optional
+
+    Raises
+    ------
+    TypeError
+        If `x` is not one number.
+    """
+    array = convert(x, dtype=dtype)
+    if array.ndim != 0 or array.dtype.name not in DTYPE_SPECS:
+        raise TypeError("scalar.constant expected one number, got %r of type %s" % (x, type(x)))
+    return ScalarConstant(get_scalar_type(array.dtype.name), array[()], name=name)
+
+
+def as_scalar(x, name=None):
+    """Convert `x` to a scalar variable.
+
+    Parameters
+    ----------
+    x : number, scalar variable, 0-d tensor variable or Apply with one output
+    name : str, optional
+        Name of the constant, when one is made.
+
+    Raises
+    ------
+    TypeError, ValueError
+    """
+    if isinstance(x, Variable):
+        if isinstance(x.type, Scalar):
+            return x
+        if getattr(x.type, "ndim", None) == 0 and hasattr(x.type, "dtype"):
+            # Tensors know scalars, not the reverse: the conversion is imported when it is needed.
+            from theano_ng.tensor.basic import scalar_from_tensor
+
+            return scalar_from_tensor(x)
+        raise TypeError("Cannot convert %s to a scalar: expected a Scalar or a 0-d tensor, got the type %s" % (x, x.type))
+    if hasattr(x, "owner") is False and hasattr(x, "outputs") and hasattr(x, "op"):
+        if len(x.outputs) != 1:
+            raise ValueError("It is ambiguous which output of a multi-output Op has to be fetched.", x)
+        return as_scalar(x.outputs[0])
+    try:
+        return constant(x, name=name)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError("Cannot convert %r to a scalar: got a %s" % (x, type(x)), x, type(x)) from None
+
+
+def as_common_dtype(*vars):
+    """Cast scalar variables to the dtype that holds them all.
+
+    Returns
+    -------
+    tuple of ScalarVariable
+    """
+    dtype = upcast(*[v.dtype for v in vars])
+    return tuple(v.astype(dtype) for v in vars)
+
+
+def _multi(*fns):
+    """Return functions that make one variable per name, for each type in `fns`.
+
+    The result of each is one variable for one name, else a list.
+    """
+
+    def plural(type_):
+        def make(*names):
+            if len(names) == 1:
+                return type_(names[0])
+            return [type_(name) for name in names]
+
+        return make
+
+    made = [plural(fn) for fn in fns]
+    return made[0] if len(made) == 1 else tuple(made)
+
+
+ints = _multi(int64)
+floats = _multi(float64)
+complexs = _multi(complex128)
+complexs64 = _multi(complex64)
+complexs128 = _multi(complex128)

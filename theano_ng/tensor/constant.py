@@ -1,0 +1,457 @@
+"""Wrapping of Python and NumPy values, and reading constants back.
+
+* :func:`as_tensor_variable` turns nearly anything into a tensor variable;
+* :func:`constant` wraps a value in a :class:`TensorConstant`;
+* :func:`get_scalar_constant_value` finds the value of a variable that is a
+  constant scalar, possibly behind a few nodes.
+"""
+import numbers
+
+import numpy as np
+
+import theano_ng.scalar as scal
+from theano_ng.configdefaults import config
+from theano_ng.gof.graph import Apply, Constant, Variable
+from theano_ng.scalar import (
+    NumpyAutocaster, autocast_float, autocast_float_as, autocast_int)
+from theano_ng.tensor.type import TensorType
+from theano_ng.tensor.var import AsTensorError, TensorConstant, TensorVariable
+
+__all__ = [
+    'as_tensor_variable', 'as_tensor', '_as_tensor_variable', 'constant',
+    'constant_or_value', 'get_scalar_constant_value', 'extract_constant',
+    'numpy_scalar', 'get_vector_length', 'NotScalarConstantError',
+    'EmptyConstantError', 'NumpyAutocaster', 'autocast_int', 'autocast_float',
+    'autocast_float_as', '_obj_is_wrappable_as_tensor', 'check_equal_numpy',
+    'constant_cache', 'register_scalar_constant',
+]
+
+
+class NotScalarConstantError(Exception):
+    """The variable is not a constant scalar, as far as can be seen."""
+
+
+class EmptyConstantError(NotScalarConstantError):
+    """The constant has no element, so it has no value."""
+
+
+def check_equal_numpy(x, y):
+    """Whether two values are equal; two arrays must also agree in dtype and shape.
+
+    Returns
+    -------
+    bool
+    """
+    if isinstance(x, np.ndarray) and isinstance(y, np.ndarray):
+        return (x.dtype == y.dtype and x.shape == y.shape and
+                bool(np.all(abs(x - y) < 1e-10)))
+    if isinstance(x, np.random.RandomState) and \
+            isinstance(y, np.random.RandomState):
+        return all(np.all(a == b)
+                   for a, b in zip(x.__getstate__().items(),
+                                   y.__getstate__().items()))
+    return x == y
+
+
+# ---------------------------------------------------------------------------
+# values -> variables
+
+def as_tensor_variable(x, name=None, ndim=None):
+    """Return `x` as a tensor variable.
+
+    Parameters
+    ----------
+    x : Variable, Apply, number, ndarray or nested sequence of these
+        A tensor variable is returned as it is, a scalar variable is converted
+        (:class:`TensorFromScalar`), an Apply stands for its default output, a
+        sequence that contains variables is stacked; anything else becomes a
+        constant.
+    name : str, optional
+        Name of the constant, when one is made.
+    ndim : int, optional
+        Number of dimensions wanted: missing dimensions are added on the left
+        as broadcastable ones, surplus ones are dropped from the left, which
+        they must be broadcastable for.
+
+    Returns
+    -------
+    TensorVariable or TensorConstant
+
+    Raises
+    ------
+    AsTensorError
+        If `x` cannot be a tensor.
+    ValueError
+        If `ndim` cannot be met.
+    """
+    convert = getattr(x, '_as_TensorVariable', None)
+    if convert is not None:
+        # The protocol by which sparse, GPU or random variables say how they
+        # become tensors.
+        return convert()
+
+    if isinstance(x, Apply):
+        # default_output() refuses an Apply without an obvious output.
+        if len(x.outputs) != 1 and x.op.default_output is None:
+            raise ValueError(
+                "It is ambiguous which output of the multi-output Op %s has "
+                "to be taken as a tensor; pass one of its outputs." % (x.op,),
+                x)
+        x = x.default_output()
+
+    if isinstance(x, Variable):
+        if isinstance(x.type, scal.Scalar):
+            from theano_ng.tensor.shaping import tensor_from_scalar
+            x = tensor_from_scalar(x)
+        if not isinstance(x.type, TensorType):
+            raise AsTensorError(
+                "Variable type field must be a TensorType, but %s has type %s. "
+                "Convert it to a tensor first." % (x, x.type), x, x.type)
+        if ndim is None or x.type.ndim == ndim:
+            return x
+        return _with_ndim(x, ndim)
+
+    if isinstance(x, (tuple, list)) and _holds_variable(x):
+        from theano_ng.tensor.shaping import stack
+        try:
+            result = stack(x)
+        except (TypeError, ValueError) as err:
+            raise AsTensorError(
+                "The elements of %s cannot be stacked into one tensor: %s"
+                % (_short(x), err), x) from err
+        return result if ndim is None else _with_ndim(result, ndim)
+
+    if isinstance(x, bool):
+        raise AsTensorError(
+            "Cannot take the Python value %s as a tensor variable; write "
+            "np.array(%s) if this constant is meant. It often is the result "
+            "of `v == w` on variables, which compares identities: use "
+            "theano.tensor.eq(v, w) for the elementwise comparison." % (x, x))
+
+    try:
+        return constant(x, name=name, ndim=ndim)
+    except TypeError as err:
+        raise AsTensorError("Cannot convert %s to TensorType" % _short(x),
+                            type(x)) from err
+
+
+as_tensor = as_tensor_variable
+# Name under which modules that shadow `as_tensor_variable` import it.
+_as_tensor_variable = as_tensor_variable
+
+
+def _short(x):
+    try:
+        text = str(x)
+    except Exception:
+        text = repr(type(x))
+    return text if len(text) <= 200 else text[:190] + '...'
+
+
+def _holds_variable(x):
+    """Whether a nested sequence has a Variable or an Apply somewhere."""
+    stack = [x]
+    while stack:
+        for item in stack.pop():
+            if isinstance(item, (Variable, Apply)) or \
+                    hasattr(item, '_as_TensorVariable'):
+                return True
+            if isinstance(item, (tuple, list)):
+                stack.append(item)
+    return False
+
+
+def _with_ndim(x, ndim):
+    """`x` with `ndim` dimensions, added to or dropped from the left."""
+    if x.ndim == ndim:
+        return x
+    if x.ndim < ndim:
+        return x.dimshuffle(['x'] * (ndim - x.ndim) + list(range(x.ndim)))
+    surplus = x.ndim - ndim
+    if not all(x.broadcastable[:surplus]):
+        raise ValueError(
+            "Cannot turn %s of type %s into a tensor of %d dimension(s): the "
+            "leading dimensions to drop are not broadcastable."
+            % (x, x.type, ndim))
+    return x.dimshuffle(list(range(surplus, x.ndim)))
+
+
+def _obj_is_wrappable_as_tensor(x):
+    """Whether `x` can become a constant."""
+    try:
+        constant(x)
+        return True
+    except TypeError:
+        return False
+
+
+# Constants that were made for small numbers, by signature: the same number
+# gives the same TensorConstant, so that printed graphs share it.
+constant_cache = {}
+
+
+def constant(x, name=None, ndim=None, dtype=None):
+    """Wrap a value in a :class:`TensorConstant`.
+
+    Parameters
+    ----------
+    x : number or array_like
+        Copied: changing it later does not change the constant.  A Python
+        integer gets the smallest integer dtype that holds it, a Python float
+        float32 if that is exact, else float64 (see ``config.cast_policy`` and
+        :class:`autocast_float_as`).
+    name : str, optional
+    ndim : int, optional
+        Number of dimensions; missing ones are added on the left.
+    dtype : str, optional
+        Convert to this dtype.
+
+    Returns
+    -------
+    TensorConstant
+        A dimension is broadcastable where its length is 1.  For a small
+        number without a name, the same object is returned every time.
+
+    Raises
+    ------
+    TypeError
+        If `x` is symbolic or cannot be an array of a supported dtype.
+    ValueError
+        If `x` has more than `ndim` dimensions.
+    """
+    data = _as_constant_array(x, dtype)
+    if ndim is not None:
+        if data.ndim > ndim:
+            raise ValueError(
+                "A constant with shape %s was given where ndim=%d was asked."
+                % (data.shape, ndim))
+        if data.ndim < ndim:
+            data = data.reshape((1,) * (ndim - data.ndim) + data.shape)
+
+    cacheable = name is None and data.ndim == 0 and _is_small(data)
+    if cacheable:
+        key = (data.dtype.char, data.tobytes())
+        found = constant_cache.get(key)
+        if found is not None:
+            return found
+    type_ = TensorType(dtype=data.dtype.name,
+                       broadcastable=[length == 1 for length in data.shape])
+    result = TensorConstant(type_, data, name=name)
+    if cacheable:
+        # A FunctionGraph refuses constants with this mark, since it would
+        # write into an object that other graphs share; it clones its graph.
+        result.cached = True
+        constant_cache[key] = result
+    return result
+
+
+def _is_small(data):
+    kind = data.dtype.kind
+    if kind not in 'iuf':
+        return False
+    value = data.item()
+    return -10 <= value <= 10 and value == int(value)
+
+
+def _as_constant_array(x, dtype):
+    """An array of ours, of a supported dtype, with the value of `x`."""
+    if isinstance(x, Variable):
+        raise TypeError("Expected a value to make a constant of, but got the "
+                        "symbolic variable %s of type %s" % (x, x.type))
+    if isinstance(x, (list, tuple)):
+        try:
+            data = np.array(x, dtype=dtype)
+        except (ValueError, TypeError) as err:
+            raise TypeError("Cannot make an array of %s: %s"
+                            % (_short(x), err)) from err
+        if data.size == 0 and dtype is None:
+            # An empty list says nothing of its dtype; NumPy's float64 would
+            # upcast everything under floatX=float32.
+            data = data.astype(config.floatX)
+    else:
+        data = scal.convert(x, dtype=dtype)
+        if data is x or data.base is not None or isinstance(x, np.ndarray):
+            data = np.array(data)
+    if data.dtype.kind not in 'biufc' or data.dtype.itemsize > 16:
+        raise TypeError(
+            "Cannot make a tensor constant of %s: dtype %s is not supported"
+            % (_short(x), data.dtype), x)
+    if not data.dtype.isnative:
+        data = data.astype(data.dtype.newbyteorder('='))
+    return np.ascontiguousarray(data).reshape(data.shape)
+
+
+def constant_or_value(x, rtype, name=None, ndim=None, dtype=None):
+    """Wrap `x` in a constant made by `rtype`.
+
+    Parameters
+    ----------
+    x : number or array_like
+    rtype : callable
+        Called with a type, the data and ``name=``; :class:`TensorConstant`
+        for instance.
+    name, ndim, dtype
+        As for :func:`constant`.
+    """
+    data = constant(x, ndim=ndim, dtype=dtype)
+    return rtype(data.type, data.data, name=name)
+
+
+# ---------------------------------------------------------------------------
+# variables -> values
+
+def numpy_scalar(data):
+    """The number held by an array of one element.
+
+    Raises
+    ------
+    EmptyConstantError
+        If there is no element.
+    NotScalarConstantError
+        If it is not a number, or there are several different elements.
+    """
+    if isinstance(data, np.ndarray) and data.ndim > 0 and data.size == 0:
+        raise EmptyConstantError()
+    try:
+        np.asarray(data).astype('complex128')
+        if np.ndim(data) and np.size(data) != 1:
+            raise TypeError('several elements')
+    except (TypeError, ValueError):
+        raise NotScalarConstantError(
+            "The value is not a scalar number: %s" % _short(data), data)
+    return data
+
+
+# Op class -> function(v, elemwise, only_process_constants, max_recur) that
+# returns the value, a variable to continue with, or None if it cannot tell.
+_scalar_constant_rules = {}
+
+
+def register_scalar_constant(*op_classes):
+    """Teach :func:`get_scalar_constant_value` about nodes of some Ops.
+
+    The decorated function gets ``(v, elemwise, only_process_constants,
+    max_recur)`` and returns an ndarray (the value), a Variable whose value is
+    that of `v`, or None.
+    """
+    def decorate(rule):
+        for cls in op_classes:
+            _scalar_constant_rules[cls] = rule
+        return rule
+    return decorate
+
+
+def _rule_of(op):
+    # constant_rules imports modules that import this one.
+    if not _scalar_constant_rules:
+        import theano_ng.tensor.constant_rules  # noqa: F401
+    for cls in type(op).__mro__:
+        rule = _scalar_constant_rules.get(cls)
+        if rule is not None:
+            return rule
+    return None
+
+
+def get_scalar_constant_value(orig_v, elemwise=True,
+                              only_process_constants=False, max_recur=10):
+    """The value of a variable that is a constant scalar.
+
+    Looks behind nodes that only move or copy a value (DimShuffle, Rebroadcast,
+    casts, `fill`, `alloc`, ...), so that ``fill(x, 3)`` gives 3.
+
+    Parameters
+    ----------
+    orig_v : Variable, number or ndarray
+    elemwise : bool
+        Whether to compute elementwise operations on constants.
+    only_process_constants : bool
+        Look at Constants only, not behind nodes.
+    max_recur : int
+        How many nested elementwise operations are followed.
+
+    Returns
+    -------
+    ndarray
+        0-d; a copy.
+
+    Raises
+    ------
+    EmptyConstantError
+        If it is a constant without elements.
+    NotScalarConstantError
+        If it is not a constant scalar, as far as can be seen.
+    """
+    v = orig_v
+    while True:
+        if v is None:
+            # Slices have None as bounds.
+            raise NotScalarConstantError()
+        if isinstance(v, (numbers.Number, np.generic)):
+            return np.asarray(v)
+        if isinstance(v, np.ndarray):
+            return numpy_scalar(v).copy().reshape(())
+        if isinstance(v, Constant):
+            unique = getattr(v.tag, 'unique_value', None)
+            data = v.data if unique is None else unique
+            return np.array(numpy_scalar(data)).reshape(())
+        owner = getattr(v, 'owner', None)
+        if owner is None or only_process_constants or max_recur < 0:
+            raise NotScalarConstantError(v)
+        rule = _rule_of(owner.op)
+        found = None
+        if rule is not None:
+            found = rule(v, elemwise, only_process_constants, max_recur)
+        if found is None:
+            raise NotScalarConstantError(v)
+        v = found
+
+
+def extract_constant(x, elemwise=True, only_process_constants=False):
+    """The value of `x` if it is a constant scalar, else `x` as a tensor.
+
+    The same as :func:`get_scalar_constant_value`, without the exception.
+    """
+    try:
+        return get_scalar_constant_value(x, elemwise, only_process_constants)
+    except NotScalarConstantError:
+        pass
+    if isinstance(x, Variable) and isinstance(x.type, scal.Scalar):
+        from theano_ng.tensor.shaping import tensor_from_scalar
+        x = tensor_from_scalar(x)
+    return x
+
+
+def get_vector_length(v):
+    """The number of elements of a vector, known while the graph is built.
+
+    Parameters
+    ----------
+    v : vector variable or array_like
+        A constant, the result of `join`, `stack`, `MakeVector` or `shape`, or a
+        slice of one of these.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    TypeError
+        If `v` is not a vector.
+    ValueError
+        If the length cannot be found.
+    """
+    v = as_tensor_variable(v)
+    if v.ndim != 1:
+        raise TypeError("The argument must be a vector, but it has type %s"
+                        % (v.type,))
+    if v.type.broadcastable[0]:
+        return 1
+    if isinstance(v, Constant):
+        return len(v.data)
+    from theano_ng.tensor.constant_rules import vector_length
+    length = vector_length(v)
+    if length is None:
+        raise ValueError("The length of the vector %s cannot be determined "
+                         "while the graph is built" % (v,))
+    return length

@@ -1,0 +1,164 @@
+"""Typed constructors: `dscalar`, `fmatrix`, `vector`, `ivectors` ...
+
+A fixed-dtype constructor *is* a :class:`TensorType`: ``dscalar('x').type is
+dscalar``.  The dtype-less ones (`scalar`, `vector`, ...) look up
+``config.floatX`` each time they are called.
+"""
+from theano_ng.configdefaults import config
+from theano_ng.tensor.type import TensorType
+
+__all__ = ['tensor', '_multi']
+
+# Letter of the constructor -> dtype.
+_PREFIXES = {
+    'b': 'int8', 'w': 'int16', 'i': 'int32', 'l': 'int64',
+    'f': 'float32', 'd': 'float64', 'c': 'complex64', 'z': 'complex128',
+}
+
+# Kind of constructor -> broadcastable pattern.
+_KINDS = {
+    'scalar': (), 'vector': (False,), 'row': (True, False),
+    'col': (False, True), 'matrix': (False, False),
+    'tensor3': (False,) * 3, 'tensor4': (False,) * 4,
+    'tensor5': (False,) * 5, 'tensor6': (False,) * 6,
+    'tensor7': (False,) * 7,
+}
+
+_PLURALS = {
+    'scalar': 'scalars', 'vector': 'vectors', 'row': 'rows', 'col': 'cols',
+    'matrix': 'matrices', 'tensor3': 'tensor3s', 'tensor4': 'tensor4s',
+    'tensor5': 'tensor5s', 'tensor6': 'tensor6s', 'tensor7': 'tensor7s',
+}
+
+
+def tensor(*args, **kwargs):
+    """Make a variable of an explicit type.
+
+    Parameters
+    ----------
+    *args, **kwargs
+        What :class:`TensorType` takes: ``dtype``, ``broadcastable``.
+    name : str, optional
+        Name of the variable (keyword only).
+
+    Returns
+    -------
+    TensorVariable
+
+    Examples
+    --------
+    >>> tensor('float32', (False, True), name='column').type
+    TensorType(float32, col)
+    """
+    name = kwargs.pop('name', None)
+    return TensorType(*args, **kwargs)(name=name)
+
+
+def _multi(*fns):
+    """Turn constructors of one variable into constructors of several.
+
+    Returns the one plural constructor when one function is given, else a list
+    of plural constructors.
+
+    A plural constructor takes an integer n (gives a list of n unnamed
+    variables), several names (a list with one variable per name), or a single
+    string, which is cut into one-letter names: ``scalars('abc')`` gives three
+    variables.  A string of one letter gives a bare variable.
+    """
+    def plural(fn):
+        def several(*names):
+            if not names:
+                raise TypeError("expected a number of variables, or their "
+                                "names; for instance scalars(3) or "
+                                "scalars('x', 'y', 'z')")
+            if len(names) == 1:
+                names = names[0]
+                if isinstance(names, int):
+                    return [fn() for _ in range(names)]
+                if len(names) == 1:
+                    return fn(names[0])
+            made = []
+            for name in names:
+                if isinstance(name, int):
+                    made.extend(fn() for _ in range(name))
+                else:
+                    made.append(fn(name))
+            return made
+        several.__doc__ = ("Make several variables at once: an int n gives n "
+                           "unnamed ones, strings give one per name, a single "
+                           "string one per letter.")
+        return several
+
+    made = [plural(fn) for fn in fns]
+    return made[0] if len(made) == 1 else made
+
+
+_DESCRIPTIONS = {
+    'scalar': "a 0-d variable", 'vector': "a 1-d variable",
+    'row': "a 2-d variable whose first axis is broadcastable (one row)",
+    'col': "a 2-d variable whose second axis is broadcastable (one column)",
+    'matrix': "a 2-d variable",
+}
+
+
+def _floatX_constructor(kind, pattern):
+    def make(name=None, dtype=None):
+        if dtype is None:
+            dtype = config.floatX
+        # A string can only be a name: scalar('int32') names the variable.
+        return TensorType(dtype, pattern)(name)
+    make.__name__ = make.__qualname__ = kind
+    make.__doc__ = """Make %s.
+
+    Parameters
+    ----------
+    name : str, optional
+        Name of the variable.
+    dtype : str, optional
+        Its dtype; ``config.floatX`` at the time of the call by default.
+
+    Returns
+    -------
+    TensorVariable
+    """ % _DESCRIPTIONS.get(kind, "a %d-d variable" % len(pattern))
+    return make
+
+
+def _plural(kind, one, namespace_name):
+    several = _multi(one)
+    several.__name__ = several.__qualname__ = namespace_name
+    return several
+
+
+def _define(namespace):
+    """Fill `namespace` with the grid of constructors."""
+    types = {}
+    for kind, pattern in _KINDS.items():
+        one = _floatX_constructor(kind, pattern)
+        namespace[kind] = one
+        plural = _PLURALS[kind]
+        namespace[plural] = _plural(kind, one, plural)
+        __all__.extend([kind, plural])
+        for letter, dtype in _PREFIXES.items():
+            name = letter + kind
+            type_ = TensorType(dtype, pattern)
+            namespace[name] = type_
+            types.setdefault(kind, []).append(type_)
+            __all__.append(name)
+            if letter in 'ilfd':
+                namespace[letter + plural] = _plural(
+                    kind, type_, letter + plural)
+                __all__.append(letter + plural)
+    # Tuples of types, by family of dtype, as tests like to have them.
+    families = {'int': slice(0, 4), 'float': slice(4, 6), 'complex': slice(6, 8)}
+    for family, which in families.items():
+        for kind in _KINDS:
+            name = '%s_%s_types' % (family, kind)
+            namespace[name] = tuple(types[kind][which])
+            __all__.append(name)
+        name = family + '_types'
+        namespace[name] = tuple(types['scalar'][which])
+        __all__.append(name)
+
+
+_define(globals())

@@ -1,0 +1,170 @@
+"""Inner loops for `Elemwise`: from a scalar op's C code to a `Kernel` and the parameter words of native/elemwise.c."""
+
+import re
+
+from theano_ng.gof.graph import Apply
+from theano_ng.gof.native import Kernel
+from theano_ng.gof.utils import MethodNotDefined
+from theano_ng.scalar import get_scalar_type
+
+# Operand classes of native/elemwise.c.
+PLAIN, HOISTED, ALTERNATE = 0, 1, 2
+
+# C code that talks to Python cannot live in a kernel, which knows no Python header.
+_PYTHON_API = re.compile(r"\bPy(?:_\w+|[A-Z]\w*)\b")
+_FAIL = "return; /* the driver sees the exception */"
+
+_LOCAL = "tng_v%d"
+_POINTER = "tng_p%d"
+
+
+def scalar_node(op, node):
+    """Return the application of `op`, a ScalarOp, to scalar variables with the dtypes of `node`."""
+    return Apply(
+        op,
+        [get_scalar_type(v.type.dtype).make_variable() for v in node.inputs],
+        [get_scalar_type(v.type.dtype).make_variable() for v in node.outputs],
+    )
+
+
+def scalar_c_parts(op, node, names_in, names_out, name="n"):
+    """Return the C text of one evaluation of a scalar op and what it needs around it.
+
+    Parameters
+    ----------
+    op : ScalarOp
+    node : Apply
+        An application of `op`, see `scalar_node`.
+    names_in, names_out : list of str
+        C expressions of the inputs, C lvalues of the outputs.
+    name : str
+        Makes the identifiers of the text unique.
+
+    Returns
+    -------
+    body : str
+    environment : dict
+        Keyword arguments for `Kernel`: language, headers, support, compile_args, libraries.
+    needs_python : bool
+        Whether the text uses Python's C API.
+
+    Raises
+    ------
+    MethodNotDefined or NotImplementedError
+        If the op has no C code for these dtypes.
+    """
+    body = op.c_code(node, name, names_in, names_out, dict(fail=_FAIL))
+    support = [_text(_optional(op.c_support_code)), _text(_optional(op.c_support_code_apply, node, name))]
+    support = "\n".join(text for text in support if text)
+    headers = [h for h in _optional(op.c_headers) or () if h]
+    compile_args = [*(_optional(op.c_compile_args) or ())]
+    compile_args += ["-I" + d for d in _optional(op.c_header_dirs) or ()]
+    compile_args += ["-L" + d for d in _optional(op.c_lib_dirs) or ()]
+    libraries = [*(_optional(op.c_libraries) or ())]
+    plain_c = not headers and (not support or getattr(op, "c_support_is_c", False))
+    environment = dict(
+        language="c" if plain_c else "c++",
+        headers=tuple(h if h[0] in '<"' else "<%s>" % h for h in headers),
+        support=support,
+        compile_args=tuple(compile_args),
+        libraries=tuple(libraries),
+    )
+    needs_python = bool(_PYTHON_API.search(body) or _PYTHON_API.search(support)) or _FAIL in body
+    return body, environment, needs_python
+
+
+def _optional(method, *args):
+    try:
+        return method(*args)
+    except MethodNotDefined:
+        return None
+
+
+def _text(code):
+    return "\n".join(code) if isinstance(code, (list, tuple)) else code or ""
+
+
+def operand_classes(node):
+    """Return the class of each input of an Elemwise node, see native/elemwise.c."""
+    pattern = node.outputs[0].type.broadcastable
+    loops = [d for d, b in enumerate(pattern) if not b]
+    classes = []
+    for variable in node.inputs:
+        broadcast = variable.type.broadcastable
+        if not loops:
+            classes.append(PLAIN)
+        elif all(broadcast):
+            classes.append(HOISTED)
+        else:
+            classes.append(ALTERNATE if broadcast[loops[-1]] else PLAIN)
+    return classes
+
+
+def elemwise_kernel(op, node, classes):
+    """Return ``(Kernel, needs_python)`` for the Elemwise node `node` over the scalar op `op`."""
+    nin = len(node.inputs)
+    operands = [*node.inputs, *node.outputs]
+    ctypes = [get_scalar_type(v.type.dtype).dtype_specs()[1] for v in operands]
+    local = [_LOCAL % k for k in range(len(operands))]
+    body, environment, needs_python = scalar_c_parts(op, scalar_node(op, node), local[:nin], local[nin:])
+    classes = [*classes, *[PLAIN] * len(node.outputs)]
+
+    lines = ["void KERNEL(int64_t tng_n, char **tng_ptr, const int64_t *tng_stride)", "{"]
+    for k, ctype in enumerate(ctypes):
+        const = "const " if k < nin else ""
+        lines.append("    %s%s *%s = (%s%s *)tng_ptr[%d];" % (const, ctype, _POINTER % k, const, ctype, k))
+    # The value and not the reference: an output may overwrite memory that the compiler would otherwise read again.
+    for k, kind in enumerate(classes):
+        if kind == HOISTED:
+            lines.append("    const %s tng_h%d = *%s;" % (ctypes[k], k, _POINTER % k))
+    alternates = [k for k, kind in enumerate(classes) if kind == ALTERNATE]
+    if alternates:
+        lines.append("    if (tng_stride[%d] == 0) {" % alternates[0])
+        for k in alternates:
+            lines.append("        const %s tng_h%d = *%s;" % (ctypes[k], k, _POINTER % k))
+        lines += _loop(body, ctypes, nin, {k for k, kind in enumerate(classes) if kind != PLAIN}, " " * 8)
+        lines += ["        return;", "    }"]
+    lines += _loop(body, ctypes, nin, {k for k, kind in enumerate(classes) if kind == HOISTED}, " " * 4)
+    if not alternates:
+        lines.append("    (void)tng_stride;")
+    lines.append("}")
+    return Kernel(source="\n".join(lines) + "\n", **environment), needs_python
+
+
+def _loop(body, ctypes, nin, hoisted, indent):
+    """One loop; operands in `hoisted` are values, the others contiguous.
+
+    Iterations do not depend on each other (ivdep) even where an output overwrites an input: they are the same element, or the driver
+    has made a copy.
+    """
+    lines = ["#pragma GCC ivdep", indent + "for (int64_t tng_i = 0; tng_i < tng_n; ++tng_i) {"]
+    inner = indent + "    "
+    for k, ctype in enumerate(ctypes):
+        if k >= nin:
+            lines.append("%s%s %s;" % (inner, ctype, _LOCAL % k))
+        elif k in hoisted:
+            lines.append("%sconst %s %s = tng_h%d;" % (inner, ctype, _LOCAL % k, k))
+        else:
+            lines.append("%sconst %s %s = %s[tng_i];" % (inner, ctype, _LOCAL % k, _POINTER % k))
+    lines.append("%s{" % inner)
+    lines.append(body)
+    lines.append("%s}" % inner)
+    for k in range(nin, len(ctypes)):
+        lines.append("%s%s[tng_i] = %s;" % (inner, _POINTER % k, _LOCAL % k))
+    lines.append(indent + "}")
+    return lines
+
+
+def elemwise_params(node, classes, inplace_pattern, type_numbers, openmp_minsize, may_fail):
+    """Return the parameter words (after the kernel's address) and the number of scratch words of native/elemwise.c."""
+    nd, nin, nout = node.outputs[0].type.ndim, len(node.inputs), len(node.outputs)
+    nop = nin + nout
+    words = [nd, openmp_minsize, int(may_fail), int(ALTERNATE in classes)]
+    for variable, kind in zip(node.inputs, classes):
+        mask = sum(1 << d for d, b in enumerate(variable.type.broadcastable) if b)
+        words.append(mask | type_numbers[variable.type.dtype] << 32 | kind << 40)
+    for j, variable in enumerate(node.outputs):
+        source = inplace_pattern.get(j, -1) + 1
+        words.append(type_numbers[variable.type.dtype] << 32 | source << 44)
+    scratch = 8 + nd + 2 * nin * nd + nout * nd + 6 * nop + nd + nop * nd
+    return tuple(words), scratch

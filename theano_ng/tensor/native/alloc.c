@@ -1,0 +1,227 @@
+/* A recycling allocator for the data of large arrays.
+ *
+ * A fresh block of some MiB costs more in page faults than many a loop that fills it, and glibc returns such blocks to the system
+ * when they are freed. Arrays of at least NATIVE_BIG bytes that native code creates therefore get their data from a NumPy
+ * data-memory handler (NEP 49) that keeps freed blocks for the next array of about the same size: at most KEEP_BLOCKS blocks and
+ * KEEP_BYTES bytes, the oldest dropped first; `trim()` drops them all. The arrays own their data as usual.
+ */
+#include "native.h"
+#include <stdatomic.h>
+#include <stdlib.h>
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
+#define KEEP_BYTES ((size_t)256 << 20)
+#define KEEP_BLOCKS 16
+#define HEADER 64                     /* in front of the data: keeps it aligned to a cache line */
+#define HUGE_PAGE ((size_t)2 << 20)
+
+typedef struct {
+    size_t capacity;                  /* bytes of data that fit behind the header */
+} Block;
+
+static struct {
+    atomic_flag lock;
+    size_t bytes;
+    int count;
+    Block *blocks[KEEP_BLOCKS];       /* oldest first */
+    uint64_t hits, misses;
+} kept = {.lock = ATOMIC_FLAG_INIT};
+
+static void lock_kept(void)
+{
+    while (atomic_flag_test_and_set_explicit(&kept.lock, memory_order_acquire)) {
+    }
+}
+
+static void unlock_kept(void)
+{
+    atomic_flag_clear_explicit(&kept.lock, memory_order_release);
+}
+
+/* Sizes are rounded up to an eighth of their power of two, so that arrays of nearly the same size share blocks. */
+static size_t size_class(size_t size)
+{
+    size_t step = 4096;
+    while (step * 16 <= size)
+        step *= 2;
+    return (size + step - 1) / step * step;
+}
+
+static Block *new_block(size_t capacity)
+{
+    size_t total = capacity + HEADER;
+    void *memory = NULL;
+    if (posix_memalign(&memory, total >= 2 * HUGE_PAGE ? HUGE_PAGE : 4096, total) != 0)
+        return NULL;
+#if defined(__linux__) && defined(MADV_HUGEPAGE)
+    if (total >= 2 * HUGE_PAGE)
+        madvise(memory, total, MADV_HUGEPAGE);
+#endif
+    ((Block *)memory)->capacity = capacity;
+    return memory;
+}
+
+static void *big_malloc(void *context, size_t size)
+{
+    (void)context;
+    if (size > SIZE_MAX / 2)
+        return NULL;
+    size_t capacity = size_class(size > 0 ? size : 1);
+    Block *block = NULL;
+    lock_kept();
+    for (int i = kept.count - 1; i >= 0; --i) {
+        if (kept.blocks[i]->capacity == capacity) {
+            block = kept.blocks[i];
+            kept.bytes -= capacity;
+            --kept.count;
+            memmove(&kept.blocks[i], &kept.blocks[i + 1], (size_t)(kept.count - i) * sizeof kept.blocks[0]);
+            break;
+        }
+    }
+    block != NULL ? ++kept.hits : ++kept.misses;
+    unlock_kept();
+    if (block == NULL)
+        block = new_block(capacity);
+    return block == NULL ? NULL : (char *)block + HEADER;
+}
+
+static void big_free(void *context, void *data, size_t size)
+{
+    (void)context;
+    (void)size;
+    if (data == NULL)
+        return;
+    Block *block = (Block *)((char *)data - HEADER);
+    Block *dropped[KEEP_BLOCKS + 1];
+    int n_dropped = 0;
+    if (block->capacity > KEEP_BYTES || block->capacity < NATIVE_BIG) {
+        free(block);
+        return;
+    }
+    lock_kept();
+    while (kept.count == KEEP_BLOCKS || kept.bytes + block->capacity > KEEP_BYTES) {
+        Block *oldest = kept.blocks[0];
+        kept.bytes -= oldest->capacity;
+        --kept.count;
+        memmove(&kept.blocks[0], &kept.blocks[1], (size_t)kept.count * sizeof kept.blocks[0]);
+        dropped[n_dropped++] = oldest;
+    }
+    kept.blocks[kept.count++] = block;
+    kept.bytes += block->capacity;
+    unlock_kept();
+    while (n_dropped > 0)
+        free(dropped[--n_dropped]);
+}
+
+static void *big_calloc(void *context, size_t count, size_t size)
+{
+    if (size != 0 && count > SIZE_MAX / size)
+        return NULL;
+    void *data = big_malloc(context, count * size);
+    if (data != NULL)
+        memset(data, 0, count * size);
+    return data;
+}
+
+static void *big_realloc(void *context, void *data, size_t size)
+{
+    if (data == NULL)
+        return big_malloc(context, size);
+    size_t capacity = ((Block *)((char *)data - HEADER))->capacity;
+    if (size <= capacity && size >= capacity / 2)
+        return data;
+    void *fresh = big_malloc(context, size);
+    if (fresh != NULL) {
+        memcpy(fresh, data, size < capacity ? size : capacity);
+        big_free(context, data, capacity);
+    }
+    return fresh;
+}
+
+static PyDataMem_Handler handler = {
+    "theano_ng_recycling", 1, {NULL, big_malloc, big_calloc, big_realloc, big_free},
+};
+static PyObject *handler_capsule;
+
+/* A new array whose data comes from the recycling handler; the contract of native_new. */
+static PyObject *new_big(int nd, const npy_intp *dims, int type_num, int fortran)
+{
+    PyObject *previous = PyDataMem_SetHandler(handler_capsule);
+    if (previous == NULL)
+        return NULL;
+    PyObject *array = PyArray_New(&PyArray_Type, nd, (npy_intp *)dims, type_num, NULL, NULL, 0, fortran ? NPY_ARRAY_F_CONTIGUOUS : 0, NULL);
+    PyObject *kind, *value, *trace;
+    PyErr_Fetch(&kind, &value, &trace);
+    PyObject *ours = PyDataMem_SetHandler(previous);
+    Py_XDECREF(ours);
+    Py_DECREF(previous);
+    if (ours == NULL) {
+        Py_XDECREF(array);
+        array = NULL;
+        Py_XDECREF(kind);
+        Py_XDECREF(value);
+        Py_XDECREF(trace);
+    }
+    else
+        PyErr_Restore(kind, value, trace);
+    return array;
+}
+
+static const NativeAllocApi api = {new_big};
+
+static PyObject *trim(PyObject *self, PyObject *args)
+{
+    (void)self;
+    (void)args;
+    Block *dropped[KEEP_BLOCKS];
+    lock_kept();
+    int count = kept.count;
+    memcpy(dropped, kept.blocks, sizeof dropped);
+    kept.count = 0;
+    kept.bytes = 0;
+    unlock_kept();
+    for (int i = 0; i < count; ++i)
+        free(dropped[i]);
+    Py_RETURN_NONE;
+}
+
+static PyObject *stats(PyObject *self, PyObject *args)
+{
+    (void)self;
+    (void)args;
+    lock_kept();
+    size_t bytes = kept.bytes;
+    int count = kept.count;
+    uint64_t hits = kept.hits, misses = kept.misses;
+    unlock_kept();
+    return Py_BuildValue("{s:n,s:i,s:K,s:K}", "kept_bytes", (Py_ssize_t)bytes, "kept_blocks", count, "hits",
+                         (unsigned long long)hits, "misses", (unsigned long long)misses);
+}
+
+static PyMethodDef methods[] = {
+    {"trim", trim, METH_NOARGS, "Give the kept blocks back to the system."},
+    {"stats", stats, METH_NOARGS, "Return a dict: kept_bytes, kept_blocks, hits, misses."},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef module_def = {
+    PyModuleDef_HEAD_INIT, "alloc", "Recycling allocator for the data of large arrays.", -1, methods, NULL, NULL, NULL, NULL,
+};
+
+PyMODINIT_FUNC PyInit_alloc(void)
+{
+    import_array();
+    PyObject *module = PyModule_Create(&module_def);
+    if (module == NULL)
+        return NULL;
+    handler_capsule = PyCapsule_New(&handler, "mem_handler", NULL);
+    PyObject *api_capsule = PyCapsule_New((void *)&api, NATIVE_ALLOC_CAPSULE, NULL);
+    if (handler_capsule == NULL || api_capsule == NULL || PyModule_AddObject(module, "_api", api_capsule) < 0) {
+        Py_XDECREF(api_capsule);
+        Py_DECREF(module);
+        return NULL;
+    }
+    return module;
+}

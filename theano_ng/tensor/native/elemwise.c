@@ -1,0 +1,748 @@
+/* Elementwise operations: the driver around generated inner loops, and DimShuffle.
+ *
+ * tng_elemwise checks shapes, provides outputs, orders and collapses the dimensions, and calls the kernel
+ *
+ *     void kernel(int64_t n, char **ptr, const int64_t *stride)
+ *
+ * over pieces of n elements. Operands are the inputs, then the outputs. A kernel only knows item-size strides, and stride 0 for the
+ * operands of class HOISTED (always) and, all of them together, of class ALTERNATE. An operand whose memory does not look like that
+ * travels through a small buffer, piece by piece, so that odd strides still run the vectorized loop.
+ *
+ * Parameter words: the kernel's address; then see W_*; then one word for each operand (O_*); then the scratch words of struct Plan.
+ */
+#include "native.h"
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+typedef void (*kernel_fn)(int64_t n, char **ptr, const int64_t *stride);
+
+enum { W_KERNEL, W_ND, W_OPENMP_MINSIZE, W_MAY_FAIL, W_HAS_ALTERNATE, W_OPERANDS };
+
+/* An operand's word: bits 0-31 broadcastable dimensions, 32-39 NumPy type number, 40-41 class, 44-59 input it overwrites + 1. */
+#define O_BROADCAST(word, d) (((word) >> (d)) & 1)
+#define O_TYPE(word) ((int)(((word) >> 32) & 0xff))
+#define O_CLASS(word) ((int)(((word) >> 40) & 3))
+#define O_OVERWRITES(word) ((int)(((word) >> 44) & 0xffff) - 1)
+enum { PLAIN, HOISTED, ALTERNATE };
+
+#define MAX_ND 32
+#define ROW_MIN 48                     /* shorter rows are run together through buffers */
+#define PIECE_MAX 1024                 /* elements in a buffer */
+#define STREAM_MIN ((int64_t)24 << 20) /* bytes of output from which on it is written around the caches */
+
+/* How to loop over one set of shapes and strides; lives in the scratch words and serves until they change. */
+typedef struct {
+    int64_t *head;        /* H_* below */
+    int64_t *dims;        /* [nd] shape of the result */
+    int64_t *in_dims;     /* [nin][nd] what the plan was made for */
+    int64_t *in_strides;  /* [nin][nd] */
+    int64_t *out_strides; /* [nout][nd] */
+    int64_t *low, *high;  /* [nop] bytes from an operand's data pointer to its first byte and behind its last */
+    int64_t *base;        /* [nop] bytes from the data pointer to the first element of the loop (negative strides) */
+    int64_t *item;        /* [nop] item size */
+    int64_t *buffered;    /* [nop] goes through a buffer */
+    int64_t *kstride;     /* [nop] stride the kernel is told */
+    int64_t *lens;        /* [nd] loop lengths, innermost first */
+    int64_t *strides;     /* [nop][nd] loop strides, innermost first */
+} Plan;
+
+enum { H_VALID, H_LOOPS, H_SIZE, H_FORTRAN, H_ROWS, H_BUFFERED, H_ITEMS, H_PIECE, H_COUNT };
+
+static inline Plan plan_at(int64_t *words, int nd, int nin, int nout)
+{
+    int nop = nin + nout;
+    Plan p;
+    p.head = words;
+    p.dims = p.head + H_COUNT;
+    p.in_dims = p.dims + nd;
+    p.in_strides = p.in_dims + nin * nd;
+    p.out_strides = p.in_strides + nin * nd;
+    p.low = p.out_strides + nout * nd;
+    p.high = p.low + nop;
+    p.base = p.high + nop;
+    p.item = p.base + nop;
+    p.buffered = p.item + nop;
+    p.kstride = p.buffered + nop;
+    p.lens = p.kstride + nop;
+    p.strides = p.lens + nd;
+    return p;
+}
+
+/* -- shapes ------------------------------------------------------------------------------------------------------- */
+
+static int result_dims(int nd, int nin, PyObject **in, const int64_t *operands, int64_t *dims)
+{
+    for (int d = 0; d < nd; ++d) {
+        int reference = -1;
+        int64_t length = 1;
+        for (int i = 0; i < nin; ++i) {
+            int64_t here = PyArray_DIM((PyArrayObject *)in[i], d);
+            if (O_BROADCAST(operands[i], d)) {
+                if (here != 1) {
+                    PyErr_Format(PyExc_ValueError,
+                                 "Input dimension mis-match. (input[%d].shape[%d] = %lld, but its type says that this dimension is "
+                                 "broadcastable: its length must be 1)",
+                                 i, d, (long long)here);
+                    return -1;
+                }
+            }
+            else if (reference < 0) {
+                reference = i;
+                length = here;
+            }
+            else if (here != length) {
+                PyErr_Format(PyExc_ValueError, "Input dimension mis-match. (input[%d].shape[%d] = %lld, input[%d].shape[%d] = %lld)",
+                             reference, d, (long long)length, i, d, (long long)here);
+                return -1;
+            }
+        }
+        dims[d] = length;
+    }
+    return 0;
+}
+
+/* Outputs are C-contiguous unless no input is and all of them (0-d-like ones aside) are F-contiguous. */
+static int wants_fortran(int nd, int nin, PyObject **in, const int64_t *operands)
+{
+    int seen = 0;
+    if (nd < 2)
+        return 0;
+    for (int i = 0; i < nin; ++i) {
+        PyArrayObject *a = (PyArrayObject *)in[i];
+        if (O_CLASS(operands[i]) == HOISTED)
+            continue;
+        if (!PyArray_IS_F_CONTIGUOUS(a) || PyArray_IS_C_CONTIGUOUS(a))
+            return 0;
+        seen = 1;
+    }
+    return seen;
+}
+
+static void extent(int nd, const npy_intp *dims, const npy_intp *strides, int64_t item, int64_t *low, int64_t *high)
+{
+    *low = 0;
+    *high = item;
+    for (int d = 0; d < nd; ++d) {
+        if (dims[d] == 0) {
+            *high = *low = 0;
+            return;
+        }
+        int64_t reach = (dims[d] - 1) * strides[d];
+        *(reach < 0 ? low : high) += reach;
+    }
+}
+
+/* -- the plan ----------------------------------------------------------------------------------------------------- */
+
+static void drop_loop(Plan *p, int nd, int nop, int loops, int k)
+{
+    for (int j = k; j + 1 < loops; ++j) {
+        p->lens[j] = p->lens[j + 1];
+        for (int o = 0; o < nop; ++o)
+            p->strides[o * nd + j] = p->strides[o * nd + j + 1];
+    }
+}
+
+/* Everything after H_VALID; `out` holds the final output arrays. */
+static void make_plan(Plan *p, int nd, int nin, int nout, PyObject **in, PyObject **out, const int64_t *operands, int has_alternate)
+{
+    int nop = nin + nout, loops = 0, order[MAX_ND];
+    int64_t *strides = p->strides, size = 1;
+
+    for (int o = 0; o < nop; ++o) {
+        PyArrayObject *a = (PyArrayObject *)(o < nin ? in[o] : out[o - nin]);
+        p->item[o] = PyArray_ITEMSIZE(a);
+        p->base[o] = 0;
+        extent(nd, PyArray_DIMS(a), PyArray_STRIDES(a), p->item[o], &p->low[o], &p->high[o]);
+    }
+    for (int i = 0; i < nin; ++i) {
+        memcpy(p->in_dims + i * nd, PyArray_DIMS((PyArrayObject *)in[i]), nd * sizeof(int64_t));
+        memcpy(p->in_strides + i * nd, PyArray_STRIDES((PyArrayObject *)in[i]), nd * sizeof(int64_t));
+    }
+    for (int j = 0; j < nout; ++j)
+        memcpy(p->out_strides + j * nd, PyArray_STRIDES((PyArrayObject *)out[j]), nd * sizeof(int64_t));
+
+    /* Loops from the smallest stride of the first output to the largest; dimensions of length 1 need none. */
+    const npy_intp *lead = PyArray_STRIDES((PyArrayObject *)out[0]);
+    for (int d = nd - 1; d >= 0; --d) {
+        size *= p->dims[d];
+        if (p->dims[d] == 1)
+            continue;
+        int at = loops++;
+        int64_t key = lead[d] < 0 ? -lead[d] : lead[d];
+        while (at > 0 && (lead[order[at - 1]] < 0 ? -lead[order[at - 1]] : lead[order[at - 1]]) > key) {
+            order[at] = order[at - 1];
+            --at;
+        }
+        order[at] = d;
+    }
+    for (int k = 0; k < loops; ++k) {
+        int d = order[k], negative = 1, any = 0;
+        p->lens[k] = p->dims[d];
+        for (int o = 0; o < nop; ++o) {
+            PyArrayObject *a = (PyArrayObject *)(o < nin ? in[o] : out[o - nin]);
+            int64_t s = PyArray_DIM(a, d) == 1 ? 0 : PyArray_STRIDE(a, d);
+            strides[o * nd + k] = s;
+            negative &= s <= 0;
+            any |= s < 0;
+        }
+        if (negative && any)
+            for (int o = 0; o < nop; ++o) {
+                int64_t *s = &strides[o * nd + k];
+                p->base[o] += (p->lens[k] - 1) * *s;
+                *s = -*s;
+            }
+    }
+    for (int k = 0; k + 1 < loops;) {
+        int joins = 1;
+        for (int o = 0; o < nop && joins; ++o)
+            joins = strides[o * nd + k + 1] == strides[o * nd + k] * p->lens[k];
+        if (!joins) {
+            ++k;
+            continue;
+        }
+        p->lens[k] *= p->lens[k + 1];
+        /* The joined loop keeps the inner stride. */
+        for (int o = 0; o < nop; ++o)
+            strides[o * nd + k + 1] = strides[o * nd + k];
+        int64_t length = p->lens[k];
+        drop_loop(p, nd, nop, loops, k);
+        p->lens[k] = length;
+        --loops;
+    }
+    if (loops == 0 && nd > 0) {
+        p->lens[0] = 1;
+        for (int o = 0; o < nop; ++o)
+            strides[o * nd] = 0;
+    }
+
+    /* Which operands the kernel can read where they are, along one row; `alternate` asks for stride 0 in that class. */
+    int rows = loops > 1 && p->lens[0] >= ROW_MIN, best = -1;
+    int64_t buffered = 0, items = 0;
+    for (int alternate = 0; alternate <= (has_alternate && (rows || loops == 1)); ++alternate) {
+        int misfits = 0;
+        for (int o = 0; o < nop; ++o) {
+            int64_t want = O_CLASS(operands[o]) == HOISTED || (alternate && O_CLASS(operands[o]) == ALTERNATE) ? 0 : p->item[o];
+            misfits += want != 0 && strides[o * nd] != want ? 1 : want == 0 && strides[o * nd] != 0 ? 1000000 : 0;
+        }
+        if (best < 0 || misfits < best) {
+            best = misfits;
+            buffered = items = 0;
+            for (int o = 0; o < nop; ++o) {
+                int hoisted = O_CLASS(operands[o]) == HOISTED;
+                int zero = hoisted || (alternate && O_CLASS(operands[o]) == ALTERNATE);
+                p->kstride[o] = zero ? 0 : p->item[o];
+                p->buffered[o] = !zero && strides[o * nd] != p->item[o];
+                /* Rows that run together must also follow each other in memory. */
+                if (!rows && !zero)
+                    for (int k = 1; k < loops; ++k)
+                        p->buffered[o] |= strides[o * nd + k] != strides[o * nd + k - 1] * p->lens[k - 1];
+                if (size <= 1)
+                    p->buffered[o] = 0;
+                buffered += p->buffered[o];
+                items += p->buffered[o] ? p->item[o] : 0;
+            }
+        }
+    }
+    int64_t piece = PIECE_MAX;
+    while (piece > 16 && piece * items > 128 * 1024)
+        piece /= 2;
+    p->head[H_LOOPS] = loops;
+    p->head[H_SIZE] = size;
+    p->head[H_ROWS] = rows;
+    p->head[H_BUFFERED] = buffered;
+    p->head[H_ITEMS] = items;
+    p->head[H_PIECE] = piece;
+}
+
+/* -- running ------------------------------------------------------------------------------------------------------ */
+
+typedef struct {
+    const Plan *plan;
+    kernel_fn kernel;
+    char **data; /* [nop] first element of the loop */
+    int nd, nin, nop;
+    int stream; /* outputs are written around the caches (one plain loop only) */
+} Run;
+
+#define COPY_ITEMS(T)                                                                             \
+    {                                                                                             \
+        T *to = (T *)buffer;                                                                      \
+        if (step == 0) {                                                                          \
+            T value = *(const T *)from;                                                           \
+            for (int64_t k = 0; k < n; ++k)                                                       \
+                to[k] = value;                                                                    \
+        }                                                                                         \
+        else                                                                                      \
+            for (int64_t k = 0; k < n; ++k)                                                       \
+                to[k] = *(const T *)(from + k * step);                                            \
+        break;                                                                                    \
+    }
+
+typedef struct {
+    uint64_t low, high;
+} Wide;
+
+static void gather_run(char *buffer, const char *from, int64_t n, int64_t step, int64_t item)
+{
+    if (step == item) {
+        memcpy(buffer, from, (size_t)(n * item));
+        return;
+    }
+    switch (item) {
+    case 1: COPY_ITEMS(uint8_t)
+    case 2: COPY_ITEMS(uint16_t)
+    case 4: COPY_ITEMS(uint32_t)
+    case 8: COPY_ITEMS(uint64_t)
+    default: COPY_ITEMS(Wide)
+    }
+}
+
+#define SPREAD_ITEMS(T)                                        \
+    {                                                          \
+        const T *from = (const T *)buffer;                     \
+        for (int64_t k = 0; k < n; ++k)                        \
+            *(T *)(to + k * step) = from[k];                   \
+        break;                                                 \
+    }
+
+static void scatter_run(char *to, const char *buffer, int64_t n, int64_t step, int64_t item)
+{
+    if (step == item) {
+        memcpy(to, buffer, (size_t)(n * item));
+        return;
+    }
+    switch (item) {
+    case 1: SPREAD_ITEMS(uint8_t)
+    case 2: SPREAD_ITEMS(uint16_t)
+    case 4: SPREAD_ITEMS(uint32_t)
+    case 8: SPREAD_ITEMS(uint64_t)
+    default: SPREAD_ITEMS(Wide)
+    }
+}
+
+/* n elements of operand o from loop position `index` on, into (or, for an output, out of) a contiguous buffer. */
+static void move_elements(const Run *run, int o, const int64_t *start, char *buffer, int64_t n)
+{
+    const Plan *p = run->plan;
+    const int64_t *steps = p->strides + o * run->nd, *lens = p->lens;
+    int loops = (int)p->head[H_LOOPS];
+    int64_t index[MAX_ND], item = p->item[o];
+    char *at = run->data[o];
+    for (int k = 0; k < loops; ++k) {
+        index[k] = start[k];
+        at += start[k] * steps[k];
+    }
+    while (n > 0) {
+        int64_t count = lens[0] - index[0];
+        if (count > n)
+            count = n;
+        if (o < run->nin)
+            gather_run(buffer, at, count, steps[0], item);
+        else
+            scatter_run(at, buffer, count, steps[0], item);
+        buffer += count * item;
+        n -= count;
+        at -= index[0] * steps[0];
+        index[0] = 0;
+        for (int k = 1; k < loops; ++k) {
+            at += steps[k];
+            if (++index[k] < lens[k])
+                break;
+            at -= lens[k] * steps[k];
+            index[k] = 0;
+        }
+    }
+}
+
+/* Copies without reading the destination's cache lines; the caller fences. */
+static void stream_copy(char *to, const char *from, int64_t bytes)
+{
+#ifdef __SSE2__
+    int64_t head = (int64_t)(-(uintptr_t)to & 63);
+    if (head > bytes)
+        head = bytes;
+    memcpy(to, from, (size_t)head);
+    to += head;
+    from += head;
+    bytes -= head;
+    for (; bytes >= 64; bytes -= 64, to += 64, from += 64) {
+        __m128i a = _mm_loadu_si128((const __m128i *)from), b = _mm_loadu_si128((const __m128i *)(from + 16));
+        __m128i c = _mm_loadu_si128((const __m128i *)(from + 32)), d = _mm_loadu_si128((const __m128i *)(from + 48));
+        _mm_stream_si128((__m128i *)to, a);
+        _mm_stream_si128((__m128i *)(to + 16), b);
+        _mm_stream_si128((__m128i *)(to + 32), c);
+        _mm_stream_si128((__m128i *)(to + 48), d);
+    }
+#endif
+    memcpy(to, from, (size_t)bytes);
+}
+
+/* Positions begin..end of the loops taken as one sequence. */
+static void run_sequence(const Run *run, int64_t begin, int64_t end)
+{
+    const Plan *p = run->plan;
+    int nop = run->nop, loops = (int)p->head[H_LOOPS];
+    char *ptr[nop];
+    if (p->head[H_BUFFERED] == 0 && !run->stream) {
+        for (int o = 0; o < nop; ++o)
+            ptr[o] = run->data[o] + begin * p->kstride[o];
+        run->kernel(end - begin, ptr, p->kstride);
+        return;
+    }
+    int64_t piece = p->head[H_PIECE], items = p->head[H_ITEMS];
+    if (run->stream)
+        for (int o = run->nin; o < nop; ++o)
+            items += p->item[o];
+    char room[piece * items + 64] __attribute__((aligned(64)));
+    char *buffer[nop], *free_room = room;
+    for (int o = 0; o < nop; ++o)
+        if (p->buffered[o] || (run->stream && o >= run->nin)) {
+            buffer[o] = free_room;
+            free_room += piece * p->item[o];
+        }
+    for (int64_t at = begin; at < end; at += piece) {
+        int64_t n = end - at < piece ? end - at : piece, start[MAX_ND], rest = at;
+        for (int k = 0; k < loops; ++k) {
+            start[k] = k + 1 < loops ? rest % p->lens[k] : rest;
+            rest /= p->lens[k];
+        }
+        for (int o = 0; o < nop; ++o) {
+            int streams = run->stream && o >= run->nin;
+            ptr[o] = p->buffered[o] || streams ? buffer[o] : run->data[o] + at * p->kstride[o];
+            if (p->buffered[o] && o < run->nin)
+                move_elements(run, o, start, buffer[o], n);
+        }
+        run->kernel(n, ptr, p->kstride);
+        for (int o = run->nin; o < nop; ++o) {
+            if (run->stream)
+                stream_copy(run->data[o] + at * p->item[o], buffer[o], n * p->item[o]);
+            else if (p->buffered[o])
+                move_elements(run, o, start, buffer[o], n);
+        }
+    }
+#ifdef __SSE2__
+    if (run->stream)
+        _mm_sfence();
+#endif
+}
+
+/* Rows begin..end: the kernel runs along the innermost loop. */
+static void run_rows(const Run *run, int64_t begin, int64_t end)
+{
+    const Plan *p = run->plan;
+    int nop = run->nop, nd = run->nd, loops = (int)p->head[H_LOOPS];
+    int64_t index[MAX_ND], rest = begin, n0 = p->lens[0];
+    char *row[nop], *ptr[nop], *buffer[nop];
+    int64_t piece = p->head[H_BUFFERED] ? p->head[H_PIECE] : 0;
+    char room[piece * p->head[H_ITEMS] + 64] __attribute__((aligned(64)));
+    char *free_room = room;
+    for (int o = 0; o < nop; ++o) {
+        row[o] = run->data[o];
+        if (p->buffered[o]) {
+            buffer[o] = free_room;
+            free_room += piece * p->item[o];
+        }
+    }
+    index[0] = 0;
+    for (int k = 1; k < loops; ++k) {
+        index[k] = k + 1 < loops ? rest % p->lens[k] : rest;
+        rest /= p->lens[k];
+        for (int o = 0; o < nop; ++o)
+            row[o] += index[k] * p->strides[o * nd + k];
+    }
+    for (int64_t r = begin; r < end; ++r) {
+        if (piece == 0) {
+            memcpy(ptr, row, sizeof ptr);
+            run->kernel(n0, ptr, p->kstride);
+        }
+        else
+            for (int64_t at = 0; at < n0; at += piece) {
+                int64_t n = n0 - at < piece ? n0 - at : piece;
+                for (int o = 0; o < nop; ++o) {
+                    ptr[o] = p->buffered[o] ? buffer[o] : row[o] + at * p->kstride[o];
+                    if (p->buffered[o] && o < run->nin)
+                        gather_run(buffer[o], row[o] + at * p->strides[o * nd], n, p->strides[o * nd], p->item[o]);
+                }
+                run->kernel(n, ptr, p->kstride);
+                for (int o = run->nin; o < nop; ++o)
+                    if (p->buffered[o])
+                        scatter_run(row[o] + at * p->strides[o * nd], buffer[o], n, p->strides[o * nd], p->item[o]);
+            }
+        for (int k = 1; k < loops; ++k) {
+            for (int o = 0; o < nop; ++o)
+                row[o] += p->strides[o * nd + k];
+            if (++index[k] < p->lens[k])
+                break;
+            for (int o = 0; o < nop; ++o)
+                row[o] -= p->lens[k] * p->strides[o * nd + k];
+            index[k] = 0;
+        }
+    }
+}
+
+static void run_all(const Run *run, int64_t openmp_minsize)
+{
+    const Plan *p = run->plan;
+    int64_t size = p->head[H_SIZE], units = size, rows = p->head[H_ROWS];
+    if (rows)
+        units = size / p->lens[0];
+#ifdef _OPENMP
+    if (openmp_minsize > 0 && size >= openmp_minsize) {
+        /* Shares are whole pieces, so that no two threads write into one cache line of a contiguous output. */
+        int64_t grain = rows ? 1 : PIECE_MAX, grains = (units + grain - 1) / grain;
+#pragma omp parallel
+        {
+            int64_t threads = omp_get_num_threads(), me = omp_get_thread_num();
+            int64_t begin = grains * me / threads * grain, end = grains * (me + 1) / threads * grain;
+            if (end > units)
+                end = units;
+            if (begin < end)
+                (rows ? run_rows : run_sequence)(run, begin, end);
+        }
+        return;
+    }
+#else
+    (void)openmp_minsize;
+#endif
+    (rows ? run_rows : run_sequence)(run, 0, units);
+}
+
+/* -- the native function ------------------------------------------------------------------------------------------ */
+
+static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, int64_t *params);
+
+/* Runs again with native, aligned copies of the inputs that `copy` marks. */
+static int with_copies(int nin, int nout, PyObject **in, PyObject **out, int64_t *params, const char *copy)
+{
+    PyObject *given[nin];
+    int status = -1, made = 0;
+    memcpy(given, in, sizeof given);
+    for (; made < nin; ++made) {
+        if (copy[made]) {
+            PyArrayObject *a = (PyArrayObject *)in[made];
+            PyArray_Descr *dtype = PyArray_DescrFromType(O_TYPE(params[W_OPERANDS + made]));
+            given[made] = dtype == NULL ? NULL : PyArray_NewLikeArray(a, NPY_KEEPORDER, dtype, 0);
+            if (given[made] == NULL || PyArray_CopyInto((PyArrayObject *)given[made], a) < 0) {
+                Py_XDECREF(given[made]);
+                goto done;
+            }
+        }
+    }
+    status = tng_elemwise(nin, nout, given, out, params);
+done:
+    for (int i = 0; i < made; ++i)
+        if (copy[i])
+            Py_DECREF(given[i]);
+    return status;
+}
+
+static int bad_input(int i, PyObject *value, int nd, int type)
+{
+    if (!PyArray_Check(value))
+        PyErr_Format(PyExc_TypeError, "Elemwise: input[%d] must be an ndarray, not %s", i, Py_TYPE(value)->tp_name);
+    else
+        PyErr_Format(PyExc_TypeError, "Elemwise: input[%d] must have %d dimensions and type number %d, but has %d and %d", i, nd, type,
+                     PyArray_NDIM((PyArrayObject *)value), PyArray_TYPE((PyArrayObject *)value));
+    return -1;
+}
+
+/* True if operand a's bytes may meet b's in any other way than element on element. */
+static int meet(const PyArrayObject *a, const PyArrayObject *b)
+{
+    int64_t low_a, high_a, low_b, high_b;
+    int nd = PyArray_NDIM(a);
+    intptr_t at_a = (intptr_t)PyArray_DATA((PyArrayObject *)a), at_b = (intptr_t)PyArray_DATA((PyArrayObject *)b);
+    extent(nd, PyArray_DIMS((PyArrayObject *)a), PyArray_STRIDES((PyArrayObject *)a), PyArray_ITEMSIZE((PyArrayObject *)a), &low_a, &high_a);
+    extent(nd, PyArray_DIMS((PyArrayObject *)b), PyArray_STRIDES((PyArrayObject *)b), PyArray_ITEMSIZE((PyArrayObject *)b), &low_b, &high_b);
+    return at_a + low_a < at_b + high_b && at_b + low_b < at_a + high_a;
+}
+
+static int same_elements(const PyArrayObject *a, const PyArrayObject *b)
+{
+    int nd = PyArray_NDIM(a);
+    return PyArray_DATA((PyArrayObject *)a) == PyArray_DATA((PyArrayObject *)b)
+           && PyArray_ITEMSIZE((PyArrayObject *)a) == PyArray_ITEMSIZE((PyArrayObject *)b)
+           && memcmp(PyArray_DIMS((PyArrayObject *)a), PyArray_DIMS((PyArrayObject *)b), nd * sizeof(npy_intp)) == 0
+           && memcmp(PyArray_STRIDES((PyArrayObject *)a), PyArray_STRIDES((PyArrayObject *)b), nd * sizeof(npy_intp)) == 0;
+}
+
+/* The previous value of output j serves again: right type, shape and layout, and no input lives in its memory. */
+static int fits_again(PyObject *old, int nd, const int64_t *dims, int type, int fortran, int nin, PyObject **in)
+{
+    PyArrayObject *a = (PyArrayObject *)old;
+    if (old == NULL || !PyArray_CheckExact(old) || PyArray_NDIM(a) != nd || PyArray_TYPE(a) != type || !PyArray_ISBEHAVED(a)
+        || !(fortran ? PyArray_IS_F_CONTIGUOUS(a) : PyArray_IS_C_CONTIGUOUS(a))
+        || memcmp(PyArray_DIMS(a), dims, nd * sizeof(npy_intp)) != 0)
+        return 0;
+    for (int i = 0; i < nin; ++i)
+        if (meet(a, (PyArrayObject *)in[i]))
+            return 0;
+    return 1;
+}
+
+/* Provides the output arrays. Returns 1 when inputs must be copied first (marked in `copy`), -1 on error. */
+static int provide_outputs(int nd, int nin, int nout, PyObject **in, PyObject **out, const int64_t *operands, const int64_t *dims,
+                           int fortran, char *copy)
+{
+    int copies = 0;
+    for (int j = 0; j < nout; ++j) {
+        int64_t word = operands[nin + j];
+        int source = O_OVERWRITES(word), type = O_TYPE(word);
+        PyArrayObject *target = source < 0 ? NULL : (PyArrayObject *)in[source];
+        if (target != NULL && PyArray_ISWRITEABLE(target) && PyArray_TYPE(target) == type
+            && memcmp(PyArray_DIMS(target), dims, nd * sizeof(npy_intp)) == 0) {
+            for (int i = 0; i < nin; ++i)
+                if (i != source && in[i] != in[source] && meet(target, (PyArrayObject *)in[i])
+                    && !same_elements(target, (PyArrayObject *)in[i]))
+                    copies |= copy[i] = 1;
+            if (out[j] != in[source]) {
+                Py_INCREF(in[source]);
+                native_set(&out[j], in[source]);
+            }
+            continue;
+        }
+        if (fits_again(out[j], nd, dims, type, fortran, nin, in)) {
+            /* Two outputs of one node never share a cell's value, but a caller may have put one array into both. */
+            int shared = 0;
+            for (int k = 0; k < j; ++k)
+                shared |= meet((PyArrayObject *)out[k], (PyArrayObject *)out[j]);
+            if (!shared)
+                continue;
+        }
+        Py_CLEAR(out[j]);
+        out[j] = (PyObject *)native_new(nd, (const npy_intp *)dims, type, fortran);
+        if (out[j] == NULL)
+            return -1;
+    }
+    return copies;
+}
+
+static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+{
+    kernel_fn kernel = (kernel_fn)(intptr_t)params[W_KERNEL];
+    int nd = (int)params[W_ND], nop = nin + nout, unfit = 0, status;
+    const int64_t *operands = params + W_OPERANDS;
+    char copy[nin + 1], *data[nop];
+    Plan p = plan_at(params + W_OPERANDS + nop, nd, nin, nout);
+
+    int known = (int)p.head[H_VALID];
+    for (int i = 0; i < nin; ++i) {
+        PyArrayObject *a = (PyArrayObject *)in[i];
+        if (!PyArray_Check(in[i]) || PyArray_NDIM(a) != nd
+            || (PyArray_TYPE(a) != O_TYPE(operands[i]) && !PyArray_EquivTypenums(PyArray_TYPE(a), O_TYPE(operands[i]))))
+            return bad_input(i, in[i], nd, O_TYPE(operands[i]));
+        /* long and long long may be one type under two numbers; the outputs' checks want one number. */
+        unfit |= copy[i] = !PyArray_ISBEHAVED_RO(a) || PyArray_TYPE(a) != O_TYPE(operands[i]);
+        for (int d = 0; d < nd && known; ++d)
+            known = PyArray_DIM(a, d) == p.in_dims[i * nd + d] && PyArray_STRIDE(a, d) == p.in_strides[i * nd + d];
+    }
+    if (unfit)
+        return with_copies(nin, nout, in, out, params, copy);
+    if (!known) {
+        p.head[H_VALID] = 0;
+        if (result_dims(nd, nin, in, operands, p.dims) < 0)
+            return -1;
+        p.head[H_FORTRAN] = wants_fortran(nd, nin, in, operands);
+    }
+    status = provide_outputs(nd, nin, nout, in, out, operands, p.dims, (int)p.head[H_FORTRAN], copy);
+    if (status < 0)
+        return -1;
+    if (status > 0)
+        return with_copies(nin, nout, in, out, params, copy);
+
+    if (nd == 0) {
+        for (int o = 0; o < nop; ++o)
+            data[o] = PyArray_DATA((PyArrayObject *)(o < nin ? in[o] : out[o - nin]));
+        p.head[H_VALID] = 1;
+        kernel(1, data, p.kstride);
+        return params[W_MAY_FAIL] && PyErr_Occurred() ? -1 : 0;
+    }
+
+    for (int j = 0; j < nout && known; ++j)
+        known = memcmp(PyArray_STRIDES((PyArrayObject *)out[j]), p.out_strides + j * nd, nd * sizeof(int64_t)) == 0;
+    if (!known) {
+        make_plan(&p, nd, nin, nout, in, out, operands, (int)params[W_HAS_ALTERNATE]);
+        p.head[H_VALID] = 1;
+    }
+    if (p.head[H_SIZE] == 0)
+        return 0;
+    int stream = p.head[H_LOOPS] == 1 && p.head[H_BUFFERED] == 0;
+    int64_t written = 0;
+    for (int o = 0; o < nop; ++o) {
+        PyArrayObject *a = (PyArrayObject *)(o < nin ? in[o] : out[o - nin]);
+        data[o] = PyArray_BYTES(a) + p.base[o];
+        if (o >= nin) {
+            written += p.head[H_SIZE] * p.item[o];
+            stream &= O_OVERWRITES(operands[o]) < 0;
+        }
+    }
+    Run run = {&p, kernel, data, nd, nin, nop, stream && written >= STREAM_MIN};
+    run_all(&run, params[W_MAY_FAIL] ? 0 : params[W_OPENMP_MINSIZE]);
+    return params[W_MAY_FAIL] && PyErr_Occurred() ? -1 : 0;
+}
+
+/* -- DimShuffle --------------------------------------------------------------------------------------------------- */
+
+/* Words: copy the result (1) or view (0), rank of the input, rank of the output, then the input dimension of each output dimension (-1: new). */
+static int tng_dimshuffle(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+{
+    PyArrayObject *x = (PyArrayObject *)in[0];
+    int copies = (int)params[0], nd_in = (int)params[1], nd = (int)params[2];
+    const int64_t *order = params + 3;
+    npy_intp dims[MAX_ND + 1], strides[MAX_ND + 1];
+    uint32_t kept = 0;
+    (void)nin;
+    (void)nout;
+    if (!PyArray_Check(in[0]) || PyArray_NDIM(x) != nd_in)
+        return bad_input(0, in[0], nd_in, PyArray_Check(in[0]) ? PyArray_TYPE(x) : -1);
+    for (int d = 0; d < nd; ++d) {
+        if (order[d] >= 0) {
+            dims[d] = PyArray_DIM(x, (int)order[d]);
+            strides[d] = PyArray_STRIDE(x, (int)order[d]);
+            kept |= 1u << order[d];
+        }
+        else {
+            dims[d] = 1;
+            strides[d] = 0;
+        }
+    }
+    for (int d = 0; d < nd_in; ++d)
+        if (!(kept >> d & 1) && PyArray_DIM(x, d) != 1) {
+            PyErr_Format(PyExc_ValueError,
+                         "DimShuffle: dimension %d of the input is dropped, so its length must be 1, but it is %lld", d,
+                         (long long)PyArray_DIM(x, d));
+            return -1;
+        }
+    /* New dimensions get the stride that a contiguous array would have there: BLAS and other C code look at it. */
+    for (int d = nd - 1; d >= 0; --d)
+        if (order[d] < 0)
+            strides[d] = d + 1 < nd ? strides[d + 1] * dims[d + 1] : PyArray_ITEMSIZE(x);
+    PyArray_Descr *dtype = PyArray_DESCR(x);
+    Py_INCREF(dtype);
+    PyArrayObject *view = (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, dtype, nd, dims, strides, PyArray_DATA(x),
+                                                                PyArray_FLAGS(x) & (NPY_ARRAY_WRITEABLE | NPY_ARRAY_ALIGNED), NULL);
+    if (view == NULL)
+        return -1;
+    PyArray_UpdateFlags(view, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS | NPY_ARRAY_ALIGNED);
+    Py_INCREF(x);
+    if (PyArray_SetBaseObject(view, (PyObject *)x) < 0) {
+        Py_DECREF(view);
+        return -1;
+    }
+    if (copies) {
+        PyArrayObject *result = native_alloc(&out[0], nd, dims, PyArray_TYPE(x));
+        int status = result == NULL ? -1 : PyArray_CopyInto(result, view);
+        Py_DECREF(view);
+        return status;
+    }
+    native_set(&out[0], (PyObject *)view);
+    return 0;
+}
+
+static const NativeEntry entries[] = {{"elemwise", tng_elemwise}, {"dimshuffle", tng_dimshuffle}, {NULL, NULL}};
+NATIVE_MODULE(elemwise, entries)

@@ -1,0 +1,591 @@
+/* Native code of the Ops that copy, view, reshape, join, split, fill and describe arrays. */
+#include "strided.h"
+
+/* ---------------------------------------------------------------- identity, copies, assertions */
+
+/* ViewOp, OutputGuard: the value itself. */
+static int tng_view(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+{
+    Py_INCREF(in[0]);
+    native_set(out, in[0]);
+    return 0;
+}
+
+static int tng_deep_copy(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+{
+    PyArrayObject *x = (PyArrayObject *)in[0];
+    if (out[0] != NULL && (out[0] == in[0] || strided_ranges_meet(x, (PyArrayObject *)out[0])))
+        Py_CLEAR(out[0]);
+    if (PyArray_ISNOTSWAPPED(x)) {
+        int nd = PyArray_NDIM(x);
+        PyArrayObject *z = native_alloc(out, nd, PyArray_DIMS(x), PyArray_TYPE(x));
+        if (z == NULL)
+            return -1;
+        if (PyArray_IS_C_CONTIGUOUS(x))
+            memcpy(PyArray_DATA(z), PyArray_DATA(x), (size_t)PyArray_NBYTES(x));
+        else
+            strided_copy(PyArray_ITEMSIZE(x), nd, PyArray_DIMS(x), PyArray_BYTES(z), PyArray_STRIDES(z), PyArray_BYTES(x),
+                         PyArray_STRIDES(x));
+        return 0;
+    }
+    PyObject *copy = PyArray_NewCopy(x, NPY_CORDER);
+    if (copy == NULL)
+        return -1;
+    native_set(out, copy);
+    return 0;
+}
+
+/* params: axes that have to be 1 long, -1. */
+static int tng_rebroadcast(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+{
+    PyArrayObject *x = (PyArrayObject *)in[0];
+    for (; *params >= 0; ++params)
+        if (PyArray_DIM(x, (int)*params) != 1) {
+            PyErr_Format(PyExc_ValueError, "Dimension %d in Rebroadcast's input was supposed to be 1 (got %zd instead)",
+                         (int)*params, (Py_ssize_t)PyArray_DIM(x, (int)*params));
+            return -1;
+        }
+    return tng_view(nin, nout, in, out, params);
+}
+
+/* Reads a vector (or 0-d array) of integers of any integer dtype. Returns its length, or -1 with an exception set. */
+static int read_integers(PyObject *vector, npy_intp *value, int capacity, const char *who)
+{
+    PyArrayObject *v = (PyArrayObject *)vector;
+    npy_intp n = PyArray_SIZE(v);
+    if (PyArray_NDIM(v) > 1 || n > capacity) {
+        PyErr_Format(PyExc_ValueError, "%s: a vector of at most %d integers is needed, got %zd in %d dimensions", who, capacity,
+                     (Py_ssize_t)n, PyArray_NDIM(v));
+        return -1;
+    }
+    npy_intp stride = PyArray_NDIM(v) == 1 ? PyArray_STRIDE(v, 0) : 0;
+    const char *data = PyArray_BYTES(v);
+    int behaved = PyArray_ISBEHAVED_RO(v);
+    for (npy_intp i = 0; i < n; ++i, data += stride) {
+        if (behaved && PyArray_TYPE(v) == NPY_INT64)
+            value[i] = (npy_intp) * (const npy_int64 *)data;
+        else if (behaved && PyArray_TYPE(v) == NPY_INT32)
+            value[i] = (npy_intp) * (const npy_int32 *)data;
+        else {
+            PyObject *item = PyArray_GETITEM(v, data);
+            int64_t word;
+            int status = item == NULL ? -1 : native_as_int64(item, &word);
+            Py_XDECREF(item);
+            if (status < 0)
+                return -1;
+            value[i] = (npy_intp)word;
+        }
+    }
+    return (int)n;
+}
+
+static int tng_specify_shape(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+{
+    PyArrayObject *x = (PyArrayObject *)in[0];
+    npy_intp wanted[NPY_MAXDIMS];
+    int n = read_integers(in[1], wanted, NPY_MAXDIMS, "SpecifyShape");
+    if (n < 0)
+        return -1;
+    if (n != PyArray_NDIM(x)) {
+        PyErr_Format(PyExc_AssertionError, "SpecifyShape: vector of shape has %d elements, but the input has %d dimensions.", n,
+                     PyArray_NDIM(x));
+        return -1;
+    }
+    for (int i = 0; i < n; ++i)
+        if (PyArray_DIM(x, i) != wanted[i]) {
+            PyErr_Format(PyExc_AssertionError, "SpecifyShape: dim %d of input has shape %zd, expected %zd.", i,
+                         (Py_ssize_t)PyArray_DIM(x, i), (Py_ssize_t)wanted[i]);
+            return -1;
+        }
+    return tng_view(nin, nout, in, out, params);
+}
+
+/* Whether a 0-d value is true; -1 with an exception set. */
+static int is_true(PyObject *value)
+{
+    PyArrayObject *x = (PyArrayObject *)value;
+    if (PyArray_Check(value) && PyArray_NDIM(x) == 0 && PyArray_ISBEHAVED_RO(x))
+        switch (PyArray_TYPE(x)) {
+        case NPY_BOOL:
+        case NPY_INT8:
+        case NPY_UINT8: return *(const npy_uint8 *)PyArray_DATA(x) != 0;
+        case NPY_INT64: return *(const npy_int64 *)PyArray_DATA(x) != 0;
+        default: break;
+        }
+    return PyObject_IsTrue(value);
+}
+
+/* Assert; params: length of the message, its bytes in words. Inputs: value, conditions. */
+static int tng_assert(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+{
+    for (int i = 1; i < nin; ++i) {
+        int truth = is_true(in[i]);
+        if (truth < 0)
+            return -1;
+        if (!truth) {
+            PyObject *message = PyUnicode_FromStringAndSize((const char *)(params + 1), (Py_ssize_t)params[0]);
+            if (message != NULL) {
+                PyErr_SetObject(PyExc_AssertionError, message);
+                Py_DECREF(message);
+            }
+            return -1;
+        }
+    }
+    return tng_view(nin, nout, in, out, params);
+}
+
+/* ---------------------------------------------------------------- shapes */
+
+static int tng_shape(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+{
+    PyArrayObject *x = (PyArrayObject *)in[0];
+    npy_intp nd = PyArray_NDIM(x);
+    PyArrayObject *z = native_alloc(out, 1, &nd, NPY_INT64);
+    if (z == NULL)
+        return -1;
+    npy_int64 *data = (npy_int64 *)PyArray_DATA(z);
+    for (npy_intp i = 0; i < nd; ++i)
+        data[i] = PyArray_DIM(x, (int)i);
+    return 0;
+}
+
+/* params: the dimension. */
+static int tng_shape_i(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+{
+    PyArrayObject *x = (PyArrayObject *)in[0];
+    if (params[0] >= PyArray_NDIM(x)) {
+        PyErr_Format(PyExc_TypeError, "Number of dimensions lower than expected: dimension %d of an array with %d",
+                     (int)params[0], PyArray_NDIM(x));
+        return -1;
+    }
+    PyArrayObject *z = native_alloc(out, 0, NULL, NPY_INT64);
+    if (z == NULL)
+        return -1;
+    *(npy_int64 *)PyArray_DATA(z) = PyArray_DIM(x, (int)params[0]);
+    return 0;
+}
+
+/* ---------------------------------------------------------------- scalars and 0-d tensors */
+
+/* params: type number. */
+static int tng_tensor_from_scalar(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+{
+    PyArrayObject *z = native_alloc(out, 0, NULL, (int)params[0]);
+    if (z == NULL)
+        return -1;
+    if (params[0] == NPY_INT64 && PyArray_IsScalar(in[0], Int64)) {
+        *(npy_int64 *)PyArray_DATA(z) = PyArrayScalar_VAL(in[0], Int64);
+        return 0;
+    }
+    if (params[0] == NPY_FLOAT64 && PyArray_IsScalar(in[0], Float64)) {
+        *(npy_float64 *)PyArray_DATA(z) = PyArrayScalar_VAL(in[0], Float64);
+        return 0;
+    }
+    return PyArray_SETITEM(z, PyArray_BYTES(z), in[0]);
+}
+
+static int tng_scalar_from_tensor(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+{
+    PyArrayObject *x = (PyArrayObject *)in[0];
+    PyObject *scalar = PyArray_ToScalar(PyArray_DATA(x), x);
+    if (scalar == NULL)
+        return -1;
+    native_set(out, scalar);
+    return 0;
+}
+
+/* ---------------------------------------------------------------- reshape, flatten */
+
+/* "(2, 3)": a shape as Python prints it, into a buffer. */
+static const char *shape_text(char *buffer, size_t size, int nd, const npy_intp *dims)
+{
+    size_t used = (size_t)snprintf(buffer, size, "(");
+    for (int i = 0; i < nd && used < size; ++i)
+        used += (size_t)snprintf(buffer + used, size - used, i ? ", %zd" : "%zd", (Py_ssize_t)dims[i]);
+    if (used < size)
+        snprintf(buffer + used, size - used, nd == 1 ? ",)" : ")");
+    return buffer;
+}
+
+/* z = x with these dims (complete, and with x's number of elements): a view when x's layout allows it. */
+static int set_reshaped(PyObject **out, PyArrayObject *x, int nd, npy_intp *dims)
+{
+    PyObject *z;
+    if (PyArray_IS_C_CONTIGUOUS(x)) {
+        npy_intp strides[NPY_MAXDIMS], stride = PyArray_ITEMSIZE(x);
+        for (int i = nd - 1; i >= 0; --i) {
+            strides[i] = stride;
+            stride *= dims[i] > 0 ? dims[i] : 1;
+        }
+        z = strided_view(x, nd, dims, strides, PyArray_BYTES(x));
+    }
+    else {
+        PyArray_Dims shape = {dims, nd};
+        z = PyArray_Newshape(x, &shape, NPY_CORDER);
+    }
+    if (z == NULL)
+        return -1;
+    native_set(out, z);
+    return 0;
+}
+
+/* params: ndim of the result. Inputs: x, vector of sizes, of which one may be -1. */
+static int tng_reshape(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+{
+    PyArrayObject *x = (PyArrayObject *)in[0];
+    npy_intp dims[NPY_MAXDIMS], asked[NPY_MAXDIMS];
+    int nd = read_integers(in[1], dims, NPY_MAXDIMS, "Reshape");
+    if (nd < 0)
+        return -1;
+    if (nd != (int)params[0]) {
+        PyErr_Format(PyExc_ValueError, "shape argument to Reshape has incorrect length %d, should be %d", nd, (int)params[0]);
+        return -1;
+    }
+    npy_intp size = PyArray_SIZE(x), known = 1;
+    int unknown = -1, bad = 0;
+    for (int i = 0; i < nd; ++i) {
+        asked[i] = dims[i];
+        if (dims[i] >= 0)
+            bad |= __builtin_mul_overflow(known, dims[i], &known);
+        else if (dims[i] == -1 && unknown < 0)
+            unknown = i;
+        else
+            bad = 1;
+    }
+    if (!bad && unknown >= 0) {
+        if (known == 0)
+            bad = 1;
+        else {
+            dims[unknown] = size / known;
+            bad = size % known != 0;
+        }
+    }
+    else
+        bad |= known != size;
+    if (bad) {
+        char from[600], to[600];
+        PyErr_Format(PyExc_ValueError, "Cannot reshape input of shape %s to shape %s",
+                     shape_text(from, sizeof from, PyArray_NDIM(x), PyArray_DIMS(x)), shape_text(to, sizeof to, nd, asked));
+        return -1;
+    }
+    return set_reshaped(out, x, nd, dims);
+}
+
+/* params: ndim of the result; the leading dimensions stay, the others become one. */
+static int tng_flatten(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+{
+    PyArrayObject *x = (PyArrayObject *)in[0];
+    npy_intp dims[NPY_MAXDIMS];
+    int nd = (int)params[0];
+    for (int i = 0; i < nd - 1; ++i)
+        dims[i] = PyArray_DIM(x, i);
+    dims[nd - 1] = 1;
+    for (int i = nd - 1; i < PyArray_NDIM(x); ++i)
+        dims[nd - 1] *= PyArray_DIM(x, i);
+    return set_reshaped(out, x, nd, dims);
+}
+
+/* ---------------------------------------------------------------- join, split */
+
+/* Brings an axis into [0, nd). Returns 0, or -1 with an exception set. */
+static int read_axis(PyObject *value, int nd, int64_t *axis, const char *who)
+{
+    if (native_as_int64(value, axis) < 0)
+        return -1;
+    if (*axis < -nd || *axis >= nd) {
+        PyErr_Format(PyExc_IndexError, "%s: axis %lld is out of bounds for arrays with %d dimensions", who, (long long)*axis, nd);
+        return -1;
+    }
+    if (*axis < 0)
+        *axis += nd;
+    return 0;
+}
+
+/* params: `view` (index of the tensor to return as it is when all others are empty, or -1), type number.
+ * Inputs: axis, tensors. */
+static int tng_join(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+{
+    PyArrayObject **x = (PyArrayObject **)(in + 1);
+    int n = nin - 1, nd = PyArray_NDIM(x[0]);
+    if (params[0] >= 0)
+        Py_CLEAR(out[0]); /* the previous value may be an input of the previous call */
+    int64_t axis;
+    if (read_axis(in[0], nd, &axis, "Join") < 0)
+        return -1;
+    npy_intp dims[NPY_MAXDIMS];
+    memcpy(dims, PyArray_DIMS(x[0]), (size_t)nd * sizeof *dims);
+    int others_empty = params[0] >= 0;
+    if (params[0] > 0)
+        others_empty &= dims[axis] == 0;
+    for (int i = 1; i < n; ++i) {
+        for (int k = 0; k < nd; ++k)
+            if (k != axis && PyArray_DIM(x[i], k) != dims[k]) {
+                PyErr_Format(PyExc_ValueError,
+                             "all the input array dimensions for the concatenation axis must match exactly, but along dimension "
+                             "%d, the array at index 0 has size %zd and the array at index %d has size %zd",
+                             k, (Py_ssize_t)dims[k], i, (Py_ssize_t)PyArray_DIM(x[i], k));
+                return -1;
+            }
+        if (i != params[0])
+            others_empty &= PyArray_DIM(x[i], (int)axis) == 0;
+        dims[axis] += PyArray_DIM(x[i], (int)axis);
+    }
+    if (others_empty) {
+        Py_INCREF(x[params[0]]);
+        native_set(out, (PyObject *)x[params[0]]);
+        return 0;
+    }
+    PyArrayObject *z = native_alloc(out, nd, dims, (int)params[1]);
+    if (z == NULL)
+        return -1;
+    npy_intp itemsize = PyArray_ITEMSIZE(z), outer = 1, inner = itemsize;
+    for (int k = 0; k < nd; ++k)
+        if (k < axis)
+            outer *= dims[k];
+        else if (k > axis)
+            inner *= dims[k];
+    char *to = PyArray_BYTES(z);
+    for (int i = 0; i < n; ++i) {
+        npy_intp block = PyArray_DIM(x[i], (int)axis) * inner;
+        if (PyArray_IS_C_CONTIGUOUS(x[i])) {
+            const char *from = PyArray_BYTES(x[i]);
+            char *at = to;
+            for (npy_intp k = 0; k < outer; ++k, at += dims[axis] * inner, from += block)
+                memcpy(at, from, (size_t)block);
+        }
+        else
+            strided_copy(itemsize, nd, PyArray_DIMS(x[i]), to, PyArray_STRIDES(z), PyArray_BYTES(x[i]), PyArray_STRIDES(x[i]));
+        to += block;
+    }
+    return 0;
+}
+
+/* Inputs: x, axis, vector of sizes; every output is a copy of a part of x. */
+static int tng_split(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+{
+    PyArrayObject *x = (PyArrayObject *)in[0];
+    int nd = PyArray_NDIM(x);
+    int64_t axis;
+    if (read_axis(in[1], nd, &axis, "Split") < 0)
+        return -1;
+    npy_intp *sizes = PyMem_Malloc((size_t)(nout + 1) * sizeof *sizes), total = 0, dims[NPY_MAXDIMS];
+    if (sizes == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    int status = -1;
+    if (PyArray_SIZE((PyArrayObject *)in[2]) != nout) {
+        PyErr_Format(PyExc_ValueError, "Split: expected %d split sizes, got %zd", nout,
+                     (Py_ssize_t)PyArray_SIZE((PyArrayObject *)in[2]));
+        goto done;
+    }
+    if (read_integers(in[2], sizes, nout, "Split") < 0)
+        goto done;
+    for (int i = 0; i < nout; ++i) {
+        if (sizes[i] < 0) {
+            PyErr_SetString(PyExc_ValueError, "Split: you tried to make an ndarray with a negative number of elements.");
+            goto done;
+        }
+        total += sizes[i];
+    }
+    if (total != PyArray_DIM(x, (int)axis)) {
+        PyErr_Format(PyExc_ValueError, "The splits sum to %zd, expected %zd", (Py_ssize_t)total,
+                     (Py_ssize_t)PyArray_DIM(x, (int)axis));
+        goto done;
+    }
+    memcpy(dims, PyArray_DIMS(x), (size_t)nd * sizeof *dims);
+    const char *from = PyArray_BYTES(x);
+    for (int i = 0; i < nout; ++i) {
+        dims[axis] = sizes[i];
+        PyArrayObject *z = native_alloc(out + i, nd, dims, PyArray_TYPE(x));
+        if (z == NULL)
+            goto done;
+        strided_copy(PyArray_ITEMSIZE(x), nd, dims, PyArray_BYTES(z), PyArray_STRIDES(z), from, PyArray_STRIDES(x));
+        from += sizes[i] * PyArray_STRIDE(x, (int)axis);
+    }
+    status = 0;
+done:
+    PyMem_Free(sizes);
+    return status;
+}
+
+/* ---------------------------------------------------------------- alloc, tile, permutations */
+
+/* Reads one size per input. Returns 0, or -1 with an exception set. */
+static int read_sizes(int n, PyObject **in, npy_intp *dims)
+{
+    for (int i = 0; i < n; ++i) {
+        int64_t size;
+        if (native_as_int64(in[i], &size) < 0)
+            return -1;
+        if (size < 0) {
+            PyErr_Format(PyExc_ValueError, "negative dimensions are not allowed: dimension %d of Alloc is %lld", i, (long long)size);
+            return -1;
+        }
+        dims[i] = (npy_intp)size;
+    }
+    return 0;
+}
+
+/* params: type number of the result. Inputs: value, sizes. */
+static int tng_alloc(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+{
+    PyArrayObject *value = (PyArrayObject *)in[0];
+    npy_intp dims[NPY_MAXDIMS], from[NPY_MAXDIMS];
+    int nd = nin - 1, missing = nd - PyArray_NDIM(value);
+    if (read_sizes(nd, in + 1, dims) < 0)
+        return -1;
+    for (int i = 0; i < nd; ++i) {
+        npy_intp length = i < missing ? 1 : PyArray_DIM(value, i - missing);
+        from[i] = length == 1 ? 0 : PyArray_STRIDE(value, i - missing);
+        if (length != 1 && length != dims[i]) {
+            PyErr_Format(PyExc_ValueError, "Alloc: could not broadcast the value: its dimension %d is %zd long, expected 1 or %zd",
+                         i - missing, (Py_ssize_t)length, (Py_ssize_t)dims[i]);
+            return -1;
+        }
+    }
+    PyArrayObject *z = native_alloc(out, nd, dims, (int)params[0]);
+    if (z == NULL)
+        return -1;
+    npy_intp itemsize = PyArray_ITEMSIZE(z);
+    if (PyArray_SIZE(value) == 1) {
+        const char *byte = PyArray_BYTES(value);
+        int zero = 1;
+        for (npy_intp i = 0; i < itemsize; ++i)
+            zero &= byte[i] == 0;
+        if (zero) {
+            memset(PyArray_DATA(z), 0, (size_t)PyArray_NBYTES(z));
+            return 0;
+        }
+    }
+    strided_copy(itemsize, nd, dims, PyArray_BYTES(z), PyArray_STRIDES(z), PyArray_BYTES(value), from);
+    return 0;
+}
+
+/* params: type number. Inputs: sizes. */
+static int tng_alloc_empty(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+{
+    npy_intp dims[NPY_MAXDIMS];
+    if (read_sizes(nin, in, dims) < 0)
+        return -1;
+    return native_alloc(out, nin, dims, (int)params[0]) == NULL ? -1 : 0;
+}
+
+/* params: ndim of the result. Inputs: x, vector of repetitions; the shorter of both is padded on the left with ones. */
+static int tng_tile(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+{
+    PyArrayObject *x = (PyArrayObject *)in[0];
+    int nd = (int)params[0], pad = nd - PyArray_NDIM(x);
+    npy_intp reps[NPY_MAXDIMS], dims[NPY_MAXDIMS];
+    int given = read_integers(in[1], reps, NPY_MAXDIMS, "Tile");
+    if (given < 0)
+        return -1;
+    if (given != nd) {
+        PyErr_Format(PyExc_ValueError, "Tile: %d repetitions given, expected %d", given, nd);
+        return -1;
+    }
+    npy_intp dim2[STRIDED_MAXDIMS], to[STRIDED_MAXDIMS], from[STRIDED_MAXDIMS];
+    for (int i = 0; i < nd; ++i) {
+        if (reps[i] < 0)
+            reps[i] = 0;
+        dim2[2 * i] = reps[i];
+        dim2[2 * i + 1] = i < pad ? 1 : PyArray_DIM(x, i - pad);
+        from[2 * i] = 0;
+        from[2 * i + 1] = i < pad ? 0 : PyArray_STRIDE(x, i - pad);
+        dims[i] = dim2[2 * i] * dim2[2 * i + 1];
+    }
+    PyArrayObject *z = native_alloc(out, nd, dims, PyArray_TYPE(x));
+    if (z == NULL)
+        return -1;
+    for (int i = 0; i < nd; ++i) {
+        to[2 * i] = PyArray_STRIDE(z, i) * dim2[2 * i + 1];
+        to[2 * i + 1] = PyArray_STRIDE(z, i);
+    }
+    strided_copy(PyArray_ITEMSIZE(x), 2 * nd, dim2, PyArray_BYTES(z), to, PyArray_BYTES(x), from);
+    return 0;
+}
+
+/* Inputs: x, y (permutations in its last dimension), inverse; leading dimensions broadcast against each other. */
+static int tng_permute_rows(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+{
+    PyArrayObject *x = (PyArrayObject *)in[0];
+    int64_t inverse;
+    if (native_as_int64(in[2], &inverse) < 0)
+        return -1;
+    PyArrayObject *y = (PyArrayObject *)PyArray_FROM_OTF(in[1], NPY_INTP, NPY_ARRAY_ALIGNED | NPY_ARRAY_FORCECAST);
+    if (y == NULL)
+        return -1;
+    int nd = PyArray_NDIM(x), status = -1;
+    npy_intp dims[NPY_MAXDIMS], at[NPY_MAXDIMS], sx[NPY_MAXDIMS], sy[NPY_MAXDIMS];
+    for (int i = 0; i < nd; ++i) {
+        npy_intp a = PyArray_DIM(x, i), b = PyArray_DIM(y, i);
+        if (a != b && (i == nd - 1 || (a != 1 && b != 1))) {
+            PyErr_Format(PyExc_ValueError, "PermuteRowElements: dimension %d of the values is %zd long, of the permutations %zd", i,
+                         (Py_ssize_t)a, (Py_ssize_t)b);
+            goto done;
+        }
+        dims[i] = a == 1 ? b : a;
+        sx[i] = a == 1 ? 0 : PyArray_STRIDE(x, i);
+        sy[i] = b == 1 ? 0 : PyArray_STRIDE(y, i);
+        at[i] = 0;
+    }
+    PyArrayObject *z = native_alloc(out, nd, dims, PyArray_TYPE(x));
+    if (z == NULL)
+        goto done;
+    if (PyArray_SIZE(z) > 0) {
+        npy_intp n = dims[nd - 1], size = PyArray_ITEMSIZE(x);
+        const char *px = PyArray_BYTES(x), *py = PyArray_BYTES(y);
+        char *pz = PyArray_BYTES(z);
+        for (int k = 0; k >= 0; pz += n * size) {
+            for (npy_intp i = 0; i < n; ++i) {
+                npy_intp j = *(const npy_intp *)(py + i * sy[nd - 1]);
+                if (j < -n || j >= n) {
+                    PyErr_Format(PyExc_IndexError, "index out of bounds: %zd in a permutation of %zd elements", (Py_ssize_t)j,
+                                 (Py_ssize_t)n);
+                    goto done;
+                }
+                if (j < 0)
+                    j += n;
+                if (inverse)
+                    memcpy(pz + j * size, px + i * sx[nd - 1], (size_t)size);
+                else
+                    memcpy(pz + i * size, px + j * sx[nd - 1], (size_t)size);
+            }
+            for (k = nd - 2; k >= 0; --k) {
+                px += sx[k];
+                py += sy[k];
+                if (++at[k] < dims[k])
+                    break;
+                px -= sx[k] * dims[k];
+                py -= sy[k] * dims[k];
+                at[k] = 0;
+            }
+        }
+    }
+    status = 0;
+done:
+    Py_DECREF(y);
+    return status;
+}
+
+static const NativeEntry entries[] = {
+    {"view", tng_view},
+    {"deep_copy", tng_deep_copy},
+    {"rebroadcast", tng_rebroadcast},
+    {"specify_shape", tng_specify_shape},
+    {"assert_true", tng_assert},
+    {"shape", tng_shape},
+    {"shape_i", tng_shape_i},
+    {"tensor_from_scalar", tng_tensor_from_scalar},
+    {"scalar_from_tensor", tng_scalar_from_tensor},
+    {"reshape", tng_reshape},
+    {"flatten", tng_flatten},
+    {"join", tng_join},
+    {"split", tng_split},
+    {"alloc", tng_alloc},
+    {"alloc_empty", tng_alloc_empty},
+    {"tile", tng_tile},
+    {"permute_rows", tng_permute_rows},
+    {NULL, NULL},
+};
+NATIVE_MODULE(shape, entries)

@@ -1,0 +1,148 @@
+"""Types beside tensors that tensor graphs need: slices and None."""
+
+import numpy as np
+
+from theano_ng.gof.graph import Apply, Constant
+from theano_ng.gof.op import Op
+from theano_ng.gof.type import Generic, Type
+
+__all__ = ["MakeSlice", "NoneConst", "NoneTypeT", "SliceConstant", "SliceType", "as_int_none_variable", "make_slice",
+           "none_type_t", "slicetype"]  # fmt: skip
+
+
+def as_int_none_variable(x):
+    """Return `x` as a variable for one field of a slice: `NoneConst`, or a 0-d integer tensor.
+
+    Raises
+    ------
+    TypeError
+        If `x` is not an integer.
+    """
+    if x is None:
+        return NoneConst
+    if NoneConst.equals(x):
+        return x
+    # tensor.basic needs this module to index tensors.
+    from theano_ng.tensor.basic import as_tensor_variable, integer_dtypes
+
+    x = as_tensor_variable(x, ndim=0)
+    if x.type.dtype not in integer_dtypes:
+        raise TypeError("index must be integers, got %s of type %s" % (x, x.type))
+    return x
+
+
+class MakeSlice(Op):
+    """Make a `slice` from symbolic start, stop and step, each a 0-d integer tensor or None."""
+
+    __props__ = ()
+
+    def make_node(self, slc, stop=None, step=None):
+        if isinstance(slc, slice):
+            if stop is not None or step is not None:
+                raise TypeError("MakeSlice takes a slice, or start, stop and step; not both.")
+            fields = [slc.start, slc.stop, slc.step]
+        else:
+            fields = [slc, stop, step]
+        return Apply(self, [as_int_none_variable(field) for field in fields], [slicetype()])
+
+    def perform(self, node, inp, out_):
+        (out,) = out_
+        out[0] = slice(*inp)
+
+    def infer_shape(self, node, shapes):
+        return [None]
+
+    def connection_pattern(self, node):
+        return [[False] for _ in node.inputs]
+
+    def grad(self, inputs, grads):
+        # The gradient module builds on tensors.
+        from theano_ng.gradient import DisconnectedType
+
+        return [DisconnectedType()() for _ in inputs]
+
+    def R_op(self, inputs, eval_points):
+        return [None]
+
+
+make_slice = MakeSlice()
+
+
+class SliceType(Type):
+    """The type of a Python `slice`."""
+
+    def filter(self, x, strict=False, allow_downcast=None):
+        """Return `x` if it is a slice, else raise `TypeError`."""
+        if isinstance(x, slice):
+            return x
+        raise TypeError("Expected a slice! Got %r of type %s." % (x, type(x).__name__))
+
+    def __str__(self):
+        return "slice"
+
+    __repr__ = __str__
+
+    def __eq__(self, other):
+        return type(self) is type(other)
+
+    def __hash__(self):
+        return hash((type(self).__module__, type(self).__qualname__))
+
+    @staticmethod
+    def may_share_memory(a, b):
+        """Slices are immutable: two variables share one only if they hold the same object."""
+        return isinstance(a, slice) and a is b
+
+
+slicetype = SliceType()
+
+
+class SliceConstant(Constant):
+    """A constant slice; 0-d integer arrays among its fields become Python integers, so that it can be hashed."""
+
+    def __init__(self, type, data, name=None):
+        if not isinstance(data, slice):
+            raise TypeError("SliceConstant expected a slice, got %r." % (data,))
+        data = slice(*[_as_python_int(field) for field in (data.start, data.stop, data.step)])
+        Constant.__init__(self, type, data, name)
+
+    def signature(self):
+        """Return what two equal constants have in common: class and fields."""
+        return (SliceConstant, self.data.start, self.data.stop, self.data.step)
+
+    def __str__(self):
+        name = getattr(self, "name", None)
+        fields = "slice{%s, %s, %s}" % (self.data.start, self.data.stop, self.data.step)
+        return name if name is not None else "Constant{%s}" % fields
+
+
+def _as_python_int(field):
+    if isinstance(field, (np.ndarray, np.integer)):
+        if field.ndim or field.dtype.kind not in "iu":
+            raise TypeError("The field of a slice must be an integer or None, got %r." % (field,))
+        return int(field)
+    return field
+
+
+SliceType.Constant = SliceConstant
+
+
+class NoneTypeT(Generic):
+    """The type whose only value is None; it inherits from `Generic` for its C code."""
+
+    def filter(self, x, strict=False, allow_downcast=None):
+        """Return None if `x` is None, else raise `TypeError`."""
+        if x is None:
+            return x
+        raise TypeError("Expected None! Got %r of type %s." % (x, type(x).__name__))
+
+    @staticmethod
+    def may_share_memory(a, b):
+        """None holds no memory."""
+        return False
+
+
+none_type_t = NoneTypeT()
+
+# A constant that stands for None among the inputs of a node. Compare with `NoneConst.equals(x)`: unpickled graphs hold a copy.
+NoneConst = Constant(none_type_t, None, name="NoneConst")

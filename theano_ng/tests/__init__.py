@@ -1,0 +1,1 @@
+"""The test runner, and test helpers that users' suites import."""

@@ -1,0 +1,27 @@
+"""The nose2 plugin that counts outcomes for theano_ng-nose."""
+from nose2.events import Plugin
+
+
+class OutcomeCounter(Plugin):
+    """Counts passed, failed and skipped tests of one run, and keeps the reasons of the skipped ones."""
+
+    configSection = "theano_ng"
+    alwaysOn = True
+
+    def __init__(self):
+        self.counts = {"passed": 0, "failed": 0, "skipped": 0}
+        self.skipped = []
+        self.session.theano_ng_outcomes = self
+
+    def setTestOutcome(self, event):
+        """A test's outcome is final here; a failing subtest is a failing test of its own, a passing one is part of its test."""
+        if event.outcome == "subtest" and event.exc_info is None:
+            return
+        if event.outcome == "passed" or (event.outcome == "failed" and event.expected):
+            outcome = "passed"
+        elif event.outcome == "skipped":
+            outcome = "skipped"
+            self.skipped.append("%s: %s" % (event.test.id(), event.reason))
+        else:
+            outcome = "failed"
+        self.counts[outcome] += 1

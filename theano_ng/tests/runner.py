@@ -1,0 +1,214 @@
+"""theano_ng-nose: runs tests with nose2, several files at a time, and closes with ``N passed, N failed, N skipped``.
+
+A parent process hands test files to worker processes, one file after another; a worker that dies counts as one failure of the file
+it was running, and is replaced.
+"""
+import argparse
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+import time
+
+USAGE = """theano_ng-nose [options] [what ...]
+
+what:
+  (nothing)                 all tests below the current folder
+  folder                    all tests below it
+  file.py                   one file
+  file.py:Class             one test class
+  file.py:Class.method      one test
+  package.module            by dotted name
+"""
+
+
+def parse(argv):
+    parser = argparse.ArgumentParser(prog="theano_ng-nose", usage=USAGE, description="Run tests with nose2, in parallel.")
+    parser.add_argument("what", nargs="*", help=argparse.SUPPRESS)
+    parser.add_argument("--theano", action="store_true", help="run the tests of the package itself")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, metavar="N",
+                        help="number of worker processes (default: number of CPUs)")
+    parser.add_argument("-v", "--verbose", action="store_true", help="print the output of passing files too")
+    parser.add_argument("-x", "--stop", action="store_true", help="stop after the first file with a failure")
+    parser.add_argument("-k", metavar="TEXT", default=None, help="only tests whose name contains TEXT")
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    return parser.parse_args(argv)
+
+
+def package_root():
+    return os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def is_test_file(name):
+    return name.startswith("test_") and name.endswith(".py")
+
+
+def test_files(folder):
+    """All test files below a folder, in a fixed order."""
+    found = []
+    for root, folders, files in os.walk(folder):
+        folders[:] = sorted(f for f in folders if not f.startswith((".", "_")) and f not in ("build", "dist"))
+        found.extend(os.path.join(root, name) for name in sorted(files) if is_test_file(name))
+    return found
+
+
+def top_level(path):
+    """The folder that must be importable for a file's dotted name: above the outermost package that holds it."""
+    folder = os.path.dirname(os.path.abspath(path))
+    while os.path.exists(os.path.join(folder, "__init__.py")):
+        folder = os.path.dirname(folder)
+    return folder
+
+
+def targets(options):
+    """What to run, as (folder to import from, dotted name) pairs.
+
+    Raises
+    ------
+    SystemExit
+        When something that was asked for does not exist.
+    """
+    asked = list(options.what)
+    if options.theano:
+        asked.append(package_root())
+    if not asked:
+        asked = ["."]
+    found = []
+    for what in asked:
+        path, _, inner = what.partition(":")
+        if os.path.isdir(path):
+            files = test_files(path)
+        elif os.path.isfile(path):
+            files = [path]
+        elif path.endswith(".py") or os.sep in path:
+            raise SystemExit("theano_ng-nose: there is no file or folder %s" % path)
+        else:
+            found.append((os.getcwd(), path + ("." + inner if inner else "")))
+            continue
+        for name in files:
+            top = top_level(name)
+            dotted = os.path.relpath(os.path.abspath(name), top)[:-3].replace(os.sep, ".")
+            found.append((top, dotted + ("." + inner if inner else "")))
+    return found
+
+
+def run_target(top, name, only):
+    """Run one target in this process; returns counts, reasons of skips and nose2's report."""
+    import io
+    from contextlib import redirect_stderr, redirect_stdout
+
+    from nose2.main import PluggableTestProgram
+
+    report = io.StringIO()
+    argv = ["nose2", "-s", top, "-t", top, "--config", os.devnull]
+    if top not in sys.path:
+        sys.path.insert(0, top)
+    if only:
+        argv += ["-k", only]
+    with redirect_stdout(report), redirect_stderr(report):
+        program = PluggableTestProgram(
+            module=None, argv=argv + [name], exit=False, plugins=["theano_ng.tests.nose_plugin"])
+    outcomes = program.session.theano_ng_outcomes
+    return {"counts": outcomes.counts, "skipped": outcomes.skipped, "report": report.getvalue()}
+
+
+def work():
+    """A worker: targets as JSON lines on stdin, results as JSON lines on what was stdout."""
+    channel = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)          # whatever tests print must not get between the results
+    for line in sys.stdin:
+        top, name, only = json.loads(line)
+        try:
+            result = run_target(top, name, only)
+        except BaseException as failure:
+            import traceback
+
+            result = {"counts": {"passed": 0, "failed": 1, "skipped": 0}, "skipped": [],
+                      "report": "%s\n%s" % (failure, traceback.format_exc())}
+        channel.write(json.dumps(result) + "\n")
+        channel.flush()
+
+
+class Worker:
+    """A worker process, started when it gets its first target and again after it died."""
+
+    def __init__(self):
+        self.process = None
+
+    def run(self, top, name, only):
+        if self.process is None:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "theano_ng.tests.runner", "--worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                text=True, env=dict(os.environ, PYTHONPATH=os.pathsep.join(
+                    filter(None, (os.path.dirname(package_root()), os.environ.get("PYTHONPATH"))))))
+        try:
+            self.process.stdin.write(json.dumps([top, name, only]) + "\n")
+            self.process.stdin.flush()
+            line = self.process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if line:
+            return json.loads(line)
+        status = self.process.wait()
+        self.process = None
+        return {"counts": {"passed": 0, "failed": 1, "skipped": 0}, "skipped": [],
+                "report": "the test process died with status %s while running %s" % (status, name)}
+
+    def close(self):
+        if self.process is not None:
+            self.process.stdin.close()
+            self.process.wait()
+
+
+def main(argv=None):
+    """Entry point of the command; returns the number of failures, at most 100, as exit status."""
+    options = parse(sys.argv[1:] if argv is None else argv)
+    if options.worker:
+        work()
+        return 0
+    todo = queue.Queue()
+    wanted = targets(options)
+    for target in wanted:
+        todo.put(target)
+    total = {"passed": 0, "failed": 0, "skipped": 0}
+    skips, lock, stop = [], threading.Lock(), threading.Event()
+    started = time.monotonic()
+
+    def drain():
+        worker = Worker()
+        while not stop.is_set():
+            try:
+                top, name = todo.get_nowait()
+            except queue.Empty:
+                break
+            begin = time.monotonic()
+            result = worker.run(top, name, options.k)
+            with lock:
+                counts = result["counts"]
+                for key in total:
+                    total[key] += counts[key]
+                skips.extend(result["skipped"])
+                print("%-70s %3d passed %3d failed %3d skipped  %6.1f s" % (
+                    name, counts["passed"], counts["failed"], counts["skipped"], time.monotonic() - begin), flush=True)
+                if counts["failed"] or options.verbose:
+                    print(result["report"], flush=True)
+                if counts["failed"] and options.stop:
+                    stop.set()
+        worker.close()
+
+    threads = [threading.Thread(target=drain) for _ in range(max(1, min(options.processes, len(wanted))))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for reason in sorted(skips):
+        print("skipped %s" % reason)
+    print("%.1f s" % (time.monotonic() - started))
+    print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % total, flush=True)
+    return min(total["failed"], 100)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
