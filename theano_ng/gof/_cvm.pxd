@@ -36,6 +36,7 @@ cdef class CLazyLinker:
     cdef public bint time_thunks
     cdef public bint need_update_inputs
     cdef public int position_of_error
+    cdef public bint allow_partial_eval
     cdef readonly list updates
     cdef list owned                 # keeps the cells alive that C structures point to
     cdef dict numbers               # Variable -> number

@@ -105,6 +105,7 @@ cdef class CLazyLinker:
         self.allow_gc = post_thunk_clear is not None
         self.position_of_error = -1
         self.need_update_inputs = False
+        self.allow_partial_eval = True
         self.updates = list(updates)
         prerequisites = prerequisites or {}
 

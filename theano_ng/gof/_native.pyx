@@ -172,3 +172,13 @@ def dlopen_symbols(str path, names):
             raise OSError("%s: no symbol %s" % (path, name))
         addresses.append(<intptr_t>address)
     return addresses
+
+
+def capsule_address(capsule):
+    """The pointer inside a capsule, whatever its name."""
+    return <intptr_t>PyCapsule_GetPointer(capsule, PyCapsule_GetName(capsule))
+
+
+def read_address(intptr_t address):
+    """The pointer stored at an address."""
+    return <intptr_t>(<void **>address)[0]

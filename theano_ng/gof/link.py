@@ -8,7 +8,7 @@ import copy
 import sys
 from copy import deepcopy
 
-from theano_ng.configparser import config
+from theano_ng.configdefaults import config
 from theano_ng.gof.link_errors import log_thunk_trace, raise_with_op, thunk_hook  # noqa: F401  (classic names of this module)
 from theano_ng.gof.type import Type
 

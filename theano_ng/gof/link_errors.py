@@ -3,7 +3,7 @@ import io
 import sys
 import traceback
 
-from theano_ng.configparser import config
+from theano_ng.configdefaults import config
 
 HINT_TRACE = (
     "HINT: Re-running with most Theano optimization disabled could give you a back-traces when this node was created. This can be done "

@@ -168,9 +168,6 @@ class Op(object2, PureOp, CLinkerOp):
     text follow from `__props__`. An instance may be made directly and its methods set as attributes.
     """
 
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-
     def prepare_node(self, node, storage_map, compute_map, impl):
         """Called before a thunk of the node is made; the place to get ready what one implementation needs.
 
@@ -280,8 +277,7 @@ class Op(object2, PureOp, CLinkerOp):
             try:
                 return self.make_c_thunk(node, storage_map, compute_map, no_recycling)
             except (NotImplementedError, MethodNotDefined):
-                # impl="c" asks for C where there is C: an Op without it falls back as well, unless it has no perform either.
-                if impl == "c" and not has_perform(self):
+                if impl == "c":
                     raise
         self.prepare_node(node, storage_map=storage_map, compute_map=compute_map, impl="py")
         return self.make_py_thunk(node, storage_map, compute_map, no_recycling)

@@ -5,7 +5,7 @@ order) and `Stack` (on demand: lazy nodes, some of the outputs, callbacks, memor
 """
 import time
 
-from theano_ng.configparser import config
+from theano_ng.configdefaults import config
 from theano_ng.gof import link
 from theano_ng.gof._cvm import CLazyLinker
 

@@ -274,9 +274,9 @@ class Pow(BinaryScalarOp):
 
     def impl(self, x, y):
         x, y = _bool_as_int8(x), _bool_as_int8(y)
-        kinds = np.asarray(x).dtype.kind + np.asarray(y).dtype.kind
-        if "f" not in kinds and "c" not in kinds and y < 0:
-            return np.result_type(x, y).type(1 if x == 1 else (-1) ** int(y % 2) if x == -1 else 0)
+        dtype = np.result_type(x, y)
+        if dtype.kind in "iu" and y < 0:
+            return dtype.type(1 if x == 1 else (-1) ** int(y % 2) if x == -1 else 0)
         return _ufunc(np.power, x, y)
 
     def c_expression(self, args, dtypes, out):

@@ -1,6 +1,5 @@
 """Reductions: sum, prod, mean, var, max, argmax, all, any and their Ops."""
 import builtins
-import warnings
 
 import numpy as np
 
@@ -11,13 +10,12 @@ from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.tensor import elemwise
 from theano_ng.tensor.constant import (
-    NotScalarConstantError, as_tensor_variable, constant,
-    get_scalar_constant_value)
+    as_tensor_variable, constant)
 from theano_ng.tensor.elemwise import CAReduce
 from theano_ng.tensor.elemwise_ops import (
-    abs_, cast, eq, mul, neg, sqr, sqrt, sub, true_div)
+    abs_, cast, eq, invert, mul, neg, sqr, sqrt, sub, true_div)
 from theano_ng.tensor.type import TensorType
-from theano_ng.tensor.type_other import NoneConst, NoneTypeT
+from theano_ng.tensor.type_other import NoneTypeT
 
 __all__ = [
     'check_and_normalize_axes', 'makeKeepDims', 'MaxAndArgmax', 'Argmax',
@@ -315,16 +313,9 @@ def max(x, axis=None, keepdims=False):
     TensorVariable
         NaN where an element is NaN.
     """
-    # MaxAndArgmax has the gradient and R_op, but returns two outputs; a later
-    # rewrite drops the index (local_max_and_argmax).
-    try:
-        out = max_and_argmax(x, axis)[0]
-    except Exception:
-        out = None
-        if not as_tensor_variable(x).dtype.startswith('complex'):
-            raise
-    if out is None:
-        raise TypeError("max: complex numbers have no order")
+    # MaxAndArgmax has the gradient and R_op; a rewrite puts a plain reduction
+    # in its place where the index is not used.
+    out = max_and_argmax(x, axis)[0]
     return makeKeepDims(x, out, axis) if keepdims else out
 
 
@@ -341,13 +332,9 @@ def argmax(x, axis=None, keepdims=False):
 
 def _reversed_order(x):
     """A tensor whose order is the reverse of that of `x`."""
-    if x.dtype == 'bool':
-        from theano_ng.tensor.elemwise_ops import invert
-        return invert(x)
     if x.dtype in _DISCRETE:
         # -x overflows for the least integer and for unsigned ones; ~x = -x-1
-        # never does.
-        from theano_ng.tensor.elemwise_ops import invert
+        # never does, and is the negation of a bool.
         return invert(x)
     return neg(x)
 
@@ -522,10 +509,10 @@ def mean(input, axis=None, dtype=None, op=False, keepdims=False,
         count_dtype = 'float32'
     else:
         count_dtype = 'float64'
-    shape = input.shape
+    shape = cast(input.shape, count_dtype)
     axes = check_and_normalize_axes(input, axis) or range(input.ndim)
     for i in axes:
-        s = true_div(s, cast(shape[i], count_dtype))
+        s = true_div(s, shape[i])
     # A single reduction over no axis (0-d input) of integers is a mean too.
     if s.dtype in _DISCRETE:
         s = cast(s, 'float64')

@@ -138,21 +138,21 @@ class _tensor_py_operators(object):
 
     def __dot__(left, right):
         """See `tensor.dot`."""
-        return basic.dense_dot(left, right)
+        return basic.dot(left, right)
 
     def __rdot__(right, left):
         """See `tensor.dot`."""
-        return basic.dense_dot(left, right)
+        return basic.dot(left, right)
 
     dot = __dot__
 
     def __matmul__(left, right):
         """left @ right; see `tensor.dot`."""
-        return basic.dense_dot(left, right)
+        return basic.dot(left, right)
 
     def __rmatmul__(right, left):
         """left @ right; see `tensor.dot`."""
-        return basic.dense_dot(left, right)
+        return basic.dot(left, right)
 
     # -- type ----------------------------------------------------------------
     @property
@@ -653,15 +653,13 @@ class TensorConstant(_tensor_py_operators, Constant):
                 self.signature() == other.signature())
 
     def __copy__(self):
-        # Constants are immutable: a copy is the same constant.
         return self.clone()
 
-    def __deepcopy__(self, memo):
-        found = memo.get(id(self))
-        if found is None:
-            found = self.clone()
-            memo[id(self)] = found
-        return found
+    def __getstate__(self):
+        # The mark of a shared small constant belongs to this very object.
+        state = super().__getstate__()
+        state.pop('cached', None)
+        return state
 
 
 TensorType.Constant = TensorConstant

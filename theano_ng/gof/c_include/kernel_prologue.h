@@ -157,12 +157,12 @@ extern "C" {
 #define TNG_NOTHROW __attribute__((nothrow))
 #endif
 
-#define TNG_MATH1(f)                                              \
-    extern double f(double) TNG_NOTHROW __attribute__((const));   \
-    extern float f##f(float) TNG_NOTHROW __attribute__((const));
-#define TNG_MATH2(f)                                                      \
-    extern double f(double, double) TNG_NOTHROW __attribute__((const));   \
-    extern float f##f(float, float) TNG_NOTHROW __attribute__((const));
+#define TNG_MATH1(name)                                              \
+    extern double name(double) TNG_NOTHROW __attribute__((const));   \
+    extern float name##f(float) TNG_NOTHROW __attribute__((const));
+#define TNG_MATH2(name)                                                      \
+    extern double name(double, double) TNG_NOTHROW __attribute__((const));   \
+    extern float name##f(float, float) TNG_NOTHROW __attribute__((const));
 TNG_MATH1(exp) TNG_MATH1(exp2) TNG_MATH1(expm1) TNG_MATH1(log) TNG_MATH1(log2) TNG_MATH1(log10) TNG_MATH1(log1p) TNG_MATH1(logb)
 TNG_MATH1(sin) TNG_MATH1(cos) TNG_MATH1(tan) TNG_MATH1(asin) TNG_MATH1(acos) TNG_MATH1(atan)
 TNG_MATH1(sinh) TNG_MATH1(cosh) TNG_MATH1(tanh) TNG_MATH1(asinh) TNG_MATH1(acosh) TNG_MATH1(atanh)
@@ -198,9 +198,9 @@ extern void *memset(void *, int, size_t) TNG_NOTHROW;
 extern int memcmp(const void *, const void *, size_t) TNG_NOTHROW;
 extern int printf(const char *, ...);
 
-#define TNG_COMPLEX1(f)                                  \
-    extern double _Complex f(double _Complex) TNG_NOTHROW; \
-    extern float _Complex f##f(float _Complex) TNG_NOTHROW;
+#define TNG_COMPLEX1(name)                                  \
+    extern double _Complex name(double _Complex) TNG_NOTHROW; \
+    extern float _Complex name##f(float _Complex) TNG_NOTHROW;
 TNG_COMPLEX1(cexp) TNG_COMPLEX1(clog) TNG_COMPLEX1(csqrt) TNG_COMPLEX1(csin) TNG_COMPLEX1(ccos) TNG_COMPLEX1(ctan)
 TNG_COMPLEX1(casin) TNG_COMPLEX1(cacos) TNG_COMPLEX1(catan) TNG_COMPLEX1(csinh) TNG_COMPLEX1(ccosh) TNG_COMPLEX1(ctanh)
 TNG_COMPLEX1(casinh) TNG_COMPLEX1(cacosh) TNG_COMPLEX1(catanh)

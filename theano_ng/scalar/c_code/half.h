@@ -43,4 +43,16 @@ static inline npy_uint16 tng_float_to_half(npy_float32 value)
     return (npy_uint16)(sign | (u.bits - 0x3f000000u));
 }
 
+/* One rounding only: the float on the way remembers in its last bit what was cut off (round to odd). */
+static inline npy_uint16 tng_double_to_half(npy_float64 value)
+{
+    union { npy_uint32 bits; npy_float32 value; } u;
+    u.value = (npy_float32)value;
+    if ((npy_float64)u.value != value && value == value) {
+        if (__builtin_fabs((npy_float64)u.value) > __builtin_fabs(value)) u.bits -= 1;
+        u.bits |= 1u;
+    }
+    return tng_float_to_half(u.value);
+}
+
 #endif

@@ -347,7 +347,14 @@ static int tng_join(int nin, int nout, PyObject **in, PyObject **out, int64_t *p
     char *to = PyArray_BYTES(z);
     for (int i = 0; i < n; ++i) {
         npy_intp block = PyArray_DIM(x[i], (int)axis) * inner;
-        if (PyArray_IS_C_CONTIGUOUS(x[i])) {
+        if (PyArray_TYPE(x[i]) != PyArray_TYPE(z) || !PyArray_ISNOTSWAPPED(x[i])) {
+            PyObject *part = strided_view(z, nd, PyArray_DIMS(x[i]), PyArray_STRIDES(z), to);
+            int status = part == NULL ? -1 : PyArray_CopyInto((PyArrayObject *)part, x[i]);
+            Py_XDECREF(part);
+            if (status < 0)
+                return -1;
+        }
+        else if (PyArray_IS_C_CONTIGUOUS(x[i])) {
             const char *from = PyArray_BYTES(x[i]);
             char *at = to;
             for (npy_intp k = 0; k < outer; ++k, at += dims[axis] * inner, from += block)

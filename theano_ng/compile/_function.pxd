@@ -1,0 +1,61 @@
+"""The hot path of compiled functions."""
+from cpython.object cimport PyObject
+
+from theano_ng.gof._cvm cimport CLazyLinker
+
+
+cdef class CallGate:
+    """Lets one thread at a time into a function (or into functions that share memory)."""
+    cdef bint busy
+    cdef unsigned long owner
+    cdef object condition
+    cdef int waiting
+
+    cdef int enter(self, function) except -1
+    cdef int leave(self) except -1
+
+
+cdef struct Quick:
+    # How an argument is recognised as ready for use. `typenum` is -1 when only the Type itself can tell.
+    int typenum
+    int ndim
+    int broadcast           # bit d: the length of axis d must be 1
+    bint scalar             # a Python float may be wrapped into a 0-d array without asking
+    char role               # what to do with the cell after a call
+
+
+cdef struct Pair:
+    # An input that is changed in place, and one that must not show it.
+    int changed
+    int other
+    int copy
+
+
+cdef class FunctionBase:
+    cdef object _fn
+    cdef CLazyLinker vm                 # `fn`, when it is the compiled machine
+    cdef public bint trust_input
+    cdef public bint unpack_single
+    cdef public bint return_none
+    cdef public object profile
+    cdef public object output_keys
+    cdef public object name
+    cdef public list input_storage
+    cdef public list output_storage
+    cdef CallGate gate
+    cdef list in_cells, out_cells, types, defaults_, owned
+    cdef list saved                     # (cell, old value) of state that a call overwrites
+    cdef int n_in, n_positional, n_returned, n_pairs
+    cdef Quick *quick
+    cdef Pair *pairs
+    cdef PyObject **cells
+    cdef char *clear_output
+
+    cdef int set_input(self, int i, value) except -1
+    cdef int filter_input(self, int i, value) except -1
+    cdef int break_aliases(self) except -1
+    cdef int restore_inputs(self, bint failed) except -1
+    cdef object results(self, list subset)
+    cdef int run(self, list subset) except -1
+    cdef object profiled_call(self, tuple args, dict kwargs)
+    cdef object plain_call(self, tuple args, dict kwargs)

@@ -1,0 +1,354 @@
+"""Calling a compiled function: arguments into cells, run, results out of cells, updates.
+
+`compile.function_module.Function` is the class that users see; this base holds what happens at each call.
+"""
+import copy
+import time
+
+from cpython.mem cimport PyMem_Calloc, PyMem_Free
+cimport numpy as cnp
+
+cnp.import_array()
+
+cdef extern from "Python.h":
+    PyObject *Py_None
+    PyObject *PyList_GET_ITEM(PyObject *cell, Py_ssize_t i) nogil
+    void PyList_SET_ITEM(PyObject *cell, Py_ssize_t i, PyObject *value) nogil
+    PyObject *PyTuple_GET_ITEM(PyObject *args, Py_ssize_t i) nogil
+    void incref "Py_INCREF"(PyObject *) nogil
+    void decref "Py_DECREF"(PyObject *) nogil
+    unsigned long PyThread_get_thread_ident() nogil
+    int PyFloat_CheckExact(object value)
+    double PyFloat_AS_DOUBLE(object value)
+
+cdef extern from "numpy/arrayobject.h":
+    int PyArray_CheckExact(object value)
+    int PyArray_ISBEHAVED_RO(cnp.ndarray array)
+
+# what becomes of an input's cell after a call
+cdef enum:
+    EMPTIED = 0         # the argument is forgotten
+    REFED = 1           # the default value comes back
+    STATE = 2           # what was given, or the update, stays
+    IMPLICIT = 3        # callers give no value
+
+
+cdef inline void put(PyObject *cell, PyObject *value) noexcept:
+    cdef PyObject *old = PyList_GET_ITEM(cell, 0)
+    incref(value)
+    PyList_SET_ITEM(cell, 0, value)
+    decref(old)
+
+
+cdef class CallGate:
+    cdef int enter(self, function) except -1:
+        cdef unsigned long me = PyThread_get_thread_ident()
+        if self.busy:
+            if self.owner == me:
+                raise RuntimeError(
+                    "%s was called while it is running: an Op in its graph calls it. Its memory holds one call at a time; let the Op "
+                    "call a copy (function.copy())." % (function,))
+            if self.condition is None:
+                from threading import Condition
+
+                self.condition = Condition()
+            with self.condition:
+                self.waiting += 1
+                try:
+                    while self.busy:
+                        self.condition.wait()
+                    # no Python code runs between the test and this: nobody else can come in
+                    self.busy = True
+                    self.owner = me
+                finally:
+                    self.waiting -= 1
+            return 0
+        self.busy = True
+        self.owner = me
+        return 0
+
+    cdef int leave(self) except -1:
+        self.busy = False
+        if self.waiting:
+            with self.condition:
+                self.condition.notify()
+        return 0
+
+
+cdef bint overlap(PyObject *a, PyObject *b) noexcept:
+    """Whether two arrays' memory ranges meet (the ranges, not the elements: good enough to decide on a copy)."""
+    cdef char *low[2]
+    cdef char *high[2]
+    cdef cnp.ndarray array
+    cdef int i, d
+    cdef cnp.npy_intp extent
+    for i in range(2):
+        array = <cnp.ndarray>(a if i == 0 else b)
+        low[i] = high[i] = <char *>cnp.PyArray_DATA(array)
+        high[i] += cnp.PyArray_ITEMSIZE(array)
+        for d in range(cnp.PyArray_NDIM(array)):
+            if cnp.PyArray_DIM(array, d) == 0:
+                return False
+            extent = (cnp.PyArray_DIM(array, d) - 1) * cnp.PyArray_STRIDE(array, d)
+            if extent > 0:
+                high[i] += extent
+            else:
+                low[i] += extent
+    return low[0] < high[1] and low[1] < high[0]
+
+
+cdef class FunctionBase:
+    """State and call of a compiled function.
+
+    `setup` is called once by the subclass.
+    """
+
+    def __cinit__(self, *args, **kwargs):
+        self.gate = CallGate()
+
+    def __dealloc__(self):
+        PyMem_Free(self.quick)
+        PyMem_Free(self.pairs)
+        PyMem_Free(self.cells)
+        PyMem_Free(self.clear_output)
+
+    @property
+    def fn(self):
+        """What runs the graph: a virtual machine or another callable without arguments."""
+        return self._fn
+
+    @fn.setter
+    def fn(self, value):
+        self._fn = value
+        self.vm = value if isinstance(value, CLazyLinker) else None
+
+    def setup(self, list roles, list quick, list defaults, list pairs, list clear_output, int n_returned):
+        """Prepare the tables of the hot path.
+
+        Parameters
+        ----------
+        roles : list of str
+            For each input "emptied", "refed", "state" or "implicit".
+        quick : list of (typenum, ndim, broadcast bits, scalar) or None
+            How an argument is recognised without its Type.
+        defaults : list
+            For each input ``(value, copy)``: what comes back after a call, and whether a copy of it does.
+        pairs : list of (int, int, int)
+            Inputs (one changed in place, another one, which of them is to be copied when they share memory).
+        clear_output : list of bool
+            For each returned output, whether its cell is emptied after a call.
+        n_returned : int
+            How many outputs callers get; the others are updates.
+        """
+        cdef int i
+        self.n_in = len(self.input_storage)
+        self.n_returned = n_returned
+        self.in_cells = [container.storage for container in self.input_storage]
+        self.out_cells = [container.storage for container in self.output_storage]
+        self.types = [container.type for container in self.input_storage]
+        self.defaults_ = defaults
+        self.n_pairs = len(pairs)
+        self.quick = <Quick *>PyMem_Calloc(self.n_in + 1, sizeof(Quick))
+        self.pairs = <Pair *>PyMem_Calloc(self.n_pairs + 1, sizeof(Pair))
+        self.cells = <PyObject **>PyMem_Calloc(self.n_in + n_returned + 1, sizeof(PyObject *))
+        self.clear_output = <char *>PyMem_Calloc(n_returned + 1, 1)
+        if not (self.quick and self.pairs and self.cells and self.clear_output):
+            raise MemoryError()
+        names = {"emptied": EMPTIED, "refed": REFED, "state": STATE, "implicit": IMPLICIT}
+        self.n_positional = 0
+        for i in range(self.n_in):
+            self.cells[i] = <PyObject *>self.in_cells[i]
+            self.quick[i].typenum = -1
+            if quick[i] is not None:
+                self.quick[i].typenum, self.quick[i].ndim, self.quick[i].broadcast, self.quick[i].scalar = quick[i]
+            self.quick[i].role = names[roles[i]]
+            if roles[i] != "implicit" and self.n_positional == i:
+                self.n_positional = i + 1
+        for i in range(self.n_pairs):
+            self.pairs[i].changed, self.pairs[i].other, self.pairs[i].copy = pairs[i]
+        for i in range(n_returned):
+            self.cells[self.n_in + i] = <PyObject *>self.out_cells[i]
+            self.clear_output[i] = clear_output[i]
+        # explicit inputs behind an implicit one can be given by name only
+        for i in range(self.n_positional, self.n_in):
+            if roles[i] != "implicit":
+                self.n_positional = -1
+                break
+        self.owned = [self.in_cells, self.out_cells]
+
+    def share_gate(self, FunctionBase other):
+        """Let this function and another one, with which it shares memory, run one at a time."""
+        self.gate = other.gate
+
+    def __call__(self, *args, **kwargs):
+        if self.profile is not None:
+            return self.profiled_call(args, kwargs)
+        return self.plain_call(args, kwargs)
+
+    cdef object plain_call(self, tuple args, dict kwargs):
+        cdef int i
+        cdef list subset = None
+        cdef bint failed = True
+        self.gate.enter(self)
+        try:
+            if len(args) == self.n_positional and not kwargs:
+                for i in range(self.n_positional):
+                    self.set_input(i, <object>PyTuple_GET_ITEM(<PyObject *>args, i))
+            else:
+                subset = self._bind(args, kwargs)
+            if self.n_pairs:
+                self.break_aliases()
+            self.run(subset)
+            result = self.results(subset)
+            failed = False
+            return result
+        finally:
+            self.restore_inputs(failed)
+            self.gate.leave()
+
+    cdef object profiled_call(self, tuple args, dict kwargs):
+        from theano_ng.compile import profiling
+
+        profile = self.profile
+        start = time.perf_counter()
+        before = profile.vm_call_time
+        result = self.plain_call(args, kwargs)
+        seconds = time.perf_counter() - start
+        profiling.count_call(profile, seconds, profile.vm_call_time - before)
+        return result
+
+    cdef int set_input(self, int i, value) except -1:
+        """Put an argument into its cell: as it is when it is recognised, otherwise through the Type."""
+        cdef Quick *quick = &self.quick[i]
+        cdef cnp.ndarray array
+        cdef int d
+        if quick.role >= STATE:
+            return self.filter_input(i, value)
+        if self.trust_input:
+            put(self.cells[i], <PyObject *>value)
+            return 0
+        if quick.typenum >= 0:
+            if PyArray_CheckExact(value):
+                array = <cnp.ndarray>value
+                if (cnp.PyArray_TYPE(array) == quick.typenum and cnp.PyArray_NDIM(array) == quick.ndim
+                        and PyArray_ISBEHAVED_RO(array)):
+                    if quick.broadcast:
+                        for d in range(quick.ndim):
+                            if (quick.broadcast >> d) & 1 and cnp.PyArray_DIM(array, d) != 1:
+                                return self.filter_input(i, value)
+                    put(self.cells[i], <PyObject *>value)
+                    return 0
+            elif quick.scalar and PyFloat_CheckExact(value):
+                array = cnp.PyArray_SimpleNew(0, NULL, cnp.NPY_DOUBLE)
+                (<double *>cnp.PyArray_DATA(array))[0] = PyFloat_AS_DOUBLE(value)
+                put(self.cells[i], <PyObject *>array)
+                return 0
+        return self.filter_input(i, value)
+
+    cdef int filter_input(self, int i, value) except -1:
+        if not self.trust_input:
+            value = self._filter(i, value)
+        cell = self.in_cells[i]
+        if self.quick[i].role >= STATE:
+            if self.saved is None:
+                self.saved = []
+            self.saved.append((cell, cell[0]))
+        cell[0] = value
+        return 0
+
+    def _set_input(self, int i, value):
+        """For `_bind`: give input `i` a value."""
+        self.set_input(i, value)
+
+    cdef int break_aliases(self) except -1:
+        """Copy an argument that shares memory with an input that the graph changes in place."""
+        cdef int i
+        cdef PyObject *a
+        cdef PyObject *b
+        for i in range(self.n_pairs):
+            a = PyList_GET_ITEM(self.cells[self.pairs[i].changed], 0)
+            b = PyList_GET_ITEM(self.cells[self.pairs[i].other], 0)
+            if cnp.PyArray_Check(<object>a) and cnp.PyArray_Check(<object>b):
+                if not overlap(a, b):
+                    continue
+            else:
+                may_share = getattr(self.types[self.pairs[i].changed], "may_share_memory", None)
+                if may_share is None or not may_share(<object>a, <object>b):
+                    continue
+            cell = self.in_cells[self.pairs[i].copy]
+            cell[0] = copy.copy(cell[0])
+        return 0
+
+    cdef int run(self, list subset) except -1:
+        cdef CLazyLinker vm = self.vm
+        if self.profile is not None:
+            start = time.perf_counter()
+        try:
+            if vm is not None:
+                vm.run(subset if subset is None or vm.allow_partial_eval else None)
+            elif subset is not None and getattr(self._fn, "allow_partial_eval", False):
+                self._fn(output_subset=subset)
+            else:
+                self._fn()
+        except BaseException:
+            self._explain_failure()
+            raise
+        if self.profile is not None:
+            self.profile.vm_call_time += time.perf_counter() - start
+            update = getattr(self._fn, "update_profile", None)
+            if update is not None:
+                update(self.profile)
+        return 0
+
+    cdef object results(self, list subset):
+        cdef int i
+        cdef PyObject *cell
+        cdef object value
+        cdef list values
+        if self.vm is None and getattr(self._fn, "need_update_inputs", True):
+            # Before the updates: an output may be the old value of what is updated.
+            values = [(<list>cell_)[0] for cell_ in self.out_cells]
+            self._apply_updates(values)
+            values = values[:self.n_returned]
+        elif self.n_returned == 1 and self.unpack_single and subset is None and self.output_keys is None:
+            cell = self.cells[self.n_in]
+            value = <object>PyList_GET_ITEM(cell, 0)
+            if self.clear_output[0]:
+                put(cell, Py_None)
+            return value
+        else:
+            values = [<object>PyList_GET_ITEM(self.cells[self.n_in + i], 0) for i in range(self.n_returned)]
+        for i in range(self.n_returned):
+            if self.clear_output[i]:
+                put(self.cells[self.n_in + i], Py_None)
+        if self.return_none:
+            return None
+        if subset is not None:
+            if self.output_keys is not None:
+                return {self.output_keys[i]: values[i] for i in subset}
+            return [values[i] for i in subset]
+        if self.output_keys is not None:
+            return dict(zip(self.output_keys, values))
+        if self.unpack_single and self.n_returned == 1:
+            return values[0]
+        return values
+
+    cdef int restore_inputs(self, bint failed) except -1:
+        """After a call: forget arguments, bring defaults back; after a failed one, bring state back."""
+        cdef int i
+        cdef char role
+        for i in range(self.n_in):
+            role = self.quick[i].role
+            if role == EMPTIED:
+                put(self.cells[i], Py_None)
+            elif role == REFED:
+                value, copied = self.defaults_[i]
+                if copied:
+                    value = copy.copy(value)
+                put(self.cells[i], <PyObject *>value)
+        if self.saved is not None:
+            saved, self.saved = self.saved, None
+            if failed:
+                for cell, old in reversed(saved):
+                    cell[0] = old
+        return 0

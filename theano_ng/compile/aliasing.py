@@ -1,0 +1,175 @@
+"""Which variables of a graph can share memory, and how aliasing among a function's inputs and outputs is broken."""
+from theano_ng.compile.ops import OutputGuard, deep_copy_op, view_op
+
+
+def destroy_map(op):
+    """An Op's `destroy_map`, without the claim of OutputGuard, which changes nothing."""
+    return {} if isinstance(op, OutputGuard) else getattr(op, "destroy_map", None) or {}
+
+
+def aliased_inputs_of(node, position):
+    """The inputs of a node that share memory with one of its outputs, by `view_map` or `destroy_map`."""
+    op = node.op
+    positions = []
+    for table in (getattr(op, "view_map", None), getattr(op, "destroy_map", None)):
+        if table:
+            positions.extend(table.get(position, ()))
+    return [node.inputs[i] for i in positions]
+
+
+def alias_root(v):
+    """The variable whose memory `v` is (part of), following views and in-place results up the graph.
+
+    Parameters
+    ----------
+    v : Variable
+
+    Returns
+    -------
+    Variable
+        `v` itself when it has memory of its own. Of an output that aliases several inputs, the first is followed.
+    """
+    while v.owner is not None:
+        aliased = aliased_inputs_of(v.owner, v.index)
+        if not aliased:
+            return v
+        v = aliased[0]
+    return v
+
+
+def alias_roots(v):
+    """All variables whose memory `v` may be part of, as keys of a dict."""
+    roots, todo, seen = {}, [v], {v}
+    while todo:
+        v = todo.pop()
+        aliased = aliased_inputs_of(v.owner, v.index) if v.owner is not None else ()
+        if not aliased:
+            roots[v] = None
+        for other in aliased:
+            if other not in seen:
+                seen.add(other)
+                todo.append(other)
+    return roots
+
+
+def view_tree_set(v, treeset):
+    """Add to a set `v` and all that share its memory further down the graph.
+
+    Parameters
+    ----------
+    v : Variable
+        A variable of a FunctionGraph.
+    treeset : set of Variable
+        Extended in place.
+    """
+    treeset.add(v)
+    todo = [v]
+    while todo:
+        v = todo.pop()
+        for client, position in v.clients:
+            if client == "output":
+                continue
+            for table in (getattr(client.op, "view_map", None), getattr(client.op, "destroy_map", None)):
+                for out, positions in (table or {}).items():
+                    if position in positions and client.outputs[out] not in treeset:
+                        treeset.add(client.outputs[out])
+                        todo.append(client.outputs[out])
+
+
+def infer_reuse_pattern(fgraph, outputs_to_disown):
+    """All variables that may share memory with some outputs; their values must not become output buffers of a later call.
+
+    Parameters
+    ----------
+    fgraph : FunctionGraph
+    outputs_to_disown : iterable of Variable
+
+    Returns
+    -------
+    list of Variable
+        Computed variables only.
+    """
+    shared, roots = set(), {}
+    for o in outputs_to_disown:
+        roots.update(alias_roots(o))
+    for root in roots:
+        view_tree_set(root, shared)
+    # in the order of the graph, so that equal graphs give equal answers
+    found = [out for node in fgraph.toposort() for out in node.outputs if out in shared]
+    return found
+
+
+def destroyed_roots(fgraph):
+    """The variables without owner whose memory some node changes in place, as a set."""
+    roots = set()
+    for node in fgraph.apply_nodes:
+        for positions in destroy_map(node.op).values():
+            for i in positions:
+                roots.update(r for r in alias_roots(node.inputs[i]) if r.owner is None)
+    return roots
+
+
+def changed_in_place(v):
+    """Whether some node on the way from `v` up to its roots changed that memory."""
+    todo, seen = [v], {v}
+    while todo:
+        v = todo.pop()
+        if v.owner is None:
+            continue
+        if destroy_map(v.owner.op).get(v.index):
+            return True
+        for other in aliased_inputs_of(v.owner, v.index):
+            if other not in seen:
+                seen.add(other)
+                todo.append(other)
+    return False
+
+
+def insert_deepcopy(fgraph, wrapped_inputs, wrapped_outputs):
+    """Break the aliasing among outputs, and of outputs with inputs and constants.
+
+    Parameters
+    ----------
+    fgraph : FunctionGraph
+        Changed in place: an output that shares memory becomes a deep copy, or, where borrowing permits aliasing, a view.
+    wrapped_inputs : list of In
+    wrapped_outputs : list of Out
+
+    Notes
+    -----
+    Of several outputs in the same memory the last one keeps it. An output may keep the memory of an input that is updated (the old
+    value is the caller's then), or that the graph changes in place into this very output.
+    """
+    reason = "insert_deepcopy"
+    if len(wrapped_inputs) != len(fgraph.inputs) or len(wrapped_outputs) != len(fgraph.outputs):
+        raise ValueError("one specification for each input and output of the graph is needed")
+    specs = dict(zip(fgraph.inputs, wrapped_inputs))
+    destroyed = destroyed_roots(fgraph)
+    outputs = list(fgraph.outputs)
+    roots = [alias_roots(o) for o in outputs]
+    last_user = {}
+    for i, found in enumerate(roots):
+        for root in found:
+            last_user[root] = i
+
+    for i, output in enumerate(outputs):
+        change = None
+        for root in roots[i]:
+            j = last_user[root]
+            if j != i:
+                both = wrapped_outputs[i].borrow and wrapped_outputs[j].borrow and root not in destroyed
+                change = view_op if both else deep_copy_op
+            elif root.owner is None:
+                spec = specs.get(root)
+                if spec is not None and changed_in_place(output):
+                    continue    # the memory was the caller's or the shared variable's to change, and this is its new content
+                if spec is not None and spec.update is not None and root not in destroyed:
+                    change = change or (view_op if output is root else None)
+                elif wrapped_outputs[i].borrow and (spec is None or spec.borrow) and root not in destroyed:
+                    change = change or (view_op if output is root else None)
+                else:
+                    change = deep_copy_op
+            if change is deep_copy_op:
+                break
+        if change is not None:
+            fgraph.change_input("output", i, change(fgraph.outputs[i]), reason=reason)

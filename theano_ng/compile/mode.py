@@ -1,0 +1,442 @@
+"""Modes: how a function is rewritten (optimizer) and evaluated (linker); the database `optdb` with its phases."""
+
+import logging
+
+from theano_ng.configdefaults import config
+from theano_ng.gof import cc, link
+from theano_ng.gof import opt as gof_opt
+from theano_ng.gof import optdb as gof_optdb
+from theano_ng.gof import vm
+from theano_ng.gof.destroyhandler import DestroyHandler
+from theano_ng.gof.optdb import Query
+from theano_ng.gof.toolbox import NoOutputFromInplace
+from theano_ng.gof.utils import string_types
+
+_logger = logging.getLogger("theano_ng.compile.mode")
+
+
+# ------------------------------------------------------------------ linkers
+
+# The C linkers fall back to Python thunks where there is no compiler; none is asked for here.
+predefined_linkers = {
+    "py": link.PerformLinker(),
+    "c": cc.CLinker(),
+    "c|py": cc.OpWiseCLinker(),
+    "c|py_nogc": cc.OpWiseCLinker(allow_gc=False),
+    "c&py": cc.DualLinker(),
+    "vm": vm.VM_Linker(use_cloop=False),
+    "cvm": vm.VM_Linker(use_cloop=True),
+    "vm_nogc": vm.VM_Linker(allow_gc=False, use_cloop=False),
+    "cvm_nogc": vm.VM_Linker(allow_gc=False, use_cloop=True),
+}
+
+
+def register_linker(name, linker):
+    """Add a linker under a name that ``Mode(linker=name)`` understands.
+
+    Raises
+    ------
+    ValueError
+        When the name is taken.
+    """
+    if name in predefined_linkers:
+        raise ValueError("Linker name already taken: %s" % name)
+    predefined_linkers[name] = linker
+
+
+# --------------------------------------------------------------- optimizers
+
+# The databases themselves leave out what is tagged cxx_only when there is no compiler.
+OPT_NONE = Query(include=[])
+OPT_MERGE = Query(include=["merge"])
+OPT_FAST_RUN = Query(include=["fast_run"])
+OPT_FAST_RUN_STABLE = OPT_FAST_RUN.requiring("stable")
+OPT_FAST_COMPILE = Query(include=["fast_compile"])
+OPT_STABILIZE = Query(include=["fast_run"], position_cutoff=1.5000001)
+OPT_O3 = OPT_FAST_RUN.excluding("inplace")
+OPT_O2 = OPT_FAST_COMPILE.including("fusion")
+OPT_UNSAFE = OPT_O3.including("unsafe")
+OPT_FAST_RUN.name = "OPT_FAST_RUN"
+OPT_FAST_RUN_STABLE.name = "OPT_FAST_RUN_STABLE"
+OPT_FAST_COMPILE.name = "OPT_FAST_COMPILE"
+OPT_STABILIZE.name = "OPT_STABILIZE"
+OPT_O3.name = "OPT_O3"
+OPT_O2.name = "OPT_O2"
+OPT_UNSAFE.name = "OPT_UNSAFE"
+OPT_MERGE.name = "OPT_MERGE"
+OPT_NONE.name = "OPT_NONE"
+
+predefined_optimizers = {
+    None: OPT_NONE,
+    "None": OPT_NONE,
+    "merge": OPT_MERGE,
+    "o4": OPT_FAST_RUN,
+    "o3": OPT_O3,
+    "o2": OPT_O2,
+    "o1": OPT_FAST_COMPILE,
+    "unsafe": OPT_UNSAFE,
+    "fast_compile": OPT_FAST_COMPILE,
+    "fast_run": OPT_FAST_RUN,
+    "fast_run_stable": OPT_FAST_RUN_STABLE,
+    "stabilize": OPT_STABILIZE,
+    "Stabilization": OPT_STABILIZE,
+}
+
+
+def register_optimizer(name, opt):
+    """Add an optimizer or a Query under a name that ``Mode(optimizer=name)`` understands.
+
+    Raises
+    ------
+    ValueError
+        When the name is taken.
+    """
+    if name in predefined_optimizers:
+        raise ValueError("Optimizer name already taken: %s" % name)
+    predefined_optimizers[name] = opt
+
+
+class AddDestroyHandler(gof_opt.Optimizer):
+    """Attach the destroy handler, which orders operations that work in place and refuses those that cannot be ordered.
+
+    From here on replacements are validated; what the user did not allow to be overwritten is protected by the `Supervisor`
+    that `function` attaches.
+    """
+
+    def apply(self, fgraph):
+        from theano_ng.compile.function_module import Supervisor
+        if not any(isinstance(feature, Supervisor) for feature in fgraph._features):
+            _logger.warning("A Supervisor feature is missing from %s: its inputs are not protected from in-place operations.", fgraph)
+
+    def add_requirements(self, fgraph):
+        super().add_requirements(fgraph)
+        fgraph.attach_feature(DestroyHandler())
+
+
+class AddNoOutputFromInplace(gof_opt.Optimizer):
+    """Attach `NoOutputFromInplace`: the outputs of the graph must not be results of in-place operations.
+
+    Parameters
+    ----------
+    first_output_idx, last_output_idx : int, int or None
+        Range of the outputs that are guarded.
+    """
+
+    def __init__(self, first_output_idx=0, last_output_idx=None):
+        self.first_output_idx = first_output_idx
+        self.last_output_idx = last_output_idx
+
+    def add_requirements(self, fgraph):
+        super().add_requirements(fgraph)
+        fgraph.attach_feature(NoOutputFromInplace(self.first_output_idx, self.last_output_idx))
+
+
+class AddFeatureOptimizer(gof_opt.Optimizer):
+    """Attach a feature, for use where an optimizer is wanted.
+
+    Parameters
+    ----------
+    feature : Feature
+    """
+
+    def __init__(self, feature):
+        self.feature = feature
+
+    def add_requirements(self, fgraph):
+        super().add_requirements(fgraph)
+        fgraph.attach_feature(self.feature)
+
+
+class PrintCurrentFunctionGraph(gof_opt.Optimizer):
+    """Print the graph as it is at this position, to debug optimizations.
+
+    Parameters
+    ----------
+    header : str
+        Printed above it.
+    """
+
+    def __init__(self, header):
+        self.header = header
+
+    def apply(self, fgraph):
+        from theano_ng import printing
+        print("PrintCurrentFunctionGraph:", self.header)
+        printing.debugprint(fgraph.outputs)
+
+
+# --------------------------------------------------------------- database
+
+optdb = gof_optdb.SequenceDB()
+
+_check = ("fast_run", "fast_compile") if config.check_stack_trace in ("raise", "warn", "log") else ()
+optdb.register("CheckStackTrace", gof_opt.CheckStackTraceOptimization(), -1, *_check)
+del _check
+
+optdb.register("merge1", gof_opt.MergeOptimizer(), 0, "fast_run", "fast_compile", "merge")
+
+# Rules for what need not be there at all; after the shape feature is attached, before canonicalization.
+local_useless = gof_optdb.LocalGroupDB(apply_all_opts=True, profile=True)
+optdb.register("useless", gof_optdb.TopoDB(local_useless, failure_callback=gof_opt.NavigatorOptimizer.warn_inplace),
+               0.6, "fast_run", "fast_compile")
+optdb.register("merge1.1", gof_opt.MergeOptimizer(), 0.65, "fast_run", "fast_compile", "merge")
+
+# Rearranges the graph to canonical forms; new nodes are visited at once, because forms build on each other.
+optdb.register("canonicalize", gof_optdb.EquilibriumDB(ignore_newtrees=False), 1, "fast_run", "fast_compile", "canonicalize_db")
+optdb["canonicalize"].register("merge", gof_opt.MergeOptimizer(), "fast_run", "fast_compile", cleanup=True)
+
+optdb.register("merge1.2", gof_opt.MergeOptimizer(), 1.2, "fast_run", "fast_compile", "merge")
+optdb.register("Print1.21", PrintCurrentFunctionGraph("Post-canonicalize"), 1.21)
+
+# Replaces expressions by equal ones with better numerical behaviour.
+optdb.register("stabilize", gof_optdb.EquilibriumDB(), 1.5, "fast_run")
+optdb.register("Print1.51", PrintCurrentFunctionGraph("Post-stabilize"), 1.51)
+
+# Special combined operations.
+optdb.register("specialize", gof_optdb.EquilibriumDB(), 2, "fast_run", "fast_compile_gpu")
+
+# Forms that are better to compute than the canonical ones.
+optdb.register("uncanonicalize", gof_optdb.EquilibriumDB(), 3, "fast_run")
+
+# Special operations of a device; after 48.5, where graphs move to the GPU.
+optdb.register("specialize_device", gof_optdb.EquilibriumDB(), 48.6, "fast_compile", "fast_run")
+
+optdb.register("merge2", gof_opt.MergeOptimizer(), 49, "fast_run", "merge")
+
+optdb.register("add_no_output_from_inplace", AddNoOutputFromInplace(), 49.4)
+optdb.register("add_destroy_handler", AddDestroyHandler(), 49.5, "fast_run", "inplace")
+
+optdb.register("merge3", gof_opt.MergeOptimizer(), 100, "fast_run", "merge")
+
+
+# Rules on the ops that are there from the start. They live above this layer and import much, so they are loaded when the first function
+# is compiled. Modules whose ops need an import by the user register their rules themselves then.
+_RULE_MODULES = ("theano_ng.tensor.opt", "theano_ng.tensor.opt_uncanonicalize", "theano_ng.tensor.blas", "theano_ng.tensor.blas_c",
+                 "theano_ng.tensor.blas_scipy", "theano_ng.tensor.nnet")
+
+
+@gof_optdb.register_loader
+def _load_rules():
+    import importlib
+    for name in _RULE_MODULES:
+        importlib.import_module(name)
+
+
+# ------------------------------------------------------------------- modes
+
+class Mode(object):
+    """A linker and an optimizer.
+
+    Parameters
+    ----------
+    linker : str or Linker, optional
+        One of `predefined_linkers` or an instance. Default: `config.linker`.
+    optimizer : str, Query, Optimizer or None
+        One of `predefined_optimizers`, or what to use. Default: `config.optimizer`.
+
+    Attributes
+    ----------
+    linker : Linker
+    optimizer : Optimizer
+        What the Query gives now.
+    provided_linker, provided_optimizer
+        The arguments.
+
+    Notes
+    -----
+    ``including``, ``excluding`` and ``requiring`` return new modes; a mode is not changed.
+    """
+
+    def __init__(self, linker=None, optimizer="default"):
+        if linker is None:
+            linker = config.linker
+        if isinstance(optimizer, string_types) and optimizer == "default":
+            optimizer = config.optimizer
+        self.__setstate__((linker, optimizer))
+
+    def __getstate__(self):
+        return (self.provided_linker, self.provided_optimizer)
+
+    def __setstate__(self, state):
+        linker, optimizer = state
+        self.provided_linker = linker
+        self.provided_optimizer = optimizer
+        if isinstance(linker, string_types) or linker is None:
+            try:
+                linker = predefined_linkers[linker]
+            except KeyError:
+                raise ValueError("unknown linker %r: expected a linker or one of %s" % (linker, sorted(predefined_linkers))) from None
+        self.linker = linker
+        if isinstance(optimizer, string_types) or optimizer is None:
+            try:
+                optimizer = predefined_optimizers[optimizer]
+            except KeyError:
+                raise ValueError("unknown optimizer %r: expected an optimizer, a Query or one of %s"
+                                 % (optimizer, sorted(k for k in predefined_optimizers if k))) from None
+        self._optimizer = optimizer
+        self.call_time = 0
+        self.fn_time = 0
+
+    def __str__(self):
+        return "%s(linker = %s, optimizer = %s)" % (self.__class__.__name__, self.provided_linker, self.provided_optimizer)
+
+    @property
+    def optimizer(self):
+        """The optimizer; made from the database when it was given as a Query."""
+        if isinstance(self._optimizer, Query):
+            return optdb.query(self._optimizer)
+        return self._optimizer
+
+    def get_linker_optimizer(self, linker, optimizer):
+        """The objects for names.
+
+        Parameters
+        ----------
+        linker, optimizer : str or object
+
+        Returns
+        -------
+        (Linker, Optimizer)
+        """
+        if isinstance(linker, string_types) or linker is None:
+            linker = predefined_linkers[linker]
+        if isinstance(optimizer, string_types) or optimizer is None:
+            optimizer = predefined_optimizers[optimizer]
+        if isinstance(optimizer, Query):
+            optimizer = optdb.query(optimizer)
+        return (linker, optimizer)
+
+    def _query(self):
+        link, opt = self.provided_linker, self._optimizer
+        if not isinstance(opt, Query):
+            raise TypeError("This mode has the optimizer %s, which is not a Query: tags cannot be applied to it. "
+                            "Make the mode with a name or a Query as optimizer." % (opt,))
+        return link, opt
+
+    def including(self, *tags):
+        """New mode that uses also the optimizations with these names or tags."""
+        _, opt = self._query()
+        return self.clone(optimizer=opt.including(*tags))
+
+    def register(self, *optimizations):
+        """New mode with more optimizers, given as pairs (optimizer, position)."""
+        _, opt = self._query()
+        return self.clone(optimizer=opt.register(*optimizations))
+
+    def excluding(self, *tags):
+        """New mode without the optimizations with these names or tags."""
+        _, opt = self._query()
+        return self.clone(optimizer=opt.excluding(*tags))
+
+    def requiring(self, *tags):
+        """New mode with only those optimizations that have these tags."""
+        _, opt = self._query()
+        return self.clone(optimizer=opt.requiring(*tags))
+
+    def clone(self, link_kwargs=None, optimizer="", **kwargs):
+        """New mode of the same class.
+
+        Parameters
+        ----------
+        link_kwargs : dict, optional
+            Passed to ``linker.clone``.
+        optimizer : optional
+            Default: that of this mode.
+        **kwargs
+            For the constructor of a subclass.
+        """
+        if link_kwargs is None:
+            link_kwargs = {}
+        new_linker = self.linker.clone(**link_kwargs)
+        if isinstance(optimizer, string_types) and optimizer == "":
+            optimizer = self.provided_optimizer
+        return type(self)(linker=new_linker, optimizer=optimizer, **kwargs)
+
+
+# Few optimizations and Python implementations only; the VM runs them, so that lazy operations stay lazy.
+FAST_COMPILE = Mode(vm.VM_Linker(use_cloop=False, c_thunks=False), "fast_compile")
+FAST_RUN = Mode("cvm", "fast_run")
+
+predefined_modes = {"FAST_COMPILE": FAST_COMPILE, "FAST_RUN": FAST_RUN}
+
+
+def _debug_mode():
+    from theano_ng.compile.debugmode import DebugMode
+    return DebugMode(optimizer=config.optimizer)
+
+
+def _nan_guard_mode():
+    from theano_ng.compile.nanguardmode import NanGuardMode
+    return NanGuardMode(True, True, True, optimizer=config.optimizer)
+
+
+# Modes whose modules are loaded when their name is first asked for.
+_lazy_modes = {
+    "Mode": lambda: Mode(linker=config.linker, optimizer=config.optimizer),
+    "DebugMode": _debug_mode,
+    "DEBUG_MODE": _debug_mode,
+    "NanGuardMode": _nan_guard_mode,
+}
+
+_default_modes = {}
+
+
+def get_mode(orig_string):
+    """The mode for a name.
+
+    Parameters
+    ----------
+    orig_string : str, Mode or None
+        None: the default mode of the configuration, with `config.optimizer_including`, `optimizer_excluding` and
+        `optimizer_requiring` applied; these three touch no other mode. Modes are returned as they are.
+
+    Raises
+    ------
+    Exception
+        When there is no mode of that name.
+    """
+    if orig_string is None:
+        string = config.mode
+    else:
+        string = orig_string
+    if not isinstance(string, string_types):
+        return string
+    if orig_string is None:
+        key = (string, config.linker, config.optimizer, config.optimizer_including, config.optimizer_excluding,
+               config.optimizer_requiring)
+        if key in _default_modes:
+            return _default_modes[key]
+
+    if string in predefined_modes:
+        ret = predefined_modes[string]
+    elif string in _lazy_modes:
+        ret = _lazy_modes[string]()
+    else:
+        raise Exception("No predefined mode exist for string: %s. Expected one of %s."
+                        % (string, ", ".join(sorted(set(predefined_modes) | set(_lazy_modes)))))
+
+    if orig_string is None:
+        for tags, method in ((config.optimizer_excluding, "excluding"), (config.optimizer_including, "including"),
+                             (config.optimizer_requiring, "requiring")):
+            if tags:
+                ret = getattr(ret, method)(*tags.split(":"))
+        _default_modes[key] = ret
+    return ret
+
+
+def get_default_mode():
+    """The default mode of the configuration."""
+    return get_mode(None)
+
+
+def register_mode(name, mode):
+    """Add a mode under a name that ``function(mode=name)`` understands.
+
+    Raises
+    ------
+    ValueError
+        When the name is taken.
+    """
+    if name in predefined_modes or name in ("Mode", "DebugMode", "NanGuardMode"):
+        raise ValueError("Mode name already taken: %s" % name)
+    predefined_modes[name] = mode

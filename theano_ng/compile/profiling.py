@@ -1,0 +1,512 @@
+"""Profiles of compiled functions: where the time of calls and of compilation went, and how much memory the values took."""
+import atexit
+import contextlib
+import logging
+import sys
+import time
+from collections import defaultdict
+
+from theano_ng.compile.profiling_memory import memory_report
+from theano_ng.configdefaults import config
+
+_logger = logging.getLogger("theano_ng.compile.profiling")
+
+theano_imported_time = time.time()
+total_fct_exec_time = 0.0
+total_graph_opt_time = 0.0
+total_time_linker = 0.0
+
+_atexit_print_list = []
+_profiler_printers = []
+
+
+def register_profiler_printer(fct):
+    """Add a function that each `ProfileStats.summary` calls; a decorator.
+
+    Parameters
+    ----------
+    fct : callable
+        ``fct(message, compile_time, fct_call_time, apply_time, apply_cimpl, output_size, other_args)`` as ProfileStats has them
+        (`output_size` is the recorded shape information by variable).
+    """
+    _profiler_printers.append(fct)
+    return fct
+
+
+def count_call(profile, seconds, vm_seconds):
+    """Add one call to a function's profile.
+
+    Parameters
+    ----------
+    profile : ProfileStats
+    seconds : float
+        Of the whole call.
+    vm_seconds : float
+        Of running the graph.
+    """
+    global total_fct_exec_time
+    total_fct_exec_time += seconds
+    if config.profiling.ignore_first_call and not profile.first_call_ignored:
+        profile.first_call_ignored = True
+        profile.reset()
+        return
+    profile.fct_callcount += 1
+    profile.fct_call_time += seconds
+
+
+def _grad_time():
+    return getattr(sys.modules.get("theano_ng.gradient"), "grad_time", 0.0)
+
+
+@contextlib.contextmanager
+def _destination():
+    """The stream that config.profiling.destination names."""
+    name = config.profiling.destination
+    if name in ("stderr", "stdout"):
+        yield getattr(sys, name)
+    else:
+        with open(name, "a") as f:
+            yield f
+
+
+def _atexit_print_fn():
+    """At exit: the profile of each function, and their sum."""
+    to_sum = []
+    if config.profile:
+        to_sum = [p for p in _atexit_print_list if p.show_sum and (p.fct_callcount > 0 or p.compile_time > 0)]
+    profiles = [p for p in _atexit_print_list if p.fct_callcount > 0 or p.compile_time > 0]
+    if not profiles:
+        return
+    with _destination() as file:
+        for profile in profiles:
+            profile.summary(file=file, n_ops_to_print=config.profiling.n_ops, n_apply_to_print=config.profiling.n_apply)
+        if len(to_sum) > 1:
+            total = ProfileStats.combined(
+                to_sum, "Sum of all(%d) printed profiles at exit excluding Scan op profile." % len(to_sum))
+            total.summary(file=file, n_ops_to_print=config.profiling.n_ops, n_apply_to_print=config.profiling.n_apply)
+        print_global_stats(file)
+
+
+def print_global_stats(file=None):
+    """Print the time spent in all functions, in all rewriting and in all linking since the package was imported.
+
+    Parameters
+    ----------
+    file : file, optional
+        Default: what config.profiling.destination names.
+    """
+    if file is None:
+        with _destination() as file:
+            print_global_stats(file)
+        return
+    print("=" * 50, file=file)
+    print("Global stats: ", "Time elasped since Theano import = %6.3fs, " % (time.time() - theano_imported_time),
+          "Time spent in Theano functions = %6.3fs, " % total_fct_exec_time,
+          "Time spent compiling Theano functions:  optimzation = %6.3fs, linker = %6.3fs " % (total_graph_opt_time, total_time_linker),
+          file=file)
+    print("=" * 50, file=file)
+
+
+atexit.register(_atexit_print_fn)
+
+
+class ProfileStats:
+    """The profile of one or more functions.
+
+    Give one instance as ``profile=`` to several functions to have their times added up.
+
+    Parameters
+    ----------
+    atexit_print : bool
+        Print the profile when the program ends.
+    flag_time_thunks : bool, optional
+        Measure each node; None: config.profiling.time_thunks.
+    gpu_checks : bool
+        Warn when GPU work is not waited for, which would make times meaningless.
+    **kwargs
+        Initial values of attributes, e.g. ``message``.
+
+    Attributes
+    ----------
+    message : str
+        The function's name.
+    fct_callcount : int
+    fct_call_time, vm_call_time : float
+        Seconds in calls, and in running graphs.
+    apply_time, apply_callcount, apply_cimpl : dict
+        By Apply node: seconds, number of runs, whether C code ran.
+    compile_time, optimizer_time, validate_time, linker_time, import_time, linker_node_make_thunks : float
+    linker_make_thunk_time : dict
+        By Apply node.
+    nb_nodes : int
+    optimizer_profile : tuple or None
+        The optimizer and what it returned, with config.profile_optimizer.
+    variable_shape, variable_strides, variable_offset : dict
+        By variable, with config.profile_memory.
+    node_executed_order, node_cleared_order : list
+    """
+
+    message = None
+    compile_time = optimizer_time = validate_time = linker_time = import_time = linker_node_make_thunks = 0.0
+    fct_call_time = vm_call_time = 0.0
+    fct_callcount = 0
+    nb_nodes = -1
+    optimizer_profile = None
+    line_width = None
+    first_call_ignored = False
+    show_sum = True
+
+    def __init__(self, atexit_print=True, flag_time_thunks=None, gpu_checks=True, **kwargs):
+        if gpu_checks and str(config.device).startswith(("cuda", "opencl")):
+            import os
+
+            if os.environ.get("CUDA_LAUNCH_BLOCKING", "0") != "1" and not getattr(config.gpuarray, "sync", False):
+                _logger.warning("You are running the profiler on a GPU without synchronisation, so times of nodes are those of starting "
+                                "them. Set the environment variable CUDA_LAUNCH_BLOCKING=1.")
+        self.apply_time, self.apply_callcount, self.apply_cimpl = {}, {}, {}
+        self.linker_make_thunk_time = {}
+        self.variable_shape, self.variable_strides, self.variable_offset = {}, {}, {}
+        self.node_executed_order, self.node_cleared_order = [], []
+        self.dependencies = {}
+        self.flag_time_thunks = config.profiling.time_thunks if flag_time_thunks is None else flag_time_thunks
+        self.line_width = config.profiling.output_line_width
+        self.atexit_print = atexit_print
+        self.__dict__.update(kwargs)
+        if atexit_print:
+            _atexit_print_list.append(self)
+
+    @classmethod
+    def combined(cls, profiles, message):
+        """The sum of several profiles.
+
+        Parameters
+        ----------
+        profiles : list of ProfileStats
+        message : str
+        """
+        total = cls(atexit_print=False, gpu_checks=False, message=message)
+        for profile in profiles:
+            for name in ("compile_time", "fct_call_time", "fct_callcount", "vm_call_time", "optimizer_time", "linker_time",
+                         "validate_time", "import_time", "linker_node_make_thunks"):
+                setattr(total, name, getattr(total, name) + getattr(profile, name))
+            total.nb_nodes = max(total.nb_nodes, 0) + max(profile.nb_nodes, 0)
+            for name in ("apply_time", "apply_callcount", "apply_cimpl", "linker_make_thunk_time", "variable_shape",
+                         "variable_strides", "variable_offset"):
+                for key, value in getattr(profile, name).items():
+                    known = getattr(total, name)
+                    known[key] = known[key] + value if name in ("apply_time", "apply_callcount") and key in known else value
+        if len(profiles) == 1:
+            total.optimizer_profile = profiles[0].optimizer_profile
+        return total
+
+    def reset(self):
+        """Forget the calls; what compilation took stays."""
+        self.fct_call_time = self.vm_call_time = 0.0
+        self.fct_callcount = 0
+        self.apply_callcount = {}
+        self.apply_time = {}
+
+    # Tables by class, Op and node
+
+    def _by(self, key, values, initial=0):
+        table = {}
+        for node, value in values.items():
+            k = key(node)
+            table[k] = table.get(k, initial) + value
+        return table
+
+    def _impl_by(self, key):
+        table = {}
+        for node in self.apply_callcount:
+            impl = "C " if self.apply_cimpl.get(node) else "Py"
+            k = key(node)
+            if table.setdefault(k, impl) != impl:
+                table[k] = "C/Py"
+        return table
+
+    def class_time(self):
+        """Seconds by Op class."""
+        return self._by(lambda node: type(node.op), self.apply_time, 0.0)
+
+    def class_callcount(self):
+        """Number of runs by Op class."""
+        return self._by(lambda node: type(node.op), self.apply_callcount)
+
+    def class_nodes(self):
+        """Number of nodes by Op class."""
+        return self._by(lambda node: type(node.op), dict.fromkeys(self.apply_callcount, 1))
+
+    def class_impl(self):
+        """"C ", "Py" or "C/Py" by Op class."""
+        return self._impl_by(lambda node: type(node.op))
+
+    def op_time(self):
+        """Seconds by Op; equal Ops are one."""
+        return self._by(lambda node: node.op, self.apply_time, 0.0)
+
+    def op_callcount(self):
+        """Number of runs by Op."""
+        return self._by(lambda node: node.op, self.apply_callcount)
+
+    def op_nodes(self):
+        """Number of nodes by Op."""
+        return self._by(lambda node: node.op, dict.fromkeys(self.apply_callcount, 1))
+
+    def op_impl(self):
+        """"C ", "Py" or "C/Py" by Op."""
+        return self._impl_by(lambda node: node.op)
+
+    def fill_node_total_time(self, node, total_times):
+        """Set ``total_times[node]`` to the seconds of a node and of all that it depends on, each path counted.
+
+        The nodes of its inputs must be there already.
+        """
+        total_times[node] = self.apply_time.get(node, 0.0) + sum(
+            total_times[r.owner] for r in node.inputs if r.owner is not None and r.owner in total_times)
+
+    def compute_total_times(self):
+        """Seconds by node, those of all that it depends on included.
+
+        Returns
+        -------
+        dict
+        """
+        total_times = {}
+        for fgraph in dict.fromkeys(node.fgraph for node in self.apply_time if getattr(node, "fgraph", None) is not None):
+            for node in fgraph.toposort():
+                self.fill_node_total_time(node, total_times)
+        return total_times
+
+    # Printing
+
+    def summary(self, file=None, n_ops_to_print=20, n_apply_to_print=20):
+        """Print all sections.
+
+        Parameters
+        ----------
+        file : file, optional
+            Default: the standard error stream.
+        n_ops_to_print, n_apply_to_print : int
+            Longest tables.
+        """
+        file = sys.stderr if file is None else file
+        self.summary_function(file)
+        self.summary_globals(file)
+        if sum(self.apply_time.values()) > 0:
+            self.summary_class(file, n_ops_to_print)
+            self.summary_ops(file, n_ops_to_print)
+            self.summary_nodes(file, n_apply_to_print)
+        elif self.fct_callcount > 0:
+            print("  No execution time accumulated (hint: try config profiling.time_thunks=1)", file=file)
+        if self.variable_shape:
+            self.summary_memory(file, n_apply_to_print)
+        if self.optimizer_profile:
+            print("Optimizer Profile", file=file)
+            print("-----------------", file=file)
+            optimizer, result = self.optimizer_profile
+            optimizer.print_profile(file, result)
+        self.print_extra(file)
+        self.print_tips(file)
+        if config.profiling.debugprint:
+            self._debugprint(file)
+
+    def _debugprint(self, file):
+        from theano_ng.printing import debugprint   # printing sits above compile
+
+        for fgraph in dict.fromkeys(node.fgraph for node in self.apply_callcount if getattr(node, "fgraph", None) is not None):
+            debugprint(fgraph.outputs, file=file, print_type=True)
+
+    def summary_function(self, file):
+        """Print how long calls and compilation took."""
+        print("Function profiling", file=file)
+        print("==================", file=file)
+        print("  Message: %s" % self.message, file=file)
+        print("  Time in %i calls to Function.__call__: %es" % (self.fct_callcount, self.fct_call_time), file=file)
+        self._summary_run(file, self.fct_call_time, "Function.fn.__call__")
+        self._summary_compile(file)
+        print(file=file)
+
+    def _summary_run(self, file, whole, name):
+        if whole > 0 and self.fct_callcount > 0:
+            local = sum(self.apply_time.values())
+            print("  Time in %s: %es (%.3f%%)" % (name, self.vm_call_time, 100 * self.vm_call_time / whole), file=file)
+            if local > 0:
+                print("  Time in thunks: %es (%.3f%%)" % (local, 100 * local / whole), file=file)
+
+    def _summary_compile(self, file):
+        print("  Total compile time: %es" % self.compile_time, file=file)
+        if self.nb_nodes >= 0:
+            print("    Number of Apply nodes: %d" % self.nb_nodes, file=file)
+        print("    Theano Optimizer time: %es" % self.optimizer_time, file=file)
+        print("       Theano validate time: %es" % self.validate_time, file=file)
+        print("    Theano Linker time (includes C, CUDA code generation/compiling): %es" % self.linker_time, file=file)
+        print("       Import time %es" % self.import_time, file=file)
+        print("       Node make_thunk time %es" % self.linker_node_make_thunks, file=file)
+
+    def summary_globals(self, file):
+        """Print times that belong to no function."""
+        print("Time in all call to theano.grad() %es" % _grad_time(), file=file)
+        print("Time since theano import %.3fs" % (time.time() - theano_imported_time), file=file)
+
+    def _table(self, file, title, header, rows, limit, remaining):
+        """A table sorted by time; what is cut off is summed up in the last line."""
+        total = sum(self.apply_time.values())
+        print(title, file=file)
+        print("---", file=file)
+        print(header, file=file)
+        rows = sorted(rows, key=lambda row: -row[0])
+        cumulated = 0.0
+        for seconds, line in rows[:limit]:
+            cumulated += seconds
+            text = "  %4.1f%%   %5.1f%%  %10.3fs  %s" % (100 * seconds / total, 100 * cumulated / total, seconds, line)
+            print(text[:self.line_width], file=file)
+        rest = rows[limit:] if limit is not None else []
+        seconds = sum(row[0] for row in rest)
+        print(remaining % (len(rest), 100 * seconds / total, seconds), file=file)
+        print(file=file)
+
+    def _rows(self, times, calls, nodes, impls, name):
+        return [(seconds, "%9.2es  %7s  %6d  %6d   %s" % (
+            seconds / max(calls.get(key, 0), 1), impls.get(key, "Py"), calls.get(key, 0), nodes.get(key, 0), name(key)))
+            for key, seconds in times.items() if calls.get(key, 0) > 0]
+
+    def summary_class(self, file=None, N=None):
+        """Print the table of Op classes.
+
+        Parameters
+        ----------
+        file : file, optional
+        N : int, optional
+            Number of lines.
+        """
+        file = sys.stderr if file is None else file
+        if not sum(self.apply_time.values()):
+            _logger.warning("Profiling summary called without data")
+            return
+        self._table(
+            file, "Class", "<% time> <sum %> <apply time> <time per call> <type> <#call> <#apply> <Class name>",
+            self._rows(self.class_time(), self.class_callcount(), self.class_nodes(), self.class_impl(),
+                       lambda cls: "%s.%s" % (cls.__module__, cls.__name__)),
+            N, "   ... (remaining %i Classes account for %6.2f%%(%.2fs) of the runtime)")
+
+    def summary_ops(self, file=None, N=None):
+        """Print the table of Ops; equal Ops are one. Parameters as for `summary_class`."""
+        file = sys.stderr if file is None else file
+        if not sum(self.apply_time.values()):
+            _logger.warning("Profiling summary called without data")
+            return
+        self._table(
+            file, "Ops", "<% time> <sum %> <apply time> <time per call> <type> <#call> <#apply> <Op name>",
+            self._rows(self.op_time(), self.op_callcount(), self.op_nodes(), self.op_impl(), str),
+            N, "   ... (remaining %i Ops account for %6.2f%%(%.2fs) of the runtime)")
+
+    def summary_nodes(self, file=None, N=None):
+        """Print the table of Apply nodes. Parameters as for `summary_class`."""
+        file = sys.stderr if file is None else file
+        if not sum(self.apply_time.values()):
+            _logger.warning("Profiling summary called without data")
+            return
+        numbers = defaultdict(dict)
+        for node in self.apply_time:
+            fgraph = getattr(node, "fgraph", None)
+            if fgraph is not None and fgraph not in numbers:
+                numbers[fgraph] = {other: i for i, other in enumerate(fgraph.toposort())}
+        rows = []
+        for node, seconds in self.apply_time.items():
+            count = self.apply_callcount.get(node, 0)
+            if not count:
+                continue
+            line = "%9.2es  %6d  %4s   %s" % (
+                seconds / count, count, numbers[getattr(node, "fgraph", None)].get(node, "?"), node)
+            rows.append((seconds, line + self._node_details(node, seconds / count)))
+        self._table(
+            file, "Apply", "<% time> <sum %> <apply time> <time per call> <#call> <id> <Apply name>", rows, N,
+            "   ... (remaining %i Apply instances account for %.2f%%(%.2fs) of the runtime)")
+
+    def _node_details(self, node, seconds):
+        """With a memory profile: shapes, and floating-point speed where the Op can count its operations."""
+        if not self.variable_shape:
+            return ""
+        shapes = [self.variable_shape.get(r) for r in (*node.inputs, *node.outputs)]
+        text = "".join("\n    %s %d: dtype=%s, shape=%s, strides=%s" % (
+            kind, i, getattr(r, "dtype", "no dtype"), self.variable_shape.get(r, "no shape"), self.variable_strides.get(r, "no strides"))
+            for kind, group in (("input", node.inputs), ("output", node.outputs)) for i, r in enumerate(group))
+        if hasattr(node.op, "flops") and seconds > 0 and all(isinstance(shape, tuple) for shape in shapes):
+            flops = node.op.flops(shapes[:len(node.inputs)], shapes[len(node.inputs):])
+            text = "\n    %.3f MFlops, %.3f GFlops/s" % (flops / 1e6, flops / seconds / 1e9) + text
+        return text
+
+    def summary_memory(self, file, N=None):
+        """Print how much memory the values of the graph took in the latest call (needs config.profile_memory).
+
+        Parameters
+        ----------
+        file : file
+        N : int, optional
+            Number of Apply nodes to print.
+        """
+        memory_report(self, file, N)
+
+    def print_extra(self, file):
+        """Call the registered printers."""
+        for printer in _profiler_printers:
+            printer(self.message, self.compile_time, self.fct_call_time, self.apply_time, self.apply_cimpl, self.variable_shape, {})
+
+    def print_tips(self, file):
+        """Print what may make this function faster."""
+        tips = []
+        dtypes = {getattr(r, "dtype", None) for node in self.apply_time for r in (*node.inputs, *node.outputs)}
+        if "float64" in dtypes and "float32" in dtypes:
+            tips.append("  - float32 and float64 are mixed: a float64 value (often an int32 or int64 that meets a float32) makes the "
+                        "results of an Op float64. Try the Theano flag floatX=float32 and cast inputs.")
+        slow = sorted({str(type(node.op).__name__) for node, impl in self.apply_cimpl.items() if not impl})
+        if slow:
+            tips.append("  - These Ops ran Python code: %s." % ", ".join(slow[:10]))
+        if config.mode in ("DebugMode", "DEBUG_MODE"):
+            tips.append("  - DebugMode computes everything several times; its times say nothing about other modes.")
+        print("Here are tips to potentially make your code run faster", file=file)
+        for tip in tips or ["  Sorry, no tip for today."]:
+            print(tip, file=file)
+
+
+class ScanProfileStats(ProfileStats):
+    """The profile of a Scan's inner function.
+
+    Parameters
+    ----------
+    atexit_print : bool
+    name : str, optional
+        The Scan's name.
+    **kwargs
+        Initial values of attributes.
+
+    Attributes
+    ----------
+    callcount, nbsteps : int
+        Number of calls of the Scan, and of its steps.
+    call_time : float
+    """
+
+    callcount = 0
+    nbsteps = 0
+    call_time = 0.0
+    show_sum = False
+
+    def __init__(self, atexit_print=True, name=None, **kwargs):
+        super().__init__(atexit_print, **kwargs)
+        self.name = name
+
+    def summary_globals(self, file):
+        """Nothing: global times belong to the outer function's profile."""
+
+    def summary_function(self, file):
+        if self.callcount == 0:
+            return
+        print("Scan Op profiling (", self.name, ")", file=file)
+        print("==================", file=file)
+        print("  Message: %s" % self.message, file=file)
+        print("  Time in %i calls of the op (for a total of %i steps) %es" % (self.callcount, self.nbsteps, self.call_time), file=file)
+        print(file=file)
+        self._summary_run(file, self.call_time, "calling the VM")
+        self._summary_compile(file)
+        print(file=file)

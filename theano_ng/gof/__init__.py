@@ -1,0 +1,16 @@
+"""Graphs, and everything that treats computations as graphs: types, Ops, rewriting, code generation, linkers.
+
+`gof` stands for graph optimization framework. Nothing here knows what a tensor is.
+"""
+from theano_ng.gof.graph import Apply, Constant, Variable, view_roots
+from theano_ng.gof.type import CEnumType, EnumList, EnumType, Generic, Type, generic
+from theano_ng.gof.op import COp, Op, OpenMPOp, PureOp, ops_with_inner_function
+from theano_ng.gof import callcache, null_type, params_type, pickling, sched, toolbox, traversal, type, unify, utils
+from theano_ng.gof.params_type import Params, ParamsType
+from theano_ng.gof.toolbox import (
+    Bookkeeper, Feature, History, NodeFinder, NoOutputFromInplace, PrintListener, ReplacementDidntRemovedError, ReplaceValidate,
+    Validator,
+)
+from theano_ng.gof.fg import CachedConstantError, FunctionGraph, InconsistencyError, MissingInputError
+from theano_ng.gof.destroyhandler import DestroyHandler
+from theano_ng.gof.utils import MethodNotDefined, hashtype, object2

@@ -1,0 +1,775 @@
+"""The C linker: C++ modules out of graphs of Ops and types that have C code.
+
+One node (as the virtual machine asks for it through ``op.make_thunk``) or a whole graph (linker ``c``) becomes one struct: its members are
+the cells of the graph's inputs, outputs and constants, ``init`` runs once per thunk, ``run`` nests one block per variable and one per node,
+and ``cleanup`` runs when the thunk is freed. `cc_blocks` has the pieces; `cmodule` compiles, caches and loads.
+"""
+import sys
+
+from theano_ng.configdefaults import config
+from theano_ng.gof import cmodule
+from theano_ng.gof._native import CapsuleThunk
+from theano_ng.gof.cc_blocks import (CodeBlock, StructBlock, accepts, apply_policy, code_gen, failure_code, failure_code_init,
+                                     get_c_cleanup, get_c_declare, get_c_extract, get_c_extract_out, get_c_init, get_c_sync,
+                                     get_nothing, optional, store_value, struct_gen, struct_variable_codeblocks)
+from theano_ng.gof.graph import Constant, NoParams, io_toposort
+from theano_ng.gof.link import (Container, Linker, LocalLinker, add_clear_storage, gc_helper, map_storage, post_thunk_clear_cells,
+                                raise_with_op, streamline)
+from theano_ng.gof.utils import MethodNotDefined
+
+__all__ = ["CLinker", "CodeBlock", "DualLinker", "HideC", "OpWiseCLinker", "StructBlock", "apply_policy", "code_gen", "failure_code",
+           "failure_code_init", "get_c_cleanup", "get_c_declare", "get_c_extract", "get_c_extract_out", "get_c_init", "get_c_sync",
+           "get_module_cache", "get_nothing", "get_persistent_module_cache", "struct_gen", "struct_variable_codeblocks"]
+
+# Stands for the module's hash while the text that is hashed is being made.
+HASH_PLACEHOLDER = "<<<<HASH_PLACEHOLDER>>>>"
+
+
+def get_module_cache(init_args=None):
+    """The ModuleCache of `config.compiledir`.
+
+    Parameters
+    ----------
+    init_args : dict, optional
+        Arguments for its constructor, if it does not exist yet.
+    """
+    return cmodule.get_module_cache(config.compiledir, init_args=init_args)
+
+
+def get_persistent_module_cache():
+    """The ModuleCache of `config.compiledir`."""
+    return get_module_cache()
+
+
+def _ask(thing, method_name, c_compiler):
+    """What `thing.c_headers` or one of its relatives says, as a list: the version with a `c_compiler` argument, else the one without."""
+    method = getattr(thing, method_name, None)
+    if method is None:
+        return []
+    try:
+        answer = method(c_compiler) if accepts(method, 1) else method()
+    except MethodNotDefined:
+        return []
+    if answer is None:
+        return []
+    return [answer] if isinstance(answer, str) else list(answer)
+
+
+def _unique(items):
+    return list(dict.fromkeys(items))
+
+
+class _GraphOf:
+    """Inputs, outputs and order of a graph that is not a FunctionGraph."""
+
+    def __init__(self, inputs, outputs):
+        self.inputs, self.outputs = list(inputs), list(outputs)
+
+    def toposort(self):
+        return io_toposort(self.inputs, self.outputs)
+
+
+class CLinker(Linker):
+    """Compiles a graph, or a part of one, into one C++ module.
+
+    Parameters
+    ----------
+    schedule : callable, optional
+        ``schedule(fgraph)`` gives the order of the nodes; default: topological.
+
+    Notes
+    -----
+    Every Op needs `c_code` for its node, every type `c_declare`, `c_init`, `c_extract`, `c_sync` and `c_cleanup`; otherwise
+    MethodNotDefined passes to the caller, who falls back to Python.
+    """
+
+    def __init__(self, schedule=None):
+        self.fgraph = None
+        self.no_recycling = []
+        self._reset()
+        if schedule is not None:
+            self.schedule = schedule
+
+    def _reset(self):
+        self._generated = self._source = None
+
+    def accept(self, fgraph, no_recycling=None, profile=None):
+        """See `Linker.accept`. `no_recycling` may be True: no variable's memory is used again."""
+        if self.fgraph is not None and self.fgraph is not fgraph:
+            return type(self)(self.__dict__.get("schedule")).accept(fgraph, no_recycling, profile)
+        self.fgraph = fgraph
+        self.no_recycling = [] if no_recycling is None else no_recycling
+        self._reset()
+        self.fetch_variables()
+        return self
+
+    def fetch_variables(self):
+        """Sort the graph's variables into inputs, outputs, orphans (constants) and temporaries, and ask the nodes for their params."""
+        fgraph = self.fgraph
+        self.inputs, self.outputs = list(fgraph.inputs), list(fgraph.outputs)
+        self.node_order = list(self.schedule(fgraph))
+        known = dict.fromkeys(self.inputs)
+        computed = {}
+        self.orphans, self.node_params = [], {}
+        for node in self.node_order:
+            for r in node.inputs:
+                if r not in known:
+                    known[r] = None
+                    self.orphans.append(r)
+            for r in node.outputs:
+                known[r] = computed[r] = None
+        for r in self.outputs:
+            if r not in known:
+                known[r] = None
+                self.orphans.append(r)
+        for r in self.orphans:
+            if not isinstance(r, Constant):
+                raise TypeError("%s is neither an input of the graph, nor computed in it, nor a constant" % (r,))
+        # Equal params of several nodes are one constant.
+        by_params = {}
+        for node in self.node_order:
+            params = node.run_params()
+            if params is NoParams or params is None:
+                continue
+            key = (node.op.params_type, params)
+            if key not in by_params:
+                by_params[key] = Constant(node.op.params_type, params)
+                self.orphans.append(by_params[key])
+            self.node_params[node] = by_params[key]
+        produced = set(self.outputs)
+        self.temps = [r for r in computed if r not in produced]
+        self.variables = _unique(self.inputs + self.orphans + self.temps + self.outputs)
+
+    # The text
+
+    def code_gen(self):
+        """Generate the struct.
+
+        Returns
+        -------
+        str
+            The struct's C++ text, in which `HASH_PLACEHOLDER` stands for the module's hash.
+
+        Raises
+        ------
+        MethodNotDefined
+            When a type or Op has no C code.
+        """
+        if self._generated is None:
+            self._generated = self._code_gen()
+        return self._generated
+
+    def _code_gen(self):
+        no_recycling = self.no_recycling
+        symbol, self.consts, self.arg_orphans = {}, [], []
+        self.init_tasks, self.tasks = [], []
+        struct_blocks, run_blocks = [], []
+        sub = dict(failure_var="__failure")
+        number = 1    # block numbers are failure codes, so 0 is free
+        orphans, inputs, outputs = set(self.orphans), set(self.inputs), set(self.outputs)
+        params = set(self.node_params.values())
+        if len(inputs) != len(self.inputs):
+            raise ValueError("a variable cannot be two inputs of a C function")
+
+        # An output that is an input, a constant or an earlier output has a cell of its own, which is filled besides.
+        more_cells, seen = {}, inputs | orphans
+        for i, r in enumerate(self.outputs):
+            if r in seen:
+                more_cells.setdefault(r, []).append(i)
+            seen.add(r)
+
+        def fill(r, name, sub):
+            cells = ["storage_%s_out%d" % (name, i) for i in more_cells.get(r, ())]
+            return "if (!%s) {\n%s}\n" % (sub["failure_var"], "".join(store_value(name, cell) for cell in cells)) if cells else ""
+
+        # A block sees what the blocks around it declare: inputs are outermost, nodes innermost.
+        for r in self.variables:
+            if r in orphans and r not in outputs and r not in params:
+                try:
+                    symbol[r] = "(" + r.type.c_literal(r.data) + ")"
+                    self.consts.append(r)
+                    continue
+                except (MethodNotDefined, NotImplementedError):
+                    pass
+            nothing = (get_nothing,) * 3
+            kept = not (no_recycling is True or r in no_recycling)
+            if r in inputs:
+                policies = nothing, (get_c_declare, get_c_extract, (fill, get_c_cleanup))
+            elif r in orphans:    # taken out of Python once per thunk
+                policies = (get_c_declare, get_c_extract, get_c_cleanup), (get_nothing, get_nothing, fill)
+                self.arg_orphans.append(r)
+            elif r in outputs:
+                first = get_c_extract_out if kept else get_c_init
+                policies = nothing, (get_c_declare, first, (get_c_sync, fill, get_c_cleanup))
+            else:
+                fresh = (get_c_declare, get_c_init, get_c_cleanup)
+                # A temporary that owns memory keeps it for the next run.
+                policies = (fresh, nothing) if kept and not optional(r.type.c_is_simple, default=False) else (nothing, fresh)
+            struct_block, run_block = struct_variable_codeblocks(r, policies, number, symbol, sub)
+            struct_blocks.append(struct_block)
+            run_blocks.append(run_block)
+            self.init_tasks.append((r, "init", number))
+            self.tasks.append((r, "get", number + 1))
+            number += 2
+
+        args = ["storage_" + symbol[r] for r in self.inputs]
+        for i, r in enumerate(self.outputs):
+            args.append("storage_%s_out%d" % (symbol[r], i) if i in more_cells.get(r, ()) else "storage_" + symbol[r])
+        args += ["storage_" + symbol[r] for r in self.arg_orphans]
+
+        self.node_names = {}
+        for i, node in enumerate(self.node_order):
+            name = self.node_names[node] = "node_%i" % i
+            op = node.op
+            isyms, osyms = [symbol[r] for r in node.inputs], [symbol[r] for r in node.outputs]
+            struct_sub, run_sub = dict(sub, id=number), dict(sub, id=number + 1)
+            struct_sub["fail"], run_sub["fail"] = failure_code_init(struct_sub), failure_code(run_sub)
+            if node in self.node_params:
+                struct_sub["params"] = run_sub["params"] = symbol[self.node_params[node]]
+            behavior = op.c_code(node, name, isyms, osyms, run_sub)
+            if not isinstance(behavior, str):
+                raise TypeError("%s.c_code must return a string, not %r" % (type(op).__name__, behavior))
+            behavior = "// Op class %s\n%s" % (type(op).__name__, behavior)
+            cleanup = optional(op.c_code_cleanup, node, name, isyms, osyms, run_sub)
+            run_blocks.append(CodeBlock("", behavior, cleanup, run_sub))
+            struct_blocks.append(StructBlock(
+                number, optional(op.c_support_code_struct, node, name), optional(op.c_init_code_struct, node, name, struct_sub),
+                optional(op.c_cleanup_code_struct, node, name)))
+            self.init_tasks.append((node, "init", number))
+            self.tasks.append((node, "code", number + 1))
+            number += 2
+
+        self.args, self.r2symbol = args, symbol
+        return struct_gen(args, struct_blocks, run_blocks, dict(sub, name="__struct_compiled_op_" + HASH_PLACEHOLDER))
+
+    def get_init_tasks(self):
+        """Which variable or node each failure code belongs to.
+
+        Returns
+        -------
+        init_tasks, tasks : list of (Variable or Apply, str, int)
+            What is done at initialization ("init") and in a run ("get", "code"), with its failure code.
+        """
+        self.code_gen()
+        return self.init_tasks, self.tasks
+
+    def support_code(self):
+        """The support code of all types and Ops, and of all nodes, without repetition; a list of strings."""
+        self.code_gen()
+        parts = []
+        for thing in self._types_and_ops():
+            parts += _ask_list(thing, "c_support_code")
+        for node in self.node_order:
+            text = optional(node.op.c_support_code_apply, node, self.node_names[node])
+            parts += [text] if isinstance(text, str) else text
+        return [part for part in _unique(parts) if part]
+
+    def init_code(self):
+        """The init code of all types, Ops and nodes, without repetition; a list of strings."""
+        self.code_gen()
+        parts = []
+        for thing in self._types_and_ops():
+            parts += _ask_list(thing, "c_init_code")
+        for node in self.node_order:
+            text = optional(node.op.c_init_code_apply, node, self.node_names[node])
+            parts += [text] if isinstance(text, str) else text
+        return [part for part in _unique(parts) if part]
+
+    def _types_and_ops(self):
+        """Types of all variables (params too), then Ops; each once."""
+        things, seen = [], set()
+        for thing in [r.type for r in self.variables] + [node.op for node in self.node_order]:
+            if id(thing) not in seen:
+                seen.add(id(thing))
+                things.append(thing)
+        return things
+
+    def _gather(self, method_name):
+        compiler = self.c_compiler()
+        answers = []
+        for thing in self._types_and_ops():
+            answers += _ask(thing, method_name, compiler)
+        return _unique(answers)
+
+    def compile_args(self):
+        """Arguments for the compiler: its own, those of types and Ops, less those that one of them forbids; a list."""
+        compiler = self.c_compiler()
+        forbidden = set(self._gather("c_no_compile_args"))
+        own = compiler.compile_args() if hasattr(compiler, "compile_args") else []
+        return [arg for arg in _unique(list(own) + self._gather("c_compile_args")) if arg not in forbidden]
+
+    def headers(self):
+        """Headers that types and Ops ask for; a list."""
+        return self._gather("c_headers")
+
+    def header_dirs(self):
+        """Directories for headers; a list."""
+        return self._gather("c_header_dirs")
+
+    def libraries(self):
+        """Libraries to link; a list."""
+        return self._gather("c_libraries")
+
+    def lib_dirs(self):
+        """Directories for libraries; a list."""
+        return self._gather("c_lib_dirs")
+
+    def c_compiler(self):
+        """The compiler class that a type or Op asks for, else GCC_compiler."""
+        found = None
+        for thing in self._types_and_ops():
+            method = getattr(thing, "c_compiler", None)
+            compiler = method() if method is not None else None
+            if compiler is None:
+                continue
+            if found is not None and found is not compiler:
+                raise ValueError("Nodes have requested specific different compilers", (found, compiler))
+            found = compiler
+        return cmodule.GCC_compiler if found is None else found
+
+    def instantiate_code(self, n_args):
+        """The body of the module's function ``instantiate``, which makes a thunk's struct.
+
+        Parameters
+        ----------
+        n_args : int
+            The number of its arguments: the error storage and the cells.
+        """
+        name = "__struct_compiled_op_" + HASH_PLACEHOLDER
+        arguments = ", ".join("PyTuple_GET_ITEM(argtuple, %d)" % i for i in range(n_args))
+        return """
+    if (PyTuple_Size(argtuple) != %(n_args)d) {
+        PyErr_Format(PyExc_TypeError, "Wrong number of arguments, expected %(n_args)d, got %%zd", PyTuple_Size(argtuple));
+        return NULL;
+    }
+    %(name)s* struct_ptr = new %(name)s();
+    if (struct_ptr->init(%(arguments)s) != 0) {
+        // The cleanup must not meet the exception, nor lose it.
+        PyObject *kind, *value, *trace;
+        PyErr_Fetch(&kind, &value, &trace);
+        delete struct_ptr;
+        PyErr_Restore(kind, value, trace);
+        return NULL;
+    }
+    PyObject* thunk = PyCapsule_New((void*)struct_ptr, NULL, %(name)s_destructor);
+    if (thunk == NULL) {
+        delete struct_ptr;
+        return NULL;
+    }
+    if (PyCapsule_SetContext(thunk, (void*)%(name)s_executor) != 0) {
+        Py_DECREF(thunk);
+        return NULL;
+    }
+    return thunk;
+""" % dict(n_args=n_args, name=name, arguments=arguments)
+
+    def get_dynamic_module(self):
+        """The module with this graph's code, as a `cmodule.DynamicModule`; the hash in it is still the placeholder."""
+        struct = self.code_gen()
+        module = cmodule.DynamicModule()
+        for header in self.headers():
+            module.add_include(header)
+        for text in self.support_code():
+            module.add_support_code(text)
+        module.add_support_code(struct)
+        module.add_function(cmodule.ExtFunction(
+            "instantiate", "static PyObject* instantiate(PyObject* self, PyObject* argtuple) {%s}\n"
+            % self.instantiate_code(1 + len(self.args)), cmodule.METH_VARARGS))
+        name = "__struct_compiled_op_" + HASH_PLACEHOLDER
+        module.add_function(cmodule.ExtFunction("failure", """static PyObject* failure(PyObject* self, PyObject* argtuple) {
+    %(name)s* thunk = (%(name)s*)PyCapsule_GetPointer(PyTuple_GetItem(argtuple, 0), NULL);
+    return thunk == NULL ? NULL : PyLong_FromLong(thunk->__last_failure);
+}
+""" % dict(name=name), cmodule.METH_VARARGS, "The failure code of a thunk's last run."))
+        for text in self.init_code():
+            module.add_init_code(text)
+        return module
+
+    def get_src_code(self):
+        """The text of the module, except that a placeholder stands for its hash."""
+        if self._source is None:
+            self._source = self.get_dynamic_module().code()
+        return self._source
+
+    # Keys
+
+    def cmodule_key(self):
+        """What the module depends on, except its text.
+
+        Returns
+        -------
+        (tuple, tuple)
+            Versions of all Ops' and types' C code: empty when one has none, and then the module is not kept for other processes;
+            and a signature: compiler arguments, libraries, and the Op and types of each node. See `cmodule_key_`.
+        """
+        return self.cmodule_key_(self.fgraph, self.no_recycling, compile_args=self.compile_args(), libraries=self.libraries(),
+                                 header_dirs=self.header_dirs(), c_compiler=self.c_compiler())
+
+    def cmodule_key_variables(self, inputs, outputs, no_recycling, compile_args=None, libraries=None, header_dirs=None,
+                              insert_config_hash=True, c_compiler=None):
+        """As `cmodule_key_`, for the graph between variables."""
+        return self.cmodule_key_(_GraphOf(inputs, outputs), no_recycling, compile_args, libraries, header_dirs, insert_config_hash,
+                                 c_compiler)
+
+    def cmodule_key_(self, fgraph, no_recycling, compile_args=None, libraries=None, header_dirs=None, insert_config_hash=True,
+                     c_compiler=None):
+        """The key of a graph's module.
+
+        Parameters
+        ----------
+        fgraph : FunctionGraph
+        no_recycling : list of Variable, or True
+        compile_args, libraries, header_dirs : list of str, optional
+        insert_config_hash : bool
+            Depend on the flags that C code may depend on.
+        c_compiler : Compiler, optional
+
+        Returns
+        -------
+        (tuple, tuple)
+        """
+        import numpy
+
+        order = list(self.schedule(fgraph))
+        versions, versioned = [], True
+        positions = {r: ("input", i) for i, r in enumerate(fgraph.inputs)}
+        nodes = []
+        for position, node in enumerate(order):
+            ins = []
+            for r in node.inputs:
+                if r not in positions:    # a constant: its value may be in the text
+                    ins.append((r.type, "constant", r.signature() if hasattr(r, "signature") else r.data))
+                else:
+                    ins.append((r.type, positions[r]))
+            outs = []
+            for i, r in enumerate(node.outputs):
+                positions[r] = (position, i)
+                outs.append((r.type, no_recycling is True or r in no_recycling))
+            nodes.append((node.op, tuple(ins), tuple(outs)))
+            version = node.op.c_code_cache_version_apply(node)
+            versioned = versioned and bool(version)
+            versions.append(version)
+            params_type = getattr(node.op, "params_type", None)
+            for type_ in [r.type for r in node.inputs + node.outputs] + ([params_type] if params_type is not None else []):
+                version = type_.c_code_cache_version()
+                versioned = versioned and bool(version)
+                if version not in versions:
+                    versions.append(version)
+        signature = ["CLinker.cmodule_key", tuple(compile_args or ()), tuple(libraries or ()), tuple(header_dirs or ()),
+                     "NPY_ABI_VERSION=0x%X" % numpy._core._multiarray_umath._get_ndarray_c_version()
+                     if hasattr(numpy, "_core") else numpy.__version__,
+                     "c_compiler=" + (c_compiler or self.c_compiler()).__name__]
+        if insert_config_hash:
+            from theano_ng.configparser import get_config_hash
+
+            signature.append("config=" + get_config_hash())
+        signature += nodes
+        signature.append(tuple(positions.get(r, (r.type, "constant")) for r in fgraph.outputs))
+        if not versioned:
+            if config.cmodule.warn_no_version:
+                without = [str(node) for node in order if not node.op.c_code_cache_version_apply(node)]
+                cmodule.warn_once(("version", tuple(without)), "the C code of these nodes is compiled anew in every process, because "
+                                  "they (or their types) have no c_code_cache_version: %s" % ", ".join(without or ["(types)"]))
+            return (), tuple(signature)
+        return tuple(versions), tuple(signature)
+
+    # Thunks
+
+    def compile_cmodule(self, location=None):
+        """Compile the module, outside the cache.
+
+        Parameters
+        ----------
+        location : str, optional
+            A directory; default: a private one, removed when the process ends.
+
+        Returns
+        -------
+        module
+        """
+        cache = get_module_cache()
+        return cache.compile_to(location or cache.private_location(), self)
+
+    def cthunk_factory(self, error_storage, in_storage, out_storage, storage_map=None, keep_lock=False):
+        """Make a thunk's struct, compiling the module if it is not in the cache.
+
+        Parameters
+        ----------
+        error_storage : list
+            Three elements, for an exception's type, value and traceback.
+        in_storage, out_storage : list of cells
+        storage_map : dict, optional
+            Constant -> cell; others get one.
+        keep_lock : bool
+            Accepted for the classic signature; entries are locked one by one and only while they are compiled.
+
+        Returns
+        -------
+        (PyCapsule, module)
+        """
+        try:
+            key = self.cmodule_key()
+        except KeyError:
+            key = None
+        module = get_module_cache().module_from_key(key, self, keep_lock=keep_lock)
+        cells = [storage_map[r] if storage_map is not None and r in storage_map else [r.data] for r in self.arg_orphans]
+        capsule = module.instantiate(error_storage, *in_storage, *out_storage, *cells)
+        return capsule, module
+
+    def make_thunk(self, input_storage=None, output_storage=None, storage_map=None, keep_lock=False):
+        """Compile.
+
+        Parameters
+        ----------
+        input_storage, output_storage : list of cells, optional
+        storage_map : dict, optional
+            Variable -> cell, used where no storage is given.
+        keep_lock : bool
+            See `cthunk_factory`.
+
+        Returns
+        -------
+        thunk : callable
+            A `_CThunk`.
+        inputs, outputs : list of Container
+        """
+        cells = {} if storage_map is None else storage_map
+        if input_storage is None:
+            input_storage = [cells.get(r) or [None] for r in self.inputs]
+        if output_storage is None:
+            by_variable, output_storage = {}, []
+            taken = set(self.inputs) | set(self.orphans)
+            for r in self.outputs:
+                if r in taken or r in by_variable:
+                    output_storage.append([None])
+                else:
+                    by_variable[r] = cells.get(r) or [None]
+                    output_storage.append(by_variable[r])
+        error_storage = [None, None, None]
+        capsule, module = self.cthunk_factory(error_storage, input_storage, output_storage, storage_map, keep_lock)
+        init_tasks, tasks = self.get_init_tasks()
+        thunk = _CThunk(capsule, init_tasks, tasks, error_storage, module, input_storage, output_storage)
+        thunk.nodes = self.node_order
+        return (thunk, [Container(r, cell) for r, cell in zip(self.inputs, input_storage)],
+                [Container(r, cell, True) for r, cell in zip(self.outputs, output_storage)])
+
+
+def _ask_list(thing, method_name):
+    """As `_ask`, for a method that never has an argument."""
+    method = getattr(thing, method_name, None)
+    answer = optional(method) if method is not None else ""
+    return [answer] if isinstance(answer, str) else list(answer)
+
+
+class _CThunk(CapsuleThunk):
+    """A compiled thunk: a `CapsuleThunk` that knows which block of its code failed.
+
+    Parameters
+    ----------
+    cthunk : PyCapsule
+    init_tasks, tasks : list
+        See `CLinker.get_init_tasks`.
+    error_storage : list
+    module : module
+    inputs, outputs : list of cells
+    """
+
+    nodes = ()
+
+    def __new__(cls, cthunk, init_tasks, tasks, error_storage, module, inputs=(), outputs=()):
+        return CapsuleThunk.__new__(cls, cthunk, error_storage, list(inputs), list(outputs))
+
+    def __init__(self, cthunk, init_tasks, tasks, error_storage, module, inputs=(), outputs=()):
+        self.cthunk, self.init_tasks, self.tasks, self.module = cthunk, init_tasks, tasks, module
+        self.position_of_error = -1
+
+    def find_task(self, failure_code):
+        """The (Variable or Apply, task) that a failure code belongs to."""
+        for thing, task, number in self.init_tasks + self.tasks:
+            if number == failure_code:
+                return thing, task
+        raise ValueError("no block has the failure code %r" % (failure_code,))
+
+    def __call__(self):
+        try:
+            super().__call__()
+        except Exception:
+            if len(self.nodes) < 2:
+                raise
+            exc_info = sys.exc_info()
+            thing, task = self.find_task(self.module.failure(self.cthunk))
+            if task != "code":
+                raise
+            self.position_of_error = self.nodes.index(thing)
+            raise_with_op(thing, exc_info=exc_info)
+
+
+class OpWiseCLinker(LocalLinker):
+    """One thunk per node: C where the Op has it, else Python. Linkers 'c|py' and 'c|py_nogc'.
+
+    Parameters
+    ----------
+    fallback_on_perform : bool
+        Whether an Op without C code may run in Python.
+    allow_gc : bool, optional
+        Free intermediate values as soon as possible; None: `config.allow_gc`.
+    nice_errors : bool
+        Errors tell about the node.
+    schedule : callable, optional
+        ``schedule(fgraph)`` gives the order of the nodes.
+    """
+
+    def __init__(self, fallback_on_perform=True, allow_gc=None, nice_errors=True, schedule=None):
+        self.fgraph = None
+        self.allow_gc = config.allow_gc if allow_gc is None else allow_gc
+        self.fallback_on_perform = fallback_on_perform
+        self.nice_errors = nice_errors
+        if schedule is not None:
+            self.schedule = schedule
+
+    def accept(self, fgraph, no_recycling=None, profile=None):
+        if self.fgraph is not None and self.fgraph is not fgraph:
+            return self.clone().accept(fgraph, no_recycling, profile)
+        self.fgraph = fgraph
+        self.no_recycling = [] if no_recycling is None else no_recycling
+        return self
+
+    def make_all(self, profiler=None, input_storage=None, output_storage=None, storage_map=None):
+        """``(function, input containers, output containers, thunks, nodes)``.
+
+        Parameters
+        ----------
+        profiler : callable, optional
+            ``profiler(function, thunks, order)`` returns the function to use in place of `function`.
+        input_storage, output_storage : list of cells, optional
+        storage_map : dict, optional
+        """
+        from theano_ng.gof.link import load_native_kernels, make_node_thunk
+
+        fgraph = self.fgraph
+        order = self.schedule(fgraph)
+        input_storage, output_storage, storage_map = map_storage(fgraph, order, input_storage, output_storage, storage_map)
+        compute_map = {r: [True] for r in storage_map}
+        if cmodule.compiler_available():
+            load_native_kernels(order)
+            impl = None if self.fallback_on_perform else "c"
+        else:
+            impl = "py"
+        thunks = []
+        for node in order:
+            thunk = make_node_thunk(node, storage_map, compute_map, self.no_recycling, impl)
+            thunk.inputs = [storage_map[r] for r in node.inputs]
+            thunk.outputs = [storage_map[r] for r in node.outputs]
+            thunks.append(thunk)
+        computed, _ = gc_helper(order)
+        clear = post_thunk_clear_cells(order, storage_map, fgraph.outputs) if self.allow_gc else None
+        if self.no_recycling is True:
+            no_recycling = [cell for r, cell in storage_map.items() if r in computed]
+        else:
+            no_recycling = [storage_map[r] for r in self.no_recycling if r in computed]
+        f = streamline(fgraph, thunks, order, clear, no_recycling=no_recycling, nice_errors=self.nice_errors)
+        f.allow_gc, f.storage_map = self.allow_gc, storage_map
+        add_clear_storage(f, computed, storage_map)
+        if profiler is not None:
+            f = profiler(f, thunks, order)
+        return (f, [Container(r, cell) for r, cell in zip(fgraph.inputs, input_storage)],
+                [Container(r, cell, True) for r, cell in zip(fgraph.outputs, output_storage)], thunks, order)
+
+
+def _default_checker(x, y):
+    """Compare the value of a Python cell and of a C cell.
+
+    Raises
+    ------
+    Exception
+        When they differ.
+    """
+    import numpy
+
+    if not numpy.array_equal(x[0], y[0]):
+        raise Exception("Output mismatch.", {"performlinker": x[0], "clinker": y[0]})
+
+
+class DualLinker(Linker):
+    """Runs a graph twice, node by node, in Python and in C, and compares.
+
+    Parameters
+    ----------
+    checker : callable
+        ``checker(python_cell, c_cell)`` raises when the values differ.
+    schedule : callable, optional
+        ``schedule(fgraph)`` gives the order of the nodes.
+    """
+
+    def __init__(self, checker=_default_checker, schedule=None):
+        self.fgraph = None
+        self.checker = checker
+        if schedule is not None:
+            self.schedule = schedule
+
+    def accept(self, fgraph, no_recycling=None, profile=None):
+        """See `Linker.accept`."""
+        if self.fgraph is not None and self.fgraph is not fgraph:
+            return self.clone().accept(fgraph, no_recycling, profile)
+        self.fgraph = fgraph
+        self.no_recycling = [] if no_recycling is None else no_recycling
+        return self
+
+    def make_thunk(self, **kwargs):
+        """Both linkers' thunks behind one; the inputs are copied for the C one, the Python one's outputs are handed out.
+
+        Parameters
+        ----------
+        **kwargs
+            As for `LocalLinker.make_thunk`; they go to the Python linker.
+        """
+        from copy import deepcopy
+
+        from theano_ng.gof.link import PerformLinker
+
+        schedule = self.__dict__.get("schedule")
+        no_recycling = self.no_recycling
+        _, inputs, outputs, py_thunks, order = PerformLinker(schedule=schedule, allow_gc=False).accept(
+            self.fgraph, no_recycling=no_recycling).make_all(**kwargs)
+        _, c_inputs, _, c_thunks, _ = OpWiseCLinker(schedule=schedule, allow_gc=False).accept(
+            self.fgraph, no_recycling=no_recycling).make_all()
+        checker = self.checker
+
+        def f():
+            for ours, theirs in zip(inputs, c_inputs):
+                theirs.storage[0] = deepcopy(ours.storage[0])
+            for py_thunk, c_thunk, node in zip(py_thunks, c_thunks, order):
+                try:
+                    py_thunk()
+                    c_thunk()
+                    for py_cell, c_cell in zip(py_thunk.outputs, c_thunk.outputs):
+                        checker(py_cell, c_cell)
+                except Exception:
+                    raise_with_op(node)
+
+        return f, inputs, outputs
+
+
+class HideC:
+    """Mixin, first among the bases, that hides the C code an Op inherits: it then runs in Python."""
+
+    def _hidden(*args):
+        raise MethodNotDefined()
+
+    c_code = c_code_cleanup = _hidden
+    c_headers = c_header_dirs = c_libraries = c_lib_dirs = _hidden
+    c_support_code = c_support_code_apply = c_support_code_struct = _hidden
+    c_compile_args = c_no_compile_args = _hidden
+    c_init_code = c_init_code_apply = c_init_code_struct = c_cleanup_code_struct = _hidden
+
+    def native_code(self, node):
+        """None: shipped native code is hidden too."""
+        return None
+
+    def c_code_cache_version(self):
+        """(): no version."""
+        return ()
+
+    def c_code_cache_version_apply(self, node):
+        """`c_code_cache_version`."""
+        return self.c_code_cache_version()

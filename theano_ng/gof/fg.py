@@ -1,0 +1,603 @@
+"""FunctionGraph: a graph that is being compiled, with clients, features and replacement."""
+import time
+
+from theano_ng.configdefaults import config
+from theano_ng.gof import graph, toolbox, utils
+from theano_ng.gof.clients import Clients
+from theano_ng.gof.graph import Constant
+from theano_ng.gof.null_type import NullType
+from theano_ng.gof.pickling import Covering
+from theano_ng.gof.toolbox import AlreadyThere
+from theano_ng.gof.utils import object2
+from theano_ng.misc.ordered_set import OrderedSet
+
+
+class CachedConstantError(Exception):
+    """A cached constant was put into a FunctionGraph: it would be shared between graphs. Clone the graph first."""
+
+
+class InconsistencyError(Exception):
+    """Raised by a feature's `validate` when a graph may not be used as it is, e.g. because of an invalid in-place operation."""
+
+
+class MissingInputError(Exception):
+    """A variable that is needed is neither computed in the graph nor among its inputs.
+
+    Parameters
+    ----------
+    *args
+        The message.
+    variable : Variable, optional
+        The variable; where it was created is added to the message.
+    """
+
+    def __init__(self, *args, **kwargs):
+        variable = kwargs.pop("variable", None)
+        if kwargs:
+            raise TypeError("MissingInputError got unexpected arguments %s" % sorted(kwargs))
+        if variable is not None:
+            trace = utils.get_variable_trace_string(variable)
+            if trace:
+                args = args + (trace,)
+        # One text with all parts: a traceback then shows line breaks as such.
+        super().__init__("\n".join(str(arg) for arg in args))
+        self.variable = variable
+
+
+class FunctionGraph(object2):
+    """The subgraph bound by inputs and outputs, with the means to change it.
+
+    Parameters
+    ----------
+    inputs : list of Variable
+        Everything that the outputs depend on, except constants.
+    outputs : list of Variable
+    features : list of Feature, optional
+        Attached before the nodes are imported.
+    clone : bool
+        Whether to work on a copy of the graph; its variables then are not the caller's.
+    update_mapping : dict, optional
+        Output index to the index of the input that it updates.
+
+    Attributes
+    ----------
+    inputs, outputs : list of Variable
+    apply_nodes, variables : OrderedSet
+        Everything in the graph. Each variable has `clients`.
+    execute_callbacks_time : float
+        Seconds spent in features.
+    execute_callbacks_times : dict
+        The same for each feature.
+
+    Raises
+    ------
+    MissingInputError
+        When a needed variable is not among the inputs.
+    CachedConstantError
+        When the graph is not cloned and contains a cached constant.
+    """
+
+    def __init__(self, inputs, outputs, features=None, clone=True, update_mapping=None):
+        if clone:
+            inputs, outputs = graph.clone(inputs, outputs)
+        self.execute_callbacks_time = 0
+        self.execute_callbacks_times = {}
+        self._features = []
+        self._callbacks = {}
+        self._sorted = None
+        self.apply_nodes = OrderedSet()
+        self.variables = OrderedSet()
+        self.inputs = list(inputs)
+        self.outputs = list(outputs)
+        self._input_set = set(self.inputs)
+        self.profile = None
+        self.update_mapping = update_mapping
+        for feature in features or ():
+            self.attach_feature(feature)
+        self.attach_feature(toolbox.ReplaceValidate())
+        for r in self.inputs:
+            if r.owner is not None:
+                raise ValueError(
+                    "One of the provided inputs is the output of an already existing node: %s. If that is okay, either discard that"
+                    " input's owner or use graph.clone." % r)
+            self.__setup_r__(r)
+            self.variables.add(r)
+        for r in self.outputs:
+            self.__import_r__(r, reason="init")
+        for i, r in enumerate(self.outputs):
+            r.clients.append(("output", i))
+
+    # ------------------------------------------------------------ ownership
+
+    def add_input(self, input):
+        """Add an input to the graph."""
+        if input not in self._input_set:
+            self.inputs.append(input)
+            self._input_set.add(input)
+            self.__setup_r__(input)
+            self.variables.add(input)
+
+    def __setup_r__(self, r):
+        if getattr(r, "cached", False):
+            raise CachedConstantError(
+                "You manually constructed a FunctionGraph, but you passed it a graph that has a cached constant. This should not"
+                " happen. Clone the graph before building the FunctionGraph. (constant %s)" % r)
+        owner = getattr(r, "fgraph", None)
+        if owner is not None and owner is not self and r in owner.variables:
+            raise Exception("%s is already owned by another fgraph" % r)
+        r.fgraph = self
+        r.clients = Clients()
+
+    def __setup_node__(self, node):
+        owner = getattr(node, "fgraph", None)
+        if owner is not None and owner is not self and node in owner.apply_nodes:
+            raise Exception("%s is already owned by another fgraph" % node)
+        for kind in ("view_map", "destroy_map"):
+            mapping = getattr(node.op, kind, None)
+            if mapping and not all(isinstance(places, (list, tuple)) for places in mapping.values()):
+                raise Exception("Op '%s' have a bad %s '%s', the values must be tuples or lists."
+                                % (node.op, kind.replace("_", " "), mapping))
+        node.fgraph = self
+
+    def disown(self):
+        """Let go of all variables and nodes, so that another FunctionGraph may have them; this one is unusable afterwards."""
+        for feature in list(self._features):
+            self.remove_feature(feature)
+        for node in self.apply_nodes:
+            del node.fgraph
+        for r in self.variables:
+            del r.fgraph
+            del r.clients
+        self.apply_nodes = OrderedSet()
+        self.variables = OrderedSet()
+        self.inputs = None
+        self.outputs = None
+        self._input_set = set()
+        self._sorted = None
+
+    # ------------------------------------------------------------ clients, import, prune
+
+    def clients(self, r):
+        """The list of ``(node, i)`` such that ``node.inputs[i] is r``; node is 'output' for an output of the graph."""
+        return r.clients
+
+    def __add_client__(self, r, new_client):
+        r.clients.append(new_client)
+
+    def __remove_client__(self, r, client_to_remove, reason=None):
+        """Remove a client, and with the last one the node that computes `r`, and so on upwards."""
+        pending = [(r, client_to_remove)]
+        while pending:
+            r, client = pending.pop()
+            r.clients.remove(client)
+            if r.clients:
+                continue
+            node = r.owner
+            if node is None:
+                if r not in self._input_set:
+                    self.variables.discard(r)
+            elif not any(output.clients for output in node.outputs):
+                self.apply_nodes.remove(node)
+                for output in node.outputs:
+                    self.variables.discard(output)
+                self.execute_callbacks("on_prune", node, reason)
+                pending.extend((node.inputs[i], (node, i)) for i in range(len(node.inputs) - 1, -1, -1))
+
+    def __import_r__(self, variable, reason):
+        """Bring a variable, with what it depends on, into the graph."""
+        if isinstance(variable.type, NullType):
+            raise TypeError("Computation graph contains a NaN. " + variable.type.why_null)
+        if variable in self.variables:
+            return
+        node = variable.owner
+        if node is not None:
+            if node not in self.apply_nodes:
+                self.__import__(node, reason=reason)
+        elif not isinstance(variable, Constant) and variable not in self._input_set:
+            raise MissingInputError("Undeclared input", variable=variable)
+        if variable not in self.variables:
+            self.__setup_r__(variable)
+            self.variables.add(variable)
+
+    def __import__(self, apply_node, check=True, reason=None):
+        """Bring a node, with what it depends on, into the graph."""
+        new_nodes = self._nodes_to_import(apply_node)
+        if check:
+            for node in new_nodes:
+                self._check_importable(node)
+        variables = self.variables
+        for node in new_nodes:
+            self.__setup_node__(node)
+            self.apply_nodes.add(node)
+            for output in node.outputs:
+                self.__setup_r__(output)
+                variables.add(output)
+            for i, r in enumerate(node.inputs):
+                if r not in variables:
+                    self.__setup_r__(r)
+                    variables.add(r)
+                r.clients.append((node, i))
+            self.execute_callbacks("on_import", node, reason)
+
+    def _nodes_to_import(self, apply_node):
+        """The nodes that `apply_node` needs and the graph lacks, inputs first."""
+        known = self.apply_nodes
+        order = []
+        seen = {apply_node}
+        stack = [(apply_node, iter(apply_node.inputs))]
+        while stack:
+            node, pending = stack[-1]
+            for r in pending:
+                owner = r.owner
+                if owner is not None and owner not in seen and owner not in known and r not in self._input_set:
+                    seen.add(owner)
+                    stack.append((owner, iter(owner.inputs)))
+                    break
+            else:
+                order.append(node)
+                stack.pop()
+        return order
+
+    def _check_importable(self, node):
+        owner = getattr(node, "fgraph", None)
+        if owner is not None and owner is not self and node in owner.apply_nodes:
+            raise Exception("%s is already owned by another fgraph" % node)
+        for i, r in enumerate(node.inputs):
+            owner = getattr(r, "fgraph", None)
+            if owner is not None and owner is not self and r in owner.variables:
+                raise Exception("%s is already owned by another fgraph" % r)
+            if r.owner is None and not isinstance(r, Constant) and r not in self._input_set:
+                hint = ("Use the Theano flag exception_verbosity='high', for more information on this error."
+                        if config.exception_verbosity != "high" else "")
+                raise MissingInputError(
+                    "Input %d of the graph (indices start from 0), used to compute %s, was not provided and not given a value. %s"
+                    % (i, node, hint), variable=r)
+
+    # ------------------------------------------------------------ change
+
+    def change_input(self, node, i, new_r, reason=None):
+        """Change ``node.inputs[i]`` to `new_r`.
+
+        Parameters
+        ----------
+        node : Apply or 'output'
+            'output': ``self.outputs[i]`` is changed.
+        i : int
+        new_r : Variable
+            Of the same type as the old input.
+        reason : object
+            Passed to the features.
+
+        Raises
+        ------
+        TypeError
+            When the types differ.
+        """
+        if node == "output":
+            r = self.outputs[i]
+            self._check_same_type(r, new_r)
+            if r is new_r:
+                return
+            self.__import_r__(new_r, reason=reason)
+            self.outputs[i] = new_r
+        else:
+            if node not in self.apply_nodes:
+                raise Exception("Cannot operate on %s because it does not belong to this FunctionGraph" % node)
+            r = node.inputs[i]
+            self._check_same_type(r, new_r)
+            if r is new_r:
+                return
+            self.__import_r__(new_r, reason=reason)
+            node.inputs[i] = new_r
+        self._sorted = None
+        new_r.clients.append((node, i))
+        self.__remove_client__(r, (node, i), reason=reason)
+        # The change may have introduced a cycle; then a feature's `validate` refuses it and History undoes it.
+        self.execute_callbacks("on_change_input", node, i, r, new_r, reason=reason)
+
+    @staticmethod
+    def _check_same_type(r, new_r):
+        if r.type != new_r.type:
+            raise TypeError("The type of the replacement must be the same as the type of the original Variable.", r, new_r)
+
+    def replace(self, r, new_r, reason=None, verbose=None):
+        """Replace a variable by another one wherever it is used; the main way to change the graph.
+
+        Parameters
+        ----------
+        r : Variable
+            In the graph. When it has left the graph, nothing happens.
+        new_r : Variable
+            Of the same type, or convertible to it by ``r.type.convert_variable``.
+        reason : object
+            Who asks, for messages and features.
+        verbose : bool, optional
+            Whether to print the replacement; ``config.optimizer_verbose`` by default.
+
+        Raises
+        ------
+        BadOptimization
+            When the types differ.
+        """
+        if verbose is None:
+            verbose = config.optimizer_verbose
+        if verbose:
+            print(reason, r, new_r)
+        if getattr(r, "fgraph", self) is not self:
+            raise Exception("Cannot replace %s because it does not belong to this FunctionGraph" % r, str(reason))
+        if r.type != new_r.type:
+            converted = r.type.convert_variable(new_r)
+            if converted is None or converted.type != r.type:
+                raise toolbox.BadOptimization(
+                    r, new_r, None, None, "%s. The type of the replacement must be the same. Old type: %s, new type: %s"
+                    % (reason, r.type, new_r.type))
+            new_r = converted
+        if r not in self.variables:
+            # An earlier replacement has removed it; that is no error for the caller of replace_all.
+            return
+        if config.compute_test_value != "off":
+            self._check_test_values(r, new_r)
+        for node, i in list(r.clients):
+            self.change_input(node, i, new_r, reason=reason)
+
+    @staticmethod
+    def _check_test_values(r, new_r):
+        from theano_ng.gof.op import get_test_value  # op needs this module for its thunks
+
+        try:
+            old, new = get_test_value(r), get_test_value(new_r)
+        except AttributeError:
+            return
+        old_shape, new_shape = getattr(old, "shape", None), getattr(new, "shape", None)
+        if old_shape != new_shape:
+            raise AssertionError(
+                "The replacement variable has a test value with a shape different from the original variable's test value."
+                " Original: %s, new: %s" % (old_shape, new_shape))
+
+    def replace_all(self, pairs, reason=None):
+        """Replace several variables; see `replace`.
+
+        Parameters
+        ----------
+        pairs : list of (Variable, Variable)
+        """
+        for r, new_r in pairs:
+            self.replace(r, new_r, reason=reason)
+
+    # ------------------------------------------------------------ features
+
+    def attach_feature(self, feature):
+        """Attach a feature: its `on_attach` is called, and from now on its other callbacks.
+
+        Nothing happens when it is attached already, or when `on_attach` raises AlreadyThere.
+        """
+        if feature in self._features:
+            return
+        on_attach = getattr(feature, "on_attach", None)
+        if on_attach is not None:
+            try:
+                on_attach(self)
+            except AlreadyThere:
+                return
+        self.execute_callbacks_times.setdefault(feature, 0)
+        self._features.append(feature)
+        self._callbacks = {}
+        self._sorted = None
+
+    def remove_feature(self, feature):
+        """Detach a feature; its `on_detach` is called. Nothing happens when it is not attached."""
+        try:
+            self._features.remove(feature)
+        except ValueError:
+            return
+        self.execute_callbacks_times.pop(feature, None)
+        self._callbacks = {}
+        self._sorted = None
+        on_detach = getattr(feature, "on_detach", None)
+        if on_detach is not None:
+            on_detach(self)
+
+    def _callbacks_of(self, name):
+        """The features that do something for a callback, with their methods."""
+        found = self._callbacks.get(name)
+        if found is None:
+            default = getattr(toolbox.Feature, name, None)
+            found = []
+            for feature in self._features:
+                method = getattr(feature, name, None)
+                if method is not None and getattr(method, "__func__", method) is not default:
+                    found.append((feature, method))
+            self._callbacks[name] = found
+        return found
+
+    def execute_callbacks(self, name, *args, **kwargs):
+        """Call ``feature.<name>(self, *args, **kwargs)`` for every feature that has it, in the order of attaching."""
+        callbacks = self._callbacks.get(name)
+        if callbacks is None:
+            callbacks = self._callbacks_of(name)
+        if not callbacks:
+            return
+        times = self.execute_callbacks_times
+        begin = start = time.perf_counter()
+        for feature, method in callbacks:
+            method(self, *args, **kwargs)
+            now = time.perf_counter()
+            times[feature] = times.get(feature, 0) + now - start
+            start = now
+        self.execute_callbacks_time += start - begin
+
+    def collect_callbacks(self, name, *args):
+        """Call ``feature.<name>(self, *args)`` for every feature that has it.
+
+        Returns
+        -------
+        dict
+            Feature to what it returned.
+        """
+        return {feature: method(self, *args) for feature, method in list(self._callbacks_of(name))}
+
+    # ------------------------------------------------------------ order
+
+    def toposort(self):
+        """The nodes in an order of execution.
+
+        Returns
+        -------
+        list of Apply
+            A node comes after those that compute its inputs, and after those that the features' `orderings` name.
+
+        Raises
+        ------
+        ValueError
+            When the graph contains cycles.
+        """
+        # A feature may order nodes by more than the graph, so a sorted list is kept only while no such feature is there.
+        keep = all(getattr(feature, "orderings_follow_graph", False) for feature, _ in self._callbacks_of("orderings"))
+        if keep and self._sorted is not None:
+            return list(self._sorted)
+        order = graph.io_toposort(self.inputs, self.outputs, self.orderings())
+        if keep:
+            self._sorted = order
+            return list(order)
+        return order
+
+    def orderings(self):
+        """What has to come before what, beyond the inputs: the features' `orderings`, united.
+
+        Returns
+        -------
+        dict
+            Node to the list of nodes that have to come before it.
+        """
+        found = []
+        for feature, method in self._callbacks_of("orderings"):
+            orderings = method(self)
+            if not isinstance(orderings, dict):
+                raise TypeError("Non-deterministic return value from %s: a dict is expected, not %s" % (method, orderings))
+            for node, prereqs in orderings.items():
+                if not isinstance(prereqs, (list, tuple, OrderedSet)):
+                    raise TypeError("prereqs must be a type with a deterministic iteration order, or toposort will be"
+                                    " non-deterministic; %s gave %s" % (method, type(prereqs)))
+            if orderings:
+                found.append(orderings)
+        if not found:
+            return {}
+        if len(found) == 1:
+            return found[0]
+        united = {}
+        for orderings in found:
+            for node, prereqs in orderings.items():
+                united.setdefault(node, OrderedSet()).update(prereqs)
+        return {node: list(prereqs) for node, prereqs in united.items()}
+
+    # ------------------------------------------------------------ checks, copies
+
+    def check_integrity(self):
+        """Compare what this object says about the graph with the graph itself.
+
+        Raises
+        ------
+        Exception
+            When they differ.
+        """
+        nodes = graph.ops(self.inputs, self.outputs)
+        if set(self.apply_nodes) != set(nodes):
+            raise Exception(
+                "The nodes are inappropriately cached. missing, in excess: %s %s"
+                % ([n for n in nodes if n not in self.apply_nodes], [n for n in self.apply_nodes if n not in nodes]))
+        for node in nodes:
+            if node.fgraph is not self:
+                raise Exception("Node should belong to the FunctionGraph.", node)
+            for i, r in enumerate(node.inputs):
+                if r.fgraph is not self:
+                    raise Exception("Input of node should belong to the FunctionGraph.", r, (node, i))
+                if (node, i) not in r.clients:
+                    raise Exception("Inconsistent clients list.", (node, i), r.clients)
+        variables = graph.variables(self.inputs, self.outputs)
+        if set(self.variables) != set(variables):
+            raise Exception(
+                "The variables are inappropriately cached. missing, in excess: %s %s"
+                % ([r for r in variables if r not in self.variables], [r for r in self.variables if r not in variables]))
+        for r in variables:
+            if r.owner is None and r not in self._input_set and not isinstance(r, Constant):
+                raise Exception("Undeclared input.", r)
+            if r.fgraph is not self:
+                raise Exception("Variable should belong to the FunctionGraph.", r)
+            for node, i in r.clients:
+                if node == "output":
+                    if self.outputs[i] is not r:
+                        raise Exception("Inconsistent clients list.", r, self.outputs[i])
+                elif node not in self.apply_nodes:
+                    raise Exception("Client not in FunctionGraph.", r, (node, i))
+                elif node.inputs[i] is not r:
+                    raise Exception("Inconsistent clients list.", r, node.inputs[i])
+
+    def clone(self, check_integrity=True):
+        """A copy of the graph with its features; see `clone_get_equiv`."""
+        return self.clone_get_equiv(check_integrity)[0]
+
+    def clone_get_equiv(self, check_integrity=True, attach_feature=True):
+        """Copy the graph.
+
+        Parameters
+        ----------
+        check_integrity : bool
+            Whether to check both graphs.
+        attach_feature : bool
+            Whether the copy gets the features.
+
+        Returns
+        -------
+        (FunctionGraph, dict)
+            The copy, and what became of every variable and node.
+        """
+        equiv = graph.clone_get_equiv(self.inputs, self.outputs)
+        if check_integrity:
+            self.check_integrity()
+        e = FunctionGraph([equiv[r] for r in self.inputs], [equiv[r] for r in self.outputs], clone=False,
+                          update_mapping=self.update_mapping)
+        if check_integrity:
+            e.check_integrity()
+        if attach_feature:
+            for feature in self._features:
+                clone = getattr(feature, "clone_for", None)
+                e.attach_feature(feature if clone is None else clone(e))
+        return e, equiv
+
+    def __str__(self):
+        return "[%s]" % ", ".join(graph.as_string(self.inputs, self.outputs))
+
+    def __repr__(self):
+        return self.__str__()
+
+    def __getstate__(self):
+        state = self.__dict__.copy()
+        for feature in self._features:
+            for attr in getattr(feature, "pickle_rm_attr", ()):
+                state.pop(attr, None)
+        for name in ("_callbacks", "_sorted", "_input_set", "apply_nodes", "variables"):
+            del state[name]
+        # Variables and nodes do not carry what this graph wrote on them; it is written again on loading.
+        clients = [(r, [tuple(c) for c in r.clients]) for r in self.variables]
+        covering = Covering(graph.io_toposort(self.inputs, self.outputs))
+        return covering, list(self.apply_nodes), clients, state, covering.end
+
+    def __setstate__(self, state):
+        _, nodes, clients, state, _ = state
+        self.__dict__.update(state)
+        self._callbacks = {}
+        self._sorted = None
+        self._input_set = set(self.inputs)
+        self.apply_nodes = OrderedSet(nodes)
+        self.variables = OrderedSet(r for r, _ in clients)
+        for node in nodes:
+            node.fgraph = self
+        for r, uses in clients:
+            r.fgraph = self
+            r.clients = Clients(uses)
+        for feature in self._features:
+            if hasattr(feature, "unpickle"):
+                feature.unpickle(self)
+
+
+__all__ = ["AlreadyThere", "CachedConstantError", "FunctionGraph", "InconsistencyError", "MissingInputError", "config", "graph", "utils"]

@@ -1,0 +1,396 @@
+"""A Type that bundles several op params: an object with attributes in Python, a struct in C."""
+import hashlib
+import re
+
+from theano_ng.gof.enum_type import EnumType
+from theano_ng.gof.type import Type
+from theano_ng.gof.utils import MethodNotDefined
+
+# Words that cannot be fields of a C++ struct.
+_c_keywords = frozenset("""
+asm auto break case catch char class const const_cast continue default delete do double dynamic_cast else enum explicit export extern
+false float for friend goto if inline int long mutable namespace new operator private protected public register reinterpret_cast return
+short signed sizeof static static_cast struct switch template this throw true try typedef typeid typename union unsigned using virtual
+void volatile wchar_t while alignas alignof char16_t char32_t constexpr decltype noexcept nullptr static_assert thread_local and and_eq
+bitand bitor compl not not_eq or or_eq xor xor_eq
+""".split())
+_identifier = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
+
+
+class Params(dict):
+    """The value of a ParamsType: fields are attributes.
+
+    Parameters
+    ----------
+    params_type : ParamsType
+    **kwargs
+        Values of all fields.
+
+    Raises
+    ------
+    TypeError
+        When a field has no value.
+
+    Notes
+    -----
+    The hash is computed from the types' hashable form of the values; whether values are hashable is not checked.
+    """
+
+    def __init__(self, params_type, **kwargs):
+        if not isinstance(params_type, ParamsType):
+            raise TypeError("Params: 1st constructor argument should be a ParamsType, not %r" % (params_type,))
+        for field in params_type.fields:
+            if field not in kwargs:
+                raise TypeError('Params: ParamsType attribute "%s" not in Params args.' % field)
+        super().__init__(**kwargs)
+        self.__dict__["__params_type__"] = params_type
+        self.__dict__["__signatures__"] = None
+
+    def __repr__(self):
+        return "Params(%s)" % ", ".join(
+            "%s:%s:%s" % (k, type(self[k]).__name__, self[k]) for k in sorted(self))
+
+    def __getattr__(self, key):
+        if key not in self:
+            raise AttributeError('Params: attribute "%s" does not exist.' % key)
+        return self[key]
+
+    def __setattr__(self, key, value):
+        raise NotImplementedError("Params is immutable")
+
+    def __setitem__(self, key, value):
+        raise NotImplementedError("Params is immutable")
+
+    def __delitem__(self, key):
+        raise NotImplementedError("Params is immutable")
+
+    def __reduce__(self):
+        return _rebuild_params, (self.__dict__["__params_type__"], dict(self))
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        from copy import deepcopy
+
+        return _rebuild_params(self.__dict__["__params_type__"], {k: deepcopy(v, memo) for k, v in self.items()})
+
+    def _signatures(self):
+        if self.__dict__["__signatures__"] is None:
+            params_type = self.__dict__["__params_type__"]
+            # A constant's signature is hashable, whatever its data.
+            self.__dict__["__signatures__"] = tuple(
+                params_type.types[i].make_constant(self[params_type.fields[i]]).signature() for i in range(params_type.length))
+        return self.__dict__["__signatures__"]
+
+    def __hash__(self):
+        return hash((type(self).__name__, self.__dict__["__params_type__"], self._signatures()))
+
+    def __eq__(self, other):
+        return (type(self) is type(other) and self.__dict__["__params_type__"] == other.__dict__["__params_type__"]
+                and self._signatures() == other._signatures())
+
+    def __ne__(self, other):
+        return not self == other
+
+
+def _rebuild_params(params_type, values):
+    return Params(params_type, **values)
+
+
+class ParamsType(Type):
+    """A struct of op params.
+
+    Parameters
+    ----------
+    **kwargs
+        ``field=Type``. A field is a C identifier and no C++ keyword.
+
+    Raises
+    ------
+    TypeError, SyntaxError, AttributeError
+        For no field, a value that is no Type, a bad field name, or two enums with a constant of the same name.
+
+    Notes
+    -----
+    An Op with this as its `params_type` and attributes named like the fields needs no `get_params`. Constants of enums among the fields are
+    attributes of the ParamsType.
+    """
+
+    def __init__(self, **kwargs):
+        if not kwargs:
+            raise ValueError("Cannot create ParamsType from empty data.")
+        for name, kind in kwargs.items():
+            if not _identifier.match(name):
+                raise AttributeError('ParamsType: attribute "%s" should be a valid identifier.' % name)
+            if name in _c_keywords:
+                raise SyntaxError('ParamsType: "%s" is a potential C/C++ keyword and should not be used as attribute name.' % name)
+            if not isinstance(kind, Type):
+                raise TypeError('ParamsType: attribute "%s" should inherit from the class Type, got "%s".' % (name, type(kind).__name__))
+        self.length = len(kwargs)
+        self.fields = tuple(sorted(kwargs))
+        self.types = tuple(kwargs[field] for field in self.fields)
+        self.name = self.generate_struct_name()
+        self.__const_to_enum = {}
+        self.__alias_to_enum = {}
+        enums = [kind for kind in self.types if isinstance(kind, EnumType)]
+        for enum in enums:
+            for constant in enum:
+                if constant in self.__const_to_enum:
+                    raise AttributeError("ParamsType: found different enum types with common constants names: %s is in %s and %s"
+                                         % (constant, self.__const_to_enum[constant], enum))
+                self.__const_to_enum[constant] = enum
+            for alias in enum.aliases:
+                if alias in self.__alias_to_enum:
+                    raise AttributeError("ParamsType: found different enum types with common constants aliases: %s" % alias)
+                self.__alias_to_enum[alias] = enum
+
+    def __getattr__(self, key):
+        # Reached when there is no such attribute: an enum constant, perhaps. Unpickling asks before there is anything.
+        enums = self.__dict__.get("_ParamsType__const_to_enum", {})
+        if key in enums:
+            return enums[key][key]
+        raise AttributeError("'%s' object has no attribute '%s'" % (self.__class__.__name__, key))
+
+    def __repr__(self):
+        return "ParamsType<%s>" % ", ".join("%s:%s" % pair for pair in zip(self.fields, self.types))
+
+    __str__ = __repr__
+
+    def __eq__(self, other):
+        return self is other or (type(self) is type(other) and self.fields == other.fields and self.types == other.types)
+
+    def __hash__(self):
+        return hash((type(self).__name__, self.fields, self.types))
+
+    def generate_struct_name(self):
+        """Name of the C struct: the same for equal ParamsTypes, in any process."""
+        fields = ",".join(self.fields)
+        types = ",".join(str(kind) for kind in self.types)
+        return "_Params_%s" % hashlib.sha256(("%s|%s" % (fields, types)).encode()).hexdigest()[:32]
+
+    def has_type(self, theano_type):
+        """Whether a field has this Type."""
+        return theano_type in self.types
+
+    def get_type(self, field_name):
+        """The Type of a field; ValueError when there is no such field."""
+        if field_name not in self.fields:
+            raise ValueError("ParamsType: no field %s; fields: %s" % (field_name, ", ".join(self.fields)))
+        return self.types[self.fields.index(field_name)]
+
+    def get_field(self, theano_type):
+        """The first field, in lexicographic order, of this Type; ValueError when there is none."""
+        if theano_type not in self.types:
+            raise ValueError("ParamsType: no field of type %s; types: %s" % (theano_type, ", ".join(str(kind) for kind in self.types)))
+        return self.fields[self.types.index(theano_type)]
+
+    def get_enum(self, key):
+        """The value of an enum constant; KeyError when no enum among the fields has it.
+
+        Examples
+        --------
+        >>> from theano_ng.gof.type import EnumType
+        >>> ParamsType(letters=EnumType(A=1, B=('beta', 2))).get_enum('B')
+        2
+        """
+        return self.__const_to_enum[key][key]
+
+    def enum_from_alias(self, alias):
+        """The value of an enum constant by its alias, or by its name when there is no such alias; KeyError when there is neither."""
+        if alias in self.__alias_to_enum:
+            return self.__alias_to_enum[alias].fromalias(alias)
+        return self.get_enum(alias)
+
+    def get_params(self, *objects, **kwargs):
+        """A Params of this type.
+
+        Parameters
+        ----------
+        *objects
+            Objects whose attributes give values to fields; later ones win.
+        **kwargs
+            Values of fields; they win over objects.
+
+        Returns
+        -------
+        Params
+            The values, filtered (and converted where needed) by the fields' types.
+        """
+        values = dict(kwargs)
+        for field in self.fields:
+            if field not in values:
+                for obj in reversed(objects):
+                    if hasattr(obj, field):
+                        values[field] = getattr(obj, field)
+                        break
+        return self.filter(Params(self, **values), strict=False, allow_downcast=True)
+
+    def extended(self, **kwargs):
+        """A ParamsType with more fields.
+
+        Parameters
+        ----------
+        **kwargs
+            ``field=Type``, as in the constructor.
+        """
+        fields = dict(zip(self.fields, self.types))
+        fields.update(kwargs)
+        return ParamsType(**fields)
+
+    def filter(self, data, strict=False, allow_downcast=None):
+        if not isinstance(data, Params):
+            raise TypeError("expected a Params, got %r" % (data,))
+        if strict and data.__dict__["__params_type__"] != self:
+            raise TypeError("expected Params of %s, got those of %s" % (self, data.__dict__["__params_type__"]))
+        filtered = {}
+        changed = data.__dict__["__params_type__"] is not self
+        for field, kind in zip(self.fields, self.types):
+            if field not in data:
+                raise TypeError("Params has no value for the field %s" % field)
+            filtered[field] = kind.filter(data[field], strict, allow_downcast)
+            changed = changed or filtered[field] is not data[field]
+        return Params(self, **filtered) if changed and not strict else data
+
+    def values_eq(self, a, b):
+        return all(kind.values_eq(a[field], b[field]) for field, kind in zip(self.fields, self.types))
+
+    def values_eq_approx(self, a, b):
+        return all(kind.values_eq_approx(a[field], b[field]) for field, kind in zip(self.fields, self.types))
+
+    # ------------------------------------------------------------ C: what the fields' types ask for, united
+
+    def _collect(self, method, c_compiler=None):
+        """The lists that the fields' types return from a method, joined without repetitions."""
+        found = []
+        for kind in self.types:
+            try:
+                try:
+                    part = getattr(kind, method)(c_compiler)
+                except TypeError:
+                    part = getattr(kind, method)()
+            except MethodNotDefined:
+                continue
+            found += [part] if isinstance(part, str) else list(part)
+        return list(dict.fromkeys(found))
+
+    def c_compile_args(self, c_compiler):
+        return self._collect("c_compile_args", c_compiler)
+
+    def c_no_compile_args(self, c_compiler):
+        return self._collect("c_no_compile_args", c_compiler)
+
+    def c_headers(self, c_compiler):
+        return self._collect("c_headers", c_compiler)
+
+    def c_libraries(self, c_compiler):
+        return self._collect("c_libraries", c_compiler)
+
+    def c_header_dirs(self):
+        return self._collect("c_header_dirs")
+
+    def c_lib_dirs(self):
+        return self._collect("c_lib_dirs")
+
+    def c_init_code(self):
+        return self._collect("c_init_code")
+
+    def c_support_code(self):
+        """The struct: fields, `extract` from a Python object, clean-up."""
+        sub = {"fail": "{this->setErrorOccurred(); return;}"}
+        declarations, inits, cleanups, extracts, cases = [], [], [], [], []
+        for i, (field, kind) in enumerate(zip(self.fields, self.types)):
+            declarations.append(kind.c_declare(field, sub))
+            inits.append(kind.c_init(field, sub))
+            cleanups.append(kind.c_cleanup(field, sub))
+            extracts.append("""
+            void extract_%(field)s(PyObject* py_%(field)s) {
+                %(extract)s
+            }
+            """ % dict(field=field, extract=kind.c_extract(field, sub)))
+            cases.append("            case %d: extract_%s(object); break;" % (i, field))
+        struct = """
+        #ifndef %(guard)s
+        #define %(guard)s
+        struct %(name)s {
+            int %(name)s_error;
+            %(declarations)s
+            %(name)s() {
+                %(name)s_error = 0;
+                %(inits)s
+            }
+            ~%(name)s() {
+                cleanup();
+            }
+            void setErrorOccurred() {
+                %(name)s_error = 1;
+            }
+            int errorOccurred() {
+                return %(name)s_error;
+            }
+            void cleanup() {
+                %(cleanups)s
+            }
+            %(extracts)s
+            void extract(PyObject* object, int field_pos) {
+                switch (field_pos) {
+%(cases)s
+                    default:
+                        PyErr_Format(PyExc_TypeError, "ParamsType: no extraction defined for a field %%d.", field_pos);
+                        this->setErrorOccurred();
+                        break;
+                }
+            }
+        };
+        #endif
+        """ % dict(guard=self.name.upper(), name=self.name, declarations="\n".join(declarations), inits="\n".join(inits),
+                   cleanups="\n".join(cleanups), extracts="\n".join(extracts), cases="\n".join(cases))
+        return [*self._collect("c_support_code"), struct]
+
+    def c_code_cache_version(self):
+        versions = [kind.c_code_cache_version() for kind in self.types]
+        if not all(versions):
+            # A field without a version cannot be cached across processes.
+            return ()
+        return ((4,), self.fields, tuple(versions))
+
+    def c_declare(self, name, sub, check_input=True):
+        return "\n        %s* %s;\n        " % (self.name, name)
+
+    def c_init(self, name, sub):
+        return "\n        %s = NULL;\n        " % name
+
+    def c_cleanup(self, name, sub):
+        return "\n        delete %s;\n        %s = NULL;\n        " % (name, name)
+
+    def c_extract(self, name, sub, check_input=True):
+        # Params is a dict: its items are taken by key, which no attribute of the class can shadow.
+        return """
+        %(name)s = new %(struct)s();
+        {
+            const char* fields_%(name)s[] = {%(fields)s};
+            if (py_%(name)s == Py_None || !PyDict_Check(py_%(name)s)) {
+                PyErr_SetString(PyExc_ValueError, "ParamsType: expected a Params object.");
+                %(fail)s
+            }
+            for (int i = 0; i < %(length)d; ++i) {
+                PyObject* o = PyDict_GetItemString(py_%(name)s, fields_%(name)s[i]);
+                if (o == NULL) {
+                    PyErr_Format(PyExc_TypeError, "ParamsType: missing expected attribute \\"%%s\\" in object.", fields_%(name)s[i]);
+                    %(fail)s
+                }
+                %(name)s->extract(o, i);
+                if (%(name)s->errorOccurred()) {
+                    %(fail)s
+                }
+            }
+        }
+        """ % dict(name=name, struct=self.name, length=self.length, fail=sub["fail"],
+                   fields=", ".join('"%s"' % field for field in self.fields))
+
+    def c_sync(self, name, sub):
+        # Params are inputs only.
+        return ""
+
+
+__all__ = ["Params", "ParamsType"]

@@ -1,0 +1,208 @@
+"""Sorting of nodes by dependence and by comparison functions.
+
+A comparison function takes two objects and returns a negative number when the first has to come first, a positive one when the second has,
+and 0 when it does not matter.
+"""
+from theano_ng.gof.graph import list_of_nodes
+from theano_ng.gof.traversal import ancestors
+from theano_ng.gof.utils import memoize
+
+
+def memodict(f):
+    """Memoize a function of one hashable argument."""
+
+    class Memo(dict):
+        def __missing__(self, key):
+            value = self[key] = f(key)
+            return value
+
+    return Memo().__getitem__
+
+
+def make_depends():
+    """A function ``depends(pair)`` that tells whether node ``pair[0]`` depends on node ``pair[1]``, directly or not; it remembers."""
+
+    @memodict
+    def nodes_before(node):
+        return {v.owner for v in ancestors(node.inputs) if v.owner is not None}
+
+    def depends(pair):
+        a, b = pair
+        return a is not b and b in nodes_before(a)
+
+    return depends
+
+
+def make_dependence_cmp():
+    """A comparison function for nodes: what is depended on comes first."""
+    depends = make_depends()
+
+    def dependence(a, b):
+        if depends((a, b)):
+            return 1
+        if depends((b, a)):
+            return -1
+        return 0
+
+    return dependence
+
+
+def reverse_dict(d):
+    """The inverse of a dict of collections.
+
+    >>> reverse_dict({'a': (1, 2), 'b': (2, 3)})
+    {1: ('a',), 2: ('a', 'b'), 3: ('b',)}
+    """
+    result = {}
+    for key, values in d.items():
+        for value in values:
+            result[value] = result.get(value, ()) + (key,)
+    return result
+
+
+def _toposort(edges):
+    """Topological order of a graph.
+
+    Parameters
+    ----------
+    edges : dict
+        Node to the tuple of nodes that come after it.
+
+    Returns
+    -------
+    list
+        Every node of which something is said.
+
+    Raises
+    ------
+    ValueError
+        When there is a cycle.
+    """
+    before = {}
+    nodes = {}
+    for a, followers in edges.items():
+        nodes[a] = None
+        for b in followers:
+            nodes[b] = None
+            before.setdefault(b, {})[a] = None
+    count = {node: len(before.get(node, ())) for node in nodes}
+    order = [node for node in nodes if not count[node]]
+    done = 0
+    while done < len(order):
+        for b in dict.fromkeys(edges.get(order[done], ())):
+            count[b] -= 1
+            if not count[b]:
+                order.append(b)
+        done += 1
+    if len(order) != len(nodes):
+        raise ValueError("Input has cycles")
+    return order
+
+
+def posort(l, *cmps):
+    """Sort by several comparison functions, of which earlier ones count more.
+
+    Parameters
+    ----------
+    l : list
+        Hashable objects.
+    *cmps : callable
+        Comparison functions. They need not say something about every pair, and may contradict each other: then the earlier one wins.
+
+    Returns
+    -------
+    list
+
+    Examples
+    --------
+    >>> lower_tens = lambda a, b: a // 10 - b // 10
+    >>> prefer_evens = lambda a, b: a % 2 - b % 2
+    >>> posort(list(range(20)), lower_tens, prefer_evens)
+    [0, 8, 2, 4, 6, 1, 3, 5, 7, 9, 16, 18, 10, 12, 14, 17, 19, 11, 13, 15]
+    """
+    after = {x: {} for x in l}
+    before = {x: {} for x in l}
+
+    def reaches(a, b):
+        """Whether what is decided so far puts a before b."""
+        seen = {a}
+        stack = [a]
+        while stack:
+            for c in after[stack.pop()]:
+                if c is b or c == b:
+                    return True
+                if c not in seen:
+                    seen.add(c)
+                    stack.append(c)
+        return False
+
+    for compare in cmps:
+        for i, a in enumerate(l):
+            for b in l[i + 1:]:
+                sign = compare(a, b)
+                if sign:
+                    first, second = (a, b) if sign < 0 else (b, a)
+                    if second not in after[first] and not reaches(second, first):
+                        after[first][second] = None
+                        before[second][first] = None
+    return _toposort({x: tuple(after[x]) for x in l})
+
+
+def sort_apply_nodes(inputs, outputs, cmps):
+    """Order the nodes between inputs and outputs by dependence, then by comparison functions.
+
+    Parameters
+    ----------
+    inputs, outputs : list of Variable
+    cmps : list of callable
+
+    Returns
+    -------
+    list of Apply
+    """
+    return posort(list_of_nodes(inputs, outputs), make_dependence_cmp(), *cmps)
+
+
+def sort_schedule_fn(*cmps):
+    """A schedule for linkers made from comparison functions.
+
+    Parameters
+    ----------
+    *cmps : callable
+
+    Returns
+    -------
+    callable
+        Takes a FunctionGraph, returns its nodes in an order that respects dependence and features, then `cmps`.
+    """
+
+    def schedule(fgraph):
+        """The nodes of a FunctionGraph in order."""
+        orderings = fgraph.orderings()
+
+        def feature_order(a, b):
+            if b in orderings.get(a, ()):
+                return 1
+            if a in orderings.get(b, ()):
+                return -1
+            return 0
+
+        return posort(list_of_nodes(fgraph.inputs, fgraph.outputs), make_dependence_cmp(), feature_order, *cmps)
+
+    return schedule
+
+
+def key_to_cmp(key):
+    """A comparison function from a key function."""
+
+    def key_cmp(a, b):
+        first, second = key(a), key(b)
+        return (first > second) - (first < second)
+
+    return key_cmp
+
+
+__all__ = [
+    "_toposort", "key_to_cmp", "make_dependence_cmp", "make_depends", "memodict", "memoize", "posort", "reverse_dict",
+    "sort_apply_nodes", "sort_schedule_fn",
+]

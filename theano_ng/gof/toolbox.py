@@ -1,0 +1,517 @@
+"""Features of a FunctionGraph: listeners that undo, check, find and print."""
+import sys
+import time
+from functools import partial
+
+from theano_ng.configdefaults import config
+from theano_ng.gof import graph
+
+
+class AlreadyThere(Exception):
+    """Raised by a Feature's `on_attach` to say that its job is being done: the feature is not attached."""
+
+
+class ReplacementDidntRemovedError(Exception):
+    """A replacement that had to remove certain nodes left some of them in the graph."""
+
+
+class BadOptimization(Exception):
+    """A rewrite changed a variable's type or value.
+
+    Attributes
+    ----------
+    old_r, new_r : Variable
+        What was replaced, and by what.
+    old_r_val, new_r_val : object
+        Values that differ, or None.
+    reason : object
+        The rewrite.
+    old_graph, new_graph : str
+        The printed graphs before and after.
+    full_err : str
+        The text shown.
+    """
+
+    def __init__(self, old_r, new_r=None, old_r_val=None, new_r_val=None, reason=None, old_graph=None, new_graph=None):
+        super().__init__()
+        self.old_r = old_r
+        self.new_r = new_r
+        self.old_r_val = old_r_val
+        self.new_r_val = new_r_val
+        self.reason = reason
+        self.old_graph = old_graph if old_graph is not None else _printed(old_r)
+        self.new_graph = new_graph if new_graph is not None else _printed(new_r)
+        # Kept as text: values are large, and the graph changes after the error.
+        self.full_err = self.str_diagnostic()
+
+    def __str__(self):
+        return self.full_err
+
+    def __reduce__(self):
+        return BadOptimization, (self.old_r, self.new_r, self.old_r_val, self.new_r_val, self.reason, self.old_graph, self.new_graph)
+
+    def str_diagnostic(self):
+        """A text that says what changed, by which rewrite, in which graphs."""
+        lines = ["BadOptimization Error", "  Variable: id %s %s" % (id(self.new_r), self.new_r), "  Op %s" % (
+            self.new_r.owner if self.new_r is not None else None,)]
+        if self.old_r_val is not None or self.new_r_val is not None:
+            lines.append("  Value Type: %s" % type(self.new_r_val))
+            for label, value in (("Old", self.old_r_val), ("New", self.new_r_val)):
+                if hasattr(value, "shape") and hasattr(value, "dtype"):
+                    lines.append("  %s Value shape, dtype, strides: %s %s %s" % (
+                        label, value.shape, value.dtype, getattr(value, "strides", None)))
+            lines += _value_differences(self.old_r_val, self.new_r_val)
+        lines.append("  Reason:  %s" % (self.reason,))
+        lines += ["  Old Graph:", str(self.old_graph), "  New Graph:", str(self.new_graph), "",
+                  "Hint: relax the tolerance by setting tensor.cmp_sloppy=1",
+                  "  or even tensor.cmp_sloppy=2 for less-strict comparison"]
+        return "\n".join(lines)
+
+
+def _printed(variable):
+    """The graph of a variable, six levels deep."""
+    if variable is None:
+        return None
+    from io import StringIO
+
+    from theano_ng.printing import debugprint  # an upward name, needed for a message only
+
+    text = StringIO()
+    debugprint(variable, depth=6, print_type=True, file=text)
+    return text.getvalue()
+
+
+def _value_differences(old, new):
+    """Lines that say by how much two arrays differ."""
+    import numpy as np
+
+    try:
+        diff = np.absolute(np.asarray(new, dtype="float64") - np.asarray(old, dtype="float64"))
+        rel = diff / np.maximum(np.absolute(np.asarray(old, dtype="float64")) + np.absolute(np.asarray(new, dtype="float64")), 1e-300)
+    except (TypeError, ValueError):
+        return ["  Old Value: %s" % str(old)[:1000], "  New Value: %s" % str(new)[:1000]]
+    lines = []
+    if diff.size:
+        for name, values in (("Abs", diff), ("Rel", rel)):
+            for stat in (np.max, np.min, np.mean, np.std):
+                lines.append("  %-5s %s Diff: %s" % (stat.__name__, name, stat(values)))
+    return lines + ["  Old Value: %s" % str(old)[:1000], "  New Value: %s" % str(new)[:1000]]
+
+
+class Feature:
+    """Base class of FunctionGraph extensions: override the callbacks you need, attach with `FunctionGraph.attach_feature`.
+
+    A class attribute `pickle_rm_attr` lists attributes the feature put on the graph that must not be pickled; a method
+    ``unpickle(fgraph)`` puts them back.
+    """
+
+    def on_attach(self, function_graph):
+        """Called by `attach_feature`; the graph is populated. May add methods to the graph.
+
+        Raises
+        ------
+        AlreadyThere
+            To cancel attaching.
+        """
+
+    def on_detach(self, function_graph):
+        """Called by `remove_feature`; has to undo what `on_attach` added to the graph."""
+
+    def on_import(self, function_graph, node, reason):
+        """Called when a node is being connected to the graph; not for the nodes there were before the feature was attached."""
+
+    def on_prune(self, function_graph, node, reason):
+        """Called when a node has been disconnected and removed from the graph."""
+
+    def on_change_input(self, function_graph, node, i, r, new_r, reason=None):
+        """Called after ``node.inputs[i]`` changed from `r` to `new_r`; `node` is 'output' when ``function_graph.outputs[i]`` did.
+
+        An exception raised here leaves the graph broken.
+        """
+
+    def orderings(self, function_graph):
+        """Called by `FunctionGraph.toposort`.
+
+        Returns
+        -------
+        dict
+            Node to the list of nodes that have to come before it. Orders have to be deterministic: no sets.
+        """
+        return {}
+
+
+class Bookkeeper(Feature):
+    """Feature that sees the nodes present when it is attached as imported, and those present when it is detached as pruned."""
+
+    def on_attach(self, fgraph):
+        for node in graph.io_toposort(fgraph.inputs, fgraph.outputs):
+            self.on_import(fgraph, node, "on_attach")
+
+    def on_detach(self, fgraph):
+        for node in graph.io_toposort(fgraph.inputs, fgraph.outputs):
+            self.on_prune(fgraph, node, "Bookkeeper.detach")
+
+
+class GetCheckpoint:
+    """The method `checkpoint` that History gives a graph: the number of changes made so far."""
+
+    def __init__(self, history, fgraph):
+        self.h = history
+        self.fgraph = fgraph
+
+    def __call__(self):
+        return len(self.h.history[self.fgraph])
+
+
+class LambdExtract:
+    """A change that can be undone: call it to put `r` back as input `i` of `node`."""
+
+    __slots__ = ("fgraph", "node", "i", "r", "reason")
+
+    def __init__(self, fgraph, node, i, r, reason=None):
+        self.fgraph = fgraph
+        self.node = node
+        self.i = i
+        self.r = r
+        self.reason = reason
+
+    def __call__(self):
+        return self.fgraph.change_input(self.node, self.i, self.r, reason=("Revert", self.reason))
+
+
+class History(Feature):
+    """Feature that can undo changes; gives the graph ``checkpoint()`` and ``revert(checkpoint)``."""
+
+    pickle_rm_attr = ["checkpoint", "revert"]
+
+    def __init__(self):
+        self.history = {}
+
+    def __getstate__(self):
+        # Pickles do not travel in time; `unpickle` begins an empty history.
+        return dict(self.__dict__, history={})
+
+    def on_attach(self, fgraph):
+        if hasattr(fgraph, "checkpoint") or hasattr(fgraph, "revert"):
+            raise AlreadyThere("History feature is already present or in conflict with another plugin.")
+        History.unpickle(self, fgraph)
+
+    def unpickle(self, fgraph):
+        """Begin a history and put the methods on the graph."""
+        self.history[fgraph] = []
+        fgraph.checkpoint = GetCheckpoint(self, fgraph)
+        fgraph.revert = partial(self.revert, fgraph)
+
+    def on_detach(self, fgraph):
+        del fgraph.checkpoint
+        del fgraph.revert
+        del self.history[fgraph]
+
+    def on_change_input(self, fgraph, node, i, r, new_r, reason=None):
+        history = self.history[fgraph]
+        if history is not None:
+            history.append(LambdExtract(fgraph, node, i, r, reason))
+
+    def revert(self, fgraph, checkpoint):
+        """Undo all changes since `checkpoint`, which ``fgraph.checkpoint()`` returned."""
+        history = self.history[fgraph]
+        # What undoes a change is not a change to be undone.
+        self.history[fgraph] = None
+        try:
+            while len(history) > checkpoint:
+                history.pop()()
+        finally:
+            self.history[fgraph] = history
+
+
+class Validator(Feature):
+    """Feature that gives the graph ``validate()``, which asks every feature, and ``consistent()``, which tells whether that succeeds."""
+
+    pickle_rm_attr = ["validate", "consistent"]
+
+    def on_attach(self, fgraph):
+        for attr in ("validate", "validate_time"):
+            if hasattr(fgraph, attr):
+                raise AlreadyThere("Validator feature is already present or in conflict with another plugin.")
+        Validator.unpickle(self, fgraph)
+
+    def unpickle(self, fgraph):
+        """Put the methods on the graph."""
+        fgraph.validate = partial(self.validate_, fgraph)
+        fgraph.consistent = partial(self.consistent_, fgraph)
+
+    def on_detach(self, fgraph):
+        del fgraph.validate
+        del fgraph.consistent
+
+    def validate_(self, fgraph):
+        """Let every feature check the graph; raises what a feature raises (InconsistencyError)."""
+        start = time.perf_counter()
+        try:
+            return fgraph.execute_callbacks("validate")
+        finally:
+            profile = getattr(fgraph, "profile", None)
+            if profile:
+                profile.validate_time += time.perf_counter() - start
+
+    def consistent_(self, fgraph):
+        """Whether `validate` succeeds."""
+        try:
+            fgraph.validate()
+            return True
+        except Exception:
+            return False
+
+
+class ReplaceValidate(History, Validator):
+    """Feature for replacements that are undone when the graph does not validate.
+
+    Gives the graph `replace_validate`, `replace_all_validate` and `replace_all_validate_remove`.
+    """
+
+    pickle_rm_attr = [
+        "replace_validate", "replace_all_validate", "replace_all_validate_remove", *History.pickle_rm_attr, *Validator.pickle_rm_attr]
+
+    def __init__(self):
+        History.__init__(self)
+        self._nodes_removed = set()
+        self.fail_validate = False
+
+    def __getstate__(self):
+        return dict(History.__getstate__(self), _nodes_removed=set(), fail_validate=False)
+
+    def on_attach(self, fgraph):
+        for attr in ("replace_validate", "replace_all_validate", "replace_all_validate_remove"):
+            if hasattr(fgraph, attr):
+                raise AlreadyThere("ReplaceValidate feature is already present or in conflict with another plugin.")
+        History.on_attach(self, fgraph)
+        Validator.on_attach(self, fgraph)
+        ReplaceValidate.unpickle(self, fgraph)
+
+    def unpickle(self, fgraph):
+        """Put the methods on the graph."""
+        History.unpickle(self, fgraph)
+        Validator.unpickle(self, fgraph)
+        fgraph.replace_validate = partial(self.replace_validate, fgraph)
+        fgraph.replace_all_validate = partial(self.replace_all_validate, fgraph)
+        fgraph.replace_all_validate_remove = partial(self.replace_all_validate_remove, fgraph)
+
+    def on_detach(self, fgraph):
+        History.on_detach(self, fgraph)
+        Validator.on_detach(self, fgraph)
+        del fgraph.replace_validate
+        del fgraph.replace_all_validate
+        del fgraph.replace_all_validate_remove
+
+    def replace_validate(self, fgraph, r, new_r, reason=None):
+        """Replace `r` by `new_r`, or raise and leave the graph as it was."""
+        self.replace_all_validate(fgraph, [(r, new_r)], reason=reason)
+
+    def replace_all_validate(self, fgraph, replacements, reason=None, verbose=None):
+        """Make replacements and validate the graph, or raise and leave the graph as it was.
+
+        Parameters
+        ----------
+        fgraph : FunctionGraph
+        replacements : list of (Variable, Variable)
+        reason : object
+            Who asks, for messages.
+        verbose : bool, optional
+            Whether to print each replacement; ``config.optimizer_verbose`` by default.
+
+        Returns
+        -------
+        int
+            The checkpoint from before.
+        """
+        chk = fgraph.checkpoint()
+        if verbose is None:
+            verbose = config.optimizer_verbose
+        try:
+            for r, new_r in replacements:
+                fgraph.replace(r, new_r, reason=reason, verbose=False)
+            fgraph.validate()
+        except Exception as error:
+            fgraph.revert(chk)
+            if verbose:
+                print("rewriting: %s: replacement of %s refused: %s" % (reason, ", ".join(str(r) for r, _ in replacements), error))
+            raise
+        if verbose:
+            for r, new_r in replacements:
+                print(reason, r, new_r)
+        return chk
+
+    def replace_all_validate_remove(self, fgraph, replacements, remove, reason=None, warn=True):
+        """Like `replace_all_validate`; also raises and undoes when a node or variable of `remove` is still in the graph.
+
+        Parameters
+        ----------
+        remove : list of Apply or Variable
+            What has to be gone; nodes of it may not come back later either.
+        warn : bool
+            Whether to print a warning.
+
+        Raises
+        ------
+        ReplacementDidntRemovedError
+        """
+        chk = self.replace_all_validate(fgraph, replacements, reason=reason)
+        for rm in remove:
+            if rm in fgraph.apply_nodes or rm in fgraph.variables:
+                fgraph.revert(chk)
+                if warn:
+                    print(
+                        "WARNING: a rewrite had to remove a node but did not; this may block fusion and the removal of other nodes."
+                        " Please report it. Rewrite: %s, replacements: %s" % (reason, replacements), file=sys.stderr)
+                raise ReplacementDidntRemovedError()
+        self._nodes_removed.update(remove)
+        return chk
+
+    def on_import(self, fgraph, node, reason):
+        if node in self._nodes_removed:
+            self.fail_validate = True
+
+    def validate(self, fgraph):
+        if self.fail_validate:
+            self.fail_validate = False
+            from theano_ng.gof.fg import InconsistencyError  # fg imports this module
+
+            raise InconsistencyError("Trying to reintroduce a removed node")
+
+
+class NodeFinder(Bookkeeper):
+    """Feature that gives the graph ``get_nodes(op)``: the list of its nodes with an equal op."""
+
+    pickle_rm_attr = ["get_nodes"]
+
+    def __init__(self):
+        self.fgraph = None
+        self.d = {}
+
+    def on_attach(self, fgraph):
+        if self.fgraph is not None:
+            raise Exception("A NodeFinder instance can only serve one FunctionGraph.")
+        if hasattr(fgraph, "get_nodes"):
+            raise AlreadyThere("NodeFinder is already present or in conflict with another plugin.")
+        self.fgraph = fgraph
+        self.unpickle(fgraph)
+        Bookkeeper.on_attach(self, fgraph)
+
+    def unpickle(self, fgraph):
+        """Put the method on the graph."""
+        fgraph.get_nodes = partial(self.query, fgraph)
+
+    def on_detach(self, fgraph):
+        if self.fgraph is not fgraph:
+            raise Exception("This NodeFinder instance was not attached to the provided fgraph.")
+        self.fgraph = None
+        self.d = {}
+        del fgraph.get_nodes
+
+    def on_import(self, fgraph, node, reason):
+        try:
+            self.d.setdefault(node.op, {})[node] = None
+        except TypeError:
+            # An unhashable op cannot be asked for either.
+            return
+
+    def on_prune(self, fgraph, node, reason):
+        try:
+            nodes = self.d[node.op]
+        except TypeError:
+            return
+        del nodes[node]
+        if not nodes:
+            del self.d[node.op]
+
+    def query(self, fgraph, op):
+        """The nodes of the graph whose op equals `op`, in the order in which they were imported."""
+        try:
+            return list(self.d.get(op, ()))
+        except TypeError:
+            raise TypeError("%s in unhashable and cannot be queried by the optimizer" % (op,)) from None
+
+
+class PrintListener(Feature):
+    """Feature that prints what happens to the graph.
+
+    Parameters
+    ----------
+    active : bool
+        Whether to print.
+    """
+
+    def __init__(self, active=True):
+        self.active = active
+
+    def on_attach(self, fgraph):
+        if self.active:
+            print("-- attaching to: ", fgraph)
+
+    def on_detach(self, fgraph):
+        if self.active:
+            print("-- detaching from: ", fgraph)
+
+    def on_import(self, fgraph, node, reason):
+        if self.active:
+            print("-- importing: %s, reason: %s" % (node, reason))
+
+    def on_prune(self, fgraph, node, reason):
+        if self.active:
+            print("-- pruning: %s, reason: %s" % (node, reason))
+
+    def on_change_input(self, fgraph, node, i, r, new_r, reason=None):
+        if self.active:
+            print("-- changing (%s.inputs[%s]) from %s to %s" % (node, i, r, new_r))
+
+
+class PreserveNames(Feature):
+    """Feature that gives the name of a replaced variable to its replacement, when that has none."""
+
+    def on_change_input(self, fgraph, node, i, r, new_r, reason=None):
+        if r.name is not None and new_r.name is None:
+            new_r.name = r.name
+
+
+class PreserveVariableAttributes(Feature):
+    """Feature that gives the name and ``tag.nan_guard_mode_check`` of a replaced variable to its replacement, when that has none."""
+
+    def on_change_input(self, fgraph, node, i, r, new_r, reason=None):
+        if r.name is not None and new_r.name is None:
+            new_r.name = r.name
+        if hasattr(r.tag, "nan_guard_mode_check") and not hasattr(new_r.tag, "nan_guard_mode_check"):
+            new_r.tag.nan_guard_mode_check = r.tag.nan_guard_mode_check
+
+
+class NoOutputFromInplace(Feature):
+    """Feature that keeps outputs of the graph from being computed in place.
+
+    Parameters
+    ----------
+    first_output_idx, last_output_idx : int
+        The slice of ``fgraph.outputs`` that is protected.
+    """
+
+    def __init__(self, first_output_idx=0, last_output_idx=None):
+        self.first_idx = first_output_idx
+        self.last_idx = last_output_idx
+
+    def validate(self, fgraph):
+        if not hasattr(fgraph, "destroyers"):
+            return True
+        for out in fgraph.outputs[self.first_idx:self.last_idx]:
+            if out.owner is not None and out.index in (getattr(out.owner.op, "destroy_map", None) or {}):
+                from theano_ng.gof.fg import InconsistencyError  # fg imports this module
+
+                raise InconsistencyError(
+                    "A function graph Feature has requested (probably for efficiency reasons for scan) that outputs of the graph be"
+                    " prevented from being the result of inplace operations. This has prevented output %s from being computed by"
+                    " modifying another variable inplace." % out)
+        return True
+
+
+__all__ = [
+    "AlreadyThere", "BadOptimization", "Bookkeeper", "Feature", "GetCheckpoint", "History", "LambdExtract", "NoOutputFromInplace",
+    "NodeFinder", "PreserveNames", "PreserveVariableAttributes", "PrintListener", "ReplaceValidate", "ReplacementDidntRemovedError",
+    "Validator", "config", "graph",
+]

@@ -1,0 +1,125 @@
+"""A set that remembers the order of insertion."""
+from collections.abc import MutableSet
+
+string_types = (str,)
+
+
+def check_deterministic(iterable):
+    """Refuse iterables whose order may differ from one process to the next.
+
+    Raises
+    ------
+    TypeError
+        For sets, frozensets and objects that are no list, tuple, dict, dict view, OrderedSet, string or iterator.
+    """
+    if iterable is not None and isinstance(iterable, (set, frozenset)):
+        raise TypeError("Non-deterministic iterable: %s has no order; give a list, tuple, dict or OrderedSet" % type(iterable))
+
+
+class OrderedSet(MutableSet):
+    """A set whose iteration order is the order of insertion.
+
+    Parameters
+    ----------
+    iterable : iterable, optional
+        With a deterministic order: no set.
+    """
+
+    __slots__ = ("_items",)
+
+    def __init__(self, iterable=None):
+        check_deterministic(iterable)
+        self._items = {} if iterable is None else dict.fromkeys(iterable)
+
+    @classmethod
+    def _from_iterable(cls, it):
+        # For the operators of MutableSet: their operands were checked where an order matters.
+        made = cls()
+        made._items = dict.fromkeys(it)
+        return made
+
+    def __len__(self):
+        return len(self._items)
+
+    def __contains__(self, key):
+        return key in self._items
+
+    def __iter__(self):
+        return iter(self._items)
+
+    def __reversed__(self):
+        return reversed(self._items)
+
+    def add(self, key):
+        """Add an element; one that is there keeps its place."""
+        self._items[key] = None
+
+    def discard(self, key):
+        """Remove an element if it is there."""
+        self._items.pop(key, None)
+
+    def remove(self, key):
+        """Remove an element; KeyError when it is not there."""
+        del self._items[key]
+
+    def pop(self, last=True):
+        """Remove and return the last (or first) element; KeyError when there is none."""
+        if not self._items:
+            raise KeyError("set is empty")
+        if last:
+            return self._items.popitem()[0]
+        key = next(iter(self._items))
+        del self._items[key]
+        return key
+
+    def update(self, iterable):
+        """Add the elements of an iterable with a deterministic order."""
+        check_deterministic(iterable)
+        self._items.update(dict.fromkeys(iterable))
+
+    def union(self, s):
+        """A new set with the elements of both, those of `self` first."""
+        check_deterministic(s)
+        made = self.copy()
+        made.update(s)
+        return made
+
+    def intersection_update(self, s):
+        """Keep the elements that are in `s` as well."""
+        s = set(s)
+        self._items = {key: None for key in self._items if key in s}
+
+    def difference_update(self, s):
+        """Remove the elements that are in `s`."""
+        for key in s:
+            self._items.pop(key, None)
+
+    def copy(self):
+        """A copy of the set."""
+        made = self.__class__()
+        made._items = self._items.copy()
+        return made
+
+    def __eq__(self, other):
+        """Equal to an OrderedSet with the same elements in the same order, and to a set with the same elements."""
+        if isinstance(other, OrderedSet):
+            return list(self) == list(other)
+        if isinstance(other, (set, frozenset)):
+            return set(self) == other
+        return NotImplemented
+
+    __hash__ = None
+
+    def __repr__(self):
+        if not self._items:
+            return "%s()" % self.__class__.__name__
+        return "%s(%r)" % (self.__class__.__name__, list(self))
+
+    def __getstate__(self):
+        return list(self._items)
+
+    def __setstate__(self, items):
+        self._items = dict.fromkeys(items)
+
+
+__all__ = ["OrderedSet", "check_deterministic", "string_types"]

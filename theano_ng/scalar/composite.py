@@ -1,0 +1,626 @@
+"""Composite: several scalar ops as one.
+
+A Composite keeps its ops as a flat program: values are numbered slots, first the inputs, then constants and results in the order in
+which they are computed. Identity, C code, evaluation and pickling work on the program; the graph of variables that the classic
+attributes ``fgraph``, ``inputs`` and ``outputs`` show is made from it when it is asked for.
+"""
+
+import re
+from collections import namedtuple
+
+import numpy as np
+
+import theano_ng.scalar as _scalar
+from theano_ng.gof.graph import Apply, Constant
+from theano_ng.gof.utils import MethodNotDefined
+from theano_ng.scalar.op import ScalarOp, zeros_for
+from theano_ng.scalar.ops_arith import Add, IntDiv, Mod, Mul, Neg, Pow, Sub, TrueDiv
+from theano_ng.scalar.ops_complex import Cast
+from theano_ng.scalar.types import Scalar, ScalarConstant, c_literal, c_type, get_scalar_type
+
+# op applied to the values in slots `args`, giving the slots `outs` of types `types`
+Instruction = namedtuple("Instruction", "op args outs types")
+
+# How ops that have an operator print inside a Composite; all others print as calls.
+_OPERATORS = {Add: "+", Mul: "*", Sub: "-", TrueDiv: "/", IntDiv: "//", Pow: "**", Mod: "%"}
+
+# A sub-expression whose text is longer than this is printed once, under a name.
+_LONGEST_SHARED_TEXT = 200
+_LONGEST_TEXT = 4000
+
+_PLACEHOLDER = re.compile(r"__tng_([a-z]+[0-9]*)__")
+
+
+def _constant_key(type_, data):
+    # By bits, so that 0.0 and -0.0 differ and NaN equals itself.
+    return (type_.dtype, np.asarray(data).tobytes())
+
+
+class _Program:
+    """The instructions of a Composite, without duplicates and without what no output needs."""
+
+    def __init__(self, inputs, outputs):
+        self.input_types = tuple(i.type for i in inputs)
+        self.constants = {}
+        self.instructions = []
+        self._next = len(inputs)
+        self._known = {}
+        slots = {}
+        for k, variable in enumerate(inputs):
+            slots.setdefault(variable, k)
+        for node in self._toposort(outputs, slots):
+            self._append_node(node, slots)
+        self.outputs = tuple(slots[o] if o in slots else self._constant(o) for o in outputs)
+        self.output_types = tuple(o.type for o in outputs)
+        del self._known
+        self._drop_unused()
+
+    def _toposort(self, outputs, slots):
+        """Return the nodes that compute `outputs`, operands first, each once."""
+        order, done = [], set()
+        stack = [o for o in reversed(outputs)]
+        while stack:
+            variable = stack[-1]
+            if isinstance(variable, Apply):
+                stack.pop()
+                if variable not in done:
+                    done.add(variable)
+                    order.append(variable)
+                continue
+            stack.pop()
+            if variable in slots:
+                continue
+            node = variable.owner
+            if node is None:
+                if not isinstance(variable, Constant):
+                    raise ValueError("The variable %s of a Composite is neither computed, nor an input, nor a constant" % variable)
+                continue
+            if node in done:
+                continue
+            if not isinstance(node.op, ScalarOp):
+                raise ValueError(
+                    "The fgraph to Composite must be exclusively composed of ScalarOp instances; got %s" % (node.op,)
+                )
+            stack.append(node)
+            stack.extend(i for i in reversed(node.inputs) if i.owner not in done)
+        return order
+
+    def _constant(self, variable):
+        key = _constant_key(variable.type, variable.data)
+        slot = self._known.get(key)
+        if slot is None:
+            slot = self._known[key] = self._next
+            self._next += 1
+            self.constants[slot] = (variable.type, variable.data)
+        return slot
+
+    def _append(self, op, args, types):
+        """Add an instruction, or find the same one; return its output slots."""
+        key = (op, args)
+        outs = self._known.get(key)
+        if outs is None:
+            outs = self._known[key] = tuple(range(self._next, self._next + len(types)))
+            self._next += len(types)
+            self.instructions.append(Instruction(op, args, outs, types))
+        return outs
+
+    def _append_node(self, node, slots):
+        args = tuple(slots[i] if i in slots else self._constant(i) for i in node.inputs)
+        if isinstance(node.op, Composite):
+            outs = self._append_program(node.op._program, args)
+        else:
+            outs = self._append(node.op, args, tuple(o.type for o in node.outputs))
+        for variable, slot in zip(node.outputs, outs):
+            slots[variable] = slot
+
+    def _append_program(self, inner, args):
+        """Inline the program of a nested Composite, which is flat itself."""
+        moved = dict(enumerate(args))
+        for slot, (type_, data) in inner.constants.items():
+            key = _constant_key(type_, data)
+            if key not in self._known:
+                self._known[key] = self._next
+                self.constants[self._next] = (type_, data)
+                self._next += 1
+            moved[slot] = self._known[key]
+        for op, inner_args, outs, types in inner.instructions:
+            moved.update(zip(outs, self._append(op, tuple(moved[a] for a in inner_args), types)))
+        return tuple(moved[o] for o in inner.outputs)
+
+    def _drop_unused(self):
+        """Remove instructions and constants that no output needs, and number the rest without gaps."""
+        needed, kept = set(self.outputs), []
+        for instruction in reversed(self.instructions):
+            if not needed.isdisjoint(instruction.outs):
+                needed.update(instruction.args)
+                kept.append(instruction)
+        nin = len(self.input_types)
+        number = {k: k for k in range(nin)}
+        # In the order of use, so that the numbers do not depend on the order in which the graph was walked.
+        used = []
+        constants = {}
+        for op, args, outs, types in reversed(kept):
+            for a in args:
+                if a not in number:
+                    number[a] = len(number)
+                    constants[number[a]] = self.constants[a]
+            for o in outs:
+                number[o] = len(number)
+            used.append(Instruction(op, tuple(number[a] for a in args), tuple(number[o] for o in outs), types))
+        for o in self.outputs:
+            if o not in number:
+                number[o] = len(number)
+                constants[number[o]] = self.constants[o]
+        self.outputs = tuple(number[o] for o in self.outputs)
+        self.instructions = used
+        self.constants = constants
+        del self._next
+
+    def key(self):
+        """Return what two programs must share to compute the same, hashable."""
+        return (
+            self.input_types,
+            tuple((i.op, i.args, i.types) for i in self.instructions),
+            tuple((slot,) + _constant_key(*c) for slot, c in self.constants.items()),
+            self.outputs,
+            self.output_types,
+        )
+
+    def build(self, inputs):
+        """Apply the program to variables.
+
+        Returns
+        -------
+        values : dict
+            slot -> variable
+        nodes : list of Apply
+            One per instruction.
+        """
+        values = dict(enumerate(inputs))
+        for slot, (type_, data) in self.constants.items():
+            values[slot] = ScalarConstant(type_, data)
+        nodes = []
+        for op, args, outs, types in self.instructions:
+            node = Apply(op, [values[a] for a in args], [t.make_variable() for t in types])
+            nodes.append(node)
+            values.update(zip(outs, node.outputs))
+        return values, nodes
+
+    def slot_types(self):
+        """Return slot -> type."""
+        types = dict(enumerate(self.input_types))
+        types.update((slot, c[0]) for slot, c in self.constants.items())
+        for instruction in self.instructions:
+            types.update(zip(instruction.outs, instruction.types))
+        return types
+
+
+class Composite(ScalarOp):
+    """A scalar op made of a graph of scalar ops, as elementwise fusion makes them.
+
+    Parameters
+    ----------
+    inputs, outputs : list of scalar variables
+        What lies between them must consist of `ScalarOp` applications and constants. Nested Composites are flattened, equal
+        sub-expressions merged.
+
+    Raises
+    ------
+    ValueError
+        If another kind of op, or a variable that is neither an input nor a constant, is found between them.
+
+    Examples
+    --------
+    >>> from theano_ng.scalar import Composite, float64
+    >>> x, y = float64('x'), float64('y')
+    >>> print(Composite([x, y], [(x + y) * x]))
+    Composite{((i0 + i1) * i0)}
+    """
+
+    def __init__(self, inputs, outputs):
+        self._set_program(_Program(list(inputs), list(outputs)))
+
+    def _set_program(self, program):
+        self._program = program
+        self.nin = len(program.input_types)
+        self.nout = len(program.outputs)
+        self.inputs_type = program.input_types
+        self.outputs_type = program.output_types
+        self._key = self._hash = self._name = self._graph = self._fgraph = self._steps = self._c_code_template = None
+
+    # Identity
+
+    def _identity(self):
+        if self._key is None:
+            self._key = (type(self), self._program.key())
+        return self._key
+
+    def __eq__(self, other):
+        return self is other or (
+            type(self) is type(other) and hash(self) == hash(other) and self._identity() == other._identity()
+        )
+
+    def __hash__(self):
+        if self._hash is None:
+            program = self._program
+            self._hash = hash(
+                (type(self).__qualname__, program.input_types, program.outputs)
+                + tuple((i.op, i.args) for i in program.instructions)
+                + tuple(_constant_key(*c) for c in program.constants.values())
+            )
+        return self._hash
+
+    def __getstate__(self):
+        program = self._program
+        return {
+            "input_types": program.input_types,
+            "output_types": program.output_types,
+            "instructions": [tuple(i) for i in program.instructions],
+            "constants": program.constants,
+            "outputs": program.outputs,
+        }
+
+    def __setstate__(self, state):
+        program = _Program.__new__(_Program)
+        program.input_types = state["input_types"]
+        program.output_types = state["output_types"]
+        program.instructions = [Instruction(*i) for i in state["instructions"]]
+        program.constants = state["constants"]
+        program.outputs = state["outputs"]
+        self._set_program(program)
+
+    # The graph behind the classic attributes
+
+    def _ensure_graph(self):
+        if self._graph is None:
+            inputs = [t.make_variable() for t in self._program.input_types]
+            values, nodes = self._program.build(inputs)
+            self._graph = (inputs, [values[o] for o in self._program.outputs], nodes)
+        return self._graph
+
+    @property
+    def inputs(self):
+        """Scalar variables that stand for the inputs."""
+        return self._ensure_graph()[0]
+
+    @property
+    def outputs(self):
+        """Scalar variables computed from `inputs`."""
+        return self._ensure_graph()[1]
+
+    @property
+    def fgraph(self):
+        """The inner graph as a FunctionGraph of its own."""
+        if self._fgraph is None:
+            self.init_fgraph()
+        return self._fgraph
+
+    def init_fgraph(self):
+        """Make the FunctionGraph of the inner graph."""
+        from theano_ng.gof.fg import FunctionGraph
+
+        inputs = [t.make_variable() for t in self._program.input_types]
+        values, _ = self._program.build(inputs)
+        self._fgraph = FunctionGraph(inputs, [values[o] for o in self._program.outputs], clone=False)
+
+    # Names
+
+    @property
+    def name(self):
+        """How the op prints, for example ``Composite{((i0 + i1) * i0)}``."""
+        if self._name is None:
+            self.init_name()
+        return self._name
+
+    @name.setter
+    def name(self, value):
+        self._name = value
+
+    def init_name(self):
+        """Make the printed form from the inner expressions."""
+        program = self._program
+        uses = {}
+        for instruction in program.instructions:
+            for a in instruction.args:
+                uses[a] = uses.get(a, 0) + 1
+        for o in program.outputs:
+            uses[o] = uses.get(o, 0) + 1
+        texts = {k: "i%d" % k for k in range(self.nin)}
+        for slot, (type_, data) in program.constants.items():
+            texts[slot] = str(ScalarConstant(type_, data))
+        definitions = []
+        for op, args, outs, _ in program.instructions:
+            operands = [texts[a] for a in args]
+            operator = _OPERATORS.get(type(op))
+            if operator is not None and len(operands) > 1:
+                text = "(%s)" % (" %s " % operator).join(operands)
+            elif type(op) is Neg:
+                text = "(-%s)" % operands[0]
+            else:
+                text = "%s(%s)" % (op, ", ".join(operands))
+            for k, o in enumerate(outs):
+                part = text if len(outs) == 1 else "%s.%d" % (text, k)
+                if len(part) > _LONGEST_TEXT or (len(part) > _LONGEST_SHARED_TEXT and uses.get(o, 0) > 1):
+                    texts[o] = "t%d" % len(definitions)
+                    definitions.append("%s = %s" % (texts[o], part))
+                else:
+                    texts[o] = part
+        self._name = "Composite{%s}" % ", ".join(definitions + [texts[o] for o in program.outputs])
+
+    def __str__(self):
+        return self.name
+
+    def make_new_inplace(self, output_types_preference=None, name=None):
+        """Return an equal op; its types are those of the inner graph, so that `output_types_preference` changes nothing."""
+        op = Composite.__new__(type(self))
+        op._set_program(self._program)
+        if name:
+            op.name = name
+        return op
+
+    # Types
+
+    def output_types(self, input_types):
+        if tuple(input_types) != self.inputs_type:
+            raise TypeError(
+                "Wrong types for Composite. Expected %s, got %s." % (self.inputs_type, tuple(input_types))
+            )
+        return self.outputs_type
+
+    def make_node(self, *inputs):
+        """Apply the op; for inputs of other types an op with the same inner ops is made for them."""
+        inputs = [_scalar.as_scalar(i) for i in inputs]
+        if len(inputs) != self.nin:
+            raise TypeError("Wrong number of inputs for %s.make_node (got %d, expected %d)" % (self, len(inputs), self.nin))
+        types = tuple(i.type for i in inputs)
+        if types == self.inputs_type:
+            return Apply(self, inputs, [t.make_variable() for t in self.outputs_type])
+        fresh = [t.make_variable() for t in types]
+        values = dict(enumerate(fresh))
+        for slot, (type_, data) in self._program.constants.items():
+            values[slot] = ScalarConstant(type_, data)
+        for op, args, outs, _ in self._program.instructions:
+            values.update(zip(outs, op.make_node(*[values[a] for a in args]).outputs))
+        return Composite(fresh, [values[o] for o in self._program.outputs]).make_node(*inputs)
+
+    def clone_float32(self):
+        """Return the same op computing in float32 where this one computes in float16."""
+        fresh = [_wide(t).make_variable() for t in self.inputs_type]
+        values = dict(enumerate(fresh))
+        for slot, (type_, data) in self._program.constants.items():
+            values[slot] = ScalarConstant(_wide(type_), _wide(type_).filter(data, allow_downcast=True))
+        for op, args, outs, _ in self._program.instructions:
+            if isinstance(op, Cast):
+                op = op.clone_float32()
+            values.update(zip(outs, op.make_node(*[values[a] for a in args]).outputs))
+        return Composite(fresh, [values[o] for o in self._program.outputs])
+
+    # Evaluation
+
+    def init_py_impls(self):
+        """Prepare evaluation in Python: one step per inner op."""
+        self._steps = [
+            (op.impl, args, outs, [t.dtype for t in types])
+            for op, args, outs, types in self._program.instructions
+        ]
+
+    def impl(self, *inputs):
+        if len(inputs) != self.nin:
+            raise TypeError("%s expected %d inputs, got %d" % (self, self.nin, len(inputs)))
+        if self._steps is None:
+            self.init_py_impls()
+        values = dict(enumerate(inputs))
+        for slot, (_, data) in self._program.constants.items():
+            values[slot] = data
+        for impl, args, outs, dtypes in self._steps:
+            result = impl(*[values[a] for a in args])
+            if len(outs) == 1:
+                result = (result,)
+            for slot, value, dtype in zip(outs, result, dtypes):
+                values[slot] = self._cast(value, dtype)
+        results = tuple(values[o] for o in self._program.outputs)
+        return results[0] if self.nout == 1 else results
+
+    def prepare_node(self, node, storage_map, compute_map, impl):
+        """Let the inner ops prepare themselves for `impl`, 'c' or 'py'."""
+        if impl == "py":
+            self.init_py_impls()
+        for inner in self._ensure_graph()[2]:
+            inner.op.prepare_node(inner, None, None, impl)
+
+    def L_op(self, inputs, outputs, output_grads):
+        """Gradient by the chain rule through the inner ops."""
+        program = self._program
+        values = dict(enumerate(inputs))
+        for slot, (type_, data) in program.constants.items():
+            values[slot] = ScalarConstant(type_, data)
+        nodes = []
+        for op, args, outs, _ in program.instructions:
+            node = op.make_node(*[values[a] for a in args])
+            nodes.append(node)
+            values.update(zip(outs, node.outputs))
+        grads = {}
+
+        def accumulate(slot, gradient):
+            if isinstance(gradient.type, Scalar):
+                grads[slot] = _scalar.add(grads[slot], gradient) if slot in grads else gradient
+
+        for slot, gradient in zip(program.outputs, output_grads):
+            accumulate(slot, gradient)
+        for (op, args, outs, _), node in zip(reversed(program.instructions), reversed(nodes)):
+            if not any(o in grads for o in outs):
+                continue
+            cotangents = [grads[o] if o in grads else v.zeros_like() for o, v in zip(outs, node.outputs)]
+            for slot, gradient in zip(args, op.L_op(node.inputs, node.outputs, cotangents)):
+                if slot not in program.constants:
+                    accumulate(slot, gradient)
+        return [grads[k] if k in grads else zeros_for([x])[0] for k, x in enumerate(inputs)]
+
+    def grad(self, inputs, output_grads):
+        return self.L_op(inputs, self.make_node(*inputs).outputs, output_grads)
+
+    # C
+
+    def init_c_code(self):
+        """Make the C template: inner names become ``%(i0)s``, ``%(o0)s`` and ``%(nodename)s_tmp0``."""
+        program = self._program
+        types = program.slot_types()
+        names = {k: "__tng_i%d__" % k for k in range(self.nin)}
+        lines, body = [], []
+        for slot, (type_, data) in program.constants.items():
+            if type_.dtype == "float16":
+                # The bits of the half, which is what its C type holds.
+                names[slot] = "((npy_float16)%d)" % int(np.asarray(data, dtype="float16").view("uint16"))
+            else:
+                names[slot] = c_literal(type_.dtype, data)
+        count = 0
+        for k, (instruction, node) in enumerate(zip(program.instructions, self._ensure_graph()[2])):
+            for o in instruction.outs:
+                names[o] = "__tng_nodename___tmp%d" % count
+                count += 1
+                lines.append("%s %s;" % (c_type(types[o].dtype), names[o]))
+            body.append(
+                instruction.op.c_code(
+                    node,
+                    "__tng_nodename___subnode%d" % k,
+                    [names[a] for a in instruction.args],
+                    [names[o] for o in instruction.outs],
+                    {"fail": "__tng_fail__", "id": "__tng_id___%d" % k},
+                )
+            )
+        # Written last: an output may share memory with an input.
+        for k, o in enumerate(program.outputs):
+            body.append("__tng_o%d__ = %s;" % (k, names[o]))
+        text = "{\n" + "\n".join(lines + body) + "\n}\n"
+        self._c_code_template = _PLACEHOLDER.sub(r"%(\1)s", text.replace("%", "%%"))
+
+    @property
+    def _c_code(self):
+        if self._c_code_template is None:
+            self.init_c_code()
+        return self._c_code_template
+
+    def c_code(self, node, nodename, inames, onames, sub):
+        names = {"i%d" % k: n for k, n in enumerate(inames)}
+        names.update(("o%d" % k, n) for k, n in enumerate(onames))
+        names.update(nodename=nodename, fail=sub["fail"], id=sub.get("id", nodename))
+        return self._c_code % names
+
+    def _gather(self, method, *args):
+        """Return the lists that the inner ops give for a classic C method, joined, each entry once."""
+        found = []
+        for op in self._inner_ops():
+            try:
+                found.extend(getattr(op, method)(*args))
+            except MethodNotDefined:
+                continue
+        return list(dict.fromkeys(found))
+
+    def _inner_ops(self):
+        return list(dict.fromkeys(i.op for i in self._program.instructions))
+
+    def c_support_code(self):
+        return "\n".join(dict.fromkeys(text for text in map(_support_code, self._inner_ops()) if text))
+
+    def c_support_code_apply(self, node, name):
+        texts = [super().c_support_code_apply(node, name)]
+        for k, inner in enumerate(self._ensure_graph()[2]):
+            try:
+                texts.append(inner.op.c_support_code_apply(inner, "%s_subnode%d" % (name, k)))
+            except MethodNotDefined:
+                continue
+        return "\n".join(dict.fromkeys(t for t in texts if t))
+
+    @property
+    def c_support_is_c(self):
+        """Whether the support code of all inner ops is plain C."""
+        return all(getattr(op, "c_support_is_c", False) for op in self._inner_ops())
+
+    def c_headers(self):
+        return self._gather("c_headers")
+
+    def c_header_dirs(self):
+        return self._gather("c_header_dirs")
+
+    def c_libraries(self):
+        return self._gather("c_libraries")
+
+    def c_lib_dirs(self):
+        return self._gather("c_lib_dirs")
+
+    def c_compile_args(self):
+        return self._gather("c_compile_args")
+
+    def c_no_compile_args(self):
+        return self._gather("c_no_compile_args")
+
+    def c_code_cache_version(self):
+        versions = [(1,)]
+        for op in self._inner_ops():
+            version = op.c_code_cache_version()
+            if not version:
+                return ()
+            versions.append(version)
+        return tuple(versions)
+
+
+def _support_code(op):
+    try:
+        return op.c_support_code()
+    except MethodNotDefined:
+        return ""
+
+
+def _wide(type_):
+    return get_scalar_type("float32") if type_.dtype == "float16" else type_
+
+
+def handle_cast(node, mapping):
+    """Rewrite rule of `Compositef32` for casts: a cast to float16 becomes one to float32."""
+    value = mapping[node.inputs[0]]
+    op = node.op.clone_float32()
+    result = value if value.type == op.o_type else op(value)
+    mapping[node.outputs[0]] = result
+
+
+def handle_composite(node, mapping):
+    """Rewrite rule of `Compositef32` for a nested Composite."""
+    op = node.op.clone_float32()
+    for old, new in zip(node.outputs, op.make_node(*[mapping[i] for i in node.inputs]).outputs):
+        mapping[old] = new
+
+
+class Compositef32:
+    """Turns a scalar graph that computes in float16 into one that computes in float32.
+
+    ``special`` maps op classes to the rules for them.
+    """
+
+    special = {Cast: handle_cast, Composite: handle_composite}
+
+    def apply(self, fgraph):
+        """Return a new FunctionGraph, with float32 in the place of float16.
+
+        Parameters
+        ----------
+        fgraph : FunctionGraph
+        """
+        from theano_ng.gof.fg import FunctionGraph
+
+        mapping = {i: _wide(i.type).make_variable(name=i.name) for i in fgraph.inputs}
+        for node in fgraph.toposort():
+            for i in node.inputs:
+                if i not in mapping:
+                    type_ = _wide(i.type)
+                    mapping[i] = ScalarConstant(type_, type_.filter(i.data, allow_downcast=True), name=i.name)
+            rule = self.special.get(type(node.op))
+            if rule is not None:
+                rule(node, mapping)
+                continue
+            for old, new in zip(node.outputs, node.op.make_node(*[mapping[i] for i in node.inputs]).outputs):
+                mapping[old] = new
+        outputs = [mapping[o] if o in mapping else o for o in fgraph.outputs]
+        return FunctionGraph([mapping[i] for i in fgraph.inputs], outputs, clone=False)
+
+
+composite_f32 = Compositef32()

@@ -1,0 +1,40 @@
+"""Shared scalars: mutable numbers that several functions may use.
+
+They are an example of a shared variable of another type than tensors; `theano_ng.shared` makes 0-d tensors of numbers.
+"""
+
+import numpy as np
+
+from theano_ng.compile import SharedVariable
+from theano_ng.scalar.types import _scalar_py_operators, convert, get_scalar_type
+
+integer_types = (int,)
+
+
+class ScalarSharedVariable(_scalar_py_operators, SharedVariable):
+    """A shared variable of type `Scalar`."""
+
+
+def shared(value, name=None, strict=False, allow_downcast=None):
+    """Return a shared scalar initialized with `value`.
+
+    Parameters
+    ----------
+    value : int, float, complex or NumPy scalar
+        A Python int gives int64, a float float64.
+    name : str, optional
+    strict : bool
+        Whether later values must have exactly this type.
+    allow_downcast : bool, optional
+        Whether later values may lose precision.
+
+    Raises
+    ------
+    TypeError
+        If `value` is not one number.
+    """
+    if not isinstance(value, (np.number, np.bool_, float, int, complex)):
+        raise TypeError("scalar.shared expected a number, got %r of type %s" % (value, type(value)))
+    array = np.asarray(value) if isinstance(value, (int, float, complex)) else convert(value)
+    type_ = get_scalar_type(array.dtype.name)
+    return ScalarSharedVariable(type=type_, value=array[()], name=name, strict=strict, allow_downcast=allow_downcast)

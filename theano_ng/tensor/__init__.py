@@ -1,0 +1,72 @@
+"""Symbolic n-d arrays and what can be computed with them.
+
+Conventionally imported as ``T``::
+
+    import theano_ng.tensor as T
+    x = T.dmatrix('x')
+    y = T.exp(x).sum(axis=0)
+
+The basic functions are here at once.  Subpackages (`nnet`, `signal`,
+`nlinalg`, ...), gradients, input and output are loaded when they are first
+asked for.
+"""
+import importlib as _importlib
+
+from theano_ng.tensor.basic import *  # noqa: F401,F403
+from theano_ng.tensor import basic  # noqa: F401
+from theano_ng.compile.sharedvalue import shared as _shared  # noqa: F401
+from theano_ng.tensor.var import _tensor_py_operators  # noqa: F401
+from theano_ng.tensor.subtensor import *  # noqa: F401,F403
+from theano_ng.tensor.type_other import *  # noqa: F401,F403
+from theano_ng.tensor.sharedvar import tensor_constructor  # noqa: F401
+from theano_ng.tensor.extra_ops import (  # noqa: F401
+    DiffOp, bartlett, bincount, cumprod, cumsum, diff, fill_diagonal,
+    fill_diagonal_offset, ravel_multi_index, repeat, squeeze, unravel_index)
+# `sort` and `var` are functions here, although there are modules of that name;
+# these are reached by `import theano_ng.tensor.sort` or `from ... import`.
+from theano_ng.tensor.sort import (  # noqa: F401
+    argsort, argtopk, sort, topk, topk_and_argtopk)
+from theano_ng.tensor.reductions import var  # noqa: F401
+
+# Submodules that are imported when they are asked for as an attribute.
+_MODULES = frozenset([
+    'blas', 'blas_c', 'blas_headers', 'blas_scipy', 'fft',
+    'inplace', 'io', 'nlinalg', 'nnet', 'opt', 'opt_uncanonicalize',
+    'raw_random', 'shared_randomstreams', 'signal', 'slinalg', 'utils',
+    'xlogx',
+])
+
+# Names whose home is loaded when they are asked for.
+_HOMES = {name: home for home, names in {
+    'theano_ng.gradient': (
+        'DisconnectedType Lop Rop consider_constant grad '
+        'grad_not_implemented grad_undefined hessian jacobian numeric_grad '
+        'verify_grad'),
+    'theano_ng.printing': 'min_informative_str pprint',
+    'theano_ng.tensor.io': (
+        'LoadFromDisk MPIRecv MPIRecvWait MPISend MPISendWait irecv isend '
+        'load mpi_enabled mpi_keys mpi_send_wait_cmp mpi_send_wait_key '
+        'mpi_tag_cmp mpi_tag_key recv send'),
+    'theano_ng.gof.sched': 'key_to_cmp',
+}.items() for name in names.split()}
+
+
+def __getattr__(name):
+    if name in _MODULES:
+        return _importlib.import_module('theano_ng.tensor.' + name)
+    if name in _HOMES:
+        value = getattr(_importlib.import_module(_HOMES[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError("module %r has no attribute %r" % (__name__, name))
+
+
+def __dir__():
+    return sorted(set(globals()) | _MODULES | set(_HOMES))
+
+
+# What `from theano_ng.tensor import *` gives: gradients included.
+__all__ = sorted(
+    {name for name in globals() if not name.startswith('_')} |
+    {name for name, home in _HOMES.items()
+     if home == 'theano_ng.gradient' or name == 'load'})

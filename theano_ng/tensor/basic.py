@@ -1,0 +1,71 @@
+"""The basic tensor functions: a facade over the modules that hold them.
+
+========================  ====================================================
+`constructors`            `dscalar`, `vector`, `matrices` ...
+`constant`                wrapping values, reading constants back
+`elemwise_ops`            elementwise operations, casts, comparisons
+`creation`, `selecting`   `zeros`, `arange`, `diag` ...; `nonzero`, `choose`
+`shaping`                 `reshape`, `join`, `alloc`, `flatten` ...
+`reductions`              `sum`, `max`, `mean` ...
+`linear`                  `dot`, `tensordot` ...
+========================  ====================================================
+"""
+# The order matters: every module finds what it needs already imported here.
+from theano_ng import scalar
+from theano_ng.configdefaults import config
+from theano_ng.gof.graph import Apply, Constant, Variable
+from theano_ng.gof.op import Op
+from theano_ng.gof.params_type import ParamsType
+from theano_ng.gof.type import Generic, Type
+from theano_ng.gof.utils import MethodNotDefined, hashtype
+from theano_ng.scalar import int32, int32 as int32_t
+
+from theano_ng.tensor.type import TensorType, values_eq_approx_always_true
+from theano_ng.tensor.exceptions import *  # noqa: F401,F403
+from theano_ng.tensor.type_other import NoneConst
+from theano_ng.tensor.var import (
+    AsTensorError, TensorConstant, TensorConstantSignature, TensorVariable,
+    _tensor_py_operators)
+from theano_ng.tensor.constant import *  # noqa: F401,F403
+from theano_ng.tensor.constructors import *  # noqa: F401,F403
+from theano_ng.tensor.elemwise import CAReduce, DimShuffle, Elemwise, Sum
+from theano_ng.tensor.elemwise_ops import *  # noqa: F401,F403
+from theano_ng.compile.ops import (
+    Rebroadcast, Shape, SpecifyShape, shape, specify_shape)
+from theano_ng.tensor.creation import *  # noqa: F401,F403
+from theano_ng.tensor.selecting import *  # noqa: F401,F403
+from theano_ng.tensor.shaping import *  # noqa: F401,F403
+from theano_ng.tensor.reductions import *  # noqa: F401,F403
+from theano_ng.tensor.linear import *  # noqa: F401,F403
+from theano_ng.tensor.transfer import register_transfer, transfer
+from theano_ng.tensor.subtensor import take
+
+integer_types = (int,)
+
+# dtype names by family, as tuples.
+int_dtypes = tuple(str(t.dtype) for t in scalar.int_types)
+uint_dtypes = tuple(str(t.dtype) for t in scalar.uint_types)
+float_dtypes = tuple(str(t.dtype) for t in scalar.float_types)
+complex_dtypes = tuple(str(t.dtype) for t in scalar.complex_types)
+discrete_dtypes = tuple(str(t.dtype) for t in scalar.discrete_types)
+continuous_dtypes = float_dtypes + complex_dtypes
+integer_dtypes = int_dtypes + uint_dtypes
+all_dtypes = discrete_dtypes + continuous_dtypes
+
+# Functions that variables have as methods, too.
+from theano_ng.tensor.extra_ops import (  # noqa: E402
+    compress, cumprod, cumsum, repeat, searchsorted, squeeze)
+from theano_ng.tensor.sort import argsort, sort  # noqa: E402
+
+
+def constructor(f):
+    """Mark a function as a constructor of variables; returns it unchanged."""
+    return f
+
+
+def __getattr__(name):
+    # The printer imports this module.
+    if name in ('pprint', 'min_informative_str'):
+        from theano_ng import printing
+        return getattr(printing, name)
+    raise AttributeError("module %r has no attribute %r" % (__name__, name))

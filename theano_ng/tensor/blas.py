@@ -1,0 +1,9 @@
+"""BLAS in graphs: the Ops, and the rules that put them there."""
+from theano_ng.configdefaults import config
+from theano_ng.tensor.blas_ops import (BatchedDot, Dot22, Dot22Scalar, Gemm, GemmRelated, Gemv, Ger, _dot22, _dot22scalar,
+                                       batched_dot, gemm, gemm_inplace, gemm_no_inplace, gemv, gemv_inplace, gemv_no_inplace,
+                                       ger, ger_destructive, have_fblas, ldflags)
+from theano_ng.tensor.opt.blas import (GemmOptimizer, _as_scalar, _is_real_matrix, _is_real_vector, blas_opt_inplace,
+                                       blas_optdb, local_dot22_to_dot22scalar, local_dot22_to_ger_or_gemv,
+                                       local_dot_to_dot22, local_gemm_to_gemv, local_gemm_to_ger, local_inplace_gemm,
+                                       local_inplace_gemv, local_inplace_ger, optdb, res_is_a)

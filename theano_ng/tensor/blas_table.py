@@ -1,0 +1,73 @@
+"""Where the BLAS comes from: SciPy's by default, the library that blas.ldflags names otherwise."""
+from theano_ng.configdefaults import config
+
+NAMES = tuple(letter + name for name in ("gemm", "gemv") for letter in "sdcz") + ("sger", "dger", "cgeru", "zgeru")
+
+
+def _scipy_module():
+    """scipy.linalg.cython_blas, imported without the rest of scipy.linalg when that works: it is ten times faster."""
+    import importlib.machinery
+    import importlib.util
+    import os
+    import sys
+
+    name = "scipy.linalg.cython_blas"
+    if name in sys.modules:
+        return sys.modules[name]
+    for folder in importlib.util.find_spec("scipy").submodule_search_locations:
+        for suffix in importlib.machinery.EXTENSION_SUFFIXES:
+            path = os.path.join(folder, "linalg", "cython_blas" + suffix)
+            if os.path.exists(path):
+                spec = importlib.util.spec_from_file_location(name, path)
+                try:
+                    module = importlib.util.module_from_spec(spec)
+                    spec.loader.exec_module(module)
+                    return module
+                except ImportError:
+                    break
+    return importlib.import_module(name)
+
+
+def _scipy_addresses():
+    from theano_ng.gof._native import capsule_address
+
+    table = _scipy_module().__pyx_capi__
+    return {name: capsule_address(table[name]) for name in NAMES}
+
+
+def _linked_addresses(ldflags):
+    """The functions of a library that the linker finds with some flags."""
+    from theano_ng.gof.cmodule import load_kernels
+    from theano_ng.gof.native import Kernel
+
+    flags = ldflags.split()
+    libraries = tuple(flag[2:] for flag in flags if flag.startswith("-l"))
+    others = tuple(flag for flag in flags if not flag.startswith("-l"))
+    kernels = tuple(
+        Kernel("extern void %s_(void);\nvoid *KERNEL = (void *)&%s_;" % (name, name), libraries=libraries, compile_args=others)
+        for name in NAMES)
+    from theano_ng.gof._native import read_address
+
+    return {name: read_address(address) for name, address in zip(NAMES, load_kernels(kernels))}
+
+
+def addresses():
+    """Addresses of the Fortran-style functions `NAMES`.
+
+    Returns
+    -------
+    dict of str to int
+
+    Raises
+    ------
+    RuntimeError
+        When blas.ldflags names a library that does not link; the message says how to go back to SciPy's.
+    """
+    if not config.blas.ldflags:
+        return _scipy_addresses()
+    try:
+        return _linked_addresses(config.blas.ldflags)
+    except Exception as failure:
+        raise RuntimeError(
+            "blas.ldflags=%r does not give a BLAS (%s); leave blas.ldflags empty to use the one inside SciPy"
+            % (config.blas.ldflags, failure)) from failure

@@ -1,0 +1,248 @@
+"""How constants are read through nodes.
+
+Each rule tells :func:`get_scalar_constant_value` where the value of a node's
+output comes from; :func:`vector_length` does it for lengths of vectors.
+"""
+import numpy as np
+
+import theano_ng.scalar as scal
+from theano_ng.compile.ops import (
+    DeepCopyOp, OutputGuard, Rebroadcast, Shape, Shape_i, SpecifyShape, ViewOp)
+from theano_ng.gof.graph import Constant, Variable
+from theano_ng.tensor.constant import (
+    NotScalarConstantError, get_scalar_constant_value,
+    get_vector_length, register_scalar_constant)
+from theano_ng.tensor.creation import MakeVector
+from theano_ng.tensor.elemwise import DimShuffle, Elemwise
+from theano_ng.tensor.shaping import (
+    Alloc, Join, Reshape, ScalarFromTensor, TensorFromScalar)
+from theano_ng.tensor.subtensor import Subtensor
+
+__all__ = ['vector_length']
+
+
+@register_scalar_constant(Alloc, DimShuffle, Rebroadcast, OutputGuard,
+                          DeepCopyOp, ScalarFromTensor, TensorFromScalar,
+                          ViewOp, Reshape, SpecifyShape)
+def _moved(v, elemwise, only_process_constants, max_recur):
+    """The Op moves, copies or repeats its first input."""
+    return v.owner.inputs[0]
+
+
+# Scalar ops that are computed on constants; all are cheap and total.
+_COMPUTED = (
+    scal.Cast, scal.Switch, scal.NEQ, scal.EQ, scal.LT, scal.GT, scal.LE,
+    scal.GE, scal.Sub, scal.Add, scal.Mod, scal.Mul, scal.IntDiv,
+    scal.TrueDiv, scal.Minimum, scal.Maximum)
+
+
+@register_scalar_constant(Elemwise)
+def _elemwise(v, elemwise, only_process_constants, max_recur):
+    node = v.owner
+    scalar_op = node.op.scalar_op
+    if isinstance(scalar_op, (scal.Second, scal.Identity)):
+        # `fill(a, b)` has the values of b.
+        source = node.inputs[-1]
+        return _as_dtype(source, v, elemwise, only_process_constants,
+                         max_recur)
+    if not elemwise or not isinstance(scalar_op, _COMPUTED):
+        return None
+    values = [get_scalar_constant_value(
+        i, elemwise, only_process_constants, max_recur - 1)
+        for i in node.inputs]
+    return _call(node, values)
+
+
+def _as_dtype(source, v, elemwise, only_process_constants, max_recur):
+    if source.dtype == v.dtype:
+        return source
+    value = get_scalar_constant_value(source, elemwise, only_process_constants,
+                                      max_recur)
+    return np.asarray(value, dtype=v.dtype)
+
+
+def _call(node, values):
+    """The value of an Elemwise node on constants of its input dtypes."""
+    values = [np.asarray(x, dtype=i.dtype)
+              for x, i in zip(values, node.inputs)]
+    with np.errstate(all='ignore'):
+        value = node.op.scalar_op.impl(*[x[()] for x in values])
+    return np.asarray(value, dtype=node.outputs[0].dtype)
+
+
+@register_scalar_constant(scal.ScalarOp)
+def _scalar_op(v, elemwise, only_process_constants, max_recur):
+    """An operation on scalar (not 0-d tensor) variables."""
+    node = v.owner
+    if isinstance(node.op, (scal.Second, scal.Identity)):
+        return node.inputs[-1]
+    if not elemwise or not isinstance(node.op, _COMPUTED):
+        return None
+    values = [np.asarray(get_scalar_constant_value(
+        i, elemwise, only_process_constants, max_recur - 1), dtype=i.type.dtype)
+        for i in node.inputs]
+    with np.errstate(all='ignore'):
+        value = node.op.impl(*[x[()] for x in values])
+    return np.asarray(value, dtype=v.type.dtype)
+
+
+@register_scalar_constant(Shape_i)
+def _shape_i(v, elemwise, only_process_constants, max_recur):
+    x = v.owner.inputs[0]
+    i = v.owner.op.i
+    if isinstance(x, Constant):
+        return np.asarray(np.shape(x.data)[i], dtype='int64')
+    if x.broadcastable[i]:
+        return np.asarray(1, dtype='int64')
+    return None
+
+
+@register_scalar_constant(MakeVector)
+def _make_vector(v, elemwise, only_process_constants, max_recur):
+    if len(v.owner.inputs) == 1:
+        return v.owner.inputs[0]
+    return None
+
+
+@register_scalar_constant(Subtensor)
+def _subtensor(v, elemwise, only_process_constants, max_recur):
+    """An element of a constant, of a built vector, or of a shape."""
+    if v.ndim != 0:
+        return None
+    node = v.owner
+    x = node.inputs[0]
+    index = _constant_index(node, max_recur)
+    if index is None:
+        return None
+    if isinstance(x, Constant):
+        try:
+            return np.asarray(x.data[tuple(index)])
+        except IndexError:
+            raise NotScalarConstantError(v) from None
+    if len(index) != 1 or x.owner is None:
+        return None
+    position = index[0]
+    owner = x.owner
+    if isinstance(owner.op, MakeVector):
+        if -len(owner.inputs) <= position < len(owner.inputs):
+            return _as_dtype(owner.inputs[position], v, elemwise,
+                             only_process_constants, max_recur)
+        return None
+    if isinstance(owner.op, Join) and owner.inputs[1].ndim == 1:
+        return _element_of_join(owner, position, v, max_recur)
+    if isinstance(owner.op, Shape):
+        return _shape_element(owner.inputs[0], position)
+    return None
+
+
+def _constant_index(node, max_recur):
+    """The index of a Subtensor node as integers, or None."""
+    from theano_ng.tensor.subtensor import get_idx_list
+    result = []
+    for item in get_idx_list(node.inputs, node.op.idx_list):
+        if isinstance(item, slice):
+            return None
+        try:
+            result.append(int(get_scalar_constant_value(
+                item, max_recur=max_recur - 1)))
+        except NotScalarConstantError:
+            return None
+    return result
+
+
+def _element_of_join(owner, position, v, max_recur):
+    """The variable that holds an element of joined vectors."""
+    pieces = owner.inputs[1:]
+    try:
+        lengths = [get_vector_length(piece) for piece in pieces]
+    except ValueError:
+        return None
+    if position < 0:
+        position += sum(lengths)
+    for piece, length in zip(pieces, lengths):
+        if 0 <= position < length:
+            element = piece[position]
+            if element.dtype == v.dtype:
+                return element
+            return np.asarray(get_scalar_constant_value(
+                element, max_recur=max_recur - 1), dtype=v.dtype)
+        position -= length
+    return None
+
+
+def _shape_element(x, position):
+    if not -x.ndim <= position < x.ndim:
+        return None
+    if isinstance(x, Constant):
+        return np.asarray(x.data.shape[position], dtype='int64')
+    if x.broadcastable[position]:
+        return np.asarray(1, dtype='int64')
+    # The rows of a gradient's grad_scale and the like keep shapes; specified
+    # ones are known.
+    if x.owner is not None and isinstance(x.owner.op, SpecifyShape):
+        return x.owner.inputs[1][position]
+    return None
+
+
+# ---------------------------------------------------------------------------
+
+def vector_length(v):
+    """The length of the vector `v` if its owner tells, else None."""
+    node = v.owner
+    if node is None:
+        return None
+    op = node.op
+    if isinstance(op, MakeVector):
+        return len(node.inputs)
+    if isinstance(op, Shape):
+        return node.inputs[0].ndim
+    if isinstance(op, Join):
+        try:
+            return sum(get_vector_length(x) for x in node.inputs[1:])
+        except ValueError:
+            return None
+    if isinstance(op, Elemwise):
+        # Operands that are not broadcastable share the length.
+        for x in node.inputs:
+            if not x.broadcastable[0]:
+                length = vector_length(x) if not isinstance(x, Constant) \
+                    else len(x.data)
+                if length is not None:
+                    return length
+        return None
+    if isinstance(op, (Rebroadcast, ViewOp, OutputGuard, DeepCopyOp)):
+        return vector_length(node.inputs[0])
+    if isinstance(op, SpecifyShape):
+        return _length_from_scalar(node.inputs[1][0])
+    if isinstance(op, Alloc):
+        return _length_from_scalar(node.inputs[1])
+    if isinstance(op, Reshape):
+        length = _length_from_scalar(node.inputs[1][0])
+        return None if length is None or length < 0 else length
+    if isinstance(op, Subtensor) and node.inputs[0].ndim == 1:
+        return _length_of_slice(node)
+    return None
+
+
+def _length_from_scalar(x):
+    try:
+        return int(get_scalar_constant_value(x))
+    except NotScalarConstantError:
+        return None
+
+
+def _length_of_slice(node):
+    from theano_ng.tensor.subtensor import get_idx_list
+    try:
+        whole = get_vector_length(node.inputs[0])
+    except ValueError:
+        return None
+    item, = get_idx_list(node.inputs, node.op.idx_list)
+    bounds = []
+    for bound in (item.start, item.stop, item.step):
+        if isinstance(bound, Variable):
+            bound = _length_from_scalar(bound)
+            if bound is None:
+                return None
+        bounds.append(bound)
+    return len(range(*slice(*bounds).indices(whole)))

@@ -1,0 +1,687 @@
+"""Elementwise operations on tensors: `Elemwise`, which lifts a scalar op, and `DimShuffle`, which aligns dimensions.
+
+The reductions of the classic module (`CAReduce`, `Sum`, ...) live in `careduce` and are reached here too.
+"""
+
+import functools
+
+import numpy as np
+
+from theano_ng import scalar
+from theano_ng.configdefaults import config
+from theano_ng.gof.graph import Apply
+from theano_ng.gof.native import NativeCode, NativeOp
+from theano_ng.gof.op import COp, OpenMPOp
+from theano_ng.gof.utils import MethodNotDefined
+from theano_ng.misc.frozendict import frozendict
+from theano_ng.scalar import get_scalar_type
+from theano_ng.tensor.constant import as_tensor_variable, constant
+from theano_ng.tensor.elemwise_kernel import elemwise_kernel, elemwise_params, operand_classes, scalar_node
+from theano_ng.tensor.type import TensorType
+
+# The classic module holds the reductions too.
+from theano_ng.tensor.careduce import (  # isort: skip
+    All,
+    Any,
+    CAReduce,
+    CAReduceDtype,
+    MulWithoutZeros,
+    Prod,
+    ProdWithoutZeros,
+    Sum,
+    mul_without_zeros,
+)
+
+__all__ = [
+    "All",
+    "Any",
+    "CAReduce",
+    "CAReduceDtype",
+    "DimShuffle",
+    "DimShufflePrinter",
+    "Elemwise",
+    "MulWithoutZeros",
+    "Prod",
+    "ProdWithoutZeros",
+    "Sum",
+    "mul_without_zeros",
+]
+
+_NATIVE = "theano_ng.tensor.native.elemwise"
+# The C side keeps a dimension's flag in a bit of a word.
+_NATIVE_MAX_NDIM = 32
+
+
+class DimShuffle(NativeOp, COp):
+    """Reorder the dimensions of a tensor, insert dimensions of length 1 and drop broadcastable ones.
+
+    Parameters
+    ----------
+    input_broadcastable : sequence of bool
+        Broadcast pattern of the input.
+    new_order : sequence of {int, 'x'}
+        For each dimension of the output the dimension of the input that it is, or ``'x'`` for a new broadcastable dimension.
+        Broadcastable dimensions of the input may be left out.
+    inplace : bool
+        True (default): the output is a view of the input. False: a copy.
+
+    Raises
+    ------
+    TypeError
+        If `new_order` holds something else than integers and ``'x'``.
+    ValueError
+        If a dimension is out of range, used twice, or dropped without being broadcastable.
+
+    Examples
+    --------
+    ``DimShuffle((False, False), [1, 0])`` transposes, ``DimShuffle((False,), ['x', 0])`` makes a row of a vector,
+    ``DimShuffle((True, False), [1])`` makes a vector of a row.
+    """
+
+    _f16_ok = True
+    check_input = False
+    __props__ = ("input_broadcastable", "new_order", "inplace")
+
+    # The classic constructor of COp reads C files; this op's C is native code.
+    def __init__(self, input_broadcastable, new_order, inplace=True):
+        self.input_broadcastable = tuple([bool(b) for b in input_broadcastable])
+        order = []
+        for entry in new_order:
+            if isinstance(entry, str) and entry == "x":
+                order.append("x")
+            elif isinstance(entry, (int, np.integer)) and not isinstance(entry, (bool, np.bool_)):
+                order.append(int(entry))
+            elif isinstance(entry, np.ndarray) and entry.ndim == 0 and entry.dtype.kind in "iu":
+                order.append(int(entry))
+            else:
+                raise TypeError("DimShuffle indices must be Python integers or 'x'. Got: %r of type %s." % (entry, type(entry)))
+        self.new_order = tuple(order)
+        self.inplace = bool(inplace)
+
+        kept = [d for d in order if d != "x"]
+        ndim = len(self.input_broadcastable)
+        for d in kept:
+            if not 0 <= d < ndim:
+                raise ValueError(
+                    "new_order[%d] is %d, but the input only has %d axes." % (order.index(d), d, ndim)
+                )
+        if len(set(kept)) != len(kept):
+            raise ValueError(
+                "The same input dimension may not appear twice in the list of output dimensions", self.new_order
+            )
+        self.shuffle = kept
+        self.drop = [d for d in range(ndim) if d not in kept]
+        self.augment = [i for i, d in enumerate(order) if d == "x"]
+        for d in self.drop:
+            if not self.input_broadcastable[d]:
+                raise ValueError(
+                    "You cannot drop a non-broadcastable dimension.", (self.input_broadcastable, self.new_order)
+                )
+        if self.inplace:
+            self.view_map = {0: [0]}
+        self._hash = hash((type(self).__name__, self.input_broadcastable, self.new_order, self.inplace))
+
+    def __getstate__(self):
+        state = self.__dict__.copy()
+        state.pop("_hash", None)
+        return state
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self._hash = hash((type(self).__name__, self.input_broadcastable, self.new_order, self.inplace))
+
+    def __eq__(self, other):
+        return self is other or (
+            type(self) is type(other)
+            and self.new_order == other.new_order
+            and self.input_broadcastable == other.input_broadcastable
+            and self.inplace == other.inplace
+        )
+
+    def __hash__(self):
+        return self._hash
+
+    def make_node(self, _input):
+        x = as_tensor_variable(_input)
+        given = tuple(x.type.broadcastable)
+        if given != self.input_broadcastable:
+            if len(given) != len(self.input_broadcastable):
+                raise TypeError(
+                    "The number of dimensions of the input is incorrect for this op. Expected %s, got %s."
+                    % (self.input_broadcastable, given)
+                )
+            for expected, actual in zip(self.input_broadcastable, given):
+                # A length-1 dimension may be used as any dimension, but not the reverse.
+                if expected and not actual:
+                    raise TypeError(
+                        "The broadcastable pattern of the input is incorrect for this op. Expected %s, got %s."
+                        % (self.input_broadcastable, given)
+                    )
+        pattern = [True if d == "x" else given[d] for d in self.new_order]
+        return Apply(self, [x], [x.type.clone(broadcastable=pattern)()])
+
+    def __str__(self):
+        name = "InplaceDimShuffle" if self.inplace else "DimShuffle"
+        return "%s{%s}" % (name, ",".join([str(d) for d in self.new_order]))
+
+    def perform(self, node, inp, out, params=None):
+        (x,) = inp
+        (storage,) = out
+        if not isinstance(x, np.ndarray):
+            x = np.asarray(x)
+        for d in self.drop:
+            if x.shape[d] != 1:
+                raise ValueError(
+                    "DimShuffle: dimension %d of the input is dropped, so its length must be 1, but it is %d" % (d, x.shape[d])
+                )
+        result = x.transpose(self.shuffle + self.drop)
+        lengths = iter(result.shape)
+        result = result.reshape([1 if d == "x" else next(lengths) for d in self.new_order])
+        storage[0] = result if self.inplace else result.copy()
+
+    def native_code(self, node):
+        ndim = len(self.input_broadcastable)
+        if ndim > _NATIVE_MAX_NDIM or len(self.new_order) > _NATIVE_MAX_NDIM:
+            return None
+        order = tuple([-1 if d == "x" else d for d in self.new_order])
+        return NativeCode(_NATIVE + ":dimshuffle", params=(int(not self.inplace), ndim, len(order), *order))
+
+    def infer_shape(self, node, shapes):
+        (shape,) = shapes
+        one = scalar_one()
+        return [tuple([one if d == "x" else shape[d] for d in self.new_order])]
+
+    def R_op(self, inputs, eval_points):
+        if None in eval_points:
+            return [None]
+        return self(*eval_points, **dict(return_list=True))
+
+    def grad(self, inp, grads):
+        (x,) = inp
+        (gz,) = grads
+        gz = as_tensor_variable(gz)
+        order = ["x"] * x.type.ndim
+        for i, d in enumerate(self.new_order):
+            if d != "x":
+                order[d] = i
+        # The cotangent of something discrete is a float, and that of a pattern that was only assumed broadcastable is not.
+        if not x.type.dtype in scalar_continuous():
+            return [x.zeros_like(dtype=config.floatX)]
+        return [DimShuffle(gz.type.broadcastable, order)(Elemwise(scalar.identity)(gz))]
+
+
+def scalar_one():
+    """The constant 1 of int64 shapes."""
+    return constant(1, dtype="int64")
+
+
+@functools.lru_cache(maxsize=None)
+def scalar_continuous():
+    """dtypes with a gradient."""
+    return frozenset(str(t.dtype) for t in scalar.continuous_types)
+
+
+class DimShufflePrinter:
+    """How `pp` prints a DimShuffle: transposes as ``x.T``, broadcasts as nothing, the rest in full."""
+
+    def process(self, r, pstate):
+        """Return the text of the variable `r`, the output of a DimShuffle."""
+        if r.owner is None or not isinstance(r.owner.op, DimShuffle):
+            raise TypeError("DimShufflePrinter prints results of DimShuffle only, not %s" % r)
+        (x,) = r.owner.inputs
+        order = list(r.owner.op.new_order)
+        while order and order[0] == "x":
+            del order[0]
+        text = pstate.pprinter.process(x, pstate)
+        dims = list(range(x.type.ndim))
+        if order == dims:
+            return text
+        if order == dims[::-1]:
+            return "%s.T" % text
+        return "DimShuffle{%s}(%s)" % (", ".join([str(d) for d in order]), text)
+
+
+class Elemwise(NativeOp, OpenMPOp):
+    """A scalar op, applied to each element of tensors.
+
+    All inputs have the rank of the output (`make_node` pads on the left). In each dimension they have one length, except that a
+    dimension whose type is broadcastable has length 1 and is repeated. A length of 1 that the type does not promise is not
+    repeated but an error.
+
+    Parameters
+    ----------
+    scalar_op : ScalarOp
+        Determines the dtypes of the outputs.
+    inplace_pattern : dict, optional
+        Output index -> index of the input whose memory it overwrites.
+    name : str, optional
+        How the op prints, instead of ``Elemwise{...}``.
+    nfunc_spec : tuple, optional
+        ``(name, nin, nout)`` of the equivalent function of numpy, which `perform` uses. Default: the scalar op's own.
+    openmp : bool, optional
+        Use several threads for large outputs. Default: `config.openmp`.
+
+    Notes
+    -----
+    Outputs are C-contiguous, except when all inputs (apart from those with one element) are F-contiguous: then they are, too.
+    """
+
+    __props__ = ("scalar_op", "inplace_pattern")
+    _f16_ok = True
+
+    def __init__(self, scalar_op, inplace_pattern=None, name=None, nfunc_spec=None, openmp=None):
+        self.name = name
+        self.scalar_op = scalar_op
+        self.inplace_pattern = frozendict(inplace_pattern or {})
+        self.destroy_map = {o: [i] for o, i in self.inplace_pattern.items()}
+        if nfunc_spec is None:
+            nfunc_spec = getattr(scalar_op, "nfunc_spec", None)
+        self.nfunc_spec = nfunc_spec
+        self._set_nfunc()
+        OpenMPOp.__init__(self, openmp=openmp)
+
+    def _set_nfunc(self):
+        self.nfunc = None
+        if self.nfunc_spec and self.nfunc_spec[0]:
+            self.nfunc = getattr(np, self.nfunc_spec[0], None)
+        self._hash = hash((type(self).__name__, self.scalar_op, self.inplace_pattern))
+
+    def __getstate__(self):
+        state = self.__dict__.copy()
+        for derived in ("nfunc", "_hash"):
+            state.pop(derived, None)
+        return state
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self._set_nfunc()
+
+    def __eq__(self, other):
+        return self is other or (
+            type(self) is type(other)
+            and self.scalar_op == other.scalar_op
+            and self.inplace_pattern == other.inplace_pattern
+        )
+
+    def __hash__(self):
+        return self._hash
+
+    def __str__(self):
+        if self.name is not None:
+            return self.name
+        if self.inplace_pattern:
+            return "Elemwise{%s}%s" % (self.scalar_op, sorted(self.inplace_pattern.items()))
+        return "Elemwise{%s}" % (self.scalar_op,)
+
+    __repr__ = __str__
+
+    # -- graph -------------------------------------------------------------------------------------------------------
+
+    def get_output_info(self, dim_shuffle, *inputs):
+        """Return what the outputs of a node with these inputs are.
+
+        Parameters
+        ----------
+        dim_shuffle : class
+            `DimShuffle` or a class with its constructor.
+        *inputs : tensor variables
+
+        Returns
+        -------
+        out_dtypes : list of str
+        out_broadcastables : list of list of bool
+        inputs : list of variables
+            All of the same rank.
+
+        Raises
+        ------
+        TypeError
+            If an output has another dtype than the input that it should overwrite.
+        ValueError
+            If it would be longer than that input.
+        """
+        shadow = self.scalar_op.make_node(*[get_scalar_type(dtype=i.type.dtype).make_variable() for i in inputs])
+        out_dtypes = [o.type.dtype for o in shadow.outputs]
+
+        target = max([i.type.ndim for i in inputs], default=0)
+        padded = []
+        for x in inputs:
+            length = x.type.ndim
+            if length < target:
+                x = dim_shuffle(x.type.broadcastable, ["x"] * (target - length) + list(range(length)))(x)
+            padded.append(x)
+        inputs = padded
+
+        pattern = [all(flags) for flags in zip(*[i.type.broadcastable for i in inputs])]
+        for output, overwritten in self.inplace_pattern.items():
+            for out_flag, in_flag in zip(pattern, inputs[overwritten].type.broadcastable):
+                if in_flag and not out_flag:
+                    raise ValueError(
+                        "Operation cannot be done inplace on an input with broadcasted dimensions.",
+                        [i.type for i in inputs],
+                        self.inplace_pattern,
+                    )
+        if any(inputs[i].type.dtype != out_dtypes[o] for o, i in self.inplace_pattern.items()):
+            raise TypeError(
+                "Cannot do an inplace operation on incompatible data types.",
+                [i.type.dtype for i in inputs],
+                out_dtypes,
+                self.inplace_pattern,
+            )
+        return out_dtypes, [list(pattern) for _ in out_dtypes], inputs
+
+    def make_node(self, *inputs):
+        """Apply to tensors; those of lower rank get broadcastable dimensions on the left by `DimShuffle`."""
+        inputs = [as_tensor_variable(i) for i in inputs]
+        out_dtypes, out_patterns, inputs = self.get_output_info(DimShuffle, *inputs)
+        outputs = [TensorType(dtype=dtype, broadcastable=pattern)() for dtype, pattern in zip(out_dtypes, out_patterns)]
+        return Apply(self, inputs, outputs)
+
+    def connection_pattern(self, node):
+        if hasattr(self.scalar_op, "connection_pattern"):
+            return self.scalar_op.connection_pattern(node)
+        return [[True for _ in node.outputs] for _ in node.inputs]
+
+    def infer_shape(self, node, i_shapes):
+        one = scalar_one()
+        shape = []
+        for d, broadcastable in enumerate(node.outputs[0].type.broadcastable):
+            length = one
+            if not broadcastable:
+                for x, x_shape in zip(node.inputs, i_shapes):
+                    if not x.type.broadcastable[d]:
+                        length = x_shape[d]
+                        break
+            shape.append(length)
+        return [tuple(shape)] * len(node.outputs)
+
+    def python_constant_folding(self, node):
+        """Return True if constant folding of this node should not compile C code."""
+        return node.outputs[0].type.ndim == 0 or self._nfunc_fits(node)
+
+    # -- derivatives -------------------------------------------------------------------------------------------------
+
+    def L_op(self, inputs, outs, ograds):
+        from theano_ng.tensor.basic import sum as tensor_sum
+
+        gradients = self._bgrad(inputs, outs, ograds)
+        pattern = outs[0].type.broadcastable
+        for i, x in enumerate(inputs):
+            if not hasattr(gradients[i].type, "broadcastable"):
+                continue  # disconnected or undefined
+            repeated = [d for d, b in enumerate(x.type.broadcastable) if b and not pattern[d]]
+            if repeated:
+                gradients[i] = tensor_sum(gradients[i], axis=repeated, keepdims=True)
+        return gradients
+
+    def grad(self, inputs, ograds):
+        outs = self(*inputs, **dict(return_list=True))
+        return self.L_op(inputs, outs, ograds)
+
+    def _bgrad(self, inputs, outputs, ograds):
+        """Return the gradients before the sum over repeated dimensions: the scalar gradient's graph, lifted to tensors."""
+        ograds = [o.zeros_like(dtype=_gradient_dtype(o)) if _is_disconnected(g) else as_tensor_variable(g) for o, g in zip(outputs, ograds)]
+
+        def scalars(variables):
+            return [get_scalar_type(dtype=v.type.dtype).make_variable() for v in variables]
+
+        scalar_inputs = scalars(inputs)
+        scalar_ograds = scalars(ograds)
+        scalar_outputs = self.scalar_op.make_node(*scalar_inputs).outputs
+        scalar_igrads = self.scalar_op.L_op(scalar_inputs, scalar_outputs, scalar_ograds)
+        if len(scalar_igrads) != len(inputs):
+            raise ValueError(
+                "The gradient of %s must be a list of %d variables, one for each input, but has %d."
+                % (self.scalar_op, len(inputs), len(scalar_igrads))
+            )
+        lifted = {}
+        for small, large in ((scalar_ograds, ograds), (scalar_outputs, outputs), (scalar_inputs, inputs)):
+            lifted.update(zip(small, large))
+        ndim = outputs[0].type.ndim
+        for igrad in scalar_igrads:
+            _lift_graph(igrad, lifted, ndim)
+        return [lifted[igrad] for igrad in scalar_igrads]
+
+    def R_op(self, inputs, eval_points):
+        outs = self(*inputs, **dict(return_list=True))
+        results = []
+        for out in outs:
+            if out.type.dtype not in scalar_continuous():
+                results.append(None)
+                continue
+            ograds = [o.ones_like() if o is out else o.zeros_like(dtype=_gradient_dtype(o)) for o in outs]
+            total = None
+            for slope, point in zip(self._bgrad(inputs, outs, ograds), eval_points):
+                if point is None or not hasattr(slope.type, "broadcastable"):
+                    continue
+                term = slope * point
+                total = term if total is None else total + term
+            results.append(total)
+        return results
+
+    # -- Python ------------------------------------------------------------------------------------------------------
+
+    def prepare_node(self, node, storage_map, compute_map, impl):
+        """Let the scalar op prepare for the implementation that will be used, ``'c'`` or ``'py'``."""
+        node.tag.fake_node = fake = scalar_node(self.scalar_op, node)
+        self.scalar_op.prepare_node(fake, None, None, impl)
+
+    def _nfunc_fits(self, node):
+        if self.nfunc is None:
+            return False
+        _, nin, nout = self.nfunc_spec
+        if nout != len(node.outputs):
+            return False
+        # A scalar op of any number of inputs over a binary function of NumPy is a fold (add, mul, maximum ...).
+        return nin == len(node.inputs) or (nin == 2 and len(node.inputs) > 2 and self.scalar_op.nin < 0)
+
+    def perform(self, node, inputs, output_storage):
+        inputs = [np.asarray(x) for x in inputs]
+        shape = _broadcast_shape(node, inputs)
+        dtypes = [o.type.dtype for o in node.outputs]
+        with np.errstate(all="ignore"):
+            if self._nfunc_fits(node):
+                results = _call_nfunc(self.nfunc, self.nfunc_spec[1], inputs, dtypes)
+            else:
+                results = evaluate_scalar_op(self.scalar_op, inputs, dtypes, shape)
+            for j, (storage, result, dtype) in enumerate(zip(output_storage, results, dtypes)):
+                if j in self.inplace_pattern and inputs[self.inplace_pattern[j]].flags.writeable:
+                    target = inputs[self.inplace_pattern[j]]
+                    np.copyto(target, result, casting="unsafe")
+                    storage[0] = target
+                    continue
+                result = np.asarray(result)
+                if result.dtype != dtype:
+                    result = result.real.astype(dtype) if result.dtype.kind == "c" and dtype[0] != "c" else result.astype(dtype)
+                if result.shape != shape:
+                    result = np.broadcast_to(result, shape)
+                if not result.flags.writeable or any(np.may_share_memory(result, x) for x in inputs):
+                    result = result.copy()
+                storage[0] = result
+
+    # -- C -----------------------------------------------------------------------------------------------------------
+
+    def native_code(self, node):
+        code, needs_python = self._generate(node)
+        return None if needs_python else code
+
+    def _native_code(self, node):
+        # Inside a module with Python's headers the kernel may use Python's API, so more ops have classic C code than kernels.
+        code, _ = self._generate(node)
+        if code is None:
+            raise MethodNotDefined("c_code", type(self), self.__class__.__name__)
+        return code
+
+    def _generate(self, node):
+        """Return ``(NativeCode or None, whether the kernel uses Python's API)``."""
+        if node.outputs[0].type.ndim > _NATIVE_MAX_NDIM:
+            return None, False
+        classes = operand_classes(node)
+        try:
+            kernel, needs_python = elemwise_kernel(self.scalar_op, node, classes)
+        except (MethodNotDefined, NotImplementedError):
+            return None, False
+        openmp_minsize = config.openmp_elemwise_minsize if self.openmp else 0
+        params, scratch = elemwise_params(node, classes, self.inplace_pattern, _type_numbers(), openmp_minsize, needs_python)
+        return NativeCode(_NATIVE + ":elemwise", params=params, scratch=scratch, kernels=(kernel,)), needs_python
+
+    def c_headers(self):
+        return [*NativeOp.c_headers(self), '"kernel_prologue.h"']
+
+    def c_header_dirs(self):
+        import os
+
+        dirs = NativeOp.c_header_dirs(self)
+        return [*dirs, *[os.path.join(d, "c_include") for d in dirs]]
+
+
+def _gradient_dtype(variable):
+    """The dtype of a gradient with respect to `variable`."""
+    return variable.type.dtype if variable.type.dtype in scalar_continuous() else config.floatX
+
+
+def _is_disconnected(variable):
+    from theano_ng.gradient import DisconnectedType
+
+    return isinstance(variable.type, DisconnectedType)
+
+
+@functools.lru_cache(maxsize=None)
+def _type_numbers():
+    return {str(t.dtype): np.dtype(str(t.dtype)).num for t in scalar.all_types} if hasattr(scalar.all_types[0], "dtype") else {
+        str(name): np.dtype(str(name)).num for name in scalar.all_types
+    }
+
+
+def _lift_graph(root, lifted, ndim):
+    """Add to `lifted`, scalar variable -> tensor, the tensor of `root` and of all that it is computed from."""
+    stack = [root]
+    while stack:
+        variable = stack[-1]
+        if variable in lifted:
+            stack.pop()
+            continue
+        node = variable.owner
+        if node is None:
+            stack.pop()
+            if not isinstance(variable.type, scalar.Scalar):
+                lifted[variable] = variable  # disconnected or undefined gradients stay what they are
+                continue
+            if not hasattr(variable, "data"):
+                raise ValueError("The gradient of a scalar op uses a variable that is no input, output or constant: %s" % variable)
+            value = constant(np.asarray(variable.data, dtype=variable.type.dtype))
+            lifted[variable] = DimShuffle((), ["x"] * ndim)(value) if ndim else value
+            continue
+        missing = [i for i in node.inputs if i not in lifted]
+        if missing:
+            stack.extend(missing)
+            continue
+        stack.pop()
+        results = Elemwise(node.op, {})(*[lifted[i] for i in node.inputs], **dict(return_list=True))
+        lifted.update(zip(node.outputs, results))
+
+
+def _broadcast_shape(node, inputs):
+    """Return the shape of the result, or raise the `ValueError` of a mismatch."""
+    shape = []
+    for d in range(node.outputs[0].type.ndim):
+        reference = None
+        for i, (x, variable) in enumerate(zip(inputs, node.inputs)):
+            length = x.shape[d]
+            if variable.type.broadcastable[d]:
+                if length != 1:
+                    raise ValueError(
+                        "Input dimension mis-match. (input[%d].shape[%d] = %d, but its type says that this dimension is "
+                        "broadcastable: its length must be 1)" % (i, d, length)
+                    )
+            elif reference is None:
+                reference = i
+            elif length != inputs[reference].shape[d]:
+                raise ValueError(
+                    "Input dimension mis-match. (input[%d].shape[%d] = %d, input[%d].shape[%d] = %d)"
+                    % (reference, d, inputs[reference].shape[d], i, d, length)
+                )
+        shape.append(1 if reference is None else inputs[reference].shape[d])
+    return tuple(shape)
+
+
+def _call_nfunc(function, nin, inputs, dtypes):
+    """Call a NumPy function; discrete inputs of a float function are converted first (NumPy would use float16 for int8)."""
+    if dtypes[0][0] in "fc" and function is not np.where:
+        inputs = [x.astype(dtypes[0]) if x.dtype.kind in "biu" else x for x in inputs]
+    elif dtypes[0][0] in "iu" and all(x.dtype.kind in "biu" for x in inputs):
+        # NumPy has its own rules for bool + bool and the like; the op's output dtype decides here.
+        inputs = [x.astype(dtypes[0]) for x in inputs] if any(x.dtype.kind == "b" for x in inputs) else inputs
+    if nin == len(inputs):
+        results = function(*inputs)
+    else:
+        results = functools.reduce(function, inputs)
+    return results if len(dtypes) > 1 else [results]
+
+
+def evaluate_scalar_op(op, inputs, dtypes, shape):
+    """Apply a scalar op to broadcast arrays in Python.
+
+    Parameters
+    ----------
+    op : ScalarOp
+    inputs : list of numpy.ndarray
+        They broadcast to `shape`.
+    dtypes : list of str
+        dtypes of the outputs.
+    shape : tuple of int
+
+    Returns
+    -------
+    list of numpy.ndarray
+        One array of `shape` for each output.
+
+    Notes
+    -----
+    The inner graph of a Composite is run node by node on whole arrays, any other op by its `impl` element by element on NumPy scalars.
+    """
+    inner = getattr(op, "fgraph", None)
+    if inner is not None:
+        return _evaluate_composite(inner, inputs, shape)
+    flat = [np.broadcast_to(x, shape).reshape(-1) for x in inputs]
+    results = [np.empty(shape, dtype=dtype) for dtype in dtypes]
+    rows = [r.reshape(-1) for r in results]
+    count = rows[0].size
+    values = zip(*flat) if flat else (() for _ in range(count))
+    if len(rows) == 1:
+        (row,) = rows
+        for k, arguments in enumerate(values):
+            row[k] = _narrow(op.impl(*arguments), row.dtype)
+    else:
+        for k, arguments in enumerate(values):
+            for row, value in zip(rows, op.impl(*arguments)):
+                row[k] = _narrow(value, row.dtype)
+    return results
+
+
+def _narrow(value, dtype):
+    """`value`, ready to be stored as `dtype`: an out-of-range integer wraps as in C."""
+    value = np.asarray(value)
+    if value.dtype.kind == "c" and dtype.kind != "c":
+        value = value.real
+    return value.astype(dtype)
+
+
+def _evaluate_composite(fgraph, inputs, shape):
+    values = dict(zip(fgraph.inputs, inputs))
+    for node in fgraph.toposort():
+        arguments = [values[i] if i in values else np.asarray(i.data, dtype=i.type.dtype) for i in node.inputs]
+        inner_shape = np.broadcast_shapes(*[a.shape for a in arguments]) if arguments else ()
+        dtypes = [o.type.dtype for o in node.outputs]
+        spec = getattr(node.op, "nfunc_spec", None)
+        function = getattr(np, spec[0], None) if spec and spec[0] else None
+        if function is not None and spec[2] == len(dtypes) and (
+            spec[1] == len(arguments) or (spec[1] == 2 and len(arguments) > 2 and node.op.nin < 0)
+        ):
+            results = _call_nfunc(function, spec[1], arguments, dtypes)
+        else:
+            results = evaluate_scalar_op(node.op, arguments, dtypes, inner_shape)
+        for variable, result, dtype in zip(node.outputs, results, dtypes):
+            result = np.asarray(result)
+            values[variable] = result if result.dtype == dtype else result.astype(dtype)
+    return [np.broadcast_to(values[o] if o in values else np.asarray(o.data, dtype=o.type.dtype), shape) for o in fgraph.outputs]

@@ -1,0 +1,521 @@
+/* Products of matrices and vectors through a table of BLAS function pointers.
+ *
+ * The table is filled on the first call by theano_ng.tensor.blas_table, which takes SciPy's BLAS or the library that blas.ldflags names.
+ * BLAS is column-major. A row-major matrix is, without copying, its transpose in column-major order; `as_blas` says which of the two a
+ * NumPy array can be, and copies it when its strides suit neither.
+ */
+#include "native.h"
+#include <limits.h>
+
+enum { TYPE_S, TYPE_D, TYPE_C, TYPE_Z, N_TYPES };
+enum { FN_GEMM, FN_GEMV, FN_GER, N_FUNCTIONS };
+
+typedef void (*gemm_fn)(char *, char *, int *, int *, int *, void *, void *, int *, void *, int *, void *, void *, int *);
+typedef void (*gemv_fn)(char *, int *, int *, void *, void *, int *, void *, int *, void *, void *, int *);
+typedef void (*ger_fn)(int *, int *, void *, void *, int *, void *, int *, void *, int *);
+
+static void *table[N_FUNCTIONS][N_TYPES];
+static int table_is_filled = 0;
+
+static int fill_table(void)
+{
+    static const char *const names[N_FUNCTIONS][N_TYPES] = {
+        {"sgemm", "dgemm", "cgemm", "zgemm"}, {"sgemv", "dgemv", "cgemv", "zgemv"}, {"sger", "dger", "cgeru", "zgeru"}};
+    PyObject *module = PyImport_ImportModule("theano_ng.tensor.blas_table");
+    if (module == NULL)
+        return -1;
+    PyObject *addresses = PyObject_CallMethod(module, "addresses", NULL);
+    Py_DECREF(module);
+    if (addresses == NULL)
+        return -1;
+    for (int f = 0; f < N_FUNCTIONS; ++f)
+        for (int t = 0; t < N_TYPES; ++t) {
+            PyObject *address = PyDict_GetItemString(addresses, names[f][t]);
+            if (address == NULL) {
+                PyErr_Format(PyExc_RuntimeError, "the BLAS has no %s", names[f][t]);
+                Py_DECREF(addresses);
+                return -1;
+            }
+            table[f][t] = PyLong_AsVoidPtr(address);
+            if (table[f][t] == NULL) {
+                Py_DECREF(addresses);
+                return -1;
+            }
+        }
+    Py_DECREF(addresses);
+    table_is_filled = 1;
+    return 0;
+}
+
+static inline int ready(void)
+{
+    return table_is_filled ? 0 : fill_table();
+}
+
+/* The table's column for a NumPy type; -1 with an exception for a type that BLAS does not have. */
+static int blas_type(PyArrayObject *a)
+{
+    switch (PyArray_TYPE(a)) {
+    case NPY_FLOAT: return TYPE_S;
+    case NPY_DOUBLE: return TYPE_D;
+    case NPY_CFLOAT: return TYPE_C;
+    case NPY_CDOUBLE: return TYPE_Z;
+    default:
+        PyErr_Format(PyExc_TypeError, "BLAS has no type number %d", PyArray_TYPE(a));
+        return -1;
+    }
+}
+
+static int check_same(int nin, PyObject **in, int type, int first, int last)
+{
+    for (int i = first; i <= last && i < nin; ++i) {
+        if (!PyArray_Check(in[i]) || blas_type((PyArrayObject *)in[i]) != type) {
+            if (!PyErr_Occurred())
+                PyErr_Format(PyExc_TypeError, "input %d has another dtype than input %d", i, first);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int check_rank(PyObject *array, int nd, const char *name)
+{
+    if (PyArray_NDIM((PyArrayObject *)array) != nd) {
+        PyErr_Format(PyExc_NotImplementedError, "rank(%s) != %d. rank(%s) is %d.", name, nd, name,
+                     PyArray_NDIM((PyArrayObject *)array));
+        return -1;
+    }
+    for (int i = 0; i < nd; ++i)
+        if (PyArray_DIM((PyArrayObject *)array, i) > INT_MAX) {
+            PyErr_Format(PyExc_ValueError, "%s has a dimension beyond what BLAS can index", name);
+            return -1;
+        }
+    return 0;
+}
+
+/* A matrix as BLAS sees it. */
+typedef struct {
+    void *data;
+    int ld;             /* leading dimension, in elements */
+    int transposed;     /* 0: column-major BLAS reads the transpose of the array; 1: it reads the array itself */
+    PyArrayObject *owned;   /* the copy that had to be made, or NULL */
+} BlasMatrix;
+
+/* Whether the array needs no copy: unit stride along one axis, a positive whole number of elements along the other. */
+static int fits_blas(PyArrayObject *a, BlasMatrix *m)
+{
+    if (!PyArray_ISBEHAVED_RO(a))
+        return 0;
+    npy_intp size = PyArray_ITEMSIZE(a), rows = PyArray_DIM(a, 0), cols = PyArray_DIM(a, 1);
+    npy_intp s0 = PyArray_STRIDE(a, 0), s1 = PyArray_STRIDE(a, 1);
+    m->data = PyArray_DATA(a);
+    if (s1 == size || cols <= 1) {
+        npy_intp ld = rows <= 1 ? (cols > 1 ? cols : 1) : s0 / size;
+        if (rows <= 1 || (s0 > 0 && s0 % size == 0 && ld >= cols && ld >= 1 && ld <= INT_MAX)) {
+            m->ld = (int)ld;
+            m->transposed = 0;
+            return 1;
+        }
+    }
+    if (s0 == size || rows <= 1) {
+        npy_intp ld = cols <= 1 ? (rows > 1 ? rows : 1) : s1 / size;
+        if (cols <= 1 || (s1 > 0 && s1 % size == 0 && ld >= rows && ld >= 1 && ld <= INT_MAX)) {
+            m->ld = (int)ld;
+            m->transposed = 1;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int as_blas(PyArrayObject *a, BlasMatrix *m)
+{
+    m->owned = NULL;
+    if (fits_blas(a, m))
+        return 0;
+    m->owned = (PyArrayObject *)PyArray_NewCopy(a, NPY_CORDER);
+    if (m->owned == NULL)
+        return -1;
+    fits_blas(m->owned, m);
+    return 0;
+}
+
+/* A vector as BLAS sees it: BLAS walks a negative increment from the far end, as NumPy's data pointer does not. */
+typedef struct {
+    void *data;
+    int inc;
+    PyArrayObject *owned;
+} BlasVector;
+
+static int fits_blas_vector(PyArrayObject *a, BlasVector *v)
+{
+    npy_intp size = PyArray_ITEMSIZE(a), n = PyArray_DIM(a, 0), stride = PyArray_STRIDE(a, 0);
+    if (!PyArray_ISBEHAVED_RO(a))
+        return 0;
+    v->data = PyArray_DATA(a);
+    if (n <= 1) {
+        v->inc = 1;
+        return 1;
+    }
+    if (stride == 0 || stride % size != 0 || stride / size > INT_MAX || stride / size < -INT_MAX)
+        return 0;
+    v->inc = (int)(stride / size);
+    if (stride < 0)
+        v->data = (char *)v->data + (n - 1) * stride;
+    return 1;
+}
+
+static int as_blas_vector(PyArrayObject *a, BlasVector *v)
+{
+    v->owned = NULL;
+    if (fits_blas_vector(a, v))
+        return 0;
+    v->owned = (PyArrayObject *)PyArray_NewCopy(a, NPY_CORDER);
+    if (v->owned == NULL)
+        return -1;
+    fits_blas_vector(v->owned, v);
+    return 0;
+}
+
+static const double ZERO[2] = {0.0, 0.0};
+static const double ONE_Z[2] = {1.0, 0.0};
+static const float ONE_C[2] = {1.0f, 0.0f};
+
+static void *one(int type)
+{
+    return type == TYPE_D || type == TYPE_Z ? (void *)ONE_Z : (void *)ONE_C;
+}
+
+/* z <- beta z + alpha x y, matrices that BLAS can read; z is written where it lies. */
+static void blas_gemm(int type, void *alpha, const BlasMatrix *x, const BlasMatrix *y, void *beta, const BlasMatrix *z,
+                      npy_intp rows, npy_intp inner, npy_intp cols)
+{
+    gemm_fn gemm = (gemm_fn)table[FN_GEMM][type];
+    int m = (int)rows, k = (int)inner, n = (int)cols;
+    int ld_x = x->ld, ld_y = y->ld, ld_z = z->ld;
+    char no = 'N', yes = 'T';
+    if (!z->transposed)     /* the transposes: z' = y' x' */
+        gemm(y->transposed ? &yes : &no, x->transposed ? &yes : &no, &n, &m, &k, alpha, y->data, &ld_y, x->data, &ld_x, beta,
+             z->data, &ld_z);
+    else
+        gemm(x->transposed ? &no : &yes, y->transposed ? &no : &yes, &m, &n, &k, alpha, x->data, &ld_x, y->data, &ld_y, beta,
+             z->data, &ld_z);
+}
+
+static int check_product(PyArrayObject *x, PyArrayObject *y)
+{
+    if (PyArray_DIM(x, 1) != PyArray_DIM(y, 0)) {
+        PyErr_Format(PyExc_ValueError, "Shape mismatch: x has %zd cols (and %zd rows) but y has %zd rows (and %zd cols)",
+                     (Py_ssize_t)PyArray_DIM(x, 1), (Py_ssize_t)PyArray_DIM(x, 0), (Py_ssize_t)PyArray_DIM(y, 0),
+                     (Py_ssize_t)PyArray_DIM(y, 1));
+        return -1;
+    }
+    return 0;
+}
+
+/* The product of two matrices with a factor, into `z` (which BLAS can write, or a C-contiguous temporary is copied back). */
+static int multiply_into(int type, void *alpha, PyArrayObject *x, PyArrayObject *y, void *beta, PyArrayObject *z)
+{
+    BlasMatrix mx, my, mz;
+    mz.owned = NULL;
+    if (as_blas(x, &mx) < 0)
+        return -1;
+    if (as_blas(y, &my) < 0 || as_blas(z, &mz) < 0) {
+        Py_XDECREF(mx.owned);
+        return -1;
+    }
+    int status = 0;
+    if (PyArray_SIZE(z) > 0)
+        blas_gemm(type, alpha, &mx, &my, beta, &mz, PyArray_DIM(x, 0), PyArray_DIM(x, 1), PyArray_DIM(y, 1));
+    if (mz.owned != NULL)
+        status = PyArray_CopyInto(z, mz.owned);
+    Py_XDECREF(mx.owned);
+    Py_XDECREF(my.owned);
+    Py_XDECREF(mz.owned);
+    return status;
+}
+
+/* out = x y.  in: x (m, k), y (k, n), same dtype. */
+static int tng_dot22(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+{
+    PyArrayObject *x = (PyArrayObject *)in[0], *y = (PyArrayObject *)in[1];
+    int type = blas_type(x);
+    if (type < 0 || ready() < 0 || check_same(nin, in, type, 0, 1) < 0 || check_rank(in[0], 2, "x") < 0
+        || check_rank(in[1], 2, "y") < 0 || check_product(x, y) < 0)
+        return -1;
+    npy_intp dims[2] = {PyArray_DIM(x, 0), PyArray_DIM(y, 1)};
+    PyArrayObject *z = native_alloc(out, 2, dims, PyArray_TYPE(x));
+    return z == NULL ? -1 : multiply_into(type, one(type), x, y, (void *)ZERO, z);
+}
+
+/* out = scalar x y.  in: x, y, scalar (0-d), same dtype. */
+static int tng_dot22scalar(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+{
+    PyArrayObject *x = (PyArrayObject *)in[0], *y = (PyArrayObject *)in[1];
+    int type = blas_type(x);
+    if (type < 0 || ready() < 0 || check_same(nin, in, type, 0, 2) < 0 || check_rank(in[0], 2, "x") < 0
+        || check_rank(in[1], 2, "y") < 0 || check_rank(in[2], 0, "scalar") < 0 || check_product(x, y) < 0)
+        return -1;
+    npy_intp dims[2] = {PyArray_DIM(x, 0), PyArray_DIM(y, 1)};
+    PyArrayObject *z = native_alloc(out, 2, dims, PyArray_TYPE(x));
+    return z == NULL ? -1 : multiply_into(type, PyArray_DATA((PyArrayObject *)in[2]), x, y, (void *)ZERO, z);
+}
+
+/* Puts the array that an accumulating operation works on into *out: the input itself in place, else a copy of it, or, when its
+ * values are not needed, an array of its shape. Returns it borrowed. */
+static PyArrayObject *accumulator(PyObject *input, PyObject **out, int inplace, int needs_values)
+{
+    PyArrayObject *z = (PyArrayObject *)input;
+    if (inplace) {
+        if (PyArray_FailUnlessWriteable(z, "the matrix or vector that BLAS updates in place") < 0)
+            return NULL;
+        Py_INCREF(input);
+        native_set(out, input);
+        return z;
+    }
+    PyArrayObject *target = native_alloc(out, PyArray_NDIM(z), PyArray_DIMS(z), PyArray_TYPE(z));
+    if (target != NULL && needs_values && PyArray_CopyInto(target, z) < 0)
+        return NULL;
+    return target;
+}
+
+static int is_zero(PyArrayObject *scalar)
+{
+    static const char zeros[16] = {0};
+    return memcmp(PyArray_DATA(scalar), zeros, PyArray_ITEMSIZE(scalar)) == 0;
+}
+
+/* out = b z + a x y.  in: z (m, n), a (0-d), x (m, k), y (k, n), b (0-d).  params: in place? */
+static int tng_gemm(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+{
+    PyArrayObject *z = (PyArrayObject *)in[0], *x = (PyArrayObject *)in[2], *y = (PyArrayObject *)in[3];
+    int type = blas_type(z);
+    if (type < 0 || ready() < 0 || check_same(nin, in, type, 0, 4) < 0 || check_rank(in[0], 2, "z") < 0
+        || check_rank(in[1], 0, "a") < 0 || check_rank(in[2], 2, "x") < 0 || check_rank(in[3], 2, "y") < 0
+        || check_rank(in[4], 0, "b") < 0 || check_product(x, y) < 0)
+        return -1;
+    if (PyArray_DIM(z, 0) != PyArray_DIM(x, 0) || PyArray_DIM(z, 1) != PyArray_DIM(y, 1)) {
+        PyErr_Format(PyExc_ValueError, "Shape mismatch: z has shape (%zd, %zd) but the product of x and y has shape (%zd, %zd)",
+                     (Py_ssize_t)PyArray_DIM(z, 0), (Py_ssize_t)PyArray_DIM(z, 1), (Py_ssize_t)PyArray_DIM(x, 0),
+                     (Py_ssize_t)PyArray_DIM(y, 1));
+        return -1;
+    }
+    PyArrayObject *b = (PyArrayObject *)in[4];
+    PyArrayObject *target = accumulator(in[0], out, params[0] != 0, !is_zero(b));
+    if (target == NULL)
+        return -1;
+    return multiply_into(type, PyArray_DATA((PyArrayObject *)in[1]), x, y, PyArray_DATA(b), target);
+}
+
+/* y <- beta y + alpha a x. */
+static int gemv_into(int type, void *alpha, PyArrayObject *a, PyArrayObject *x, void *beta, PyArrayObject *y)
+{
+    BlasMatrix ma;
+    BlasVector vx, vy;
+    vx.owned = vy.owned = NULL;
+    if (as_blas(a, &ma) < 0)
+        return -1;
+    if (as_blas_vector(x, &vx) < 0 || as_blas_vector(y, &vy) < 0) {
+        Py_XDECREF(ma.owned);
+        Py_XDECREF(vx.owned);
+        return -1;
+    }
+    int m = (int)PyArray_DIM(a, 0), n = (int)PyArray_DIM(a, 1), status = 0;
+    char no = 'N', yes = 'T';
+    if (m > 0) {
+        if (n == 0) {       /* BLAS leaves y alone then; a product over nothing is zero */
+            int none = 0, unit = 1, ld = vy.inc > 0 ? vy.inc : -vy.inc;     /* y as a matrix with one row, scaled by beta */
+            char *start = (char *)vy.data;
+            ((gemm_fn)table[FN_GEMM][type])(&no, &no, &unit, &m, &none, alpha, start, &unit, start, &unit, beta, start, &ld);
+        }
+        else if (!ma.transposed)
+            ((gemv_fn)table[FN_GEMV][type])(&yes, &n, &m, alpha, ma.data, &ma.ld, vx.data, &vx.inc, beta, vy.data, &vy.inc);
+        else
+            ((gemv_fn)table[FN_GEMV][type])(&no, &m, &n, alpha, ma.data, &ma.ld, vx.data, &vx.inc, beta, vy.data, &vy.inc);
+    }
+    if (vy.owned != NULL)
+        status = PyArray_CopyInto(y, vy.owned);
+    Py_XDECREF(ma.owned);
+    Py_XDECREF(vx.owned);
+    Py_XDECREF(vy.owned);
+    return status;
+}
+
+/* out = b y + a A x.  in: y (m), a (0-d), A (m, n), x (n), b (0-d).  params: in place? */
+static int tng_gemv(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+{
+    PyArrayObject *y = (PyArrayObject *)in[0], *a = (PyArrayObject *)in[2], *x = (PyArrayObject *)in[3];
+    int type = blas_type(y);
+    if (type < 0 || ready() < 0 || check_same(nin, in, type, 0, 4) < 0 || check_rank(in[0], 1, "y") < 0
+        || check_rank(in[1], 0, "alpha") < 0 || check_rank(in[2], 2, "A") < 0 || check_rank(in[3], 1, "x") < 0
+        || check_rank(in[4], 0, "beta") < 0)
+        return -1;
+    if (PyArray_DIM(a, 0) != PyArray_DIM(y, 0)) {
+        PyErr_Format(PyExc_ValueError, "Shape mismatch: A.shape[0] != y.shape[0] (%zd, %zd)", (Py_ssize_t)PyArray_DIM(a, 0),
+                     (Py_ssize_t)PyArray_DIM(y, 0));
+        return -1;
+    }
+    if (PyArray_DIM(a, 1) != PyArray_DIM(x, 0)) {
+        PyErr_Format(PyExc_ValueError, "Shape mismatch: A.shape[1] != x.shape[0] (%zd, %zd)", (Py_ssize_t)PyArray_DIM(a, 1),
+                     (Py_ssize_t)PyArray_DIM(x, 0));
+        return -1;
+    }
+    PyArrayObject *b = (PyArrayObject *)in[4];
+    PyArrayObject *target = accumulator(in[0], out, params[0] != 0, !is_zero(b));
+    if (target == NULL)
+        return -1;
+    return gemv_into(type, PyArray_DATA((PyArrayObject *)in[1]), a, x, PyArray_DATA(b), target);
+}
+
+/* out = A + alpha x y'.  in: A (m, n), alpha (0-d), x (m), y (n).  params: in place? */
+static int tng_ger(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+{
+    PyArrayObject *a = (PyArrayObject *)in[0], *x = (PyArrayObject *)in[2], *y = (PyArrayObject *)in[3];
+    int type = blas_type(a);
+    if (type < 0 || ready() < 0 || check_same(nin, in, type, 0, 3) < 0 || check_rank(in[0], 2, "A") < 0
+        || check_rank(in[1], 0, "alpha") < 0 || check_rank(in[2], 1, "x") < 0 || check_rank(in[3], 1, "y") < 0)
+        return -1;
+    if (PyArray_DIM(a, 0) != PyArray_DIM(x, 0)) {
+        PyErr_SetString(PyExc_ValueError, "Shape mismatch: A.shape[0] != x.shape[0]");
+        return -1;
+    }
+    if (PyArray_DIM(a, 1) != PyArray_DIM(y, 0)) {
+        PyErr_SetString(PyExc_ValueError, "Shape mismatch: A.shape[1] != y.shape[0]");
+        return -1;
+    }
+    PyArrayObject *target = accumulator(in[0], out, params[0] != 0, 1);
+    if (target == NULL)
+        return -1;
+    BlasMatrix m = {0};
+    BlasVector vx = {0}, vy = {0};
+    int status = -1;
+    if (as_blas(target, &m) == 0 && as_blas_vector(x, &vx) == 0 && as_blas_vector(y, &vy) == 0) {
+        int rows = (int)PyArray_DIM(a, 0), cols = (int)PyArray_DIM(a, 1);
+        ger_fn ger = (ger_fn)table[FN_GER][type];
+        void *alpha = PyArray_DATA((PyArrayObject *)in[1]);
+        if (rows > 0 && cols > 0) {
+            if (!m.transposed)
+                ger(&cols, &rows, alpha, vy.data, &vy.inc, vx.data, &vx.inc, m.data, &m.ld);
+            else
+                ger(&rows, &cols, alpha, vx.data, &vx.inc, vy.data, &vy.inc, m.data, &m.ld);
+        }
+        status = m.owned != NULL ? PyArray_CopyInto(target, m.owned) : 0;
+    }
+    Py_XDECREF(m.owned);
+    Py_XDECREF(vx.owned);
+    Py_XDECREF(vy.owned);
+    return status;
+}
+
+/* A view of a vector as a matrix with one row. */
+static PyArrayObject *as_row(PyArrayObject *v)
+{
+    npy_intp dims[2] = {1, PyArray_DIM(v, 0)}, strides[2] = {PyArray_ITEMSIZE(v), PyArray_STRIDE(v, 0)};
+    Py_INCREF(PyArray_DESCR(v));
+    return (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, PyArray_DESCR(v), 2, dims, strides, PyArray_DATA(v),
+                                                 PyArray_FLAGS(v) & ~(NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS), NULL);
+}
+
+static PyArrayObject *as_transposed(PyArrayObject *a)
+{
+    return (PyArrayObject *)PyArray_Transpose(a, NULL);
+}
+
+/* out = dot(x, y) for ranks (1, 1), (1, 2), (2, 1), (2, 2), same dtype. */
+static int tng_dot(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+{
+    PyArrayObject *x = (PyArrayObject *)in[0], *y = (PyArrayObject *)in[1];
+    int nx = PyArray_NDIM(x), ny = PyArray_NDIM(y), type = blas_type(x);
+    if (nx == 2 && ny == 2)
+        return tng_dot22(nin, nout, in, out, params);
+    if (type < 0 || ready() < 0 || check_same(nin, in, type, 0, 1) < 0 || check_rank(in[0], nx, "x") < 0
+        || check_rank(in[1], ny, "y") < 0)
+        return -1;
+    if (nx < 1 || nx > 2 || ny < 1 || ny > 2) {
+        PyErr_Format(PyExc_ValueError, "dot: ranks %d and %d", nx, ny);
+        return -1;
+    }
+    if (PyArray_DIM(x, nx - 1) != PyArray_DIM(y, 0)) {
+        PyErr_Format(PyExc_ValueError, "Shape mismatch: the last dimension of x has length %zd but the first of y %zd",
+                     (Py_ssize_t)PyArray_DIM(x, nx - 1), (Py_ssize_t)PyArray_DIM(y, 0));
+        return -1;
+    }
+    npy_intp dims[1] = {nx == 2 ? PyArray_DIM(x, 0) : ny == 2 ? PyArray_DIM(y, 1) : 1};
+    PyArrayObject *z = native_alloc(out, nx + ny - 2, dims, PyArray_TYPE(x));
+    if (z == NULL)
+        return -1;
+    PyArrayObject *matrix, *vector = nx == 2 ? y : x, *target = z;
+    if (nx == 2) {
+        matrix = x;
+        Py_INCREF(matrix);
+    }
+    else
+        matrix = ny == 2 ? as_transposed(y) : as_row(y);
+    if (matrix == NULL)
+        return -1;
+    if (nx == 1 && ny == 1) {       /* gemv writes a vector: the 0-d result seen as one */
+        npy_intp length = 1;
+        target = (PyArrayObject *)PyArray_SimpleNewFromData(1, &length, PyArray_TYPE(z), PyArray_DATA(z));
+        if (target == NULL) {
+            Py_DECREF(matrix);
+            return -1;
+        }
+    }
+    int status = gemv_into(type, one(type), matrix, vector, (void *)ZERO, target);
+    if (target != z)
+        Py_DECREF(target);
+    Py_DECREF(matrix);
+    return status;
+}
+
+/* One matrix of a stack, as a view. */
+static PyArrayObject *stack_item(PyArrayObject *a, npy_intp i)
+{
+    Py_INCREF(PyArray_DESCR(a));
+    return (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, PyArray_DESCR(a), 2, PyArray_DIMS(a) + 1, PyArray_STRIDES(a) + 1,
+                                                 PyArray_BYTES(a) + i * PyArray_STRIDE(a, 0),
+                                                 PyArray_FLAGS(a) & (NPY_ARRAY_ALIGNED | NPY_ARRAY_WRITEABLE), NULL);
+}
+
+/* out[i] = x[i] y[i].  in: x (b, m, k), y (b, k, n), same dtype. */
+static int tng_batched_dot(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+{
+    PyArrayObject *x = (PyArrayObject *)in[0], *y = (PyArrayObject *)in[1];
+    int type = blas_type(x);
+    if (type < 0 || ready() < 0 || check_same(nin, in, type, 0, 1) < 0 || check_rank(in[0], 3, "x") < 0
+        || check_rank(in[1], 3, "y") < 0)
+        return -1;
+    if (PyArray_DIM(x, 0) != PyArray_DIM(y, 0)) {
+        PyErr_Format(PyExc_TypeError, "Shape mismatch: batch sizes unequal. x.shape is (%zd, %zd, %zd), y.shape is (%zd, %zd, %zd).",
+                     (Py_ssize_t)PyArray_DIM(x, 0), (Py_ssize_t)PyArray_DIM(x, 1), (Py_ssize_t)PyArray_DIM(x, 2),
+                     (Py_ssize_t)PyArray_DIM(y, 0), (Py_ssize_t)PyArray_DIM(y, 1), (Py_ssize_t)PyArray_DIM(y, 2));
+        return -1;
+    }
+    if (PyArray_DIM(x, 2) != PyArray_DIM(y, 1)) {
+        PyErr_Format(PyExc_TypeError,
+                     "Shape mismatch: summation axis sizes unequal. x.shape is (%zd, %zd, %zd), y.shape is (%zd, %zd, %zd).",
+                     (Py_ssize_t)PyArray_DIM(x, 0), (Py_ssize_t)PyArray_DIM(x, 1), (Py_ssize_t)PyArray_DIM(x, 2),
+                     (Py_ssize_t)PyArray_DIM(y, 0), (Py_ssize_t)PyArray_DIM(y, 1), (Py_ssize_t)PyArray_DIM(y, 2));
+        return -1;
+    }
+    npy_intp dims[3] = {PyArray_DIM(x, 0), PyArray_DIM(x, 1), PyArray_DIM(y, 2)};
+    PyArrayObject *z = native_alloc(out, 3, dims, PyArray_TYPE(x));
+    if (z == NULL)
+        return -1;
+    for (npy_intp i = 0; i < dims[0]; ++i) {
+        PyArrayObject *xi = stack_item(x, i), *yi = stack_item(y, i), *zi = stack_item(z, i);
+        int status = xi == NULL || yi == NULL || zi == NULL ? -1 : multiply_into(type, one(type), xi, yi, (void *)ZERO, zi);
+        Py_XDECREF(xi);
+        Py_XDECREF(yi);
+        Py_XDECREF(zi);
+        if (status < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static const NativeEntry entries[] = {
+    {"dot22", tng_dot22}, {"dot22scalar", tng_dot22scalar}, {"gemm", tng_gemm}, {"gemv", tng_gemv}, {"ger", tng_ger},
+    {"dot", tng_dot},     {"batched_dot", tng_batched_dot}, {NULL, NULL}};
+
+NATIVE_MODULE(blas, entries)

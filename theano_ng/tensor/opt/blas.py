@@ -1,0 +1,465 @@
+"""Rules that put BLAS calls into graphs, and make them work in place.
+
+The phase BlasOpt runs in this order: products become Dot22, sums of scaled products become Gemm, scaled products Dot22Scalar, products with
+a vector Gemv or Ger, and these their C variants; the in-place phase follows later.
+"""
+import time
+
+import numpy as np
+
+import theano_ng.tensor.blas_ops as ops
+from theano_ng.compile import optdb
+from theano_ng.gof.fg import InconsistencyError
+from theano_ng.gof.opt import EquilibriumOptimizer, LocalOptGroup, Optimizer, copy_stack_trace, in2out, local_optimizer
+from theano_ng.gof.optdb import SequenceDB
+from theano_ng.gof.toolbox import ReplaceValidate
+from theano_ng.scalar import upcast
+from theano_ng.tensor import elemwise_ops as T
+from theano_ng.tensor.allocation import AllocEmpty
+from theano_ng.tensor.constant import as_tensor_variable, constant
+from theano_ng.tensor.creation import zeros
+from theano_ng.tensor.elemwise import DimShuffle, Elemwise
+from theano_ng.tensor.linear import Dot, dot
+
+blas_optdb = SequenceDB()
+optdb.register("BlasOpt", blas_optdb, 1.7, "fast_run", "fast_compile")
+
+
+def res_is_a(node, op, maxclients=None):
+    """Whether a variable is the result of an Op and has at most `maxclients` clients."""
+    if node.owner is None or node.owner.op != op:
+        return False
+    return maxclients is None or not hasattr(node, "clients") or len(node.clients) <= maxclients
+
+
+def _is_real_matrix(res):
+    return res.type.dtype in ops.BLAS_DTYPES and res.type.ndim == 2 and not any(res.type.broadcastable)
+
+
+def _is_real_vector(res):
+    return res.type.dtype in ops.BLAS_DTYPES and res.type.ndim == 1 and not res.type.broadcastable[0]
+
+
+def _as_scalar(res, dtype=None):
+    """The 0-d variable that a fully broadcast variable stands for, in `dtype`; None when it is no scalar or would lose precision."""
+    if dtype is None:
+        dtype = res.type.dtype
+    if not all(res.type.broadcastable):
+        return None
+    while res.owner is not None and isinstance(res.owner.op, DimShuffle):
+        res = res.owner.inputs[0]
+    if not all(res.type.broadcastable):
+        return None
+    scalar = res.dimshuffle() if res.type.ndim > 0 else res
+    if scalar.type.dtype == dtype:
+        return scalar
+    if upcast(dtype, scalar.type.dtype) != dtype:
+        return None
+    return T.cast(scalar, dtype)
+
+
+# --- Dot -> Dot22 ------------------------------------------------------------------------------------------------------------
+
+@local_optimizer([Dot])
+def local_dot_to_dot22(node):
+    """Products of matrices of one BLAS dtype are Dot22; a vector is a matrix with one row or column.
+
+    dot(x, y)  ->  Dot22(x, y)
+    dot(x, v)  ->  Dot22(x, v.dimshuffle(0, 'x')).dimshuffle(0)
+    """
+    if not isinstance(node.op, Dot):
+        return None
+    x, y = node.inputs
+    if x.type.dtype != y.type.dtype or x.type.dtype not in ops.BLAS_DTYPES:
+        return None
+    if x.ndim == 2 and y.ndim == 2:
+        new = ops._dot22(x, y)
+    elif x.ndim == 2 and y.ndim == 1:
+        new = ops._dot22(x, y.dimshuffle(0, "x")).dimshuffle(0) if not y.broadcastable[0] or x.broadcastable[1] else None
+    elif x.ndim == 1 and y.ndim == 2:
+        new = ops._dot22(x.dimshuffle("x", 0), y).dimshuffle(1)
+    else:
+        return None     # two vectors: Dot itself is one BLAS call
+    if new is None:
+        return None
+    copy_stack_trace(node.outputs[0], new)
+    return [new]
+
+
+# --- sums of products -> Gemm ------------------------------------------------------------------------------------------------
+
+class _Term:
+    """factor * (product of scalars) * matrix: one term of a sum."""
+
+    __slots__ = ("factor", "scalars", "matrix")
+
+    def __init__(self, factor, scalars, matrix):
+        self.factor, self.scalars, self.matrix = factor, scalars, matrix
+
+    def scale(self, dtype):
+        """The 0-d variable that the matrix is multiplied with."""
+        factor = constant(np.asarray(self.factor, dtype=dtype))
+        if not self.scalars:
+            return factor
+        scale = self.scalars[0] if len(self.scalars) == 1 else T.mul(*self.scalars)
+        return scale if self.factor == 1 else T.mul(factor, scale)
+
+    def scaled(self):
+        """The term as an expression."""
+        if not self.scalars and self.factor == 1:
+            return self.matrix
+        if not self.scalars and self.factor == -1:
+            return T.neg(self.matrix)
+        return T.mul(self.scale(self.matrix.dtype).dimshuffle("x", "x"), self.matrix)
+
+
+def _scalar_and_matrix(node, dtype):
+    """(factor, scalars, matrix) of a product of scalars and one matrix, or None."""
+    factor, scalars, matrix = 1, (), None
+    for i in node.inputs:
+        scalar = _as_scalar(i, dtype=dtype)
+        if scalar is not None:
+            value = getattr(scalar, "data", None)
+            if value is not None and np.ndim(value) == 0:
+                factor = factor * value[()]
+            else:
+                scalars += (scalar,)
+        elif matrix is None and _is_real_matrix(i):
+            matrix = i
+        else:
+            return None
+    return None if matrix is None else (factor, scalars, matrix)
+
+
+def _terms(root, visited):
+    """The terms of a sum of matrices, left to right. Nodes that were opened go into `visited`."""
+    terms, todo = [], [(root, 1, ())]
+    dtype = root.type.dtype
+    while todo:
+        variable, factor, scalars = todo.pop()
+        node = variable.owner
+        may_open = variable is root or len(variable.clients) <= 1
+        name = node.op.scalar_op if may_open and node is not None and isinstance(node.op, Elemwise) else None
+        opened = None
+        if name == T.add.scalar_op:
+            opened = [(i, factor, scalars) for i in node.inputs]
+        elif name == T.sub.scalar_op:
+            opened = [(node.inputs[0], factor, scalars), (node.inputs[1], -factor, scalars)]
+        elif name == T.neg.scalar_op:
+            opened = [(node.inputs[0], -factor, scalars)]
+        elif name == T.mul.scalar_op:
+            parts = _scalar_and_matrix(node, dtype)
+            if parts is not None:
+                opened = [(parts[2], factor * parts[0], scalars + parts[1])]
+        if opened is None:
+            terms.append(_Term(factor, scalars, variable))
+        else:
+            visited.add(node)
+            todo.extend(reversed(opened))
+    return terms
+
+
+def _gemm_pair(terms):
+    """Positions (sum's other term, product) of two terms that make a Gemm, or None."""
+    for j, product in enumerate(terms):
+        if not res_is_a(product.matrix, ops._dot22, 1):
+            continue
+        for i, other in enumerate(terms):
+            if i != j and _is_real_matrix(other.matrix) and other.matrix.type == product.matrix.type:
+                return i, j
+    return None
+
+
+def _with_gemms(root, visited):
+    """The sum at `root` with Gemm for every product that meets a matrix, and the products used; None when there is none."""
+    terms = _terms(root, visited)
+    if len(terms) < 2:
+        return None
+    used = 0
+    while True:
+        pair = _gemm_pair(terms)
+        if pair is None:
+            break
+        i, j = pair
+        other, product = terms[i], terms[j]
+        dtype = product.matrix.type.dtype
+        x, y = product.matrix.owner.inputs
+        accumulated = ops.gemm_no_inplace(other.matrix, product.scale(dtype), x, y, other.scale(dtype))
+        terms[min(i, j)] = _Term(1, (), accumulated)
+        del terms[max(i, j)]
+        used += 1
+    if not used:
+        return None
+    parts = [term.scaled() for term in terms]
+    result = parts[0] if len(parts) == 1 else T.add(*parts)
+    return (result, used) if result.type == root.type else None
+
+
+class GemmOptimizer(Optimizer):
+    """Sums of scaled matrices and products become Gemm.
+
+    b * z + a * Dot22(x, y)  ->  Gemm(z, a, x, y, b)            [BlasOpt, fast_run]
+
+    Each sum is looked at once, from its outermost node.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.warned = False
+
+    def add_requirements(self, fgraph):
+        fgraph.attach_feature(ReplaceValidate())
+
+    def apply(self, fgraph):
+        begin = time.time()
+        sums = {op.scalar_op for op in (T.add, T.sub, T.neg, T.mul)}
+        nodes = [n for n in fgraph.toposort() if isinstance(n.op, Elemwise) and n.op.scalar_op in sums]
+        time_toposort = time.time() - begin
+        visited = set()
+        replaced = kept = inconsistent_make = inconsistent_replace = 0
+        time_canonicalize = 0
+        validate_before = fgraph.profile.validate_time if getattr(fgraph, "profile", None) else None
+        for node in reversed(nodes):
+            if node in visited or getattr(node, "fgraph", None) is not fgraph or not _is_real_matrix(node.outputs[0]):
+                continue
+            begin = time.time()
+            try:
+                found = _with_gemms(node.outputs[0], visited)
+            except InconsistencyError:
+                inconsistent_make += 1
+                continue
+            finally:
+                time_canonicalize += time.time() - begin
+            if found is None:
+                continue
+            new, used = found
+            copy_stack_trace(node.outputs[0], new)
+            try:
+                fgraph.replace_all_validate([(node.outputs[0], new)], reason="GemmOptimizer")
+                replaced += used
+            except InconsistencyError:
+                inconsistent_replace += 1
+        validate_time = None
+        if validate_before is not None:
+            validate_time = fgraph.profile.validate_time - validate_before
+        return (self, 1, replaced, kept, inconsistent_make, inconsistent_replace, time_canonicalize, 0, 0, time_toposort,
+                validate_time, {}, 0)
+
+    @classmethod
+    def print_profile(cls, stream, prof, level=0):
+        blanc = "    " * level
+        names = ("nb_iter", "nb_replacement", "nb_replacement_didn_t_remove", "nb_inconsistency_make",
+                 "nb_inconsistency_replace", "time_canonicalize", "time_factor_can", "time_factor_list", "time_toposort",
+                 "validate_time", "callbacks_time", "callback_time")
+        print(blanc, cls.__name__, file=stream)
+        for name, value in zip(names, prof[1:]):
+            print(blanc, name, value, file=stream)
+
+
+# --- scaled products, products with vectors ----------------------------------------------------------------------------------
+
+@local_optimizer([T.mul])
+def local_dot22_to_dot22scalar(node):
+    """A product of matrices times scalars is one BLAS call.
+
+    a * Dot22(x, y) * ...  ->  Dot22Scalar(x, y, a) * ...      [BlasOpt, fast_run]
+    """
+    if node.op != T.mul:
+        return None
+    for i, product in enumerate(node.inputs):
+        if not res_is_a(product, ops._dot22, 1):
+            continue
+        scalars, rest = [], []
+        for j, other in enumerate(node.inputs):
+            if j == i:
+                continue
+            scalar = _as_scalar(other, dtype=product.type.dtype)
+            (rest if scalar is None else scalars).append(other if scalar is None else scalar)
+        if not scalars:
+            return None
+        new = ops._dot22scalar(*product.owner.inputs, scalars[0] if len(scalars) == 1 else T.mul(*scalars))
+        if rest:
+            new = T.mul(new, *rest)
+        if new.type != node.outputs[0].type:
+            return None
+        copy_stack_trace(node.outputs[0], new)
+        return [new]
+    return None
+
+
+def _one_and_zero(dtype):
+    return constant(np.asarray(1.0, dtype=dtype)), constant(np.asarray(0.0, dtype=dtype))
+
+
+@local_optimizer([ops._dot22])
+def local_dot22_to_ger_or_gemv(node):
+    """Products in which a matrix has one row or column.
+
+    Dot22(x, y[n x 1])  ->  Gemv(AllocEmpty(m), 1, x, y, 0)
+    Dot22(x[1 x k], y)  ->  Gemv(AllocEmpty(n), 1, y.T, x, 0)
+    Dot22(x[m x 1], y[1 x n])  ->  Ger(zeros(m, n), 1, x, y)
+    """
+    if node.op != ops._dot22:
+        return None
+    x, y = node.inputs
+    dtype = x.type.dtype
+    x_rows, x_cols = x.broadcastable
+    y_rows, y_cols = y.broadcastable
+    one, zero = _one_and_zero(dtype)
+    if x_rows and y_cols:
+        new = dot(x.dimshuffle(1), y.dimshuffle(0)).dimshuffle("x", "x")
+    elif x_cols and y_rows:
+        new = ops.ger(zeros((x.shape[0], y.shape[1]), dtype=dtype), one, x.dimshuffle(0), y.dimshuffle(1))
+    elif y_cols:
+        new = ops.gemv_no_inplace(AllocEmpty(dtype)(x.shape[0]), one, x, y.dimshuffle(0), zero).dimshuffle(0, "x")
+    elif x_rows:
+        new = ops.gemv_no_inplace(AllocEmpty(dtype)(y.shape[1]), one, y.T, x.dimshuffle(1), zero).dimshuffle("x", 0)
+    else:
+        return None
+    if new.type != node.outputs[0].type:
+        return None
+    copy_stack_trace(node.outputs[0], new)
+    return [new]
+
+
+@local_optimizer([ops.gemm_no_inplace])
+def local_gemm_to_gemv(node):
+    """A Gemm whose result has one row or column.
+
+    Gemm(z[m x 1], a, x, y[k x 1], b)  ->  Gemv(z, a, x, y, b)
+    """
+    if node.op != ops.gemm_no_inplace:
+        return None
+    z, a, x, y, b = node.inputs
+    if z.broadcastable == x.broadcastable == (True, False):
+        new = ops.gemv_no_inplace(z.dimshuffle(1), a, y.T, x.dimshuffle(1), b).dimshuffle("x", 0)
+    elif z.broadcastable == y.broadcastable == (False, True):
+        new = ops.gemv_no_inplace(z.dimshuffle(0), a, x, y.dimshuffle(0), b).dimshuffle(0, "x")
+    else:
+        return None
+    copy_stack_trace(node.outputs[0], new)
+    return [new]
+
+
+@local_optimizer([ops.gemm_no_inplace])
+def local_gemm_to_ger(node):
+    """A Gemm whose product is an outer product.
+
+    Gemm(z, a, x[m x 1], y[1 x n], 1)  ->  Ger(z, a, x, y)
+    """
+    if node.op != ops.gemm_no_inplace:
+        return None
+    z, a, x, y, b = node.inputs
+    if not (x.broadcastable[1] and y.broadcastable[0]) or not hasattr(b, "data"):
+        return None
+    if b.data == 1:
+        start = z
+    elif b.data == 0:
+        start = zeros((x.shape[0], y.shape[1]), dtype=z.dtype)
+    else:
+        return None
+    new = ops.ger(start, a, x.dimshuffle(0), y.dimshuffle(1))
+    if new.type != node.outputs[0].type:
+        return None
+    copy_stack_trace(node.outputs[0], new)
+    return [new]
+
+
+# --- C variants, in place ----------------------------------------------------------------------------------------------------
+
+def _swap_op(old, new):
+    """A rule that puts one Op in the place of another."""
+    @local_optimizer([old])
+    def rule(node):
+        if node.op != old:
+            return None
+        result = new(*node.inputs)
+        copy_stack_trace(node.outputs[0], result)
+        return [result]
+    return rule
+
+
+def _named(rule, name, doc):
+    rule.__name__ = rule.name = name
+    rule.__doc__ = doc
+    return rule
+
+
+use_c_gemv = _named(_swap_op(ops.gemv_no_inplace, ops.cgemv_no_inplace), "use_c_gemv", "Gemv  ->  CGemv")
+use_c_ger = _named(_swap_op(ops.ger, ops.cger_no_inplace), "use_c_ger", "Ger  ->  CGer")
+
+
+def _inplace(old, new):
+    """A rule that lets an Op overwrite its first input; memory that somebody else writes too is allocated anew."""
+    @local_optimizer([old], inplace=True)
+    def rule(node):
+        if node.op != old:
+            return None
+        inputs = list(node.inputs)
+        target = inputs[0]
+        if target.owner is not None and isinstance(target.owner.op, AllocEmpty) and len(target.clients) > 1:
+            inputs[0] = target.owner.op(*target.owner.inputs)
+        result = new(*inputs)
+        copy_stack_trace(node.outputs[0], result)
+        return [result]
+    return rule
+
+
+local_inplace_gemm = _named(_inplace(ops.gemm_no_inplace, ops.gemm_inplace), "local_inplace_gemm",
+                            "Gemm{no_inplace}  ->  Gemm{inplace}")
+local_inplace_gemv = _named(_inplace(ops.gemv_no_inplace, ops.gemv_inplace), "local_inplace_gemv",
+                            "Gemv{no_inplace}  ->  Gemv{inplace}")
+local_inplace_ger = _named(_inplace(ops.ger, ops.ger_destructive), "local_inplace_ger",
+                           "Ger{non-destructive}  ->  Ger{destructive}")
+make_c_gemv_destructive = _named(_inplace(ops.cgemv_no_inplace, ops.cgemv_inplace), "make_c_gemv_destructive",
+                                 "CGemv{no_inplace}  ->  CGemv{inplace}")
+make_c_ger_destructive = _named(_inplace(ops.cger_no_inplace, ops.cger_inplace), "make_c_ger_destructive",
+                                "CGer{non-destructive}  ->  CGer{destructive}")
+
+blas_optdb.register("local_dot_to_dot22", in2out(local_dot_to_dot22), 0, "fast_run", "fast_compile")
+blas_optdb.register("gemm_optimizer", GemmOptimizer(), 10, "fast_run")
+blas_optdb.register("local_dot22_to_dot22scalar", in2out(local_dot22_to_dot22scalar), 11, "fast_run")
+blas_optdb.register(
+    "local_gemm_to_gemv",
+    EquilibriumOptimizer([local_gemm_to_gemv, local_gemm_to_ger, local_dot22_to_ger_or_gemv], max_use_ratio=5,
+                         ignore_newtrees=False),
+    15, "fast_run")
+use_c_blas = in2out(use_c_ger, use_c_gemv, name="use_c_blas")
+blas_optdb.register("use_c_blas", use_c_blas, 20, "fast_run", "c_blas")
+
+blas_opt_inplace = in2out(LocalOptGroup(local_inplace_gemm, local_inplace_gemv, local_inplace_ger), name="blas_opt_inplace")
+optdb.register("InplaceBlasOpt", blas_opt_inplace, 70.0, "fast_run", "inplace", "blas_opt_inplace")
+optdb.register("c_blas_destructive", in2out(make_c_ger_destructive, make_c_gemv_destructive, name="c_blas_destructive"), 70.0,
+               "fast_run", "inplace", "c_blas")
+
+
+# --- without C ---------------------------------------------------------------------------------------------------------------
+
+@local_optimizer([ops.ger])
+def use_scipy_ger(node):
+    """Ger  ->  ScipyGer, where C implementations are excluded."""
+    from theano_ng.tensor.blas_scipy import scipy_ger_no_inplace
+
+    if node.op != ops.ger:
+        return None
+    result = scipy_ger_no_inplace(*node.inputs)
+    copy_stack_trace(node.outputs[0], result)
+    return [result]
+
+
+@local_optimizer([ops.Ger], inplace=True)
+def make_ger_destructive(node):
+    """ScipyGer{non-destructive}  ->  ScipyGer{destructive}"""
+    from theano_ng.tensor.blas_scipy import scipy_ger_inplace, scipy_ger_no_inplace
+
+    if node.op != scipy_ger_no_inplace:
+        return None
+    result = scipy_ger_inplace(*node.inputs)
+    copy_stack_trace(node.outputs[0], result)
+    return [result]
+
+
+use_scipy_blas = in2out(use_scipy_ger)
+make_scipy_blas_destructive = in2out(make_ger_destructive)
+blas_optdb.register("scipy_blas", use_scipy_blas, 100, "fast_run")
+optdb.register("make_scipy_blas_destructive", make_scipy_blas_destructive, 70.0, "fast_run", "inplace")

@@ -1,0 +1,457 @@
+"""Canonical forms of sums and products: one list of terms added and one subtracted, one of factors multiplied and one divided by."""
+
+from functools import reduce
+
+import numpy as np
+
+from theano_ng import scalar
+from theano_ng.gof.opt import LocalOptimizer, copy_stack_trace, in2out, local_optimizer
+from theano_ng.tensor import basic as T
+from theano_ng.tensor.elemwise import DimShuffle
+from theano_ng.tensor.opt import common
+from theano_ng.tensor.opt.common import as_output
+from theano_ng.tensor.opt.registration import register_canonicalize, register_stabilize
+
+MAX_OPERANDS = 31
+"""Most operands given to one addition or multiplication; NumPy's limit is 32 operands with the result."""
+
+
+class Canonizer(LocalOptimizer):
+    """Simplification tool for a commutative, associative operation, its inverse and its reciprocal.
+
+    An expression made of the three is ``inverse(main(*num), main(*denum))``. Common factors of the two lists are removed, their
+    constants collected, and the cheapest expression for what is left is built::
+
+        x / x -> 1
+        (x * y) / x -> y
+        x / y / x -> 1 / y
+        x / y / z -> x / (y * z)
+        x / (y / z) -> (x * z) / y
+        (a / b) * (b / c) * (c / d) -> a / d
+        (2.0 * x) / (4.0 * y) -> (0.5 * x) / y
+        2 * x / 2 -> x
+        x * y * z -> Elemwise(mul){x,y,z}
+
+    ``x / x`` becomes 1 also where it would be NaN.
+
+    Parameters
+    ----------
+    main : Op
+        Commutative, associative, takes one to any number of inputs: add or mul.
+    inverse : Op
+        ``inverse(main(x, y), y) == x``: sub or true_div.
+    reciprocal : Op
+        ``main(x, reciprocal(y)) == inverse(x, y)``: neg or inv.
+    calculate : callable
+        ``calculate(num, denum, aslist=False, out_type=None)``: value of ``inverse(main(*num), main(*denum))`` for lists of
+        arrays. With `aslist`, a list of this one value, or an empty list when it is the neutral element.
+    use_reciprocal : bool
+        Whether constants of the denominator go to the numerator even when nothing else is there.
+    """
+
+    def __init__(self, main, inverse, reciprocal, calculate, use_reciprocal=True):
+        self.main = main
+        self.inverse = inverse
+        self.reciprocal = reciprocal
+        self.calculate = calculate
+        self.use_reciprocal = use_reciprocal
+        self.external_simplifiers = []
+
+    def add_simplifier(self, simplifier, reason):
+        """Add a function ``simplifier(num, denum) -> (num, denum)``, applied before anything else; `reason` says what it does."""
+        self.external_simplifiers.append((reason, simplifier))
+
+    def tracks(self):
+        return [self.main, self.inverse, self.reciprocal]
+
+    def _is_ours(self, node):
+        op = node.op
+        return op == self.main or op == self.inverse or op == self.reciprocal
+
+    def get_num_denum(self, input):
+        """Lists `num`, `denum` with ``input == inverse(main(*num), main(*denum))``.
+
+        With ``*``, ``/`` and ``inv()``::
+
+            x * y               -> ([x, y], [])
+            inv(x) * inv(y)     -> ([], [x, y])
+            (x * y) / z         -> ([x, y], [z])
+            log(x) / y * (z + x) / y -> ([log(x), z + x], [y, y])
+            (((a / b) * c) / d) -> ([a, c], [b, d])
+            a / (b / c)         -> ([a, c], [b])
+            x ** y              -> ([x ** y], [])
+
+        The walk goes through nodes of the dtype of `input` only, and through dimensions added on the left.
+        """
+        num, denum = [], []
+        dtype = input.type.dtype
+        stack = [(input, False)]
+        while stack:
+            v, inverted = stack.pop()
+            inner = v
+            while inner.owner is not None and _pads_left(inner.owner):
+                inner = inner.owner.inputs[0]
+            if inner.owner is None or not self._is_ours(inner.owner) or inner.type.dtype != dtype:
+                (denum if inverted else num).append(v)
+                continue
+            op, inputs = inner.owner.op, inner.owner.inputs
+            if op == self.main:
+                stack.extend((i, inverted) for i in reversed(inputs))
+            elif op == self.inverse:
+                stack.append((inputs[1], not inverted))
+                stack.append((inputs[0], inverted))
+            else:
+                stack.append((inputs[0], not inverted))
+        return num, denum
+
+    def _main(self, terms):
+        """`main` of all terms, at most `MAX_OPERANDS` at a time."""
+        terms = list(terms)
+        while len(terms) > MAX_OPERANDS:
+            terms = [self.main(*terms[i:i + MAX_OPERANDS]) if i + 1 < len(terms) else terms[i]
+                     for i in range(0, len(terms), MAX_OPERANDS)]
+        return self.main(*terms) if len(terms) > 1 else T.as_tensor_variable(terms[0])
+
+    def merge_num_denum(self, num, denum):
+        """Cheapest expression for ``inverse(main(*num), main(*denum))``, by the lengths n and d of the lists::
+
+            n=0, d=0: neutral element
+            n=1, d=0: num[0]
+            n=0, d=1: reciprocal(denum[0])
+            n=1, d=1: inverse(num[0], denum[0])
+            n=0, d>1: reciprocal(main(*denum))
+            n>1, d=0: main(*num)
+            n>=1, d>=1: inverse(main(*num), main(*denum))
+        """
+        if not num and not denum:
+            return T.as_tensor_variable(self.calculate([], []))
+        if not num:
+            return self.reciprocal(self._main(denum))
+        if not denum:
+            return self._main(num)
+        return self.inverse(self._main(num), self._main(denum))
+
+    @staticmethod
+    def get_constant(v):
+        """A numeric constant if `v` is a Constant of one element or a number; None if it is another Variable."""
+        return common.get_constant(v)
+
+    def simplify(self, num, denum, out_type):
+        """`simplify_constants` after `simplify_factors` and the added simplifiers."""
+        for _, simplifier in self.external_simplifiers:
+            num, denum = simplifier(num, denum)
+        num, denum = self.simplify_factors(num, denum)
+        return self.simplify_constants(num, denum, out_type)
+
+    def simplify_factors(self, num, denum):
+        """Remove what is in both lists, in place; returns them.
+
+        ::
+
+            [x], [x]         -> [], []
+            [x, y], [x]      -> [y], []
+            [a, b], [c, d]   -> [a, b], [c, d]
+        """
+        if num and denum:
+            count = {}
+            for v in denum:
+                count[v] = count.get(v, 0) + 1
+            common_count = {}
+            kept = []
+            for v in num:
+                if count.get(v, 0) > 0:
+                    count[v] -= 1
+                    common_count[v] = common_count.get(v, 0) + 1
+                else:
+                    kept.append(v)
+            if common_count:
+                num[:] = kept
+                kept = []
+                for v in denum:
+                    if common_count.get(v, 0) > 0:
+                        common_count[v] -= 1
+                    else:
+                        kept.append(v)
+                denum[:] = kept
+        return num, denum
+
+    def simplify_constants(self, orig_num, orig_denum, out_type=None):
+        """Put all constants together in one at the head of the numerator; it is dropped when it is the neutral element.
+
+        ::
+
+            [2, 3, x], []    -> [6, x], []
+            [x, y, 2], [4, z] -> [0.5, x, y], [z]
+            [x, 2, y], [z, 2] -> [x, y], [z]
+        """
+        num, denum, numct, denumct = [], [], [], []
+        for v in orig_num:
+            ct = self.get_constant(v)
+            num.append(v) if ct is None else numct.append(ct)
+        for v in orig_denum:
+            ct = self.get_constant(v)
+            denum.append(v) if ct is None else denumct.append(ct)
+        if not numct and not denumct:
+            return num, denum
+        if not self.use_reciprocal and not num and not numct:
+            # Nothing is there from which the constant could be taken away.
+            ct = []
+            denum = list(orig_denum)
+        else:
+            ct = self.calculate(numct, denumct, aslist=True, out_type=out_type)
+        if len(numct) == 1 and not denumct and ct:
+            original = next(v for v in orig_num if self.get_constant(v) is not None)
+            if _same_value(original, ct[0]) and (original is orig_num[0] or getattr(original, "dtype", None) == ct[0].dtype):
+                # A constant in its place stays what it is; a new one at each visit would never come to rest.
+                ct = [original]
+        return ct + num, denum
+
+    def transform(self, node):
+        if not self._is_ours(node):
+            return False
+        out = node.outputs[0]
+        if self._client_takes_part(out):
+            # The client sees a larger expression and will treat this one with it.
+            return False
+        orig_num, orig_denum = self.get_num_denum(out)
+        num, denum = self.simplify(list(orig_num), list(orig_denum), out.type)
+        if _same_list(orig_num, num) and _same_list(orig_denum, denum) and not self._can_flatten(node, len(num)):
+            return False
+        new = self.merge_num_denum(num, denum)
+        if new is out:
+            return False
+        new = as_output(new, out)
+        return False if new is None else [new]
+
+    def _client_takes_part(self, out):
+        for client, _ in out.clients:
+            while client != "output" and isinstance(client.op, DimShuffle) and _pads_left(client):
+                if len(client.outputs[0].clients) != 1:
+                    break
+                client = client.outputs[0].clients[0][0]
+            if client != "output" and self._is_ours(client) and client.outputs[0].type.dtype == out.type.dtype:
+                return True
+        return False
+
+    def _can_flatten(self, node, operands):
+        """Whether an operand of `main` is a `main` that nobody else uses."""
+        if node.op != self.main or operands > MAX_OPERANDS:
+            return False
+        out = node.outputs[0]
+        return any(i.owner is not None and i.owner.op == self.main and len(i.clients) == 1 and i.dtype == out.dtype
+                   for i in node.inputs)
+
+    def __str__(self):
+        return getattr(self, "name", None) or "Canonizer(%s, %s, %s)" % (self.main, self.inverse, self.reciprocal)
+
+
+def _pads_left(node):
+    """Whether a node only adds broadcastable dimensions on the left."""
+    op = node.op
+    if not isinstance(op, DimShuffle):
+        return False
+    ndim = node.inputs[0].ndim
+    order = tuple(op.new_order)
+    return order[len(order) - ndim:] == tuple(range(ndim)) and all(o == "x" for o in order[:len(order) - ndim])
+
+
+def _same_value(variable, value):
+    constant = common.get_constant(variable)
+    return bool(constant == value or (constant != constant and value != value))
+
+
+def _same_list(a, b):
+    return len(a) == len(b) and all(x is y for x, y in zip(a, b))
+
+
+def _out_dtype(arrays, out_type):
+    # The dtype of the result, so that a computed constant upcasts nothing.
+    return scalar.upcast(*[np.asarray(v).dtype.name for v in arrays]) if out_type is None else out_type.dtype
+
+
+def mul_calculate(num, denum, aslist=False, out_type=None):
+    """Product of `num` divided by that of `denum`; see the argument `calculate` of `Canonizer`."""
+    if not num and not denum:
+        # The smallest dtype, which upcasts nothing.
+        return [] if aslist else np.int8(1)
+    dtype = _out_dtype(list(num) + list(denum), out_type)
+    one = np.asarray(1, dtype=dtype)
+    with np.errstate(all="ignore"):
+        v = reduce(np.multiply, num, one)
+        if denum:
+            v = v / reduce(np.multiply, denum, one)
+        v = np.asarray(v, dtype=dtype)
+    if aslist:
+        return [] if np.all(v == 1) else [v]
+    return v
+
+
+def add_calculate(num, denum, aslist=False, out_type=None):
+    """Sum of `num` minus that of `denum`; see the argument `calculate` of `Canonizer`."""
+    if not num and not denum:
+        return [] if aslist else np.int8(0)
+    dtype = _out_dtype(list(num) + list(denum), out_type)
+    zero = np.asarray(0, dtype=dtype if dtype != "bool" else "int8")
+    with np.errstate(all="ignore"):
+        v = reduce(np.add, num, zero)
+        if denum:
+            v = v - reduce(np.add, denum, zero)
+        v = np.asarray(v, dtype=dtype)
+    if aslist:
+        return [] if np.all(v == 0) else [v]
+    return v
+
+
+local_mul_canonizer = Canonizer(T.mul, T.true_div, T.inv, mul_calculate)
+local_add_canonizer = Canonizer(T.add, T.sub, T.neg, add_calculate)
+register_canonicalize(local_mul_canonizer, name="local_mul_canonizer")
+register_canonicalize(local_add_canonizer, name="local_add_canonizer")
+mul_canonizer = in2out(local_mul_canonizer, name="mul_canonizer_groups")
+add_canonizer = in2out(local_add_canonizer, name="add_canonizer_group")
+
+
+def check_for_x_over_absX(numerators, denominators):
+    """Turn ``x / abs(x)`` into ``sign(x)``; a simplifier of `local_mul_canonizer`."""
+    for den in list(denominators):
+        inputs = common.inputs_of(den, T.abs_)
+        if inputs is not None and any(inputs[0] is n for n in numerators):
+            x = inputs[0]
+            if x.type.dtype.startswith("complex"):
+                # There sign(x) is that of the real part.
+                continue
+            denominators = [d for d in denominators if d is not den]
+            i = next(i for i, n in enumerate(numerators) if n is x)
+            numerators = list(numerators[:i]) + list(numerators[i + 1:]) + [T.sgn(x)]
+    return numerators, denominators
+
+
+local_mul_canonizer.add_simplifier(check_for_x_over_absX, "X_over_absX")
+
+
+@register_canonicalize
+@local_optimizer([T.neg])
+def local_neg_to_mul(node):
+    """Make negation a factor, which other rules collect.
+
+    -x  ->  -1 * x          [canonicalize, fast_run]
+    """
+    x, = node.inputs
+    if node.op != T.neg or x.dtype[0] not in "ifc":
+        # The factor of an unsigned number would not be -1.
+        return False
+    rval = T.mul(np.array(-1, dtype=x.dtype), x)
+    copy_stack_trace(node.outputs[0], rval)
+    return [rval]
+
+
+# Costs of a division in multiplications, for the greedy distributor.
+DIV_COST = 4
+
+
+def distribute_greedy(pos_pairs, neg_pairs, num, denum, out_type, minscore=0):
+    """Try to bring factors into all terms of a sum.
+
+    Parameters
+    ----------
+    pos_pairs, neg_pairs : list of (list, list)
+        Terms added and subtracted, each as lists of its numerators and denominators.
+    num, denum : list of Variable
+        Factors and divisors of the sum.
+    out_type : Type
+        Type of the product.
+    minscore : int
+        Saving, in multiplications, from which the change is kept; a division counts as `DIV_COST`.
+
+    Returns
+    -------
+    bool
+        Whether it pays.
+    list, list
+        The pairs, changed when it does.
+    """
+    score = len(num) + DIV_COST * len(denum)
+    simplify = local_mul_canonizer.simplify
+    pos = [simplify(list(n) + list(num), list(d) + list(denum), out_type) for n, d in pos_pairs]
+    neg = [simplify(list(n) + list(num), list(d) + list(denum), out_type) for n, d in neg_pairs]
+    for (n, d), (nn, dd) in zip(list(pos_pairs) + list(neg_pairs), pos + neg):
+        score += len(n) + DIV_COST * len(d) - len(nn) - DIV_COST * len(dd)
+    if score <= minscore:
+        return False, pos_pairs, neg_pairs
+    return True, pos, neg
+
+
+def attempt_distribution(factor, num, denum, out_type):
+    """Try to bring each of `num` and `denum` into the terms of the sum `factor`.
+
+    Returns
+    -------
+    bool, Variable, list, list
+        Whether anything changed, the new factor, and what of `num` and `denum` stays outside.
+    """
+    pos_terms, neg_terms = local_add_canonizer.get_num_denum(factor)
+    if len(pos_terms) + len(neg_terms) == 1 and not neg_terms:
+        return False, factor, num, denum
+    pos_pairs = [local_mul_canonizer.get_num_denum(t) for t in pos_terms]
+    neg_pairs = [local_mul_canonizer.get_num_denum(t) for t in neg_terms]
+    change = False
+    num, denum = list(num), list(denum)
+    for n in list(num):
+        success, pos_pairs, neg_pairs = distribute_greedy(pos_pairs, neg_pairs, [n], [], out_type)
+        if success:
+            change = True
+            num.remove(n)
+    for d in list(denum):
+        success, pos_pairs, neg_pairs = distribute_greedy(pos_pairs, neg_pairs, [], [d], out_type)
+        if success:
+            change = True
+            denum.remove(d)
+    if not change:
+        return False, factor, num, denum
+    merge = local_mul_canonizer.merge_num_denum
+    return (True, local_add_canonizer.merge_num_denum([merge(*p) for p in pos_pairs], [merge(*p) for p in neg_pairs]), num, denum)
+
+
+@register_canonicalize
+@register_stabilize
+@local_optimizer([T.mul, T.true_div, T.inv])
+def local_greedy_distributor(node):
+    """Distribute factors over sums where that saves multiplications and divisions.
+
+    (a / x + b / y) * x * y  ->  a * y + b * x          [canonicalize, stabilize, fast_run]
+    """
+    out = node.outputs[0]
+    num, denum = local_mul_canonizer.get_num_denum(out)
+    if len(num) == 1 and not denum:
+        return False
+
+    def is_sum(v):
+        return v.owner is not None and v.owner.op in _SUMS and len(v.clients) <= 1
+
+    if not any(is_sum(v) for v in num + denum):
+        return False
+    new_num, new_denum = [], []
+    change = False
+    for candidate in list(num):
+        if not any(candidate is n for n in num):
+            continue
+        num.remove(candidate)
+        if is_sum(candidate):
+            _change, candidate, num, denum = attempt_distribution(candidate, num, denum, out.type)
+            change |= _change
+        new_num.append(candidate)
+    for candidate in list(denum):
+        if not any(candidate is d for d in denum):
+            continue
+        denum.remove(candidate)
+        if is_sum(candidate):
+            _change, candidate, denum, num = attempt_distribution(candidate, denum, num, out.type)
+            change |= _change
+        new_denum.append(candidate)
+    if not change:
+        return False
+    rval = local_mul_canonizer.merge_num_denum(*local_mul_canonizer.simplify(new_num + num, new_denum + denum, out.type))
+    rval = as_output(rval, out)
+    return False if rval is None else [rval]
+
+
+_SUMS = {T.add: None, T.sub: None, T.neg: None}

@@ -1,0 +1,227 @@
+"""What rewriting rules share: questions about variables, and building replacements of the right type."""
+
+import numpy as np
+
+from theano_ng.gof.graph import Constant, Variable
+from theano_ng.gof.opt import copy_stack_trace
+from theano_ng.tensor import basic as T
+from theano_ng.tensor.constant import NotScalarConstantError, get_scalar_constant_value
+from theano_ng.tensor.elemwise import DimShuffle
+
+
+def constant_value(v, only_process_constants=False):
+    """The number that `v` holds everywhere, as 0-d array, or None; sees through `fill`, `alloc` and broadcasting."""
+    try:
+        return get_scalar_constant_value(v, only_process_constants=only_process_constants)
+    except NotScalarConstantError:
+        return None
+
+
+def is_constant(v, value):
+    """Whether `v` is `value` everywhere."""
+    found = constant_value(v)
+    return found is not None and found == value
+
+
+def get_constant(v):
+    """The number that stands for `v` in a calculation.
+
+    Returns
+    -------
+    object or None
+        `v` itself when it is no Variable; the 0-d value of a constant that has one element, also behind DimShuffle; else None.
+    """
+    if not isinstance(v, Variable):
+        return v
+    while v.owner is not None and isinstance(v.owner.op, DimShuffle):
+        v = v.owner.inputs[0]
+    if not isinstance(v, Constant):
+        return None
+    data = v.data
+    if not isinstance(data, (np.ndarray, np.generic)) or data.dtype.kind not in "biufc" or not all(v.broadcastable):
+        # A longer constant has a say in the shape of the result, even when all of its elements are equal.
+        return None
+    return np.asarray(data).reshape(())
+
+
+def scalarconsts_rest(inputs, elemwise=True, only_process_constants=False):
+    """Partition a list of variables into two kinds: scalar constants, and the rest.
+
+    Parameters
+    ----------
+    inputs : list of Variable
+    elemwise, only_process_constants
+        See `get_scalar_constant_value`.
+
+    Returns
+    -------
+    consts : list of ndarray
+        Values of the constants.
+    origconsts : list of Variable
+        The constants.
+    nonconsts : list of Variable
+    """
+    consts, origconsts, nonconsts = [], [], []
+    for i in inputs:
+        try:
+            v = get_scalar_constant_value(i, elemwise=elemwise, only_process_constants=only_process_constants)
+        except NotScalarConstantError:
+            nonconsts.append(i)
+        else:
+            consts.append(v)
+            origconsts.append(i)
+    return consts, origconsts, nonconsts
+
+
+def encompasses_broadcastable(b1, b2):
+    """Whether a tensor with pattern `b2` can be broadcast to `b1` and not the other way around.
+
+    Parameters
+    ----------
+    b1, b2 : sequence of bool
+        Broadcastable patterns.
+
+    Returns
+    -------
+    bool
+    """
+    if len(b1) < len(b2):
+        return False
+    b1 = b1[-len(b2):] if len(b2) else ()
+    return not any(v1 and not v2 for v1, v2 in zip(b1, b2))
+
+
+def merge_broadcastables(broadcastables):
+    """The pattern of a result of elementwise operations: broadcastable where all of the given ones are."""
+    return [all(bcast) for bcast in zip(*broadcastables)]
+
+
+def broadcast_like(value, template, fgraph, dtype=None):
+    """`value` with the shape and dtype of `template`.
+
+    Parameters
+    ----------
+    value : Variable or number
+    template : Variable
+        Must belong to `fgraph`; what it computes is not used when its shape is known otherwise.
+    fgraph : FunctionGraph
+    dtype : str, optional
+        Default: that of `template`.
+
+    Returns
+    -------
+    Variable
+    """
+    value = T.as_tensor_variable(value)
+    if value.type == template.type:
+        return value
+    if template not in fgraph.variables:
+        raise NotImplementedError("broadcast_like currently requires the template Variable to be in the fgraph already")
+    if dtype is None:
+        dtype = template.dtype
+    value = T.cast(value, dtype)
+    if value.type == template.type:
+        return value
+    shape_feature = getattr(fgraph, "shape_feature", None)
+    if shape_feature is not None:
+        new_shape = shape_feature.shape_of[template]
+    else:
+        new_shape = [template.shape[i] for i in range(template.ndim)]
+    rval = T.alloc(value, *new_shape)
+    # The pattern inferred from the shape may say more than that of the template.
+    axes = [i for i in range(rval.ndim) if rval.broadcastable[i] and not template.broadcastable[i]]
+    if axes:
+        rval = T.unbroadcast(rval, *axes)
+    return rval
+
+
+def _fill_chain(new_out, orig_inputs):
+    for i in orig_inputs:
+        new_out = T.fill(i, new_out)
+    return [new_out]
+
+
+def as_output(new, old):
+    """`new` with the type of `old`, whose shape it is known to have or to broadcast to; None when that is impossible.
+
+    Parameters
+    ----------
+    new : Variable
+        Replacement for `old`.
+    old : Variable
+        An output of an elementwise node.
+    """
+    if new.type.dtype != old.type.dtype:
+        new = T.cast(new, old.type.dtype)
+    if new.type.broadcastable != old.type.broadcastable:
+        if old.owner is None or new.ndim > old.ndim:
+            return None
+        new = fill_like_inputs(new, old.owner.inputs)
+        if new.type.dtype != old.type.dtype:
+            new = T.cast(new, old.type.dtype)
+    if new.type != old.type:
+        try:
+            new = old.type.filter_variable(new)
+        except TypeError:
+            return None
+    copy_stack_trace(old, new)
+    return new
+
+
+def fill_like_inputs(new, inputs):
+    """`new` filled to the shape that an elementwise operation on `inputs` has."""
+    # Inputs that are broadcast in every dimension add nothing to the shape.
+    for i in inputs:
+        if new.ndim < i.ndim or any(not b for b in i.broadcastable):
+            new = T.fill(i, new)
+    return new
+
+
+def inputs_of(v, op):
+    """Inputs of the node of `op` that computes `v`, or None when another one does."""
+    return v.owner.inputs if v.owner is not None and v.owner.op == op else None
+
+
+def is_an_upcast(type1, type2):
+    """Whether going from dtype `type1` to dtype `type2` loses nothing.
+
+    Parameters
+    ----------
+    type1, type2 : str
+        Different from ``scalar.upcast``: bool counts as narrower than integers, and integers as narrower than floats.
+
+    Returns
+    -------
+    bool
+    """
+    category = {
+        # The first in the pair is the kind, the second its precision.
+        "bool": (0, 0), "uint8": (1, 1), "uint16": (1, 2), "uint32": (1, 3), "uint64": (1, 4),
+        "int8": (2, 1), "int16": (2, 2), "int32": (2, 3), "int64": (2, 4),
+        "float16": (3, 1.5), "float32": (3, 2.5), "float64": (3, 3.5), "complex64": (4, 3), "complex128": (4, 4)}
+    cat1, cat2 = category[type1], category[type2]
+    return cat2[0] >= cat1[0] and cat2[1] > cat1[1]
+
+
+def is_inverse_pair(node_op, prev_op, inv_pair):
+    """Whether two consecutive ops are the given pair of inverse functions, in either order.
+
+    Parameters
+    ----------
+    node_op, prev_op : ScalarOp
+        The outer and the inner one.
+    inv_pair : pair of ScalarOp classes
+    """
+    node_is_op0, node_is_op1 = (isinstance(node_op, cls) for cls in inv_pair)
+    prev_is_op0, prev_is_op1 = (isinstance(prev_op, cls) for cls in inv_pair)
+    return (node_is_op0 and prev_is_op1) or (node_is_op1 and prev_is_op0)
+
+
+def get_clients(node):
+    """Nodes that use the first output of `node`; lets rules on frequent ops start from a rare inner op."""
+    return [c for c, i in node.outputs[0].clients if c != "output"]
+
+
+def get_clients2(node):
+    """Nodes that use the results of the nodes which use the first output of `node`."""
+    return [c2 for c, i in node.outputs[0].clients if c != "output" for out in c.outputs for c2, _ in out.clients if c2 != "output"]

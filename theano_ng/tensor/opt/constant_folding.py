@@ -1,0 +1,55 @@
+"""Computing at compile time what depends on constants only."""
+
+from theano_ng.gof import graph
+from theano_ng.gof.opt import copy_stack_trace, local_optimizer, topogroup_optimizer
+from theano_ng.gof.utils import MethodNotDefined
+from theano_ng.tensor.opt.registration import (
+    register_canonicalize, register_specialize, register_stabilize, register_uncanonicalize)
+
+
+@local_optimizer(None)
+def constant_folding(node):
+    """Replace what depends on constants only by its value.
+
+    f(constant, constant)  ->  constant          [canonicalize, stabilize, specialize, uncanonicalize, fast_compile]
+
+    An op can refuse by ``op.do_constant_folding(node)``.
+    """
+    for r in node.inputs:
+        if not isinstance(r, graph.Constant):
+            return False
+    op = node.op
+    if not op.do_constant_folding(node):
+        # It refuses because its value is large, or because it is no function of its inputs.
+        return False
+    # One call does not repay a compiler run; C is left for what has no perform.
+    for impl in ("py", None):
+        storage_map = {r: [r.data] for r in node.inputs}
+        compute_map = {r: [True] for r in node.inputs}
+        for o in node.outputs:
+            storage_map[o] = [None]
+            compute_map[o] = [False]
+        try:
+            thunk = op.make_thunk(node, storage_map, compute_map, no_recycling=[], impl=impl)
+            required = thunk()
+        except (NotImplementedError, MethodNotDefined):
+            continue
+        break
+    else:
+        return False
+    if required:
+        raise AssertionError("constant folding: %s asks for inputs %s although all were given" % (node, required))
+    rval = []
+    for output in node.outputs:
+        value = storage_map[output][0]
+        constant_type = getattr(output.type, "Constant", None) or graph.Constant
+        v = constant_type(output.type, value)
+        copy_stack_trace(output, v)
+        rval.append(v)
+    return rval
+
+
+topo_constant_folding = topogroup_optimizer("in_to_out", constant_folding, name="topo_constant_folding")
+for _register in (register_canonicalize, register_uncanonicalize, register_stabilize, register_specialize):
+    _register(topo_constant_folding, "fast_compile", final_opt=True)
+del _register

@@ -1,0 +1,56 @@
+"""Decorators that put rewriting rules into the phases of `optdb`.
+
+Each takes a rule, or a tag first::
+
+    @register_specialize
+    @register_canonicalize("fast_compile")
+    @local_optimizer([T.neg])
+    def local_neg_neg(node):
+        ...
+
+The rule is registered under its ``__name__`` (or the keyword `name`) with the tag ``fast_run`` and the given ones. All of them return
+the rule.
+"""
+
+from theano_ng.compile import mode
+
+
+def _register(database, lopt, tags, kwargs):
+    if isinstance(lopt, str):
+        def decorator(rule):
+            return _register(database, rule, (lopt,) + tags, kwargs)
+        return decorator
+    kwargs = dict(kwargs)
+    name = kwargs.pop("name", None) or lopt.__name__
+    database.register(name, lopt, "fast_run", *tags, **kwargs)
+    return lopt
+
+
+def register_useless(lopt, *tags, **kwargs):
+    """Register a rule that removes what has no effect, applied once before canonicalization."""
+    return _register(mode.local_useless, lopt, tags, kwargs)
+
+
+def register_canonicalize(lopt, *tags, **kwargs):
+    """Register a rule of the phase `canonicalize`: canonical forms that other rules expect."""
+    return _register(mode.optdb["canonicalize"], lopt, tags, kwargs)
+
+
+def register_stabilize(lopt, *tags, **kwargs):
+    """Register a rule of the phase `stabilize`: equal expressions with better numerical behaviour."""
+    return _register(mode.optdb["stabilize"], lopt, tags, kwargs)
+
+
+def register_specialize(lopt, *tags, **kwargs):
+    """Register a rule of the phase `specialize`: special operations for special cases."""
+    return _register(mode.optdb["specialize"], lopt, tags, kwargs)
+
+
+def register_uncanonicalize(lopt, *tags, **kwargs):
+    """Register a rule of the phase `uncanonicalize`: forms that are cheaper than the canonical ones."""
+    return _register(mode.optdb["uncanonicalize"], lopt, tags, kwargs)
+
+
+def register_specialize_device(lopt, *tags, **kwargs):
+    """Register a rule of the phase `specialize_device`, after graphs moved to their device."""
+    return _register(mode.optdb["specialize_device"], lopt, tags, kwargs)

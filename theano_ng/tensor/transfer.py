@@ -1,0 +1,44 @@
+"""Moving variables between devices."""
+from theano_ng.tensor.constant import as_tensor_variable
+
+__all__ = ['transfer', 'register_transfer']
+
+
+def transfer(var, target):
+    """A version of `var` that lives on `target`.
+
+    Parameters
+    ----------
+    var : Variable
+    target : str
+        'cpu' gives a tensor variable; other targets are understood by the back
+        ends that called :func:`register_transfer`.
+
+    Raises
+    ------
+    ValueError
+        If nobody understands the target.
+    """
+    if target == 'cpu':
+        return as_tensor_variable(var)
+    for function in transfer._others:
+        result = function(var, target)
+        if result is not None:
+            return result
+    raise ValueError("Can't transfer to target %s. Is the back end that "
+                     "provides it loaded?" % (target,))
+
+
+transfer._others = []
+
+
+def register_transfer(fn):
+    """Let `fn` try transfers that the package does not know.
+
+    Parameters
+    ----------
+    fn : callable
+        ``fn(var, target)`` returns a variable, or None if it does not know the
+        target.
+    """
+    transfer._others.append(fn)
