@@ -3,7 +3,6 @@ from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Variable, io_connection_pattern, is_same_graph
 from theano_ng.gof.link import Container
 from theano_ng.gof.null_type import NullType
-from theano_ng.gof.op import register_transfer  # noqa: F401
 from theano_ng.compile.io import In, Out, SymbolicInput, SymbolicOutput
 from theano_ng.compile.mode import (FAST_COMPILE, FAST_RUN, OPT_FAST_COMPILE, OPT_FAST_RUN, OPT_FAST_RUN_STABLE, OPT_MERGE,
                                     OPT_NONE, OPT_O2, OPT_O3, OPT_STABILIZE, OPT_UNSAFE, AddDestroyHandler,
@@ -30,6 +29,7 @@ _LAZY = {
     "OpFromGraph": "theano_ng.compile.builders",
     "inline_ofg_expansion": "theano_ng.compile.builders",
     "DisconnectedType": "theano_ng.gradient",
+    "register_transfer": "theano_ng.tensor.transfer",
 }
 
 

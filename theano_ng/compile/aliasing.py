@@ -62,8 +62,13 @@ def view_tree_set(v, treeset):
     treeset : set of Variable
         Extended in place.
     """
-    treeset.add(v)
-    todo = [v]
+    treeset.update(_view_tree([v]))
+
+
+def _view_tree(variables):
+    """Some variables, and all that share their memory further down the graph, as keys of a dict in the order of discovery."""
+    found = dict.fromkeys(variables)
+    todo = list(found)
     while todo:
         v = todo.pop()
         for client, position in v.clients:
@@ -71,9 +76,10 @@ def view_tree_set(v, treeset):
                 continue
             for table in (getattr(client.op, "view_map", None), getattr(client.op, "destroy_map", None)):
                 for out, positions in (table or {}).items():
-                    if position in positions and client.outputs[out] not in treeset:
-                        treeset.add(client.outputs[out])
+                    if position in positions and client.outputs[out] not in found:
+                        found[client.outputs[out]] = None
                         todo.append(client.outputs[out])
+    return found
 
 
 def infer_reuse_pattern(fgraph, outputs_to_disown):
@@ -82,21 +88,18 @@ def infer_reuse_pattern(fgraph, outputs_to_disown):
     Parameters
     ----------
     fgraph : FunctionGraph
+        The graph of the outputs.
     outputs_to_disown : iterable of Variable
 
     Returns
     -------
     list of Variable
-        Computed variables only.
+        Computed variables of the graph only.
     """
-    shared, roots = set(), {}
+    roots = {}
     for o in outputs_to_disown:
         roots.update(alias_roots(o))
-    for root in roots:
-        view_tree_set(root, shared)
-    # in the order of the graph, so that equal graphs give equal answers
-    found = [out for node in fgraph.toposort() for out in node.outputs if out in shared]
-    return found
+    return [r for r in _view_tree(roots) if r.owner is not None and r.owner in fgraph.apply_nodes]
 
 
 def destroyed_roots(fgraph):

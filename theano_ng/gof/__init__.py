@@ -5,7 +5,7 @@
 from theano_ng.gof.graph import Apply, Constant, Variable, view_roots
 from theano_ng.gof.type import CEnumType, EnumList, EnumType, Generic, Type, generic
 from theano_ng.gof.op import COp, Op, OpenMPOp, PureOp, ops_with_inner_function
-from theano_ng.gof import callcache, null_type, params_type, pickling, sched, toolbox, traversal, type, unify, utils
+from theano_ng.gof import callcache, graph, null_type, op, params_type, pickling, sched, toolbox, traversal, type, unify, utils
 from theano_ng.gof.params_type import Params, ParamsType
 from theano_ng.gof.toolbox import (
     Bookkeeper, Feature, History, NodeFinder, NoOutputFromInplace, PrintListener, ReplacementDidntRemovedError, ReplaceValidate,
@@ -14,3 +14,11 @@ from theano_ng.gof.toolbox import (
 from theano_ng.gof.fg import CachedConstantError, FunctionGraph, InconsistencyError, MissingInputError
 from theano_ng.gof.destroyhandler import DestroyHandler
 from theano_ng.gof.utils import MethodNotDefined, hashtype, object2
+from theano_ng.gof import destroyhandler, fg, opt, optdb
+from theano_ng.gof.opt import (
+    CheckStackTraceOptimization, EquilibriumOptimizer, LocalOptGroup, LocalOptimizer, MergeOptimizer, NavigatorOptimizer,
+    OpKeyOptimizer, OpRemove, OpSub, Optimizer, PatternSub, SeqOptimizer, TopoOptimizer, inplace_optimizer, local_optimizer, optimizer,
+)
+from theano_ng.gof.optdb import DB, EquilibriumDB, LocalGroupDB, ProxyDB, Query, SequenceDB
+from theano_ng.gof.link import Container, Linker, LocalLinker, PerformLinker, WrapLinker, WrapLinkerMany
+from theano_ng.gof.cc import CLinker, DualLinker, HideC, OpWiseCLinker

@@ -168,8 +168,6 @@ class CLinker(Linker):
         number = 1    # block numbers are failure codes, so 0 is free
         orphans, inputs, outputs = set(self.orphans), set(self.inputs), set(self.outputs)
         params = set(self.node_params.values())
-        if len(inputs) != len(self.inputs):
-            raise ValueError("a variable cannot be two inputs of a C function")
 
         # An output that is an input, a constant or an earlier output has a cell of its own, which is filled besides.
         more_cells, seen = {}, inputs | orphans
@@ -212,7 +210,7 @@ class CLinker(Linker):
             self.tasks.append((r, "get", number + 1))
             number += 2
 
-        args = ["storage_" + symbol[r] for r in self.inputs]
+        args = ["storage_" + symbol[r] for r in _unique(self.inputs)]
         for i, r in enumerate(self.outputs):
             args.append("storage_%s_out%d" % (symbol[r], i) if i in more_cells.get(r, ()) else "storage_" + symbol[r])
         args += ["storage_" + symbol[r] for r in self.arg_orphans]
@@ -513,7 +511,9 @@ class CLinker(Linker):
             key = None
         module = get_module_cache().module_from_key(key, self, keep_lock=keep_lock)
         cells = [storage_map[r] if storage_map is not None and r in storage_map else [r.data] for r in self.arg_orphans]
-        capsule = module.instantiate(error_storage, *in_storage, *out_storage, *cells)
+        # A variable that is two inputs has one cell.
+        in_cells = {r: cell for r, cell in zip(reversed(self.inputs), reversed(in_storage))}
+        capsule = module.instantiate(error_storage, *(in_cells[r] for r in _unique(self.inputs)), *out_storage, *cells)
         return capsule, module
 
     def make_thunk(self, input_storage=None, output_storage=None, storage_map=None, keep_lock=False):
@@ -535,7 +535,8 @@ class CLinker(Linker):
         """
         cells = {} if storage_map is None else storage_map
         if input_storage is None:
-            input_storage = [cells.get(r) or [None] for r in self.inputs]
+            fresh = {r: [None] for r in self.inputs}
+            input_storage = [cells.get(r) or fresh[r] for r in self.inputs]
         if output_storage is None:
             by_variable, output_storage = {}, []
             taken = set(self.inputs) | set(self.orphans)

@@ -107,7 +107,7 @@ def _checks_input(r):
     return any(getattr(client.op, "check_input", default) for client in clients) if clients else default
 
 
-def _optional_check(method, r, name, sub, check):
+def _optional_check(method, name, sub, check):
     # Types written after the documentation's first examples take no check_input.
     return method(name, sub, check) if accepts(method, 3) else method(name, sub)
 
@@ -116,7 +116,7 @@ def get_c_declare(r, name, sub):
     """``PyObject* py_<name>`` and the type's declarations."""
     owner = getattr(r, "owner", None)
     check = _checks_input(r) or (owner is not None and getattr(owner.op, "check_input", True))
-    return "PyObject* py_%s;\n" % name + _optional_check(r.type.c_declare, r, name, sub, check)
+    return "PyObject* py_%s;\n" % name + _optional_check(r.type.c_declare, name, sub, check)
 
 
 def get_c_init(r, name, sub):
@@ -127,7 +127,7 @@ def get_c_init(r, name, sub):
 def get_c_extract(r, name, sub):
     """Take the value out of the cell."""
     take = "py_%s = PyList_GET_ITEM(storage_%s, 0);\n{Py_XINCREF(py_%s);}\n" % (name, name, name)
-    return take + _optional_check(r.type.c_extract, r, name, sub, _checks_input(r))
+    return take + _optional_check(r.type.c_extract, name, sub, _checks_input(r))
 
 
 def get_c_extract_out(r, name, sub):
@@ -135,7 +135,13 @@ def get_c_extract_out(r, name, sub):
     take = "py_%s = PyList_GET_ITEM(storage_%s, 0);\n{Py_XINCREF(py_%s);}\n" % (name, name, name)
     owner = getattr(r, "owner", None)
     check = getattr(owner.op, "check_input", True) if owner is not None else True
-    return take + _optional_check(r.type.c_extract_out, r, name, sub, check)
+    from theano_ng.gof.type import CLinkerType
+
+    inherited = getattr(r.type.c_extract_out, "__func__", None) is CLinkerType.c_extract_out
+    if inherited and not accepts(r.type.c_extract, 3):    # the default passes check_input on
+        return take + "if (py_%s == Py_None) {\n%s\n} else {\n%s\n}\n" % (
+            name, r.type.c_init(name, sub), r.type.c_extract(name, sub))
+    return take + _optional_check(r.type.c_extract_out, name, sub, check)
 
 
 def get_c_cleanup(r, name, sub):

@@ -26,8 +26,11 @@ _VECTOR_ABIS = {
 _DISK_TROUBLE = ("No space left on device", "Disk quota exceeded", "Read-only file system", "Permission denied")
 
 
-class MissingGXX(Exception):
-    """C or C++ code was to be compiled, and there is no compiler (`config.cxx` is empty or names no program)."""
+class MissingGXX(NotImplementedError):
+    """C or C++ code was to be compiled, and there is no compiler (`config.cxx` is empty or names no program).
+
+    A NotImplementedError, so that an Op with a Python implementation falls back to it.
+    """
 
 
 class CompileError(Exception):
@@ -311,9 +314,10 @@ def _which(program):
 
 
 def require_toolchain():
-    """As `find_toolchain`, but raises MissingGXX instead of returning None."""
+    """As `find_toolchain`, but raises MissingGXX (after the warning of `compiler_available`) instead of returning None."""
     toolchain = find_toolchain()
     if toolchain is None:
+        compiler_available()
         raise MissingGXX(
             "no C++ compiler: config.cxx is %r. Install g++ (or clang++), or name the compiler with THEANO_FLAGS=cxx=/path/to/g++."
             % (config.cxx,))

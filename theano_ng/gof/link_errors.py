@@ -45,17 +45,18 @@ def creation_trace_text(trace):
     Parameters
     ----------
     trace : list
-        Frames ``(file, line, function[, text])``, or a list of such lists (one for each variable that was merged into this one).
+        Frames ``(file, line, function[, text])``, or a list of such traces (one for each variable that was merged into this one).
     """
     if not trace:
         return ""
-    groups = trace if isinstance(trace[0], list) else [trace]
+    one = isinstance(trace[0], tuple) and len(trace[0]) > 2 and isinstance(trace[0][0], str)
+    groups = [trace] if one else trace
     out = io.StringIO()
     for group in groups:
         frames = []
         for frame in group:
             file, line, function, *text = frame
-            frames.append(traceback.FrameSummary(file, line, function, line=text[0] if text else None))
+            frames.append(traceback.FrameSummary(file, line, function, line=text[0] if text else None, lookup_line=False))
         out.writelines(traceback.format_list(frames))
     return out.getvalue()
 
@@ -93,7 +94,11 @@ def raise_with_op(node, thunk=None, exc_info=None, storage_map=None):
         thunk = FailedThunk(thunk)
     outputs = getattr(node, "outputs", ())
     trace = getattr(outputs[0].tag, "trace", ()) if outputs else ()
-    text = _message(node, thunk, trace, storage_map)
+    try:
+        text = _message(node, thunk, trace, storage_map)
+    except Exception as failure:
+        # A user's __str__ or a value's shape may raise; the error that happened comes first.
+        text = "\nIt happened in a node of %s. (Describing it failed: %r)" % (type(node.op).__name__, failure)
     new_value = _with_text(exc_type, exc_value, text)
     new_value.__thunk_trace__ = trace
     new_value.__op_instance__ = node
@@ -124,15 +129,12 @@ def _with_text(exc_type, exc_value, text):
     message = str(exc_value)
     try:
         new_value = exc_type(message + text)
-        # classes that make their own message out of the argument do not show ours
-        fits = type(new_value) is exc_type and text in str(new_value) and not isinstance(exc_value, KeyError)
+        # not so for classes that make their own message of the argument (KeyError shows its repr)
+        fits = type(new_value) is exc_type and text in str(new_value)
     except Exception:
         fits = False
     if not fits:
-        if isinstance(exc_value, KeyError):
-            exc_value.args = (message + text,)
-        else:
-            exc_value.add_note(text.lstrip("\n"))
+        exc_value.add_note(text.lstrip("\n"))
         return exc_value
     new_value.__dict__.update(getattr(exc_value, "__dict__", {}))
     new_value.__context__ = exc_value.__context__

@@ -369,11 +369,10 @@ class ModuleCache:
         lock = UnitLock(os.path.join(self.dirname, "lock-" + name))
         work = None
         try:
-            if lock.waited:
-                module = self._load(folder, name)
-                if module is not None:
-                    self.stats[1] += 1
-                    return module
+            module = self._load(folder, name)    # again: somebody may have published since
+            if module is not None:
+                self.stats[1] += 1
+                return module
             work = dlimport_workdir(self.dirname)
             path = self._compile_file(work, name, source, lnk)
             _write_info(work, path, lnk)

@@ -82,7 +82,10 @@ PyMODINIT_FUNC PyInit_%(name)s(void) {""" % dict(name=self.name), file=stream)
 
         stream = io.StringIO()
         print('#include "module_prologue.h"', file=stream)
-        for include in dict.fromkeys(self.includes):
+        includes = list(self.includes)
+        if any(word in text for text in self.support_code for word in ("std::", "cout", "cerr")):
+            includes.append("<iostream>")    # classic modules always have it; it costs more than all other headers
+        for include in dict.fromkeys(includes):
             if include.strip('<>"') not in ("Python.h", "module_prologue.h"):
                 print("#include " + (include if include[0] in '<"' else '"%s"' % include), file=stream)
         print("//////////////////////\n////  Support Code\n//////////////////////", file=stream)

@@ -69,8 +69,14 @@ typedef struct {
 static inline const NativeAllocApi *native_alloc_api(void)
 {
     static const NativeAllocApi *api = NULL;
-    if (api == NULL)
-        api = (const NativeAllocApi *)PyCapsule_Import(NATIVE_ALLOC_CAPSULE, 0);
+    if (api == NULL) {
+        /* Imported by its full name: PyCapsule_Import imports no submodules. */
+        PyObject *module = PyImport_ImportModule("theano_ng.tensor.native.alloc");
+        PyObject *capsule = module == NULL ? NULL : PyObject_GetAttrString(module, "_api");
+        api = capsule == NULL ? NULL : (const NativeAllocApi *)PyCapsule_GetPointer(capsule, NATIVE_ALLOC_CAPSULE);
+        Py_XDECREF(capsule);
+        Py_XDECREF(module);
+    }
     return api;
 }
 

@@ -377,12 +377,6 @@ class CVM(CLazyLinker, VM):
     def __init__(self, *args, **kwargs):
         CLazyLinker.__init__(self, *args, **kwargs)
 
-    def __call__(self, output_subset=None):
-        CLazyLinker.__call__(self, output_subset)
-
-    def reset_timing(self):
-        CLazyLinker.reset_timing(self)
-
 
 class VM_Linker(link.LocalLinker):
     """Makes a thunk for each node and a machine that runs them.

@@ -75,10 +75,10 @@ class Add(ScalarOp):
     output_types_preference = staticmethod(upcast_out)
 
     def impl(self, *inputs):
-        return _ufunc(lambda: reduce(np.add, inputs)) if inputs else 0
+        return _ufunc(lambda: reduce(np.add, inputs))
 
     def c_expression(self, args, dtypes, out):
-        return _wrapping(" + ", args, dtypes, out) if args else "0"
+        return _wrapping(" + ", args, dtypes, out)
 
     def L_op(self, inputs, outputs, gout):
         zeros = discrete_gradient(inputs, outputs)
@@ -100,10 +100,10 @@ class Mul(ScalarOp):
     output_types_preference = staticmethod(upcast_out)
 
     def impl(self, *inputs):
-        return _ufunc(lambda: reduce(np.multiply, inputs)) if inputs else 1
+        return _ufunc(lambda: reduce(np.multiply, inputs))
 
     def c_expression(self, args, dtypes, out):
-        return _wrapping(" * ", args, dtypes, out) if args else "1"
+        return _wrapping(" * ", args, dtypes, out)
 
     def grad(self, inputs, gout):
         (gz,) = gout

@@ -16,7 +16,6 @@ from theano_ng.tensor.basic import *  # noqa: F401,F403
 from theano_ng.tensor import basic  # noqa: F401
 from theano_ng.compile.sharedvalue import shared as _shared  # noqa: F401
 from theano_ng.tensor.var import _tensor_py_operators  # noqa: F401
-from theano_ng.tensor.subtensor import *  # noqa: F401,F403
 from theano_ng.tensor.type_other import *  # noqa: F401,F403
 from theano_ng.tensor.sharedvar import tensor_constructor  # noqa: F401
 from theano_ng.tensor.extra_ops import (  # noqa: F401
@@ -27,6 +26,9 @@ from theano_ng.tensor.extra_ops import (  # noqa: F401
 from theano_ng.tensor.sort import (  # noqa: F401
     argsort, argtopk, sort, topk, topk_and_argtopk)
 from theano_ng.tensor.reductions import var  # noqa: F401
+
+# Name of TensorType in code from before 0.3.
+Tensor = TensorType  # noqa: F405
 
 # Submodules that are imported when they are asked for as an attribute.
 _MODULES = frozenset([
@@ -48,6 +50,7 @@ _HOMES = {name: home for home, names in {
         'load mpi_enabled mpi_keys mpi_send_wait_cmp mpi_send_wait_key '
         'mpi_tag_cmp mpi_tag_key recv send'),
     'theano_ng.gof.sched': 'key_to_cmp',
+    'theano_ng.tensor.inc_code': 'inc_code',
 }.items() for name in names.split()}
 
 

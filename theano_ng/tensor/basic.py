@@ -11,7 +11,7 @@
 ========================  ====================================================
 """
 # The order matters: every module finds what it needs already imported here.
-from theano_ng import scalar
+from theano_ng import scalar as scal
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Apply, Constant, Variable
 from theano_ng.gof.op import Op
@@ -35,19 +35,20 @@ from theano_ng.compile.ops import (
 from theano_ng.tensor.creation import *  # noqa: F401,F403
 from theano_ng.tensor.selecting import *  # noqa: F401,F403
 from theano_ng.tensor.shaping import *  # noqa: F401,F403
+from theano_ng.tensor.joining import _permute_row_elements
 from theano_ng.tensor.reductions import *  # noqa: F401,F403
 from theano_ng.tensor.linear import *  # noqa: F401,F403
 from theano_ng.tensor.transfer import register_transfer, transfer
-from theano_ng.tensor.subtensor import take
+from theano_ng.tensor.subtensor import *  # noqa: F401,F403
 
 integer_types = (int,)
 
 # dtype names by family, as tuples.
-int_dtypes = tuple(str(t.dtype) for t in scalar.int_types)
-uint_dtypes = tuple(str(t.dtype) for t in scalar.uint_types)
-float_dtypes = tuple(str(t.dtype) for t in scalar.float_types)
-complex_dtypes = tuple(str(t.dtype) for t in scalar.complex_types)
-discrete_dtypes = tuple(str(t.dtype) for t in scalar.discrete_types)
+int_dtypes = tuple(str(t.dtype) for t in scal.int_types)
+uint_dtypes = tuple(str(t.dtype) for t in scal.uint_types)
+float_dtypes = tuple(str(t.dtype) for t in scal.float_types)
+complex_dtypes = tuple(str(t.dtype) for t in scal.complex_types)
+discrete_dtypes = tuple(str(t.dtype) for t in scal.discrete_types)
 continuous_dtypes = float_dtypes + complex_dtypes
 integer_dtypes = int_dtypes + uint_dtypes
 all_dtypes = discrete_dtypes + continuous_dtypes
@@ -56,6 +57,14 @@ all_dtypes = discrete_dtypes + continuous_dtypes
 from theano_ng.tensor.extra_ops import (  # noqa: E402
     compress, cumprod, cumsum, repeat, searchsorted, squeeze)
 from theano_ng.tensor.sort import argsort, sort  # noqa: E402
+
+
+def _pack(x):
+    """`x` as a list: its elements, or itself alone if it is no sequence."""
+    try:
+        return list(x)
+    except TypeError:
+        return [x]
 
 
 def constructor(f):

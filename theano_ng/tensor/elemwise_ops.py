@@ -45,8 +45,6 @@ def _scal_elemwise_with_nfunc(nfunc, nin, nout):
             __all__.append(name)
         op.__doc__ = symbol.__doc__
         op.__module__ = symbol.__module__
-        # Which function of the documentation this op is; printing reads it.
-        op.symbol_name = name
         return op
     return construct
 
@@ -88,10 +86,8 @@ def neq(a, b):
 
 def _named_elemwise(scalar_op, symbol, nfunc=None, nin=1, nout=1):
     """An Elemwise whose Python name has a trailing underscore."""
-    op = Elemwise(scalar_op, name='Elemwise{%s,no_inplace}' % symbol,
-                  nfunc_spec=(nfunc, nin, nout) if nfunc else None)
-    op.symbol_name = symbol
-    return op
+    return Elemwise(scalar_op, name='Elemwise{%s,no_inplace}' % symbol,
+                    nfunc_spec=(nfunc, nin, nout) if nfunc else None)
 
 
 isnan_ = _named_elemwise(scal.isnan, 'isnan', 'isnan')
@@ -570,19 +566,16 @@ def complex_from_polar(abs, angle):
 # -- conversion --------------------------------------------------------------
 
 tensor_copy = Elemwise(scal.identity)
-tensor_copy.symbol_name = 'identity'
 
 
 def _conversion(real_value, name):
-    """Give the name that printed graphs show to a casting Elemwise."""
-    real_value.__module__ = 'tensor.basic'
-    real_value.symbol_name = name
+    """Document a casting Elemwise by the dtype it converts to."""
+    real_value.__doc__ = "Elementwise conversion to %s; see `cast`." % name
     return real_value
 
 
 def _convert_to(dtype):
-    scalar_op = getattr(scal, 'convert_to_' + dtype)
-    return _conversion(Elemwise(scalar_op), dtype)
+    return _conversion(Elemwise(getattr(scal, 'convert_to_' + dtype)), dtype)
 
 
 _convert_to_bool = _convert_to('bool')

@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 
 import theano_ng.scalar as scal
+import theano_ng.tensor.compile_ops  # noqa: F401  (gives the Ops of `compile` their native code for tensors)
 from theano_ng.compile.ops import Rebroadcast, shape
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Apply, Constant
@@ -18,6 +19,7 @@ from theano_ng.tensor.constant import (
     NotScalarConstantError, as_tensor_variable, constant, get_scalar_constant_value, get_vector_length)
 from theano_ng.tensor.elemwise import Elemwise
 from theano_ng.tensor.elemwise_ops import eq, switch
+from theano_ng.tensor.indexing import ScalarInputsOp
 from theano_ng.tensor.joining import (
     Join, PermuteRowElements, Split, Tile, concatenate, horizontal_stack, inverse_permutation, join, join_,
     permute_row_elements, roll, split, stack, stacklists, tile, vertical_stack)
@@ -45,7 +47,7 @@ def _disconnected():
 # ---------------------------------------------------------------- scalars and 0-d tensors
 
 
-class TensorFromScalar(NativeOp, Op):
+class TensorFromScalar(ScalarInputsOp, Op):
     """A 0-d tensor with the value of a scalar variable."""
 
     __props__ = ()

@@ -10,6 +10,7 @@ import numpy as np
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Constant, Variable
 from theano_ng.gof.utils import hashtype
+from theano_ng.scalar import ComplexError
 from theano_ng.tensor.type import TensorType
 # Both modules are complete by the time a method runs; a plain import of the
 # module object is all that the cycle allows here.
@@ -42,6 +43,9 @@ def _binary(op_name, reflected=False, doc=''):
             if reflected:
                 return getattr(basic, op_name)(other, self)
             return getattr(basic, op_name)(self, other)
+        except ComplexError:
+            # Says more than "unsupported operand" would.
+            raise
         except (NotImplementedError, AsTensorError):
             return NotImplemented
     method.__doc__ = doc
@@ -147,12 +151,12 @@ class _tensor_py_operators(object):
     dot = __dot__
 
     def __matmul__(left, right):
-        """left @ right; see `tensor.dot`."""
-        return basic.dot(left, right)
+        """left @ right; see `tensor.matmul`."""
+        return basic.matmul(left, right)
 
     def __rmatmul__(right, left):
-        """left @ right; see `tensor.dot`."""
-        return basic.dot(left, right)
+        """left @ right; see `tensor.matmul`."""
+        return basic.matmul(left, right)
 
     # -- type ----------------------------------------------------------------
     @property

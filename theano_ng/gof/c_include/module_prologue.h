@@ -8,7 +8,6 @@
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
-#include <iostream>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>

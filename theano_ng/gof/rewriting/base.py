@@ -46,6 +46,11 @@ def report_failure(what, exc, details=()):
         raise exc
 
 
+constant_makers = []
+"""Functions that may return the same Constant twice when their attribute `enable` is true. Constants of a graph belong to it alone, so
+this is off while optimizers run."""
+
+
 class Optimizer(object):
     """A graph transformation: takes a `FunctionGraph` and replaces variables in it.
 
@@ -71,8 +76,15 @@ class Optimizer(object):
 
     def optimize(self, fgraph, *args, **kwargs):
         """Attach what is required, then apply. This is what Theano calls."""
-        self.add_requirements(fgraph)
-        return self.apply(fgraph, *args, **kwargs)
+        before = [make.enable for make in constant_makers]
+        for make in constant_makers:
+            make.enable = False
+        try:
+            self.add_requirements(fgraph)
+            return self.apply(fgraph, *args, **kwargs)
+        finally:
+            for make, enable in zip(constant_makers, before):
+                make.enable = enable
 
     def __call__(self, fgraph):
         return self.optimize(fgraph)

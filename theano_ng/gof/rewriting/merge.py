@@ -6,7 +6,7 @@ from theano_ng.gof import graph
 from theano_ng.gof.fg import InconsistencyError
 from theano_ng.gof.rewriting.base import Optimizer, attach_replace_validate, merge_dict
 from theano_ng.gof.rewriting.stacktrace import copy_stack_trace
-from theano_ng.gof.utils import AlreadyThere
+from theano_ng.gof.toolbox import AlreadyThere
 
 assert_op_classes = []
 """Classes of ops ``assert(value, *conditions)`` that hand their first input through; their home is the tensor layer."""

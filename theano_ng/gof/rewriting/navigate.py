@@ -7,7 +7,7 @@ from collections import deque
 from theano_ng.gof import graph
 from theano_ng.gof.rewriting.base import Optimizer, attach_replace_validate, report_failure
 from theano_ng.gof.rewriting.local import LocalOptGroup
-from theano_ng.gof.utils import AlreadyThere
+from theano_ng.gof.toolbox import AlreadyThere
 
 
 class Updater(object):

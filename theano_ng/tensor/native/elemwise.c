@@ -14,9 +14,6 @@
 #ifdef _OPENMP
 #include <omp.h>
 #endif
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
 
 typedef void (*kernel_fn)(int64_t n, char **ptr, const int64_t *stride);
 
@@ -32,7 +29,6 @@ enum { PLAIN, HOISTED, ALTERNATE };
 #define MAX_ND 32
 #define ROW_MIN 48                     /* shorter rows are run together through buffers */
 #define PIECE_MAX 1024                 /* elements in a buffer */
-#define STREAM_MIN ((int64_t)24 << 20) /* bytes of output from which on it is written around the caches */
 
 /* How to loop over one set of shapes and strides; lives in the scratch words and serves until they change. */
 typedef struct {
@@ -266,7 +262,6 @@ typedef struct {
     kernel_fn kernel;
     char **data; /* [nop] first element of the loop */
     int nd, nin, nop;
-    int stream; /* outputs are written around the caches (one plain loop only) */
 } Run;
 
 #define COPY_ITEMS(T)                                                                             \
@@ -359,49 +354,23 @@ static void move_elements(const Run *run, int o, const int64_t *start, char *buf
     }
 }
 
-/* Copies without reading the destination's cache lines; the caller fences. */
-static void stream_copy(char *to, const char *from, int64_t bytes)
-{
-#ifdef __SSE2__
-    int64_t head = (int64_t)(-(uintptr_t)to & 63);
-    if (head > bytes)
-        head = bytes;
-    memcpy(to, from, (size_t)head);
-    to += head;
-    from += head;
-    bytes -= head;
-    for (; bytes >= 64; bytes -= 64, to += 64, from += 64) {
-        __m128i a = _mm_loadu_si128((const __m128i *)from), b = _mm_loadu_si128((const __m128i *)(from + 16));
-        __m128i c = _mm_loadu_si128((const __m128i *)(from + 32)), d = _mm_loadu_si128((const __m128i *)(from + 48));
-        _mm_stream_si128((__m128i *)to, a);
-        _mm_stream_si128((__m128i *)(to + 16), b);
-        _mm_stream_si128((__m128i *)(to + 32), c);
-        _mm_stream_si128((__m128i *)(to + 48), d);
-    }
-#endif
-    memcpy(to, from, (size_t)bytes);
-}
-
 /* Positions begin..end of the loops taken as one sequence. */
 static void run_sequence(const Run *run, int64_t begin, int64_t end)
 {
     const Plan *p = run->plan;
     int nop = run->nop, loops = (int)p->head[H_LOOPS];
     char *ptr[nop];
-    if (p->head[H_BUFFERED] == 0 && !run->stream) {
+    if (p->head[H_BUFFERED] == 0) {
         for (int o = 0; o < nop; ++o)
             ptr[o] = run->data[o] + begin * p->kstride[o];
         run->kernel(end - begin, ptr, p->kstride);
         return;
     }
     int64_t piece = p->head[H_PIECE], items = p->head[H_ITEMS];
-    if (run->stream)
-        for (int o = run->nin; o < nop; ++o)
-            items += p->item[o];
     char room[piece * items + 64] __attribute__((aligned(64)));
     char *buffer[nop], *free_room = room;
     for (int o = 0; o < nop; ++o)
-        if (p->buffered[o] || (run->stream && o >= run->nin)) {
+        if (p->buffered[o]) {
             buffer[o] = free_room;
             free_room += piece * p->item[o];
         }
@@ -412,23 +381,15 @@ static void run_sequence(const Run *run, int64_t begin, int64_t end)
             rest /= p->lens[k];
         }
         for (int o = 0; o < nop; ++o) {
-            int streams = run->stream && o >= run->nin;
-            ptr[o] = p->buffered[o] || streams ? buffer[o] : run->data[o] + at * p->kstride[o];
+            ptr[o] = p->buffered[o] ? buffer[o] : run->data[o] + at * p->kstride[o];
             if (p->buffered[o] && o < run->nin)
                 move_elements(run, o, start, buffer[o], n);
         }
         run->kernel(n, ptr, p->kstride);
-        for (int o = run->nin; o < nop; ++o) {
-            if (run->stream)
-                stream_copy(run->data[o] + at * p->item[o], buffer[o], n * p->item[o]);
-            else if (p->buffered[o])
+        for (int o = run->nin; o < nop; ++o)
+            if (p->buffered[o])
                 move_elements(run, o, start, buffer[o], n);
-        }
     }
-#ifdef __SSE2__
-    if (run->stream)
-        _mm_sfence();
-#endif
 }
 
 /* Rows begin..end: the kernel runs along the innermost loop. */
@@ -671,17 +632,11 @@ static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, int64_
     }
     if (p.head[H_SIZE] == 0)
         return 0;
-    int stream = p.head[H_LOOPS] == 1 && p.head[H_BUFFERED] == 0;
-    int64_t written = 0;
     for (int o = 0; o < nop; ++o) {
         PyArrayObject *a = (PyArrayObject *)(o < nin ? in[o] : out[o - nin]);
         data[o] = PyArray_BYTES(a) + p.base[o];
-        if (o >= nin) {
-            written += p.head[H_SIZE] * p.item[o];
-            stream &= O_OVERWRITES(operands[o]) < 0;
-        }
     }
-    Run run = {&p, kernel, data, nd, nin, nop, stream && written >= STREAM_MIN};
+    Run run = {&p, kernel, data, nd, nin, nop};
     run_all(&run, params[W_MAY_FAIL] ? 0 : params[W_OPENMP_MINSIZE]);
     return params[W_MAY_FAIL] && PyErr_Occurred() ? -1 : 0;
 }

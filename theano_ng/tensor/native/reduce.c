@@ -30,27 +30,16 @@ typedef void (*fold_fn)(int64_t n, char *acc, int64_t acc_stride, const char *x,
 #define AND(a, b) ((a) & (b))
 #define OR(a, b) ((a) | (b))
 #define XOR(a, b) ((a) ^ (b))
-/* NaN wins. */
-#define MAX(a, b) ((b) > (a) || (b) != (b) ? (b) : (a))
-#define MIN(a, b) ((b) < (a) || (b) != (b) ? (b) : (a))
+/* NaN wins. One condition without a branch, so that the loops vectorize. */
+#define MAX(a, b) (((b) > (a)) | ((b) != (b)) ? (b) : (a))
+#define MIN(a, b) (((b) < (a)) | ((b) != (b)) ? (b) : (a))
 
-/* The vector forms of the same; masks are integer vectors. */
-#define VADD ADD
-#define VMUL MUL
-#define VAND AND
-#define VOR OR
-#define VXOR XOR
-#define VSELECT(m, a, b) (vec)(((ivec)(m) & (ivec)(a)) | (~(ivec)(m) & (ivec)(b)))
-#define VMAX(a, b) VSELECT(((b) > (a)) | ((b) != (b)), b, a)
-#define VMIN(a, b) VSELECT(((b) < (a)) | ((b) != (b)), b, a)
-
-/* T: accumulator; S: element; I: integer of the accumulator's size (masks). */
-#define FOLD(name, OP, T, S, I)                                                                                      \
+/* T: accumulator; S: element. */
+#define FOLD(name, OP, T, S)                                                                                         \
     CLONES static void name(int64_t n, char *acc, int64_t acc_stride, const char *x, int64_t x_stride)               \
     {                                                                                                                \
         enum { LANES = VECTOR_BYTES / sizeof(T) };                                                                   \
         typedef T vec __attribute__((vector_size(VECTOR_BYTES)));                                                    \
-        typedef I ivec __attribute__((vector_size(VECTOR_BYTES), unused));                                                 \
         typedef S svec __attribute__((vector_size(LANES * sizeof(S))));                                              \
         if (acc_stride == 0) {                                                                                       \
             T total = *(T *)acc;                                                                                     \
@@ -77,14 +66,14 @@ typedef void (*fold_fn)(int64_t n, char *acc, int64_t acc_stride, const char *x,
                     b1 = __builtin_convertvector(s1, vec);                                                           \
                     b2 = __builtin_convertvector(s2, vec);                                                           \
                     b3 = __builtin_convertvector(s3, vec);                                                           \
-                    a0 = V##OP(a0, b0);                                                                              \
-                    a1 = V##OP(a1, b1);                                                                              \
-                    a2 = V##OP(a2, b2);                                                                              \
-                    a3 = V##OP(a3, b3);                                                                              \
+                    a0 = OP(a0, b0);                                                                              \
+                    a1 = OP(a1, b1);                                                                              \
+                    a2 = OP(a2, b2);                                                                              \
+                    a3 = OP(a3, b3);                                                                              \
                 }                                                                                                    \
-                a0 = V##OP(a0, a1);                                                                                  \
-                a2 = V##OP(a2, a3);                                                                                  \
-                a0 = V##OP(a0, a2);                                                                                  \
+                a0 = OP(a0, a1);                                                                                  \
+                a2 = OP(a2, a3);                                                                                  \
+                a0 = OP(a0, a2);                                                                                  \
                 T part = a0[0];                                                                                      \
                 for (int l = 1; l < (int)LANES; ++l) {                                                               \
                     T b = a0[l];                                                                                     \
@@ -114,6 +103,50 @@ typedef void (*fold_fn)(int64_t n, char *acc, int64_t acc_stride, const char *x,
             }                                                                                                        \
     }
 
+/* Extremes. The compiler vectorizes the loop over lanes when there are enough of them (measured: 256 bytes; vector types with a select
+ * are taken apart). */
+#define FOLD_ORDER(name, OP, T)                                                                                      \
+    CLONES static void name(int64_t n, char *acc, int64_t acc_stride, const char *x, int64_t x_stride)               \
+    {                                                                                                                \
+        enum { LANES = 256 / sizeof(T) };                                                                            \
+        if (acc_stride == 0) {                                                                                       \
+            T total = *(T *)acc;                                                                                     \
+            int64_t i = 0;                                                                                           \
+            if (x_stride == sizeof(T) && n >= LANES) {                                                               \
+                const T *p = (const T *)x;                                                                           \
+                T lane[LANES];                                                                                       \
+                memcpy(lane, p, sizeof lane);                                                                        \
+                for (i = LANES; i + LANES <= n; i += LANES)                                                          \
+                    _Pragma("GCC ivdep") for (int l = 0; l < (int)LANES; ++l)                                        \
+                    {                                                                                                \
+                        T a = lane[l], b = p[i + l];                                                                 \
+                        lane[l] = OP(a, b);                                                                          \
+                    }                                                                                                \
+                for (int l = 0; l < (int)LANES; ++l)                                                                 \
+                    total = OP(total, lane[l]);                                                                      \
+            }                                                                                                        \
+            for (; i < n; ++i) {                                                                                     \
+                T b = *(const T *)(x + i * x_stride);                                                                \
+                total = OP(total, b);                                                                                \
+            }                                                                                                        \
+            *(T *)acc = total;                                                                                       \
+        }                                                                                                            \
+        else if (acc_stride == sizeof(T) && x_stride == sizeof(T)) {                                                 \
+            T *a = (T *)acc;                                                                                         \
+            const T *p = (const T *)x;                                                                               \
+            _Pragma("GCC ivdep") for (int64_t i = 0; i < n; ++i)                                                     \
+            {                                                                                                        \
+                T b = p[i];                                                                                          \
+                a[i] = OP(a[i], b);                                                                                  \
+            }                                                                                                        \
+        }                                                                                                            \
+        else                                                                                                         \
+            for (int64_t i = 0; i < n; ++i) {                                                                        \
+                T *a = (T *)(acc + i * acc_stride), b = *(const T *)(x + i * x_stride);                              \
+                *a = OP(*a, b);                                                                                      \
+            }                                                                                                        \
+    }
+
 /* Complex numbers: no vector types, two accumulators. */
 #define FOLD_COMPLEX(name, OP, T, S)                                                                                 \
     static void name(int64_t n, char *acc, int64_t acc_stride, const char *x, int64_t x_stride)                      \
@@ -136,19 +169,19 @@ typedef void (*fold_fn)(int64_t n, char *acc, int64_t acc_stride, const char *x,
 typedef float _Complex c64;
 typedef double _Complex c128;
 
-#define SUM_AND_PRODUCT(suffix, T, S, I) FOLD(add_##suffix, ADD, T, S, I) FOLD(mul_##suffix, MUL, T, S, I)
-SUM_AND_PRODUCT(i8_i64, int64_t, int8_t, int64_t)
-SUM_AND_PRODUCT(i16_i64, int64_t, int16_t, int64_t)
-SUM_AND_PRODUCT(i32_i64, int64_t, int32_t, int64_t)
-SUM_AND_PRODUCT(i64_i64, int64_t, int64_t, int64_t)
-SUM_AND_PRODUCT(u8_u64, uint64_t, uint8_t, int64_t)
-SUM_AND_PRODUCT(u16_u64, uint64_t, uint16_t, int64_t)
-SUM_AND_PRODUCT(u32_u64, uint64_t, uint32_t, int64_t)
-SUM_AND_PRODUCT(f32_f32, float, float, int32_t)
-SUM_AND_PRODUCT(f32_f64, double, float, int64_t)
-SUM_AND_PRODUCT(f64_f64, double, double, int64_t)
-SUM_AND_PRODUCT(i64_f64, double, int64_t, int64_t)
-SUM_AND_PRODUCT(i32_f64, double, int32_t, int64_t)
+#define SUM_AND_PRODUCT(suffix, T, S) FOLD(add_##suffix, ADD, T, S) FOLD(mul_##suffix, MUL, T, S)
+SUM_AND_PRODUCT(i8_i64, int64_t, int8_t)
+SUM_AND_PRODUCT(i16_i64, int64_t, int16_t)
+SUM_AND_PRODUCT(i32_i64, int64_t, int32_t)
+SUM_AND_PRODUCT(i64_i64, int64_t, int64_t)
+SUM_AND_PRODUCT(u8_u64, uint64_t, uint8_t)
+SUM_AND_PRODUCT(u16_u64, uint64_t, uint16_t)
+SUM_AND_PRODUCT(u32_u64, uint64_t, uint32_t)
+SUM_AND_PRODUCT(f32_f32, float, float)
+SUM_AND_PRODUCT(f32_f64, double, float)
+SUM_AND_PRODUCT(f64_f64, double, double)
+SUM_AND_PRODUCT(i64_f64, double, int64_t)
+SUM_AND_PRODUCT(i32_f64, double, int32_t)
 FOLD_COMPLEX(add_c64_c64, ADD, c64, c64)
 FOLD_COMPLEX(mul_c64_c64, MUL, c64, c64)
 FOLD_COMPLEX(add_c64_c128, ADD, c128, c64)
@@ -156,20 +189,20 @@ FOLD_COMPLEX(mul_c64_c128, MUL, c128, c64)
 FOLD_COMPLEX(add_c128_c128, ADD, c128, c128)
 FOLD_COMPLEX(mul_c128_c128, MUL, c128, c128)
 
-#define ORDER(suffix, T, I) FOLD(max_##suffix, MAX, T, T, I) FOLD(min_##suffix, MIN, T, T, I)
-ORDER(i8, int8_t, int8_t)
-ORDER(i16, int16_t, int16_t)
-ORDER(i32, int32_t, int32_t)
-ORDER(i64, int64_t, int64_t)
-ORDER(u8, uint8_t, int8_t)
-ORDER(u16, uint16_t, int16_t)
-ORDER(u32, uint32_t, int32_t)
-ORDER(u64, uint64_t, int64_t)
-ORDER(f32, float, int32_t)
-ORDER(f64, double, int64_t)
+#define ORDER(suffix, T) FOLD_ORDER(max_##suffix, MAX, T) FOLD_ORDER(min_##suffix, MIN, T)
+ORDER(i8, int8_t)
+ORDER(i16, int16_t)
+ORDER(i32, int32_t)
+ORDER(i64, int64_t)
+ORDER(u8, uint8_t)
+ORDER(u16, uint16_t)
+ORDER(u32, uint32_t)
+ORDER(u64, uint64_t)
+ORDER(f32, float)
+ORDER(f64, double)
 
 /* Signedness does not matter to bits. */
-#define BITS(suffix, T) FOLD(and_##suffix, AND, T, T, T) FOLD(or_##suffix, OR, T, T, T) FOLD(xor_##suffix, XOR, T, T, T)
+#define BITS(suffix, T) FOLD(and_##suffix, AND, T, T) FOLD(or_##suffix, OR, T, T) FOLD(xor_##suffix, XOR, T, T)
 BITS(8, int8_t)
 BITS(16, int16_t)
 BITS(32, int32_t)
@@ -391,6 +424,24 @@ static int check_input(PyObject *value, int nd, int type, PyArrayObject **x)
     return *x == NULL ? -1 : 0;
 }
 
+/* Whether the extents of two arrays overlap. */
+static int share_memory(PyArrayObject *a, PyArrayObject *b)
+{
+    PyArrayObject *both[2] = {a, b};
+    intptr_t low[2], high[2];
+    for (int k = 0; k < 2; ++k) {
+        low[k] = high[k] = (intptr_t)PyArray_DATA(both[k]);
+        for (int d = 0; d < PyArray_NDIM(both[k]); ++d) {
+            if (PyArray_DIM(both[k], d) == 0)
+                return 0;
+            intptr_t reach = (PyArray_DIM(both[k], d) - 1) * PyArray_STRIDE(both[k], d);
+            *(reach < 0 ? &low[k] : &high[k]) += reach;
+        }
+        high[k] += PyArray_ITEMSIZE(both[k]);
+    }
+    return low[0] < high[1] && low[1] < high[0];
+}
+
 static int tng_reduce(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
 {
     int nd = (int)params[W_ND], kept = 0, status = -1;
@@ -427,9 +478,7 @@ static int tng_reduce(int nin, int nout, PyObject **in, PyObject **out, int64_t 
     result = native_alloc(&out[0], kept, out_dims, (int)params[W_OUT_TYPE]);
     if (result == NULL)
         goto done;
-    if (result == (PyArrayObject *)in[0]
-        || (PyArray_NBYTES(result) > 0 && PyArray_NBYTES(x) > 0 && PyArray_BYTES(result) < PyArray_BYTES(x) + PyArray_NBYTES(x)
-            && PyArray_BYTES(x) < PyArray_BYTES(result) + PyArray_NBYTES(result))) {
+    if (result == (PyArrayObject *)in[0] || share_memory(result, x)) {
         Py_CLEAR(out[0]);
         result = native_alloc(&out[0], kept, out_dims, (int)params[W_OUT_TYPE]);
         if (result == NULL)
@@ -507,16 +556,22 @@ done:
 
 /* The place of the largest of n elements, the first among equals; the first NaN if there is one. */
 #define ARGMAX(suffix, T, MAX_FOLD)                                                                   \
-    static int64_t argmax_##suffix(const char *x, int64_t n, int64_t stride)                          \
+    CLONES static int64_t argmax_##suffix(const char *x, int64_t n, int64_t stride)                          \
     {                                                                                                 \
         T best = *(const T *)x;                                                                       \
         if (stride == (int64_t)sizeof(T) && n >= 64) {                                                \
             /* Two vectorized passes beat one that remembers places. */                               \
             MAX_FOLD(n - 1, (char *)&best, 0, x + stride, stride);                                    \
             const T *p = (const T *)x;                                                                \
-            for (int64_t i = 0; i < n; ++i)                                                           \
-                if (p[i] == best || p[i] != p[i])                                                     \
-                    return i;                                                                         \
+            for (int64_t block = 0; block < n; block += 256) {                                        \
+                int64_t end = block + 256 < n ? block + 256 : n, i;                                   \
+                int found = 0;                                                                        \
+                for (i = block; i < end; ++i)                                                         \
+                    found |= (p[i] == best) | (p[i] != p[i]);                                         \
+                for (i = block; found && i < end; ++i)                                                \
+                    if (p[i] == best || p[i] != p[i])                                                 \
+                        return i;                                                                     \
+            }                                                                                         \
         }                                                                                             \
         int64_t at = 0;                                                                               \
         for (int64_t i = 1; i < n && best == best; ++i) {                                             \

@@ -215,7 +215,7 @@ class Canonizer(LocalOptimizer):
             return False
         orig_num, orig_denum = self.get_num_denum(out)
         num, denum = self.simplify(list(orig_num), list(orig_denum), out.type)
-        if _same_list(orig_num, num) and _same_list(orig_denum, denum) and not self._can_flatten(node, len(num)):
+        if _same_list(orig_num, num) and _same_list(orig_denum, denum) and not self._can_flatten(node, max(len(num), len(denum))):
             return False
         new = self.merge_num_denum(num, denum)
         if new is out:
@@ -234,11 +234,11 @@ class Canonizer(LocalOptimizer):
         return False
 
     def _can_flatten(self, node, operands):
-        """Whether an operand of `main` is a `main` that nobody else uses."""
-        if node.op != self.main or operands > MAX_OPERANDS:
+        """Whether an operand of `main` is a `main`, or one of `inverse` an `inverse`, that nobody else uses."""
+        if operands > MAX_OPERANDS or node.op == self.reciprocal:
             return False
-        out = node.outputs[0]
-        return any(i.owner is not None and i.owner.op == self.main and len(i.clients) == 1 and i.dtype == out.dtype
+        dtype = node.outputs[0].dtype
+        return any(i.owner is not None and i.owner.op == node.op and len(i.clients) == 1 and i.dtype == dtype
                    for i in node.inputs)
 
     def __str__(self):

@@ -4,6 +4,7 @@ import numpy as np
 
 from theano_ng.gof.graph import Constant, Variable
 from theano_ng.gof.opt import copy_stack_trace
+from theano_ng.gof.rewriting import pattern
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.constant import NotScalarConstantError, get_scalar_constant_value
 from theano_ng.tensor.elemwise import DimShuffle
@@ -15,6 +16,10 @@ def constant_value(v, only_process_constants=False):
         return get_scalar_constant_value(v, only_process_constants=only_process_constants)
     except NotScalarConstantError:
         return None
+
+
+# Numbers in patterns match what is this number everywhere.
+pattern.scalar_constant_value[0] = constant_value
 
 
 def is_constant(v, value):
@@ -170,9 +175,13 @@ def as_output(new, old):
 
 def fill_like_inputs(new, inputs):
     """`new` filled to the shape that an elementwise operation on `inputs` has."""
-    # Inputs that are broadcast in every dimension add nothing to the shape.
+    pattern_ = tuple(merge_broadcastables([i.broadcastable for i in inputs]))
     for i in inputs:
-        if new.ndim < i.ndim or any(not b for b in i.broadcastable):
+        if tuple(i.broadcastable) == pattern_:
+            return T.fill(i, new)
+    # No input has the whole shape. Those that are broadcast in every dimension add nothing to it.
+    for i in dict.fromkeys(inputs):
+        if new.ndim < i.ndim or not all(i.broadcastable):
             new = T.fill(i, new)
     return new
 

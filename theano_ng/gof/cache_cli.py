@@ -1,0 +1,74 @@
+"""``theano_ng-cache``: look at the compile cache and clean it."""
+import sys
+
+USAGE = """\
+Usage: theano_ng-cache [COMMAND]
+
+Commands:
+  (none)                 print the name of the compile directory
+  help                   print this text
+  list                   list the compiled modules and kernels
+  cleanup                delete what has not been used for long, what cannot be used, and leftovers
+  clear                  delete all compiled modules, kernels and headers
+  purge                  delete everything in the compile directory
+  unlock                 remove lock files
+  basecompiledir         list the compile directories of all platforms and versions
+  basecompiledir list    the same
+  basecompiledir purge   delete everything in the base compile directory
+
+The directories are chosen by THEANO_FLAGS=base_compiledir=... or compiledir=...
+"""
+
+
+def main(argv=None):
+    """Run the command line program.
+
+    Parameters
+    ----------
+    argv : list of str, optional
+        Arguments without the program's name; default: those of the process.
+
+    Returns
+    -------
+    int
+        Exit status: 0, 2 for a command that does not exist, 1 when something could not be deleted.
+    """
+    from theano_ng.configdefaults import config
+    from theano_ng.gof import compiledir, compilelock
+    from theano_ng.gof.modulecache import get_module_cache
+
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if not arguments:
+        print(config.compiledir)
+        return 0
+    if arguments[0] in ("help", "-h", "--help"):
+        print(USAGE, end="")
+        return 0
+
+    def clear():
+        get_module_cache(config.compiledir).clear(unversioned_min_age=-1, clear_base_files=True, delete_if_problem=True)
+
+    commands = {
+        ("list",): compiledir.print_compiledir_content,
+        ("cleanup",): lambda: print("%d modules and kernels deleted" % compiledir.cleanup()),
+        ("clear",): clear,
+        ("purge",): compiledir.compiledir_purge,
+        ("unlock",): compilelock.force_unlock,
+        ("basecompiledir",): compiledir.basecompiledir_ls,
+        ("basecompiledir", "list"): compiledir.basecompiledir_ls,
+        ("basecompiledir", "purge"): compiledir.basecompiledir_purge,
+    }
+    command = commands.get(tuple(arguments))
+    if command is None:
+        sys.stderr.write("theano_ng-cache: no command %r\n%s" % (" ".join(arguments), USAGE))
+        return 2
+    try:
+        command()
+    except OSError as error:
+        sys.stderr.write("theano_ng-cache: %s\n" % error)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

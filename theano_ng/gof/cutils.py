@@ -1,0 +1,36 @@
+"""Running compiled thunks from Python."""
+import sys
+
+from theano_ng.configdefaults import config
+
+PY3 = True
+
+__all__ = ["PY3", "compile_cutils", "config", "run_cthunk"]
+
+
+def run_cthunk(cthunk):
+    """Run a compiled module's struct.
+
+    Parameters
+    ----------
+    cthunk : PyCapsule
+        As ``instantiate`` of a compiled module returns it.
+
+    Returns
+    -------
+    int
+        0, or the failure code; the exception is in the thunk's error storage then.
+    """
+    import ctypes
+
+    api = ctypes.pythonapi
+    api.PyCapsule_GetPointer.restype = api.PyCapsule_GetContext.restype = ctypes.c_void_p
+    api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    api.PyCapsule_GetContext.argtypes = [ctypes.py_object]
+    run = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(api.PyCapsule_GetContext(cthunk))
+    return run(api.PyCapsule_GetPointer(cthunk, None))
+
+
+def compile_cutils():
+    """The module with `run_cthunk`: this one. Nothing has to be compiled for it."""
+    return sys.modules[__name__]

@@ -1,0 +1,485 @@
+"""In-place safety: a feature that orders and validates Ops that overwrite their inputs."""
+from functools import partial
+
+from theano_ng.configdefaults import config
+from theano_ng.gof import toolbox
+from theano_ng.gof.dynamic_order import CycleError, DynamicOrder
+from theano_ng.gof.fg import InconsistencyError
+from theano_ng.gof.graph import Constant, io_toposort
+from theano_ng.misc.ordered_set import OrderedSet
+
+
+class ProtocolError(Exception):
+    """The graph told the DestroyHandler something impossible (a node imported twice, an unknown one pruned)."""
+
+
+def _contains_cycle(fgraph, orderings):
+    """Whether the nodes of a graph, with additional orderings, cannot be sorted.
+
+    Parameters
+    ----------
+    fgraph : FunctionGraph
+    orderings : dict
+        Node to the nodes that have to come before it.
+    """
+    try:
+        io_toposort(fgraph.inputs, fgraph.outputs, orderings)
+    except ValueError:
+        return True
+    return False
+
+
+def _root(r, view_i):
+    """What a variable is a view of, in the end; the variable itself when it is none."""
+    while r in view_i:
+        r = view_i[r]
+    return r
+
+
+def _impact(root, view_o):
+    """A variable and all its views, and theirs."""
+    found = OrderedSet([root])
+    pending = [root]
+    while pending:
+        for v in view_o.get(pending.pop(), ()):
+            if v not in found:
+                found.add(v)
+                pending.append(v)
+    return found
+
+
+def _build_droot_impact(destroy_handler):
+    """Who destroys what.
+
+    Returns
+    -------
+    droot : dict
+        Every variable that is destroyed, itself or as a view, to the root of its views.
+    impact : dict
+        Each such root to it and its views.
+    root_destroyer : dict
+        Each such root to the node that destroys it.
+
+    Raises
+    ------
+    InconsistencyError
+        When a root has two destroyers.
+    """
+    droot, impact, root_destroyer = {}, {}, {}
+    for app in destroy_handler.destroyers:
+        for i in _destroyed_indices(app):
+            root = _root(app.inputs[i], destroy_handler.view_i)
+            if root in droot:
+                raise InconsistencyError("Multiple destroyers of %s" % root)
+            root_destroyer[root] = app
+            impact[root] = _impact(root, destroy_handler.view_o)
+            for v in impact[root]:
+                droot[v] = root
+    return droot, impact, root_destroyer
+
+
+def _destroyed_indices(app):
+    """The indices of the inputs that a node overwrites, one for each time that it does."""
+    return [i for places in (getattr(app.op, "destroy_map", None) or {}).values() for i in places]
+
+
+def fast_inplace_check(inputs):
+    """The inputs of a node that an in-place operation may overwrite, as far as can be told without looking for cycles.
+
+    Parameters
+    ----------
+    inputs : list of Variable
+        Of one FunctionGraph.
+
+    Returns
+    -------
+    list of Variable
+        Without constants, what has a destroyer, what a Supervisor protects, and the graph's outputs.
+    """
+    if not inputs:
+        return []
+    fgraph = inputs[0].fgraph
+    protected = set(fgraph.outputs)
+    for feature in fgraph._features:
+        protected.update(getattr(feature, "protected", ()))
+    return [r for r in inputs if not isinstance(r, Constant) and r not in protected and not fgraph.has_destroyers([r])]
+
+
+class DestroyHandler(toolbox.Bookkeeper):
+    """Feature that lets a graph contain in-place Ops, as long as they can be put in an order in which nobody reads what is overwritten.
+
+    An Op with a `destroy_map` overwrites inputs: whoever else uses them, or views of them (`view_map`), has to run before. Two destroyers
+    of the same memory, constants, variables with ``tag.indestructible``, and inputs that alias the destroyed one are refused.
+
+    Parameters
+    ----------
+    do_imports_on_attach : bool
+        Whether to look at the nodes present when attached.
+    algo : {None, 'regular', 'fast'}
+        'fast' refuses more than is necessary: a destroyed variable may have one client and be no view. None:
+        ``config.cycle_detection``.
+
+    Notes
+    -----
+    Gives the graph ``destroyers(r)``, the list of nodes that destroy a variable, ``has_destroyers(variables)`` and
+    ``destroy_handler``. An Op's `destroyhandler_tolerate_same` is a list of pairs ``(i, j)``: input j may be the same variable as the
+    destroyed input i; `destroyhandler_tolerate_aliased`: input j may share memory with the destroyed input i.
+
+    Variables that share memory form a class, named by its root. What changes is noted in the callbacks and checked by `validate`, at a cost
+    that depends on what changed: a topological order of all nodes, in-place constraints included, is kept (see `dynamic_order`).
+    """
+
+    pickle_rm_attr = ["destroyers", "has_destroyers"]
+    # What `orderings` returns depends on the graph only; sorted nodes may be kept.
+    orderings_follow_graph = True
+
+    def __init__(self, do_imports_on_attach=True, algo=None):
+        self.fgraph = None
+        self.do_imports_on_attach = do_imports_on_attach
+        self.algo = config.cycle_detection if algo is None else algo
+        if self.algo not in ("regular", "fast"):
+            raise ValueError("algo has to be 'regular' or 'fast', not %r" % (self.algo,))
+        self._reset()
+
+    def _reset(self):
+        # v -> what it is a view of; v -> its views.
+        self.view_i = {}
+        self.view_o = {}
+        # Nodes with a destroy_map; v -> {(node, i): None} that destroy it directly.
+        self.destroyers = OrderedSet()
+        self.destroyed = {}
+        self.apps = {}
+        # Root -> the (node, i) that destroy its class; filled on demand.
+        self._class_destroyers = {}
+        # What has to be looked at by the next validate: nodes; variables whose classes changed.
+        self._touched_apps = {}
+        self._touched_classes = {}
+        self.fail_validate = {}
+        self._order = DynamicOrder(self._successors, self._predecessors)
+
+    def clone_for(self, fgraph):
+        """A handler for a copy of the graph."""
+        return type(self)(self.do_imports_on_attach, self.algo)
+
+    def __getstate__(self):
+        return {"fgraph": self.fgraph, "do_imports_on_attach": self.do_imports_on_attach, "algo": self.algo}
+
+    def on_attach(self, fgraph):
+        """Give the graph its methods and look at its nodes.
+
+        Raises
+        ------
+        AlreadyThere
+            When the graph has a DestroyHandler.
+        Exception
+            When this one serves another graph.
+        """
+        if any(hasattr(fgraph, attr) for attr in ("destroyers", "destroy_handler")):
+            raise toolbox.AlreadyThere("DestroyHandler feature is already present or in conflict with another plugin.")
+        if self.fgraph is not None and self.fgraph is not fgraph:
+            raise Exception("A DestroyHandler instance can only serve one FunctionGraph.")
+        self.fgraph = fgraph
+        fgraph.destroy_handler = self
+        self._reset()
+        self._publish(fgraph)
+        if self.do_imports_on_attach:
+            toolbox.Bookkeeper.on_attach(self, fgraph)
+
+    def _publish(self, fgraph):
+        fgraph.destroyers = self.destroyers_of
+        fgraph.has_destroyers = partial(self.has_destroyers, fgraph)
+
+    def unpickle(self, fgraph):
+        """Put the methods on the graph and look at its nodes."""
+        self.fgraph = fgraph
+        self._reset()
+        self._publish(fgraph)
+        for app in io_toposort(fgraph.inputs, fgraph.outputs):
+            self.on_import(fgraph, app, "unpickle")
+
+    def on_detach(self, fgraph):
+        if fgraph is not self.fgraph:
+            raise Exception("This DestroyHandler instance was not attached to the provided fgraph.")
+        del fgraph.destroyers
+        del fgraph.has_destroyers
+        del fgraph.destroy_handler
+        self.fgraph = None
+        self._reset()
+
+    # ------------------------------------------------------------ questions
+
+    def destroyers_of(self, r):
+        """The nodes that overwrite the memory of `r`; a list of one or none in a valid graph."""
+        return list(dict.fromkeys(app for app, _ in self._destroyers_in_class(_root(r, self.view_i))))
+
+    def has_destroyers(self, fgraph, protected_list):
+        """Whether any of the variables is overwritten."""
+        return any(self._destroyers_in_class(_root(r, self.view_i)) for r in protected_list)
+
+    def _destroyers_in_class(self, root):
+        found = self._class_destroyers.get(root)
+        if found is None:
+            destroyed = self.destroyed
+            found = []
+            if destroyed:
+                for v in _impact(root, self.view_o):
+                    found.extend(destroyed.get(v, ()))
+            self._class_destroyers[root] = found
+        return found
+
+    def refresh_droot_impact(self):
+        """What `_build_droot_impact` says about the graph as it is."""
+        self.droot, self.impact, self.root_destroyer = _build_droot_impact(self)
+        return self.droot, self.impact, self.root_destroyer
+
+    # ------------------------------------------------------------ news of the graph
+
+    def on_import(self, fgraph, app, reason):
+        """Take note of a new node."""
+        if app in self.apps:
+            raise ProtocolError("double import of %s" % app)
+        self.apps[app] = None
+        self._touched_apps[app] = None
+        for o, places in (getattr(app.op, "view_map", None) or {}).items():
+            self._add_view(app, o, places)
+        indices = _destroyed_indices(app)
+        if indices:
+            self.destroyers.add(app)
+            for i in indices:
+                self._add_destroyer(app, i)
+            if self.algo == "fast":
+                self.fast_destroy(app, reason)
+
+    def on_prune(self, fgraph, app, reason):
+        """Forget a node."""
+        if app not in self.apps:
+            raise ProtocolError("prune of %s, which was not imported" % app)
+        del self.apps[app]
+        self._touched_apps.pop(app, None)
+        self.fail_validate.pop(app, None)
+        self._order.remove(app)
+        if app in self.destroyers:
+            self.destroyers.remove(app)
+            for i in dict.fromkeys(_destroyed_indices(app)):
+                self._remove_destroyer(app, i, app.inputs[i])
+        for o, places in (getattr(app.op, "view_map", None) or {}).items():
+            self._remove_view(app.outputs[o])
+        for o in app.outputs:
+            self._class_destroyers.pop(o, None)
+            self._touched_classes.pop(o, None)
+
+    def on_change_input(self, fgraph, app, i, old_r, new_r, reason):
+        """Take note of a changed input."""
+        if app == "output":
+            return
+        if app not in self.apps:
+            raise ProtocolError("input changed of %s, which was not imported" % app)
+        self._touched_apps[app] = None
+        for o, places in (getattr(app.op, "view_map", None) or {}).items():
+            if i in places:
+                self._remove_view(app.outputs[o])
+                self._add_view(app, o, places)
+        if app in self.destroyers:
+            times = _destroyed_indices(app).count(i)
+            if times:
+                self._remove_destroyer(app, i, old_r)
+                for _ in range(times):
+                    self._add_destroyer(app, i)
+            if self.algo == "fast":
+                self.fast_destroy(app, reason)
+
+    def _add_view(self, app, o, places):
+        if len(places) != 1:
+            raise NotImplementedError("%s: output %d is declared to be a view of the inputs %s; it can be a view of one" % (
+                app.op, o, list(places)))
+        out, viewed = app.outputs[o], app.inputs[places[0]]
+        self.view_i[out] = viewed
+        self.view_o.setdefault(viewed, {})[out] = None
+        # The class of the viewed variable grows by that of the view.
+        self._class_destroyers.pop(_root(viewed, self.view_i), None)
+        self._class_destroyers.pop(out, None)
+        self._touched_classes[viewed] = None
+
+    def _remove_view(self, out):
+        self._class_destroyers.pop(_root(out, self.view_i), None)
+        viewed = self.view_i.pop(out)
+        views = self.view_o[viewed]
+        del views[out]
+        if not views:
+            del self.view_o[viewed]
+
+    def _add_destroyer(self, app, i):
+        r = app.inputs[i]
+        users = self.destroyed.setdefault(r, {})
+        # A count above one: two outputs overwrite the same input.
+        users[app, i] = users.get((app, i), 0) + 1
+        self._class_destroyers.pop(_root(r, self.view_i), None)
+        self._touched_classes[r] = None
+
+    def _remove_destroyer(self, app, i, r):
+        users = self.destroyed[r]
+        del users[app, i]
+        if not users:
+            del self.destroyed[r]
+        self._class_destroyers.pop(_root(r, self.view_i), None)
+
+    def fast_destroy(self, app, reason):
+        """Check one level: a destroyed variable may have one client and be no view. What is wrong is raised by `validate`."""
+        self.fail_validate.pop(app, None)
+        for i in _destroyed_indices(app):
+            r = app.inputs[i]
+            if len(r.clients) > 1:
+                self.fail_validate[app] = InconsistencyError(
+                    "Destroyed variable has more than one client. Client: %s, reason: %s" % (app, reason))
+            elif r.owner is not None and r.index in (getattr(r.owner.op, "view_map", None) or {}):
+                self.fail_validate[app] = InconsistencyError(
+                    "Destroyed variable is a view of another one. Client: %s, reason: %s" % (app, reason))
+
+    # ------------------------------------------------------------ validation
+
+    def _successors(self, app):
+        """The nodes that have to come after a node: users of its outputs, and who destroys its inputs."""
+        for out in app.outputs:
+            for client, _ in out.clients:
+                if client != "output":
+                    yield client
+        if self.destroyed:
+            for r in app.inputs:
+                for destroyer, _ in self._destroyers_in_class(_root(r, self.view_i)):
+                    if destroyer is not app:
+                        yield destroyer
+
+    def _predecessors(self, app):
+        """The nodes that have to come before a node: who computes its inputs, and other users of what it destroys."""
+        for r in app.inputs:
+            if r.owner is not None:
+                yield r.owner
+        if app in self.destroyers:
+            for i in _destroyed_indices(app):
+                yield from self._other_users(app, _root(app.inputs[i], self.view_i))
+
+    def _other_users(self, app, root):
+        for v in _impact(root, self.view_o):
+            for client, _ in v.clients:
+                if client is not app and client != "output":
+                    yield client
+
+    def validate(self, fgraph):
+        """Check the in-place operations.
+
+        Returns
+        -------
+        bool
+            True.
+
+        Raises
+        ------
+        InconsistencyError
+            When memory is overwritten that someone else, or the wrong one, needs.
+        """
+        if not self.destroyers:
+            # Without in-place operations there is nothing to refuse. What was touched is kept for later.
+            return True
+        if self.algo == "fast":
+            if self.fail_validate:
+                failed, self.fail_validate = self.fail_validate, {}
+                app, error = next(iter(failed.items()))
+                # A revert prunes the node; a node that stays has to fail again.
+                self.fail_validate = {a: e for a, e in failed.items() if a in self.apps}
+                raise error
+            self._check_touched_classes()
+            return True
+        edges = self._check_touched_classes()
+        order = self._order
+        for app in self._touched_apps:
+            if app not in order:
+                order.place(app)
+        for app in self._touched_apps:
+            edges.extend((r.owner, app) for r in app.inputs if r.owner is not None)
+            edges.extend((app, s) for s in self._destroyers_of_inputs(app))
+        try:
+            order.add_edges(edges)
+        except CycleError:
+            raise InconsistencyError("Dependency graph contains cycles") from None
+        self._touched_apps = {}
+        self._touched_classes = {}
+        return True
+
+    def _destroyers_of_inputs(self, app):
+        for r in app.inputs:
+            for destroyer, _ in self._destroyers_in_class(_root(r, self.view_i)):
+                if destroyer is not app:
+                    yield destroyer
+
+    def _check_touched_classes(self):
+        """Check the classes that changed, and those of destroyers whose inputs changed; returns the constraints that follow."""
+        roots = {}
+        for r in self._touched_classes:
+            roots[_root(r, self.view_i)] = None
+        for app in self._touched_apps:
+            if app in self.destroyers:
+                for i in _destroyed_indices(app):
+                    roots[_root(app.inputs[i], self.view_i)] = None
+        edges = []
+        for root in roots:
+            destroyers = self._destroyers_in_class(root)
+            if not destroyers:
+                continue
+            app, i = destroyers[0]
+            if len(destroyers) > 1 or self.destroyed[app.inputs[i]][app, i] > 1:
+                raise InconsistencyError("Multiple destroyers of %s" % root)
+            impact = _impact(root, self.view_o)
+            illegal = [r for r in impact if isinstance(r, Constant) or getattr(r.tag, "indestructible", False)]
+            if illegal:
+                raise InconsistencyError("Attempting to destroy indestructible variables: %s" % illegal)
+            _check_input_aliasing(app, i, impact)
+            edges.extend((user, app) for user in self._other_users(app, root))
+        return edges
+
+    def orderings(self, fgraph, ordered=True):
+        """The constraints of the in-place operations.
+
+        Parameters
+        ----------
+        fgraph : FunctionGraph
+        ordered : bool
+            Whether the nodes come in lists of a deterministic order; False gives sets.
+
+        Returns
+        -------
+        dict
+            Each destroyer to the other users of what it destroys.
+
+        Raises
+        ------
+        InconsistencyError
+            When memory is destroyed twice, or inputs alias.
+        """
+        result = {}
+        if not self.destroyers:
+            return result
+        _, impact, _ = self.refresh_droot_impact()
+        for app in self.destroyers:
+            users = OrderedSet()
+            for i in _destroyed_indices(app):
+                root = self.droot[app.inputs[i]]
+                _check_input_aliasing(app, i, impact[root])
+                users.update(self._other_users(app, root))
+            if users:
+                result[app] = users if ordered else set(users)
+        return result
+
+
+def _check_input_aliasing(app, destroyed_index, impact):
+    """Refuse a node whose other inputs share memory with the one it destroys, except where its Op tolerates that."""
+    op = app.op
+    destroyed = app.inputs[destroyed_index]
+    same = {j for i, j in getattr(op, "destroyhandler_tolerate_same", ()) if i == destroyed_index}
+    same.add(destroyed_index)
+    aliased = {j for i, j in getattr(op, "destroyhandler_tolerate_aliased", ()) if i == destroyed_index}
+    for j, r in enumerate(app.inputs):
+        if j not in aliased and r in impact and (j not in same or r is not destroyed):
+            raise InconsistencyError("Input aliasing: %s (%i, %i)" % (app, destroyed_index, j))
+
+
+__all__ = ["DestroyHandler", "InconsistencyError", "ProtocolError", "config", "fast_inplace_check", "toolbox"]

@@ -1,0 +1,282 @@
+"""Comparison of symbolic gradients with finite differences. Documented as members of `theano_ng.gradient`."""
+import numpy as np
+
+
+class GradientError(Exception):
+    """A gradient was calculated, but it is incorrect.
+
+    Parameters
+    ----------
+    arg : int
+        Which argument.
+    err_pos : int
+        Which element of it, counted flat.
+    shape : tuple of int
+        The argument's shape.
+    val1, val2 : float
+        The symbolic and the numeric gradient there.
+    abs_err, rel_err : float
+    abs_tol, rel_tol : float
+    """
+
+    def __init__(self, arg, err_pos, shape, val1, val2, abs_err, rel_err, abs_tol, rel_tol):
+        Exception.__init__(self, arg, err_pos, shape, val1, val2, abs_err, rel_err, abs_tol, rel_tol)
+        self.arg = arg
+        self.err_pos = err_pos
+        self.shape = shape
+        self.val1 = val1
+        self.val2 = val2
+        self.abs_err = abs_err
+        self.rel_err = rel_err
+        self.abs_tol = abs_tol
+        self.rel_tol = rel_tol
+
+    def __str__(self):
+        return """GradientError: numeric gradient and analytic gradient exceed tolerance:
+        At position %i of argument %i with shape %s,
+            val1 = %f      ,  val2 = %f
+            abs. error = %f,  abs. tolerance = %f
+            rel. error = %f,  rel. tolerance = %f
+Exception args: %s""" % (self.err_pos, self.arg, self.shape, self.val1, self.val2, self.abs_err, self.abs_tol, self.rel_err,
+                         self.rel_tol, ", ".join(str(arg) for arg in self.args))
+
+
+class numeric_grad:
+    """The gradient of a function by central differences.
+
+    Parameters
+    ----------
+    f : callable
+        Takes arrays, returns a scalar.
+    pt : ndarray or list of ndarray
+        Where. Real or complex floating point.
+    eps : float, optional
+        Half the distance between the points; by default one that suits the least precise of the dtypes.
+    out_type : str, optional
+        dtype of the output, when it is less precise than the inputs.
+
+    Attributes
+    ----------
+    gf : ndarray or list of ndarray
+        The gradients, one for each array of `pt`.
+    """
+
+    # Where the error of the difference quotient and that of rounding balance.
+    type_eps = {
+        "float64": 1e-7, np.dtype("float64"): 1e-7, "float32": 3e-4, np.dtype("float32"): 3e-4, "float16": 1e-1,
+        np.dtype("float16"): 1e-1, "complex128": 1e-7, np.dtype("complex128"): 1e-7, "complex64": 3e-4, np.dtype("complex64"): 3e-4}
+
+    def __init__(self, f, pt, eps=None, out_type=None):
+        packed = not isinstance(pt, (list, tuple))
+        points = [np.array(p) for p in ([pt] if packed else pt)]
+        for i, p in enumerate(points):
+            if p.dtype not in self.type_eps:
+                raise TypeError("numeric_grad differentiates floating point arguments; argument %d has dtype %s" % (i, p.dtype))
+        if eps is None:
+            kinds = [p.dtype for p in points]
+            if out_type is not None:
+                kinds.append(np.dtype(out_type))
+            eps = max([self.type_eps[kind] for kind in kinds if kind in self.type_eps], default=1e-7)
+        self.gf = []
+        for p in points:
+            gradient = np.zeros_like(p)
+            flat, out = p.reshape(-1), gradient.reshape(-1)
+            for i in range(flat.size):
+                old = flat[i]
+                # The step that was really made: the sums are rounded.
+                flat[i] = old + eps
+                above, f_above = flat[i], np.asarray(f(*points))
+                flat[i] = old - eps
+                below, f_below = flat[i], np.asarray(f(*points))
+                flat[i] = old
+                kind = np.promote_types(np.promote_types(f_above.dtype, p.dtype), "float64")
+                out[i] = (f_above.astype(kind) - f_below.astype(kind)) / (np.asarray(above, kind) - np.asarray(below, kind))
+            self.gf.append(gradient)
+        if packed:
+            self.gf = self.gf[0]
+
+    @staticmethod
+    def abs_rel_err(a, b):
+        """Absolute and relative error between two arrays.
+
+        Returns
+        -------
+        (ndarray, ndarray)
+            ``abs(a - b)``, and that divided by ``max(abs(a) + abs(b), 1e-8)``.
+        """
+        abs_err = abs(a - b)
+        return abs_err, abs_err / np.maximum(abs(a) + abs(b), [1e-8])
+
+    def abs_rel_errors(self, g_pt):
+        """The errors of a gradient with respect to this one.
+
+        Parameters
+        ----------
+        g_pt : list of ndarray
+
+        Returns
+        -------
+        list of (ndarray, ndarray)
+
+        Raises
+        ------
+        ValueError
+            When the lengths or any shapes differ.
+        """
+        gf = self.gf if isinstance(self.gf, list) else [self.gf]
+        if len(g_pt) != len(gf):
+            raise ValueError("argument has wrong number of elements", len(g_pt), len(gf))
+        errors = []
+        for i, (a, b) in enumerate(zip(g_pt, gf)):
+            if a.shape != b.shape:
+                raise ValueError("argument element %i has wrong shapes %s, %s" % (i, a.shape, b.shape))
+            errors.append(numeric_grad.abs_rel_err(a, b))
+        return errors
+
+    def max_err(self, g_pt, abs_tol, rel_tol):
+        """Where a gradient differs most from this one.
+
+        Parameters
+        ----------
+        g_pt : list of ndarray
+        abs_tol, rel_tol : float
+
+        Returns
+        -------
+        (int, int, float, float)
+            Argument, flat position in it, and the absolute and relative error there: where ``min(abs_err / abs_tol, rel_err / rel_tol)`` is
+            greatest. Above 1 both tolerances are exceeded.
+        """
+        best = None
+        for arg, (abs_err, rel_err) in enumerate(self.abs_rel_errors(g_pt)):
+            if not np.all(np.isfinite(abs_err)):
+                raise ValueError("abs_err not finite", repr(abs_err))
+            if not np.all(np.isfinite(rel_err)):
+                raise ValueError("rel_err not finite", repr(rel_err))
+            if abs_err.size == 0:
+                continue
+            scaled = np.minimum(abs_err / abs_tol, rel_err / rel_tol)
+            pos = int(np.argmax(scaled))
+            value = scaled.reshape(-1)[pos]
+            if best is None or value > best[0]:
+                best = value, arg, pos, abs_err.reshape(-1)[pos], rel_err.reshape(-1)[pos]
+        return (0, 0, 0.0, 0.0) if best is None else best[1:]
+
+
+def mode_not_slow(mode):
+    """A mode for reference values: DebugMode becomes FAST_RUN, a name a mode, others stay.
+
+    Parameters
+    ----------
+    mode : str, Mode or None
+    """
+    from theano_ng.compile.debugmode import DebugMode  # compile is above
+    from theano_ng.compile.mode import FAST_RUN, get_mode
+
+    if mode == "FAST_COMPILE":
+        return FAST_RUN
+    mode = get_mode(mode)
+    return FAST_RUN if isinstance(mode, DebugMode) else mode
+
+
+_tolerances = {"float16": 5e-2, "float32": 1e-2, "float64": 1e-4, "complex64": 1e-2, "complex128": 1e-4}
+
+
+def verify_grad(fun, pt, n_tests=2, rng=None, eps=None, out_type=None, abs_tol=None, rel_tol=None, mode=None, cast_to_output_type=False,
+                no_debug_ref=True):
+    """Compare a symbolic gradient with finite differences; raise when they differ.
+
+    Parameters
+    ----------
+    fun : callable
+        From variables to one variable; an Op will do.
+    pt : list of ndarray
+        Where; float16, float32 or float64. A single array is a list of one.
+    n_tests : int
+        Number of random projections ``sum(u * fun)`` whose gradients are compared.
+    rng : numpy.random.RandomState
+        Source of the projections; the module `numpy.random` will do.
+    eps : float, optional
+        Step; see `numeric_grad`. For a linear function a greater step loses nothing; prefer that to greater tolerances.
+    out_type : str, optional
+        dtype of the output, for complex outputs or ones that are less precise than the inputs.
+    abs_tol, rel_tol : float, optional
+        Tolerances, of which both have to be exceeded; by default by dtype.
+    mode : Mode or str, optional
+        How the functions are compiled.
+    cast_to_output_type : bool
+        Whether the projection has dtype float32 when the output does; it is float64 otherwise.
+    no_debug_ref : bool
+        Whether the reference is computed without DebugMode.
+
+    Raises
+    ------
+    GradientError
+        When the gradients differ.
+    TypeError
+        For a missing rng, points that are not floating point, and a list as output.
+    """
+    from theano_ng import tensor  # compile and tensor are above
+    from theano_ng.compile.function import function
+    from theano_ng.compile.sharedvalue import shared
+    from theano_ng.gradient import grad
+
+    if isinstance(pt, np.ndarray):
+        pt = [pt]
+    if not isinstance(pt, (list, tuple)):
+        raise TypeError("pt has to be a list of arrays, not %s" % type(pt))
+    pt = [np.array(p) for p in pt]
+    for i, p in enumerate(pt):
+        if str(p.dtype) not in ("float16", "float32", "float64"):
+            raise TypeError('verify_grad can work only with floating point inputs, but input %i has dtype "%s".' % (i, p.dtype))
+    if rng is None:
+        raise TypeError(
+            "rng should be a valid instance of numpy.random.RandomState. You may want to use theano_ng.tests.unittest_tools.verify_grad"
+            " instead of theano_ng.gradient.verify_grad.")
+    kinds = [str(p.dtype) for p in pt] + ([str(np.dtype(out_type))] if out_type is not None else [])
+    default_tol = max([_tolerances.get(kind, 1e-4) for kind in kinds], default=1e-4)
+    abs_tol = default_tol if abs_tol is None else abs_tol
+    rel_tol = default_tol if rel_tol is None else rel_tol
+    reference_mode = mode_not_slow(mode) if no_debug_ref else mode
+
+    def compiled(inputs, outputs, mode, name):
+        return function(inputs, outputs, accept_inplace=True, allow_input_downcast=True, mode=mode, on_unused_input="ignore", name=name)
+
+    inputs = [tensor.TensorType(p.dtype, [n == 1 for n in p.shape])(name="input %i" % i) for i, p in enumerate(pt)]
+    output = fun(*inputs)
+    if isinstance(output, list):
+        raise NotImplementedError("cant (yet) autotest gradient of fun with multiple outputs")
+    value = compiled(inputs, output, reference_mode, "gradient.py fwd")(*[p.copy() for p in pt])
+    if isinstance(value, (tuple, list)):
+        raise TypeError(
+            "It seems like you are trying to use verify_grad on an op or a function which outputs a list: there should be a single"
+            " (array-like) output instead")
+
+    def random_projection():
+        # Away from zero, so that no element of the gradient is lost in the others.
+        plain = rng.rand(*value.shape) + 0.5 if hasattr(rng, "rand") else rng.random(value.shape) + 0.5
+        if cast_to_output_type and output.dtype == "float32":
+            return np.array(plain, output.dtype)
+        return np.asarray(plain)
+
+    projection = shared(random_projection(), borrow=True, name="random_projection")
+    cost = tensor.sum(projection * output)
+    cost_fn = compiled(inputs, cost, reference_mode, "gradient.py cost")
+    grad_fn = compiled(inputs, grad(cost, inputs, disconnected_inputs="ignore"), mode, "gradient.py symbolic grad")
+    for test in range(n_tests):
+        if test:
+            projection.set_value(random_projection(), borrow=True)
+        numeric = numeric_grad(cost_fn, [p.copy() for p in pt], eps, out_type)
+        analytic = [np.asarray(g) for g in grad_fn(*[p.copy() for p in pt])]
+        arg, pos, abs_err, rel_err = numeric.max_err(analytic, abs_tol, rel_tol)
+        if abs_err > abs_tol and rel_err > rel_tol:
+            error = GradientError(
+                arg, pos, analytic[arg].shape, analytic[arg].reshape(-1)[pos], numeric.gf[arg].reshape(-1)[pos], abs_err, rel_err,
+                abs_tol, rel_tol)
+            raise error
+
+
+for _thing in (GradientError, numeric_grad, mode_not_slow, verify_grad):
+    # Pickles and reprs say the documented path.
+    _thing.__module__ = "theano_ng.gradient"
+del _thing

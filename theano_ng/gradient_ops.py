@@ -1,0 +1,216 @@
+"""Identities that shape gradients: what flows back through them differs from what flowed in.
+
+Documented as members of `theano_ng.gradient`.
+"""
+from theano_ng.compile.ops import ViewOp
+
+
+def _as_tensor(x):
+    from theano_ng.tensor.basic import as_tensor_variable  # tensor imports gradient
+
+    return as_tensor_variable(x)
+
+
+class ConsiderConstant(ViewOp):
+    """Identity with a gradient of zero."""
+
+    def grad(self, args, g_outs):
+        return [g_out.zeros_like() for g_out in g_outs]
+
+
+class ZeroGrad(ViewOp):
+    """Identity that passes zeros back."""
+
+    def grad(self, args, g_outs):
+        return [g_out.zeros_like() for g_out in g_outs]
+
+    def R_op(self, inputs, eval_points):
+        return [None if point is None else point.zeros_like() for point in eval_points]
+
+
+class UndefinedGrad(ViewOp):
+    """Identity without a derivative."""
+
+    def grad(self, args, g_outs):
+        from theano_ng.gradient import grad_undefined  # gradient imports this module
+
+        return [grad_undefined(self, i, arg) for i, arg in enumerate(args)]
+
+    def R_op(self, inputs, eval_points):
+        return [None]
+
+    def connection_pattern(self, node):
+        return [[True]]
+
+
+class DisconnectedGrad(ViewOp):
+    """Identity that passes nothing back."""
+
+    def grad(self, args, g_outs):
+        from theano_ng.gradient import disconnected_type  # gradient imports this module
+
+        return [disconnected_type() for _ in g_outs]
+
+    def R_op(self, inputs, eval_points):
+        return [None]
+
+    def connection_pattern(self, node):
+        return [[False]]
+
+
+class GradClip(ViewOp):
+    """Identity that clips what it passes back.
+
+    Parameters
+    ----------
+    clip_lower_bound, clip_upper_bound : float
+    """
+
+    # The bounds do not change what the op computes, so equal inputs may be merged.
+    __props__ = ()
+
+    def __init__(self, clip_lower_bound, clip_upper_bound):
+        if not clip_lower_bound <= clip_upper_bound:
+            raise ValueError("the lower bound %s of a clipped gradient is above the upper bound %s" % (clip_lower_bound, clip_upper_bound))
+        self.clip_lower_bound = clip_lower_bound
+        self.clip_upper_bound = clip_upper_bound
+
+    def grad(self, args, g_outs):
+        from theano_ng.tensor import clip  # tensor imports gradient
+
+        return [clip(g_out, self.clip_lower_bound, self.clip_upper_bound) for g_out in g_outs]
+
+
+class GradScale(ViewOp):
+    """Identity that scales what it passes back.
+
+    Parameters
+    ----------
+    multiplier : float
+    """
+
+    __props__ = ("multiplier",)
+
+    def __init__(self, multiplier):
+        self.multiplier = multiplier
+
+    def grad(self, args, g_outs):
+        return [self.multiplier * g_out for g_out in g_outs]
+
+
+consider_constant_ = ConsiderConstant()
+zero_grad_ = ZeroGrad()
+undefined_grad_ = UndefinedGrad()
+disconnected_grad_ = DisconnectedGrad()
+
+
+def consider_constant(x):
+    """`x`, with a gradient of zero. Deprecated: use `zero_grad` or `disconnected_grad`.
+
+    Parameters
+    ----------
+    x : Variable
+
+    Returns
+    -------
+    Variable
+        Equal to x.
+    """
+    import warnings
+
+    warnings.warn("consider_constant() is deprecated, use zero_grad() or disconnected_grad() instead.", stacklevel=2)
+    return consider_constant_(_as_tensor(x))
+
+
+def zero_grad(x):
+    """`x`, behind which gradients are zero: x stays connected to the cost.
+
+    Parameters
+    ----------
+    x : Variable
+
+    Returns
+    -------
+    Variable
+        Equal to x.
+    """
+    return zero_grad_(x)
+
+
+def undefined_grad(x):
+    """`x`, with respect to which nothing can be differentiated: the gradient through it is an error.
+
+    Parameters
+    ----------
+    x : Variable
+
+    Returns
+    -------
+    Variable
+        Equal to x.
+    """
+    return undefined_grad_(x)
+
+
+def disconnected_grad(x):
+    """`x`, behind which no gradient is propagated: x is disconnected from the cost. Cheaper than `zero_grad`.
+
+    Parameters
+    ----------
+    x : Variable
+
+    Returns
+    -------
+    Variable
+        Equal to x.
+    """
+    return disconnected_grad_(x)
+
+
+def grad_clip(x, lower_bound, upper_bound):
+    """`x`, with a gradient that is clipped elementwise; computing x itself costs nothing.
+
+    Parameters
+    ----------
+    x : Variable
+    lower_bound, upper_bound : float
+
+    Returns
+    -------
+    Variable
+        Equal to x.
+
+    Examples
+    --------
+    >>> import theano_ng as theano
+    >>> x = theano.tensor.scalar()
+    >>> z = theano.tensor.grad(grad_clip(x, -1, 1) ** 2, x)
+    >>> z2 = theano.tensor.grad(x ** 2, x)
+    >>> f = theano.function([x], outputs=[z, z2])
+    >>> print([float(v) for v in f(2.0)])
+    [1.0, 4.0]
+    """
+    return GradClip(lower_bound, upper_bound)(x)
+
+
+def grad_scale(x, multiplier):
+    """`x`, with a gradient multiplied by a number; a negative one reverses it.
+
+    Parameters
+    ----------
+    x : Variable
+    multiplier : float
+
+    Returns
+    -------
+    Variable
+        Equal to x.
+    """
+    return GradScale(multiplier)(x)
+
+
+for _thing in (ConsiderConstant, ZeroGrad, UndefinedGrad, DisconnectedGrad, GradClip, GradScale, consider_constant, zero_grad,
+               undefined_grad, disconnected_grad, grad_clip, grad_scale):
+    # Pickles and reprs say the documented path.
+    _thing.__module__ = "theano_ng.gradient"
+del _thing

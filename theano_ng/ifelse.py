@@ -1,0 +1,478 @@
+"""The lazy conditional: ``ifelse(condition, then, else)`` computes one branch only.
+
+The linkers `vm` and `cvm` are lazy; others compute both branches. `tensor.switch` is its elementwise, eager relative.
+"""
+import copy
+
+import numpy as np
+
+import theano_ng.scalar as scal
+from theano_ng.compile.mode import optdb
+from theano_ng.compile.ops import Rebroadcast, Shape, SpecifyShape
+from theano_ng.configdefaults import config
+from theano_ng.gof.graph import Apply, Variable
+from theano_ng.gof.op import Op
+from theano_ng.gof.opt import Optimizer, in2out, local_optimizer
+from theano_ng.gof.toolbox import ReplaceValidate
+from theano_ng.tensor.constant import as_tensor_variable
+from theano_ng.tensor.type import TensorType
+
+__all__ = [
+    "CondMerge", "IfElse", "cond_make_inplace", "cond_merge_ifs_false", "cond_merge_ifs_true", "cond_merge_random_op",
+    "cond_remove_identical", "ifelse", "ifelse_lift_single_if_through_acceptable_ops",
+]
+
+
+def _common_type(t, f):
+    """The type both branches fit, or None."""
+    if t == f:
+        return t
+    if isinstance(t, TensorType) and isinstance(f, TensorType) and t.dtype == f.dtype and t.ndim == f.ndim:
+        return t.clone(broadcastable=[a and b for a, b in zip(t.broadcastable, f.broadcastable)])
+    return None
+
+
+class IfElse(Op):
+    """Op behind `ifelse`: inputs are the condition, the values of the then branch, those of the else branch.
+
+    Parameters
+    ----------
+    n_outs : int
+        Number of values per branch.
+    as_view : bool
+        Return the branch's values themselves instead of copies; set by a rewrite.
+    gpu : bool
+        The values are on the GPU.
+    name : str, optional
+        For printing.
+    """
+
+    __props__ = ("n_outs", "as_view", "gpu", "name")
+
+    def __init__(self, n_outs, as_view=False, gpu=False, name=None):
+        self.n_outs = n_outs
+        self.as_view = as_view
+        self.gpu = gpu
+        self.name = name
+        if as_view:
+            # A destroy handler knows one viewed input per output; cond_make_inplace checks the other branch.
+            self.view_map = {i: [i + 1] for i in range(n_outs)}
+
+    def __eq__(self, other):
+        return (type(self) is type(other) and self.n_outs == other.n_outs and self.as_view == other.as_view
+                and self.gpu == other.gpu)
+
+    def __ne__(self, other):
+        return not self == other
+
+    def __hash__(self):
+        return hash((type(self).__qualname__, self.n_outs, self.as_view, self.gpu))
+
+    def __str__(self):
+        words = [] if self.name is None else [self.name]
+        if self.as_view:
+            words.append("inplace")
+        if self.gpu:
+            words.append("gpu")
+        return "if{%s}" % ",".join(words)
+
+    def make_node(self, c, *args):
+        if len(args) != 2 * self.n_outs:
+            raise ValueError("Wrong number of arguments to make_node: expected %d, got %d" % (2 * self.n_outs, len(args)))
+        if not isinstance(c, Variable):
+            c = as_tensor_variable(int(c) if isinstance(c, bool) else c)
+        if getattr(c.type, "ndim", 0) > 0:
+            raise TypeError("Condition given to the op has to be a scalar with 0 standing for False, anything else for True; "
+                            "got type %s" % (c.type,))
+        args = [x if isinstance(x, Variable) else as_tensor_variable(x) for x in args]
+        types = []
+        for t, f in zip(args[:self.n_outs], args[self.n_outs:]):
+            common = _common_type(t.type, f.type)
+            if common is None:
+                raise TypeError("IfElse requires same types for true and false return values", t, f, t.type, f.type)
+            types.append(common)
+        return Apply(self, [c, *args], [type_() for type_ in types])
+
+    def branches(self, node):
+        """The variables of the then branch and of the else branch."""
+        return node.inputs[1:1 + self.n_outs], node.inputs[1 + self.n_outs:]
+
+    def _taken(self, value):
+        if self.as_view:
+            return value
+        return value.copy() if type(value) is np.ndarray else copy.deepcopy(value)
+
+    def perform(self, node, inputs, output_storage):
+        first = 1 if np.all(inputs[0] != 0) else 1 + self.n_outs
+        for cell, value in zip(output_storage, inputs[first:first + self.n_outs]):
+            cell[0] = self._taken(value)
+
+    def make_thunk(self, node, storage_map, compute_map, no_recycling, impl=None):
+        """A lazy thunk: returns the indices of the inputs it needs now, [] when it is done."""
+        cond = storage_map[node.inputs[0]]
+        cond_done = compute_map[node.inputs[0]]
+        n = self.n_outs
+        outputs = [storage_map[out] for out in node.outputs]
+        outputs_done = [compute_map[out] for out in node.outputs]
+        branches = []
+        for first in (1, 1 + n):
+            variables = node.inputs[first:first + n]
+            branches.append((first, [storage_map[v] for v in variables], [compute_map[v] for v in variables]))
+
+        def thunk():
+            if not cond_done[0]:
+                return [0]
+            first, values, done = branches[0] if cond[0] != 0 else branches[1]
+            missing = [first + i for i in range(n) if not done[i][0]]
+            if missing:
+                return missing
+            for i in range(n):
+                outputs[i][0] = self._taken(values[i][0])
+                outputs_done[i][0] = 1
+            return []
+
+        thunk.lazy = True
+        thunk.inputs = [storage_map[v] for v in node.inputs]
+        thunk.outputs = outputs
+        return thunk
+
+    def infer_shape(self, node, inputs_shapes):
+        n = self.n_outs
+        then, other = inputs_shapes[1:1 + n], inputs_shapes[1 + n:]
+        pairs = []
+        for t, f in zip(then, other):
+            if t is not None and f is not None:
+                pairs += [(a, b) for a, b in zip(t, f) if a is not b]
+        sizes = []
+        if pairs:
+            as_sizes = [[as_tensor_variable(size).astype("int64") for size in side] for side in zip(*pairs)]
+            sizes = IfElse(len(pairs), gpu=False, name=None if self.name is None else self.name + "_shape")(
+                node.inputs[0], *as_sizes[0], *as_sizes[1], return_list=True)
+        sizes = iter(sizes)
+        result = []
+        for t, f in zip(then, other):
+            if t is None or f is None:
+                result.append(None)
+            else:
+                result.append(tuple(a if a is b else next(sizes) for a, b in zip(t, f)))
+        return result
+
+    def connection_pattern(self, node):
+        n = self.n_outs
+        own = [[i == j for j in range(n)] for i in range(n)]
+        return [[True] * n, *own, *own]
+
+    def grad(self, ins, grads):
+        from theano_ng.gradient import DisconnectedType, NullType  # gradient sits beside this module
+
+        cond, n = ins[0], self.n_outs
+        then, other = ins[1:1 + n], ins[1 + n:]
+        special = [isinstance(g.type, (DisconnectedType, NullType)) for g in grads]
+        wanted = [i for i in range(n) if not special[i]]
+        result = [[g if special[i] else None for i, g in enumerate(grads)] for _ in range(2)]
+        if wanted:
+            flow = [grads[i] for i in wanted]
+            zeros = [[_zeros_for(side[i], grads[i]) for i in wanted] for side in (then, other)]
+            for k, (first, second) in enumerate(((flow, zeros[0]), (zeros[1], flow))):
+                name = None if self.name is None else self.name + ("_grad_t", "_grad_f")[k]
+                parts = IfElse(len(wanted), gpu=self.gpu, name=name)(cond, *first, *second, return_list=True)
+                for i, part in zip(wanted, parts):
+                    result[k][i] = part
+        return [cond.zeros_like().astype(config.floatX), *result[0], *result[1]]
+
+    def R_op(self, inputs, eval_points):
+        n = self.n_outs
+        then, other = eval_points[1:1 + n], eval_points[1 + n:]
+        wanted = [i for i in range(n) if then[i] is not None or other[i] is not None]
+        result = [None] * n
+        if wanted:
+            sides = [
+                [inputs[first + i].zeros_like() if points[i] is None else points[i] for i in wanted]
+                for first, points in ((1, then), (1 + n, other))]
+            parts = IfElse(len(wanted), gpu=self.gpu, name=self.name)(inputs[0], *sides[0], *sides[1], return_list=True)
+            for i, part in zip(wanted, parts):
+                result[i] = part
+        return result
+
+
+def _zeros_for(x, g):
+    """Zeros like x, of the type of the gradient g."""
+    zeros = x.zeros_like()
+    if isinstance(g.type, TensorType) and zeros.dtype != g.dtype:
+        zeros = zeros.astype(g.dtype)
+    return zeros
+
+
+def ifelse(condition, then_branch, else_branch, name=None):
+    """Lazy conditional.
+
+    Parameters
+    ----------
+    condition : scalar variable or number
+        0 means false, everything else true.
+    then_branch, else_branch : variable, number, or list or tuple of these
+        What to return in either case; of equal length and types.
+    name : str, optional
+        Shown in printed graphs.
+
+    Returns
+    -------
+    TensorVariable, or list or tuple of variables
+        Like `then_branch`. With the linkers vm and cvm, only the branch that is taken is computed.
+
+    Raises
+    ------
+    TypeError
+        When the branches differ in type, or the condition is no scalar.
+    ValueError
+        When the branches differ in length.
+    """
+    container = type(then_branch) if isinstance(then_branch, (list, tuple)) else None
+    then_branch = list(then_branch) if isinstance(then_branch, (list, tuple)) else [then_branch]
+    else_branch = list(else_branch) if isinstance(else_branch, (list, tuple)) else [else_branch]
+    if len(then_branch) != len(else_branch):
+        raise ValueError(
+            "The number of values on the `then` branch should have the same number of variables as the `else` branch : "
+            "(variables on `then` %d, variables on `else` %d)" % (len(then_branch), len(else_branch)))
+    then, other = [], []
+    for t, f in zip(then_branch, else_branch):
+        literal = not isinstance(t, Variable) or not isinstance(f, Variable)
+        t, f = (x if isinstance(x, Variable) else as_tensor_variable(x) for x in (t, f))
+        if isinstance(t.type, TensorType) != isinstance(f.type, TensorType):
+            # One may be a tensor that was moved to another device.
+            if isinstance(t.type, TensorType):
+                f = t.type.filter_variable(f)
+            else:
+                t = f.type.filter_variable(t)
+        if literal and isinstance(t.type, TensorType) and t.dtype != f.dtype:
+            # A number written in the program takes the dtype that holds both.
+            dtype = scal.upcast(t.dtype, f.dtype)
+            t, f = t.astype(dtype), f.astype(dtype)
+        if _common_type(t.type, f.type) is None:
+            raise TypeError(
+                "The two branches should have identical types, but they are %s and %s respectively. This error could be raised "
+                "if for example you provided a one element list on the `then` branch but a tensor on the `else` branch."
+                % (t.type, f.type))
+        then.append(t)
+        other.append(f)
+    result = IfElse(len(then), name=name)(condition, *then, *other, return_list=True)
+    return result[0] if container is None else container(result)
+
+
+# ---------------------------------------------------------------- rewrites
+
+
+def _aliases(variables):
+    """All variables of the graph that may share memory with the given ones: up and down the view maps."""
+    found, stack = {}, list(variables)
+    while stack:
+        variable = stack.pop()
+        if variable in found:
+            continue
+        found[variable] = None
+        node = variable.owner
+        if node is not None:
+            for maps in (getattr(node.op, "view_map", {}), getattr(node.op, "destroy_map", {})):
+                stack += [node.inputs[i] for i in maps.get(node.outputs.index(variable), [])]
+            if isinstance(node.op, IfElse) and node.op.as_view:
+                stack.append(node.inputs[1 + node.op.n_outs + node.outputs.index(variable)])
+        for client, i in getattr(variable, "clients", []):
+            if client == "output":
+                continue
+            for maps in (getattr(client.op, "view_map", {}), getattr(client.op, "destroy_map", {})):
+                stack += [client.outputs[o] for o, places in maps.items() if i in places]
+            if isinstance(client.op, IfElse) and client.op.as_view and i > client.op.n_outs:
+                stack.append(client.outputs[i - 1 - client.op.n_outs])
+    return list(found)
+
+
+def _is_destroyed(variable):
+    return any(
+        client != "output" and any(i in places for places in getattr(client.op, "destroy_map", {}).values())
+        for client, i in variable.clients)
+
+
+@local_optimizer([IfElse])
+def cond_make_inplace(node):
+    """Let a conditional return its branch itself instead of a copy.
+
+    if{}(c, x, y)  ->  if{inplace}(c, x, y)          [fast_run, inplace]
+
+    Not where the result or a branch is overwritten, or could make an output share memory with an input: a view map names one
+    input per output, so that the destroy handler does not watch the else branch.
+    """
+    op = node.op
+    if not isinstance(op, IfElse) or op.as_view:
+        return False
+    then, other = op.branches(node)
+    result = _aliases(node.outputs)
+    sources = _aliases([*then, *other])
+    if any(_is_destroyed(v) for v in [*result, *sources]):
+        return False
+    if any(client == "output" for v in result for client, _ in v.clients) and any(
+            v.owner is None or any(client == "output" for client, _ in v.clients) for v in sources):
+        return False
+    return IfElse(op.n_outs, as_view=True, gpu=op.gpu, name=op.name)(*node.inputs, return_list=True)
+
+
+optdb.register("cond_make_inplace", in2out(cond_make_inplace, ignore_newtrees=True), 95, "fast_run", "inplace")
+
+
+def _acceptable_ops():
+    import theano_ng.tensor as tensor  # complete only after this module's importer
+
+    return (Shape, SpecifyShape, Rebroadcast, tensor.basic.Dot, tensor.basic.Reshape, tensor.basic.MaxAndArgmax,
+            tensor.basic.Alloc, tensor.subtensor.Subtensor, tensor.subtensor.IncSubtensor, tensor.elemwise.Elemwise,
+            tensor.elemwise.DimShuffle)
+
+
+@local_optimizer(None)
+def ifelse_lift_single_if_through_acceptable_ops(main_node):
+    """Lift a conditional over an Op that uses nothing else of it.
+
+    op(ifelse(c, x, y), z)  ->  ifelse(c, op(x, z), op(y, z))
+
+    For Ops of `acceptable_ops` that have exactly one conditional among their inputs, which has no other client.
+    """
+    if not isinstance(main_node.op, _acceptable_ops()):
+        return False
+    conditionals = {}
+    for inp in main_node.inputs:
+        if inp.owner is not None and isinstance(inp.owner.op, IfElse):
+            conditionals[inp.owner] = None
+    if len(conditionals) != 1:
+        return False
+    (node,) = conditionals
+    if any(client is not main_node for out in node.outputs for client, _ in out.clients):
+        return False
+    sides = []
+    for branch in node.op.branches(node):
+        replace = dict(zip(node.outputs, branch))
+        lifted = main_node.clone_with_new_inputs([replace.get(inp, inp) for inp in main_node.inputs], strict=False)
+        sides.append(lifted.outputs)
+    return IfElse(len(main_node.outputs), gpu=False, name=node.op.name)(node.inputs[0], *sides[0], *sides[1], return_list=True)
+
+
+def _merge_nested(node, branch):
+    """Replace inputs of one branch that are conditionals on the same condition by their value in that case."""
+    op = node.op
+    if not isinstance(op, IfElse):
+        return False
+    inputs = list(node.inputs)
+    for i in range(1 + branch * op.n_outs, 1 + (branch + 1) * op.n_outs):
+        inner = inputs[i].owner
+        if inner is not None and isinstance(inner.op, IfElse) and inner.inputs[0] is node.inputs[0]:
+            inputs[i] = inner.op.branches(inner)[branch][inner.outputs.index(inputs[i])]
+    if inputs == node.inputs:
+        return False
+    return op(*inputs, return_list=True)
+
+
+@local_optimizer([IfElse])
+def cond_merge_ifs_true(node):
+    """A conditional in the then branch of one with the same condition is decided.
+
+    ifelse(c, ifelse(c, x, y), z)  ->  ifelse(c, x, z)
+    """
+    return _merge_nested(node, 0)
+
+
+@local_optimizer([IfElse])
+def cond_merge_ifs_false(node):
+    """A conditional in the else branch of one with the same condition is decided.
+
+    ifelse(c, x, ifelse(c, y, z))  ->  ifelse(c, x, z)
+    """
+    return _merge_nested(node, 1)
+
+
+def _depends_on(node, other):
+    """Whether some input of `node` is computed from an output of `other`."""
+    seen, stack = {}, [node]
+    while stack:
+        for inp in stack.pop().inputs:
+            owner = inp.owner
+            if owner is other:
+                return True
+            if owner is not None and owner not in seen:
+                seen[owner] = None
+                stack.append(owner)
+    return False
+
+
+def _merged(first, second):
+    """One conditional for two with the same condition: pairs (old output, new output)."""
+    names = [node.op.name or "?" for node in (first, second)]
+    (t1, f1), (t2, f2) = first.op.branches(first), second.op.branches(second)
+    op = IfElse(first.op.n_outs + second.op.n_outs, gpu=False, name="&".join(names) if names != ["?", "?"] else None)
+    new = op(first.inputs[0], *t1, *t2, *f1, *f2, return_list=True)
+    return list(zip([*first.outputs, *second.outputs], new))
+
+
+def _mergeable(first, second):
+    return first.inputs[0] is second.inputs[0] and not _depends_on(first, second) and not _depends_on(second, first)
+
+
+class CondMerge(Optimizer):
+    """Merge independent conditionals with the same condition into one."""
+
+    def add_requirements(self, fgraph):
+        fgraph.attach_feature(ReplaceValidate())
+
+    def apply(self, fgraph):
+        # Merging changes what the others are merged with: look again after every success.
+        done = False
+        while not done:
+            done = True
+            by_condition = {}
+            for node in fgraph.toposort():
+                if isinstance(node.op, IfElse):
+                    by_condition.setdefault(node.inputs[0], []).append(node)
+            for nodes in by_condition.values():
+                proposal = next((other for other in nodes[1:] if _mergeable(nodes[0], other)), None)
+                if proposal is not None:
+                    fgraph.replace_all_validate(_merged(nodes[0], proposal), reason="cond_merge")
+                    done = False
+
+
+@local_optimizer([IfElse])
+def cond_remove_identical(node):
+    """Values that a conditional returns twice are returned once.
+
+    ifelse(c, (x, x), (y, y))  ->  ifelse(c, x, y)
+    """
+    op = node.op
+    if not isinstance(op, IfElse):
+        return False
+    places = {}
+    for i, pair in enumerate(zip(*op.branches(node))):
+        places.setdefault(pair, []).append(i)
+    if len(places) == op.n_outs:
+        return False
+    then, other = zip(*places)
+    parts = IfElse(len(places), as_view=op.as_view, gpu=op.gpu, name=op.name)(node.inputs[0], *then, *other, return_list=True)
+    result = [None] * op.n_outs
+    for part, where in zip(parts, places.values()):
+        for i in where:
+            result[i] = part
+    return result
+
+
+@local_optimizer(None)
+def cond_merge_random_op(main_node):
+    """Merge the conditionals that one Op uses, when they have the same condition.
+
+    op(ifelse(c, x, y), ifelse(c, u, v))  ->  op(*ifelse(c, (x, u), (y, v)))
+    """
+    if isinstance(main_node.op, IfElse):
+        return False
+    nodes = {}
+    for inp in main_node.inputs:
+        if inp.owner is not None and isinstance(inp.owner.op, IfElse):
+            nodes[inp.owner] = None
+    nodes = list(nodes)
+    for proposal in nodes[1:]:
+        if _mergeable(nodes[0], proposal):
+            replace = dict(_merged(nodes[0], proposal))
+            return main_node.clone_with_new_inputs([replace.get(inp, inp) for inp in main_node.inputs], strict=False).outputs
+    return False

@@ -1,0 +1,40 @@
+"""Small string tools."""
+
+
+def render_string(string, sub):
+    """``string % sub``, with an error message that names what is missing.
+
+    Parameters
+    ----------
+    string : str
+    sub : dict
+
+    Raises
+    ------
+    KeyError
+        When the string uses a key that `sub` lacks; the message shows the text before it.
+    """
+    try:
+        return string % sub
+    except KeyError as failure:
+        key = failure.args[0]
+        at = string.find("%%(%s)" % key)
+        raise KeyError("the template uses %r, which has no value; it follows %r. Given: %s" % (
+            key, string[max(0, at - 60):at], ", ".join(sorted(str(k) for k in sub)))) from None
+    except (TypeError, ValueError) as failure:
+        raise ValueError("%s; a percent sign of the text has to be doubled. The template is:\n%s" % (failure, string)) from failure
+
+
+def strip_leading_white_space(line):
+    """A line without leading blanks and tabs."""
+    return line.lstrip(" \t")
+
+
+def pretty_format(string):
+    """Text whose lines have no leading blanks, without empty lines at the beginning and end."""
+    lines = [strip_leading_white_space(line) for line in string.split("\n")]
+    while lines and not lines[0]:
+        del lines[0]
+    while lines and not lines[-1]:
+        del lines[-1]
+    return "\n".join(lines)

@@ -1,0 +1,66 @@
+"""Graphs as text and pictures, and the Print op.
+
+- `pprint` / `pp`: an expression as one line of mathematics
+- `debugprint`: a graph as an indented tree
+- `pydotprint`: a picture
+- `Print`: an op that prints a value when it is computed
+"""
+
+from theano_ng.configdefaults import config
+from theano_ng.gof.graph import Apply
+from theano_ng.gof.op import Op
+from theano_ng.printing.debug import char_from_number, debugprint
+from theano_ng.printing.picture import pydot_imported_msg, pydotprint, pydotprint_variables
+from theano_ng.printing.pretty import (
+    DefaultPrinter,
+    FunctionPrinter,
+    IgnorePrinter,
+    LeafPrinter,
+    OperatorPrinter,
+    PatternPrinter,
+    PPrinter,
+    PrinterState,
+    default_printer,
+    greek,
+    leaf_printer,
+    pp,
+    pprint,
+    special,
+    use_ascii,
+)
+from theano_ng.printing.print_op import Print, _print_fn
+from theano_ng.printing.strings import (
+    _TagGenerator,
+    hex_digest,
+    min_informative_str,
+    position_independent_str,
+    var_descriptor,
+)
+
+integer_types = (int,)
+string_types = (str,)
+
+
+def __getattr__(name):
+    if name == "pydot_imported":
+        # Asked for lazily: importing pydot costs more than the rest of this package.
+        from theano_ng.printing.picture import pydot_available
+
+        return pydot_available()
+    if name == "Function":
+        from theano_ng.compile.function_module import Function
+
+        return Function
+    if name == "SharedVariable":
+        from theano_ng.compile.sharedvalue import SharedVariable
+
+        return SharedVariable
+    raise AttributeError("module %r has no attribute %r" % (__name__, name))
+
+
+__all__ = [
+    "Apply", "DefaultPrinter", "FunctionPrinter", "IgnorePrinter", "LeafPrinter", "Op", "OperatorPrinter", "PPrinter", "PatternPrinter",
+    "Print", "PrinterState", "_TagGenerator", "_print_fn", "char_from_number", "config", "debugprint", "default_printer", "greek",
+    "hex_digest", "integer_types", "leaf_printer", "min_informative_str", "position_independent_str", "pp", "pprint",
+    "pydot_imported_msg", "pydotprint", "pydotprint_variables", "special", "string_types", "use_ascii", "var_descriptor",
+]

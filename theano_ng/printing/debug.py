@@ -1,0 +1,270 @@
+"""debugprint: a graph as an indented tree."""
+
+import sys
+from io import StringIO
+
+from theano_ng.gof.fg import FunctionGraph
+from theano_ng.gof.graph import Apply, Variable
+
+
+def char_from_number(number):
+    """Return a number in base 26, with the digits A to Z.
+
+    Examples
+    --------
+    >>> from theano_ng.printing.debug import char_from_number
+    >>> char_from_number(0), char_from_number(25), char_from_number(26)
+    ('A', 'Z', 'BA')
+    """
+    digits = []
+    while True:
+        number, digit = divmod(number, 26)
+        digits.append(chr(ord("A") + digit))
+        if not number:
+            return "".join(reversed(digits))
+
+
+def inner_function_attribute(op):
+    """Return the name of the attribute of `op` that holds its inner function, or None."""
+    from theano_ng.gof.op import ops_with_inner_function
+
+    for cls in type(op).__mro__:
+        if cls in ops_with_inner_function:
+            return ops_with_inner_function[cls]
+    return None
+
+
+class _Tree:
+    """One printing: the options, and what was printed so far."""
+
+    def __init__(self, file, done, used_ids, ids, print_type, stop_on_name, print_clients, print_destroy_map=False, print_view_map=False):
+        if ids not in ("CHAR", "int", "id", "", "auto"):
+            raise ValueError("debugprint: ids must be 'CHAR', 'int', 'id' or '', got %r" % (ids,))
+        self.file = file
+        self.done = done
+        self.used_ids = used_ids
+        self.ids = ids
+        self.print_type = print_type
+        self.stop_on_name = stop_on_name
+        self.print_clients = print_clients
+        self.print_destroy_map = print_destroy_map
+        self.print_view_map = print_view_map
+
+    def id_text(self, thing):
+        """Return ``' [id X]'`` for a variable or an Apply; new things get the next identifier."""
+        if thing not in self.used_ids:
+            if self.ids == "":
+                self.used_ids[thing] = ""
+            elif self.ids == "id":
+                self.used_ids[thing] = "[id %d]" % id(thing)
+            elif self.ids == "int":
+                self.used_ids[thing] = "[id %d]" % len(self.used_ids)
+            else:
+                self.used_ids[thing] = "[id %s]" % char_from_number(len(self.used_ids))
+        text = self.used_ids[thing]
+        return " " + text if text else ""
+
+    def clients_text(self, node, position):
+        clients = []
+        for output in node.outputs:
+            for client, index in getattr(output, "clients", ()):
+                if client == "output":
+                    clients.append(("output", index))
+                else:
+                    clients.append((self.id_text(client).strip(), position.get(client, ""), index))
+        return " clients:[%s]" % ", ".join(str(c) for c in clients) if len(clients) > 1 else ""
+
+    def line(self, prefix, r, position, storage, arrow=None):
+        """Write the line of one variable."""
+        type_text = " <%s>" % r.type if self.print_type else ""
+        node = r.owner
+        if node is None:
+            # The type is in the text of a nameless variable already.
+            if self.print_type and str(r) == "<%s>" % r.type:
+                type_text = ""
+            tail = " %s" % storage[r] if storage is not None and r in storage else ""
+            if arrow is not None:
+                tail += " -> %s" % arrow
+            self.file.write("%s%s%s%s%s\n" % (prefix, r, self.id_text(r), type_text, tail))
+            return
+        index = ".%d" % node.outputs.index(r) if len(node.outputs) > 1 else ""
+        destroy = "d=%s" % (node.op.destroy_map,) if self.print_destroy_map and getattr(node.op, "destroy_map", None) else ""
+        view = "v=%s" % (node.op.view_map,) if self.print_view_map and getattr(node.op, "view_map", None) else ""
+        tail = " %s" % storage[r] if storage is not None and r in storage else ""
+        if self.print_clients:
+            tail += self.clients_text(node, position)
+        self.file.write(
+            "%s%s%s%s%s '%s' %s %s %s%s\n"
+            % (prefix, node.op, index, self.id_text(node), type_text, r.name or "", destroy, view, position.get(node, ""), tail)
+        )
+
+    def tree(self, root, depth, position, storage, prefix="", indent="", arrows=None, inner=None):
+        """Write `root` and what it is computed from, `depth` levels (-1: all).
+
+        Parameters
+        ----------
+        position : dict
+            Apply -> place in the order of execution.
+        storage : dict or None
+            Variable -> cell, to be printed.
+        prefix, indent : str
+            What stands in front of the first line, and of the lines below it.
+        arrows : dict, optional
+            Inner input of a loop -> the outer variable it stands for.
+        inner : list, optional
+            Receives the variables whose op has an inner graph.
+        """
+        stack = [(root, prefix, indent, depth)]
+        while stack:
+            r, prefix, indent, depth = stack.pop()
+            if depth == 0:
+                continue
+            arrow = None
+            if arrows is not None and r in arrows:
+                outer = arrows[r]
+                arrow = self.id_text(outer.owner if outer.owner is not None else outer).strip()
+            self.line(prefix, r, position, storage, arrow)
+            node = r.owner
+            if node is None or node in self.done:
+                continue
+            self.done[node] = self.used_ids.get(node, "")
+            if inner is not None and inner_function_attribute(node.op):
+                inner.append(r)
+            if self.stop_on_name and r.name is not None:
+                continue
+            last = len(node.inputs) - 1
+            for k in range(last, -1, -1):
+                stack.append((node.inputs[k], indent + " |", indent + ("  " if k == last else " |"), depth - 1))
+
+
+def _collect(obj, print_storage):
+    """Return a list of (variable, positions, storage) for what `obj` contains."""
+    found = []
+    pending = [obj]
+    while pending:
+        item = pending.pop(0)
+        if isinstance(item, Variable):
+            found.append((item, None, None))
+        elif isinstance(item, Apply):
+            found.extend((o, None, None) for o in item.outputs)
+        elif isinstance(item, FunctionGraph):
+            position = {node: k for k, node in enumerate(item.toposort())}
+            found.extend((o, position, None) for o in item.outputs)
+        elif hasattr(item, "maker") and hasattr(item.maker, "fgraph"):
+            fgraph = item.maker.fgraph
+            position = {node: k for k, node in enumerate(fgraph.toposort())}
+            storage = getattr(item.fn, "storage_map", None) if print_storage else None
+            found.extend((o, position, storage) for o in fgraph.outputs)
+        elif isinstance(item, (list, tuple)):
+            pending = list(item) + pending
+        elif isinstance(item, dict):
+            pending = [v for pair in item.items() for v in pair] + pending
+        else:
+            raise TypeError(
+                "debugprint cannot print an object of this type; expected a Variable, an Apply, a compiled function, a FunctionGraph or "
+                "a list of them, got %s" % type(item), item
+            )
+    return found
+
+
+def debugprint(
+    obj, depth=-1, print_type=False, file=None, ids="CHAR", stop_on_name=False, done=None, print_storage=False, print_clients=False,
+    used_ids=None,
+):
+    """Print a graph as an indented tree.
+
+    Parameters
+    ----------
+    obj : Variable, Apply, compiled function, FunctionGraph, or a list of them
+    depth : int
+        How many levels are printed; -1 for all.
+    print_type : bool
+        Whether the types are printed.
+    file : None, 'str' or file
+        Where to print; None is stdout, ``'str'`` returns the text.
+    ids : {'CHAR', 'int', 'id', ''}
+        The identifiers: capital letters, integers, Python's ``id``, or none.
+    stop_on_name : bool
+        Print nothing below a computed variable that has a name.
+    done : dict, optional
+        Apply nodes whose inputs were printed already, shared by several calls; updated.
+    print_storage : bool
+        For compiled functions, print the content of the storage of each variable. With ``allow_gc=False`` it holds the intermediate
+        results of the last call.
+    print_clients : bool
+        Print who uses the result of a node that has more than one client.
+    used_ids : dict, optional
+        Variable or Apply -> identifier, shared by several calls; updated.
+
+    Returns
+    -------
+    str or file
+        The text when `file` is ``'str'``, else `file`.
+
+    Notes
+    -----
+    A line is ``op [id X] 'name'   N`` for a computed variable (N: position in the order of execution, for compiled functions; the op is
+    followed by ``.i`` when it has several outputs), and ``name [id X]`` for others. The inputs of a node are printed below it the first
+    time only. Inner graphs, of scans for example, follow at the end.
+    """
+    if file == "str":
+        out = StringIO()
+    elif file is None:
+        out = sys.stdout
+    else:
+        out = file
+    done = {} if done is None else done
+    used_ids = {} if used_ids is None else used_ids
+    tree = _Tree(out, done, used_ids, ids, print_type, stop_on_name, print_clients)
+    inner = []
+    for variable, position, storage in _collect(obj, print_storage):
+        tree.tree(variable, depth, position or {}, storage, inner=inner)
+    if inner:
+        _print_inner_graphs(tree, inner, depth)
+    if file == "str":
+        return out.getvalue()
+    out.flush()
+    return file
+
+
+def _print_inner_graphs(tree, inner, depth):
+    """Print the graphs inside ops, which may hold such ops themselves."""
+    tree.file.write("\nInner graphs of the scan ops:\n\n")
+    seen = set()
+    while inner:
+        r = inner.pop(0)
+        node = r.owner
+        if node in seen:
+            continue
+        seen.add(node)
+        tree.line("", r, {}, None)
+        inner_inputs, inner_outputs = _inner_graph(node.op)
+        arrows = {i: o for i, o in _inner_to_outer(node, inner_inputs)}
+        for output in inner_outputs:
+            if output.owner is None or output.owner not in tree.done:
+                tree.tree(output, depth, {}, None, prefix=" >", indent=" >", arrows=arrows, inner=inner)
+            else:
+                tree.line(" >", output, {}, None)
+        tree.file.write("\n")
+
+
+def _inner_graph(op):
+    """Return (inputs, outputs) of the inner graph of `op`: that of its compiled function if there is one."""
+    inputs = getattr(op, "inputs", None)
+    outputs = getattr(op, "outputs", None)
+    function = getattr(op, inner_function_attribute(op), None)
+    if function is not None and hasattr(function, "maker"):
+        fgraph = function.maker.fgraph
+        return fgraph.inputs, fgraph.outputs
+    return inputs or [], outputs or []
+
+
+def _inner_to_outer(node, inner_inputs):
+    """Yield (inner input, outer input) pairs where the op knows them."""
+    mappings = getattr(node.op, "get_oinp_iinp_iout_oout_mappings", None)
+    if mappings is not None:
+        for i, outer in mappings()["outer_inp_from_inner_inp"].items():
+            if 0 <= i < len(inner_inputs) and 0 <= outer < len(node.inputs):
+                yield inner_inputs[i], node.inputs[outer]
+    elif len(inner_inputs) == len(node.inputs):
+        yield from zip(inner_inputs, node.inputs)

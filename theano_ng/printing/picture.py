@@ -1,0 +1,353 @@
+"""pydotprint: a graph as a picture, by pydot and graphviz."""
+
+import os
+
+import numpy as np
+
+from theano_ng.configdefaults import config
+from theano_ng.gof.fg import FunctionGraph
+from theano_ng.gof.graph import Apply, Constant, Variable, io_toposort
+from theano_ng.gof.graph import inputs as graph_inputs
+
+pydot_imported_msg = "Install the python package pydot or pydot-ng. Install graphviz."
+
+# First match wins; the key is looked for in the name of the op.
+DEFAULT_COLORS = {
+    "GpuFromHost": "red",
+    "HostFromGpu": "red",
+    "Scan": "yellow",
+    "Shape": "brown",
+    "IfElse": "magenta",
+    "Elemwise": "#FFAABB",
+    "Subtensor": "purple",
+    "Alloc": "orange",
+    "Output": "blue",
+}
+
+_INPUT, _OUTPUT, _SHARED, _UNUSED = "green", "dodgerblue2", "cyan", "grey"
+
+
+def _import_pydot():
+    """Return pydot or a fork of it; a RuntimeError says what to install."""
+    for name in ("pydot", "pydot_ng", "pydotplus"):
+        try:
+            return __import__(name)
+        except ImportError:
+            continue
+    raise RuntimeError("Failed to import pydot. " + pydot_imported_msg)
+
+
+def pydot_available():
+    """Whether a pydot package can be imported."""
+    try:
+        _import_pydot()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _shortened(text, size):
+    return text[: max(size - 3, 0)] + "..." if len(text) > size else text
+
+
+class _Picture:
+    """The drawing of one graph."""
+
+    def __init__(self, inputs, outputs, order, options):
+        self.pydot = _import_pydot()
+        self.inputs = inputs
+        self.outputs = outputs
+        self.order = order
+        self.options = options
+        self.graph = self.pydot.Dot()
+        self.names = {}
+        self.labels = {}
+        self.updates = set()
+
+    def node(self, thing, label, shape, color, where=None):
+        """Draw a node; named variables of one name are one node."""
+        key = thing
+        if isinstance(thing, Variable) and thing.name is not None:
+            key = label
+        name = self.labels.get(key)
+        if name is None:
+            name = self.labels[key] = "n%d" % len(self.labels)
+            attributes = {"label": '"%s"' % label.replace("\\", "\\\\").replace('"', "'"), "shape": shape}
+            if color is not None:
+                if self.options["high_contrast"]:
+                    attributes.update(style="filled", fillcolor='"%s"' % color)
+                else:
+                    attributes.update(color='"%s"' % color)
+            (self.graph if where is None else where).add_node(self.pydot.Node(name, **attributes))
+        self.names[thing] = name
+        return name
+
+    def variable_label(self, variable):
+        options = self.options
+        if variable.name is not None:
+            text = variable.name
+            if not options["var_with_name_simple"]:
+                text += " " + str(variable.type)
+        elif isinstance(variable, Constant):
+            value = np.asarray(variable.data)
+            text = "val=" + (str(value) if value.dtype != object else str(variable.data))
+            if value.ndim:
+                text += " " + str(variable.type)
+        elif variable in self.inputs and not options["var_with_name_simple"]:
+            text = "%d=%s" % (self.inputs.index(variable), variable.type)
+        else:
+            text = str(variable.type)
+        if options["with_ids"]:
+            text += " id=%d" % len(self.names)
+        return _shortened(text, options["max_label_size"])
+
+    def apply_label(self, node, number):
+        text = str(node.op).replace(":", "_")
+        if self.options["with_ids"]:
+            text += " id=%d" % number
+        return _shortened(text, self.options["max_label_size"])
+
+    def apply_color(self, node):
+        name = type(node.op).__name__
+        for key, color in self.options["colors"].items():
+            if key in name or key == str(node.op):
+                return color
+        return None
+
+    def variable_color(self, variable):
+        # Shared variables have a container; compile sits beside this package, so they are known by that.
+        if hasattr(variable, "container") or variable in self.updates:
+            return _SHARED
+        if variable in self.outputs:
+            return _OUTPUT
+        if variable.owner is None:
+            return None if isinstance(variable, Constant) else _INPUT
+        return None
+
+    def edge_style(self, node, index):
+        """Return the colour of the edge into input `index`: red if it is destroyed, blue if an output is a view of it."""
+        for positions in (getattr(node.op, "destroy_map", None) or {}).values():
+            if index in positions:
+                return {"color": "red"}
+        for positions in (getattr(node.op, "view_map", None) or {}).values():
+            if index in positions:
+                return {"color": "blue"}
+        return {}
+
+    def edge(self, start, end, label, style):
+        attributes = dict(style)
+        if label:
+            attributes["label"] = '"%s"' % _shortened(label, self.options["max_label_size"]).replace('"', "'")
+        self.graph.add_edge(self.pydot.Edge(start, end, **attributes))
+
+    def draw(self, clusters):
+        used = {i for node in self.order for i in node.inputs} | set(self.outputs)
+        for number, node in enumerate(self.order):
+            where = clusters.get(node)
+            apply_name = self.node(node, self.apply_label(node, number), "ellipse", self.apply_color(node), where)
+            for index, x in enumerate(node.inputs):
+                label = str(index) if len(node.inputs) > 1 else ""
+                style = self.edge_style(node, index)
+                if x not in self.names and (x.owner is None or x.owner not in self.names):
+                    self.node(x, self.variable_label(x), "box", self.variable_color(x))
+                if x in self.names:
+                    self.edge(self.names[x], apply_name, label, style)
+                else:
+                    # A nameless intermediate variable in compact form: an edge between the two ops.
+                    self.edge(self.names[x.owner], apply_name, (label + " " + str(x.type)).strip(), style)
+            for index, y in enumerate(node.outputs):
+                label = str(index) if len(node.outputs) > 1 else ""
+                if y in self.outputs:
+                    self.node(y, self.variable_label(y), "box", self.variable_color(y), where)
+                elif y not in used:
+                    self.node(y, self.variable_label(y), "box", _UNUSED, where)
+                elif y.name is not None or not self.options["compact"]:
+                    self.node(y, self.variable_label(y), "box", None, where)
+                else:
+                    continue
+                self.edge(apply_name, self.names[y], label, {})
+        for variable in list(self.inputs) + list(self.outputs):
+            if variable not in self.names and (variable.owner is None or variable in self.outputs):
+                # Inputs that nothing uses.
+                color = _UNUSED if variable not in used else self.variable_color(variable)
+                self.node(variable, self.variable_label(variable), "box", color)
+
+
+def _branches(order, highlight, picture):
+    """Return Apply -> cluster for the branches of a lazy if."""
+    lazy = [n for n in order if type(n.op).__name__ == "IfElse"]
+    if isinstance(highlight, Apply):
+        chosen = highlight
+    elif lazy:
+        chosen = lazy[0]
+    else:
+        return {}
+    count = (len(chosen.inputs) - 1) // 2
+
+    def ancestors(variables):
+        found, stack = set(), [v.owner for v in variables if v.owner is not None]
+        while stack:
+            node = stack.pop()
+            if node not in found:
+                found.add(node)
+                stack.extend(i.owner for i in node.inputs if i.owner is not None)
+        return found
+
+    left, right = ancestors(chosen.inputs[1:1 + count]), ancestors(chosen.inputs[1 + count:])
+    clusters = {name: picture.pydot.Cluster(name, label=name, color=color)
+                for name, color in (("Left", "blue"), ("Right", "red"), ("Middle", "purple"))}
+    for cluster in clusters.values():
+        picture.graph.add_subgraph(cluster)
+    result = {}
+    for node in order:
+        if node in left or node in right:
+            result[node] = clusters["Middle" if node in left and node in right else "Left" if node in left else "Right"]
+    return result
+
+
+def _contents(fct):
+    """Return (inputs, outputs, nodes in order, updated variables) of what is to be drawn."""
+    if hasattr(fct, "maker") and hasattr(fct.maker, "fgraph"):
+        fgraph = fct.maker.fgraph
+        pairs = getattr(fgraph, "update_mapping", None) or {}
+        return list(fgraph.inputs), list(fgraph.outputs), fgraph.toposort(), {fgraph.outputs[k] for k in pairs}
+    if isinstance(fct, FunctionGraph):
+        return list(fct.inputs), list(fct.outputs), fct.toposort(), set()
+    if isinstance(fct, Variable):
+        fct = [fct]
+    elif isinstance(fct, Apply):
+        fct = fct.outputs
+    if isinstance(fct, (list, tuple)) and fct and all(isinstance(v, Variable) for v in fct):
+        outputs = list(fct)
+        inputs = [i for i in graph_inputs(outputs) if not isinstance(i, Constant)]
+        return inputs, outputs, list(io_toposort(inputs, outputs)), set()
+    raise ValueError(
+        "pydotprint expects as input a theano.function, a FunctionGraph, an Apply, a Variable or a non-empty list of Variables; got %s"
+        % type(fct), fct
+    )
+
+
+def pydotprint(
+    fct, outfile=None, compact=True, format="png", with_ids=False, high_contrast=True, cond_highlight=None, colorCodes=None,
+    max_label_size=70, scan_graphs=False, var_with_name_simple=False, print_output_file=True, return_image=False,
+):
+    """Draw a graph into a file.
+
+    Parameters
+    ----------
+    fct : compiled function, FunctionGraph, Variable, Apply or list of Variable
+    outfile : str, optional
+        Default: ``theano.pydotprint.<device>.<format>`` in ``config.compiledir``.
+    compact : bool
+        Leave out intermediate variables without a name.
+    format : str
+        Any output format of graphviz; ``'raw'`` is the text that graphviz reads, for which graphviz is not needed.
+    with_ids : bool
+        Add the place in the order of execution to ops, and a number to variables.
+    high_contrast : bool
+        Fill nodes with their colour instead of drawing the border in it.
+    cond_highlight : bool or Apply, optional
+        Draw a border around the ops of each branch of a lazy if: those of the left branch, the right branch and both.
+    colorCodes : dict, optional
+        Name of an op -> colour.
+    max_label_size : int
+        Longer labels are cut.
+    scan_graphs : bool
+        Also draw the inner graph of each scan, into files with the name of the scan and its place in the order added.
+    var_with_name_simple : bool
+        Print only the name of variables that have one, without the type.
+    print_output_file : bool
+        Print where the file is.
+    return_image : bool
+        Return the image instead of writing a file: for ``'svg'`` as a str, else as bytes.
+
+    Notes
+    -----
+    Ellipses are ops, boxes variables. Variables: green inputs, blue outputs, cyan shared variables and their updates, grey what is not
+    used. Edges: red where an op destroys its input, blue where the output is a view of it.
+
+    Raises
+    ------
+    RuntimeError
+        If pydot cannot be imported, or graphviz cannot be run.
+    """
+    inputs, outputs, order, updates = _contents(fct)
+    if outfile is None:
+        outfile = os.path.join(config.compiledir, "theano.pydotprint.%s.%s" % (config.device, format))
+    options = {
+        "compact": compact,
+        "with_ids": with_ids,
+        "high_contrast": high_contrast,
+        "max_label_size": max_label_size,
+        "var_with_name_simple": var_with_name_simple,
+        # What the caller gives is looked for first.
+        "colors": {**(colorCodes or {}), **{k: v for k, v in DEFAULT_COLORS.items() if k not in (colorCodes or {})}},
+    }
+    picture = _Picture(inputs, outputs, order, options)
+    picture.updates = updates
+    picture.draw(_branches(order, cond_highlight, picture) if cond_highlight else {})
+    if return_image:
+        image = _render(picture.graph, lambda: picture.graph.create(prog="dot", format=format))
+        return image.decode("utf-8") if format == "svg" and isinstance(image, bytes) else image
+    if not outfile.endswith("." + format):
+        outfile += "." + format
+    directory = os.path.dirname(outfile)
+    if directory:
+        os.makedirs(directory, exist_ok=True)
+    _render(picture.graph, lambda: picture.graph.write(outfile, prog="dot", format=format))
+    if print_output_file:
+        print("The output file is available at", outfile)
+    if scan_graphs:
+        base, extension = os.path.splitext(outfile)
+        for number, node in enumerate(order):
+            inner = getattr(node.op, "fn", None) if type(node.op).__name__ == "Scan" else None
+            if inner is None:
+                continue
+            name = "%s_%s_%d%s" % (base, getattr(node.op, "name", None) or "scan", number, extension)
+            pydotprint(inner, name, compact, format, with_ids, high_contrast, cond_highlight, colorCodes, max_label_size, scan_graphs,
+                       var_with_name_simple, print_output_file)
+    return None
+
+
+def _render(graph, action):
+    """Call graphviz, and say what is missing if it cannot be run."""
+    try:
+        return action()
+    except (OSError, AssertionError) as error:
+        raise RuntimeError("graphviz could not draw the graph (%s). %s" % (error, pydot_imported_msg)) from error
+
+
+def pydotprint_variables(
+    vars, outfile=None, format="png", depth=-1, high_contrast=True, colorCodes=None, max_label_size=50, var_with_name_simple=False
+):
+    """Draw the graph of variables, `depth` levels of ops deep (-1: all). `pydotprint` does the same and more.
+
+    Parameters
+    ----------
+    vars : Variable or list of Variable
+    outfile, format, high_contrast, colorCodes, max_label_size, var_with_name_simple
+        As for `pydotprint`.
+    depth : int
+    """
+    outputs = list(vars) if isinstance(vars, (list, tuple)) else [vars]
+    if depth < 0:
+        target = outputs
+    else:
+        target = FunctionGraph(_cut(outputs, depth), outputs, clone=True)
+    pydotprint(target, outfile, True, format, False, high_contrast, None, colorCodes, max_label_size, False, var_with_name_simple)
+
+
+def _cut(outputs, depth):
+    """Return the variables at which the graph of `outputs` is cut: its inputs, and what lies `depth` levels deep."""
+    level, cut, seen = list(outputs), [], set()
+    for _ in range(depth):
+        below = []
+        for v in level:
+            if v.owner is not None and v.owner not in seen:
+                seen.add(v.owner)
+                below.extend(v.owner.inputs)
+            elif v.owner is None and not isinstance(v, Constant):
+                cut.append(v)
+        level = below
+    cut.extend(v for v in level if not isinstance(v, Constant) and v.owner not in seen)
+    return list(dict.fromkeys(cut))

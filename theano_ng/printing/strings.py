@@ -1,0 +1,157 @@
+"""Texts that describe variables, for messages and for comparing runs."""
+
+import numpy as np
+
+from theano_ng.gof.graph import Apply, Variable
+
+
+class _TagGenerator:
+    """Gives out the tags A, B, C ..., for variables."""
+
+    def __init__(self):
+        self.cur_tag_number = 0
+
+    def get_tag(self):
+        """Return the next tag."""
+        from theano_ng.printing.debug import char_from_number
+
+        tag = char_from_number(self.cur_tag_number)
+        self.cur_tag_number += 1
+        return tag
+
+
+def _label(obj):
+    """Return how a variable is called in `min_informative_str`: its name, or the op that computes it."""
+    name = getattr(obj, "name", None)
+    if name is not None:
+        return name
+    if getattr(obj, "owner", None) is not None:
+        return str(obj.owner.op)
+    return str(obj)
+
+
+def min_informative_str(obj, indent_level=0, _prev_obs=None, _tag_generator=None):
+    """Return a short text that tells how a variable is computed.
+
+    Parameters
+    ----------
+    obj : Variable
+    indent_level : int
+        Levels by which the text is indented.
+    _prev_obs, _tag_generator
+        The variables described so far and the source of tags, for several calls that belong together.
+
+    Returns
+    -------
+    str
+        A line per variable, ``tag. name-or-op``, its inputs indented below it; a variable seen before is ``<tag>``. Nothing is printed
+        below a variable that has a name.
+
+    Examples
+    --------
+    >>> from theano_ng.printing import min_informative_str
+    >>> from theano_ng.scalar import float64
+    >>> x, y = float64('x'), float64('y')
+    >>> print(min_informative_str((x + y) * x))
+    A. mul
+     B. add
+      C. x
+      D. y
+     <C>
+    """
+    prev_obs = {} if _prev_obs is None else _prev_obs
+    tags = _TagGenerator() if _tag_generator is None else _tag_generator
+    lines = []
+    stack = [(obj, indent_level)]
+    while stack:
+        item, level = stack.pop()
+        indent = " " * level
+        if item in prev_obs:
+            lines.append("%s<%s>" % (indent, prev_obs[item]))
+            continue
+        tag = tags.get_tag()
+        prev_obs[item] = tag
+        lines.append("%s%s. %s" % (indent, tag, _label(item)))
+        if getattr(item, "name", None) is None and getattr(item, "owner", None) is not None:
+            stack.extend((i, level + 1) for i in reversed(item.owner.inputs))
+    return "\n".join(lines)
+
+
+def var_descriptor(obj, _prev_obs=None, _tag_generator=None):
+    """Return one line that says in full how a variable is computed, the same in every run.
+
+    Parameters
+    ----------
+    obj : Variable, Apply's input, or any object
+    _prev_obs, _tag_generator
+        As in `min_informative_str`.
+
+    Returns
+    -------
+    str
+        ``op(input,input)`` for computed variables; ``<tag>`` for what occurred before, where tags count the variables in the order in
+        which they first occur; arrays by `hex_digest`.
+    """
+    prev_obs = {} if _prev_obs is None else _prev_obs
+    tags = _TagGenerator() if _tag_generator is None else _tag_generator
+    text = []
+    stack = [obj]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, _Text):
+            text.append(item)
+            continue
+        key = item if isinstance(item, (Variable, Apply)) else id(item)
+        if key in prev_obs:
+            text.append("<%s>" % prev_obs[key])
+            continue
+        prev_obs[key] = tags.get_tag()
+        node = getattr(item, "owner", None)
+        if node is not None:
+            text.append("%s(" % node.op)
+            children = [_Text(")") if len(node.outputs) == 1 else _Text(").%d" % node.outputs.index(item))]
+            for k in range(len(node.inputs) - 1, -1, -1):
+                children.append(node.inputs[k])
+                if k:
+                    children.append(_Text(","))
+            stack.extend(children)
+        elif hasattr(item, "data"):
+            value = np.asarray(item.data)
+            text.append("%s(%s)" % (item.type, hex_digest(value) if value.dtype != object else repr(item.data)))
+        elif isinstance(item, np.ndarray):
+            text.append(hex_digest(item))
+        else:
+            text.append("%s{%s}" % (item, item.type) if isinstance(item, Variable) else str(item))
+    return "".join(text)
+
+
+class _Text(str):
+    """A piece of text on the stack of `var_descriptor`, not an object to be described."""
+
+
+def position_independent_str(obj):
+    """Return a text for a variable that does not depend on where in memory it is.
+
+    Raises
+    ------
+    TypeError
+        If `obj` is not a Variable.
+    """
+    if isinstance(obj, Variable):
+        return "theano_var{type=%s}" % (obj.type,)
+    raise TypeError("position_independent_str expected a Variable, got %s" % type(obj))
+
+
+def hex_digest(x):
+    """Return a short, mostly unique text for an array: the digest of its bytes, its strides and its shape.
+
+    Parameters
+    ----------
+    x : numpy.ndarray
+    """
+    import hashlib
+
+    digest = hashlib.md5(x.tobytes(), usedforsecurity=False).hexdigest()
+    strides = ",".join(map(str, x.strides))
+    shape = ",".join(map(str, x.shape))
+    return "%s|strides=[%s]|shape=[%s]" % (digest, strides, shape)

@@ -1,0 +1,110 @@
+"""Ops that raise an exception at run time: always (Raise), or when a condition fails (CheckAndRaise, Assert)."""
+from theano_ng.gof.graph import Apply, Variable
+from theano_ng.gof.op import Op
+
+__all__ = ["Raise", "CheckAndRaise", "Assert", "assert_op"]
+
+
+class Raise(Op):
+    """Raise an exception when the value is computed: ``Raise(msg, exc)(x)``.
+
+    Parameters
+    ----------
+    msg : str
+    exc : exception class
+        Default NotImplementedError.
+    """
+
+    __props__ = ("msg", "exc")
+
+    def __init__(self, msg="", exc=NotImplementedError):
+        self.msg = msg
+        self.exc = exc
+
+    def __hash__(self):
+        # The exception class by name: a hash must not depend on where the class lives in memory.
+        return hash((type(self).__qualname__, self.msg, self.exc.__module__, self.exc.__qualname__))
+
+    def __str__(self):
+        return "Raise{%s}" % self.exc.__name__
+
+    def make_node(self, x):
+        return Apply(self, [x], [x.type()])
+
+    def perform(self, node, inputs, out_storage):
+        raise self.exc(self.msg)
+
+    def infer_shape(self, node, shapes):
+        return shapes
+
+    def grad(self, inputs, grads):
+        return grads
+
+    def R_op(self, inputs, eval_points):
+        return list(eval_points)
+
+
+class CheckAndRaise(Op):
+    """Return the first input as it is, or raise when one of the conditions is false: ``CheckAndRaise(exc, msg)(x, *conds)``.
+
+    Parameters
+    ----------
+    exc_type : exception class
+    msg : str
+    """
+
+    view_map = {0: [0]}
+    check_input = False
+    __props__ = ("exc_type", "msg")
+    _f16_ok = True
+
+    def __init__(self, exc_type, msg=""):
+        if not (isinstance(exc_type, type) and issubclass(exc_type, Exception)):
+            raise TypeError("CheckAndRaise needs an exception class, got %r" % (exc_type,))
+        self.exc_type = exc_type
+        self.msg = msg
+
+    def __hash__(self):
+        return hash((type(self).__qualname__, self.exc_type.__module__, self.exc_type.__qualname__, self.msg))
+
+    def __str__(self):
+        return "%s{%s, %r}" % (type(self).__name__, self.exc_type.__name__, self.msg)
+
+    def make_node(self, value, *conds):
+        from theano_ng.tensor.constant import as_tensor_variable  # tensor sits beside this module
+
+        if not isinstance(value, Variable):
+            value = as_tensor_variable(value)
+        conds = [as_tensor_variable(int(cond) if isinstance(cond, bool) else cond) for cond in conds]
+        for cond in conds:
+            if cond.type.ndim != 0:
+                raise TypeError("%s: conditions must be scalars, got type %s" % (self, cond.type))
+        return Apply(self, [value, *conds], [value.type()])
+
+    def perform(self, node, inputs, out_):
+        if not all(inputs[1:]):
+            raise self.exc_type(self.msg)
+        out_[0][0] = inputs[0]
+
+    def infer_shape(self, node, input_shapes):
+        return [input_shapes[0]]
+
+    def connection_pattern(self, node):
+        return [[True], *[[False] for _ in node.inputs[1:]]]
+
+    def grad(self, inputs, output_gradients):
+        from theano_ng.gradient import DisconnectedType
+
+        return [*output_gradients, *[DisconnectedType()() for _ in inputs[1:]]]
+
+    def R_op(self, inputs, eval_points):
+        return [eval_points[0]]
+
+
+def __getattr__(name):
+    # Assert has native code for tensors, so it lives with them.
+    if name in ("Assert", "assert_op"):
+        from theano_ng.tensor import assert_op as module
+
+        return getattr(module, name)
+    raise AttributeError("module %r has no attribute %r" % (__name__, name))

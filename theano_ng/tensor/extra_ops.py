@@ -1,0 +1,583 @@
+"""Further tensor operations: cumulative sums, repeats, diagonals, indices.
+
+The Ops that fill or search live here; `cumulative.py` has the cumulative ones.
+"""
+import numpy as np
+
+import theano_ng.scalar as scal
+from theano_ng.configdefaults import config
+from theano_ng.gof.graph import Apply
+from theano_ng.gof.native import NativeCode, NativeOp
+from theano_ng.gof.op import Op
+from theano_ng.tensor.constant import as_tensor_variable, constant
+from theano_ng.tensor.creation import _undefined_grads, arange, zeros
+from theano_ng.tensor.cumulative import (  # noqa: F401
+    CumOp, CumprodOp, CumsumOp, DiffOp, cumprod, cumsum, diff)
+from theano_ng.tensor.elemwise_ops import cast, eq, maximum, minimum, switch
+from theano_ng.tensor.indices import (  # noqa: F401
+    RavelMultiIndex, SearchsortedOp, UnravelIndex, ravel_multi_index,
+    searchsorted, unravel_index)
+from theano_ng.tensor.type import TensorType
+
+__all__ = [
+    'CpuContiguous', 'cpu_contiguous', 'CumOp', 'CumsumOp', 'CumprodOp',
+    'cumsum', 'cumprod', 'DiffOp', 'diff', 'bincount', 'squeeze', 'compress',
+    'RepeatOp', 'repeat', 'Bartlett', 'bartlett_', 'bartlett', 'FillDiagonal',
+    'fill_diagonal_', 'fill_diagonal', 'FillDiagonalOffset',
+    'fill_diagonal_offset_', 'fill_diagonal_offset', 'to_one_hot', 'Unique',
+    'SearchsortedOp', 'searchsorted', 'UnravelIndex', 'unravel_index',
+    'RavelMultiIndex', 'ravel_multi_index',
+]
+
+_INTEGERS = frozenset(['bool', 'int8', 'int16', 'int32', 'int64',
+                       'uint8', 'uint16', 'uint32', 'uint64'])
+
+
+class CpuContiguous(NativeOp, Op):
+    """The input if it is C contiguous, else a contiguous copy."""
+    __props__ = ()
+    view_map = {0: [0]}
+    check_input = False
+
+    def make_node(self, x):
+        x = as_tensor_variable(x)
+        return Apply(self, [x], [x.type()])
+
+    def native_code(self, node):
+        return NativeCode('theano_ng.tensor.native.extra:contiguous')
+
+    def perform(self, node, inputs, output_storage):
+        x, = inputs
+        # ascontiguousarray would make a 0-d array 1-d.
+        output_storage[0][0] = x if x.flags.c_contiguous else x.copy('C')
+
+    def infer_shape(self, node, shapes):
+        return shapes
+
+    def grad(self, inputs, dout):
+        return [dout[0]]
+
+    def R_op(self, inputs, eval_points):
+        return list(eval_points)
+
+
+cpu_contiguous = CpuContiguous()
+
+
+def bincount(x, weights=None, minlength=None, assert_nonneg=False):
+    """Count how often each value occurs in a vector of integers.
+
+    Parameters
+    ----------
+    x : integer vector
+        Not negative.
+    weights : vector, optional
+        Added up instead of counting.
+    minlength : int or integer scalar variable, optional
+        Least length of the result.
+    assert_nonneg : bool
+        Check, when the function runs, that `x` is not negative.
+
+    Returns
+    -------
+    TensorVariable
+        Vector of length ``max(x) + 1`` or more: int64, or the dtype of
+        `weights`.
+    """
+    from theano_ng.tensor.shaping import join
+    from theano_ng.tensor.reductions import all as all_
+    from theano_ng.tensor.subtensor import inc_subtensor
+    x = as_tensor_variable(x)
+    if x.ndim != 1:
+        raise TypeError("bincount: expected a vector, got %s" % (x.type,))
+    if x.dtype not in _INTEGERS:
+        raise TypeError("bincount: expected integers, got %s" % (x.type,))
+    if assert_nonneg:
+        from theano_ng.raise_op import Assert
+        x = Assert('Input to bincount has negative values!')(x, all_(x >= 0))
+    x = cast(x, 'int64')
+    # The -1 gives an empty vector a maximum.
+    length = join(0, x, constant([-1], dtype='int64')).max() + 1
+    if minlength is not None:
+        length = maximum(length, cast(minlength, 'int64'))
+    if weights is None:
+        weights, dtype = constant(1, dtype='int64'), 'int64'
+    else:
+        weights = as_tensor_variable(weights)
+        if weights.ndim != 1:
+            raise TypeError("bincount: weights must be a vector, got %s"
+                            % (weights.type,))
+        dtype = weights.dtype
+    return inc_subtensor(zeros([length], dtype=dtype)[x], weights)
+
+
+def squeeze(x, axis=None):
+    """Drop the broadcastable dimensions.
+
+    Parameters
+    ----------
+    x : tensor_like
+    axis : int, sequence of int or None
+        Drop these only; all must be broadcastable.
+
+    Returns
+    -------
+    TensorVariable
+        `x` itself, or a view.  Dimensions that turn out to have length 1 when
+        the function runs are kept.
+    """
+    x = as_tensor_variable(x)
+    if axis is None:
+        dropped = [i for i in range(x.ndim) if x.broadcastable[i]]
+    else:
+        from theano_ng.tensor.reductions import check_and_normalize_axes
+        dropped = check_and_normalize_axes(x, axis)
+    if not dropped:
+        return x
+    return x.dimshuffle([i for i in range(x.ndim) if i not in dropped])
+
+
+def compress(condition, x, axis=None):
+    """The slices of `x` where `condition` is nonzero, as `numpy.compress`.
+
+    Parameters
+    ----------
+    condition : vector
+    x : tensor_like
+    axis : int or None
+        None for the flattened tensor.
+    """
+    from theano_ng.tensor.selecting import flatnonzero
+    return as_tensor_variable(x).take(flatnonzero(condition), axis=axis)
+
+
+# ---------------------------------------------------------------------------
+
+class RepeatOp(Op):
+    """Repeat the slices along an axis; inputs: tensor, repeats.
+
+    Parameters
+    ----------
+    axis : int or None
+        None for the flattened tensor.
+    """
+    __props__ = ('axis',)
+
+    def __init__(self, axis=None):
+        self.axis = axis
+
+    def make_node(self, x, repeats):
+        x, repeats = as_tensor_variable(x), as_tensor_variable(repeats)
+        if repeats.dtype not in _INTEGERS or repeats.ndim > 1:
+            raise TypeError("RepeatOp: repeats must be an integer scalar or "
+                            "vector, got %s" % (repeats.type,))
+        if self.axis is None:
+            flags = [False]
+        else:
+            if not -x.ndim <= self.axis < x.ndim:
+                raise ValueError("RepeatOp: axis %d is out of range for %s"
+                                 % (self.axis, x.type))
+            flags = list(x.broadcastable)
+            flags[self.axis] = False
+        return Apply(self, [x, repeats], [TensorType(x.dtype, flags)()])
+
+    def perform(self, node, inputs, output_storage):
+        x, repeats = inputs
+        output_storage[0][0] = np.repeat(x, repeats.astype('int64'),
+                                         axis=self.axis)
+
+    def connection_pattern(self, node):
+        return [[True], [False]]
+
+    def _lengths(self, shape, repeats):
+        """Number of slices before and after."""
+        if self.axis is None:
+            before = constant(1, dtype='int64')
+            for n in shape:
+                before = before * n
+        else:
+            before = shape[self.axis]
+        repeats = cast(repeats, 'int64')
+        if repeats.ndim == 0:
+            return before, before * repeats
+        # A vector of length 1 is repeated for every slice.
+        return before, repeats.sum() * switch(eq(repeats.shape[0], 1),
+                                              before, 1)
+
+    def infer_shape(self, node, ins_shapes):
+        shape = list(ins_shapes[0])
+        _, after = self._lengths(shape, node.inputs[1])
+        if self.axis is None:
+            return [(after,)]
+        shape[self.axis] = after
+        return [tuple(shape)]
+
+    def grad(self, inputs, gout):
+        from theano_ng.gradient import DisconnectedType
+        from theano_ng.tensor.subtensor import inc_subtensor
+        x, repeats = inputs
+        gz, = gout
+        if x.dtype in _INTEGERS:
+            return [x.zeros_like(dtype=config.floatX), DisconnectedType()()]
+        axis = 0 if self.axis is None else self.axis % x.ndim
+        flat = x.flatten() if self.axis is None else x
+        # Which slice of x each slice of the result came from.
+        source = RepeatOp(0)(arange(flat.shape[axis]), repeats)
+        place = (slice(None),) * axis + (source,)
+        zero = flat.zeros_like(dtype=gz.dtype)
+        if zero.broadcastable[axis]:
+            # Indexing needs an axis that may be longer than 1.
+            from theano_ng.tensor.shaping import unbroadcast
+            zero = unbroadcast(zero, axis)
+        gx = inc_subtensor(zero[place], gz)
+        if self.axis is None:
+            gx = gx.reshape(x.shape, ndim=x.ndim)
+        if gx.broadcastable != x.broadcastable:
+            from theano_ng.tensor.shaping import patternbroadcast
+            gx = patternbroadcast(gx, x.broadcastable)
+        return [gx, DisconnectedType()()]
+
+    def R_op(self, inputs, eval_points):
+        if eval_points[0] is None:
+            return [None]
+        return [self(eval_points[0], inputs[1])]
+
+
+def repeat(x, repeats, axis=None):
+    """Repeat the elements of a tensor, as `numpy.repeat`.
+
+    Parameters
+    ----------
+    x : tensor_like
+    repeats : int, integer scalar or integer vector
+        How often; a vector has a number for each slice along the axis.
+    axis : int or None
+        None for the flattened tensor.
+
+    Returns
+    -------
+    TensorVariable
+    """
+    from theano_ng.tensor.shaping import alloc
+    x, repeats = as_tensor_variable(x), as_tensor_variable(repeats)
+    if repeats.ndim > 1:
+        raise ValueError('The dimension of repeats should not exceed 1.')
+    if repeats.dtype not in _INTEGERS:
+        raise TypeError("repeat: repeats must be integers, got %s"
+                        % (repeats.type,))
+    if repeats.ndim == 1 and not repeats.broadcastable[0]:
+        return RepeatOp(axis=axis)(x, repeats)
+    if repeats.ndim == 1:
+        repeats = repeats[0]
+    if axis is None:
+        x, axis = x.flatten(), 0
+    elif not -x.ndim <= axis < x.ndim:
+        raise ValueError("repeat: axis %d is out of range for %s"
+                         % (axis, x.type))
+    axis = axis % x.ndim
+    # One number for all slices: a new axis is filled, then merged.
+    shape = [x.shape[i] for i in range(x.ndim)]
+    wide = shape[:axis + 1] + [repeats] + shape[axis + 1:]
+    shape[axis] = shape[axis] * repeats
+    order = list(range(x.ndim))
+    order.insert(axis + 1, 'x')
+    return alloc(x.dimshuffle(order), *wide).reshape(shape, ndim=x.ndim)
+
+
+# ---------------------------------------------------------------------------
+
+class Bartlett(Op):
+    """The triangular window; input: number of points (integer scalar)."""
+    __props__ = ()
+
+    def make_node(self, M):
+        M = as_tensor_variable(M)
+        if M.ndim != 0:
+            raise TypeError('%s only works on scalar input, got %s'
+                            % (type(self).__name__, M.type))
+        if M.dtype not in _INTEGERS:
+            raise TypeError('%s only works on integer input, got %s'
+                            % (type(self).__name__, M.type))
+        return Apply(self, [M], [TensorType('float64', (False,))()])
+
+    def perform(self, node, inputs, out_):
+        out_[0][0] = np.asarray(np.bartlett(int(inputs[0])), dtype='float64')
+
+    def infer_shape(self, node, in_shapes):
+        return [(maximum(cast(node.inputs[0], 'int64'), 0),)]
+
+    def grad(self, inputs, output_grads):
+        return _undefined_grads(self, inputs, 'the input is an integer')
+
+    def R_op(self, inputs, eval_points):
+        return [None]
+
+
+bartlett_ = Bartlett()
+
+
+def bartlett(M):
+    """The triangular (Bartlett) window of `M` points.
+
+    Parameters
+    ----------
+    M : int or integer scalar variable
+        With M <= 0 the window is empty.
+
+    Returns
+    -------
+    TensorVariable
+        float64 vector.  The first and last points are 0; the maximum is 1 if
+        `M` is odd only.
+    """
+    return bartlett_(M)
+
+
+# ---------------------------------------------------------------------------
+
+def _without_upcast(op, a, val):
+    """`val` in the dtype of `a`; TypeError if it does not fit."""
+    if val.dtype != a.dtype and scal.upcast(a.dtype, val.dtype) != a.dtype:
+        raise TypeError(
+            "%s: the value has dtype %s, which does not fit into the dtype %s "
+            "of the tensor; cast one of them."
+            % (type(op).__name__, val.dtype, a.dtype))
+    return cast(val, a.dtype)
+
+
+class FillDiagonal(Op):
+    """Copy of the first input with the second one on its main diagonal."""
+    __props__ = ()
+
+    def make_node(self, a, val):
+        a, val = as_tensor_variable(a), as_tensor_variable(val)
+        if a.ndim < 2:
+            raise TypeError('%s: the first parameter must have at least two '
+                            'dimensions, got %s' % (type(self).__name__, a.type))
+        if val.ndim != 0:
+            raise TypeError('%s: the second parameter must be a scalar, got %s'
+                            % (type(self).__name__, val.type))
+        val = _without_upcast(self, a, val)
+        return Apply(self, [a, val], [a.type()])
+
+    def perform(self, node, inputs, output_storage):
+        a = inputs[0].copy()
+        # NumPy wants equal dimensions for more than two of them.
+        np.fill_diagonal(a, inputs[1])
+        output_storage[0][0] = a
+
+    def infer_shape(self, node, in_shapes):
+        return [in_shapes[0]]
+
+    def grad(self, inp, cost_grad):
+        a, val = inp
+        grad, = cost_grad
+        if a.dtype in _INTEGERS:
+            return [a.zeros_like(dtype=config.floatX),
+                    val.zeros_like(dtype=config.floatX)]
+        length = grad.shape[0]
+        for i in range(1, a.ndim):
+            length = minimum(length, grad.shape[i])
+        index = arange(length)
+        return [fill_diagonal(grad, 0), grad[(index,) * a.ndim].sum()]
+
+    def R_op(self, inputs, eval_points):
+        return _linear_r_op(self, inputs, eval_points)
+
+
+def _linear_r_op(op, inputs, eval_points):
+    """R_op of an Op that is linear in its first two inputs."""
+    if eval_points[0] is None and eval_points[1] is None:
+        return [None]
+    points = [x.zeros_like() if point is None else point
+              for x, point in zip(inputs[:2], eval_points[:2])]
+    return [op(*points + list(inputs[2:]))]
+
+
+fill_diagonal_ = FillDiagonal()
+
+
+def fill_diagonal(a, val):
+    """A copy of `a` with its main diagonal set to `val`.
+
+    Parameters
+    ----------
+    a : tensor_like
+        A matrix of any shape, or more dimensions of equal length.
+    val : scalar
+        Must fit into the dtype of `a`.
+
+    Returns
+    -------
+    TensorVariable
+        Of the type of `a`.  The diagonal does not wrap in tall matrices.
+    """
+    return fill_diagonal_(a, val)
+
+
+class FillDiagonalOffset(Op):
+    """Copy of a matrix with a value on one of its diagonals.
+
+    Inputs: matrix, value, offset (integer scalar; positive: above the main
+    diagonal).
+    """
+    __props__ = ()
+
+    def make_node(self, a, val, offset):
+        a, val, offset = (as_tensor_variable(x) for x in (a, val, offset))
+        name = type(self).__name__
+        if a.ndim != 2:
+            raise TypeError('%s: the first parameter must be a matrix, got %s'
+                            % (name, a.type))
+        if val.ndim != 0:
+            raise TypeError('%s: the second parameter must be a scalar, got %s'
+                            % (name, val.type))
+        if offset.ndim != 0 or offset.dtype not in _INTEGERS:
+            raise TypeError('%s: the offset must be an integer scalar, got %s. '
+                            'Use theano.tensor.cast(offset, \'int32\')'
+                            % (name, offset.type))
+        return Apply(self, [a, _without_upcast(self, a, val), offset],
+                     [a.type()])
+
+    def perform(self, node, inputs, output_storage):
+        a = inputs[0].copy()
+        offset = int(inputs[2])
+        rows, columns = a.shape
+        first_row, first_column = max(0, -offset), max(0, offset)
+        index = np.arange(max(0, min(rows - first_row,
+                                     columns - first_column)))
+        a[index + first_row, index + first_column] = inputs[1]
+        output_storage[0][0] = a
+
+    def infer_shape(self, node, in_shapes):
+        return [in_shapes[0]]
+
+    def grad(self, inp, cost_grad):
+        from theano_ng.gradient import grad_undefined
+        a, val, offset = inp
+        grad, = cost_grad
+        g_offset = grad_undefined(self, 2, offset, 'the offset is an integer')
+        if a.dtype in _INTEGERS:
+            return [a.zeros_like(dtype=config.floatX),
+                    val.zeros_like(dtype=config.floatX), g_offset]
+        offset = cast(offset, 'int64')
+        row, column = maximum(0, -offset), maximum(0, offset)
+        index = arange(maximum(0, minimum(grad.shape[0] - row,
+                                          grad.shape[1] - column)))
+        return [fill_diagonal_offset(grad, 0, offset),
+                grad[index + row, index + column].sum(), g_offset]
+
+    def R_op(self, inputs, eval_points):
+        return _linear_r_op(self, inputs, eval_points)
+
+
+fill_diagonal_offset_ = FillDiagonalOffset()
+
+
+def fill_diagonal_offset(a, val, offset):
+    """A copy of the matrix `a` with its diagonal at `offset` set to `val`.
+
+    Parameters
+    ----------
+    a : matrix
+    val : scalar
+        Must fit into the dtype of `a`.
+    offset : int or integer scalar variable
+        Positive: above the main diagonal; negative: below.
+    """
+    return fill_diagonal_offset_(a, val, offset)
+
+
+def to_one_hot(y, nb_class, dtype=None):
+    """A matrix with a one in each row, at the column that `y` gives.
+
+    Parameters
+    ----------
+    y : integer vector
+    nb_class : int or integer scalar variable
+        Number of columns.
+    dtype : str, optional
+        ``config.floatX`` by default.
+
+    Returns
+    -------
+    TensorVariable
+        Matrix of shape ``(y.shape[0], nb_class)``.
+    """
+    from theano_ng.tensor.subtensor import set_subtensor
+    y = as_tensor_variable(y)
+    result = zeros((y.shape[0], nb_class), dtype=dtype)
+    return set_subtensor(result[arange(y.shape[0]), y], 1)
+
+
+# ---------------------------------------------------------------------------
+
+class Unique(Op):
+    """The sorted unique elements, as `numpy.unique`.
+
+    Parameters
+    ----------
+    return_index : bool
+        Also return where each first occurs.
+    return_inverse : bool
+        Also return which one each element of the input is (a vector, for an
+        input of any rank).
+    return_counts : bool
+        Also return how often each occurs.
+    axis : int, optional
+        Compare slices along this axis instead of elements.
+    """
+    __props__ = ('return_index', 'return_inverse', 'return_counts', 'axis')
+
+    def __init__(self, return_index=False, return_inverse=False,
+                 return_counts=False, axis=None):
+        self.return_index = return_index
+        self.return_inverse = return_inverse
+        self.return_counts = return_counts
+        self.axis = axis
+
+    def make_node(self, x):
+        x = as_tensor_variable(x)
+        if self.axis is None:
+            flags = [False]
+        else:
+            if not -x.ndim <= self.axis < x.ndim:
+                raise ValueError("Unique: axis %d is out of range for %s"
+                                 % (self.axis, x.type))
+            flags = list(x.broadcastable)
+            flags[self.axis] = False
+        outputs = [TensorType(x.dtype, flags)()]
+        for wanted in (self.return_index, self.return_inverse,
+                       self.return_counts):
+            if wanted:
+                outputs.append(TensorType('int64', (False,))())
+        return Apply(self, [x], outputs)
+
+    def perform(self, node, inputs, output_storage):
+        found = np.unique(inputs[0], return_index=self.return_index,
+                          return_inverse=self.return_inverse,
+                          return_counts=self.return_counts, axis=self.axis)
+        if not isinstance(found, tuple):
+            found = (found,)
+        output_storage[0][0] = found[0]
+        for cell, value in zip(output_storage[1:], found[1:]):
+            cell[0] = np.asarray(value, dtype='int64').reshape(-1)
+
+    def infer_shape(self, node, i0_shapes):
+        from theano_ng.tensor.joining import default_shape_of
+        shapes = [default_shape_of(x) for x in node.outputs]
+        if self.return_inverse:
+            lengths = i0_shapes[0] if self.axis is None \
+                else [i0_shapes[0][self.axis]]
+            total = constant(1, dtype='int64')
+            for n in lengths:
+                total = total * n
+            shapes[2 if self.return_index else 1] = (total,)
+        return shapes
+
+    def grad(self, inputs, output_grads):
+        return _undefined_grads(self, inputs, 'not a smooth function')
+
+    def R_op(self, inputs, eval_points):
+        return [None] * (1 + bool(self.return_index) +
+                         bool(self.return_inverse) + bool(self.return_counts))

@@ -1,0 +1,294 @@
+/* Softmax and cross-entropy over rows, float32 and float64. */
+#include "native.h"
+#include <math.h>
+
+/* glibc has vector versions of exp; the clones let one binary use the widest registers that the machine has. */
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
+__attribute__((simd("notinbranch"), const)) extern double exp(double);
+__attribute__((simd("notinbranch"), const)) extern float expf(float);
+#define VECTORISED __attribute__((target_clones("avx2,fma", "default"), optimize("O3", "no-math-errno", "no-trapping-math")))
+#else
+#define VECTORISED
+#endif
+
+#define REAL npy_float32
+#define EXP expf
+#define LOG logf
+#define NAME(f) f##_f32
+#include "nnet_rows.h"
+#undef REAL
+#undef EXP
+#undef LOG
+#undef NAME
+#define REAL npy_float64
+#define EXP exp
+#define LOG log
+#define NAME(f) f##_f64
+#include "nnet_rows.h"
+
+/* New reference to the array itself when it is aligned, native and C-contiguous, else to a copy that is. */
+static PyArrayObject *rows_of(PyObject *value, int nd, const char *name)
+{
+    PyArrayObject *a = (PyArrayObject *)value;
+    if (!PyArray_Check(value) || PyArray_NDIM(a) != nd) {
+        PyErr_Format(PyExc_ValueError, "%s: an array of %d dimensions is needed", name, nd);
+        return NULL;
+    }
+    if (PyArray_IS_C_CONTIGUOUS(a) && PyArray_ISBEHAVED_RO(a)) {
+        Py_INCREF(a);
+        return a;
+    }
+    return (PyArrayObject *)PyArray_NewCopy(a, NPY_CORDER);
+}
+
+static PyArrayObject *labels_of(PyObject *value)
+{
+    PyArrayObject *y = (PyArrayObject *)value;
+    if (PyArray_Check(value) && PyArray_TYPE(y) == NPY_INT64 && PyArray_NDIM(y) == 1 && PyArray_IS_C_CONTIGUOUS(y)
+        && PyArray_ISBEHAVED_RO(y)) {
+        Py_INCREF(y);
+        return y;
+    }
+    return (PyArrayObject *)PyArray_FROMANY(value, NPY_INT64, 1, 1, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST);
+}
+
+static int float_type(PyObject *value)
+{
+    int type = PyArray_Check(value) ? PyArray_TYPE((PyArrayObject *)value) : -1;
+    if (type == NPY_FLOAT32 || type == NPY_FLOAT64)
+        return type;
+    PyErr_SetString(PyExc_TypeError, "float32 or float64 expected");
+    return -1;
+}
+
+static int same_type(PyObject *value, int type, const char *name)
+{
+    if (PyArray_Check(value) && PyArray_TYPE((PyArrayObject *)value) == type)
+        return 0;
+    PyErr_Format(PyExc_TypeError, "%s has another dtype than the first input", name);
+    return -1;
+}
+
+static int bad_label(npy_intp row, PyArrayObject *y, npy_intp n)
+{
+    PyErr_Format(PyExc_ValueError, "y_i value out of bounds: y[%zd] is %lld, but there are %zd classes", (Py_ssize_t)row,
+                 (long long)((npy_int64 *)PyArray_DATA(y))[row], (Py_ssize_t)n);
+    return -1;
+}
+
+static int mismatch(const char *text, npy_intp a, npy_intp b)
+{
+    PyErr_Format(PyExc_ValueError, "%s (%zd and %zd)", text, (Py_ssize_t)a, (Py_ssize_t)b);
+    return -1;
+}
+
+/* out = softmax(x).  in: x (m, n);  or softmax(x + b).  in: x (m, n), b (n). */
+static int tng_softmax(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+{
+    int type = float_type(in[0]), status = -1;
+    PyArrayObject *x = type < 0 ? NULL : rows_of(in[0], 2, "softmax"), *b = NULL;
+    if (x == NULL)
+        return -1;
+    if (nin == 2) {
+        if (same_type(in[1], type, "b") < 0 || (b = rows_of(in[1], 1, "softmax's bias")) == NULL)
+            goto done;
+        if (PyArray_DIM(b, 0) != PyArray_DIM(x, 1)) {
+            mismatch("b must have as many elements as x has columns", PyArray_DIM(b, 0), PyArray_DIM(x, 1));
+            goto done;
+        }
+    }
+    PyArrayObject *sm = native_alloc(out, 2, PyArray_DIMS(x), type);
+    if (sm == NULL)
+        goto done;
+    (type == NPY_FLOAT32 ? softmax_f32 : softmax_f64)(PyArray_DIM(x, 0), PyArray_DIM(x, 1), PyArray_DATA(x),
+                                                      b == NULL ? NULL : PyArray_DATA(b), PyArray_DATA(sm));
+    status = 0;
+done:
+    Py_DECREF(x);
+    Py_XDECREF(b);
+    return status;
+}
+
+/* out = log(softmax(x)).  in: x (m, n). */
+static int tng_log_softmax(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+{
+    int type = float_type(in[0]);
+    PyArrayObject *x = type < 0 ? NULL : rows_of(in[0], 2, "logsoftmax");
+    if (x == NULL)
+        return -1;
+    PyArrayObject *z = native_alloc(out, 2, PyArray_DIMS(x), type);
+    if (z != NULL)
+        (type == NPY_FLOAT32 ? log_softmax_f32 : log_softmax_f64)(PyArray_DIM(x, 0), PyArray_DIM(x, 1), PyArray_DATA(x),
+                                                                  PyArray_DATA(z));
+    Py_DECREF(x);
+    return z == NULL ? -1 : 0;
+}
+
+/* out = gradient of softmax.  in: dy (m, n), sm (m, n). */
+static int tng_softmax_grad(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+{
+    int type = float_type(in[0]), status = -1;
+    PyArrayObject *dy = NULL, *sm = NULL;
+    if (type < 0 || same_type(in[1], type, "sm") < 0 || (dy = rows_of(in[0], 2, "softmax's gradient")) == NULL
+        || (sm = rows_of(in[1], 2, "softmax")) == NULL)
+        goto done;
+    if (!PyArray_SAMESHAPE(dy, sm)) {
+        PyErr_SetString(PyExc_ValueError, "dy and sm must have the same shape");
+        goto done;
+    }
+    PyArrayObject *dx = native_alloc(out, 2, PyArray_DIMS(sm), type);
+    if (dx == NULL)
+        goto done;
+    (type == NPY_FLOAT32 ? softmax_grad_f32 : softmax_grad_f64)(PyArray_DIM(sm, 0), PyArray_DIM(sm, 1), PyArray_DATA(dy),
+                                                                PyArray_DATA(sm), PyArray_DATA(dx));
+    status = 0;
+done:
+    Py_XDECREF(dy);
+    Py_XDECREF(sm);
+    return status;
+}
+
+/* Labels that come back in the dtype in which they came. */
+static int return_labels(PyArrayObject *am, int type, PyObject **out)
+{
+    if (type == NPY_INT64) {
+        native_set(out, (PyObject *)am);
+        return 0;
+    }
+    PyObject *cast = PyArray_Cast(am, type);
+    Py_DECREF(am);
+    if (cast == NULL)
+        return -1;
+    native_set(out, cast);
+    return 0;
+}
+
+/* nll, softmax(x + b), argmax.  in: x (m, n), b (n), y (m) of integers. */
+static int tng_crossentropy(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+{
+    int type = float_type(in[0]), status = -1;
+    PyArrayObject *x = NULL, *b = NULL, *y = NULL, *am = NULL;
+    if (type < 0 || same_type(in[1], type, "b") < 0 || (x = rows_of(in[0], 2, "x")) == NULL || (b = rows_of(in[1], 1, "b")) == NULL
+        || (y = labels_of(in[2])) == NULL)
+        goto done;
+    npy_intp rows = PyArray_DIM(x, 0), n = PyArray_DIM(x, 1);
+    if (PyArray_DIM(b, 0) != n) {
+        mismatch("b must have as many elements as x has columns", PyArray_DIM(b, 0), n);
+        goto done;
+    }
+    if (PyArray_DIM(y, 0) != rows) {
+        mismatch("y_idx must have as many elements as x has rows", PyArray_DIM(y, 0), rows);
+        goto done;
+    }
+    PyArrayObject *nll = native_alloc(&out[0], 1, &rows, type);
+    PyArrayObject *sm = nll == NULL ? NULL : native_alloc(&out[1], 2, PyArray_DIMS(x), type);
+    am = sm == NULL ? NULL : (PyArrayObject *)PyArray_SimpleNew(1, &rows, NPY_INT64);
+    if (am == NULL)
+        goto done;
+    npy_intp bad = (type == NPY_FLOAT32 ? crossentropy_f32 : crossentropy_f64)(
+        rows, n, PyArray_DATA(x), PyArray_DATA(b), PyArray_DATA(y), PyArray_DATA(nll), PyArray_DATA(sm), PyArray_DATA(am));
+    if (bad >= 0)
+        bad_label(bad, y, n);
+    else {
+        status = return_labels(am, PyArray_TYPE((PyArrayObject *)in[2]), &out[2]);
+        am = NULL;
+    }
+done:
+    Py_XDECREF(x);
+    Py_XDECREF(b);
+    Py_XDECREF(y);
+    Py_XDECREF(am);
+    return status;
+}
+
+/* dx = dy (sm - onehot(y)).  in: dy (m or 1, or 0-d), sm (m, n), y (m). */
+static int tng_crossentropy_dx(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+{
+    int type = float_type(in[1]), status = -1;
+    PyArrayObject *dy = NULL, *sm = NULL, *y = NULL;
+    if (type < 0 || same_type(in[0], type, "dy") < 0 || (sm = rows_of(in[1], 2, "sm")) == NULL || (y = labels_of(in[2])) == NULL
+        || (dy = rows_of(in[0], PyArray_NDIM((PyArrayObject *)in[0]), "dy")) == NULL)
+        goto done;
+    npy_intp rows = PyArray_DIM(sm, 0), n = PyArray_DIM(sm, 1);
+    if (PyArray_NDIM(dy) > 1 || (PyArray_SIZE(dy) != 1 && PyArray_DIM(dy, 0) != rows)) {
+        mismatch("dy must have one element or as many as sm has rows", PyArray_SIZE(dy), rows);
+        goto done;
+    }
+    if (PyArray_DIM(y, 0) != rows) {
+        mismatch("y_idx must have as many elements as sm has rows", PyArray_DIM(y, 0), rows);
+        goto done;
+    }
+    PyArrayObject *dx = native_alloc(out, 2, PyArray_DIMS(sm), type);
+    if (dx == NULL)
+        goto done;
+    npy_intp step = PyArray_SIZE(dy) == 1 ? 0 : 1;
+    npy_intp bad = (type == NPY_FLOAT32 ? crossentropy_dx_f32 : crossentropy_dx_f64)(
+        rows, n, PyArray_DATA(dy), step, PyArray_DATA(sm), PyArray_DATA(y), PyArray_DATA(dx));
+    status = bad >= 0 ? bad_label(bad, y, n) : 0;
+done:
+    Py_XDECREF(dy);
+    Py_XDECREF(sm);
+    Py_XDECREF(y);
+    return status;
+}
+
+/* -log q[y].  in: q (m, n), y (m). */
+static int tng_onehot_crossentropy(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+{
+    int type = float_type(in[0]), status = -1;
+    PyArrayObject *q = NULL, *y = NULL;
+    if (type < 0 || (q = rows_of(in[0], 2, "coding_dist")) == NULL || (y = labels_of(in[1])) == NULL)
+        goto done;
+    npy_intp rows = PyArray_DIM(q, 0), n = PyArray_DIM(q, 1);
+    if (PyArray_DIM(y, 0) != rows) {
+        mismatch("true_one_of_n must have as many elements as coding_dist has rows", PyArray_DIM(y, 0), rows);
+        goto done;
+    }
+    PyArrayObject *nll = native_alloc(out, 1, &rows, type);
+    if (nll == NULL)
+        goto done;
+    npy_intp bad = (type == NPY_FLOAT32 ? onehot_crossentropy_f32 : onehot_crossentropy_f64)(
+        rows, n, PyArray_DATA(q), PyArray_DATA(y), PyArray_DATA(nll));
+    status = bad >= 0 ? bad_label(bad, y, n) : 0;
+done:
+    Py_XDECREF(q);
+    Py_XDECREF(y);
+    return status;
+}
+
+/* Gradient of the above.  in: dy (m), q (m, n), y (m). */
+static int tng_onehot_crossentropy_grad(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+{
+    int type = float_type(in[1]), status = -1;
+    PyArrayObject *dy = NULL, *q = NULL, *y = NULL;
+    if (type < 0 || same_type(in[0], type, "g_y") < 0 || (dy = rows_of(in[0], 1, "g_y")) == NULL
+        || (q = rows_of(in[1], 2, "coding_dist")) == NULL || (y = labels_of(in[2])) == NULL)
+        goto done;
+    npy_intp rows = PyArray_DIM(q, 0), n = PyArray_DIM(q, 1);
+    if (PyArray_DIM(y, 0) != rows || PyArray_DIM(dy, 0) != rows) {
+        mismatch("g_y and true_one_of_n must have as many elements as coding_dist has rows", PyArray_DIM(y, 0), rows);
+        goto done;
+    }
+    PyArrayObject *g = native_alloc(out, 2, PyArray_DIMS(q), type);
+    if (g == NULL)
+        goto done;
+    npy_intp bad = (type == NPY_FLOAT32 ? onehot_crossentropy_grad_f32 : onehot_crossentropy_grad_f64)(
+        rows, n, PyArray_DATA(dy), PyArray_DATA(q), PyArray_DATA(y), PyArray_DATA(g));
+    status = bad >= 0 ? bad_label(bad, y, n) : 0;
+done:
+    Py_XDECREF(dy);
+    Py_XDECREF(q);
+    Py_XDECREF(y);
+    return status;
+}
+
+static const NativeEntry entries[] = {{"softmax", tng_softmax},
+                                      {"log_softmax", tng_log_softmax},
+                                      {"softmax_grad", tng_softmax_grad},
+                                      {"crossentropy", tng_crossentropy},
+                                      {"crossentropy_dx", tng_crossentropy_dx},
+                                      {"onehot_crossentropy", tng_onehot_crossentropy},
+                                      {"onehot_crossentropy_grad", tng_onehot_crossentropy_grad},
+                                      {NULL, NULL}};
+
+NATIVE_MODULE(nnet, entries)

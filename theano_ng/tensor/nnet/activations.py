@@ -1,0 +1,188 @@
+"""Activations that are short expressions, rows with a prepended scalar, and the two-level softmax."""
+import numpy as np
+
+import theano_ng.scalar as scal
+from theano_ng.configdefaults import config
+from theano_ng.gof.graph import Apply
+from theano_ng.gof.op import Op
+from theano_ng.tensor.constant import as_tensor_variable
+from theano_ng.tensor.elemwise import Elemwise
+from theano_ng.tensor.elemwise_ops import expm1, minimum, switch
+from theano_ng.tensor.nnet.softmax import softmax
+
+
+class ScalarSoftsign(scal.UnaryScalarOp):
+    """x / (1 + |x|)"""
+
+    def impl(self, x):
+        return x / (1.0 + abs(x))
+
+    def grad(self, inp, grads):
+        x, = inp
+        gz, = grads
+        if x.type in scal.float_types:
+            d = 1.0 + abs(x)
+            return [gz / (d * d)]
+        return [x.zeros_like().astype(config.floatX)]
+
+    def c_code(self, node, name, inp, out, sub):
+        x, = inp
+        z, = out
+        if node.inputs[0].type in (scal.float32, scal.float64):
+            return "%(z)s = %(x)s / (1 + fabs(%(x)s));" % dict(x=x, z=z)
+        return "%(z)s = %(x)s / (1.0 + fabs((double)%(x)s));" % dict(x=x, z=z)
+
+    def c_code_cache_version(self):
+        return (1,)
+
+
+scalar_softsign = ScalarSoftsign(scal.upgrade_to_float, name="scalar_softsign")
+softsign = Elemwise(scalar_softsign, name="softsign")
+
+
+def relu(x, alpha=0):
+    """Rectified linear unit: x where it is positive, alpha * x elsewhere.
+
+    Parameters
+    ----------
+    x : tensor
+    alpha : scalar or tensor
+        Slope for negative x; 0 gives the rectifier, 1 the identity. It may be shared, and has a gradient.
+    """
+    if not hasattr(alpha, "type") and np.isscalar(alpha) and alpha == 0:
+        return 0.5 * (x + abs(x))
+    alpha = as_tensor_variable(alpha)
+    return 0.5 * (1 + alpha) * x + 0.5 * (1 - alpha) * abs(x)
+
+
+def elu(x, alpha=1):
+    """Exponential linear unit: x where it is positive, alpha * (exp(x) - 1) elsewhere (Clevert et al., 2015, arXiv:1511.07289)."""
+    return switch(x > 0, x, alpha * expm1(minimum(x, 0)))
+
+
+def selu(x):
+    """Scaled exponential linear unit, whose constants keep mean 0 and variance 1 (Klambauer et al., 2017, arXiv:1706.02515)."""
+    alpha = 1.6732632423543772848170429916717
+    scale = 1.0507009873554804934193349852946
+    return scale * elu(x, alpha)
+
+
+class Prepend_scalar_constant_to_each_row(Op):
+    """A column of one constant in front of a matrix."""
+
+    __props__ = ()
+
+    def __init__(self, val=0):
+        if isinstance(val, (float, int)):
+            val = scal.constant(float(val))
+        self.val = val
+
+    def __eq__(self, other):
+        return type(self) is type(other) and self.val.data == other.val.data
+
+    def __hash__(self):
+        return hash((type(self).__name__, float(self.val.data)))
+
+    def __str__(self):
+        return "%s{%s}" % (type(self).__name__, self.val)
+
+    def make_node(self, mat):
+        x = as_tensor_variable(mat)
+        if not x.ndim == 2:
+            raise TypeError("Expected a matrix, got %s" % x.type)
+        return Apply(self, [x], [x.type.clone(broadcastable=(x.broadcastable[0], False))()])
+
+    def perform(self, node, inp, out):
+        mat, = inp
+        result = np.empty((mat.shape[0], mat.shape[1] + 1), dtype=mat.dtype)
+        result[:, 0] = self.val.data
+        result[:, 1:] = mat
+        out[0][0] = result
+
+    def infer_shape(self, node, in_shapes):
+        return [(in_shapes[0][0], in_shapes[0][1] + 1)]
+
+    def grad(self, inp, grads):
+        return [grads[0][:, 1:]]
+
+    def R_op(self, inputs, eval_points):
+        if eval_points[0] is None:
+            return [None]
+        return [type(self)(0.)(eval_points[0])]
+
+
+class Prepend_scalar_to_each_row(Op):
+    """A column of one value in front of a matrix. Inputs: the value (0-d), the matrix."""
+
+    __props__ = ()
+
+    def make_node(self, val, mat):
+        x = as_tensor_variable(mat)
+        val = scal.constant(float(val)) if isinstance(val, (float, int)) else val
+        val = as_tensor_variable(val)
+        if x.ndim != 2 or val.ndim != 0:
+            raise TypeError("Expected a scalar and a matrix, got %s and %s" % (val.type, x.type))
+        return Apply(self, [val, x], [x.type.clone(broadcastable=(x.broadcastable[0], False))()])
+
+    def perform(self, node, inp, out):
+        val, mat = inp
+        result = np.empty((mat.shape[0], mat.shape[1] + 1), dtype=mat.dtype)
+        result[:, 0] = val
+        result[:, 1:] = mat
+        out[0][0] = result
+
+    def infer_shape(self, node, in_shapes):
+        return [(in_shapes[1][0], in_shapes[1][1] + 1)]
+
+    def grad(self, inp, grads):
+        g, = grads
+        return g[:, 0].sum(), g[:, 1:]
+
+
+prepend_scalar_to_each_row = Prepend_scalar_to_each_row()
+prepend_0_to_each_row = Prepend_scalar_constant_to_each_row(0.)
+prepend_1_to_each_row = Prepend_scalar_constant_to_each_row(1.)
+
+
+def h_softmax(x, batch_size, n_outputs, n_classes, n_outputs_per_class, W1, b1, W2, b2, target=None):
+    """Two-level softmax: first over classes of outputs, then over the outputs of a class.
+
+    Parameters
+    ----------
+    x : (batch_size, features) tensor
+    batch_size : int or scalar
+    n_outputs, n_classes, n_outputs_per_class : int
+        ``n_classes * n_outputs_per_class >= n_outputs``; outputs are grouped in order, the surplus is dropped.
+    W1 : (features, n_classes) tensor
+    b1 : (n_classes,) tensor
+    W2 : (n_classes, features, n_outputs_per_class) tensor
+    b2 : (n_classes, n_outputs_per_class) tensor
+    target : (batch_size,) or (batch_size, 1) tensor of integers, optional
+        Compute only the probabilities of these outputs.
+
+    Returns
+    -------
+    tensor
+        (batch_size, n_outputs), or (batch_size, 1) with a target.
+
+    References
+    ----------
+    J. Goodman, Classes for Fast Maximum Entropy Training, 2001, arXiv:cs/0108006.
+    """
+    from theano_ng.tensor.creation import arange
+    from theano_ng.tensor.linear import batched_dot, dot, tensordot
+    from theano_ng.tensor.elemwise_ops import int_div, mod
+
+    class_probs = softmax(dot(x, W1) + b1)
+    if target is None:
+        activations = tensordot(x, W2, (1, 1)) + b2
+        output_probs = softmax(activations.reshape((-1, n_outputs_per_class)))
+        output_probs = output_probs.reshape((batch_size, n_classes, -1))
+        output_probs = class_probs.dimshuffle(0, 1, "x") * output_probs
+        return output_probs.reshape((batch_size, -1))[:, :n_outputs]
+    target = target.flatten()
+    target_class, target_in_class = int_div(target, n_outputs_per_class), mod(target, n_outputs_per_class)
+    activations = batched_dot(x.dimshuffle(0, "x", 1), W2[target_class])[:, 0, :] + b2[target_class]
+    target_probs = softmax(activations)
+    rows = arange(batch_size)
+    return (class_probs[rows, target_class] * target_probs[rows, target_in_class]).dimshuffle(0, "x")

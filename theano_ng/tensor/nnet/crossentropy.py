@@ -1,0 +1,333 @@
+"""Cross-entropies: between distributions, with labels, and fused with softmax."""
+import numpy as np
+
+from theano_ng.gof.graph import Apply
+from theano_ng.gradient import DisconnectedType, grad_not_implemented
+from theano_ng.tensor.constant import as_tensor_variable
+from theano_ng.tensor.creation import arange, zeros_like
+from theano_ng.tensor.elemwise_ops import eq, log
+from theano_ng.tensor.nnet.row_op import RowOp, float_matrix, integer_vector
+from theano_ng.tensor.nnet.sigm import softplus
+from theano_ng.tensor.nnet.softmax import _softmax
+from theano_ng.tensor.type import TensorType
+
+
+def _check_labels(y, classes):
+    bad = np.flatnonzero((y < 0) | (y >= classes))
+    if bad.size:
+        raise ValueError("y_i value out of bounds: y[%d] is %d, but there are %d classes" % (bad[0], y[bad[0]], classes))
+
+
+class CrossentropySoftmaxArgmax1HotWithBias(RowOp):
+    """Cross-entropy of softmax(x + b) with labels, together with what it needs on the way.
+
+    Inputs: x (m, n) floats, b (n) floats, y_idx (m) integers.
+    Outputs: ``-log(softmax(x + b)[i, y_idx[i]])`` (m); softmax(x + b) (m, n); position of the largest element of each row (m, dtype
+    of y_idx).
+    """
+
+    nin, nout = 3, 3
+    function = "crossentropy"
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+
+    def make_node(self, x, b, y_idx):
+        x, b, y_idx = float_matrix(self, x), as_tensor_variable(b), integer_vector(self, y_idx)
+        if b.type.ndim != 1 or not b.type.dtype.startswith("float"):
+            raise ValueError("b must be 1-d tensor of floats. Got %s" % b.type)
+        nll = TensorType(x.type.dtype, y_idx.type.broadcastable)()
+        return Apply(self, [x, b, y_idx], [nll, x.type(), y_idx.type()])
+
+    def perform(self, node, input_storage, output_storage):
+        x, b, y_idx = input_storage
+        if b.shape[0] != x.shape[1]:
+            raise ValueError("b must have same number of columns as x")
+        if y_idx.shape[0] != x.shape[0]:
+            raise ValueError("y_idx must have same number of rows as x")
+        _check_labels(y_idx, x.shape[1])
+        row = (x + b).astype(x.dtype, copy=False)
+        rows = np.arange(len(y_idx))
+        am = row.argmax(axis=1) if row.size else np.zeros(len(y_idx), "int64")
+        shifted = row - row[rows, am][:, None]
+        nll = np.log(np.exp(shifted).sum(axis=1)) - shifted[rows, y_idx]
+        output_storage[0][0] = nll.astype(x.dtype, copy=False)
+        output_storage[1][0] = _softmax(row)
+        output_storage[2][0] = am.astype(y_idx.dtype, copy=False)
+
+    def infer_shape(self, node, shapes):
+        x_shp, _, idx_shp = shapes
+        return [(x_shp[0],), x_shp, idx_shp]
+
+    def connection_pattern(self, node):
+        return [[True, True, True],      # x
+                [True, True, True],      # b
+                [False, False, True]]    # y_idx
+
+    def grad(self, inp, grads):
+        x, b, y_idx = inp
+        g_nll, g_sm, g_am = grads
+        dx_terms, db_terms, d_idx = [], [], DisconnectedType()()
+        if not isinstance(g_nll.type, DisconnectedType):
+            nll, sm = crossentropy_softmax_1hot_with_bias(x, b, y_idx)
+            dx = crossentropy_softmax_1hot_with_bias_dx(g_nll, sm, y_idx)
+            dx_terms.append(dx)
+            db_terms.append(dx.sum(axis=0))
+        if not isinstance(g_sm.type, DisconnectedType):
+            from theano_ng.tensor.nnet.softmax import softmax_with_bias
+
+            dx, db = softmax_with_bias.L_op((x, b), [softmax_with_bias(x, b)], (g_sm,))
+            dx_terms.append(dx)
+            db_terms.append(db)
+        if not isinstance(g_am.type, DisconnectedType):
+            # The argmax is piecewise constant in x and b; its gradient does not pass, and is undefined for the labels.
+            dx_terms.append(x.zeros_like())
+            db_terms.append(b.zeros_like())
+            d_idx = y_idx.zeros_like()
+
+        def total(terms):
+            return sum(terms[1:], terms[0]) if terms else DisconnectedType()()
+
+        return [total(dx_terms), total(db_terms), d_idx]
+
+
+class CrossentropySoftmax1HotWithBiasDx(RowOp):
+    """Gradient of the cross-entropy of softmax with respect to the input of softmax: ``dy * (sm - onehot(y_idx))``.
+
+    Inputs: dy (m, or one element for all rows), sm (m, n), y_idx (m) integers.
+    """
+
+    nin, nout = 3, 1
+    function = "crossentropy_dx"
+
+    def make_node(self, dy, sm, y_idx, **kwargs):
+        dy, sm, y_idx = as_tensor_variable(dy), float_matrix(self, sm, "sm"), integer_vector(self, y_idx)
+        if dy.type.ndim > 1 or not dy.type.dtype.startswith("float"):
+            raise ValueError("dy must be {0,1}-d tensor of floats. Got %s" % dy.type)
+        return Apply(self, [dy, sm, y_idx], [sm.type()])
+
+    def perform(self, node, input_storage, output_storage):
+        dy, sm, y_idx = input_storage
+        if dy.size != 1 and dy.shape[0] != sm.shape[0]:
+            raise ValueError("dy must have one element or as many as sm has rows; shapes %s and %s" % (dy.shape, sm.shape))
+        if y_idx.shape[0] != sm.shape[0]:
+            raise ValueError("y_idx must have as many elements as sm has rows")
+        _check_labels(y_idx, sm.shape[1])
+        column = np.broadcast_to(dy.reshape(-1, 1), (len(y_idx), 1))
+        with np.errstate(invalid="ignore"):
+            dx = np.where(column == 0, 0, column * sm)
+        dx[np.arange(len(y_idx)), y_idx] -= column[:, 0]
+        output_storage[0][0] = dx.astype(sm.dtype, copy=False)
+
+    def infer_shape(self, node, shapes):
+        return [shapes[1]]
+
+    def grad(self, inp, grads):
+        dy, sm, y_idx = inp
+        g_dx, = grads
+        column = dy if dy.ndim == 0 else dy.dimshuffle(0, "x")
+        rows = arange(y_idx.shape[0])
+        g_dy = (g_dx * sm).sum(axis=1) - g_dx[rows, y_idx]
+        if dy.ndim == 0 or dy.broadcastable[0]:
+            g_dy = g_dy.sum() if dy.ndim == 0 else g_dy.sum().dimshuffle("x")
+        return [g_dy, column * g_dx, grad_not_implemented(self, 2, y_idx)]
+
+
+crossentropy_softmax_argmax_1hot_with_bias = CrossentropySoftmaxArgmax1HotWithBias()
+crossentropy_softmax_1hot_with_bias_dx = CrossentropySoftmax1HotWithBiasDx()
+
+
+def crossentropy_softmax_1hot_with_bias(x, b, y_idx, **kwargs):
+    """Cross-entropy of softmax(x + b) with labels, and softmax(x + b)."""
+    return crossentropy_softmax_argmax_1hot_with_bias(x, b, y_idx, **kwargs)[0:2]
+
+
+def crossentropy_softmax_1hot(x, y_idx, **kwargs):
+    """Cross-entropy of softmax(x) with labels, and softmax(x)."""
+    return crossentropy_softmax_1hot_with_bias(x, zeros_like(x[0, :]), y_idx, **kwargs)
+
+
+def crossentropy_softmax_max_and_argmax_1hot_with_bias(x, b, y_idx, **kwargs):
+    """Cross-entropy, softmax, the largest probability and its position, row by row.
+
+    Returns
+    -------
+    xent, softmax, max_pr, argmax
+    """
+    xent, softmax, argmax = crossentropy_softmax_argmax_1hot_with_bias(x, b, y_idx, **kwargs)
+    return xent, softmax, softmax[arange(argmax.shape[0]), argmax], argmax
+
+
+def crossentropy_softmax_max_and_argmax_1hot(x, y_idx, **kwargs):
+    """As `crossentropy_softmax_max_and_argmax_1hot_with_bias` without a bias."""
+    return crossentropy_softmax_max_and_argmax_1hot_with_bias(x, zeros_like(x[0, :]), y_idx, **kwargs)
+
+
+class CrossentropyCategorical1HotGrad(RowOp):
+    """Gradient of `CrossentropyCategorical1Hot`: zero but for ``-g_y[i] / coding_dist[i, y[i]]``."""
+
+    function = "onehot_crossentropy_grad"
+
+    def make_node(self, g_y, coding_dist, true_one_of_n):
+        return Apply(self, [as_tensor_variable(g_y), as_tensor_variable(coding_dist), as_tensor_variable(true_one_of_n)],
+                     [coding_dist.type()])
+
+    def perform(self, node, inp, out):
+        g_y, coding_dist, labels = inp
+        _check_labels(labels, coding_dist.shape[1])
+        g = np.zeros_like(coding_dist)
+        rows = np.arange(len(labels))
+        g[rows, labels] = -g_y / coding_dist[rows, labels]
+        out[0][0] = g
+
+    def infer_shape(self, node, in_shapes):
+        return [in_shapes[1]]
+
+    def grad(self, inp, grads):
+        g_y, coding_dist, labels = inp
+        g, = grads
+        rows = arange(labels.shape[0])
+        picked, g_picked = coding_dist[rows, labels], g[rows, labels]
+        from theano_ng.tensor.subtensor import set_subtensor
+
+        g_coding = set_subtensor(zeros_like(coding_dist)[rows, labels], g_picked * g_y / picked ** 2)
+        return [-g_picked / picked, g_coding, grad_not_implemented(self, 2, labels)]
+
+
+crossentropy_categorical_1hot_grad = CrossentropyCategorical1HotGrad()
+
+
+class CrossentropyCategorical1Hot(RowOp):
+    """Cross-entropy of distributions with labels: ``-log(coding_dist[i, true_one_of_n[i]])``.
+
+    Inputs: coding_dist (m, n) floats, true_one_of_n (m) integers. Output: (m).
+    """
+
+    function = "onehot_crossentropy"
+
+    def make_node(self, coding_dist, true_one_of_n):
+        coding_dist = float_matrix(self, coding_dist, "coding_dist")
+        labels = as_tensor_variable(true_one_of_n)
+        if labels.type.ndim != 1 or not labels.type.dtype.startswith(("int", "uint")):
+            raise TypeError("integer vector required for argument: true_one_of_n (got type: %s instead)" % labels.type)
+        return Apply(self, [coding_dist, labels], [TensorType(coding_dist.dtype, coding_dist.broadcastable[:1])()])
+
+    def perform(self, node, inp, out):
+        coding_dist, labels = inp
+        if len(labels) != len(coding_dist):
+            raise ValueError("true_one_of_n must have as many elements as coding_dist has rows")
+        _check_labels(labels, coding_dist.shape[1])
+        out[0][0] = -np.log(coding_dist[np.arange(len(labels)), labels])
+
+    def infer_shape(self, node, in_shapes):
+        return [(in_shapes[0][0],)]
+
+    def connection_pattern(self, node):
+        return [[True], [False]]
+
+    def grad(self, inp, grads):
+        coding_dist, labels = inp
+        g_y, = grads
+        return [crossentropy_categorical_1hot_grad(g_y, coding_dist, labels), DisconnectedType()()]
+
+    def R_op(self, inputs, eval_points):
+        if eval_points[0] is None:
+            return [None]
+        coding_dist, labels = inputs
+        rows = arange(labels.shape[0])
+        return [-eval_points[0][rows, labels] / coding_dist[rows, labels]]
+
+
+crossentropy_categorical_1hot = CrossentropyCategorical1Hot()
+
+
+def binary_crossentropy(output, target):
+    """Elementwise ``-(target * log(output) + (1 - target) * log(1 - output))``.
+
+    Parameters
+    ----------
+    output : tensor
+        Probabilities.
+    target : tensor
+        What they should be, in [0, 1].
+    """
+    return -(target * log(output) + (1.0 - target) * log(1.0 - output))
+
+
+def sigmoid_binary_crossentropy(output, target):
+    """Elementwise ``binary_crossentropy(sigmoid(output), target)``, stable for large absolute values of `output`."""
+    def grad(inputs, out_grads):
+        from theano_ng.tensor.nnet.sigm import sigmoid
+
+        (output, target), (out_grad,) = inputs, out_grads
+        return [(sigmoid(output) - target) * out_grad, output * -out_grad]
+
+    from theano_ng.compile.builders import OpFromGraph
+
+    inp = [as_tensor_variable(output), as_tensor_variable(target)]
+    variables = [i.type() for i in inp]
+    out = softplus(-abs(variables[0])) + variables[0] * ((variables[0] > 0) - variables[1])
+    op = OpFromGraph(variables, [out], grad_overrides=grad, inline=True, name="sigmoid_binary_crossentropy")
+    return op(*inp)
+
+
+def categorical_crossentropy(coding_dist, true_dist):
+    """Cross-entropy between distributions, row by row.
+
+    Parameters
+    ----------
+    coding_dist : (m, n) tensor of floats
+        A distribution in each row.
+    true_dist : (m, n) tensor of floats, or (m,) tensor of integers
+        True distributions, or labels.
+
+    Returns
+    -------
+    (m,) tensor
+        ``-sum(true_dist * log(coding_dist), axis=1)``, or ``-log(coding_dist[i, true_dist[i]])``.
+
+    Raises
+    ------
+    TypeError
+        When true_dist has neither the rank of coding_dist nor one less.
+    """
+    true_dist = as_tensor_variable(true_dist)
+    if true_dist.ndim == coding_dist.ndim:
+        return -(true_dist * log(coding_dist)).sum(axis=coding_dist.ndim - 1)
+    if true_dist.ndim == coding_dist.ndim - 1:
+        return crossentropy_categorical_1hot(coding_dist, true_dist)
+    raise TypeError("rank mismatch between coding and true distributions: %d and %d; the true distributions have the rank of the "
+                    "coding ones, or are labels of one rank less" % (coding_dist.ndim, true_dist.ndim))
+
+
+def confusion_matrix(actual, pred):
+    """How often each label was predicted as each.
+
+    Parameters
+    ----------
+    actual, pred : (m,) tensors of integers
+
+    Returns
+    -------
+    conf_mat : (k, k) tensor of integers
+        Counts; row: actual label, column: predicted label.
+    order : (k,) tensor
+        The labels that occur, sorted.
+
+    Raises
+    ------
+    ValueError
+        When an argument is no vector.
+    """
+    from theano_ng.tensor.extra_ops import Unique
+    from theano_ng.tensor.joining import concatenate
+    from theano_ng.tensor.linear import dot
+
+    for name, variable in (("actual", actual), ("pred", pred)):
+        if variable.ndim != 1:
+            raise ValueError("%s must be 1-d tensor variable" % name)
+    order = Unique(False, False, False)(concatenate([actual, pred]))
+    col_actual, col_pred = actual.dimshuffle(0, "x"), pred.dimshuffle(0, "x")
+    one_hot_actual = eq(col_actual, order).astype("int64")
+    one_hot_pred = eq(col_pred, order).astype("int64")
+    return [dot(one_hot_actual.T, one_hot_pred), order]

@@ -1,0 +1,387 @@
+"""Rules for softmax and cross-entropies: values and gradients in their stable, fused forms."""
+import numpy as np
+
+from theano_ng.compile import optdb
+from theano_ng.gof.opt import copy_stack_trace, local_optimizer, optimizer
+from theano_ng.tensor import elemwise_ops as T
+from theano_ng.tensor.allocation import Alloc
+from theano_ng.tensor.basic import ARange, Argmax, Subtensor, zeros_like
+from theano_ng.tensor.constant import NotScalarConstantError, get_scalar_constant_value
+from theano_ng.tensor.elemwise import DimShuffle, Elemwise, Sum
+from theano_ng.tensor.nnet.crossentropy import (CrossentropyCategorical1HotGrad,
+                                                CrossentropySoftmaxArgmax1HotWithBias, crossentropy_categorical_1hot,
+                                                crossentropy_softmax_1hot_with_bias_dx,
+                                                crossentropy_softmax_argmax_1hot_with_bias)
+from theano_ng.tensor.nnet.softmax import SoftmaxGrad, logsoftmax_op, softmax_grad, softmax_op, softmax_with_bias
+from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor
+
+_SOFTMAXES = (softmax_op, softmax_with_bias)
+
+
+def _owner_op(variable):
+    return None if variable.owner is None else variable.owner.op
+
+
+def _softmax_input(sm):
+    """(x, b) when `sm` is softmax(x + b), with a zero b for softmax(x); None otherwise."""
+    if sm.owner is None or sm.owner.op not in _SOFTMAXES:
+        return None
+    x = sm.owner.inputs[0]
+    return (x, sm.owner.inputs[1]) if sm.owner.op == softmax_with_bias else (x, zeros_like(x[0, :]))
+
+
+# --- value -------------------------------------------------------------------------------------------------------------------
+
+@optimizer
+def crossentropy_to_crossentropy_with_softmax(fgraph):
+    """The cross-entropy of a softmax with labels is computed from the input of the softmax.
+
+    CrossentropyCategorical1Hot(softmax(x), y)  ->  CrossentropySoftmaxArgmax1HotWithBias(x, 0, y)[0]     [fast_run, xent]
+    """
+    for node in fgraph.toposort():
+        if node.op != crossentropy_categorical_1hot or node.fgraph is not fgraph:
+            continue
+        sm, labels = node.inputs
+        found = _softmax_input(sm)
+        if found is None:
+            continue
+        new_nll, new_sm, _ = crossentropy_softmax_argmax_1hot_with_bias(*found, labels)
+        copy_stack_trace(node.outputs[0], new_nll)
+        copy_stack_trace([sm, node.outputs[0]], new_sm)
+        if new_nll.type != node.outputs[0].type:
+            continue
+        fgraph.replace_all_validate([(node.outputs[0], new_nll), (sm, new_sm)],
+                                    reason="crossentropy_to_crossentropy_with_softmax")
+
+
+crossentropy_to_crossentropy_with_softmax_with_bias = crossentropy_to_crossentropy_with_softmax
+optdb.register("crossentropy_to_crossentropy_with_softmax", crossentropy_to_crossentropy_with_softmax, 2.01, "fast_run", "xent",
+               "fast_compile_gpu")
+
+
+@register_specialize("fast_compile_gpu")
+@local_optimizer([softmax_grad])
+def local_softmax_grad_to_crossentropy_with_softmax_grad(node):
+    """SoftmaxGrad(CrossentropyCategorical1HotGrad(g, sm, y), sm)  ->  CrossentropySoftmax1HotWithBiasDx(g, sm, y)"""
+    if node.op != softmax_grad:
+        return None
+    g_coding, coding = node.inputs
+    if not isinstance(_owner_op(g_coding), CrossentropyCategorical1HotGrad):
+        return None
+    g_nll, other, labels = g_coding.owner.inputs
+    if other is not coding:
+        return None
+    dx = crossentropy_softmax_1hot_with_bias_dx(g_nll, coding, labels)
+    copy_stack_trace(node.outputs[0], dx)
+    return [dx]
+
+
+@register_specialize("fast_compile_gpu")
+@local_optimizer([Argmax])
+def local_argmax_pushdown(node):
+    """Softmax does not change which element of a row is the largest.
+
+    argmax(softmax(x), axis=1)  ->  argmax(x, axis=1)
+    """
+    if not isinstance(node.op, Argmax):
+        return None
+    x, = node.inputs[:1]
+    if tuple(node.op.axis or ()) not in ((x.ndim - 1,), (-1,)) or x.owner is None:
+        return None
+    if x.owner.op == softmax_op or _is_monotonic(x.owner.op):
+        source = x.owner.inputs[0]
+    elif x.owner.op == softmax_with_bias:
+        pre_x, pre_b = x.owner.inputs
+        source = pre_x + pre_b.dimshuffle("x", 0)
+    else:
+        return None
+    if source.type.ndim != x.type.ndim:
+        return None
+    result = node.op(source)
+    copy_stack_trace(node.outputs[0], result)
+    return [result]
+
+
+def _is_monotonic(op):
+    from theano_ng.tensor.nnet.sigm import sigmoid
+    from theano_ng.tensor.nnet.activations import softsign
+
+    return op in (sigmoid, softsign, softmax_op, T.tanh)
+
+
+@register_specialize("fast_compile_gpu")
+@local_optimizer([softmax_op])
+def local_softmax_with_bias(node):
+    """softmax(x + b), where b is a vector  ->  softmax_with_bias(x, b)"""
+    if node.op != softmax_op:
+        return None
+    x, = node.inputs
+    if x.owner is None or x.owner.op != T.add:
+        return None
+    vectors, matrices = [], []
+    for term in x.owner.inputs:
+        if term.type.broadcastable == (True, False):
+            is_row = isinstance(_owner_op(term), DimShuffle) and term.owner.op.new_order == ("x", 0)
+            vectors.append(term.owner.inputs[0] if is_row else term.dimshuffle(1))
+        else:
+            matrices.append(term)
+    if not vectors or not matrices:
+        return None
+    total = T.add(*matrices) if len(matrices) > 1 else matrices[0]
+    bias = T.add(*vectors) if len(vectors) > 1 else vectors[0]
+    if bias.type.dtype != x.type.dtype or total.type != x.type:
+        return None
+    result = softmax_with_bias(total, bias)
+    copy_stack_trace(node.outputs[0], result)
+    return [result] if result.type == node.outputs[0].type else None
+
+
+@register_specialize
+@local_optimizer([softmax_with_bias])
+def graph_merge_softmax_with_crossentropy_softmax(node):
+    """A softmax that a cross-entropy of the same x and b computes anyway is taken from there."""
+    if node.op != softmax_with_bias:
+        return None
+    x, b = node.inputs
+    for client, _ in x.clients:
+        if client != "output" and isinstance(client.op, CrossentropySoftmaxArgmax1HotWithBias):
+            if client.inputs[0] is x and client.inputs[1] is b:
+                return [client.outputs[1]]
+    return None
+
+
+@register_stabilize("fast_compile")
+@register_specialize("fast_compile")
+@local_optimizer([T.log])
+def local_logsoftmax(node):
+    """log(softmax(x))  ->  LogSoftmax(x)"""
+    if node.op != T.log or _owner_op(node.inputs[0]) != softmax_op:
+        return None
+    result = logsoftmax_op(node.inputs[0].owner.inputs[0])
+    copy_stack_trace(node.outputs[0], result)
+    return [result]
+
+
+# --- labels by advanced indexing ---------------------------------------------------------------------------------------------
+
+def _check_rows_is_arange_len_labels(rows, labels):
+    """Whether `rows` is arange(len(labels)), of constants or of the shape of labels."""
+    if labels.owner is not None and hasattr(labels, "fgraph") and hasattr(labels.fgraph, "shape_feature"):
+        shape_of = labels.fgraph.shape_feature.shape_of
+    else:
+        shape_of = {}
+    if isinstance(_owner_op(rows), ARange):
+        start, stop, step = rows.owner.inputs
+        try:
+            if get_scalar_constant_value(start) != 0 or get_scalar_constant_value(step) != 1:
+                return False
+        except NotScalarConstantError:
+            return False
+        return _is_length_of(stop, labels, shape_of)
+    if hasattr(rows, "data") and labels in shape_of:
+        try:
+            length = get_scalar_constant_value(shape_of[labels][0])
+        except NotScalarConstantError:
+            return False
+        return np.array_equal(rows.data, np.arange(length))
+    return False
+
+
+def _is_length_of(stop, labels, shape_of):
+    """Whether a scalar is labels.shape[0], through what canonicalization makes of it."""
+    from theano_ng.compile.ops import Shape, Shape_i
+    from theano_ng.tensor.shaping import ScalarFromTensor, TensorFromScalar
+
+    while stop.owner is not None:
+        node = stop.owner
+        if isinstance(node.op, Shape_i):
+            shape = shape_of.get(labels)
+            return node.op.i == 0 and node.inputs[0] is labels or (shape is not None and shape[0] is stop)
+        if isinstance(node.op, Subtensor) and isinstance(_owner_op(node.inputs[0]), Shape):
+            try:
+                return node.inputs[0].owner.inputs[0] is labels and get_scalar_constant_value(stop) == 0 or node.op.idx_list == (0,)
+            except NotScalarConstantError:
+                return node.inputs[0].owner.inputs[0] is labels and node.op.idx_list == (0,)
+        if isinstance(node.op, (ScalarFromTensor, TensorFromScalar)) or (
+                isinstance(node.op, Elemwise) and len(node.inputs) == 1 and type(node.op.scalar_op).__name__ == "Cast"):
+            stop = node.inputs[0]
+            continue
+        break
+    shape = shape_of.get(labels)
+    return shape is not None and shape[0] is stop
+
+
+def _is_label_indexing(node):
+    """(matrix, labels) when a node is matrix[arange(len(labels)), labels]."""
+    if not isinstance(node.op, AdvancedSubtensor) or len(node.inputs) != 3:
+        return None
+    matrix, rows, labels = node.inputs
+    if matrix.ndim != 2 or labels.ndim != 1 or not labels.type.dtype.startswith(("int", "uint")):
+        return None
+    return (matrix, labels) if _check_rows_is_arange_len_labels(rows, labels) else None
+
+
+@register_specialize("fast_compile_gpu")
+@local_optimizer([AdvancedSubtensor, T.log])
+def local_advanced_indexing_crossentropy_onehot(node):
+    """Cross-entropies written with advanced indexing.
+
+    log(softmax(x))[arange(len(y)), y]  ->  -CrossentropySoftmaxArgmax1HotWithBias(x, 0, y)[0]
+    log(softmax(x)[arange(len(y)), y])  ->  the same
+    """
+    if isinstance(node.op, AdvancedSubtensor):
+        found = _is_label_indexing(node)
+        if found is None:
+            return None
+        matrix, labels = found
+        if _owner_op(matrix) == logsoftmax_op:
+            x = matrix.owner.inputs[0]
+            source = x, zeros_like(x[0, :])
+        elif _owner_op(matrix) == T.log:
+            source = _softmax_input(matrix.owner.inputs[0])
+        else:
+            return None
+    elif node.op == T.log:
+        picked = node.inputs[0]
+        found = None if picked.owner is None else _is_label_indexing(picked.owner)
+        if found is None:
+            return None
+        labels = found[1]
+        source = _softmax_input(found[0])
+    else:
+        return None
+    if source is None:
+        return None
+    result = -crossentropy_softmax_argmax_1hot_with_bias(*source, labels)[0]
+    copy_stack_trace(node.outputs[0], result)
+    return [result] if result.type == node.outputs[0].type else None
+
+
+def _is_zero(variable):
+    try:
+        return get_scalar_constant_value(variable) == 0
+    except NotScalarConstantError:
+        return False
+
+
+def _label_increment(variable):
+    """(values, labels) when a matrix is zero but for values at [arange(len(labels)), labels]."""
+    node = variable.owner
+    if node is None or not isinstance(node.op, AdvancedIncSubtensor) or len(node.inputs) != 4:
+        return None
+    zeros, values, rows, labels = node.inputs
+    if not _is_zero(zeros) or labels.ndim != 1 or not _check_rows_is_arange_len_labels(rows, labels):
+        return None
+    return values, labels
+
+
+@register_specialize("fast_compile_gpu")
+@local_optimizer([softmax_grad])
+def local_advanced_indexing_crossentropy_onehot_grad(node):
+    """Gradients of the forms that `local_advanced_indexing_crossentropy_onehot` handles.
+
+    SoftmaxGrad(inc(0, [arange, y], g) / sm, sm)  ->  CrossentropySoftmax1HotWithBiasDx(-g, sm, y)
+    SoftmaxGrad(inc(0, [arange, y], g / sm[arange, y]), sm)  ->  the same
+    """
+    if node.op != softmax_grad:
+        return None
+    d_sm, sm = node.inputs
+    if d_sm.owner is None:
+        return None
+    if d_sm.owner.op == T.true_div and d_sm.owner.inputs[1] is sm:
+        found = _label_increment(d_sm.owner.inputs[0])
+        if found is None:
+            return None
+        values, labels = found
+    else:
+        found = _label_increment(d_sm)
+        if found is None:
+            return None
+        quotient, labels = found
+        if _owner_op(quotient) != T.true_div:
+            return None
+        values, picked = quotient.owner.inputs
+        parts = None if picked.owner is None else _is_label_indexing(picked.owner)
+        if parts is None or parts[0] is not sm or parts[1] is not labels:
+            return None
+    if values.ndim > 1:
+        return None
+    result = crossentropy_softmax_1hot_with_bias_dx(-values, sm, labels)
+    copy_stack_trace(node.outputs[0], result)
+    return [result]
+
+
+@register_stabilize("fast_compile")
+@register_specialize("fast_compile")
+@local_optimizer([SoftmaxGrad])
+def local_logsoftmax_grad(node):
+    """Gradient of log(softmax(x)), without dividing by softmax.
+
+    SoftmaxGrad(g / sm, sm)  ->  g - sum(g, axis=1) * sm
+    """
+    if not isinstance(node.op, SoftmaxGrad):
+        return None
+    quotient, sm = node.inputs
+    if _owner_op(quotient) != T.true_div or quotient.owner.inputs[1] is not sm or sm.owner is None:
+        return None
+    if sm.owner.op != softmax_op or len(quotient.clients) != 1:
+        return None
+    if _label_increment(quotient.owner.inputs[0]) is not None:
+        return None             # another rule fuses this one
+    grads = quotient.owner.inputs[0]
+    if grads.broadcastable[1] and not sm.broadcastable[1]:
+        grads = T.second(sm, grads)
+    result = grads - grads.sum(axis=1, keepdims=True) * sm
+    copy_stack_trace(node.outputs[0], result)
+    return [result] if result.type == node.outputs[0].type else None
+
+
+@register_specialize
+@register_stabilize
+@register_canonicalize
+@local_optimizer([crossentropy_softmax_1hot_with_bias_dx])
+def local_useless_crossentropy_softmax_1hot_with_bias_dx_alloc(node):
+    """A gradient that is the same for all rows need not be allocated for each.
+
+    CrossentropySoftmax1HotWithBiasDx(Alloc(g, m), sm, y)  ->  CrossentropySoftmax1HotWithBiasDx(g, sm, y)
+    """
+    if node.op != crossentropy_softmax_1hot_with_bias_dx:
+        return None
+    dy, sm, labels = node.inputs
+    if dy.owner is None:
+        return None
+    if isinstance(dy.owner.op, Alloc) or dy.owner.op == T.second:
+        value = dy.owner.inputs[0] if isinstance(dy.owner.op, Alloc) else dy.owner.inputs[1]
+    else:
+        return None
+    if not all(value.type.broadcastable):
+        return None
+    if value.ndim > 1:
+        value = value.dimshuffle(*range(value.ndim - 1, value.ndim))
+    result = node.op(value, sm, labels)
+    copy_stack_trace(node.outputs[0], result)
+    return [result]
+
+
+def softmax_simplifier(numerators, denominators):
+    """Finds exp(x) / sum(exp(x), axis=1) among the factors of a fraction; a part of the canonical form of products."""
+    for numerator in list(numerators):
+        if _owner_op(numerator) != T.exp or numerator.ndim != 2:
+            continue
+        for denominator in denominators:
+            shuffle = denominator.owner
+            if shuffle is None or not isinstance(shuffle.op, DimShuffle) or shuffle.op.new_order != (0, "x"):
+                continue
+            total = shuffle.inputs[0].owner
+            if total is None or not isinstance(total.op, Sum) or total.op.axis != (1,) or total.inputs[0] is not numerator:
+                continue
+            result = softmax_op(numerator.owner.inputs[0])
+            if result.type.dtype != numerator.type.dtype:
+                continue
+            copy_stack_trace(numerator, result)
+            numerators.remove(numerator)
+            denominators.remove(denominator)
+            numerators.append(result)
+            break
+    return numerators, denominators

@@ -1,0 +1,212 @@
+"""Rules for sigmoid and softplus: recognizing them, and their stable forms."""
+from theano_ng.compile import optdb
+from theano_ng.gof.opt import PatternSub, copy_stack_trace, local_optimizer
+from theano_ng.tensor import elemwise_ops as T
+from theano_ng.tensor.constant import NotScalarConstantError, get_scalar_constant_value
+from theano_ng.tensor.nnet.sigm import hard_sigmoid, sigmoid, softplus, ultra_fast_sigmoid
+from theano_ng.tensor.opt.registration import register_specialize, register_stabilize
+
+register_local_1msigmoid = False
+
+
+def _owner_op(variable):
+    return None if variable.owner is None else variable.owner.op
+
+
+def _constant_value(variable):
+    """The number that every element of a constant is, or None."""
+    try:
+        return get_scalar_constant_value(variable)
+    except NotScalarConstantError:
+        return None
+
+
+def _is_1(expr):
+    """Whether every element of an expression is 1."""
+    value = _constant_value(expr)
+    return value is not None and value == 1
+
+
+def is_neg(var):
+    """x when `var` is -x, else None."""
+    if var.owner is None:
+        return None
+    if var.owner.op == T.neg:
+        return var.owner.inputs[0]
+    if var.owner.op == T.mul and len(var.owner.inputs) >= 2:
+        for i, factor in enumerate(var.owner.inputs):
+            if _constant_value(factor) == -1:
+                rest = var.owner.inputs[:i] + var.owner.inputs[i + 1:]
+                return rest[0] if len(rest) == 1 else T.mul(*rest)
+    return None
+
+
+def is_exp(var):
+    """(False, x) when `var` is exp(x), (True, x) when it is -exp(x), else None."""
+    negative, inner = False, var
+    argument = is_neg(var)
+    if argument is not None:
+        negative, inner = True, argument
+    return (negative, inner.owner.inputs[0]) if _owner_op(inner) == T.exp else None
+
+
+def is_mul(var):
+    """The factors when `var` is a product, else None."""
+    return var.owner.inputs if _owner_op(var) == T.mul else None
+
+
+def is_1pexp(t, only_process_constants=True):
+    """(negative, x) when `t` is 1 + exp(x), or -(1 + exp(x)) for a true `negative`; else None."""
+    if _owner_op(t) == T.neg:
+        found = is_1pexp(t.owner.inputs[0], only_process_constants)
+        return None if found is None else (not found[0], found[1])
+    if _owner_op(t) != T.add or len(t.owner.inputs) != 2:
+        return None
+    for one, exponential in (t.owner.inputs, t.owner.inputs[::-1]):
+        if _is_1(one):
+            found = is_exp(exponential)
+            if found is not None and not found[0]:
+                return False, found[1]
+    return None
+
+
+def _opposites(a, b):
+    """Whether one variable is minus the other, by the form of their graphs."""
+    return is_neg(a) is b or is_neg(b) is a
+
+
+def _finish(node, result):
+    """[result] when it can stand for the node's output."""
+    if result.type.dtype != node.outputs[0].type.dtype:
+        result = T.cast(result, node.outputs[0].type.dtype)
+    if result.type != node.outputs[0].type:
+        return None
+    copy_stack_trace(node.outputs[0], result)
+    return [result]
+
+
+log1msigm_to_softplus = PatternSub(
+    (T.log, (T.sub, dict(pattern="y", constraint=_is_1), (sigmoid, "x"))), (T.neg, (softplus, "x")),
+    allow_multiple_clients=True, skip_identities_fn=lambda *args: False)
+logsigm_to_softplus = PatternSub((T.log, (sigmoid, "x")), (T.neg, (softplus, (T.neg, "x"))), allow_multiple_clients=True,
+                                 skip_identities_fn=lambda *args: False)
+log1p_neg_sigmoid = PatternSub((T.log1p, (T.neg, (sigmoid, "x"))), (T.neg, (softplus, "x")), allow_multiple_clients=True,
+                               skip_identities_fn=lambda *args: False)
+log1pexp_to_softplus = PatternSub((T.log1p, (T.exp, "x")), (softplus, "x"), allow_multiple_clients=True)
+register_stabilize(log1msigm_to_softplus, name="log1msigm_to_softplus")
+register_stabilize(logsigm_to_softplus, name="logsigm_to_softplus")
+register_stabilize(log1p_neg_sigmoid, name="log1p_neg_sigmoid,")     # the comma is part of the documented name
+register_stabilize(log1pexp_to_softplus, name="log1pexp_to_softplus")
+
+
+@register_stabilize
+@register_specialize
+@local_optimizer([T.true_div])
+def local_exp_over_1_plus_exp(node):
+    """exp(x) / (1 + exp(x))  ->  sigmoid(x), and y / (1 + exp(x))  ->  y * sigmoid(-x)
+
+    Other factors of numerator and denominator stay.
+    """
+    if node.op != T.true_div:
+        return None
+    numerator, denominator = node.inputs
+    factors = list(is_mul(numerator) or [numerator])
+    divisors = list(is_mul(denominator) or [denominator])
+    sigmoids, negative, changed = [], False, False
+    for divisor in list(divisors):
+        found = is_1pexp(divisor)
+        if found is None:
+            continue
+        changed = True
+        divisors.remove(divisor)
+        negative ^= found[0]
+        argument = found[1]
+        for i, factor in enumerate(factors):
+            exponential = is_exp(factor)
+            if exponential is not None and exponential[1] is argument:
+                negative ^= exponential[0]
+                del factors[i]
+                sigmoids.append(sigmoid(argument))
+                break
+        else:
+            minus = is_neg(argument)
+            sigmoids.append(sigmoid(-argument if minus is None else minus))
+    if not changed:
+        return None
+    factors = [f for f in factors if not _is_1(f)] + sigmoids
+    result = factors[0] if len(factors) == 1 else T.mul(*factors)
+    if divisors:
+        result = result / (divisors[0] if len(divisors) == 1 else T.mul(*divisors))
+    if negative:
+        result = -result
+    if result.type.broadcastable != node.outputs[0].type.broadcastable:
+        result = T.second(node.outputs[0], result)
+    return _finish(node, result)
+
+
+@register_stabilize
+@register_specialize
+@local_optimizer([T.inv])
+def local_inv_1_plus_exp(node):
+    """1 / (1 + exp(x))  ->  sigmoid(-x)"""
+    if node.op != T.inv:
+        return None
+    found = is_1pexp(node.inputs[0])
+    if found is None or found[0]:
+        return None
+    minus = is_neg(found[1])
+    return _finish(node, sigmoid(-found[1] if minus is None else minus))
+
+
+@register_stabilize
+@local_optimizer([T.mul])
+def local_sigm_times_exp(node):
+    """exp(x) * sigmoid(-x)  ->  sigmoid(x)
+
+    Among any number of factors, with the sign kept.
+    """
+    if node.op != T.mul:
+        return None
+    factors = list(node.inputs)
+    changed = negative = False
+    for sig in [f for f in factors if _owner_op(f) == sigmoid]:
+        for exponential in [f for f in factors if f is not sig]:
+            found = is_exp(exponential)
+            if found is None or not _opposites(found[1], sig.owner.inputs[0]):
+                continue
+            factors.remove(sig)
+            factors.remove(exponential)
+            factors.append(sigmoid(found[1]))
+            negative ^= found[0]
+            changed = True
+            break
+    if not changed:
+        return None
+    result = factors[0] if len(factors) == 1 else T.mul(*factors)
+    return _finish(node, -result if negative else result)
+
+
+@local_optimizer([T.sub])
+def local_1msigmoid(node):
+    """1 - sigmoid(x)  ->  sigmoid(-x); not registered, because it hides log(1 - sigmoid(x))"""
+    if node.op != T.sub or not _is_1(node.inputs[0]) or _owner_op(node.inputs[1]) != sigmoid:
+        return None
+    return _finish(node, sigmoid(-node.inputs[1].owner.inputs[0]))
+
+
+def _approximation(name, approximate, text):
+    @local_optimizer([sigmoid])
+    def rule(node):
+        if node.op != sigmoid:
+            return None
+        return _finish(node, approximate(node.inputs[0]))
+    rule.__name__ = rule.name = name
+    rule.__doc__ = "sigmoid(x)  ->  %s(x); only where optimizer_including asks for it" % text
+    return rule
+
+
+local_ultra_fast_sigmoid = _approximation("local_ultra_fast_sigmoid", ultra_fast_sigmoid, "ultra_fast_sigmoid")
+local_hard_sigmoid = _approximation("local_hard_sigmoid", hard_sigmoid, "hard_sigmoid")
+
+for _rule in (local_ultra_fast_sigmoid, local_hard_sigmoid):
+    optdb["uncanonicalize"].register(_rule.name, _rule)

@@ -1,0 +1,59 @@
+"""What Ops over the rows of a matrix share."""
+from theano_ng.gof.native import NativeCode, NativeOp
+from theano_ng.gof.op import Op
+from theano_ng.tensor.constant import as_tensor_variable
+
+FLOATS = ("float16", "float32", "float64")
+
+
+class RowOp(NativeOp, Op):
+    """An Op whose native code exists for float32 and float64.
+
+    Attributes
+    ----------
+    function : str
+        Name of the native function.
+    """
+
+    __props__ = ()
+    function = None
+
+    def native_code(self, node):
+        dtypes = {i.type.dtype for i in node.inputs if i.type.dtype.startswith(("float", "complex"))}
+        if len(dtypes) == 1 and dtypes <= {"float32", "float64"}:
+            return NativeCode("theano_ng.tensor.native.nnet:" + self.function)
+        return None
+
+
+def float_matrix(op, x, name="x", vector_is_row=False):
+    """`x` as a matrix of floats.
+
+    Parameters
+    ----------
+    vector_is_row : bool
+        Whether a vector is accepted, as a matrix with one row.
+
+    Raises
+    ------
+    ValueError
+        For another rank or dtype.
+    """
+    x = as_tensor_variable(x)
+    if x.type.ndim not in ((1, 2) if vector_is_row else (2,)) or x.type.dtype not in FLOATS:
+        raise ValueError("%s: %s must be a %s of floats. Got %s" % (
+            op, name, "vector or a matrix" if vector_is_row else "matrix", x.type))
+    return x.dimshuffle("x", 0) if x.ndim == 1 else x
+
+
+def integer_vector(op, y, name="y_idx"):
+    """`y` as a vector of integers.
+
+    Raises
+    ------
+    ValueError
+        For another rank or dtype.
+    """
+    y = as_tensor_variable(y)
+    if y.type.ndim != 1 or not y.type.dtype.startswith(("int", "uint")):
+        raise ValueError("%s: %s must be a vector of integers. Got %s" % (op, name, y.type))
+    return y

@@ -1,0 +1,36 @@
+"""Rewriting rules of the tensor layer, one module a theme.
+
+Every documented name is here; a rule's module says where it belongs. The order of the imports is the order of registration, in which
+rules are tried on a node.
+"""
+
+from theano_ng.configdefaults import config
+from theano_ng.gof.utils import integer_types
+from theano_ng.tensor.constant import NotScalarConstantError, get_scalar_constant_value
+from theano_ng.tensor.opt.registration import (
+    register_canonicalize, register_specialize, register_specialize_device, register_stabilize, register_uncanonicalize,
+    register_useless)
+from theano_ng.tensor.opt.common import (
+    _fill_chain, broadcast_like, encompasses_broadcastable, get_clients, get_clients2, is_an_upcast, is_inverse_pair,
+    merge_broadcastables, scalarconsts_rest)
+from theano_ng.tensor.opt.asserts import Assert, assert_, assert_op, local_remove_all_assert, local_remove_useless_assert
+from theano_ng.tensor.opt.useless import (
+    local_div_switch_sink, local_merge_switch_same_cond, local_mul_switch_sink, local_useless_elemwise,
+    local_useless_elemwise_comparison, local_useless_switch)
+from theano_ng.tensor.opt.canonicalize import (
+    Canonizer, add_calculate, add_canonizer, attempt_distribution, check_for_x_over_absX, distribute_greedy, local_add_canonizer,
+    local_greedy_distributor, local_mul_canonizer, local_neg_to_mul, mul_calculate, mul_canonizer)
+from theano_ng.tensor.opt.algebra import (
+    local_0_dot_x, local_abs_lift, local_abs_merge, local_add_specialize, local_cast_cast, local_div_to_inv,
+    local_elemwise_sub_zeros, local_func_inv, local_intdiv_by_one, local_inv_canon, local_mul_specialize, local_mul_to_sqr,
+    local_mul_zero, local_neg_div_neg, local_neg_neg, local_pow_canonicalize, local_pow_specialize, local_pow_specialize_device,
+    local_upcast_elemwise_constant_inputs, local_zero_div)
+from theano_ng.tensor.opt.reductions import (
+    ALL_REDUCE, local_op_of_op, local_opt_alloc, local_reduce_broadcastable, local_reduce_join, local_sum_prod_all_to_none,
+    local_sum_prod_div_dimshuffle, local_sum_prod_mul_by_scalar, local_sumsqr2dot, local_useless_reduce)
+from theano_ng.tensor.opt.stabilize import (
+    local_erf_minus_one, local_erf_neg_minus_one, local_erf_neg_minus_one2, local_expm1, local_grad_log_erfc_neg, local_log1p,
+    local_log_add, local_log_erfc, local_log_pow, local_log_prod_sqr, local_log_sum_exp, local_one_add_neg_erfc,
+    local_one_minus_erf, local_one_minus_erf2, local_one_minus_erfc, local_one_minus_erfc2, local_one_minus_erfc3,
+    local_one_plus_erf, local_one_plus_neg_erf)
+from theano_ng.tensor.opt.constant_folding import constant_folding, topo_constant_folding

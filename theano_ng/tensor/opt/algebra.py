@@ -1,0 +1,545 @@
+"""Identities of arithmetic and of elementary functions."""
+
+import numpy as np
+
+from theano_ng import scalar
+from theano_ng.gof.opt import copy_stack_trace, local_optimizer
+from theano_ng.tensor import basic as T
+from theano_ng.tensor.elemwise import Elemwise
+from theano_ng.tensor.opt.canonicalize import local_mul_canonizer
+from theano_ng.tensor.opt.common import (
+    as_output, constant_value, fill_like_inputs, inputs_of, is_an_upcast, is_inverse_pair)
+from theano_ng.tensor.opt.registration import (
+    register_canonicalize, register_specialize, register_specialize_device, register_stabilize)
+
+
+def _answer(new, out):
+    """A rule's return value: `new` with the type of `out`."""
+    rval = as_output(new, out)
+    return False if rval is None else [rval]
+
+
+# -- functions and their inverses ----------------------------------------------------------------------------------------
+
+_INVERSE_PAIRS = (
+    (scalar.Deg2Rad, scalar.Rad2Deg),
+    (scalar.Cosh, scalar.ArcCosh),
+    (scalar.Tanh, scalar.ArcTanh),
+    (scalar.Sinh, scalar.ArcSinh),
+    (scalar.Conj, scalar.Conj),
+    (scalar.Neg, scalar.Neg),
+    (scalar.Inv, scalar.Inv),
+)
+
+
+@register_canonicalize
+@register_specialize
+@local_optimizer([Elemwise])
+def local_func_inv(node):
+    """Cancel two consecutive functions that are inverse to each other.
+
+    f(g(x))  ->  x          [canonicalize, specialize, fast_run]
+
+    for deg2rad and rad2deg, cosh, tanh, sinh and their inverses, conj, neg, inv. Where the inner function is not defined the
+    result is x instead of NaN.
+    """
+    if not isinstance(node.op, Elemwise) or len(node.inputs) != 1:
+        return False
+    prev = node.inputs[0].owner
+    if prev is None or not isinstance(prev.op, Elemwise):
+        return False
+    x = prev.inputs[0]
+    for pair in _INVERSE_PAIRS:
+        if is_inverse_pair(node.op.scalar_op, prev.op.scalar_op, pair):
+            if x.type != node.outputs[0].type:
+                return False
+            copy_stack_trace(node.outputs[0], x)
+            return [x]
+    return False
+
+
+@register_canonicalize
+@local_optimizer([T.inv])
+def local_inv_canon(node):
+    """Make reciprocals powers, which other rules treat.
+
+    inv(x)  ->  x ** -1          [canonicalize, fast_run]
+    """
+    if node.op != T.inv:
+        return False
+    return _answer(T.pow(node.inputs[0], np.array(-1, dtype="int8")), node.outputs[0])
+
+
+@register_canonicalize
+@local_optimizer([T.abs_])
+def local_abs_lift(node):
+    """Move absolute values towards the inputs.
+
+    abs(x * y)  ->  abs(x) * abs(y);  abs(x / y)  ->  abs(x) / abs(y)          [canonicalize, fast_run]
+
+    Needed for `check_for_x_over_absX`.
+    """
+    if node.op != T.abs_:
+        return False
+    inner = node.inputs[0].owner
+    if inner is None or node.outputs[0].dtype == "bool":
+        return False
+    if inner.op == T.mul:
+        return _answer(T.mul(*[T.abs_(i) for i in inner.inputs]), node.outputs[0])
+    if inner.op == T.true_div:
+        return _answer(T.true_div(*[T.abs_(i) for i in inner.inputs]), node.outputs[0])
+    return False
+
+
+@register_specialize
+@local_optimizer([T.mul, T.true_div])
+def local_abs_merge(node):
+    """Merge the absolute values that `local_abs_lift` made, when they were of no use.
+
+    abs(x) * abs(y)  ->  abs(x * y);  abs(x) / abs(y)  ->  abs(x / y)          [specialize, fast_run]
+    """
+    if sum(inputs_of(i, T.abs_) is not None for i in node.inputs) < 2:
+        return False
+    if node.op == T.mul:
+        inner = []
+        for i in node.inputs:
+            found = inputs_of(i, T.abs_)
+            if found is not None:
+                inner.append(found[0])
+                continue
+            value = constant_value(i)
+            if value is None or value < 0:
+                return False
+            inner.append(i)
+        return _answer(T.abs_(T.mul(*inner)), node.outputs[0])
+    if node.op == T.true_div:
+        return _answer(T.abs_(T.true_div(node.inputs[0].owner.inputs[0], node.inputs[1].owner.inputs[0])), node.outputs[0])
+    return False
+
+
+# -- negation ------------------------------------------------------------------------------------------------------------
+
+@register_specialize
+@local_optimizer([T.neg])
+def local_neg_neg(node):
+    """Cancel two negations.
+
+    --x  ->  x          [specialize, fast_run]
+    """
+    if node.op != T.neg:
+        return False
+    inputs = inputs_of(node.inputs[0], T.neg)
+    return False if inputs is None else _answer(inputs[0], node.outputs[0])
+
+
+@register_specialize
+@local_optimizer([T.neg])
+def local_neg_div_neg(node):
+    """Cancel a negation around a fraction with one inside, or with a constant.
+
+    -(-a / b)  ->  a / b;  -(c / b)  ->  (-c) / b          [specialize, fast_run]
+    """
+    if node.op != T.neg:
+        return False
+    frac = node.inputs[0]
+    inputs = inputs_of(frac, T.true_div)
+    if inputs is None:
+        return False
+    num, denom = inputs
+    negated = inputs_of(num, T.neg)
+    if negated is not None and len(frac.clients) == 1:
+        return _answer(T.true_div(negated[0], denom), node.outputs[0])
+    value = constant_value(num) if all(num.broadcastable) else None
+    if value is not None and len(frac.clients) == 1 and value.dtype.kind in "ifc":
+        return _answer(T.true_div(np.asarray(-value).reshape((1,) * num.ndim), denom), node.outputs[0])
+    return False
+
+
+# -- zero and one ---------------------------------------------------------------------------------------------------------
+
+@register_canonicalize
+@local_optimizer([T.mul])
+def local_mul_zero(node):
+    """A product with a factor that is zero is zero, also where another factor is NaN or infinite.
+
+    x * 0  ->  zeros_like(x)          [canonicalize, fast_run]
+    """
+    if node.op != T.mul:
+        return False
+    out = node.outputs[0]
+    for i in node.inputs:
+        value = constant_value(i)
+        if value is not None and value == 0:
+            zero = T.as_tensor_variable(np.asarray(0, dtype=out.dtype))
+            return _answer(fill_like_inputs(zero, node.inputs), out)
+    return False
+
+
+@register_canonicalize
+@local_optimizer([T.int_div])
+def local_intdiv_by_one(node):
+    """Integer division by one.
+
+    x // 1  ->  x          [canonicalize, fast_run]
+    """
+    x, y = node.inputs
+    if node.op != T.int_div or x.dtype not in T.integer_dtypes:
+        return False
+    value = constant_value(y)
+    if value is None or value != 1:
+        return False
+    return _answer(x, node.outputs[0])
+
+
+@register_canonicalize
+@register_specialize
+@local_optimizer([T.int_div, T.true_div])
+def local_zero_div(node):
+    """Zero divided by anything is zero, also where the divisor is zero or NaN.
+
+    0 / x  ->  zeros_like(x)          [canonicalize, specialize, fast_run]
+    """
+    if node.op != T.int_div and node.op != T.true_div:
+        return False
+    value = constant_value(node.inputs[0])
+    if value is None or value != 0:
+        return False
+    out = node.outputs[0]
+    zero = T.as_tensor_variable(np.asarray(0, dtype=out.dtype))
+    return _answer(fill_like_inputs(zero, node.inputs), out)
+
+
+@register_specialize
+@local_optimizer([Elemwise])
+def local_elemwise_sub_zeros(node):
+    """A difference of a variable with itself, also where it is NaN or infinite.
+
+    x - x  ->  zeros_like(x)          [specialize, fast_run]
+    """
+    if (isinstance(node.op, Elemwise) and node.op.scalar_op.nin == 2 and isinstance(node.op.scalar_op, scalar.Sub)
+            and node.inputs[0] is node.inputs[1]):
+        return _answer(T.zeros_like(node.inputs[0]), node.outputs[0])
+    return False
+
+
+@register_specialize
+@local_optimizer([T.add])
+def local_add_specialize(node):
+    """Remove zeros from a sum.
+
+    x + 0 + y  ->  x + y          [specialize, fast_run]
+    """
+    if node.op != T.add:
+        return False
+    out = node.outputs[0]
+    new_inputs = []
+    for i in node.inputs:
+        value = constant_value(i)
+        # A zero that is broadcast has no say in the shape; others were made by fill and alloc.
+        if value is None or value != 0:
+            new_inputs.append(i)
+    if len(new_inputs) == len(node.inputs):
+        return False
+    if not new_inputs:
+        new = T.as_tensor_variable(np.zeros((), dtype=out.dtype))
+    elif len(new_inputs) == 1:
+        new = new_inputs[0]
+    else:
+        new = T.add(*new_inputs)
+    return _answer(_filled(new, node), out)
+
+
+def _filled(new, node):
+    """`new` with the broadcastable pattern of the output; that is all that is left to do when operands were dropped."""
+    return new if new.type.broadcastable == node.outputs[0].type.broadcastable else fill_like_inputs(new, node.inputs)
+
+
+# -- products, quotients, powers -------------------------------------------------------------------------------------------
+
+@register_specialize
+@local_optimizer([T.mul])
+def local_mul_to_sqr(node):
+    """A product of a variable with itself.
+
+    x * x  ->  sqr(x)          [specialize, fast_run]
+    """
+    if node.op == T.mul and len(node.inputs) == 2 and node.inputs[0] is node.inputs[1]:
+        return _answer(T.sqr(node.inputs[0]), node.outputs[0])
+    return False
+
+
+@register_specialize
+@local_optimizer([T.mul])
+def local_mul_specialize(node):
+    """Remove ones and signs from a product.
+
+    x * 1 * y  ->  x * y;  x * -1  ->  -x;  -x * y  ->  -(x * y);  x * 0  ->  zeros_like(x)          [specialize, fast_run]
+    """
+    if node.op != T.mul:
+        return False
+    out = node.outputs[0]
+    neg = False
+    new_inputs = []
+    nb_neg_node = nb_constant = 0
+    for i in node.inputs:
+        negated = inputs_of(i, T.neg)
+        if negated is not None:
+            i = negated[0]
+            neg ^= True
+            nb_neg_node += 1
+        value = constant_value(i)
+        if value is not None:
+            nb_constant += 1
+        if value is not None and value == 1:
+            continue
+        if value is not None and value == -1 and i.dtype[0] in "ifc":
+            neg ^= True
+        elif value is not None and value == 0:
+            return _answer(fill_like_inputs(T.as_tensor_variable(np.asarray(0, dtype=out.dtype)), node.inputs), out)
+        else:
+            new_inputs.append(i)
+    if len(new_inputs) == len(node.inputs) and nb_neg_node == 0:
+        return False
+    if neg and out.dtype[0] not in "ifc":
+        return False
+    if not new_inputs:
+        return _answer(_filled(T.as_tensor_variable(np.asarray(-1 if neg else 1, dtype=out.dtype)), node), out)
+    if len(new_inputs) == 1:
+        rval = -new_inputs[0] if neg else new_inputs[0]
+    elif neg and nb_neg_node == 0 and nb_constant == 1:
+        # The single -1 becomes a negation of the rest.
+        rval = -T.mul(*new_inputs)
+    elif neg and nb_neg_node + nb_constant == 0:
+        return False
+    else:
+        rval = T.mul(*new_inputs)
+        if neg:
+            rval = -rval
+    return _answer(_filled(rval, node), out)
+
+
+@register_specialize
+@local_optimizer([T.true_div])
+def local_div_to_inv(node):
+    """A quotient of one.
+
+    1 / x  ->  inv(x)          [specialize, fast_run]
+    """
+    if node.op != T.true_div:
+        return False
+    value = constant_value(node.inputs[0])
+    if value is None or value != 1:
+        return False
+    out = node.outputs[0]
+    new = T.inv(local_mul_canonizer.merge_num_denum(node.inputs[1:], []))
+    return _answer(_filled(new, node), out)
+
+
+@register_canonicalize
+@local_optimizer([T.pow])
+def local_pow_canonicalize(node):
+    """Powers with exponent zero and one.
+
+    x ** 0  ->  ones_like(x);  x ** 1  ->  x          [canonicalize, fast_run]
+    """
+    if node.op != T.pow:
+        return False
+    out = node.outputs[0]
+    exponent = constant_value(node.inputs[1])
+    if exponent is None:
+        return False
+    if exponent == 0:
+        return _answer(fill_like_inputs(T.as_tensor_variable(np.asarray(1, dtype=out.dtype)), node.inputs), out)
+    if exponent == 1:
+        return _answer(_filled(T.cast(node.inputs[0], out.dtype), node), out)
+    return False
+
+
+# exponent -> replacement
+_POWERS = {
+    2: lambda x: T.sqr(x),
+    1: lambda x: x,
+    0: lambda x: T.fill(x, np.asarray(1, dtype=x.dtype)),
+    0.5: lambda x: T.sqrt(x),
+    -0.5: lambda x: T.inv(T.sqrt(x)),
+    -1: lambda x: T.inv(x),
+    -2: lambda x: T.inv(T.sqr(x)),
+}
+
+
+@register_specialize
+@local_optimizer([T.pow])
+def local_pow_specialize(node):
+    """Powers with an exponent that has a function of its own.
+
+    x ** 2  ->  sqr(x);  x ** 0.5  ->  sqrt(x);  x ** -0.5  ->  inv(sqrt(x));  x ** -1  ->  inv(x);
+    x ** -2  ->  inv(sqr(x))          [specialize, fast_run]
+    """
+    if node.op != T.pow:
+        return False
+    out = node.outputs[0]
+    x, y = node.inputs
+    exponent = constant_value(y)
+    if exponent is None or not all(y.broadcastable) and not _covers(x, out):
+        return False
+    if exponent.dtype.kind == "c":
+        return False
+    make = _POWERS.get(exponent.item())
+    if make is None:
+        return False
+    if x.dtype != out.dtype:
+        # The power computes in the dtype of the result: integers must not overflow or round on the way.
+        x = T.cast(x, out.dtype)
+    if out.dtype[0] in "iu" and exponent < 0:
+        return False
+    return _answer(_filled(make(x), node), out)
+
+
+def _covers(x, out):
+    return x.ndim == out.ndim and x.type.broadcastable == out.type.broadcastable
+
+
+@register_specialize_device
+@local_optimizer([T.pow])
+def local_pow_specialize_device(node):
+    """Powers with a small whole exponent as products of squares.
+
+    x ** 5  ->  x * sqr(sqr(x))          [specialize_device, fast_run]
+
+    After the move to a device, because a device may have a better power. Exponents up to 512 in absolute value.
+    """
+    if node.op != T.pow:
+        return False
+    out = node.outputs[0]
+    x, y = node.inputs
+    exponent = constant_value(y)
+    if exponent is None or exponent.dtype.kind == "c" or x.dtype != out.dtype or not _covers(x, out):
+        return False
+    exponent = exponent.item()
+    n = abs(exponent)
+    if n != int(n) or n > 512 or n <= 2 or (exponent < 0 and out.dtype[0] in "iu"):
+        return False
+    # The binary digits of the exponent say which squares to multiply.
+    n = int(n)
+    factors, square = [], x
+    while n:
+        if n & 1:
+            factors.append(square)
+        n >>= 1
+        if n:
+            square = T.sqr(square)
+    rval = factors[0] if len(factors) == 1 else T.mul(*factors)
+    if exponent < 0:
+        rval = T.inv(rval)
+    return _answer(rval, out)
+
+
+# -- casts -----------------------------------------------------------------------------------------------------------------
+
+@register_canonicalize
+@register_specialize
+@local_optimizer([Elemwise])
+def local_cast_cast(node):
+    """Two casts in a row.
+
+    cast(cast(x, d1), d2)  ->  cast(x, d2) or x          [canonicalize, specialize, fast_run]
+
+    when d1 is that of the result, or loses nothing of x.
+    """
+    if not isinstance(node.op, Elemwise) or not isinstance(node.op.scalar_op, scalar.Cast):
+        return False
+    inner = node.inputs[0].owner
+    if inner is None or not isinstance(inner.op, Elemwise) or not isinstance(inner.op.scalar_op, scalar.Cast):
+        return False
+    x, out = inner.inputs[0], node.outputs[0]
+    if node.op.scalar_op.o_type == inner.op.scalar_op.o_type:
+        # The second does nothing.
+        return _answer(inner.outputs[0], out)
+    if is_an_upcast(x.dtype, inner.outputs[0].dtype):
+        if x.dtype == out.dtype:
+            return _answer(x, out)
+        return _answer(node.op(x), out)
+    return False
+
+
+@register_canonicalize
+@local_optimizer([Elemwise])
+def local_upcast_elemwise_constant_inputs(node):
+    """Give scalar constants the dtype in which they are computed with, at compile time.
+
+    int8 constant + float64 x  ->  float64 constant + x          [canonicalize, fast_run]
+
+    So that they merge with others, and no conversion is left to the loop.
+    """
+    if not isinstance(node.op, Elemwise) or len(node.outputs) > 1:
+        return False
+    scalar_op = node.op.scalar_op
+    # Only where all inputs are converted to the dtype of the output anyway.
+    if getattr(scalar_op, "output_types_preference", None) not in (
+            scalar.upgrade_to_float, scalar.upcast_out):
+        return False
+    output_dtype = node.outputs[0].type.dtype
+    new_inputs = []
+    for i in node.inputs:
+        if i.type.dtype == output_dtype:
+            new_inputs.append(i)
+            continue
+        value = constant_value(i, only_process_constants=True)
+        if value is None:
+            # A longer constant is converted as a whole.
+            from theano_ng.gof.graph import Constant
+            if isinstance(i, Constant):
+                new_inputs.append(T.cast(i, output_dtype))
+            else:
+                new_inputs.append(i)
+        elif all(i.broadcastable):
+            new_inputs.append(T.shape_padleft(T.constant(np.asarray(value, dtype=output_dtype)), i.ndim) if i.ndim
+                              else T.constant(np.asarray(value, dtype=output_dtype)))
+        else:
+            from theano_ng.gof.graph import Constant
+            new_inputs.append(T.constant(i.data.astype(output_dtype)) if isinstance(i, Constant) else i)
+    if all(a is b for a, b in zip(new_inputs, node.inputs)):
+        return False
+    rval = node.op(*new_inputs)
+    if rval.type != node.outputs[0].type:
+        return False
+    copy_stack_trace(node.outputs[0], rval)
+    return [rval]
+
+
+# -- products of matrices --------------------------------------------------------------------------------------------------
+
+@register_canonicalize
+@register_stabilize
+@local_optimizer([T.Dot])
+def local_0_dot_x(node):
+    """A matrix product with zeros.
+
+    dot(0, x)  ->  zeros          [canonicalize, stabilize, fast_run]
+    """
+    if not isinstance(node.op, T.Dot):
+        return False
+    x, y = node.inputs
+    if not any(v is not None and v == 0 for v in (constant_value(x), constant_value(y))):
+        return False
+    out = node.outputs[0]
+    zero = T.constant(np.asarray(0, dtype=out.dtype))
+    if x.ndim == 2 and y.ndim == 2:
+        new = T.alloc(zero, x.shape[0], y.shape[1])
+    elif x.ndim == 1 and y.ndim == 2:
+        new = T.alloc(zero, y.shape[1])
+    elif x.ndim == 2 and y.ndim == 1:
+        new = T.alloc(zero, x.shape[0])
+    elif x.ndim == 1 and y.ndim == 1:
+        new = zero
+    else:
+        return False
+    # The lengths that must agree are still checked.
+    from theano_ng.tensor.opt.asserts import assert_op
+    new = assert_op(new, T.eq(x.shape[x.ndim - 1], y.shape[0]))
+    if new.type != out.type:
+        new = T.patternbroadcast(new, out.broadcastable)
+    copy_stack_trace(out, new)
+    return [new]
+
+

@@ -1,0 +1,211 @@
+"""Elementwise operations that feed each other become one loop.
+
+A group is grown from its last operation towards the inputs: an operation joins when all who use its result are in the group already. So
+a group has one result, everything between its members is inside it, and no value is computed twice; every edge of the graph is looked at once.
+"""
+import time
+
+from theano_ng import scalar
+from theano_ng.compile import optdb
+from theano_ng.configdefaults import config
+from theano_ng.gof.fg import InconsistencyError
+from theano_ng.gof.opt import Optimizer, copy_stack_trace
+from theano_ng.gof.optdb import SequenceDB
+from theano_ng.gof.toolbox import ReplaceValidate
+from theano_ng.gof.utils import MethodNotDefined
+from theano_ng.tensor.elemwise import Elemwise
+
+MAX_OPERATIONS = 120    # compilers take more than linear time for longer loop bodies
+
+_has_c_code = {}
+
+
+def _compiles(node):
+    """Whether the scalar op of a node has C code for its types."""
+    op = node.op.scalar_op
+    key = op, tuple([i.type.dtype for i in node.inputs])
+    known = _has_c_code.get(key)
+    if known is None:
+        dummy = op.make_node(*[scalar.get_scalar_type(i.type.dtype).make_variable() for i in node.inputs])
+        try:
+            op.c_code(dummy, "test_presence_of_c_code", ["x%d" % i for i in range(len(dummy.inputs))],
+                      ["z%d" % i for i in range(len(dummy.outputs))], {"fail": "%(fail)s"})
+            known = True
+        except (MethodNotDefined, NotImplementedError):
+            known = False
+        _has_c_code[key] = known
+    return known
+
+
+def _fusible(node, op_class):
+    return (type(node.op) is op_class and len(node.outputs) == 1 and not node.op.inplace_pattern
+            and getattr(node.op, "fusible", True) and _compiles(node))
+
+
+def _group(root, op_class, max_inputs):
+    """The operations that can run in one loop with `root`, consumers first."""
+    pattern = root.outputs[0].type.broadcastable
+    members, waiting, external = [root], {}, {}
+    for member in members:      # grows while it is walked
+        external.pop(member.outputs[0], None)
+        for variable in member.inputs:
+            producer = variable.owner
+            external[variable] = True
+            if producer is None or len(members) >= MAX_OPERATIONS:
+                continue
+            # a client entry per use: the producer joins when the last of them is inside
+            waiting[variable] = waiting.get(variable, 0) + 1
+            if (waiting[variable] == len(variable.clients) and variable.type.broadcastable == pattern
+                    and _fusible(producer, op_class) and len(external) - 1 + len(producer.inputs) <= max_inputs):
+                members.append(producer)
+                del external[variable]
+    return members
+
+
+def _composite(root, members):
+    """The scalar op of a group, and the variables that go into it, in the order in which a reader of the expression meets them."""
+    inside = {member.outputs[0]: member for member in members}
+    scalars, inputs, scalar_inputs = {}, [], []
+    todo = [root.outputs[0]]
+    while todo:
+        variable = todo[-1]
+        if variable in scalars:
+            todo.pop()
+            continue
+        member = inside.get(variable)
+        if member is None:
+            scalars[variable] = scalar.get_scalar_type(variable.type.dtype).make_variable()
+            inputs.append(variable)
+            scalar_inputs.append(scalars[variable])
+            todo.pop()
+            continue
+        missing = [i for i in member.inputs if i not in scalars]
+        if missing:
+            todo.extend(reversed(missing))
+            continue
+        scalars[variable] = member.op.scalar_op.make_node(*[scalars[i] for i in member.inputs]).outputs[0]
+        todo.pop()
+    return scalar.Composite(scalar_inputs, [scalars[root.outputs[0]]]), inputs
+
+
+def local_elemwise_fusion_op(OP, max_input_fct=lambda node: 32, maker=None):
+    """The fusion rule for an elementwise Op class.
+
+    Parameters
+    ----------
+    OP : class
+        `Elemwise` or a class with its interface.
+    max_input_fct : callable
+        The number of inputs that the Op can have, of a node.
+    maker : callable, optional
+        ``maker(node, scalar_op)`` makes the fused Op.
+
+    Returns
+    -------
+    callable
+        Of a node; returns the outputs of the fused node, or False.
+    """
+    if maker is None:
+        def maker(node, scalar_op):
+            return OP(scalar_op)
+
+    def local_fuse(node):
+        """Fuse a node with the operations before it.
+
+        exp(x) * y + 1  ->  Elemwise{Composite{((exp(i0) * i1) + i2)}}(x, y, 1)       [elemwise_fusion, fast_run]
+        """
+        if not _fusible(node, OP):
+            return False
+        members = _group(node, OP, max_input_fct(node))
+        if len(members) == 1:
+            return False
+        scalar_op, inputs = _composite(node, members)
+        fused = maker(node, scalar_op)(*inputs)
+        if fused.type != node.outputs[0].type:
+            return False
+        copy_stack_trace(node.outputs[0], fused)
+        return [fused]
+
+    return local_fuse
+
+
+local_elemwise_fusion = local_elemwise_fusion_op(Elemwise)
+
+
+def local_add_mul_fusion(node):
+    """A sum of sums is one sum, a product of products one product.
+
+    (a + b) + c  ->  add(a, b, c)       [elemwise_fusion, fast_run]
+    """
+    if not isinstance(node.op, Elemwise) or node.op.inplace_pattern or not isinstance(node.op.scalar_op, (scalar.Add, scalar.Mul)):
+        return False
+    out = node.outputs[0]
+    flat, todo, changed = [], list(reversed(node.inputs)), False
+    while todo:
+        variable = todo.pop()
+        inner = variable.owner
+        if (inner is not None and inner.op == node.op and len(variable.clients) == 1 and variable.type == out.type
+                and len(flat) + len(todo) + len(inner.inputs) <= 32):
+            todo.extend(reversed(inner.inputs))
+            changed = True
+        else:
+            flat.append(variable)
+    if not changed:
+        return False
+    result = node.op(*flat)
+    if result.type != out.type:
+        return False
+    copy_stack_trace(out, result)
+    return [result]
+
+
+class FusionOptimizer(Optimizer):
+    """Applies a fusion rule to every node, results first.
+
+    Parameters
+    ----------
+    local_optimizer : callable
+        Of a node; returns new outputs or False.
+    """
+
+    def __init__(self, local_optimizer):
+        super().__init__()
+        self.optimizer = local_optimizer
+
+    def add_requirements(self, fgraph):
+        fgraph.attach_feature(ReplaceValidate())
+
+    def apply(self, fgraph):
+        begin = time.time()
+        nodes = fgraph.toposort()
+        time_toposort = time.time() - begin
+        before = getattr(fgraph.profile, "validate_time", 0) if getattr(fgraph, "profile", None) else None
+        replaced = inconsistent = 0
+        for node in reversed(nodes):
+            if node not in fgraph.apply_nodes:
+                continue
+            new_outputs = self.optimizer(node)
+            if not new_outputs:
+                continue
+            try:
+                fgraph.replace_all_validate(list(zip(node.outputs, new_outputs)), reason=self.__class__.__name__)
+                replaced += 1
+            except InconsistencyError:
+                inconsistent += 1
+        validate_time = None if before is None else fgraph.profile.validate_time - before
+        return self, 1, replaced, inconsistent, validate_time, {}, 0, time_toposort
+
+    @staticmethod
+    def print_profile(stream, prof, level=0):
+        blanc = "    " * level
+        print(blanc, "FusionOptimizer", file=stream)
+        for name, value in zip(("nb_iter", "nb_replacement", "nb_inconsistency_replace", "validate_time", "callbacks_time",
+                                "callback_time", "time_toposort"), prof[1:]):
+            print(blanc, name, value, file=stream)
+
+
+if config.tensor.local_elemwise_fusion:
+    fuse_seqopt = SequenceDB()
+    fuse_seqopt.register("local_add_mul_fusion", FusionOptimizer(local_add_mul_fusion), 0, "fast_run", "fusion")
+    fuse_seqopt.register("composite_elemwise_fusion", FusionOptimizer(local_elemwise_fusion), 1, "fast_run", "fusion")
+    optdb.register("elemwise_fusion", fuse_seqopt, 49, "fast_run", "fusion", "local_elemwise_fusion", "FusionOptimizer")

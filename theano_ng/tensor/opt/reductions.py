@@ -1,0 +1,323 @@
+"""Reductions: sums, products and the like of products, joins, constants, and over dimensions that need no reduction."""
+
+import numpy as np
+
+from theano_ng import scalar
+from theano_ng.gof.opt import copy_stack_trace, local_optimizer
+from theano_ng.tensor import basic as T
+from theano_ng.tensor.careduce import All, Any, CAReduce, Prod, ProdWithoutZeros, Sum
+from theano_ng.tensor.elemwise import DimShuffle, Elemwise
+from theano_ng.tensor.opt.common import constant_value, inputs_of
+from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_uncanonicalize
+
+ALL_REDUCE = [CAReduce, All, Any, Sum, Prod, ProdWithoutZeros]
+
+
+def _axes(node):
+    """The reduced dimensions as a tuple."""
+    axis = node.op.axis
+    return tuple(range(node.inputs[0].ndim)) if axis is None else tuple(axis)
+
+
+def with_axis(op, axis):
+    """The same reduction over other dimensions."""
+    if isinstance(op, (Sum, Prod, ProdWithoutZeros)):
+        return type(op)(axis=axis, dtype=op.dtype, acc_dtype=op.acc_dtype)
+    if isinstance(op, (All, Any)):
+        return type(op)(axis=axis)
+    return type(op)(op.scalar_op, axis=axis)
+
+
+def _answer(new, out):
+    """`new` as the only replacement of `out`; False when its type does not fit."""
+    if new.dtype != out.dtype:
+        new = T.cast(new, out.dtype)
+    if new.type != out.type:
+        try:
+            new = out.type.filter_variable(new)
+        except TypeError:
+            return False
+    copy_stack_trace(out, new)
+    return [new]
+
+
+@register_specialize
+@local_optimizer([Sum, Prod])
+def local_sum_prod_mul_by_scalar(node):
+    """Take scalar factors and signs out of reductions.
+
+    sum(scalar * x)  ->  scalar * sum(x);  sum(-x)  ->  -sum(x);
+    prod(scalar * x)  ->  scalar ** size(x) * prod(x);  prod(-x)  ->  (-1) ** size(x) * prod(x)          [specialize, fast_run]
+
+    For reductions over some axes, size(x) is the number of elements reduced.
+    """
+    if not isinstance(node.op, (Sum, Prod)):
+        return False
+    x, = node.inputs
+    out = node.outputs[0]
+    factors = inputs_of(x, T.mul)
+    if factors is not None:
+        scalars = [t for t in factors if all(t.broadcastable)]
+        others = [t for t in factors if not all(t.broadcastable)]
+        if not scalars or not others:
+            return False
+        inner = others[0] if len(others) == 1 else T.mul(*others)
+    else:
+        negated = inputs_of(x, T.neg)
+        if negated is None:
+            return False
+        scalars, inner = None, negated[0]
+    if out.dtype[0] not in "fciu":
+        return False
+    if inner.dtype != x.dtype:
+        # The reduction stays in the dtype of the product.
+        inner = T.cast(inner, x.dtype)
+    copy_stack_trace(x, inner)
+    reduced = node.op(inner)
+    copy_stack_trace(out, reduced)
+    if isinstance(node.op, Sum):
+        if scalars is None:
+            return _answer(-reduced, out) if out.dtype[0] in "ifc" else False
+        return _answer(T.mul(*[t.dimshuffle() for t in scalars] + [reduced]), out)
+    count = _count(inner, _axes(node))
+    if scalars is None:
+        return _answer(T.mul(T.pow(np.asarray(-1, dtype="int8"), count), reduced), out) if out.dtype[0] in "ifc" else False
+    powers = [T.pow(T.cast(t.dimshuffle(), out.dtype), count) for t in scalars]
+    return _answer(T.mul(*powers + [reduced]), out)
+
+
+def _count(x, axes):
+    """How many elements a reduction combines."""
+    lengths = [x.shape[a] for a in axes]
+    if not lengths:
+        return T.constant(np.asarray(1, dtype="int64"))
+    return lengths[0] if len(lengths) == 1 else T.mul(*lengths)
+
+
+@register_specialize
+@register_canonicalize
+@local_optimizer([Sum, Prod])
+def local_sum_prod_div_dimshuffle(node):
+    """Divide after the reduction when the divisor is the same along it.
+
+    sum(a / dimshuffle{..., 'x', ...}(b), axis=l)  ->  sum(a, axis=l) / dimshuffle(b)          [canonicalize, specialize, fast_run]
+
+    For a product, b is raised to the power of the number of elements reduced. Axes along which b varies are reduced afterwards.
+    """
+    if not isinstance(node.op, (Sum, Prod)):
+        return False
+    x, = node.inputs
+    out = node.outputs[0]
+    inputs = inputs_of(x, T.true_div)
+    if inputs is None:
+        return False
+    numerator, denominator = inputs
+    if denominator.owner is None or not isinstance(denominator.owner.op, DimShuffle) or numerator.dtype != x.dtype:
+        return False
+    order = denominator.owner.op.new_order
+    axes = _axes(node)
+    same = [a for a in axes if order[a] == "x"]
+    if not same or out.dtype[0] not in "fc":
+        return False
+    left = [d for d in range(x.ndim) if d not in same]
+    divisor = denominator.dimshuffle(*left)
+    if isinstance(node.op, Prod):
+        divisor = T.pow(divisor, _count(numerator, same))
+    reduced = with_axis(node.op, same)(numerator)
+    copy_stack_trace(out, reduced)
+    rval = T.true_div(reduced, divisor)
+    rest = [left.index(a) for a in axes if a not in same]
+    if rest:
+        rval = with_axis(node.op, rest)(rval)
+    return _answer(rval, out)
+
+
+@register_canonicalize
+@local_optimizer([Sum, Prod])
+def local_sum_prod_all_to_none(node):
+    """One spelling for the reduction over all dimensions.
+
+    sum{0, 1, ..., N}(x)  ->  sum(x)          [canonicalize, fast_run]
+    """
+    if not isinstance(node.op, (Sum, Prod)) or node.op.axis is None:
+        return False
+    if set(node.op.axis) != set(range(node.inputs[0].ndim)):
+        return False
+    return _answer(with_axis(node.op, None)(node.inputs[0]), node.outputs[0])
+
+
+@register_canonicalize
+@local_optimizer([Sum, Prod])
+def local_op_of_op(node):
+    """Reductions of reductions.
+
+    sum(sum(x, axis=a), axis=b)  ->  sum(x, axis=a and b);  the same for prod          [canonicalize, fast_run]
+    """
+    if not isinstance(node.op, (Sum, Prod)):
+        return False
+    x, = node.inputs
+    out = node.outputs[0]
+    # A second reduction of x costs more than it saves when the first is used elsewhere.
+    if x.owner is None or type(x.owner.op) is not type(node.op) or len(x.clients) != 1 or x.dtype != out.dtype:
+        return False
+    inner, = x.owner.inputs
+    kept = [d for d in range(inner.ndim) if d not in _axes(x.owner)]
+    kept = [d for i, d in enumerate(kept) if i not in _axes(node)]
+    axis = [d for d in range(inner.ndim) if d not in kept]
+    op = type(node.op)(axis=axis if kept else None, dtype=out.dtype, acc_dtype=node.op.acc_dtype or x.owner.op.acc_dtype)
+    return _answer(op(inner), out)
+
+
+@register_canonicalize
+@register_uncanonicalize
+@local_optimizer(ALL_REDUCE)
+def local_reduce_join(node):
+    """Reduction over the dimension along which variables of length one were joined.
+
+    sum(join(0, a.dimshuffle('x', 0), b.dimshuffle('x', 0)), axis=0)  ->  a + b          [canonicalize, uncanonicalize, fast_run]
+    """
+    if not isinstance(node.op, CAReduce) or isinstance(node.op, ProdWithoutZeros):
+        return False
+    x, = node.inputs
+    if x.owner is None or not isinstance(x.owner.op, T.Join):
+        return False
+    join_inputs = x.owner.inputs
+    join_axis = constant_value(join_inputs[0], only_process_constants=True)
+    axes = _axes(node)
+    if join_axis is None or len(axes) != 1 or axes[0] != int(join_axis) % x.ndim:
+        return False
+    axis = axes[0]
+    parts = join_inputs[1:]
+    if not all(p.broadcastable[axis] for p in parts):
+        return False
+    if len(parts) == 1 or len(parts) > 31:
+        return False
+    scalar_op = node.op.scalar_op
+    if not isinstance(scalar_op, (scalar.Add, scalar.Mul)) and len(parts) > 2:
+        # Other operations take two operands.
+        return False
+    rest = [d for d in range(x.ndim) if d != axis]
+    terms = [p.dimshuffle(*rest) for p in parts]
+    out = node.outputs[0]
+    # As the reduction, the sum is made in the dtype of the result.
+    terms = [t if t.dtype == out.dtype else T.cast(t, out.dtype) for t in terms]
+    if any(a.broadcastable != terms[0].broadcastable for a in terms[1:]):
+        # Join would refuse different lengths that the operation broadcasts.
+        return False
+    ret = Elemwise(scalar_op)(*terms)
+    if ret.dtype != out.dtype:
+        return False
+    return _answer(ret, out)
+
+
+@register_canonicalize("fast_compile", "local_cut_useless_reduce")
+@local_optimizer(ALL_REDUCE)
+def local_useless_reduce(node):
+    """A reduction over no dimension.
+
+    sum(x, axis=[])  ->  x          [canonicalize, fast_run, fast_compile]
+    """
+    if not isinstance(node.op, CAReduce) or isinstance(node.op, ProdWithoutZeros):
+        return False
+    x, = node.inputs
+    if x.type == node.outputs[0].type and not _axes(node):
+        return [x]
+    return False
+
+
+@register_canonicalize
+@register_uncanonicalize
+@local_optimizer(ALL_REDUCE)
+def local_reduce_broadcastable(node):
+    """A reduction over dimensions of length one.
+
+    sum(x of pattern (False, True), axis=1)  ->  x.dimshuffle(0)          [canonicalize, uncanonicalize, fast_run]
+    """
+    # The product without zeros of a zero is one.
+    if not isinstance(node.op, CAReduce) or isinstance(node.op, ProdWithoutZeros):
+        return False
+    x, = node.inputs
+    out = node.outputs[0]
+    axes = _axes(node)
+    cut = [a for a in axes if x.broadcastable[a]]
+    if not cut:
+        return False
+    if isinstance(node.op, (All, Any)) and x.dtype != "bool":
+        return False
+    kept = [d for d in range(x.ndim) if d not in cut]
+    new = x.dimshuffle(*kept)
+    copy_stack_trace(out, new)
+    rest = [kept.index(a) for a in axes if a not in cut]
+    if rest:
+        if node.op.axis is None and len(rest) == len(kept):
+            rest = None
+        new = with_axis(node.op, rest)(new)
+    return _answer(new, out)
+
+
+@register_specialize
+@local_optimizer([Sum, Prod])
+def local_opt_alloc(node):
+    """Reductions of constants.
+
+    sum(alloc(constant, *shape))  ->  constant * prod(shape);  prod(alloc(constant, *shape))  ->  constant ** prod(shape)
+    [specialize, fast_run]
+
+    For a reduction over some axes the result is an alloc of the other dimensions.
+    """
+    if not isinstance(node.op, (Sum, Prod)):
+        return False
+    x, = node.inputs
+    if x.owner is None or not isinstance(x.owner.op, T.Alloc):
+        return False
+    inp, shapes = x.owner.inputs[0], x.owner.inputs[1:]
+    value = constant_value(inp, only_process_constants=True)
+    if value is None:
+        return False
+    out = node.outputs[0]
+    axes = _axes(node)
+    value = np.asarray(value, dtype=out.dtype)
+    lengths = [shapes[a] for a in axes]
+    if not lengths:
+        return False
+    size = lengths[0] if len(lengths) == 1 else T.mul(*lengths)
+    if out.dtype in ("float16", "float32"):
+        # An int64 would make the product a float64; float16 cannot count that far.
+        size = T.cast(size, "float32")
+    val = T.constant(value)
+    val = val * size if isinstance(node.op, Sum) else val ** size
+    val = T.cast(val, out.dtype)
+    others = [s for d, s in enumerate(shapes) if d not in axes]
+    return _answer(T.alloc(val, *others) if others else val, out)
+
+
+@register_specialize
+@register_canonicalize
+@local_optimizer([Sum])
+def local_sumsqr2dot(node):
+    """A sum of squares of an outer product as a matrix product.
+
+    sqr(W.dimshuffle('x', 0, 1) * G.dimshuffle(0, 'x', 1)).sum(axis=(1, 2))  ->  dot(sqr(G), sqr(W).sum(axis=0))
+    [canonicalize, specialize, fast_run]
+    """
+    if not isinstance(node.op, Sum) or node.inputs[0].ndim != 3 or set(_axes(node)) != {1, 2}:
+        return False
+    out = node.outputs[0]
+    squared = inputs_of(node.inputs[0], T.sqr)
+    if squared is None:
+        return False
+    factors = inputs_of(squared[0], T.mul)
+    if factors is None or len(factors) != 2:
+        return False
+    for w, g in (factors, factors[::-1]):
+        if (_shuffled(w, ("x", 0, 1)) and _shuffled(g, (0, "x", 1)) and w.dtype == g.dtype == out.dtype and out.dtype[0] == "f"):
+            W, G = w.owner.inputs[0], g.owner.inputs[0]
+            # The products below would not notice that a length one is broadcast.
+            if W.broadcastable[1] or G.broadcastable[1]:
+                return False
+            return _answer(T.dot(T.sqr(G), T.sqr(W).sum(axis=0)), out)
+    return False
+
+
+def _shuffled(v, order):
+    return v.owner is not None and isinstance(v.owner.op, DimShuffle) and tuple(v.owner.op.new_order) == order

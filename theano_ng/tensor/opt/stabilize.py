@@ -1,0 +1,402 @@
+"""Equal expressions with better numerical behaviour: log1p, expm1, log-sum-exp, error functions."""
+
+import numpy as np
+
+from theano_ng import scalar
+from theano_ng.compile.mode import optdb
+from theano_ng.gof.opt import PatternSub, in2out, local_optimizer
+from theano_ng.tensor import basic as T
+from theano_ng.tensor.careduce import Prod, Sum
+from theano_ng.tensor.elemwise import DimShuffle, Elemwise
+from theano_ng.tensor.opt.common import (
+    as_output, constant_value, fill_like_inputs, get_clients, get_clients2, inputs_of, scalarconsts_rest)
+from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
+
+
+def _answer(new, out):
+    rval = as_output(new, out)
+    return False if rval is None else [rval]
+
+
+# -- log and exp -------------------------------------------------------------------------------------------------------------
+
+@register_stabilize
+@register_specialize
+@local_optimizer([T.log])
+def local_log1p(node):
+    """Logarithms of numbers near one.
+
+    log(1 + x)  ->  log1p(x);  log(1 - x)  ->  log1p(-x)          [stabilize, specialize, fast_run]
+    """
+    if node.op != T.log:
+        return False
+    log_arg, = node.inputs
+    out = node.outputs[0]
+    if log_arg.owner is None or out.dtype[0] == "c":
+        return False
+    if log_arg.owner.op == T.add:
+        values, constants, rest = scalarconsts_rest(log_arg.owner.inputs, only_process_constants=False)
+        # The constant may be spread by fill or alloc.
+        if len(values) != 1 or not rest or values[0] != 1:
+            return False
+        ninp = rest[0] if len(rest) == 1 else T.add(*rest)
+        if ninp.dtype != log_arg.dtype:
+            ninp = T.cast(ninp, log_arg.dtype)
+        new = T.log1p(ninp)
+        if new.type.broadcastable != out.type.broadcastable:
+            new = fill_like_inputs(new, log_arg.owner.inputs)
+        return _answer(new, out)
+    if log_arg.owner.op == T.sub:
+        one, x = log_arg.owner.inputs
+        value = constant_value(one)
+        if value is not None and value == 1:
+            if x.dtype != log_arg.dtype:
+                x = T.cast(x, log_arg.dtype)
+            new = T.log1p(T.neg(x))
+            if new.type.broadcastable != out.type.broadcastable:
+                new = fill_like_inputs(new, log_arg.owner.inputs)
+            return _answer(new, out)
+    return False
+
+
+@register_stabilize
+@register_specialize
+@local_optimizer([T.log])
+def local_log_add(node):
+    """The logarithm of a sum of two exponentials, without overflow.
+
+    log(exp(x) + exp(y))  ->  max(x, y) + log1p(exp(-abs(x - y)))          [stabilize, specialize, fast_run]
+    """
+    if node.op != T.log:
+        return False
+    inputs = inputs_of(node.inputs[0], T.add)
+    if inputs is None or len(inputs) != 2:
+        return False
+    pre_exp = [inputs_of(i, T.exp) for i in inputs]
+    if any(p is None for p in pre_exp):
+        return False
+    (x,), (y,) = pre_exp
+    if x.dtype[0] != "f" or y.dtype[0] != "f":
+        return False
+    highest = T.maximum(x, y)
+    return _answer(highest + T.log1p(T.exp(-abs(x - y))), node.outputs[0])
+
+
+@local_optimizer([T.log])
+def local_log_sum_exp(node):
+    """The logarithm of a sum of exponentials, without overflow.
+
+    log(sum(exp(x), axis))  ->  max(x, axis) + log(sum(exp(x - max(x, axis, keepdims)), axis))          [position 1.6, fast_run]
+    """
+    if node.op != T.log:
+        return False
+    sum_node = node.inputs[0].owner
+    # Of sum(x, keepdims=True) the dimensions are put back by a DimShuffle.
+    if sum_node is not None and isinstance(sum_node.op, DimShuffle):
+        dimshuffle_op = sum_node.op
+        sum_node = sum_node.inputs[0].owner
+    else:
+        dimshuffle_op = None
+    if sum_node is None or not isinstance(sum_node.op, Sum):
+        return False
+    exp_inputs = inputs_of(sum_node.inputs[0], T.exp)
+    if exp_inputs is None or exp_inputs[0].dtype[0] != "f":
+        return False
+    x, = exp_inputs
+    axis = sum_node.op.axis
+    axis = tuple(range(x.ndim)) if axis is None else tuple(axis)
+    if not axis:
+        return False
+    max_x = T.max(x, axis=axis)
+    max_x_keepdims = T.makeKeepDims(x, max_x, axis)
+    # Where the maximum is infinite, x - max is NaN: there the result is the maximum itself.
+    shifted = T.switch(T.isinf(max_x_keepdims), T.exp(max_x_keepdims), T.exp(x - max_x_keepdims))
+    ret = max_x + T.log(T.sum(shifted, axis=axis))
+    if dimshuffle_op is not None:
+        ret = dimshuffle_op(ret)
+    return _answer(ret, node.outputs[0])
+
+
+optdb.register("local_log_sum_exp", in2out(local_log_sum_exp, ignore_newtrees=True), 1.6, "fast_run")
+
+
+@register_stabilize
+@register_specialize
+@register_canonicalize
+@local_optimizer([Elemwise])
+def local_expm1(node):
+    """Exponentials near one.
+
+    exp(x) - 1  ->  expm1(x);  exp(x) + -1  ->  expm1(x)          [canonicalize, stabilize, specialize, fast_run]
+    """
+    if not isinstance(node.op, Elemwise) or len(node.inputs) != 2:
+        return False
+    scalar_op = node.op.scalar_op
+    in1, in2 = node.inputs
+    out = node.outputs[0]
+    if isinstance(scalar_op, scalar.Sub):
+        candidates = ((in1, in2, 1),)
+    elif isinstance(scalar_op, scalar.Add):
+        candidates = ((in1, in2, -1), (in2, in1, -1))
+    else:
+        return False
+    for e, one, expected in candidates:
+        inner = inputs_of(e, T.exp)
+        if inner is None or not all(one.broadcastable):
+            continue
+        value = constant_value(one)
+        if value is not None and value == expected:
+            new = T.expm1(inner[0])
+            if new.type.broadcastable != out.type.broadcastable:
+                new = fill_like_inputs(new, node.inputs)
+            return _answer(new, out)
+    return False
+
+
+@register_stabilize
+@register_specialize
+@register_canonicalize
+@local_optimizer([T.log])
+def local_log_pow(node):
+    """Logarithms of powers.
+
+    log(x ** y)  ->  y * log(x)          [canonicalize, stabilize, specialize, fast_run]
+
+    For a negative x and an even whole y the result is NaN instead of a number, except for y a constant even number, where abs(x)
+    is taken.
+    """
+    if node.op != T.log:
+        return False
+    inputs = inputs_of(node.inputs[0], T.pow)
+    if inputs is None:
+        return False
+    base, exponent = inputs
+    value = constant_value(exponent)
+    if value is not None and value.dtype.kind != "c" and base.dtype[0] == "f" and value != 0 and value % 2 == 0:
+        base = T.abs_(base)
+    return _answer(T.mul(exponent, T.log(base)), node.outputs[0])
+
+
+@register_stabilize
+@register_specialize
+@register_canonicalize
+@local_optimizer([T.log])
+def local_log_prod_sqr(node):
+    """Logarithms of products of numbers that are not negative.
+
+    log(x ** 2 * ...)  ->  2 * log(abs(x)) + ...;  log(prod(exp(x)))  ->  sum(x)          [canonicalize, stabilize, specialize, fast_run]
+    """
+    if node.op != T.log:
+        return False
+    x = node.inputs[0]
+    if x.owner is None:
+        return False
+    op = x.owner.op
+    if isinstance(op, Elemwise) and isinstance(op.scalar_op, scalar.Mul):
+        # The factors must be known to be nonnegative: log of each is NaN otherwise.
+        if all(_log_of_nonnegative(i) is not None for i in x.owner.inputs) and len(x.owner.inputs) > 1:
+            return _answer(T.add(*[_log_of_nonnegative(i) for i in x.owner.inputs]), node.outputs[0])
+    elif isinstance(op, Prod):
+        inner = _log_of_nonnegative(x.owner.inputs[0])
+        if inner is not None:
+            return _answer(T.sum(inner, axis=op.axis), node.outputs[0])
+    return False
+
+
+def _log_of_nonnegative(v):
+    """``log(v)`` without computing v, for a `v` that is a square or an exponential; else None."""
+    if v.owner is None or v.dtype[0] != "f":
+        return None
+    squared = inputs_of(v, T.sqr)
+    if squared is None:
+        power = inputs_of(v, T.pow)
+        if power is not None:
+            exponent = constant_value(power[1])
+            if exponent is not None and exponent == 2:
+                squared = power
+    if squared is not None:
+        return T.mul(np.asarray(2, dtype=v.dtype), T.log(T.abs_(squared[0])))
+    exped = inputs_of(v, T.exp)
+    return None if exped is None else exped[0]
+
+
+# -- error functions -----------------------------------------------------------------------------------------------------------
+
+# Patterns start from the rare inner op: additions are everywhere, erf is not. Where the inner op is two levels down, get_clients2.
+_ONE = {"pattern": "y", "constraint": lambda v: _is(v, 1)}
+
+
+def _is(v, number):
+    value = constant_value(v)
+    return value is not None and value == number
+
+
+def _register_everywhere(name, pattern, replacement, tracks, get_nodes):
+    rule = PatternSub(pattern, replacement, allow_multiple_clients=True, name=name, tracks=tracks, get_nodes=get_nodes)
+    register_canonicalize(rule)
+    register_stabilize(rule)
+    register_specialize(rule)
+    return rule
+
+
+# 1 + -erf(x) -> erfc(x), erf(x) is not needed for positive large x
+local_one_minus_erf = _register_everywhere(
+    "local_one_minus_erf", (T.sub, _ONE, (T.erf, "x")), (T.erfc, "x"), [T.sub], lambda node: [node])
+local_one_minus_erf2 = _register_everywhere(
+    "local_one_minus_erf2", (T.add, 1, (T.mul, -1, (T.erf, "x"))), (T.erfc, "x"), [T.add], lambda node: [node])
+local_one_plus_neg_erf = _register_everywhere(
+    "local_one_plus_neg_erf", (T.add, 1, (T.neg, (T.erf, "x"))), (T.erfc, "x"), [T.erf], get_clients2)
+# erf(x) - 1, in its canonical form -1 + erf(x) -> -erfc(x)
+local_erf_minus_one = _register_everywhere(
+    "local_erf_minus_one", (T.add, -1, (T.erf, "x")), (T.neg, (T.erfc, "x")), [T.erf], get_clients)
+# 1 + erf(-x) -> erfc(x)
+local_one_plus_erf = _register_everywhere(
+    "local_one_plus_erf", (T.add, 1, (T.erf, (T.neg, "x"))), (T.erfc, "x"), [T.erf], get_clients)
+# 1 - erfc(x) -> erf(x)
+local_one_minus_erfc = _register_everywhere(
+    "local_one_minus_erfc", (T.sub, _ONE, (T.erfc, "x")), (T.erf, "x"), [T.erfc], get_clients)
+local_one_minus_erfc2 = _register_everywhere(
+    "local_one_minus_erfc2", (T.add, 1, (T.neg, (T.erfc, "x"))), (T.erf, "x"), [T.erfc], get_clients2)
+local_one_minus_erfc3 = _register_everywhere(
+    "local_one_minus_erfc3", (T.add, 1, (T.mul, -1, (T.erfc, "x"))), (T.erf, "x"), [T.erfc], get_clients2)
+# 1 - erfc(-x) = -erf(x), spelled with additions
+local_one_add_neg_erfc = _register_everywhere(
+    "local_one_add_neg_erfc", (T.add, (T.neg, (T.erfc, "x")), 1), (T.erf, "x"), [T.erfc], get_clients2)
+# -1 + erfc(-x) -> erf(x)
+local_erf_neg_minus_one = _register_everywhere(
+    "local_erf_neg_minus_one", (T.add, -1, (T.erfc, (T.neg, "x"))), (T.erf, "x"), [T.erfc], get_clients)
+local_erf_neg_minus_one2 = _register_everywhere(
+    "local_erf_neg_minus_one2", (T.add, -1, (T.erfc, (T.mul, -1, "x"))), (T.erf, "x"), [T.erfc], get_clients)
+
+
+# Where erfc underflows to zero, or is about to, its logarithm comes from the asymptotic series (Abramowitz & Stegun 7.1.23):
+# erfc(x) ~ exp(-x**2) / (x sqrt(pi)) * (1 - 1/(2x**2) + 3/(4x**4) - 15/(8x**6)).
+_ERFC_THRESHOLD = {"float16": 10.0541949, "float32": 10.0541949, "float64": 26.641747557}
+
+
+def _erfc_series(x):
+    return 1 - 1 / (2 * x ** 2) + 3 / (4 * x ** 4) - 15 / (8 * x ** 6)
+
+
+@register_stabilize
+@register_specialize
+@local_optimizer([T.log])
+def local_log_erfc(node):
+    """The logarithm of erfc where erfc is zero.
+
+    log(erfc(x))  ->  switch(x < threshold, log(erfc(x)), -x**2 - log(x) - log(pi)/2 + log(1 - 1/(2x**2) + 3/(4x**4) - 15/(8x**6)))
+    [stabilize, specialize, fast_run]
+
+    The threshold is 10.0541949 for float32 and 26.641747557 for float64.
+    """
+    if node.op != T.log:
+        return False
+    inputs = inputs_of(node.inputs[0], T.erfc)
+    out = node.outputs[0]
+    if inputs is None or _is_stabilized(out) or out.dtype not in _ERFC_THRESHOLD:
+        return False
+    x, = inputs
+    if x.dtype != out.dtype:
+        x = T.cast(x, out.dtype)
+    dtype = out.dtype
+    threshold = np.asarray(_ERFC_THRESHOLD[dtype], dtype=dtype)
+    half_log_pi = np.asarray(0.5 * np.log(np.pi), dtype=dtype)
+    stab = -x ** 2 - T.log(x) - half_log_pi + T.log(_erfc_series(x))
+    direct = node.op(node.inputs[0])
+    ret = T.switch(x < threshold, direct, stab)
+    if ret.dtype != dtype:
+        ret = T.cast(ret, dtype)
+    return _answer(ret, out)
+
+
+def _is_stabilized(v):
+    """Whether `v` is already guarded by the switch that `local_log_erfc` makes."""
+    for client, i in v.clients:
+        if client != "output" and isinstance(client.op, Elemwise) and isinstance(client.op.scalar_op, scalar.Switch) and i == 1:
+            cond = client.inputs[0].owner
+            if cond is not None and isinstance(cond.op, Elemwise) and isinstance(cond.op.scalar_op, scalar.LT):
+                limit = constant_value(cond.inputs[1])
+                if limit is not None and any(np.isclose(float(limit), t, rtol=1e-6) for t in _ERFC_THRESHOLD.values()):
+                    return True
+    return False
+
+
+@register_stabilize
+@register_specialize
+@local_optimizer([T.true_div])
+def local_grad_log_erfc_neg(node):
+    """The gradient of log(erfc(x)) where both erfc(x) and exp(-x**2) are zero.
+
+    y * exp(-x**2) / erfc(x)  ->  y * switch(x < threshold, exp(-x**2) / erfc(x), x * sqrt(pi) / (1 - 1/(2x**2) + 3/(4x**4) - 15/(8x**6)))
+    [stabilize, specialize, fast_run]
+
+    The threshold is 9.3 for float32 and 26.641747557 for float64.
+    """
+    if node.op != T.true_div:
+        return False
+    out = node.outputs[0]
+    numerator, denominator = node.inputs
+    inputs = inputs_of(denominator, T.erfc)
+    if inputs is None or out.dtype not in _ERFC_THRESHOLD or _guarded_quotient(out):
+        return False
+    erfc_x, = inputs
+    factors = [numerator] if inputs_of(numerator, T.mul) is None else list(numerator.owner.inputs)
+    for i, factor in enumerate(factors):
+        scale = _exp_of_minus_square(factor, erfc_x)
+        if scale:
+            others = factors[:i] + factors[i + 1:]
+            break
+    else:
+        return False
+    dtype = out.dtype
+    x = erfc_x if erfc_x.dtype == dtype else T.cast(erfc_x, dtype)
+    threshold = np.asarray(9.3 if dtype != "float64" else 26.641747557, dtype=dtype)
+    stab = x * np.asarray(np.sqrt(np.pi), dtype=dtype) / _erfc_series(x)
+    ret = T.switch(x < threshold, T.true_div(factor, denominator), stab)
+    if ret.dtype != dtype:
+        ret = T.cast(ret, dtype)
+    if others:
+        ret = T.mul(ret, *others)
+    return _answer(ret, out)
+
+
+def _guarded_quotient(v):
+    for client, i in v.clients:
+        if client != "output" and isinstance(client.op, Elemwise) and isinstance(client.op.scalar_op, scalar.Switch) and i == 1:
+            return True
+    return False
+
+
+def _exp_of_minus_square(v, x):
+    """Whether `v` is exp(-x**2) of this x, in one of the forms that canonicalization leaves."""
+    inner = inputs_of(v, T.exp)
+    if inner is None:
+        return False
+    arg, = inner
+    negated = inputs_of(arg, T.neg)
+    if negated is not None:
+        return _is_square(negated[0], x)
+    factors = inputs_of(arg, T.mul)
+    if factors is None:
+        return False
+    rest = [f for f in factors if not _is(f, -1)]
+    if len(rest) == len(factors) - 1 and len(rest) == 1:
+        return _is_square(rest[0], x)
+    if len(factors) == 3 and len(rest) == 2:
+        return all(f is x for f in rest)
+    if len(factors) == 2:
+        # (-x) * x
+        return any(inputs_of(a, T.neg) is not None and a.owner.inputs[0] is x and b is x
+                   for a, b in (factors, reversed(factors)))
+    return False
+
+
+def _is_square(v, x):
+    squared = inputs_of(v, T.sqr)
+    if squared is not None:
+        return squared[0] is x
+    power = inputs_of(v, T.pow)
+    if power is not None:
+        return power[0] is x and _is(power[1], 2)
+    product = inputs_of(v, T.mul)
+    return product is not None and len(product) == 2 and product[0] is x and product[1] is x

@@ -1,0 +1,321 @@
+"""Elementwise operations that can be decided at compile time: useless ones, comparisons, switches."""
+
+import numpy as np
+
+from theano_ng import scalar
+from theano_ng.gof.graph import Constant
+from theano_ng.gof.opt import copy_stack_trace, local_optimizer
+from theano_ng.tensor import basic as T
+from theano_ng.tensor.elemwise import Elemwise
+from theano_ng.tensor.opt.common import as_output, constant_value, fill_like_inputs, get_constant, inputs_of
+from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
+
+
+def _filled_with(value, node):
+    """List of the number `value` in the shape and dtype of the output of an elementwise node."""
+    out = node.outputs[0]
+    new = as_output(fill_like_inputs(T.as_tensor_variable(np.asarray(value, dtype=out.dtype)), node.inputs), out)
+    return False if new is None else [new]
+
+
+@register_specialize
+@register_canonicalize("fast_compile")
+@local_optimizer([Elemwise])
+def local_useless_elemwise(node):
+    """Elementwise operations that return an input or a constant.
+
+    eq(x, x) -> 1;  neq(x, x) -> 0 (integers);  add(x) -> x;  mul(x) -> x;  identity(x) -> x;  cast(x, its dtype) -> x;
+    xor(x, x) -> 0;  or(x, 0) -> x;  or(x, true) -> true;  and(x, 0) -> 0;  and(x, true) -> x
+    [canonicalize, specialize, fast_run, fast_compile]
+
+    eq(x, x) of floats is 1 also where x is NaN.
+    """
+    if not isinstance(node.op, Elemwise):
+        return False
+    # A scalar op is looked up by class; functions of the row decide.
+    rule = _USELESS.get(type(node.op.scalar_op))
+    return False if rule is None else rule(node)
+
+
+def _self_eq(node):
+    return _filled_with(1, node) if node.inputs[0] is node.inputs[1] else False
+
+
+def _self_neq(node):
+    return _filled_with(0, node) if node.inputs[0] is node.inputs[1] else False
+
+
+def _unary(node):
+    if len(node.inputs) != 1:
+        return False
+    x, out = node.inputs[0], node.outputs[0]
+    if x.type != out.type:
+        return False
+    copy_stack_trace(out, x)
+    return [x]
+
+
+def _cast(node):
+    return _unary(node) if node.inputs[0].dtype == node.outputs[0].dtype else False
+
+
+def _bitwise_constant(node):
+    """The operand that is a constant with only zeros or only ones in its bits, as (index of the other, bits); else None."""
+    if len(node.inputs) != 2:
+        return None
+    for i in (0, 1):
+        value = constant_value(node.inputs[i], only_process_constants=True)
+        if value is None or not all(node.inputs[i].broadcastable):
+            continue
+        if value == 0:
+            return 1 - i, 0
+        ones = True if node.outputs[0].dtype == "bool" else np.asarray(~np.zeros((), dtype=node.outputs[0].dtype))
+        if value == ones:
+            return 1 - i, ones
+    return None
+
+
+def _or(node):
+    found = _bitwise_constant(node)
+    if found is None:
+        return False
+    other, bits = found
+    if np.all(bits == 0):
+        new = as_output(node.inputs[other], node.outputs[0])
+        return False if new is None else [new]
+    return _filled_with(bits, node)
+
+
+def _and(node):
+    found = _bitwise_constant(node)
+    if found is None:
+        return False
+    other, bits = found
+    if np.all(bits == 0):
+        return _filled_with(0, node)
+    new = as_output(node.inputs[other], node.outputs[0])
+    return False if new is None else [new]
+
+
+def _xor(node):
+    return _filled_with(0, node) if len(node.inputs) == 2 and node.inputs[0] is node.inputs[1] else False
+
+
+_USELESS = {
+    scalar.EQ: _self_eq,
+    scalar.NEQ: _self_neq,
+    scalar.Mul: _unary,
+    scalar.Add: _unary,
+    scalar.Identity: _unary,
+    scalar.Cast: _cast,
+    scalar.OR: _or,
+    scalar.AND: _and,
+    scalar.XOR: _xor,
+}
+
+
+# -- comparisons -----------------------------------------------------------------------------------------------------------
+
+# x op x: what it is (NaN apart).
+_SELF_COMPARISON = {scalar.LT: 0, scalar.GT: 0, scalar.LE: 1, scalar.GE: 1}
+_SELF_CHOICE = (scalar.Minimum, scalar.Maximum)
+
+
+def _is_length(v):
+    """Whether `v` is an element of a shape, which is never negative."""
+    owner = v.owner
+    if owner is None:
+        return False
+    from theano_ng.compile.ops import Shape, Shape_i
+    from theano_ng.tensor.subtensor import Subtensor
+    if isinstance(owner.op, Shape_i):
+        return True
+    if isinstance(owner.op, Subtensor):
+        source = owner.inputs[0].owner
+        return source is not None and isinstance(source.op, Shape)
+    return False
+
+
+def _is_sum_of_lengths(v):
+    inputs = inputs_of(v, T.add)
+    return inputs is not None and all(_is_length(i) for i in inputs)
+
+
+@register_specialize
+@register_canonicalize
+@register_stabilize
+@local_optimizer([Elemwise])
+def local_useless_elemwise_comparison(node):
+    """Comparisons that are known.
+
+    x < x -> 0;  x > x -> 0;  x <= x -> 1;  x >= x -> 1;  minimum(x, x) -> x;  maximum(x, x) -> x;
+    x.shape[i] < 0 -> 0;  x.shape[i] >= 0 -> 1;  maximum(x.shape[i], 0) -> x.shape[i];  minimum(x.shape[i], 0) -> 0;
+    the same for sums of lengths          [canonicalize, stabilize, specialize, fast_run]
+
+    x <= x and x >= x are 1 also where x is NaN.
+    """
+    if not isinstance(node.op, Elemwise) or len(node.inputs) != 2:
+        return False
+    cls = type(node.op.scalar_op)
+    a, b = node.inputs
+    out = node.outputs[0]
+    if a is b:
+        if cls in _SELF_COMPARISON:
+            return _filled_with(_SELF_COMPARISON[cls], node)
+        if cls in _SELF_CHOICE:
+            return [a] if a.type == out.type else False
+        return False
+    if cls not in _SELF_COMPARISON and cls not in _SELF_CHOICE and cls is not scalar.EQ:
+        return False
+    for length, other, swapped in ((a, b, False), (b, a, True)):
+        bound = constant_value(other, only_process_constants=True)
+        if bound is None or not (_is_length(length) or _is_sum_of_lengths(length)):
+            continue
+        if cls is scalar.EQ:
+            return _filled_with(0, node) if bound < 0 else False
+        if cls is scalar.Maximum and bound <= 0 or cls is scalar.Minimum and bound <= 0:
+            keep = length if cls is scalar.Maximum else other
+            new = as_output(keep, out)
+            return False if new is None else [new]
+        # As "length op bound".
+        kind = _MIRRORED[cls] if swapped and cls in _MIRRORED else cls
+        if kind is scalar.LT and bound <= 0 or kind is scalar.LE and bound < 0:
+            return _filled_with(0, node)
+        if kind is scalar.GE and bound <= 0 or kind is scalar.GT and bound < 0:
+            return _filled_with(1, node)
+    return False
+
+
+_MIRRORED = {scalar.LT: scalar.GT, scalar.GT: scalar.LT, scalar.LE: scalar.GE, scalar.GE: scalar.LE}
+
+
+# -- switches ----------------------------------------------------------------------------------------------------------------
+
+def _is_switch(v):
+    return v.owner is not None and isinstance(v.owner.op, Elemwise) and isinstance(v.owner.op.scalar_op, scalar.Switch)
+
+
+@register_specialize
+@register_canonicalize("fast_compile", "local_remove_switch_const_cond")
+@local_optimizer([Elemwise])
+def local_useless_switch(node):
+    """Switches that are known.
+
+    switch(const, a, b) -> a or b;  switch(c, a, a) -> a;  switch(le(x.shape[i], 0), 0, x.shape[i]) -> x.shape[i]
+    [canonicalize, specialize, fast_run, fast_compile]
+    """
+    if not isinstance(node.op, Elemwise) or not isinstance(node.op.scalar_op, scalar.Switch):
+        return False
+    cond, left, right = node.inputs
+    out = node.outputs[0]
+    value = constant_value(cond, only_process_constants=True)
+    if value is None:
+        value = get_constant(cond)
+    if value is not None:
+        # NaN counts as true, as in C.
+        chosen = right if value == 0 else left
+    elif left is right:
+        chosen = left
+    elif _equal_constants(left, right):
+        chosen = left
+    else:
+        # What shapes of reshapes and slices leave behind.
+        compared = _less_equal_zero(cond)
+        if (compared is not None and right is compared and _is_length(right) and constant_value(left) is not None
+                and constant_value(left) == 0):
+            new = as_output(right, out)
+            return False if new is None else [new]
+        return False
+    if chosen.type.broadcastable != out.type.broadcastable:
+        chosen = fill_like_inputs(chosen, [i for i in node.inputs if i is not chosen])
+    new = as_output(chosen, out)
+    return False if new is None else [new]
+
+
+def _less_equal_zero(cond):
+    """x when `cond` is ``x <= 0``."""
+    owner = cond.owner
+    if owner is None or not isinstance(owner.op, Elemwise) or not isinstance(owner.op.scalar_op, scalar.LE):
+        return None
+    bound = constant_value(owner.inputs[1])
+    return owner.inputs[0] if bound is not None and bound == 0 else None
+
+
+def _equal_constants(a, b):
+    return isinstance(a, Constant) and isinstance(b, Constant) and a.equals(b)
+
+
+@register_canonicalize
+@local_optimizer([Elemwise])
+def local_merge_switch_same_cond(node):
+    """Two switches with the same condition under an elementwise operation.
+
+    f(switch(c, a, b), switch(c, d, e))  ->  switch(c, f(a, d), f(b, e))          [canonicalize, fast_run]
+    """
+    if not isinstance(node.op, Elemwise) or len(node.outputs) != 1:
+        return False
+    inputs = node.inputs
+    if len(inputs) < 2 or not all(_is_switch(s) and len(s.clients) == 1 for s in inputs):
+        return False
+    cond = inputs[0].owner.inputs[0]
+    if any(s.owner.inputs[0] is not cond for s in inputs):
+        return False
+    new = T.switch(cond, node.op(*[s.owner.inputs[1] for s in inputs]), node.op(*[s.owner.inputs[2] for s in inputs]))
+    new = as_output(new, node.outputs[0])
+    return False if new is None else [new]
+
+
+def _sink_into_switch(node, idx, op):
+    """`op` applied to the branches of the switch that is input `idx`; None unless one of the branches is zero."""
+    switch = node.inputs[idx].owner
+    cond, left, right = switch.inputs
+    others = node.inputs
+
+    def applied(branch):
+        return op(*(others[:idx] + [branch] + others[idx + 1:]))
+
+    zero_left, zero_right = (v is not None and v == 0 for v in
+                             (constant_value(left, only_process_constants=True), constant_value(right, only_process_constants=True)))
+    if zero_left:
+        new = T.switch(cond, 0, applied(right))
+    elif zero_right:
+        new = T.switch(cond, applied(left), 0)
+    else:
+        return None
+    return as_output(new, node.outputs[0])
+
+
+@register_canonicalize
+@register_specialize
+@local_optimizer([T.mul])
+def local_mul_switch_sink(node):
+    """Multiply inside a switch that has a zero branch: where it is zero, the product is, also if the other factor is NaN.
+
+    switch(c, 0, a) * b  ->  switch(c, 0, a * b);  switch(c, a, 0) * b  ->  switch(c, a * b, 0)
+    [canonicalize, specialize, fast_run]
+
+    Gradients of expressions guarded by a switch stay free of NaN so.
+    """
+    if node.op != T.mul:
+        return False
+    for idx, i in enumerate(node.inputs):
+        if _is_switch(i):
+            new = _sink_into_switch(node, idx, node.op)
+            if new is not None:
+                return [new]
+    return False
+
+
+@register_canonicalize
+@local_optimizer([T.true_div, T.int_div])
+def local_div_switch_sink(node):
+    """Divide inside a switch that has a zero branch: where it is zero, the quotient is, also if the divisor is zero or NaN.
+
+    switch(c, 0, a) / b  ->  switch(c, 0, a / b);  switch(c, a, 0) / b  ->  switch(c, a / b, 0)          [canonicalize, fast_run]
+    """
+    if node.op != T.true_div and node.op != T.int_div:
+        return False
+    if not _is_switch(node.inputs[0]):
+        return False
+    new = _sink_into_switch(node, 0, node.op)
+    return False if new is None else [new]

@@ -1,0 +1,383 @@
+"""Sorting: `sort`, `argsort`, and the k largest or smallest elements."""
+import numpy as np
+
+from theano_ng.gof.graph import Apply, Constant
+from theano_ng.gof.op import Op
+from theano_ng.tensor.constant import (
+    NotScalarConstantError, as_tensor_variable, get_scalar_constant_value)
+from theano_ng.tensor.elemwise_ops import cast, mul  # noqa: F401
+from theano_ng.tensor.type import TensorType
+from theano_ng.tensor.type_other import NoneTypeT
+
+__all__ = ['SortOp', 'sort', 'ArgSortOp', 'argsort', 'TopKOp', 'topk',
+           'argtopk', 'topk_and_argtopk']
+
+_KINDS = ('quicksort', 'mergesort', 'heapsort', 'stable')
+_INTEGERS = frozenset(['bool', 'int8', 'int16', 'int32', 'int64',
+                       'uint8', 'uint16', 'uint32', 'uint64'])
+
+
+def _variable_is_none(var):
+    """Whether `var` stands for Python's None."""
+    return isinstance(var, Constant) and isinstance(var.type, NoneTypeT)
+
+
+def _check_tensor_is_scalar(var):
+    """Refuse a variable that is not 0-d (ValueError)."""
+    if var.ndim != 0:
+        raise ValueError("Expected a scalar (0-d) tensor, got %s of type %s"
+                         % (var, var.type))
+
+
+def _along_axis(x, indices, axis):
+    """`x[..., indices, ...]` along an axis; the other axes go in step."""
+    from theano_ng.tensor.creation import arange
+    index = []
+    for i in range(x.ndim):
+        if i == axis:
+            index.append(indices)
+        else:
+            index.append(arange(indices.shape[i]).dimshuffle(
+                ['x'] * i + [0] + ['x'] * (x.ndim - 1 - i)))
+    return tuple(index)
+
+
+class _Sorting(Op):
+    """Inputs: a tensor, and the axis (None sorts the flattened tensor)."""
+    __props__ = ('kind', 'order')
+
+    def __init__(self, kind, order=None):
+        if kind not in _KINDS:
+            raise ValueError("kind must be one of %s, not %r"
+                             % (', '.join(_KINDS), kind))
+        self.kind = kind
+        self.order = tuple(order) if isinstance(order, list) else order
+
+    def __str__(self):
+        return "%s{%s, %s}" % (type(self).__name__, self.kind, self.order)
+
+    def make_node(self, input, axis=-1):
+        input = as_tensor_variable(input)
+        if axis is None or _variable_is_none(axis):
+            # A flattened copy is sorted along its only axis.
+            input, axis = input.flatten(), 0
+        if input.ndim == 0:
+            raise ValueError("Cannot sort a 0-d tensor along an axis: %s"
+                             % (input,))
+        axis = as_tensor_variable(axis)
+        _check_tensor_is_scalar(axis)
+        if axis.dtype not in _INTEGERS:
+            raise TypeError("The axis must be an integer, got %s" % axis.type)
+        return Apply(self, [input, axis], [self._output_type(input)])
+
+    def infer_shape(self, node, inputs_shapes):
+        return [inputs_shapes[0]]
+
+    def _axis(self, inputs):
+        """The axis, which a gradient must know."""
+        try:
+            axis = int(get_scalar_constant_value(inputs[1]))
+        except NotScalarConstantError:
+            raise ValueError("The gradient of sort needs a constant axis, but "
+                             "the axis is the variable %s"
+                             % (inputs[1],)) from None
+        return axis % inputs[0].ndim
+
+
+class SortOp(_Sorting):
+    """Sort along an axis.
+
+    Parameters
+    ----------
+    kind : {'quicksort', 'mergesort', 'heapsort', 'stable'}
+    order : None
+        Fields of structured arrays, which tensors are not.
+    """
+
+    def _output_type(self, input):
+        return input.type()
+
+    def perform(self, node, inputs, output_storage):
+        a, axis = inputs
+        output_storage[0][0] = np.sort(a, int(axis), self.kind, self.order)
+
+    def grad(self, inputs, output_grads):
+        from theano_ng.gradient import grad_undefined
+        a, axis_variable = inputs
+        gz, = output_grads
+        axis = self._axis(inputs)
+        # The inverse of the permutation that sorts tells where each element
+        # went.
+        order = ArgSortOp(self.kind, self.order)(a, axis)
+        rank = ArgSortOp('quicksort')(order, axis)
+        return [gz[_along_axis(gz, rank, axis)],
+                grad_undefined(self, 1, axis_variable,
+                               'the axis is an integer')]
+
+    def R_op(self, inputs, eval_points):
+        if eval_points[0] is None:
+            return [None]
+        axis = self._axis(inputs)
+        order = ArgSortOp(self.kind, self.order)(inputs[0], axis)
+        return [eval_points[0][_along_axis(order, order, axis)]]
+
+
+class ArgSortOp(_Sorting):
+    """The int64 indices that sort along an axis; see :class:`SortOp`."""
+
+    def _output_type(self, input):
+        return TensorType('int64', input.broadcastable)()
+
+    def perform(self, node, inputs, output_storage):
+        a, axis = inputs
+        output_storage[0][0] = np.asarray(
+            np.argsort(a, int(axis), self.kind, self.order), dtype='int64')
+
+    def grad(self, inputs, output_grads):
+        from theano_ng.gradient import grad_undefined
+        return [inputs[0].zeros_like() if inputs[0].dtype not in _INTEGERS
+                else inputs[0].zeros_like(dtype='float64'),
+                grad_undefined(self, 1, inputs[1], 'the axis is an integer')]
+
+    def R_op(self, inputs, eval_points):
+        return [None]
+
+
+def sort(a, axis=-1, kind='quicksort', order=None):
+    """A sorted copy of a tensor.
+
+    Parameters
+    ----------
+    a : tensor_like
+    axis : int, scalar variable or None
+        None sorts the flattened tensor.
+    kind : {'quicksort', 'mergesort', 'heapsort', 'stable'}
+    order : None
+        For compatibility with NumPy: fields of structured arrays.
+
+    Returns
+    -------
+    TensorVariable
+        Of the type of `a` (a vector if `axis` is None).
+    """
+    a = as_tensor_variable(a)
+    if axis is None:
+        a, axis = a.flatten(), 0
+    return SortOp(kind, order)(a, axis)
+
+
+def argsort(a, axis=-1, kind='quicksort', order=None):
+    """The indices that would sort a tensor (int64); see :func:`sort`."""
+    a = as_tensor_variable(a)
+    if axis is None:
+        a, axis = a.flatten(), 0
+    return ArgSortOp(kind, order)(a, axis)
+
+
+# ---------------------------------------------------------------------------
+
+def _topk_py_impl(op, x, k, axis, idx_dtype):
+    """Values and indices that a :class:`TopKOp` asks for, by NumPy.
+
+    Returns
+    -------
+    list
+        With the values, the indices, or both.
+    """
+    n = x.shape[axis]
+    if k == 0 or abs(k) > n:
+        raise ValueError("topk: k must be between 1 and the length of the "
+                         "axis (%d), or minus that; got %d" % (n, k))
+    count = abs(k)
+    # NaN sorts last, hence counts as the largest.
+    if count == n:
+        index = np.argsort(x, axis=axis, kind='stable') if op.sorted else \
+            np.broadcast_to(np.arange(n).reshape(
+                [-1 if i == axis else 1 for i in range(x.ndim)]), x.shape)
+    elif k > 0:
+        index = np.argpartition(x, n - count, axis=axis)
+        index = index.take(np.arange(n - count, n), axis=axis)
+    else:
+        index = np.argpartition(x, count - 1, axis=axis)
+        index = index.take(np.arange(count), axis=axis)
+    if op.sorted:
+        order = np.argsort(np.take_along_axis(x, index, axis), axis=axis,
+                           kind='stable')
+        if k > 0:
+            order = np.flip(order, axis)
+        index = np.take_along_axis(index, order, axis)
+    result = []
+    if op.return_values:
+        result.append(np.take_along_axis(x, index, axis))
+    if op.return_indices:
+        result.append(np.ascontiguousarray(index, dtype=idx_dtype))
+    return result
+
+
+class TopKOp(Op):
+    """The k largest (k > 0) or smallest (k < 0) elements along an axis.
+
+    Parameters
+    ----------
+    axis : int
+    sorted : bool
+        Best first; otherwise the order is not specified.
+    idx_dtype : str
+        Integer dtype of the indices.
+    return_values, return_indices : bool
+        Which outputs there are; at least one.
+    """
+    __props__ = ('axis', 'sorted', 'return_values', 'return_indices',
+                 'idx_dtype')
+
+    def __init__(self, axis=-1, sorted=True, idx_dtype='int64',
+                 return_values=True, return_indices=True):
+        if not isinstance(axis, (int, np.integer)):
+            raise TypeError('"axis" parameter must be integer, got "%s"'
+                            % type(axis))
+        if idx_dtype not in _INTEGERS or idx_dtype == 'bool':
+            raise TypeError('"idx_dtype" parameter must be an integer dtype, '
+                            'got "%s"' % (idx_dtype,))
+        if not (return_indices or return_values):
+            raise ValueError("Neither return_values nor return_indices is "
+                             "True, this isn't allowed")
+        self.axis = int(axis)
+        self.sorted = bool(sorted)
+        self.return_values = bool(return_values)
+        self.return_indices = bool(return_indices)
+        self.idx_dtype = idx_dtype
+
+    def __str__(self):
+        return '%s{axis=%d, sorted=%s}' % (type(self).__name__, self.axis,
+                                           self.sorted)
+
+    def make_node(self, inp, kth):
+        inp = as_tensor_variable(inp)
+        kth = as_tensor_variable(kth)
+        _check_tensor_is_scalar(kth)
+        if kth.dtype not in _INTEGERS:
+            raise TypeError('"kth" must be an integer scalar, got %s'
+                            % (kth.type,))
+        ndim = inp.ndim
+        if ndim == 0:
+            raise ValueError('Cannot use scalar (0-d tensor) as input')
+        if not -ndim <= self.axis < ndim:
+            raise IndexError('"axis" parameter out of range, expected integer '
+                             'within [%d, %d], got %d'
+                             % (-ndim, ndim - 1, self.axis))
+        # The length along the axis is |k|, even if the input's is 1.
+        flags = list(inp.broadcastable)
+        flags[self.axis] = False
+        outputs = []
+        if self.return_values:
+            outputs.append(TensorType(inp.dtype, flags)())
+        if self.return_indices:
+            outputs.append(TensorType(self.idx_dtype, flags)())
+        return Apply(self, [inp, kth], outputs)
+
+    def perform(self, node, inputs, output_storage):
+        x, k = inputs
+        results = _topk_py_impl(self, x, int(k), self.axis % x.ndim,
+                                self.idx_dtype)
+        for cell, value in zip(output_storage, results):
+            cell[0] = value
+
+    def infer_shape(self, node, inp_shapes):
+        from theano_ng.tensor.elemwise_ops import abs_
+        shape = list(inp_shapes[0])
+        shape[self.axis] = abs_(cast(node.inputs[1], 'int64'))
+        return [tuple(shape) for _ in node.outputs]
+
+    def connection_pattern(self, node):
+        values = [[True], [False]] if self.return_values else [[], []]
+        if self.return_indices:
+            for row in values:
+                row.append(False)
+        return values
+
+    def L_op(self, inputs, outputs, out_grads):
+        from theano_ng.gradient import DisconnectedType, grad_undefined
+        from theano_ng.tensor.subtensor import set_subtensor
+        x, k = inputs
+        k_grad = DisconnectedType()()
+        if not self.return_values:
+            return [DisconnectedType()(), k_grad]
+        gz = out_grads[0]
+        if isinstance(gz.type, DisconnectedType):
+            return [DisconnectedType()(), k_grad]
+        if x.dtype in _INTEGERS:
+            return [grad_undefined(self, 0, x, 'the input is discrete'),
+                    k_grad]
+        axis = self.axis % x.ndim
+        # The same Op with its indices: merged with this one if it has them.
+        index = outputs[1] if self.return_indices else TopKOp(
+            self.axis, self.sorted, self.idx_dtype)(x, k)[1]
+        place = _along_axis(x, index, axis)
+        return [set_subtensor(x.zeros_like(dtype=gz.dtype)[place], gz), k_grad]
+
+    def R_op(self, inputs, eval_points):
+        result = []
+        if self.return_values:
+            if eval_points[0] is None:
+                result.append(None)
+            else:
+                axis = self.axis % inputs[0].ndim
+                index = TopKOp(self.axis, self.sorted, self.idx_dtype,
+                               return_values=False)(*inputs)
+                result.append(eval_points[0][_along_axis(index, index, axis)])
+        if self.return_indices:
+            result.append(None)
+        return result
+
+
+def _topk_input(x, axis):
+    x = as_tensor_variable(x)
+    return (x.flatten(), 0) if axis is None else (x, axis)
+
+
+def topk(x, kth, axis=-1, sorted=True, idx_dtype='int64'):
+    """The k largest elements along an axis.
+
+    Parameters
+    ----------
+    x : tensor_like
+    kth : int or integer scalar variable
+        How many; not 0.  Minus k gives the k smallest.
+    axis : int or None
+        None for the flattened tensor.
+    sorted : bool
+        Largest first (smallest first for a negative `kth`); otherwise the
+        order is not specified.
+    idx_dtype : str
+        Only used for indices computed inside.
+
+    Returns
+    -------
+    TensorVariable
+        Of the dtype of `x`, with length \\|kth\\| along the axis.
+    """
+    x, axis = _topk_input(x, axis)
+    return TopKOp(axis=axis, sorted=sorted, idx_dtype=idx_dtype)(x, kth)[0]
+
+
+def argtopk(x, kth, axis=-1, sorted=True, idx_dtype='int64'):
+    """The indices of the k largest elements; see :func:`topk`.
+
+    Returns
+    -------
+    TensorVariable
+        Of dtype `idx_dtype`.
+    """
+    x, axis = _topk_input(x, axis)
+    return TopKOp(axis=axis, sorted=sorted, idx_dtype=idx_dtype)(x, kth)[1]
+
+
+def topk_and_argtopk(x, kth, axis=-1, sorted=True, idx_dtype='int64'):
+    """The k largest elements and their indices; see :func:`topk`.
+
+    Returns
+    -------
+    list of two TensorVariable
+    """
+    x, axis = _topk_input(x, axis)
+    return TopKOp(axis=axis, sorted=sorted, idx_dtype=idx_dtype)(x, kth)

@@ -1,0 +1,322 @@
+"""Elemwise and DimShuffle: graphs, values in C and Python, memory, derivatives."""
+
+import pickle
+import unittest
+
+import numpy as np
+
+import theano_ng as theano
+import theano_ng.tensor as tt
+from theano_ng import scalar
+from theano_ng.gof.native import make_native_thunk
+from theano_ng.tensor.elemwise import DimShuffle, Elemwise
+from theano_ng.tensor.type import TensorType
+
+
+def run_native(node, *values, previous=None):
+    """The outputs of a node's native code."""
+    cells = [[None] for _ in node.outputs] if previous is None else [[p] for p in previous]
+    make_native_thunk(node, node.op.native_code(node), [[v] for v in values], cells)()
+    return [cell[0] for cell in cells]
+
+
+def run_python(node, *values):
+    """The outputs of a node's `perform`."""
+    cells = [[None] for _ in node.outputs]
+    node.op.perform(node, list(values), cells)
+    return [cell[0] for cell in cells]
+
+
+def both(node, *values):
+    """The values by native code, checked against `perform`: same shape, dtype and numbers."""
+    native, python = run_native(node, *values), run_python(node, *values)
+    for a, b, out in zip(native, python, node.outputs):
+        assert a.dtype == b.dtype == out.dtype, (a.dtype, b.dtype, out.dtype)
+        assert a.shape == b.shape
+        np.testing.assert_allclose(a, b, rtol=1e-6 if a.dtype.itemsize <= 8 and a.dtype.kind != "f" or a.dtype == "float32" else 1e-3
+                                   if a.dtype == "float16" else 1e-12)  # fmt: skip
+    return native
+
+
+def types_of(*arrays):
+    """One variable for each array; length 1 is broadcastable."""
+    return [TensorType(str(a.dtype), [n == 1 for n in a.shape])() for a in arrays]
+
+
+class MulAdd(scalar.ScalarOp):
+    """User code with C++ support: (x * y + z, x)."""
+
+    nin, nout = 3, 2
+
+    def output_types(self, types):
+        return [types[0], types[0]]
+
+    def impl(self, x, y, z):
+        return x * y + z, x
+
+    def c_support_code(self):
+        return "template <class T> static inline T tests_mul_add(T x, T y, T z) { return x * y + z; }"
+
+    def c_code(self, node, name, inputs, outputs, sub):
+        return "%s = tests_mul_add(%s, %s, %s); %s = %s;" % (outputs[0], *inputs, outputs[1], inputs[0])
+
+    def c_code_cache_version(self):
+        return (1,)
+
+
+class TestGraph(unittest.TestCase):
+    def test_make_node_types(self):
+        x, y = tt.fmatrix(), tt.dvector()
+        z = tt.add(x, y)
+        self.assertEqual(z.type, tt.dmatrix)
+        self.assertEqual(str(z.owner.inputs[1].owner.op), "InplaceDimShuffle{x,0}")
+        self.assertEqual(tt.add(tt.drow(), tt.dcol()).broadcastable, (False, False))
+        self.assertEqual(tt.add(tt.drow(), tt.drow()).type, tt.drow)
+
+    def test_str_and_identity(self):
+        self.assertEqual(str(tt.add), "Elemwise{add,no_inplace}")
+        inplace = Elemwise(scalar.Add(scalar.transfer_type(0)), {0: 0})
+        self.assertEqual(str(inplace), "Elemwise{Add}[(0, 0)]")
+        self.assertEqual(inplace.destroy_map, {0: [0]})
+        self.assertEqual(str(Elemwise(scalar.exp)), "Elemwise{exp}")
+        self.assertEqual(Elemwise(scalar.add), tt.add)
+        self.assertEqual(hash(Elemwise(scalar.add)), hash(tt.add))
+        self.assertNotEqual(Elemwise(scalar.add, {0: 0}), Elemwise(scalar.add))
+        copy = pickle.loads(pickle.dumps(inplace))
+        self.assertEqual((copy, hash(copy)), (inplace, hash(inplace)))
+
+    def test_bad_inplace(self):
+        with self.assertRaisesRegex(ValueError, "inplace on an input with broadcasted dimensions"):
+            Elemwise(scalar.add, {0: 0})(tt.drow(), tt.dmatrix())
+        with self.assertRaisesRegex(TypeError, "Cannot do an inplace operation on incompatible data types"):
+            Elemwise(scalar.add, {0: 0})(tt.fmatrix(), tt.dmatrix())
+
+    def test_infer_shape(self):
+        z = tt.add(tt.drow("r"), tt.dcol("c"))
+        a, b = tt.lscalar("a"), tt.lscalar("b")
+        one = tt.constant(1, dtype="int64")
+        ((n, m),) = z.owner.op.infer_shape(z.owner, [(one, a), (b, one)])
+        self.assertEqual((n, m), (b, a))
+
+
+class TestValues(unittest.TestCase):
+    def test_dtypes(self):
+        rng = np.random.RandomState(1)
+        dtypes = [str(t.dtype) for t in scalar.all_types if t.dtype != "bool"]
+        for dtype in dtypes:
+            x = (rng.rand(2, 70) * 5 + 1).astype(dtype)
+            y = (rng.rand(2, 70) * 3 + 1).astype("float32" if dtype == "float16" else dtype)
+            want = x + y
+            (out,) = both(tt.add(*types_of(x, y)).owner, x, y)
+            np.testing.assert_allclose(out, want, rtol=1e-3)
+        x = np.array([True, False, True])
+        (out,) = both(tt.and_(*types_of(x, x)).owner, x, ~x)
+        self.assertFalse(out.any())
+
+    def test_broadcasting_and_layouts(self):
+        rng = np.random.RandomState(2)
+        base = rng.rand(7, 130, 6)
+        views = [base, base[::2], base[:, ::-1], base[:, :, ::3], base.transpose(2, 0, 1), np.asfortranarray(base), base[:0], base[::-1, ::-1, ::-1]]
+        for x in views:
+            for drop in ((), (0,), (1,), (2,), (0, 1), (1, 2), (0, 1, 2)):
+                y = rng.rand(*[1 if d in drop else n for d, n in enumerate(x.shape)])
+                a, b = TensorType("float64", (False,) * 3)(), TensorType("float64", [d in drop for d in range(3)])()
+                np.testing.assert_array_equal(both(tt.sub(a, b).owner, x, y)[0], x - y)
+                np.testing.assert_array_equal(run_native(tt.sub(b, a).owner, y, x)[0], y - x)
+
+    def test_output_layout(self):
+        x = np.zeros((3, 4))
+        a, b = tt.dmatrices(2)
+        self.assertTrue(run_native((a + b).owner, x.T.copy().T, x.T.copy().T)[0].flags.f_contiguous)
+        self.assertTrue(run_native((a + b).owner, x, x.T.copy().T)[0].flags.c_contiguous)
+
+    def test_one_thunk_for_changing_shapes(self):
+        a, b = tt.dmatrices(2)
+        node = (a * b).owner
+        ins, outs = [[None], [None]], [[None]]
+        thunk = make_native_thunk(node, node.op.native_code(node), ins, outs)
+        rng = np.random.RandomState(3)
+        for shape in ((3, 4), (3, 4), (4, 3), (0, 3), (1, 1), (50, 60), (3, 4)):
+            for order in "CF":
+                x, y = rng.rand(*shape), np.asarray(rng.rand(*shape), order=order)
+                ins[0][0], ins[1][0] = x, y
+                thunk()
+                np.testing.assert_array_equal(outs[0][0], x * y)
+
+    def test_mismatch(self):
+        cases = [
+            (tt.dvector, tt.dvector, (3,), (2,), "input[0].shape[0] = 3, input[1].shape[0] = 2"),
+            (tt.dmatrix, tt.dmatrix, (1, 3), (2, 3), "input[0].shape[0] = 1, input[1].shape[0] = 2"),
+            (tt.dmatrix, tt.dmatrix, (2, 0), (2, 1), "input[0].shape[1] = 0, input[1].shape[1] = 1"),
+            (tt.dmatrix, tt.drow, (2, 3), (2, 3), "input[1].shape[0] = 2"),
+        ]
+        for s, t, m, n, text in cases:
+            node = (s() + t()).owner
+            for run in (run_native, run_python):
+                with self.assertRaises(ValueError) as caught:
+                    run(node, np.zeros(m), np.zeros(n))
+                self.assertIn("Input dimension mis-match. (" + text, str(caught.exception))
+
+    def test_odd_inputs(self):
+        node = (tt.dvector() + tt.dvector()).owner
+        misaligned = np.zeros(81, "u1")[1:].view("f8")
+        misaligned[:] = 2
+        swapped = np.arange(10).astype(">f8")
+        np.testing.assert_array_equal(run_native(node, misaligned, swapped)[0], swapped + 2)
+        with self.assertRaises(TypeError):
+            run_native(node, np.zeros(3, "float32"), np.zeros(3))
+        with self.assertRaises(TypeError):
+            run_native(node, 1.0, np.zeros(3))
+
+    def test_special_values(self):
+        x = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e308, -1e308, 5e-324] * 9)
+        for op, function in ((tt.exp, np.exp), (tt.log, np.log), (tt.sqrt, np.sqrt), (tt.isnan_, np.isnan), (tt.inv, np.reciprocal)):
+            with np.errstate(all="ignore"):
+                np.testing.assert_allclose(run_native(op(tt.dvector()).owner, x)[0], function(x), rtol=1e-14)
+
+    def test_user_scalar_op(self):
+        op = Elemwise(MulAdd())
+        x, y, z = (np.arange(6.0).reshape(2, 3) + k for k in range(3))
+        out, same = both(op.make_node(tt.dmatrix(), tt.dmatrix(), tt.dmatrix()), x, y, z)
+        np.testing.assert_array_equal(out, x * y + z)
+        np.testing.assert_array_equal(same, x)
+
+    def test_composite(self):
+        i, j = scalar.float64("i"), scalar.float64("j")
+        op = Elemwise(scalar.Composite([i, j], [scalar.exp(i) * j + i, i - j]))
+        x, y = np.random.RandomState(4).rand(3, 50), np.random.RandomState(5).rand(1, 50)
+        first, second = both(op.make_node(tt.dmatrix(), tt.drow()), x, y)
+        np.testing.assert_allclose(first, np.exp(x) * y + x, rtol=1e-14)
+        np.testing.assert_array_equal(second, x - y)
+
+    def test_many_inputs(self):
+        xs = [np.full((2, 3), float(k)) for k in range(70)]
+        (out,) = both(tt.add.make_node(*[tt.dmatrix() for _ in xs]), *xs)
+        np.testing.assert_array_equal(out, np.full((2, 3), sum(range(70))))
+
+
+class TestMemory(unittest.TestCase):
+    def test_inplace(self):
+        for pattern in (0, 1):
+            node = Elemwise(scalar.sub, {0: pattern}).make_node(tt.dmatrix(), tt.dmatrix())
+            for run in (run_native, run_python):
+                for order in "CF":
+                    values = [np.asarray(np.random.rand(5, 60), order=order), np.random.rand(10, 60)[::2]]
+                    want = values[0] - values[1]
+                    (out,) = run(node, *values)
+                    self.assertIs(out, values[pattern])
+                    np.testing.assert_array_equal(out, want)
+
+    def test_inplace_on_overlapping_views(self):
+        node = Elemwise(scalar.sub, {0: 0}).make_node(tt.dvector(), tt.dvector())
+        x = np.arange(3000.0) ** 2
+        want = x[1:] - x[:-1]
+        run_native(node, x[1:], x[:-1])
+        np.testing.assert_array_equal(x[1:], want)
+
+    def test_inplace_on_readonly_makes_a_new_array(self):
+        node = Elemwise(scalar.add, {0: 0}).make_node(tt.dvector(), tt.dvector())
+        x = np.broadcast_to(1.0, (4,))
+        for run in (run_native, run_python):
+            np.testing.assert_array_equal(run(node, x, np.ones(4))[0], np.full(4, 2.0))
+        np.testing.assert_array_equal(x, np.ones(4))
+
+    def test_previous_output(self):
+        node = (tt.dvector() + tt.dvector()).owner
+        x, good = np.ones(5), np.empty(5)
+        self.assertIs(run_native(node, x, x, previous=[good])[0], good)
+        for bad in (np.empty(4), np.empty(5, "float32"), np.empty(10)[::2], np.broadcast_to(0.0, (5,)), x, x[::-1]):
+            (out,) = run_native(node, x, x, previous=[bad])
+            self.assertIsNot(out, bad)
+            np.testing.assert_array_equal(out, np.full(5, 2.0))
+        np.testing.assert_array_equal(x, np.ones(5))
+
+    def test_large_blocks_are_recycled_and_bounded(self):
+        from theano_ng.tensor.native import alloc
+
+        node = tt.exp(tt.fvector()).owner
+        thunk_values = np.zeros(1 << 19, "float32")
+        alloc.trim()
+        hits = alloc.stats()["hits"]
+        for _ in range(3):
+            (out,) = run_native(node, thunk_values)
+            self.assertTrue(out.flags.owndata)
+            np.testing.assert_array_equal(out[::1000], 1.0)
+            del out
+        self.assertEqual(alloc.stats()["hits"] - hits, 2)
+        arrays = [run_native(node, thunk_values)[0] for _ in range(20)]
+        arrays[0].resize(1 << 20, refcheck=False)
+        self.assertEqual((arrays[0][0], arrays[0][-1]), (1.0, 0.0))
+        del arrays
+        stats = alloc.stats()
+        self.assertLessEqual(stats["kept_blocks"], 16)
+        self.assertLessEqual(stats["kept_bytes"], 256 << 20)
+        alloc.trim()
+        self.assertEqual(alloc.stats()["kept_bytes"], 0)
+
+
+class TestDimShuffle(unittest.TestCase):
+    def test_values_views_and_copies(self):
+        x = np.arange(12.0).reshape(3, 1, 4)[:, :, ::2]
+        pattern = (False, True, False)
+        for order in ((2, 1, 0), (0, 2), ("x", 2, "x", 0), (2, "x", 0, 1), ("x", "x", 0, 2)):
+            want = x.transpose([d for d in order if d != "x"] + ([1] if 1 not in order else []))
+            want = want.reshape([1 if d == "x" else x.shape[d] for d in order])
+            for inplace in (True, False):
+                op = DimShuffle(pattern, order, inplace=inplace)
+                node = op.make_node(TensorType("float64", pattern)())
+                self.assertEqual(node.outputs[0].broadcastable, tuple(d == "x" or pattern[d] for d in order))
+                for run in (run_native, run_python):
+                    (out,) = run(node, x)
+                    np.testing.assert_array_equal(out, want)
+                    self.assertEqual(np.may_share_memory(out, x), inplace)
+
+    def test_str_and_errors(self):
+        self.assertEqual(str(DimShuffle((False,), ["x", 0])), "InplaceDimShuffle{x,0}")
+        self.assertEqual(str(DimShuffle((False, False), [1, 0], inplace=False)), "DimShuffle{1,0}")
+        with self.assertRaisesRegex(ValueError, "cannot drop a non-broadcastable dimension"):
+            DimShuffle((False, False), [0])
+        for bad in ([0, 0], [0, 2], [0, -1]):
+            self.assertRaises(ValueError, DimShuffle, (True, True), bad)
+        self.assertRaises(TypeError, DimShuffle, (True,), [0.5])
+        node = DimShuffle((True, False), [1]).make_node(tt.drow())
+        for run in (run_native, run_python):
+            self.assertRaises(ValueError, run, node, np.zeros((2, 3)))
+        self.assertRaises(TypeError, DimShuffle((True, False), [1]).make_node, tt.dmatrix())
+
+    def test_readonly_stays_readonly(self):
+        x = np.broadcast_to(1.0, (2, 3))
+        (out,) = run_native(DimShuffle((False, False), [1, 0]).make_node(tt.dmatrix()), x)
+        self.assertFalse(out.flags.writeable)
+
+
+class TestDerivatives(unittest.TestCase):
+    def test_gradient_of_broadcast_inputs(self):
+        x, r, c, s = tt.dmatrix("x"), tt.drow("r"), tt.dcol("c"), tt.dscalar("s")
+        cost = (tt.exp(x * r) * c + s / (1 + x ** 2)).sum()
+        f = theano.function([x, r, c, s], theano.grad(cost, [x, r, c, s]))
+        rng = np.random.RandomState(0)
+        xv, rv, cv, sv = rng.rand(2, 3), rng.rand(1, 3), rng.rand(2, 1), 0.7
+        e, q = np.exp(xv * rv), 1 + xv ** 2
+        want = [rv * e * cv - 2 * sv * xv / q ** 2, (xv * e * cv).sum(0, keepdims=True), e.sum(1, keepdims=True), (1 / q).sum()]
+        for got, expected in zip(f(xv, rv, cv, sv), want):
+            np.testing.assert_allclose(got, expected, rtol=1e-12)
+
+    def test_R_op(self):
+        x, v = tt.dvectors("x", "v")
+        f = theano.function([x, v], theano.gradient.Rop(tt.tanh(x) * x, x, v))
+        xv, vv = np.array([0.1, 0.5, -1.0]), np.array([1.0, 2.0, -1.0])
+        np.testing.assert_allclose(f(xv, vv), vv * (np.tanh(xv) + xv * (1 - np.tanh(xv) ** 2)))
+
+    def test_deep_scalar_gradient_does_not_recurse(self):
+        i = scalar.float64("i")
+        out = i
+        for _ in range(3000):
+            out = scalar.sin(out)
+        x = tt.dscalar("x")
+        y = Elemwise(scalar.Composite([i], [out]))(x)
+        self.assertEqual(theano.grad(y, x).type, tt.dscalar)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,220 @@
+import unittest
+
+import numpy as np
+
+import theano_ng as theano
+import theano_ng.tensor as T
+from theano_ng.tensor import shaping
+from theano_ng.tensor.tests.single_node import check_node, run_node
+from theano_ng.tests import unittest_tools as utt
+
+DTYPES = ("bool", "int8", "uint16", "int64", "float16", "float32", "float64", "complex64", "complex128")
+
+
+def layouts(dtype):
+    """Arrays of the same rank in the memory layouts that native code has to cope with."""
+    x = np.random.RandomState(3).randint(0, 90, size=(4, 5, 6)).astype(dtype)
+    yield from (x, x[::-1, :, ::2], x.T, x[:0], x[1:2], np.asfortranarray(x))
+
+
+def tensor3(dtype):
+    return T.TensorType(dtype, (False,) * 3)("x")
+
+
+class TestNodes(unittest.TestCase):
+    """C and Python code against NumPy, for all kinds of memory layouts and dtypes."""
+
+    def test_reshape_flatten(self):
+        for dtype in DTYPES:
+            x, s = tensor3(dtype), T.ivector()
+            flat, full, partial = shaping.Flatten(2)(x), shaping.Reshape(1)(x, s), shaping.Reshape(3)(x, s)
+            for v in layouts(dtype):
+                check_node(self, flat, {x: v}, v.reshape(v.shape[0], v.shape[1] * v.shape[2]))
+                check_node(self, full, {x: v, s: np.array([v.size], "int32")}, v.reshape(v.size))
+                if v.size:
+                    check_node(self, partial, {x: v, s: np.array([1, v.shape[0], -1], "int32")}, v.reshape(1, v.shape[0], -1))
+        v = np.ones((2, 3))
+        z = run_node(T.reshape(x := T.dmatrix(), (3, 2)), {x: v}, "c")[0]
+        self.assertTrue(np.shares_memory(z, v))
+
+    def test_join_split(self):
+        for dtype in DTYPES:
+            x, axis = tensor3(dtype), T.bscalar()
+            joined, parts = T.join(axis, x, x, x), shaping.Split(3)(x, axis, [2, 0, 1])
+            for v in layouts(dtype):
+                for k in (0, 1, -1):
+                    at = np.array(k, "int8")
+                    check_node(self, joined, {x: v, axis: at}, np.concatenate([v] * 3, k))
+            v = next(layouts(dtype))[:3]
+            check_node(self, parts[0], {x: v, axis: np.array(0, "int8")}, [v[:2], v[:0], v[2:]])
+        a, b = T.fvector(), T.lvector()
+        check_node(self, T.join(0, a, b), {a: np.ones(2, "float32"), b: np.arange(3)}, np.array([1, 1, 0, 1, 2.0]))
+
+    def test_join_view(self):
+        a, b = T.dvector(), T.dvector()
+        z = shaping.Join(view=0)(0, a, b)
+        for impl in ("c", "py"):
+            v = np.ones(3)
+            self.assertIs(run_node(z, {a: v, b: np.zeros(0)}, impl)[0], v)
+            self.assertEqual(run_node(z, {a: v, b: np.zeros(2)}, impl)[0].tolist(), [1, 1, 1, 0, 0])
+
+    def test_alloc_tile_permute(self):
+        for dtype in DTYPES:
+            x, value, n = tensor3(dtype), T.TensorType(dtype, (False, True))(), T.lscalar()
+            tiled = shaping.Tile(4)(x, [2, 1, 3, 2])
+            for v in layouts(dtype):
+                check_node(self, tiled, {x: v}, np.tile(v, (2, 1, 3, 2)))
+            for v in (np.arange(5).astype(dtype)[::-1, None], np.zeros((5, 1), dtype)):
+                for size in (0, 2):
+                    check_node(self, T.alloc(value, n, 5, n), {value: v, n: np.array(size)},
+                               np.broadcast_to(v, (size, 5, size)))
+            rows, y = T.TensorType(dtype, (False, False))(), T.lmatrix()
+            v = np.arange(12).reshape(3, 4).astype(dtype)
+            order = np.array([[1, 0, 3, 2], [3, 2, 1, 0], [1, 2, 3, 0]])
+            inverse = np.empty_like(v)
+            np.put_along_axis(inverse, order, v, 1)
+            check_node(self, T.permute_row_elements(rows, y), {rows: v, y: order}, np.take_along_axis(v, order, 1))
+            check_node(self, T.permute_row_elements(rows, y, 1), {rows: v, y: order}, inverse)
+
+    def test_scalars(self):
+        for dtype in DTYPES:
+            t = T.TensorType(dtype, ())()
+            s = shaping.scalar_from_tensor(t)
+            for impl in ("c", "py"):
+                value = run_node(s, {t: np.array(1, dtype)}, impl)[0]
+                self.assertEqual((type(value), value), (np.dtype(dtype).type, 1))
+            check_node(self, shaping.tensor_from_scalar(s), {s: value}, np.array(1, dtype))
+
+    def test_errors(self):
+        x, s, n, w = T.dmatrix(), T.lvector(), T.lscalar(), T.dmatrix()
+        v = np.ones((2, 3))
+        for variable, values, kind, text in (
+            (T.reshape(x, s, ndim=2), {x: v, s: np.array([4, 2])}, ValueError,
+             r"Cannot reshape input of shape \(2, 3\) to shape \(4, 2\)"),
+            (T.reshape(x, s, ndim=2), {x: v[:, :0], s: np.array([-1, 0])}, ValueError, "Cannot reshape"),
+            (T.reshape(x, s, ndim=2), {x: v, s: np.array([6])}, ValueError, "incorrect length 1, should be 2"),
+            (T.join(0, x, w), {x: v, w: v.T}, ValueError, "must match exactly"),
+            (T.join(n, x, w), {x: v, w: v, n: np.array(2)}, IndexError, "out of bounds"),
+            (T.split(x, s, 2)[0], {x: v, s: np.array([1, 2])}, ValueError, "The splits sum to 3, expected 2"),
+            (T.split(x, s, 2)[0], {x: v, s: np.array([3, -1])}, ValueError, "negative number of elements"),
+            (T.split(x, s, 2)[0], {x: v, s: np.array([2])}, ValueError, "expected 2 split sizes, got 1"),
+            (T.alloc(x, n, n), {x: v, n: np.array(2)}, ValueError, "broadcast"),
+            (T.alloc(0.0, n), {n: np.array(-1)}, ValueError, "negative dimensions"),
+            (T.addbroadcast(x, 1), {x: v}, ValueError, r"supposed to be 1 \(got 3 instead\)"),
+        ):
+            values = {k: values[k] for k in variable.owner.inputs if k in values}
+            for impl in ("c", "py"):
+                with self.assertRaisesRegex(kind, text, msg="%s %s" % (variable.owner.op, impl)):
+                    run_node(variable, values, impl)
+
+
+class TestGraphs(unittest.TestCase):
+    """Types, infer_shape, functions built of several Ops."""
+
+    def test_types_and_names(self):
+        x = T.dtensor3("x")
+        self.assertEqual([str(op) for op in (shaping.Reshape(2), shaping.Flatten(2), shaping.Join(), shaping.Split(3),
+                                             T.alloc, shaping.AllocEmpty("float64"))],
+                         ["Reshape{2}", "Flatten{2}", "Join", "Split{3}", "Alloc", "AllocEmpty{dtype='float64'}"])
+        for axis, text in ((0, "x,0,1,2"), (1, "0,x,1,2"), (3, "0,1,2,x"), (-1, "0,1,2,x")):
+            self.assertEqual(str(T.shape_padaxis(x, axis)), "InplaceDimShuffle{%s}.0" % text)
+        self.assertRaises(IndexError, T.shape_padaxis, x, 4)
+        self.assertEqual(T.shape_padleft(x, 2).broadcastable, (True, True, False, False, False))
+        self.assertEqual(T.patternbroadcast(T.dmatrix(), (True, False)).type, T.drow)
+        row = T.drow()
+        self.assertIs(T.addbroadcast(row, 0), row)
+        self.assertEqual(T.unbroadcast(row, 0).type, T.dmatrix)
+        self.assertRaises(ValueError, T.addbroadcast, row, 2)
+        self.assertEqual(T.reshape(x, (1, -1, 1)).broadcastable, (True, False, True))
+        self.assertEqual(T.matrix("m").T.name, "m.T")
+        self.assertEqual(T.transpose(x, (1, 0, -1)).owner.op.new_order[:2], (1, 0))
+        with self.assertRaises(ValueError):
+            T.reshape(x, T.lvector())
+        with self.assertRaises(TypeError):
+            T.concatenate(x)
+        with self.assertRaises(TypeError):
+            T.join(0, T.dscalar(), T.dscalar())
+
+    def test_documented_stack_concatenate(self):
+        a, b, c = T.scalars("abc")
+        self.assertEqual(T.stack([a, b, c]).ndim, 1)
+        four = np.ones((2, 2, 2, 2))
+        y = [T.tensor4() for _ in range(3)]
+        for axis, shp in ((0, (3, 2, 2, 2, 2)), (3, (2, 2, 2, 3, 2)), (-2, (2, 2, 2, 3, 2))):
+            f = theano.function(y, T.stack(y, axis=axis), mode="FAST_COMPILE", allow_input_downcast=True)
+            self.assertEqual(f(four, four, four).shape, shp)
+        with self.assertWarns(DeprecationWarning):
+            self.assertEqual(T.stack(*y).ndim, 5)
+        x, z, v = T.fmatrix(), T.ftensor3(), T.fvector()
+        self.assertEqual(T.concatenate([x, z[0], T.shape_padright(v)], axis=1).ndim, 2)
+        X = T.stacklists([[a, b], [c, a]])
+        f = theano.function([a, b, c], X, mode="FAST_COMPILE", allow_input_downcast=True)
+        np.testing.assert_array_equal(f(1, 2, 3), [[1, 2], [3, 1]])
+
+    def test_functions_against_numpy(self):
+        rng = np.random.RandomState(0)
+        v = rng.rand(3, 4, 2)
+        x, k, axis, reps = T.dtensor3("x"), T.iscalar("k"), T.iscalar("axis"), T.ivector("reps")
+        cases = [
+            (T.roll(x, k), np.roll(v, 3)), (T.roll(x, k, 1), np.roll(v, 3, 1)), (T.roll(x, -k, axis), np.roll(v, -3, 2)),
+            (T.tile(x, 2), np.tile(v, 2)), (T.tile(x, (2, 1, 1, 3)), np.tile(v, (2, 1, 1, 3))),
+            (T.tile(x, reps, ndim=4), np.tile(v, (2, 1, 3))[None]), (T.flatten(x, 2), v.reshape(3, 8)),
+            (T.swapaxes(x, 0, 2), v.swapaxes(0, 2)), (shaping.rollaxis(x, 2), np.rollaxis(v, 2)),
+            (shaping.rollaxis(x, 0, 2), np.rollaxis(v, 0, 2)), (shaping.moveaxis(x, 0, -1), np.moveaxis(v, 0, -1)),
+            (T.inverse_permutation(T.constant([[2, 0, 1], [0, 2, 1]])), np.array([[1, 2, 0], [0, 2, 1]])),
+            (T.vertical_stack(x[0], x[1]), np.vstack([v[0], v[1]])), (T.horizontal_stack(x[0], x[1]), np.hstack([v[0], v[1]])),
+        ]
+        f = theano.function([x, k, axis, reps], [c[0] for c in cases] + [c[0].shape for c in cases], mode="FAST_COMPILE")
+        got = f(v, 3, 2, [2, 1, 3])
+        for (variable, want), value, shp in zip(cases, got, got[len(cases):]):
+            np.testing.assert_array_equal(value, want, err_msg=str(variable))
+            self.assertEqual(tuple(shp), want.shape, variable)
+
+    def test_infer_shape(self):
+        """The shape computed without the node is that of its value."""
+        x, n, axis, s = T.dtensor3(), T.lscalar(), T.lscalar(), T.lvector()
+        v = np.ones((2, 3, 4))
+        values = {x: v, n: np.array(3), axis: np.array(1), s: np.array([1, 0, 2])}
+        for variable in (
+            T.reshape(x, (n, -1)), T.reshape(x, (-1, 4)), T.reshape(x, [n, 8]), T.reshape(x, (6, n + 1)), shaping.Flatten(2)(x),
+            T.join(1, x, x), T.join(axis, x, x), shaping.Split(3)(x, 1, s)[2], shaping.Split(3)(x, axis, s)[0],
+            T.alloc(x, 5, 2, n, 4), shaping.AllocEmpty("float64")(n, 2), shaping.Tile(4)(x, [2, 1, 2, 3]),
+            shaping.permute_row_elements(x, T.constant([0, 1, 2, 3])),
+        ):
+            node = variable.owner
+            shapes = node.op.infer_shape(node, [tuple(T.shape(i)[k] for k in range(i.ndim)) for i in node.inputs])
+            sizes = shapes[node.outputs.index(variable)]
+            f = theano.function(list(values), [T.as_tensor_variable(size) for size in sizes] + [variable],
+                                mode=theano.Mode("vm", None), on_unused_input="ignore")
+            *sizes, value = f(*values.values())
+            self.assertEqual(tuple(int(size) for size in sizes), value.shape, node)
+
+    def test_gradients(self):
+        rng = np.random.RandomState(1)
+        v, w = rng.rand(2, 3, 4), rng.rand(2, 2, 4)
+        for fun, points in (
+            (lambda x: T.reshape(x, (4, -1)), [v]), (lambda x: shaping.Flatten(2)(x), [v]),
+            (lambda x, y: T.join(1, x, y, x), [v, w]), (lambda x: T.split(x, [1, 2], 2, axis=1)[1], [v]),
+            (lambda x: T.alloc(x, 3, 2, 3, 4), [v]), (lambda x: T.tile(x, (2, 1, 2)), [v]),
+            (lambda x: shaping.Tile(4)(x, [2, 1, 2, 2]), [v]), (lambda x: T.roll(x, 1, 1), [v]),
+            (lambda x: T.permute_row_elements(x, np.array([1, 3, 0, 2])), [v]),
+            (lambda x: T.alloc(T.addbroadcast(x, 1), 2, 5, 4), [v[:, :1]]),
+        ):
+            utt.verify_grad(fun, points, mode="FAST_COMPILE")
+
+    def test_rop(self):
+        v, e = np.arange(6.0).reshape(2, 3), np.ones((2, 3)) * [1, 2, 3]
+        x, d = T.dmatrix(), T.dmatrix()
+        variables = [T.reshape(x, (3, 2)), shaping.Flatten(1)(x), T.join(0, x, x), T.split(x, [1, 1], 2)[1], T.alloc(x, 4, 2, 3)]
+        f = theano.function([x, d], [T.Rop(y, x, d) for y in variables], mode="FAST_COMPILE", on_unused_input="ignore")
+        for got, want in zip(f(v, e), (e.reshape(3, 2), e.ravel(), np.vstack([e, e]), e[1:], np.broadcast_to(e, (4, 2, 3)))):
+            np.testing.assert_array_equal(got, want)
+
+    def test_alloc_is_not_folded_when_overwritten(self):
+        zeros = T.alloc(0.0, 3)
+        f = theano.function([], T.set_subtensor(zeros[1:], 2.0))
+        self.assertEqual([f().tolist(), f().tolist()], [[0, 2, 2]] * 2)
+
+
+if __name__ == "__main__":
+    unittest.main()

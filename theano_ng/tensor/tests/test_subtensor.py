@@ -1,0 +1,290 @@
+import pickle
+import unittest
+
+import numpy as np
+
+import theano_ng as theano
+import theano_ng.tensor as T
+from theano_ng.tensor import subtensor as sub
+from theano_ng.tensor.tests.single_node import check_node, run_node
+from theano_ng.tests import unittest_tools as utt
+
+DTYPES = ("bool", "int8", "uint16", "int64", "float16", "float32", "float64", "complex64", "complex128")
+ALL = slice(None)
+ROWS = np.array([0, 2, 0, -1], "int32")
+MASK = np.array([[1, 0, 1, 1, 0], [0] * 5, [1] * 5, [0, 1, 0, 0, 0]], bool)
+BASIC = [
+    (1,), (), (slice(None, None, -1),), (slice(1, -1), 2), (slice(3, 0, -2), ALL, slice(-1, None)), (slice(10, 20),),
+    (slice(-100, 100, 3), slice(4, None, -3)), (ALL, slice(5, 1)), (-1, 0, 0), (Ellipsis, 1), (None, 0, None, ALL, 1),
+    (np.int8(2), Ellipsis, slice(None, -7, -1)),
+]
+ADVANCED = [
+    (ROWS,), (ALL, np.array([[0, 1], [1, 0]])), (ROWS, ALL, np.array([[0], [1]])), (slice(1, None), [0, 1], [1, 0]),
+    (np.array(0), ALL, [1, 1]), (None, ROWS, None, slice(0, 2)), (ROWS, None, np.array(1)), (ALL, ALL, [2, -1]),
+    (np.zeros(0, int),), (slice(2, None, -1), ROWS[:3], Ellipsis, 1), (MASK,), (MASK[:, 0], slice(None, None, -1)),
+    (ALL, MASK[0]), (MASK[:, 0], ALL, [1]), (MASK & False,), ([[1, 2], [0, 3]],),
+]
+
+
+def value(dtype="float64", shape=(4, 5, 6)):
+    return np.random.RandomState(5).randint(0, 90, size=shape).astype(dtype)
+
+
+def symbolic(index):
+    """The same index, with scalar variables for its integers; and their values."""
+    values = {}
+
+    def scalar(number):
+        if not isinstance(number, (int, np.integer)):
+            return number
+        variable = T.lscalar() if number % 2 else T.wscalar()
+        values[variable] = np.asarray(number, variable.dtype)
+        return variable
+
+    converted = tuple(slice(scalar(e.start), scalar(e.stop), scalar(e.step)) if isinstance(e, slice) else scalar(e) for e in index)
+    return converted, values
+
+
+def with_scalars(variable, values):
+    """Values of the Scalar inputs of the node of `variable`, from those of the tensors they come from."""
+    result = dict(values)
+    for inp in variable.owner.inputs:
+        if inp.owner is not None and inp.owner.op == T.basic.scalar_from_tensor:
+            result[inp] = values[inp.owner.inputs[0]][()]
+    return result
+
+
+class TestNodes(unittest.TestCase):
+    """C and Python code against NumPy."""
+
+    def test_basic(self):
+        for dtype in DTYPES:
+            x = T.TensorType(dtype, (False,) * 3)()
+            v = value(dtype)
+            for index in BASIC:
+                if None in index:
+                    continue
+                for used, scalars in ((index, {}), symbolic(index)):
+                    part = x[used]
+                    want = v[index]
+                    check_node(self, part, with_scalars(part, {x: v, **scalars}), want)
+                    for y in (value(dtype, np.shape(want)), np.ones((), dtype)):
+                        for setting in (False, True):
+                            result = v.copy()
+                            target = result[(*index, Ellipsis) if Ellipsis not in index else index]
+                            if setting:
+                                result[index] = y
+                            elif isinstance(target, np.ndarray):
+                                np.add(target, y, out=target)
+                            else:
+                                result[index] += y
+                            yv = T.TensorType(dtype, (False,) * y.ndim)()
+                            inc = sub.inc_subtensor(part, yv, set_instead_of_inc=setting)
+                            check_node(self, inc, with_scalars(inc, {x: v, yv: y, **scalars}), result)
+
+    def test_advanced(self):
+        for dtype in DTYPES:
+            x = T.TensorType(dtype, (False,) * 3)()
+            for v in (value(dtype), value(dtype, (6, 5, 4)).T):
+                for index in ADVANCED:
+                    array_index = tuple(np.asarray(e) if isinstance(e, list) else e for e in index)
+                    filled = tuple(e for e in array_index if e is not Ellipsis)
+                    if Ellipsis in [e for e in array_index if not isinstance(e, np.ndarray)]:
+                        filled = array_index[:2] + array_index[3:]
+                    masked = any(isinstance(e, np.ndarray) and e.dtype == bool for e in filled)
+                    want = v[filled]
+                    take = sub.advanced_boolean_subtensor if masked else sub.advanced_subtensor
+                    part = take(x, *filled)
+                    self.assertEqual(part.ndim, want.ndim, index)
+                    check_node(self, part, {x: v}, want)
+                    for y in (value(dtype, want.shape), np.ones((), dtype)):
+                        for setting in (False, True):
+                            result = v.copy()
+                            if setting:
+                                result[filled] = y
+                            else:
+                                np.add.at(result, filled, y)
+                            yv = T.TensorType(dtype, (False,) * y.ndim)()
+                            inc = sub.AdvancedBooleanIncSubtensor if masked else sub.AdvancedIncSubtensor
+                            check_node(self, inc(set_instead_of_inc=setting)(x, yv, *filled), {x: v, yv: y}, result)
+
+    def test_rows(self):
+        for dtype in DTYPES:
+            x, y = T.TensorType(dtype, (False,) * 2)(), T.TensorType(dtype, (False,) * 2)()
+            v, w = value(dtype, (4, 6))[::-1, ::2], value(dtype, (4, 3))
+            for rows in (ROWS, ROWS[::-1].astype("int8"), ROWS.astype("int64")[::2], ROWS[:0]):
+                i = T.TensorType(rows.dtype.name, (False,))()
+                part = sub.advanced_subtensor1(x, i)
+                check_node(self, part, {x: v, i: rows}, v[rows])
+                for setting in (False, True):
+                    result = v.copy()
+                    if setting:
+                        result[rows] = w[:len(rows)]
+                    else:
+                        np.add.at(result, rows, w[:len(rows)])
+                    inc = sub.inc_subtensor(part, y, set_instead_of_inc=setting)
+                    check_node(self, inc, {x: v, i: rows, y: w[:len(rows)]}, result)
+
+    def test_inplace_and_aliasing(self):
+        x, y = T.dvector(), T.dvector()
+        for part in (x[1:], x[T.constant([1, 2])], sub.advanced_subtensor(x, T.constant([1, 2]))):
+            for impl in ("c", "py"):
+                v = np.array([1.0, 2, 3])
+                inc = sub.inc_subtensor(part, y, inplace=True)
+                # y shares memory with x: it is read before x is written.
+                self.assertIs(run_node(inc, {x: v, y: v[:2]}, impl)[0], v)
+                self.assertEqual(v.tolist(), [1, 3, 5])
+                v.flags.writeable = False
+                with self.assertRaises(ValueError):
+                    run_node(inc, {x: v, y: np.ones(2)}, impl)
+
+    def test_dtypes_of_increments(self):
+        x, y, z = T.fvector(), T.dvector(), T.zvector()
+        v = np.ones(3, "float32")
+        check_node(self, T.inc_subtensor(x[1:], y), {x: v, y: np.array([0.5, 2])}, np.array([1, 1.5, 3], "float32"))
+        self.assertRaises(TypeError, T.inc_subtensor, x[1:], z)
+        self.assertRaises(TypeError, T.inc_subtensor, T.lvector()[1:], y)
+
+    def test_half_precision_sums(self):
+        """All float16 numbers, plus one, rounded as NumPy does."""
+        every = np.arange(65536, dtype="uint16").view("float16")
+        x, y = T.TensorType("float16", (False,))(), T.TensorType("float16", (False,))()
+        inc = T.inc_subtensor(x[:], y)
+        with np.errstate(all="ignore"):
+            for other in (np.full_like(every, 0.3333), every[::-1].copy()):
+                got, want = run_node(inc, {x: every, y: other}, "c")[0], every + other
+                np.testing.assert_array_equal(got, want)
+
+    def test_errors(self):
+        x, i, v, y = T.dmatrix(), T.lscalar(), T.lvector(), T.dvector()
+        a = np.ones((3, 3))
+        for variable, values, kind, text in (
+            (x[3], {x: a}, IndexError, "out of bounds"),
+            (x[i], {x: a, i: np.array(-4)}, IndexError, "out of bounds"),
+            (x[::i], {x: a, i: np.array(0)}, ValueError, "slice step cannot be zero"),
+            (x[v], {x: a, v: np.array([0, 3])}, IndexError, "out of bounds"),
+            (x[v, v], {x: a, v: np.array([0, -4])}, IndexError, "out of bounds"),
+            (x[v, T.constant([1, 1, 1])], {x: a, v: np.array([0, 1])}, IndexError, "shape mismatch"),
+            (x[T.constant(np.ones((2, 3), bool))], {x: a}, IndexError, "boolean index did not match"),
+            (T.inc_subtensor(x[1], y), {x: a, y: np.ones(2)}, ValueError, "broadcast"),
+            (T.set_subtensor(x[v], y), {x: a, v: np.array([1]), y: np.ones(2)}, ValueError, "broadcast"),
+        ):
+            for impl in ("c", "py"):
+                with self.assertRaisesRegex(kind, text, msg=str(variable.owner.op)):
+                    run_node(variable, with_scalars(variable, values), impl)
+
+
+class TestGraphs(unittest.TestCase):
+    def test_getitem_like_numpy(self):
+        """Every kind of index gives the op, pattern, value and inferred shape that it should."""
+        x, v = T.dtensor3(), value()
+        cases = [x[index] for index in BASIC + ADVANCED]
+        kept = [(c, index) for c, index in zip(cases, BASIC + ADVANCED)]
+        f = theano.function([x], cases + [c.shape for c in cases], mode="FAST_COMPILE")
+        got = f(v)
+        for (variable, index), result, shp in zip(kept, got, got[len(kept):]):
+            want = v[index]
+            np.testing.assert_array_equal(result, want, err_msg=str(index))
+            self.assertEqual((result.shape, tuple(shp)), (np.shape(want),) * 2, index)
+            self.assertEqual(variable.ndim, np.ndim(want))
+
+    def test_symbolic_slices(self):
+        """Shapes of slices with symbolic fields, all signs and positions."""
+        x, a, b, c = T.dvector(), T.lscalar(), T.lscalar(), T.lscalar()
+        for variable, fields in ((x[a:b:c], "abc"), (x[a:b], "ab"), (x[b::-1], "b"), (x[:b:-2], "-b"), (x[a::c], "a-c"), (x[:b], "-b-")):
+            node = variable.owner
+            (size,) = node.op.infer_shape(node, [(x.shape[0],)] + [()] * 3)[0]
+            canonical, direction = sub.get_canonical_form_slice(
+                sub.get_idx_list(node.inputs, node.op.idx_list)[0], x.shape[0])
+            again = x[canonical][::direction]
+            f = theano.function([x, a, b, c], [variable, size, again], mode=theano.Mode("vm", None), on_unused_input="ignore")
+            for n in (0, 1, 4):
+                v = np.arange(n, dtype="float64")
+                for i in (-5, -2, 0, 1, 3, 6):
+                    for j in (-6, -1, 0, 2, 5):
+                        for k in (-3, -1, 1, 2) if "c" in fields else (1,):
+                            want, length, same = f(v, i, j, k)
+                            self.assertEqual((length, same.tolist()), (len(want), want.tolist()), (fields, n, i, j, k))
+
+    def test_names_and_printing(self):
+        x, i = T.dtensor3("x"), T.wscalar("i")
+        for part, text in ((x[0], "Subtensor{int64}"), (x[:, 1], "Subtensor{::, int64}"), (x[1:2:i], "Subtensor{int64:int64:int16}")):
+            self.assertEqual(str(part.owner.op), text)
+        self.assertEqual(str(T.set_subtensor(x[:1], 0, inplace=True).owner.op), "IncSubtensor{InplaceSet;:int64:}")
+        self.assertEqual(str(T.inc_subtensor(x[1], 0).owner.op), "IncSubtensor{Inc;int64}")
+        self.assertEqual(str(x[T.lvector()].owner.op), "AdvancedSubtensor1")
+        self.assertEqual(str(sub.advanced_set_subtensor1), "AdvancedIncSubtensor1{no_inplace,set}")
+        self.assertEqual(str(sub.advanced_inc_subtensor), "AdvancedIncSubtensor{inplace=False,  set_instead_of_inc=False}")
+        self.assertEqual(theano.pp(x[i, 2:, ::3]), "x[ScalarFromTensor(i), 2:, ::3]")
+        op = x[1:, i].owner.op
+        self.assertEqual((op, hash(op)), (pickle.loads(pickle.dumps(op)), hash(x[2:, i].owner.op)))
+        self.assertNotEqual(op, x[:1, i].owner.op)
+
+    def test_refused(self):
+        x = T.dmatrix()
+        for index in ((0, 0, 0), (Ellipsis, Ellipsis), (np.ones((2, 2, 2), bool),)):
+            self.assertRaises(IndexError, lambda: x[index])
+        for index in (1.5, True, [True, False], T.dvector(), "a"):
+            self.assertRaises((TypeError, IndexError), lambda: x[index])
+        self.assertRaises(TypeError, T.set_subtensor, x, 1)
+        self.assertRaises(TypeError, T.set_subtensor, x[0], T.dmatrix())
+        self.assertRaises(TypeError, T.set_subtensor, T.exp(x), 1)
+
+    def test_increments_through_take(self):
+        """Parts that are not the direct result of an indexing Op: moved axes, matrices of rows, new axes."""
+        x, rows, pairs = T.dmatrix(), T.lvector(), T.lmatrix()
+        v, i, m = value(shape=(4, 5)), np.array([0, 3, 0]), np.array([[1, 0], [1, 3]])
+        y = T.dmatrix()
+        w = np.arange(12.0).reshape(4, 3)
+        z = T.constant(np.arange(20.0).reshape(2, 2, 5))
+        f = theano.function([x, rows, pairs, y], [
+            T.inc_subtensor(x[:, rows], y), T.inc_subtensor(x[pairs], z), T.inc_subtensor(x[rows], y[:3, 0:1]),
+            T.set_subtensor(x[T.gt(x, 50)], -1.0), T.inc_subtensor(T.take(x, pairs, axis=1), 1.0)], mode="FAST_COMPILE")
+        wants = [v.copy() for _ in range(5)]
+        np.add.at(wants[0], (ALL, i), w)
+        np.add.at(wants[1], m, z.data)
+        np.add.at(wants[2], i, w[:3, 0:1])
+        wants[3][v > 50] = -1
+        np.add.at(wants[4], (ALL, m), 1)
+        for got, want in zip(f(v, i, m, w), wants):
+            np.testing.assert_array_equal(got, want)
+
+    def test_take_modes(self):
+        x, i = T.dmatrix(), T.lmatrix()
+        v, m = value(shape=(4, 5)), np.array([[1, -6], [5, 9]])
+        f = theano.function([x, i], [T.take(x, i, axis, mode) for axis in (None, 0, 1) for mode in ("wrap", "clip")],
+                            mode="FAST_COMPILE")
+        wants = [np.take(v, m, axis, mode=mode) for axis in (None, 0, 1) for mode in ("wrap", "clip")]
+        for got, want in zip(f(v, m), wants):
+            np.testing.assert_array_equal(got, want)
+        self.assertRaises(ValueError, T.take, x, i, 0, "bounce")
+
+    def test_gradients(self):
+        v, y = np.random.RandomState(2).rand(4, 5), np.random.RandomState(3).rand(2, 5)
+        i, mask = np.array([1, 1]), MASK[:, :5]
+        for fun, points in (
+            (lambda x: x[1:, ::-2], [v]), (lambda x: x[2, 1], [v]), (lambda x: x[i], [v]), (lambda x: x[:, i], [v]),
+            (lambda x: x[i, [0, 0]], [v]), (lambda x: x[mask], [v]), (lambda x, y: T.inc_subtensor(x[1:3], y), [v, y]),
+            (lambda x, y: T.set_subtensor(x[1:3], y[0]), [v, y]), (lambda x, y: T.inc_subtensor(x[i], y), [v, y]),
+            (lambda x, y: T.set_subtensor(x[[0, 2]], y), [v, y]), (lambda x, y: T.inc_subtensor(x[i, [0, 0]], y[0, 0:1]), [v, y]),
+            (lambda x, y: T.set_subtensor(x[mask], y[0, 0]), [v, y]),
+        ):
+            utt.verify_grad(fun, points, mode="FAST_COMPILE")
+
+    def test_rop(self):
+        x, d = T.dmatrix(), T.dmatrix()
+        v, e = value(shape=(4, 5)), value(shape=(4, 5)) + 0.5
+        i = np.array([1, 1])
+        pairs = [
+            (x[1:], e[1:]), (x[i], e[i]), (x[i, i], e[i, i]), (T.set_subtensor(x[1:], 0.0), np.vstack([e[:1], e[1:] * 0])),
+            (T.inc_subtensor(x[i], 2 * x[:2]), None),
+        ]
+        want = e.copy()
+        np.add.at(want, i, 2 * e[:2])
+        f = theano.function([x, d], [T.Rop(y, x, d) for y, _ in pairs], mode="FAST_COMPILE", on_unused_input="ignore")
+        for got, (_, expected) in zip(f(v, e), pairs):
+            np.testing.assert_array_equal(got, want if expected is None else expected)
+
+
+if __name__ == "__main__":
+    unittest.main()

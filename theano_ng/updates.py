@@ -1,0 +1,75 @@
+"""OrderedUpdates: what becomes of shared variables, in order."""
+from collections import OrderedDict
+
+
+def _shared_class():
+    from theano_ng.compile.sharedvalue import SharedVariable  # compile imports this module
+
+    return SharedVariable
+
+
+class OrderedUpdates(OrderedDict):
+    """A dict from shared variables to their new values, in order of insertion.
+
+    Parameters
+    ----------
+    *key, **kwargs
+        As for `dict`.
+
+    Raises
+    ------
+    TypeError
+        For a key that is no shared variable, and an unordered dict.
+    KeyError
+        When dicts that disagree about a variable are joined.
+    """
+
+    def __init__(self, *key, **kwargs):
+        super().__init__()
+        for variable, value in dict(*key, **kwargs).items():
+            self[variable] = value
+
+    def __setitem__(self, key, value):
+        if not isinstance(key, _shared_class()):
+            raise TypeError("OrderedUpdates keys must inherit from SharedVariable, not %s" % type(key))
+        super().__setitem__(key, value)
+
+    def update(self, other=None):
+        """Add the entries of another dict.
+
+        Parameters
+        ----------
+        other : dict, optional
+            With a deterministic order.
+
+        Raises
+        ------
+        KeyError
+            When it has another value for a variable that is here.
+        """
+        if other is None:
+            return
+        for variable, value in dict(other).items():
+            # Symbolic values cannot be compared by ==.
+            if variable in self and self[variable] is not value:
+                raise KeyError("Collision", variable)
+        for variable, value in dict(other).items():
+            self[variable] = value
+
+    def __add__(self, other):
+        joined = OrderedUpdates()
+        joined.update(self)
+        joined.update(other)
+        return joined
+
+    def __radd__(self, other):
+        joined = OrderedUpdates()
+        joined.update(other)
+        joined.update(self)
+        return joined
+
+
+def __getattr__(name):
+    if name == "SharedVariable":
+        return _shared_class()
+    raise AttributeError("module %r has no attribute %r" % (__name__, name))
