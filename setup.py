@@ -1,5 +1,6 @@
 """Builds the Cython and C extensions; everything declarative is in pyproject.toml."""
 import os
+import sys
 import platform
 
 import numpy
@@ -26,7 +27,12 @@ def native_extensions():
     """Every .c file of theano_ng/tensor/native is an extension module of native Op code."""
     for name in sorted(os.listdir(NATIVE)):
         if name.endswith(".c"):
-            yield extension("theano_ng.tensor.native." + name[:-2], os.path.join(NATIVE, name))
+            native = extension("theano_ng.tensor.native." + name[:-2], os.path.join(NATIVE, name))
+            if name == "elemwise.c" and sys.platform.startswith("linux"):
+                # config.openmp; without OpenMP the loops stay sequential.
+                native.extra_compile_args.append("-fopenmp")
+                native.extra_link_args.append("-fopenmp")
+            yield native
 
 
 def extension(name, path):

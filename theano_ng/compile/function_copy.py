@@ -1,7 +1,7 @@
 """Copies of compiled functions: another graph, other shared variables, nothing rewritten again."""
 import copy
 
-from theano_ng.compile.aliasing import destroyed_roots
+from theano_ng.compile.aliasing import destroyed_roots, infer_reuse_pattern
 from theano_ng.compile.ops import deep_copy_op
 from theano_ng.compile.profiling import ProfileStats
 from theano_ng.configdefaults import config
@@ -71,7 +71,8 @@ def copy_function(function, share_memory=False, swap=None, delete_updates=False,
             values.append(copy.copy(current) if spec.mutable else current)
     storage_map = None
     if share_memory and getattr(function.fn, "storage_map", None):
-        apart = set(fgraph.inputs) | set(fgraph.outputs)
+        # what may live on in an output or an update of this function must not become the copy's buffer
+        apart = {*fgraph.inputs, *fgraph.outputs, *infer_reuse_pattern(fgraph, fgraph.outputs)}
         storage_map = {
             memo[r]: cell for r, cell in function.fn.storage_map.items() if r in memo and r not in apart and r.owner is not None}
     new = new_maker.create(values, trustme=True, storage_map=storage_map)

@@ -174,6 +174,8 @@ class FunctionMaker:
     linker : Linker
     """
 
+    _pairs = None       # see alias_pairs
+
     @staticmethod
     def wrap_in(input):
         """An input specification for a variable, or for one of the classic shortcuts."""
@@ -251,7 +253,6 @@ class FunctionMaker:
         self.refeed = [
             getattr(spec, "value", None) is not None and not isinstance(spec.value, link.Container) and spec.update is None
             for spec in inputs]
-        self._pairs = None
 
     def _rewrite(self, fgraph, inputs, wrapped_outputs):
         """Apply the mode's rewrites, then break aliasing."""

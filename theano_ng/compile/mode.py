@@ -218,8 +218,10 @@ _RULE_MODULES = ("theano_ng.tensor.opt", "theano_ng.tensor.opt_uncanonicalize", 
 @gof_optdb.register_loader
 def _load_rules():
     import importlib
+    import importlib.util
     for name in _RULE_MODULES:
-        importlib.import_module(name)
+        if importlib.util.find_spec(name) is not None:
+            importlib.import_module(name)
 
 
 # ------------------------------------------------------------------- modes

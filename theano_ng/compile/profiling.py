@@ -352,7 +352,7 @@ class ProfileStats:
         """A table sorted by time; what is cut off is summed up in the last line."""
         total = sum(self.apply_time.values())
         print(title, file=file)
-        print("---", file=file)
+        print("------" if title == "Apply" else "---", file=file)
         print(header, file=file)
         rows = sorted(rows, key=lambda row: -row[0])
         cumulated = 0.0

@@ -8,7 +8,7 @@ cdef struct Step:
     # One node. `run` is NULL for a thunk that is a Python callable.
     thunk_fn run
     void *data
-    PyObject *thunk         # borrowed from the list `thunks`
+    PyObject *thunk         # borrowed from the list `running`
     bint lazy
     int n_in                # variables to compute before: the node's inputs, then those that must precede a destructive node
     int n_inputs            # how many of them are the node's inputs
@@ -39,6 +39,7 @@ cdef class CLazyLinker:
     cdef public bint allow_partial_eval
     cdef readonly list updates
     cdef list owned                 # keeps the cells alive that C structures point to
+    cdef list running               # keeps the thunks; `thunks` is for everybody to look at
     cdef dict numbers               # Variable -> number
     cdef int n_nodes, n_vars, n_clear, n_updates, n_outputs
     cdef Step *steps

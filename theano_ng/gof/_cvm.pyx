@@ -103,6 +103,7 @@ cdef class CLazyLinker:
         self.nodes, self.thunks, self.pre_call_clear = nodes, thunks, pre_call_clear
         self.storage_map, self.compute_map = storage_map, compute_map
         self.allow_gc = post_thunk_clear is not None
+        self.running = list(thunks)
         self.position_of_error = -1
         self.need_update_inputs = False
         self.allow_partial_eval = True
@@ -242,7 +243,8 @@ cdef class CLazyLinker:
         cdef Step *step = &self.steps[i]
         if bool(getattr(thunk, "lazy", False)) != bool(step.lazy):
             raise ValueError("a lazy thunk cannot replace one that is not lazy, nor the reverse")
-        self.thunks[i] = thunk
+        old = self.running[i]       # lives until the step has let go of it
+        self.thunks[i] = self.running[i] = thunk
         step.thunk = <PyObject *>thunk
         step.run = NULL
         if isinstance(thunk, CThunk) and not step.lazy:

@@ -76,6 +76,8 @@ class COp(Op):
     SECTIONS = {
         "init_code", "init_code_apply", "init_code_struct", "support_code", "support_code_apply", "support_code_struct",
         "cleanup_code_struct", "code", "code_cleanup"}
+    # Of an Op that is a COp by name only and brings its C code in another way (DimShuffle and other native Ops).
+    code_sections = {}
 
     @classmethod
     def get_path(cls, f):

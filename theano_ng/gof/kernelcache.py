@@ -75,6 +75,7 @@ class KernelCache:
     def __init__(self, directory):
         self.shared = self.directory = directory
         self._addresses = {}    # key -> address of a loaded kernel
+        self._units = set()     # paths of the units that are loaded
         self._bases = {}        # what keys of one language and flags start with
         self._swept = False
 
@@ -145,17 +146,20 @@ class KernelCache:
         from theano_ng.gof._native import dlopen_symbols
 
         path = os.path.join(directory, unit)
-        with open(path, "rb") as file:
-            content = file.read()
-            modified = os.fstat(file.fileno()).st_mtime
-        if unit != unit_name(content):
-            return False
+        known = path in self._units    # mapped already: what is on the disk by now does not matter
+        if not known:
+            with open(path, "rb") as file:
+                content = file.read()
+                modified = os.fstat(file.fileno()).st_mtime
+            if unit != unit_name(content):
+                return False
         try:
             addresses = dlopen_symbols(path, ["k" + key for key in keys])
         except OSError:
             return False
         self._addresses.update(zip(keys, addresses))
-        if time.time() - modified > STALE:
+        self._units.add(path)
+        if not known and time.time() - modified > STALE:
             try:
                 os.utime(path)    # the age by which the cache is cleaned is that of the last use, to a day
             except OSError:

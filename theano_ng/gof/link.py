@@ -5,7 +5,6 @@ that reads input cells and fills output cells). This module holds what all linke
 the one that runs several linkers side by side. The virtual machine is in `gof.vm`, compiled C in `gof.cc`.
 """
 import copy
-import sys
 from copy import deepcopy
 
 from theano_ng.configdefaults import config

@@ -182,7 +182,9 @@ class ModuleCache:
 
     def _preload(self):
         for name in self._entries():
-            self._load(os.path.join(self.dirname, name), name)
+            module = self._load(os.path.join(self.dirname, name), name)
+            if module is not None:
+                self._by_hash[name] = self.module_from_name[module.__file__] = module
 
     def _entries(self):
         try:

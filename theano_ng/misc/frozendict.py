@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-__all__ = ["frozendict"]
+__all__ = ["FrozenOrderedDict", "frozendict"]
 
 
 class frozendict(Mapping):
@@ -55,3 +55,7 @@ class frozendict(Mapping):
 
     def __repr__(self):
         return "<%s %r>" % (type(self).__name__, self._dict)
+
+
+class FrozenOrderedDict(frozendict):
+    """A frozendict that remembers the order of insertion (every dict does nowadays)."""

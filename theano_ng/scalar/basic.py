@@ -1,7 +1,7 @@
 """The classic module of scalar types and ops: every name of ``theano.scalar.basic``.
 
-The code lives by theme in `types`, `out_types`, `op`, `ops_arith`, `ops_compare`, `ops_math`, `ops_complex` and `composite`; the op
-instances are made here. `bool`, `complex`, `pow` and others hide Python's built-ins, so that this module defines nothing else.
+The code lives by theme in `types`, `variables`, `out_types`, `op`, `ops_arith`, `ops_unary`, `ops_compare`, `ops_math`, `ops_complex` and
+`composite`; the op instances are made here. `bool`, `complex`, `pow` and others hide Python's built-ins, so that this module defines nothing else.
 """
 
 from theano_ng.configdefaults import config
@@ -14,21 +14,16 @@ from theano_ng.scalar.composite import (
 )
 from theano_ng.scalar.op import BinaryScalarOp, ScalarOp, UnaryScalarOp
 from theano_ng.scalar.ops_arith import (
-    Abs,
     Add,
     Clip,
     Identity,
     IntDiv,
-    Inv,
     Maximum,
     Minimum,
     Mod,
     Mul,
-    Neg,
     Pow,
     Second,
-    Sgn,
-    Sqr,
     Sub,
     Switch,
     TrueDiv,
@@ -98,6 +93,7 @@ from theano_ng.scalar.ops_math import (
     round_half_away_from_zero_,
     round_half_away_from_zero_vec,
 )
+from theano_ng.scalar.ops_unary import Abs, Inv, Neg, Sgn, Sqr
 from theano_ng.scalar.out_types import (
     float_out,
     float_out_nocomplex,
@@ -125,10 +121,7 @@ from theano_ng.scalar.types import (
     IntegerDivisionError,
     NumpyAutocaster,
     Scalar,
-    ScalarConstant,
-    ScalarVariable,
     _multi,
-    _scalar_py_operators,
     all_types,
     as_common_dtype,
     as_scalar,
@@ -168,6 +161,7 @@ from theano_ng.scalar.types import (
     uint_types,
     upcast,
 )
+from theano_ng.scalar.variables import ScalarConstant, ScalarVariable, _scalar_py_operators
 
 lt = LT()
 gt = GT()

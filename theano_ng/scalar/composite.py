@@ -6,20 +6,19 @@ attributes ``fgraph``, ``inputs`` and ``outputs`` show is made from it when it i
 """
 
 import re
-from collections import namedtuple
 
 import numpy as np
 
 import theano_ng.scalar as _scalar
-from theano_ng.gof.graph import Apply, Constant
+from theano_ng.gof.graph import Apply
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar.op import ScalarOp, zeros_for
-from theano_ng.scalar.ops_arith import Add, IntDiv, Mod, Mul, Neg, Pow, Sub, TrueDiv
+from theano_ng.scalar.ops_arith import Add, IntDiv, Mod, Mul, Pow, Sub, TrueDiv
 from theano_ng.scalar.ops_complex import Cast
-from theano_ng.scalar.types import Scalar, ScalarConstant, c_literal, c_type, get_scalar_type
-
-# op applied to the values in slots `args`, giving the slots `outs` of types `types`
-Instruction = namedtuple("Instruction", "op args outs types")
+from theano_ng.scalar.ops_unary import Neg
+from theano_ng.scalar.program import Instruction, Program, constant_key
+from theano_ng.scalar.types import Scalar, c_literal, c_type, get_scalar_type
+from theano_ng.scalar.variables import ScalarConstant
 
 # How ops that have an operator print inside a Composite; all others print as calls.
 _OPERATORS = {Add: "+", Mul: "*", Sub: "-", TrueDiv: "/", IntDiv: "//", Pow: "**", Mod: "%"}
@@ -29,170 +28,6 @@ _LONGEST_SHARED_TEXT = 200
 _LONGEST_TEXT = 4000
 
 _PLACEHOLDER = re.compile(r"__tng_([a-z]+[0-9]*)__")
-
-
-def _constant_key(type_, data):
-    # By bits, so that 0.0 and -0.0 differ and NaN equals itself.
-    return (type_.dtype, np.asarray(data).tobytes())
-
-
-class _Program:
-    """The instructions of a Composite, without duplicates and without what no output needs."""
-
-    def __init__(self, inputs, outputs):
-        self.input_types = tuple(i.type for i in inputs)
-        self.constants = {}
-        self.instructions = []
-        self._next = len(inputs)
-        self._known = {}
-        slots = {}
-        for k, variable in enumerate(inputs):
-            slots.setdefault(variable, k)
-        for node in self._toposort(outputs, slots):
-            self._append_node(node, slots)
-        self.outputs = tuple(slots[o] if o in slots else self._constant(o) for o in outputs)
-        self.output_types = tuple(o.type for o in outputs)
-        del self._known
-        self._drop_unused()
-
-    def _toposort(self, outputs, slots):
-        """Return the nodes that compute `outputs`, operands first, each once."""
-        order, done = [], set()
-        stack = [o for o in reversed(outputs)]
-        while stack:
-            variable = stack[-1]
-            if isinstance(variable, Apply):
-                stack.pop()
-                if variable not in done:
-                    done.add(variable)
-                    order.append(variable)
-                continue
-            stack.pop()
-            if variable in slots:
-                continue
-            node = variable.owner
-            if node is None:
-                if not isinstance(variable, Constant):
-                    raise ValueError("The variable %s of a Composite is neither computed, nor an input, nor a constant" % variable)
-                continue
-            if node in done:
-                continue
-            if not isinstance(node.op, ScalarOp):
-                raise ValueError(
-                    "The fgraph to Composite must be exclusively composed of ScalarOp instances; got %s" % (node.op,)
-                )
-            stack.append(node)
-            stack.extend(i for i in reversed(node.inputs) if i.owner not in done)
-        return order
-
-    def _constant(self, variable):
-        key = _constant_key(variable.type, variable.data)
-        slot = self._known.get(key)
-        if slot is None:
-            slot = self._known[key] = self._next
-            self._next += 1
-            self.constants[slot] = (variable.type, variable.data)
-        return slot
-
-    def _append(self, op, args, types):
-        """Add an instruction, or find the same one; return its output slots."""
-        key = (op, args)
-        outs = self._known.get(key)
-        if outs is None:
-            outs = self._known[key] = tuple(range(self._next, self._next + len(types)))
-            self._next += len(types)
-            self.instructions.append(Instruction(op, args, outs, types))
-        return outs
-
-    def _append_node(self, node, slots):
-        args = tuple(slots[i] if i in slots else self._constant(i) for i in node.inputs)
-        if isinstance(node.op, Composite):
-            outs = self._append_program(node.op._program, args)
-        else:
-            outs = self._append(node.op, args, tuple(o.type for o in node.outputs))
-        for variable, slot in zip(node.outputs, outs):
-            slots[variable] = slot
-
-    def _append_program(self, inner, args):
-        """Inline the program of a nested Composite, which is flat itself."""
-        moved = dict(enumerate(args))
-        for slot, (type_, data) in inner.constants.items():
-            key = _constant_key(type_, data)
-            if key not in self._known:
-                self._known[key] = self._next
-                self.constants[self._next] = (type_, data)
-                self._next += 1
-            moved[slot] = self._known[key]
-        for op, inner_args, outs, types in inner.instructions:
-            moved.update(zip(outs, self._append(op, tuple(moved[a] for a in inner_args), types)))
-        return tuple(moved[o] for o in inner.outputs)
-
-    def _drop_unused(self):
-        """Remove instructions and constants that no output needs, and number the rest without gaps."""
-        needed, kept = set(self.outputs), []
-        for instruction in reversed(self.instructions):
-            if not needed.isdisjoint(instruction.outs):
-                needed.update(instruction.args)
-                kept.append(instruction)
-        nin = len(self.input_types)
-        number = {k: k for k in range(nin)}
-        # In the order of use, so that the numbers do not depend on the order in which the graph was walked.
-        used = []
-        constants = {}
-        for op, args, outs, types in reversed(kept):
-            for a in args:
-                if a not in number:
-                    number[a] = len(number)
-                    constants[number[a]] = self.constants[a]
-            for o in outs:
-                number[o] = len(number)
-            used.append(Instruction(op, tuple(number[a] for a in args), tuple(number[o] for o in outs), types))
-        for o in self.outputs:
-            if o not in number:
-                number[o] = len(number)
-                constants[number[o]] = self.constants[o]
-        self.outputs = tuple(number[o] for o in self.outputs)
-        self.instructions = used
-        self.constants = constants
-        del self._next
-
-    def key(self):
-        """Return what two programs must share to compute the same, hashable."""
-        return (
-            self.input_types,
-            tuple((i.op, i.args, i.types) for i in self.instructions),
-            tuple((slot,) + _constant_key(*c) for slot, c in self.constants.items()),
-            self.outputs,
-            self.output_types,
-        )
-
-    def build(self, inputs):
-        """Apply the program to variables.
-
-        Returns
-        -------
-        values : dict
-            slot -> variable
-        nodes : list of Apply
-            One per instruction.
-        """
-        values = dict(enumerate(inputs))
-        for slot, (type_, data) in self.constants.items():
-            values[slot] = ScalarConstant(type_, data)
-        nodes = []
-        for op, args, outs, types in self.instructions:
-            node = Apply(op, [values[a] for a in args], [t.make_variable() for t in types])
-            nodes.append(node)
-            values.update(zip(outs, node.outputs))
-        return values, nodes
-
-    def slot_types(self):
-        """Return slot -> type."""
-        types = dict(enumerate(self.input_types))
-        types.update((slot, c[0]) for slot, c in self.constants.items())
-        for instruction in self.instructions:
-            types.update(zip(instruction.outs, instruction.types))
-        return types
 
 
 class Composite(ScalarOp):
@@ -218,7 +53,7 @@ class Composite(ScalarOp):
     """
 
     def __init__(self, inputs, outputs):
-        self._set_program(_Program(list(inputs), list(outputs)))
+        self._set_program(Program(list(inputs), list(outputs)))
 
     def _set_program(self, program):
         self._program = program
@@ -246,7 +81,7 @@ class Composite(ScalarOp):
             self._hash = hash(
                 (type(self).__qualname__, program.input_types, program.outputs)
                 + tuple((i.op, i.args) for i in program.instructions)
-                + tuple(_constant_key(*c) for c in program.constants.values())
+                + tuple(constant_key(*c) for c in program.constants.values())
             )
         return self._hash
 
@@ -261,7 +96,7 @@ class Composite(ScalarOp):
         }
 
     def __setstate__(self, state):
-        program = _Program.__new__(_Program)
+        program = Program.__new__(Program)
         program.input_types = state["input_types"]
         program.output_types = state["output_types"]
         program.instructions = [Instruction(*i) for i in state["instructions"]]

@@ -5,6 +5,7 @@ from copy import copy
 
 import numpy as np
 
+import theano_ng.scalar as _scalar
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
@@ -13,11 +14,10 @@ from theano_ng.scalar.out_types import upgrade_to_float
 from theano_ng.scalar.types import (
     COMPLEX_SUPPORT,
     as_scalar,
-    bool_,
     c_type,
     complex_types,
     discrete_types,
-    float_types,
+    get_scalar_type,
 )
 
 _C_CODE_DIR = os.path.join(os.path.dirname(os.path.abspath(__file__)), "c_code")
@@ -81,15 +81,8 @@ def discrete_gradient(inputs, outputs):
     return None
 
 
-def undefined_gradient(op, position, x, comment=""):
-    """Return ``grad_undefined``; gradient.py sits above this package, hence the late import."""
-    from theano_ng.gradient import grad_undefined
-
-    return grad_undefined(op, position, x, comment)
-
-
 def disconnected():
-    """Return a new variable of ``DisconnectedType``; imported late as in `undefined_gradient`."""
+    """Return a new variable of ``DisconnectedType``; gradient.py sits above this package, hence the late import."""
     from theano_ng.gradient import DisconnectedType
 
     return DisconnectedType()()
@@ -195,8 +188,6 @@ class ScalarOp(Op):
 
         For numbers the transposed Jacobian of one output is the Jacobian, so `L_op` with a unit cotangent gives it.
         """
-        import theano_ng.scalar as scalar
-
         if all(e is None for e in eval_points):
             return [None] * self.nout
         outputs = self.make_node(*inputs).outputs
@@ -207,8 +198,8 @@ class ScalarOp(Op):
             for slope, point in zip(self.L_op(inputs, outputs, cotangents), eval_points):
                 if point is None or not hasattr(slope.type, "dtype"):
                     continue
-                term = scalar.mul(slope, point)
-                total = term if total is None else scalar.add(total, term)
+                term = _scalar.mul(slope, point)
+                total = term if total is None else _scalar.add(total, term)
             results.append(total)
         return results
 
@@ -346,8 +337,6 @@ class ScalarOp(Op):
         ----------
         inputs, outputs : list of variables with a ``dtype``
         """
-        from theano_ng.scalar.types import get_scalar_type
-
         node = Apply(
             self,
             [get_scalar_type(i.type.dtype).make_variable() for i in inputs],
@@ -435,39 +424,21 @@ class UnaryMath(UnaryScalarOp):
             raise MethodNotDefined("c_code", type(self), "%s of %s" % (self.c_function, dtypes[0]))
         return "%s(%s)" % (float_function(self.c_function, out), c_cast(args[0], dtypes[0], out))
 
-    def derivative(self, x, output):
-        """Return d output / d x as a graph."""
-        raise MethodNotDefined("derivative", type(self), self.__class__.__name__)
+    def gradient(self, gz, x, z):
+        """Return the gradient for `x`, which is not discrete, from the gradient `gz` for the output `z`."""
+        raise MethodNotDefined("gradient", type(self), self.__class__.__name__)
 
     def L_op(self, inputs, outputs, gout):
-        (x,), (gz,) = inputs, gout
+        (x,), (z,), (gz,) = inputs, outputs, gout
         if gz.type in complex_types:
             raise NotImplementedError("the gradient of %s with respect to a complex input is not defined" % self)
         zeros = discrete_gradient(inputs, outputs)
         if zeros is not None:
             return zeros
-        import theano_ng.scalar as scalar
-
-        return [scalar.mul(gz, self.derivative(x, outputs[0]))]
+        if x.type in discrete_types:
+            # Integer arithmetic on x could overflow in the formula.
+            x = _scalar.cast(x, z.type.dtype)
+        return [self.gradient(gz, x, z)]
 
     def grad(self, inputs, gout):
         return self.L_op(inputs, self.make_node(*inputs).outputs, gout)
-
-
-__all__ = [
-    "BinaryScalarOp",
-    "ScalarOp",
-    "UnaryMath",
-    "UnaryScalarOp",
-    "bool_",
-    "c_cast",
-    "disconnected",
-    "discrete_gradient",
-    "float_function",
-    "float_types",
-    "is_complex",
-    "is_discrete",
-    "is_float",
-    "undefined_gradient",
-    "zeros_for",
-]

@@ -12,7 +12,6 @@ from theano_ng.scalar.op import (
     ScalarOp,
     UnaryScalarOp,
     c_cast,
-    compute_in_output_float,
     disconnected,
     discrete_gradient,
     is_complex,
@@ -20,15 +19,12 @@ from theano_ng.scalar.op import (
     zeros_for,
 )
 from theano_ng.scalar.out_types import (
-    real_out,
     same_out,
-    same_out_nobool,
     transfer_type,
     upcast_out,
     upcast_out_min8,
     upcast_out_no_complex,
     upcast_out_nobool,
-    upgrade_to_float,
 )
 from theano_ng.scalar.types import (
     ComplexError,
@@ -42,13 +38,13 @@ from theano_ng.scalar.types import (
 )
 
 
-def _ufunc(function, *inputs):
+def quiet(function, *inputs):
     """Call a NumPy ufunc without warnings about what the values do."""
     with np.errstate(all="ignore"):
         return function(*inputs)
 
 
-def _wrapping(operator, args, dtypes, out):
+def wrapping(operator, args, dtypes, out):
     """Return C for a chain of + - or * whose result wraps for integers as NumPy's does, without undefined overflow."""
     if out == "bool":
         return "((%s) != 0)" % operator.join("(%s)" % a for a in args)
@@ -75,10 +71,10 @@ class Add(ScalarOp):
     output_types_preference = staticmethod(upcast_out)
 
     def impl(self, *inputs):
-        return _ufunc(lambda: reduce(np.add, inputs))
+        return quiet(lambda: reduce(np.add, inputs))
 
     def c_expression(self, args, dtypes, out):
-        return _wrapping(" + ", args, dtypes, out)
+        return wrapping(" + ", args, dtypes, out)
 
     def L_op(self, inputs, outputs, gout):
         zeros = discrete_gradient(inputs, outputs)
@@ -100,10 +96,10 @@ class Mul(ScalarOp):
     output_types_preference = staticmethod(upcast_out)
 
     def impl(self, *inputs):
-        return _ufunc(lambda: reduce(np.multiply, inputs))
+        return quiet(lambda: reduce(np.multiply, inputs))
 
     def c_expression(self, args, dtypes, out):
-        return _wrapping(" * ", args, dtypes, out)
+        return wrapping(" * ", args, dtypes, out)
 
     def grad(self, inputs, gout):
         (gz,) = gout
@@ -126,10 +122,10 @@ class Sub(BinaryScalarOp):
     output_types_preference = staticmethod(upcast_out_nobool)
 
     def impl(self, x, y):
-        return _ufunc(np.subtract, x, y)
+        return quiet(np.subtract, x, y)
 
     def c_expression(self, args, dtypes, out):
-        return _wrapping(" - ", args, dtypes, out)
+        return wrapping(" - ", args, dtypes, out)
 
     def L_op(self, inputs, outputs, gout):
         zeros = discrete_gradient(inputs, outputs)
@@ -157,7 +153,7 @@ class TrueDiv(BinaryScalarOp):
         x, y = np.asarray(x), np.asarray(y)
         if x.dtype.kind in "biu" and y.dtype.kind in "biu":
             x = x.astype(np.float64)
-        return _ufunc(np.true_divide, x, y)
+        return quiet(np.true_divide, x, y)
 
     def c_expression(self, args, dtypes, out):
         wide = "float64" if all(is_discrete(d) for d in dtypes) else out
@@ -167,13 +163,14 @@ class TrueDiv(BinaryScalarOp):
         (x, y), (gz,) = inputs, gout
         if self.output_types([x.type, y.type])[0] in discrete_types:
             return zeros_for(inputs)
-        gx = _scalar.true_div(gz, _conj(y))
-        gy = _scalar.true_div(_scalar.neg(_scalar.mul(gz, _conj(x))), _conj(_scalar.mul(y, y)))
+        gx = _scalar.true_div(gz, conj_if_complex(y))
+        gy = _scalar.true_div(_scalar.neg(_scalar.mul(gz, conj_if_complex(x))), conj_if_complex(_scalar.mul(y, y)))
         # With a discrete input the gradient is that with respect to the same number taken as a float.
         return [_reduced_gradient(x, gx), _reduced_gradient(y, gy)]
 
 
-def _conj(x):
+def conj_if_complex(x):
+    """Return the conjugate of a complex variable, and any other as it is."""
     return _scalar.conj(x) if x.type in complex_types else x
 
 
@@ -197,7 +194,7 @@ class IntDiv(BinaryScalarOp):
         return super().make_node(*inputs)
 
     def impl(self, x, y):
-        return _ufunc(np.floor_divide, _bool_as_int8(x), _bool_as_int8(y))
+        return quiet(np.floor_divide, _bool_as_int8(x), _bool_as_int8(y))
 
     def c_expression(self, args, dtypes, out):
         if is_complex(out) or out == "bool":
@@ -240,7 +237,7 @@ class Mod(BinaryScalarOp):
         return super().make_node(*inputs)
 
     def impl(self, x, y):
-        return _ufunc(np.mod, _bool_as_int8(x), _bool_as_int8(y))
+        return quiet(np.mod, _bool_as_int8(x), _bool_as_int8(y))
 
     def c_expression(self, args, dtypes, out):
         if is_complex(out) or out == "bool":
@@ -277,7 +274,7 @@ class Pow(BinaryScalarOp):
         dtype = np.result_type(x, y)
         if dtype.kind in "iu" and y < 0:
             return dtype.type(1 if x == 1 else (-1) ** int(y % 2) if x == -1 else 0)
-        return _ufunc(np.power, x, y)
+        return quiet(np.power, x, y)
 
     def c_expression(self, args, dtypes, out):
         x, y = (c_cast(a, d, out) for a, d in zip(args, dtypes))
@@ -313,7 +310,7 @@ class Pow(BinaryScalarOp):
         zeros = discrete_gradient(inputs, outputs)
         if zeros is not None:
             return zeros
-        gx = _scalar.mul(gz, y, _scalar.pow(x, _scalar.sub(y, constant(1, dtype="int8"))))
+        gx = gz * y * x ** (y - 1)
         if y.type in discrete_types:
             return [gx, y.zeros_like(dtype=config.floatX)]
         # The limit of x**y * log(x) for x -> 0 and y > 0 is 0.
@@ -336,7 +333,7 @@ class _Extremum(BinaryScalarOp):
     c_operator = None
 
     def impl(self, *inputs):
-        return _ufunc(getattr(np, self.nfunc_spec[0]), *inputs)
+        return quiet(getattr(np, self.nfunc_spec[0]), *inputs)
 
     def c_expression(self, args, dtypes, out):
         if is_complex(out):
@@ -476,138 +473,6 @@ class Switch(ScalarOp):
             return [gcond] + zeros_for([ift, iff])
         zero = gz.zeros_like()
         return [gcond, _scalar.switch(cond, gz, zero), _scalar.switch(cond, zero, gz)]
-
-    def grad(self, inputs, gout):
-        return self.L_op(inputs, self.make_node(*inputs).outputs, gout)
-
-
-class Abs(UnaryScalarOp):
-    """Absolute value; of a complex number its modulus, a real number."""
-
-    nfunc_spec = ("abs", 1, 1)
-    output_types_preference = staticmethod(real_out)
-
-    def make_node(self, x):
-        return super().make_node(x)
-
-    def impl(self, x):
-        return _ufunc(np.abs, x)
-
-    def c_expression(self, args, dtypes, out):
-        (x,), (dtype,) = args, dtypes
-        if is_complex(dtype):
-            suffix = "f" if dtype == "complex64" else ""
-            return "__builtin_cabs%s(%s)" % (suffix, x)
-        if dtype in ("float32", "float64"):
-            return "__builtin_fabs%s(%s)" % ("f" if dtype == "float32" else "", x)
-        if dtype[0] in "ub":
-            return x
-        return "((%s) < 0 ? %s : %s)" % (x, _wrapping(" - ", ["0", x], ["int8", dtype], dtype), x)
-
-    def L_op(self, inputs, outputs, gout):
-        (x,), (gz,) = inputs, gout
-        zeros = discrete_gradient(inputs, outputs)
-        if zeros is not None:
-            return zeros
-        return [_scalar.mul(gz, _scalar.sgn(x))]
-
-    def grad(self, inputs, gout):
-        return self.L_op(inputs, self.make_node(*inputs).outputs, gout)
-
-
-class Sgn(UnaryScalarOp):
-    """Sign: -1, 0 or 1; of a complex number x / |x|; NaN for NaN."""
-
-    nfunc_spec = ("sign", 1, 1)
-    output_types_preference = staticmethod(same_out_nobool)
-
-    def impl(self, x):
-        x = np.asarray(x)
-        if x.dtype.kind == "c":
-            return x.dtype.type(0) if x == 0 else _ufunc(np.true_divide, x, np.abs(x))
-        return _ufunc(np.sign, x)
-
-    def c_expression(self, args, dtypes, out):
-        (x,), (dtype,) = args, dtypes
-        if is_complex(dtype):
-            suffix = "f" if dtype == "complex64" else ""
-            return "((%s) == 0 ? (%s)0 : (%s) / __builtin_cabs%s(%s))" % (x, c_type(dtype), x, suffix, x)
-        sign = "((%s)(((%s) > 0) - ((%s) < 0)))" % (c_type(dtype), x, x)
-        if is_discrete(dtype):
-            return sign
-        return "((%s) != (%s) ? (%s) : %s)" % (x, x, x, sign)
-
-    def grad(self, inputs, gout):
-        return zeros_for(inputs)
-
-
-class Neg(UnaryScalarOp):
-    """Negation; not defined for bool, as in NumPy."""
-
-    nfunc_spec = ("negative", 1, 1)
-    output_types_preference = staticmethod(same_out_nobool)
-
-    def impl(self, x):
-        return _ufunc(np.negative, x)
-
-    def c_expression(self, args, dtypes, out):
-        if is_discrete(out):
-            return _wrapping(" - ", ["0", args[0]], [out, dtypes[0]], out)
-        return "-%s" % c_cast(args[0], dtypes[0], out)
-
-    def L_op(self, inputs, outputs, gout):
-        zeros = discrete_gradient(inputs, outputs)
-        if zeros is not None:
-            return zeros
-        return [_scalar.neg(gout[0])]
-
-    def grad(self, inputs, gout):
-        return self.L_op(inputs, self.make_node(*inputs).outputs, gout)
-
-
-class Inv(UnaryScalarOp):
-    """Reciprocal, ``1 / x``; discrete inputs give a float."""
-
-    output_types_preference = staticmethod(upgrade_to_float)
-
-    def impl(self, x):
-        x = np.asarray(compute_in_output_float(x))
-        if x.dtype.kind in "biu":
-            x = x.astype(upgrade_to_float(get_scalar_type(x.dtype.name))[0].dtype)
-        return _ufunc(np.true_divide, x.dtype.type(1), x)
-
-    def c_expression(self, args, dtypes, out):
-        return "((%s)1 / %s)" % (c_type(out), c_cast(args[0], dtypes[0], out))
-
-    def L_op(self, inputs, outputs, gout):
-        (x,), (gz,) = inputs, gout
-        zeros = discrete_gradient(inputs, outputs)
-        if zeros is not None:
-            return zeros
-        return [_scalar.true_div(_scalar.neg(gz), _conj(_scalar.mul(x, x)))]
-
-    def grad(self, inputs, gout):
-        return self.L_op(inputs, self.make_node(*inputs).outputs, gout)
-
-
-class Sqr(UnaryScalarOp):
-    """Square."""
-
-    nfunc_spec = ("square", 1, 1)
-    output_types_preference = staticmethod(same_out)
-
-    def impl(self, x):
-        return _ufunc(np.multiply, x, x)
-
-    def c_expression(self, args, dtypes, out):
-        return _wrapping(" * ", args * 2, dtypes * 2, out)
-
-    def L_op(self, inputs, outputs, gout):
-        (x,), (gz,) = inputs, gout
-        zeros = discrete_gradient(inputs, outputs)
-        if zeros is not None:
-            return zeros
-        return [_scalar.mul(gz, _conj(x), constant(2, dtype="int8"))]
 
     def grad(self, inputs, gout):
         return self.L_op(inputs, self.make_node(*inputs).outputs, gout)

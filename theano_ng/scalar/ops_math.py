@@ -26,10 +26,6 @@ def _number(value, like):
     return constant(value, dtype=like.type.dtype)
 
 
-def _one():
-    return constant(1, dtype="int8")
-
-
 class Exp(UnaryMath):
     """e to the power of x."""
 
@@ -38,8 +34,8 @@ class Exp(UnaryMath):
     amd_float32 = "amd_vrsa_expf"
     amd_float64 = "amd_vrda_exp"
 
-    def derivative(self, x, output):
-        return output
+    def gradient(self, gz, x, z):
+        return gz * z
 
 
 class Exp2(UnaryMath):
@@ -49,8 +45,8 @@ class Exp2(UnaryMath):
     c_function = "exp2"
     c_complex = False
 
-    def derivative(self, x, output):
-        return _scalar.mul(output, _number(math.log(2), output))
+    def gradient(self, gz, x, z):
+        return gz * z * _number(math.log(2), z)
 
 
 class Expm1(UnaryMath):
@@ -60,8 +56,8 @@ class Expm1(UnaryMath):
     c_function = "expm1"
     c_complex = False
 
-    def derivative(self, x, output):
-        return _scalar.exp(x)
+    def gradient(self, gz, x, z):
+        return gz * _scalar.exp(x)
 
 
 class Log(UnaryMath):
@@ -72,8 +68,8 @@ class Log(UnaryMath):
     amd_float32 = "amd_vrsa_logf"
     amd_float64 = "amd_vrda_log"
 
-    def derivative(self, x, output):
-        return _scalar.inv(x)
+    def gradient(self, gz, x, z):
+        return gz / x
 
 
 class Log2(UnaryMath):
@@ -85,8 +81,8 @@ class Log2(UnaryMath):
     amd_float32 = "amd_vrsa_log2f"
     amd_float64 = "amd_vrda_log2"
 
-    def derivative(self, x, output):
-        return _scalar.inv(_scalar.mul(x, _number(math.log(2), output)))
+    def gradient(self, gz, x, z):
+        return gz / (x * _number(math.log(2), z))
 
 
 class Log10(UnaryMath):
@@ -98,8 +94,8 @@ class Log10(UnaryMath):
     amd_float32 = "amd_vrsa_log10f"
     amd_float64 = "amd_vrda_log10"
 
-    def derivative(self, x, output):
-        return _scalar.inv(_scalar.mul(x, _number(math.log(10), output)))
+    def gradient(self, gz, x, z):
+        return gz / (x * _number(math.log(10), z))
 
 
 class Log1p(UnaryMath):
@@ -109,8 +105,8 @@ class Log1p(UnaryMath):
     c_function = "log1p"
     c_complex = False
 
-    def derivative(self, x, output):
-        return _scalar.inv(_scalar.add(x, _one()))
+    def gradient(self, gz, x, z):
+        return gz / (1 + x)
 
 
 class Sqrt(UnaryMath):
@@ -119,8 +115,8 @@ class Sqrt(UnaryMath):
     nfunc_spec = ("sqrt", 1, 1)
     c_function = "sqrt"
 
-    def derivative(self, x, output):
-        return _scalar.true_div(_number(0.5, output), output)
+    def gradient(self, gz, x, z):
+        return gz * _number(0.5, z) / z
 
 
 class Deg2Rad(UnaryMath):
@@ -132,8 +128,8 @@ class Deg2Rad(UnaryMath):
     def c_expression(self, args, dtypes, out):
         return "(%s * (%s)%r)" % (c_cast(args[0], dtypes[0], out), c_type(out), math.pi / 180)
 
-    def derivative(self, x, output):
-        return _number(math.pi / 180, output)
+    def gradient(self, gz, x, z):
+        return gz * _number(math.pi / 180, z)
 
 
 class Rad2Deg(UnaryMath):
@@ -145,8 +141,8 @@ class Rad2Deg(UnaryMath):
     def c_expression(self, args, dtypes, out):
         return "(%s * (%s)%r)" % (c_cast(args[0], dtypes[0], out), c_type(out), 180 / math.pi)
 
-    def derivative(self, x, output):
-        return _number(180 / math.pi, output)
+    def gradient(self, gz, x, z):
+        return gz * _number(180 / math.pi, z)
 
 
 class Cos(UnaryMath):
@@ -157,8 +153,8 @@ class Cos(UnaryMath):
     amd_float32 = "amd_vrsa_cosf"
     amd_float64 = "amd_vrda_cos"
 
-    def derivative(self, x, output):
-        return _scalar.neg(_scalar.sin(x))
+    def gradient(self, gz, x, z):
+        return -gz * _scalar.sin(x)
 
 
 class Sin(UnaryMath):
@@ -169,8 +165,8 @@ class Sin(UnaryMath):
     amd_float32 = "amd_vrsa_sinf"
     amd_float64 = "amd_vrda_sin"
 
-    def derivative(self, x, output):
-        return _scalar.cos(x)
+    def gradient(self, gz, x, z):
+        return gz * _scalar.cos(x)
 
 
 class Tan(UnaryMath):
@@ -179,8 +175,8 @@ class Tan(UnaryMath):
     nfunc_spec = ("tan", 1, 1)
     c_function = "tan"
 
-    def derivative(self, x, output):
-        return _scalar.inv(_scalar.sqr(_scalar.cos(x)))
+    def gradient(self, gz, x, z):
+        return gz / _scalar.sqr(_scalar.cos(x))
 
 
 class ArcCos(UnaryMath):
@@ -189,8 +185,8 @@ class ArcCos(UnaryMath):
     nfunc_spec = ("arccos", 1, 1)
     c_function = "acos"
 
-    def derivative(self, x, output):
-        return _scalar.neg(_scalar.inv(_scalar.sqrt(_scalar.sub(_one(), _scalar.sqr(x)))))
+    def gradient(self, gz, x, z):
+        return -gz / _scalar.sqrt(1 - _scalar.sqr(x))
 
 
 class ArcSin(UnaryMath):
@@ -199,8 +195,8 @@ class ArcSin(UnaryMath):
     nfunc_spec = ("arcsin", 1, 1)
     c_function = "asin"
 
-    def derivative(self, x, output):
-        return _scalar.inv(_scalar.sqrt(_scalar.sub(_one(), _scalar.sqr(x))))
+    def gradient(self, gz, x, z):
+        return gz / _scalar.sqrt(1 - _scalar.sqr(x))
 
 
 class ArcTan(UnaryMath):
@@ -209,8 +205,8 @@ class ArcTan(UnaryMath):
     nfunc_spec = ("arctan", 1, 1)
     c_function = "atan"
 
-    def derivative(self, x, output):
-        return _scalar.inv(_scalar.add(_one(), _scalar.sqr(x)))
+    def gradient(self, gz, x, z):
+        return gz / (1 + _scalar.sqr(x))
 
 
 class Cosh(UnaryMath):
@@ -219,8 +215,8 @@ class Cosh(UnaryMath):
     nfunc_spec = ("cosh", 1, 1)
     c_function = "cosh"
 
-    def derivative(self, x, output):
-        return _scalar.sinh(x)
+    def gradient(self, gz, x, z):
+        return gz * _scalar.sinh(x)
 
 
 class Sinh(UnaryMath):
@@ -229,8 +225,8 @@ class Sinh(UnaryMath):
     nfunc_spec = ("sinh", 1, 1)
     c_function = "sinh"
 
-    def derivative(self, x, output):
-        return _scalar.cosh(x)
+    def gradient(self, gz, x, z):
+        return gz * _scalar.cosh(x)
 
 
 class Tanh(UnaryMath):
@@ -239,8 +235,8 @@ class Tanh(UnaryMath):
     nfunc_spec = ("tanh", 1, 1)
     c_function = "tanh"
 
-    def derivative(self, x, output):
-        return _scalar.sub(_one(), _scalar.sqr(output))
+    def gradient(self, gz, x, z):
+        return gz * (1 - _scalar.sqr(z))
 
 
 class ArcCosh(UnaryMath):
@@ -249,8 +245,8 @@ class ArcCosh(UnaryMath):
     nfunc_spec = ("arccosh", 1, 1)
     c_function = "acosh"
 
-    def derivative(self, x, output):
-        return _scalar.inv(_scalar.sqrt(_scalar.sub(_scalar.sqr(x), _one())))
+    def gradient(self, gz, x, z):
+        return gz / _scalar.sqrt(_scalar.sqr(x) - 1)
 
 
 class ArcSinh(UnaryMath):
@@ -259,8 +255,8 @@ class ArcSinh(UnaryMath):
     nfunc_spec = ("arcsinh", 1, 1)
     c_function = "asinh"
 
-    def derivative(self, x, output):
-        return _scalar.inv(_scalar.sqrt(_scalar.add(_scalar.sqr(x), _one())))
+    def gradient(self, gz, x, z):
+        return gz / _scalar.sqrt(_scalar.sqr(x) + 1)
 
 
 class ArcTanh(UnaryMath):
@@ -269,8 +265,8 @@ class ArcTanh(UnaryMath):
     nfunc_spec = ("arctanh", 1, 1)
     c_function = "atanh"
 
-    def derivative(self, x, output):
-        return _scalar.inv(_scalar.sub(_one(), _scalar.sqr(x)))
+    def gradient(self, gz, x, z):
+        return gz / (1 - _scalar.sqr(x))
 
 
 class ArcTan2(BinaryScalarOp):

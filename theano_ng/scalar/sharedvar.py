@@ -6,7 +6,8 @@ They are an example of a shared variable of another type than tensors; `theano_n
 import numpy as np
 
 from theano_ng.compile import SharedVariable
-from theano_ng.scalar.types import _scalar_py_operators, convert, get_scalar_type
+from theano_ng.scalar.types import convert, get_scalar_type
+from theano_ng.scalar.variables import _scalar_py_operators
 
 integer_types = (int,)
 

@@ -1,16 +1,14 @@
-"""Scalar types, scalar variables and the wrapping of Python and NumPy numbers."""
+"""Scalar types, and the wrapping of Python and NumPy numbers."""
 
 import functools
 
 import numpy as np
 
 from theano_ng.configdefaults import config
-from theano_ng.gof.graph import Constant, Variable
+from theano_ng.gof.graph import Variable
 from theano_ng.gof.type import Type
 from theano_ng.gof.utils import MethodNotDefined
-
-# The operators of scalar variables build ops of this package; the module is only looked into when an operator is called.
-import theano_ng.scalar as _scalar
+from theano_ng.scalar.variables import ScalarConstant, ScalarVariable
 
 
 class ComplexError(NotImplementedError):
@@ -23,7 +21,7 @@ class IntegerDivisionError(Exception):
 
 # dtype: (class of the NumPy scalars, C type, prefix of the NumPy array scalar type object in C)
 DTYPE_SPECS = {
-    "float16": (np.float16, "npy_float16", "Float16"),
+    "float16": (np.float16, "npy_float16", "Half"),
     "float32": (np.float32, "npy_float32", "Float32"),
     "float64": (np.float64, "npy_float64", "Float64"),
     "complex64": (np.complex64, "theano_complex64", "Complex64"),
@@ -315,123 +313,6 @@ def c_literal(dtype, data):
     if value == -(2**63):
         return "((npy_int64)(-9223372036854775807LL - 1))"
     return "((%s)%dLL)" % (ctype, value) if abs(value) >= 2**31 else "((%s)%d)" % (ctype, value)
-
-
-class _scalar_py_operators:
-    """Python operators and attributes of scalar variables."""
-
-    ndim = 0
-
-    dtype = property(lambda self: self.type.dtype, doc="The dtype of the variable, a string.")
-
-    # UNARY
-    def __abs__(self):
-        return _scalar.abs_(self)
-
-    def __neg__(self):
-        return _scalar.neg(self)
-
-    def __invert__(self):
-        return _scalar.invert(self)
-
-    # CASTS
-    def astype(self, dtype):
-        """Return the variable converted to `dtype`."""
-        return _scalar.cast(self, dtype)
-
-    def zeros_like(self, dtype=None):
-        """Return zero in `dtype` (default: this dtype), as a function of self so that the graph stays connected."""
-        return _scalar.second(self, constant(0, dtype=self.type.dtype if dtype is None else str(dtype)))
-
-    def ones_like(self, dtype=None):
-        """Return one in `dtype` (default: this dtype), as a function of self."""
-        return _scalar.second(self, constant(1, dtype=self.type.dtype if dtype is None else str(dtype)))
-
-    # COMPARISONS; == and != keep the identity semantics of variables
-    def __lt__(self, other):
-        return _scalar.lt(self, other)
-
-    def __le__(self, other):
-        return _scalar.le(self, other)
-
-    def __gt__(self, other):
-        return _scalar.gt(self, other)
-
-    def __ge__(self, other):
-        return _scalar.ge(self, other)
-
-    # BITWISE
-    def __and__(self, other):
-        return _scalar.and_(self, other)
-
-    def __or__(self, other):
-        return _scalar.or_(self, other)
-
-    def __xor__(self, other):
-        return _scalar.xor(self, other)
-
-    def __rand__(self, other):
-        return _scalar.and_(other, self)
-
-    def __ror__(self, other):
-        return _scalar.or_(other, self)
-
-    def __rxor__(self, other):
-        return _scalar.xor(other, self)
-
-    # ARITHMETIC
-    def __add__(self, other):
-        return _scalar.add(self, other)
-
-    def __radd__(self, other):
-        return _scalar.add(other, self)
-
-    def __sub__(self, other):
-        return _scalar.sub(self, other)
-
-    def __rsub__(self, other):
-        return _scalar.sub(other, self)
-
-    def __mul__(self, other):
-        return _scalar.mul(self, other)
-
-    def __rmul__(self, other):
-        return _scalar.mul(other, self)
-
-    def __truediv__(self, other):
-        return _scalar.div_proxy(self, other)
-
-    def __rtruediv__(self, other):
-        return _scalar.div_proxy(other, self)
-
-    __div__ = __truediv__
-    __rdiv__ = __rtruediv__
-
-    def __floordiv__(self, other):
-        return _scalar.int_div(self, other)
-
-    def __rfloordiv__(self, other):
-        return _scalar.int_div(other, self)
-
-    def __mod__(self, other):
-        return _scalar.mod_check(self, other)
-
-    def __rmod__(self, other):
-        return _scalar.mod_check(other, self)
-
-    def __pow__(self, other):
-        return _scalar.pow(self, other)
-
-    def __rpow__(self, other):
-        return _scalar.pow(other, self)
-
-
-class ScalarVariable(_scalar_py_operators, Variable):
-    """A symbolic number."""
-
-
-class ScalarConstant(_scalar_py_operators, Constant):
-    """A symbolic number with a known value."""
 
 
 Scalar.Variable = ScalarVariable

@@ -340,15 +340,14 @@ class Elemwise(NativeOp, OpenMPOp):
         ValueError
             If it would be longer than that input.
         """
-        shadow = self.scalar_op.make_node(*[get_scalar_type(dtype=i.type.dtype).make_variable() for i in inputs])
-        out_dtypes = [o.type.dtype for o in shadow.outputs]
+        out_dtypes = self._output_dtypes([i.type.dtype for i in inputs])
 
         target = max([i.type.ndim for i in inputs], default=0)
         padded = []
         for x in inputs:
             length = x.type.ndim
             if length < target:
-                x = dim_shuffle(x.type.broadcastable, ["x"] * (target - length) + list(range(length)))(x)
+                x = _padding(dim_shuffle, x.type.broadcastable, target)(x)
             padded.append(x)
         inputs = padded
 
@@ -370,11 +369,18 @@ class Elemwise(NativeOp, OpenMPOp):
             )
         return out_dtypes, [list(pattern) for _ in out_dtypes], inputs
 
+    def _output_dtypes(self, dtypes):
+        op = self.scalar_op
+        if type(op).make_node is scalar.ScalarOp.make_node and op.nin in (-1, len(dtypes)):
+            # What make_node would find out, without the variables.
+            return [t.dtype for t in op.output_types([get_scalar_type(dtype) for dtype in dtypes])]
+        return [o.type.dtype for o in op.make_node(*[_shadow(dtype) for dtype in dtypes]).outputs]
+
     def make_node(self, *inputs):
         """Apply to tensors; those of lower rank get broadcastable dimensions on the left by `DimShuffle`."""
         inputs = [as_tensor_variable(i) for i in inputs]
         out_dtypes, out_patterns, inputs = self.get_output_info(DimShuffle, *inputs)
-        outputs = [TensorType(dtype=dtype, broadcastable=pattern)() for dtype, pattern in zip(out_dtypes, out_patterns)]
+        outputs = [_tensor_type(dtype, tuple(pattern))() for dtype, pattern in zip(out_dtypes, out_patterns)]
         return Apply(self, inputs, outputs)
 
     def connection_pattern(self, node):
@@ -533,6 +539,27 @@ class Elemwise(NativeOp, OpenMPOp):
 
         dirs = NativeOp.c_header_dirs(self)
         return [*dirs, *[os.path.join(d, "c_include") for d in dirs]]
+
+
+# Graphs are made of few different types and paddings, many times each; all of these are immutable.
+
+
+@functools.lru_cache(maxsize=None)
+def _shadow(dtype):
+    """A scalar variable to ask a scalar op about its output types."""
+    return get_scalar_type(dtype=dtype).make_variable()
+
+
+@functools.lru_cache(maxsize=1024)
+def _tensor_type(dtype, broadcastable):
+    return TensorType(dtype=dtype, broadcastable=broadcastable)
+
+
+@functools.lru_cache(maxsize=1024)
+def _padding(dim_shuffle, broadcastable, target):
+    """The op that adds broadcastable dimensions on the left, up to the rank `target`."""
+    length = len(broadcastable)
+    return dim_shuffle(broadcastable, ["x"] * (target - length) + list(range(length)))
 
 
 def _gradient_dtype(variable):

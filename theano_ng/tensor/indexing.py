@@ -37,9 +37,9 @@ class ScalarInputsOp(NativeOp):
             if isinstance(variable.type, Scalar):
                 names[i] = "scalar_%s_%d" % (name, i)
                 make.append(
-                    "PyObject *%s; { PyArray_Descr *descr = PyArray_DescrFromType(%d); %s = PyArray_Scalar(&%s, descr, NULL); "
-                    "Py_DECREF(descr); } native_failed |= %s == NULL;"
-                    % (names[i], np.dtype(variable.type.dtype).num, names[i], inputs[i], names[i]))
+                    "PyObject *%s; { PyArray_Descr *descr = PyArray_DescrFromType(%d); auto value = %s; "    # it may be a literal
+                    "%s = PyArray_Scalar(&value, descr, NULL); Py_DECREF(descr); } native_failed |= %s == NULL;"
+                    % (names[i], np.dtype(variable.type.dtype).num, inputs[i], names[i], names[i]))
                 drop.append("Py_XDECREF(%s);" % names[i])
         body = NativeOp.c_code(self, node, name, names, outputs, dict(sub, fail="native_failed = 1;"))
         return "{\nint native_failed = 0;\n%s\nif (!native_failed)\n%s\n%s\nif (native_failed) {\n%s\n}\n}\n" % (

@@ -24,7 +24,7 @@ from theano_ng.tensor.elemwise_ops import clip
 from theano_ng.tensor.indexing import (
     INTEGERS, AdvancedBooleanIndexingError, AdvancedIndexingError, ScalarInputsOp, adv_index_broadcastable_pattern,
     as_index_constant, as_index_variable, check_advanced_indexing_dimensions, check_and_reject_bool, consumed,
-    get_canonical_form_slice, get_idx_list, is_integer, is_mask, make_constant, one_of_one, slice_length)
+    get_canonical_form_slice, get_idx_list, is_basic, is_integer, is_mask, make_constant, one_of_one, slice_length)
 from theano_ng.tensor.shaping import Reshape, addbroadcast, alloc, concatenate, scalar_from_tensor
 from theano_ng.tensor.type import TensorType
 from theano_ng.tensor.type_other import NoneConst, NoneTypeT, SliceType, make_slice
@@ -471,11 +471,20 @@ def index_variable(x, args):
     used = sum(consumed(idx) for idx in args if idx is not Ellipsis)
     if used > x.ndim:
         raise IndexError("too many indices for array: array is %d-dimensional, but %d were indexed" % (x.ndim, used))
+    empty = None
     if ellipses:
+        if used == x.ndim:
+            empty = ellipses[0]
         args[ellipses[0]:ellipses[0] + 1] = [slice(None)] * (x.ndim - used)
 
     if any(_is_array(idx) or (isinstance(idx, Variable) and isinstance(idx.type, SliceType)) for idx in args):
         check_advanced_indexing_dimensions(x, args)
+        if empty is not None and all(not all(map(is_basic, side)) for side in (args[:empty], args[empty:])):
+            # An Ellipsis for no dimension still stands between arrays: their dimensions come first. A new axis does the same.
+            part = index_variable(x, (*args[:empty], None, *args[empty:]))
+            rest = sum(is_basic(idx) for idx in args[:empty])
+            first = part.ndim - 1 - sum(is_basic(idx) for idx in args)
+            return part.dimshuffle([i for i in range(part.ndim) if i != first + rest])
         if any(is_mask(idx) for idx in args):
             return advanced_boolean_subtensor(x, *args)
         arrays = [i for i, idx in enumerate(args) if not (isinstance(idx, slice) and idx == slice(None))]
@@ -626,7 +635,9 @@ def inc_subtensor(x, y, inplace=False, set_instead_of_inc=False, tolerate_inplac
         # take() moves the indexed dimension to the front and back: increment the moved tensor by the moved y, and move back.
         y = as_tensor_variable(y, ndim=x.ndim)
         order = [op.new_order.index(i) if i in op.new_order else "x" for i in range(inner.ndim)]
-        return inc_subtensor(inner, y.dimshuffle(order), **again).dimshuffle(list(op.new_order))
+        result = inc_subtensor(inner, y.dimshuffle(order), **again)
+        # A dropped dimension is one of the part, not of the tensor.
+        return result if "x" in order else result.dimshuffle(list(op.new_order))
     if isinstance(op, Reshape):
         # take() by a matrix takes by its elements, then reshapes.
         if y.ndim > 0:

@@ -170,10 +170,14 @@ class TestDebugprint(unittest.TestCase):
 
         x = theano.tensor.dvector("x")
         linker = theano.gof.vm.VM_Linker(allow_gc=False, use_cloop=False)
-        f = theano.function([x], theano.tensor.exp(x), mode=theano.Mode(linker=linker, optimizer=None))
-        self.assertEqual(debugprint(f, file="str").splitlines(), ["Elemwise{exp,no_inplace} [id A] ''   0", " |x [id B]"])
+        f = theano.function([x], -theano.tensor.exp(x), mode=theano.Mode(linker=linker, optimizer=None))
+        self.assertEqual(
+            debugprint(f, file="str").splitlines(),
+            ["Elemwise{neg,no_inplace} [id A] ''   1", " |Elemwise{exp,no_inplace} [id B] ''   0", "   |x [id C]"],
+        )
         f(np.zeros(2))
-        self.assertIn("array([1., 1.])", debugprint(f, file="str", print_storage=True))
+        # The intermediate result is still there; the output was handed out.
+        self.assertIn("[id B] ''   0 [array([1., 1.])]", debugprint(f, file="str", print_storage=True))
 
 
 class TestStrings(unittest.TestCase):

@@ -343,6 +343,71 @@ class TestCopies(unittest.TestCase):
         self.assertEqual((both(1), s.get_value()), (2.0, 1.0))
 
 
+class TestTensors(unittest.TestCase):
+    """The quick test of arguments accepts what TensorType.filter returns unchanged, and nothing else."""
+
+    def setUp(self):
+        import numpy
+        import theano_ng.tensor as T
+
+        self.np, self.T = numpy, T
+
+    def test_arguments(self):
+        np, T = self.np, self.T
+        x, row = T.dmatrix("x"), T.drow("row")
+        f = function([In(x, borrow=True), In(row, borrow=True)], [Out(x, borrow=True), Out(row, borrow=True)])
+        r = np.ones((1, 3))
+        good = np.arange(6.0).reshape(2, 3)
+        odd = [good, good.T, good[::-1], good[:, :0], np.asfortranarray(good)]
+        good.flags.writeable = False
+        for value in odd:
+            out = f(value, r)[0]
+            self.assertIs(type(out), np.ndarray)
+            self.assertEqual((out.tolist(), out.ctypes.data), (value.tolist(), value.ctypes.data))
+        unaligned = np.frombuffer(b"\0" + np.arange(6.0).tobytes(), dtype="float64", count=6, offset=1).reshape(2, 3)
+        swapped = good.astype(">f8")
+        for value in (unaligned, swapped, good.astype("float32"), good.astype("int8"), good.tolist()):
+            out = f(value, r)[0]
+            self.assertEqual((out.dtype, out.flags.aligned, out.dtype.isnative), (np.dtype("float64"), True, True))
+            self.assertEqual(out.tolist(), np.asarray(value).tolist())
+        for bad in (np.ones(3), np.ones((1, 1, 1)), good.astype("complex128"), "text", None):
+            self.assertRaises((TypeError, ValueError), f, bad, r)
+        self.assertRaisesRegex(TypeError, r"at index 1\(0-based\)", f, good, np.ones((2, 3)))
+        f.trust_input = True
+        self.assertIsNotNone(f(good, np.ones((2, 3))))
+
+    def test_scalars(self):
+        np, T = self.np, self.T
+        d, i, s = T.dscalar("d"), T.lscalar("i"), T.fscalar("s")
+        f = function([d, i], [d * 1.0, i * 1])
+        for a, b in ((2.0, 3), (np.float64(2), np.int8(3)), (np.array(2.0), np.array(3)), (2, np.int64(3))):
+            out = f(a, b)
+            self.assertEqual([(o.dtype.name, o.ndim, float(o)) for o in out], [("float64", 0, 2.0), ("int64", 0, 3.0)])
+        self.assertRaises(TypeError, f, 2.0, 3.5)
+        self.assertRaises(TypeError, function([In(d, strict=True)], d * 1.0), 2.0)
+        self.assertRaises(TypeError, function([s], s * 1), np.float64(0.1))
+
+    def test_state_and_memory(self):
+        np, T = self.np, self.T
+        from theano_ng.compile import shared as make_shared
+
+        for linker in LINKERS:
+            s, x = make_shared(np.zeros(3), "s"), T.dvector("x")
+            f = function([x], [s * 2, x.sum()], updates=[(s, s + x)], linker=linker)
+            first = f([1.0, 2.0, 3.0])
+            held = s.get_value(borrow=True)
+            second = f(held)
+            self.assertEqual([first[0].tolist(), second[0].tolist(), held.tolist()], [[0, 0, 0], [2, 4, 6], [1, 2, 3]])
+            self.assertEqual(s.get_value().tolist(), [2.0, 4.0, 6.0])
+            with self.assertRaises(ValueError) as error:
+                f([1.0, 2.0])
+            self.assertIn("Inputs shapes: [(3,), (2,)]", str(error.exception))
+            self.assertEqual(s.get_value().tolist(), [2.0, 4.0, 6.0])
+            g = pickle.loads(pickle.dumps(f))
+            self.assertEqual(g([1.0, 1.0, 1.0])[1], 3.0)
+            self.assertEqual((g.get_shared()[0].get_value().tolist(), s.get_value().tolist()), ([3, 5, 7], [2, 4, 6]))
+
+
 class Add2(Op):
     __props__ = ()
 

@@ -54,6 +54,13 @@ typedef double _Complex npy_complex128;
 #define NPY_MAX_UINT64 18446744073709551615ULL
 #endif
 
+/* Complex numbers that scalar ops compute with; NumPy's own are structs in C++. */
+#ifndef THEANO_COMPLEX_TYPES
+#define THEANO_COMPLEX_TYPES
+typedef float _Complex theano_complex64;
+typedef double _Complex theano_complex128;
+#endif
+
 /* <stdint.h> and <stddef.h> names. Repeating an identical typedef is allowed. */
 typedef __INT8_TYPE__ int8_t;
 typedef __INT16_TYPE__ int16_t;

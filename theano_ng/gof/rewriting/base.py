@@ -280,8 +280,8 @@ class SeqOptimizer(Optimizer, list):
             if t == 0:
                 continue
             print("%s  %.6fs - %r - %.3fs" % (blanc, t, (name, cls, index), v), file=stream)
-            if sub_prof and sub_prof[0].print_profile is not Optimizer.print_profile:
-                sub_prof[0].print_profile(stream, sub_prof, level=level + 1)
+            if sub_prof is not None and opts[index].print_profile is not Optimizer.print_profile:
+                opts[index].print_profile(stream, sub_prof, level=level + 1)
 
     @staticmethod
     def merge_profile(prof1, prof2):
@@ -300,8 +300,8 @@ class SeqOptimizer(Optimizer, list):
                 row[3] = (row[3][0] + nb[0], row[3][1] + nb[1])
                 if row[1] is None:
                     row[1] = sub_prof
-                elif sub_prof is not None and hasattr(sub_prof[0], "merge_profile"):
-                    row[1] = sub_prof[0].merge_profile(row[1], sub_prof)
+                elif sub_prof is not None and hasattr(opt, "merge_profile"):
+                    row[1] = opt.merge_profile(row[1], sub_prof)
         seq = SeqOptimizer(order)
         seq.name = getattr(prof1[0], "name", None)
         validate = None

@@ -171,7 +171,7 @@ class EquilibriumOptimizer(NavigatorOptimizer):
         blanc = "    " * level
         print("%sEquilibriumOptimizer      %s" % (blanc, opt.name or ""), file=stream)
         print("%s  time %.3fs for %d passes" % (blanc, sum(loop_timing), len(loop_timing)), file=stream)
-        print("%s  nb nodes (start, end,  max) %d %d %d" % (blanc, start_nb_nodes, end_nb_nodes, max_nb_nodes), file=stream)
+        print("%s  nb nodes (start, end, max) %d %d %d" % (blanc, start_nb_nodes, end_nb_nodes, max_nb_nodes), file=stream)
         print("%s  time io_toposort %.3fs" % (blanc, sum(io_toposort_timing)), file=stream)
         s = sum(time_opts[o] for o in opt.get_local_optimizers() if o in time_opts)
         print("%s  time in local optimizers %.3fs" % (blanc, s), file=stream)
@@ -179,8 +179,8 @@ class EquilibriumOptimizer(NavigatorOptimizer):
             if opts or label == "global":
                 print("%s  time in %s optimizers %.3fs" % (blanc, label, sum(time_opts.get(o, 0.0) for o in opts)), file=stream)
         for i, timing in enumerate(loop_timing):
-            counts = sorted(loop_process_count[i].items(), key=lambda item: (-item[1], str(item[0])))
-            lopt = " ".join(str((str(o), n)) for o, n in counts[:5]) + (" ..." if len(counts) > 5 else "")
+            counts = sorted(loop_process_count[i].items(), key=lambda item: (-item[1], _label(item[0])))
+            lopt = " ".join(str((_label(o), n)) for o, n in counts[:5]) + (" ..." if len(counts) > 5 else "")
             print("%s  %2d - %.3fs %d (%.3fs in global opts, %.3fs io_toposort) - %d nodes - %s"
                   % (blanc, i, timing, sum(loop_process_count[i].values()), global_opt_timing[i], io_toposort_timing[i],
                      nb_nodes[i], lopt), file=stream)
@@ -194,23 +194,23 @@ class EquilibriumOptimizer(NavigatorOptimizer):
                 used.append((time_opts.get(o, 0.0), total[o], node_created.get(o, 0), o))
             else:
                 unused.append((time_opts.get(o, 0.0), o))
-        used.sort(key=lambda row: (-row[0], str(row[3])))
-        unused.sort(key=lambda row: (-row[0], str(row[1])))
+        used.sort(key=lambda row: (-row[0], _label(row[3])))
+        unused.sort(key=lambda row: (-row[0], _label(row[1])))
         print("%s  times - times applied - nb node created - name:" % blanc, file=stream)
         for t, count, created, o in used:
-            print("%s  %.3fs - %d - %d - %s" % (blanc, t, count, created, o), file=stream)
+            print("%s  %.3fs - %d - %d - %s" % (blanc, t, count, created, _label(o)), file=stream)
         if unused:
-            print("%s  %.3fs - in %d optimization that were not used (display only those with a runtime > 0)"
+            print("%s  %.3fs - in %d optimization that where not used (display only those with a runtime > 0)"
                   % (blanc, sum(row[0] for row in unused), len(unused)), file=stream)
             for t, o in unused:
                 if t > 0:
-                    print("%s    %.3fs - %s" % (blanc, t, o), file=stream)
+                    print("%s    %.3fs - %s" % (blanc, t, _label(o)), file=stream)
         for label, passes in (("Global", global_sub_profs), ("Final", final_sub_profs), ("Cleanup", cleanup_sub_profs)):
             merged = _merge_sub_profiles(passes)
             if merged:
                 print("%s  %s optimizers" % (blanc, label), file=stream)
-                for sub_prof in merged:
-                    sub_prof[0].print_profile(stream, sub_prof, level=level + 2)
+                for o, sub_prof in merged.items():
+                    o.print_profile(stream, sub_prof, level=level + 2)
 
     @staticmethod
     def merge_profile(prof1, prof2):
@@ -233,16 +233,26 @@ class EquilibriumOptimizer(NavigatorOptimizer):
                 prof1[9] + prof2[9], prof1[10] + prof2[10], prof1[11] + prof2[11])
 
 
+def _add_profile(profs, opt, prof):
+    """Add the profile of one application of `opt` to the dict `profs`."""
+    if prof is None:
+        return
+    if opt in profs and hasattr(opt, "merge_profile"):
+        prof = opt.merge_profile(profs[opt], prof)
+    profs[opt] = prof
+
+
 def _merge_sub_profiles(passes):
-    """One profile per global optimizer from the profiles of all passes; those that cannot be added or printed are left out."""
+    """Dict optimizer -> profile over all passes."""
     merged = {}
     for profs in passes:
-        for sub_prof in profs:
-            if sub_prof is None or not hasattr(sub_prof[0], "merge_profile"):
-                continue
-            opt = sub_prof[0]
-            merged[opt] = opt.merge_profile(merged[opt], sub_prof) if opt in merged else sub_prof
-    return list(merged.values())
+        for opt, prof in profs.items():
+            _add_profile(merged, opt, prof)
+    return merged
+
+
+def _label(opt):
+    return str(getattr(opt, "name", None) or opt)
 
 
 class _Run(object):
@@ -282,7 +292,7 @@ class _Run(object):
                 t0 = time.perf_counter()
                 started = len(work.log)
                 self.counts = {}
-                self.cleanup_profs = []
+                self.cleanup_profs = {}
                 sub_profs.append(self.run_globals(opt.global_optimizers))
                 self.cleanup(len(work.log) > started)
                 global_timing.append(time.perf_counter() - t0)
@@ -333,11 +343,12 @@ class _Run(object):
 
     def cleanup(self, changed):
         if changed and self.opt.cleanup_optimizers:
-            self.cleanup_profs.extend(self.run_globals(self.opt.cleanup_optimizers))
+            for opt, prof in self.run_globals(self.opt.cleanup_optimizers).items():
+                _add_profile(self.cleanup_profs, opt, prof)
 
     def run_globals(self, optimizers):
         """Apply global optimizers that have not seen the graph as it is now; returns their profiles."""
-        profs = []
+        profs = {}
         work, fgraph = self.work, self.fgraph
         for gopt in optimizers:
             seen = self.seen.get(gopt)
@@ -352,7 +363,7 @@ class _Run(object):
             else:
                 prof = gopt.apply(fgraph)
             self.time_opts[gopt] = self.time_opts.get(gopt, 0.0) + time.perf_counter() - t0
-            profs.append(prof)
+            _add_profile(profs, gopt, prof)
             if len(work.log) > now:
                 self.count(gopt, work.imported - imported)
         return profs

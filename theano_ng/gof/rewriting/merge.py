@@ -55,10 +55,10 @@ class MergeFeature(object):
         # constant -> signature, signature -> the constant that stays
         self.atomic_sig = {}
         self.atomic_sig_inv = {}
-        self.noinput_nodes = {}
         self.node_of_key = {}
         self.key_of_node = {}
         self.dirty = {}
+        self.destroyers = set()
         self.scheduled = []
         self.blacklist = set()
         for node in fgraph.toposort():
@@ -69,6 +69,8 @@ class MergeFeature(object):
 
     def on_import(self, fgraph, node, reason):
         self.dirty[node] = None
+        if getattr(node.op, "destroy_map", None):
+            self.destroyers.add(node)
 
     def on_change_input(self, fgraph, node, i, r, new_r, reason):
         if not isinstance(node, str):
@@ -78,8 +80,8 @@ class MergeFeature(object):
 
     def on_prune(self, fgraph, node, reason):
         self.dirty.pop(node, None)
+        self.destroyers.discard(node)
         self._forget(node)
-        self.noinput_nodes.pop(node, None)
 
     def _forget(self, node):
         key = self.key_of_node.pop(node, None)
@@ -169,6 +171,10 @@ class MergeFeature(object):
         return None
 
 
+MAX_TRACES = 8
+"""Stack traces kept for a merged node."""
+
+
 class MergeOptimizer(Optimizer):
     """Merge equal computations and equal constants.
 
@@ -212,7 +218,9 @@ class MergeOptimizer(Optimizer):
                 try:
                     if kind == "node":
                         for old, new in pairs:
-                            copy_stack_trace([old, new], new)
+                            # All places where the user wrote this, up to what a message can hold.
+                            if len(getattr(new.tag, "trace", None) or ()) < MAX_TRACES:
+                                copy_stack_trace(old, new)
                     fgraph.replace_all_validate(pairs, reason="MergeOptimizer")
                 except InconsistencyError:
                     nb_fail += 1
@@ -257,7 +265,7 @@ class MergeOptimizer(Optimizer):
                 return []
             if new.owner is not None and getattr(new.owner, "fgraph", None) is not fgraph and new.owner.op != old.owner.op:
                 return []
-            if _destroyed(old) or _destroyed(new):
+            if fgraph.merge_feature.destroyers and (_destroyed(old) or _destroyed(new)):
                 # Two clients of one variable, one of which overwrites it, would need a copy.
                 return []
             result.append((old, new))

@@ -1,16 +1,19 @@
 """The documentation's C Ops on tensors, through the C linker: one C block each, and a COp with a file of its own."""
 import sys
 import unittest
+import warnings
 
 import numpy as np
 
+import theano_ng.tensor as T
+from theano_ng.configdefaults import config
 from theano_ng.gof import cc, cmodule
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import COp, Op
 from theano_ng.gof.type import Generic
-from theano_ng.tensor.type import TensorType
-import theano_ng.tensor.var
+from theano_ng.gof.vm import VM_Linker
+from theano_ng.tensor import TensorType
 
 
 class VectorTimesScalar(Op):
@@ -127,6 +130,23 @@ class TestDocumentedOps(unittest.TestCase):
         f, g = function([x], [MulBy(3)(x)]), function([x], [MulBy(0.5)(x)])
         self.assertEqual((f(np.asarray(2.0)), g(np.asarray(2.0))), (6.0, 1.0))
         self.assertIs(f.thunk.module, g.thunk.module)    # the params are not in the text
+
+    def test_native_ops_in_one_module(self):
+        x, y = T.matrix("x"), T.matrix("y")
+        f = function([x, y], [T.exp(x) * y + x.T.T, x[::-1, 1:], T.dot(x, y.T).sum(axis=0)])
+        a, b = np.arange(12.0).reshape(3, 4) / 12, np.arange(12.0)[::-1].reshape(3, 4)
+        for got, expected in zip(f(a, b), [np.exp(a) * b + a, a[::-1, 1:], a.dot(b.T).sum(axis=0)]):
+            np.testing.assert_allclose(got, expected)
+
+    def test_without_compiler(self):
+        x = T.vector("x")
+        with config.change_flags(cxx=""), warnings.catch_warnings(record=True):
+            warnings.simplefilter("always")
+            for linker in (cc.OpWiseCLinker(), VM_Linker()):
+                f = linker.accept(FunctionGraph([x], [T.exp(x) + 1, x[::2]])).make_function()
+                np.testing.assert_allclose(f(np.arange(3.0))[0], np.exp(np.arange(3.0)) + 1)
+            with self.assertRaises(cmodule.MissingGXX):
+                function([x], [T.exp(x)])
 
     def test_references(self):
         x, y = TensorType("float64", [False])("x"), TensorType("float64", [])("y")

@@ -412,6 +412,10 @@ class TestModules(unittest.TestCase):
         second = cmodule.ModuleCache(self.directory)
         self.module(second, 1)
         self.assertEqual(second.stats, [0, 1, 0])
+        preloaded = cmodule.ModuleCache(self.directory)
+        preloaded._preload()
+        self.module(preloaded, 1)
+        self.assertEqual(preloaded.stats, [1, 0, 0])
 
         (entry,) = [name for name in os.listdir(self.directory) if modulecache._is_module_hash(name)]
         folder = os.path.join(self.directory, entry)

@@ -3,7 +3,7 @@ import gc
 import sys
 import unittest
 
-from theano_ng.gof import link, vm
+from theano_ng.gof import lazylinker_c, link, vm
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.tests.floats import Compute, add, as_number, choose, div, mul, number
 
@@ -195,6 +195,12 @@ class TestMachines(unittest.TestCase):
         run()
         self.assertEqual(out[0], -2.0)
         self.assertRaises(IndexError, run.replace_thunk, 1, other)
+        # the list of thunks is for looking: changing it changes nothing
+        run.thunks[0] = None
+        gc.collect()
+        run()
+        self.assertEqual(out[0], -2.0)
+        self.assertIs(lazylinker_c.try_import().CLazyLinker, type(run).__mro__[1])
         other.lazy = True
         self.assertRaises(ValueError, run.replace_thunk, 0, other)
 

@@ -163,5 +163,21 @@ class TestCCode(unittest.TestCase):
         self.assertTrue(scalar.add.supports_c_code([x, x], [x]))
 
 
+class TestTypeInC(unittest.TestCase):
+    def test_all_types(self):
+        """Values of every type into a module of the classic linker and back."""
+        from theano_ng.gof import CLinker, FunctionGraph
+
+        inputs = [t() for t in scalar.all_types]
+        outputs = [scalar.add(x, x) for x in inputs] + [scalar.mod(inputs[2], inputs[1]), scalar.psi(inputs[11])]
+        f = CLinker().accept(FunctionGraph(inputs, outputs, clone=False)).make_function()
+        values = [np.dtype(x.dtype).type(1) for x in inputs]
+        results = f(*values)
+        for x, result in zip(inputs, results):
+            self.assertEqual((result.dtype, result), (x.dtype, 1 if x.dtype == "bool" else 2))
+        self.assertEqual(results[-2], 0)
+        self.assertAlmostEqual(results[-1], -0.5772156649015329, 6)
+
+
 if __name__ == "__main__":
     unittest.main()

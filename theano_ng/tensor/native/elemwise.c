@@ -28,6 +28,8 @@ enum { PLAIN, HOISTED, ALTERNATE };
 
 #define MAX_ND 32
 #define ROW_MIN 48                     /* shorter rows are run together through buffers */
+#define SHORT_RUN 16                   /* elements; a call of memcpy costs more than copying fewer */
+#define PIECE_MIN 64
 #define PIECE_MAX 1024                 /* elements in a buffer */
 
 /* How to loop over one set of shapes and strides; lives in the scratch words and serves until they change. */
@@ -217,6 +219,7 @@ static void make_plan(Plan *p, int nd, int nin, int nout, PyObject **in, PyObjec
     }
 
     /* Which operands the kernel can read where they are, along one row; `alternate` asks for stride 0 in that class. */
+    /* ROW_MIN < PIECE_MIN: rows that run together fit a piece. */
     int rows = loops > 1 && p->lens[0] >= ROW_MIN, best = -1;
     int64_t buffered = 0, items = 0;
     for (int alternate = 0; alternate <= (has_alternate && (rows || loops == 1)); ++alternate) {
@@ -245,7 +248,7 @@ static void make_plan(Plan *p, int nd, int nin, int nout, PyObject **in, PyObjec
         }
     }
     int64_t piece = PIECE_MAX;
-    while (piece > 16 && piece * items > 128 * 1024)
+    while (piece > PIECE_MIN && piece * items > 128 * 1024)
         piece /= 2;
     p->head[H_LOOPS] = loops;
     p->head[H_SIZE] = size;
@@ -284,7 +287,7 @@ typedef struct {
 
 static void gather_run(char *buffer, const char *from, int64_t n, int64_t step, int64_t item)
 {
-    if (step == item) {
+    if (step == item && n >= SHORT_RUN) {
         memcpy(buffer, from, (size_t)(n * item));
         return;
     }
@@ -307,7 +310,7 @@ static void gather_run(char *buffer, const char *from, int64_t n, int64_t step, 
 
 static void scatter_run(char *to, const char *buffer, int64_t n, int64_t step, int64_t item)
 {
-    if (step == item) {
+    if (step == item && n >= SHORT_RUN) {
         memcpy(to, buffer, (size_t)(n * item));
         return;
     }
@@ -317,6 +320,28 @@ static void scatter_run(char *to, const char *buffer, int64_t n, int64_t step, i
     case 4: SPREAD_ITEMS(uint32_t)
     case 8: SPREAD_ITEMS(uint64_t)
     default: SPREAD_ITEMS(Wide)
+    }
+}
+
+#define ROWS_ITEMS(T)                                                                            \
+    for (int64_t r = 0; r < rows; ++r, at += row_step)                                           \
+        for (int64_t k = 0; k < n; ++k, buffer += sizeof(T)) {                                   \
+            if (gathers)                                                                         \
+                *(T *)buffer = *(const T *)(at + k * step);                                      \
+            else                                                                                 \
+                *(T *)(at + k * step) = *(const T *)buffer;                                      \
+        }                                                                                        \
+    break;
+
+/* Whole rows of n elements each, too short for a call a row. */
+static void move_rows(char *at, char *buffer, int gathers, int64_t rows, int64_t row_step, int64_t n, int64_t step, int64_t item)
+{
+    switch (item) {
+    case 1: ROWS_ITEMS(uint8_t)
+    case 2: ROWS_ITEMS(uint16_t)
+    case 4: ROWS_ITEMS(uint32_t)
+    case 8: ROWS_ITEMS(uint64_t)
+    default: ROWS_ITEMS(Wide)
     }
 }
 
@@ -334,6 +359,23 @@ static void move_elements(const Run *run, int o, const int64_t *start, char *buf
     }
     while (n > 0) {
         int64_t count = lens[0] - index[0];
+        if (loops > 1 && index[0] == 0 && count < SHORT_RUN && n >= count) {
+            int64_t rows = lens[1] - index[1] < n / count ? lens[1] - index[1] : n / count;
+            move_rows(at, buffer, o < run->nin, rows, steps[1], count, steps[0], item);
+            buffer += rows * count * item;
+            n -= rows * count;
+            at += rows * steps[1];
+            index[1] += rows;
+            for (int k = 1; k < loops && index[k] == lens[k]; ++k) {
+                at -= lens[k] * steps[k];
+                index[k] = 0;
+                if (k + 1 < loops) {
+                    at += steps[k + 1];
+                    ++index[k + 1];
+                }
+            }
+            continue;
+        }
         if (count > n)
             count = n;
         if (o < run->nin)
@@ -369,11 +411,19 @@ static void run_sequence(const Run *run, int64_t begin, int64_t end)
     int64_t piece = p->head[H_PIECE], items = p->head[H_ITEMS];
     char room[piece * items + 64] __attribute__((aligned(64)));
     char *buffer[nop], *free_room = room;
-    for (int o = 0; o < nop; ++o)
+    char periodic[nop];
+    for (int o = 0; o < nop; ++o) {
         if (p->buffered[o]) {
             buffer[o] = free_room;
             free_room += piece * p->item[o];
         }
+        /* The same row again and again (a bias): with whole rows in a piece, its buffer is filled once. */
+        periodic[o] = p->buffered[o] && o < run->nin && loops > 1;
+        for (int k = 1; k < loops; ++k)
+            periodic[o] &= p->strides[o * run->nd + k] == 0;
+    }
+    if (loops > 1 && p->lens[0] < piece)
+        piece -= piece % p->lens[0];
     for (int64_t at = begin; at < end; at += piece) {
         int64_t n = end - at < piece ? end - at : piece, start[MAX_ND], rest = at;
         for (int k = 0; k < loops; ++k) {
@@ -382,7 +432,7 @@ static void run_sequence(const Run *run, int64_t begin, int64_t end)
         }
         for (int o = 0; o < nop; ++o) {
             ptr[o] = p->buffered[o] ? buffer[o] : run->data[o] + at * p->kstride[o];
-            if (p->buffered[o] && o < run->nin)
+            if (p->buffered[o] && o < run->nin && (at == begin || !periodic[o]))
                 move_elements(run, o, start, buffer[o], n);
         }
         run->kernel(n, ptr, p->kstride);

@@ -13,7 +13,11 @@ from theano_ng.tensor.opt.registration import (
 from theano_ng.tensor.opt.common import (
     _fill_chain, broadcast_like, encompasses_broadcastable, get_clients, get_clients2, is_an_upcast, is_inverse_pair,
     merge_broadcastables, scalarconsts_rest)
-from theano_ng.tensor.opt.asserts import Assert, assert_, assert_op, local_remove_all_assert, local_remove_useless_assert
+from theano_ng.tensor.assert_op import Assert, assert_, assert_op
+from theano_ng.tensor.creation import MakeVector, make_vector
+from theano_ng.tensor.opt.shape import (
+    ShapeFeature, ShapeOptimizer, UnShapeOptimizer, local_shape_to_shape_i, local_track_shape_i)
+from theano_ng.tensor.opt.asserts import local_remove_all_assert, local_remove_useless_assert
 from theano_ng.tensor.opt.useless import (
     local_div_switch_sink, local_merge_switch_same_cond, local_mul_switch_sink, local_useless_elemwise,
     local_useless_elemwise_comparison, local_useless_switch)
@@ -34,3 +38,9 @@ from theano_ng.tensor.opt.stabilize import (
     local_one_minus_erf, local_one_minus_erf2, local_one_minus_erfc, local_one_minus_erfc2, local_one_minus_erfc3,
     local_one_plus_erf, local_one_plus_neg_erf)
 from theano_ng.tensor.opt.constant_folding import constant_folding, topo_constant_folding
+from theano_ng.tensor.opt.fusion import (
+    FusionOptimizer, local_add_mul_fusion, local_elemwise_fusion, local_elemwise_fusion_op)
+from theano_ng.tensor.opt.inplace import InplaceElemwiseOptimizer, inplace_elemwise_optimizer
+
+if config.tensor.local_elemwise_fusion:
+    from theano_ng.tensor.opt.fusion import fuse_seqopt

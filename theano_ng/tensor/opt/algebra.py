@@ -3,8 +3,10 @@
 import numpy as np
 
 from theano_ng import scalar
+from theano_ng.gof.graph import Constant
 from theano_ng.gof.opt import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
+from theano_ng.tensor.assert_op import assert_op
 from theano_ng.tensor.elemwise import Elemwise
 from theano_ng.tensor.opt.canonicalize import local_mul_canonizer
 from theano_ng.tensor.opt.common import (
@@ -487,7 +489,6 @@ def local_upcast_elemwise_constant_inputs(node):
         value = constant_value(i, only_process_constants=True)
         if value is None:
             # A longer constant is converted as a whole.
-            from theano_ng.gof.graph import Constant
             if isinstance(i, Constant):
                 new_inputs.append(T.cast(i, output_dtype))
             else:
@@ -496,7 +497,6 @@ def local_upcast_elemwise_constant_inputs(node):
             new_inputs.append(T.shape_padleft(T.constant(np.asarray(value, dtype=output_dtype)), i.ndim) if i.ndim
                               else T.constant(np.asarray(value, dtype=output_dtype)))
         else:
-            from theano_ng.gof.graph import Constant
             new_inputs.append(T.constant(i.data.astype(output_dtype)) if isinstance(i, Constant) else i)
     if all(a is b for a, b in zip(new_inputs, node.inputs)):
         return False
@@ -535,11 +535,8 @@ def local_0_dot_x(node):
     else:
         return False
     # The lengths that must agree are still checked.
-    from theano_ng.tensor.opt.asserts import assert_op
     new = assert_op(new, T.eq(x.shape[x.ndim - 1], y.shape[0]))
     if new.type != out.type:
         new = T.patternbroadcast(new, out.broadcastable)
     copy_stack_trace(out, new)
     return [new]
-
-

@@ -102,8 +102,8 @@ class InplaceElemwiseOptimizer(Optimizer):
 
     @staticmethod
     def _output_types(node, pattern):
-        """The scalar output types, as those of the overwritten inputs where there is one."""
-        return scalar.transfer_type(*[pattern.get(i, scalar.get_scalar_type(o.type.dtype)) for i, o in enumerate(node.outputs)])
+        """Output types that follow those of the overwritten inputs."""
+        return scalar.transfer_type(*[pattern.get(i) for i in range(len(node.outputs))])
 
     def print_summary(self, stream=None, level=0, depth=-1):
         import sys

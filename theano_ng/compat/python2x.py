@@ -1,0 +1,8 @@
+"""Standard library names that once had to be supplied for old versions of Python."""
+from collections import Counter, OrderedDict, defaultdict
+from functools import partial
+from itertools import combinations, product
+
+from theano_ng.compat import DefaultOrderedDict
+
+__all__ = ["Counter", "DefaultOrderedDict", "OrderedDict", "combinations", "defaultdict", "partial", "product"]

@@ -1,0 +1,462 @@
+"""Rewriting engine: optimizers, rules, patterns, merging, walks and the equilibrium worklist."""
+import io
+import logging
+import pickle
+import unittest
+
+from theano_ng import gof
+from theano_ng.configdefaults import config
+from theano_ng.gof import opt as gof_opt
+from theano_ng.gof.opt import (
+    ChangeTracker, CheckStackTraceOptimization, EquilibriumOptimizer, LocalOptGroup, LocalOptimizer, MergeOptimizer,
+    NavigatorOptimizer, OpKeyOptimizer, OpRemove, OpSub, Optimizer, PatternSub, SeqOptimizer, TopoOptimizer, check_chain,
+    check_stack_trace, copy_stack_trace, in2out, inherit_stack_trace, is_same_graph_with_merge, local_optimizer, optimizer, out2in,
+    pre_constant_merge, pre_greedy_local_optimizer)
+from theano_ng.scalar import add, constant, exp, float64, identity, log, mul, neg, sub, true_div
+
+
+def graph_of(out):
+    return gof.FunctionGraph([v for v in gof.graph.inputs([out]) if not isinstance(v, gof.Constant)], [out], clone=True)
+
+
+@local_optimizer([true_div])
+def local_simplify(node):
+    """(x * y) / y  ->  x"""
+    x, y = node.inputs
+    if x.owner and x.owner.op == mul and len(x.owner.inputs) == 2:
+        a, b = x.owner.inputs
+        if y is a:
+            return [b]
+        if y is b:
+            return [a]
+    return False
+
+
+class Base(unittest.TestCase):
+    def setUp(self):
+        self.x, self.y, self.z = float64("x"), float64("y"), float64("z")
+
+
+class TestDocumented(Base):
+    """The examples of the guide to graph optimization."""
+
+    def test_global(self):
+        class Simplify(Optimizer):
+            def add_requirements(self, fgraph):
+                fgraph.attach_feature(gof.toolbox.ReplaceValidate())
+
+            def apply(self, fgraph):
+                for node in fgraph.toposort():
+                    if node.op == true_div:
+                        r = local_simplify.transform(node)
+                        if r:
+                            fgraph.replace_validate(node.outputs[0], r[0])
+
+        x, y, z = self.x, self.y, self.z
+        e = gof.FunctionGraph([x, y, z], [add(z, mul(true_div(mul(y, x), y), true_div(z, x)))])
+        self.assertEqual(str(e), "[add(z, mul(true_div(mul(y, x), y), true_div(z, x)))]")
+        Simplify().optimize(e)
+        self.assertEqual(str(e), "[add(z, mul(x, true_div(z, x)))]")
+
+    def test_merge_then_simplify(self):
+        x, y, z = self.x, self.y, self.z
+        e = gof.FunctionGraph([x, y, z], [true_div(mul(add(y, z), x), add(y, z))])
+        TopoOptimizer(local_simplify).optimize(e)
+        self.assertEqual(str(e), "[true_div(mul(add(y, z), x), add(y, z))]")
+        prof = MergeOptimizer().optimize(e)
+        self.assertEqual((prof[0],) + prof[2:], (0, None, None, {}, 1, 0))
+        self.assertEqual(str(e), "[true_div(mul(*1 -> add(y, z), x), *1)]")
+        TopoOptimizer(local_simplify).optimize(e)
+        self.assertEqual(str(e), "[x]")
+
+    def test_topo_profile(self):
+        class LocalSimplify(LocalOptimizer):
+            def transform(self, node):
+                return local_simplify.transform(node) if node.op == true_div else False
+
+            def tracks(self):
+                return []
+
+        x, y, z = self.x, self.y, self.z
+        e = gof.FunctionGraph([x, y, z], [add(z, mul(true_div(mul(y, x), y), true_div(z, x)))])
+        nav = TopoOptimizer(LocalSimplify())
+        prof = nav.optimize(e)
+        self.assertEqual(prof[:4], (nav, 1, 5, 3))
+        self.assertEqual(len(prof), 7)
+        self.assertIn("theano_ng.gof.opt.TopoOptimizer", repr(nav))
+        out = io.StringIO()
+        nav.print_profile(out, prof)
+        self.assertIn("nb_node (start, end, changed) (5, 3, 1)", out.getvalue())
+
+    def test_patterns(self):
+        x, y, z = self.x, self.y, self.z
+        for rule, before, after in [
+                (OpSub(add, mul), add(x, add(y, z)), "[mul(x, mul(y, z))]"),
+                (OpRemove(identity), add(identity(identity(x)), y), "[add(x, y)]"),
+                (PatternSub((true_div, (mul, "x", "y"), "y"), "x"), true_div(mul(x, y), y), "[x]"),
+                (PatternSub((true_div, (mul, "x", "y"), "x"), "y"), true_div(mul(x, y), x), "[y]"),
+                (PatternSub((add, "a", "a"), (mul, constant(2.0), "a")), add(x, x), "[mul(2.0, x)]"),
+                (PatternSub((mul, 1, "a"), "a"), mul(constant(1.0), x), "[x]"),
+                (PatternSub((mul, 1, "a"), "a"), mul(constant(3.0), x), "[mul(3.0, x)]"),
+                (PatternSub((exp, {"pattern": "a", "constraint": lambda v: v.name == "y"}), "a"), add(exp(x), exp(y)),
+                 "[add(exp(x), y)]")]:
+            e = graph_of(before)
+            TopoOptimizer(rule, failure_callback=NavigatorOptimizer.warn_inplace).optimize(e)
+            self.assertEqual(str(e).replace("Constant{", "").replace("Scalar", "").replace("}", ""), after, str(rule))
+
+    def test_pattern_text(self):
+        self.assertEqual(str(PatternSub((true_div, (mul, "x", "y"), "y"), "x")), "true_div(mul(x, y), y) -> x")
+
+        def positive(v):
+            return True
+        text = str(PatternSub((neg, {"pattern": "alpha", "constraint": positive}), "alpha"))
+        self.assertTrue(text.startswith("neg(alpha subject to <function "), text)
+        self.assertRaises(TypeError, PatternSub, "x", "y")
+
+    def test_pattern_multiple_clients(self):
+        x, y = self.x, self.y
+        shared = mul(x, y)
+        for allow, after in [(False, 3), (True, 2)]:
+            e = graph_of(add(true_div(shared, y), shared))
+            TopoOptimizer(PatternSub((true_div, (mul, "x", "y"), "y"), "x", allow_multiple_clients=allow)).optimize(e)
+            self.assertEqual(len(e.apply_nodes), after)
+
+    def test_pattern_get_nodes(self):
+        # From the inner op out: 0 + log(exp(x)).
+        rule = PatternSub((log, (exp, "x")), "x", tracks=[exp], get_nodes=lambda node: [c for c, _ in node.outputs[0].clients])
+        e = graph_of(add(log(exp(self.x)), self.y))
+        EquilibriumOptimizer([rule], max_use_ratio=2).optimize(e)
+        self.assertEqual(str(e), "[add(x, y)]")
+        self.assertEqual(rule.tracks(), [exp])
+        self.assertRaises(TypeError, PatternSub, (log, (exp, "x")), "x", tracks=[exp])
+
+
+class TestMerge(Base):
+    def test_constants_and_chains(self):
+        x = self.x
+        e = graph_of(add(mul(exp(add(x, constant(2.5))), exp(add(x, constant(2.5)))), constant(3.5)))
+        prof = MergeOptimizer().optimize(e)
+        self.assertEqual(prof[-2:], (2, 1))
+        self.assertEqual(len(e.apply_nodes), 4)
+
+    def test_not_commutative(self):
+        e = graph_of(mul(add(self.x, self.y), add(self.y, self.x)))
+        MergeOptimizer().optimize(e)
+        self.assertEqual(len(e.apply_nodes), 3)
+
+    def test_repeated_use(self):
+        # What comes in after the first run is merged by the second, also under a new constant.
+        x, y = self.x, self.y
+        e = graph_of(add(exp(x), y))
+        MergeOptimizer().optimize(e)
+        e.replace(e.outputs[0], mul(exp(e.inputs[0]), e.outputs[0]))
+        self.assertEqual(len(e.apply_nodes), 4)
+        MergeOptimizer().optimize(e)
+        self.assertEqual(str(e), "[mul(*1 -> exp(x), add(*1, y))]")
+
+    def test_many_clients(self):
+        # One variable with thousands of clients must not make merging quadratic.
+        import time
+        times = []
+        for n in (1000, 4000):
+            total = self.x
+            for i in range(n):
+                total = add(total, mul(self.x, constant(float(i % 50) + 0.5)))
+            e = graph_of(total)
+            start = time.perf_counter()
+            MergeOptimizer().optimize(e)
+            times.append(time.perf_counter() - start)
+            self.assertEqual(len(e.apply_nodes), n + 50)
+        self.assertLess(times[1], 10 * times[0] + 0.05)
+
+    def test_same_graph(self):
+        x, y = self.x, self.y
+        self.assertTrue(is_same_graph_with_merge(add(exp(x), y), add(exp(x), y)))
+        self.assertFalse(is_same_graph_with_merge(add(exp(x), y), add(y, exp(x))))
+        self.assertTrue(is_same_graph_with_merge(add(exp(x), y), add(exp(y), x), givens={x: y}) is False)
+
+    def test_pre_constant_merge(self):
+        a, b = constant(2.5), constant(2.5)
+        out = mul(add(self.x, a), b)
+        pre_constant_merge([out])
+        self.assertIs(out.owner.inputs[1], out.owner.inputs[0].owner.inputs[1])
+
+
+class TestWalks(Base):
+    def test_orders(self):
+        visited = []
+
+        @local_optimizer(None)
+        def note(node):
+            visited.append(str(node.op))
+            return False
+
+        e = graph_of(log(neg(exp(self.x))))
+        in2out(note).optimize(e)
+        out2in(note).optimize(e)
+        self.assertEqual(visited, ["exp", "neg", "log", "log", "neg", "exp"])
+        self.assertRaises(ValueError, TopoOptimizer, note, order="sideways")
+
+    def test_new_nodes(self):
+        # exp -> log(neg) once; the neg that comes in is visited unless ignored.
+        @local_optimizer([exp, neg])
+        def step(node):
+            if node.op == exp:
+                return [neg(node.inputs[0])]
+            return [log(node.inputs[0])]
+
+        for ignore, after in [(False, "[log(x)]"), (True, "[neg(x)]")]:
+            e = graph_of(exp(self.x))
+            TopoOptimizer(step, ignore_newtrees=ignore).optimize(e)
+            self.assertEqual(str(e), after)
+
+    def test_bad_answers(self):
+        x = self.x
+        for answer, error in [("nonsense", TypeError), ([x, x], ValueError), ([None], ValueError)]:
+            nav = TopoOptimizer(gof_opt.FromFunctionLocalOptimizer(lambda node: answer, [exp]))
+            self.assertRaises(error, nav.optimize, graph_of(exp(x)))
+        self.assertRaises(ValueError, local_optimizer, [])
+        self.assertRaises(ValueError, local_optimizer, ["exp"])
+
+    def test_dict_answers(self):
+        @local_optimizer([exp])
+        def through_client(node):
+            client = node.outputs[0].clients[0][0]
+            return {client.outputs[0]: node.inputs[0]} if client != "output" and client.op == log else False
+
+        e = graph_of(neg(log(exp(self.x))))
+        TopoOptimizer(through_client).optimize(e)
+        self.assertEqual(str(e), "[neg(x)]")
+
+    def test_failure_policy(self):
+        @local_optimizer([exp])
+        def broken(node):
+            raise RuntimeError("this rule is broken")
+
+        logger = logging.getLogger("theano_ng.gof.opt")
+        nav = in2out(broken)
+        before = config.on_opt_error
+        try:
+            config.on_opt_error = "warn"
+            with self.assertLogs(logger, "ERROR") as seen:
+                nav.optimize(graph_of(exp(self.x)))
+            self.assertIn("Optimization failure due to: broken", "\n".join(seen.output))
+            self.assertIn("this rule is broken", "\n".join(seen.output))
+            config.on_opt_error = "ignore"
+            nav.optimize(graph_of(exp(self.x)))
+            config.on_opt_error = "raise"
+            self.assertRaises(RuntimeError, nav.optimize, graph_of(exp(self.x)))
+        finally:
+            config.on_opt_error = before
+        self.assertRaises(RuntimeError, TopoOptimizer(broken).optimize, graph_of(exp(self.x)))
+
+    def test_op_key(self):
+        e = graph_of(add(identity(self.x), identity(identity(self.y))))
+        OpKeyOptimizer(OpRemove(identity)).optimize(e)
+        self.assertEqual(str(e), "[add(x, y)]")
+        self.assertRaises(TypeError, OpKeyOptimizer, local_simplify)
+
+    def test_change_tracker(self):
+        e = graph_of(exp(self.x))
+        e.attach_feature(ChangeTracker())
+        e.attach_feature(ChangeTracker())
+        self.assertFalse(e.change_tracker.changed)
+        e.replace(e.outputs[0], log(e.inputs[0]))
+        self.assertTrue(e.change_tracker.changed)
+        e.change_tracker.reset()
+        self.assertFalse(e.change_tracker.changed)
+
+
+class TestGroups(Base):
+    def test_group(self):
+        r1, r2 = PatternSub((exp, "x"), (neg, "x")), PatternSub((neg, "x"), (log, "x"))
+        for apply_all, after in [(False, "[neg(x)]"), (True, "[log(x)]")]:
+            e = graph_of(exp(self.x))
+            group = LocalOptGroup(r1, r2, apply_all_opts=apply_all, profile=True)
+            TopoOptimizer(group, ignore_newtrees=True).optimize(e)
+            self.assertEqual(str(e), after)
+            self.assertEqual(sum(group.applied_true.values()), 2 if apply_all else 1)
+        self.assertEqual(LocalOptGroup(r1, r2).tracks(), [exp, neg])
+        self.assertRaises(TypeError, LocalOptGroup, r1, unknown=1)
+
+    def test_group_of_opposites_ends(self):
+        group = LocalOptGroup(PatternSub((exp, "x"), (neg, "x")), PatternSub((neg, "x"), (exp, "x")), apply_all_opts=True)
+        TopoOptimizer(group, ignore_newtrees=True).optimize(graph_of(exp(self.x)))
+
+    def test_sequence(self):
+        seq = SeqOptimizer(in2out(OpSub(exp, neg)), in2out(OpSub(neg, log)), name="both")
+        e = graph_of(exp(self.x))
+        prof = seq.optimize(e)
+        self.assertEqual(str(e), "[log(x)]")
+        out = io.StringIO()
+        seq.print_profile(out, prof)
+        self.assertIn("both", out.getvalue())
+        self.assertIn("for 1/1 nodes before/after optimization", out.getvalue())
+        merged = SeqOptimizer.merge_profile(prof, seq.optimize(graph_of(exp(self.x))))
+        self.assertEqual(len(merged[1]), 2)
+        seq.print_profile(io.StringIO(), merged)
+
+    def test_from_function(self):
+        @optimizer
+        def all_exp_to_neg(fgraph):
+            for node in fgraph.toposort():
+                if node.op == exp:
+                    fgraph.replace_validate(node.outputs[0], neg(node.inputs[0]))
+
+        e = graph_of(exp(exp(self.x)))
+        all_exp_to_neg.optimize(e)
+        self.assertEqual(str(e), "[neg(neg(x))]")
+        self.assertEqual(str(all_exp_to_neg), "all_exp_to_neg")
+
+
+class TestEquilibrium(Base):
+    def test_fixpoint_and_profile(self):
+        rules = [PatternSub((add, "x", "z"), (sub, "x", "z")), PatternSub((sub, "x", "z"), (mul, "x", "z")),
+                 PatternSub((neg, (mul, "x", "z")), "x")]
+        e = graph_of(neg(neg(add(add(self.x, self.y), self.z))))
+        opt = EquilibriumOptimizer(rules, max_use_ratio=10)
+        opt.name = "three"
+        prof = opt.optimize(e)
+        # the outer neg meets a mul only after the inner neg is gone
+        self.assertEqual(str(e), "[x]")
+        out = io.StringIO()
+        opt.print_profile(out, prof)
+        text = out.getvalue()
+        self.assertIn("EquilibriumOptimizer      three", text)
+        self.assertIn("nb nodes (start, end, max) 4 0 4", text)
+        self.assertIn("times - times applied - nb node created - name:", text)
+        merged = EquilibriumOptimizer.merge_profile(prof, opt.optimize(graph_of(neg(add(self.x, self.y)))))
+        self.assertEqual(merged[3][0], 6)
+        opt.print_profile(io.StringIO(), merged)
+
+    def test_use_limit(self):
+        rules = [PatternSub((exp, "x"), (neg, "x")), PatternSub((neg, "x"), (exp, "x"))]
+        with self.assertLogs("theano_ng.gof.opt", "ERROR") as seen:
+            EquilibriumOptimizer(rules, max_use_ratio=5).optimize(graph_of(exp(self.x)))
+        self.assertIn("max'ed out by", seen.output[0])
+        self.assertIn("optdb.max_use_ratio", seen.output[0])
+
+    def test_final_and_cleanup(self):
+        class Count(Optimizer):
+            calls = 0
+
+            def apply(self, fgraph):
+                self.calls += 1
+
+        final, cleanup = Count(), Count()
+        EquilibriumOptimizer([OpSub(exp, neg)], max_use_ratio=9, final_optimizers=[final],
+                             cleanup_optimizers=[cleanup]).optimize(graph_of(exp(self.x)))
+        self.assertEqual((final.calls, cleanup.calls), (1, 1))
+        MergeAtEnd = EquilibriumOptimizer([OpSub(exp, neg)], max_use_ratio=9, cleanup_optimizers=[MergeOptimizer()])
+        e = graph_of(add(exp(self.x), exp(self.x)))
+        MergeAtEnd.optimize(e)
+        self.assertEqual(str(e), "[add(*1 -> neg(x), *1)]")
+
+    def test_new_nodes_and_changed_inputs(self):
+        for kwargs, passes in [({}, 3), ({"ignore_newtrees": False}, 2)]:
+            e = graph_of(exp(self.x))
+            opt = EquilibriumOptimizer([OpSub(exp, neg), OpSub(neg, log)], max_use_ratio=9, **kwargs)
+            prof = opt.optimize(e)
+            self.assertEqual(str(e), "[log(x)]")
+            self.assertEqual(len(prof[1]), passes)
+
+    def test_index_by_class_and_op(self):
+        seen = []
+
+        def rule(name, tracks):
+            def transform(node):
+                seen.append((name, str(node.op)))
+                return False
+            return gof_opt.FromFunctionLocalOptimizer(transform, tracks)
+
+        opt = EquilibriumOptimizer([rule("all", None), rule("class", [type(exp)]), rule("op", [exp]), rule("other", [log])])
+        opt.optimize(graph_of(neg(exp(self.x))))
+        self.assertEqual(seen, [("all", "neg"), ("op", "exp"), ("class", "exp"), ("all", "exp")])
+        self.assertRaises(TypeError, EquilibriumOptimizer, ["no optimizer"])
+
+    def test_deep_and_linear(self):
+        import time
+        # A rule that moves one level at each step: all of a chain is revisited as often as it changes, not as often as there are steps.
+        lift = PatternSub((neg, (exp, "x")), (exp, (neg, "x")))
+        times = []
+        for n in (1000, 4000):
+            v = self.x
+            for _ in range(n):
+                v = exp(v)
+            e = graph_of(neg(v))
+            start = time.perf_counter()
+            EquilibriumOptimizer([lift], max_use_ratio=9).optimize(e)
+            times.append(time.perf_counter() - start)
+            self.assertIs(e.inputs[0].clients[0][0].op, neg)
+        self.assertLess(times[1], 12 * times[0] + 0.05)
+
+    def test_pickle(self):
+        opt = pickle.loads(pickle.dumps(SeqOptimizer([EquilibriumOptimizer([OpSub(exp, neg)], max_use_ratio=9)])))
+        e = graph_of(exp(self.x))
+        opt.optimize(e)
+        self.assertEqual(str(e), "[neg(x)]")
+
+
+class TestStackTraces(Base):
+    def test_copy(self):
+        a, b, c = exp(self.x), log(self.x), neg(self.x)
+        a.tag.trace, b.tag.trace, c.tag.trace = [[("f", 1, "g", "h")]], [[("f", 2, "g", "h")]], []
+        self.assertIs(copy_stack_trace([a, b, a], c), c)
+        self.assertEqual([t[0][1] for t in c.tag.trace], [1, 2])
+        with inherit_stack_trace(a):
+            d = exp(exp(self.x))
+        self.assertIn(a.tag.trace[0], d.tag.trace)
+        self.assertIn(a.tag.trace[0], d.owner.inputs[0].tag.trace)
+
+    def test_check(self):
+        out = log(exp(self.x))
+        e = gof.FunctionGraph([self.x], [out], clone=False)
+        inner = out.owner.inputs[0]
+        out.tag.trace, inner.tag.trace = [[("f", 1, "g", "h")]], []
+        self.assertTrue(check_stack_trace(e))
+        self.assertFalse(check_stack_trace(e, "all"))
+        self.assertFalse(check_stack_trace(e, exp))
+        self.assertTrue(check_stack_trace(e, [log, lambda op: op == neg]))
+        inner.tag.trace = [[]]
+        self.assertRaises(Exception, check_stack_trace, e, "all")
+        self.assertFalse(check_stack_trace(e, "all", bug_print="ignore"))
+        self.assertRaises(ValueError, check_stack_trace, e, "some")
+        self.assertRaises(ValueError, check_stack_trace, e, "all", "shout")
+        self.assertRaises(ValueError, check_stack_trace, 3)
+
+    def test_feature(self):
+        before = config.check_stack_trace
+        try:
+            config.check_stack_trace = "raise"
+            e = graph_of(exp(self.x))
+            CheckStackTraceOptimization().optimize(e)
+            new = log(e.inputs[0])
+            new.tag.trace = []
+            self.assertRaises(AssertionError, e.replace, e.outputs[0], new)
+            config.check_stack_trace = "log"
+            e = graph_of(exp(self.x))
+            CheckStackTraceOptimization().optimize(e)
+            e.replace(e.outputs[0], new, reason="test_feature")
+            self.assertIn("test_feature", e.outputs[0].tag.trace[0][0][2])
+        finally:
+            config.check_stack_trace = before
+
+
+class TestTools(Base):
+    def test_check_chain(self):
+        out = log(exp(neg(self.x)))
+        self.assertTrue(check_chain(out, log, exp, neg, None))
+        self.assertTrue(check_chain(out.owner, log, type(exp)))
+        self.assertFalse(check_chain(out, log, neg))
+        self.assertFalse(check_chain(out, log, exp, neg, exp))
+        self.assertTrue(check_chain(add(self.x, exp(self.y)), add, 1, exp))
+
+    def test_pre_greedy(self):
+        v = self.x
+        for _ in range(3000):
+            v = log(exp(v))
+        self.assertIs(pre_greedy_local_optimizer([PatternSub((log, (exp, "x")), "x", allow_multiple_clients=True)], v), self.x)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,141 @@
+"""Arithmetic on one number: sign, modulus, reciprocal, square."""
+
+import numpy as np
+
+import theano_ng.scalar as _scalar
+from theano_ng.scalar.op import UnaryScalarOp, c_cast, compute_in_output_float, discrete_gradient, is_complex, is_discrete, zeros_for
+from theano_ng.scalar.ops_arith import conj_if_complex, quiet, wrapping
+from theano_ng.scalar.out_types import real_out, same_out, same_out_nobool, upgrade_to_float
+from theano_ng.scalar.types import c_type, get_scalar_type
+
+
+class Abs(UnaryScalarOp):
+    """Absolute value; of a complex number its modulus, a real number."""
+
+    nfunc_spec = ("abs", 1, 1)
+    output_types_preference = staticmethod(real_out)
+
+    def make_node(self, x):
+        return super().make_node(x)
+
+    def impl(self, x):
+        return quiet(np.abs, x)
+
+    def c_expression(self, args, dtypes, out):
+        (x,), (dtype,) = args, dtypes
+        if is_complex(dtype):
+            suffix = "f" if dtype == "complex64" else ""
+            return "__builtin_cabs%s(%s)" % (suffix, x)
+        if dtype in ("float32", "float64"):
+            return "__builtin_fabs%s(%s)" % ("f" if dtype == "float32" else "", x)
+        if dtype[0] in "ub":
+            return x
+        return "((%s) < 0 ? %s : %s)" % (x, wrapping(" - ", ["0", x], ["int8", dtype], dtype), x)
+
+    def L_op(self, inputs, outputs, gout):
+        (x,), (gz,) = inputs, gout
+        zeros = discrete_gradient(inputs, outputs)
+        if zeros is not None:
+            return zeros
+        return [_scalar.mul(gz, _scalar.sgn(x))]
+
+    def grad(self, inputs, gout):
+        return self.L_op(inputs, self.make_node(*inputs).outputs, gout)
+
+
+class Sgn(UnaryScalarOp):
+    """Sign: -1, 0 or 1; of a complex number x / |x|; NaN for NaN."""
+
+    nfunc_spec = ("sign", 1, 1)
+    output_types_preference = staticmethod(same_out_nobool)
+
+    def impl(self, x):
+        x = np.asarray(x)
+        if x.dtype.kind == "c":
+            return x.dtype.type(0) if x == 0 else quiet(np.true_divide, x, np.abs(x))
+        return quiet(np.sign, x)
+
+    def c_expression(self, args, dtypes, out):
+        (x,), (dtype,) = args, dtypes
+        if is_complex(dtype):
+            suffix = "f" if dtype == "complex64" else ""
+            return "((%s) == 0 ? (%s)0 : (%s) / __builtin_cabs%s(%s))" % (x, c_type(dtype), x, suffix, x)
+        sign = "((%s)(((%s) > 0) - ((%s) < 0)))" % (c_type(dtype), x, x)
+        if is_discrete(dtype):
+            return sign
+        return "((%s) != (%s) ? (%s) : %s)" % (x, x, x, sign)
+
+    def grad(self, inputs, gout):
+        return zeros_for(inputs)
+
+
+class Neg(UnaryScalarOp):
+    """Negation; not defined for bool, as in NumPy."""
+
+    nfunc_spec = ("negative", 1, 1)
+    output_types_preference = staticmethod(same_out_nobool)
+
+    def impl(self, x):
+        return quiet(np.negative, x)
+
+    def c_expression(self, args, dtypes, out):
+        if is_discrete(out):
+            return wrapping(" - ", ["0", args[0]], [out, dtypes[0]], out)
+        return "-%s" % c_cast(args[0], dtypes[0], out)
+
+    def L_op(self, inputs, outputs, gout):
+        zeros = discrete_gradient(inputs, outputs)
+        if zeros is not None:
+            return zeros
+        return [_scalar.neg(gout[0])]
+
+    def grad(self, inputs, gout):
+        return self.L_op(inputs, self.make_node(*inputs).outputs, gout)
+
+
+class Inv(UnaryScalarOp):
+    """Reciprocal, ``1 / x``; discrete inputs give a float."""
+
+    output_types_preference = staticmethod(upgrade_to_float)
+
+    def impl(self, x):
+        x = np.asarray(compute_in_output_float(x))
+        if x.dtype.kind in "biu":
+            x = x.astype(upgrade_to_float(get_scalar_type(x.dtype.name))[0].dtype)
+        return quiet(np.true_divide, x.dtype.type(1), x)
+
+    def c_expression(self, args, dtypes, out):
+        return "((%s)1 / %s)" % (c_type(out), c_cast(args[0], dtypes[0], out))
+
+    def L_op(self, inputs, outputs, gout):
+        (x,), (gz,) = inputs, gout
+        zeros = discrete_gradient(inputs, outputs)
+        if zeros is not None:
+            return zeros
+        return [_scalar.true_div(_scalar.neg(gz), conj_if_complex(_scalar.mul(x, x)))]
+
+    def grad(self, inputs, gout):
+        return self.L_op(inputs, self.make_node(*inputs).outputs, gout)
+
+
+class Sqr(UnaryScalarOp):
+    """Square."""
+
+    nfunc_spec = ("square", 1, 1)
+    output_types_preference = staticmethod(same_out)
+
+    def impl(self, x):
+        return quiet(np.multiply, x, x)
+
+    def c_expression(self, args, dtypes, out):
+        return wrapping(" * ", args * 2, dtypes * 2, out)
+
+    def L_op(self, inputs, outputs, gout):
+        (x,), (gz,) = inputs, gout
+        zeros = discrete_gradient(inputs, outputs)
+        if zeros is not None:
+            return zeros
+        return [gz * conj_if_complex(x) * 2]
+
+    def grad(self, inputs, gout):
+        return self.L_op(inputs, self.make_node(*inputs).outputs, gout)

@@ -1,0 +1,425 @@
+"""Shapes without values: `ShapeFeature` knows the shape of every variable of a graph in terms of its inputs.
+
+Nothing is computed until somebody asks: a shape is inferred, inputs first, when it is looked up for the first time, and remembered. When a
+variable takes the place of another, both shapes describe the same value; what one cannot tell is taken from the other.
+"""
+import sys
+import traceback
+
+import numpy as np
+
+from theano_ng.compile import optdb
+from theano_ng.compile.ops import Shape, Shape_i, shape_i_op
+from theano_ng.configdefaults import config
+from theano_ng.gof import toolbox
+from theano_ng.gof.graph import Constant, Variable
+from theano_ng.gof.opt import Optimizer, copy_stack_trace, local_optimizer
+from theano_ng.tensor import elemwise_ops as T
+from theano_ng.tensor.constant import as_tensor_variable, constant
+from theano_ng.tensor.creation import MakeVector
+from theano_ng.tensor.exceptions import ShapeError
+from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize
+from theano_ng.tensor.shaping import tensor_from_scalar
+from theano_ng.tensor.subtensor import Subtensor
+
+_LENGTHS = {}
+
+
+def _length(n):
+    """The constant for a known length; one object for each."""
+    found = _LENGTHS.get(n)
+    if found is None:
+        found = _LENGTHS[n] = constant(np.asarray(n, dtype="int64"))
+    return found
+
+
+class _Shapes(dict):
+    """Variable -> tuple of 0-d int64 variables (None for what has no shape); inferred when missing."""
+
+    def __init__(self, feature):
+        super().__init__()
+        self._feature = feature
+
+    def __missing__(self, variable):
+        self._feature._infer(variable)
+        return dict.__getitem__(self, variable)
+
+    def __contains__(self, variable):
+        return isinstance(variable, Variable)
+
+    def get(self, variable, default=None):
+        return self[variable] if isinstance(variable, Variable) else default
+
+
+class ShapeFeature:
+    """A feature of a FunctionGraph that infers shapes.
+
+    Attributes
+    ----------
+    shape_of : dict
+        Variable -> tuple of 0-d int64 variables, or None for variables that have no shape. Found as
+        ``fgraph.shape_feature.shape_of``; `get_shape` is the better way to one entry.
+    lscalar_one : Constant
+        What stands for the length of broadcastable dimensions.
+    """
+
+    lscalar_one = constant(1, dtype="int64")
+
+    def on_attach(self, fgraph):
+        if hasattr(fgraph, "shape_feature"):
+            raise toolbox.AlreadyThere("This FunctionGraph already has a ShapeFeature")
+        fgraph.shape_feature = self
+        self.fgraph = fgraph
+        self.shape_of = _Shapes(self)
+        self._former = {}       # variable -> the one whose place it took
+        self._opaque = set()    # variables whose shape is only known by having them
+
+    def on_detach(self, fgraph):
+        self.shape_of = _Shapes(self)
+        self._former, self._opaque = {}, set()
+        self.fgraph = None
+        del fgraph.shape_feature
+
+    def on_change_input(self, fgraph, node, i, r, new_r, reason):
+        self._former.setdefault(new_r, r)
+
+    def on_prune(self, fgraph, node, reason):
+        # Shapes in terms of a variable that left the graph would bring it back.
+        if self._opaque and not self._opaque.isdisjoint(node.outputs):
+            dict.clear(self.shape_of)
+            self._opaque.clear()
+
+    # -- inference
+
+    def _infer(self, variable):
+        shape_of = self.shape_of
+        todo = [variable]
+        while todo:
+            current = todo[-1]
+            if dict.__contains__(shape_of, current):
+                todo.pop()
+                continue
+            node = current.owner
+            if node is None:
+                self.init_r(current)
+                todo.pop()
+                continue
+            missing = [i for i in node.inputs if not dict.__contains__(shape_of, i)]
+            if missing:
+                todo.extend(missing)
+                continue
+            todo.pop()
+            self._infer_node(node)
+
+    def _infer_node(self, node):
+        shapes = self._shapes_of_outputs(node)
+        for variable, shape in zip(node.outputs, shapes):
+            if dict.__contains__(self.shape_of, variable):
+                continue
+            try:
+                self.set_shape(variable, shape)
+            except (AssertionError, TypeError, ValueError) as failure:
+                self._complain(node, failure)
+                self.set_shape(variable, self.shape_tuple(variable))
+            self._learn_from_former(variable)
+            shape = dict.__getitem__(self.shape_of, variable)
+            if shape is not None and any(self._is_own_entry(s, variable) for s in shape):
+                self._opaque.add(variable)
+
+    def _shapes_of_outputs(self, node):
+        infer = self.get_node_infer_shape(node)
+        input_shapes = [dict.__getitem__(self.shape_of, i) for i in node.inputs]
+        try:
+            shapes = infer(node, input_shapes)
+        except ShapeError:
+            return self.default_infer_shape(node, input_shapes)
+        except NotImplementedError as failure:
+            if infer == self.default_infer_shape:
+                raise
+            self._complain(node, failure)
+            return self.default_infer_shape(node, input_shapes)
+        except Exception as failure:
+            self._complain(node, failure)
+            return self.default_infer_shape(node, input_shapes)
+        if not isinstance(shapes, (list, tuple)) or len(shapes) != len(node.outputs):
+            self._complain(node, ValueError("infer_shape returned %r for %d outputs" % (shapes, len(node.outputs))))
+            return self.default_infer_shape(node, input_shapes)
+        return [s if s is not None or not hasattr(o.type, "ndim") else self.shape_tuple(o)
+                for s, o in zip(shapes, node.outputs)]
+
+    @staticmethod
+    def _complain(node, failure):
+        message = "Failed to infer_shape from Op %s.\nInput shapes: %s\nException encountered during infer_shape: %s\n" \
+                  "Exception message: %s\nTraceback: %s" % (
+                      node.op, [i.type for i in node.inputs], type(failure), failure, traceback.format_exc())
+        if config.on_shape_error == "raise":
+            raise Exception(message) from failure
+        import warnings
+
+        warnings.warn(message, stacklevel=2)
+
+    def _is_own_entry(self, s, variable):
+        return s.owner is not None and isinstance(s.owner.op, Shape_i) and s.owner.inputs[0] is variable
+
+    def _learn_from_former(self, variable):
+        """Fill dimensions of which the variable itself says nothing from the variable whose place it took."""
+        shape = dict.__getitem__(self.shape_of, variable)
+        former = self._former.get(variable)
+        if shape is None or former is None or not dict.__contains__(self.shape_of, former):
+            return
+        other = dict.__getitem__(self.shape_of, former)
+        if other is None or len(other) != len(shape):
+            return
+        merged = [o if self._is_own_entry(s, variable) and not self._is_own_entry(o, former) and self._is_in_graph(o) else s
+                  for s, o in zip(shape, other)]
+        dict.__setitem__(self.shape_of, variable, tuple(merged))
+
+    def _is_in_graph(self, expression):
+        """Whether a shape depends only on variables that the graph still has."""
+        todo = [expression]
+        while todo:
+            current = todo.pop()
+            if isinstance(current, Constant):
+                continue
+            if getattr(current, "fgraph", None) is self.fgraph:
+                continue
+            if current.owner is None:
+                return False
+            todo.extend(current.owner.inputs)
+        return True
+
+    # -- the documented interface
+
+    def shape_ir(self, i, r):
+        """The symbolic length of dimension `i` of `r`, taken from `r` itself."""
+        if hasattr(r.type, "broadcastable") and r.type.broadcastable[i]:
+            return self.lscalar_one
+        if isinstance(r, Constant) and hasattr(r.data, "shape"):
+            return _length(r.data.shape[i])
+        return shape_i_op(i)(r)
+
+    def shape_tuple(self, r):
+        """All lengths of `r`, taken from `r` itself; None when it has no shape."""
+        if not hasattr(r.type, "ndim"):
+            return None
+        return tuple([self.shape_ir(i, r) for i in range(r.type.ndim)])
+
+    def default_infer_shape(self, node, i_shapes):
+        """The shapes of the outputs of an Op without infer_shape."""
+        return [self.shape_tuple(r) for r in node.outputs]
+
+    def get_node_infer_shape(self, node):
+        """The function that infers the shapes of a node's outputs."""
+        return getattr(node.op, "infer_shape", self.default_infer_shape)
+
+    def init_r(self, r):
+        """Register the shape of a variable, from itself."""
+        if not dict.__contains__(self.shape_of, r):
+            dict.__setitem__(self.shape_of, r, self.shape_tuple(r))
+
+    def get_shape(self, var, idx):
+        """The length of dimension `idx` of `var` in the best known terms."""
+        return self.shape_of[var][idx]
+
+    def unpack(self, s_i, var):
+        """A length that infer_shape returned as a 0-d int64 variable.
+
+        Parameters
+        ----------
+        s_i : int, integer array of rank 0, or variable
+        var : Variable
+            Whose length it is; for error messages.
+
+        Raises
+        ------
+        TypeError, AssertionError
+            When it is no length.
+        """
+        if isinstance(s_i, Variable):
+            node = s_i.owner
+            if node is not None:
+                known = self._known_entry(node)
+                if known is not None:
+                    return known
+            if not hasattr(s_i.type, "broadcastable"):      # a Scalar
+                s_i = tensor_from_scalar(s_i)
+            if s_i.type.ndim != 0:
+                raise TypeError("Shape element must be scalar, got %s for %s" % (s_i.type, var))
+            if s_i.type.dtype == "int64":
+                return s_i
+            if not s_i.type.dtype.startswith(("int", "uint", "bool")):
+                raise TypeError("Shape element must be an integer, got %s for %s" % (s_i.type, var))
+            return _length(int(s_i.data)) if isinstance(s_i, Constant) else T.cast(s_i, "int64")
+        if isinstance(s_i, (float, np.floating)) and int(s_i) == s_i or isinstance(s_i, (int, np.integer)) or (
+                isinstance(s_i, np.ndarray) and s_i.ndim == 0 and s_i.dtype.kind in "iu"):
+            if s_i < 0:
+                raise AssertionError("There is a negative shape in the graph: %s for %s" % (s_i, var))
+            return self.lscalar_one if s_i == 1 else _length(int(s_i))
+        raise TypeError("Unsupported shape element %r of type %s for %s" % (s_i, type(s_i), var))
+
+    def _known_entry(self, node):
+        """What Shape_i(x) or x.shape[i] or MakeVector(...)[i] is, or None."""
+        if isinstance(node.op, Shape_i):
+            shape = self.shape_of[node.inputs[0]]
+            return None if shape is None else shape[node.op.i]
+        if not isinstance(node.op, Subtensor) or len(node.op.idx_list) != 1 or node.inputs[0].owner is None:
+            return None
+        vector = node.inputs[0].owner
+        if not isinstance(vector.op, (Shape, MakeVector)):
+            return None
+        index = node.op.idx_list[0]
+        if not isinstance(index, (int, np.integer)):
+            if len(node.inputs) != 2 or not isinstance(node.inputs[1], Constant):
+                return None
+            index = int(node.inputs[1].data)
+        entries = self.shape_of[vector.inputs[0]] if isinstance(vector.op, Shape) else vector.inputs
+        if entries is None or not -len(entries) <= index < len(entries):
+            return None
+        entry = entries[index]
+        return entry if entry.type.dtype == "int64" else None
+
+    def set_shape(self, r, s, override=False):
+        """Assign the shape of a variable that has none yet.
+
+        Parameters
+        ----------
+        r : Variable
+        s : sequence of what `unpack` accepts, or None
+        override : bool
+            Replace a known shape.
+        """
+        if not override and dict.__contains__(self.shape_of, r):
+            raise AssertionError("r already in shape_of")
+        if s is None:
+            dict.__setitem__(self.shape_of, r, None)
+            return
+        if not isinstance(s, (tuple, list)):
+            raise TypeError("shapes must be tuple/list, got %r for %s" % (s, r))
+        if r.type.ndim != len(s):
+            raise AssertionError("Something inferred a shape with %d dimensions for a variable with %d dimensions for the "
+                                 "variable: %s" % (len(s), r.type.ndim, r))
+        pattern = getattr(r.type, "broadcastable", None)
+        shape = [self.lscalar_one if pattern is not None and pattern[i] else self.unpack(s_i, r) for i, s_i in enumerate(s)]
+        dict.__setitem__(self.shape_of, r, tuple(shape))
+
+    def set_shape_i(self, r, i, s_i):
+        """Replace the length of one dimension of `r`."""
+        shape = list(self.shape_of[r])
+        shape[i] = self.unpack(s_i, r)
+        dict.__setitem__(self.shape_of, r, tuple(shape))
+
+    def update_shape(self, r, other_r):
+        """Replace lengths of `r` by those of `other_r` where these say more."""
+        other = self.shape_of[other_r]
+        if other is None:
+            return
+        if not dict.__contains__(self.shape_of, r):
+            self.set_shape(r, other)
+            return
+        mine = dict.__getitem__(self.shape_of, r)
+        if mine is None:
+            return
+        merged = []
+        for a, b in zip(mine, other):
+            better = isinstance(b, Constant) and not isinstance(a, Constant)
+            better = better or (self._is_own_entry(a, r) and not self._is_own_entry(b, other_r))
+            merged.append(b if better else a)
+        dict.__setitem__(self.shape_of, r, tuple(merged))
+
+    def make_vector_shape(self, r):
+        """The shape of `r` as a vector."""
+        return MakeVector("int64")(*self.shape_of[r])
+
+    def same_shape(self, x, y, dim_x=None, dim_y=None):
+        """Whether two shapes (or two lengths) are known to be equal.
+
+        Parameters
+        ----------
+        x, y : Variable
+        dim_x, dim_y : int, optional
+            Compare only these dimensions.
+        """
+        sx, sy = self.shape_of[x], self.shape_of[y]
+        if sx is None or sy is None:
+            return False
+        if dim_x is not None:
+            sx = [sx[dim_x]]
+        if dim_y is not None:
+            sy = [sy[dim_y]]
+        return len(sx) == len(sy) and all(_same_length(a, b) for a, b in zip(sx, sy))
+
+
+def _same_length(a, b):
+    """Whether two lengths are the same variable, equal constants, or the same dimension of the same variable."""
+    if a is b:
+        return True
+    if isinstance(a, Constant) and isinstance(b, Constant):
+        return int(a.data) == int(b.data)
+    if a.owner is None or b.owner is None:
+        return False
+    return (isinstance(a.owner.op, Shape_i) and a.owner.op == b.owner.op and a.owner.inputs[0] is b.owner.inputs[0])
+
+
+class ShapeOptimizer(Optimizer):
+    """Gives the graph a `ShapeFeature`."""
+
+    def add_requirements(self, fgraph):
+        fgraph.attach_feature(ShapeFeature())
+
+    def apply(self, fgraph):
+        pass
+
+
+class UnShapeOptimizer(Optimizer):
+    """Takes the `ShapeFeature` from the graph."""
+
+    def apply(self, fgraph):
+        for feature in [f for f in fgraph._features if isinstance(f, ShapeFeature)]:
+            fgraph.remove_feature(feature)
+
+
+optdb.register("ShapeOpt", ShapeOptimizer(), 0.1, "fast_run", "fast_compile")
+optdb.register("UnShapeOpt", UnShapeOptimizer(), 10)
+
+
+@register_specialize
+@register_canonicalize
+@local_optimizer([Shape])
+def local_shape_to_shape_i(node):
+    """A shape is made of lengths that need no values.
+
+    Shape(x ** 2)  ->  MakeVector(Shape_i{0}(x), Shape_i{1}(x))        [canonicalize, specialize, fast_run]
+    """
+    if not isinstance(node.op, Shape) or not hasattr(node.fgraph, "shape_feature"):
+        return None
+    feature = node.fgraph.shape_feature
+    if feature.shape_of[node.inputs[0]] is None:
+        return None
+    result = feature.make_vector_shape(node.inputs[0])
+    if result.type != node.outputs[0].type:
+        return None
+    copy_stack_trace(node.outputs[0], result)
+    return [result]
+
+
+@register_specialize
+@register_canonicalize
+@local_optimizer([Shape_i])
+def local_track_shape_i(node):
+    """A length in better terms, once they are known.
+
+    Shape_i{0}(x ** 2)  ->  Shape_i{0}(x)        [canonicalize, specialize, fast_run]
+    """
+    if not isinstance(node.op, Shape_i) or not hasattr(node.fgraph, "shape_feature"):
+        return None
+    x = node.inputs[0]
+    shape = node.fgraph.shape_feature.shape_of[x]
+    if shape is None:
+        return None
+    best = shape[node.op.i]
+    if best is node.outputs[0] or node.fgraph.shape_feature._is_own_entry(best, x):
+        return None
+    if best.type != node.outputs[0].type:
+        return None
+    copy_stack_trace(node.outputs[0], best)
+    return [best]

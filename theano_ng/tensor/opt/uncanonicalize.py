@@ -1,0 +1,154 @@
+"""Forms that are better to compute than the canonical ones."""
+from theano_ng.gof.opt import copy_stack_trace, local_optimizer
+from theano_ng.tensor import elemwise_ops as T
+from theano_ng.tensor.allocation import Alloc, alloc
+from theano_ng.tensor.basic import Argmax, MaxAndArgmax, Reshape
+from theano_ng.tensor.basic import max as tensor_max
+from theano_ng.tensor.basic import min as tensor_min
+from theano_ng.tensor.elemwise import CAReduce, DimShuffle
+from theano_ng.tensor.opt.registration import register_uncanonicalize
+from theano_ng.tensor.shaping import reshape
+from theano_ng.tensor.subtensor import Subtensor
+
+
+@register_uncanonicalize
+@local_optimizer([MaxAndArgmax])
+def local_max_and_argmax(node):
+    """Only what is used is computed.
+
+    MaxAndArgmax(x)[0]  ->  max(x)
+    MaxAndArgmax(x)[1]  ->  Argmax(x)
+    """
+    if not isinstance(node.op, MaxAndArgmax):
+        return None
+    axis = node.op.axis
+    if len(node.outputs[0].clients) == 0:
+        new = Argmax(axis)(node.inputs[0])
+        copy_stack_trace(node.outputs[0], new)
+        return [None, new]
+    if len(node.outputs[1].clients) == 0:
+        new = tensor_max(node.inputs[0], axis=list(axis) if axis is not None else None)
+        copy_stack_trace(node.outputs[0], new)
+        return [new, None]
+    return None
+
+
+@register_uncanonicalize
+@local_optimizer([T.neg])
+def local_max_to_min(node):
+    """-max(-x)  ->  min(x)"""
+    if node.op != T.neg or node.inputs[0].owner is None:
+        return None
+    reduction = node.inputs[0].owner
+    if not isinstance(reduction.op, CAReduce) or reduction.op.scalar_op != T.maximum.scalar_op:
+        return None
+    negated = reduction.inputs[0]
+    if negated.owner is None or negated.owner.op != T.neg:
+        return None
+    axis = reduction.op.axis
+    new = tensor_min(negated.owner.inputs[0], axis=list(axis) if axis is not None else None)
+    if new.owner is not None and new.owner.op == T.neg:
+        new = CAReduce(T.minimum.scalar_op, axis)(negated.owner.inputs[0])
+    copy_stack_trace(node.outputs[0], new)
+    return [new]
+
+
+@register_uncanonicalize
+@local_optimizer([Alloc])
+def local_alloc_dimshuffle(node):
+    """Alloc pads on the left itself.
+
+    Alloc(x.dimshuffle('x', 0), m, n)  ->  Alloc(x, m, n)
+    """
+    if not isinstance(node.op, Alloc):
+        return None
+    value = node.inputs[0]
+    if value.owner is None or not isinstance(value.owner.op, DimShuffle):
+        return None
+    order = value.owner.op.new_order
+    kept = len(value.owner.inputs[0].broadcastable)
+    if order != ("x",) * (len(order) - kept) + tuple(range(kept)):
+        return None
+    return [alloc(value.owner.inputs[0], *node.inputs[1:])]
+
+
+@register_uncanonicalize
+@local_optimizer([Reshape])
+def local_reshape_dimshuffle(node):
+    """A reshape needs no new broadcastable dimensions before it.
+
+    reshape(x.dimshuffle('x', 0), shape)  ->  reshape(x, shape)
+    """
+    if not isinstance(node.op, Reshape):
+        return None
+    value = node.inputs[0]
+    if value.owner is None or not isinstance(value.owner.op, DimShuffle):
+        return None
+    kept = [d for d in value.owner.op.new_order if d != "x"]
+    if kept != list(range(value.owner.inputs[0].ndim)):
+        return None
+    new = reshape(value.owner.inputs[0], node.inputs[1], ndim=node.outputs[0].ndim)
+    if new.type != node.outputs[0].type:
+        return None
+    copy_stack_trace(node.outputs[0], new)
+    return [new]
+
+
+@register_uncanonicalize
+@local_optimizer([DimShuffle])
+def local_dimshuffle_alloc(node):
+    """Padding on the left is left to Alloc.
+
+    Alloc(x, m, n).dimshuffle('x', 0, 1)  ->  Alloc(x, 1, m, n)
+    """
+    if not isinstance(node.op, DimShuffle) or node.inputs[0].owner is None:
+        return None
+    inner = node.inputs[0].owner
+    if not isinstance(inner.op, Alloc):
+        return None
+    order = node.op.new_order
+    kept = node.inputs[0].ndim
+    padding = len(order) - kept
+    if padding < 1 or order != ("x",) * padding + tuple(range(kept)):
+        return None
+    new = alloc(inner.inputs[0], *((1,) * padding + tuple(inner.inputs[1:])))
+    if new.type != node.outputs[0].type:
+        return None
+    copy_stack_trace(node.outputs[0], new)
+    return [new]
+
+
+@register_uncanonicalize
+@local_optimizer([DimShuffle])
+def local_dimshuffle_subtensor(node):
+    """Broadcastable dimensions that slicing kept and a DimShuffle drops are indexed away at once.
+
+    x[i:i+1].dimshuffle(1), with a broadcastable first dimension  ->  x[i]
+    """
+    if not isinstance(node.op, DimShuffle) or node.inputs[0].owner is None or not node.op.drop:
+        return None
+    inner = node.inputs[0].owner
+    if not isinstance(inner.op, Subtensor):
+        return None
+    source = inner.inputs[0]
+    from theano_ng.tensor.subtensor import get_idx_list
+
+    index = list(get_idx_list(inner.inputs, inner.op.idx_list))
+    index += [slice(None)] * (source.ndim - len(index))
+    dropped, dim = set(node.op.drop), 0
+    new_index = []
+    for entry in index:
+        if isinstance(entry, slice):
+            if dim in dropped:
+                if entry.step is not None or entry.start is None and entry.stop is None and not source.broadcastable[len(new_index)]:
+                    return None
+                entry = 0 if entry.start is None else entry.start
+            dim += 1
+        new_index.append(entry)
+    remaining = [d for d in range(node.inputs[0].ndim) if d not in dropped]
+    order = [d if d == "x" else remaining.index(d) for d in node.op.new_order]
+    new = source[tuple(new_index)].dimshuffle(*order)
+    if new.type != node.outputs[0].type:
+        return None
+    copy_stack_trace(node.outputs[0], new)
+    return [new]
