@@ -317,6 +317,8 @@ AddConfigVar("blas.ldflags",
              "Link arguments for a BLAS. Empty: the BLAS inside SciPy is used through function pointers.",
              StrParam(""))
 AddConfigVar("blas.check_openmp", "Warn when a BLAS may use OpenMP in an unsafe way.", BoolParam(True), in_c_key=False)
+AddConfigVar("cache_graphs", "Keep rewritten graphs in the compile directory, for the next process that compiles the same function.",
+             BoolParam(True), in_c_key=False)
 AddConfigVar("cmodule.mac_framework_link", "On Mac, copy library links into modules.", BoolParam(False))
 AddConfigVar("cmodule.warn_no_version", "Warn when an Op's C code cannot be cached because it has no version.",
              BoolParam(False), in_c_key=False)

@@ -394,6 +394,23 @@ def get_config_hash():
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
+def flags_in_effect():
+    """Names and values of the flags that differ from their defaults, except those that only say where files are.
+
+    Returns
+    -------
+    list of (str, str)
+    """
+    found = []
+    for param in _config_var_list:
+        name = param.fullname
+        if name in ("base_compiledir", "compiledir", "compiledir_format", "profile", "cxx"):
+            continue
+        if not param.is_default or name in THEANO_FLAGS_DICT or name in theano_raw_cfg:
+            found.append((name, str(_value_of(param))))
+    return found
+
+
 class change_flags:
     """Set flags inside a ``with`` block or a decorated function, and put them back afterwards.
 

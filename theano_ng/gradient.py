@@ -198,8 +198,7 @@ def _is_zero(x):
     {'yes', 'no', 'maybe'}
         'maybe': not known to be a constant.
     """
-    from theano_ng.tensor.basic import get_scalar_constant_value  # tensor is above
-    from theano_ng.tensor.exceptions import NotScalarConstantError
+    from theano_ng.tensor.basic import NotScalarConstantError, get_scalar_constant_value  # tensor is above
 
     if not hasattr(x, "type"):
         return "yes" if (x == 0) is True or getattr(x == 0, "all", lambda: False)() else "no"

@@ -262,8 +262,11 @@ def ifelse(condition, then_branch, else_branch, name=None):
 # ---------------------------------------------------------------- rewrites
 
 
-def _aliases(variables):
-    """All variables of the graph that may share memory with the given ones: up and down the view maps."""
+def _aliases(variables, overwritten=False):
+    """All variables of the graph that may share memory with the given ones: up and down the view maps.
+
+    With `overwritten`, also those whose memory an in-place Op made into one of them; their values are gone.
+    """
     found, stack = {}, list(variables)
     while stack:
         variable = stack.pop()
@@ -272,15 +275,17 @@ def _aliases(variables):
         found[variable] = None
         node = variable.owner
         if node is not None:
-            for maps in (getattr(node.op, "view_map", {}), getattr(node.op, "destroy_map", {})):
-                stack += [node.inputs[i] for i in maps.get(node.outputs.index(variable), [])]
+            place = node.outputs.index(variable)
+            sources = list(getattr(node.op, "view_map", {}).get(place, []))
+            if overwritten:
+                sources += getattr(node.op, "destroy_map", {}).get(place, [])
             if isinstance(node.op, IfElse) and node.op.as_view:
-                stack.append(node.inputs[1 + node.op.n_outs + node.outputs.index(variable)])
+                sources.append(1 + node.op.n_outs + place)
+            stack += [node.inputs[i] for i in sources]
         for client, i in getattr(variable, "clients", []):
             if client == "output":
                 continue
-            for maps in (getattr(client.op, "view_map", {}), getattr(client.op, "destroy_map", {})):
-                stack += [client.outputs[o] for o, places in maps.items() if i in places]
+            stack += [client.outputs[o] for o, places in getattr(client.op, "view_map", {}).items() if i in places]
             if isinstance(client.op, IfElse) and client.op.as_view and i > client.op.n_outs:
                 stack.append(client.outputs[i - 1 - client.op.n_outs])
     return list(found)
@@ -306,9 +311,9 @@ def cond_make_inplace(node):
         return False
     then, other = op.branches(node)
     result = _aliases(node.outputs)
-    sources = _aliases([*then, *other])
-    if any(_is_destroyed(v) for v in [*result, *sources]):
+    if any(_is_destroyed(v) for v in [*result, *_aliases([*then, *other])]):
         return False
+    sources = _aliases([*then, *other], overwritten=True)
     if any(client == "output" for v in result for client, _ in v.clients) and any(
             v.owner is None or any(client == "output" for client, _ in v.clients) for v in sources):
         return False

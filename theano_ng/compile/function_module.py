@@ -1,11 +1,13 @@
 """Compiled functions: FunctionMaker compiles a graph, Function is what callers call."""
+import contextlib
 import copy
 import copyreg
+import gc
 import sys
 import time
 import warnings
 
-from theano_ng.compile import profiling
+from theano_ng.compile import graph_cache, profiling
 from theano_ng.compile.aliasing import (  # noqa: F401  (classic names of this module)
     alias_root, destroyed_roots, infer_reuse_pattern, insert_deepcopy, view_tree_set)
 from theano_ng.compile.function_inputs import (  # noqa: F401
@@ -230,13 +232,10 @@ class FunctionMaker:
         self.name = name
         self.indices = [(spec, [i], [spec]) for i, spec in enumerate(inputs)]
 
+        additional_outputs = [SymbolicOutput(spec.update) for spec in inputs if spec.update is not None]
         if fgraph is None:
-            fgraph, additional_outputs = std_fgraph(inputs, outputs, accept_inplace)
-            fgraph.profile = profile
-            self._rewrite(fgraph, inputs, outputs + additional_outputs)
-        else:
-            additional_outputs = [SymbolicOutput(spec.update) for spec in inputs if spec.update is not None]
-            fgraph.profile = profile
+            fgraph = self._rewritten_graph(inputs, outputs, accept_inplace)
+        fgraph.profile = profile
         fgraph.name = name
         self.fgraph = fgraph
 
@@ -253,6 +252,31 @@ class FunctionMaker:
         self.refeed = [
             getattr(spec, "value", None) is not None and not isinstance(spec.value, link.Container) and spec.update is None
             for spec in inputs]
+
+    def _rewritten_graph(self, inputs, outputs, accept_inplace):
+        """The rewritten graph: from the cache, or made and put there."""
+        cached = graph_cache.find(self.mode, inputs, outputs, accept_inplace, std_fgraph.features)
+        if cached is not None:
+            start = time.perf_counter()
+            fgraph = cached.load()
+            if fgraph is not None:
+                self._protect(fgraph, inputs)
+                seconds = time.perf_counter() - start
+                profiling.total_graph_opt_time += seconds
+                if self.profile is not None:
+                    self.profile.optimizer_time += seconds
+                return fgraph
+        fgraph, additional_outputs = std_fgraph(inputs, outputs, accept_inplace)
+        fgraph.profile = self.profile
+        self._rewrite(fgraph, inputs, outputs + additional_outputs)
+        if cached is not None:
+            cached.save(fgraph)
+        return fgraph
+
+    @staticmethod
+    def _protect(fgraph, inputs):
+        """The feature that `std_fgraph` gives graphs against changes of what callers own."""
+        fgraph.attach_feature(Supervisor(variable for spec, variable in zip(inputs, fgraph.inputs) if not spec.mutable))
 
     def _rewrite(self, fgraph, inputs, wrapped_outputs):
         """Apply the mode's rewrites, then break aliasing."""
@@ -388,16 +412,33 @@ def orig_function(inputs, outputs, mode=None, accept_inplace=False, name=None, p
     if isinstance(mode, (list, tuple)):
         raise ValueError("We do not support the passing of multiple modes")
     maker_class = getattr(mode, "function_maker", FunctionMaker)
-    maker = maker_class(
-        inputs, outputs, mode, accept_inplace=accept_inplace, profile=profile, on_unused_input=on_unused_input,
-        output_keys=output_keys, name=name)
-    with config.change_flags(compute_test_value="off"):
-        function = maker.create([getattr(spec, "value", None) for spec in inputs])
+    with _fewer_collections():
+        maker = maker_class(
+            inputs, outputs, mode, accept_inplace=accept_inplace, profile=profile, on_unused_input=on_unused_input,
+            output_keys=output_keys, name=name)
+        with config.change_flags(compute_test_value="off"):
+            function = maker.create([getattr(spec, "value", None) for spec in inputs])
     if profile is not None:
         profile.compile_time += time.perf_counter() - start
         profile.nb_nodes = len(function.maker.fgraph.apply_nodes)
     function.name = name
     return function
+
+
+@contextlib.contextmanager
+def _fewer_collections():
+    """Let Python's cycle collector run less often: compiling makes many objects that stay, and looking through them again and again took
+    half of the time for large graphs."""
+    before, relaxed = gc.get_threshold(), (20000, 20, 100)
+    if not 0 < before[0] < relaxed[0]:
+        yield       # off, or relaxed already
+        return
+    gc.set_threshold(*relaxed)
+    try:
+        yield
+    finally:
+        if gc.get_threshold() == relaxed:
+            gc.set_threshold(*before)
 
 
 def _import_time():

@@ -410,16 +410,10 @@ class FromFunctionOp(Op):
         return "FromFunctionOp{%s}" % getattr(self.__fn, "__name__", repr(self.__fn))
 
     def make_node(self, *inputs):
-        if len(inputs) != len(self.itypes):
-            raise ValueError("%s takes %d inputs, got %d" % (self, len(self.itypes), len(inputs)))
-        tensor_like = []
-        for i, (x, itype) in enumerate(zip(inputs, self.itypes)):
-            if not isinstance(x, Variable):
-                x = itype.filter_variable(itype.Constant(itype, itype.filter(x)) if hasattr(itype, "Constant") else x)
-            if x.type != itype:
-                raise TypeError("%s: input %d has type %s, expected %s" % (self, i, x.type, itype))
-            tensor_like.append(x)
-        return Apply(self, tensor_like, [otype() for otype in self.otypes])
+        if len(inputs) == len(self.itypes):
+            # Values become constants of the declared type; variables must have it already.
+            inputs = [x if isinstance(x, Variable) else itype.filter_variable(x) for x, itype in zip(inputs, self.itypes)]
+        return super().make_node(*inputs)
 
     def perform(self, node, inputs, outputs):
         results = self.__fn(*inputs)

@@ -1,6 +1,8 @@
 """``theano_ng-cache``: look at the compile cache and clean it."""
 import sys
 
+from theano_ng.configdefaults import config
+
 USAGE = """\
 Usage: theano_ng-cache [COMMAND]
 
@@ -33,7 +35,6 @@ def main(argv=None):
     int
         Exit status: 0, 2 for a command that does not exist, 1 when something could not be deleted.
     """
-    from theano_ng.configdefaults import config
     from theano_ng.gof import compiledir, compilelock
     from theano_ng.gof.modulecache import get_module_cache
 

@@ -12,14 +12,17 @@ from theano_ng.gof._native import CapsuleThunk
 from theano_ng.gof.cc_blocks import (CodeBlock, StructBlock, accepts, apply_policy, code_gen, failure_code, failure_code_init,
                                      get_c_cleanup, get_c_declare, get_c_extract, get_c_extract_out, get_c_init, get_c_sync,
                                      get_nothing, optional, store_value, struct_gen, struct_variable_codeblocks)
+from theano_ng.gof.cc_linkers import DualLinker, HideC, OpWiseCLinker, _default_checker
 from theano_ng.gof.graph import Constant, NoParams, io_toposort
-from theano_ng.gof.link import (Container, Linker, LocalLinker, add_clear_storage, gc_helper, map_storage, post_thunk_clear_cells,
-                                raise_with_op, streamline)
+from theano_ng.gof.link import Container, Linker, raise_with_op
 from theano_ng.gof.utils import MethodNotDefined
 
-__all__ = ["CLinker", "CodeBlock", "DualLinker", "HideC", "OpWiseCLinker", "StructBlock", "apply_policy", "code_gen", "failure_code",
+__all__ = ["CLinker", "CodeBlock", "DualLinker", "HideC", "OpWiseCLinker", "PY3", "StructBlock", "apply_policy", "code_gen", "failure_code",
            "failure_code_init", "get_c_cleanup", "get_c_declare", "get_c_extract", "get_c_extract_out", "get_c_init", "get_c_sync",
-           "get_module_cache", "get_nothing", "get_persistent_module_cache", "struct_gen", "struct_variable_codeblocks"]
+           "get_module_cache", "get_nothing", "get_persistent_module_cache", "string_types", "struct_gen", "struct_variable_codeblocks"]
+
+PY3 = True
+string_types = (str,)
 
 # Stands for the module's hash while the text that is hashed is being made.
 HASH_PLACEHOLDER = "<<<<HASH_PLACEHOLDER>>>>"
@@ -550,7 +553,7 @@ class CLinker(Linker):
         capsule, module = self.cthunk_factory(error_storage, input_storage, output_storage, storage_map, keep_lock)
         init_tasks, tasks = self.get_init_tasks()
         thunk = _CThunk(capsule, init_tasks, tasks, error_storage, module, input_storage, output_storage)
-        thunk.nodes = self.node_order
+        thunk.nodes, thunk.graph_inputs = self.node_order, self.inputs
         return (thunk, [Container(r, cell) for r, cell in zip(self.inputs, input_storage)],
                 [Container(r, cell, True) for r, cell in zip(self.outputs, output_storage)])
 
@@ -575,7 +578,7 @@ class _CThunk(CapsuleThunk):
     inputs, outputs : list of cells
     """
 
-    nodes = ()
+    nodes = graph_inputs = ()
 
     def __new__(cls, cthunk, init_tasks, tasks, error_storage, module, inputs=(), outputs=()):
         return CapsuleThunk.__new__(cls, cthunk, error_storage, list(inputs), list(outputs))
@@ -595,182 +598,13 @@ class _CThunk(CapsuleThunk):
         try:
             super().__call__()
         except Exception:
-            if len(self.nodes) < 2:
+            if self.node is not None:    # a thunk of one node among others: the caller tells its story
                 raise
             exc_info = sys.exc_info()
             thing, task = self.find_task(self.module.failure(self.cthunk))
             if task != "code":
                 raise
             self.position_of_error = self.nodes.index(thing)
-            raise_with_op(thing, exc_info=exc_info)
-
-
-class OpWiseCLinker(LocalLinker):
-    """One thunk per node: C where the Op has it, else Python. Linkers 'c|py' and 'c|py_nogc'.
-
-    Parameters
-    ----------
-    fallback_on_perform : bool
-        Whether an Op without C code may run in Python.
-    allow_gc : bool, optional
-        Free intermediate values as soon as possible; None: `config.allow_gc`.
-    nice_errors : bool
-        Errors tell about the node.
-    schedule : callable, optional
-        ``schedule(fgraph)`` gives the order of the nodes.
-    """
-
-    def __init__(self, fallback_on_perform=True, allow_gc=None, nice_errors=True, schedule=None):
-        self.fgraph = None
-        self.allow_gc = config.allow_gc if allow_gc is None else allow_gc
-        self.fallback_on_perform = fallback_on_perform
-        self.nice_errors = nice_errors
-        if schedule is not None:
-            self.schedule = schedule
-
-    def accept(self, fgraph, no_recycling=None, profile=None):
-        if self.fgraph is not None and self.fgraph is not fgraph:
-            return self.clone().accept(fgraph, no_recycling, profile)
-        self.fgraph = fgraph
-        self.no_recycling = [] if no_recycling is None else no_recycling
-        return self
-
-    def make_all(self, profiler=None, input_storage=None, output_storage=None, storage_map=None):
-        """``(function, input containers, output containers, thunks, nodes)``.
-
-        Parameters
-        ----------
-        profiler : callable, optional
-            ``profiler(function, thunks, order)`` returns the function to use in place of `function`.
-        input_storage, output_storage : list of cells, optional
-        storage_map : dict, optional
-        """
-        from theano_ng.gof.link import load_native_kernels, make_node_thunk
-
-        fgraph = self.fgraph
-        order = self.schedule(fgraph)
-        input_storage, output_storage, storage_map = map_storage(fgraph, order, input_storage, output_storage, storage_map)
-        compute_map = {r: [True] for r in storage_map}
-        if cmodule.compiler_available():
-            load_native_kernels(order)
-            impl = None if self.fallback_on_perform else "c"
-        else:
-            impl = "py"
-        thunks = []
-        for node in order:
-            thunk = make_node_thunk(node, storage_map, compute_map, self.no_recycling, impl)
-            thunk.inputs = [storage_map[r] for r in node.inputs]
-            thunk.outputs = [storage_map[r] for r in node.outputs]
-            thunks.append(thunk)
-        computed, _ = gc_helper(order)
-        clear = post_thunk_clear_cells(order, storage_map, fgraph.outputs) if self.allow_gc else None
-        if self.no_recycling is True:
-            no_recycling = [cell for r, cell in storage_map.items() if r in computed]
-        else:
-            no_recycling = [storage_map[r] for r in self.no_recycling if r in computed]
-        f = streamline(fgraph, thunks, order, clear, no_recycling=no_recycling, nice_errors=self.nice_errors)
-        f.allow_gc, f.storage_map = self.allow_gc, storage_map
-        add_clear_storage(f, computed, storage_map)
-        if profiler is not None:
-            f = profiler(f, thunks, order)
-        return (f, [Container(r, cell) for r, cell in zip(fgraph.inputs, input_storage)],
-                [Container(r, cell, True) for r, cell in zip(fgraph.outputs, output_storage)], thunks, order)
-
-
-def _default_checker(x, y):
-    """Compare the value of a Python cell and of a C cell.
-
-    Raises
-    ------
-    Exception
-        When they differ.
-    """
-    import numpy
-
-    if not numpy.array_equal(x[0], y[0]):
-        raise Exception("Output mismatch.", {"performlinker": x[0], "clinker": y[0]})
-
-
-class DualLinker(Linker):
-    """Runs a graph twice, node by node, in Python and in C, and compares.
-
-    Parameters
-    ----------
-    checker : callable
-        ``checker(python_cell, c_cell)`` raises when the values differ.
-    schedule : callable, optional
-        ``schedule(fgraph)`` gives the order of the nodes.
-    """
-
-    def __init__(self, checker=_default_checker, schedule=None):
-        self.fgraph = None
-        self.checker = checker
-        if schedule is not None:
-            self.schedule = schedule
-
-    def accept(self, fgraph, no_recycling=None, profile=None):
-        """See `Linker.accept`."""
-        if self.fgraph is not None and self.fgraph is not fgraph:
-            return self.clone().accept(fgraph, no_recycling, profile)
-        self.fgraph = fgraph
-        self.no_recycling = [] if no_recycling is None else no_recycling
-        return self
-
-    def make_thunk(self, **kwargs):
-        """Both linkers' thunks behind one; the inputs are copied for the C one, the Python one's outputs are handed out.
-
-        Parameters
-        ----------
-        **kwargs
-            As for `LocalLinker.make_thunk`; they go to the Python linker.
-        """
-        from copy import deepcopy
-
-        from theano_ng.gof.link import PerformLinker
-
-        schedule = self.__dict__.get("schedule")
-        no_recycling = self.no_recycling
-        _, inputs, outputs, py_thunks, order = PerformLinker(schedule=schedule, allow_gc=False).accept(
-            self.fgraph, no_recycling=no_recycling).make_all(**kwargs)
-        _, c_inputs, _, c_thunks, _ = OpWiseCLinker(schedule=schedule, allow_gc=False).accept(
-            self.fgraph, no_recycling=no_recycling).make_all()
-        checker = self.checker
-
-        def f():
-            for ours, theirs in zip(inputs, c_inputs):
-                theirs.storage[0] = deepcopy(ours.storage[0])
-            for py_thunk, c_thunk, node in zip(py_thunks, c_thunks, order):
-                try:
-                    py_thunk()
-                    c_thunk()
-                    for py_cell, c_cell in zip(py_thunk.outputs, c_thunk.outputs):
-                        checker(py_cell, c_cell)
-                except Exception:
-                    raise_with_op(node)
-
-        return f, inputs, outputs
-
-
-class HideC:
-    """Mixin, first among the bases, that hides the C code an Op inherits: it then runs in Python."""
-
-    def _hidden(*args):
-        raise MethodNotDefined()
-
-    c_code = c_code_cleanup = _hidden
-    c_headers = c_header_dirs = c_libraries = c_lib_dirs = _hidden
-    c_support_code = c_support_code_apply = c_support_code_struct = _hidden
-    c_compile_args = c_no_compile_args = _hidden
-    c_init_code = c_init_code_apply = c_init_code_struct = c_cleanup_code_struct = _hidden
-
-    def native_code(self, node):
-        """None: shipped native code is hidden too."""
-        return None
-
-    def c_code_cache_version(self):
-        """(): no version."""
-        return ()
-
-    def c_code_cache_version_apply(self, node):
-        """`c_code_cache_version`."""
-        return self.c_code_cache_version()
+            # With one node the graph's cells may be the node's, and then shapes and values can be told.
+            same = list(thing.inputs) == list(self.graph_inputs)
+            raise_with_op(thing, self if same else None, exc_info=exc_info)

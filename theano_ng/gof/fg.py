@@ -53,7 +53,7 @@ class FunctionGraph(object2):
         Everything that the outputs depend on, except constants.
     outputs : list of Variable
     features : list of Feature, optional
-        Attached before the nodes are imported.
+        Attached when the graph is populated.
     clone : bool
         Whether to work on a copy of the graph; its variables then are not the caller's.
     update_mapping : dict, optional
@@ -92,9 +92,6 @@ class FunctionGraph(object2):
         self._input_set = set(self.inputs)
         self.profile = None
         self.update_mapping = update_mapping
-        for feature in features or ():
-            self.attach_feature(feature)
-        self.attach_feature(toolbox.ReplaceValidate())
         for r in self.inputs:
             if r.owner is not None:
                 raise ValueError(
@@ -106,6 +103,10 @@ class FunctionGraph(object2):
             self.__import_r__(r, reason="init")
         for i, r in enumerate(self.outputs):
             r.clients.append(("output", i))
+        # The graph is populated now, as a feature's on_attach expects.
+        for feature in features or ():
+            self.attach_feature(feature)
+        self.attach_feature(toolbox.ReplaceValidate())
 
     # ------------------------------------------------------------ ownership
 
@@ -501,6 +502,7 @@ class FunctionGraph(object2):
             When they differ.
         """
         nodes = graph.ops(self.inputs, self.outputs)
+        clients = {r: set(r.clients) for r in self.variables}
         if set(self.apply_nodes) != set(nodes):
             raise Exception(
                 "The nodes are inappropriately cached. missing, in excess: %s %s"
@@ -511,9 +513,9 @@ class FunctionGraph(object2):
             for i, r in enumerate(node.inputs):
                 if r.fgraph is not self:
                     raise Exception("Input of node should belong to the FunctionGraph.", r, (node, i))
-                if (node, i) not in r.clients:
+                if (node, i) not in clients.get(r, ()):
                     raise Exception("Inconsistent clients list.", (node, i), r.clients)
-        variables = graph.variables(self.inputs, self.outputs)
+        variables = graph.variables(self.inputs, self.outputs + self.inputs)
         if set(self.variables) != set(variables):
             raise Exception(
                 "The variables are inappropriately cached. missing, in excess: %s %s"

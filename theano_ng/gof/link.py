@@ -415,6 +415,8 @@ def make_node_thunk(node, storage_map, compute_map, no_recycling, impl=None):
     except Exception as failure:
         failure.args = ("The following error happened while compiling the node", node, "\n") + failure.args
         raise
+    finally:
+        node.__dict__.pop("prepared_code", None)
 
 
 def load_native_kernels(order):
@@ -431,6 +433,7 @@ def load_native_kernels(order):
             code = native_code(node)
             if code is not None:
                 kernels.extend(code.kernels)
+                node.prepared_code = code       # so that Op.make_c_thunk need not ask again; taken off there
     if len(kernels) > 1 and config.cxx:
         from theano_ng.gof.cmodule import load_kernels  # not needed by graphs without compiled loops
 

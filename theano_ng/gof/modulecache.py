@@ -9,7 +9,7 @@ import time
 
 from theano_ng.configdefaults import config
 from theano_ng.gof.compilers import CompileError, require_toolchain, warn_once
-from theano_ng.gof.gxx import GCC_compiler, dlimport, dlimport_workdir, get_lib_extension
+from theano_ng.gof.gxx import dlimport, dlimport_workdir, get_lib_extension
 from theano_ng.gof.kernelcache import STALE, UnitLock, _blake2b, clear_kernels, private_directory
 
 FORMAT = "theano_ng module 1"
@@ -573,5 +573,7 @@ def get_module_cache(dirname, init_args=None):
     """
     cache = _caches.get(dirname)
     if cache is None:
-        cache = _caches[dirname] = ModuleCache(dirname, **(init_args or {"do_refresh": bool(config.cmodule.preload_cache)}))
+        cache = _caches[dirname] = ModuleCache(dirname, **(init_args or {
+            "check_for_broken_eq": bool(config.cmodule.debug),    # it copies every Op
+            "do_refresh": bool(config.cmodule.preload_cache)}))
     return cache

@@ -86,12 +86,17 @@ static inline PyArrayObject *native_new(int nd, const npy_intp *dims, int type_n
     npy_intp size = 1;
     for (int i = 0; i < nd; ++i)
         size = dims[i] == 0 || size > NPY_MAX_INTP / dims[i] ? 0 : size * dims[i];
-    /* Eight bytes stand for an element: exact for the common types, a little early or late for the others. */
-    if (size >= NATIVE_BIG / 8) {
-        const NativeAllocApi *api = native_alloc_api();
-        if (api == NULL)
+    /* No element is longer than 16 bytes: smaller arrays need not ask for the exact size. */
+    if (size >= NATIVE_BIG / 16) {
+        PyArray_Descr *dtype = PyArray_DescrFromType(type_num);
+        if (dtype == NULL)
             return NULL;
-        return (PyArrayObject *)api->new_big(nd, dims, type_num, fortran);
+        npy_intp item = PyDataType_ELSIZE(dtype);
+        Py_DECREF(dtype);
+        if (size >= NATIVE_BIG / (item > 0 ? item : 1)) {
+            const NativeAllocApi *api = native_alloc_api();
+            return api == NULL ? NULL : (PyArrayObject *)api->new_big(nd, dims, type_num, fortran);
+        }
     }
     return (PyArrayObject *)PyArray_New(&PyArray_Type, nd, (npy_intp *)dims, type_num, NULL, NULL, 0,
                                         fortran ? NPY_ARRAY_F_CONTIGUOUS : 0, NULL);

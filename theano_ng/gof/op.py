@@ -189,7 +189,9 @@ class Op(object2, PureOp, CLinkerOp):
             When the Op has no C code for the node.
         """
         native_code = getattr(self, "native_code", None)
-        code = native_code(node) if native_code is not None else None
+        code = node.__dict__.pop("prepared_code", None)     # left by link.load_native_kernels
+        if code is None and native_code is not None:
+            code = native_code(node)
         if code is not None:
             from theano_ng.gof.native import make_native_thunk  # needs this package complete
 
@@ -209,6 +211,7 @@ class Op(object2, PureOp, CLinkerOp):
         linker = CLinker().accept(e, no_recycling=e_no_recycling)
         thunk, node_inputs, node_outputs = linker.make_thunk(
             input_storage=[storage_map[v] for v in node.inputs], output_storage=[storage_map[v] for v in node.outputs])
+        thunk.node = node    # whoever runs the thunks tells the node's story when it fails
         return thunk
 
     def make_py_thunk(self, node, storage_map, compute_map, no_recycling, debug=False):

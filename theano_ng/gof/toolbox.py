@@ -388,6 +388,10 @@ class NodeFinder(Bookkeeper):
         self.fgraph = None
         self.d = {}
 
+    def clone_for(self, fgraph):
+        """A finder for a copy of the graph."""
+        return type(self)()
+
     def on_attach(self, fgraph):
         if self.fgraph is not None:
             raise Exception("A NodeFinder instance can only serve one FunctionGraph.")

@@ -41,6 +41,8 @@ class LogicalComparison(BinaryScalarOp):
         common = {"bool": "uint8", "float16": "float32"}.get(common, common)
         if is_complex(common) and self.c_operator not in ("==", "!="):
             raise ComplexError("%s is not defined for complex numbers" % self)
+        if common == "float64" and is_discrete(dtypes[0]) and is_discrete(dtypes[1]):
+            return _compare_signs(self.c_operator, args, dtypes)
         return "(%s %s %s)" % (c_cast(args[0], dtypes[0], common), self.c_operator, c_cast(args[1], dtypes[1], common))
 
     def make_node(self, *inputs):
@@ -54,6 +56,21 @@ class LogicalComparison(BinaryScalarOp):
 
     def grad(self, inputs, output_gradients):
         return zeros_for(inputs)
+
+
+_MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "==": "==", "!=": "!="}
+
+
+def _compare_signs(operator, args, dtypes):
+    """Return C that compares a signed integer with an uint64 exactly, which their promoted dtype, float64, cannot."""
+    signed, unsigned = args
+    if dtypes[0] == "uint64":
+        unsigned, signed = args
+        operator = _MIRRORED[operator]
+    # A negative number is smaller than, and different from, every unsigned one.
+    if operator in ("<", "<=", "!="):
+        return "((%s) < 0 || (npy_uint64)(%s) %s (%s))" % (signed, signed, operator, unsigned)
+    return "((%s) >= 0 && (npy_uint64)(%s) %s (%s))" % (signed, signed, operator, unsigned)
 
 
 class FixedLogicalComparison(UnaryScalarOp):

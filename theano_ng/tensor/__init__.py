@@ -27,7 +27,7 @@ from theano_ng.tensor.sort import (  # noqa: F401
     argsort, argtopk, sort, topk, topk_and_argtopk)
 from theano_ng.tensor.reductions import var  # noqa: F401
 
-# Name of TensorType in code from before 0.3.
+# Old name of the type.
 Tensor = TensorType  # noqa: F405
 
 # Submodules that are imported when they are asked for as an attribute.
@@ -44,7 +44,6 @@ _HOMES = {name: home for home, names in {
         'DisconnectedType Lop Rop consider_constant grad '
         'grad_not_implemented grad_undefined hessian jacobian numeric_grad '
         'verify_grad'),
-    'theano_ng.printing': 'min_informative_str pprint',
     'theano_ng.tensor.io': (
         'LoadFromDisk MPIRecv MPIRecvWait MPISend MPISendWait irecv isend '
         'load mpi_enabled mpi_keys mpi_send_wait_cmp mpi_send_wait_key '

@@ -18,6 +18,7 @@ from theano_ng.gof.op import Op
 from theano_ng.gof.params_type import ParamsType
 from theano_ng.gof.type import Generic, Type
 from theano_ng.gof.utils import MethodNotDefined, hashtype
+from theano_ng.printing import min_informative_str, pprint
 from theano_ng.scalar import int32, int32 as int32_t
 
 from theano_ng.tensor.type import TensorType, values_eq_approx_always_true
@@ -71,10 +72,3 @@ def constructor(f):
     """Mark a function as a constructor of variables; returns it unchanged."""
     return f
 
-
-def __getattr__(name):
-    # The printer imports this module.
-    if name in ('pprint', 'min_informative_str'):
-        from theano_ng import printing
-        return getattr(printing, name)
-    raise AttributeError("module %r has no attribute %r" % (__name__, name))

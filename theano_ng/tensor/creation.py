@@ -85,7 +85,7 @@ def ones(shape, dtype=None):
 
 def _filled(value, shape, dtype):
     from theano_ng.tensor.shaping import alloc
-    if dtype is None:
+    if dtype is None or dtype == 'floatX':
         dtype = config.floatX
     return alloc(np.array(value, dtype=dtype), *_shape_sequence(shape))
 

@@ -17,6 +17,7 @@ from theano_ng.misc.frozendict import frozendict
 from theano_ng.scalar import get_scalar_type
 from theano_ng.tensor.constant import as_tensor_variable, constant
 from theano_ng.tensor.elemwise_kernel import elemwise_kernel, elemwise_params, operand_classes, scalar_node
+from theano_ng.tensor.elemwise_perform import broadcast_shape, call_nfunc, evaluate_scalar_op
 from theano_ng.tensor.type import TensorType
 
 # The classic module holds the reductions too.
@@ -483,11 +484,11 @@ class Elemwise(NativeOp, OpenMPOp):
 
     def perform(self, node, inputs, output_storage):
         inputs = [np.asarray(x) for x in inputs]
-        shape = _broadcast_shape(node, inputs)
+        shape = broadcast_shape(node, inputs)
         dtypes = [o.type.dtype for o in node.outputs]
         with np.errstate(all="ignore"):
             if self._nfunc_fits(node):
-                results = _call_nfunc(self.nfunc, self.nfunc_spec[1], inputs, dtypes)
+                results = call_nfunc(self.nfunc, self.nfunc_spec[1], inputs, dtypes)
             else:
                 results = evaluate_scalar_op(self.scalar_op, inputs, dtypes, shape)
             for j, (storage, result, dtype) in enumerate(zip(output_storage, results, dtypes)):
@@ -528,7 +529,7 @@ class Elemwise(NativeOp, OpenMPOp):
         except (MethodNotDefined, NotImplementedError):
             return None, False
         openmp_minsize = config.openmp_elemwise_minsize if self.openmp else 0
-        params, scratch = elemwise_params(node, classes, self.inplace_pattern, _type_numbers(), openmp_minsize, needs_python)
+        params, scratch = elemwise_params(node, classes, self.inplace_pattern, openmp_minsize, needs_python)
         return NativeCode(_NATIVE + ":elemwise", params=params, scratch=scratch, kernels=(kernel,)), needs_python
 
     def c_headers(self):
@@ -573,13 +574,6 @@ def _is_disconnected(variable):
     return isinstance(variable.type, DisconnectedType)
 
 
-@functools.lru_cache(maxsize=None)
-def _type_numbers():
-    return {str(t.dtype): np.dtype(str(t.dtype)).num for t in scalar.all_types} if hasattr(scalar.all_types[0], "dtype") else {
-        str(name): np.dtype(str(name)).num for name in scalar.all_types
-    }
-
-
 def _lift_graph(root, lifted, ndim):
     """Add to `lifted`, scalar variable -> tensor, the tensor of `root` and of all that it is computed from."""
     stack = [root]
@@ -606,109 +600,3 @@ def _lift_graph(root, lifted, ndim):
         stack.pop()
         results = Elemwise(node.op, {})(*[lifted[i] for i in node.inputs], **dict(return_list=True))
         lifted.update(zip(node.outputs, results))
-
-
-def _broadcast_shape(node, inputs):
-    """Return the shape of the result, or raise the `ValueError` of a mismatch."""
-    shape = []
-    for d in range(node.outputs[0].type.ndim):
-        reference = None
-        for i, (x, variable) in enumerate(zip(inputs, node.inputs)):
-            length = x.shape[d]
-            if variable.type.broadcastable[d]:
-                if length != 1:
-                    raise ValueError(
-                        "Input dimension mis-match. (input[%d].shape[%d] = %d, but its type says that this dimension is "
-                        "broadcastable: its length must be 1)" % (i, d, length)
-                    )
-            elif reference is None:
-                reference = i
-            elif length != inputs[reference].shape[d]:
-                raise ValueError(
-                    "Input dimension mis-match. (input[%d].shape[%d] = %d, input[%d].shape[%d] = %d)"
-                    % (reference, d, inputs[reference].shape[d], i, d, length)
-                )
-        shape.append(1 if reference is None else inputs[reference].shape[d])
-    return tuple(shape)
-
-
-def _call_nfunc(function, nin, inputs, dtypes):
-    """Call a NumPy function; discrete inputs of a float function are converted first (NumPy would use float16 for int8)."""
-    if dtypes[0][0] in "fc" and function is not np.where:
-        inputs = [x.astype(dtypes[0]) if x.dtype.kind in "biu" else x for x in inputs]
-    elif dtypes[0][0] in "iu" and all(x.dtype.kind in "biu" for x in inputs):
-        # NumPy has its own rules for bool + bool and the like; the op's output dtype decides here.
-        inputs = [x.astype(dtypes[0]) for x in inputs] if any(x.dtype.kind == "b" for x in inputs) else inputs
-    if nin == len(inputs):
-        results = function(*inputs)
-    else:
-        results = functools.reduce(function, inputs)
-    return results if len(dtypes) > 1 else [results]
-
-
-def evaluate_scalar_op(op, inputs, dtypes, shape):
-    """Apply a scalar op to broadcast arrays in Python.
-
-    Parameters
-    ----------
-    op : ScalarOp
-    inputs : list of numpy.ndarray
-        They broadcast to `shape`.
-    dtypes : list of str
-        dtypes of the outputs.
-    shape : tuple of int
-
-    Returns
-    -------
-    list of numpy.ndarray
-        One array of `shape` for each output.
-
-    Notes
-    -----
-    The inner graph of a Composite is run node by node on whole arrays, any other op by its `impl` element by element on NumPy scalars.
-    """
-    inner = getattr(op, "fgraph", None)
-    if inner is not None:
-        return _evaluate_composite(inner, inputs, shape)
-    flat = [np.broadcast_to(x, shape).reshape(-1) for x in inputs]
-    results = [np.empty(shape, dtype=dtype) for dtype in dtypes]
-    rows = [r.reshape(-1) for r in results]
-    count = rows[0].size
-    values = zip(*flat) if flat else (() for _ in range(count))
-    if len(rows) == 1:
-        (row,) = rows
-        for k, arguments in enumerate(values):
-            row[k] = _narrow(op.impl(*arguments), row.dtype)
-    else:
-        for k, arguments in enumerate(values):
-            for row, value in zip(rows, op.impl(*arguments)):
-                row[k] = _narrow(value, row.dtype)
-    return results
-
-
-def _narrow(value, dtype):
-    """`value`, ready to be stored as `dtype`: an out-of-range integer wraps as in C."""
-    value = np.asarray(value)
-    if value.dtype.kind == "c" and dtype.kind != "c":
-        value = value.real
-    return value.astype(dtype)
-
-
-def _evaluate_composite(fgraph, inputs, shape):
-    values = dict(zip(fgraph.inputs, inputs))
-    for node in fgraph.toposort():
-        arguments = [values[i] if i in values else np.asarray(i.data, dtype=i.type.dtype) for i in node.inputs]
-        inner_shape = np.broadcast_shapes(*[a.shape for a in arguments]) if arguments else ()
-        dtypes = [o.type.dtype for o in node.outputs]
-        spec = getattr(node.op, "nfunc_spec", None)
-        function = getattr(np, spec[0], None) if spec and spec[0] else None
-        if function is not None and spec[2] == len(dtypes) and (
-            spec[1] == len(arguments) or (spec[1] == 2 and len(arguments) > 2 and node.op.nin < 0)
-        ):
-            results = _call_nfunc(function, spec[1], arguments, dtypes)
-        else:
-            results = evaluate_scalar_op(node.op, arguments, dtypes, inner_shape)
-        for variable, result, dtype in zip(node.outputs, results, dtypes):
-            result = np.asarray(result)
-            values[variable] = result if result.dtype == dtype else result.astype(dtype)
-    return [np.broadcast_to(values[o] if o in values else np.asarray(o.data, dtype=o.type.dtype), shape) for o in fgraph.outputs]

@@ -70,6 +70,8 @@ def scalar_c_parts(op, node, names_in, names_out, name="n"):
         libraries=tuple(libraries),
     )
     needs_python = bool(_PYTHON_API.search(body) or _PYTHON_API.search(support)) or _FAIL in body
+    # Kernels are compiled without the include paths of Python and NumPy.
+    needs_python = needs_python or any("numpy/" in h or "Python.h" in h for h in headers)
     return body, environment, needs_python
 
 
@@ -155,16 +157,16 @@ def _loop(body, ctypes, nin, hoisted, indent):
     return lines
 
 
-def elemwise_params(node, classes, inplace_pattern, type_numbers, openmp_minsize, may_fail):
+def elemwise_params(node, classes, inplace_pattern, openmp_minsize, may_fail):
     """Return the parameter words (after the kernel's address) and the number of scratch words of native/elemwise.c."""
     nd, nin, nout = node.outputs[0].type.ndim, len(node.inputs), len(node.outputs)
     nop = nin + nout
     words = [nd, openmp_minsize, int(may_fail), int(ALTERNATE in classes)]
     for variable, kind in zip(node.inputs, classes):
         mask = sum(1 << d for d, b in enumerate(variable.type.broadcastable) if b)
-        words.append(mask | type_numbers[variable.type.dtype] << 32 | kind << 40)
+        words.append(mask | variable.type.numpy_dtype.num << 32 | kind << 40)
     for j, variable in enumerate(node.outputs):
         source = inplace_pattern.get(j, -1) + 1
-        words.append(type_numbers[variable.type.dtype] << 32 | source << 44)
+        words.append(variable.type.numpy_dtype.num << 32 | source << 44)
     scratch = 8 + nd + 2 * nin * nd + nout * nd + 6 * nop + nd + nop * nd
     return tuple(words), scratch

@@ -245,7 +245,8 @@ def _as_shape_vector(newshape):
     if vector.ndim == 0:
         vector = as_tensor_variable(vector, ndim=1)
     if vector.ndim != 1:
-        raise TypeError("New shape in reshape must be a vector or a list/tuple of scalar. Got %s of type %s" % (newshape, vector.type))
+        raise TypeError(
+            "New shape in reshape must be a vector or a list/tuple of scalar. Got %s of type %s" % (newshape, vector.type))
     if vector.dtype not in _INTEGERS:
         raise TypeError("Shape must be integers; got dtype %s of %s" % (vector.dtype, newshape))
     return vector

@@ -40,6 +40,8 @@ __all__ = [
     "make_slice", "set_subtensor", "take",
 ]
 
+integer_types = (int,)
+
 # Kinds of entries and fields in the parameter words; see native/subtensor.c.
 _INTEGER, _SLICE = 0, 1
 _NONE, _VALUE, _INPUT = 0, 1, 2

@@ -50,7 +50,8 @@ def shape_of_variables(fgraph, input_shapes):
     Raises
     ------
     ValueError
-        If the shape of an input is missing.
+        If the shape of an input is missing or has another rank, or a shape
+        depends on values.
 
     Examples
     --------
@@ -62,7 +63,10 @@ def shape_of_variables(fgraph, input_shapes):
     >>> d[y]
     (array(512), array(1024))
     """
+    # compile and the rewrites import this package.
     from theano_ng.compile.function import function
+    from theano_ng.gof.fg import MissingInputError
+    from theano_ng.gof.graph import Constant
     from theano_ng.tensor.constructors import lscalar
     from theano_ng.tensor.opt import ShapeFeature
     if not hasattr(fgraph, 'shape_feature'):
@@ -73,29 +77,33 @@ def shape_of_variables(fgraph, input_shapes):
                          % ', '.join(str(x) for x in missing))
     shape_of = fgraph.shape_feature.shape_of
 
-    # The symbolic shapes are written in terms of Shape_i nodes of the inputs:
-    # scalars take their place.
-    dims, givens = [], []
+    # The symbolic shapes are written in terms of those of the inputs: scalars
+    # take their place.
+    scalars, numbers, givens = [], [], {}
     for x in fgraph.inputs:
-        if shape_of.get(x) is None:
+        shape = shape_of[x]
+        if shape is None:
             continue
-        own = [lscalar() for _ in shape_of[x]]
-        dims.append((x, own))
-        givens.extend(zip(shape_of[x], own))
-    wanted = [(v, shape) for v, shape in shape_of.items() if shape is not None]
-    outputs = [dim for _, shape in wanted for dim in shape]
-    from theano_ng.gof.graph import Constant
-    given, numeric = {}, []
-    for dim, scalar in givens:
-        if not isinstance(dim, Constant):
-            given[dim] = scalar
-    compute = function([s for _, own in dims for s in own], outputs,
-                       givens=given, on_unused_input='ignore')
-    for x, own in dims:
-        shape = input_shapes[x]
-        if len(shape) != len(own):
+        if len(input_shapes[x]) != len(shape):
             raise ValueError("input_shapes gives %s the shape %s, but it has "
-                             "%d dimension(s)" % (x, tuple(shape), len(own)))
-        numeric.extend(shape)
-    values = iter([np.asarray(n) for n in compute(*numeric)])
-    return {v: tuple(next(values) for _ in shape) for v, shape in wanted}
+                             "%d dimension(s)" % (x, tuple(input_shapes[x]),
+                                                  len(shape)))
+        for dim, number in zip(shape, input_shapes[x]):
+            # A constant is a dimension known to be 1.
+            if not isinstance(dim, Constant):
+                givens[dim] = lscalar()
+                scalars.append(givens[dim])
+                numbers.append(number)
+    shapes = {v: shape_of[v] for v in fgraph.variables}
+    known = {v: shape for v, shape in shapes.items() if shape is not None}
+    try:
+        compute = function(scalars,
+                           [dim for shape in known.values() for dim in shape],
+                           givens=givens, on_unused_input='ignore')
+    except MissingInputError as err:
+        raise ValueError(
+            "A shape in this graph depends on the values of the inputs, not "
+            "only on their shapes: %s" % err) from err
+    values = iter([np.asarray(n) for n in compute(*numbers)])
+    return {v: tuple(next(values) for _ in shape)
+            for v, shape in known.items()}

@@ -97,6 +97,17 @@ class TestPretty(unittest.TestCase):
         self.assertEqual(PrinterState({"a": 1}, b=2).clone(b=3).__dict__, {"a": 1, "b": 3})
         self.assertEqual(PPrinter()(x + y), "add(x, y)")
 
+    def test_tensors(self):
+        import theano_ng.tensor as T
+
+        m, v = T.dmatrix("m"), T.dvector("v")
+        for variable, text in (
+            (m + v, "(m + v)"), (T.dot(m, v), "(m \\dot v)"), (m.dimshuffle(1, 0), "m.T"), (T.exp(m).sum(), "sum(exp(m))"),
+            (v.dimshuffle(0, "x"), "DimShuffle{0, x}(v)"), (m[0, 1:], "m[0, 1:]"), (T.dmatrix() * 2, "(<TensorType(float64, matrix)> * "
+                                                                                "TensorConstant{2})"),
+        ):
+            self.assertEqual(pprint(variable), text)
+
     def test_long_chain(self):
         v = self.x
         for _ in range(100000):
@@ -164,6 +175,29 @@ class TestDebugprint(unittest.TestCase):
              " |sin [id B] ''   1", "   |exp [id C] ''   0 clients:[('[id B]', 1, 0), ('[id A]', 2, 0)]"],
         )
         self.assertRaises(TypeError, debugprint, 3)
+
+    def test_inner_graphs(self):
+        from theano_ng.gof.op import ops_with_inner_function
+
+        a = float64("a")
+
+        class Loop(Op):
+            __props__ = ()
+            inputs, outputs, fn = [a], [scalar.exp(a) + 1.0], None
+
+            def make_node(self, x):
+                return Apply(self, [x], [x.type()])
+
+        ops_with_inner_function[Loop] = "fn"
+        try:
+            text = debugprint(Loop()(self.x), file="str")
+        finally:
+            del ops_with_inner_function[Loop]
+        self.assertEqual(
+            text.splitlines(),
+            ["Loop [id A] ''   ", " |x [id B]", "", "Inner graphs of the scan ops:", "", "Loop [id A] ''   ", " >add [id C] ''   ",
+             " > |exp [id D] ''   ", " > | |a [id E] -> [id B]", " > |Constant{1.0} [id F]", ""],
+        )
 
     def test_compiled_function(self):
         import theano_ng as theano

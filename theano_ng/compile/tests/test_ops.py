@@ -38,6 +38,8 @@ class TestNodes(unittest.TestCase):
         v = np.ones((2, 0))
         check_node(self, ops.shape(x), {x: v}, np.array([2, 0]))
         check_node(self, ops.Shape_i(1)(x), {x: v}, np.array(0))
+        c = T.dscalar()
+        check_node(self, ops.shape(c), {c: np.ones(())}, np.zeros(0, "int64"))
         check_node(self, ops.specify_shape(x, s), {x: v, s: np.array([2, 0])}, v)
         for wanted, text in (([2, 1], "dim 1 of input has shape 0, expected 1"), ([2], "has 1 elements, but the input has 2")):
             for impl in ("c", "py"):
@@ -96,6 +98,7 @@ class TestGraphs(unittest.TestCase):
             T.grad(z.sum(), x)
         self.assertIs(pickle.loads(pickle.dumps(numpy_dot)), numpy_dot)
         self.assertRaises(TypeError, numpy_dot, x, T.dmatrix())
+        np.testing.assert_allclose(theano.function([x], numpy_dot(x, q))(p), p.dot(q))
         self.assertRaises(TypeError, as_op, [float], [T.dmatrix])
         self.assertRaises(TypeError, as_op, [T.dmatrix], [T.dmatrix], "no function")
 

@@ -43,7 +43,8 @@ class MergeFeature(object):
     Attributes
     ----------
     scheduled : list
-        Pairs lists ``[(old, new), ...]`` with the kind of merge, found and not yet carried out.
+        Merges found and not yet carried out: ``[(old, new), ...]`` and the kind, constant, node or assert; for the last with the two
+        nodes whose inputs become the same.
     blacklist : set
         Pairs (node, twin) that could not be merged.
     """
@@ -130,7 +131,7 @@ class MergeFeature(object):
         if not _same(inputs, twin.inputs):
             pairs = self.get_merged_assert_input(node, twin)
             if pairs is not None:
-                self.scheduled.append((pairs, "assert"))
+                self.scheduled.append(((pairs, (node, twin)), "assert"))
             return
         pairs = []
         for old, new in zip(node.outputs, twin.outputs):
@@ -212,6 +213,16 @@ class MergeOptimizer(Optimizer):
         while feature.scheduled:
             scheduled, feature.scheduled = feature.scheduled, []
             for pairs, kind in scheduled:
+                if kind == "node":
+                    node, twin = pairs[0][0].owner, pairs[0][1].owner
+                    if not _same(node.inputs, twin.inputs):
+                        # An earlier merge of this round changed one of them.
+                        self._look_again(fgraph, (node, twin))
+                        continue
+                elif kind == "assert":
+                    # The nodes under the assertions differ in nothing any more.
+                    pairs, nodes = pairs
+                    self._look_again(fgraph, nodes)
                 pairs = self._still_valid(fgraph, pairs)
                 if not pairs:
                     continue
@@ -241,6 +252,12 @@ class MergeOptimizer(Optimizer):
         else:
             validate_time, callback_time, callbacks_time = None, None, {}
         return (nb_fail, time.perf_counter() - t0, validate_time, callback_time, callbacks_time, nb_merged, nb_constant)
+
+    @staticmethod
+    def _look_again(fgraph, nodes):
+        for node in nodes:
+            if node in fgraph.apply_nodes:
+                fgraph.merge_feature.dirty[node] = None
 
     @staticmethod
     def _still_valid(fgraph, pairs):

@@ -48,11 +48,10 @@ def copy_stack_trace(from_var, to_var):
 
 @contextlib.contextmanager
 def inherit_stack_trace(from_var):
-    """Context manager: every node constructed inside gets the stack traces of `from_var`."""
+    """Context manager: every variable constructed inside gets the stack traces of `from_var`."""
     with graph.nodes_constructed() as new_nodes:
         yield
-    for node in new_nodes:
-        copy_stack_trace(from_var, node.outputs)
+    copy_stack_trace(from_var, list(new_nodes))
 
 
 def _has_trace(variable):

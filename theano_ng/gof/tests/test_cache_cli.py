@@ -5,7 +5,6 @@ import os
 import unittest
 from unittest import mock
 
-from theano_ng import configdefaults
 from theano_ng.gof import cache_cli, cmodule, compiledir
 from theano_ng.gof.tests.test_compiledir import InDirectory
 
@@ -14,7 +13,7 @@ from theano_ng.gof.tests.test_compiledir import InDirectory
 class TestCacheProgram(InDirectory):
     def setUp(self):
         super().setUp()
-        patch = mock.patch.object(configdefaults, "config", compiledir.config)
+        patch = mock.patch.object(cache_cli, "config", compiledir.config)
         patch.start()
         self.addCleanup(patch.stop)
 

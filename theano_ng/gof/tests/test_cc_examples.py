@@ -124,6 +124,9 @@ class TestDocumentedOps(unittest.TestCase):
             f(data.astype("float32"), data[:2], np.arange(6))
         self.assertEqual(caught.exception.__op_instance__.inputs[0].dtype, "float32")
         self.assertEqual(len(f(data.astype("float32"), data, np.arange(6))), 2)
+        single = function([x, z], [times(x, z)])
+        with self.assertRaisesRegex(ValueError, r"(?s)Apply node that caused the error: .*Inputs shapes: \[\(6,\), \(2,\)\]"):
+            single(data.astype("float32"), np.arange(2))
 
     def test_params_and_old_names(self):
         x = TensorType("float64", [])("x")

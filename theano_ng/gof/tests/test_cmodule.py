@@ -453,6 +453,17 @@ class TestModules(unittest.TestCase):
             self.module(blocked, 4)
         self.assertEqual(len(caught), 1)
 
+    def test_check_key(self):
+        class Identity:
+            pass
+
+        cache = cmodule.ModuleCache(self.directory)
+        with self.assertWarnsRegex(UserWarning, "not equal to a copy of itself"):
+            cache.check_key(((1,), Identity()), "entry")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            cache.check_key(((1,), ("a", 2)), "other")
+
     def test_precompiled_prologue_is_used(self):
         self.module(cmodule.ModuleCache(self.directory), 5)
         toolchain = compilers.find_toolchain()

@@ -173,7 +173,7 @@ class TestMerge(Base):
         x, y = self.x, self.y
         self.assertTrue(is_same_graph_with_merge(add(exp(x), y), add(exp(x), y)))
         self.assertFalse(is_same_graph_with_merge(add(exp(x), y), add(y, exp(x))))
-        self.assertTrue(is_same_graph_with_merge(add(exp(x), y), add(exp(y), x), givens={x: y}) is False)
+        self.assertTrue(is_same_graph_with_merge(add(exp(x), y), add(exp(y), x), givens={x: y}))
 
     def test_pre_constant_merge(self):
         a, b = constant(2.5), constant(2.5)
@@ -436,6 +436,8 @@ class TestStackTraces(Base):
             config.check_stack_trace = "log"
             e = graph_of(exp(self.x))
             CheckStackTraceOptimization().optimize(e)
+            new = log(e.inputs[0])
+            new.tag.trace = []
             e.replace(e.outputs[0], new, reason="test_feature")
             self.assertIn("test_feature", e.outputs[0].tag.trace[0][0][2])
         finally:

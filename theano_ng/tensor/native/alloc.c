@@ -63,6 +63,20 @@ static Block *new_block(size_t capacity)
     return memory;
 }
 
+/* Gives all kept blocks back to the system. */
+static void drop_kept(void)
+{
+    Block *dropped[KEEP_BLOCKS];
+    lock_kept();
+    int count = kept.count;
+    memcpy(dropped, kept.blocks, sizeof dropped);
+    kept.count = 0;
+    kept.bytes = 0;
+    unlock_kept();
+    for (int i = 0; i < count; ++i)
+        free(dropped[i]);
+}
+
 static void *big_malloc(void *context, size_t size)
 {
     (void)context;
@@ -84,6 +98,10 @@ static void *big_malloc(void *context, size_t size)
     unlock_kept();
     if (block == NULL)
         block = new_block(capacity);
+    if (block == NULL) {
+        drop_kept();
+        block = new_block(capacity);
+    }
     return block == NULL ? NULL : (char *)block + HEADER;
 }
 
@@ -175,15 +193,7 @@ static PyObject *trim(PyObject *self, PyObject *args)
 {
     (void)self;
     (void)args;
-    Block *dropped[KEEP_BLOCKS];
-    lock_kept();
-    int count = kept.count;
-    memcpy(dropped, kept.blocks, sizeof dropped);
-    kept.count = 0;
-    kept.bytes = 0;
-    unlock_kept();
-    for (int i = 0; i < count; ++i)
-        free(dropped[i]);
+    drop_kept();
     Py_RETURN_NONE;
 }
 

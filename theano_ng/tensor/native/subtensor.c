@@ -315,6 +315,15 @@ static int read_mask(PyArrayObject *mask, PyArrayObject *x, int axis, IndexArray
     return 0;
 }
 
+/* Checks the integers of an index whose result has no elements; NumPy checks them then, but not the arrays. */
+static int check_integer(const IndexArray *array)
+{
+    if (array->index == NULL || PyArray_NDIM(array->index) != 0)
+        return 0;
+    npy_intp j = *(const npy_intp *)PyArray_DATA(array->index);
+    return j < -array->size || j >= array->size ? out_of_bounds(j, array->axis, array->size) : 0;
+}
+
 /* Broadcasts the index arrays together and sums their offsets. Returns 0, or -1 with an exception set. */
 static int join_arrays(Gather *g, const IndexArray *array, int n)
 {
@@ -344,6 +353,9 @@ static int join_arrays(Gather *g, const IndexArray *array, int n)
     g->nb = 1;
     for (int k = 0; k < g->bnd; ++k)
         g->nb *= g->bdim[k];
+    for (int i = 0; i < n && g->nb == 0; ++i)
+        if (check_integer(&array[i]) < 0)
+            return -1;
     g->offset = new_offsets(g->nb);
     if (g->offset == NULL)
         return -1;

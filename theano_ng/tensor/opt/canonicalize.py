@@ -234,12 +234,18 @@ class Canonizer(LocalOptimizer):
         return False
 
     def _can_flatten(self, node, operands):
-        """Whether an operand of `main` is a `main`, or one of `inverse` an `inverse`, that nobody else uses."""
+        """Whether an operand that nobody else uses belongs to the expression in a form that is not the canonical one."""
         if operands > MAX_OPERANDS or node.op == self.reciprocal:
             return False
         dtype = node.outputs[0].dtype
-        return any(i.owner is not None and i.owner.op == node.op and len(i.clients) == 1 and i.dtype == dtype
-                   for i in node.inputs)
+        is_main = node.op == self.main
+        for k, i in enumerate(node.inputs):
+            if i.owner is None or i.dtype != dtype or len(i.clients) != 1:
+                continue
+            op = i.owner.op
+            if op == self.inverse or (op == self.main and is_main) or (op == self.reciprocal and (is_main or k == 1)):
+                return True
+        return False
 
     def __str__(self):
         return getattr(self, "name", None) or "Canonizer(%s, %s, %s)" % (self.main, self.inverse, self.reciprocal)

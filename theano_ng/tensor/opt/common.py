@@ -176,6 +176,8 @@ def as_output(new, old):
 def fill_like_inputs(new, inputs):
     """`new` filled to the shape that an elementwise operation on `inputs` has."""
     pattern_ = tuple(merge_broadcastables([i.broadcastable for i in inputs]))
+    if all(pattern_):
+        return T.shape_padleft(new, len(pattern_) - new.ndim) if new.ndim < len(pattern_) else new
     for i in inputs:
         if tuple(i.broadcastable) == pattern_:
             return T.fill(i, new)

@@ -3,8 +3,6 @@ from theano_ng.gof.opt import copy_stack_trace, local_optimizer
 from theano_ng.tensor import elemwise_ops as T
 from theano_ng.tensor.allocation import Alloc, alloc
 from theano_ng.tensor.basic import Argmax, MaxAndArgmax, Reshape
-from theano_ng.tensor.basic import max as tensor_max
-from theano_ng.tensor.basic import min as tensor_min
 from theano_ng.tensor.elemwise import CAReduce, DimShuffle
 from theano_ng.tensor.opt.registration import register_uncanonicalize
 from theano_ng.tensor.shaping import reshape
@@ -27,28 +25,25 @@ def local_max_and_argmax(node):
         copy_stack_trace(node.outputs[0], new)
         return [None, new]
     if len(node.outputs[1].clients) == 0:
-        new = tensor_max(node.inputs[0], axis=list(axis) if axis is not None else None)
+        new = CAReduce(T.maximum.scalar_op, axis)(node.inputs[0])
         copy_stack_trace(node.outputs[0], new)
         return [new, None]
     return None
 
 
 @register_uncanonicalize
-@local_optimizer([T.neg])
+@local_optimizer([T.neg, T.invert])
 def local_max_to_min(node):
-    """-max(-x)  ->  min(x)"""
-    if node.op != T.neg or node.inputs[0].owner is None:
+    """-max(-x)  ->  min(x), and ~max(~x)  ->  min(x) for integers and bools."""
+    if node.op not in (T.neg, T.invert) or node.inputs[0].owner is None:
         return None
     reduction = node.inputs[0].owner
     if not isinstance(reduction.op, CAReduce) or reduction.op.scalar_op != T.maximum.scalar_op:
         return None
-    negated = reduction.inputs[0]
-    if negated.owner is None or negated.owner.op != T.neg:
+    reversed_order = reduction.inputs[0]
+    if reversed_order.owner is None or reversed_order.owner.op != node.op:
         return None
-    axis = reduction.op.axis
-    new = tensor_min(negated.owner.inputs[0], axis=list(axis) if axis is not None else None)
-    if new.owner is not None and new.owner.op == T.neg:
-        new = CAReduce(T.minimum.scalar_op, axis)(negated.owner.inputs[0])
+    new = CAReduce(T.minimum.scalar_op, reduction.op.axis)(reversed_order.owner.inputs[0])
     copy_stack_trace(node.outputs[0], new)
     return [new]
 

@@ -9,6 +9,7 @@ import theano_ng as theano
 import theano_ng.tensor as tt
 from theano_ng import scalar
 from theano_ng.gof.native import make_native_thunk
+from theano_ng.tensor import elemwise_cgen
 from theano_ng.tensor.elemwise import DimShuffle, Elemwise
 from theano_ng.tensor.type import TensorType
 
@@ -62,6 +63,54 @@ class MulAdd(scalar.ScalarOp):
 
     def c_code_cache_version(self):
         return (1,)
+
+
+class Refuse(scalar.UnaryScalarOp):
+    """User code that talks to Python: 2 * x, or an exception."""
+
+    def output_types(self, types):
+        return types
+
+    def impl(self, x):
+        return 2 * x
+
+    def c_code(self, node, name, inputs, outputs, sub):
+        return 'if (%s < 0) { PyErr_SetString(PyExc_ValueError, "negative"); %s } %s = 2 * %s;' % (
+            inputs[0], sub["fail"], outputs[0], inputs[0])  # fmt: skip
+
+    def c_code_cache_version(self):
+        return (1,)
+
+
+class LoopAdd(theano.Op):
+    """z = x + y for a matrix and a row or column, by the loops of elemwise_cgen; `reorder` picks the generator."""
+
+    __props__ = ("reorder",)
+
+    def __init__(self, reorder):
+        self.reorder = reorder
+
+    def make_node(self, x, y):
+        return theano.Apply(self, [x, y], [x.type()])
+
+    def c_code(self, node, name, inputs, outputs, sub):
+        orders = [[0, 1], ["x" if b else d for d, b in enumerate(node.inputs[1].broadcastable)]]
+        dtypes = ["npy_float64"] * 2
+        names = dict(sub, lv0=inputs[0], lv1=inputs[1], olv=outputs[0])
+        code = elemwise_cgen.make_declare(orders, dtypes, names) + elemwise_cgen.make_checks(orders, dtypes, names)
+        code += elemwise_cgen.make_alloc(orders, "NPY_FLOAT64", names)
+        names["lv2"] = "z_" + name
+        code += "PyArrayObject* z_%s = %s;\n" % (name, outputs[0])
+        # The output as an operand of the loops.
+        out = dict(names, lv0="z_" + name)
+        code += elemwise_cgen.make_declare([[0, 1]], ["npy_float64"], out) + elemwise_cgen.make_checks([[0, 1]], ["npy_float64"], out)
+        orders, dtypes = [*orders, [0, 1]], [*dtypes, "npy_float64"]
+        task = "z_%s_i = %s_i + %s_i;" % (name, *inputs)
+        if self.reorder:
+            code += elemwise_cgen.make_reordered_loop(orders, 2, dtypes, task, names)
+        else:
+            code += elemwise_cgen.make_loop(orders, dtypes, [("", ""), ("", task), ""], names)
+        return "{\n%s\n}" % code
 
 
 class TestGraph(unittest.TestCase):
@@ -193,6 +242,33 @@ class TestValues(unittest.TestCase):
         xs = [np.full((2, 3), float(k)) for k in range(70)]
         (out,) = both(tt.add.make_node(*[tt.dmatrix() for _ in xs]), *xs)
         np.testing.assert_array_equal(out, np.full((2, 3), sum(range(70))))
+
+
+class TestClassicCode(unittest.TestCase):
+    def test_loops_for_other_ops(self):
+        x, r, c = tt.dmatrix(), tt.drow(), tt.dcol()
+        f = theano.function([x, r, c], [LoopAdd(reorder)(x, v) for reorder in (False, True) for v in (r, c)])
+        xv, rv, cv = np.random.rand(6, 5)[::2, ::-1], np.random.rand(1, 5), np.random.rand(3, 1)
+        for got, want in zip(f(xv, rv, cv), (xv + rv, xv + cv) * 2):
+            np.testing.assert_array_equal(got, want)
+        with self.assertRaisesRegex(ValueError, r"input\[0\].shape\[1\] = 5, input\[1\].shape\[1\] = 4"):
+            f(xv, rv[:, :4], cv)
+
+    def test_linker_c(self):
+        x, y = tt.dmatrix(), tt.drow()
+        z = tt.vector(dtype="float16")
+        mode = theano.compile.mode.Mode(linker="c", optimizer=None)
+        f = theano.function([x, y, z], [tt.exp(x) * y, (x + y).sum(axis=0), z * z], mode=mode)
+        xv, yv, zv = np.random.rand(2, 3), np.random.rand(1, 3), np.array([1, 2], "float16")
+        for got, want in zip(f(xv, yv, zv), (np.exp(xv) * yv, (xv + yv).sum(0), zv * zv)):
+            np.testing.assert_allclose(got, want)
+
+    def test_scalar_code_that_raises(self):
+        x = tt.dvector()
+        f = theano.function([x], Elemwise(Refuse())(x))
+        np.testing.assert_array_equal(f([1.0, 2.0]), [2.0, 4.0])
+        with self.assertRaisesRegex(ValueError, "negative"):
+            f([1.0, -2.0])
 
 
 class TestMemory(unittest.TestCase):

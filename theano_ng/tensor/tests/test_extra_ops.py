@@ -179,6 +179,13 @@ class TestUtils(unittest.TestCase):
         assert shapes[b] == (512, 1024) and shapes[a] == (1024, 1024)
         assert all(isinstance(n, np.ndarray) for n in shapes[b])
         self.assertRaises(ValueError, utils.shape_of_variables, fgraph, {})
+        self.assertRaises(ValueError, utils.shape_of_variables, fgraph,
+                          {a: (3,)})
+        a = T.dmatrix()
+        c = T.nonzero(a)[0]
+        fgraph = theano.FunctionGraph([a], [c], clone=False)
+        self.assertRaises(ValueError, utils.shape_of_variables, fgraph,
+                          {a: (3, 4)})
 
 
 class TestLoad(unittest.TestCase):

@@ -62,6 +62,7 @@ class TestGraph(unittest.TestCase):
         self.assertEqual(Sum(axis=np.int64(1))(x).broadcastable, (False, False))
         self.assertEqual(Sum(axis=())(x).broadcastable, x.broadcastable)
         self.assertEqual(Sum(axis=[0, 1])(x).owner.op, Sum(axis=(1, 0))(x).owner.op)
+        self.assertNotEqual(Prod(axis=0)(x).owner.op, Prod(axis=0, no_zeros_in_input=True)(x).owner.op)
         for axis in (3, -4):
             with self.assertRaisesRegex(ValueError, "Not enough dimensions"):
                 Sum(axis=axis)(x)

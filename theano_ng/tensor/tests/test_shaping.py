@@ -6,7 +6,6 @@ import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng.tensor import shaping
 from theano_ng.tensor.tests.single_node import check_node, run_node
-from theano_ng.tests import unittest_tools as utt
 
 DTYPES = ("bool", "int8", "uint16", "int64", "float16", "float32", "float64", "complex64", "complex128")
 
@@ -200,7 +199,7 @@ class TestGraphs(unittest.TestCase):
             (lambda x: T.permute_row_elements(x, np.array([1, 3, 0, 2])), [v]),
             (lambda x: T.alloc(T.addbroadcast(x, 1), 2, 5, 4), [v[:, :1]]),
         ):
-            utt.verify_grad(fun, points, mode="FAST_COMPILE")
+            theano.gradient.verify_grad(fun, points, rng=np.random.RandomState(0), mode="FAST_COMPILE")
 
     def test_rop(self):
         v, e = np.arange(6.0).reshape(2, 3), np.ones((2, 3)) * [1, 2, 3]

@@ -1,0 +1,351 @@
+"""Rewritten graphs on disk: a second process that compiles the same function does not rewrite it again.
+
+An entry is found under a hash of everything that decides the result of rewriting: the graph before it (structure, Ops, types, constants,
+names), what the function may do with its inputs and outputs, the mode's query, the flags that differ from their defaults, and the files of
+this package. A graph that holds anything of which that cannot be said (Ops of other packages, rules registered by users, test values) is not
+cached. An entry that cannot be read is as good as none.
+"""
+import os
+import pickle
+
+import numpy as np
+
+from theano_ng.compile.io import In
+from theano_ng.configdefaults import config
+from theano_ng.configparser import flags_in_effect
+from theano_ng.gof import optdb as gof_optdb
+from theano_ng.gof.destroyhandler import DestroyHandler
+from theano_ng.gof.fg import FunctionGraph
+from theano_ng.gof.graph import Apply, Constant, Variable
+from theano_ng.gof.kernelcache import _blake2b
+from theano_ng.gof.optdb import Query
+from theano_ng.gof.type import Type
+
+MAGIC = b"theano_ng graph 1\n"
+MAX_CONSTANT_BYTES = 1 << 20    # graphs with more are not worth keeping
+
+_fingerprint = None
+
+
+class Uncacheable(Exception):
+    """Something about a function cannot be part of a key."""
+
+
+def package_fingerprint():
+    """Names, sizes and times of all files of the package: what is cached is forgotten when the code changes."""
+    global _fingerprint
+    if _fingerprint is None:
+        digest, todo = _blake2b(), [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
+        while todo:
+            folder = todo.pop()
+            with os.scandir(folder) as entries:
+                for entry in sorted(entries, key=lambda e: e.name):
+                    if entry.name.endswith((".py", ".so")):
+                        status = entry.stat()
+                        digest.update(("%s %d %d\n" % (entry.path, status.st_size, status.st_mtime_ns)).encode())
+                    elif "." not in entry.name and entry.name not in ("__pycache__", "tests") and entry.is_dir():
+                        todo.append(entry.path)
+        digest.update(np.__version__.encode())
+        _fingerprint = digest.digest()
+    return _fingerprint
+
+
+# --- keys --------------------------------------------------------------------------------------------------------------------
+
+_PLAIN = (type(None), bool, int, str, bytes, complex)
+_OWN = ("theano_ng.", "numpy", "builtins")
+
+
+class _Key:
+    """Text that describes a function, in the making."""
+
+    def __init__(self):
+        self.parts = []
+        self._known = {}        # id of an Op or type -> its text
+        self._alive = []        # so that ids stay theirs
+
+    def add(self, *values):
+        for value in values:
+            self.parts.append(self.text(value))
+
+    def digest(self):
+        return _blake2b("\0".join(self.parts).encode("utf-8", "surrogatepass") + package_fingerprint()).hexdigest()
+
+    def text(self, value, depth=0):
+        """A text that equals another's just when the values are equal, in any process."""
+        if isinstance(value, _PLAIN):
+            return "%s:%r" % (type(value).__name__, value)
+        if isinstance(value, float):
+            return "float:" + value.hex()
+        known = self._known.get(id(value))
+        if known is None:
+            if depth > 30:
+                raise Uncacheable(type(value))
+            known = self._known[id(value)] = self._describe(value, depth + 1)
+            self._alive.append(value)
+        return known
+
+    def _describe(self, value, depth):
+        if isinstance(value, (list, tuple)):
+            return "%s(%s)" % (type(value).__name__, ",".join([self.text(v, depth) for v in value]))
+        if isinstance(value, (set, frozenset)):
+            return "set(%s)" % ",".join(sorted([self.text(v, depth) for v in value]))
+        if hasattr(value, "items") and hasattr(value, "keys"):
+            return "dict(%s)" % ",".join(sorted(["%s=%s" % (self.text(k, depth), self.text(v, depth)) for k, v in value.items()]))
+        if isinstance(value, np.dtype):
+            return "dtype:" + value.str
+        if isinstance(value, np.generic):
+            value = np.asarray(value)
+        if isinstance(value, np.ndarray):
+            if value.dtype.hasobject:
+                raise Uncacheable(value.dtype)
+            content = value.tobytes()
+            return "array:%s%s%s" % (value.dtype.str, value.shape, content.hex() if len(content) < 64 else
+                                     _blake2b(content).hexdigest())
+        if isinstance(value, type):
+            return "class:" + self._home(value)
+        if isinstance(value, slice):
+            return "slice(%s)" % ",".join([self.text(v, depth) for v in (value.start, value.stop, value.step)])
+        if callable(value) and hasattr(value, "__qualname__"):
+            if "<" in value.__qualname__ or getattr(value, "__closure__", None):
+                raise Uncacheable(value)
+            return "function:" + self._home(value)
+        if isinstance(value, Variable):
+            raise Uncacheable(value)
+        return self._instance(value, depth)
+
+    def _instance(self, value, depth):
+        """An Op, a type, a scalar op's rule for its output types ...: its class and its properties or state."""
+        cls = type(value)
+        props = getattr(cls, "__props__", None)
+        if props is not None:
+            state = [(name, getattr(value, name)) for name in props]
+        elif hasattr(cls, "__getstate__") and cls.__getstate__ is not getattr(object, "__getstate__", None):
+            state = value.__getstate__()
+        else:
+            state = getattr(value, "__dict__", None)
+        return "%s{%s}" % (self._home(cls), self.text(state, depth))
+
+    @staticmethod
+    def _home(thing):
+        """Where a class or function is defined; only what belongs to this package or below it can be part of a key."""
+        module = thing.__module__ or ""
+        if not module.startswith(_OWN) or ".tests" in module:
+            raise Uncacheable(thing)
+        return "%s.%s" % (module, thing.__qualname__)
+
+    def graph(self, inputs, outputs):
+        """Add all nodes that outputs depend on, inputs first.
+
+        Returns
+        -------
+        list of Variable
+            Every variable that was met, in the order of their numbers.
+        """
+        numbers, order, parts = {}, [], self.parts
+        constant_bytes = 0
+
+        def number(variable):
+            numbers[variable] = len(order)
+            order.append(variable)
+
+        for variable in inputs:
+            number(variable)
+            parts.append("in %s %r" % (self.text(variable.type), variable.name))
+        todo = list(reversed(outputs))
+        while todo:
+            variable = todo[-1]
+            if variable in numbers:
+                todo.pop()
+                continue
+            node = variable.owner
+            if node is None:
+                todo.pop()
+                if not isinstance(variable, Constant):
+                    raise Uncacheable(variable)     # a missing input: compiling it says so
+                number(variable)
+                data = variable.data
+                constant_bytes += getattr(data, "nbytes", 0)
+                if constant_bytes > MAX_CONSTANT_BYTES:
+                    raise Uncacheable("large constants")
+                parts.append("const %s %s %r" % (self.text(variable.type), self.text(data), variable.name))
+                continue
+            missing = [i for i in node.inputs if i not in numbers]
+            if missing:
+                todo.extend(reversed(missing))
+                continue
+            todo.pop()
+            parts.append("%s %s" % (self.text(node.op), [numbers[i] for i in node.inputs]))
+            for output in node.outputs:
+                number(output)
+                parts.append("%s %r" % (self.text(output.type), output.name))
+        parts.append("out %s" % [numbers[o] for o in outputs])
+        return order
+
+
+def _checked_environment(mode, features):
+    """Raise Uncacheable when something that cannot be part of a key has influence on rewriting."""
+    from theano_ng.compile.function_module import PreserveVariableAttributes
+    from theano_ng.compile.mode import Mode
+
+    if type(mode) is not Mode or not isinstance(mode._optimizer, Query) or mode._optimizer.extra_optimizations:
+        raise Uncacheable(mode)
+    if gof_optdb.has_foreign_rules() or features != [PreserveVariableAttributes]:
+        raise Uncacheable("rules or features of users")
+    if (config.compute_test_value != "off" or config.compute_test_value_opt != "off" or config.check_stack_trace != "off"
+            or config.optimizer_verbose or config.profile_optimizer or config.metaopt.verbose):
+        raise Uncacheable("flags that watch the rewriting")
+
+
+class CachedGraph:
+    """The place of one function in the cache.
+
+    Attributes
+    ----------
+    path : str
+    order : list of Variable
+        The variables of the graph before rewriting, by number.
+    """
+
+    def __init__(self, path, order, n_inputs, update_mapping):
+        self.path = path
+        self.order = order
+        self.n_inputs = n_inputs
+        self.update_mapping = update_mapping
+
+    # -- reading
+
+    def load(self):
+        """The rewritten graph as a FunctionGraph, or None when there is no readable entry."""
+        try:
+            with open(self.path, "rb") as f:
+                content = f.read()
+            head, digest, body = content[:len(MAGIC)], content[len(MAGIC):len(MAGIC) + 20], content[len(MAGIC) + 20:]
+            if head != MAGIC or _blake2b(body).digest() != digest:
+                return None
+            return self._build(*pickle.loads(body))
+        except Exception:       # whatever is wrong with an entry: the graph is rewritten again
+            return None
+
+    def _build(self, ops, types, constants, nodes, outputs):
+        inputs = [variable.clone() for variable in self.order[:self.n_inputs]]
+        variables = list(inputs)
+        for type_index, data, name in constants:
+            constant = types[type_index].make_constant(data, name=name)
+            variables.append(constant)
+        for op_index, input_numbers, output_specs in nodes:
+            made = []
+            for type_index, name, trace_of, tags in output_specs:
+                variable = types[type_index].make_variable(name)
+                if trace_of:
+                    variable.tag.trace = self._traces(trace_of)
+                if tags:
+                    variable.tag.__dict__.update(tags)
+                made.append(variable)
+            Apply(ops[op_index], [variables[i] for i in input_numbers], made)
+            variables.extend(made)
+        fgraph = FunctionGraph(inputs, [variables[i] for i in outputs], clone=False, update_mapping=dict(self.update_mapping))
+        if any(getattr(op, "destroy_map", None) for op in ops):
+            fgraph.attach_feature(DestroyHandler())
+        return fgraph
+
+    def _traces(self, numbers):
+        return [trace for i in numbers for trace in getattr(self.order[i].tag, "trace", ())]
+
+    # -- writing
+
+    def save(self, fgraph):
+        """Store a rewritten graph; what cannot be stored is not, silently."""
+        try:
+            body = pickle.dumps(self._record(fgraph), protocol=pickle.HIGHEST_PROTOCOL)
+        except Exception:       # an Op or constant that cannot be pickled
+            return
+        temporary = "%s.%d.tmp" % (self.path, os.getpid())
+        try:
+            os.makedirs(os.path.dirname(self.path), exist_ok=True)
+            with open(temporary, "wb") as f:
+                f.write(MAGIC + _blake2b(body).digest() + body)
+            os.replace(temporary, self.path)
+        except OSError:
+            try:
+                os.unlink(temporary)
+            except OSError:
+                pass
+
+    def _record(self, fgraph):
+        sources = {}            # trace -> number of the variable before rewriting that has it
+        for i, variable in enumerate(self.order):
+            for trace in getattr(variable.tag, "trace", ()):
+                sources.setdefault(_trace_key(trace), i)
+        ops, op_numbers, types, type_numbers = [], {}, [], {}
+
+        def index(table, numbers, value):
+            found = numbers.get(value)
+            if found is None:
+                found = numbers[value] = len(table)
+                table.append(value)
+            return found
+
+        numbers = {variable: i for i, variable in enumerate(fgraph.inputs)}
+        order = fgraph.toposort()
+        constants = []
+        leaves = [i for node in order for i in node.inputs] + list(fgraph.outputs)
+        for variable in leaves:
+            if variable.owner is None and variable not in numbers:
+                numbers[variable] = len(numbers)
+                constants.append((index(types, type_numbers, variable.type), variable.data, variable.name))
+        nodes = []
+        for node in order:
+            specs = []
+            for variable in node.outputs:
+                trace_of = [sources[key] for key in map(_trace_key, getattr(variable.tag, "trace", ())) if key in sources]
+                tags = {k: v for k, v in variable.tag.__dict__.items() if k not in ("trace", "test_value")}
+                specs.append((index(types, type_numbers, variable.type), variable.name, trace_of, tags or None))
+            nodes.append((index(ops, op_numbers, node.op), [numbers[i] for i in node.inputs], specs))
+            for variable in node.outputs:
+                numbers[variable] = len(numbers)
+        return ops, types, constants, nodes, [numbers[o] for o in fgraph.outputs]
+
+
+def _trace_key(trace):
+    return repr(trace)
+
+
+def find(mode, inputs, outputs, accept_inplace, features):
+    """Where a function's rewritten graph is or would be.
+
+    Parameters
+    ----------
+    mode : Mode
+    inputs : list of SymbolicInput
+    outputs : list of SymbolicOutput
+    accept_inplace : bool
+    features : list
+        Of `std_fgraph`.
+
+    Returns
+    -------
+    CachedGraph or None
+        None when the function cannot be cached.
+    """
+    if not config.cache_graphs:
+        return None
+    key = _Key()
+    try:
+        _checked_environment(mode, features)
+        query = mode._optimizer
+        key.add(sorted(query.include), sorted(query.require), sorted(query.exclude), query.position_cutoff, accept_inplace,
+                flags_in_effect())
+        key.add({name: None if sub is None else sub._key() for name, sub in query.subquery.items()})
+        updates, mapping = [], {}
+        for i, spec in enumerate(inputs):
+            if spec.update is not None:
+                mapping[len(outputs) + len(updates)] = i
+                updates.append(spec.update)
+            key.add((bool(spec.mutable), bool(getattr(spec, "borrow", False)), bool(spec.implicit), bool(getattr(spec, "shared", False)),
+                     spec.update is not None, isinstance(spec, In)))
+        key.add([bool(spec.borrow) for spec in outputs])
+        order = key.graph([spec.variable for spec in inputs], [spec.variable for spec in outputs] + updates)
+    except Uncacheable:
+        return None
+    return CachedGraph(os.path.join(config.compiledir, "graphs", key.digest()), order, len(inputs), mapping)

@@ -1,0 +1,63 @@
+"""Helper of the tests of rewriting rules: compare the printed graph after rewriting, and the numbers of both graphs."""
+import re
+import unittest
+
+import numpy as np
+
+import theano_ng
+from theano_ng import gof
+from theano_ng.compile.mode import Mode
+from theano_ng.configdefaults import config
+from theano_ng.gof.optdb import Query
+
+CANONICALIZE = Query(["canonicalize_db", "canonicalize", "merge"])
+STABILIZE = Query(["fast_run"], position_cutoff=1.51)
+SPECIALIZE = Query(["fast_run"], exclude=["inplace", "fusion", "BlasOpt", "ShapeOpt", "local_fill_to_alloc"])
+
+
+def shown(fgraph):
+    """The graph on one line, without what every elementwise op has in its name."""
+    text = str(fgraph)[1:-1]
+    text = re.sub(r"Elemwise\{([^}]*?),no_inplace\}", r"\1", text)
+    text = re.sub(r"Elemwise\{(Cast\{\w+\})\}", r"\1", text)
+    text = re.sub(r"(Tensor|Scalar)?Constant\{(?:\([\d, ]*\) of )?([^}]*)\}", r"\2", text)
+    text = re.sub(r", acc_dtype=\w+|\{acc_dtype=\w+\}", "", text)
+    # Outputs that are inputs are copied.
+    return re.sub(r"^DeepCopyOp\((.*)\)$", r"\1", text)
+
+
+class RewriteCase(unittest.TestCase):
+    """Test case with `check`; rules that raise make the test fail."""
+
+    query = SPECIALIZE
+    rng_seed = 2017
+
+    def setUp(self):
+        self._policy = config.on_opt_error
+        config.on_opt_error = "raise"
+        self.rng = np.random.RandomState(self.rng_seed)
+
+    def tearDown(self):
+        config.on_opt_error = self._policy
+
+    def check(self, out, expected, values=None, query=None, rtol=1e-6):
+        """Rewrite `out`; compare with the text `expected` (None: do not) and the results of both graphs on `values` (dict by name)."""
+        inputs = [v for v in gof.graph.inputs([out]) if not isinstance(v, gof.Constant)]
+        given = [self._value(v, values or {}) for v in inputs]
+        after = theano_ng.function(inputs, out, mode=Mode("py", query or self.query), on_unused_input="ignore")
+        if expected is not None:
+            self.assertEqual(shown(after.maker.fgraph), expected)
+        before = theano_ng.function(inputs, out, mode=Mode("py", None), on_unused_input="ignore")
+        with np.errstate(all="ignore"):
+            want, got = before(*given), after(*given)
+        self.assertEqual(got.dtype, want.dtype)
+        np.testing.assert_allclose(got, want, rtol=rtol, atol=1e-12)
+        return after
+
+    def _value(self, v, values):
+        if v.name in values:
+            return np.asarray(values[v.name], dtype=v.dtype)
+        shape = [1 if b else 3 for b in v.broadcastable]
+        if v.dtype[0] in "iu":
+            return self.rng.randint(1, 6, size=shape).astype(v.dtype)
+        return self.rng.uniform(0.3, 1.7, size=shape).astype(v.dtype)

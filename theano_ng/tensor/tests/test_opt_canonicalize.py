@@ -1,0 +1,138 @@
+"""Canonical forms of sums and products, greedy distribution, constant folding."""
+import unittest
+
+import numpy as np
+
+import theano_ng
+import theano_ng.tensor as T
+from theano_ng.compile.mode import Mode
+from theano_ng.tensor.opt import (
+    Canonizer, add_calculate, attempt_distribution, check_for_x_over_absX, local_add_canonizer, local_mul_canonizer, mul_calculate,
+    scalarconsts_rest)
+from theano_ng.tensor.tests.rewriting import CANONICALIZE, RewriteCase
+
+
+class TestCanonizer(RewriteCase):
+    def test_products(self):
+        x, y, z = T.dvectors("x", "y", "z")
+        for out, expected in [
+                (x / x, "second(x, 1.0)"),
+                ((x * y) / x, "y"),
+                (x / y / x, "inv(y)"),
+                (x / y / z, "true_div(x, mul(y, z))"),
+                (x / (y / z), "true_div(mul(x, z), y)"),
+                ((x / y) * (y / z), "true_div(x, z)"),
+                ((2.0 * x) / (4.0 * y), "true_div(mul(0.5, x), y)"),
+                (2 * x / 2, "x"),
+                (x * y * z, "mul(x, y, z)"),
+                (x / 4, "mul(0.25, x)"),
+                (3 * (x * 2) * y, "mul(6.0, x, y)"),
+                (2 / x * 3, "true_div(6.0, x)"),
+                (x / abs(x), "sgn(x)")]:
+            self.check(out, expected)
+
+    def test_sums(self):
+        x, y, z = T.dvectors("x", "y", "z")
+        for out, expected in [
+                (x - x, "second(x, 0.0)"),
+                (x + y - x, "y"),
+                (x + 1 + 1, "add(2.0, x)"),
+                (x - y - z, "sub(x, add(y, z))"),
+                (x + y + z, "add(x, y, z)"),
+                ((x - y) + (y - z), "sub(x, z)"),
+                (3 + x - 3, "x"),
+                (-x - y, "sub(neg(x), y)"),
+                (x + (-y), "sub(x, y)")]:
+            self.check(out, expected)
+
+    def test_shared_parts_stay(self):
+        x, y, z = T.dvectors("x", "y", "z")
+        product = x * y
+        f = self.check(T.exp(product) + product * z, None, query=CANONICALIZE)
+        self.assertEqual(sum(n.op == T.mul for n in f.maker.fgraph.toposort()), 2)
+
+    def test_shapes_and_dtypes(self):
+        x, s, f, i = T.dmatrix("x"), T.dscalar("s"), T.fvector("f"), T.ivector("i")
+        row = T.drow("row")
+        for out in (x * s / x, (x * row) / row, row * x / x, f / 2, i * 2 * 3, i / 2, i - i, f * np.float64(2), (x * s) / (s * x),
+                    T.as_tensor_variable(np.arange(3.)) * x / x):
+            self.check(out, None)
+        self.check(i * 2 * 3, "mul(6, i)")
+        self.assertEqual(self.check(f / 2, "mul(0.5, f)").maker.fgraph.outputs[0].dtype, "float32")
+
+    def test_integer_wraps(self):
+        b = T.bvector("b")
+        self.check(b * 100 * 100, None, {"b": [1, 2, 3]})
+
+    def test_long_chains(self):
+        # Flat where one operation can take all; never more operands than NumPy can handle.
+        for n in (20, 100, 2000):
+            xs = T.dvectors(*["x%d" % i for i in range(10)])
+            out = xs[0]
+            for i in range(n):
+                out = out + xs[i % 10]
+            f = self.check(out, None)
+            widest = max(len(node.inputs) for node in f.maker.fgraph.toposort())
+            self.assertEqual(widest, 21 if n == 20 else 2)
+            out = xs[0]
+            for i in range(n):
+                out = out + xs[i % 10] + 1
+            f = self.check(out, None)
+            self.assertLessEqual(max(len(node.inputs) for node in f.maker.fgraph.toposort()), 31)
+
+    def test_methods(self):
+        x, y, a, b = T.dvectors("x", "y", "a", "b")
+        can = local_mul_canonizer
+        self.assertEqual(can.get_num_denum(T.inv(x) * T.inv(y)), ([], [x, y]))
+        self.assertEqual(can.get_num_denum(((a / b) * x) / y), ([a, x], [b, y]))
+        self.assertEqual(can.get_num_denum(a / (b / x)), ([a, x], [b]))
+        self.assertEqual(can.simplify_factors([x, y], [x]), ([y], []))
+        self.assertEqual(can.simplify_factors([x, x, y], [x, a]), ([x, y], [a]))
+        num, denum = can.simplify_constants([x, T.constant(2.), y], [a, T.constant(4.)], T.dvector)
+        self.assertEqual((float(num[0]), num[1:], denum), (0.5, [x, y], [a]))
+        self.assertEqual(can.simplify_constants([x, T.constant(2.), y], [a, T.constant(2.)]), ([x, y], [a]))
+        self.assertEqual(can.merge_num_denum([x], []), x)
+        self.assertEqual(can.merge_num_denum([], [x, y]).owner.op, T.inv)
+        self.assertEqual(can.merge_num_denum([], []).data, 1)
+        self.assertEqual(local_add_canonizer.merge_num_denum([], [x]).owner.op, T.neg)
+        self.assertEqual(Canonizer.get_constant(T.constant(3.)), 3)
+        self.assertIsNone(Canonizer.get_constant(x))
+        self.assertEqual(float(mul_calculate([3., 4.], [2.])), 6.)
+        self.assertEqual(mul_calculate([2.], [2.], aslist=True), [])
+        self.assertEqual(float(add_calculate([3.], [1., 1.])), 1.)
+        self.assertEqual(add_calculate([], [], aslist=True), [])
+        self.assertEqual(check_for_x_over_absX([y], [abs(x)])[0], [y])
+
+    def test_scalarconsts_rest(self):
+        x, two = T.dvector("x"), T.constant(2.)
+        consts, origs, rest = scalarconsts_rest([x, two])
+        self.assertEqual(([float(c) for c in consts], origs, rest), ([2.], [two], [x]))
+
+
+class TestDistributor(RewriteCase):
+    def test_graphs(self):
+        a, b, x, y, s = T.dvectors("a", "b", "x", "y", "s")
+        self.check((a / x + b / y) * x * y, "add(mul(a, y), mul(b, x))")
+        self.check((a / x + b) * x, "add(a, mul(b, x))")
+        self.check((a + b) * x, "mul(add(a, b), x)")
+        changed, new, num, denum = attempt_distribution(a / x + b, [x, y], [], a.type)
+        self.assertEqual((changed, num, denum), (True, [y], []))
+
+
+class TestConstantFolding(RewriteCase):
+    def test_values(self):
+        x = T.dscalar("x")
+        self.check(x + T.log(T.constant(1.) * 1), "x")
+        self.check(T.constant(np.ones((2, 2))).sum() + x, "add(4.0, x)")
+        self.check(T.constant([3., 1., 2.])[1] * x, "x")
+
+    def test_chain(self):
+        out = T.constant(0.5)
+        for _ in range(2000):
+            out = T.sin(out)
+        f = theano_ng.function([], out, mode=Mode("py", "fast_compile"))
+        self.assertEqual(len([n for n in f.maker.fgraph.toposort() if n.op == T.sin]), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
