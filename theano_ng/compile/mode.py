@@ -218,10 +218,8 @@ _RULE_MODULES = ("theano_ng.tensor.opt", "theano_ng.tensor.opt_uncanonicalize", 
 @gof_optdb.register_loader
 def _load_rules():
     import importlib
-    import importlib.util
     for name in _RULE_MODULES:
-        if importlib.util.find_spec(name) is not None:
-            importlib.import_module(name)
+        importlib.import_module(name)
 
 
 # ------------------------------------------------------------------- modes

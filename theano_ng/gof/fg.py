@@ -214,6 +214,9 @@ class FunctionGraph(object2):
                 self.__setup_r__(output)
                 variables.add(output)
             for i, r in enumerate(node.inputs):
+                if reason != "init" and getattr(r, "cached", False):
+                    # A rewrite's new node holds a constant that other graphs share: it gets a copy.
+                    r = node.inputs[i] = r.clone()
                 if r not in variables:
                     self.__setup_r__(r)
                     variables.add(r)
@@ -274,6 +277,8 @@ class FunctionGraph(object2):
         TypeError
             When the types differ.
         """
+        if getattr(new_r, "cached", False):
+            new_r = new_r.clone()       # shared between graphs, see __import__
         if node == "output":
             r = self.outputs[i]
             self._check_same_type(r, new_r)

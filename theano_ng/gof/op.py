@@ -485,6 +485,11 @@ ops_with_inner_function = {}
 from theano_ng.gof.cop import COp, apply_meth, simple_meth  # noqa: E402
 from theano_ng.gof.openmp_op import OpenMPOp  # noqa: E402
 
+for _cls in (CLinkerObject, CLinkerOp, COp, OpenMPOp):
+    # Pickles and reprs say the documented path.
+    _cls.__module__ = __name__
+del _cls
+
 __all__ = [
     "Apply", "CLinkerObject", "CLinkerOp", "COp", "Op", "OpenMPOp", "PY3", "PureOp", "apply_meth", "compute_test_value", "config",
     "debug_assert", "debug_error_message", "get_debug_values", "get_test_value", "graph", "has_c_implementation", "has_perform",

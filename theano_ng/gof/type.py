@@ -255,6 +255,11 @@ generic = Generic()
 from theano_ng.gof.cdata_type import CDataType, CDataTypeConstant, _cdata_type, _make_cdata  # noqa: E402
 from theano_ng.gof.enum_type import CEnumType, EnumList, EnumType  # noqa: E402
 
+for _cls in (CDataType, CDataTypeConstant, CEnumType, EnumList, EnumType):
+    # Pickles and reprs say the documented path.
+    _cls.__module__ = __name__
+del _cls
+
 __all__ = [
     "CDataType", "CDataTypeConstant", "CEnumType", "CLinkerType", "EnumList", "EnumType", "Generic", "PureType", "SingletonType", "Type",
     "_cdata_type", "_make_cdata", "generic", "graph", "string_types",

@@ -478,7 +478,7 @@ def local_upcast_elemwise_constant_inputs(node):
     scalar_op = node.op.scalar_op
     # Only where all inputs are converted to the dtype of the output anyway.
     if getattr(scalar_op, "output_types_preference", None) not in (
-            scalar.upgrade_to_float, scalar.upcast_out):
+            scalar.upgrade_to_float, scalar.upcast_out, scalar.upcast_out_nobool):
         return False
     output_dtype = node.outputs[0].type.dtype
     new_inputs = []

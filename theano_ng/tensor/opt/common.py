@@ -188,6 +188,16 @@ def fill_like_inputs(new, inputs):
     return new
 
 
+def shuffled(v, order):
+    """``v.dimshuffle(order)``, taken together with the DimShuffle that computes `v`, if one does."""
+    order = list(order)
+    while v.owner is not None and isinstance(v.owner.op, DimShuffle):
+        inner = v.owner.op.new_order
+        order = ["x" if o == "x" else inner[o] for o in order]
+        v = v.owner.inputs[0]
+    return v if order == list(range(v.ndim)) else v.dimshuffle(*order)
+
+
 def inputs_of(v, op):
     """Inputs of the node of `op` that computes `v`, or None when another one does."""
     return v.owner.inputs if v.owner is not None and v.owner.op == op else None

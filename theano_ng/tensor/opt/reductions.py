@@ -7,8 +7,12 @@ from theano_ng.gof.opt import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.careduce import All, Any, CAReduce, Prod, ProdWithoutZeros, Sum
 from theano_ng.tensor.elemwise import DimShuffle, Elemwise
-from theano_ng.tensor.opt.common import constant_value, inputs_of
+from theano_ng.tensor.opt.common import constant_value, inputs_of, shuffled
 from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_uncanonicalize
+
+# The elementwise ops that users know, rather than new ones around the same scalar op.
+_ELEMWISE = {scalar.Add: T.add, scalar.Mul: T.mul, scalar.Maximum: T.maximum, scalar.Minimum: T.minimum, scalar.OR: T.or_,
+             scalar.AND: T.and_}
 
 ALL_REDUCE = [CAReduce, All, Any, Sum, Prod, ProdWithoutZeros]
 
@@ -78,11 +82,11 @@ def local_sum_prod_mul_by_scalar(node):
     if isinstance(node.op, Sum):
         if scalars is None:
             return _answer(-reduced, out) if out.dtype[0] in "ifc" else False
-        return _answer(T.mul(*[t.dimshuffle() for t in scalars] + [reduced]), out)
+        return _answer(T.mul(*[shuffled(t, ()) for t in scalars] + [reduced]), out)
     count = _count(inner, _axes(node))
     if scalars is None:
         return _answer(T.mul(T.pow(np.asarray(-1, dtype="int8"), count), reduced), out) if out.dtype[0] in "ifc" else False
-    powers = [T.pow(T.cast(t.dimshuffle(), out.dtype), count) for t in scalars]
+    powers = [T.pow(T.cast(shuffled(t, ()), out.dtype), count) for t in scalars]
     return _answer(T.mul(*powers + [reduced]), out)
 
 
@@ -120,7 +124,7 @@ def local_sum_prod_div_dimshuffle(node):
     if not same or out.dtype[0] not in "fc":
         return False
     left = [d for d in range(x.ndim) if d not in same]
-    divisor = denominator.dimshuffle(*left)
+    divisor = shuffled(denominator, left)
     if isinstance(node.op, Prod):
         divisor = T.pow(divisor, _count(numerator, same))
     reduced = with_axis(node.op, same)(numerator)
@@ -197,14 +201,15 @@ def local_reduce_join(node):
         # Other operations take two operands.
         return False
     rest = [d for d in range(x.ndim) if d != axis]
-    terms = [p.dimshuffle(*rest) for p in parts]
+    terms = [shuffled(p, rest) for p in parts]
     out = node.outputs[0]
     # As the reduction, the sum is made in the dtype of the result.
     terms = [t if t.dtype == out.dtype else T.cast(t, out.dtype) for t in terms]
     if any(a.broadcastable != terms[0].broadcastable for a in terms[1:]):
         # Join would refuse different lengths that the operation broadcasts.
         return False
-    ret = Elemwise(scalar_op)(*terms)
+    op = _ELEMWISE.get(type(scalar_op))
+    ret = (Elemwise(scalar_op) if op is None else op)(*terms)
     if ret.dtype != out.dtype:
         return False
     return _answer(ret, out)
@@ -245,7 +250,7 @@ def local_reduce_broadcastable(node):
     if isinstance(node.op, (All, Any)) and x.dtype != "bool":
         return False
     kept = [d for d in range(x.ndim) if d not in cut]
-    new = x.dimshuffle(*kept)
+    new = shuffled(x, kept)
     copy_stack_trace(out, new)
     rest = [kept.index(a) for a in axes if a not in cut]
     if rest:

@@ -238,6 +238,9 @@ class ShapeFeature:
         if isinstance(s_i, Variable):
             node = s_i.owner
             if node is not None:
+                # An Op may give a length as that of one of its own outputs: that is all there is to know.
+                if isinstance(node.op, Shape_i) and var.owner is not None and node.inputs[0].owner is var.owner:
+                    return s_i
                 known = self._known_entry(node)
                 if known is not None:
                     return known

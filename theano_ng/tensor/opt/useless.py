@@ -4,7 +4,7 @@ import numpy as np
 
 from theano_ng import scalar
 from theano_ng.gof.graph import Constant
-from theano_ng.gof.opt import copy_stack_trace, local_optimizer
+from theano_ng.gof.opt import OpRemove, copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise import Elemwise
 from theano_ng.tensor.opt.common import as_output, constant_value, fill_like_inputs, get_constant, inputs_of
@@ -112,6 +112,10 @@ _USELESS = {
     scalar.AND: _and,
     scalar.XOR: _xor,
 }
+
+
+# tensor_copy(x) -> x; a copy that must be made is made by functions themselves.
+register_canonicalize(OpRemove(T.tensor_copy), name="remove_tensor_copy")
 
 
 # -- comparisons -----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,100 @@
+"""Rules on sums, products and other reductions."""
+import unittest
+
+import numpy as np
+
+import theano_ng
+import theano_ng.tensor as T
+from theano_ng.compile.mode import Mode
+from theano_ng.tensor.careduce import CAReduce, ProdWithoutZeros
+from theano_ng.tensor.tests.rewriting import RewriteCase
+
+
+class TestFactors(RewriteCase):
+    def test_scalars(self):
+        x, s, m = T.dvector("x"), T.dscalar("s"), T.dmatrix("m")
+        for out, expected in [
+                (T.sum(2 * x), "mul(2.0, Sum(x))"), (T.sum(s * x), "mul(s, Sum(x))"), (T.sum(-x), "neg(Sum(x))"),
+                (T.sum(s * m, axis=0), None), (T.prod(2 * x), None), (T.prod(-x), None), (T.prod(s * m, axis=1), None),
+                (T.sum(s * x * T.exp(x)), None), (T.sum(T.fvector("f") * 2), None), (T.sum(T.ivector("i") * 2), None),
+                (T.sum(T.ivector("i") * s), None), (T.prod(-T.ivector("i")), None)]:
+            self.check(out, expected)
+        for shape in ((0,), (5,)):
+            self.check(T.prod(3 * x), None, {"x": np.ones(shape)})
+            self.check(T.sum(3 * x), None, {"x": np.ones(shape)})
+
+    def test_divisor_along_the_axis(self):
+        m, v, t = T.dmatrix("m"), T.dvector("v"), T.dtensor3("t")
+        for axis in (0, 1, None):
+            for reduce_ in (T.sum, T.prod):
+                self.check(reduce_(m / v.dimshuffle(0, "x"), axis=axis), None)
+                self.check(reduce_(m / v, axis=axis), None)
+        self.check(T.sum(t / v.dimshuffle("x", 0, "x"), axis=[0, 1]), None)
+        f = self.check(T.sum(m / v.dimshuffle(0, "x"), axis=1), None)
+        self.assertEqual(f.maker.fgraph.outputs[0].owner.op, T.true_div)
+
+    def test_squares(self):
+        W, G = T.dmatrix("W"), T.dmatrix("G")
+        out = T.sqr(W.dimshuffle("x", 0, 1) * G.dimshuffle(0, "x", 1)).sum(axis=(1, 2))
+        f = self.check(out, None)
+        self.assertTrue(all(n.outputs[0].ndim < 3 for n in f.maker.fgraph.toposort()))
+
+
+class TestAxes(RewriteCase):
+    def test_nested(self):
+        t, m = T.dtensor3("t"), T.dmatrix("m")
+        for op in (T.sum, T.prod):
+            for a in (0, 1, 2, [0, 2]):
+                inner = op(t, axis=a)
+                for b in range(inner.ndim):
+                    f = self.check(op(inner, axis=b), None)
+                    self.assertEqual(len(f.maker.fgraph.apply_nodes), 1)
+        self.check(m.sum(axis=0).sum(), "Sum(m)")
+        self.check(m.sum(axis=[0, 1]), "Sum(m)")
+        self.check(T.prod(m.sum(axis=0)), None)
+        self.check(T.sum(T.sum(m, axis=0, dtype="float32"), dtype="float64"), None)
+
+    def test_length_one(self):
+        c, r, s, b = T.dcol("c"), T.drow("r"), T.dscalar("s"), T.matrix("b", dtype="bool")
+        for out, expected in [
+                (c.sum(axis=1), "InplaceDimShuffle{0}(c)"), (r.sum(axis=0), "InplaceDimShuffle{1}(r)"),
+                (c.max(axis=1), None), (c.sum(), None), (c.prod(axis=[0, 1]), None),
+                (T.any(T.gt(c, 1), axis=1), None), (T.all(T.icol("i"), axis=1), None), (T.icol("i").sum(axis=1), None)]:
+            self.check(out, expected)
+        self.check(ProdWithoutZeros(axis=1)(c), None, {"c": [[0.], [2.], [0.]]})
+        self.check(T.sum(s, axis=[]), "s")
+        self.check(CAReduce(T.maximum.scalar_op, axis=1)(c), "InplaceDimShuffle{0}(c)")
+
+    def test_join(self):
+        x, y, z = T.dvectors("x", "y", "z")
+        rows = [v.dimshuffle("x", 0) for v in (x, y, z)]
+        for op, expected in [(T.sum, "add(x, y, z)"), (T.prod, "mul(x, y, z)")]:
+            self.check(op(T.join(0, *rows), axis=0), expected)
+        self.check(CAReduce(T.maximum.scalar_op, axis=0)(T.join(0, *rows[:2])), "maximum(x, y)")
+        self.check(CAReduce(T.maximum.scalar_op, axis=0)(T.join(0, *rows)), None)
+        self.check(T.sum(T.join(0, *rows), axis=1), None)
+        self.check(T.sum(T.join(0, T.dmatrix("m"), rows[0]), axis=0), None)
+
+    def test_constants(self):
+        x, f = T.dmatrix("x"), T.fmatrix("f")
+        for out in (T.sum(T.alloc(2., x.shape[0], x.shape[1])), T.sum(T.alloc(2., x.shape[0], x.shape[1]), axis=0),
+                    T.prod(T.alloc(2., x.shape[0], x.shape[1]), axis=1), T.prod(T.alloc(2., x.shape[0])),
+                    T.sum(T.alloc(np.float32(0.5), f.shape[0], f.shape[1]))):
+            g = self.check(out, None)
+            self.assertFalse(any(isinstance(n.op, CAReduce) for n in g.maker.fgraph.toposort()))
+
+
+class TestGradients(unittest.TestCase):
+    def test_numbers(self):
+        # The rules see what gradients make of them.
+        x, s = T.dmatrix("x"), T.dscalar("s")
+        cost = (T.sum(s * x, axis=0) ** 2).sum() + T.log(1 + T.exp(-s * x)).mean()
+        grads = theano_ng.grad(cost, [x, s])
+        args = [np.linspace(-1, 1, 6).reshape(2, 3), 0.7]
+        plain = theano_ng.function([x, s], grads, mode=Mode("py", None))(*args)
+        for a, b in zip(plain, theano_ng.function([x, s], grads, mode=Mode("py", "fast_run"))(*args)):
+            np.testing.assert_allclose(a, b)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,98 @@
+"""log1p, expm1, log-sum-exp and the error functions: the graphs, and numbers where the plain expressions fail."""
+import unittest
+
+import numpy as np
+from scipy import special
+
+import theano_ng
+import theano_ng.tensor as T
+from theano_ng.compile.mode import Mode
+from theano_ng.tensor.tests.rewriting import RewriteCase
+
+FAST = Mode("py", "fast_run")
+
+
+class TestLogExp(RewriteCase):
+    def test_log1p(self):
+        x, m, f = T.dvector("x"), T.dmatrix("m"), T.fvector("f")
+        self.check(T.log(1 + x), "log1p(x)")
+        self.check(T.log(x + 1), "log1p(x)")
+        self.check(T.log(1 - x), "log1p(neg(x))", {"x": [0.1, 0.5, 0.9]})
+        self.check(T.log(1 + f), "log1p(f)")
+        self.check(T.log(2 + x), "log(add(2.0, x))")
+        self.check(T.log(T.ones_like(m) + x), None)
+        self.check(T.log(1 + T.ivector("i")), None)
+        tiny = theano_ng.function([x], T.log(1 + x), mode=FAST)([1e-20])
+        np.testing.assert_allclose(tiny, [1e-20])
+
+    def test_expm1(self):
+        x, m = T.dvector("x"), T.dmatrix("m")
+        self.check(T.exp(x) - 1, "expm1(x)")
+        self.check(-1 + T.exp(x), "expm1(x)")
+        self.check(T.exp(x) + 1, "add(1.0, exp(x))")
+        self.check(T.exp(x) - T.ones_like(m), None)
+        self.check(T.exp(T.ivector("i")) - 1, None)
+        np.testing.assert_allclose(theano_ng.function([x], T.exp(x) - 1, mode=FAST)([1e-20]), [1e-20])
+
+    def test_log_add(self):
+        x, y = T.dvectors("x", "y")
+        f = self.check(T.log(T.exp(x) + T.exp(y)), "add(maximum(x, y), softplus(neg(abs_(sub(x, y)))))")
+        np.testing.assert_allclose(f([1000., -1000.], [1000., -1000.]), np.array([1000., -1000.]) + np.log(2))
+
+    def test_log_sum_exp(self):
+        x = T.dmatrix("x")
+        data = np.array([[1000., 1001.], [-1000., -1002.]])
+        for axis, keepdims in [(None, False), (0, False), (1, True), ((0, 1), False), (1, False)]:
+            f = theano_ng.function([x], T.log(T.sum(T.exp(x), axis=axis, keepdims=keepdims)), mode=FAST)
+            np.testing.assert_allclose(f(data), special.logsumexp(data, axis=axis, keepdims=keepdims))
+        f = theano_ng.function([x], T.log(T.sum(T.exp(x), axis=1)), mode=FAST)
+        self.assertEqual(f([[-np.inf, -np.inf], [np.inf, 1.]]).tolist(), [-np.inf, np.inf])
+
+    def test_log_of_products(self):
+        x, y = T.dvectors("x", "y")
+        self.check(T.log(x ** 3), "mul(3.0, log(x))")
+        self.check(T.log(x ** y), "mul(y, log(x))")
+        self.check(T.log(x ** 2), None, {"x": [-1., 2., -3.]})
+        self.check(T.log(T.prod(T.exp(x))), "Sum(x)")
+        self.check(T.log(T.exp(x) * T.exp(y)), "add(x, y)")
+        self.check(T.log(x * y), "log(mul(x, y))")
+        self.check(T.log(T.prod(x)), None, {"x": [-1., 2., -3.]})
+        f = theano_ng.function([x], T.log(T.prod(T.exp(x))), mode=FAST)
+        np.testing.assert_allclose(f([1000., 2000.]), 3000.)
+
+
+class TestErrorFunctions(RewriteCase):
+    def test_patterns(self):
+        x = T.dvector("x")
+        for out, expected in [
+                (1 - T.erf(x), "erfc(x)"), (1 + (-T.erf(x)), "erfc(x)"), (-T.erf(x) + 1, "erfc(x)"),
+                (T.erf(x) - 1, "neg(erfc(x))"), (-1 + T.erf(x), "neg(erfc(x))"),
+                (1 - T.erfc(x), "erf(x)"), (1 + (-T.erfc(x)), "erf(x)"), (2 - T.erf(x), "sub(2.0, erf(x))"),
+                (-1 + T.erfc(-x), "erf(x)"), (1 + T.erf(-x), "erfc(x)")]:
+            self.check(out, expected)
+        f = theano_ng.function([x], 1 - T.erf(x), mode=FAST)
+        np.testing.assert_allclose(f([10.]), special.erfc([10.]))
+
+    def test_log_erfc(self):
+        for dtype, points in [("float64", [-3., 0., 5., 26., 27., 100., 1e5]), ("float32", [-3., 0., 5., 9., 11., 100.])]:
+            x = T.vector("x", dtype=dtype)
+            f = theano_ng.function([x], T.log(T.erfc(x)), mode=FAST)
+            points = np.asarray(points, dtype=dtype)
+            # erfc(x) = exp(-x**2) erfcx(x)
+            wide = points.astype("float64")
+            expected = np.log(special.erfcx(wide)) - wide ** 2
+            np.testing.assert_allclose(f(points), expected, rtol=1e-10 if dtype == "float64" else 1e-4)
+
+    def test_grad_log_erfc(self):
+        x, y = T.dvector("x"), T.dvector("y")
+        points = np.array([-3., 0., 5., 26., 27., 100., 1e4])
+        expected = -2 / np.sqrt(np.pi) / special.erfcx(points)
+        f = theano_ng.function([x], theano_ng.grad(T.log(T.erfc(x)).sum(), x), mode=FAST)
+        np.testing.assert_allclose(f(points), expected, rtol=1e-9)
+        for out in (y * T.exp(-T.sqr(x)) / T.erfc(x), T.exp(-(x * x)) / T.erfc(x), T.exp((-x) * x) * y / T.erfc(x)):
+            f = theano_ng.function([x, y], out, mode=FAST, on_unused_input="ignore")
+            np.testing.assert_allclose(f(points, np.ones(7)), 1 / special.erfcx(points), rtol=1e-9)
+
+
+if __name__ == "__main__":
+    unittest.main()
