@@ -284,6 +284,7 @@ def _as_constant_array(x, dtype):
             % (_short(x), data.dtype), x)
     if not data.dtype.isnative:
         data = data.astype(data.dtype.newbyteorder('='))
+    # ascontiguousarray makes a 0-d array 1-d.
     return np.ascontiguousarray(data).reshape(data.shape)
 
 

@@ -5,7 +5,7 @@ from theano_ng.gof.graph import Apply, Constant
 from theano_ng.gof.op import Op
 from theano_ng.tensor.constant import (
     NotScalarConstantError, as_tensor_variable, get_scalar_constant_value)
-from theano_ng.tensor.elemwise_ops import cast, mul  # noqa: F401
+from theano_ng.tensor.elemwise_ops import cast
 from theano_ng.tensor.type import TensorType
 from theano_ng.tensor.type_other import NoneTypeT
 

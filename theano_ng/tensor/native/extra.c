@@ -355,6 +355,49 @@ static int tng_argmax(int nin, int nout, PyObject **in, PyObject **out, int64_t 
 
 /* ------------------------------------------------------------------ cumulative sum or product; params: axis (-1: all), product? */
 
+/* z = cumulative sum (product) of x along the middle of (outer, n, inner), all C-contiguous. */
+#define DEFINE_CUMULATE(type, suffix)                                                                             \
+    static void cumulate_##suffix(npy_intp outer, npy_intp n, npy_intp inner, const void *x_, void *z_, int product) \
+    {                                                                                                             \
+        const type *x = x_;                                                                                       \
+        type *z = z_;                                                                                             \
+        for (npy_intp o = 0; o < outer; ++o, x += n * inner, z += n * inner) {                                    \
+            if (inner == 1) {                                                                                     \
+                type total = product ? 1 : 0;                                                                     \
+                for (npy_intp k = 0; k < n; ++k)                                                                  \
+                    z[k] = total = product ? total * x[k] : total + x[k];                                         \
+                continue;                                                                                         \
+            }                                                                                                     \
+            memcpy(z, x, inner * sizeof(type));                                                                   \
+            for (npy_intp k = inner; k < n * inner; ++k)                                                          \
+                z[k] = product ? z[k - inner] * x[k] : z[k - inner] + x[k];                                       \
+        }                                                                                                         \
+    }
+DEFINE_CUMULATE(npy_float32, f32)
+DEFINE_CUMULATE(npy_float64, f64)
+DEFINE_CUMULATE(npy_int64, i64)
+
+/* The common dtypes without NumPy's set-up cost; returns whether it did the work. */
+static int cumulate_contiguous(PyArrayObject *x, PyArrayObject *z, int axis, int product)
+{
+    if (!PyArray_IS_C_CONTIGUOUS(x) || PyArray_SIZE(x) == 0 || PyArray_NDIM(x) == 0 || PyArray_TYPE(x) != PyArray_TYPE(z))
+        return 0;
+    npy_intp outer = 1, n = PyArray_SIZE(x), inner = 1;
+    if (axis >= 0) {
+        n = PyArray_DIM(x, axis);
+        for (int i = 0; i < axis; ++i)
+            outer *= PyArray_DIM(x, i);
+        for (int i = axis + 1; i < PyArray_NDIM(x); ++i)
+            inner *= PyArray_DIM(x, i);
+    }
+    switch (PyArray_TYPE(x)) {
+    case NPY_FLOAT32: cumulate_f32(outer, n, inner, PyArray_DATA(x), PyArray_DATA(z), product); return 1;
+    case NPY_FLOAT64: cumulate_f64(outer, n, inner, PyArray_DATA(x), PyArray_DATA(z), product); return 1;
+    case NPY_INT64: cumulate_i64(outer, n, inner, PyArray_DATA(x), PyArray_DATA(z), product); return 1;
+    default: return 0;
+    }
+}
+
 static int tng_cumulative(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
 {
     PyArrayObject *x = as_behaved(in[0]);
@@ -364,7 +407,9 @@ static int tng_cumulative(int nin, int nout, PyObject **in, PyObject **out, int6
     npy_intp size = PyArray_SIZE(x);
     PyArrayObject *z = axis < 0 ? native_alloc(out, 1, &size, type_num)
                                 : native_alloc(out, PyArray_NDIM(x), PyArray_DIMS(x), type_num);
-    if (z != NULL) {
+    if (z != NULL && cumulate_contiguous(x, z, axis, params[1] != 0))
+        result = 0;
+    else if (z != NULL) {
         if (axis < 0)
             axis = NPY_RAVEL_AXIS;
         PyObject *same = params[1] ? PyArray_CumProd(x, axis, type_num, z) : PyArray_CumSum(x, axis, type_num, z);

@@ -46,7 +46,7 @@ class Canonizer(LocalOptimizer):
         ``calculate(num, denum, aslist=False, out_type=None)``: value of ``inverse(main(*num), main(*denum))`` for lists of
         arrays. With `aslist`, a list of this one value, or an empty list when it is the neutral element.
     use_reciprocal : bool
-        Whether constants of the denominator go to the numerator even when nothing else is there.
+        Whether `reciprocal` is used where there is no numerator; otherwise `inverse` of the neutral element is: ``1 / x``.
     """
 
     def __init__(self, main, inverse, reciprocal, calculate, use_reciprocal=True):
@@ -117,15 +117,17 @@ class Canonizer(LocalOptimizer):
 
             n=0, d=0: neutral element
             n=1, d=0: num[0]
-            n=0, d=1: reciprocal(denum[0])
+            n=0, d=1: reciprocal(denum[0]), or inverse(neutral element, denum[0]) without `use_reciprocal`
             n=1, d=1: inverse(num[0], denum[0])
-            n=0, d>1: reciprocal(main(*denum))
+            n=0, d>1: reciprocal(main(*denum)), or the same
             n>1, d=0: main(*num)
             n>=1, d>=1: inverse(main(*num), main(*denum))
         """
         if not num and not denum:
             return T.as_tensor_variable(self.calculate([], []))
         if not num:
+            if not self.use_reciprocal:
+                return self.inverse(T.as_tensor_variable(self.calculate([], [])), self._main(denum))
             return self.reciprocal(self._main(denum))
         if not denum:
             return self._main(num)
@@ -193,12 +195,10 @@ class Canonizer(LocalOptimizer):
             denum.append(v) if ct is None else denumct.append(ct)
         if not numct and not denumct:
             return num, denum
-        if not self.use_reciprocal and not num and not numct:
-            # Nothing is there from which the constant could be taken away.
-            ct = []
-            denum = list(orig_denum)
-        else:
-            ct = self.calculate(numct, denumct, aslist=True, out_type=out_type)
+        ct = self.calculate(numct, denumct, aslist=True, out_type=out_type)
+        if not ct and not num and not self.use_reciprocal:
+            # The neutral element stays where it is all of the numerator.
+            ct = [self.calculate(numct, denumct, aslist=False, out_type=out_type)]
         if len(numct) == 1 and not denumct and ct:
             original = next(v for v in orig_num if self.get_constant(v) is not None)
             if _same_value(original, ct[0]) and (original is orig_num[0] or getattr(original, "dtype", None) == ct[0].dtype):
@@ -308,7 +308,7 @@ def add_calculate(num, denum, aslist=False, out_type=None):
     return v
 
 
-local_mul_canonizer = Canonizer(T.mul, T.true_div, T.inv, mul_calculate)
+local_mul_canonizer = Canonizer(T.mul, T.true_div, T.inv, mul_calculate, False)
 local_add_canonizer = Canonizer(T.add, T.sub, T.neg, add_calculate)
 register_canonicalize(local_mul_canonizer, name="local_mul_canonizer")
 register_canonicalize(local_add_canonizer, name="local_add_canonizer")

@@ -5,7 +5,6 @@ import numpy as np
 
 import theano_ng as theano
 import theano_ng.tensor as T
-from theano_ng.tensor import sort as sort_function  # noqa: F401
 from theano_ng.tensor.sort import (
     ArgSortOp, SortOp, TopKOp, argsort, argtopk, sort, topk, topk_and_argtopk)
 from theano_ng.tests import unittest_tools as utt
