@@ -60,7 +60,7 @@ _LAZY = {
     "reduce": "theano_ng.scan_module",
     "foldl": "theano_ng.scan_module",
     "foldr": "theano_ng.scan_module",
-    "clone": "theano_ng.scan_module",
+    "clone": "theano_ng.compile.clone",
     "scan_checkpoints": "theano_ng.scan_module",
 }
 _LAZY_MODULES = ("ifelse", "raise_op", "sparse", "sandbox", "typed_list", "gpuarray", "d3viz", "scan_module", "misc", "tests",

@@ -697,7 +697,7 @@ def Rop(f, wrt, eval_points, disconnected_outputs="raise", return_disconnected="
         if all(t is None for t in inputs):
             # No path from wrt: the node need not even have an R_op.
             continue
-        inputs = [None if t is None else _like(r, t) for r, t in zip(node.inputs, inputs)]
+        inputs = [_constant_tangent(r) if t is None else _like(r, t) for r, t in zip(node.inputs, inputs)]
         results = node.op.R_op(list(node.inputs), inputs)
         if len(results) != len(node.outputs):
             raise ValueError("%s.R_op returned %d values for %d outputs" % (node.op, len(results), len(node.outputs)))
@@ -720,6 +720,15 @@ def Rop(f, wrt, eval_points, disconnected_outputs="raise", return_disconnected="
                 t = disconnected_type()
         rval.append(t)
     return format_as(using_list, using_tuple, rval)
+
+
+def _constant_tangent(r):
+    """The tangent of a variable that does not depend on wrt: zeros for what callers supply, so that the result has the inputs that its
+    readers expect (``Rop(dot(x, W), W, V)`` is a function of x, W and V, as documented), None for anything else."""
+    dtype = getattr(r.type, "dtype", None)
+    if r.owner is None and type(r) is getattr(r.type, "Variable", None) and dtype is not None and not _is_discrete(dtype):
+        return r.zeros_like()
+    return None
 
 
 def _like(r, tangent):

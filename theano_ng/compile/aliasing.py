@@ -37,9 +37,9 @@ def alias_root(v):
     return v
 
 
-def alias_roots(v):
-    """All variables whose memory `v` may be part of, as keys of a dict."""
-    roots, todo, seen = {}, [v], {v}
+def alias_roots(*variables):
+    """All variables whose memory one of `variables` may be part of, as keys of a dict."""
+    roots, todo, seen = {}, list(variables), set(variables)
     while todo:
         v = todo.pop()
         aliased = aliased_inputs_of(v.owner, v.index) if v.owner is not None else ()
@@ -104,12 +104,9 @@ def infer_reuse_pattern(fgraph, outputs_to_disown):
 
 def destroyed_roots(fgraph):
     """The variables without owner whose memory some node changes in place, as a set."""
-    roots = set()
-    for node in fgraph.apply_nodes:
-        for positions in destroy_map(node.op).values():
-            for i in positions:
-                roots.update(r for r in alias_roots(node.inputs[i]) if r.owner is None)
-    return roots
+    # One walk for all: chains of in-place nodes share their memory all the way up.
+    destroyed = [node.inputs[i] for node in fgraph.apply_nodes for positions in destroy_map(node.op).values() for i in positions]
+    return {r for r in alias_roots(*destroyed) if r.owner is None}
 
 
 def changed_in_place(v):

@@ -14,5 +14,5 @@ from theano_ng.tensor.nnet.nnet import (CrossentropyCategorical1Hot, Crossentrop
                                         prepend_0_to_each_row, prepend_1_to_each_row, prepend_scalar_to_each_row, relu, selu,
                                         sigmoid_binary_crossentropy, softmax, softmax_grad, softmax_graph, softmax_op,
                                         softmax_simplifier, softmax_with_bias, softsign)
-from theano_ng.tensor.nnet.sigm import (hard_sigmoid, scalar_sigmoid, sigmoid, sigmoid_inplace, softplus, ultra_fast_sigmoid)
+from theano_ng.tensor.nnet.sigmoids import (hard_sigmoid, scalar_sigmoid, sigmoid, sigmoid_inplace, softplus, ultra_fast_sigmoid)
 from theano_ng.tensor.nnet import opt_sigm

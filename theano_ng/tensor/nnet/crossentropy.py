@@ -7,7 +7,7 @@ from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.creation import arange, zeros_like
 from theano_ng.tensor.elemwise_ops import eq, log
 from theano_ng.tensor.nnet.row_op import RowOp, float_matrix, integer_vector
-from theano_ng.tensor.nnet.sigm import softplus
+from theano_ng.tensor.nnet.sigmoids import softplus
 from theano_ng.tensor.nnet.softmax import _softmax
 from theano_ng.tensor.type import TensorType
 
@@ -257,7 +257,7 @@ def binary_crossentropy(output, target):
 def sigmoid_binary_crossentropy(output, target):
     """Elementwise ``binary_crossentropy(sigmoid(output), target)``, stable for large absolute values of `output`."""
     def grad(inputs, out_grads):
-        from theano_ng.tensor.nnet.sigm import sigmoid
+        from theano_ng.tensor.nnet.sigmoids import sigmoid
 
         (output, target), (out_grad,) = inputs, out_grads
         return [(sigmoid(output) - target) * out_grad, output * -out_grad]

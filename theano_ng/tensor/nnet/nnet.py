@@ -23,6 +23,6 @@ from theano_ng.tensor.nnet.opt_crossentropy import (_check_rows_is_arange_len_la
                                                     local_softmax_with_bias,
                                                     local_useless_crossentropy_softmax_1hot_with_bias_dx_alloc,
                                                     softmax_simplifier)
-from theano_ng.tensor.nnet.sigm import hard_sigmoid, sigmoid, softplus, ultra_fast_sigmoid
+from theano_ng.tensor.nnet.sigmoids import hard_sigmoid, sigmoid, softplus, ultra_fast_sigmoid
 from theano_ng.tensor.nnet.softmax import (LogSoftmax, Softmax, SoftmaxGrad, SoftmaxWithBias, logsoftmax, logsoftmax_op, softmax,
                                            softmax_grad, softmax_graph, softmax_op, softmax_with_bias)

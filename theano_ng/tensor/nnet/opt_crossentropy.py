@@ -104,7 +104,7 @@ def local_argmax_pushdown(node):
 
 
 def _is_monotonic(op):
-    from theano_ng.tensor.nnet.sigm import sigmoid
+    from theano_ng.tensor.nnet.sigmoids import sigmoid
     from theano_ng.tensor.nnet.activations import softsign
 
     return op in (sigmoid, softsign, softmax_op, T.tanh)

@@ -3,7 +3,7 @@ from theano_ng.compile import optdb
 from theano_ng.gof.opt import PatternSub, copy_stack_trace, local_optimizer
 from theano_ng.tensor import elemwise_ops as T
 from theano_ng.tensor.constant import NotScalarConstantError, get_scalar_constant_value
-from theano_ng.tensor.nnet.sigm import hard_sigmoid, sigmoid, softplus, ultra_fast_sigmoid
+from theano_ng.tensor.nnet.sigmoids import hard_sigmoid, sigmoid, softplus, ultra_fast_sigmoid
 from theano_ng.tensor.opt.registration import register_specialize, register_stabilize
 
 register_local_1msigmoid = False

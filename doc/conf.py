@@ -1,0 +1,28 @@
+"""How Sphinx builds the manual: ``make doc``, or ``python -m sphinx -W -b html doc doc/_build/html``."""
+import os
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+# The package of this checkout, the extension below, and the files that pages of the tutorial import.
+sys.path[:0] = [os.path.dirname(HERE), HERE, os.path.join(HERE, "tutorial", "code")]
+
+from theano_ng.version import short_version  # noqa: E402
+
+project = "theano_ng"
+version = release = short_version
+copyright = "the theano_ng developers"
+
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.doctest", "numpydoc", "live_tables"]
+exclude_patterns = ["_build"]
+root_doc = "index"
+default_role = "code"
+nitpicky = False
+
+autosummary_generate = False
+numpydoc_show_class_members = False
+doctest_global_setup = "import numpy as np"
+
+html_theme = "alabaster"
+html_theme_options = {"description": "Theano 1.0 for today's Python", "page_width": "1100px", "sidebar_width": "240px"}
+html_show_sourcelink = False
+html_copy_source = False

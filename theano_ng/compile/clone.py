@@ -1,0 +1,46 @@
+"""`clone`: a copy of a graph with some of its variables replaced."""
+from theano_ng.compile.pfunc import rebuild_collect_shared
+
+_not_given = object()
+
+
+def clone(output, replace=None, strict=True, share_inputs=True, copy_inputs=_not_given):
+    """Copy the graph of some outputs, with replacements made.
+
+    Parameters
+    ----------
+    output : Variable, Out, or list, tuple or dict of them
+    replace : dict or list of pairs, optional
+        Variable to the variable (or value) that stands for it in the copy.
+    strict : bool
+        True: a replacement must have the type of what it replaces. False permits other types, with which the copied nodes must be able
+        to work.
+    share_inputs : bool
+        True: the copy has the same inputs; False: it has copies of them. Shared variables are never copied.
+    copy_inputs : bool, optional
+        The former name of `share_inputs`.
+
+    Returns
+    -------
+    Like `output`
+        Tuples become lists.
+
+    Raises
+    ------
+    TypeError
+        When a replacement has the wrong type.
+
+    Examples
+    --------
+    >>> from theano_ng import clone, pp, tensor
+    >>> x, y = tensor.dscalars("x", "y")
+    >>> pp(clone(x * 2, replace={x: y}))
+    '(y * TensorConstant{2})'
+    """
+    if copy_inputs is not _not_given:
+        import warnings
+
+        warnings.warn("In `clone()` function, the argument `copy_inputs` has been deprecated and renamed into `share_inputs`",
+                      DeprecationWarning, stacklevel=2)
+        share_inputs = copy_inputs
+    return rebuild_collect_shared(output, [], replace, [], rebuild_strict=strict, copy_inputs_over=share_inputs)[1]
