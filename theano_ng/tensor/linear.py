@@ -13,6 +13,10 @@ __all__ = ['Dot', '_dot', 'dot', 'outer', 'tensordot', '_tensordot_as_dot',
            'batched_dot', 'batched_tensordot', 'matmul']
 
 
+# What BLAS multiplies; other dtypes, and mixed ones, are left to NumPy.
+BLAS_DTYPES = frozenset(['float32', 'float64', 'complex64', 'complex128'])
+
+
 class Dot(NativeOp, Op):
     """Product of two inputs that are vectors or matrices.
 
@@ -38,6 +42,9 @@ class Dot(NativeOp, Op):
     def native_code(self, node):
         if any(x.dtype == 'float16' for x in node.inputs):
             return None
+        dtypes = {x.dtype for x in node.inputs}
+        if len(dtypes) == 1 and dtypes <= BLAS_DTYPES:
+            return NativeCode('theano_ng.tensor.native.blas:dot')
         return NativeCode('theano_ng.tensor.native.extra:dot',
                           params=(np.dtype(node.outputs[0].dtype).num,))
 

@@ -148,7 +148,7 @@ class _ArgmaxBase(NativeOp, Op):
         mask = 0
         for axis in axes:
             mask |= 1 << axis
-        return NativeCode('theano_ng.tensor.native.extra:' + function,
+        return NativeCode('theano_ng.tensor.native.reduce:' + function,
                           params=(mask,))
 
     def _reduced_shape(self, node, shape):

@@ -109,6 +109,11 @@ static int fits_blas(PyArrayObject *a, BlasMatrix *m)
     npy_intp size = PyArray_ITEMSIZE(a), rows = PyArray_DIM(a, 0), cols = PyArray_DIM(a, 1);
     npy_intp s0 = PyArray_STRIDE(a, 0), s1 = PyArray_STRIDE(a, 1);
     m->data = PyArray_DATA(a);
+    if (rows == 0 || cols == 0) {       /* NumPy's strides mean nothing then, BLAS still checks its leading dimension */
+        m->ld = cols > 1 ? (int)cols : 1;
+        m->transposed = 0;
+        return 1;
+    }
     if (s1 == size || cols <= 1) {
         npy_intp ld = rows <= 1 ? (cols > 1 ? cols : 1) : s0 / size;
         if (rows <= 1 || (s0 > 0 && s0 % size == 0 && ld >= cols && ld >= 1 && ld <= INT_MAX)) {

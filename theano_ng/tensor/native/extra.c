@@ -1,4 +1,4 @@
-/* Native code of the small tensor Ops: ranges, eye, tri, vectors of scalars, nonzero, argmax, cumulative sums, searching, dot.
+/* Native code of the small tensor Ops: ranges, eye, tri, vectors of scalars, nonzero, cumulative sums, searching, dot.
  *
  * Each function is described where it is defined: its inputs, outputs and parameter words. The contract of native functions is in
  * gof/native.h. */
@@ -215,144 +215,6 @@ static int tng_nonzero(int nin, int nout, PyObject **in, PyObject **out, int64_t
     return 0;
 }
 
-/* ------------------------------------------------------------------ maximum and its index; params: bit mask of the reduced axes */
-
-typedef struct {
-    int nd;
-    npy_intp dims[NPY_MAXDIMS];
-    npy_intp strides[NPY_MAXDIMS];
-} Axes;
-
-/* Appends an axis (inner to those there); merges it with its neighbour when one stride serves both. */
-static void add_axis(Axes *axes, npy_intp dim, npy_intp stride)
-{
-    if (dim == 1)
-        return;
-    if (axes->nd > 0 && axes->strides[axes->nd - 1] == dim * stride) {
-        axes->dims[axes->nd - 1] *= dim;
-        axes->strides[axes->nd - 1] = stride;
-        return;
-    }
-    axes->dims[axes->nd] = dim;
-    axes->strides[axes->nd] = stride;
-    ++axes->nd;
-}
-
-/* Steps `counter` over all but the last `skip` axes in C order; returns 0 at the end. */
-static int next_position(const Axes *axes, int skip, npy_intp *counter, const char **pointer)
-{
-    for (int i = axes->nd - 1 - skip; i >= 0; --i) {
-        if (++counter[i] < axes->dims[i]) {
-            *pointer += axes->strides[i];
-            return 1;
-        }
-        counter[i] = 0;
-        *pointer -= axes->strides[i] * (axes->dims[i] - 1);
-    }
-    return 0;
-}
-
-/* One row's maximum; the first NaN ends the search. The inner loop runs over the last reduced axis. */
-#define DEFINE_ROW(number, ctype)                                                                       \
-    static npy_int64 row_##number(const char *pointer, const Axes *axes, void *maximum)                 \
-    {                                                                                                   \
-        npy_intp counter[NPY_MAXDIMS] = {0};                                                            \
-        npy_intp n = axes->nd ? axes->dims[axes->nd - 1] : 1;                                           \
-        npy_intp stride = axes->nd ? axes->strides[axes->nd - 1] : 0;                                   \
-        ctype best = *(const ctype *)pointer;                                                           \
-        npy_int64 where = 0, base = 0;                                                                  \
-        if (best == best) {                                                                             \
-            do {                                                                                        \
-                const char *element = pointer;                                                          \
-                for (npy_intp i = 0; i < n; ++i, element += stride) {                                   \
-                    ctype value = *(const ctype *)element;                                              \
-                    if (!(value <= best)) {                                                             \
-                        best = value;                                                                   \
-                        where = base + i;                                                               \
-                        if (value != value)                                                             \
-                            goto done;                                                                  \
-                    }                                                                                   \
-                }                                                                                       \
-                base += n;                                                                              \
-            } while (next_position(axes, 1, counter, &pointer));                                        \
-        }                                                                                               \
-    done:                                                                                               \
-        if (maximum != NULL)                                                                            \
-            *(ctype *)maximum = best;                                                                   \
-        return where;                                                                                   \
-    }
-FOR_REALS(DEFINE_ROW)
-#undef DEFINE_ROW
-
-typedef npy_int64 (*row_function)(const char *, const Axes *, void *);
-
-static row_function row_for(int type_num)
-{
-#define CHOOSE(number, ctype) \
-    case number: return row_##number;
-    switch (type_num) {
-        FOR_REALS(CHOOSE)
-    default: PyErr_Format(PyExc_TypeError, "argmax: no native code for NumPy type number %d", type_num); return NULL;
-    }
-#undef CHOOSE
-}
-
-static int reduce_max(PyObject *input, PyObject **max_out, PyObject **index_out, int64_t mask)
-{
-    PyArrayObject *x = as_behaved(input);
-    if (x == NULL)
-        return -1;
-    int result = -1, nd_out = 0, type_num = canonical_type(PyArray_TYPE(x));
-    Axes kept = {0}, reduced = {0};
-    npy_intp dims_out[NPY_MAXDIMS], count = 1;
-    for (int i = 0; i < PyArray_NDIM(x); ++i) {
-        if (mask >> i & 1) {
-            add_axis(&reduced, PyArray_DIM(x, i), PyArray_STRIDE(x, i));
-            count *= PyArray_DIM(x, i);
-        }
-        else {
-            add_axis(&kept, PyArray_DIM(x, i), PyArray_STRIDE(x, i));
-            dims_out[nd_out++] = PyArray_DIM(x, i);
-        }
-    }
-    row_function row = row_for(type_num);
-    if (row == NULL)
-        goto finish;
-    npy_intp rows = PyArray_MultiplyList(dims_out, nd_out);
-    if (count == 0 && rows > 0) {
-        PyErr_SetString(PyExc_ValueError, "Max and argmax of an empty dimension have no value");
-        goto finish;
-    }
-    PyArrayObject *maximum = NULL, *index = native_alloc(index_out, nd_out, dims_out, NPY_INT64);
-    if (index == NULL || (max_out != NULL && (maximum = native_alloc(max_out, nd_out, dims_out, type_num)) == NULL))
-        goto finish;
-    result = 0;
-    if (rows == 0)
-        goto finish;
-    npy_int64 *index_data = (npy_int64 *)PyArray_DATA(index);
-    char *max_data = maximum == NULL ? NULL : PyArray_BYTES(maximum);
-    npy_intp size = PyArray_ITEMSIZE(x), counter[NPY_MAXDIMS] = {0};
-    const char *pointer = PyArray_BYTES(x);
-    do {
-        *index_data++ = row(pointer, &reduced, max_data);
-        if (max_data != NULL)
-            max_data += size;
-    } while (next_position(&kept, 0, counter, &pointer));
-finish:
-    Py_DECREF(x);
-    return result;
-}
-
-static int tng_max_and_argmax(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
-{
-    return reduce_max(in[0], &out[0], &out[1], params[0]);
-}
-
-static int tng_argmax(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
-{
-    return reduce_max(in[0], NULL, &out[0], params[0]);
-}
-
 /* ------------------------------------------------------------------ cumulative sum or product; params: axis (-1: all), product? */
 
 /* z = cumulative sum (product) of x along the middle of (outer, n, inner), all C-contiguous. */
@@ -499,8 +361,6 @@ static const NativeEntry entries[] = {
     {"arange_int", tng_arange_int},
     {"make_vector", tng_make_vector},
     {"nonzero", tng_nonzero},
-    {"max_and_argmax", tng_max_and_argmax},
-    {"argmax", tng_argmax},
     {"cumulative", tng_cumulative},
     {"searchsorted", tng_searchsorted},
     {"contiguous", tng_contiguous},

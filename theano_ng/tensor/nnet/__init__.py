@@ -15,4 +15,4 @@ from theano_ng.tensor.nnet.nnet import (CrossentropyCategorical1Hot, Crossentrop
                                         sigmoid_binary_crossentropy, softmax, softmax_grad, softmax_graph, softmax_op,
                                         softmax_simplifier, softmax_with_bias, softsign)
 from theano_ng.tensor.nnet.sigmoids import (hard_sigmoid, scalar_sigmoid, sigmoid, sigmoid_inplace, softplus, ultra_fast_sigmoid)
-from theano_ng.tensor.nnet import opt_sigm
+from theano_ng.tensor.nnet import nnet, opt_sigm, sigm

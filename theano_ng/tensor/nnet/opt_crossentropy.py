@@ -13,6 +13,7 @@ from theano_ng.tensor.nnet.crossentropy import (CrossentropyCategorical1HotGrad,
                                                 crossentropy_softmax_1hot_with_bias_dx,
                                                 crossentropy_softmax_argmax_1hot_with_bias)
 from theano_ng.tensor.nnet.softmax import SoftmaxGrad, logsoftmax_op, softmax_grad, softmax_op, softmax_with_bias
+from theano_ng.tensor.opt.canonicalize import local_mul_canonizer
 from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
 from theano_ng.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor
 
@@ -33,29 +34,44 @@ def _softmax_input(sm):
 
 # --- value -------------------------------------------------------------------------------------------------------------------
 
+def _fuse_crossentropies(fgraph, softmaxes, reason):
+    """Replace cross-entropies of what is computed by one of `softmaxes`, and that softmax with them."""
+    for node in fgraph.toposort():
+        if node.op != crossentropy_categorical_1hot or node.fgraph is not fgraph:
+            continue
+        sm, labels = node.inputs
+        if _owner_op(sm) not in softmaxes:
+            continue
+        new_nll, new_sm, _ = crossentropy_softmax_argmax_1hot_with_bias(*_softmax_input(sm), labels)
+        if new_nll.type != node.outputs[0].type:
+            continue
+        copy_stack_trace(node.outputs[0], new_nll)
+        copy_stack_trace([sm, node.outputs[0]], new_sm)
+        fgraph.replace_all_validate([(node.outputs[0], new_nll), (sm, new_sm)], reason=reason)
+
+
+@register_stabilize("fast_compile_gpu")
+@register_specialize("fast_compile_gpu")
+@optimizer
+def crossentropy_to_crossentropy_with_softmax_with_bias(fgraph):
+    """`crossentropy_to_crossentropy_with_softmax` where a bias is added within the softmax.
+
+    CrossentropyCategorical1Hot(softmax_with_bias(x, b), y)  ->  CrossentropySoftmaxArgmax1HotWithBias(x, b, y)[0]
+    """
+    _fuse_crossentropies(fgraph, (softmax_with_bias,), "crossentropy_to_crossentropy_with_softmax_with_bias")
+
+
 @optimizer
 def crossentropy_to_crossentropy_with_softmax(fgraph):
     """The cross-entropy of a softmax with labels is computed from the input of the softmax.
 
     CrossentropyCategorical1Hot(softmax(x), y)  ->  CrossentropySoftmaxArgmax1HotWithBias(x, 0, y)[0]     [fast_run, xent]
+
+    Late, where a bias would have been recognized.
     """
-    for node in fgraph.toposort():
-        if node.op != crossentropy_categorical_1hot or node.fgraph is not fgraph:
-            continue
-        sm, labels = node.inputs
-        found = _softmax_input(sm)
-        if found is None:
-            continue
-        new_nll, new_sm, _ = crossentropy_softmax_argmax_1hot_with_bias(*found, labels)
-        copy_stack_trace(node.outputs[0], new_nll)
-        copy_stack_trace([sm, node.outputs[0]], new_sm)
-        if new_nll.type != node.outputs[0].type:
-            continue
-        fgraph.replace_all_validate([(node.outputs[0], new_nll), (sm, new_sm)],
-                                    reason="crossentropy_to_crossentropy_with_softmax")
+    _fuse_crossentropies(fgraph, _SOFTMAXES, "crossentropy_to_crossentropy_with_softmax")
 
 
-crossentropy_to_crossentropy_with_softmax_with_bias = crossentropy_to_crossentropy_with_softmax
 optdb.register("crossentropy_to_crossentropy_with_softmax", crossentropy_to_crossentropy_with_softmax, 2.01, "fast_run", "xent",
                "fast_compile_gpu")
 
@@ -385,3 +401,6 @@ def softmax_simplifier(numerators, denominators):
             numerators.append(result)
             break
     return numerators, denominators
+
+
+local_mul_canonizer.add_simplifier(softmax_simplifier, "softmax_simplifier")

@@ -2,8 +2,10 @@
 from theano_ng.compile import optdb
 from theano_ng.gof.opt import PatternSub, copy_stack_trace, local_optimizer
 from theano_ng.tensor import elemwise_ops as T
-from theano_ng.tensor.constant import NotScalarConstantError, get_scalar_constant_value
+from theano_ng.tensor.nnet.mul_tree import (compute_mul, is_exp, is_mul, is_neg, parse_mul_tree, partition_num_or_denom,
+                                            perform_sigm_times_exp, simplify_mul)
 from theano_ng.tensor.nnet.sigmoids import hard_sigmoid, sigmoid, softplus, ultra_fast_sigmoid
+from theano_ng.tensor.opt.common import constant_value, scalarconsts_rest
 from theano_ng.tensor.opt.registration import register_specialize, register_stabilize
 
 register_local_1msigmoid = False
@@ -13,66 +15,31 @@ def _owner_op(variable):
     return None if variable.owner is None else variable.owner.op
 
 
-def _constant_value(variable):
-    """The number that every element of a constant is, or None."""
-    try:
-        return get_scalar_constant_value(variable)
-    except NotScalarConstantError:
-        return None
-
-
 def _is_1(expr):
     """Whether every element of an expression is 1."""
-    value = _constant_value(expr)
+    value = constant_value(expr)
     return value is not None and value == 1
 
 
-def is_neg(var):
-    """x when `var` is -x, else None."""
-    if var.owner is None:
-        return None
-    if var.owner.op == T.neg:
-        return var.owner.inputs[0]
-    if var.owner.op == T.mul and len(var.owner.inputs) >= 2:
-        for i, factor in enumerate(var.owner.inputs):
-            if _constant_value(factor) == -1:
-                rest = var.owner.inputs[:i] + var.owner.inputs[i + 1:]
-                return rest[0] if len(rest) == 1 else T.mul(*rest)
-    return None
-
-
-def is_exp(var):
-    """(False, x) when `var` is exp(x), (True, x) when it is -exp(x), else None."""
-    negative, inner = False, var
-    argument = is_neg(var)
-    if argument is not None:
-        negative, inner = True, argument
-    return (negative, inner.owner.inputs[0]) if _owner_op(inner) == T.exp else None
-
-
-def is_mul(var):
-    """The factors when `var` is a product, else None."""
-    return var.owner.inputs if _owner_op(var) == T.mul else None
-
-
 def is_1pexp(t, only_process_constants=True):
-    """(negative, x) when `t` is 1 + exp(x), or -(1 + exp(x)) for a true `negative`; else None."""
-    if _owner_op(t) == T.neg:
-        found = is_1pexp(t.owner.inputs[0], only_process_constants)
-        return None if found is None else (not found[0], found[1])
-    if _owner_op(t) != T.add or len(t.owner.inputs) != 2:
+    """(False, x) when `t` is 1 + exp(x), (True, x) when it is -1 - exp(x), also as -(1 + exp(x)); else None.
+
+    Parameters
+    ----------
+    t : Variable
+    only_process_constants : bool
+        Whether 1 has to be a Constant, or an expression that is 1 everywhere will do.
+    """
+    negative = False
+    while _owner_op(t) == T.neg:
+        negative, t = not negative, t.owner.inputs[0]
+    if _owner_op(t) != T.add:
         return None
-    for one, exponential in (t.owner.inputs, t.owner.inputs[::-1]):
-        if _is_1(one):
-            found = is_exp(exponential)
-            if found is not None and not found[0]:
-                return False, found[1]
-    return None
-
-
-def _opposites(a, b):
-    """Whether one variable is minus the other, by the form of their graphs."""
-    return is_neg(a) is b or is_neg(b) is a
+    numbers, _, others = scalarconsts_rest(t.owner.inputs, only_process_constants=only_process_constants)
+    found = is_exp(others[0]) if len(others) == 1 else None
+    if found is None or not numbers or sum(numbers) != (-1 if found[0] else 1):
+        return None
+    return negative ^ found[0], found[1]
 
 
 def _finish(node, result):
@@ -111,16 +78,11 @@ def local_exp_over_1_plus_exp(node):
         return None
     numerator, denominator = node.inputs
     factors = list(is_mul(numerator) or [numerator])
-    divisors = list(is_mul(denominator) or [denominator])
-    sigmoids, negative, changed = [], False, False
-    for divisor in list(divisors):
-        found = is_1pexp(divisor)
-        if found is None:
-            continue
-        changed = True
-        divisors.remove(divisor)
-        negative ^= found[0]
-        argument = found[1]
+    arguments, divisors, negative = partition_num_or_denom(denominator, lambda f: is_1pexp(f, only_process_constants=False))
+    if not arguments:
+        return None
+    sigmoids = []
+    for argument in arguments:
         for i, factor in enumerate(factors):
             exponential = is_exp(factor)
             if exponential is not None and exponential[1] is argument:
@@ -131,8 +93,6 @@ def local_exp_over_1_plus_exp(node):
         else:
             minus = is_neg(argument)
             sigmoids.append(sigmoid(-argument if minus is None else minus))
-    if not changed:
-        return None
     factors = [f for f in factors if not _is_1(f)] + sigmoids
     result = factors[0] if len(factors) == 1 else T.mul(*factors)
     if divisors:
@@ -151,7 +111,7 @@ def local_inv_1_plus_exp(node):
     """1 / (1 + exp(x))  ->  sigmoid(-x)"""
     if node.op != T.inv:
         return None
-    found = is_1pexp(node.inputs[0])
+    found = is_1pexp(node.inputs[0], only_process_constants=False)
     if found is None or found[0]:
         return None
     minus = is_neg(found[1])
@@ -163,27 +123,14 @@ def local_inv_1_plus_exp(node):
 def local_sigm_times_exp(node):
     """exp(x) * sigmoid(-x)  ->  sigmoid(x)
 
-    Among any number of factors, with the sign kept.
+    Among any number of factors, also of products within the product, with the sign kept.
     """
     if node.op != T.mul:
         return None
-    factors = list(node.inputs)
-    changed = negative = False
-    for sig in [f for f in factors if _owner_op(f) == sigmoid]:
-        for exponential in [f for f in factors if f is not sig]:
-            found = is_exp(exponential)
-            if found is None or not _opposites(found[1], sig.owner.inputs[0]):
-                continue
-            factors.remove(sig)
-            factors.remove(exponential)
-            factors.append(sigmoid(found[1]))
-            negative ^= found[0]
-            changed = True
-            break
-    if not changed:
+    tree = parse_mul_tree(node.outputs[0])
+    if not perform_sigm_times_exp(tree):
         return None
-    result = factors[0] if len(factors) == 1 else T.mul(*factors)
-    return _finish(node, -result if negative else result)
+    return _finish(node, compute_mul(simplify_mul(tree)))
 
 
 @local_optimizer([T.sub])

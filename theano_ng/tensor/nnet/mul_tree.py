@@ -1,0 +1,206 @@
+"""Products as trees, in which factors can be exchanged before the product is built again.
+
+A tree is a pair ``[negative, content]``: `content` is a Variable (a leaf), a list of trees (their product), or None (a factor that is
+1); a true `negative` stands for a change of sign.
+"""
+from theano_ng.tensor import elemwise_ops as T
+from theano_ng.tensor.nnet.sigmoids import sigmoid
+from theano_ng.tensor.opt.common import constant_value
+
+
+def is_neg(var):
+    """x when `var` is -x, also written as a product with -1; else None."""
+    if var.owner is None:
+        return None
+    if var.owner.op == T.neg:
+        return var.owner.inputs[0]
+    if var.owner.op == T.mul and len(var.owner.inputs) >= 2:
+        for i, factor in enumerate(var.owner.inputs):
+            value = constant_value(factor)
+            if value is not None and value == -1:
+                rest = var.owner.inputs[:i] + var.owner.inputs[i + 1:]
+                return rest[0] if len(rest) == 1 else T.mul(*rest)
+    return None
+
+
+def is_exp(var):
+    """(False, x) when `var` is exp(x), (True, x) when it is -exp(x), else None."""
+    argument = is_neg(var)
+    inner = var if argument is None else argument
+    if inner.owner is None or inner.owner.op != T.exp:
+        return None
+    return argument is not None, inner.owner.inputs[0]
+
+
+def is_mul(var):
+    """The factors when `var` is a product, else None."""
+    return var.owner.inputs if var.owner is not None and var.owner.op == T.mul else None
+
+
+def partition_num_or_denom(r, f):
+    """The factors of a product for which a function has an answer, and the others.
+
+    Parameters
+    ----------
+    r : Variable
+    f : callable
+        ``f(factor)`` gives None or a pair (negative, answer).
+
+    Returns
+    -------
+    answers : list
+    rest : list of Variable
+    negative : bool
+        Whether the answers changed the sign.
+    """
+    answers, rest, negative = [], [], False
+    for factor in is_mul(r) or [r]:
+        found = f(factor)
+        if found is None:
+            rest.append(factor)
+        else:
+            negative ^= found[0]
+            answers.append(found[1])
+    return answers, rest, negative
+
+
+def parse_mul_tree(root):
+    """The tree of a product.
+
+    ::
+
+        x * y         ->  [False, [[False, x], [False, y]]]
+        -(x * y)      ->  [True, [[False, x], [False, y]]]
+        -x * y        ->  [False, [[True, x], [False, y]]]
+        -x            ->  [True, x]
+        (x * y) * -z  ->  [False, [[False, [[False, x], [False, y]]], [True, z]]]
+    """
+    tree = [False, None]
+    todo = [(root, tree)]
+    while todo:
+        var, node = todo.pop()
+        factors = is_mul(var)
+        if factors is not None:
+            node[1] = [[False, None] for _ in factors]
+            todo.extend(zip(factors, node[1]))
+            continue
+        argument = is_neg(var)
+        if argument is not None:
+            node[0] = not node[0]
+            todo.append((argument, node))
+        else:
+            node[1] = var
+    return tree
+
+
+def _children_first(tree):
+    """The inner nodes of a tree, each after those below it."""
+    order, todo = [], [tree]
+    while todo:
+        node = todo.pop()
+        if isinstance(node[1], list):
+            order.append(node)
+            todo.extend(node[1])
+    return reversed(order)
+
+
+def simplify_mul(tree):
+    """A tree of the same value without factors that are 1 or -1 and without products of fewer than two factors."""
+    done = {}
+    for node in _children_first(tree):
+        negative, factors = node[0], []
+        for child in node[1]:
+            child = done.get(id(child), child)
+            if child[1] is None:
+                negative ^= child[0]
+            else:
+                factors.append(list(child))
+        if not factors:
+            done[id(node)] = [negative, None]
+        elif len(factors) == 1:
+            done[id(node)] = [negative ^ factors[0][0], factors[0][1]]
+        else:
+            done[id(node)] = [negative, factors]
+    return done.get(id(tree), tree)
+
+
+def compute_mul(tree):
+    """The Variable that a tree stands for; inverse of `parse_mul_tree`.
+
+    Raises
+    ------
+    AssertionError
+        For a factor that is 1: `simplify_mul` removes these.
+    """
+    done = {}
+
+    def value(node):
+        content = done[id(node)] if isinstance(node[1], list) else node[1]
+        if content is None:
+            raise AssertionError("compute_mul found a missing leaf; call simplify_mul on the tree first")
+        return -content if node[0] else content
+
+    for node in _children_first(tree):
+        done[id(node)] = T.mul(*[value(child) for child in node[1]])
+    return value(tree)
+
+
+def _same(a, b):
+    """Whether two variables are one, or products of the same factors."""
+    return a is b or (is_mul(a) is not None and is_mul(b) is not None and len(is_mul(a)) == len(is_mul(b))
+                      and all(i is j for i, j in zip(is_mul(a), is_mul(b))))
+
+
+def _take(argument, leaves):
+    """Remove and return the first (argument, leaf) of a list with the given argument, or None."""
+    for i, (other, _) in enumerate(leaves):
+        if _same(argument, other):
+            return leaves.pop(i)
+    return None
+
+
+def perform_sigm_times_exp(tree, exp_x=None, exp_minus_x=None, sigm_x=None, sigm_minus_x=None):
+    """Replace pairs of an exponential and a sigmoid among the factors of a tree, in place.
+
+    exp(x) * sigmoid(-x)  ->  sigmoid(x),  and  exp(-x) * sigmoid(x)  ->  sigmoid(-x)
+
+    Parameters
+    ----------
+    tree : list
+        Changed: the exponential's leaf holds the new sigmoid, the sigmoid's leaf is 1.
+    exp_x, exp_minus_x, sigm_x, sigm_minus_x : lists of (Variable, tree), optional
+        Arguments x of exp(x), exp(-x), sigmoid(x) and sigmoid(-x) among factors known before, with their leaves. They receive the
+        factors of this tree that found no partner.
+
+    Returns
+    -------
+    bool
+        Whether the tree was changed.
+    """
+    exp_x, exp_minus_x, sigm_x, sigm_minus_x = [
+        [] if leaves is None else leaves for leaves in (exp_x, exp_minus_x, sigm_x, sigm_minus_x)]
+    changed, todo = False, [tree]
+    while todo:
+        leaf = todo.pop()
+        content = leaf[1]
+        if isinstance(content, list):
+            todo.extend(reversed(content))
+            continue
+        if content is None or content.owner is None or content.owner.op not in (T.exp, sigmoid):
+            continue
+        is_sigmoid = content.owner.op == sigmoid
+        argument = content.owner.inputs[0]
+        positive = is_neg(argument)
+        minus = positive is not None
+        x = positive if minus else argument
+        partners = (exp_x if minus else exp_minus_x) if is_sigmoid else (sigm_x if minus else sigm_minus_x)
+        found = _take(x, partners)
+        if found is None:
+            own = (sigm_minus_x if minus else sigm_x) if is_sigmoid else (exp_minus_x if minus else exp_x)
+            own.append((x, leaf))
+            continue
+        exponential, sig = (found[1], leaf) if is_sigmoid else (leaf, found[1])
+        exponential[1] = sigmoid(exponential[1].owner.inputs[0])
+        sig[1] = None
+        changed = True
+    return changed

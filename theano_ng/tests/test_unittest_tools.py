@@ -1,0 +1,191 @@
+"""The helpers of tests: they accept what is right and refuse what is wrong."""
+import io
+import unittest
+import warnings
+from unittest import mock
+
+import numpy as np
+
+import theano_ng as theano
+from theano_ng import tensor as T
+from theano_ng.gof import Apply, Op
+from theano_ng.gradient import GradientError
+from theano_ng.tests import unittest_tools as utt
+from theano_ng.tests.breakpoint import PdbBreakpoint
+from theano_ng.tests.record import MismatchError, Record, RecordMode
+
+
+class TestSeeds(unittest.TestCase):
+    def test_seeds_follow_the_configuration(self):
+        self.assertEqual(utt.fetch_seed(1234), 1234)
+        with theano.config.change_flags({"unittests.rseed": "random"}):
+            self.assertIsNone(utt.seed_rng())
+        with theano.config.change_flags({"unittests.rseed": "777"}):
+            self.assertEqual(utt.seed_rng(), 777)
+            first = np.random.rand()
+            self.assertEqual(np.random.RandomState(777).rand(), first)
+
+    def test_mock_random_state_gives_the_boundaries(self):
+        low, high = utt.MockRandomState(0), utt.MockRandomState(1 - 1e-9)
+        self.assertEqual(low.rand(2, 3).tolist(), [[0.0] * 3] * 2)
+        self.assertEqual(low.randint(3, 9, size=(2,)).tolist(), [3, 3])
+        self.assertEqual(high.randint(3, 9, size=(2,)).tolist(), [8, 8])
+        self.assertAlmostEqual(high.uniform(-2, 5), 5, places=6)
+        self.assertEqual(high.randint(4), [3])
+
+
+class TestComparisons(unittest.TestCase):
+    def test_assert_allclose(self):
+        utt.assert_allclose([1.0, np.nan, np.inf], np.array([1.0 + 1e-7, np.nan, np.inf]))
+        utt.assert_allclose(np.float32(1), np.float32(1.000009))
+        for a, b in ((1.0, 1.001), ([1.0], 1.0), ([np.inf], [-np.inf]), ([1.0], [np.nan]), (["a"], ["b"])):
+            with self.assertRaises(utt.WrongValue) as caught:
+                utt.assert_allclose(a, b)
+            self.assertIn("Expected", str(caught.exception))
+        with theano.config.change_flags({"tensor.cmp_sloppy": 1}):
+            utt.assert_allclose(1.0, 1.001)
+        text = str(utt.WrongValue(np.array([1.0, 2.0]), np.array([1.0, 3.0]), 0.1, 0.2))
+        self.assertIn("Abs Diff: max 1.0", text)
+        self.assertIn("0.1 0.2", text)
+
+    def test_verify_grad(self):
+        x = np.array([0.5, 1.5])
+        utt.verify_grad(lambda v: utt.different_grad(1)(v ** 2), [x])
+        self.assertRaises(GradientError, utt.verify_grad, lambda v: utt.different_grad(1.01)(v ** 2), [x])
+
+    def test_attempt_many_times(self):
+        seeds = []
+
+        class Case:
+            def setUp(self):
+                seeds.append(utt.fetch_seed())
+
+            @utt.AttemptManyTimes(3, 1)
+            def passes_at_the_third(self):
+                assert len(seeds) >= 3
+
+            @utt.AttemptManyTimes(2, 2)
+            def fails(self):
+                raise ValueError("no")
+
+        before = theano.config.unittests.rseed
+        Case().passes_at_the_third()
+        self.assertEqual(len(set(seeds)), 3)
+        self.assertRaises(ValueError, Case().fails)
+        self.assertEqual(theano.config.unittests.rseed, before)
+
+    def test_parameterized(self):
+        class Cases(unittest.TestCase):
+            seen = []
+
+            @utt.parameterized.expand([(1, "a"), (2, "b")], name_func=utt.custom_name_func)
+            def test_it(self, number, text):
+                self.seen.append((number, text))
+
+        names = unittest.TestLoader().getTestCaseNames(Cases)
+        self.assertEqual(names, ["test_it_0_1_a", "test_it_1_2_b"])
+        self.assertTrue(unittest.TestLoader().loadTestsFromTestCase(Cases).run(unittest.TestResult()) or True)
+        result = unittest.TestResult()
+        Cases.seen.clear()
+        unittest.TestLoader().loadTestsFromTestCase(Cases).run(result)
+        self.assertEqual((Cases.seen, result.failures), ([(1, "a"), (2, "b")], []))
+
+
+class _Twice(Op):
+    __props__ = ("shape_rule",)
+
+    def __init__(self, shape_rule):
+        self.shape_rule = shape_rule
+
+    def make_node(self, x):
+        return Apply(self, [x], [x.type()])
+
+    def perform(self, node, inputs, outputs):
+        outputs[0][0] = inputs[0] * 2
+
+    def infer_shape(self, node, shapes):
+        shape, = shapes
+        return [{"right": shape, "swapped": tuple(reversed(shape)), "none": (node.outputs[0].shape[0], shape[1])}[self.shape_rule]]
+
+
+class TestInferShape(utt.InferShapeTester):
+    def test_wrong_shapes_are_found(self):
+        x = T.matrix()
+        value = np.ones((3, 4), theano.config.floatX)
+        self._compile_and_check([x], [_Twice("right")(x)], [value], _Twice)
+        self.assertRaises(AssertionError, self._compile_and_check, [x], [_Twice("swapped")(x)], [value], _Twice)
+        self.assertRaises(AssertionError, self._compile_and_check, [x], [_Twice("right")(x)], [value], T.DimShuffle.__mro__[-2])
+        with self.assertWarns(UserWarning):
+            self._compile_and_check([x], [_Twice("right")(x)], [value[:, :3]], _Twice)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            self._compile_and_check([x], [_Twice("right")(x)], [value[:, :3]], _Twice, warn=False)
+
+
+class TestOptimizations(unittest.TestCase, utt.TestOptimizationMixin):
+    def test_nodes_are_counted(self):
+        x = T.matrix()
+        f = theano.function([x], _Twice("right")(x) + _Twice("swapped")(x), mode="FAST_COMPILE")
+        self.assertFunctionContains1(f, _Twice("right"))
+        self.assertFunctionContains0(f, _Twice("none"))
+        self.assertFunctionContainsClassN(f, _Twice, 2)
+        self.assertRaises(AssertionError, self.assertFunctionContainsN, f, _Twice("right"), 2)
+        self.assertRaises(AssertionError, self.assertFunctionContainsClass, f, T.Dot)
+
+
+class TestTwiceContract(utt.T_OpContractMixin, unittest.TestCase):
+    __test__ = True
+
+    def setUp(self):
+        self.ops = [_Twice("right"), _Twice("none")]
+
+    def clone(self, op):
+        return _Twice(op.shape_rule)
+
+
+class TestRecords(unittest.TestCase):
+    def test_a_changed_run_is_found(self):
+        record = Record(file_object=io.StringIO())
+        x = T.vector("x")
+
+        def run(mode, first, second):
+            f = theano.function([x], T.exp(x) * 2, mode=mode)
+            f(first)
+            f(second)
+
+        ones = np.ones(3, theano.config.floatX)
+        run(RecordMode(record), ones, ones * 2)
+        text = record.f.getvalue()
+        self.assertIn("Outputs: ", text)
+        run(RecordMode(file_object=io.StringIO(text), replay=True), ones, ones * 2)
+        playback = RecordMode(file_object=io.StringIO(text), replay=True)
+        self.assertRaises(MismatchError, run, playback, ones, ones * 3)
+        shorter = Record(file_object=io.StringIO(text), replay=True)
+        shorter.handle_line(text[:text.index("\n") + 1])
+        self.assertRaises(MismatchError, shorter.close)
+        self.assertRaises(ValueError, record.handle_line, "two\nlines\n")
+
+
+class TestBreakpoint(unittest.TestCase):
+    def test_documented_example(self):
+        x, target = T.fvectors("x", "target")
+        mse = (x - target) ** 2
+        hit = PdbBreakpoint("MSE too high")
+        out, seen, _ = hit(T.gt(mse.sum(), 100), mse, x, target)
+        f = theano.function([x, target], [out, seen])
+        with mock.patch("pdb.set_trace") as debugger, mock.patch("sys.stdout", new_callable=io.StringIO) as printed:
+            with mock.patch.dict("sys.modules", {"pudb": None, "ipdb": None}):
+                self.assertEqual([v.tolist() for v in f([10, 0], [10, 5])], [[0, 25], [10, 0]])
+                self.assertEqual(debugger.call_count, 0)
+                self.assertEqual([v.tolist() for v in f([0, 0], [10, 5])], [[100, 25], [0, 0]])
+                self.assertEqual(debugger.call_count, 1)
+                self.assertIn("'MSE too high'", printed.getvalue())
+        one = hit(False, x)
+        g = theano.function([x], [T.grad((one ** 2).sum(), x), one.shape])
+        self.assertEqual([v.tolist() for v in g([1, 2])], [[2, 4], [2]])
+        self.assertRaises(TypeError, hit, x, x)
+        self.assertRaises(TypeError, hit, True)
+
+
+if __name__ == "__main__":
+    unittest.main()
