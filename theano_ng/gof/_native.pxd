@@ -22,6 +22,7 @@ cdef struct NativeCall:
     PyObject **cells        # nin input cells, then nout output cells; borrowed, the thunk's lists own them
     PyObject **values       # room for nin + nout values
     int64_t *params
+    int *layout             # for each cell, what its array has to be: type number << 8 | ndim; -1 where nothing is known
 
 
 cdef class NativeThunk(CThunk):

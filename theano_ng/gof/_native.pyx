@@ -5,6 +5,10 @@ from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdint cimport intptr_t
 from posix.dlfcn cimport RTLD_LOCAL, RTLD_NOW, dlclose, dlerror, dlopen, dlsym
 
+cimport numpy as cnp
+
+cnp.import_array()
+
 cdef extern from "Python.h":
     PyObject *Py_None
     PyObject *PyList_GET_ITEM(PyObject *cell, Py_ssize_t i) nogil
@@ -26,10 +30,36 @@ cdef int raise_current() except -1:
     return -1
 
 
+cdef extern from "numpy/arrayobject.h":
+    bint is_array "PyArray_Check"(PyObject *value) noexcept
+    int array_type "PyArray_TYPE"(PyObject *array) noexcept
+    int array_ndim "PyArray_NDIM"(PyObject *array) noexcept
+
+
+cdef inline bint fits(PyObject *value, int layout) noexcept:
+    """Whether a value is an array of a type number and rank; -1 says that any value will do."""
+    return layout < 0 or (is_array(value) and (array_type(value) << 8 | array_ndim(value)) == layout)
+
+
+cdef int refuse(NativeCall *call, int i) noexcept:
+    """Set the exception for an input that is not what its Type promises."""
+    try:
+        value = <object>PyList_GET_ITEM(call.cells[i], 0)
+        expected = call.layout[i]
+        if not cnp.PyArray_Check(value):
+            raise TypeError("expected an ndarray as input %d, not %r of type %s" % (i, value, type(value).__name__))
+        raise TypeError("expected an array of dtype %s with %d dimensions as input %d, got dtype %s with %d dimensions" % (
+            cnp.dtype(cnp.PyArray_DescrFromType(expected >> 8)), expected & 255, i, value.dtype, value.ndim))
+    except BaseException as failure:
+        set_exception(type(failure), failure)
+    return -1
+
+
 cdef int run_native(void *data) noexcept:
     """Values out of the cells, the call, values back into the cells.
 
-    While the function runs, the output cells hold None: it may drop the previous value and meet the garbage collector.
+    While the function runs, the output cells hold None: it may drop the previous value and meet the garbage collector. C code may
+    rely on the rank and type of arrays: a value of another kind (from trust_input, or from an Op's perform) is refused here.
     """
     cdef NativeCall *call = <NativeCall *>data
     cdef PyObject **cells = call.cells
@@ -38,14 +68,20 @@ cdef int run_native(void *data) noexcept:
     cdef int i, n = call.nin + call.nout
     for i in range(call.nin):
         values[i] = PyList_GET_ITEM(cells[i], 0)
+        if not fits(values[i], call.layout[i]):
+            return refuse(call, i)
     for i in range(call.nin, n):
         value = PyList_GET_ITEM(cells[i], 0)
         if value == Py_None:
             values[i] = NULL
-        else:
+            continue
+        incref(Py_None)
+        PyList_SET_ITEM(cells[i], 0, Py_None)
+        if fits(value, call.layout[i]):
             values[i] = value
-            incref(Py_None)
-            PyList_SET_ITEM(cells[i], 0, Py_None)
+        else:
+            values[i] = NULL
+            decref(value)
     cdef int status = call.function(call.nin, call.nout, values, values + call.nin, call.params)
     for i in range(call.nin, n):
         if values[i] != NULL:
@@ -68,9 +104,11 @@ cdef class NativeThunk(CThunk):
         Number of zeroed words that follow them.
     inputs, outputs : list of cells
         One-element lists.
+    layouts : list of int, optional
+        For each input, then each output, ``type number << 8 | ndim`` of its arrays, or -1 where any value will do.
     """
 
-    def __cinit__(self, function, params, Py_ssize_t scratch, list inputs, list outputs):
+    def __cinit__(self, function, params, Py_ssize_t scratch, list inputs, list outputs, list layouts=None):
         cdef Py_ssize_t i, n_params = len(params), nin = len(inputs), nout = len(outputs)
         self.keep = function
         self.inputs, self.outputs, self.lazy = inputs, outputs, False
@@ -79,8 +117,11 @@ cdef class NativeThunk(CThunk):
         self.call.cells = <PyObject **>PyMem_Calloc(nin + nout + 1, sizeof(PyObject *))
         self.call.values = <PyObject **>PyMem_Calloc(nin + nout + 1, sizeof(PyObject *))
         self.call.params = <int64_t *>PyMem_Calloc(n_params + scratch + 1, sizeof(int64_t))
-        if not (self.call.cells and self.call.values and self.call.params):
+        self.call.layout = <int *>PyMem_Calloc(nin + nout + 1, sizeof(int))
+        if not (self.call.cells and self.call.values and self.call.params and self.call.layout):
             raise MemoryError()
+        for i in range(nin + nout):
+            self.call.layout[i] = -1 if layouts is None else layouts[i]
         for i in range(nin):
             check_cell(inputs[i])
             self.call.cells[i] = <PyObject *>inputs[i]
@@ -95,6 +136,7 @@ cdef class NativeThunk(CThunk):
         PyMem_Free(self.call.cells)
         PyMem_Free(self.call.values)
         PyMem_Free(self.call.params)
+        PyMem_Free(self.call.layout)
 
 
 cdef int check_cell(cell) except -1:

@@ -3,6 +3,7 @@ from functools import partial
 
 from theano_ng.configdefaults import config
 from theano_ng.gof import toolbox
+from theano_ng.gof.alias_classes import AliasClasses
 from theano_ng.gof.dynamic_order import CycleError, DynamicOrder
 from theano_ng.gof.fg import InconsistencyError
 from theano_ng.gof.graph import Constant, io_toposort
@@ -29,25 +30,6 @@ def _contains_cycle(fgraph, orderings):
     return False
 
 
-def _root(r, view_i):
-    """What a variable is a view of, in the end; the variable itself when it is none."""
-    while r in view_i:
-        r = view_i[r]
-    return r
-
-
-def _impact(root, view_o):
-    """A variable and all its views, and theirs."""
-    found = OrderedSet([root])
-    pending = [root]
-    while pending:
-        for v in view_o.get(pending.pop(), ()):
-            if v not in found:
-                found.add(v)
-                pending.append(v)
-    return found
-
-
 def _build_droot_impact(destroy_handler):
     """Who destroys what.
 
@@ -66,13 +48,14 @@ def _build_droot_impact(destroy_handler):
         When a root has two destroyers.
     """
     droot, impact, root_destroyer = {}, {}, {}
+    aliases = destroy_handler.aliases
     for app in destroy_handler.destroyers:
         for i in _destroyed_indices(app):
-            root = _root(app.inputs[i], destroy_handler.view_i)
+            root = aliases.root(app.inputs[i])
             if root in droot:
                 raise InconsistencyError("Multiple destroyers of %s" % root)
             root_destroyer[root] = app
-            impact[root] = _impact(root, destroy_handler.view_o)
+            impact[root] = OrderedSet(aliases.members(root))
             for v in impact[root]:
                 droot[v] = root
     return droot, impact, root_destroyer
@@ -142,15 +125,10 @@ class DestroyHandler(toolbox.Bookkeeper):
         self._reset()
 
     def _reset(self):
-        # v -> what it is a view of; v -> its views.
-        self.view_i = {}
-        self.view_o = {}
-        # Nodes with a destroy_map; v -> {(node, i): None} that destroy it directly.
+        # Nodes with a destroy_map; all nodes.
         self.destroyers = OrderedSet()
-        self.destroyed = {}
         self.apps = {}
-        # Root -> the (node, i) that destroy its class; filled on demand.
-        self._class_destroyers = {}
+        self.aliases = AliasClasses()
         # What has to be looked at by the next validate: nodes; variables whose classes changed.
         self._touched_apps = {}
         self._touched_classes = {}
@@ -210,22 +188,12 @@ class DestroyHandler(toolbox.Bookkeeper):
 
     def destroyers_of(self, r):
         """The nodes that overwrite the memory of `r`; a list of one or none in a valid graph."""
-        return list(dict.fromkeys(app for app, _ in self._destroyers_in_class(_root(r, self.view_i))))
+        return list(dict.fromkeys([app for app, _ in self.aliases.destroyers(r)]))
 
     def has_destroyers(self, fgraph, protected_list):
         """Whether any of the variables is overwritten."""
-        return any(self._destroyers_in_class(_root(r, self.view_i)) for r in protected_list)
-
-    def _destroyers_in_class(self, root):
-        found = self._class_destroyers.get(root)
-        if found is None:
-            destroyed = self.destroyed
-            found = []
-            if destroyed:
-                for v in _impact(root, self.view_o):
-                    found.extend(destroyed.get(v, ()))
-            self._class_destroyers[root] = found
-        return found
+        destroyers = self.aliases.destroyers
+        return any(destroyers(r) for r in protected_list)
 
     def refresh_droot_impact(self):
         """What `_build_droot_impact` says about the graph as it is."""
@@ -261,11 +229,10 @@ class DestroyHandler(toolbox.Bookkeeper):
         if app in self.destroyers:
             self.destroyers.remove(app)
             for i in dict.fromkeys(_destroyed_indices(app)):
-                self._remove_destroyer(app, i, app.inputs[i])
-        for o, places in (getattr(app.op, "view_map", None) or {}).items():
-            self._remove_view(app.outputs[o])
+                self.aliases.remove_destroyer(app.inputs[i], app, i)
+        for o in getattr(app.op, "view_map", None) or ():
+            self.aliases.remove_view(app.outputs[o])
         for o in app.outputs:
-            self._class_destroyers.pop(o, None)
             self._touched_classes.pop(o, None)
 
     def on_change_input(self, fgraph, app, i, old_r, new_r, reason):
@@ -277,12 +244,12 @@ class DestroyHandler(toolbox.Bookkeeper):
         self._touched_apps[app] = None
         for o, places in (getattr(app.op, "view_map", None) or {}).items():
             if i in places:
-                self._remove_view(app.outputs[o])
-                self._add_view(app, o, places)
+                self.aliases.move_view(app.outputs[o], new_r)
+                self._touched_classes[new_r] = None
         if app in self.destroyers:
             times = _destroyed_indices(app).count(i)
             if times:
-                self._remove_destroyer(app, i, old_r)
+                self.aliases.remove_destroyer(old_r, app, i)
                 for _ in range(times):
                     self._add_destroyer(app, i)
             if self.algo == "fast":
@@ -292,36 +259,15 @@ class DestroyHandler(toolbox.Bookkeeper):
         if len(places) != 1:
             raise NotImplementedError("%s: output %d is declared to be a view of the inputs %s; it can be a view of one" % (
                 app.op, o, list(places)))
-        out, viewed = app.outputs[o], app.inputs[places[0]]
-        self.view_i[out] = viewed
-        self.view_o.setdefault(viewed, {})[out] = None
+        viewed = app.inputs[places[0]]
+        self.aliases.add_view(app.outputs[o], viewed)
         # The class of the viewed variable grows by that of the view.
-        self._class_destroyers.pop(_root(viewed, self.view_i), None)
-        self._class_destroyers.pop(out, None)
         self._touched_classes[viewed] = None
-
-    def _remove_view(self, out):
-        self._class_destroyers.pop(_root(out, self.view_i), None)
-        viewed = self.view_i.pop(out)
-        views = self.view_o[viewed]
-        del views[out]
-        if not views:
-            del self.view_o[viewed]
 
     def _add_destroyer(self, app, i):
         r = app.inputs[i]
-        users = self.destroyed.setdefault(r, {})
-        # A count above one: two outputs overwrite the same input.
-        users[app, i] = users.get((app, i), 0) + 1
-        self._class_destroyers.pop(_root(r, self.view_i), None)
+        self.aliases.add_destroyer(r, app, i)
         self._touched_classes[r] = None
-
-    def _remove_destroyer(self, app, i, r):
-        users = self.destroyed[r]
-        del users[app, i]
-        if not users:
-            del self.destroyed[r]
-        self._class_destroyers.pop(_root(r, self.view_i), None)
 
     def fast_destroy(self, app, reason):
         """Check one level: a destroyed variable may have one client and be no view. What is wrong is raised by `validate`."""
@@ -343,11 +289,7 @@ class DestroyHandler(toolbox.Bookkeeper):
             for client, _ in out.clients:
                 if client != "output":
                     yield client
-        if self.destroyed:
-            for r in app.inputs:
-                for destroyer, _ in self._destroyers_in_class(_root(r, self.view_i)):
-                    if destroyer is not app:
-                        yield destroyer
+        yield from self._destroyers_of_inputs(app)
 
     def _predecessors(self, app):
         """The nodes that have to come before a node: who computes its inputs, and other users of what it destroys."""
@@ -356,13 +298,21 @@ class DestroyHandler(toolbox.Bookkeeper):
                 yield r.owner
         if app in self.destroyers:
             for i in _destroyed_indices(app):
-                yield from self._other_users(app, _root(app.inputs[i], self.view_i))
+                yield from self._other_users(app, self.aliases.members(app.inputs[i]))
 
-    def _other_users(self, app, root):
-        for v in _impact(root, self.view_o):
+    @staticmethod
+    def _other_users(app, members):
+        for v in members:
             for client, _ in v.clients:
                 if client is not app and client != "output":
                     yield client
+
+    def _destroyers_of_inputs(self, app):
+        destroyers = self.aliases.destroyers
+        for r in app.inputs:
+            for destroyer, _ in destroyers(r):
+                if destroyer is not app:
+                    yield destroyer
 
     def validate(self, fgraph):
         """Check the in-place operations.
@@ -405,35 +355,28 @@ class DestroyHandler(toolbox.Bookkeeper):
         self._touched_classes = {}
         return True
 
-    def _destroyers_of_inputs(self, app):
-        for r in app.inputs:
-            for destroyer, _ in self._destroyers_in_class(_root(r, self.view_i)):
-                if destroyer is not app:
-                    yield destroyer
-
     def _check_touched_classes(self):
         """Check the classes that changed, and those of destroyers whose inputs changed; returns the constraints that follow."""
-        roots = {}
-        for r in self._touched_classes:
-            roots[_root(r, self.view_i)] = None
+        aliases = self.aliases
+        roots = dict.fromkeys([aliases.root(r) for r in self._touched_classes])
         for app in self._touched_apps:
             if app in self.destroyers:
                 for i in _destroyed_indices(app):
-                    roots[_root(app.inputs[i], self.view_i)] = None
+                    roots[aliases.root(app.inputs[i])] = None
         edges = []
         for root in roots:
-            destroyers = self._destroyers_in_class(root)
+            destroyers = aliases.destroyers(root)
             if not destroyers:
                 continue
-            app, i = destroyers[0]
-            if len(destroyers) > 1 or self.destroyed[app.inputs[i]][app, i] > 1:
+            app, i = next(iter(destroyers))
+            if len(destroyers) > 1 or aliases.destroyed[app.inputs[i]][app, i] > 1:
                 raise InconsistencyError("Multiple destroyers of %s" % root)
-            impact = _impact(root, self.view_o)
+            impact = dict.fromkeys(aliases.members(root))
             illegal = [r for r in impact if isinstance(r, Constant) or getattr(r.tag, "indestructible", False)]
             if illegal:
                 raise InconsistencyError("Attempting to destroy indestructible variables: %s" % illegal)
             _check_input_aliasing(app, i, impact)
-            edges.extend((user, app) for user in self._other_users(app, root))
+            edges.extend((user, app) for user in self._other_users(app, impact))
         return edges
 
     def orderings(self, fgraph, ordered=True):
@@ -464,7 +407,7 @@ class DestroyHandler(toolbox.Bookkeeper):
             for i in _destroyed_indices(app):
                 root = self.droot[app.inputs[i]]
                 _check_input_aliasing(app, i, impact[root])
-                users.update(self._other_users(app, root))
+                users.update(dict.fromkeys(self._other_users(app, impact[root])))
             if users:
                 result[app] = users if ordered else set(users)
         return result

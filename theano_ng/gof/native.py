@@ -72,6 +72,12 @@ def native_function(name):
     return getattr(importlib.import_module(module), attribute)
 
 
+def array_layout(type_):
+    """What a thunk checks of a Type's values: ``NumPy's type number << 8 | ndim`` of arrays, -1 when values are something else."""
+    native_layout = getattr(type_, "native_layout", None)
+    return -1 if native_layout is None else native_layout()
+
+
 def make_native_thunk(node, code, inputs, outputs):
     """Bind native code to cells; compiles or loads its kernels.
 
@@ -92,7 +98,8 @@ def make_native_thunk(node, code, inputs, outputs):
         from theano_ng.gof.cmodule import load_kernels
 
         params = (*load_kernels(code.kernels), *params)
-    thunk = _native.NativeThunk(native_function(code.function), params, code.scratch, inputs, outputs)
+    layouts = [array_layout(variable.type) for variable in (*node.inputs, *node.outputs)]
+    thunk = _native.NativeThunk(native_function(code.function), params, code.scratch, inputs, outputs, layouts)
     thunk.node = node
     return thunk
 

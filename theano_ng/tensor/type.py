@@ -378,6 +378,10 @@ class TensorType(Type):
         """See the function `values_eq_approx` of this module."""
         return values_eq_approx(a, b, allow_remove_inf, allow_remove_nan, rtol, atol)
 
+    def native_layout(self):
+        """NumPy's type number and the rank of the values, for C thunks: ``number << 8 | ndim``."""
+        return self.numpy_dtype.num << 8 | self.ndim
+
     def get_shape_info(self, obj):
         """Return the shape of the value `obj`; see `get_size`."""
         return obj.shape

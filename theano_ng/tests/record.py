@@ -115,11 +115,7 @@ class RecordMode(Mode):
 
     def _run(self, i, node, fn):
         fgraph = node.fgraph
-        if fgraph.name is not None:
-            line = "function name: %s\n" % fgraph.name
-        else:
-            line = "function name: None\n"
-        self.record.handle_line(line)
+        self.record.handle_line("function name: %s\n" % fgraph.name)
         if fgraph not in self.known_fgraphs:
             for j, each in enumerate(fgraph.toposort()):
                 self.record.handle_line("%d:%s\n" % (j, each))

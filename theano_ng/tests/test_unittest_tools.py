@@ -84,7 +84,6 @@ class TestComparisons(unittest.TestCase):
 
         names = unittest.TestLoader().getTestCaseNames(Cases)
         self.assertEqual(names, ["test_it_0_1_a", "test_it_1_2_b"])
-        self.assertTrue(unittest.TestLoader().loadTestsFromTestCase(Cases).run(unittest.TestResult()) or True)
         result = unittest.TestResult()
         Cases.seen.clear()
         unittest.TestLoader().loadTestsFromTestCase(Cases).run(result)
@@ -180,7 +179,7 @@ class TestBreakpoint(unittest.TestCase):
                 self.assertEqual([v.tolist() for v in f([0, 0], [10, 5])], [[100, 25], [0, 0]])
                 self.assertEqual(debugger.call_count, 1)
                 self.assertIn("'MSE too high'", printed.getvalue())
-        one = hit(False, x)
+        one = hit(0, x)
         g = theano.function([x], [T.grad((one ** 2).sum(), x), one.shape])
         self.assertEqual([v.tolist() for v in g([1, 2])], [[2, 4], [2]])
         self.assertRaises(TypeError, hit, x, x)

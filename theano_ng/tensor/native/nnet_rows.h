@@ -91,7 +91,7 @@ static npy_intp NAME(crossentropy)(npy_intp rows, npy_intp n, const void *x_, co
         REAL max = x[0] + b[0];
         for (npy_intp i = 1; i < n; ++i) {
             REAL v = x[i] + b[i];
-            if (v > max) {
+            if (v > max || (v != v && max == max)) {    /* the first NaN is the largest, as NumPy has it */
                 max = v;
                 best = i;
             }

@@ -7,12 +7,23 @@ from theano_ng.tensor.nnet.nnet import (CrossentropyCategorical1Hot, Crossentrop
                                         crossentropy_softmax_1hot, crossentropy_softmax_1hot_with_bias,
                                         crossentropy_softmax_1hot_with_bias_dx, crossentropy_softmax_argmax_1hot_with_bias,
                                         crossentropy_softmax_max_and_argmax_1hot,
-                                        crossentropy_softmax_max_and_argmax_1hot_with_bias,
-                                        crossentropy_to_crossentropy_with_softmax,
-                                        crossentropy_to_crossentropy_with_softmax_with_bias, elu,
-                                        graph_merge_softmax_with_crossentropy_softmax, h_softmax, logsoftmax, logsoftmax_op,
+                                        crossentropy_softmax_max_and_argmax_1hot_with_bias, elu, h_softmax, logsoftmax, logsoftmax_op,
                                         prepend_0_to_each_row, prepend_1_to_each_row, prepend_scalar_to_each_row, relu, selu,
                                         sigmoid_binary_crossentropy, softmax, softmax_grad, softmax_graph, softmax_op,
-                                        softmax_simplifier, softmax_with_bias, softsign)
+                                        softmax_with_bias, softsign)
 from theano_ng.tensor.nnet.sigmoids import (hard_sigmoid, scalar_sigmoid, sigmoid, sigmoid_inplace, softplus, ultra_fast_sigmoid)
-from theano_ng.tensor.nnet import nnet, opt_sigm, sigm
+from theano_ng.tensor.nnet import nnet
+
+_RULES = frozenset(("crossentropy_to_crossentropy_with_softmax", "crossentropy_to_crossentropy_with_softmax_with_bias",
+                    "graph_merge_softmax_with_crossentropy_softmax", "softmax_simplifier"))
+
+
+def __getattr__(name):
+    """Rules, and the modules that hold them, are imported when somebody asks for them."""
+    import importlib
+
+    if name in _RULES:
+        return getattr(nnet, name)
+    if name in ("sigm", "opt_sigm", "opt_crossentropy"):
+        return importlib.import_module("theano_ng.tensor.nnet." + name)
+    raise AttributeError("module %r has no attribute %r" % (__name__, name))

@@ -169,11 +169,15 @@ class CrossentropyCategorical1HotGrad(RowOp):
     function = "onehot_crossentropy_grad"
 
     def make_node(self, g_y, coding_dist, true_one_of_n):
-        return Apply(self, [as_tensor_variable(g_y), as_tensor_variable(coding_dist), as_tensor_variable(true_one_of_n)],
-                     [coding_dist.type()])
+        g_y, coding_dist = as_tensor_variable(g_y), float_matrix(self, coding_dist, "coding_dist")
+        if g_y.type.ndim != 1 or not g_y.type.dtype.startswith("float"):
+            raise ValueError("%s: g_y must be a vector of floats. Got %s" % (self, g_y.type))
+        return Apply(self, [g_y, coding_dist, integer_vector(self, true_one_of_n, "true_one_of_n")], [coding_dist.type()])
 
     def perform(self, node, inp, out):
         g_y, coding_dist, labels = inp
+        if not len(g_y) == len(labels) == len(coding_dist):
+            raise ValueError("g_y and true_one_of_n must have as many elements as coding_dist has rows")
         _check_labels(labels, coding_dist.shape[1])
         g = np.zeros_like(coding_dist)
         rows = np.arange(len(labels))

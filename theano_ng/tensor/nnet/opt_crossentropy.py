@@ -76,7 +76,7 @@ optdb.register("crossentropy_to_crossentropy_with_softmax", crossentropy_to_cros
                "fast_compile_gpu")
 
 
-@register_specialize("fast_compile_gpu")
+@register_specialize("fast_compile_gpu", "local_crossentropy_to_crossentropy_with_softmax_grad")
 @local_optimizer([softmax_grad])
 def local_softmax_grad_to_crossentropy_with_softmax_grad(node):
     """SoftmaxGrad(CrossentropyCategorical1HotGrad(g, sm, y), sm)  ->  CrossentropySoftmax1HotWithBiasDx(g, sm, y)"""
@@ -153,7 +153,7 @@ def local_softmax_with_bias(node):
     return [result] if result.type == node.outputs[0].type else None
 
 
-@register_specialize
+@register_specialize("fast_compile_gpu")
 @local_optimizer([softmax_with_bias])
 def graph_merge_softmax_with_crossentropy_softmax(node):
     """A softmax that a cross-entropy of the same x and b computes anyway is taken from there."""
@@ -168,7 +168,7 @@ def graph_merge_softmax_with_crossentropy_softmax(node):
 
 
 @register_stabilize("fast_compile")
-@register_specialize("fast_compile")
+@register_specialize("stabilize", "fast_compile")
 @local_optimizer([T.log])
 def local_logsoftmax(node):
     """log(softmax(x))  ->  LogSoftmax(x)"""
@@ -329,7 +329,7 @@ def local_advanced_indexing_crossentropy_onehot_grad(node):
 
 
 @register_stabilize("fast_compile")
-@register_specialize("fast_compile")
+@register_specialize("stabilize", "fast_compile")
 @local_optimizer([SoftmaxGrad])
 def local_logsoftmax_grad(node):
     """Gradient of log(softmax(x)), without dividing by softmax.

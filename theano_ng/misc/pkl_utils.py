@@ -1,0 +1,351 @@
+"""Pickles for keeping: stripped of what belongs to one process only, or with the arrays in files of their own.
+
+`dump` writes a zip archive that `numpy.load` can read without this package; `load` reads it back. `StripPickler` writes smaller pickles
+that other machines can load, `CompatUnpickler` reads arrays that Python 2 pickled.
+"""
+import io
+import pickle
+import zipfile
+from collections import defaultdict
+from contextlib import closing
+from pickle import DEFAULT_PROTOCOL, HIGHEST_PROTOCOL  # noqa: F401  (classic names of this module)
+
+import numpy as np
+
+from theano_ng.compile.sharedvalue import SharedVariable
+from theano_ng.gof.graph import Apply, Variable
+from theano_ng.gof.pickling import reduce_in_graph
+
+__all__ = [
+    "CompatUnpickler", "PersistentGpuArrayID", "PersistentNdarrayID", "PersistentNdarrayLoad", "PersistentSharedVariableID",
+    "StripPickler", "dump", "load", "zipadd",
+]
+
+# Kept for programs that set it: pickling graphs needs no recursion here.
+min_recursion = 3000
+
+
+class StripPickler(pickle.Pickler):
+    """A pickler that leaves out what variables and nodes remember of where they were made.
+
+    Parameters
+    ----------
+    file : file
+        Open for writing bytes.
+    protocol : int
+        As for `pickle.Pickler`; -1 is the highest.
+    extra_tag_to_remove : str or list of str, optional
+        More attributes of tags to leave out.
+
+    Notes
+    -----
+    The traces of creation (``tag.trace``, ``tag.creation_traceback``), test values and inner functions of Ops are left out. The pickled
+    objects do not change.
+
+    Examples
+    --------
+    ::
+
+        fn_args = dict(inputs=inputs, outputs=outputs, updates=updates)
+        with open("my_test.pkl", "wb") as f:
+            StripPickler(f, protocol=-1).dump(fn_args)
+    """
+
+    def __init__(self, file, protocol=0, extra_tag_to_remove=None):
+        super().__init__(file, protocol)
+        self._protocol = HIGHEST_PROTOCOL if protocol < 0 else protocol
+        self.tag_to_remove = ["trace", "test_value", "creation_traceback"]
+        if extra_tag_to_remove is not None:
+            self.tag_to_remove.extend([extra_tag_to_remove] if isinstance(extra_tag_to_remove, str) else extra_tag_to_remove)
+
+    def save(self, obj):
+        """Write one object; the same as `dump`."""
+        self.dump(obj)
+
+    def reducer_override(self, obj):
+        """Variables and nodes are written as they always are, but their tags are copies without the unwanted attributes."""
+        if not isinstance(obj, (Variable, Apply)) or type(obj).__reduce__ is not object.__reduce__:
+            return NotImplemented
+        node = obj if isinstance(obj, Apply) else obj.owner
+        reduced = list(reduce_in_graph(obj, node, self._protocol))
+        if len(reduced) > 2 and isinstance(reduced[2], dict) and "tag" in reduced[2]:
+            reduced[2] = dict(reduced[2], tag=self._stripped(reduced[2]["tag"]))
+        return tuple(reduced)
+
+    def _stripped(self, tag):
+        kept = type(tag)()
+        kept.__dict__.update((name, value) for name, value in tag.__dict__.items() if name not in self.tag_to_remove)
+        return kept
+
+
+class CompatUnpickler(pickle._Unpickler):
+    """An unpickler that also loads arrays pickled by Python 2, whose bytes were strings.
+
+    Parameters
+    ----------
+    file : file
+        Open for reading bytes.
+    **kwargs
+        As for `pickle.Unpickler`; use ``encoding="latin1"`` for pickles by Python 2.
+
+    Examples
+    --------
+    ::
+
+        with open(fname, "rb") as fp:
+            mat = CompatUnpickler(fp, encoding="latin1").load()
+    """
+
+    dispatch = dict(pickle._Unpickler.dispatch)
+
+    def load_build(self):
+        """Set an object's state; strings that were the bytes of an array become bytes again."""
+        state = self.stack[-1]
+        instance = self.stack[-2]
+        if isinstance(instance, np.ndarray) and isinstance(state, tuple) and len(state) == 5 and isinstance(state[4], str):
+            self.stack[-1] = state[:4] + (state[4].encode("latin1"),)
+        super().load_build()
+
+    dispatch[pickle.BUILD[0]] = load_build
+
+    def load_reduce(self):
+        """Call a function on arguments; the data of NumPy scalars become bytes again."""
+        args = self.stack[-1]
+        func = self.stack[-2]
+        if getattr(func, "__name__", "") == "scalar" and len(args) == 2 and isinstance(args[1], str) and isinstance(args[0], np.dtype):
+            self.stack[-1] = (args[0], args[1].encode("latin1"))
+        super().load_reduce()
+
+    dispatch[pickle.REDUCE[0]] = load_reduce
+
+    def find_class(self, module, name):
+        """The class of a name; private modules of other NumPy versions are found where they are now."""
+        if module.startswith("numpy.core") and not hasattr(np, "core"):
+            module = module.replace("numpy.core", "numpy._core", 1)
+        return super().find_class(module, name)
+
+
+# ------------------------------------------------------------ zip archives
+
+class PersistentNdarrayID:
+    """Writes every array to an NPY member of a zip archive, named ``array_0``, ``array_1`` ...
+
+    Parameters
+    ----------
+    zip_file : zipfile.ZipFile
+        Open for writing.
+    """
+
+    def __init__(self, zip_file):
+        self.zip_file = zip_file
+        self.count = 0
+        self.seen = {}      # id -> (name, the object, so that its id stays its own)
+
+    def _resolve_name(self, obj):
+        """The member's name for an object."""
+        name = "array_%d" % self.count
+        self.count += 1
+        return name
+
+    def __call__(self, obj):
+        """The name under which an array has been written; None for anything else."""
+        if type(obj) is np.ndarray and not obj.dtype.hasobject:
+            return self._write(obj, lambda f: np.lib.format.write_array(f, obj, allow_pickle=False))
+        return None
+
+    def _write(self, obj, write):
+        if id(obj) not in self.seen:
+            name = self._resolve_name(obj)
+            zipadd(write, self.zip_file, name)
+            self.seen[id(obj)] = ("ndarray.%s" % name, obj)
+        return self.seen[id(obj)][0]
+
+
+class PersistentGpuArrayID(PersistentNdarrayID):
+    """Writes arrays, those of a device as NumPy arrays too.
+
+    An object is a device's array when it has a method `__array__` and a device `context`; loading gives a NumPy array.
+    """
+
+    def __call__(self, obj):
+        if not isinstance(obj, (np.ndarray, type)) and hasattr(obj, "context") and hasattr(obj, "__array__"):
+            return self._write(obj, lambda f: np.lib.format.write_array(f, np.asarray(obj), allow_pickle=False))
+        return super().__call__(obj)
+
+
+class PersistentSharedVariableID(PersistentGpuArrayID):
+    """Writes the values of shared variables to members of their names, and other arrays to ``array_0``, ``array_1`` ...
+
+    Parameters
+    ----------
+    zip_file : zipfile.ZipFile
+        Open for writing.
+    allow_unnamed : bool
+        Whether shared variables may have no name; their values are named like other arrays.
+    allow_duplicates : bool
+        Whether several may have one name; the second is ``name_2``, and so on.
+
+    Raises
+    ------
+    ValueError
+        When writing shared variables that are not allowed, or one with the name ``pkl``, which the pickle has.
+    """
+
+    def __init__(self, zip_file, allow_unnamed=True, allow_duplicates=True):
+        super().__init__(zip_file)
+        self.name_counter = defaultdict(int)
+        self.ndarray_names = {}
+        self.allow_unnamed = allow_unnamed
+        self.allow_duplicates = allow_duplicates
+
+    def _resolve_name(self, obj):
+        if id(obj) not in self.ndarray_names:
+            while True:
+                name = super()._resolve_name(obj)
+                if not self.name_counter[name]:     # not the name of a shared variable
+                    self.name_counter[name] += 1
+                    return name
+        name = self.ndarray_names[id(obj)][0]
+        count = self.name_counter[name]
+        self.name_counter[name] += 1
+        if not count:
+            return name
+        if not self.allow_duplicates:
+            raise ValueError("Shared variables have the duplicate name %r; give them names of their own, or allow duplicates" % name)
+        while True:
+            count += 1
+            unique = "%s_%d" % (name, count)
+            if not self.name_counter[unique]:
+                self.name_counter[unique] += 1
+                return unique
+
+    def __call__(self, obj):
+        if isinstance(obj, SharedVariable):
+            if obj.name:
+                if obj.name == "pkl":
+                    raise ValueError("can't pickle shared variable with name `pkl`: the archive's member of that name is the pickle")
+                value = obj.container.storage[0]
+                # The value comes when the variable's own state is written.
+                self.ndarray_names[id(value)] = (obj.name, value)
+            elif not self.allow_unnamed:
+                raise ValueError("unnamed shared variable, %s: give it a name, or allow unnamed ones" % obj)
+        return super().__call__(obj)
+
+
+class PersistentNdarrayLoad:
+    """Reads the arrays that `PersistentNdarrayID` and its subclasses wrote.
+
+    Parameters
+    ----------
+    zip_file : zipfile.ZipFile
+        Open for reading.
+    """
+
+    def __init__(self, zip_file):
+        self.zip_file = zip_file
+        self.cache = {}
+
+    def __call__(self, persid):
+        array_type, _, name = persid.partition(".")
+        if array_type not in ("ndarray", "gpuarray"):
+            raise pickle.UnpicklingError("unknown kind of array %r in the archive; load it with the matching persistent_load" % (persid,))
+        if name not in self.cache:
+            with self.zip_file.open(name) as member:
+                self.cache[name] = np.lib.format.read_array(io.BytesIO(member.read()), allow_pickle=False)
+        return self.cache[name]
+
+
+def zipadd(func, zip_file, name):
+    """Write a member of a zip archive.
+
+    Parameters
+    ----------
+    func : callable
+        ``func(file)`` writes its bytes.
+    zip_file : zipfile.ZipFile
+    name : str
+    """
+    content = io.BytesIO()
+    func(content)
+    zip_file.writestr(zipfile.ZipInfo(name), content.getbuffer())
+
+
+def dump(obj, file_handler, protocol=DEFAULT_PROTOCOL, persistent_id=PersistentSharedVariableID):
+    """Pickle an object into a zip archive, arrays in members of their own.
+
+    Parameters
+    ----------
+    obj : object
+    file_handler : file
+        Open for writing bytes; it need not be seekable.
+    protocol : int, optional
+        The pickle protocol.
+    persistent_id : callable
+        ``persistent_id(zip_file)`` returns what decides which objects go to members of their own: `PersistentSharedVariableID` names
+        the members after shared variables, `PersistentNdarrayID` numbers them.
+
+    Notes
+    -----
+    The member ``pkl`` holds the pickle; the others are in NPY format, so that `numpy.load` reads the archive.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> import theano_ng as theano
+    >>> path = os.path.join(tempfile.mkdtemp(), "model.zip")
+    >>> foo_1 = theano.shared(0, name='foo')
+    >>> foo_2 = theano.shared(1, name='foo')
+    >>> with open(path, 'wb') as f:
+    ...     dump((foo_1, foo_2, np.array(2)), f)
+    >>> list(np.load(path).keys())
+    ['foo', 'foo_2', 'array_0', 'pkl']
+    >>> np.load(path)['foo']
+    array(0)
+    >>> with open(path, 'rb') as f:
+    ...     foo_1, foo_2, array = load(f)
+    >>> array
+    array(2)
+    """
+    with closing(zipfile.ZipFile(file_handler, "w", zipfile.ZIP_DEFLATED, allowZip64=True)) as zip_file:
+
+        def write(f):
+            pickler = _Pickler(f, protocol)
+            pickler.persist = persistent_id(zip_file)
+            pickler.dump(obj)
+
+        zipadd(write, zip_file, "pkl")
+
+
+class _Pickler(pickle.Pickler):
+    """A pickler that asks `persist` about every object."""
+
+    def persistent_id(self, obj):
+        return self.persist(obj)
+
+
+class _Unpickler(CompatUnpickler):
+    """An unpickler that asks `find` for what lies outside the pickle."""
+
+    def persistent_load(self, persid):
+        return self.find(persid)
+
+
+def load(f, persistent_load=PersistentNdarrayLoad):
+    """Load what `dump` wrote.
+
+    Parameters
+    ----------
+    f : file
+        Open for reading bytes.
+    persistent_load : callable
+        ``persistent_load(zip_file)`` returns what reads the members; it has to match the `persistent_id` of the dump.
+
+    Returns
+    -------
+    object
+    """
+    with closing(zipfile.ZipFile(f, "r")) as zip_file, zip_file.open("pkl") as member:
+        unpickler = _Unpickler(io.BytesIO(member.read()))
+        unpickler.find = persistent_load(zip_file)
+        return unpickler.load()

@@ -1,0 +1,333 @@
+"""Tensors filled with a value: `fill` and `Alloc` are moved to where they are needed, or away."""
+
+from theano_ng.compile import optdb
+from theano_ng.configdefaults import config
+from theano_ng.gof.graph import Constant
+from theano_ng.gof.opt import copy_stack_trace, in2out, local_optimizer
+from theano_ng.tensor import basic as T
+from theano_ng.tensor.allocation import Alloc, AllocEmpty
+from theano_ng.tensor.assert_op import assert_op
+from theano_ng.tensor.elemwise import DimShuffle, Elemwise
+from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
+
+
+def lengths(v, fgraph):
+    """The shape of `v` as a tuple, in the best terms that the graph knows; None where it has none."""
+    feature = getattr(fgraph, "shape_feature", None)
+    return tuple([v.shape[i] for i in range(v.ndim)]) if feature is None else feature.shape_of[v]
+
+
+def same_length(a, b):
+    """Whether two lengths are known to be equal: the same variable, the same constant, or the same dimension of the same variable."""
+    if a is b:
+        return True
+    if isinstance(a, Constant) and isinstance(b, Constant):
+        return int(a.data) == int(b.data)
+    return a.owner is not None and b.owner is not None and a.owner.op == b.owner.op and a.owner.inputs == b.owner.inputs
+
+
+def fitted(new, old):
+    """List of `new` with the type of `old`, which it has but for dimensions whose length is now known to be one; else None."""
+    flags = [i for i in range(old.ndim) if new.broadcastable[i] and not old.broadcastable[i]]
+    if flags:
+        new = T.unbroadcast(new, *flags)
+    if new.type != old.type:
+        return None
+    copy_stack_trace(old, new)
+    return [new]
+
+
+# -- fill --------------------------------------------------------------------------------------------------------------------
+
+
+def _is_fill(v):
+    return v.owner is not None and v.owner.op == T.fill
+
+
+def _adds_shape(model, v):
+    """Whether ``fill(model, v)`` can be longer than `v` in some dimension."""
+    return any(b and not a for a, b in zip(model.broadcastable, v.broadcastable))
+
+
+def _is_plain_elemwise(node):
+    return isinstance(node.op, Elemwise) and len(node.outputs) == 1 and not node.op.inplace_pattern and node.op != T.fill
+
+
+@register_canonicalize
+@local_optimizer([Elemwise])
+def local_fill_sink(node):
+    """Elementwise operations work on what tensors are filled with; the result is filled, if that is needed at all.
+
+    f(fill(a, b), c)  ->  f(b, c), where c has the shape of the result
+    f(fill(a, b), fill(c, d), e)  ->  fill(a, fill(c, f(b, d, e)))          [canonicalize, fast_run]
+    """
+    if not isinstance(node.op, Elemwise) or not _is_plain_elemwise(node) or not any(_is_fill(i) for i in node.inputs):
+        return False
+    models, below, result = [], None, None
+    # A chain of operations is climbed at once: one by one, each would take another pass over the graph.
+    while True:
+        inputs = []
+        for i in node.inputs:
+            if i is below:
+                inputs.append(result)
+            elif _is_fill(i):
+                models.append(i.owner.inputs[0])
+                inputs.append(i.owner.inputs[1])
+            else:
+                inputs.append(i)
+        below = node.outputs[0]
+        result = node.op(*inputs)
+        copy_stack_trace(below, result)
+        models = [m for m in models if _adds_shape(m, result)]
+        clients = below.clients
+        if not models or len(clients) != 1 or clients[0][0] == "output" or not _is_plain_elemwise(clients[0][0]):
+            break
+        node = clients[0][0]
+    for model in reversed(models):
+        if _adds_shape(model, result):
+            result = T.fill(model, result)
+            copy_stack_trace(below, result)
+    if result.type != below.type:
+        return False
+    return {below: result}
+
+
+@register_canonicalize("fast_compile")
+@local_optimizer([T.fill])
+def local_useless_fill(node):
+    """A value that has the shape already.
+
+    fill(s, v)  ->  v, where v has the broadcastable pattern of the result          [canonicalize, fast_run, fast_compile]
+    """
+    if node.op != T.fill:
+        return False
+    v, out = node.inputs[1], node.outputs[0]
+    return [v] if v.type == out.type else False
+
+
+@register_specialize
+@register_stabilize
+@local_optimizer([T.fill])
+def local_fill_to_alloc(node):
+    """What was only needed for its shape is not needed any more.
+
+    fill(s, v)  ->  Alloc(v, *shape of s)          [stabilize, specialize, fast_run]
+    """
+    if node.op != T.fill:
+        return False
+    v, out = node.inputs[1], node.outputs[0]
+    if v.type == out.type:
+        return [v]
+    shape = lengths(out, node.fgraph) if hasattr(node.fgraph, "shape_feature") else _shape_of_fill(node)
+    return fitted(T.alloc(v, *shape), out) or False
+
+
+def _shape_of_fill(node):
+    """The shape of a `fill` from those of its inputs."""
+    s, v = node.inputs
+    return [s.shape[i] if v.broadcastable[i] else v.shape[i] for i in range(v.ndim)]
+
+
+optdb.register("local_fill_to_alloc", in2out(local_fill_to_alloc), 1.51, "fast_run")
+
+
+# -- Alloc -------------------------------------------------------------------------------------------------------------------
+
+
+@register_specialize
+@register_stabilize
+@register_canonicalize
+@local_optimizer([Alloc])
+def local_useless_alloc(node):
+    """A value that has the shape already.
+
+    Alloc(x, *x.shape)  ->  x          [canonicalize, stabilize, specialize, fast_run]
+
+    Where the shapes are not known to be equal the Alloc stays: it repeats what is one long at run time, or complains.
+    """
+    if not isinstance(node.op, Alloc):
+        return False
+    x, out = node.inputs[0], node.outputs[0]
+    if x.type != out.type:
+        return False
+    if not all(x.broadcastable):
+        given = lengths(x, node.fgraph)
+        if not all(flag or same_length(a, b) for flag, a, b in zip(x.broadcastable, given, node.inputs[1:])):
+            return False
+    return [x]
+
+
+@register_specialize
+@register_stabilize
+@register_canonicalize
+@local_optimizer([Alloc])
+def local_canonicalize_alloc(node):
+    """New dimensions of length one on the left are left to DimShuffle.
+
+    Alloc(x, 1, 1, m, n)  ->  Alloc(x, m, n).dimshuffle('x', 'x', 0, 1)          [canonicalize, stabilize, specialize, fast_run]
+    """
+    if not isinstance(node.op, Alloc):
+        return False
+    x, sizes, out = node.inputs[0], node.inputs[1:], node.outputs[0]
+    if any(client != "output" and isinstance(client.op, Alloc) for client, _ in out.clients):
+        return False    # for local_merge_alloc
+    added = 0
+    while added < len(sizes) - x.ndim and out.broadcastable[added]:
+        added += 1
+    if added == 0:
+        return False
+    sizes = sizes[added:]
+    pattern = out.broadcastable[added:]
+    if x.broadcastable == pattern and all(pattern):
+        inner = x
+    else:
+        inner = T.alloc(x, *sizes)
+        copy_stack_trace(out, inner)
+    return fitted(inner.dimshuffle(*["x"] * added + list(range(len(sizes)))), out) or False
+
+
+@register_specialize
+@register_stabilize
+@register_canonicalize
+@local_optimizer([Alloc])
+def local_merge_alloc(node):
+    """An Alloc of an Alloc.
+
+    Alloc(Alloc(x, m, 1, n), m, y, n)  ->  Alloc(x, m, y, n);  Alloc(Alloc(x, m, 1), n, m, k)  ->  Alloc(x, n, m, k)
+    [canonicalize, stabilize, specialize, fast_run]
+
+    Where lengths are not known to agree, an assertion takes the place of the error of the outer Alloc.
+    """
+    if not isinstance(node.op, Alloc) or node.inputs[0].owner is None or not isinstance(node.inputs[0].owner.op, Alloc):
+        return False
+    inner, out = node.inputs[0].owner, node.outputs[0]
+    x, inner_sizes, sizes = inner.inputs[0], inner.inputs[1:], list(node.inputs[1:])
+    first = len(sizes) - len(inner_sizes)
+    for i, (flag, size) in enumerate(zip(inner.outputs[0].broadcastable, inner_sizes)):
+        outer = sizes[first + i]
+        if flag or same_length(size, outer):
+            continue
+        if len(node.inputs[0].clients) > 1:
+            return False    # the inner one is computed anyway
+        sizes[first + i] = assert_op(outer, T.or_(T.eq(size, outer), T.eq(size, 1)))
+    return fitted(T.alloc(x, *sizes), out) or False
+
+
+@local_optimizer([AllocEmpty])
+def local_alloc_empty_to_zeros(node):
+    """Zeros in place of undefined content, to find out where NaN come from.
+
+    AllocEmpty(m, n)  ->  Alloc(0, m, n)          [only with tag alloc_empty_to_zeros]
+    """
+    if not isinstance(node.op, AllocEmpty):
+        return False
+    return fitted(T.zeros(node.inputs, dtype=node.outputs[0].dtype), node.outputs[0]) or False
+
+
+optdb.register("local_alloc_empty_to_zeros", in2out(local_alloc_empty_to_zeros), 49.3, "alloc_empty_to_zeros")
+
+
+@register_specialize
+@local_optimizer([Elemwise])
+def local_alloc_unary(node):
+    """Functions of repeated elements are computed once.
+
+    f(Alloc(x, m, n))  ->  Alloc(f(x), m, n)          [specialize, fast_run]
+    """
+    if not isinstance(node.op, Elemwise) or len(node.inputs) != 1 or not _is_plain_elemwise(node):
+        return False
+    a, out = node.inputs[0], node.outputs[0]
+    if a.owner is None or not isinstance(a.owner.op, Alloc):
+        return False
+    x = a.owner.inputs[0]
+    value = node.op(x)
+    copy_stack_trace(out, value)
+    return fitted(T.alloc(value, *a.owner.inputs[1:]), out) or False
+
+
+def local_elemwise_alloc_op(ElemwiseOP, AllocOP, DimShuffleOP):
+    """Make the rule `local_elemwise_alloc` for Op classes.
+
+    Parameters
+    ----------
+    ElemwiseOP, AllocOP, DimShuffleOP : class
+        `Elemwise`, `Alloc` and `DimShuffle`, or classes with their interfaces.
+
+    Returns
+    -------
+    callable
+        Of a node; to be wrapped by ``local_optimizer([ElemwiseOP])``.
+    """
+    def value_of(v):
+        """What an Alloc, or a DimShuffle of one, repeats, with the rank of `v`; None for everything else."""
+        node = v.owner
+        if node is None:
+            return None
+        if isinstance(node.op, AllocOP):
+            value = node.inputs[0]
+            return value if value.ndim == v.ndim else value.dimshuffle(*_padded(value.ndim, v.ndim))
+        if not isinstance(node.op, DimShuffleOP) or node.inputs[0].owner is None or not isinstance(node.inputs[0].owner.op, AllocOP):
+            return None
+        filled, value = node.inputs[0], node.inputs[0].owner.inputs[0]
+        if filled.broadcastable == value.broadcastable:
+            return None
+        if value.ndim != filled.ndim:
+            value = value.dimshuffle(*_padded(value.ndim, filled.ndim))
+        return value.dimshuffle(*node.op.new_order)
+
+    def local_elemwise_alloc(node):
+        """Operands of elementwise operations need not be repeated.
+
+        f(Alloc(x, m, n), y)  ->  f(x, y), where y has the shape of the result          [specialize, fast_run]
+
+        When the shapes are not known to be equal, y is guarded by an assertion (`config.experimental.local_alloc_elemwise_assert`).
+        """
+        if not isinstance(node.op, ElemwiseOP) or len(node.inputs) < 2:
+            return False
+        if not any(i.owner is not None and isinstance(i.owner.op, (AllocOP, DimShuffleOP)) for i in node.inputs):
+            return False
+        pattern = node.outputs[0].broadcastable
+        if all(pattern) or any(o.broadcastable != pattern for o in node.outputs):
+            return False
+        values = [value_of(i) for i in node.inputs]
+        values = [None if v is not None and v.broadcastable == i.broadcastable else v for v, i in zip(values, node.inputs)]
+        whole = [k for k, i in enumerate(node.inputs) if i.broadcastable == pattern]
+        if not whole or all(v is None for v in values):
+            return False
+        # One operand keeps the shape; best one that is no Alloc.
+        model = next((k for k in whole if values[k] is None), whole[0])
+        values[model] = None
+        if all(v is None for v in values):
+            return False
+        guarded, conditions = node.inputs[model], []
+        if config.experimental.local_alloc_elemwise_assert:
+            model_shape = lengths(guarded, node.fgraph)
+            for v, i in zip(values, node.inputs):
+                if v is None:
+                    continue
+                for d, (a, b) in enumerate(zip(lengths(i, node.fgraph), model_shape)):
+                    if not i.broadcastable[d] and not same_length(a, b):
+                        conditions.append(T.eq(a, b))
+        inputs = [i if v is None else v for v, i in zip(values, node.inputs)]
+        if conditions:
+            inputs[model] = assert_op(guarded, *conditions)
+            copy_stack_trace(guarded, inputs[model])
+        for v, i in zip(values, node.inputs):
+            if v is not None:
+                copy_stack_trace(i, v)
+        new = node.op(*inputs, return_list=True)
+        if [n.type for n in new] != [o.type for o in node.outputs]:
+            return False
+        copy_stack_trace(node.outputs, new)
+        return new
+
+    return local_elemwise_alloc
+
+
+def _padded(ndim, wanted):
+    return ["x"] * (wanted - ndim) + list(range(ndim))
+
+
+local_elemwise_alloc = register_specialize(
+    local_optimizer([Elemwise])(local_elemwise_alloc_op(Elemwise, Alloc, DimShuffle)), "local_alloc_elemwise")
+optdb.register("local_elemwise_alloc", in2out(local_elemwise_alloc), 1.52, "fast_run")

@@ -1,0 +1,192 @@
+"""DimShuffle and Rebroadcast move towards the inputs, where they meet each other and vanish."""
+
+from theano_ng.compile.ops import Rebroadcast
+from theano_ng.gof.opt import copy_stack_trace, local_optimizer
+from theano_ng.tensor import basic as T
+from theano_ng.tensor.elemwise import DimShuffle, Elemwise
+from theano_ng.tensor.opt.common import inputs_of, shuffled
+from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize
+
+
+def is_dimshuffle_useless(new_order, input):
+    """Whether a DimShuffle changes nothing: dimensions stay in place, or trade places with others of length one.
+
+    Parameters
+    ----------
+    new_order : sequence of {int, 'x'}
+    input : Variable
+
+    Returns
+    -------
+    bool
+    """
+    pattern = input.type.broadcastable
+    if len(new_order) != len(pattern):
+        return False
+    return all(d == i or (pattern[i] and (d == "x" or pattern[d])) for i, d in enumerate(new_order))
+
+
+def apply_local_dimshuffle_lift(var):
+    """Apply `local_dimshuffle_lift` to one variable until nothing changes.
+
+    Parameters
+    ----------
+    var : Variable
+
+    Returns
+    -------
+    Variable
+        `var` itself when the rule does not apply.
+    """
+    while var.owner is not None:
+        lifted = local_dimshuffle_lift.transform(var.owner)
+        if not lifted:
+            break
+        var = lifted[0]
+    return var
+
+
+@register_canonicalize
+@register_specialize
+@local_optimizer([DimShuffle])
+def local_dimshuffle_lift(node):
+    """DimShuffle goes through elementwise operations, one DimShuffle takes in the next, and those without effect go.
+
+    f(x, y).dimshuffle(order)  ->  f(x.dimshuffle(order), y.dimshuffle(order)), where nobody else uses f(x, y)
+    x.dimshuffle(order1).dimshuffle(order2)  ->  x.dimshuffle(order);  x.dimshuffle(0, 1)  ->  x
+    [canonicalize, specialize, fast_run]
+    """
+    if not isinstance(node.op, DimShuffle):
+        return False
+    x, out, order = node.inputs[0], node.outputs[0], node.op.new_order
+    if is_dimshuffle_useless(order, x):
+        return [x] if x.type == out.type else False
+    inner = x.owner
+    if inner is None:
+        return False
+    if isinstance(inner.op, DimShuffle):
+        new = shuffled(x, order)
+        if new.type != out.type:
+            return False
+        copy_stack_trace(out, new)
+        return [new]
+    # Clients are known of variables in a graph only; what is just built has one user.
+    if not isinstance(inner.op, Elemwise) or len(inner.outputs) != 1 or inner.op.inplace_pattern or len(getattr(x, "clients", ())) > 1:
+        return False
+    if node.op.drop and any(not i.broadcastable[d] for i in inner.inputs for d in node.op.drop):
+        return False
+    inputs = []
+    for i in inner.inputs:
+        shuffled_input = shuffled(i, order)
+        if shuffled_input is not i:
+            copy_stack_trace(out, shuffled_input)
+            if is_dimshuffle_useless(shuffled_input.owner.op.new_order, shuffled_input.owner.inputs[0]) if isinstance(
+                    shuffled_input.owner and shuffled_input.owner.op, DimShuffle) else False:
+                shuffled_input = shuffled_input.owner.inputs[0]
+        inputs.append(shuffled_input)
+    new = inner.op(*inputs)
+    if new.type != out.type:
+        return False
+    copy_stack_trace([x, out], new)
+    return [new]
+
+
+@register_canonicalize
+@local_optimizer([DimShuffle])
+def local_lift_transpose_through_dot(node):
+    """The transpose of a product is the product of the transposes.
+
+    dot(x, y).T  ->  dot(y.T, x.T)          [canonicalize, fast_run]
+    """
+    if not isinstance(node.op, DimShuffle) or node.op.new_order != (1, 0):
+        return False
+    factors = inputs_of(node.inputs[0], T.dot)
+    if factors is None or len(node.inputs[0].clients) > 1:
+        return False
+    x, y = factors
+    if x.ndim != 2 or y.ndim != 2:
+        return False
+    new = T.dot(shuffled(y, (1, 0)), shuffled(x, (1, 0)))
+    if new.type != node.outputs[0].type:
+        return False
+    copy_stack_trace([node.inputs[0], node.outputs[0]], new)
+    return [new]
+
+
+# -- Rebroadcast -------------------------------------------------------------------------------------------------------------
+
+
+@register_canonicalize
+@register_specialize
+@local_optimizer([Rebroadcast])
+def local_useless_rebroadcast(node):
+    """Only the dimensions that change are rebroadcast.
+
+    Rebroadcast(0, False)(x)  ->  x, where this dimension of x is not broadcastable          [canonicalize, specialize, fast_run]
+    """
+    if not isinstance(node.op, Rebroadcast):
+        return False
+    x = node.inputs[0]
+    changed = [(i, flag) for i, flag in node.op.axis.items() if flag != x.broadcastable[i]]
+    if len(changed) == len(node.op.axis) and changed:
+        return False
+    new = Rebroadcast(*changed)(x) if changed else x
+    if new.type != node.outputs[0].type:
+        return False
+    copy_stack_trace(node.outputs[0], new)
+    return [new]
+
+
+@register_canonicalize
+@register_specialize
+@local_optimizer([Rebroadcast])
+def local_rebroadcast_lift(node):
+    """Rebroadcast goes through functions of one variable, and one takes in the next.
+
+    Rebroadcast(f(x))  ->  f(Rebroadcast(x));  Rebroadcast(Rebroadcast(x))  ->  Rebroadcast(x)
+    [canonicalize, specialize, fast_run]
+    """
+    if not isinstance(node.op, Rebroadcast) or node.inputs[0].owner is None:
+        return False
+    between, out = node.inputs[0], node.outputs[0]
+    inner = between.owner
+    if isinstance(inner.op, Elemwise) and len(inner.inputs) == 1 and len(inner.outputs) == 1 and not inner.op.inplace_pattern:
+        if len(getattr(between, "clients", ())) > 1:
+            return False
+        moved = Rebroadcast(*node.op.axis.items())(inner.inputs[0])
+        copy_stack_trace(out, moved)
+        new = inner.op(moved)
+    elif isinstance(inner.op, Rebroadcast):
+        # An assertion that a length is one must not get lost.
+        if any(flag and not node.op.axis.get(i, True) for i, flag in inner.op.axis.items()):
+            return False
+        new = Rebroadcast(*{**inner.op.axis, **node.op.axis}.items())(inner.inputs[0])
+    else:
+        return False
+    if new.type != out.type:
+        return False
+    copy_stack_trace([between, out], new)
+    return [new]
+
+
+def apply_rebroadcast_opt(rval):
+    """Apply `local_useless_rebroadcast` and `local_rebroadcast_lift` to one variable until nothing changes.
+
+    Parameters
+    ----------
+    rval : Variable
+
+    Returns
+    -------
+    Variable
+        `rval` itself when neither applies.
+    """
+    changed = True
+    while changed and rval.owner is not None:
+        changed = False
+        for rule in (local_useless_rebroadcast, local_rebroadcast_lift):
+            result = rule.transform(rval.owner) if rval.owner is not None else False
+            if result:
+                assert len(result) == 1
+                rval, changed = result[0], True
+    return rval
