@@ -22,7 +22,8 @@ cdef struct NativeCall:
     PyObject **cells        # nin input cells, then nout output cells; borrowed, the thunk's lists own them
     PyObject **values       # room for nin + nout values
     int64_t *params
-    int *layout             # for each cell, what its array has to be: type number << 8 | ndim; -1 where nothing is known
+    int *layout             # for each cell, what its array has to be, see NativeThunk; -1 where nothing is known
+    char *copied            # for each input, whether the current call works on a copy
 
 
 cdef class NativeThunk(CThunk):

@@ -34,42 +34,73 @@ cdef extern from "numpy/arrayobject.h":
     bint is_array "PyArray_Check"(PyObject *value) noexcept
     int array_type "PyArray_TYPE"(PyObject *array) noexcept
     int array_ndim "PyArray_NDIM"(PyObject *array) noexcept
+    bint behaved "PyArray_ISBEHAVED"(PyObject *array) noexcept
+    bint behaved_to_read "PyArray_ISBEHAVED_RO"(PyObject *array) noexcept
+    object PyArray_FromArray(cnp.ndarray array, cnp.dtype dtype, int requirements)
+
+# of a layout: the lower bits are type number << 8 | ndim
+cdef enum:
+    LAYOUT = (1 << 28) - 1
+    WRITTEN = 1 << 28       # the C code changes this input
 
 
 cdef inline bint fits(PyObject *value, int layout) noexcept:
-    """Whether a value is an array of a type number and rank; -1 says that any value will do."""
-    return layout < 0 or (is_array(value) and (array_type(value) << 8 | array_ndim(value)) == layout)
+    """Whether a value is an array of a layout's type number and rank; -1 says that any value will do."""
+    return layout < 0 or (is_array(value) and (array_type(value) << 8 | array_ndim(value)) == layout & LAYOUT)
 
 
-cdef int refuse(NativeCall *call, int i) noexcept:
-    """Set the exception for an input that is not what its Type promises."""
+cdef int prepare(NativeCall *call, int i) noexcept:
+    """An input that cannot go to C as it is: replaced by a copy in its native form when it is an array of the right kind, else refused.
+
+    Without the check, C code that relies on the rank, type, alignment and byte order would crash or give wrong numbers. Such
+    values come from trust_input or from an Op's perform; arguments are checked by their Type.
+    """
     try:
-        value = <object>PyList_GET_ITEM(call.cells[i], 0)
-        expected = call.layout[i]
+        value = <object>call.values[i]
+        number = (call.layout[i] & LAYOUT) >> 8
+        if fits(call.values[i], call.layout[i]):
+            copy = PyArray_FromArray(value, cnp.PyArray_DescrFromType(number), cnp.NPY_ARRAY_DEFAULT | cnp.NPY_ARRAY_ENSURECOPY)
+            call.values[i] = <PyObject *>copy
+            incref(call.values[i])
+            call.copied[i] = 1
+            return 0
         if not cnp.PyArray_Check(value):
             raise TypeError("expected an ndarray as input %d, not %r of type %s" % (i, value, type(value).__name__))
         raise TypeError("expected an array of dtype %s with %d dimensions as input %d, got dtype %s with %d dimensions" % (
-            cnp.dtype(cnp.PyArray_DescrFromType(expected >> 8)), expected & 255, i, value.dtype, value.ndim))
+            cnp.PyArray_DescrFromType(number), call.layout[i] & 255, i, value.dtype, value.ndim))
     except BaseException as failure:
         set_exception(type(failure), failure)
     return -1
 
 
+cdef inline void drop_copies(NativeCall *call) noexcept:
+    cdef int i
+    for i in range(call.nin):
+        if call.copied[i]:
+            call.copied[i] = 0
+            decref(call.values[i])
+
+
 cdef int run_native(void *data) noexcept:
     """Values out of the cells, the call, values back into the cells.
 
-    While the function runs, the output cells hold None: it may drop the previous value and meet the garbage collector. C code may
-    rely on the rank and type of arrays: a value of another kind (from trust_input, or from an Op's perform) is refused here.
+    While the function runs, the output cells hold None: it may drop the previous value and meet the garbage collector.
     """
     cdef NativeCall *call = <NativeCall *>data
     cdef PyObject **cells = call.cells
     cdef PyObject **values = call.values
     cdef PyObject *value
-    cdef int i, n = call.nin + call.nout
+    cdef int i, layout, n = call.nin + call.nout
+    cdef bint copied = False
     for i in range(call.nin):
         values[i] = PyList_GET_ITEM(cells[i], 0)
-        if not fits(values[i], call.layout[i]):
-            return refuse(call, i)
+        layout = call.layout[i]
+        if layout >= 0 and not (fits(values[i], layout) and (
+                behaved(values[i]) if layout & WRITTEN else behaved_to_read(values[i]))):
+            if prepare(call, i) != 0:
+                drop_copies(call)
+                return -1
+            copied = True
     for i in range(call.nin, n):
         value = PyList_GET_ITEM(cells[i], 0)
         if value == Py_None:
@@ -88,6 +119,8 @@ cdef int run_native(void *data) noexcept:
             value = PyList_GET_ITEM(cells[i], 0)
             PyList_SET_ITEM(cells[i], 0, values[i])
             decref(value)
+    if copied:
+        drop_copies(call)
     return status
 
 
@@ -105,7 +138,8 @@ cdef class NativeThunk(CThunk):
     inputs, outputs : list of cells
         One-element lists.
     layouts : list of int, optional
-        For each input, then each output, ``type number << 8 | ndim`` of its arrays, or -1 where any value will do.
+        For each input, then each output, ``type number << 8 | ndim`` of its arrays, ``| 1 << 28`` when the C code writes into
+        it, or -1 where any value will do.
     """
 
     def __cinit__(self, function, params, Py_ssize_t scratch, list inputs, list outputs, list layouts=None):
@@ -118,7 +152,8 @@ cdef class NativeThunk(CThunk):
         self.call.values = <PyObject **>PyMem_Calloc(nin + nout + 1, sizeof(PyObject *))
         self.call.params = <int64_t *>PyMem_Calloc(n_params + scratch + 1, sizeof(int64_t))
         self.call.layout = <int *>PyMem_Calloc(nin + nout + 1, sizeof(int))
-        if not (self.call.cells and self.call.values and self.call.params and self.call.layout):
+        self.call.copied = <char *>PyMem_Calloc(nin + 1, 1)
+        if not (self.call.cells and self.call.values and self.call.params and self.call.layout and self.call.copied):
             raise MemoryError()
         for i in range(nin + nout):
             self.call.layout[i] = -1 if layouts is None else layouts[i]
@@ -137,6 +172,7 @@ cdef class NativeThunk(CThunk):
         PyMem_Free(self.call.values)
         PyMem_Free(self.call.params)
         PyMem_Free(self.call.layout)
+        PyMem_Free(self.call.copied)
 
 
 cdef int check_cell(cell) except -1:

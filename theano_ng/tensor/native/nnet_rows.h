@@ -58,9 +58,9 @@ static void NAME(log_softmax)(npy_intp rows, npy_intp n, const void *x_, void *o
     REAL *out = out_;
     for (npy_intp r = 0; r < rows; ++r, x += n, out += n) {
         REAL max = NAME(row_max)(n, x, NULL);
-        REAL shift = max + LOG(NAME(row_exp)(n, x, NULL, max, out));
+        REAL log_sum = LOG(NAME(row_exp)(n, x, NULL, max, out));
         for (npy_intp i = 0; i < n; ++i)
-            out[i] = x[i] - shift;
+            out[i] = (x[i] - max) - log_sum;        /* max + log_sum would lose log_sum where max is large */
     }
 }
 

@@ -73,16 +73,11 @@ def local_dimshuffle_lift(node):
     # Clients are known of variables in a graph only; what is just built has one user.
     if not isinstance(inner.op, Elemwise) or len(inner.outputs) != 1 or inner.op.inplace_pattern or len(getattr(x, "clients", ())) > 1:
         return False
-    if node.op.drop and any(not i.broadcastable[d] for i in inner.inputs for d in node.op.drop):
-        return False
     inputs = []
     for i in inner.inputs:
         shuffled_input = shuffled(i, order)
         if shuffled_input is not i:
             copy_stack_trace(out, shuffled_input)
-            if is_dimshuffle_useless(shuffled_input.owner.op.new_order, shuffled_input.owner.inputs[0]) if isinstance(
-                    shuffled_input.owner and shuffled_input.owner.op, DimShuffle) else False:
-                shuffled_input = shuffled_input.owner.inputs[0]
         inputs.append(shuffled_input)
     new = inner.op(*inputs)
     if new.type != out.type:

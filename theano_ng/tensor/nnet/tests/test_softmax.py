@@ -53,8 +53,9 @@ class TestValues(unittest.TestCase):
             np.testing.assert_allclose(got, expected, rtol=1e-14)
         self.assertFalse(np.isnan(expected[:4]).any())
         # The logarithm of a probability that underflows is finite.
-        for (got,) in both(logsoftmax_op, np.array([[0., -2000., 5.], [1e4, 0., 0.]])):
-            np.testing.assert_allclose(got, scipy.special.log_softmax([[0., -2000., 5.], [1e4, 0., 0.]], axis=1), rtol=1e-14)
+        x = np.array([[0., -2000., 5.], [1e4, 0., 0.], [1e15, 1e15 + 1, 1e15]])
+        for (got,) in both(logsoftmax_op, x):
+            np.testing.assert_allclose(got, scipy.special.log_softmax(x, axis=1), rtol=1e-12)
 
     def test_mismatched_shapes_are_refused(self):
         x = np.zeros((3, 4))

@@ -1,0 +1,180 @@
+"""A mode whose functions stop where the first NaN, infinity or very big number appears."""
+
+import numpy as np
+
+from theano_ng.compile.mode import Mode
+from theano_ng.configdefaults import config
+from theano_ng.gof.vm import VM_Linker
+
+BIG = 1e10
+
+
+def flatten(l):
+    """All elements of nested lists and tuples, in order.
+
+    Parameters
+    ----------
+    l : list, tuple or object
+
+    Returns
+    -------
+    list
+        An object that is neither a list nor a tuple gives a list of itself.
+    """
+    result, todo = [], [l]
+    while todo:
+        item = todo.pop()
+        if isinstance(item, (list, tuple)):
+            todo.extend(reversed(item))
+        else:
+            result.append(item)
+    return result
+
+
+def _numbers(arr):
+    """The floating point elements of a value as an array, or None when it has none."""
+    if isinstance(arr, (np.random.RandomState, np.random.Generator, slice)) or arr is None:
+        return None
+    if not isinstance(arr, (np.ndarray, np.generic)):
+        data = getattr(arr, "data", None)
+        if hasattr(arr, "format") and isinstance(data, np.ndarray):
+            arr = data      # a sparse matrix: what is not stored is zero
+        elif isinstance(arr, (float, complex)) or hasattr(arr, "__array__"):
+            arr = np.asarray(arr)
+        else:
+            return None
+    return arr if arr.dtype.kind in "fc" else None
+
+
+def _is_numeric_value(arr, var):
+    """Whether a value is an array, or a number, that could hold NaN or an infinity.
+
+    Parameters
+    ----------
+    arr : object
+    var : Variable or None
+        What the value belongs to.
+    """
+    dtype = getattr(getattr(var, "type", None), "dtype", None)
+    if dtype is not None and np.dtype(dtype).kind not in "fc":
+        return False
+    return _numbers(arr) is not None
+
+
+def contains_nan(arr, node=None, var=None):
+    """Whether a value holds a NaN.
+
+    Parameters
+    ----------
+    arr : object
+        Values that are not numbers, such as random states, hold none.
+    node : Apply, optional
+        What computed it.
+    var : Variable, optional
+        What it belongs to.
+    """
+    # A sum is NaN when an element is, or when infinities of both signs meet; no array of flags is made for the usual case.
+    if not _is_numeric_value(arr, var):
+        return False
+    arr = _numbers(arr)
+    with np.errstate(all="ignore"):
+        return bool(arr.size and np.isnan(np.sum(arr)) and np.isnan(arr).any())
+
+
+def contains_inf(arr, node=None, var=None):
+    """Whether a value holds an infinity; see `contains_nan` for the parameters."""
+    if not _is_numeric_value(arr, var):
+        return False
+    return bool(np.isinf(_numbers(arr)).any())
+
+
+def _contains_big(arr, var):
+    """Whether a value holds a finite number, or an infinity, above `BIG` in size."""
+    if not _is_numeric_value(arr, var):
+        return False
+    arr = _numbers(arr)
+    with np.errstate(all="ignore"):
+        return bool((np.abs(arr) > arr.real.dtype.type(BIG)).any())
+
+
+class NanGuardMode(Mode):
+    """A mode whose functions raise when a node computes, or is given, an abnormal value.
+
+    Parameters
+    ----------
+    nan_is_error : bool, optional
+        Whether NaN is an error; by default `config.NanGuardMode.nan_is_error`.
+    inf_is_error : bool, optional
+        Whether infinities are; by default `config.NanGuardMode.inf_is_error`. Programs that start a maximum from ``-inf`` want False.
+    big_is_error : bool, optional
+        Whether sizes above 1e10 are; by default `config.NanGuardMode.big_is_error`.
+    optimizer : str, Query or Optimizer
+        "default": that of `config.optimizer`.
+    linker
+        Not used; there so that methods of `Mode` can make copies.
+
+    Notes
+    -----
+    The functions raise AssertionError, which names the node. Inputs and constants are checked when a function starts, then the outputs
+    of each node. A variable ``v`` with ``v.tag.nan_guard_mode_check = False`` is exempt, and so are its replacements by rewrites. Memory
+    that was never written can hold anything: the output of AllocEmpty is exempt too, and the tag ``alloc_empty_to_zeros`` fills it.
+    """
+
+    def __init__(self, nan_is_error=None, inf_is_error=None, big_is_error=None, optimizer="default", linker=None):
+        flags = config.NanGuardMode
+        self.nan_is_error = flags.nan_is_error if nan_is_error is None else bool(nan_is_error)
+        self.inf_is_error = flags.inf_is_error if inf_is_error is None else bool(inf_is_error)
+        self.big_is_error = flags.big_is_error if big_is_error is None else bool(big_is_error)
+        super().__init__(VM_Linker(callback=self._check_outputs, callback_input=self._check_input), optimizer)
+
+    def __reduce__(self):
+        # The linker refers to this very object.
+        return type(self), (self.nan_is_error, self.inf_is_error, self.big_is_error, self.provided_optimizer)
+
+    def clone(self, link_kwargs=None, optimizer="", **kwargs):
+        """A copy of this mode, with another optimizer when one is given; `link_kwargs` can change nothing but is accepted."""
+        if isinstance(optimizer, str) and optimizer == "":
+            optimizer = self.provided_optimizer
+        flags = dict(nan_is_error=self.nan_is_error, inf_is_error=self.inf_is_error, big_is_error=self.big_is_error)
+        return type(self)(optimizer=optimizer, **dict(flags, **kwargs))
+
+    def _check_input(self, var, value):
+        if getattr(var.tag, "nan_guard_mode_check", True):
+            self._check(value, None, var)
+
+    def _check_outputs(self, node, thunk, storage_map, compute_map):
+        for var in node.outputs:
+            if compute_map[var][0] and getattr(var.tag, "nan_guard_mode_check", True):
+                self._check(storage_map[var][0], node, var)
+
+    def _check(self, value, node, var):
+        for part in flatten(value):
+            found = None
+            if self.nan_is_error and contains_nan(part, node, var):
+                found = "NaN detected"
+            elif self.inf_is_error and contains_inf(part, node, var):
+                found = "Inf detected"
+            elif self.big_is_error and _contains_big(part, var):
+                found = "Big value detected"
+            if found is not None:
+                raise AssertionError(self._message(found, part, node, var))
+
+    @staticmethod
+    def _message(found, value, node, var):
+        from theano_ng.printing import debugprint  # for messages only
+
+        lines = [found]
+        if node is None:
+            lines.append("In an input of the function: %s, of type %s" % (var, var.type))
+        else:
+            lines.append("In an output of a node in the graph: output %d, %s, of type %s" % (node.outputs.index(var), var, var.type))
+            lines.append("Node whose output it is:")
+            lines.append(debugprint(node, print_type=True, file="str"))
+        lines.append("Value: %s" % str(value)[:1000])
+        if node is not None:
+            lines.append("HINT: NanGuardMode, with optimizer_including=alloc_empty_to_zeros, rules out memory that nobody wrote; "
+                         "v.tag.nan_guard_mode_check = False exempts a variable v.")
+        return "\n".join(lines)
+
+
+__all__ = ["NanGuardMode", "contains_inf", "contains_nan", "flatten"]

@@ -1,0 +1,169 @@
+"""Join, Split, Tile and MakeVector without effect, and joins of vectors whose elements are known."""
+
+import numpy as np
+
+from theano_ng.gof.graph import Constant
+from theano_ng.gof.opt import copy_stack_trace, local_optimizer
+from theano_ng.printing import pprint
+from theano_ng.tensor import basic as T
+from theano_ng.tensor.assert_op import Assert
+from theano_ng.tensor.creation import MakeVector
+from theano_ng.tensor.joining import Join, Split, Tile
+from theano_ng.tensor.opt.common import constant_value
+from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
+
+
+class MakeVectorPrinter:
+    """Prints a MakeVector the way a list is written: ``[a, b, c]``."""
+
+    def process(self, r, pstate):
+        """Return the text of the variable `r`, the output of a MakeVector."""
+        if r.owner is None or not isinstance(r.owner.op, MakeVector):
+            raise TypeError("MakeVectorPrinter prints results of MakeVector only, not %s" % (r,))
+        inner = pstate.clone(precedence=-1000)
+        return "[%s]" % ", ".join([pstate.pprinter.process(i, inner) for i in r.owner.inputs])
+
+
+pprint.assign(lambda pstate, r: r.owner is not None and isinstance(r.owner.op, MakeVector), MakeVectorPrinter())
+
+
+@register_specialize
+@register_canonicalize
+@local_optimizer([Join])
+def local_join_1(node):
+    """A join of one tensor.
+
+    Join(axis, x)  ->  x          [canonicalize, specialize, fast_run]
+    """
+    if not isinstance(node.op, Join) or len(node.inputs) != 2:
+        return False
+    x = node.inputs[1]
+    return [x] if x.type == node.outputs[0].type else False
+
+
+@register_specialize
+@register_canonicalize
+@local_optimizer([Join])
+def local_join_empty(node):
+    """What is known to be empty along the axis adds nothing.
+
+    Join(0, x, constant of length 0, y)  ->  Join(0, x, y)          [canonicalize, specialize, fast_run]
+    """
+    if not isinstance(node.op, Join):
+        return False
+    axis = constant_value(node.inputs[0], only_process_constants=True)
+    if axis is None:
+        return False
+    out, axis = node.outputs[0], int(axis)
+    kept = []
+    for x in node.inputs[1:]:
+        empty = isinstance(x, Constant) and x.data.shape[axis] == 0
+        # The other dimensions must still be checked by Join when they may differ.
+        if not empty or (x.ndim > 1 and not _agrees(x, axis % x.ndim, node)):
+            kept.append(x)
+    if len(kept) == len(node.inputs) - 1:
+        return False
+    if not kept:
+        kept = [node.inputs[1]]
+    new = T.join(node.inputs[0], *kept)
+    if new.dtype != out.dtype:
+        new = T.cast(new, out.dtype)
+    if new.type != out.type:
+        new = T.patternbroadcast(new, out.broadcastable)
+        if new.type != out.type:
+            return False
+    copy_stack_trace(out, new)
+    return [new]
+
+
+def _agrees(x, axis, node):
+    """Whether the other dimensions of a constant are known to be those of another operand."""
+    feature = getattr(node.fgraph, "shape_feature", None)
+    if feature is None:
+        return False
+    for other in node.inputs[1:]:
+        if other is x:
+            continue
+        shape = feature.shape_of[other]
+        known = [None if d == axis else constant_value(s, only_process_constants=True) for d, s in enumerate(shape)]
+        if all(d == axis or (k is not None and k == n) for d, (k, n) in enumerate(zip(known, x.data.shape))):
+            return True
+    return False
+
+
+@register_specialize
+@register_canonicalize
+@local_optimizer([Join])
+def local_join_make_vector(node):
+    """Neighbours whose elements are known become one vector.
+
+    Join(0, MakeVector(a), MakeVector(b, c), x)  ->  Join(0, MakeVector(a, b, c), x)          [canonicalize, specialize, fast_run]
+    """
+    if not isinstance(node.op, Join) or node.outputs[0].ndim != 1:
+        return False
+    merged, group = [], None
+    for x in node.inputs[1:]:
+        vector = x.owner is not None and isinstance(x.owner.op, MakeVector) and x.owner.inputs
+        if vector and group is not None and group[0].dtype == x.dtype:
+            group.append(x)
+            continue
+        if vector:
+            group = [x]
+            merged.append(group)
+        else:
+            group = None
+            merged.append([x])
+    if len(merged) == len(node.inputs) - 1:
+        return False
+    parts = []
+    for group in merged:
+        part = group[0]
+        if len(group) > 1:
+            part = MakeVector(part.dtype)(*[i for x in group for i in x.owner.inputs])
+            copy_stack_trace(node.outputs[0], part)
+        parts.append(part)
+    new = T.join(node.inputs[0], *parts)
+    if new.type != node.outputs[0].type:
+        return False
+    copy_stack_trace(node.outputs[0], new)
+    return [new]
+
+
+@register_specialize
+@register_canonicalize
+@local_optimizer([Split])
+def local_useless_split(node):
+    """A split into one part, which must have the whole length.
+
+    Split{1}(x, axis, splits)  ->  x          [canonicalize, specialize, fast_run]
+    """
+    if not isinstance(node.op, Split) or node.op.len_splits != 1:
+        return False
+    x, axis, splits = node.inputs
+    guard = Assert("Split: the only part must have the whole length of the axis")
+    new = guard(x, T.eq(splits.shape[0], 1), T.eq(x.shape[axis], splits[0]))
+    if new.type != node.outputs[0].type:
+        return False
+    copy_stack_trace(node.outputs[0], new)
+    return [new]
+
+
+@register_canonicalize
+@register_stabilize
+@local_optimizer([Tile])
+def local_useless_tile(node):
+    """Every dimension once.
+
+    Tile(x, (1, 1))  ->  x, with new dimensions on the left          [canonicalize, stabilize, fast_run]
+    """
+    if not isinstance(node.op, Tile):
+        return False
+    x, reps = node.inputs
+    if not isinstance(reps, Constant) or len(reps.data) != node.op.ndim or not np.all(reps.data == 1):
+        return False
+    out = node.outputs[0]
+    new = T.shape_padleft(x, out.ndim - x.ndim) if x.ndim < out.ndim else x
+    if new.type != out.type:
+        new = T.patternbroadcast(new, out.broadcastable)
+    copy_stack_trace(out, new)
+    return [new]

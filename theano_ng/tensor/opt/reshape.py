@@ -1,0 +1,217 @@
+"""Reshape and Flatten: chains, those without effect, and dimensions of length one that DimShuffle handles better."""
+
+import numpy as np
+
+from theano_ng.compile.ops import Shape, Shape_i
+from theano_ng.gof.graph import Constant
+from theano_ng.gof.opt import copy_stack_trace, local_optimizer
+from theano_ng.tensor import basic as T
+from theano_ng.tensor.creation import MakeVector
+from theano_ng.tensor.elemwise import DimShuffle, Elemwise
+from theano_ng.tensor.opt.alloc import same_length
+from theano_ng.tensor.opt.common import constant_value
+from theano_ng.tensor.opt.registration import register_canonicalize, register_stabilize
+from theano_ng.tensor.shaping import Flatten, Reshape
+from theano_ng.tensor.subtensor import Subtensor
+
+
+def local_reshape_chain(op):
+    """Make the rule that merges two consecutive nodes of an Op class.
+
+    Parameters
+    ----------
+    op : class
+        `Reshape` or a class with its interface.
+
+    Returns
+    -------
+    LocalOptimizer
+        Named ``local_reshape_chain``.
+    """
+    @local_optimizer([op])
+    def local_reshape_chain(node):
+        """A reshape of a reshape.
+
+        Reshape(Reshape(x, shape1), shape2)  ->  Reshape(x, shape2)          [canonicalize, fast_run]
+        """
+        if not isinstance(node.op, op) or node.inputs[0].owner is None or not isinstance(node.inputs[0].owner.op, op):
+            return False
+        new = node.op(node.inputs[0].owner.inputs[0], node.inputs[1])
+        # The pattern of the old output may say more: the constants in its shape may not be visible any more.
+        if new.type != node.outputs[0].type:
+            return False
+        copy_stack_trace([node.inputs[0], node.outputs[0]], new)
+        return [new]
+
+    return local_reshape_chain
+
+
+register_canonicalize(local_reshape_chain(Reshape), name="local_reshape_chain")
+
+
+def _shape_entries(shape, ndim):
+    """The lengths that a shape vector is made of; an entry is None when it cannot be seen."""
+    if isinstance(shape, Constant):
+        return list(shape.data)
+    if shape.owner is not None and isinstance(shape.owner.op, MakeVector):
+        return list(shape.owner.inputs)
+    return [None] * ndim
+
+
+def _is_length_of(entry, x, dim, fgraph):
+    """Whether a length is known to be that of dimension `dim` of `x`."""
+    node = entry.owner
+    if node is not None and isinstance(node.op, Shape_i) and node.op.i == dim and node.inputs[0] is x:
+        return True
+    if node is not None and isinstance(node.op, Subtensor) and node.inputs[0].owner is not None:
+        vector = node.inputs[0].owner
+        if isinstance(vector.op, Shape) and vector.inputs[0] is x and len(node.inputs) == 2:
+            return constant_value(node.inputs[1]) == dim
+    feature = getattr(fgraph, "shape_feature", None)
+    if feature is None or entry.dtype != "int64":
+        return False
+    shape = feature.shape_of[x]
+    return shape is not None and same_length(shape[dim], entry)
+
+
+@register_canonicalize
+@register_stabilize
+@local_optimizer([Reshape])
+def local_useless_reshape(node):
+    """A reshape to the shape that the tensor has.
+
+    Reshape(vector, shape)  ->  vector;  Reshape(x, x.shape)  ->  x, also with one -1          [canonicalize, stabilize, fast_run]
+    """
+    if not isinstance(node.op, Reshape):
+        return False
+    x, shape = node.inputs
+    out = node.outputs[0]
+    if x.ndim != out.ndim:
+        return False
+    if x.type != out.type:
+        return False
+    if x.ndim <= 1:
+        return [x]
+    if shape.owner is not None and isinstance(shape.owner.op, Shape) and shape.owner.inputs[0] is x:
+        return [x]
+    minus_ones = 0
+    for dim, entry in enumerate(_shape_entries(shape, out.ndim)):
+        if entry is None:
+            return False
+        if out.broadcastable[dim]:
+            continue
+        value = entry if not hasattr(entry, "type") else constant_value(entry)
+        if value is not None and value == -1:
+            minus_ones += 1
+        elif value is not None:
+            feature = getattr(node.fgraph, "shape_feature", None)
+            known = None if feature is None else constant_value(feature.shape_of[x][dim])
+            if known is None or known != value:
+                return False
+        elif not _is_length_of(entry, x, dim, node.fgraph):
+            return False
+    return [x] if minus_ones <= 1 else False
+
+
+@register_canonicalize
+@local_optimizer([Reshape])
+def local_reshape_to_dimshuffle(node):
+    """Dimensions of length one in the new shape are left to DimShuffle.
+
+    Reshape(x, (1, m, 1, n))  ->  Reshape(x, (m, n)).dimshuffle('x', 0, 'x', 1)          [canonicalize, fast_run]
+    """
+    if not isinstance(node.op, Reshape):
+        return False
+    x, shape = node.inputs
+    out = node.outputs[0]
+    entries = _shape_entries(shape, out.ndim)
+    order, kept = [], []
+    for entry in entries:
+        value = None if entry is None else entry if not hasattr(entry, "type") else constant_value(entry, True)
+        if value is not None and value == 1:
+            order.append("x")
+        else:
+            order.append(len(kept))
+            kept.append(entry)
+    if len(kept) == len(entries):
+        return False
+    if isinstance(shape, Constant):
+        new_shape = np.asarray(kept, dtype=shape.dtype)
+    else:
+        new_shape = MakeVector(shape.dtype)(*kept)
+    inner = x if kept == [] and x.ndim == 0 else T.reshape(x, new_shape, ndim=len(kept))
+    copy_stack_trace(out, inner)
+    new = inner.dimshuffle(*order)
+    if new.type != out.type:
+        return False
+    copy_stack_trace(out, new)
+    return [new]
+
+
+@register_canonicalize
+@local_optimizer([Reshape])
+def local_useless_dimshuffle_in_reshape(node):
+    """A reshape does not mind dimensions of length one before it.
+
+    Reshape(vector.dimshuffle('x', 0), shape)  ->  Reshape(vector, shape);  Reshape(row.dimshuffle(1, 'x'), shape)  ->  Reshape(row, shape)
+    [canonicalize, fast_run]
+    """
+    if not isinstance(node.op, Reshape):
+        return False
+    inner = node.inputs[0].owner
+    if inner is None or not isinstance(inner.op, DimShuffle):
+        return False
+    x = inner.inputs[0]
+    moved = [d for d in inner.op.new_order if d != "x" and not x.broadcastable[d]]
+    if moved != sorted(moved):
+        return False
+    new = node.op(x, node.inputs[1])
+    if new.type != node.outputs[0].type:
+        return False
+    copy_stack_trace([node.inputs[0], node.outputs[0]], new)
+    return [new]
+
+
+def _lift_through_unary(node, apply_inside):
+    """f(x) behind a view -> f(view of x); `apply_inside` makes the view."""
+    between, out = node.inputs[0], node.outputs[0]
+    inner = between.owner
+    if (inner is None or not isinstance(inner.op, Elemwise) or len(inner.inputs) != 1 or len(inner.outputs) != 1
+            or inner.op.inplace_pattern or len(getattr(between, "clients", ())) > 1):
+        # Used elsewhere too, the function would be computed twice.
+        return False
+    view = apply_inside(inner.inputs[0])
+    copy_stack_trace(out, view)
+    new = inner.op(view)
+    if new.type != out.type:
+        return False
+    copy_stack_trace([between, out], new)
+    return [new]
+
+
+@register_canonicalize
+@register_stabilize
+@local_optimizer([Reshape])
+def local_reshape_lift(node):
+    """Reshape goes through functions of one variable.
+
+    Reshape(f(x), shape)  ->  f(Reshape(x, shape))          [canonicalize, stabilize, fast_run]
+
+    Rules on compositions of functions, such as those of softplus, see through it so.
+    """
+    if not isinstance(node.op, Reshape):
+        return False
+    return _lift_through_unary(node, lambda x: node.op(x, node.inputs[1]))
+
+
+@register_canonicalize
+@register_stabilize
+@local_optimizer([Flatten])
+def local_flatten_lift(node):
+    """Flatten goes through functions of one variable.
+
+    Flatten(f(x))  ->  f(Flatten(x))          [canonicalize, stabilize, fast_run]
+    """
+    if not isinstance(node.op, Flatten):
+        return False
+    return _lift_through_unary(node, node.op)

@@ -1,0 +1,93 @@
+"""Operations that have no effect on values: views, changes of container and back, outputs that nobody uses."""
+
+from theano_ng import scalar
+from theano_ng.compile.ops import OutputGuard, ViewOp
+from theano_ng.gof.opt import copy_stack_trace, local_optimizer
+from theano_ng.tensor.elemwise import Elemwise
+from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize
+from theano_ng.tensor.shaping import ScalarFromTensor, TensorFromScalar
+from theano_ng.tensor.sort import TopKOp
+
+
+@register_canonicalize("fast_compile")
+@local_optimizer(None)
+def local_view_op(node):
+    """What only matters while gradients are taken, such as `consider_constant`, goes.
+
+    ViewOp(x)  ->  x          [canonicalize, fast_run, fast_compile]
+
+    Subclasses are meant too, also those of users; so every node is looked at.
+    """
+    if not isinstance(node.op, ViewOp) or isinstance(node.op, OutputGuard):
+        return False
+    x, out = node.inputs[0], node.outputs[0]
+    return [x] if x.type == out.type else False
+
+
+@register_specialize
+@register_canonicalize
+@local_optimizer([TensorFromScalar])
+def local_tensor_scalar_tensor(node):
+    """There and back.
+
+    TensorFromScalar(ScalarFromTensor(x))  ->  x          [canonicalize, specialize, fast_run]
+    """
+    if not isinstance(node.op, TensorFromScalar):
+        return False
+    inner = node.inputs[0].owner
+    return [inner.inputs[0]] if inner is not None and isinstance(inner.op, ScalarFromTensor) else False
+
+
+@register_specialize
+@register_canonicalize
+@local_optimizer([ScalarFromTensor])
+def local_scalar_tensor_scalar(node):
+    """There and back.
+
+    ScalarFromTensor(TensorFromScalar(s))  ->  s          [canonicalize, specialize, fast_run]
+    """
+    if not isinstance(node.op, ScalarFromTensor):
+        return False
+    inner = node.inputs[0].owner
+    return [inner.inputs[0]] if inner is not None and isinstance(inner.op, TensorFromScalar) else False
+
+
+@register_canonicalize
+@local_optimizer([Elemwise])
+def local_useless_composite(node):
+    """Outputs of a Composite that nobody uses are not computed.
+
+    Composite{a, b}(x)[0]  ->  Composite{a}(x)          [canonicalize, fast_run]
+    """
+    if not isinstance(node.op, Elemwise) or len(node.outputs) == 1 or not isinstance(node.op.scalar_op, scalar.Composite):
+        return False
+    if node.op.inplace_pattern:
+        return False
+    used = [i for i, o in enumerate(node.outputs) if o.clients]
+    if len(used) in (0, len(node.outputs)):
+        return False
+    composite = node.op.scalar_op
+    new = Elemwise(scalar.Composite(composite.inputs, [composite.outputs[i] for i in used]))(*node.inputs, return_list=True)
+    copy_stack_trace([node.outputs[i] for i in used], new)
+    return dict(zip([node.outputs[i] for i in used], new))
+
+
+@local_optimizer([TopKOp])
+def local_useless_topk(node):
+    """Only the output that is used.
+
+    TopKOp(x, k)[0]  ->  TopKOp{values only}(x, k)          [not registered: the classic system keeps it for its own tools]
+    """
+    op = node.op
+    if not isinstance(op, TopKOp) or not (op.return_values and op.return_indices):
+        return False
+    values, indices = node.outputs
+    if bool(values.clients) == bool(indices.clients):
+        return False
+    keep = values if values.clients else indices
+    new = TopKOp(axis=op.axis, sorted=op.sorted, idx_dtype=op.idx_dtype, return_values=keep is values,
+                 return_indices=keep is indices)(*node.inputs)
+    if new.type != keep.type:
+        return False
+    copy_stack_trace(keep, new)
+    return {keep: new}
