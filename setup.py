@@ -12,6 +12,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 # glibc's vector mathematics: what loops over exp are vectorised with
 HAS_MVEC = platform.machine() == "x86_64" and platform.libc_ver()[0] == "glibc"
 NATIVE = os.path.join("theano_ng", "tensor", "native")
+HEADERS = [os.path.join("theano_ng", "gof", "native.h")] + sorted(
+    os.path.join(NATIVE, name) for name in os.listdir(NATIVE) if name.endswith(".h"))
 
 
 def cython_extensions():
@@ -43,7 +45,7 @@ def extension(name, path):
         libraries=["mvec", "m"] if HAS_MVEC else [],
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_22_API_VERSION")],
         extra_compile_args=["-O3", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-Wno-unreachable-code"],
-        depends=[os.path.join("theano_ng", "gof", "native.h")],
+        depends=HEADERS,
     )
 
 

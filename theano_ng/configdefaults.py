@@ -50,7 +50,8 @@ AddConfigVar("int_division",
              "What x / y means for two integers: 'int' (deprecated) an integer, 'floatX' a float, 'raise' an error.",
              EnumStr("int", "raise", "floatX"), in_c_key=False)
 AddConfigVar("deterministic",
-             "'more' selects implementations that are more deterministic, sometimes slower.",
+             "'more' selects GPU implementations that are more deterministic, sometimes slower. On a CPU every implementation is "
+             "deterministic, whatever the value.",
              EnumStr("default", "more"), in_c_key=False)
 
 
@@ -105,7 +106,7 @@ AddConfigVar("force_device",
 AddConfigVar("contexts", "GPU contexts as name->device, separated by ';'.", ContextsParam(), in_c_key=False)
 AddConfigVar("print_active_device", "Print the active device when the GPU is initialized.", BoolParam(True), in_c_key=False)
 AddConfigVar("assert_no_cpu_op",
-             "What to do when a CPU op stays in the computational graph.",
+             "What to do when a CPU op stays in the graph of a function that is moved to a GPU; no effect when device is cpu.",
              EnumStr("ignore", "warn", "raise", "pdb"), in_c_key=False)
 AddConfigVar("gpuarray.preallocate",
              "GPU memory pool: negative: no cache; 0: cache only; up to 1: that part of the memory; above 1: megabytes.",
@@ -115,6 +116,26 @@ AddConfigVar("gpuarray.single_stream", "Use one stream per GPU context.", BoolPa
 AddConfigVar("gpuarray.cache_path",
              "Directory for compiled GPU kernels.",
              StrParam(lambda: os.path.join(config.compiledir, "gpuarray_kernels"), allow_override=False), in_c_key=False)
+
+
+def check_devices():
+    """Settle what device and init_gpu_device ask for; there is no GPU backend, so that computations stay on the CPU, with a warning.
+
+    Raises
+    ------
+    TheanoConfigError
+        When force_device is on and the flags name a GPU, or when they contradict each other.
+    """
+    if config.init_gpu_device and config.device != "cpu":
+        raise TheanoConfigError("init_gpu_device=%s needs device=cpu, but device=%s; leave one of the two out"
+                                % (config.init_gpu_device, config.device))
+    wanted = config.init_gpu_device or config.device
+    if wanted == "cpu" or config.force_device and config.device == "cpu":
+        return
+    message = ("%s=%s: no GPU can be used" % ("init_gpu_device" if config.init_gpu_device else "device", wanted))
+    if config.force_device:
+        raise TheanoConfigError("%s, and force_device is True. Use device=cpu, or force_device=False to fall back on the CPU." % message)
+    TheanoConfigWarning.warn("%s; computations run on the CPU" % message, stacklevel=1)
 
 
 def get_cuda_root():
@@ -153,11 +174,11 @@ def default_dnn_bin_path():
 
 def _deprecated(name, instead):
     def refuse(value):
-        if value:
+        if value not in ("", "0", "None", "False"):
             raise ValueError("%s is no longer supported; use %s" % (name, instead))
-        return value
+        return ""
 
-    return ConfigParam("", refuse, allow_override=False)
+    return ConfigParam("", refuse, allow_override=False, accepts="no longer supported")
 
 
 SUPPORTED_DNN_CONV_ALGO_RUNTIME = ("guess_once", "guess_on_shape_change", "time_once", "time_on_shape_change")
@@ -203,8 +224,11 @@ AddConfigVar("ctc.root", "Folder of warp-ctc, with include and build, lib or lib
 # --- compiling functions -----------------------------------------------------------------------------------------------------
 
 def filter_mode(val):
-    """A mode's name, or a Mode."""
+    """A mode's name, or a Mode. Names given to `register_mode` count once they are registered."""
     if not isinstance(val, str) or val in _MODES:
+        return val
+    modes = sys.modules.get("theano_ng.compile.mode")    # a layer above this one, and not there when flags are first read
+    if modes is not None and val in modes.predefined_modes:
         return val
     raise ValueError("%r is not one of %s" % (val, ", ".join(map(repr, _MODES))))
 
@@ -236,8 +260,8 @@ def default_cxx():
 
 
 AddConfigVar("mode",
-             "Default compilation mode: " + ", ".join(_MODES) + ".",
-             ConfigParam("Mode", filter_mode), in_c_key=False)
+             "Default compilation mode: " + ", ".join(_MODES) + "; while the program runs also a Mode, or a name given to register_mode.",
+             ConfigParam("Mode", filter_mode, accepts=_MODES), in_c_key=False)
 AddConfigVar("linker",
              "Default linker of the mode 'Mode'.",
              EnumStr("cvm", "c|py", "py", "c", "c|py_nogc", "vm", "vm_nogc", "cvm_nogc"), in_c_key=False)
@@ -270,7 +294,7 @@ AddConfigVar("allow_gc",
              "Free intermediate results as soon as they are not needed; False keeps their memory for the next call.",
              BoolParam(True), in_c_key=False)
 AddConfigVar("vm.lazy", "Force lazy evaluation on (True) or off (False); None decides from the graph.",
-             ConfigParam("None", filter_vm_lazy), in_c_key=False)
+             ConfigParam("None", filter_vm_lazy, accepts=("None", "True", "False")), in_c_key=False)
 AddConfigVar("openmp",
              "Let Ops that can use OpenMP use it. The number of threads is OMP_NUM_THREADS.",
              BoolParam(False))
@@ -282,7 +306,8 @@ AddConfigVar("scan.allow_output_prealloc", "Let scan pre-allocate the outputs of
              in_c_key=False)
 AddConfigVar("scan.debug", "Print more about what scan does.", BoolParam(False), in_c_key=False)
 AddConfigVar("experimental.local_alloc_elemwise",
-             "Former switch of the rewrite local_alloc_elemwise, which is always on.", BoolParam(True), in_c_key=False)
+             "Deprecated, only True is accepted. optimizer_excluding=local_alloc_elemwise switches the rewrite off.",
+             BoolParam(True, bool), in_c_key=False)
 AddConfigVar("experimental.local_alloc_elemwise_assert",
              "When local_alloc_elemwise applies and shapes are not provably equal, add an assertion.",
              BoolParam(True), in_c_key=False)
@@ -312,14 +337,18 @@ AddConfigVar("cxx",
              StrParam(default_cxx), in_c_key=False)
 AddConfigVar("gcc.cxxflags", "Extra flags for the C++ compiler.", StrParam(""))
 AddConfigVar("nocleanup", "Keep generated source files, also those that failed to compile.", BoolParam(False), in_c_key=False)
+AddConfigVar("lib.cnmem", "Deprecated, use gpuarray.preallocate.", _deprecated("lib.cnmem", "gpuarray.preallocate"), in_c_key=False)
 AddConfigVar("lib.amdlibm", "Compile against AMD's mathematical library.", BoolParam(False))
 AddConfigVar("blas.ldflags",
              "Link arguments for a BLAS. Empty: the BLAS inside SciPy is used through function pointers.",
              StrParam(""))
-AddConfigVar("blas.check_openmp", "Warn when a BLAS may use OpenMP in an unsafe way.", BoolParam(True), in_c_key=False)
+AddConfigVar("blas.check_openmp",
+             "Warn when openmp is on and blas.ldflags names an MKL that brings Intel's OpenMP: together with the compiler's own it can "
+             "give wrong results.", BoolParam(True), in_c_key=False)
 AddConfigVar("cache_graphs", "Keep rewritten graphs in the compile directory, for the next process that compiles the same function.",
              BoolParam(True), in_c_key=False)
-AddConfigVar("cmodule.mac_framework_link", "On Mac, copy library links into modules.", BoolParam(False))
+AddConfigVar("cmodule.mac_framework_link", "Accepted for old configuration files; without effect, no compiled module links a framework.",
+             BoolParam(False), in_c_key=False)
 AddConfigVar("cmodule.warn_no_version", "Warn when an Op's C code cannot be cached because it has no version.",
              BoolParam(False), in_c_key=False)
 AddConfigVar("cmodule.remove_gxx_opt", "Compile without optimization, to debug generated code.", BoolParam(False))
@@ -330,7 +359,7 @@ AddConfigVar("cmodule.age_thresh_use",
              "Cached modules older than this many seconds are not used; cleanup deletes them a week later.",
              IntParam(60 * 60 * 24 * 24), in_c_key=False)
 AddConfigVar("cmodule.debug", "Define DEBUG in generated code and compile its assertions.", BoolParam(False))
-AddConfigVar("compile.wait", "Seconds between two attempts to take the lock of a cache entry.", IntParam(5, _positive),
+AddConfigVar("compile.wait", "Longest pause, in seconds, between two attempts to take the lock on a compile directory.", IntParam(5, _positive),
              in_c_key=False)
 
 
@@ -383,30 +412,68 @@ def _platform_text():
     return "%s-%s-%s" % (name.sysname, name.release, name.machine)
 
 
-def _compiledir_keys():
-    """What compiledir_format may name."""
-    import numpy
+class _CompiledirKeys:
+    """What compiledir_format may name; each value is found when it is asked for."""
 
-    from theano_ng import version
+    def __getitem__(self, key):
+        return getattr(self, key)()
 
-    machine = "" if sys.platform == "win32" else os.uname().machine
-    return {
-        "platform": _platform_text(),
-        "processor": machine,
-        "short_platform": short_platform() if sys.platform != "win32" else _platform_text(),
-        "python_version": "%d.%d.%d" % sys.version_info[:3],
-        "python_bitwidth": local_bitwidth(),
-        "python_int_bitwidth": python_int_bitwidth(),
-        "numpy_version": numpy.__version__,
-        "theano_version": version.version,
-        "gxx_version": os.path.basename(config.cxx),
-        "hostname": "" if sys.platform == "win32" else os.uname().nodename,
-        "device": config.device,
-    }
+    def platform(self):
+        return _platform_text()
+
+    def processor(self):
+        return "" if sys.platform == "win32" else os.uname().machine
+
+    def short_platform(self):
+        return _platform_text() if sys.platform == "win32" else short_platform()
+
+    def python_version(self):
+        return "%d.%d.%d" % sys.version_info[:3]
+
+    def python_bitwidth(self):
+        return local_bitwidth()
+
+    def python_int_bitwidth(self):
+        return python_int_bitwidth()
+
+    def numpy_version(self):
+        import numpy
+
+        return numpy.__version__
+
+    def theano_version(self):
+        from theano_ng import version
+
+        return version.version
+
+    def gxx_version(self):
+        from theano_ng.gof.compilers import find_toolchain    # a layer above this one; asks the compiler
+
+        toolchain = find_toolchain()
+        return "none" if toolchain is None else toolchain.version()
+
+    def hostname(self):
+        return "" if sys.platform == "win32" else os.uname().nodename
+
+    def device(self):
+        return config.device
 
 
 compiledir_format_keys = ("device", "gxx_version", "hostname", "numpy_version", "platform", "processor", "python_bitwidth",
                           "python_int_bitwidth", "python_version", "short_platform", "theano_version")
+
+
+def filter_compiledir_format(text):
+    """The text, when it is a %-format whose keys are all in `compiledir_format_keys`."""
+    try:
+        text % dict.fromkeys(compiledir_format_keys, 0)
+    except KeyError as unknown:
+        raise ValueError("%r has the key %s; the keys are %s" % (text, unknown, ", ".join(compiledir_format_keys))) from None
+    except (TypeError, ValueError) as failure:
+        raise ValueError("%r is not a %%-format such as %r: %s" % (text, default_compiledir_format, failure)) from None
+    return text
+
+
 default_compiledir_format = "compiledir_%(short_platform)s-%(processor)s-%(python_version)s-%(python_bitwidth)s"
 
 
@@ -434,7 +501,7 @@ def filter_compiledir(path):
 
 
 def default_compiledirname():
-    return (config.compiledir_format % _compiledir_keys()).replace(os.sep, "-")
+    return (config.compiledir_format % _CompiledirKeys()).replace(os.sep, "-")
 
 
 def default_compiledir():
@@ -443,11 +510,11 @@ def default_compiledir():
 
 AddConfigVar("compiledir_format",
              "Name of the compile directory inside base_compiledir. Keys: %s." % ", ".join(compiledir_format_keys),
-             StrParam(default_compiledir_format, allow_override=False), in_c_key=False)
+             ConfigParam(default_compiledir_format, filter_compiledir_format, allow_override=False, accepts="str"), in_c_key=False)
 AddConfigVar("base_compiledir", "Folder of the compile directories of all platforms.",
-             ConfigParam(default_base_compiledir, filter_base_compiledir, allow_override=False), in_c_key=False)
+             ConfigParam(default_base_compiledir, filter_base_compiledir, allow_override=False, accepts="path"), in_c_key=False)
 AddConfigVar("compiledir", "Folder of compiled modules.",
-             ConfigParam(default_compiledir, filter_compiledir, allow_override=False), in_c_key=False)
+             ConfigParam(default_compiledir, filter_compiledir, allow_override=False, accepts="path"), in_c_key=False)
 
 
 # --- errors, debugging, profiling --------------------------------------------------------------------------------------------

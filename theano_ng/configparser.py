@@ -2,6 +2,14 @@
 
 Values live in the instance dictionary of the section that owns them, so that reading ``config.floatX`` costs one attribute access; a flag
 that nobody has read yet is resolved, checked and stored by `TheanoConfigParser.__getattr__`.
+
+Flags of other packages
+-----------------------
+A package defines flags of its own with `AddConfigVar`, in a section named as the package: ``AddConfigVar("mypackage.verbose", "...",
+BoolParam(False))``. THEANO_FLAGS and the configuration files may then hold ``mypackage.verbose``, although the flag is defined only when
+``mypackage`` is imported: a name whose section is an importable package (outside the standard library) is kept until its flag is
+defined, when it is checked as any other. All other names that no flag has are errors when theano_ng is imported, so that
+misspelt names are noticed.
 """
 import functools
 import hashlib
@@ -32,7 +40,7 @@ def parse_config_string(config_string, issue_warnings=True):
     Parameters
     ----------
     config_string : str
-        Values with commas stand in quotes.
+        Values with commas stand in quotes: ``gcc.cxxflags='-Wl,-z,now'``. Blanks around names and values do not count.
     issue_warnings : bool
         False ignores items that are not ``name=value``; True makes them errors.
 
@@ -49,7 +57,13 @@ def parse_config_string(config_string, issue_warnings=True):
 
         splitter = shlex.shlex(config_string, posix=True)
         splitter.whitespace, splitter.whitespace_split, splitter.commenters = ",", True, ""
-        items = list(splitter)
+        if sys.platform == "win32":
+            splitter.escape = ""    # backslashes separate the folders of a path
+        try:
+            items = list(splitter)
+        except ValueError as failure:
+            raise TheanoConfigError("THEANO_FLAGS: %s in %r; a quote or backslash in a value is written after a backslash" %
+                                    (str(failure).lower(), config_string)) from failure
     else:
         items = config_string.split(",")
     flags = {}
@@ -58,7 +72,7 @@ def parse_config_string(config_string, issue_warnings=True):
         name, value = name.strip(), value.strip()
         if equals and name:
             flags[name] = value
-        elif name and issue_warnings:
+        elif (name or equals) and issue_warnings:
             raise TheanoConfigError(
                 "THEANO_FLAGS: %r is not of the form name=value (in %r)%s" % (item, config_string, nearest_flags(name)))
     return flags
@@ -75,29 +89,38 @@ def config_files_from_theanorc():
 
 
 def _read_theanorc():
-    """All flags of the configuration files by dotted name; sections other than [global] prefix theirs."""
-    paths = [path for path in config_files_from_theanorc() if os.path.isfile(path)]
-    flags = {}
-    if not paths:
-        return flags
-    import configparser
+    """All flags of the configuration files by dotted name; sections other than [global] prefix theirs.
 
-    parser = configparser.RawConfigParser()
-    parser.optionxform = str
-    for path in paths:
+    A later file overrides an earlier one, and within a file the last definition counts. Where each flag comes from is kept for messages.
+    """
+    flags = {}
+    for path in config_files_from_theanorc():
+        if not os.path.isfile(path):
+            continue
+        import configparser
+
+        parser = configparser.RawConfigParser(strict=False)
+        parser.optionxform = str
         try:
-            parser.read(path)
-        except configparser.Error as failure:
+            with open(path, encoding="utf-8") as file:
+                parser.read_file(file, path)
+        except OSError as failure:
+            TheanoConfigWarning.warn("%s is left out, it cannot be read: %s" % (path, failure.strerror))
+            continue
+        except (configparser.Error, UnicodeDecodeError) as failure:
             raise TheanoConfigError("%s cannot be read: %s" % (path, str(failure).replace("\n", " "))) from failure
-    for section in parser.sections():
-        for name, value in parser.items(section):
-            flags[name if section == "global" else "%s.%s" % (section, name)] = value
+        for section in parser.sections():
+            for name, value in parser.items(section):
+                name = name if section == "global" else "%s.%s" % (section, name)
+                flags[name] = value
+                _file_of[name] = path
     return flags
 
 
 THEANO_FLAGS = os.getenv("THEANO_FLAGS", "")
 THEANO_FLAGS_DICT = {}
 theano_raw_cfg = {}
+_file_of = {}    # flag -> the configuration file that sets it
 _config_var_list = []
 _config_vars = {}
 
@@ -115,6 +138,11 @@ def fetch_val_for_key(key, delete_key=False):
     return theano_raw_cfg[key]
 
 
+def _source_of(name):
+    """Where the environment's text for a flag comes from."""
+    return "THEANO_FLAGS" if name in THEANO_FLAGS_DICT else _file_of.get(name, ".theanorc")
+
+
 def nearest_flags(name):
     """A sentence with the flags whose names are close to `name`."""
     import difflib
@@ -127,16 +155,29 @@ def nearest_flags(name):
 
 
 def check_unknown_flags():
-    """Raise for the first flag of THEANO_FLAGS or a configuration file that no AddConfigVar has defined.
+    """Raise for the first flag of THEANO_FLAGS or a configuration file that nothing defines or can define.
 
     Raises
     ------
     TheanoConfigError
     """
-    for source, flags in (("THEANO_FLAGS", THEANO_FLAGS_DICT), (".theanorc", theano_raw_cfg)):
-        for name in flags:
-            if name not in _config_vars:
-                raise TheanoConfigError("%s: there is no flag %r%s" % (source, name, nearest_flags(name)))
+    for name in (*THEANO_FLAGS_DICT, *theano_raw_cfg):
+        if name not in _config_vars and not _of_other_package(name):
+            raise TheanoConfigError("%s: there is no flag %r%s" % (_source_of(name), name, nearest_flags(name)))
+
+
+def _of_other_package(name):
+    """Whether a flag may be defined later, by the package that its section is named after."""
+    package, dot, rest = name.partition(".")
+    if not (dot and rest and package.isidentifier()) or package in config._sections or package in config._params:
+        return False
+    if package in sys.modules:
+        return package not in sys.stdlib_module_names
+    if package in sys.stdlib_module_names:
+        return False
+    import importlib.util
+
+    return importlib.util.find_spec(package) is not None
 
 
 class ConfigParam:
@@ -150,12 +191,15 @@ class ConfigParam:
         Converts a text or value; raises ValueError for a bad one.
     allow_override : bool
         False: the flag cannot be assigned once the program runs.
+    accepts : object, optional
+        What ``print(config)`` says about the values that the flag accepts.
     """
 
-    def __init__(self, default, filter=None, allow_override=True):
+    def __init__(self, default, filter=None, allow_override=True, accepts="any value"):
         self.default = default
         self.filter = filter
         self.allow_override = allow_override
+        self.accepts = accepts
         self.fullname = None
         self.doc = None
         self.in_c_key = True
@@ -176,14 +220,17 @@ class ConfigParam:
         """The value from THEANO_FLAGS, a file or the default."""
         try:
             text = fetch_val_for_key(self.fullname)
-            self.is_default = False
         except KeyError:
-            text = self.default() if callable(self.default) else self.default
-        return self.convert(text)
+            return self.convert(self.default() if callable(self.default) else self.default)
+        self.is_default = False
+        try:
+            return self.convert(text)
+        except TheanoConfigError as failure:
+            raise TheanoConfigError("%s: %s" % (_source_of(self.fullname), failure)) from failure
 
     def allowed(self):
         """What the flag accepts, for print(config)."""
-        return self.filter
+        return self.accepts
 
 
 class EnumStr(ConfigParam):
@@ -217,9 +264,14 @@ class TypedParam(ConfigParam):
         super().__init__(default, self._filter, allow_override)
 
     def _filter(self, value):
-        converted = self.mytype(value)
+        try:
+            converted = self.mytype(value)
+            if self.mytype is int and not isinstance(value, str) and converted != value:
+                raise ValueError("it has a fraction")
+        except (ValueError, TypeError, OverflowError) as failure:
+            raise ValueError("%r is not of type %s: %s" % (value, self.allowed(), failure)) from failure
         if self.is_valid is not None and not self.is_valid(converted):
-            raise ValueError("%r is not valid" % (value,))
+            raise ValueError("%r is not a value that this flag accepts" % (value,))
         return converted
 
     def allowed(self):
@@ -249,7 +301,7 @@ def _as_bool(value):
         return True
     if value in (False, 0, "False", "false", "0", "no", "off"):
         return False
-    raise ValueError("%r is neither True nor False" % (value,))
+    raise ValueError("expected True or False")
 
 
 _as_bool.__name__ = "bool"
@@ -288,17 +340,21 @@ class TheanoConfigParser:
     def __setattr__(self, name, value):
         param = self._params.get(name)
         if param is None:
+            if name in self._sections:
+                raise AttributeError("%r is a section of flags, not a flag%s" % (self._prefix + name, nearest_flags(self._prefix + name)))
             raise AttributeError("there is no flag %r%s" % (self._prefix + name, nearest_flags(self._prefix + name)))
-        if not param.allow_override:
-            raise Exception("Can't change the value of this config parameter after initialization! (%s)" % param.fullname)
+        _refuse_immutable(param)
         self.__dict__[name] = param.convert(value)
         param.is_default = False
 
     def __delattr__(self, name):
         """Forget an assigned value: the next reader gets what the environment says."""
-        if name not in self._params:
-            raise AttributeError(name)
+        param = self._params.get(name)
+        if param is None:
+            raise AttributeError("there is no flag %r%s" % (self._prefix + name, nearest_flags(self._prefix + name)))
+        _refuse_immutable(param)
         self.__dict__.pop(name, None)
+        param.is_default = True
 
     def __dir__(self):
         return sorted([*self._params, *self._sections])
@@ -322,6 +378,13 @@ class TheanoConfigParser:
 _ConfigParser = TheanoConfigParser
 
 
+def _refuse_immutable(param):
+    if not param.allow_override:
+        raise TheanoConfigError(
+            "Can't change the value of this config parameter after initialization! %s is set in THEANO_FLAGS or a configuration file, "
+            "before theano_ng is imported" % param.fullname)
+
+
 class TheanoRootConfig(TheanoConfigParser):
     """The root section, with the helpers that code finds on ``theano.config``."""
 
@@ -333,12 +396,13 @@ config = TheanoRootConfig()
 
 
 def AddConfigVar(name, doc, configparam, root=config, in_c_key=True):
-    """Define a flag.
+    """Define a flag; THEANO_FLAGS and the configuration files are asked for its value at once.
 
     Parameters
     ----------
     name : str
-        Dotted name; sections are made as needed.
+        Dotted name; sections are made as needed. Other packages take a section named as the package, because then the environment may
+        set the flag (see the head of this module).
     doc : str
         What ``print(config)`` says about it.
     configparam : ConfigParam
@@ -350,22 +414,27 @@ def AddConfigVar(name, doc, configparam, root=config, in_c_key=True):
     ------
     AttributeError
         When the flag exists already.
+    TheanoConfigError
+        When the environment gives it a value that it does not accept; then it is not defined.
     """
     if not isinstance(configparam, ConfigParam):
         raise TypeError("AddConfigVar needs a ConfigParam, not %r" % (configparam,))
+    if not all(part.isidentifier() and not part.startswith("_") for part in name.split(".")):
+        raise ValueError("a flag is named by identifiers with dots between them, not %r" % (name,))
     section = root
     *path, last = name.split(".")
     for part in path:
         section = section._section(part)
-    if last in section._params or last in section._sections:
+    if last in section.__dict__ or last in section._params:
         raise AttributeError("This name is already taken: %s" % name)
     configparam.fullname = section._prefix + last
     configparam.doc, configparam.in_c_key = doc, in_c_key
+    # A bad value in the environment is an error at once. Defaults that are computed wait until somebody reads them.
+    if not callable(configparam.default) or configparam.fullname in THEANO_FLAGS_DICT or configparam.fullname in theano_raw_cfg:
+        section.__dict__[last] = configparam.first_value()
     section._params[last] = configparam
     _config_var_list.append(configparam)
     _config_vars[configparam.fullname] = configparam
-    if not callable(configparam.default):
-        getattr(section, last)   # a bad value in the environment is an error at once
 
 
 def _value_of(param):
@@ -412,7 +481,10 @@ def flags_in_effect():
 
 
 class change_flags:
-    """Set flags inside a ``with`` block or a decorated function, and put them back afterwards.
+    """Set flags inside a ``with`` block or a decorated function, and put them back afterwards, also after an exception.
+
+    Blocks may be nested, and one instance may be entered several times. A decorated generator (or coroutine) sees the flags while its own
+    code runs; its consumer, between two items, does not.
 
     Parameters
     ----------
@@ -420,6 +492,13 @@ class change_flags:
         For dotted names.
     **kwargs
         Names without a dot.
+
+    Raises
+    ------
+    AttributeError
+        When a flag does not exist.
+    TheanoConfigError
+        When a flag cannot be changed while the program runs, or does not accept the value (on entry; then no flag is changed).
 
     Examples
     --------
@@ -433,16 +512,26 @@ class change_flags:
         for name in wanted:
             if name not in _config_vars:
                 raise AttributeError("there is no flag %r%s" % (name, nearest_flags(name)))
+            _refuse_immutable(_config_vars[name])
         self.confs = wanted
         self._saved = []
 
     def __call__(self, f):
-        @functools.wraps(f)
-        def with_flags(*args, **kwargs):
-            with change_flags(self.confs):
-                return f(*args, **kwargs)
+        flags = getattr(getattr(f, "__code__", None), "co_flags", 0)
+        if flags & 0x20 or flags & 0x80:    # inspect.CO_GENERATOR, inspect.CO_COROUTINE, without importing inspect
+            def with_flags(*args, **kwargs):
+                return (yield from _drive(change_flags(self.confs), f(*args, **kwargs)))
 
-        return with_flags
+            if flags & 0x80:
+                import types
+
+                with_flags = types.coroutine(with_flags)
+        else:
+            def with_flags(*args, **kwargs):
+                with change_flags(self.confs):
+                    return f(*args, **kwargs)
+
+        return functools.wraps(f)(with_flags)
 
     def __enter__(self):
         saved = []
@@ -463,6 +552,27 @@ class change_flags:
         for section, last, value, is_default in reversed(self._saved.pop()):
             section.__dict__[last] = value
             section._params[last].is_default = is_default
+
+
+def _drive(flags, inner):
+    """Run a generator or coroutine with `flags` in effect in its own code only."""
+    resume, argument = inner.send, None
+    try:
+        while True:
+            with flags:
+                try:
+                    item = resume(argument)
+                except StopIteration as end:
+                    return end.value
+            try:
+                resume, argument = inner.send, (yield item)
+            except GeneratorExit:
+                raise
+            except BaseException as thrown:
+                resume, argument = inner.throw, thrown
+    finally:
+        with flags:
+            inner.close()
 
 
 def _owner(name):

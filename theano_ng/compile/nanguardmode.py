@@ -1,5 +1,4 @@
 """A mode whose functions stop where the first NaN, infinity or very big number appears."""
-
 import numpy as np
 
 from theano_ng.compile.mode import Mode
@@ -144,7 +143,7 @@ class NanGuardMode(Mode):
 
     def _check_outputs(self, node, thunk, storage_map, compute_map):
         for var in node.outputs:
-            if compute_map[var][0] and getattr(var.tag, "nan_guard_mode_check", True):
+            if getattr(var.tag, "nan_guard_mode_check", True):
                 self._check(storage_map[var][0], node, var)
 
     def _check(self, value, node, var):

@@ -34,19 +34,12 @@ cdef extern from "numpy/arrayobject.h":
     bint is_array "PyArray_Check"(PyObject *value) noexcept
     int array_type "PyArray_TYPE"(PyObject *array) noexcept
     int array_ndim "PyArray_NDIM"(PyObject *array) noexcept
-    bint behaved "PyArray_ISBEHAVED"(PyObject *array) noexcept
-    bint behaved_to_read "PyArray_ISBEHAVED_RO"(PyObject *array) noexcept
+    bint behaved "PyArray_ISBEHAVED_RO"(PyObject *array) noexcept
     object PyArray_FromArray(cnp.ndarray array, cnp.dtype dtype, int requirements)
-
-# of a layout: the lower bits are type number << 8 | ndim
-cdef enum:
-    LAYOUT = (1 << 28) - 1
-    WRITTEN = 1 << 28       # the C code changes this input
-
 
 cdef inline bint fits(PyObject *value, int layout) noexcept:
     """Whether a value is an array of a layout's type number and rank; -1 says that any value will do."""
-    return layout < 0 or (is_array(value) and (array_type(value) << 8 | array_ndim(value)) == layout & LAYOUT)
+    return layout < 0 or (is_array(value) and (array_type(value) << 8 | array_ndim(value)) == layout)
 
 
 cdef int prepare(NativeCall *call, int i) noexcept:
@@ -57,9 +50,11 @@ cdef int prepare(NativeCall *call, int i) noexcept:
     """
     try:
         value = <object>call.values[i]
-        number = (call.layout[i] & LAYOUT) >> 8
+        number = call.layout[i] >> 8
         if fits(call.values[i], call.layout[i]):
-            copy = PyArray_FromArray(value, cnp.PyArray_DescrFromType(number), cnp.NPY_ARRAY_DEFAULT | cnp.NPY_ARRAY_ENSURECOPY)
+            dtype = cnp.PyArray_DescrFromType(number)
+            Py_INCREF(dtype)        # PyArray_FromArray takes a reference away
+            copy = PyArray_FromArray(value, dtype, cnp.NPY_ARRAY_DEFAULT | cnp.NPY_ARRAY_ENSURECOPY)
             call.values[i] = <PyObject *>copy
             incref(call.values[i])
             call.copied[i] = 1
@@ -95,8 +90,7 @@ cdef int run_native(void *data) noexcept:
     for i in range(call.nin):
         values[i] = PyList_GET_ITEM(cells[i], 0)
         layout = call.layout[i]
-        if layout >= 0 and not (fits(values[i], layout) and (
-                behaved(values[i]) if layout & WRITTEN else behaved_to_read(values[i]))):
+        if layout >= 0 and not (fits(values[i], layout) and behaved(values[i])):
             if prepare(call, i) != 0:
                 drop_copies(call)
                 return -1
@@ -138,8 +132,7 @@ cdef class NativeThunk(CThunk):
     inputs, outputs : list of cells
         One-element lists.
     layouts : list of int, optional
-        For each input, then each output, ``type number << 8 | ndim`` of its arrays, ``| 1 << 28`` when the C code writes into
-        it, or -1 where any value will do.
+        For each input, then each output, ``type number << 8 | ndim`` of its arrays, or -1 where any value will do.
     """
 
     def __cinit__(self, function, params, Py_ssize_t scratch, list inputs, list outputs, list layouts=None):

@@ -106,7 +106,7 @@ class Container:
 class Linker:
     """Base of all linkers.
 
-    A linker `accept`s one FunctionGraph and then makes thunks for it.
+    A linker accepts one FunctionGraph (`accept`) and then makes thunks for it.
     """
 
     allow_gc = True

@@ -1,6 +1,6 @@
 /* What native Op code shares: its signature, its module boilerplate, output allocation, small readers and errors.
  *
- * A native function implements one Op for every graph; doc/internal/contracts.md describes how it is called.
+ * A native function implements one Op for every graph; doc/internal/contracts.rst describes how it is called.
  */
 #ifndef THEANO_NG_NATIVE_H
 #define THEANO_NG_NATIVE_H

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from theano_ng.gof.utils import MethodNotDefined
 
 _registered = {}
-WRITTEN = 1 << 28       # in the layout of an input that C code changes
 
 
 @dataclass(frozen=True)
@@ -73,17 +72,10 @@ def native_function(name):
     return getattr(importlib.import_module(module), attribute)
 
 
-def array_layouts(node):
-    """What a thunk checks of the values of a node's inputs and outputs, see `_native.NativeThunk`."""
-    destroyed = {i for inputs in (getattr(node.op, "destroy_map", None) or {}).values() for i in inputs}
-    layouts = []
-    for i, variable in enumerate((*node.inputs, *node.outputs)):
-        native_layout = getattr(variable.type, "native_layout", None)
-        layout = -1 if native_layout is None else native_layout()
-        if layout >= 0 and i in destroyed:
-            layout |= WRITTEN
-        layouts.append(layout)
-    return layouts
+def array_layout(type_):
+    """What a thunk checks of a Type's values: ``NumPy's type number << 8 | ndim`` of arrays, -1 when values are something else."""
+    native_layout = getattr(type_, "native_layout", None)
+    return -1 if native_layout is None else native_layout()
 
 
 def make_native_thunk(node, code, inputs, outputs):
@@ -106,8 +98,8 @@ def make_native_thunk(node, code, inputs, outputs):
         from theano_ng.gof.cmodule import load_kernels
 
         params = (*load_kernels(code.kernels), *params)
-    thunk = _native.NativeThunk(
-        native_function(code.function), params, code.scratch, inputs, outputs, array_layouts(node))
+    layouts = [array_layout(variable.type) for variable in (*node.inputs, *node.outputs)]
+    thunk = _native.NativeThunk(native_function(code.function), params, code.scratch, inputs, outputs, layouts)
     thunk.node = node
     return thunk
 

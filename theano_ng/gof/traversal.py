@@ -302,13 +302,17 @@ def io_toposort(inputs, outputs, orderings=None, clients=None):
     """
     iset = set(inputs)
     if not orderings and clients is None:
-        return _depth_first_order(iset, outputs)
-    orderings = orderings or {}
+        return depth_first_order(iset, outputs)
+    return constrained_order(iset, outputs, orderings or {}, clients)
+
+
+def _constrained_order(inputs, outputs, orderings, clients):
+    """`io_toposort` with constraints; `inputs` is a set."""
     deps_cache = {}
 
     def deps(obj):
         following = orderings.get(obj, ())
-        if obj not in iset:
+        if obj not in inputs:
             if hasattr(obj, "outputs"):
                 following = obj.inputs + list(following) if following else obj.inputs
             elif obj.owner is not None:
@@ -346,6 +350,12 @@ def _depth_first_order(inputs, outputs):
                         raise ValueError("graph contains cycles")
                     stack.append(i.owner)
     return order
+
+
+try:
+    from theano_ng.gof._toposort import constrained_order, depth_first_order
+except ImportError:     # not compiled; the twins do the same
+    constrained_order, depth_first_order = _constrained_order, _depth_first_order
 
 
 def default_leaf_formatter(leaf):

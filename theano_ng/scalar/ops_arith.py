@@ -311,8 +311,6 @@ class Pow(BinaryScalarOp):
         if zeros is not None:
             return zeros
         gx = gz * y * x ** (y - 1)
-        if y.type in discrete_types:
-            return [gx, y.zeros_like(dtype=config.floatX)]
         # The limit of x**y * log(x) for x -> 0 and y > 0 is 0.
         gy = _scalar.mul(gz, z, _scalar.log(x))
         if z.type not in complex_types:

@@ -241,11 +241,13 @@ class Cast(UnaryScalarOp):
 
     def grad(self, inputs, gout):
         (x,), (gz,) = inputs, gout
-        if self.o_type in discrete_types or x.type in discrete_types:
-            return [x.zeros_like(dtype=config.floatX if x.type in discrete_types else x.type.dtype)]
+        # An integer that becomes a float counts as if it were one.
+        dtype = config.floatX if x.type in discrete_types else x.type.dtype
+        if self.o_type in discrete_types:
+            return [x.zeros_like(dtype=dtype)]
         if gz.type in complex_types and x.type not in complex_types:
             gz = _scalar.real(gz)
-        return [_scalar.cast(gz, x.type.dtype)]
+        return [_scalar.cast(gz, dtype)]
 
 
 # Made here, so that `cast` gives one instance per dtype.

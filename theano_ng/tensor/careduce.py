@@ -151,7 +151,7 @@ class CAReduce(NativeOp, Op):
         from theano_ng.tensor.basic import eq, mul
 
         (x,), (gz,) = inp, grads
-        if not _is_continuous(out[0].type.dtype) or not _is_continuous(x.type.dtype):
+        if not _is_continuous(out[0].type.dtype):
             return [x.zeros_like(dtype=config.floatX)]
         kind = type(self.scalar_op).__name__
         gz = self._expand(x, as_tensor_variable(gz))
@@ -190,9 +190,12 @@ class CAReduce(NativeOp, Op):
                 "Reduction: the input has length 0 in dimension %d, and the reduced operation %s has no identity to return for no "
                 "elements" % (next(d for d in axes if x.shape[d] == 0), self.scalar_op)
             )
+        kept = [n for d, n in enumerate(x.shape) if d not in axes]
         with np.errstate(all="ignore"):
             if not axes:
                 result = x.astype(acc_dtype)
+            elif 0 in kept and identity is None:    # no elements, whatever was reduced; ufuncs refuse some of these
+                result = np.empty(kept, acc_dtype)
             elif self.ufunc is not None and type(self.scalar_op).__name__ in _OPERATIONS:
                 values = x.astype(acc_dtype) if self.ufunc in (np.bitwise_and, np.bitwise_or, np.bitwise_xor) else x
                 result = self.ufunc.reduce(values, axis=axes, dtype=acc_dtype)
@@ -515,7 +518,7 @@ class Prod(CAReduceDtype):
         from theano_ng.tensor.basic import cast, eq, mul, switch, true_div
 
         (x,), (gz,) = inp, grads
-        if not _is_continuous(out[0].type.dtype) or not _is_continuous(x.type.dtype):
+        if not _is_continuous(out[0].type.dtype):
             return [x.zeros_like(dtype=config.floatX)]
         gz = as_tensor_variable(gz)
         prod_out = out[0]

@@ -680,7 +680,7 @@ def _allclose(a, b, rtol=None, atol=None):
 
 
 def isclose(a, b, rtol=1.e-5, atol=1.e-8, equal_nan=False):
-    """Elementwise: whether |a - b| <= atol + rtol * |b|.
+    """Elementwise: whether ``|a - b| <= atol + rtol * |b|``.
 
     Parameters
     ----------

@@ -138,7 +138,8 @@ class _ArgmaxBase(NativeOp, Op):
             raise ValueError("Max and argmax of an empty dimension have no "
                              "value: the input has shape %s, reduced over %s"
                              % (x.shape, axes))
-        return moved.reshape(shape + (length,))
+        # Rows of length 0 are no rows at all here; NumPy's argmax refuses them.
+        return moved.reshape(shape + (length or 1,))
 
     def _native(self, node, function):
         x = node.inputs[0]

@@ -262,28 +262,35 @@ class SubtensorPrinter:
     """Prints indexing the way it is written: ``x[i, 2:]``."""
 
     def process(self, r, pstate):
-        if r.owner is None:
-            raise TypeError("Can only print Subtensor.")
-        if not isinstance(r.owner.op, Subtensor):
+        """Return the text for the variable `r`."""
+        return pstate.pprinter._expand(self.parts(r, pstate), pstate)
+
+    def parts(self, r, pstate):
+        """Return strings and (variable, precedence) pairs."""
+        if r.owner is None or not isinstance(r.owner.op, Subtensor):
             raise TypeError("Can only print Subtensor.")
         node = r.owner
 
-        def text(value):
-            if value is None:
-                return ""
+        def piece(value):
             if isinstance(value, Constant):
                 return str(value.data)
-            return pstate.pprinter.process(value, pstate.clone(precedence=-1000)) if isinstance(value, Variable) else str(value)
+            return (value, -1000) if isinstance(value, Variable) else str(value)
 
-        parts = []
-        for entry in get_idx_list(node.inputs, node.op.idx_list):
+        parts = [(node.inputs[0], 1000), "["]
+        for k, entry in enumerate(get_idx_list(node.inputs, node.op.idx_list)):
+            if k:
+                parts.append(", ")
             if not isinstance(entry, slice):
-                parts.append(text(entry))
+                parts.append(piece(entry))
                 continue
-            start, stop, step = (text(field) for field in (entry.start, entry.stop, entry.step))
-            parts.append("%s:%s%s" % (start, stop, ":" + step if step else ""))
-        inner = pstate.pprinter.process(node.inputs[0], pstate.clone(precedence=1000))
-        return "%s[%s]" % (inner, ", ".join(parts))
+            for before, field in (("", entry.start), (":", entry.stop)):
+                parts.append(before)
+                if field is not None:
+                    parts.append(piece(field))
+            if entry.step is not None:
+                parts += [":", piece(entry.step)]
+        parts.append("]")
+        return parts
 
 
 pprint.assign(lambda pstate, r: r.owner is not None and isinstance(r.owner.op, Subtensor), SubtensorPrinter())

@@ -207,7 +207,6 @@ def cases():
     case("tri", [tt.lscalar(), tt.lscalar(), tt.lscalar()], [3, 4, 1], lambda n, k, d: tt.tri(n, k, d),
          lambda n, k, d: np.tri(int(n), int(k), int(d)))
     case("arange", [tt.lscalar(), tt.lscalar(), tt.lscalar()], [9, 0, -2], tt.arange, np.arange)
-    case("arange float", [tt.dscalar(), tt.dscalar(), tt.dscalar()], [0, 1, .25], tt.arange, np.arange)
     case("make_vector", [tt.lscalar(), tt.lscalar()], [9, 2], lambda a, b: tt.stack([a, b]), lambda a, b: np.array([a, b]))
     case("dot matrices", [m(), m()], [x, square], lambda a, b: tt.Dot()(a, b), np.dot, False)
     case("dot vectors", [v(), v()], [x[0], y[0]], lambda a, b: tt.Dot()(a, b), np.dot, False)

@@ -606,7 +606,7 @@ static int provide_outputs(int nd, int nin, int nout, PyObject **in, PyObject **
         int source = O_OVERWRITES(word), type = O_TYPE(word);
         PyArrayObject *target = source < 0 ? NULL : (PyArrayObject *)in[source];
         if (target != NULL && PyArray_ISWRITEABLE(target) && PyArray_TYPE(target) == type
-            && memcmp(PyArray_DIMS(target), dims, nd * sizeof(npy_intp)) == 0) {
+            && (nd == 0 || memcmp(PyArray_DIMS(target), dims, nd * sizeof(npy_intp)) == 0)) {
             for (int i = 0; i < nin; ++i)
                 if (i != source && in[i] != in[source] && meet(target, (PyArrayObject *)in[i])
                     && !same_elements(target, (PyArrayObject *)in[i]))

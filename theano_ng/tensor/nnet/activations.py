@@ -2,38 +2,29 @@
 import numpy as np
 
 import theano_ng.scalar as scal
-from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
+from theano_ng.scalar.op import float_function
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.elemwise import Elemwise
 from theano_ng.tensor.elemwise_ops import expm1, minimum, switch
+from theano_ng.tensor.nnet.sigmoids import ScalarActivation
 from theano_ng.tensor.nnet.softmax import softmax
 
 
-class ScalarSoftsign(scal.UnaryScalarOp):
+class ScalarSoftsign(ScalarActivation):
     """x / (1 + |x|)"""
 
-    def impl(self, x):
-        return x / (1.0 + abs(x))
+    def value(self, x):
+        return np.copysign(1, x) if np.isinf(x) else x / (1 + abs(x))
 
-    def grad(self, inp, grads):
-        x, = inp
-        gz, = grads
-        if x.type in scal.float_types:
-            d = 1.0 + abs(x)
-            return [gz / (d * d)]
-        return [x.zeros_like().astype(config.floatX)]
+    def formula(self, x, out):
+        fabs, copysign = (float_function(f, out) for f in ("fabs", "copysign"))
+        return "%s(%s) == INFINITY ? %s(1, %s) : %s / (1 + %s(%s))" % (fabs, x, copysign, x, x, fabs, x)
 
-    def c_code(self, node, name, inp, out, sub):
-        x, = inp
-        z, = out
-        if node.inputs[0].type in (scal.float32, scal.float64):
-            return "%(z)s = %(x)s / (1 + fabs(%(x)s));" % dict(x=x, z=z)
-        return "%(z)s = %(x)s / (1.0 + fabs((double)%(x)s));" % dict(x=x, z=z)
-
-    def c_code_cache_version(self):
-        return (1,)
+    def gradient(self, gz, x, z):
+        d = scal.constant(1, dtype=z.type.dtype) + abs(x)
+        return gz / (d * d)
 
 
 scalar_softsign = ScalarSoftsign(scal.upgrade_to_float, name="scalar_softsign")

@@ -2,7 +2,7 @@
 import numpy as np
 
 from theano_ng.gof.graph import Apply
-from theano_ng.gradient import DisconnectedType, grad_not_implemented
+from theano_ng.gradient import DisconnectedType, grad_not_implemented, grad_undefined
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.creation import arange, zeros_like
 from theano_ng.tensor.elemwise_ops import eq, log
@@ -83,7 +83,7 @@ class CrossentropySoftmaxArgmax1HotWithBias(RowOp):
             # The argmax is piecewise constant in x and b; its gradient does not pass, and is undefined for the labels.
             dx_terms.append(x.zeros_like())
             db_terms.append(b.zeros_like())
-            d_idx = y_idx.zeros_like()
+            d_idx = grad_undefined(self, 2, y_idx)
 
         def total(terms):
             return sum(terms[1:], terms[0]) if terms else DisconnectedType()()

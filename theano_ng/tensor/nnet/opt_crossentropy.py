@@ -2,10 +2,11 @@
 import numpy as np
 
 from theano_ng.compile import optdb
+from theano_ng.gof.graph import Variable
 from theano_ng.gof.opt import copy_stack_trace, local_optimizer, optimizer
 from theano_ng.tensor import elemwise_ops as T
 from theano_ng.tensor.allocation import Alloc
-from theano_ng.tensor.basic import ARange, Argmax, Subtensor, zeros_like
+from theano_ng.tensor.basic import ARange, Argmax, MaxAndArgmax, Subtensor, zeros_like
 from theano_ng.tensor.constant import NotScalarConstantError, get_scalar_constant_value
 from theano_ng.tensor.elemwise import DimShuffle, Elemwise, Sum
 from theano_ng.tensor.nnet.crossentropy import (CrossentropyCategorical1HotGrad,
@@ -94,13 +95,13 @@ def local_softmax_grad_to_crossentropy_with_softmax_grad(node):
 
 
 @register_specialize("fast_compile_gpu")
-@local_optimizer([Argmax])
+@local_optimizer([MaxAndArgmax, Argmax])
 def local_argmax_pushdown(node):
-    """Softmax does not change which element of a row is the largest.
+    """Softmax does not change which element of a row is the largest, nor do other increasing functions.
 
     argmax(softmax(x), axis=1)  ->  argmax(x, axis=1)
     """
-    if not isinstance(node.op, Argmax):
+    if not isinstance(node.op, (Argmax, MaxAndArgmax)) or (isinstance(node.op, MaxAndArgmax) and node.outputs[0].clients):
         return None
     x, = node.inputs[:1]
     if tuple(node.op.axis or ()) not in ((x.ndim - 1,), (-1,)) or x.owner is None:
@@ -114,9 +115,9 @@ def local_argmax_pushdown(node):
         return None
     if source.type.ndim != x.type.ndim:
         return None
-    result = node.op(source)
-    copy_stack_trace(node.outputs[0], result)
-    return [result]
+    results = node.op(source, return_list=True)
+    copy_stack_trace(node.outputs, results)
+    return results
 
 
 def _is_monotonic(op):
@@ -382,10 +383,11 @@ def local_useless_crossentropy_softmax_1hot_with_bias_dx_alloc(node):
 
 def softmax_simplifier(numerators, denominators):
     """Finds exp(x) / sum(exp(x), axis=1) among the factors of a fraction; a part of the canonical form of products."""
-    for numerator in list(numerators):
+    # Constants are numbers here, not variables.
+    for numerator in [n for n in numerators if isinstance(n, Variable)]:
         if _owner_op(numerator) != T.exp or numerator.ndim != 2:
             continue
-        for denominator in denominators:
+        for denominator in [d for d in denominators if isinstance(d, Variable)]:
             shuffle = denominator.owner
             if shuffle is None or not isinstance(shuffle.op, DimShuffle) or shuffle.op.new_order != (0, "x"):
                 continue
@@ -396,8 +398,9 @@ def softmax_simplifier(numerators, denominators):
             if result.type.dtype != numerator.type.dtype:
                 continue
             copy_stack_trace(numerator, result)
-            numerators.remove(numerator)
-            denominators.remove(denominator)
+            # By identity: numbers among them have no answer to ==.
+            numerators.pop(next(i for i, n in enumerate(numerators) if n is numerator))
+            denominators.pop(next(i for i, d in enumerate(denominators) if d is denominator))
             numerators.append(result)
             break
     return numerators, denominators

@@ -17,6 +17,27 @@ from theano_ng.tensor.assert_op import Assert, assert_, assert_op
 from theano_ng.tensor.creation import MakeVector, make_vector
 from theano_ng.tensor.opt.shape import (
     ShapeFeature, ShapeOptimizer, UnShapeOptimizer, local_shape_to_shape_i, local_track_shape_i)
+from theano_ng.tensor.opt.trivial import (
+    local_scalar_tensor_scalar, local_tensor_scalar_tensor, local_useless_composite, local_useless_topk, local_view_op)
+from theano_ng.tensor.opt.alloc import (
+    local_alloc_empty_to_zeros, local_alloc_unary, local_canonicalize_alloc, local_elemwise_alloc, local_elemwise_alloc_op,
+    local_fill_sink, local_fill_to_alloc, local_merge_alloc, local_useless_alloc, local_useless_fill)
+from theano_ng.tensor.opt.dimshuffle import (
+    apply_local_dimshuffle_lift, apply_rebroadcast_opt, is_dimshuffle_useless, local_dimshuffle_lift,
+    local_lift_transpose_through_dot, local_rebroadcast_lift, local_useless_rebroadcast)
+from theano_ng.tensor.opt.reshape import (
+    local_flatten_lift, local_reshape_chain, local_reshape_lift, local_reshape_to_dimshuffle, local_useless_dimshuffle_in_reshape,
+    local_useless_reshape)
+from theano_ng.tensor.opt.subtensor import (
+    local_subtensor_inc_subtensor, local_subtensor_lift, local_subtensor_make_vector, local_subtensor_merge,
+    local_subtensor_of_alloc, local_subtensor_of_dot, local_subtensor_remove_broadcastable_index, local_useless_slice,
+    local_useless_subtensor, merge_two_slices)
+from theano_ng.tensor.opt.incsubtensor import (
+    local_adv_sub1_adv_inc_sub1, local_IncSubtensor_serialize, local_incsubtensor_of_zeros,
+    local_incsubtensor_of_zeros_to_setsubtensor, local_inplace_incsubtensor1, local_inplace_setsubtensor,
+    local_set_to_inc_subtensor, local_setsubtensor_of_constants, local_useless_inc_subtensor, local_useless_inc_subtensor_alloc)
+from theano_ng.tensor.opt.join import (
+    MakeVectorPrinter, local_join_1, local_join_empty, local_join_make_vector, local_useless_split, local_useless_tile)
 from theano_ng.tensor.opt.asserts import local_remove_all_assert, local_remove_useless_assert
 from theano_ng.tensor.opt.useless import (
     local_div_switch_sink, local_merge_switch_same_cond, local_mul_switch_sink, local_useless_elemwise,
@@ -39,7 +60,7 @@ from theano_ng.tensor.opt.stabilize import (
     local_one_plus_erf, local_one_plus_neg_erf)
 from theano_ng.tensor.opt.constant_folding import constant_folding, topo_constant_folding
 from theano_ng.tensor.opt.fusion import (
-    FusionOptimizer, local_add_mul_fusion, local_elemwise_fusion, local_elemwise_fusion_op)
+    FusionOptimizer, elemwise_max_input_fct, local_add_mul_fusion, local_elemwise_fusion, local_elemwise_fusion_op)
 from theano_ng.tensor.opt.inplace import InplaceElemwiseOptimizer, inplace_elemwise_optimizer
 
 if config.tensor.local_elemwise_fusion:

@@ -2,28 +2,13 @@
 
 from theano_ng.compile import optdb
 from theano_ng.configdefaults import config
-from theano_ng.gof.graph import Constant
 from theano_ng.gof.opt import copy_stack_trace, in2out, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.allocation import Alloc, AllocEmpty
 from theano_ng.tensor.assert_op import assert_op
 from theano_ng.tensor.elemwise import DimShuffle, Elemwise
 from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
-
-
-def lengths(v, fgraph):
-    """The shape of `v` as a tuple, in the best terms that the graph knows; None where it has none."""
-    feature = getattr(fgraph, "shape_feature", None)
-    return tuple([v.shape[i] for i in range(v.ndim)]) if feature is None else feature.shape_of[v]
-
-
-def same_length(a, b):
-    """Whether two lengths are known to be equal: the same variable, the same constant, or the same dimension of the same variable."""
-    if a is b:
-        return True
-    if isinstance(a, Constant) and isinstance(b, Constant):
-        return int(a.data) == int(b.data)
-    return a.owner is not None and b.owner is not None and a.owner.op == b.owner.op and a.owner.inputs == b.owner.inputs
+from theano_ng.tensor.opt.shape import lengths, same_length
 
 
 def fitted(new, old):

@@ -88,7 +88,12 @@ def _composite(root, members):
     return scalar.Composite(scalar_inputs, [scalars[root.outputs[0]]]), inputs
 
 
-def local_elemwise_fusion_op(OP, max_input_fct=lambda node: 32, maker=None):
+def elemwise_max_input_fct(node):
+    """The number of inputs that a fused node may have: what NumPy's functions, which run it without C, take."""
+    return 32
+
+
+def local_elemwise_fusion_op(OP, max_input_fct=elemwise_max_input_fct, maker=None):
     """The fusion rule for an elementwise Op class.
 
     Parameters

@@ -8,9 +8,9 @@ from theano_ng.gof.opt import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.creation import MakeVector
 from theano_ng.tensor.elemwise import DimShuffle, Elemwise
-from theano_ng.tensor.opt.alloc import same_length
 from theano_ng.tensor.opt.common import constant_value
 from theano_ng.tensor.opt.registration import register_canonicalize, register_stabilize
+from theano_ng.tensor.opt.shape import same_length
 from theano_ng.tensor.shaping import Flatten, Reshape
 from theano_ng.tensor.subtensor import Subtensor
 

@@ -19,7 +19,7 @@ from theano_ng.tensor.constant import as_tensor_variable, constant
 from theano_ng.tensor.creation import MakeVector
 from theano_ng.tensor.exceptions import ShapeError
 from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize
-from theano_ng.tensor.shaping import tensor_from_scalar
+from theano_ng.tensor.shaping import patternbroadcast, tensor_from_scalar
 from theano_ng.tensor.subtensor import Subtensor
 
 _LENGTHS = {}
@@ -349,18 +349,44 @@ class ShapeFeature:
             sx = [sx[dim_x]]
         if dim_y is not None:
             sy = [sy[dim_y]]
-        return len(sx) == len(sy) and all(_same_length(a, b) for a, b in zip(sx, sy))
+        return len(sx) == len(sy) and all(same_length(a, b) for a, b in zip(sx, sy))
 
 
-def _same_length(a, b):
-    """Whether two lengths are the same variable, equal constants, or the same dimension of the same variable."""
-    if a is b:
-        return True
-    if isinstance(a, Constant) and isinstance(b, Constant):
-        return int(a.data) == int(b.data)
-    if a.owner is None or b.owner is None:
-        return False
-    return (isinstance(a.owner.op, Shape_i) and a.owner.op == b.owner.op and a.owner.inputs[0] is b.owner.inputs[0])
+def same_length(a, b):
+    """Whether two lengths are known to be equal.
+
+    Parameters
+    ----------
+    a, b : 0-d integer variables
+
+    Returns
+    -------
+    bool
+        True for the same variable, equal constants, and small expressions of the same form in these.
+    """
+    todo, looked_at = [(a, b)], 0
+    while todo:
+        a, b = todo.pop()
+        if a is b:
+            continue
+        if isinstance(a, Constant) or isinstance(b, Constant):
+            if not (isinstance(a, Constant) and isinstance(b, Constant) and np.array_equal(a.data, b.data)):
+                return False
+            continue
+        looked_at += 1
+        # Longer expressions are hardly ever equal, and looking at them costs more than it can win.
+        if looked_at > 24 or a.owner is None or b.owner is None or a.owner.op != b.owner.op:
+            return False
+        if len(a.owner.inputs) != len(b.owner.inputs) or a.owner.outputs.index(a) != b.owner.outputs.index(b):
+            return False
+        todo.extend(zip(a.owner.inputs, b.owner.inputs))
+    return True
+
+
+def lengths(v, fgraph):
+    """The shape of `v` as a tuple, in the best terms that the graph knows; None when it has no shape."""
+    feature = getattr(fgraph, "shape_feature", None)
+    return tuple([v.shape[i] for i in range(v.ndim)]) if feature is None else feature.shape_of[v]
 
 
 class ShapeOptimizer(Optimizer):
@@ -398,7 +424,8 @@ def local_shape_to_shape_i(node):
     feature = node.fgraph.shape_feature
     if feature.shape_of[node.inputs[0]] is None:
         return None
-    result = feature.make_vector_shape(node.inputs[0])
+    # One length makes a vector of known length; a shape is a vector of any length.
+    result = patternbroadcast(feature.make_vector_shape(node.inputs[0]), node.outputs[0].broadcastable)
     if result.type != node.outputs[0].type:
         return None
     copy_stack_trace(node.outputs[0], result)

@@ -1,0 +1,468 @@
+"""`OpFromGraph`: an Op made of a graph, with the derivatives that the graph has or that its maker gives it."""
+from theano_ng.compile.function import function
+from theano_ng.compile.mode import optdb
+from theano_ng.compile.ops import view_op
+from theano_ng.compile.pfunc import rebuild_collect_shared
+from theano_ng.compile.sharedvalue import SharedVariable
+from theano_ng.gof import opt
+from theano_ng.gof.fg import FunctionGraph, MissingInputError
+from theano_ng.gof.graph import Apply, Constant, Variable, clone_get_equiv, io_connection_pattern
+from theano_ng.gof.null_type import NullType
+from theano_ng.gof.op import Op, ops_with_inner_function
+
+__all__ = ["OpFromGraph", "inline_ofg_expansion"]
+
+
+def _is_absent(variable):
+    """Whether a gradient is no number: disconnected, or without value."""
+    from theano_ng.gradient import DisconnectedType  # gradient sits above compile
+
+    return isinstance(variable.type, (NullType, DisconnectedType))
+
+
+def _is_disconnected(variable):
+    from theano_ng.gradient import DisconnectedType
+
+    return isinstance(variable.type, DisconnectedType)
+
+
+def substitute(outputs, replacements):
+    """Copy a graph with other inputs. The graphs of the replacements are not copied.
+
+    Parameters
+    ----------
+    outputs : list of Variable
+    replacements : dict
+        Input variable -> the variable that stands for it in the copy.
+
+    Returns
+    -------
+    list of Variable
+    """
+    memo = clone_get_equiv(list(replacements), outputs, copy_inputs=False, copy_orphans=False, memo=dict(replacements))
+    return [memo[o] for o in outputs]
+
+
+class OpFromGraph(Op):
+    """An Op made of a graph: it can be used many times, in other graphs, and its derivatives can be replaced.
+
+    Parameters
+    ----------
+    inputs : list of Variable
+    outputs : list of Variable
+        Depend on `inputs`, constants and shared variables only. Shared variables become inputs of each node; they need not be given.
+    inline : bool
+        True: rewriting replaces each node by its graph, so that the function that is compiled does not know the Op. False: the graph is
+        compiled once, and each node calls that function.
+    lop_overrides, grad_overrides : 'default', OpFromGraph, callable, Variable, or list of these
+        The derivative; at most one of the two is other than 'default'.
+
+        - 'default': that of the graph.
+        - callable: ``f(inputs, output_gradients)`` for `grad_overrides`, ``f(inputs, outputs, output_gradients)`` for `lop_overrides`,
+          all lists of variables; returns the gradients of the inputs. An OpFromGraph is called with the same variables, one after the other.
+        - a variable of NullType: the gradient does not exist; of DisconnectedType: there is no connection.
+        - a list of these, one for each input; then a callable returns one variable.
+    rop_overrides : 'default', OpFromGraph, callable, Variable, or list of these
+        The same for the R operator: callables take ``(inputs, eval_points)``; a list has one entry for each output. None among what a callable
+        returns stands for no derivative.
+    connection_pattern : list of list of bool, optional
+        ``connection_pattern[input][output]``: whether there is a derivative. By default found from the graph and the overrides.
+    name : str, optional
+        Shown in printed graphs.
+    **kwargs
+        For `theano_ng.function`, which compiles the graph when `inline` is False. `updates` and `givens` are not allowed.
+
+    Raises
+    ------
+    TypeError
+        For inputs and outputs that are not variables, for arguments of `function` that make no sense, and for overrides that are none of the
+        things above.
+    MissingInputError
+        When the outputs depend on another variable.
+
+    Notes
+    -----
+    A shared variable with updates (as random streams have) keeps its value: the graph reads, it does not write. Gradients with respect to
+    shared variables flow out of the node; overrides need not give them.
+
+    Examples
+    --------
+    >>> from theano_ng import function, tensor
+    >>> from theano_ng.compile.builders import OpFromGraph
+    >>> x, y, z = tensor.scalars('xyz')
+    >>> op = OpFromGraph([x, y, z], [x + y * z])
+    >>> fn = function([x, y, z], op(x, y, z) + op(z, y, x))
+    >>> fn(1., 2., 3.).tolist()
+    12.0
+
+    A function with a gradient that is not its own:
+
+    >>> def scaled(inputs, gradients):
+    ...     return [gradients[0] * 3, gradients[0] * 5]
+    >>> op = OpFromGraph([x, y], [x + y], grad_overrides=scaled)
+    >>> function([x, y], tensor.grad(op(x, y), [x, y]), on_unused_input='ignore')(1., 2.)
+    [array(3.), array(5.)]
+    """
+
+    def __init__(self, inputs, outputs, inline=False, lop_overrides="default", grad_overrides="default", rop_overrides="default",
+                 connection_pattern=None, name=None, **kwargs):
+        if not isinstance(outputs, (list, tuple)):
+            raise TypeError("outputs must be list, got %s" % type(outputs))
+        if not isinstance(inputs, (list, tuple)):
+            raise TypeError("inputs must be list, got %s" % type(inputs))
+        for variable in list(inputs) + list(outputs):
+            if not isinstance(variable, Variable):
+                raise TypeError("Inputs and outputs should be Variable instances, got %r of type %s" % (variable, type(variable)))
+        for forbidden in ("updates", "givens"):
+            if forbidden in kwargs:
+                raise TypeError("%s are not allowed here: the Op computes the outputs from its inputs, and nothing else" % forbidden)
+        if len(set(inputs)) != len(inputs):
+            raise TypeError("an input is given twice: %s" % (inputs,))
+        for variable in inputs:
+            if isinstance(variable, (Constant, SharedVariable)):
+                raise TypeError("%s cannot be an input: constants and shared variables have their values; give a free variable" % variable)
+        self.is_inline = bool(inline)
+        self.kwargs = kwargs
+        self.name = name
+
+        given = set(inputs)
+        self.shared_inputs = []
+        for variable in self._leaves(inputs, outputs):
+            if isinstance(variable, SharedVariable):
+                self.shared_inputs.append(variable)
+            elif variable not in given and not isinstance(variable, Constant):
+                raise MissingInputError("The outputs depend on %s, which is neither an input, nor a constant or shared variable"
+                                        % variable, variable=variable)
+        outer = list(inputs) + self.shared_inputs
+        # The Op owns its graph: what the user does with his variables later does not change it.
+        self.local_inputs = [v.type(v.name) for v in outer]
+        self.local_outputs = rebuild_collect_shared(
+            list(outputs), [], replace=list(zip(outer, self.local_inputs)), copy_inputs_over=True)[1]
+        self.inputs, self.outputs = self.local_inputs, self.local_outputs
+        self.input_types = [v.type for v in inputs]
+        self.output_types = [v.type for v in outputs]
+
+        if lop_overrides != "default" and grad_overrides != "default":
+            raise ValueError("lop_overrides and grad_overrides are mutually exclusive: give one of them")
+        self._check_overrides(lop_overrides, len(inputs), "lop_overrides")
+        self._check_overrides(grad_overrides, len(inputs), "grad_overrides")
+        self._check_overrides(rop_overrides, len(outputs), "rop_overrides")
+        self.lop_overrides, self.grad_overrides, self.rop_overrides = lop_overrides, grad_overrides, rop_overrides
+        if connection_pattern is not None:
+            if len(connection_pattern) not in (len(inputs), len(outer)) or any(len(row) != len(outputs) for row in connection_pattern):
+                raise ValueError("connection_pattern has a row for each of %d inputs with a column for each of %d outputs, not %r"
+                                 % (len(inputs), len(outputs), connection_pattern))
+        self._given_pattern = connection_pattern
+        self._forget()
+
+    @staticmethod
+    def _leaves(inputs, outputs):
+        """What the outputs depend on, but not through the inputs."""
+        blocked = set(inputs)
+        reached, todo, leaves = set(), list(reversed(outputs)), []
+        while todo:
+            variable = todo.pop()
+            if variable in reached:
+                continue
+            reached.add(variable)
+            if variable.owner is None or variable in blocked:
+                leaves.append(variable)
+            else:
+                todo.extend(reversed(variable.owner.inputs))
+        return leaves
+
+    @staticmethod
+    def _check_overrides(overrides, count, what):
+        each = overrides if isinstance(overrides, list) else [overrides]
+        if isinstance(overrides, list) and len(overrides) != count:
+            raise ValueError("%s has %d entries, need %d" % (what, len(overrides), count))
+        for one in each:
+            if isinstance(one, str) and one == "default" or isinstance(one, OpFromGraph):
+                continue
+            if isinstance(one, Variable):
+                if not _is_absent(one):
+                    raise ValueError("%s: a variable has to be of NullType or DisconnectedType, not of type %s" % (what, one.type))
+            elif not callable(one):
+                raise TypeError("%s: expected 'default', an OpFromGraph, a callable, a variable of NullType or DisconnectedType, or a list of "
+                                "these, not %r" % (what, one))
+
+    def _forget(self):
+        """Derivatives and patterns are made when asked for, and again after a change."""
+        self._lop_ops, self._rop_ops, self._pattern = {}, {}, None
+
+    def __str__(self):
+        return "%s{inline=%s}" % (type(self).__name__ if self.name is None else self.name, self.is_inline)
+
+    def __getstate__(self):
+        state = dict(self.__dict__)
+        state.pop("fn", None)       # compiled again where it is needed
+        return state
+
+    # -- the node
+
+    def make_node(self, *inputs):
+        """A node.
+
+        Parameters
+        ----------
+        *inputs : Variable or value
+            As many as the Op has inputs; the shared variables, or what takes their places, may follow.
+        """
+        n = len(self.input_types)
+        if len(inputs) not in (n, len(self.local_inputs)):
+            raise ValueError("Wrong number of inputs for %s: %d given, %d needed" % (self, len(inputs), n))
+        given = [local.type.filter_variable(i) for i, local in zip(inputs, self.local_inputs)]
+        if len(inputs) == n:
+            given += self.shared_inputs
+        return Apply(self, given, [t() for t in self.output_types])
+
+    def infer_shape(self, node, shapes):
+        """The shapes of the outputs, in terms of the shapes of the inputs, and of their values where these decide."""
+        from theano_ng.tensor.opt.shape import ShapeFeature  # tensor sits above compile
+        from theano_ng.tensor.constructors import lscalar
+
+        feature = ShapeFeature()
+        FunctionGraph([], []).attach_feature(feature)
+        replacements = dict(zip(self.local_inputs, node.inputs))
+        for local, shape in zip(self.local_inputs, shapes):
+            if shape is None:
+                continue
+            lengths = []
+            for i, length in enumerate(shape):
+                if local.type.broadcastable[i]:
+                    lengths.append(1)
+                    continue
+                stand_in = lscalar()
+                replacements[stand_in] = length if isinstance(length, Variable) else feature.unpack(length, local)
+                lengths.append(stand_in)
+            feature.set_shape(local, lengths)
+        inner = [feature.shape_of[out] for out in self.local_outputs]
+        flat = iter(substitute([length for shape in inner if shape is not None for length in shape], replacements))
+        return [None if shape is None else tuple(next(flat) for _ in shape) for shape in inner]
+
+    def prepare_node(self, node, storage_map, compute_map, impl):
+        """Compile the graph."""
+        self.compiled()
+
+    def compiled(self):
+        """The function that computes the outputs; compiled when it is first needed."""
+        fn = self.__dict__.get("fn")
+        if fn is None:
+            kwargs = dict(self.kwargs)
+            kwargs.setdefault("on_unused_input", "ignore")
+            fn = self.fn = function(self.local_inputs, self.local_outputs, **kwargs)
+        return fn
+
+    def perform(self, node, inputs, outputs):
+        # The function's results belong to whoever called it: they can be handed on without copies.
+        for cell, value in zip(outputs, self.compiled()(*inputs)):
+            cell[0] = value
+
+    # -- derivatives
+
+    def set_grad_overrides(self, grad_overrides):
+        """Replace the gradient; see the parameter of the constructor."""
+        self._check_overrides(grad_overrides, len(self.input_types), "grad_overrides")
+        self.grad_overrides, self.lop_overrides = grad_overrides, "default"
+        self._forget()
+
+    def set_lop_overrides(self, lop_overrides):
+        """Replace the L operator; see the parameter of the constructor."""
+        self._check_overrides(lop_overrides, len(self.input_types), "lop_overrides")
+        self.lop_overrides, self.grad_overrides = lop_overrides, "default"
+        self._forget()
+
+    def set_rop_overrides(self, rop_overrides):
+        """Replace the R operator; see the parameter of the constructor."""
+        self._check_overrides(rop_overrides, len(self.output_types), "rop_overrides")
+        self.rop_overrides = rop_overrides
+        self._forget()
+
+    def get_lop_op(self):
+        """The Op that computes the gradients of the inputs from inputs, outputs and the gradients of all outputs."""
+        return self._lop_op(self._default_gradient_types())[0]
+
+    def get_rop_op(self):
+        """The Op that computes the directional derivatives of the outputs from the inputs and a direction for each."""
+        return self._rop_op([v.type for v in self.local_inputs])[0]
+
+    def _default_gradient_types(self):
+        """The types of gradients of the outputs: floating point, also for integer outputs."""
+        return [out.zeros_like(dtype=_float_of(out)).type if hasattr(out, "zeros_like") else out.type for out in self.local_outputs]
+
+    def _wrap(self, inputs, terms, what):
+        """An Op for derivatives, and for each term its output's number or a term that is no number.
+
+        Returns
+        -------
+        (OpFromGraph, list)
+        """
+        outputs, plan = [], []
+        for term in terms:
+            if term is None or _is_absent(term):
+                plan.append(term)
+            else:
+                plan.append(len(outputs))
+                outputs.append(term)
+        name = "%s_%s" % (self.name, what) if self.name is not None else None
+        return OpFromGraph(inputs, outputs, inline=self.is_inline, name=name, **self.kwargs), plan
+
+    @staticmethod
+    def _fill(op, plan, arguments):
+        """The terms of a plan, for a node with these arguments."""
+        if any(isinstance(entry, int) for entry in plan):
+            values = op(*arguments, return_list=True)
+        return [values[entry] if isinstance(entry, int) else entry if entry is None else entry.type() for entry in plan]
+
+    def _lop_op(self, gradient_types):
+        """The Op of the gradient, and its plan, for outputs of which those with type None have no gradient."""
+        key = tuple(gradient_types)
+        if key not in self._lop_ops:
+            gradients = [None if t is None else t() for t in gradient_types]
+            # Outputs enter as variables of their own: an override sees the values, and nothing is computed twice.
+            outputs = [out.type() for out in self.local_outputs]
+            terms = self._lop_terms(outputs, gradients)
+            inputs = self.local_inputs + outputs + [g for g in gradients if g is not None]
+            self._lop_ops[key] = self._wrap(inputs, terms, "LOp")
+        return self._lop_ops[key]
+
+    def _lop_terms(self, outputs, gradients):
+        uses_outputs = self.grad_overrides == "default"
+        overrides = self.lop_overrides if uses_outputs else self.grad_overrides
+        n = len(self.input_types)
+        wanted = list(overrides) if isinstance(overrides, list) else [overrides] * n
+        wanted += ["default"] * len(self.shared_inputs)
+        terms = [None] * len(self.local_inputs)
+        default = [i for i, one in enumerate(wanted) if isinstance(one, str)]
+        if default:
+            for i, term in zip(default, self._default_gradients([self.local_inputs[i] for i in default], gradients)):
+                terms[i] = term
+        full = [self._zero_gradient(out) if g is None else g for out, g in zip(self.local_outputs, gradients)]
+        arguments = [self.local_inputs[:n], outputs, full] if uses_outputs else [self.local_inputs[:n], full]
+        if isinstance(overrides, list):
+            for i, one in enumerate(overrides):
+                if terms[i] is None:
+                    terms[i] = self._call(one, arguments, 1)[0]
+        elif not default or len(default) < len(wanted):
+            terms[:n] = self._call(overrides, arguments, n)
+        return terms
+
+    def _default_gradients(self, wrt, gradients):
+        from theano_ng.gradient import grad
+
+        # A known gradient is the whole gradient of its variable; an output that others depend on, or that is an input, gets more.
+        known = {view_op(out): g for out, g in zip(self.local_outputs, gradients) if g is not None}
+        return grad(cost=None, wrt=wrt, known_grads=known, disconnected_inputs="ignore", return_disconnected="Disconnected",
+                    null_gradients="return")
+
+    @staticmethod
+    def _zero_gradient(out):
+        return out.zeros_like(dtype=_float_of(out))
+
+    @staticmethod
+    def _call(override, arguments, count):
+        """What an override gives for lists of variables: `count` variables (or None)."""
+        if isinstance(override, Variable):
+            return [override.type() for _ in range(count)]
+        if isinstance(override, OpFromGraph):
+            result = override(*[v for group in arguments for v in group], return_list=True)
+        else:
+            result = override(*arguments)
+        if not isinstance(result, (list, tuple)):
+            result = [result]
+        if len(result) != count:
+            raise ValueError("the override %s returned %d variables, %d are needed" % (override, len(result), count))
+        return list(result)
+
+    def L_op(self, inputs, outputs, output_grads):
+        """The gradients of the inputs, of the shared ones too."""
+        usable = [None if _is_absent(g) else g for g in output_grads]
+        op, plan = self._lop_op([None if g is None else g.type for g in usable])
+        terms = self._fill(op, plan, list(inputs) + list(outputs) + [g for g in usable if g is not None])
+        null = next((g for g in output_grads if isinstance(g.type, NullType)), None)
+        if null is not None:
+            pattern = self.connection_pattern(None)
+            nulls = [isinstance(g.type, NullType) for g in output_grads]
+            terms = [null.type() if any(a and b for a, b in zip(row, nulls)) else term for row, term in zip(pattern, terms)]
+        return terms
+
+    def _rop_op(self, point_types):
+        key = tuple(point_types)
+        if key not in self._rop_ops:
+            points = [None if t is None else t() for t in point_types]
+            terms = self._rop_terms(points)
+            self._rop_ops[key] = self._wrap(self.local_inputs + [p for p in points if p is not None], terms, "ROp")
+        return self._rop_ops[key]
+
+    def _rop_terms(self, points):
+        from theano_ng.gradient import Rop
+
+        overrides = self.rop_overrides
+        wanted = overrides if isinstance(overrides, list) else [overrides] * len(self.local_outputs)
+        terms = [None] * len(wanted)
+        default = [i for i, one in enumerate(wanted) if isinstance(one, str)]
+        if default:
+            moving = [(v, p) for v, p in zip(self.local_inputs, points) if p is not None]
+            found = Rop([self.local_outputs[i] for i in default], [v for v, _ in moving], [p for _, p in moving],
+                        disconnected_outputs="ignore", return_disconnected="None")
+            for i, term in zip(default, found):
+                terms[i] = term
+        if len(default) == len(wanted):
+            return terms
+        n = len(self.input_types)
+        full = [v.zeros_like() if p is None else p for v, p in zip(self.local_inputs[:n], points)]
+        arguments = [self.local_inputs[:n], full]
+        if not isinstance(overrides, list):
+            return self._call(overrides, arguments, len(terms))
+        return [term if isinstance(one, str) else self._call(one, arguments, 1)[0] for term, one in zip(terms, wanted)]
+
+    def R_op(self, inputs, eval_points):
+        """The directional derivatives of the outputs; None where there is none."""
+        usable = [None if p is None or _is_absent(p) else p for p in eval_points]
+        if all(p is None for p in usable):
+            return [None] * len(self.output_types)
+        op, plan = self._rop_op([None if p is None else p.type for p in usable])
+        return self._fill(op, plan, list(inputs) + [p for p in usable if p is not None])
+
+    def connection_pattern(self, node):
+        """Which outputs depend differentiably on which inputs, those of shared variables last."""
+        if self._pattern is None:
+            pattern = io_connection_pattern(self.local_inputs, self.local_outputs)
+            if self._given_pattern is not None:
+                pattern[:len(self._given_pattern)] = [[bool(c) for c in row] for row in self._given_pattern]
+            else:
+                overrides = self.lop_overrides if self.grad_overrides == "default" else self.grad_overrides
+                each = overrides if isinstance(overrides, list) else [overrides] * len(self.input_types)
+                for i, one in enumerate(each):
+                    if not isinstance(one, str):
+                        connected = not (isinstance(one, Variable) and _is_disconnected(one))
+                        pattern[i] = [connected] * len(self.local_outputs)
+            self._pattern = pattern
+        return self._pattern
+
+
+def _float_of(out):
+    """The dtype of the gradient of a tensor."""
+    from theano_ng.configdefaults import config
+
+    dtype = out.type.dtype
+    return dtype if dtype.startswith(("float", "complex")) else config.floatX
+
+
+ops_with_inner_function[OpFromGraph] = "fn"
+
+
+@opt.local_optimizer([OpFromGraph])
+def inline_ofg_expansion(node):
+    """Replace an inlined Op by its graph.
+
+    OpFromGraph{inline=True}(x)  ->  its graph on x          [fast_run, fast_compile]
+    """
+    op = node.op
+    if not isinstance(op, OpFromGraph) or not op.is_inline:
+        return False
+    return substitute(op.local_outputs, dict(zip(op.local_inputs, node.inputs)))
+
+
+# Before everything else, so that the graph inside is rewritten as if the Op had never been there.
+optdb.register("inline_ofg_expansion", opt.in2out(inline_ofg_expansion), -0.01, "fast_compile", "fast_run")

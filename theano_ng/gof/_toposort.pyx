@@ -1,0 +1,141 @@
+"""Sorting the nodes of a graph; `traversal` has the Python twins, which say what is done."""
+from cpython.dict cimport PyDict_GetItem
+from cpython.list cimport PyList_GET_SIZE
+from cpython.object cimport PyObject
+
+
+cdef object ABSENT = object()
+# States of a node: its operands come first; it is in the list.
+cdef object OPEN = object()
+cdef object DONE = object()
+
+
+cpdef list depth_first_order(inputs, outputs):
+    """The nodes that compute `outputs`, operands first; of several operands the last one first.
+
+    Parameters
+    ----------
+    inputs : set of Variable
+    outputs : list or tuple of Variable
+
+    Returns
+    -------
+    list of Apply
+
+    Raises
+    ------
+    ValueError
+        When the graph contains cycles.
+    """
+    cdef list order = [], stack = []
+    cdef dict states = {}
+    cdef PyObject *state
+    for i in reversed(outputs):
+        owner = i.owner
+        if owner is not None and i not in inputs:
+            stack.append(owner)
+    while PyList_GET_SIZE(stack):
+        node = stack[PyList_GET_SIZE(stack) - 1]
+        state = PyDict_GetItem(states, node)
+        if state is NULL:
+            states[node] = OPEN
+            for i in node.inputs:
+                owner = i.owner
+                if owner is None:
+                    continue
+                state = PyDict_GetItem(states, owner)
+                if state is <PyObject *>DONE or i in inputs:
+                    continue
+                if state is not NULL:       # the node waits for itself
+                    raise ValueError("graph contains cycles")
+                stack.append(owner)
+        else:
+            stack.pop()
+            if state is <PyObject *>OPEN:
+                states[node] = DONE
+                order.append(node)
+    return order
+
+
+cpdef list constrained_order(inputs, outputs, dict orderings, dict clients):
+    """The nodes that compute `outputs`, sorted with additional constraints.
+
+    Parameters
+    ----------
+    inputs : set of Variable
+    outputs : list or tuple of Variable
+    orderings : dict
+        Apply to the nodes that have to come before it, in a container with a deterministic order.
+    clients : dict or None
+        Filled with the users of every variable and node.
+
+    Returns
+    -------
+    list of Apply
+
+    Raises
+    ------
+    ValueError
+        When the graph contains cycles, or an input has constraints.
+    """
+    cdef list stack = list(outputs), reachable = [], ready = [], order = [], users
+    cdef dict inverse = {}, waiting = {}
+    cdef set nodes = set()
+    cdef Py_ssize_t done = 0, left
+    cdef PyObject *found
+    while PyList_GET_SIZE(stack):
+        obj = stack.pop()
+        if PyDict_GetItem(waiting, obj) is not NULL:
+            continue
+        reachable.append(obj)
+        before = None
+        more = orderings.get(obj) if orderings else None
+        owner = getattr(obj, "owner", ABSENT)
+        if owner is ABSENT:
+            nodes.add(obj)
+            before = obj.inputs
+        elif obj in inputs:
+            if more:
+                raise ValueError("An input of a graph cannot have ordering constraints: %s" % obj)
+        elif owner is not None:
+            before = (owner,)
+        left = 0
+        for other in _both(before, more):
+            left += 1
+            found = PyDict_GetItem(inverse, other)
+            if found is NULL:
+                inverse[other] = [obj]
+            else:
+                (<list>found).append(obj)
+            stack.append(other)
+        waiting[obj] = left
+        if left == 0:
+            ready.append(obj)
+    if clients is not None:
+        clients.update(inverse)
+    while done < PyList_GET_SIZE(ready):
+        obj = ready[done]
+        done += 1
+        if obj in nodes:
+            order.append(obj)
+        found = PyDict_GetItem(inverse, obj)
+        if found is not NULL:
+            for user in <list>found:
+                left = waiting[user] - 1
+                waiting[user] = left
+                if left == 0:
+                    ready.append(user)
+    if PyList_GET_SIZE(ready) != PyList_GET_SIZE(reachable):
+        raise ValueError("graph contains cycles")
+    return order
+
+
+cdef list _both(before, more):
+    cdef list result
+    if before is None:
+        result = []
+    else:
+        result = list(before)
+    if more:
+        result.extend(more)
+    return result

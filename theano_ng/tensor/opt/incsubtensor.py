@@ -1,0 +1,326 @@
+"""Writing into a part of a tensor: increments of zeros, of everything and by nothing, sums of increments, and work in place."""
+
+import numpy as np
+
+from theano_ng.compile import optdb
+from theano_ng.gof.graph import Constant
+from theano_ng.gof.opt import TopoOptimizer, copy_stack_trace, in2out, local_optimizer
+from theano_ng.tensor import basic as T
+from theano_ng.tensor.advanced_subtensor import (
+    AdvancedBooleanIncSubtensor, AdvancedIncSubtensor, AdvancedIncSubtensor1, AdvancedSubtensor1)
+from theano_ng.tensor.allocation import Alloc
+from theano_ng.tensor.assert_op import Assert
+from theano_ng.tensor.opt.alloc import fitted
+from theano_ng.tensor.opt.common import constant_value, inputs_of
+from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.opt.shape import lengths, same_length
+from theano_ng.tensor.opt.subtensor import node_index, takes_all
+from theano_ng.tensor.subtensor import IncSubtensor, Subtensor
+
+INCREMENTS = (IncSubtensor, AdvancedIncSubtensor1, AdvancedIncSubtensor, AdvancedBooleanIncSubtensor)
+"""Ops with inputs x, y and the index."""
+
+
+def _is_zero(v):
+    value = constant_value(v)
+    return value is not None and value == 0
+
+
+def _unique_rows(rows):
+    """The numbers of a constant index vector in which no row is named twice; else None."""
+    if not isinstance(rows, Constant):
+        return None
+    data = np.asarray(rows.data)
+    # -1 and 4 may be the same row.
+    if len(np.unique(data)) != len(data) or (len(data) and data.min() < 0 <= data.max()):
+        return None
+    return data
+
+
+# -- writing that has no effect, or all ------------------------------------------------------------------------------------------
+
+
+@register_canonicalize("local_incsubtensor_of_allocs")
+@register_stabilize("local_incsubtensor_of_allocs")
+@local_optimizer([IncSubtensor, AdvancedIncSubtensor, AdvancedIncSubtensor1])
+def local_incsubtensor_of_zeros(node):
+    """An increment by zeros.
+
+    inc_subtensor(x[idx], 0)  ->  x          [canonicalize, stabilize, fast_run]
+    """
+    if not isinstance(node.op, (IncSubtensor, AdvancedIncSubtensor, AdvancedIncSubtensor1)) or node.op.set_instead_of_inc:
+        return False
+    return [node.inputs[0]] if _is_zero(node.inputs[1]) else False
+
+
+@register_canonicalize
+@register_specialize
+@local_optimizer([IncSubtensor])
+def local_incsubtensor_of_zeros_to_setsubtensor(node):
+    """In zeros, the part is set instead of incremented.
+
+    inc_subtensor(zeros[idx], y)  ->  set_subtensor(zeros[idx], y)          [canonicalize, specialize, fast_run]
+    """
+    if not isinstance(node.op, IncSubtensor) or node.op.set_instead_of_inc or not _is_zero(node.inputs[0]):
+        return False
+    op = node.op
+    new = IncSubtensor(op.idx_list, op.inplace, set_instead_of_inc=True,
+                       destroyhandler_tolerate_aliased=op.destroyhandler_tolerate_aliased)(*node.inputs)
+    copy_stack_trace(node.outputs[0], new)
+    return [new]
+
+
+@register_canonicalize("local_setsubtensor_of_allocs")
+@register_stabilize("local_setsubtensor_of_allocs")
+@local_optimizer([IncSubtensor])
+def local_setsubtensor_of_constants(node):
+    """The part is set to what it is.
+
+    set_subtensor(x[idx], c)  ->  x, where x is c everywhere          [canonicalize, stabilize, fast_run]
+    """
+    if not isinstance(node.op, IncSubtensor) or not node.op.set_instead_of_inc:
+        return False
+    x, y = node.inputs[:2]
+    before = constant_value(x)
+    if before is None:
+        return False
+    after = constant_value(y)
+    return [x] if after is not None and np.array_equal(before, np.asarray(after, dtype=x.dtype)) else False
+
+
+@register_canonicalize
+@register_specialize
+@local_optimizer([IncSubtensor])
+def local_useless_inc_subtensor(node):
+    """Everything is overwritten.
+
+    set_subtensor(x[:], y)  ->  y;  inc_subtensor(zeros[:], y)  ->  y;  set_subtensor(x[::-1], y)  ->  y[::-1]
+    [canonicalize, specialize, fast_run]
+
+    Only where y is known to have the shape of x.
+    """
+    if not isinstance(node.op, IncSubtensor) or node.op.inplace:
+        return False
+    if not all(isinstance(entry, slice) for entry in node.op.idx_list):
+        return False
+    x, y = node.inputs[:2]
+    out = node.outputs[0]
+    if y.ndim != x.ndim or y.broadcastable != x.broadcastable:
+        return False
+    if not node.op.set_instead_of_inc and not _is_zero(x):
+        return False
+    index, reverse = node_index(node, first=2), False
+    for dim, entry in enumerate(index):
+        if entry.start is None and entry.stop is None and entry.step == -1:
+            reverse = True
+        elif not takes_all(entry, x, dim, node.fgraph):
+            return False
+    x_shape, y_shape = lengths(x, node.fgraph), lengths(y, node.fgraph)
+    if not all(flag or same_length(a, b) for flag, a, b in zip(x.broadcastable, x_shape, y_shape)):
+        return False
+    new = y if y.dtype == out.dtype else T.cast(y, out.dtype)
+    if reverse:
+        new = Subtensor(node.op.idx_list)(new, *node.inputs[2:])
+    if new.type != out.type:
+        return False
+    copy_stack_trace(out, new)
+    return [new]
+
+
+@register_canonicalize
+@register_stabilize
+@register_specialize
+@local_optimizer([IncSubtensor, AdvancedIncSubtensor, AdvancedIncSubtensor1])
+def local_useless_inc_subtensor_alloc(node):
+    """What is written need not be repeated before: writing does that.
+
+    inc_subtensor(x[idx], Alloc(v, m, n))  ->  inc_subtensor(x[idx], v)          [canonicalize, stabilize, specialize, fast_run]
+
+    Where m, n are not known to be the shape of the part, v is guarded by an assertion.
+    """
+    if not isinstance(node.op, (IncSubtensor, AdvancedIncSubtensor, AdvancedIncSubtensor1)):
+        return False
+    x, y = node.inputs[:2]
+    index = node.inputs[2:]
+    if y.owner is None or not isinstance(y.owner.op, Alloc):
+        return False
+    v = y.owner.inputs[0]
+    if v.broadcastable == y.broadcastable:
+        return False    # it does something else: it checks
+    if isinstance(node.op, IncSubtensor):
+        part = Subtensor(node.op.idx_list)(x, *index)
+    elif isinstance(node.op, AdvancedIncSubtensor1):
+        part = AdvancedSubtensor1()(x, *index)
+    else:
+        part = T.advanced_subtensor(x, *index)
+    part_shape = lengths(part, node.fgraph)
+    first = part.ndim - y.ndim
+    conditions = []
+    for dim in range(y.ndim):
+        inner = dim - (y.ndim - v.ndim)
+        repeated = inner < 0 or v.broadcastable[inner]
+        # Where v is as long as y, writing checks it itself; a y of length one is repeated in any case.
+        if repeated and not y.broadcastable[dim] and not same_length(y.owner.inputs[1 + dim], part_shape[first + dim]):
+            conditions.append(T.or_(T.eq(y.owner.inputs[1 + dim], part_shape[first + dim]), T.eq(y.owner.inputs[1 + dim], 1)))
+    if conditions:
+        v = Assert("`x[i]` and `y` do not have the same shape.")(v, *conditions)
+        copy_stack_trace(y, v)
+    new = node.op(x, v, *index)
+    if new.type != node.outputs[0].type:
+        return False
+    copy_stack_trace(node.outputs[0], new)
+    return [new]
+
+
+# -- rows --------------------------------------------------------------------------------------------------------------------------
+
+
+@register_canonicalize
+@local_optimizer([AdvancedIncSubtensor1])
+def local_set_to_inc_subtensor(node):
+    """Setting rows to what they are and more.
+
+    set_subtensor(x[rows], x[rows] + y)  ->  inc_subtensor(x[rows], y)          [canonicalize, fast_run]
+
+    Only where no row is named twice: it would be incremented twice.
+    """
+    if not isinstance(node.op, AdvancedIncSubtensor1) or not node.op.set_instead_of_inc:
+        return False
+    x, y, rows = node.inputs
+    terms = inputs_of(y, T.add)
+    if terms is None or _unique_rows(rows) is None:
+        return False
+    for k, term in enumerate(terms):
+        taken = term.owner
+        if taken is None or not isinstance(taken.op, AdvancedSubtensor1) or taken.inputs[0] is not x:
+            continue
+        if not (taken.inputs[1] is rows or isinstance(taken.inputs[1], Constant) and taken.inputs[1].equals(rows)):
+            continue
+        others = terms[:k] + terms[k + 1:]
+        more = others[0] if len(others) == 1 else T.add(*others)
+        if more.dtype != y.dtype:
+            more = T.cast(more, y.dtype)
+        new = type(node.op)(node.op.inplace, False)(x, more, rows)
+        if new.type != node.outputs[0].type:
+            return False
+        copy_stack_trace(node.outputs[0], new)
+        return [new]
+    return False
+
+
+@register_canonicalize
+@register_stabilize
+@local_optimizer([AdvancedSubtensor1])
+def local_adv_sub1_adv_inc_sub1(node):
+    """Rows that were just written are read.
+
+    set_subtensor(x[rows], y)[rows]  ->  y          [canonicalize, stabilize, fast_run]
+
+    Only where no row is named twice. Assertions take the place of the errors of indexing.
+    """
+    if not isinstance(node.op, AdvancedSubtensor1):
+        return False
+    inner = node.inputs[0].owner
+    if inner is None or not isinstance(inner.op, AdvancedIncSubtensor1) or not inner.op.set_instead_of_inc:
+        return False
+    x, y, rows = inner.inputs
+    out = node.outputs[0]
+    given = node.inputs[1]
+    if given is not rows and not (isinstance(given, Constant) and given.equals(rows)):
+        return False
+    data = _unique_rows(rows)
+    if data is None or y.ndim != x.ndim or y.broadcastable != out.broadcastable:
+        return False
+    if y.dtype != out.dtype:
+        y = T.cast(y, out.dtype)
+    shape, wanted = lengths(y, node.fgraph), lengths(x, node.fgraph)
+    conditions = [T.eq(shape[0], len(data))] if not y.broadcastable[0] else []
+    conditions += [T.eq(a, b) for f, a, b in list(zip(y.broadcastable, shape, wanted))[1:] if not f and not same_length(a, b)]
+    if len(data):
+        conditions.append(T.lt(int(data.max()), wanted[0]) if data.min() >= 0 else T.ge(int(data.min()) + wanted[0], 0))
+    new = Assert("Bad indexing or shapes in a AdvancedIncSubtensor1 that was optimized away")(y, *conditions)
+    return fitted(new, out) or False
+
+
+# -- sums of increments ----------------------------------------------------------------------------------------------------------------
+
+
+@register_canonicalize("local_IncSubtensor_serialize", name="local_IncSubtensor_serialize")
+@local_optimizer([T.add])
+def local_IncSubtensor_serialize(node):
+    """Increments that are added become increments of one tensor: the gradient of a tensor of which several parts are used.
+
+    inc_subtensor(a[i], b) + inc_subtensor(a[j], c)  ->  inc_subtensor(inc_subtensor((a + a)[i], b)[j], c)
+    [canonicalize, fast_run; before it pre_local_IncSubtensor_serialize]
+
+    With zeros for a, as in gradients, the sum of the zeros is removed by other rules.
+    """
+    if node.op != T.add:
+        return False
+    out = node.outputs[0]
+    movable = [_is_movable(i, out) for i in node.inputs]
+    if not any(movable):
+        return False
+    bases = [i.owner.inputs[0] if m else i for i, m in zip(node.inputs, movable)]
+    # Zeros need not be added, as long as something of the right type is left.
+    left = [b for b in bases if not _is_zero(b)]
+    if not any(b.type == out.type for b in left):
+        left.append(next(b for b in bases if b.type == out.type))
+    tip = left[0] if len(left) == 1 else T.add(*left)
+    copy_stack_trace(out, tip)
+    for i, m in zip(node.inputs, movable):
+        if m:
+            tip = i.owner.op(tip, *i.owner.inputs[1:])
+            copy_stack_trace([out, i], tip)
+    if tip.type != out.type:
+        return False
+    return [tip]
+
+
+def _is_movable(v, out):
+    """Whether an operand of a sum is an increment that nobody else uses, of the type of the sum."""
+    node = v.owner
+    return (node is not None and isinstance(node.op, INCREMENTS) and v.type == out.type and len(v.clients) == 1
+            and not node.op.set_instead_of_inc and not node.op.inplace)
+
+
+optdb.register("pre_local_IncSubtensor_serialize", in2out(local_IncSubtensor_serialize), 0.99, "fast_run")
+
+
+# -- in place ----------------------------------------------------------------------------------------------------------------------
+
+
+@local_optimizer([IncSubtensor], inplace=True)
+def local_inplace_setsubtensor(node):
+    """The tensor itself is written into.
+
+    IncSubtensor{Set;i}(x, y)  ->  IncSubtensor{InplaceSet;i}(x, y)          [inplace, fast_run]
+    """
+    if not isinstance(node.op, IncSubtensor) or node.op.inplace:
+        return False
+    op = node.op
+    new = type(op)(op.idx_list, inplace=True, set_instead_of_inc=op.set_instead_of_inc,
+                   destroyhandler_tolerate_aliased=op.destroyhandler_tolerate_aliased)(*node.inputs)
+    copy_stack_trace(node.outputs[0], new)
+    return [new]
+
+
+@local_optimizer(list(INCREMENTS[1:]), inplace=True)
+def local_inplace_incsubtensor1(node):
+    """The rows that are named are written, the others are not touched.
+
+    AdvancedIncSubtensor1{no_inplace,inc}(x, y, rows)  ->  AdvancedIncSubtensor1{inplace,inc}(x, y, rows)          [inplace, fast_run]
+
+    The same for the other increments by arrays and masks.
+    """
+    if not isinstance(node.op, INCREMENTS[1:]) or node.op.inplace:
+        return False
+    new = type(node.op)(inplace=True, set_instead_of_inc=node.op.set_instead_of_inc)(*node.inputs)
+    copy_stack_trace(node.outputs[0], new)
+    return [new]
+
+
+for _rule in (local_inplace_setsubtensor, local_inplace_incsubtensor1):
+    optdb.register(_rule.__name__, TopoOptimizer(_rule, order="out_to_in", failure_callback=TopoOptimizer.warn_inplace), 60, "fast_run",
+                   "inplace")
+del _rule

@@ -1,0 +1,609 @@
+"""Indexing moves towards the inputs: what nobody looks at is not computed, and two steps of indexing become one."""
+
+import numpy as np
+
+from theano_ng import scalar
+from theano_ng.compile.ops import Rebroadcast, Shape_i
+from theano_ng.gof.graph import Constant, Variable
+from theano_ng.gof.opt import copy_stack_trace, local_optimizer
+from theano_ng.tensor import basic as T
+from theano_ng.tensor.allocation import Alloc
+from theano_ng.tensor.constant import NotScalarConstantError, get_scalar_constant_value
+from theano_ng.tensor.creation import ARange, MakeVector
+from theano_ng.tensor.elemwise import Elemwise
+from theano_ng.tensor.indexing import get_canonical_form_slice, get_idx_list, is_integer, slice_length
+from theano_ng.tensor.opt.alloc import fitted
+from theano_ng.tensor.opt.common import constant_value, inputs_of
+from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.opt.shape import lengths, same_length
+from theano_ng.tensor.shaping import scalar_from_tensor, tensor_from_scalar
+from theano_ng.tensor.subtensor import AdvancedSubtensor1, IncSubtensor, Subtensor
+
+_WHOLE = slice(None)
+
+
+# -- indices as Python objects -------------------------------------------------------------------------------------------------
+
+
+def _known(field):
+    """A field of an index as an int when it is constant; None and variables stay."""
+    if isinstance(field, Constant):
+        return int(field.data)
+    return field
+
+
+def known_index(entry):
+    """An index or slice with constants as ints; a start of 0 and a step of 1 are None, so are fields that say nothing."""
+    if not isinstance(entry, slice):
+        return _known(entry)
+    start, stop, step = _known(entry.start), _known(entry.stop), _known(entry.step)
+    if is_integer(step) and step == 1:
+        step = None
+    if step is None and is_integer(start) and start == 0:
+        start = None
+    return slice(start, stop, step)
+
+
+def node_index(node, first=1):
+    """The index of a Subtensor or IncSubtensor node, one entry per indexed dimension, constants as ints.
+
+    `first` is the place of the first index among the inputs.
+    """
+    return [known_index(entry) for entry in get_idx_list(node.inputs[first - 1:], node.op.idx_list)]
+
+
+def is_whole(entry):
+    """Whether a slice of `known_index` takes everything by its form."""
+    return isinstance(entry, slice) and entry.start is None and entry.stop is None and entry.step is None
+
+
+def _as_index(field):
+    """A field for ``x[...]``: 0-d tensors are taken as scalars, constants as ints."""
+    if isinstance(field, slice):
+        return slice(_as_index(field.start), _as_index(field.stop), _as_index(field.step))
+    if isinstance(field, Variable) and not isinstance(field.type, scalar.Scalar):
+        value = constant_value(field, only_process_constants=True)
+        return scalar_from_tensor(field) if value is None else int(value)
+    return field
+
+
+def taken(x, index):
+    """``x[index]`` as a node of `Subtensor`, or x itself when the index takes everything."""
+    index = [_as_index(entry) for entry in index]
+    while index and is_whole(index[-1]):
+        index.pop()
+    if not index:
+        return x
+    idx_list = tuple([_template(entry) for entry in index])
+    fields = Subtensor.collapse(index, lambda field: field is not None)
+    return Subtensor(idx_list)(x, *fields)
+
+
+def _template(entry):
+    if isinstance(entry, slice):
+        return slice(_template(entry.start), _template(entry.stop), _template(entry.step))
+    if entry is None:
+        return None
+    return scalar.int64 if is_integer(entry) else entry.type
+
+
+# -- nothing is taken away -----------------------------------------------------------------------------------------------------
+
+
+def takes_all(entry, x, dim, fgraph):
+    """Whether a slice is known to take dimension `dim` of `x` as it is."""
+    if not isinstance(entry, slice) or entry.step is not None:
+        return False
+    if entry.start is not None:
+        return False
+    stop = entry.stop
+    if stop is None:
+        return True
+    if is_integer(stop):
+        if stop <= 0:
+            return False
+        if stop == np.iinfo("int64").max:
+            return True
+        if x.broadcastable[dim]:
+            return True
+        known = constant_value(lengths(x, fgraph)[dim], only_process_constants=True)
+        return known is not None and known <= stop
+    if isinstance(stop.type, scalar.Scalar):
+        if stop.owner is None or stop.owner.op != scalar_from_tensor:
+            return False
+        stop = stop.owner.inputs[0]
+    node = stop.owner
+    if node is not None and isinstance(node.op, Shape_i) and node.op.i == dim and node.inputs[0] is x:
+        return True
+    feature = getattr(fgraph, "shape_feature", None)
+    return feature is not None and same_length(feature.shape_of[x][dim], stop)
+
+
+@register_canonicalize
+@register_specialize
+@local_optimizer([Subtensor])
+def local_useless_slice(node):
+    """Full slices at the end are not written.
+
+    x[0, :]  ->  x[0];  x[1:, 0:]  ->  x[1:]          [canonicalize, specialize, fast_run]
+    """
+    if not isinstance(node.op, Subtensor):
+        return False
+    idx_list = node.op.idx_list
+    if not idx_list or not isinstance(idx_list[-1], slice):
+        return False
+    index = node_index(node)
+    kept = len(index)
+    while kept and is_whole(index[kept - 1]):
+        kept -= 1
+    if kept == len(index):
+        return False
+    new = taken(node.inputs[0], index[:kept])
+    if new.type != node.outputs[0].type:
+        return False
+    copy_stack_trace(node.outputs[0], new)
+    return [new]
+
+
+@register_canonicalize
+@register_specialize
+@local_optimizer([Subtensor, AdvancedSubtensor1])
+def local_useless_subtensor(node):
+    """Indexing that takes everything as it is.
+
+    x[0:x.shape[0], :]  ->  x;  x[arange(x.shape[0])]  ->  x          [canonicalize, specialize, fast_run]
+    """
+    x, out = node.inputs[0], node.outputs[0]
+    if isinstance(node.op, Subtensor):
+        if not all(isinstance(entry, slice) for entry in node.op.idx_list):
+            return False
+        if x.type != out.type:
+            return False
+        index = node_index(node)
+        return [x] if all(takes_all(entry, x, dim, node.fgraph) for dim, entry in enumerate(index)) else False
+    if not isinstance(node.op, AdvancedSubtensor1) or x.type != out.type:
+        return False
+    rows = node.inputs[1]
+    if isinstance(rows, Constant):
+        known = constant_value(lengths(x, node.fgraph)[0], only_process_constants=True)
+        if known is None or len(rows.data) != known or not np.array_equal(rows.data, np.arange(int(known))):
+            return False
+        return [x]
+    if rows.owner is None or not isinstance(rows.owner.op, ARange):
+        return False
+    start, stop, step = rows.owner.inputs
+    if constant_value(start, True) != 0 or constant_value(step, True) != 1:
+        return False
+    return [x] if takes_all(slice(None, stop, None), x, 0, node.fgraph) else False
+
+
+@register_canonicalize
+@register_specialize
+@local_optimizer([Subtensor])
+def local_subtensor_remove_broadcastable_index(node):
+    """The only element of a dimension is taken by dropping the dimension.
+
+    x[0, :]  ->  x.dimshuffle(1), where the first dimension of x is broadcastable;  x[0:1]  ->  x
+    [canonicalize, specialize, fast_run]
+    """
+    if not isinstance(node.op, Subtensor):
+        return False
+    x = node.inputs[0]
+    kept = []
+    for dim, entry in enumerate(node_index(node)):
+        if isinstance(entry, slice):
+            if not is_whole(entry):
+                return False
+            kept.append(dim)
+        elif not is_integer(entry) or entry not in (0, -1) or not x.broadcastable[dim]:
+            return False
+    kept += range(len(node.op.idx_list), x.ndim)
+    if len(kept) == x.ndim:
+        return False
+    return fitted(x.dimshuffle(*kept), node.outputs[0]) or False
+
+
+# -- through other operations -----------------------------------------------------------------------------------------------------
+
+
+@register_canonicalize("fast_compile")
+@local_optimizer([Subtensor])
+def local_subtensor_lift(node):
+    """Elements are taken before functions are applied.
+
+    f(x)[idx]  ->  f(x[idx]);  f(x, scalar)[idx]  ->  f(x[idx], scalar);  Rebroadcast(x)[idx]  ->  Rebroadcast(x[idx])
+    [canonicalize, fast_run, fast_compile]
+
+    Only where nobody else uses f(x), and each operand is either broadcast in all dimensions or in none.
+    """
+    if not isinstance(node.op, Subtensor):
+        return False
+    u, out = node.inputs[0], node.outputs[0]
+    inner = u.owner
+    if inner is None or len(u.clients) > 1:
+        return False
+    rest = node.inputs[1:]
+    if isinstance(inner.op, Elemwise):
+        if len(inner.outputs) != 1 or inner.op.inplace_pattern:
+            return False
+        if not all(i.broadcastable == u.broadcastable or all(i.broadcastable) for i in inner.inputs):
+            return False
+        if all(u.broadcastable) and len(inner.inputs) > 1:
+            return False
+        operands = []
+        for i in inner.inputs:
+            if i.broadcastable == u.broadcastable:
+                operand = node.op(i, *rest)
+                copy_stack_trace([out, u], operand)
+            else:
+                operand = i.dimshuffle(*["x"] * out.ndim)
+            operands.append(operand)
+        new = inner.op(*operands)
+    elif isinstance(inner.op, Rebroadcast):
+        part = node.op(inner.inputs[0], *rest)
+        copy_stack_trace(out, part)
+        index, flags, place = node.op.idx_list, [], 0
+        for dim in range(u.ndim):
+            if dim < len(index) and not isinstance(index[dim], slice):
+                if inner.op.axis.get(dim):
+                    return False    # the assertion that this length is one would get lost
+                continue
+            if dim in inner.op.axis and (dim >= len(index) or out.broadcastable[place] == u.broadcastable[dim]):
+                flags.append((place, inner.op.axis[dim]))
+            elif inner.op.axis.get(dim):
+                return False
+            place += 1
+        new = Rebroadcast(*flags)(part) if flags else part
+    else:
+        return False
+    if new.type != out.type:
+        return False
+    copy_stack_trace([out, u], new)
+    return [new]
+
+
+@register_canonicalize
+@register_specialize
+@local_optimizer([Subtensor])
+def local_subtensor_of_alloc(node):
+    """Less is filled.
+
+    Alloc(v, m, n)[i, a:b]  ->  Alloc(v, b - a);  the value is indexed where it is not repeated
+    [canonicalize, specialize, fast_run]
+    """
+    if not isinstance(node.op, Subtensor) or node.inputs[0].owner is None or not isinstance(node.inputs[0].owner.op, Alloc):
+        return False
+    filled, out = node.inputs[0].owner, node.outputs[0]
+    value, sizes = filled.inputs[0], filled.inputs[1:]
+    index = node_index(node)
+    index += [_WHOLE] * (len(sizes) - len(index))
+    first = len(sizes) - value.ndim
+    value_index, new_sizes = [], []
+    for dim, (entry, size) in enumerate(zip(index, sizes)):
+        repeated = dim < first or value.broadcastable[dim - first]
+        if not isinstance(entry, slice) and repeated and not _is_inside(entry, size):
+            return False    # an error must not get lost
+        if dim >= first:
+            if not repeated:
+                value_index.append(entry)
+            else:
+                value_index.append(_WHOLE if isinstance(entry, slice) else 0)
+        if isinstance(entry, slice):
+            length = slice_length(slice(*[_tensor(field) for field in (entry.start, entry.stop, entry.step)]), size)
+            new_sizes.append(length)
+    new_value = value if all(is_whole(entry) for entry in value_index) else taken(value, value_index)
+    new = T.alloc(new_value, *new_sizes) if new_sizes else new_value
+    if new.ndim == 0 and new.owner is not None:
+        copy_stack_trace(out, new)
+    return fitted(new, out) or False
+
+
+def _is_inside(entry, size):
+    """Whether an integer index is known to be valid for a dimension."""
+    length = constant_value(size, only_process_constants=True)
+    return is_integer(entry) and length is not None and -length <= entry < length
+
+
+def _tensor(field):
+    return tensor_from_scalar(field) if isinstance(field, Variable) and isinstance(field.type, scalar.Scalar) else field
+
+
+@register_canonicalize
+@register_stabilize
+@register_specialize
+@local_optimizer([Subtensor])
+def local_subtensor_of_dot(node):
+    """Only the rows and columns that are wanted are multiplied.
+
+    dot(a, b)[i, j]  ->  dot(a[i], b[:, j])          [canonicalize, stabilize, specialize, fast_run]
+    """
+    if not isinstance(node.op, Subtensor):
+        return False
+    u, out = node.inputs[0], node.outputs[0]
+    factors = inputs_of(u, T.dot)
+    if factors is None or len(u.clients) > 1:
+        return False
+    a, b = factors
+    index = node_index(node)
+    rows = a.ndim - 1
+    index_a, index_b = index[:rows], index[rows:]
+    if b.ndim > 1:
+        # b is summed over its second to last dimension.
+        index_b = index_b[:b.ndim - 2] + [_WHOLE] + index_b[b.ndim - 2:]
+    new_a, new_b = taken(a, index_a), taken(b, index_b)
+    for part in (new_a, new_b):
+        copy_stack_trace([u, out], part)
+    new = T.dot(new_a, new_b)
+    if new.type != out.type:
+        return False
+    copy_stack_trace([u, out], new)
+    return [new]
+
+
+@register_specialize
+@local_optimizer([Subtensor, AdvancedSubtensor1])
+def local_subtensor_make_vector(node):
+    """Elements of a vector whose elements are known.
+
+    [a, b, c][0]  ->  a;  [a, b, c][0:2]  ->  [a, b];  [a, b, c][[2, 0]]  ->  [c, a]          [specialize, fast_run]
+    """
+    x, out = node.inputs[0], node.outputs[0]
+    if x.owner is None or not isinstance(x.owner.op, MakeVector):
+        return False
+    elements = x.owner.inputs
+    if isinstance(node.op, Subtensor):
+        if len(node.op.idx_list) != 1:
+            return False
+        entry, = node_index(node)
+        if is_integer(entry):
+            if not -len(elements) <= entry < len(elements):
+                return False    # left to fail at run time
+            new = elements[entry]
+            new = new if new.dtype == out.dtype else T.cast(new, out.dtype)
+            copy_stack_trace(out, new)
+            return [new] if new.type == out.type else False
+        if not isinstance(entry, slice):
+            return False
+        fields = (entry.start, entry.stop, entry.step)
+        if not all(field is None or is_integer(field) for field in fields) or entry.step == 0:
+            return False
+        chosen = elements[entry]
+    elif isinstance(node.op, AdvancedSubtensor1):
+        if not isinstance(node.inputs[1], Constant):
+            return False
+        rows = [int(i) for i in node.inputs[1].data]
+        if any(not -len(elements) <= i < len(elements) for i in rows):
+            return False
+        chosen = [elements[i] for i in rows]
+    else:
+        return False
+    new = x.owner.op(*chosen)
+    copy_stack_trace(out, new)
+    if new.type != out.type:
+        new = T.patternbroadcast(new, out.broadcastable)
+    return [new] if new.type == out.type else False
+
+
+@register_canonicalize
+@register_specialize
+@local_optimizer([Subtensor])
+def local_subtensor_inc_subtensor(node):
+    """What was just written is read.
+
+    set_subtensor(x[idx], y)[idx]  ->  y          [canonicalize, specialize, fast_run]
+
+    A y with fewer dimensions than the part is filled to its shape.
+    """
+    if not isinstance(node.op, Subtensor):
+        return False
+    inner = node.inputs[0].owner
+    if inner is None or not isinstance(inner.op, IncSubtensor) or not inner.op.set_instead_of_inc:
+        return False
+    x, y = inner.inputs[:2]
+    out = node.outputs[0]
+    if inner.op.idx_list != node.op.idx_list or not all(
+            a is b or _equal_constants(a, b) for a, b in zip(inner.inputs[2:], node.inputs[1:])):
+        return False
+    if y.dtype != x.dtype:
+        y = T.cast(y, x.dtype)
+    if y.ndim < out.ndim:
+        y = T.shape_padleft(y, out.ndim - y.ndim)
+    if y.type != out.type or not all(y.broadcastable):
+        wanted = lengths(node.op(x, *node.inputs[1:]), node.fgraph)
+        if y.type != out.type:
+            y = T.alloc(y, *wanted)
+        elif not all([f or same_length(a, b) for f, a, b in zip(y.broadcastable, lengths(y, node.fgraph), wanted)]):
+            # Writing repeats what is one long at run time.
+            return False
+    return fitted(y, out) or False
+
+
+def _equal_constants(a, b):
+    return isinstance(a, Constant) and isinstance(b, Constant) and a.type == b.type and int(a.data) == int(b.data)
+
+
+# -- two steps ------------------------------------------------------------------------------------------------------------------
+
+
+def _int_or_variable(value):
+    """A length or field as an int where it is known, else as a 0-d tensor; None stays."""
+    if value is None or is_integer(value):
+        return None if value is None else int(value)
+    try:
+        return int(get_scalar_constant_value(value))
+    except NotScalarConstantError:
+        return T.as_tensor_variable(value)
+
+
+def _choose(condition, then, otherwise):
+    if isinstance(condition, (bool, np.bool_)):
+        return then if condition else otherwise
+    return T.switch(condition, then, otherwise)
+
+
+def merge_two_slices(slice1, len1, slice2, len2):
+    """One slice or index that does what `slice2` does after `slice1`.
+
+    Parameters
+    ----------
+    slice1 : slice
+        Applied first.
+    len1 : int or variable
+        Length of the dimension before `slice1`.
+    slice2 : slice or integer index
+        Applied to the result.
+    len2 : int or variable
+        Length of the dimension after `slice1`.
+
+    Returns
+    -------
+    slice or index
+        ``x[slice1][slice2]`` is ``x[result]``. Not in canonical form; fields are ints where they are known. An index that is out of
+        bounds after `slice1` gives one that is out of bounds of `x`.
+
+    Raises
+    ------
+    ValueError
+        When `slice1` is no slice.
+    """
+    if not isinstance(slice1, slice):
+        raise ValueError("slice1 should be of type `slice`, got %r" % (slice1,))
+    len1, len2 = _int_or_variable(len1), _int_or_variable(len2)
+    exact = _merged_without_lengths(known_index(slice1), known_index(slice2))
+    if exact is not None:
+        return exact
+    first, direction1 = get_canonical_form_slice(slice1, len1)
+    start1, step1 = first.start, first.step
+
+    def at(position):
+        """Where in x the element at a valid, non-negative position of the first result is."""
+        forward = start1 + position * step1
+        if is_integer(direction1) and direction1 == 1:
+            return forward
+        backward = start1 + (len2 - 1 - position) * step1
+        if is_integer(direction1):
+            return backward
+        return T.switch(T.lt(direction1, 0), backward, forward)
+
+    if not isinstance(slice2, slice):
+        index = _int_or_variable(slice2)
+        position = index + len2 if is_integer(index) and index < 0 else index
+        if not is_integer(index):
+            position = T.switch(T.lt(index, 0), index + len2, index)
+        if is_integer(position) and is_integer(len2):
+            inside = 0 <= position < len2
+        elif is_integer(index) and index >= 0:
+            inside = T.lt(position, len2)
+        elif is_integer(index):
+            inside = T.ge(position, 0)
+        else:
+            inside = T.and_(T.ge(position, 0), T.lt(position, len2))
+        return _choose(inside, at(position), len1 + 1)
+    second, direction2 = get_canonical_form_slice(slice2, len2)
+    count = slice_length(slice2, len2)
+    low = at(second.start)
+    high = at(second.start + (count - 1) * second.step)
+    both = direction1 * direction2
+    step = both * step1 * second.step
+    # The first and the last element in the order of the result.
+    begin, end = (low, high)
+    if is_integer(direction2):
+        if direction2 < 0:
+            begin, end = high, low
+    else:
+        begin, end = T.switch(T.lt(direction2, 0), high, low), T.switch(T.lt(direction2, 0), low, high)
+    stop = end + both
+    if is_integer(both) and both > 0:
+        bound = stop
+    else:
+        # A stop of -1 would count from the end: say that the slice goes on to the beginning of x.
+        beginning = -len1 - 1
+        bound = _choose(stop < 0 if is_integer(stop) else T.lt(stop, 0), beginning, stop)
+    empty = count <= 0 if is_integer(count) else T.le(count, 0)
+    begin, bound = _choose(empty, 0, begin), _choose(empty, 0, bound)
+    return slice(begin, bound, step)
+
+
+def _merged_without_lengths(first, second):
+    """What two steps are, when that does not depend on lengths and needs no arithmetic at run time; else None."""
+    if is_whole(first):
+        return second
+    if is_whole(second):
+        return first
+    fields = [first.start, first.stop, first.step]
+    fields += [second.start, second.stop, second.step] if isinstance(second, slice) else [second]
+    if not all(field is None or is_integer(field) for field in fields):
+        return None
+    step1 = 1 if first.step is None else int(first.step)
+    start1 = 0 if first.start is None else int(first.start)
+    if step1 < 1 or start1 < 0 or (first.stop is not None and first.stop < 0):
+        return None
+    # Positions start1, start1 + step1, ... below first.stop.
+    count1 = None if first.stop is None else len(range(start1, int(first.stop), step1))
+    if not isinstance(second, slice):
+        if second < 0 or (count1 is not None and second >= count1):
+            return None
+        return start1 + int(second) * step1
+    step2 = 1 if second.step is None else int(second.step)
+    start2 = 0 if second.start is None else int(second.start)
+    if step2 < 1 or start2 < 0 or (second.stop is not None and second.stop < 0):
+        return None
+    stop2 = count1 if second.stop is None else int(second.stop) if count1 is None else min(int(second.stop), count1)
+    begin = start1 + start2 * step1
+    step = step1 * step2
+    return slice(begin or None, None if stop2 is None else max(start1 + stop2 * step1 - step1 + 1, 0) if stop2 > 0 else begin,
+                 step if step != 1 else None)
+
+
+@register_canonicalize
+@register_specialize
+@local_optimizer([Subtensor])
+def local_subtensor_merge(node):
+    """Two steps of indexing become one.
+
+    x[2:][1:5]  ->  x[3:7];  x[:, i][0]  ->  x[0, i];  x[::-1][2:], with a known length n  ->  x[n-3::-1]
+    [canonicalize, specialize, fast_run]
+
+    Only where the result needs no arithmetic at run time: two views are cheaper than that.
+    """
+    if not isinstance(node.op, Subtensor):
+        return False
+    u, out = node.inputs[0], node.outputs[0]
+    if u.owner is None or not isinstance(u.owner.op, Subtensor):
+        return False
+    x = u.owner.inputs[0]
+    index1, index2 = node_index(u.owner), node_index(node)
+    merged, place = [], 0
+    for dim, first in enumerate(index1):
+        if not isinstance(first, slice):
+            merged.append(first)
+            continue
+        if place == len(index2):
+            merged += index1[dim:]
+            break
+        second = index2[place]
+        result = _merged_without_lengths(first, second)
+        if result is None:
+            if not _only_integers(first, second):
+                return False
+            len1 = constant_value(lengths(x, node.fgraph)[dim], only_process_constants=True)
+            if len1 is None:
+                return False
+            len2 = len(range(*first.indices(int(len1))))
+            if not isinstance(second, slice) and not -len2 <= second < len2:
+                return False    # left to fail at run time
+            result = known_index(merge_two_slices(first, int(len1), second, len2))
+        merged.append(result)
+        place += 1
+    merged += index2[place:]
+    new = taken(x, merged)
+    if new.type != out.type:
+        fit = fitted(new, out) if new.dtype == out.dtype and new.ndim == out.ndim else None
+        return fit or False
+    copy_stack_trace([u, out], new)
+    return [new]
+
+
+def _only_integers(*entries):
+    fields = [f for e in entries for f in ((e.start, e.stop, e.step) if isinstance(e, slice) else (e,))]
+    return all(field is None or is_integer(field) for field in fields)
