@@ -1,11 +1,12 @@
-# make demo: train on handwritten digits.  make test: run the tests.  Each makes its own virtual environment.
+# make demo: train on handwritten digits.  make test: run the tests.  make sanitize: run those that feed odd arrays to C code under the
+# address and undefined-behaviour sanitizers (gcc).  Each makes its own virtual environment.
 
 PYTHON ?= python3
 VENV ?= .venv
 STAMP = $(VENV)/.built
 SOURCES = setup.py pyproject.toml $(shell find theano_ng -name '*.pyx' -o -name '*.pxd' -o -name '*.c' -o -name '*.h' 2>/dev/null)
 
-.PHONY: demo test test-all doc wheel clean
+.PHONY: demo test sanitize doc wheel clean
 
 demo: $(STAMP)
 	$(VENV)/bin/python examples/digits.py
@@ -16,6 +17,24 @@ test: $(STAMP)
 doc: $(STAMP)
 	$(VENV)/bin/pip install --quiet --editable '.[doc]'
 	$(VENV)/bin/python -m sphinx -W -b html doc doc/_build/html
+
+# A copy of the package whose extensions, and the code that it generates, are checked at every access; PYTHONMALLOC lets the checks see
+# what Python allocates.
+SANITIZED = build/sanitize
+SANITIZERS = -fsanitize=address -fsanitize=undefined -fno-omit-frame-pointer -g1
+SANITIZED_TESTS ?= theano_ng.tests.test_odd_arrays theano_ng.tests.test_threads theano_ng.tensor.tests.test_elemwise \
+	theano_ng.tensor.tests.test_subtensor theano_ng.tensor.tests.test_reductions theano_ng.tensor.tests.test_blas \
+	theano_ng.tensor.tests.test_shaping theano_ng.tensor.tests.test_extra_ops
+sanitize: $(STAMP)
+	mkdir -p $(SANITIZED)
+	rm -rf $(SANITIZED)/theano_ng $(SANITIZED)/cache
+	cp -r setup.py pyproject.toml README.md LICENSE theano_ng $(SANITIZED)
+	find $(SANITIZED)/theano_ng -name '*.so' -delete
+	cd $(SANITIZED) && CFLAGS="$(SANITIZERS)" LDFLAGS="$(SANITIZERS)" $(abspath $(VENV))/bin/python setup.py --quiet build_ext --inplace
+	cd $(SANITIZED) && LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" PYTHONMALLOC=malloc \
+		ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+		THEANO_FLAGS="base_compiledir=$(abspath $(SANITIZED))/cache,gcc.cxxflags=$(SANITIZERS)" \
+		$(abspath $(VENV))/bin/python -m unittest $(SANITIZED_TESTS)
 
 wheel: $(STAMP)
 	$(VENV)/bin/pip install --quiet build

@@ -1,10 +1,8 @@
-"""Time elementwise loops and reductions against NumPy, one thread: ``python benchmarks/elemwise.py``.
+"""Elementwise loops and reductions against NumPy: ``python benchmarks/elemwise.py``.
 
-Each line: what is computed, microseconds for a call of the C thunk with its output reused, with a new output each time, and NumPy's.
+What is timed is the C thunk of one node, with its output reused and with a new output each time.
 """
-
-import time
-
+import measure
 import numpy as np
 
 from theano_ng import scalar
@@ -13,22 +11,7 @@ from theano_ng.tensor.elemwise import CAReduce, Elemwise, Sum
 from theano_ng.tensor.type import TensorType
 
 
-def best(function, budget=0.2):
-    """Return the shortest time of a call, in microseconds."""
-    function()
-    start = time.perf_counter()
-    function()
-    repeats = max(1, min(20000, int(budget / 7 / max(time.perf_counter() - start, 1e-7))))
-    times = []
-    for _ in range(7):
-        start = time.perf_counter()
-        for _ in range(repeats):
-            function()
-        times.append((time.perf_counter() - start) / repeats)
-    return min(times) * 1e6
-
-
-def report(name, op, values, reference):
+def report(table, name, op, values, reference):
     types = [TensorType(str(v.dtype), [n == 1 for n in v.shape]) for v in values]
     node = op.make_node(*[t() for t in types])
     cell = [None]
@@ -40,7 +23,8 @@ def report(name, op, values, reference):
 
     thunk()
     np.testing.assert_allclose(cell[0], reference(*values), rtol=1e-5)
-    print("%-44s %10.2f %10.2f %10.2f" % (name, best(thunk), best(fresh), best(lambda: reference(*values))))
+    times = measure.best(thunk, fresh, lambda: reference(*values), seconds=0.2)
+    table.row(name, *map(measure.show_time, times), measure.show_ratio(times[1] / times[2]))
 
 
 def main():
@@ -50,13 +34,13 @@ def main():
     functions = Elemwise(
         scalar.Composite([a, b, c, d], [scalar.exp(-a * a) * scalar.tanh(b) + scalar.log1p(c * c) / (1.0 + scalar.exp(-d))])
     )
-    print("%-44s %10s %10s %10s" % ("microseconds", "reused", "new", "NumPy"))
+    table = measure.Table("Elementwise loops and reductions", "", "output reused", "new output", "NumPy", "new output / NumPy")
     for n in (1, 10 ** 3, 10 ** 6, 10 ** 7):
         values = [np.asarray(rng.rand(*([] if n == 1 else [n])) + 0.5) for _ in range(4)]
-        report("a*b + c*d - a/b, n = %d" % n, arithmetic, values, lambda a, b, c, d: a * b + c * d - a / b)
+        report(table, "a*b + c*d - a/b, n = %d" % n, arithmetic, values, lambda a, b, c, d: a * b + c * d - a / b)
     values = [rng.randn(10 ** 6) for _ in range(4)]
     report(
-        "exp(-a*a)*tanh(b) + log1p(c*c)*sigmoid(d), 1e6", functions, values,
+        table, "exp(-a*a)*tanh(b) + log1p(c*c)*sigmoid(d), 1e6", functions, values,
         lambda a, b, c, d: np.exp(-a * a) * np.tanh(b) + np.log1p(c * c) / (1 + np.exp(-d)),
     )  # fmt: skip
     subtract = Elemwise(scalar.sub)
@@ -67,14 +51,14 @@ def main():
         ("(1000, 1000).T - (1000, 1000)", rng.rand(1000, 1000).T, rng.rand(1000, 1000)),
         ("x[::2] - y", rng.rand(2 * 10 ** 6)[::2], rng.rand(10 ** 6)),
     ):
-        report(name, subtract, [x, y], np.subtract)
+        report(table, name, subtract, [x, y], np.subtract)
     x = rng.rand(1000, 1000)
-    report("sum of 1e6 float32 in float64", Sum(), [rng.rand(10 ** 6).astype("float32")], lambda v: v.sum(dtype="float64"))
-    report("sum of 1e6 float64", Sum(), [rng.rand(10 ** 6)], np.sum)
-    report("sum (1000, 1000) over axis 0", Sum(axis=0), [x], lambda v: v.sum(0))
-    report("sum (1000, 1000) over axis 1", Sum(axis=1), [x], lambda v: v.sum(1))
-    report("sum (300000, 3) over axis 0", Sum(axis=0), [rng.rand(300000, 3)], lambda v: v.sum(0))
-    report("max of 1e6 float64", CAReduce(scalar.maximum), [rng.rand(10 ** 6)], np.max)
+    report(table, "sum of 1e6 float32 in float64", Sum(), [rng.rand(10 ** 6).astype("float32")], lambda v: v.sum(dtype="float64"))
+    report(table, "sum of 1e6 float64", Sum(), [rng.rand(10 ** 6)], np.sum)
+    report(table, "sum (1000, 1000) over axis 0", Sum(axis=0), [x], lambda v: v.sum(0))
+    report(table, "sum (1000, 1000) over axis 1", Sum(axis=1), [x], lambda v: v.sum(1))
+    report(table, "sum (300000, 3) over axis 0", Sum(axis=0), [rng.rand(300000, 3)], lambda v: v.sum(0))
+    report(table, "max of 1e6 float64", CAReduce(scalar.maximum), [rng.rand(10 ** 6)], np.max)
 
 
 if __name__ == "__main__":

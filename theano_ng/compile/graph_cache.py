@@ -335,7 +335,7 @@ def find(mode, inputs, outputs, accept_inplace, features):
         _checked_environment(mode, features)
         query = mode._optimizer
         key.add(sorted(query.include), sorted(query.require), sorted(query.exclude), query.position_cutoff, accept_inplace,
-                flags_in_effect())
+                flags_in_effect(), bool(config.cxx))
         key.add({name: None if sub is None else sub._key() for name, sub in query.subquery.items()})
         updates, mapping = [], {}
         for i, spec in enumerate(inputs):

@@ -169,9 +169,7 @@ class PrintCurrentFunctionGraph(gof_opt.Optimizer):
 
 optdb = gof_optdb.SequenceDB()
 
-_check = ("fast_run", "fast_compile") if config.check_stack_trace in ("raise", "warn", "log") else ()
-optdb.register("CheckStackTrace", gof_opt.CheckStackTraceOptimization(), -1, *_check)
-del _check
+optdb.register("CheckStackTrace", gof_opt.CheckStackTraceOptimization(), -1, "fast_run", "fast_compile")
 
 optdb.register("merge1", gof_opt.MergeOptimizer(), 0, "fast_run", "fast_compile", "merge")
 
@@ -367,7 +365,7 @@ def _debug_mode():
 
 def _nan_guard_mode():
     from theano_ng.compile.nanguardmode import NanGuardMode
-    return NanGuardMode(True, True, True, optimizer=config.optimizer)
+    return NanGuardMode(optimizer=config.optimizer)
 
 
 # Modes whose modules are loaded when their name is first asked for.
@@ -420,7 +418,8 @@ def get_mode(orig_string):
                              (config.optimizer_requiring, "requiring")):
             if tags:
                 ret = getattr(ret, method)(*tags.split(":"))
-        _default_modes[key] = ret
+        if string in predefined_modes or string == "Mode":    # the others have flags of their own, which may change
+            _default_modes[key] = ret
     return ret
 
 

@@ -249,3 +249,43 @@ class AliasClasses:
         del found.destroyers[use]
         if found.size == 1 and not found.destroyers and not found.cyclic:
             del self._class[r]
+
+
+def destroyed_indices(app):
+    """The indices of the inputs that a node overwrites, one for each time that it does."""
+    destroy_map = getattr(app.op, "destroy_map", None)
+    return [i for places in destroy_map.values() for i in places] if destroy_map else []
+
+
+class Constraints:
+    """What has to come before what: data, and those who read memory before the one who overwrites it.
+
+    Parameters
+    ----------
+    aliases : AliasClasses
+    """
+
+    def __init__(self, aliases):
+        self.aliases = aliases
+
+    def successors(self, app):
+        """The nodes that have to come after a node: users of its outputs, and who destroys its inputs; a list."""
+        found = [client for out in app.outputs for client, _ in out.clients if not isinstance(client, str)]
+        found.extend(self.destroyers_of_inputs(app))
+        return found
+
+    def predecessors(self, app):
+        """The nodes that have to come before a node: who computes its inputs, and other users of what it destroys; a list."""
+        found = [r.owner for r in app.inputs if r.owner is not None]
+        for i in destroyed_indices(app):
+            found.extend(self.other_users(app, self.aliases.members(app.inputs[i])))
+        return found
+
+    def other_users(self, app, members):
+        """The nodes except `app` that use some variables; a list."""
+        return [client for v in members for client, _ in v.clients if client is not app and not isinstance(client, str)]
+
+    def destroyers_of_inputs(self, app):
+        """The other nodes that overwrite what a node reads; a list."""
+        destroyers = self.aliases.destroyers
+        return [other for r in app.inputs for other, _ in destroyers(r) if other is not app]

@@ -23,7 +23,7 @@ class OpWiseCLinker(LocalLinker):
 
     def __init__(self, fallback_on_perform=True, allow_gc=None, nice_errors=True, schedule=None):
         self.fgraph = None
-        self.allow_gc = config.allow_gc if allow_gc is None else allow_gc
+        self.allow_gc = allow_gc
         self.fallback_on_perform = fallback_on_perform
         self.nice_errors = nice_errors
         if schedule is not None:

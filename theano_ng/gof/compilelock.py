@@ -5,6 +5,7 @@ rename. This lock is held through the operating system, so it ends with the proc
 behind blocks nobody.
 """
 import os
+import time
 from contextlib import contextmanager
 
 from theano_ng.configdefaults import config
@@ -63,7 +64,7 @@ def get_lock(lock_dir=None, timeout=None, min_wait=None, max_wait=None, verbosit
     timeout : float, optional
         Seconds to wait; default: `config.compile.timeout`. Negative: as long as it takes.
     min_wait, max_wait : float, optional
-        Seconds between two attempts: the smaller one counts, at most 0.1.
+        Seconds between two attempts, at first and in the long run. Default: 0.05 and `config.compile.wait`.
     verbosity : int
         Above 0, say on the standard error stream that another process is waited for.
 
@@ -86,7 +87,8 @@ def lock(tmp_dir, timeout=None, min_wait=None, max_wait=None, verbosity=1):
     holder, depth = _held.get(path, (None, 0))
     if holder is None:
         holder = filelock.FileLock(path)
-        pause = min(wait for wait in (min_wait, max_wait, 0.1) if wait is not None)
+        longest = config.compile.wait if max_wait is None else max_wait
+        pause = min(0.05 if min_wait is None else min_wait, longest)
         try:
             holder.acquire(timeout=0)
         except filelock.Timeout:
@@ -95,12 +97,21 @@ def lock(tmp_dir, timeout=None, min_wait=None, max_wait=None, verbosity=1):
 
                 sys.stderr.write("waiting for another process to release the lock on %s\n" % tmp_dir)
             timeout = config.compile.timeout if timeout is None else timeout
-            try:
-                holder.acquire(timeout=timeout, poll_interval=pause)
-            except filelock.Timeout:
-                raise TimeoutError(
-                    "another process has held the lock on %s for %s seconds; end it, wait longer (THEANO_FLAGS=compile.timeout=...), "
-                    "or choose another directory (THEANO_FLAGS=base_compiledir=...)" % (tmp_dir, timeout)) from None
+            deadline = None if timeout < 0 else time.monotonic() + timeout
+            while True:
+                if deadline is not None:
+                    pause = min(pause, max(deadline - time.monotonic(), 0))
+                time.sleep(pause)
+                try:
+                    holder.acquire(timeout=0)
+                    break
+                except filelock.Timeout:
+                    if deadline is not None and time.monotonic() >= deadline:
+                        raise TimeoutError(
+                            "another process has held the lock on %s for %s seconds; end it, wait longer "
+                            "(THEANO_FLAGS=compile.timeout=...), or choose another directory (THEANO_FLAGS=base_compiledir=...)"
+                            % (tmp_dir, timeout)) from None
+                pause = min(1.5 * pause, longest)
     _held[path] = holder, depth + 1
 
 

@@ -3,11 +3,17 @@ from functools import partial
 
 from theano_ng.configdefaults import config
 from theano_ng.gof import toolbox
-from theano_ng.gof.alias_classes import AliasClasses
-from theano_ng.gof.dynamic_order import CycleError, DynamicOrder
+from theano_ng.gof.alias_classes import destroyed_indices
+from theano_ng.gof.dynamic_order import CycleError
 from theano_ng.gof.fg import InconsistencyError
 from theano_ng.gof.graph import Constant, io_toposort
 from theano_ng.misc.ordered_set import OrderedSet
+
+try:
+    from theano_ng.gof._destroyhandler import AliasClasses, Constraints, DynamicOrder
+except ImportError:     # not compiled; the twins do the same
+    from theano_ng.gof.alias_classes import AliasClasses, Constraints
+    from theano_ng.gof.dynamic_order import DynamicOrder
 
 
 class ProtocolError(Exception):
@@ -50,7 +56,7 @@ def _build_droot_impact(destroy_handler):
     droot, impact, root_destroyer = {}, {}, {}
     aliases = destroy_handler.aliases
     for app in destroy_handler.destroyers:
-        for i in _destroyed_indices(app):
+        for i in destroyed_indices(app):
             root = aliases.root(app.inputs[i])
             if root in droot:
                 raise InconsistencyError("Multiple destroyers of %s" % root)
@@ -59,11 +65,6 @@ def _build_droot_impact(destroy_handler):
             for v in impact[root]:
                 droot[v] = root
     return droot, impact, root_destroyer
-
-
-def _destroyed_indices(app):
-    """The indices of the inputs that a node overwrites, one for each time that it does."""
-    return [i for places in (getattr(app.op, "destroy_map", None) or {}).values() for i in places]
 
 
 def fast_inplace_check(inputs):
@@ -113,6 +114,7 @@ class DestroyHandler(toolbox.Bookkeeper):
     """
 
     pickle_rm_attr = ["destroyers", "has_destroyers"]
+    parts = (AliasClasses, Constraints, DynamicOrder)
     # What `orderings` returns depends on the graph only; sorted nodes may be kept.
     orderings_follow_graph = True
 
@@ -128,12 +130,14 @@ class DestroyHandler(toolbox.Bookkeeper):
         # Nodes with a destroy_map; all nodes.
         self.destroyers = OrderedSet()
         self.apps = {}
-        self.aliases = AliasClasses()
+        aliases, constraints, order = self.parts
+        self.aliases = aliases()
         # What has to be looked at by the next validate: nodes; variables whose classes changed.
         self._touched_apps = {}
         self._touched_classes = {}
         self.fail_validate = {}
-        self._order = DynamicOrder(self._successors, self._predecessors)
+        self._constraints = constraints(self.aliases)
+        self._order = order(self._constraints.successors, self._constraints.predecessors)
 
     def clone_for(self, fgraph):
         """A handler for a copy of the graph."""
@@ -210,7 +214,7 @@ class DestroyHandler(toolbox.Bookkeeper):
         self._touched_apps[app] = None
         for o, places in (getattr(app.op, "view_map", None) or {}).items():
             self._add_view(app, o, places)
-        indices = _destroyed_indices(app)
+        indices = destroyed_indices(app)
         if indices:
             self.destroyers.add(app)
             for i in indices:
@@ -228,7 +232,7 @@ class DestroyHandler(toolbox.Bookkeeper):
         self._order.remove(app)
         if app in self.destroyers:
             self.destroyers.remove(app)
-            for i in dict.fromkeys(_destroyed_indices(app)):
+            for i in dict.fromkeys(destroyed_indices(app)):
                 self.aliases.remove_destroyer(app.inputs[i], app, i)
         for o in getattr(app.op, "view_map", None) or ():
             self.aliases.remove_view(app.outputs[o])
@@ -247,7 +251,7 @@ class DestroyHandler(toolbox.Bookkeeper):
                 self.aliases.move_view(app.outputs[o], new_r)
                 self._touched_classes[new_r] = None
         if app in self.destroyers:
-            times = _destroyed_indices(app).count(i)
+            times = destroyed_indices(app).count(i)
             if times:
                 self.aliases.remove_destroyer(old_r, app, i)
                 for _ in range(times):
@@ -272,7 +276,7 @@ class DestroyHandler(toolbox.Bookkeeper):
     def fast_destroy(self, app, reason):
         """Check one level: a destroyed variable may have one client and be no view. What is wrong is raised by `validate`."""
         self.fail_validate.pop(app, None)
-        for i in _destroyed_indices(app):
+        for i in destroyed_indices(app):
             r = app.inputs[i]
             if len(r.clients) > 1:
                 self.fail_validate[app] = InconsistencyError(
@@ -282,37 +286,6 @@ class DestroyHandler(toolbox.Bookkeeper):
                     "Destroyed variable is a view of another one. Client: %s, reason: %s" % (app, reason))
 
     # ------------------------------------------------------------ validation
-
-    def _successors(self, app):
-        """The nodes that have to come after a node: users of its outputs, and who destroys its inputs."""
-        for out in app.outputs:
-            for client, _ in out.clients:
-                if client != "output":
-                    yield client
-        yield from self._destroyers_of_inputs(app)
-
-    def _predecessors(self, app):
-        """The nodes that have to come before a node: who computes its inputs, and other users of what it destroys."""
-        for r in app.inputs:
-            if r.owner is not None:
-                yield r.owner
-        if app in self.destroyers:
-            for i in _destroyed_indices(app):
-                yield from self._other_users(app, self.aliases.members(app.inputs[i]))
-
-    @staticmethod
-    def _other_users(app, members):
-        for v in members:
-            for client, _ in v.clients:
-                if client is not app and client != "output":
-                    yield client
-
-    def _destroyers_of_inputs(self, app):
-        destroyers = self.aliases.destroyers
-        for r in app.inputs:
-            for destroyer, _ in destroyers(r):
-                if destroyer is not app:
-                    yield destroyer
 
     def validate(self, fgraph):
         """Check the in-place operations.
@@ -346,7 +319,7 @@ class DestroyHandler(toolbox.Bookkeeper):
                 order.place(app)
         for app in self._touched_apps:
             edges.extend((r.owner, app) for r in app.inputs if r.owner is not None)
-            edges.extend((app, s) for s in self._destroyers_of_inputs(app))
+            edges.extend((app, s) for s in self._constraints.destroyers_of_inputs(app))
         try:
             order.add_edges(edges)
         except CycleError:
@@ -361,7 +334,7 @@ class DestroyHandler(toolbox.Bookkeeper):
         roots = dict.fromkeys([aliases.root(r) for r in self._touched_classes])
         for app in self._touched_apps:
             if app in self.destroyers:
-                for i in _destroyed_indices(app):
+                for i in destroyed_indices(app):
                     roots[aliases.root(app.inputs[i])] = None
         edges = []
         for root in roots:
@@ -376,7 +349,7 @@ class DestroyHandler(toolbox.Bookkeeper):
             if illegal:
                 raise InconsistencyError("Attempting to destroy indestructible variables: %s" % illegal)
             _check_input_aliasing(app, i, impact)
-            edges.extend((user, app) for user in self._other_users(app, impact))
+            edges.extend((user, app) for user in self._constraints.other_users(app, impact))
         return edges
 
     def orderings(self, fgraph, ordered=True):
@@ -404,10 +377,10 @@ class DestroyHandler(toolbox.Bookkeeper):
         _, impact, _ = self.refresh_droot_impact()
         for app in self.destroyers:
             users = OrderedSet()
-            for i in _destroyed_indices(app):
+            for i in destroyed_indices(app):
                 root = self.droot[app.inputs[i]]
                 _check_input_aliasing(app, i, impact[root])
-                users.update(dict.fromkeys(self._other_users(app, impact[root])))
+                users.update(self._constraints.other_users(app, impact[root]))
             if users:
                 result[app] = users if ordered else set(users)
         return result

@@ -151,7 +151,7 @@ class KernelCache:
             with open(path, "rb") as file:
                 content = file.read()
                 modified = os.fstat(file.fileno()).st_mtime
-            if unit != unit_name(content):
+            if unit != unit_name(content) or time.time() - modified > config.cmodule.age_thresh_use:
                 return False
         try:
             addresses = dlopen_symbols(path, ["k" + key for key in keys])

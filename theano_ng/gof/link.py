@@ -109,8 +109,17 @@ class Linker:
     A linker accepts one FunctionGraph (`accept`) and then makes thunks for it.
     """
 
-    allow_gc = True
+    _allow_gc = True    # None: config.allow_gc as it is when a function is made, since the linkers of the modes are older than that
     fgraph = None
+
+    @property
+    def allow_gc(self):
+        """Whether intermediate values are freed as soon as possible."""
+        return config.allow_gc if self._allow_gc is None else self._allow_gc
+
+    @allow_gc.setter
+    def allow_gc(self, value):
+        self._allow_gc = value
 
     def clone(self, allow_gc=undef):
         """A copy of this linker without a graph, with another `allow_gc` when one is given."""
@@ -363,7 +372,7 @@ class PerformLinker(LocalLinker):
     """
 
     def __init__(self, allow_gc=None, schedule=None):
-        self.allow_gc = config.allow_gc if allow_gc is None else allow_gc
+        self.allow_gc = allow_gc
         self.fgraph = None
         if schedule is not None:
             self.schedule = schedule

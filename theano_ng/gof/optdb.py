@@ -69,12 +69,18 @@ class DB(object):
     """
 
     def __init__(self):
-        self.__db__ = {}
+        self._table = {}
         self._names = set()
         self._order = {}
         self.name = None
         self._cache = {}
         self._cache_generation = -1
+
+    @property
+    def __db__(self):
+        """Name or tag -> what is registered under it; rules that are loaded on demand are loaded first."""
+        load()
+        return self._table
 
     def __hash__(self):
         return id(self) >> 4
@@ -97,18 +103,18 @@ class DB(object):
             raise TypeError("register got unknown arguments %s" % sorted(kwargs))
         if not isinstance(obj, (DB, opt.Optimizer, opt.LocalOptimizer)):
             raise TypeError("Object cannot be registered in OptDB: expected a DB, an Optimizer or a LocalOptimizer", obj)
-        if name in self.__db__:
+        if name in self._table:
             raise ValueError("The tag of the object collides with a name or a tag of the database: choose another name.", name, obj)
         if use_db_name_as_tag and self.name is not None:
             tags = tags + (self.name,)
         obj.name = name
-        self.__db__[name] = {obj: None}
+        self._table[name] = {obj: None}
         self._names.add(name)
         self._order[obj] = len(self._order)
         self.add_tags(name, obj.__class__.__name__, *tags)
 
     def _one(self, name):
-        found = self.__db__.get(name)
+        found = self._table.get(name)
         if not found or len(found) != 1 or name not in self._names:
             raise KeyError("No optimization is registered under the name %r" % (name,))
         (obj,) = found
@@ -122,7 +128,7 @@ class DB(object):
                 if tag == name:
                     continue
                 raise ValueError("The tag %r collides with the name of an optimization" % (tag,), obj)
-            self.__db__.setdefault(tag, {})[obj] = None
+            self._table.setdefault(tag, {})[obj] = None
         _changed()
 
     def remove_tags(self, name, *tags):
@@ -131,11 +137,11 @@ class DB(object):
         for tag in tags:
             if tag in self._names:
                 raise ValueError("%r is a name, not a tag" % (tag,), obj)
-            self.__db__.get(tag, {}).pop(obj, None)
+            self._table.get(tag, {}).pop(obj, None)
         _changed()
 
     def _tags_of(self, obj):
-        return sorted(tag for tag, objs in self.__db__.items() if obj in objs and tag not in self._names)
+        return sorted(tag for tag, objs in self._table.items() if obj in objs and tag not in self._names)
 
     def __query__(self, q):
         """The selected objects in the order of registration, databases replaced by what the query makes of them."""
@@ -143,15 +149,15 @@ class DB(object):
             raise TypeError("Expected a Query.", q)
         chosen = set()
         for tag in q.include:
-            chosen.update(self.__db__.get(tag, ()))
+            chosen.update(self._table.get(tag, ()))
         for tag in q.require:
-            chosen.intersection_update(self.__db__.get(tag, ()))
+            chosen.intersection_update(self._table.get(tag, ()))
         excluded = set(q.exclude)
         if not config.cxx:
             # Such optimizations introduce operations that exist only in C.
             excluded.add("cxx_only")
         for tag in excluded:
-            chosen.difference_update(self.__db__.get(tag, ()))
+            chosen.difference_update(self._table.get(tag, ()))
         result = []
         for obj in sorted(chosen, key=self._order.__getitem__):
             if isinstance(obj, DB):
@@ -222,7 +228,7 @@ class DB(object):
         load()
         print("%s (id %i)" % (self.__class__.__name__, id(self)), file=stream)
         print("  names %s" % (sorted(self._names),), file=stream)
-        print("  db %s" % ({tag: sorted(o.name for o in objs) for tag, objs in sorted(self.__db__.items())},), file=stream)
+        print("  db %s" % ({tag: sorted(o.name for o in objs) for tag, objs in sorted(self._table.items())},), file=stream)
 
 
 class Query(object):
@@ -416,7 +422,7 @@ class SequenceDB(DB):
         positions = sorted(self.__position__.items(), key=lambda item: (item[1], item[0]))
         print("  position %s" % (positions,), file=stream)
         print("  names %s" % (sorted(self._names),), file=stream)
-        print("  db %s" % ({tag: sorted(o.name for o in objs) for tag, objs in sorted(self.__db__.items())},), file=stream)
+        print("  db %s" % ({tag: sorted(o.name for o in objs) for tag, objs in sorted(self._table.items())},), file=stream)
 
     def __str__(self):
         import io
@@ -469,7 +475,7 @@ class _WrapperDB(DB):
             raise TypeError("%s wraps a DB, got %r" % (type(self).__name__, db))
         super().__init__()
         self.db = db
-        self.__db__ = db.__db__
+        self._table = db._table
         self._names = db._names
         self._order = db._order
 

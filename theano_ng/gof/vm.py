@@ -404,7 +404,7 @@ class VM_Linker(link.LocalLinker):
 
     def __init__(self, allow_gc=None, use_cloop=False, callback=None, callback_input=None, lazy=None, schedule=None, c_thunks=None,
                  allow_partial_eval=None):
-        self.allow_gc = config.allow_gc if allow_gc is None else allow_gc
+        self.allow_gc = allow_gc
         self.fgraph = None
         self.use_cloop = use_cloop
         self.callback = callback

@@ -62,7 +62,7 @@ def make_checks(loop_orders, dtypes, sub):
                 continue
             here = dict(name=name, j=position, dim=dim, dtype=dtype, inner=inner)
             lines.append("%(name)s_n%(j)d = PyArray_DIMS(%(name)s)[%(dim)d];" % here)
-            lines.append("%(name)s_stride%(j)d = PyArray_STRIDES(%(name)s)[%(dim)d] / sizeof(%(dtype)s);" % here)
+            lines.append("%(name)s_stride%(j)d = PyArray_STRIDES(%(name)s)[%(dim)d] / (npy_intp)sizeof(%(dtype)s);" % here)
             lines.append("%(name)s_jump%(j)d = %(name)s_stride%(j)d - (%(inner)s);" % here)
             inner = "%(name)s_n%(j)d * %(name)s_stride%(j)d" % here
         for position, dim in _dims(order):

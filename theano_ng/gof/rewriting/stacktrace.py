@@ -153,10 +153,10 @@ class CheckStrackTraceFeature(object):
 
 
 class CheckStackTraceOptimization(Optimizer):
-    """Attaches `CheckStrackTraceFeature`, which then watches all later optimizations."""
+    """Attaches `CheckStrackTraceFeature`, which then watches all later optimizations, unless `config.check_stack_trace` is "off"."""
 
     def add_requirements(self, fgraph):
-        if not any(isinstance(f, CheckStrackTraceFeature) for f in fgraph._features):
+        if config.check_stack_trace != "off" and not any(isinstance(f, CheckStrackTraceFeature) for f in fgraph._features):
             fgraph.attach_feature(CheckStrackTraceFeature())
 
     def apply(self, fgraph):

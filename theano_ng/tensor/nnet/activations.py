@@ -61,18 +61,17 @@ def selu(x):
 class Prepend_scalar_constant_to_each_row(Op):
     """A column of one constant in front of a matrix."""
 
-    __props__ = ()
+    __props__ = ("value",)
 
     def __init__(self, val=0):
         if isinstance(val, (float, int)):
             val = scal.constant(float(val))
         self.val = val
 
-    def __eq__(self, other):
-        return type(self) is type(other) and self.val.data == other.val.data
-
-    def __hash__(self):
-        return hash((type(self).__name__, float(self.val.data)))
+    @property
+    def value(self):
+        """The number in front of every row."""
+        return float(self.val.data)
 
     def __str__(self):
         return "%s{%s}" % (type(self).__name__, self.val)
@@ -164,6 +163,7 @@ def h_softmax(x, batch_size, n_outputs, n_classes, n_outputs_per_class, W1, b1, 
     from theano_ng.tensor.linear import batched_dot, dot, tensordot
     from theano_ng.tensor.elemwise_ops import int_div, mod
 
+    W1, b1, W2, b2 = [as_tensor_variable(v) for v in (W1, b1, W2, b2)]
     class_probs = softmax(dot(x, W1) + b1)
     if target is None:
         activations = tensordot(x, W2, (1, 1)) + b2
@@ -171,7 +171,7 @@ def h_softmax(x, batch_size, n_outputs, n_classes, n_outputs_per_class, W1, b1, 
         output_probs = output_probs.reshape((batch_size, n_classes, -1))
         output_probs = class_probs.dimshuffle(0, 1, "x") * output_probs
         return output_probs.reshape((batch_size, -1))[:, :n_outputs]
-    target = target.flatten()
+    target = as_tensor_variable(target).flatten()
     target_class, target_in_class = int_div(target, n_outputs_per_class), mod(target, n_outputs_per_class)
     activations = batched_dot(x.dimshuffle(0, "x", 1), W2[target_class])[:, 0, :] + b2[target_class]
     target_probs = softmax(activations)

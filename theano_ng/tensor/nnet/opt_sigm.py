@@ -33,6 +33,13 @@ def is_1pexp(t, only_process_constants=True):
     negative = False
     while _owner_op(t) == T.neg:
         negative, t = not negative, t.owner.inputs[0]
+    if _owner_op(t) == T.sub:
+        # -1 - exp(x)
+        number = constant_value(t.owner.inputs[0], only_process_constants=only_process_constants)
+        found = is_exp(t.owner.inputs[1])
+        if number is None or found is None or number != (1 if found[0] else -1):
+            return None
+        return negative ^ (not found[0]), found[1]
     if _owner_op(t) != T.add:
         return None
     numbers, _, others = scalarconsts_rest(t.owner.inputs, only_process_constants=only_process_constants)
@@ -60,9 +67,13 @@ logsigm_to_softplus = PatternSub((T.log, (sigmoid, "x")), (T.neg, (softplus, (T.
 log1p_neg_sigmoid = PatternSub((T.log1p, (T.neg, (sigmoid, "x"))), (T.neg, (softplus, "x")), allow_multiple_clients=True,
                                skip_identities_fn=lambda *args: False)
 log1pexp_to_softplus = PatternSub((T.log1p, (T.exp, "x")), (softplus, "x"), allow_multiple_clients=True)
+# what canonicalization makes of a change of sign
+log1p_minus_one_sigmoid = PatternSub((T.log1p, (T.mul, -1, (sigmoid, "x"))), (T.neg, (softplus, "x")), allow_multiple_clients=True,
+                                     skip_identities_fn=lambda *args: False)
 register_stabilize(log1msigm_to_softplus, name="log1msigm_to_softplus")
 register_stabilize(logsigm_to_softplus, name="logsigm_to_softplus")
 register_stabilize(log1p_neg_sigmoid, name="log1p_neg_sigmoid,")     # the comma is part of the documented name
+register_stabilize(log1p_minus_one_sigmoid, name="log1p_minus_one_sigmoid")
 register_stabilize(log1pexp_to_softplus, name="log1pexp_to_softplus")
 
 

@@ -4,7 +4,6 @@ Every documented name is here; a rule's module says where it belongs. The order 
 rules are tried on a node.
 """
 
-from theano_ng.configdefaults import config
 from theano_ng.gof.utils import integer_types
 from theano_ng.tensor.constant import NotScalarConstantError, get_scalar_constant_value
 from theano_ng.tensor.opt.registration import (
@@ -60,8 +59,5 @@ from theano_ng.tensor.opt.stabilize import (
     local_one_plus_erf, local_one_plus_neg_erf)
 from theano_ng.tensor.opt.constant_folding import constant_folding, topo_constant_folding
 from theano_ng.tensor.opt.fusion import (
-    FusionOptimizer, elemwise_max_input_fct, local_add_mul_fusion, local_elemwise_fusion, local_elemwise_fusion_op)
+    FusionOptimizer, elemwise_max_input_fct, fuse_seqopt, local_add_mul_fusion, local_elemwise_fusion, local_elemwise_fusion_op)
 from theano_ng.tensor.opt.inplace import InplaceElemwiseOptimizer, inplace_elemwise_optimizer
-
-if config.tensor.local_elemwise_fusion:
-    from theano_ng.tensor.opt.fusion import fuse_seqopt

@@ -156,12 +156,14 @@ class Canonizer(LocalOptimizer):
         """
         if num and denum:
             count = {}
+            # Arrays, which constants are between two simplifications, are left to simplify_constants.
             for v in denum:
-                count[v] = count.get(v, 0) + 1
+                if not isinstance(v, np.ndarray):
+                    count[v] = count.get(v, 0) + 1
             common_count = {}
             kept = []
             for v in num:
-                if count.get(v, 0) > 0:
+                if not isinstance(v, np.ndarray) and count.get(v, 0) > 0:
                     count[v] -= 1
                     common_count[v] = common_count.get(v, 0) + 1
                 else:
@@ -170,7 +172,7 @@ class Canonizer(LocalOptimizer):
                 num[:] = kept
                 kept = []
                 for v in denum:
-                    if common_count.get(v, 0) > 0:
+                    if not isinstance(v, np.ndarray) and common_count.get(v, 0) > 0:
                         common_count[v] -= 1
                     else:
                         kept.append(v)

@@ -165,7 +165,7 @@ def local_add_mul_fusion(node):
 
 
 class FusionOptimizer(Optimizer):
-    """Applies a fusion rule to every node, results first.
+    """Applies a fusion rule to every node, results first, unless `config.tensor.local_elemwise_fusion` is off.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ class FusionOptimizer(Optimizer):
 
     def apply(self, fgraph):
         begin = time.time()
-        nodes = fgraph.toposort()
+        nodes = fgraph.toposort() if config.tensor.local_elemwise_fusion else ()
         time_toposort = time.time() - begin
         before = getattr(fgraph.profile, "validate_time", 0) if getattr(fgraph, "profile", None) else None
         replaced = inconsistent = 0
@@ -209,8 +209,7 @@ class FusionOptimizer(Optimizer):
             print(blanc, name, value, file=stream)
 
 
-if config.tensor.local_elemwise_fusion:
-    fuse_seqopt = SequenceDB()
-    fuse_seqopt.register("local_add_mul_fusion", FusionOptimizer(local_add_mul_fusion), 0, "fast_run", "fusion")
-    fuse_seqopt.register("composite_elemwise_fusion", FusionOptimizer(local_elemwise_fusion), 1, "fast_run", "fusion")
-    optdb.register("elemwise_fusion", fuse_seqopt, 49, "fast_run", "fusion", "local_elemwise_fusion", "FusionOptimizer")
+fuse_seqopt = SequenceDB()
+fuse_seqopt.register("local_add_mul_fusion", FusionOptimizer(local_add_mul_fusion), 0, "fast_run", "fusion")
+fuse_seqopt.register("composite_elemwise_fusion", FusionOptimizer(local_elemwise_fusion), 1, "fast_run", "fusion")
+optdb.register("elemwise_fusion", fuse_seqopt, 49, "fast_run", "fusion", "local_elemwise_fusion", "FusionOptimizer")

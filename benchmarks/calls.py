@@ -1,0 +1,45 @@
+"""What a call costs when there is little to compute: ``python benchmarks/calls.py``.
+
+NumPy does the same on the same arrays, in a Python function.
+"""
+import measure
+import numpy as np
+
+import theano_ng as theano
+import theano_ng.tensor as T
+
+
+def chain(x, length, maximum, tanh):
+    """A chain of operations that rewriting cannot shorten."""
+    for i in range(0, length, 5):
+        x = maximum(tanh(x * 0.9 + 0.1) * x, 0.5)
+    return x
+
+
+def cases():
+    """Name, inputs, output, NumPy function, argument."""
+    x, v = T.dscalar("x"), T.dvector("v")
+    ten = np.linspace(0, 1, 10)
+    yield "x * 2 + 1, 0-d", x, x * 2 + 1, lambda a: a * 2 + 1, np.asarray(0.5)
+    yield "sum of 10", v, v.sum(), lambda a: a.sum(), ten
+    yield "dot of 10 and 10", v, T.dot(v, v), lambda a: np.dot(a, a), ten
+    yield "reversed copy of 8 of 10", v, v[1:-1][::-1], lambda a: a[1:-1][::-1].copy(), ten
+    for length in (10, 100):
+        yield ("chain of %d on 10 numbers" % length, v, chain(v, length, T.maximum, T.tanh),
+               lambda a, n=length: chain(a, n, np.maximum, np.tanh), ten)
+
+
+def main():
+    table = measure.Table("Calls", "", "call", "with trust_input", "machine alone", "NumPy", "call / NumPy")
+    for name, variable, output, reference, argument in cases():
+        plain, trusting, filled = (theano.function([variable], output) for _ in range(3))
+        np.testing.assert_allclose(plain(argument), reference(argument), rtol=1e-12)
+        trusting.trust_input = True
+        # With its input in the cell, what runs is the program between argument and result.
+        filled.input_storage[0].storage[0] = argument
+        times = measure.best(lambda: plain(argument), lambda: trusting(argument), filled.fn, lambda: reference(argument))
+        table.row(name, *map(measure.show_time, times), measure.show_ratio(times[0] / times[3]))
+
+
+if __name__ == "__main__":
+    main()

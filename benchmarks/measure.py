@@ -1,0 +1,77 @@
+"""What the benchmarks share: one thread, times, tables.
+
+Import this module before NumPy: threads are limited by environment variables that BLAS libraries read when they are loaded.
+"""
+import os
+import resource
+import time
+
+for _name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ[_name] = "1"
+if hasattr(os, "sched_setaffinity"):
+    # Children, compilers included, inherit it.
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+
+
+def cpu_seconds():
+    """CPU time of this process and of the children it has waited for, such as compilers."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
+def _batch(function, repeats):
+    start = time.perf_counter()
+    for _ in range(repeats):
+        function()
+    return (time.perf_counter() - start) / repeats
+
+
+def best(*functions, seconds=0.4, rounds=9):
+    """Shortest time of a call of each function, in seconds.
+
+    The functions take turns, so that a disturbance of the machine meets all of them and ratios stay right.
+
+    Parameters
+    ----------
+    *functions : callables without arguments
+    seconds : float
+        Time to spend on each.
+    rounds : int
+        Into how many batches it is divided.
+
+    Returns
+    -------
+    list of float
+    """
+    repeats = []
+    for function in functions:
+        function()
+        once = min(_batch(function, 1), _batch(function, 3))
+        repeats.append(max(1, int(seconds / rounds / max(once, 1e-8))))
+    shortest = [float("inf")] * len(functions)
+    for _ in range(rounds):
+        for i, function in enumerate(functions):
+            shortest[i] = min(shortest[i], _batch(function, repeats[i]))
+    return shortest
+
+
+def show_time(seconds):
+    """A time with three digits and its unit."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= size:
+            return "%.3g %s" % (seconds / size, unit)
+    return "%.3g ns" % (seconds / 1e-9)
+
+
+def show_ratio(value):
+    return "%.2f" % value
+
+
+class Table:
+    """A Markdown table that is printed row by row."""
+
+    def __init__(self, title, *columns):
+        print("\n### %s\n\n| %s |\n|%s" % (title, " | ".join(columns), "---|" * len(columns)), flush=True)
+
+    def row(self, *cells):
+        print("| %s |" % " | ".join(cells), flush=True)

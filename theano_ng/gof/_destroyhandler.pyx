@@ -1,0 +1,474 @@
+"""The hot part of the destroy handler: the order of nodes, and the classes of variables that share memory.
+
+`dynamic_order` and `alias_classes` have the Python twins, which say what is done.
+"""
+from cpython.dict cimport PyDict_GetItem
+from cpython.object cimport PyObject
+
+from theano_ng.gof.dynamic_order import CycleError
+
+cdef object GAP = 1 << 32
+cdef tuple NONE = ()
+
+
+cdef class Place:
+    """A node's place in an order."""
+
+
+cdef Place new_place(node, label):
+    cdef Place place = Place.__new__(Place)
+    place.node = node
+    place.label = label
+    return place
+
+
+def label_of(Place place):
+    """The sort key of places."""
+    return place.label
+
+
+cdef class DynamicOrder:
+    """An order of nodes that agrees with the edges of a graph; see `dynamic_order.DynamicOrder`."""
+
+    def __init__(self, successors, predecessors):
+        self.successors = successors
+        self.predecessors = predecessors
+        self.places = {}
+        self.head = new_place(None, 0)
+        self.head.previous = self.head
+        self.head.next = self.head
+
+    def __dealloc__(self):
+        # A chain of places would be freed by recursion, one level for each node.
+        pass
+
+    def __contains__(self, node):
+        return node in self.places
+
+    def __len__(self):
+        return len(self.places)
+
+    def __iter__(self):
+        cdef Place place = self.head.next
+        while place is not self.head:
+            yield place.node
+            place = place.next
+
+    cpdef place(self, node):
+        """Put a node behind its predecessors that have a place."""
+        cdef Place after = self.head, behind, place
+        cdef PyObject *found
+        for p in self.predecessors(node):
+            found = PyDict_GetItem(self.places, p)
+            if found is not NULL and (<Place>found).label > after.label:
+                after = <Place>found
+        behind = after.next
+        if behind is not self.head and behind.label - after.label <= 1:
+            self.make_gap(after)
+            behind = after.next
+        if behind is self.head:
+            label = after.label + GAP
+        else:
+            label = (after.label + behind.label) // 2
+        place = new_place(node, label)
+        self.places[node] = place
+        place.previous = after
+        place.next = behind
+        after.next = place
+        behind.previous = place
+
+    cdef int make_gap(self, Place after) except -1:
+        cdef Py_ssize_t count = 8, i
+        cdef Place place
+        cdef list run
+        while True:
+            run = []
+            place = after.next
+            while place is not self.head and len(run) < count:
+                run.append(place)
+                place = place.next
+            end = place.label if place is not self.head else after.label + GAP * (len(run) + 1)
+            step = (end - after.label) // (len(run) + 1)
+            if step > count:
+                break
+            count *= 2
+        for i in range(len(run)):
+            (<Place>run[i]).label = after.label + step * (i + 1)
+        return 0
+
+    cpdef remove(self, node):
+        """Forget a node, if it has a place."""
+        cdef Place place = self.places.pop(node, None)
+        if place is not None:
+            place.previous.next = place.next
+            place.next.previous = place.previous
+            place.previous = place.next = None
+
+    cpdef add_edges(self, edges):
+        """Make the order agree with edges that have been added to the graph; CycleError when that is impossible."""
+        cdef list wrong = []
+        cdef set pending
+        cdef Place before, after
+        for edge in edges:
+            u, v = edge
+            before = self.places[u]
+            after = self.places[v]
+            if before.label >= after.label:
+                wrong.append((u, v))
+        if not wrong:
+            return
+        pending = set(wrong)
+        for edge in wrong:
+            u, v = edge
+            if u is v:
+                raise CycleError(u)
+            before = self.places[u]
+            after = self.places[v]
+            if before.label > after.label:
+                self.reorder(u, v, pending)
+            pending.discard(edge)
+
+    cdef int reorder(self, u, v, set pending) except -1:
+        """Move what v reaches behind what reaches u."""
+        cdef Place low = self.places[v], high = self.places[u], place
+        cdef list forward = [low], backward = [high], nodes, free
+        cdef set seen = {v}
+        cdef Py_ssize_t done = 0, i
+        cdef PyObject *found
+        low_label, high_label = low.label, high.label
+        while done < len(forward):
+            w = (<Place>forward[done]).node
+            done += 1
+            for s in self.successors(w):
+                if s not in seen and (w, s) not in pending:
+                    if s is u:
+                        raise CycleError(u)
+                    found = PyDict_GetItem(self.places, s)
+                    if found is not NULL and (<Place>found).label <= high_label:
+                        seen.add(s)
+                        forward.append(<Place>found)
+        seen = {u}
+        done = 0
+        while done < len(backward):
+            w = (<Place>backward[done]).node
+            done += 1
+            for p in self.predecessors(w):
+                if p not in seen and (p, w) not in pending:
+                    found = PyDict_GetItem(self.places, p)
+                    if found is not NULL and (<Place>found).label >= low_label:
+                        seen.add(p)
+                        backward.append(<Place>found)
+        backward.sort(key=label_of)
+        forward.sort(key=label_of)
+        nodes = [(<Place>place).node for place in backward]
+        nodes.extend([(<Place>place).node for place in forward])
+        free = backward + forward
+        free.sort(key=label_of)
+        for i in range(len(free)):
+            place = free[i]
+            place.node = nodes[i]
+            self.places[nodes[i]] = place
+        return 0
+
+
+cdef class AliasClass:
+    """Variables that are views of one root, directly or not."""
+
+
+cdef AliasClass new_class(root):
+    cdef AliasClass made = AliasClass.__new__(AliasClass)
+    made.root = root
+    made.size = 1
+    made.destroyers = {}
+    made.cyclic = False
+    return made
+
+
+cdef class AliasClasses:
+    """Variables, what each is a view of, and who overwrites them; see `alias_classes.AliasClasses`."""
+
+    def __init__(self):
+        self.view_i = {}
+        self.view_o = {}
+        self.destroyed = {}
+        self.classes = {}
+
+    cpdef root(self, r):
+        """What a variable is a view of, in the end; the variable itself when it is none."""
+        cdef PyObject *found = PyDict_GetItem(self.classes, r)
+        return r if found is NULL else (<AliasClass>found).root
+
+    cpdef destroyers(self, r):
+        """The pairs ``(node, i)`` that overwrite the memory of a variable, itself or by a view, in a container."""
+        cdef PyObject *found = PyDict_GetItem(self.classes, r)
+        return NONE if found is NULL else (<AliasClass>found).destroyers
+
+    cpdef list members(self, r):
+        """A list of all variables that share memory with `r`: the root first, then views before theirs."""
+        root = self.root(r)
+        cdef dict found = {root: None}
+        cdef list pending = [root]
+        cdef PyObject *views
+        while pending:
+            views = PyDict_GetItem(self.view_o, pending.pop())
+            if views is not NULL:
+                for v in <dict>views:
+                    if v not in found:
+                        found[v] = None
+                        pending.append(v)
+        return list(found)
+
+    # ------------------------------------------------------------ views
+
+    cpdef add_view(self, out, viewed):
+        """Note that `out`, which was none, is a view of `viewed`."""
+        self.view_i[out] = viewed
+        (<dict>self.view_o.setdefault(viewed, {}))[out] = None
+        self.join(out, viewed)
+
+    cpdef remove_view(self, out):
+        """Note that `out` is no view any more."""
+        self.unlink(out)
+        self.part(out)
+
+    cpdef move_view(self, out, viewed):
+        """Note that `out`, which was a view of something else, is a view of `viewed`."""
+        cdef AliasClass before = self.classes[out]
+        cdef bint inside = before is self.classes.get(viewed) and not before.cyclic and not self.is_below(viewed, out)
+        self.unlink(out)
+        if inside:
+            self.view_i[out] = viewed
+            (<dict>self.view_o.setdefault(viewed, {}))[out] = None
+            return
+        self.part(out)
+        self.add_view(out, viewed)
+
+    cdef bint is_below(self, r, top):
+        """Whether `r` is `top` or a view of it."""
+        if top not in self.view_o:
+            return r is top
+        # A replacement usually stays close to what it replaces; long chains of views are not climbed for it.
+        cdef dict near = {}
+        v = self.view_i.get(top)
+        while v is not None and len(near) < 4:
+            near[v] = None
+            v = self.view_i.get(v)
+        while r is not None and r not in near:
+            if r is top:
+                return True
+            r = self.view_i.get(r)
+        return False
+
+    cdef int unlink(self, out) except -1:
+        viewed = self.view_i.pop(out)
+        cdef dict views = self.view_o[viewed]
+        del views[out]
+        if not views:
+            del self.view_o[viewed]
+        return 0
+
+    cdef int join(self, out, viewed) except -1:
+        cdef AliasClass above = self.classes.get(viewed), below = self.classes.get(out)
+        if above is None:
+            above = new_class(viewed)
+            self.classes[viewed] = above
+            if out is viewed:
+                below = above
+        if below is None:
+            self.classes[out] = above
+            above.size += 1
+        elif below is above:
+            above.cyclic = True
+        elif below.size <= above.size:
+            self.relabel(out, None, above)
+            above.size += below.size
+            above.destroyers.update(below.destroyers)
+            above.cyclic = above.cyclic or below.cyclic
+        else:
+            self.relabel(above.root, out, below)
+            below.root = above.root
+            below.size += above.size
+            below.destroyers.update(above.destroyers)
+            below.cyclic = above.cyclic or below.cyclic
+        return 0
+
+    cdef int relabel(self, top, without, AliasClass label) except -1:
+        """Put `top` and everything below it, except what is below `without`, into a class."""
+        cdef list pending = [top]
+        cdef PyObject *views
+        while pending:
+            r = pending.pop()
+            self.classes[r] = label
+            views = PyDict_GetItem(self.view_o, r)
+            if views is not NULL:
+                for v in <dict>views:
+                    if v is not without and self.classes.get(v) is not label:
+                        pending.append(v)
+        return 0
+
+    cdef int part(self, out) except -1:
+        """Take apart what hung together by a view that has been unlinked."""
+        cdef AliasClass whole = self.classes[out], made, left
+        cdef list moved
+        if whole.cyclic:
+            return self.rebuild(whole, out)
+        if out not in self.view_o:
+            moved, root = [out], out
+        else:
+            moved, root = self.smaller_part(out, whole.root)
+        made = new_class(root)
+        made.size = len(moved)
+        whole.size -= made.size
+        if root is not out:
+            # What hangs below `out` keeps its class, under a new root.
+            whole.root = out
+        for r in moved:
+            self.classes[r] = made
+            if whole.destroyers:
+                for use in self.destroyed.get(r, NONE):
+                    del whole.destroyers[use]
+                    made.destroyers[use] = None
+        for left in (whole, made):
+            if left.size == 1 and not left.destroyers:
+                del self.classes[left.root]
+        return 0
+
+    cdef tuple smaller_part(self, one, other):
+        """The members of the smaller one of two trees of views, and its top. Both are walked at the same pace."""
+        first, second = walk(self.view_o, one), walk(self.view_o, other)
+        cdef list found_first = [], found_second = []
+        while True:
+            r = next(first, None)
+            if r is None:
+                return found_first, one
+            found_first.append(r)
+            r = next(second, None)
+            if r is None:
+                return found_second, other
+            found_second.append(r)
+
+    cdef int rebuild(self, AliasClass whole, out) except -1:
+        """Make the classes of what was one class with a circle."""
+        cdef dict found = {out: None, whole.root: None}
+        cdef list pending = list(found), links
+        cdef AliasClass made
+        while pending:
+            for v in self.view_o.get(pending.pop(), NONE):
+                if v not in found:
+                    found[v] = None
+                    pending.append(v)
+        for r in found:
+            del self.classes[r]
+        for r in found:
+            uses = self.destroyed.get(r)
+            if uses:
+                made = new_class(r)
+                made.destroyers.update(dict.fromkeys(uses))
+                self.classes[r] = made
+        # A view must not be walked by `relabel` before it is joined.
+        links = [(r, self.view_i[r]) for r in found if r in self.view_i]
+        for r, viewed in links:
+            self.unlink(r)
+        for r, viewed in links:
+            self.add_view(r, viewed)
+        return 0
+
+    # ------------------------------------------------------------ destroyers
+
+    cpdef add_destroyer(self, r, app, i):
+        """Note that an output of a node overwrites `r`, its input i."""
+        cdef dict uses = self.destroyed.setdefault(r, {})
+        cdef AliasClass found
+        use = (app, i)
+        uses[use] = uses.get(use, 0) + 1
+        found = self.classes.get(r)
+        if found is None:
+            found = new_class(r)
+            self.classes[r] = found
+        found.destroyers[use] = None
+
+    cpdef remove_destroyer(self, r, app, i):
+        """Note that a node does not overwrite `r`, which was its input i, any more."""
+        cdef dict uses = self.destroyed[r]
+        cdef AliasClass found
+        use = (app, i)
+        del uses[use]
+        if not uses:
+            del self.destroyed[r]
+        found = self.classes[r]
+        del found.destroyers[use]
+        if found.size == 1 and not found.destroyers and not found.cyclic:
+            del self.classes[r]
+
+
+def walk(dict view_o, top):
+    """Everything below a variable in a tree of views, one at a time."""
+    cdef list stack = [iter(view_o.get(top, NONE))]
+    yield top
+    while stack:
+        for r in stack[len(stack) - 1]:
+            yield r
+            if r in view_o:
+                stack.append(iter(view_o[r]))
+            break
+        else:
+            stack.pop()
+
+
+cpdef list destroyed_indices(app):
+    """The indices of the inputs that a node overwrites, one for each time that it does."""
+    destroy_map = getattr(app.op, "destroy_map", None)
+    cdef list found = []
+    if destroy_map:
+        for places in destroy_map.values():
+            found.extend(places)
+    return found
+
+
+cdef class Constraints:
+    """What has to come before what; see `alias_classes.Constraints`."""
+
+    def __init__(self, AliasClasses aliases):
+        self.aliases = aliases
+
+    cpdef list successors(self, app):
+        """The nodes that have to come after a node: users of its outputs, and who destroys its inputs."""
+        cdef list found = []
+        for out in app.outputs:
+            for use in out.clients:
+                client = use[0]
+                if not isinstance(client, str):
+                    found.append(client)
+        found.extend(self.destroyers_of_inputs(app))
+        return found
+
+    cpdef list predecessors(self, app):
+        """The nodes that have to come before a node: who computes its inputs, and other users of what it destroys."""
+        cdef list found = []
+        for r in app.inputs:
+            owner = r.owner
+            if owner is not None:
+                found.append(owner)
+        for i in destroyed_indices(app):
+            found.extend(self.other_users(app, self.aliases.members(app.inputs[i])))
+        return found
+
+    cpdef list other_users(self, app, members):
+        """The nodes except `app` that use some variables."""
+        cdef list found = []
+        for v in members:
+            for use in v.clients:
+                client = use[0]
+                if client is not app and not isinstance(client, str):
+                    found.append(client)
+        return found
+
+    cpdef list destroyers_of_inputs(self, app):
+        """The other nodes that overwrite what a node reads."""
+        cdef list found = []
+        for r in app.inputs:
+            for use in self.aliases.destroyers(r):
+                client = use[0]
+                if client is not app:
+                    found.append(client)
+        return found
