@@ -1,4 +1,5 @@
 """How Sphinx builds the manual: ``make doc``, or ``python -m sphinx -W -b html doc doc/_build/html``."""
+import doctest
 import os
 import sys
 
@@ -20,6 +21,8 @@ nitpicky = False
 
 autosummary_generate = False
 numpydoc_show_class_members = False
+# As in theano_ng/tests/test_doc.py.
+doctest_default_flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 doctest_global_setup = "import numpy as np"
 
 html_theme = "alabaster"

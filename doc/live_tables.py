@@ -83,7 +83,9 @@ class Names(LiveDirective):
             else:
                 said = thing.__doc__ if thing.__doc__ != type(thing).__doc__ else None
                 rows.append(("``%s``" % word, first_sentence(said) if said else "``%s``" % thing))
-        return self.parse(table(("name", "what it is"), rows) + lines if rows else lines)
+        # Examples in docstrings name what they explain without importing it.
+        setup = [".. testsetup::", "", "   from %s import %s" % (name, ", ".join(" ".join(self.content).split())), ""]
+        return self.parse(setup + (table(("name", "what it is"), rows) if rows else []) + lines)
 
 
 def first_sentence(text):

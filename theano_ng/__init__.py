@@ -28,11 +28,12 @@ def disable_log_handler(logger=theano_logger, handler=logging_default_handler):
 
 
 from theano_ng.version import version as __version__
-from theano_ng.configdefaults import config
+from theano_ng.configdefaults import check_devices as _check_devices, config
 from theano_ng.configparser import change_flags
 
 import numpy
 
+_check_devices()
 if config.numpy.seterr_all != "None":
     numpy.seterr(all=config.numpy.seterr_all)
 numpy.seterr(**{_kind: getattr(config.numpy, "seterr_" + _kind) for _kind in ("divide", "over", "under", "invalid")

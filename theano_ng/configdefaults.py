@@ -632,8 +632,8 @@ AddConfigVar("tensor.cmp_sloppy",
              "Tolerance of comparisons in tests: 0 the strictest, 1 and 2 looser.",
              IntParam(0, lambda i: i in (0, 1, 2)), in_c_key=False)
 AddConfigVar("tensor.insert_inplace_optimizer_validate_nb",
-             "In the elementwise in-place pass, validate after this many nodes; -1 decides from the graph's size.",
-             IntParam(-1), in_c_key=False)
+             "In the elementwise in-place pass, validate the graph after this many nodes; -1 validates after each replacement.",
+             IntParam(-1, lambda i: i == -1 or i > 0), in_c_key=False)
 AddConfigVar("tensor.local_elemwise_fusion", "Fuse elementwise operations.", BoolParam(True), in_c_key=False)
 AddConfigVar("gpu.local_elemwise_fusion", "Fuse elementwise operations on the GPU.", BoolParam(True), in_c_key=False)
 

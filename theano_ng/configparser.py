@@ -200,8 +200,7 @@ class ConfigParam:
         self.filter = filter
         self.allow_override = allow_override
         self.accepts = accepts
-        self.fullname = None
-        self.doc = None
+        self.fullname = self.section = self.doc = None
         self.in_c_key = True
         self.is_default = True
 
@@ -323,8 +322,9 @@ class TheanoConfigParser:
         When a value is not accepted.
     """
 
-    def __init__(self, prefix=""):
+    def __init__(self, prefix="", root=None):
         self.__dict__["_prefix"] = prefix
+        self.__dict__["_root"] = self if root is None else root
         self.__dict__["_params"] = {}
         self.__dict__["_sections"] = {}
 
@@ -371,7 +371,7 @@ class TheanoConfigParser:
         if section is None:
             if name in self._params:
                 raise AttributeError("%s%s is a flag, not a section" % (self._prefix, name))
-            section = self._sections[name] = self.__dict__[name] = TheanoConfigParser("%s%s." % (self._prefix, name))
+            section = self._sections[name] = self.__dict__[name] = TheanoConfigParser("%s%s." % (self._prefix, name), self._root)
         return section
 
 
@@ -407,6 +407,7 @@ def AddConfigVar(name, doc, configparam, root=config, in_c_key=True):
         What ``print(config)`` says about it.
     configparam : ConfigParam
     root : TheanoConfigParser
+        The section that `name` starts from.
     in_c_key : bool
         Whether compiled C code depends on the value.
 
@@ -425,31 +426,34 @@ def AddConfigVar(name, doc, configparam, root=config, in_c_key=True):
     *path, last = name.split(".")
     for part in path:
         section = section._section(part)
-    if last in section.__dict__ or last in section._params:
+    if last in section.__dict__ or last in section._params or hasattr(type(section), last):
         raise AttributeError("This name is already taken: %s" % name)
     configparam.fullname = section._prefix + last
-    configparam.doc, configparam.in_c_key = doc, in_c_key
+    configparam.section, configparam.doc, configparam.in_c_key = section, doc, in_c_key
     # A bad value in the environment is an error at once. Defaults that are computed wait until somebody reads them.
     if not callable(configparam.default) or configparam.fullname in THEANO_FLAGS_DICT or configparam.fullname in theano_raw_cfg:
         section.__dict__[last] = configparam.first_value()
     section._params[last] = configparam
-    _config_var_list.append(configparam)
-    _config_vars[configparam.fullname] = configparam
+    if section._root is config:
+        _config_var_list.append(configparam)
+        _config_vars[configparam.fullname] = configparam
 
 
 def _value_of(param):
-    section = config
-    for part in param.fullname.split("."):
-        section = getattr(section, part)
-    return section
+    return getattr(param.section, param.fullname.rpartition(".")[2])
 
 
 def _config_print(thing, buf, print_doc=True):
     """Write every flag below a section with its allowed values, documentation and value."""
-    prefix = thing._prefix
-    for param in _config_var_list:
-        if not param.fullname.startswith(prefix):
-            continue
+    if thing is config:
+        params = _config_var_list    # in the order of definition
+    else:
+        params, todo = [], [thing]
+        while todo:
+            section = todo.pop()
+            params += section._params.values()
+            todo += reversed(section._sections.values())
+    for param in params:
         print("%s (%s) " % (param.fullname, param.allowed()), file=buf)
         if print_doc:
             print("    Doc: ", param.doc, file=buf)
@@ -538,8 +542,8 @@ class change_flags:
         self._saved.append(saved)
         try:
             for name, value in self.confs.items():
-                section, last = _owner(name)
-                param = section._params[last]
+                param, last = _config_vars[name], name.rpartition(".")[2]
+                section = param.section
                 saved.append((section, last, getattr(section, last), param.is_default))
                 section.__dict__[last] = param.convert(value)
                 param.is_default = False
@@ -573,14 +577,6 @@ def _drive(flags, inner):
     finally:
         with flags:
             inner.close()
-
-
-def _owner(name):
-    *path, last = name.split(".")
-    section = config
-    for part in path:
-        section = section._sections[part]
-    return section, last
 
 
 THEANO_FLAGS_DICT.update(parse_config_string(THEANO_FLAGS))

@@ -239,7 +239,7 @@ class FunctionMaker:
         fgraph.name = name
         self.fgraph = fgraph
 
-        linker = copy.copy(mode.linker)
+        linker = self._make_linker(mode)
         if not hasattr(linker, "accept"):
             raise ValueError("'linker' parameter of FunctionMaker should be a Linker with an accept method or one of "
                              "the names in theano.compile.mode.predefined_linkers; got %r" % (linker,))
@@ -252,6 +252,10 @@ class FunctionMaker:
         self.refeed = [
             getattr(spec, "value", None) is not None and not isinstance(spec.value, link.Container) and spec.update is None
             for spec in inputs]
+
+    def _make_linker(self, mode):
+        """A linker of this maker's own; makers of special modes override it."""
+        return copy.copy(mode.linker)
 
     def _rewritten_graph(self, inputs, outputs, accept_inplace):
         """The rewritten graph: from the cache, or made and put there."""
@@ -276,7 +280,9 @@ class FunctionMaker:
     @staticmethod
     def _protect(fgraph, inputs):
         """The feature that `std_fgraph` gives graphs against changes of what callers own."""
-        fgraph.attach_feature(Supervisor(variable for spec, variable in zip(inputs, fgraph.inputs) if not spec.mutable))
+        fgraph.attach_feature(Supervisor(
+            variable for spec, variable in zip(inputs, fgraph.inputs)
+            if not (spec.mutable or (hasattr(fgraph, "destroyers") and fgraph.has_destroyers([variable])))))
 
     def _rewrite(self, fgraph, inputs, wrapped_outputs):
         """Apply the mode's rewrites, then break aliasing."""
@@ -491,7 +497,7 @@ def _constructor_FunctionMaker(kwargs):
     else:
         kwargs["profile"] = None
     kwargs["on_unused_input"] = "ignore"
-    maker = FunctionMaker(**kwargs)
+    maker = getattr(kwargs["mode"], "function_maker", FunctionMaker)(**kwargs)
     maker.unpack_single, maker.return_none = unpack_single, return_none
     return maker
 

@@ -7,6 +7,7 @@ cached. An entry that cannot be read is as good as none.
 """
 import os
 import pickle
+import threading
 
 import numpy as np
 
@@ -53,7 +54,9 @@ def package_fingerprint():
 # --- keys --------------------------------------------------------------------------------------------------------------------
 
 _PLAIN = (type(None), bool, int, str, bytes, complex)
-_OWN = ("theano_ng.", "numpy", "builtins")
+_OWN = ("theano_ng.", "numpy.", "builtins.")
+# Tags of variables that say nothing about rewriting, or that follow from what is part of the key.
+_SILENT_TAGS = frozenset(("trace", "test_value", "unique_value"))
 
 
 class _Key:
@@ -93,7 +96,7 @@ class _Key:
         if hasattr(value, "items") and hasattr(value, "keys"):
             return "dict(%s)" % ",".join(sorted(["%s=%s" % (self.text(k, depth), self.text(v, depth)) for k, v in value.items()]))
         if isinstance(value, np.dtype):
-            return "dtype:" + value.str
+            return "dtype:%r" % value
         if isinstance(value, np.generic):
             value = np.asarray(value)
         if isinstance(value, np.ndarray):
@@ -107,8 +110,9 @@ class _Key:
         if isinstance(value, slice):
             return "slice(%s)" % ",".join([self.text(v, depth) for v in (value.start, value.stop, value.step)])
         if callable(value) and hasattr(value, "__qualname__"):
-            if "<" in value.__qualname__ or getattr(value, "__closure__", None):
-                raise Uncacheable(value)
+            owner = getattr(value, "__self__", None)
+            if getattr(value, "__closure__", None) or (owner is not None and not isinstance(owner, type(np))):
+                raise Uncacheable(value)        # state that the name does not tell
             return "function:" + self._home(value)
         if isinstance(value, Variable):
             raise Uncacheable(value)
@@ -119,7 +123,8 @@ class _Key:
         cls = type(value)
         props = getattr(cls, "__props__", None)
         if props is not None:
-            state = [(name, getattr(value, name)) for name in props]
+            # An Op's name is no property, but it is printed.
+            state = [(name, getattr(value, name)) for name in props] + [getattr(value, "__dict__", {}).get("name")]
         elif hasattr(cls, "__getstate__") and cls.__getstate__ is not getattr(object, "__getstate__", None):
             state = value.__getstate__()
         else:
@@ -129,10 +134,10 @@ class _Key:
     @staticmethod
     def _home(thing):
         """Where a class or function is defined; only what belongs to this package or below it can be part of a key."""
-        module = thing.__module__ or ""
-        if not module.startswith(_OWN) or ".tests" in module:
+        name = "%s.%s" % (getattr(thing, "__module__", None), thing.__qualname__)
+        if not name.startswith(_OWN) or ".tests." in name or "<" in name:
             raise Uncacheable(thing)
-        return "%s.%s" % (module, thing.__qualname__)
+        return name
 
     def graph(self, inputs, outputs):
         """Add all nodes that outputs depend on, inputs first.
@@ -148,10 +153,13 @@ class _Key:
         def number(variable):
             numbers[variable] = len(order)
             order.append(variable)
+            tags = variable.tag.__dict__
+            if not _SILENT_TAGS.issuperset(tags):
+                parts.append(self.text({k: v for k, v in tags.items() if k not in _SILENT_TAGS}))
 
         for variable in inputs:
             number(variable)
-            parts.append("in %s %r" % (self.text(variable.type), variable.name))
+            parts.append("in %s %s %r" % (type(variable).__qualname__, self.text(variable.type), variable.name))
         todo = list(reversed(outputs))
         while todo:
             variable = todo[-1]
@@ -260,7 +268,7 @@ class CachedGraph:
             body = pickle.dumps(self._record(fgraph), protocol=pickle.HIGHEST_PROTOCOL)
         except Exception:       # an Op or constant that cannot be pickled
             return
-        temporary = "%s.%d.tmp" % (self.path, os.getpid())
+        temporary = "%s.%d.%d.tmp" % (self.path, os.getpid(), threading.get_ident())
         try:
             os.makedirs(os.path.dirname(self.path), exist_ok=True)
             with open(temporary, "wb") as f:
@@ -273,16 +281,15 @@ class CachedGraph:
                 pass
 
     def _record(self, fgraph):
-        sources = {}            # trace -> number of the variable before rewriting that has it
-        for i, variable in enumerate(self.order):
-            for trace in getattr(variable.tag, "trace", ()):
-                sources.setdefault(_trace_key(trace), i)
+        # Trace -> number of the variable before rewriting that has it. Rewrites hand the very objects on.
+        sources = {id(trace): i for i, variable in reversed(list(enumerate(self.order))) for trace in getattr(variable.tag, "trace", ())}
         ops, op_numbers, types, type_numbers = [], {}, [], {}
 
         def index(table, numbers, value):
-            found = numbers.get(value)
+            key = value, getattr(value, "name", None)       # equal Ops and types can have different names
+            found = numbers.get(key)
             if found is None:
-                found = numbers[value] = len(table)
+                found = numbers[key] = len(table)
                 table.append(value)
             return found
 
@@ -298,17 +305,13 @@ class CachedGraph:
         for node in order:
             specs = []
             for variable in node.outputs:
-                trace_of = [sources[key] for key in map(_trace_key, getattr(variable.tag, "trace", ())) if key in sources]
+                trace_of = [sources[key] for key in map(id, getattr(variable.tag, "trace", ())) if key in sources]
                 tags = {k: v for k, v in variable.tag.__dict__.items() if k not in ("trace", "test_value")}
                 specs.append((index(types, type_numbers, variable.type), variable.name, trace_of, tags or None))
             nodes.append((index(ops, op_numbers, node.op), [numbers[i] for i in node.inputs], specs))
             for variable in node.outputs:
                 numbers[variable] = len(numbers)
         return ops, types, constants, nodes, [numbers[o] for o in fgraph.outputs]
-
-
-def _trace_key(trace):
-    return repr(trace)
 
 
 def find(mode, inputs, outputs, accept_inplace, features):
@@ -346,6 +349,6 @@ def find(mode, inputs, outputs, accept_inplace, features):
                      spec.update is not None, isinstance(spec, In)))
         key.add([bool(spec.borrow) for spec in outputs])
         order = key.graph([spec.variable for spec in inputs], [spec.variable for spec in outputs] + updates)
-    except Uncacheable:
+    except Exception:       # Uncacheable, or properties that cannot be read: compiling says what is wrong
         return None
     return CachedGraph(os.path.join(config.compiledir, "graphs", key.digest()), order, len(inputs), mapping)

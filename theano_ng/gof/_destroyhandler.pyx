@@ -2,6 +2,7 @@
 
 `dynamic_order` and `alias_classes` have the Python twins, which say what is done.
 """
+cimport cython
 from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport PyObject
 
@@ -11,6 +12,7 @@ cdef object GAP = 1 << 32
 cdef tuple NONE = ()
 
 
+@cython.trashcan(True)      # places are a list: no recursion when they are freed
 cdef class Place:
     """A node's place in an order."""
 
@@ -37,10 +39,6 @@ cdef class DynamicOrder:
         self.head = new_place(None, 0)
         self.head.previous = self.head
         self.head.next = self.head
-
-    def __dealloc__(self):
-        # A chain of places would be freed by recursion, one level for each node.
-        pass
 
     def __contains__(self, node):
         return node in self.places

@@ -130,6 +130,38 @@ class VM:
         self.reset_timing()
 
 
+def overwrite_last(order, orderings, inputs):
+    """An order in which nodes overwrite certain inputs only after all other nodes have run.
+
+    A call that fails leaves its state as it was when it fails before the first update is made in place.
+
+    Parameters
+    ----------
+    order : list of Apply
+        In a valid order.
+    orderings : dict
+        Node -> nodes that have to come before it, beyond the inputs (see `FunctionGraph.orderings`).
+    inputs : iterable of Variable
+        Inputs whose memory holds state.
+
+    Returns
+    -------
+    list of Apply
+    """
+    in_state, late = set(inputs), set()     # variables in the memory of `inputs`; nodes to come last
+    for node in order:
+        op = node.op
+        destroyed = getattr(op, "destroy_map", None) or {}
+        if (any(node.inputs[i] in in_state for positions in destroyed.values() for i in positions)
+                or any(r.owner in late for r in node.inputs) or any(other in late for other in orderings.get(node, ()))):
+            late.add(node)
+        for table in (getattr(op, "view_map", None) or {}, destroyed):
+            for output, positions in table.items():
+                if any(node.inputs[i] in in_state for i in positions):
+                    in_state.add(node.outputs[output])
+    return [node for node in order if node not in late] + [node for node in order if node in late] if late else order
+
+
 def _c_thunk_class():
     from theano_ng.gof._native import CThunk
 
@@ -514,6 +546,8 @@ class VM_Linker(link.LocalLinker):
     def make_all(self, profiler=None, input_storage=None, output_storage=None, storage_map=None):
         fgraph = self.fgraph
         order = self.schedule(fgraph)
+        if self.updated_vars:
+            order = overwrite_last(order, fgraph.orderings(), self.updated_vars)
         input_storage, output_storage, storage_map = link.map_storage(fgraph, order, input_storage, output_storage, storage_map)
         compute_map = {r: [r.owner is None] for r in storage_map}
         computed, _ = link.gc_helper(order)

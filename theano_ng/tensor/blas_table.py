@@ -51,6 +51,16 @@ def _linked_addresses(ldflags):
     return {name: read_address(address) for name, address in zip(NAMES, load_kernels(kernels))}
 
 
+def _check_openmp(ldflags):
+    """Warn when two OpenMP libraries would serve one process: Intel's by MKL, and the compiler's by elementwise operations."""
+    if config.openmp and config.blas.check_openmp and "mkl_intel_thread" in ldflags:
+        import warnings
+
+        warnings.warn(
+            "blas.ldflags=%r brings Intel's OpenMP library and openmp=True the compiler's; the two can give wrong results together. Link "
+            "mkl_gnu_thread instead of mkl_intel_thread, or set openmp=False; blas.check_openmp=False silences this warning." % ldflags)
+
+
 def addresses():
     """Addresses of the Fortran-style functions `NAMES`.
 
@@ -65,6 +75,7 @@ def addresses():
     """
     if not config.blas.ldflags:
         return _scipy_addresses()
+    _check_openmp(config.blas.ldflags)
     try:
         return _linked_addresses(config.blas.ldflags)
     except Exception as failure:

@@ -9,6 +9,7 @@ import numpy as np
 
 from theano_ng import scalar
 from theano_ng.configdefaults import config
+from theano_ng.configparser import change_flags
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import COp, OpenMPOp
@@ -432,10 +433,12 @@ class Elemwise(NativeOp, OpenMPOp):
         def scalars(variables):
             return [get_scalar_type(dtype=v.type.dtype).make_variable() for v in variables]
 
-        scalar_inputs = scalars(inputs)
-        scalar_ograds = scalars(ograds)
-        scalar_outputs = self.scalar_op.make_node(*scalar_inputs).outputs
-        scalar_igrads = self.scalar_op.L_op(scalar_inputs, scalar_outputs, scalar_ograds)
+        # The scalar graph is a template: its variables have no test values, those that it is lifted to have.
+        with change_flags(compute_test_value="off"):
+            scalar_inputs = scalars(inputs)
+            scalar_ograds = scalars(ograds)
+            scalar_outputs = self.scalar_op.make_node(*scalar_inputs).outputs
+            scalar_igrads = self.scalar_op.L_op(scalar_inputs, scalar_outputs, scalar_ograds)
         if len(scalar_igrads) != len(inputs):
             raise ValueError(
                 "The gradient of %s must be a list of %d variables, one for each input, but has %d."

@@ -1,6 +1,7 @@
-"""The examples of the manual: every page of doc/ is run, and what it shows must be what is printed."""
+"""The examples of the manual and of docstrings: all are run, and what they show must be what is printed."""
 import doctest
 import glob
+import importlib
 import os
 import sys
 import unittest
@@ -11,6 +12,7 @@ from theano_ng.configparser import change_flags
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DOC = os.path.join(ROOT, "doc")
+PACKAGE = os.path.join(ROOT, "theano_ng")
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -21,6 +23,15 @@ def read(path):
 
 PAGES = [path for path in sorted(glob.glob(os.path.join(DOC, "**", "*.rst"), recursive=True))
          if not os.path.relpath(path, DOC).startswith("_build") and ">>> " in read(path)]
+
+
+def failures(test):
+    """Run one doctest; returns the report on what failed, empty when nothing did."""
+    report = []
+    # What other tests set must not change what is printed here.
+    with np.printoptions(precision=8, threshold=1000, linewidth=75, suppress=False, legacy=False), change_flags(floatX="float64"):
+        doctest.DocTestRunner(optionflags=OPTIONS, verbose=False).run(test, out=report.append)
+    return "".join(report)
 
 
 @unittest.skipUnless(PAGES, "doc/ is in a checkout only, not in an installed package")
@@ -35,13 +46,8 @@ class ManualExamples(unittest.TestCase):
         sys.path.insert(0, os.path.join(DOC, "tutorial", "code"))    # modules that pages show and import
 
     def run_page(self, path):
-        report = []
-        # What other tests set must not change what is printed here.
-        printing = np.printoptions(precision=8, threshold=1000, linewidth=75, suppress=False, legacy=False)
-        with printing, change_flags(floatX="float64"):
-            test = doctest.DocTestParser().get_doctest(read(path), {"__name__": "__main__", "np": np}, path, path, 0)
-            result = doctest.DocTestRunner(optionflags=OPTIONS).run(test, out=report.append)
-        self.assertEqual(result.failed, 0, "".join(report))
+        test = doctest.DocTestParser().get_doctest(read(path), {"__name__": "__main__", "np": np}, path, path, 0)
+        self.assertEqual(failures(test), "")
 
     def test_examples_were_found(self):
         parser = doctest.DocTestParser()
@@ -59,3 +65,17 @@ def _test_of(path):
 
 for _path in PAGES:
     setattr(ManualExamples, "test_" + os.path.relpath(_path, DOC)[:-4].replace(os.sep, "_"), _test_of(_path))
+
+
+class DocstringExamples(unittest.TestCase):
+    def test_docstrings(self):
+        count = 0
+        for path in sorted(glob.glob(os.path.join(PACKAGE, "**", "*.py"), recursive=True)):
+            if os.sep + "tests" + os.sep in path or ">>> " not in read(path):
+                continue
+            name = os.path.relpath(path, ROOT)[:-3].replace(os.sep, ".").removesuffix(".__init__")
+            for test in doctest.DocTestFinder(exclude_empty=True).find(importlib.import_module(name), name):
+                count += len(test.examples)
+                with self.subTest(test.name):
+                    self.assertEqual(failures(test), "")
+        self.assertGreater(count, 40)

@@ -31,6 +31,13 @@ scalar_softsign = ScalarSoftsign(scal.upgrade_to_float, name="scalar_softsign")
 softsign = Elemwise(scalar_softsign, name="softsign")
 
 
+def _like(value, x):
+    """A number in the dtype of `x`, so that activations keep it; unchanged for integer `x` and when it is no Python number."""
+    if isinstance(value, (int, float)) and x.dtype.startswith("float"):
+        return np.asarray(value, x.dtype)
+    return value
+
+
 def relu(x, alpha=0):
     """Rectified linear unit: x where it is positive, alpha * x elsewhere.
 
@@ -40,22 +47,26 @@ def relu(x, alpha=0):
     alpha : scalar or tensor
         Slope for negative x; 0 gives the rectifier, 1 the identity. It may be shared, and has a gradient.
     """
+    x = as_tensor_variable(x)
+    half = _like(0.5, x)
     if not hasattr(alpha, "type") and np.isscalar(alpha) and alpha == 0:
-        return 0.5 * (x + abs(x))
-    alpha = as_tensor_variable(alpha)
-    return 0.5 * (1 + alpha) * x + 0.5 * (1 - alpha) * abs(x)
+        return half * (x + abs(x))
+    alpha = as_tensor_variable(_like(alpha, x))
+    return half * (1 + alpha) * x + half * (1 - alpha) * abs(x)
 
 
 def elu(x, alpha=1):
     """Exponential linear unit: x where it is positive, alpha * (exp(x) - 1) elsewhere (Clevert et al., 2015, arXiv:1511.07289)."""
-    return switch(x > 0, x, alpha * expm1(minimum(x, 0)))
+    x = as_tensor_variable(x)
+    return switch(x > 0, x, _like(alpha, x) * expm1(minimum(x, 0)))
 
 
 def selu(x):
     """Scaled exponential linear unit, whose constants keep mean 0 and variance 1 (Klambauer et al., 2017, arXiv:1706.02515)."""
     alpha = 1.6732632423543772848170429916717
     scale = 1.0507009873554804934193349852946
-    return scale * elu(x, alpha)
+    x = as_tensor_variable(x)
+    return _like(scale, x) * elu(x, alpha)
 
 
 class Prepend_scalar_constant_to_each_row(Op):

@@ -15,6 +15,7 @@ from theano_ng.tensor.nnet.crossentropy import (CrossentropyCategorical1HotGrad,
                                                 crossentropy_softmax_argmax_1hot_with_bias)
 from theano_ng.tensor.nnet.softmax import SoftmaxGrad, logsoftmax_op, softmax_grad, softmax_op, softmax_with_bias
 from theano_ng.tensor.opt.canonicalize import local_mul_canonizer
+from theano_ng.tensor.opt.shape import same_length
 from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
 from theano_ng.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor
 
@@ -25,12 +26,34 @@ def _owner_op(variable):
     return None if variable.owner is None else variable.owner.op
 
 
+def _split_bias(x):
+    """(m, b) when `x` is m + b with a vector b for every row, None otherwise."""
+    if _owner_op(x) != T.add:
+        return None
+    vectors, matrices = [], []
+    for term in x.owner.inputs:
+        if term.type.broadcastable == (True, False):
+            is_row = isinstance(_owner_op(term), DimShuffle) and term.owner.op.new_order == ("x", 0)
+            vectors.append(term.owner.inputs[0] if is_row else term.dimshuffle(1))
+        else:
+            matrices.append(term)
+    if not vectors or not matrices:
+        return None
+    total = T.add(*matrices) if len(matrices) > 1 else matrices[0]
+    bias = T.add(*vectors) if len(vectors) > 1 else vectors[0]
+    return (total, bias) if bias.type.dtype == x.type.dtype and total.type == x.type else None
+
+
+def _with_bias(x):
+    """(m, b) with m + b equal to `x`; b is zero when nothing better is seen."""
+    return _split_bias(x) or (x, zeros_like(x[0, :]))
+
+
 def _softmax_input(sm):
     """(x, b) when `sm` is softmax(x + b), with a zero b for softmax(x); None otherwise."""
     if sm.owner is None or sm.owner.op not in _SOFTMAXES:
         return None
-    x = sm.owner.inputs[0]
-    return (x, sm.owner.inputs[1]) if sm.owner.op == softmax_with_bias else (x, zeros_like(x[0, :]))
+    return tuple(sm.owner.inputs) if sm.owner.op == softmax_with_bias else _with_bias(sm.owner.inputs[0])
 
 
 # --- value -------------------------------------------------------------------------------------------------------------------
@@ -133,37 +156,25 @@ def local_softmax_with_bias(node):
     """softmax(x + b), where b is a vector  ->  softmax_with_bias(x, b)"""
     if node.op != softmax_op:
         return None
-    x, = node.inputs
-    if x.owner is None or x.owner.op != T.add:
+    found = _split_bias(node.inputs[0])
+    if found is None:
         return None
-    vectors, matrices = [], []
-    for term in x.owner.inputs:
-        if term.type.broadcastable == (True, False):
-            is_row = isinstance(_owner_op(term), DimShuffle) and term.owner.op.new_order == ("x", 0)
-            vectors.append(term.owner.inputs[0] if is_row else term.dimshuffle(1))
-        else:
-            matrices.append(term)
-    if not vectors or not matrices:
-        return None
-    total = T.add(*matrices) if len(matrices) > 1 else matrices[0]
-    bias = T.add(*vectors) if len(vectors) > 1 else vectors[0]
-    if bias.type.dtype != x.type.dtype or total.type != x.type:
-        return None
-    result = softmax_with_bias(total, bias)
+    result = softmax_with_bias(*found)
     copy_stack_trace(node.outputs[0], result)
     return [result] if result.type == node.outputs[0].type else None
 
 
 @register_specialize("fast_compile_gpu")
-@local_optimizer([softmax_with_bias])
+@local_optimizer([softmax_op, softmax_with_bias])
 def graph_merge_softmax_with_crossentropy_softmax(node):
     """A softmax that a cross-entropy of the same x and b computes anyway is taken from there."""
-    if node.op != softmax_with_bias:
+    if node.op not in _SOFTMAXES:
         return None
-    x, b = node.inputs
+    x = node.inputs[0]
     for client, _ in x.clients:
-        if client != "output" and isinstance(client.op, CrossentropySoftmaxArgmax1HotWithBias):
-            if client.inputs[0] is x and client.inputs[1] is b:
+        if client != "output" and isinstance(client.op, CrossentropySoftmaxArgmax1HotWithBias) and client.inputs[0] is x:
+            b = client.inputs[1]
+            if b is node.inputs[1] if node.op == softmax_with_bias else _is_zero(b):
                 return [client.outputs[1]]
     return None
 
@@ -184,10 +195,8 @@ def local_logsoftmax(node):
 
 def _check_rows_is_arange_len_labels(rows, labels):
     """Whether `rows` is arange(len(labels)), of constants or of the shape of labels."""
-    if labels.owner is not None and hasattr(labels, "fgraph") and hasattr(labels.fgraph, "shape_feature"):
-        shape_of = labels.fgraph.shape_feature.shape_of
-    else:
-        shape_of = {}
+    feature = getattr(getattr(labels, "fgraph", None), "shape_feature", None)
+    shape_of = {} if feature is None else feature.shape_of
     if isinstance(_owner_op(rows), ARange):
         start, stop, step = rows.owner.inputs
         try:
@@ -212,21 +221,20 @@ def _is_length_of(stop, labels, shape_of):
 
     while stop.owner is not None:
         node = stop.owner
-        if isinstance(node.op, Shape_i):
-            shape = shape_of.get(labels)
-            return node.op.i == 0 and node.inputs[0] is labels or (shape is not None and shape[0] is stop)
+        if isinstance(node.op, Shape_i) and node.op.i == 0 and node.inputs[0] is labels:
+            return True
         if isinstance(node.op, Subtensor) and isinstance(_owner_op(node.inputs[0]), Shape):
-            try:
-                return node.inputs[0].owner.inputs[0] is labels and get_scalar_constant_value(stop) == 0 or node.op.idx_list == (0,)
-            except NotScalarConstantError:
-                return node.inputs[0].owner.inputs[0] is labels and node.op.idx_list == (0,)
+            # only before canonicalization
+            index = node.inputs[1:]
+            return (node.inputs[0].owner.inputs[0] is labels and len(index) == 1 and not isinstance(node.op.idx_list[0], slice)
+                    and _is_zero(index[0]))
         if isinstance(node.op, (ScalarFromTensor, TensorFromScalar)) or (
                 isinstance(node.op, Elemwise) and len(node.inputs) == 1 and type(node.op.scalar_op).__name__ == "Cast"):
             stop = node.inputs[0]
             continue
         break
     shape = shape_of.get(labels)
-    return shape is not None and shape[0] is stop
+    return shape is not None and same_length(shape[0], stop)
 
 
 def _is_label_indexing(node):
@@ -253,8 +261,7 @@ def local_advanced_indexing_crossentropy_onehot(node):
             return None
         matrix, labels = found
         if _owner_op(matrix) == logsoftmax_op:
-            x = matrix.owner.inputs[0]
-            source = x, zeros_like(x[0, :])
+            source = _with_bias(matrix.owner.inputs[0])
         elif _owner_op(matrix) == T.log:
             source = _softmax_input(matrix.owner.inputs[0])
         else:
@@ -293,6 +300,42 @@ def _label_increment(variable):
     return values, labels
 
 
+def _increment_over_softmax(d_sm, sm):
+    """(values, labels) when `d_sm` is a matrix that is zero but for values at the labels, divided by `sm`."""
+    num, denum = local_mul_canonizer.get_num_denum(d_sm)
+    if not any(d is sm for d in denum):
+        return None
+    increments = [(n, found) for n, found in ((n, _label_increment(n)) for n in num) if found is not None]
+    if len(increments) != 1:
+        return None
+    increment, (values, labels) = increments[0]
+    num = [n for n in num if n is not increment]
+    position = [d is sm for d in denum].index(True)
+    denum = denum[:position] + denum[position + 1:]
+    if not num and not denum:
+        return values, labels
+    factor = local_mul_canonizer.merge_num_denum(num, denum)
+    if factor.ndim == 2 and not factor.broadcastable[1]:
+        return None
+    if factor.ndim == 2:
+        factor = factor.dimshuffle(*([] if factor.broadcastable[0] else [0]))
+    return values * factor, labels
+
+
+def _increment_over_picked(d_sm, sm):
+    """(values, labels) when `d_sm` is zero but for values / sm[arange(len(labels)), labels] at the labels."""
+    found = _label_increment(d_sm)
+    if found is None:
+        return None
+    quotient, labels = found
+    num, denum = local_mul_canonizer.get_num_denum(quotient)
+    for i, picked in enumerate(denum):
+        parts = None if picked.owner is None else _is_label_indexing(picked.owner)
+        if parts is not None and parts[0] is sm and parts[1] is labels:
+            return local_mul_canonizer.merge_num_denum(num, denum[:i] + denum[i + 1:]), labels
+    return None
+
+
 @register_specialize("fast_compile_gpu")
 @local_optimizer([softmax_grad])
 def local_advanced_indexing_crossentropy_onehot_grad(node):
@@ -300,33 +343,25 @@ def local_advanced_indexing_crossentropy_onehot_grad(node):
 
     SoftmaxGrad(inc(0, [arange, y], g) / sm, sm)  ->  CrossentropySoftmax1HotWithBiasDx(-g, sm, y)
     SoftmaxGrad(inc(0, [arange, y], g / sm[arange, y]), sm)  ->  the same
+
+    Other factors of the quotients, which do not vary within a row, become a part of g.
     """
     if node.op != softmax_grad:
         return None
     d_sm, sm = node.inputs
     if d_sm.owner is None:
         return None
-    if d_sm.owner.op == T.true_div and d_sm.owner.inputs[1] is sm:
-        found = _label_increment(d_sm.owner.inputs[0])
-        if found is None:
-            return None
-        values, labels = found
-    else:
-        found = _label_increment(d_sm)
-        if found is None:
-            return None
-        quotient, labels = found
-        if _owner_op(quotient) != T.true_div:
-            return None
-        values, picked = quotient.owner.inputs
-        parts = None if picked.owner is None else _is_label_indexing(picked.owner)
-        if parts is None or parts[0] is not sm or parts[1] is not labels:
-            return None
+    found = _increment_over_softmax(d_sm, sm) or _increment_over_picked(d_sm, sm)
+    if found is None:
+        return None
+    values, labels = found
     if values.ndim > 1:
         return None
+    if values.type.dtype != sm.type.dtype:
+        values = T.cast(values, sm.type.dtype)
     result = crossentropy_softmax_1hot_with_bias_dx(-values, sm, labels)
     copy_stack_trace(node.outputs[0], result)
-    return [result]
+    return [result] if result.type == node.outputs[0].type else None
 
 
 @register_stabilize("fast_compile")

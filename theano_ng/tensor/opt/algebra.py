@@ -69,7 +69,11 @@ def local_inv_canon(node):
     """
     if node.op != T.inv:
         return False
-    return _answer(T.pow(node.inputs[0], np.array(-1, dtype="int8")), node.outputs[0])
+    x, out = node.inputs[0], node.outputs[0]
+    if x.dtype[0] in "bui":
+        # The power of two integers is an integer.
+        x = T.cast(x, out.dtype)
+    return _answer(T.pow(x, np.array(-1, dtype="int8")), out)
 
 
 @register_canonicalize

@@ -104,15 +104,19 @@ class Canonizer(LocalOptimizer):
                 stack.append((inputs[0], not inverted))
         return num, denum
 
-    def _main(self, terms):
+    def _main(self, terms, dtype=None):
         """`main` of all terms, at most `MAX_OPERANDS` at a time."""
         terms = list(terms)
         while len(terms) > MAX_OPERANDS:
-            terms = [self.main(*terms[i:i + MAX_OPERANDS]) if i + 1 < len(terms) else terms[i]
-                     for i in range(0, len(terms), MAX_OPERANDS)]
-        return self.main(*terms) if len(terms) > 1 else T.as_tensor_variable(terms[0])
+            terms = [self._one_main(terms[i:i + MAX_OPERANDS], dtype) for i in range(0, len(terms), MAX_OPERANDS)]
+        return self._one_main(terms, dtype)
 
-    def merge_num_denum(self, num, denum):
+    def _one_main(self, terms, dtype):
+        if len(terms) == 1:
+            return T.as_tensor_variable(terms[0])
+        return _in_dtype(self.main, terms, dtype)
+
+    def merge_num_denum(self, num, denum, dtype=None):
         """Cheapest expression for ``inverse(main(*num), main(*denum))``, by the lengths n and d of the lists::
 
             n=0, d=0: neutral element
@@ -122,16 +126,19 @@ class Canonizer(LocalOptimizer):
             n=0, d>1: reciprocal(main(*denum)), or the same
             n>1, d=0: main(*num)
             n>=1, d>=1: inverse(main(*num), main(*denum))
+
+        With `dtype`, the dtype of the expression that is replaced, nothing is computed in a narrower one: in ``a + (b - c)`` where
+        only c is wide, ``a + b`` may not wrap around.
         """
         if not num and not denum:
             return T.as_tensor_variable(self.calculate([], []))
         if not num:
             if not self.use_reciprocal:
-                return self.inverse(T.as_tensor_variable(self.calculate([], [])), self._main(denum))
-            return self.reciprocal(self._main(denum))
+                return _in_dtype(self.inverse, [self.calculate([], []), self._main(denum, dtype)], dtype)
+            return _in_dtype(self.reciprocal, [self._main(denum, dtype)], dtype)
         if not denum:
-            return self._main(num)
-        return self.inverse(self._main(num), self._main(denum))
+            return self._main(num, dtype)
+        return _in_dtype(self.inverse, [self._main(num, dtype), self._main(denum, dtype)], dtype)
 
     @staticmethod
     def get_constant(v):
@@ -219,7 +226,7 @@ class Canonizer(LocalOptimizer):
         num, denum = self.simplify(list(orig_num), list(orig_denum), out.type)
         if _same_list(orig_num, num) and _same_list(orig_denum, denum) and not self._can_flatten(node, max(len(num), len(denum))):
             return False
-        new = self.merge_num_denum(num, denum)
+        new = self.merge_num_denum(num, denum, out.type.dtype)
         if new is out:
             return False
         new = as_output(new, out)
@@ -261,6 +268,17 @@ def _pads_left(node):
     ndim = node.inputs[0].ndim
     order = tuple(op.new_order)
     return order[len(order) - ndim:] == tuple(range(ndim)) and all(o == "x" for o in order[:len(order) - ndim])
+
+
+def _in_dtype(op, operands, dtype):
+    """``op(*operands)``, computed in `dtype` where the operands alone would give a narrower one."""
+    operands = [T.as_tensor_variable(o) for o in operands]
+    if dtype is not None and scalar.upcast(dtype, *[o.dtype for o in operands]) == dtype:
+        result = op(*operands)
+        if result.dtype == dtype:
+            return result
+        operands[0] = T.cast(operands[0], dtype)
+    return op(*operands)
 
 
 def _same_value(variable, value):
@@ -415,8 +433,12 @@ def attempt_distribution(factor, num, denum, out_type):
             denum.remove(d)
     if not change:
         return False, factor, num, denum
-    merge = local_mul_canonizer.merge_num_denum
-    return (True, local_add_canonizer.merge_num_denum([merge(*p) for p in pos_pairs], [merge(*p) for p in neg_pairs]), num, denum)
+    dtype = out_type.dtype
+
+    def merge(pairs):
+        return [local_mul_canonizer.merge_num_denum(n, d, dtype) for n, d in pairs]
+
+    return True, local_add_canonizer.merge_num_denum(merge(pos_pairs), merge(neg_pairs), dtype), num, denum
 
 
 @register_canonicalize
@@ -433,7 +455,12 @@ def local_greedy_distributor(node):
         return False
 
     def is_sum(v):
-        return v.owner is not None and v.owner.op in _SUMS and len(v.clients) <= 1
+        if v.owner is None or v.owner.op not in _SUMS or v.dtype != out.dtype:
+            # The factors of a narrower sum would be used before it is rounded or wraps around.
+            return False
+        # A sum that is needed elsewhere too is computed anyway; only a division that cancels is worth a second one:
+        # (1 - 1 / (1 + e)) * (1 + e) is e, which is not 0 where the first factor rounds to 0.
+        return len(v.clients) <= 1 or any(i.owner is not None and i.owner.op in _QUOTIENTS for i in v.owner.inputs)
 
     if not any(is_sum(v) for v in num + denum):
         return False
@@ -457,9 +484,11 @@ def local_greedy_distributor(node):
         new_denum.append(candidate)
     if not change:
         return False
-    rval = local_mul_canonizer.merge_num_denum(*local_mul_canonizer.simplify(new_num + num, new_denum + denum, out.type))
+    num, denum = local_mul_canonizer.simplify(new_num + num, new_denum + denum, out.type)
+    rval = local_mul_canonizer.merge_num_denum(num, denum, out.type.dtype)
     rval = as_output(rval, out)
     return False if rval is None else [rval]
 
 
 _SUMS = {T.add: None, T.sub: None, T.neg: None}
+_QUOTIENTS = {T.true_div: None, T.inv: None}

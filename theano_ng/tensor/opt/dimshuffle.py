@@ -4,6 +4,7 @@ from theano_ng.compile.ops import Rebroadcast
 from theano_ng.gof.opt import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise import DimShuffle, Elemwise
+from theano_ng.tensor.linear import _dot
 from theano_ng.tensor.opt.common import inputs_of, shuffled
 from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize
 
@@ -95,7 +96,7 @@ def local_lift_transpose_through_dot(node):
     """
     if not isinstance(node.op, DimShuffle) or node.op.new_order != (1, 0):
         return False
-    factors = inputs_of(node.inputs[0], T.dot)
+    factors = inputs_of(node.inputs[0], _dot)
     if factors is None or len(node.inputs[0].clients) > 1:
         return False
     x, y = factors

@@ -2,6 +2,7 @@
 from theano_ng import scalar
 from theano_ng.compile import optdb
 from theano_ng.compile.function_module import Supervisor
+from theano_ng.configdefaults import config
 from theano_ng.gof import destroyhandler
 from theano_ng.gof.fg import InconsistencyError
 from theano_ng.gof.graph import Constant
@@ -15,7 +16,8 @@ class InplaceElemwiseOptimizer(Optimizer):
     x + y  ->  Elemwise{Add}[(0, 0)](x, y)          [inplace, fast_run]
 
     For each node and each of its outputs the inputs of the same type are tried in turn: first the one whose variable the output is an
-    update of, then the others in order.
+    update of, then the others in order. The graph is validated after each replacement; with a positive
+    `config.tensor.insert_inplace_optimizer_validate_nb` after so many nodes, which are done again one by one when that fails.
 
     Parameters
     ----------
@@ -42,21 +44,37 @@ class InplaceElemwiseOptimizer(Optimizer):
             if isinstance(feature, Supervisor):
                 protected.update(feature.protected)
         update_of = self._update_targets(fgraph)
+        batch_size = max(config.tensor.insert_inplace_optimizer_validate_nb, 1)
+        nodes = [node for node in fgraph.toposort() if type(node.op) is self.op]
         replaced = tried = 0
-        for node in fgraph.toposort():
-            if type(node.op) is not self.op:
-                continue
-            for output_index in range(len(node.outputs)):
-                if output_index in node.op.inplace_pattern:
-                    continue
-                for candidate in self._candidates(fgraph, node, output_index, protected, update_of):
-                    tried += 1
-                    new_node = self._try(fgraph, node, output_index, candidate)
-                    if new_node is not None:
-                        replaced += 1
-                        node = new_node
-                        break
+        for first in range(0, len(nodes), batch_size):
+            batch = nodes[first:first + batch_size]
+            start = fgraph.checkpoint()
+            counts = [self._apply_to(fgraph, node, protected, update_of, batch_size == 1) for node in batch]
+            if batch_size > 1:
+                try:
+                    fgraph.validate()
+                except InconsistencyError:
+                    fgraph.revert(start)
+                    counts = [self._apply_to(fgraph, node, protected, update_of, True) for node in batch]
+            replaced += sum(done for done, _ in counts)
+            tried += sum(attempts for _, attempts in counts)
         return self, replaced, tried
+
+    def _apply_to(self, fgraph, node, protected, update_of, validate):
+        """Give a node's outputs inputs to overwrite; returns how many got one, and the number of attempts."""
+        replaced = tried = 0
+        for output_index in range(len(node.outputs)):
+            if output_index in node.op.inplace_pattern:
+                continue
+            for candidate in self._candidates(fgraph, node, output_index, protected, update_of):
+                tried += 1
+                new_node = self._try(fgraph, node, output_index, candidate, validate)
+                if new_node is not None:
+                    replaced += 1
+                    node = new_node
+                    break
+        return replaced, tried
 
     @staticmethod
     def _update_targets(fgraph):
@@ -80,8 +98,8 @@ class InplaceElemwiseOptimizer(Optimizer):
             found.sort(key=lambda i: node.inputs[i] is not target)
         return found
 
-    def _try(self, fgraph, node, output_index, input_index):
-        """The node in place, in the graph, or None when that would destroy what others need."""
+    def _try(self, fgraph, node, output_index, input_index, validate):
+        """The node in place, in the graph, or None when that would destroy what others need (noticed at once with `validate`)."""
         op = node.op
         pattern = dict(op.inplace_pattern)
         pattern[output_index] = input_index
@@ -94,9 +112,12 @@ class InplaceElemwiseOptimizer(Optimizer):
         if [o.type for o in new_outputs] != [o.type for o in node.outputs]:
             return None
         copy_stack_trace(node.outputs, new_outputs)
+        start = fgraph.checkpoint()
+        replace = fgraph.replace_all_validate if validate else fgraph.replace_all
         try:
-            fgraph.replace_all_validate(list(zip(node.outputs, new_outputs)), reason="inplace_elemwise_optimizer")
+            replace(list(zip(node.outputs, new_outputs)), reason="inplace_elemwise_optimizer")
         except InconsistencyError:
+            fgraph.revert(start)    # replace_all_validate has done so already; then this changes nothing
             return None
         return new_outputs[0].owner
 

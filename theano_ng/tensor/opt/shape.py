@@ -17,9 +17,10 @@ from theano_ng.gof.opt import Optimizer, copy_stack_trace, local_optimizer
 from theano_ng.tensor import elemwise_ops as T
 from theano_ng.tensor.constant import as_tensor_variable, constant
 from theano_ng.tensor.creation import MakeVector
+from theano_ng.tensor.elemwise import DimShuffle
 from theano_ng.tensor.exceptions import ShapeError
 from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize
-from theano_ng.tensor.shaping import patternbroadcast, tensor_from_scalar
+from theano_ng.tensor.shaping import ScalarFromTensor, TensorFromScalar, patternbroadcast, tensor_from_scalar
 from theano_ng.tensor.subtensor import Subtensor
 
 _LENGTHS = {}
@@ -30,6 +31,8 @@ def _length(n):
     found = _LENGTHS.get(n)
     if found is None:
         found = _LENGTHS[n] = constant(np.asarray(n, dtype="int64"))
+        # Every graph shares it, whether or not `constant` keeps it: each FunctionGraph takes a copy.
+        found.cached = True
     return found
 
 
@@ -352,6 +355,16 @@ class ShapeFeature:
         return len(sx) == len(sy) and all(same_length(a, b) for a, b in zip(sx, sy))
 
 
+def _without_round_trip(v):
+    """v itself, or x for TensorFromScalar(ScalarFromTensor(x)), which lengths of slices contain until they are rewritten."""
+    while v.owner is not None and isinstance(v.owner.op, TensorFromScalar):
+        inner = v.owner.inputs[0].owner
+        if inner is None or not isinstance(inner.op, ScalarFromTensor):
+            break
+        v = inner.inputs[0]
+    return v
+
+
 def same_length(a, b):
     """Whether two lengths are known to be equal.
 
@@ -364,18 +377,18 @@ def same_length(a, b):
     bool
         True for the same variable, equal constants, and small expressions of the same form in these.
     """
-    todo, looked_at = [(a, b)], 0
+    todo, seen = [(a, b)], set()
     while todo:
-        a, b = todo.pop()
-        if a is b:
+        a, b = (_without_round_trip(v) for v in todo.pop())
+        if a is b or (a, b) in seen:
             continue
         if isinstance(a, Constant) or isinstance(b, Constant):
             if not (isinstance(a, Constant) and isinstance(b, Constant) and np.array_equal(a.data, b.data)):
                 return False
             continue
-        looked_at += 1
+        seen.add((a, b))
         # Longer expressions are hardly ever equal, and looking at them costs more than it can win.
-        if looked_at > 24 or a.owner is None or b.owner is None or a.owner.op != b.owner.op:
+        if len(seen) > 32 or a.owner is None or b.owner is None or a.owner.op != b.owner.op:
             return False
         if len(a.owner.inputs) != len(b.owner.inputs) or a.owner.outputs.index(a) != b.owner.outputs.index(b):
             return False
@@ -430,6 +443,23 @@ def local_shape_to_shape_i(node):
         return None
     copy_stack_trace(node.outputs[0], result)
     return [result]
+
+
+@register_specialize
+@register_canonicalize
+@local_optimizer([DimShuffle])
+def local_dimshuffle_make_vector(node):
+    """The one element of a vector, which is what indexing the shape of a vector comes to.
+
+    InplaceDimShuffle{}(MakeVector(x))  ->  x        [canonicalize, specialize, fast_run]
+    """
+    if not isinstance(node.op, DimShuffle) or node.op.new_order != () or node.inputs[0].owner is None:
+        return None
+    vector = node.inputs[0].owner
+    if not isinstance(vector.op, MakeVector) or vector.inputs[0].type != node.outputs[0].type:
+        return None
+    copy_stack_trace(node.outputs[0], vector.inputs[0])
+    return [vector.inputs[0]]
 
 
 @register_specialize

@@ -3,7 +3,7 @@
 import numpy as np
 
 from theano_ng import scalar
-from theano_ng.compile.ops import Rebroadcast, Shape_i
+from theano_ng.compile.ops import Rebroadcast, Shape, Shape_i
 from theano_ng.gof.graph import Constant, Variable
 from theano_ng.gof.opt import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
@@ -12,6 +12,7 @@ from theano_ng.tensor.constant import NotScalarConstantError, get_scalar_constan
 from theano_ng.tensor.creation import ARange, MakeVector
 from theano_ng.tensor.elemwise import Elemwise
 from theano_ng.tensor.indexing import get_canonical_form_slice, get_idx_list, is_integer, slice_length
+from theano_ng.tensor.linear import _dot
 from theano_ng.tensor.opt.alloc import fitted
 from theano_ng.tensor.opt.common import constant_value, inputs_of
 from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
@@ -214,13 +215,13 @@ def local_subtensor_lift(node):
     f(x)[idx]  ->  f(x[idx]);  f(x, scalar)[idx]  ->  f(x[idx], scalar);  Rebroadcast(x)[idx]  ->  Rebroadcast(x[idx])
     [canonicalize, fast_run, fast_compile]
 
-    Only where nobody else uses f(x), and each operand is either broadcast in all dimensions or in none.
+    Only where nobody else uses f(x), or x is a shape, and each operand is either broadcast in all dimensions or in none.
     """
     if not isinstance(node.op, Subtensor):
         return False
     u, out = node.inputs[0], node.outputs[0]
     inner = u.owner
-    if inner is None or len(u.clients) > 1:
+    if inner is None or (len(u.clients) > 1 and not _is_small(inner)):
         return False
     rest = node.inputs[1:]
     if isinstance(inner.op, Elemwise):
@@ -260,6 +261,13 @@ def local_subtensor_lift(node):
         return False
     copy_stack_trace([out, u], new)
     return [new]
+
+
+def _is_small(node):
+    """Whether a node is a function of a shape, whose elements are better computed one by one."""
+    if len(node.inputs) != 1 or node.inputs[0].owner is None:
+        return False
+    return isinstance(node.inputs[0].owner.op, (MakeVector, Shape))
 
 
 @register_canonicalize
@@ -320,7 +328,7 @@ def local_subtensor_of_dot(node):
     if not isinstance(node.op, Subtensor):
         return False
     u, out = node.inputs[0], node.outputs[0]
-    factors = inputs_of(u, T.dot)
+    factors = inputs_of(u, _dot)
     if factors is None or len(u.clients) > 1:
         return False
     a, b = factors

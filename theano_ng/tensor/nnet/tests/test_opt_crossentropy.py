@@ -122,6 +122,11 @@ class TestCrossentropy(RuleCase):
 
     def test_value_and_gradient_together(self):
         w = theano.shared(np.random.RandomState(2).randn(4, 4), "w")
+        def names(cost):
+            return row_ops(theano.function(self.inputs, [cost, T.grad(cost.mean(), w)], mode=FAST_RUN, on_unused_input="ignore"))
+
+        for i, cost in enumerate(self.forms(nnet.softmax(T.dot(self.x, w)))):
+            self.assertEqual(names(cost), ["CrossentropySoftmax1HotWithBiasDx", "CrossentropySoftmaxArgmax1HotWithBias"], i)
         for i, cost in enumerate(self.forms(nnet.softmax(T.dot(self.x, w) + self.b))):
             f = theano.function(self.inputs, [cost.mean()] + T.grad(cost.mean(), [w, self.b]), mode=FAST_RUN)
             self.assertEqual(row_ops(f), ["CrossentropySoftmax1HotWithBiasDx", "CrossentropySoftmaxArgmax1HotWithBias"], i)

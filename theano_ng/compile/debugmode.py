@@ -1,0 +1,440 @@
+"""DebugMode: a mode whose functions check themselves.
+
+A function is rewritten several times, to see whether rewriting is deterministic; when it is called, every node runs with its Python and its C
+code on copies of its inputs, and the results, what happened to the inputs, and the sharing of memory are compared with what the Op announces.
+Nodes that rewriting removed run too, so that every replacement can be checked on the values of the call. Nothing is lazy and nothing is freed.
+"""
+import logging
+
+from theano_ng.compile.debug_checks import (  # noqa: F401  (names of this module)
+    _check_inputs, _check_preallocated_output, _check_strides_match, _check_viewmap, _copy_for, _get_preallocated_maps, _is_used_in_graph,
+    _lessbroken_deepcopy, check_valid)
+from theano_ng.compile.debug_errors import (
+    BadDestroyMap, BadOptimization, BadThunkOutput, BadViewMap, DebugModeError, InvalidValueError, StochasticOrder)
+from theano_ng.compile.debug_tracking import (  # noqa: F401
+    _find_bad_optimizations, _FunctionGraphEvent, _VariableEquivalenceTracker, check_eq)
+from theano_ng.compile.function_module import FunctionMaker, std_fgraph
+from theano_ng.compile.mode import Mode
+from theano_ng.compile.ops import _output_guard  # noqa: F401
+from theano_ng.configdefaults import config
+from theano_ng.gof import link
+from theano_ng.gof.fg import FunctionGraph
+from theano_ng.gof.graph import Constant, io_toposort
+from theano_ng.gof.op import Op, has_c_implementation, has_perform
+from theano_ng.gof.toolbox import AlreadyThere
+from theano_ng.gof.utils import MethodNotDefined
+
+__all__ = [
+    "BadDestroyMap", "BadOptimization", "BadThunkOutput", "BadViewMap", "DebugMode", "DebugModeError", "InvalidValueError",
+    "StochasticOrder", "check_eq",
+]
+
+_logger = logging.getLogger("theano_ng.compile.debugmode")
+
+
+class NoDuplicateOptWarningFilter(logging.Filter):
+    """Lets each warning about rewriting through once."""
+
+    def __init__(self, name=""):
+        super().__init__(name)
+        self.prev_msgs = set()
+
+    def filter(self, record):
+        message = record.getMessage()
+        if message.startswith("Optimization Warning: "):
+            if message in self.prev_msgs:
+                return False
+            self.prev_msgs.add(message)
+        return True
+
+
+_logger.addFilter(NoDuplicateOptWarningFilter())
+
+
+class DataDestroyed:
+    """What stands for the value of a variable that a node destroyed."""
+
+
+data_destroyed = DataDestroyed()
+
+
+def _optcheck_fgraph(input_specs, output_specs, accept_inplace=False, snapshots=True):
+    """As `std_fgraph`, with a feature that records what rewriting does: ``fgraph.equivalence_tracker``."""
+    fgraph, updates = std_fgraph(input_specs, output_specs, accept_inplace)
+    _track(fgraph, snapshots)
+    return fgraph, updates
+
+
+def _track(fgraph, snapshots=True):
+    fgraph.equivalence_tracker = _VariableEquivalenceTracker(snapshots)
+    fgraph.attach_feature(fgraph.equivalence_tracker)
+
+
+class _Runs:
+    """The thunks of a node: one of `perform`, one of C code, each possibly None."""
+
+    def __init__(self, node, storage_map, compute_map, mode):
+        self.node, self.compute_map = node, compute_map
+        self.py = self.c = None
+        op = node.op
+        own = getattr(type(op), "make_thunk", None) is not Op.make_thunk or "make_thunk" in vars(op)
+        if mode.check_c_code and has_c_implementation(op) and (config.cxx or hasattr(op, "native_code")):
+            try:
+                op.prepare_node(node, storage_map=storage_map, compute_map=compute_map, impl="c")
+                self.c = op.make_c_thunk(node, storage_map, compute_map, [])
+            except (NotImplementedError, MethodNotDefined):
+                pass    # no C for this node
+        if has_perform(op) and (mode.check_py_code or (self.c is None and not own)):
+            if not mode.check_py_code:
+                _logger.warning("Op %s doesn't have a c_code, forcing check of the python code", op)
+            op.prepare_node(node, storage_map=storage_map, compute_map=compute_map, impl="py")
+            self.py = op.make_py_thunk(node, storage_map, compute_map, [], debug=True)
+        if own:
+            thunk = link.make_node_thunk(node, storage_map, compute_map, [])
+            if self.py is None:
+                self.py = thunk
+            elif self.c is None:
+                self.c = thunk
+            else:
+                _logger.warning("We won't check the perform function of node '%s' but we will check its make_thunk function", node)
+                self.py = thunk
+        if self.py is None and self.c is None:
+            if not mode.check_c_code and has_c_implementation(op):
+                _logger.warning("Op %s doesn't have a perform, forcing check of the C code", op)
+            self.c = link.make_node_thunk(node, storage_map, compute_map, [])
+
+    def call(self, thunk):
+        """Run a thunk; a lazy one until it has no more questions, all its inputs being there."""
+        for r in self.node.outputs:
+            self.compute_map[r][0] = False
+        asked = set()
+        while True:
+            missing = thunk()
+            if not getattr(thunk, "lazy", False) or not missing:
+                break
+            if set(missing) <= asked:
+                raise RuntimeError("the lazy thunk of %s keeps asking for inputs that are there" % (self.node,))
+            asked.update(missing)
+        for r in self.node.outputs:
+            self.compute_map[r][0] = True
+
+
+class _Linker(link.LocalLinker):
+    """Makes functions that run every node with all its implementations, and check.
+
+    Parameters
+    ----------
+    maker : _Maker
+    schedule : callable, optional
+        ``schedule(fgraph)`` gives the order of the nodes.
+    """
+
+    def __init__(self, maker, schedule=None):
+        self.maker = maker
+        self.fgraph = None
+        self.no_recycling = []
+        if schedule is not None:
+            self.schedule = schedule
+
+    def accept(self, fgraph, no_recycling=None, profile=None):
+        if self.fgraph is not None and self.fgraph is not fgraph:
+            return type(self)(self.maker).accept(fgraph, no_recycling, profile)
+        self.fgraph = fgraph
+        self.no_recycling = [] if no_recycling is None else no_recycling
+        return self
+
+    def make_all(self, profiler=None, input_storage=None, output_storage=None, storage_map=None):
+        fgraph, mode = self.fgraph, self.maker.mode
+        tracker = fgraph.equivalence_tracker
+        active_order = self.schedule(fgraph)
+        # Nodes that rewriting removed run too: their values say whether it was right to.
+        order = io_toposort(fgraph.inputs, list(fgraph.outputs) + list(tracker.all_variables_ever))
+        input_storage, output_storage, storage_map = link.map_storage(fgraph, order, input_storage, output_storage, storage_map)
+        compute_map = {r: [True] for r in storage_map}
+        if mode.check_c_code:
+            link.load_native_kernels(order)
+        runs = []
+        for node in order:
+            try:
+                runs.append(_Runs(node, storage_map, compute_map, mode))
+            except Exception as failure:
+                failure.args = ("The following error happened while compiling the node", node, "\n") + failure.args
+                raise
+            finally:
+                node.__dict__.pop("prepared_code", None)
+
+        call = _Call(fgraph, mode, order, set(active_order), runs, storage_map, tracker.reasons)
+        call.storage_map = storage_map
+        call.allow_gc = True
+        computed, _ = link.gc_helper(order)
+        link.add_clear_storage(call, computed, storage_map)
+        thunks = [run.py or run.c for run in runs]
+        return (call, link.containers(fgraph.inputs, input_storage), link.containers(fgraph.outputs, output_storage, True), thunks, order)
+
+
+class _Call:
+    """What `Function` calls: one checked run of a graph."""
+
+    def __init__(self, fgraph, mode, order, active, runs, storage_map, reasons):
+        self.fgraph, self.mode, self.order, self.active, self.runs = fgraph, mode, order, active, runs
+        self.cells, self.reasons = storage_map, reasons
+        self.modes = [m for m in mode.check_preallocated_output if m]
+        self.constants = {}
+
+    def __call__(self):
+        cells, finite = self.cells, self.mode.check_isfinite
+        roots = [r for r in cells if r.owner is None]
+        r_vals, dr_vals, originals = {}, {}, {}
+        initial = {r: cell[0] for r, cell in cells.items() if r.owner is not None}
+        try:
+            for r in roots:
+                value = originals[r] = cells[r][0]
+                if value is None and not r.type.is_valid_value(None):
+                    raise InvalidValueError(r, hint="Graph Input '%s' is missing" % r)
+                check_valid(r, value, finite and not isinstance(r, Constant), "Graph Input '%s' has invalid value" % r, "none")
+                r_vals[r] = value
+            for cell in cells.values():
+                cell[0] = None
+            for node, run in zip(self.order, self.runs):
+                self._run_node(node, run, r_vals, dr_vals, {r: initial[r] for r in node.outputs})
+            _find_bad_optimizations(self.order, self.reasons, r_vals)
+        finally:
+            # Destroyed inputs hold what the function left in them; all others are the caller's objects as they were.
+            for r in roots:
+                cells[r][0] = dr_vals[r][0] if r in dr_vals and not isinstance(r, Constant) else originals.get(r, cells[r][0])
+            for r, cell in cells.items():
+                if r.owner is not None:
+                    cell[0] = None
+        for r in self.fgraph.outputs:
+            if r.owner is not None:
+                cells[r][0] = r_vals[r]
+
+    def _run_node(self, node, run, r_vals, dr_vals, initial):
+        """Run and check one node; its values are in `r_vals` afterwards."""
+        cells, mode = self.cells, self.mode
+        # What rewriting removed may well compute infinities: that can be why it was removed.
+        finite = mode.check_isfinite and node in self.active
+        inputs = [r_vals[r] for r in node.inputs]
+        first = None
+        try:
+            for kind, thunk in (("perform", run.py), ("c_code", run.c)):
+                if thunk is None:
+                    continue
+                self._fill(node, r_vals, None)
+                run.call(thunk)
+                for r in node.outputs:
+                    check_valid(r, cells[r][0], finite, "%s output" % kind, "none")
+                warn = config.DebugMode.warn_input_not_reused and node in self.active
+                inplace = _check_inputs(node, cells, r_vals, dr_vals, self.active, clobber_dr_vals=True, perform=kind,
+                                        warn_input_not_reused=warn)
+                _check_viewmap(node, cells)
+                if first is None:
+                    first = kind
+                    for r in node.outputs:
+                        r_vals[r] = _copy_for(r, cells[r][0])
+                else:
+                    for r in node.outputs:
+                        if not check_eq(r, r_vals[r], cells[r][0]):
+                            raise BadThunkOutput(r, thunk1=first, val1=r_vals[r], thunk2=kind, val2=_copy_for(r, cells[r][0]),
+                                                 inputs_val=inputs)
+                        _check_strides_match(r_vals[r], cells[r][0], mode.require_matching_strides, node.op)
+                if self.modes:
+                    for k, def_val in enumerate((-123, 123)):
+                        _check_preallocated_output(
+                            node, thunk, self.modes if k == 0 else [m for m in self.modes if m != "initial"], def_val, cells, r_vals,
+                            dr_vals, kind, self.active, inplace, initial, run=lambda: run.call(thunk), finite=finite)
+        except DebugModeError:
+            raise
+        except Exception:
+            link.raise_with_op(node, run.py or run.c, storage_map=cells)
+        finally:
+            for r in list(node.inputs) + list(node.outputs):
+                cells[r][0] = None
+
+    def _fill(self, node, r_vals, value):
+        """Copies of the inputs in their cells, nothing in those of the outputs."""
+        for r in node.inputs:
+            self.cells[r][0] = _copy_for(r, r_vals[r])
+        for r in node.outputs:
+            self.cells[r][0] = value
+
+
+class _Maker(FunctionMaker):
+    """Compiles graphs for DebugMode: rewrites each several times, and links it with `_Linker`. Parameters as for `FunctionMaker`."""
+
+    def _make_linker(self, mode):
+        if not hasattr(self.fgraph, "equivalence_tracker"):
+            _track(self.fgraph)     # a graph that came rewritten, from a pickle
+        return _Linker(self)
+
+    def _rewritten_graph(self, inputs, outputs, accept_inplace):
+        kept = None
+        for i in range(max(self.mode.stability_patience, 1)):
+            fgraph, additional_outputs = _optcheck_fgraph(inputs, outputs, accept_inplace, snapshots=i == 0)
+            fgraph.profile = self.profile
+            self._rewrite(fgraph, inputs, outputs + additional_outputs)
+            if kept is None:
+                kept = fgraph
+            else:
+                self._compare(kept.equivalence_tracker.event_list, fgraph.equivalence_tracker.event_list)
+        return kept
+
+    @staticmethod
+    def _compare(first, other):
+        """Raise when two runs of rewriting did not do the same things in the same order."""
+        if first == other:
+            return
+        lines = ["Rewriting the same graph again did not do the same things in the same order; the runs part here:"]
+        for i in range(max(len(first), len(other))):
+            a, b = (events[i] if i < len(events) else None for events in (first, other))
+            if a != b:
+                for j in range(max(i - 3, 0), i):
+                    lines.append("   both  : %s" % first[j])
+                lines += ["   first : %s" % a, "   later : %s" % b]
+                break
+        raise StochasticOrder("\n".join(lines))
+
+
+class _DummyLinker:
+    """Stands where other modes have a linker; DebugMode makes one for each function."""
+
+    def clone(self, allow_gc=None):
+        """This very object."""
+        return self
+
+    def __reduce__(self):
+        return _the_dummy_linker, ()
+
+
+default_linker = _DummyLinker()
+
+
+def _the_dummy_linker():
+    return default_linker
+
+
+class _Setting:
+    """A setting of DebugMode: the mode's own value, otherwise that of a flag when it is read.
+
+    Parameters
+    ----------
+    flag : str
+        Of the section DebugMode of the configuration.
+    convert : callable, optional
+    doc : str
+    """
+
+    def __init__(self, flag, doc, convert=lambda value: value):
+        self.flag, self.convert, self.__doc__ = flag, convert, doc
+
+    def __set_name__(self, owner, name):
+        self.name = name
+
+    def __get__(self, mode, owner=None):
+        value = None if mode is None else mode.__dict__.get(self.name)
+        return self.convert(getattr(config.DebugMode, self.flag)) if value is None else value
+
+    def __set__(self, mode, value):
+        mode.__dict__[self.name] = value
+
+
+class DebugMode(Mode):
+    """A mode whose functions look for errors of Ops and rewrites.
+
+    Parameters
+    ----------
+    optimizer : str, Query or Optimizer
+    stability_patience : int, optional
+        How often to rewrite a graph, to see whether that is deterministic. This and the following parameters are by default what the
+        configuration says when a function is compiled: `config.DebugMode.patience`.
+    check_c_code, check_py_code : bool, optional
+        Whether to run (and check) C code, and `perform`: `config.DebugMode.check_c`, `check_py`. At least one has to be.
+    check_isfinite : bool, optional
+        Whether NaN and infinities are errors: `config.DebugMode.check_finite`.
+    check_preallocated_output : list of str, optional
+        The kinds of memory that outputs may find and have to cope with: `config.DebugMode.check_preallocated_output`.
+    require_matching_strides : int, optional
+        Whether C code and `perform` have to return arrays with equal strides. 0: no; 1: warn; 2: raise TypeError:
+        `config.DebugMode.check_strides`.
+    linker : optional
+        Not used; there so that methods of `Mode` can make copies.
+
+    Raises
+    ------
+    ValueError
+        When neither C nor Python code is to run.
+    Exception
+        For a linker of another mode.
+
+    Notes
+    -----
+    Compiling a function, or calling it, raises a subclass of `DebugModeError`:
+
+    - `BadThunkOutput`: two runs of a node on the same inputs differ: Python and C code, or runs with and without memory for the output;
+    - `BadOptimization`: a rewrite replaced a variable by one of another value;
+    - `BadDestroyMap`, `BadViewMap`: a node changes inputs, or shares memory with them, and does not say so;
+    - `StochasticOrder`: rewriting the same graph again does other things;
+    - `InvalidValueError`: a value does not fit its type, or is not finite.
+
+    Examples
+    --------
+    >>> import theano_ng as theano
+    >>> from theano_ng.compile.debugmode import DebugMode
+    >>> x = theano.tensor.dscalar('x')
+    >>> f = theano.function([x], 10 * x, mode=DebugMode(check_c_code=False))
+    >>> f(5).tolist()
+    50.0
+    """
+
+    stability_patience = _Setting("patience", "How often a graph is rewritten.")
+    check_c_code = _Setting("check_c", "Whether C code runs.")
+    check_py_code = _Setting("check_py", "Whether `perform` runs.")
+    check_isfinite = _Setting("check_finite", "Whether NaN and infinities are errors.")
+    require_matching_strides = _Setting("check_strides", "0, 1 or 2: no matter, warning or error when strides differ.")
+    check_preallocated_output = _Setting("check_preallocated_output", "Kinds of memory that outputs find.",
+                                         lambda text: [kind for kind in text.split(":") if kind])
+
+    def __init__(self, optimizer="fast_run", stability_patience=None, check_c_code=None, check_py_code=None, check_isfinite=None,
+                 check_preallocated_output=None, require_matching_strides=None, linker=default_linker):
+        if linker is not None and not isinstance(linker, _DummyLinker):
+            raise Exception("DebugMode can only use its own linker! You should not provide one.", linker)
+        if isinstance(check_preallocated_output, str):
+            check_preallocated_output = [kind for kind in check_preallocated_output.split(":") if kind]
+        self.stability_patience = stability_patience
+        self.check_c_code = check_c_code
+        self.check_py_code = check_py_code
+        self.check_isfinite = check_isfinite
+        self.check_preallocated_output = check_preallocated_output
+        self.require_matching_strides = require_matching_strides
+        super().__init__(linker=default_linker, optimizer=optimizer)
+        if not (self.check_c_code or self.check_py_code):
+            raise ValueError("DebugMode has to check at least one of c and py code")
+
+    def function_maker(self, i, o, m, *args, **kwargs):
+        """The maker of a function of this mode, which is `m`."""
+        if m is not self:
+            raise ValueError("the mode of the function is another one: %s" % (m,))
+        return _Maker(i, o, self, *args, **kwargs)
+
+    def __getstate__(self):
+        return super().__getstate__(), {name: self.__dict__.get(name) for name in _SETTINGS}
+
+    def __setstate__(self, state):
+        if len(state) == 2 and isinstance(state[1], dict):
+            state, settings = state
+            self.__dict__.update(settings)
+        super().__setstate__(state)
+
+    def clone(self, link_kwargs=None, optimizer="", **kwargs):
+        """A mode with the same settings, and another optimizer when one is given."""
+        if isinstance(optimizer, str) and optimizer == "":
+            optimizer = self.provided_optimizer
+        settings = {name: self.__dict__.get(name) for name in _SETTINGS}
+        return type(self)(optimizer=optimizer, **dict(settings, **kwargs))
+
+    def __str__(self):
+        return "DebugMode(linker=%s, optimizer=%s)" % (self.provided_linker, self.provided_optimizer)
+
+
+_SETTINGS = ("stability_patience", "check_c_code", "check_py_code", "check_isfinite", "check_preallocated_output",
+             "require_matching_strides")

@@ -1,0 +1,48 @@
+"""An Op whose documentation shows how the documentation of Ops looks."""
+from theano_ng import gof
+from theano_ng.tensor.constant import as_tensor_variable
+
+
+class DoubleOp(gof.Op):
+    """Double each element of a tensor.
+
+    Parameters
+    ----------
+    x : tensor
+
+    Returns
+    -------
+    tensor
+        Of the type of `x`.
+
+    Notes
+    -----
+    ``x * 2`` does the same, in C.
+
+    Examples
+    --------
+    >>> import theano_ng
+    >>> x = theano_ng.tensor.lvector()
+    >>> DoubleOp()(x).eval({x: [1, 2]})
+    array([2, 4])
+    """
+
+    __props__ = ()
+
+    def make_node(self, x):
+        x = as_tensor_variable(x)
+        return gof.Apply(self, [x], [x.type()])
+
+    def perform(self, node, inputs, output_storage):
+        output_storage[0][0] = inputs[0] * inputs[0].dtype.type(2)
+
+    def infer_shape(self, node, i0_shapes):
+        return i0_shapes
+
+    def grad(self, inputs, output_grads):
+        return [output_grads[0] * 2]
+
+    def R_op(self, inputs, eval_points):
+        if eval_points[0] is None:
+            return [None]
+        return [eval_points[0] * 2]

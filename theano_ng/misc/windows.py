@@ -1,0 +1,49 @@
+"""Starting other programs without a console window appearing."""
+import os
+import subprocess
+
+
+def subprocess_Popen(command, **params):
+    """Start a program; on Windows without a window, and through the shell so that scripts are found.
+
+    Parameters
+    ----------
+    command : str or list of str
+    **params
+        Those of `subprocess.Popen`. Without `stdin` the program reads nothing.
+    """
+    if os.name == "nt":
+        startupinfo = subprocess.STARTUPINFO()
+        startupinfo.dwFlags |= subprocess.STARTF_USESHOWWINDOW
+        params.setdefault("startupinfo", startupinfo)
+        params.setdefault("shell", True)
+    params.setdefault("stdin", subprocess.DEVNULL)
+    return subprocess.Popen(command, **params)
+
+
+def call_subprocess_Popen(command, **params):
+    """Run a program whose output nobody wants; returns its exit status.
+
+    Raises
+    ------
+    TypeError
+        When `stdout` or `stderr` is given.
+    """
+    if "stdout" in params or "stderr" in params:
+        raise TypeError("call_subprocess_Popen drops the output of the program: stdout and stderr cannot be given")
+    return subprocess_Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **params).wait()
+
+
+def output_subprocess_Popen(command, **params):
+    """Run a program; returns what it wrote to standard output and to standard error, as bytes, and its exit status.
+
+    Raises
+    ------
+    TypeError
+        When `stdout` or `stderr` is given.
+    """
+    if "stdout" in params or "stderr" in params:
+        raise TypeError("output_subprocess_Popen returns the output of the program: stdout and stderr cannot be given")
+    process = subprocess_Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **params)
+    out, err = process.communicate()
+    return out, err, process.returncode

@@ -1,0 +1,106 @@
+"""fill and Alloc: moved towards the result, merged, removed."""
+import unittest
+
+import numpy as np
+
+import theano_ng
+import theano_ng.tensor as T
+from theano_ng.compile.mode import Mode
+from theano_ng.gof.optdb import Query
+from theano_ng.tensor.tests.rewriting import CANONICALIZE, RewriteCase, shown
+
+WITH_SHAPES = Query(["fast_run"], exclude=["inplace", "fusion", "BlasOpt"])
+
+
+class TestFill(RewriteCase):
+    query = CANONICALIZE
+
+    def test_sinks(self):
+        m, n, s = T.dmatrix("m"), T.dmatrix("n"), T.dscalar("s")
+        for out, expected in [
+                (T.fill(m, s) + n, "add(InplaceDimShuffle{x,x}(s), n)"),
+                (T.exp(T.fill(m, s)), "second(m, exp(InplaceDimShuffle{x,x}(s)))"),
+                (T.fill(m, s) * T.fill(n, 2.) + s, "second(n, add(mul(2.0, *1 -> InplaceDimShuffle{x,x}(s)), *1))"),
+                (T.fill(m, n), "n"),
+                (T.fill(m, T.fill(n, s)), "second(n, InplaceDimShuffle{x,x}(s))"),
+                (T.log(T.exp(T.fill(m, s)) + n), "log(add(exp(InplaceDimShuffle{x,x}(s)), n))")]:
+            self.check(out, expected, {"m": np.ones((3, 3)), "n": np.full((3, 3), 2.)})
+        # A model that is longer only in one dimension; nothing is left out by mistake.
+        r, c = T.drow("r"), T.dcol("c")
+        self.check(T.fill(r, 1.) + T.fill(c, 2.), None)
+        self.check(T.fill(c, s) * r, None)
+        self.check(T.fill(T.zeros_like(m), s).T - 1, None, {"m": np.ones((2, 3))})
+
+    def test_long_chain(self):
+        m = T.dmatrix("m")
+        x = T.fill(m, T.dscalar("s"))
+        for i in range(400):
+            x = T.tanh(x) if i % 2 else x * 2 + 1
+        f = self.check(x, None, query=CANONICALIZE)
+        self.assertEqual(f.maker.fgraph.outputs[0].owner.op, T.fill)
+
+    def test_becomes_alloc(self):
+        m, v = T.dmatrix("m"), T.dvector("v")
+        for value in (np.ones((2, 3)), np.ones((0, 3)), np.ones((1, 1))):
+            self.check(T.zeros_like(m), "Alloc(0.0, Shape_i{0}(m), Shape_i{1}(m))", {"m": value}, WITH_SHAPES)
+        self.check(T.fill(m * 2, v), None, {"m": np.ones((2, 3))}, WITH_SHAPES)
+        self.check(T.ones_like(v + 1).sum(), None, query=WITH_SHAPES)
+        # The operands are not computed for their shape.
+        f = self.check(T.fill(T.exp(m), 1.), None, query=WITH_SHAPES)
+        self.assertFalse([n for n in f.maker.fgraph.apply_nodes if isinstance(n.op, T.Elemwise)])
+
+
+class TestAlloc(RewriteCase):
+    query = WITH_SHAPES
+
+    def test_useless_and_merged(self):
+        x, s = T.dmatrix("x"), T.dscalar("s")
+        n, k = T.iscalar("n"), T.iscalar("k")
+        self.check(T.alloc(x, x.shape[0], x.shape[1]) * 2, "mul(2.0, x)")
+        self.check(T.alloc(T.alloc(s, n), k, n), "Alloc(s, k, n)")
+        self.check(T.alloc(T.alloc(s, n, 1), n, k), "Alloc(s, n, k)")
+        self.check(T.alloc(T.alloc(s, 3), 2, 3), "Alloc(s, 2, 3)")
+        self.check(T.alloc(x, 1, x.shape[0], x.shape[1]), "InplaceDimShuffle{x,0,1}(x)")
+        self.check(T.alloc(s, 0, 3), None)
+        f = theano_ng.function([s, n, k], T.alloc(T.alloc(s, n), k))
+        self.assertEqual(f(7, 1, 3).tolist(), [7, 7, 7])
+        self.assertEqual(f(7, 2, 2).tolist(), [7, 7])
+        self.assertRaises((ValueError, AssertionError), f, 7, 2, 3)
+        # Shapes that do not agree are not forgotten.
+        f = theano_ng.function([x], T.alloc(x, 2, 3))
+        self.assertEqual(f(np.ones((2, 3))).shape, (2, 3))
+        self.assertRaises(ValueError, f, np.ones((3, 3)))
+
+    def test_elemwise(self):
+        x, v, s, n = T.dmatrix("x"), T.dvector("v"), T.dscalar("s"), T.iscalar("n")
+        self.check(T.exp(T.alloc(v, n, 3)), "Alloc(exp(v), n, 3)")
+        self.check(x + T.alloc(s, x.shape[0], x.shape[1]), "add(x, InplaceDimShuffle{x,x}(s))")
+        self.check(x + T.alloc(v, x.shape[1], x.shape[1]).T, None, {"x": np.ones((3, 3))})
+        f = theano_ng.function([x, s, n], x + T.alloc(s, n, 3))
+        names = [type(node.op).__name__ for node in f.maker.fgraph.toposort()]
+        self.assertIn("Assert", names)
+        self.assertNotIn("Alloc", names)
+        self.assertEqual(f(np.ones((2, 3)), 1, 2).tolist(), [[2] * 3] * 2)
+        self.assertRaises((AssertionError, ValueError), f, np.ones((2, 3)), 1, 4)
+        # Two of them: one keeps the shape.
+        self.check(T.alloc(s, n, 3) + T.alloc(T.dscalar("t"), n, 3), None)
+
+    def test_empty_to_zeros(self):
+        out = T.AllocEmpty("float32")(2, 3)
+        f = theano_ng.function([], out, mode=Mode("py", Query(["fast_run", "alloc_empty_to_zeros"])))
+        self.assertTrue(np.array_equal(f(), np.zeros((2, 3), "float32")))
+        f = theano_ng.function([], out, mode=Mode("py", Query(["fast_run"])))
+        self.assertIn("AllocEmpty", shown(f.maker.fgraph))
+
+    def test_gradients(self):
+        x = T.dmatrix("x")
+        f = self.check(T.grad((x ** 2).sum(), x), "mul(2.0, x)")
+        self.assertEqual(len(f.maker.fgraph.apply_nodes), 1)
+        self.check(T.grad(T.tanh(x).sum(), x), None, {"x": np.zeros((0, 2))})
+        g = self.check(T.grad(((x - 1) ** 2).mean(), x), None)
+        self.assertNotIn("Alloc", shown(g.maker.fgraph))
+        self.assertNotIn("MakeVector", shown(g.maker.fgraph))
+
+
+if __name__ == "__main__":
+    unittest.main()

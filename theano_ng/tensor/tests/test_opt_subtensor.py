@@ -1,0 +1,186 @@
+"""Indexing moves to the inputs; two steps become one."""
+import itertools
+import unittest
+
+import numpy as np
+
+import theano_ng
+import theano_ng.tensor as T
+from theano_ng.compile.mode import Mode
+from theano_ng.compile.ops import Rebroadcast
+from theano_ng.gof.optdb import Query
+from theano_ng.tensor.opt import merge_two_slices
+from theano_ng.tensor.tests.rewriting import RewriteCase, shown
+
+QUERY = Query(["fast_run"], exclude=["inplace", "fusion", "BlasOpt"])
+
+
+class TestUseless(RewriteCase):
+    query = QUERY
+
+    def test_useless(self):
+        x, r, i = T.dmatrix("x"), T.drow("r"), T.iscalar("i")
+        for out, expected in [
+                (x[:] + 0, "x"),
+                (x[0:x.shape[0], :x.shape[1]] + 0, "x"),
+                (x[0, :], "Subtensor{int64}(x, ScalarConstant{0})"),
+                (x[1:, 0:], "Subtensor{int64::}(x, ScalarConstant{1})"),
+                (x[:, 1:, ][:], "Subtensor{::, int64::}(x, ScalarConstant{1})"),
+                (x[T.arange(x.shape[0])] + 0, "x"),
+                (x[:x.shape[1]], None),
+                (r[0], "InplaceDimShuffle{1}(r)"),
+                (r[-1, :], "InplaceDimShuffle{1}(r)"),
+                (r[0:1] + 0, "r"),
+                (x[::-1, :], None),
+                (x[T.arange(1, x.shape[0])], None)]:
+            f = self.check(out, expected and expected.replace("ScalarConstant{0}", "0").replace("ScalarConstant{1}", "1"))
+            if expected is None:
+                self.assertIn("ubtensor", shown(f.maker.fgraph))
+        c = T.alloc(i, 3, 2)
+        self.check(c[:3], "Alloc(i, 3, 2)")
+        self.check(T.exp(x)[[0, 1, 2]], None)
+        f = theano_ng.function([r, i], r[i])
+        self.assertRaises(IndexError, f, np.ones((1, 2)), 1)
+
+    def test_make_vector(self):
+        a, b, c = T.dscalars("abc")
+        v = T.stack([a, b, c])
+        for out, expected in [
+                (v[1] + 0, "b"), (v[-1] + 0, "c"), (v[0:2], "MakeVector{dtype='float64'}(a, b)"),
+                (v[::-2], "MakeVector{dtype='float64'}(c, a)"), (v[[2, 0]], "MakeVector{dtype='float64'}(c, a)"),
+                (v[3:], None), (T.stack([a, b])[1:], None),
+                (T.cast(v, "float32")[1], "Cast{float32}(b)")]:
+            self.check(out, expected)
+        self.assertRaises(IndexError, theano_ng.function([a, b, c], v[3]), 1, 2, 3)
+
+
+class TestLift(RewriteCase):
+    query = QUERY
+
+    def test_elemwise(self):
+        x, y, s, v = T.dmatrix("x"), T.dmatrix("y"), T.dscalar("s"), T.dvector("v")
+        i = T.iscalar("i")
+        for out, expected in [
+                (T.exp(x)[0], "exp(Subtensor{int64}(x, 0))"),
+                ((x + s)[1:, ::2], "add(Subtensor{int64::, ::int64}(x, 1, 2), InplaceDimShuffle{x,x}(s))"),
+                ((x * y)[:, 1], "mul(Subtensor{::, int64}(x, 1), Subtensor{::, int64}(y, 1))"),
+                ((x + s)[1, 2], "add(Subtensor{int64, int64}(x, 1, 2), s)"),
+                ((x + v)[1], None)]:
+            self.check(out, expected)
+        f = theano_ng.function([x, s, i], (x + s)[i:i + 1])
+        self.assertEqual(f(np.ones((0, 2)), 1, 0).shape, (0, 2))
+        e = T.exp(x)
+        f = theano_ng.function([x], [e, e[0]])
+        self.assertEqual(sum(isinstance(n.op, T.Elemwise) for n in f.maker.fgraph.apply_nodes), 1)
+        f = theano_ng.function([x], T.exp(x)[3], mode="FAST_COMPILE")
+        self.assertIn("Subtensor{int64}(x", shown(f.maker.fgraph))
+        self.assertRaises(IndexError, f, np.ones((3, 3)))
+
+    def test_rebroadcast(self):
+        x = T.dtensor3("x")
+        one = {"x": np.ones((1, 3, 1))}
+        self.check(Rebroadcast((0, True), (2, True))(x)[:, 1], "Rebroadcast{1,1}(Subtensor{::, int64}(x, 1))", one)
+        self.check(Rebroadcast((0, True))(x)[:1], None, one)
+        f = theano_ng.function([x], Rebroadcast((0, True))(x)[0])
+        self.assertRaises(ValueError, f, np.ones((2, 3, 3)))
+
+    def test_alloc(self):
+        s, v, i, n = T.dscalar("s"), T.dvector("v"), T.iscalar("i"), T.lscalar("n")
+        self.check(T.alloc(s, 5, n)[1:3], "Alloc(s, 2, n)", {"n": 4})
+        self.check(T.alloc(s, 5, n)[2], "Alloc(s, n)", {"n": 4})
+        self.check(T.alloc(v, n, 3)[:, 1], "Alloc(Subtensor{int64}(v, 1), n)", {"n": 0})
+        self.check(T.alloc(s, 5, 3)[-1, 2] + 0, "s")
+        self.check(T.alloc(v, 4, 3)[1:, i:], None, {"i": 2})
+        self.check(T.alloc(s, n)[i:], None, {"i": -2, "n": 1})
+        self.check(T.zeros((n, 2))[::-1, 0:1], None, {"n": 3})
+        f = theano_ng.function([s, n], T.alloc(s, n, 2)[3])
+        self.assertEqual(f(1, 4).tolist(), [1, 1])
+        self.assertRaises(IndexError, f, 1, 3)
+
+    def test_dot(self):
+        a, b, v = T.dmatrix("a"), T.dmatrix("b"), T.dvector("v")
+        i = T.iscalar("i")
+        for out, expected in [
+                (T.dot(a, b)[i], "dot(Subtensor{int32}(a, ScalarFromTensor(i)), b)"),
+                (T.dot(a, b)[:, 1:], "dot(a, Subtensor{::, int64::}(b, 1))"),
+                (T.dot(a, b)[0, 1], "dot(Subtensor{int64}(a, 0), Subtensor{::, int64}(b, 1))"),
+                (T.dot(a, v)[1:], "dot(Subtensor{int64::}(a, 1), v)"),
+                (T.dot(v, a)[::-1], "dot(v, Subtensor{::, ::int64}(a, -1))")]:
+            self.check(out, expected, {"i": 2})
+        self.check(T.dot(a, b)[:0], None, {"a": np.ones((3, 0)), "b": np.ones((0, 2))})
+
+    def test_inc(self):
+        x, y, s, i = T.dmatrix("x"), T.dmatrix("y"), T.dscalar("s"), T.iscalar("i")
+        self.check(T.set_subtensor(x[i], y[0])[i], "Subtensor{int64}(y, 0)", {"i": 1})
+        self.check(T.set_subtensor(x[1:], s)[1:], None)
+        self.check(T.set_subtensor(x[1:], T.exp(x[1:]))[1:], "exp(Subtensor{int64::}(x, 1))")
+        self.check(T.set_subtensor(x[1:], y)[1:], None, {"x": np.ones((3, 2)), "y": np.ones((1, 2))})
+        self.check(T.inc_subtensor(x[1:], s)[1:], None)
+        self.check(T.set_subtensor(x[1:], s)[0:], None)
+
+
+class TestMerge(RewriteCase):
+    query = QUERY
+
+    def test_rule(self):
+        x, i, j = T.dvector("x"), T.iscalar("i"), T.iscalar("j")
+        ten, m = {"x": np.arange(10.)}, T.dmatrix("m")
+        for out, expected in [
+                (x[2:][1:5], "Subtensor{int64:int64:}(x, 3, 7)"),
+                (x[1:7:2][1:], "Subtensor{int64:int64:int64}(x, 3, 6, 2)"),
+                (x[::2][::3], "Subtensor{::int64}(x, 6)"),
+                (x[2:][3], "Subtensor{int64}(x, 5)"),
+                (x[i:][:], "Subtensor{int32::}(x, ScalarFromTensor(i))"),
+                (x[:][i], "Subtensor{int32}(x, ScalarFromTensor(i))"),
+                (x[1:4][5:], "Subtensor{int64:int64:}(x, 6, 6)"),
+                (m[i][j], "Subtensor{int32, int32}(m, ScalarFromTensor(i), ScalarFromTensor(j))"),
+                (m[:, i][0], "Subtensor{int64, int32}(m, 0, ScalarFromTensor(i))"),
+                (m[1:, i][0:1], "Subtensor{int64:int64:, int32}(m, 1, 2, ScalarFromTensor(i))"),
+                (x[::-1][2:], None), (x[1:][-1], None), (x[i:][j], None), (x[i:][::-1], None), (x[1:][:-1], None)]:
+            self.check(out, expected, dict(ten, i=1, j=2))
+            if expected is None:
+                continue
+            # short vectors: the same elements and the same errors
+            fns = [theano_ng.function([x, m, i, j], out, mode=Mode("py", query), on_unused_input="ignore") for query in (QUERY, None)]
+            for n in (0, 1, 3):
+                results = []
+                for fn in fns:
+                    try:
+                        results.append(fn(np.arange(float(n)), np.arange(n * 3.).reshape(n, 3), 1, 2).tolist())
+                    except IndexError:
+                        results.append(IndexError)
+                self.assertEqual(results[0], results[1], expected)
+        c = T.constant(np.arange(7.)) * T.dscalar("s")
+        self.check(c[::-1][2:], None)
+        self.check(c[-5:][::-2], None)
+
+    def test_merge_two_slices(self):
+        self.assertRaises(ValueError, merge_two_slices, 1, 5, slice(None), 3)
+        fields, steps, rng = [None, 0, 2, -1, -4, 7], [None, 1, 2, -1, -3], np.random.RandomState(3)
+        names = T.lscalars("a", "b", "c", "d", "e", "f", "n", "m", "k")
+        a, b, c, d, e, f, n, m, k = names
+        merged = merge_two_slices(slice(a, b, c), n, slice(d, e, f), m)
+        at = merge_two_slices(slice(a, b, c), n, k, m)
+        symbolic = theano_ng.function(names, [T.as_tensor_variable(v) for v in (merged.start, merged.stop, merged.step, at)])
+        for length in (0, 1, 3, 5):
+            x = np.arange(length)
+            cases = list(itertools.product(fields, fields, steps, fields, fields, steps))
+            for index in rng.choice(len(cases), 400, replace=False):
+                first, second = slice(*cases[index][:3]), slice(*cases[index][3:])
+                y = x[first]
+                self.assertEqual(x[merge_two_slices(first, length, second, len(y))].tolist(), y[second].tolist(),
+                                 (length, first, second))
+                for place in (-3, 0, 1, 4):
+                    self.assertEqual(_at(x, merge_two_slices(first, length, place, len(y))), _at(y, place), (length, first, place))
+                if None not in cases[index]:
+                    start, stop, step, place = symbolic(*cases[index], length, len(y), 1)
+                    self.assertEqual(x[int(start):int(stop):int(step)].tolist(), y[second].tolist(), (length, first, second))
+                    self.assertEqual(_at(x, int(place)), _at(y, 1))
+
+
+def _at(x, i):
+    return x[i] if -len(x) <= i < len(x) else None
+
+
+if __name__ == "__main__":
+    unittest.main()
