@@ -156,10 +156,12 @@ class Function(FunctionBase):
         if subset is not None:
             subset = self._output_numbers(subset)
         containers = self.input_storage
-        if len(args) > len(containers):
-            raise TypeError(
-                "Too many parameter passed to theano function%s: it takes at most %d, and %d were given" % (
-                    " %s" % self.name if self.name else "", sum(not c.implicit for c in containers), len(args)))
+        if len(args) > len(containers) or any(c.implicit for c in containers[:len(args)]):
+            n_explicit = sum(not c.implicit for c in containers)
+            if len(args) > n_explicit:
+                raise TypeError(
+                    "Too many parameter passed to theano function%s: it takes at most %d, and %d were given" % (
+                        " %s" % self.name if self.name else "", n_explicit, len(args)))
         given = {}
         for i, value in enumerate(args):
             given[i] = value

@@ -2,6 +2,8 @@
 
 What joins or fills tensors lives in `joining` and `allocation`; their names are available here too.
 """
+import functools
+import operator
 import warnings
 
 import numpy as np
@@ -380,7 +382,10 @@ def flatten(x, ndim=None, outdim=None):
     x = as_tensor_variable(x)
     if ndim < 1 or ndim > max(x.ndim, 1):
         raise ValueError("ndim %s out of bound [1, %d)" % (ndim, max(x.ndim, 1) + 1))
-    result = x.reshape((*(x.shape[i] for i in range(ndim - 1)), -1), ndim=ndim)
+    lengths = [x.shape[i] for i in range(x.ndim)]
+    # A -1 would be ambiguous where one of the other lengths is 0.
+    merged = functools.reduce(operator.mul, lengths[ndim - 1:]) if ndim > 1 else -1
+    result = x.reshape((*lengths[:ndim - 1], merged), ndim=ndim)
     flags = x.broadcastable
     return addbroadcast(result, *[i for i, flag in enumerate((*flags[:ndim - 1], all(flags[ndim - 1:]))) if flag])
 

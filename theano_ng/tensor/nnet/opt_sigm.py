@@ -138,6 +138,10 @@ def local_sigm_times_exp(node):
     """
     if node.op != T.mul:
         return None
+    clients = node.outputs[0].clients
+    if len(clients) == 1 and clients[0][0] != "output" and clients[0][0].op == T.mul:
+        # The larger product has these factors too.
+        return None
     tree = parse_mul_tree(node.outputs[0])
     if not perform_sigm_times_exp(tree):
         return None

@@ -450,6 +450,9 @@ def local_greedy_distributor(node):
     (a / x + b / y) * x * y  ->  a * y + b * x          [canonicalize, stabilize, fast_run]
     """
     out = node.outputs[0]
+    if len(out.clients) == 1 and local_mul_canonizer._client_takes_part(out):
+        # The larger product has all factors of this one; a long chain of products is looked at once, not from each of its nodes.
+        return False
     num, denum = local_mul_canonizer.get_num_denum(out)
     if len(num) == 1 and not denum:
         return False

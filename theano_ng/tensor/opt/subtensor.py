@@ -8,6 +8,7 @@ from theano_ng.gof.graph import Constant, Variable
 from theano_ng.gof.opt import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.allocation import Alloc
+from theano_ng.tensor.assert_op import Assert
 from theano_ng.tensor.constant import NotScalarConstantError, get_scalar_constant_value
 from theano_ng.tensor.creation import ARange, MakeVector
 from theano_ng.tensor.elemwise import Elemwise
@@ -400,7 +401,7 @@ def local_subtensor_inc_subtensor(node):
 
     set_subtensor(x[idx], y)[idx]  ->  y          [canonicalize, specialize, fast_run]
 
-    A y with fewer dimensions than the part is filled to its shape.
+    A y that may be shorter than the part is filled to its shape; an assertion takes the place of the error of an integer index.
     """
     if not isinstance(node.op, Subtensor):
         return False
@@ -416,13 +417,20 @@ def local_subtensor_inc_subtensor(node):
         y = T.cast(y, x.dtype)
     if y.ndim < out.ndim:
         y = T.shape_padleft(y, out.ndim - y.ndim)
-    if y.type != out.type or not all(y.broadcastable):
-        wanted = lengths(node.op(x, *node.inputs[1:]), node.fgraph)
-        if y.type != out.type:
-            y = T.alloc(y, *wanted)
-        elif not all([f or same_length(a, b) for f, a, b in zip(y.broadcastable, lengths(y, node.fgraph), wanted)]):
-            # Writing repeats what is one long at run time.
-            return False
+    fgraph = node.fgraph
+    wanted = lengths(node.op(x, *node.inputs[1:]), fgraph)
+    if y.type != out.type:
+        y = T.alloc(y, *wanted)
+    elif not all([f or same_length(a, b) for f, a, b in zip(y.broadcastable, lengths(y, fgraph), wanted)]):
+        # Writing repeats what is one long at run time; the function `alloc` would return y for its type.
+        y = T.alloc.make_node(y, *wanted).outputs[0]
+    conditions = []
+    for entry, length in zip(node_index(node), lengths(x, fgraph)):
+        if not isinstance(entry, slice) and not _is_inside(entry, length):
+            entry = _tensor(entry)
+            conditions += [T.lt(entry, length), T.ge(entry, -length)]
+    if conditions:
+        y = Assert("index out of bounds")(y, *conditions)
     return fitted(y, out) or False
 
 

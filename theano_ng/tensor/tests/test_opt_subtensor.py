@@ -111,7 +111,12 @@ class TestLift(RewriteCase):
 
     def test_inc(self):
         x, y, s, i = T.dmatrix("x"), T.dmatrix("y"), T.dscalar("s"), T.iscalar("i")
-        self.check(T.set_subtensor(x[i], y[0])[i], "Subtensor{int64}(y, 0)", {"i": 1})
+        self.check(T.set_subtensor(x[:i], y)[:i], None, {"i": 1})
+        f = self.check(T.set_subtensor(x[i], y[0])[i], None, {"i": -1})
+        self.assertNotIn("IncSubtensor", shown(f.maker.fgraph))
+        f = theano_ng.function([x, y, i], T.set_subtensor(x[i], y[0])[i])
+        self.assertEqual(f(np.ones((2, 3)), np.zeros((1, 1)), 1).tolist(), [0] * 3)
+        self.assertRaises((AssertionError, IndexError), f, np.ones((2, 3)), np.zeros((1, 3)), 2)
         self.check(T.set_subtensor(x[1:], s)[1:], None)
         self.check(T.set_subtensor(x[1:], T.exp(x[1:]))[1:], "exp(Subtensor{int64::}(x, 1))")
         self.check(T.set_subtensor(x[1:], y)[1:], None, {"x": np.ones((3, 2)), "y": np.ones((1, 2))})
@@ -132,7 +137,7 @@ class TestMerge(RewriteCase):
                 (x[2:][3], "Subtensor{int64}(x, 5)"),
                 (x[i:][:], "Subtensor{int32::}(x, ScalarFromTensor(i))"),
                 (x[:][i], "Subtensor{int32}(x, ScalarFromTensor(i))"),
-                (x[1:4][5:], "Subtensor{int64:int64:}(x, 6, 6)"),
+                (x[1:4][5:], "Subtensor{int64:int64:}(x, 6, 4)"),
                 (m[i][j], "Subtensor{int32, int32}(m, ScalarFromTensor(i), ScalarFromTensor(j))"),
                 (m[:, i][0], "Subtensor{int64, int32}(m, 0, ScalarFromTensor(i))"),
                 (m[1:, i][0:1], "Subtensor{int64:int64:, int32}(m, 1, 2, ScalarFromTensor(i))"),

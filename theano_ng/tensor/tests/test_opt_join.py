@@ -1,0 +1,85 @@
+"""Join, Split, Tile, MakeVector, and other operations without effect."""
+import unittest
+
+import numpy as np
+
+import theano_ng
+import theano_ng.tensor as T
+from theano_ng import scalar
+from theano_ng.compile.mode import Mode
+from theano_ng.gof.optdb import Query
+from theano_ng.tensor.basic import Join, Split
+from theano_ng.tensor.joining import Tile
+from theano_ng.tensor.opt import local_useless_topk
+from theano_ng.tensor.tests.rewriting import RewriteCase, shown
+
+QUERY = Query(["fast_run"], exclude=["inplace", "fusion", "BlasOpt"])
+
+
+class TestJoin(RewriteCase):
+    query = QUERY
+
+    def test_join(self):
+        x, v, a, b, c, i = T.dmatrix("x"), T.dvector("v"), T.dscalar("a"), T.dscalar("b"), T.dscalar("c"), T.lvector("i")
+        empty = np.zeros(0)
+        for out, expected in [
+                (Join()(0, x) + 0, "x"),
+                (T.concatenate([v, empty, v + 1]), "Join(0, v, add(1.0, v))"),
+                (T.concatenate([empty, v]) + 0, "v"),
+                (T.concatenate([np.zeros(0), i]), "Cast{float64}(i)"),
+                (T.concatenate([x, np.zeros((0, 3))]), None),
+                (T.concatenate([T.stack([a]), T.stack([b, c])]), "MakeVector{dtype='float64'}(a, b, c)"),
+                (T.concatenate([v, T.stack([a]), T.stack([b, c]), v]), "Join(0, v, MakeVector{dtype='float64'}(a, b, c), v)"),
+                (T.concatenate([T.stack([a]), T.stack([T.fscalar("f"), 1])]), None)]:
+            self.check(out, expected)
+        f = theano_ng.function([x], T.concatenate([x, np.zeros((0, 3))]))
+        self.assertEqual(f(np.ones((0, 3))).shape, (0, 3))
+        self.assertRaises(ValueError, f, np.ones((2, 4)))
+
+    def test_split_and_tile(self):
+        x, v, n = T.dmatrix("x"), T.dvector("v"), T.lvector("n")
+        f = self.check(Split(1)(v, 0, n) * 2., None, {"n": [3]})
+        self.assertNotIn("Split", shown(f.maker.fgraph))
+        f = theano_ng.function([v, n], Split(1)(v, 0, n))
+        self.assertRaises((AssertionError, ValueError), f, np.ones(3), [2])
+        self.check(Tile(2)(x, [1, 1]) + 0, "x")
+        self.check(Tile(3)(x, [1, 1, 1]), None)
+        self.assertIn("Tile", shown(self.check(Tile(2)(x, [1, 2]), None).maker.fgraph))
+
+    def test_printer(self):
+        a, b = T.dscalars("ab")
+        self.assertEqual(theano_ng.pp(T.stack([a, b + 1])), "[a, (b + TensorConstant{1})]")
+
+
+class TestTrivial(RewriteCase):
+    query = QUERY
+
+    def test_containers(self):
+        x, s = T.dscalar("x"), scalar.float64("s")
+        self.check(T.tensor_from_scalar(T.scalar_from_tensor(x)) * 2, "mul(2.0, x)")
+        f = theano_ng.function([s], T.scalar_from_tensor(T.tensor_from_scalar(s)), mode=Mode("py", QUERY))
+        self.assertEqual(shown(f.maker.fgraph), "s")
+        v = T.dvector("v")
+        for mode in ("FAST_COMPILE", "FAST_RUN"):
+            f = theano_ng.function([v], theano_ng.gradient.consider_constant(v) * theano_ng.gradient.grad_clip(v, 0, 1), mode=mode)
+            self.assertEqual([type(n.op).__name__ for n in f.maker.fgraph.apply_nodes], ["Elemwise"])
+
+    def test_unused_outputs(self):
+        a, b = scalar.float64("a"), scalar.float64("b")
+        op = T.Elemwise(scalar.Composite([a, b], [a + b, a * b, a - b]))
+        x, y = T.dvector("x"), T.dvector("y")
+        first, second, third = op(x, y)
+        self.check(second, "Elemwise{Composite{(i0 * i1)}}(x, y)")
+        f = theano_ng.function([x, y], [third, first], mode=Mode("py", QUERY))
+        self.assertEqual(len(f.maker.fgraph.outputs[0].owner.outputs), 2)
+        self.assertEqual([r.tolist() for r in f([1, 2], [3, 4])], [[-2, -2], [4, 6]])
+        values, indices = T.topk_and_argtopk(x, 2)
+        for out, flags in ((values, (True, False)), (indices, (False, True))):
+            fgraph = theano_ng.gof.FunctionGraph([x], [out])
+            new = local_useless_topk.transform(fgraph.outputs[0].owner)
+            (node,) = {v.owner for v in new.values()}
+            self.assertEqual((node.op.return_values, node.op.return_indices), flags)
+
+
+if __name__ == "__main__":
+    unittest.main()
