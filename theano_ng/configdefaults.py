@@ -8,7 +8,7 @@ from theano_ng.configparser import (AddConfigVar, BoolParam, ConfigParam, EnumSt
 
 _logger = logging.getLogger("theano_ng.configdefaults")
 
-_MODES = ("Mode", "DebugMode", "FAST_RUN", "NanGuardMode", "FAST_COMPILE", "DEBUG_MODE", "STABILIZE")
+_MODES = ("Mode", "DebugMode", "FAST_RUN", "NanGuardMode", "FAST_COMPILE", "DEBUG_MODE")
 _RELEASES = ("0.3", "0.4", "0.4.1", "0.5", "0.6", "0.7", "0.8", "0.8.1", "0.8.2", "0.9", "0.10", "1.0", "1.0.1", "1.0.2", "1.0.3",
              "1.0.4", "1.0.5")
 
@@ -47,7 +47,8 @@ AddConfigVar("cast_policy",
              "numbers; 'numpy+floatX' (experimental) follows NumPy but prefers float32 under floatX=float32.",
              EnumStr("custom", "numpy+floatX"))
 AddConfigVar("int_division",
-             "What x / y means for two integers: 'int' (deprecated) an integer, 'floatX' a float, 'raise' an error.",
+             "What x.__div__(y), the x / y of Python 2, means for two integers: 'int' (deprecated) an integer, 'floatX' a float, 'raise' "
+             "an error. The x / y of Python 3 is x.__truediv__(y), always a float.",
              EnumStr("int", "raise", "floatX"), in_c_key=False)
 AddConfigVar("deterministic",
              "'more' selects GPU implementations that are more deterministic, sometimes slower. On a CPU every implementation is "
@@ -340,7 +341,8 @@ AddConfigVar("nocleanup", "Keep generated source files, also those that failed t
 AddConfigVar("lib.cnmem", "Deprecated, use gpuarray.preallocate.", _deprecated("lib.cnmem", "gpuarray.preallocate"), in_c_key=False)
 AddConfigVar("lib.amdlibm", "Compile against AMD's mathematical library.", BoolParam(False))
 AddConfigVar("blas.ldflags",
-             "Link arguments for a BLAS. Empty: the BLAS inside SciPy is used through function pointers.",
+             "Link arguments for a BLAS, such as -lopenblas; read when the first BLAS operation runs. Empty: the BLAS inside SciPy is used "
+             "through function pointers.",
              StrParam(""))
 AddConfigVar("blas.check_openmp",
              "Warn when openmp is on and blas.ldflags names an MKL that brings Intel's OpenMP: together with the compiler's own it can "
@@ -589,7 +591,7 @@ for _name, _what in (("divide", "division by zero"), ("over", "overflow"), ("und
                  EnumStr("None", "ignore", "warn", "raise", "call", "print", "log", allow_override=False), in_c_key=False)
 
 AddConfigVar("warn.ignore_bug_before",
-             "Be silent about bugs fixed before this version; 'None' warns about all, 'all' about none.",
+             "Default of the other flags of this section: False for bugs fixed before this version, none for 'all', all for 'None'.",
              EnumStr("0.8", "None", "all", *(r for r in _RELEASES if r != "0.8"), allow_override=False), in_c_key=False)
 
 
@@ -614,7 +616,9 @@ for _name, _version in (("argmax_pushdown_bug", "0.3"), ("gpusum_01_011_0111_bug
                         ("sum_div_dimshuffle_bug", "0.3"), ("subtensor_merge_bug", "0.5"), ("gpu_set_subtensor1", "0.6"),
                         ("vm_gc_bug", "0.5"), ("signal_conv2d_interface", "0.7"), ("reduce_join", "0.7"),
                         ("inc_set_subtensor1", "0.7"), ("round", "0.9"), ("inc_subtensor1_opt", "0.10")):
-    AddConfigVar("warn." + _name, "Warn where a bug fixed in version %s could have changed results." % _version,
+    AddConfigVar("warn." + _name,
+                 "Accepted from old programs, and follows warn.ignore_bug_before. The bug that version %s fixed was never in this "
+                 "package, so there is nothing to warn of." % _version,
                  BoolParam(lambda version=_version: warn_default(version)), in_c_key=False)
 
 

@@ -97,15 +97,16 @@ class IfElse(Op):
         """The variables of the then branch and of the else branch."""
         return node.inputs[1:1 + self.n_outs], node.inputs[1 + self.n_outs:]
 
-    def _taken(self, value):
-        if self.as_view:
+    def _taken(self, value, first):
+        # A view_map names one input for an output: only the then branch can be handed on without a copy.
+        if self.as_view and first == 1:
             return value
         return value.copy() if type(value) is np.ndarray else copy.deepcopy(value)
 
     def perform(self, node, inputs, output_storage):
         first = 1 if np.all(inputs[0] != 0) else 1 + self.n_outs
         for cell, value in zip(output_storage, inputs[first:first + self.n_outs]):
-            cell[0] = self._taken(value)
+            cell[0] = self._taken(value, first)
 
     def make_thunk(self, node, storage_map, compute_map, no_recycling, impl=None):
         """A lazy thunk: returns the indices of the inputs it needs now, [] when it is done."""
@@ -127,7 +128,7 @@ class IfElse(Op):
             if missing:
                 return missing
             for i in range(n):
-                outputs[i][0] = self._taken(values[i][0])
+                outputs[i][0] = self._taken(values[i][0], first)
                 outputs_done[i][0] = 1
             return []
 

@@ -45,6 +45,10 @@ cdef class FunctionBase:
     cdef CallGate gate
     cdef list in_cells, out_cells, types, defaults_, owned
     cdef list saved                     # (cell, old value) of state that a call overwrites
+    cdef list guarded                   # cells of state that the graph changes in place; None when no failure can come after that
+    cdef list backups                   # (cell, value, copy of the value) of these, during a call that may fail
+    cdef set proven_shapes              # of calls that went well
+    cdef long shapes, last_shapes
     cdef int n_in, n_positional, n_returned, n_pairs
     cdef Quick *quick
     cdef Pair *pairs
@@ -54,6 +58,8 @@ cdef class FunctionBase:
     cdef int set_input(self, int i, value) except -1
     cdef int filter_input(self, int i, value) except -1
     cdef int break_aliases(self) except -1
+    cdef int guard(self) except -1
+    cdef int end_guard(self, bint failed) except -1
     cdef int restore_inputs(self, bint failed) except -1
     cdef object results(self, list subset)
     cdef int run(self, list subset) except -1

@@ -127,7 +127,7 @@ cdef class FunctionBase:
         self._fn = value
         self.vm = value if isinstance(value, CLazyLinker) else None
 
-    def setup(self, list roles, list quick, list defaults, list pairs, list clear_output, int n_returned):
+    def setup(self, list roles, list quick, list defaults, list pairs, list clear_output, int n_returned, guarded=()):
         """Prepare the tables of the hot path.
 
         Parameters
@@ -144,6 +144,8 @@ cdef class FunctionBase:
             For each returned output, whether its cell is emptied after a call.
         n_returned : int
             How many outputs callers get; the others are updates.
+        guarded : list of int
+            Inputs that hold state which the graph changes in place before a node that could fail.
         """
         cdef int i
         self.n_in = len(self.input_storage)
@@ -152,6 +154,9 @@ cdef class FunctionBase:
         self.out_cells = [container.storage for container in self.output_storage]
         self.types = [container.type for container in self.input_storage]
         self.defaults_ = defaults
+        self.guarded = [self.in_cells[i] for i in guarded] or None
+        self.proven_shapes = set()
+        self.last_shapes = -1
         self.n_pairs = len(pairs)
         self.quick = <Quick *>PyMem_Calloc(self.n_in + 1, sizeof(Quick))
         self.pairs = <Pair *>PyMem_Calloc(self.n_pairs + 1, sizeof(Pair))
@@ -203,11 +208,15 @@ cdef class FunctionBase:
                 subset = self._bind(args, kwargs)
             if self.n_pairs:
                 self.break_aliases()
+            if self.guarded is not None:
+                self.guard()
             self.run(subset)
             result = self.results(subset)
             failed = False
             return result
         finally:
+            if self.backups is not None:
+                self.end_guard(failed)
             self.restore_inputs(failed)
             self.gate.leave()
 
@@ -282,6 +291,52 @@ cdef class FunctionBase:
                     continue
             cell = self.in_cells[self.pairs[i].copy]
             cell[0] = copy.copy(cell[0])
+        return 0
+
+    cdef int guard(self) except -1:
+        """Copy the state that the graph changes in place, unless arguments of these shapes went well before.
+
+        A node can fail when others have made their updates in place already. What can go wrong there is the shapes (out-of-range
+        indices and the like are found earlier, as the updates come last), so the copies are needed once for each set of shapes.
+        """
+        cdef unsigned long key = 0
+        cdef cnp.ndarray array
+        cdef PyObject *value
+        cdef int i, d
+        for i in range(self.n_in):
+            value = PyList_GET_ITEM(self.cells[i], 0)
+            if cnp.PyArray_Check(<object>value):
+                array = <cnp.ndarray>value
+                key = key * 31 + cnp.PyArray_NDIM(array)
+                for d in range(cnp.PyArray_NDIM(array)):
+                    key = (key ^ <unsigned long>cnp.PyArray_DIM(array, d)) * 1000003
+            else:
+                key = key * 31 + 17
+        self.shapes = <long>(key >> 1)
+        if self.shapes == self.last_shapes:
+            return 0
+        if self.shapes in self.proven_shapes:
+            self.last_shapes = self.shapes
+            return 0
+        self.backups = [(cell, cell[0], copy.deepcopy(cell[0])) for cell in self.guarded]
+        return 0
+
+    cdef int end_guard(self, bint failed) except -1:
+        backups, self.backups = self.backups, None
+        if not failed:
+            if len(self.proven_shapes) >= 1000:
+                self.proven_shapes.clear()
+            self.proven_shapes.add(self.shapes)
+            self.last_shapes = self.shapes
+            return 0
+        for cell, value, backup in backups:
+            if cnp.PyArray_Check(value):
+                # Others may hold this array (borrow=True), so it stays the value. A read-only one has not been changed.
+                if value.flags.writeable:
+                    value[...] = backup
+                cell[0] = value
+            else:
+                cell[0] = backup
         return 0
 
     cdef int run(self, list subset) except -1:

@@ -13,8 +13,8 @@ from theano_ng.gof.cdata_type import CDataType
 
 _logger = logging.getLogger("theano_ng.compile.debugmode")
 
-# Layouts with more bytes than this many times the elements' are not copied as they are.
-_MAX_SPREAD = 4
+# Sparse layouts are copied as they are when their bytes are at most this many times the elements', or few.
+_MAX_SPREAD, _FEW_BYTES = 4, 1 << 20
 
 
 def _same_layout(a):
@@ -26,7 +26,7 @@ def _same_layout(a):
         if stride < span:
             return None     # elements that overlap
         span += stride * (n - 1)
-    if span > _MAX_SPREAD * a.nbytes:
+    if span > max(_MAX_SPREAD * a.nbytes, _FEW_BYTES):
         return None
     buffer = np.empty(span, dtype="uint8")
     start = sum(-s * (n - 1) for s, n in zip(a.strides, a.shape) if s < 0)

@@ -70,6 +70,10 @@ class _VariableEquivalenceTracker(Feature):
     def on_detach(self, fgraph):
         self.fgraph = None
 
+    def __getstate__(self):
+        # The record holds rewrites, which are no values; a graph from a pickle starts with an empty one.
+        return dict(self.__dict__, reasons={}, all_variables_ever={}, event_list=[])
+
     def on_import(self, fgraph, node, reason):
         self.event_list.append(_FunctionGraphEvent("import", node, reason=reason))
         self.all_variables_ever.update(dict.fromkeys(node.outputs))
@@ -94,7 +98,7 @@ class _VariableEquivalenceTracker(Feature):
 def _snapshot(variable):
     from theano_ng.printing import debugprint  # an upward name, needed for messages
 
-    return debugprint(variable, prefix="  ", depth=6, print_destroy_map=True, print_view_map=True, file="str")
+    return debugprint(variable, depth=6, print_type=True, file="str")
 
 
 def check_eq(var, val1, val2):
@@ -126,12 +130,12 @@ def _find_bad_optimizations(order, reasons, r_vals):
     ------
     BadOptimization
     """
-    for node in order:
-        for new_r in node.outputs:
-            for reason, r, old_graph, new_graph in reasons.get(new_r, ()):
-                if r not in r_vals or new_r not in r_vals or r.type == new_r.type and r_vals[r] is r_vals[new_r]:
-                    continue
-                judge = new_r if hasattr(new_r.tag, "values_eq_approx") else r
-                if not check_eq(judge, r_vals[r], r_vals[new_r]):
-                    raise BadOptimization(old_r=r, new_r=new_r, old_r_val=r_vals[r], new_r_val=r_vals[new_r], reason=reason,
-                                          old_graph=old_graph, new_graph=new_graph)
+    roots = [r for r in reasons if r.owner is None]
+    for new_r in roots + [r for node in order for r in node.outputs]:
+        for reason, r, old_graph, new_graph in reasons.get(new_r, ()):
+            if r not in r_vals or new_r not in r_vals:
+                continue
+            judge = new_r if hasattr(new_r.tag, "values_eq_approx") else r
+            if not check_eq(judge, r_vals[r], r_vals[new_r]):
+                raise BadOptimization(old_r=r, new_r=new_r, old_r_val=r_vals[r], new_r_val=r_vals[new_r], reason=reason,
+                                      old_graph=old_graph, new_graph=new_graph)

@@ -74,14 +74,48 @@ class Supervisor:
 
     def __init__(self, protected):
         self.protected = list(protected)
+        # What may share memory with something that is destroyed since the last check, as keys; None: everything has to be checked.
+        self._suspects = None
+
+    def __getstate__(self):
+        return {"protected": self.protected, "_suspects": None}
+
+    def on_import(self, fgraph, node, reason):
+        """Note what a new node destroys and views."""
+        if self._suspects is not None:
+            for places in (getattr(node.op, "destroy_map", None) or {}).values():
+                for i in places:
+                    self._suspects[node.inputs[i]] = None
+            for o in getattr(node.op, "view_map", None) or ():
+                self._suspects[node.outputs[o]] = None
+
+    def on_change_input(self, fgraph, node, i, r, new_r, reason=None):
+        """Note what a changed node destroys and views, or what is an output now."""
+        if node != "output":
+            self.on_import(fgraph, node, reason)
+        elif self._suspects is not None:
+            self._suspects[new_r] = None
 
     def validate(self, fgraph):
         """Raise InconsistencyError when a protected variable is destroyed."""
         if not hasattr(fgraph, "destroyers"):
             return True
-        for r in self.protected + list(fgraph.outputs):
-            if fgraph.destroyers(r):
-                raise InconsistencyError("Trying to destroy a protected Variable.", r)
+        aliases = getattr(getattr(fgraph, "destroy_handler", None), "aliases", None)
+        if self._suspects is None or aliases is None:
+            for r in self.protected + list(fgraph.outputs):
+                if fgraph.destroyers(r):
+                    raise InconsistencyError("Trying to destroy a protected Variable.", r)
+        else:
+            protected = None
+            for suspect in self._suspects:
+                if not aliases.destroyers(suspect):
+                    continue
+                protected = protected or set(self.protected)
+                for r in aliases.members(suspect):
+                    if r in protected or any(client == "output" for client, _ in r.clients):
+                        raise InconsistencyError("Trying to destroy a protected Variable.", r)
+        self._suspects = {}
+        return True
 
 
 def fgraph_updated_vars(fgraph, expanded_inputs):
@@ -322,6 +356,20 @@ class FunctionMaker:
         self.fgraph = fgraph
         return result
 
+    def _destroyed_inputs(self):
+        """The variables without owner that the graph changes in place."""
+        if any(getattr(node.op, "destroy_map", None) for node in self.fgraph.apply_nodes):
+            return destroyed_roots(self.fgraph)
+        return ()
+
+    def guarded_inputs(self):
+        """Positions of the inputs that hold state, are changed in place, and could be when a later node fails."""
+        if len(self.fgraph.apply_nodes) < 2:
+            return []
+        destroyed = self._destroyed_inputs()
+        return [i for i, (spec, variable) in enumerate(zip(self.inputs, self.fgraph.inputs))
+                if variable in destroyed and (spec.update is not None or spec.implicit)]
+
     def alias_pairs(self):
         """The pairs of inputs of which one is changed in place and must not share memory with the other.
 
@@ -332,16 +380,16 @@ class FunctionMaker:
             no memory.
         """
         if self._pairs is None:
-            destroyed = destroyed_roots(self.fgraph) if any(
-                getattr(node.op, "destroy_map", None) for node in self.fgraph.apply_nodes) else ()
+            destroyed = self._destroyed_inputs()
             pairs = []
+            explicit = [j for j, spec in enumerate(self.inputs) if not spec.implicit]
             for i, variable in enumerate(self.fgraph.inputs):
                 if variable not in destroyed:
                     continue
-                for j, other in enumerate(self.inputs):
-                    if j == i or (self.inputs[i].implicit and other.implicit):
+                for j in explicit if self.inputs[i].implicit else range(len(self.inputs)):
+                    if j == i:
                         continue
-                    if other.implicit:
+                    if self.inputs[j].implicit:
                         pairs.append((i, j, i))
                     elif j > i or self.fgraph.inputs[j] not in destroyed or self.inputs[i].implicit:
                         pairs.append((i, j, j))

@@ -1,5 +1,6 @@
 """The callable that compilation gives."""
 import copy
+from collections import Counter
 
 from theano_ng.compile._function import FunctionBase
 from theano_ng.compile.function_inputs import DUPLICATE, ContainerAttribute, ValueAttribute, quick_check
@@ -44,6 +45,9 @@ class Function(FunctionBase):
         Read-only mapping to Containers, and mapping to values, by position, name or Variable.
     """
 
+    # Arguments of the constructor, kept on the instance.
+    maker = indices = defaults = None
+
     def __init__(self, fn, input_storage, output_storage, indices, outputs, defaults, unpack_single, return_none, output_keys, maker,
                  name=None):
         self.fn = fn
@@ -87,11 +91,12 @@ class Function(FunctionBase):
         # (input, output) numbers, for runners that leave the updates to us
         self._updates = [(i, n_returned + k) for k, i in enumerate(updates)]
         variables = self.maker.fgraph.outputs
-        self._update_clears = [variables[k].owner is not None and variables.count(variables[k]) == 1 for _, k in self._updates]
+        uses = Counter(variables)
+        self._update_clears = [variables[k].owner is not None and uses[variables[k]] == 1 for _, k in self._updates]
         self.setup(
             roles, quick, defaults, self.maker.alias_pairs(),
             [not spec.borrow and variable.owner is not None for spec, variable in zip(self.outputs[:n_returned], variables)],
-            n_returned)
+            n_returned, self.maker.guarded_inputs())
 
     def _apply_updates(self, values):
         """Give the inputs the new values among `values` (all outputs); the outputs' cells let go of them."""

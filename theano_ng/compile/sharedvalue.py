@@ -33,6 +33,9 @@ class SharedVariable(Variable):
         When it exists: the update of every function that uses the variable and gives it no other.
     """
 
+    # Set by the constructor; what a function uses when the variable is one of its implicit inputs.
+    container = None
+
     def __init__(self, name, type, value, strict, allow_downcast=None, container=None):
         super().__init__(type=type, name=name, owner=None, index=None)
         if container is not None:

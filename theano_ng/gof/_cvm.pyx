@@ -197,6 +197,9 @@ cdef class CLazyLinker:
             self.keep[i] = self.owner[i] < 0
         outputs = list(fgraph.outputs)
         sources = {source for _, source in self.updates}
+        uses = {}
+        for r in outputs:
+            uses[r] = uses.get(r, 0) + 1
         for i, r in enumerate(outputs):
             self.outputs[i] = numbers[r]
             self.keep[numbers[r]] = 1
@@ -205,7 +208,7 @@ cdef class CLazyLinker:
             self.update[i].destination = self.own(storage_map[destination])
             self.update[i].source = self.own(storage_map[source])
             # An output that is returned as well, or is an input itself, keeps its value.
-            self.update[i].release = outputs.count(source) == 1 and self.owner[numbers[source]] >= 0
+            self.update[i].release = uses[source] == 1 and self.owner[numbers[source]] >= 0
 
     def __dealloc__(self):
         PyMem_Free(self.pool)

@@ -31,15 +31,18 @@ cdef int raise_current() except -1:
 
 
 cdef extern from "numpy/arrayobject.h":
+    ctypedef struct Array "PyArrayObject":
+        pass
     bint is_array "PyArray_Check"(PyObject *value) noexcept
-    int array_type "PyArray_TYPE"(PyObject *array) noexcept
-    int array_ndim "PyArray_NDIM"(PyObject *array) noexcept
-    bint behaved "PyArray_ISBEHAVED_RO"(PyObject *array) noexcept
+    int array_type "PyArray_TYPE"(Array *array) noexcept
+    int array_ndim "PyArray_NDIM"(Array *array) noexcept
+    bint behaved "PyArray_ISBEHAVED_RO"(Array *array) noexcept
     object PyArray_FromArray(cnp.ndarray array, cnp.dtype dtype, int requirements)
+
 
 cdef inline bint fits(PyObject *value, int layout) noexcept:
     """Whether a value is an array of a layout's type number and rank; -1 says that any value will do."""
-    return layout < 0 or (is_array(value) and (array_type(value) << 8 | array_ndim(value)) == layout)
+    return layout < 0 or (is_array(value) and (array_type(<Array *>value) << 8 | array_ndim(<Array *>value)) == layout)
 
 
 cdef int prepare(NativeCall *call, int i) noexcept:
@@ -90,7 +93,7 @@ cdef int run_native(void *data) noexcept:
     for i in range(call.nin):
         values[i] = PyList_GET_ITEM(cells[i], 0)
         layout = call.layout[i]
-        if layout >= 0 and not (fits(values[i], layout) and behaved(values[i])):
+        if layout >= 0 and not (fits(values[i], layout) and behaved(<Array *>values[i])):
             if prepare(call, i) != 0:
                 drop_copies(call)
                 return -1

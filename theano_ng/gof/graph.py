@@ -419,14 +419,14 @@ def nodes_constructed():
 
 # The algorithms know nodes by their attributes only; they are documented as members of this module.
 from theano_ng.gof.traversal import (  # noqa: E402
-    ancestors, as_string, clone, clone_get_equiv, default_leaf_formatter, default_node_formatter, general_toposort, inputs,
-    io_connection_pattern, io_toposort, is_in_ancestors, is_same_graph, list_of_nodes, op_as_string, ops, orphans, stack_search,
+    ancestors, as_string, clone, clone_get_equiv, default_leaf_formatter, default_node_formatter, equal_computations, general_toposort,
+    inputs, io_connection_pattern, io_toposort, is_in_ancestors, is_same_graph, list_of_nodes, op_as_string, ops, orphans, stack_search,
     variables, variables_and_orphans, view_roots,
 )
 
 __all__ = [
     "Apply", "Constant", "Node", "NoParams", "Variable", "ancestors", "as_string", "clone", "clone_get_equiv", "config",
-    "default_leaf_formatter", "default_node_formatter", "general_toposort", "inputs", "integer_types", "io_connection_pattern",
+    "default_leaf_formatter", "default_node_formatter", "equal_computations", "general_toposort", "inputs", "integer_types", "io_connection_pattern",
     "io_toposort", "is_in_ancestors", "is_same_graph", "list_of_nodes", "nodes_constructed", "op_as_string", "ops", "orphans",
     "stack_search", "string_types", "variables", "variables_and_orphans", "view_roots",
 ]

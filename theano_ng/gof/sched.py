@@ -118,7 +118,7 @@ def posort(l, *cmps):
     >>> lower_tens = lambda a, b: a // 10 - b // 10
     >>> prefer_evens = lambda a, b: a % 2 - b % 2
     >>> posort(list(range(20)), lower_tens, prefer_evens)
-    [0, 8, 2, 4, 6, 1, 3, 5, 7, 9, 16, 18, 10, 12, 14, 17, 19, 11, 13, 15]
+    [0, 2, 4, 6, 8, 1, 3, 5, 7, 9, 10, 12, 14, 16, 18, 11, 13, 15, 17, 19]
     """
     after = {x: {} for x in l}
     before = {x: {} for x in l}

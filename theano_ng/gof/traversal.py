@@ -559,6 +559,34 @@ def is_same_graph(var1, var2, givens=None, debug=False):
     return same
 
 
+def equal_computations(xs, ys, in_xs=None, in_ys=None):
+    """Whether two lists of variables are the same computations.
+
+    Parameters
+    ----------
+    xs, ys : list of Variable
+        Compared pairwise; lists of different lengths are not equal.
+    in_xs, in_ys : list of Variable, optional
+        Inputs that correspond to one another: the graphs of `xs` are compared with each of `in_xs` replaced by that of `in_ys`.
+
+    Returns
+    -------
+    bool
+
+    Raises
+    ------
+    ValueError
+        When `in_xs` and `in_ys` differ in length.
+    """
+    in_xs, in_ys = in_xs or [], in_ys or []
+    if len(in_xs) != len(in_ys):
+        raise ValueError("in_xs and in_ys correspond to one another, but there are %d and %d" % (len(in_xs), len(in_ys)))
+    if len(xs) != len(ys) or any(x.type != y.type for x, y in zip(list(xs) + list(in_xs), list(ys) + list(in_ys))):
+        return False
+    givens, numbers = dict(zip(in_xs, in_ys)), {}
+    return all(_numbered(x, givens, numbers) == _numbered(y, {}, numbers) for x, y in zip(xs, ys))
+
+
 def _numbered(var, givens, numbers):
     """The number of a variable's computation: equal computations get equal numbers out of `numbers`."""
 

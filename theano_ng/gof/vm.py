@@ -4,6 +4,7 @@
 order) and `Stack` (on demand: lazy nodes, some of the outputs, callbacks, memory profiles).
 """
 import time
+from collections import Counter
 
 from theano_ng.configdefaults import config
 from theano_ng.gof import link
@@ -520,10 +521,10 @@ class VM_Linker(link.LocalLinker):
                 dependencies=self.compute_gc_dependencies(storage_map), callback=self.callback, callback_input=self.callback_input)
         elif self.use_cloop:
             # An update that is returned as well stays in its cell, and must not become a buffer.
-            outputs = self.fgraph.outputs
+            uses = Counter(self.fgraph.outputs)
             pre_call_clear += [
                 storage_map[source] for source in dict.fromkeys(updated_vars.values())
-                if source.owner is not None and outputs.count(source) > 1 and source not in no_recycling]
+                if source.owner is not None and uses[source] > 1 and source not in no_recycling]
             orderings = self.fgraph.orderings() if hasattr(self.fgraph, "orderings") else {}
             vm = CVM(
                 self.fgraph, nodes, thunks, pre_call_clear, storage_map, compute_map,

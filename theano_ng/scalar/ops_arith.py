@@ -61,6 +61,13 @@ def _reduced_gradient(x, gz):
     return gz
 
 
+def fold(function, inputs):
+    """``function`` over any number of inputs, computed in the dtype of the result: two narrow ones may not wrap around."""
+    if len(inputs) > 2:
+        inputs = (np.asarray(inputs[0], dtype=np.result_type(*inputs))[()], *inputs[1:])
+    return reduce(function, inputs)
+
+
 class Add(ScalarOp):
     """Sum of any number of inputs."""
 
@@ -71,7 +78,7 @@ class Add(ScalarOp):
     output_types_preference = staticmethod(upcast_out)
 
     def impl(self, *inputs):
-        return quiet(lambda: reduce(np.add, inputs))
+        return quiet(lambda: fold(np.add, inputs))
 
     def c_expression(self, args, dtypes, out):
         return wrapping(" + ", args, dtypes, out)
@@ -96,7 +103,7 @@ class Mul(ScalarOp):
     output_types_preference = staticmethod(upcast_out)
 
     def impl(self, *inputs):
-        return quiet(lambda: reduce(np.multiply, inputs))
+        return quiet(lambda: fold(np.multiply, inputs))
 
     def c_expression(self, args, dtypes, out):
         return wrapping(" * ", args, dtypes, out)

@@ -22,6 +22,7 @@ class Assert(NativeOp, Op):
 
     Examples
     --------
+    >>> import theano_ng as theano
     >>> import theano_ng.tensor as T
     >>> x = T.vector('x')
     >>> assert_op = T.opt.Assert()

@@ -81,4 +81,4 @@ def addresses():
     except Exception as failure:
         raise RuntimeError(
             "blas.ldflags=%r does not give a BLAS (%s); leave blas.ldflags empty to use the one inside SciPy"
-            % (config.blas.ldflags, failure)) from failure
+            % (config.blas.ldflags, getattr(failure, "output", str(failure)).strip())) from failure

@@ -39,7 +39,9 @@ def call_nfunc(function, nin, inputs, dtypes):
     if nin == len(inputs):
         results = function(*inputs)
     else:
-        results = functools.reduce(function, inputs)
+        # Two narrow operands may not wrap around before a wide one comes.
+        first = inputs[0].astype(dtypes[0], copy=False)
+        results = functools.reduce(function, inputs[1:], first)
     return results if len(dtypes) > 1 else [results]
 
 

@@ -80,6 +80,9 @@ class TensorType(Type):
 
     context_name = "cpu"
 
+    # Number of dimensions, the length of `broadcastable`; set by the constructor.
+    ndim = None
+
     # Set to refuse values that hold NaN or infinity; an instance attribute may override it.
     filter_checks_isfinite = False
 

@@ -536,13 +536,22 @@ class TensorVariable(_tensor_py_operators, Variable):
             _warn_float64(self)
 
 
+def _level_of_user():
+    """The stacklevel of the first frame outside the package, for a warning that the caller of this function gives."""
+    import sys
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get('__name__', '').startswith('theano_ng.'):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
 def _warn_float64(variable):
     import warnings
     message = ("You are creating a TensorVariable with float64 dtype. You "
                "requested an action via the Theano flag "
                "warn_float64={ignore,warn,raise,pdb}.")
     if config.warn_float64 == 'warn':
-        warnings.warn(message, stacklevel=4)
+        warnings.warn(message, stacklevel=_level_of_user())
     elif config.warn_float64 == 'raise':
         raise Exception(message)
     elif config.warn_float64 == 'pdb':

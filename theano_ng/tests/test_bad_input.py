@@ -156,6 +156,49 @@ class TestCalling(unittest.TestCase):
                     np.testing.assert_array_equal(shared.get_value(), np.ones(3))
 
 
+class TestStateAfterFailure(unittest.TestCase):
+    """Updates are made in place; a call that fails between two of them undoes the first."""
+
+    def setUp(self):
+        x, y = tt.dvector("x"), tt.dvector("y")
+        self.w = theano.shared(np.ones(3), "w")
+        self.v = theano.shared(np.ones(4), "v", borrow=True)
+        self.f = theano.function([x, y], [], updates=[(self.w, self.w * x), (self.v, self.v * y)])
+        self.g = theano.function([x, y], [], updates=[(self.w, self.w * x), (self.v, (tt.dot(y, y) + self.v) * tt.exp(y).reshape((4,)))])
+
+    def assert_state(self, w, v):
+        np.testing.assert_array_equal(self.w.get_value(), np.full(3, w))
+        np.testing.assert_array_equal(self.v.get_value(), np.full(4, v))
+
+    def test_undone(self):
+        overwriting = [node for node in self.f.maker.fgraph.apply_nodes if getattr(node.op, "destroy_map", None)]
+        self.assertEqual(len(overwriting), 2)       # otherwise this tests nothing
+        twos = lambda n: np.full(n, 2.)
+        for f in (self.f, self.g):
+            self.w.set_value(np.ones(3))
+            self.v.set_value(np.ones(4))
+            for n_x, n_y in ((3, 2), (2, 4), (3, 5), (1, 4)):
+                self.assertRaises(ValueError, f, twos(n_x), twos(n_y))
+                self.assert_state(1, 1)
+        self.f(twos(3), twos(4))
+        self.assert_state(2, 2)
+        self.assertRaises(ValueError, self.f, twos(3), twos(2))
+        self.assert_state(2, 2)
+        self.f(twos(3), twos(4))
+        self.assert_state(4, 4)
+        self.v.set_value(np.ones(5))                # other shapes of the state itself
+        self.assertRaises(ValueError, self.f, twos(3), twos(4))
+        np.testing.assert_array_equal(self.w.get_value(), np.full(3, 4.))
+
+    def test_state_given_by_the_caller(self):
+        x, s, t = tt.dvector("x"), tt.dvector("s"), tt.dvector("t")
+        f = theano.function([x, theano.In(s, value=np.zeros(2), update=s + x), theano.In(t, value=np.zeros(3), update=t + x)], [])
+        mine = np.ones(2)
+        self.assertRaises(ValueError, f, np.ones(2), mine)
+        np.testing.assert_array_equal(f[s], [0, 0])
+        np.testing.assert_array_equal(mine, [1, 1])
+
+
 class TestFlags(unittest.TestCase):
     def test_flags_that_do_not_exist(self):
         program = "import theano_ng; theano_ng.config.floatX; print('fine')"

@@ -8,7 +8,7 @@ from theano_ng.gof.opt import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.assert_op import assert_op
 from theano_ng.tensor.elemwise import Elemwise
-from theano_ng.tensor.opt.canonicalize import local_mul_canonizer
+from theano_ng.tensor.opt.canonicalize import in_dtype, local_mul_canonizer
 from theano_ng.tensor.opt.common import (
     as_output, constant_value, fill_like_inputs, inputs_of, is_an_upcast, is_inverse_pair)
 from theano_ng.tensor.opt.registration import (
@@ -76,6 +76,11 @@ def local_inv_canon(node):
     return _answer(T.pow(x, np.array(-1, dtype="int8")), out)
 
 
+def _sign_is_exact(v):
+    """Whether the sign of `v` can be taken apart from its size: integers wrap around."""
+    return v.dtype[0] in "fc"
+
+
 @register_canonicalize
 @local_optimizer([T.abs_])
 def local_abs_lift(node):
@@ -88,7 +93,7 @@ def local_abs_lift(node):
     if node.op != T.abs_:
         return False
     inner = node.inputs[0].owner
-    if inner is None or node.outputs[0].dtype == "bool":
+    if inner is None or not all(_sign_is_exact(i) for i in inner.inputs):
         return False
     if inner.op == T.mul:
         return _answer(T.mul(*[T.abs_(i) for i in inner.inputs]), node.outputs[0])
@@ -104,7 +109,7 @@ def local_abs_merge(node):
 
     abs(x) * abs(y)  ->  abs(x * y);  abs(x) / abs(y)  ->  abs(x / y)          [specialize, fast_run]
     """
-    if sum(inputs_of(i, T.abs_) is not None for i in node.inputs) < 2:
+    if sum(inputs_of(i, T.abs_) is not None for i in node.inputs) < 2 or not all(_sign_is_exact(i) for i in node.inputs):
         return False
     if node.op == T.mul:
         inner = []
@@ -152,7 +157,7 @@ def local_neg_div_neg(node):
     if inputs is None:
         return False
     num, denom = inputs
-    negated = inputs_of(num, T.neg)
+    negated = inputs_of(num, T.neg) if _sign_is_exact(num) else None
     if negated is not None and len(frac.clients) == 1:
         return _answer(T.true_div(negated[0], denom), node.outputs[0])
     value = constant_value(num) if all(num.broadcastable) else None
@@ -289,7 +294,7 @@ def local_mul_specialize(node):
     nb_neg_node = nb_constant = 0
     for i in node.inputs:
         negated = inputs_of(i, T.neg)
-        if negated is not None:
+        if negated is not None and (i.dtype == out.dtype or _sign_is_exact(i)):
             i = negated[0]
             neg ^= True
             nb_neg_node += 1
@@ -310,17 +315,11 @@ def local_mul_specialize(node):
         return False
     if not new_inputs:
         return _answer(_filled(T.as_tensor_variable(np.asarray(-1 if neg else 1, dtype=out.dtype)), node), out)
-    if len(new_inputs) == 1:
-        rval = -new_inputs[0] if neg else new_inputs[0]
-    elif neg and nb_neg_node == 0 and nb_constant == 1:
-        # The single -1 becomes a negation of the rest.
-        rval = -T.mul(*new_inputs)
-    elif neg and nb_neg_node + nb_constant == 0:
+    if neg and len(new_inputs) > 1 and nb_neg_node + nb_constant == 0:
         return False
-    else:
-        rval = T.mul(*new_inputs)
-        if neg:
-            rval = -rval
+    rval = new_inputs[0] if len(new_inputs) == 1 else in_dtype(T.mul, new_inputs, out.dtype)
+    if neg:
+        rval = in_dtype(T.neg, [rval], out.dtype)
     return _answer(_filled(rval, node), out)
 
 

@@ -114,7 +114,7 @@ class Canonizer(LocalOptimizer):
     def _one_main(self, terms, dtype):
         if len(terms) == 1:
             return T.as_tensor_variable(terms[0])
-        return _in_dtype(self.main, terms, dtype)
+        return in_dtype(self.main, terms, dtype)
 
     def merge_num_denum(self, num, denum, dtype=None):
         """Cheapest expression for ``inverse(main(*num), main(*denum))``, by the lengths n and d of the lists::
@@ -134,11 +134,11 @@ class Canonizer(LocalOptimizer):
             return T.as_tensor_variable(self.calculate([], []))
         if not num:
             if not self.use_reciprocal:
-                return _in_dtype(self.inverse, [self.calculate([], []), self._main(denum, dtype)], dtype)
-            return _in_dtype(self.reciprocal, [self._main(denum, dtype)], dtype)
+                return in_dtype(self.inverse, [self.calculate([], []), self._main(denum, dtype)], dtype)
+            return in_dtype(self.reciprocal, [self._main(denum, dtype)], dtype)
         if not denum:
             return self._main(num, dtype)
-        return _in_dtype(self.inverse, [self._main(num, dtype), self._main(denum, dtype)], dtype)
+        return in_dtype(self.inverse, [self._main(num, dtype), self._main(denum, dtype)], dtype)
 
     @staticmethod
     def get_constant(v):
@@ -270,7 +270,7 @@ def _pads_left(node):
     return order[len(order) - ndim:] == tuple(range(ndim)) and all(o == "x" for o in order[:len(order) - ndim])
 
 
-def _in_dtype(op, operands, dtype):
+def in_dtype(op, operands, dtype):
     """``op(*operands)``, computed in `dtype` where the operands alone would give a narrower one."""
     operands = [T.as_tensor_variable(o) for o in operands]
     if dtype is not None and scalar.upcast(dtype, *[o.dtype for o in operands]) == dtype:

@@ -51,5 +51,5 @@ def constant_folding(node):
 
 topo_constant_folding = topogroup_optimizer("in_to_out", constant_folding, name="topo_constant_folding")
 for _register in (register_canonicalize, register_uncanonicalize, register_stabilize, register_specialize):
-    _register(topo_constant_folding, "fast_compile", final_opt=True)
+    _register(topo_constant_folding, "constant_folding", "fast_compile", final_opt=True)
 del _register

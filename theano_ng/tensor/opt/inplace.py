@@ -46,6 +46,8 @@ class InplaceElemwiseOptimizer(Optimizer):
         update_of = self._update_targets(fgraph)
         batch_size = max(config.tensor.insert_inplace_optimizer_validate_nb, 1)
         nodes = [node for node in fgraph.toposort() if type(node.op) is self.op]
+        # New values of inputs choose first, so that shared variables keep their memory.
+        nodes.sort(key=lambda node: not any(o in update_of for o in node.outputs))
         # New values of inputs come first: nobody else then takes the memory that they are to replace.
         nodes.sort(key=lambda node: not any(o in update_of for o in node.outputs))
         replaced = tried = 0

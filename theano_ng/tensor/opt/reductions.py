@@ -71,7 +71,8 @@ def local_sum_prod_mul_by_scalar(node):
         if negated is None:
             return False
         scalars, inner = None, negated[0]
-    if out.dtype[0] not in "fciu":
+    if out.dtype[0] not in "fciu" or (x.dtype[0] not in "fc" and x.dtype != out.dtype):
+        # Narrow integers wrap around before they are reduced in a wider dtype.
         return False
     if inner.dtype != x.dtype:
         # The reduction stays in the dtype of the product.

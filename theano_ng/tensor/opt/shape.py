@@ -3,7 +3,6 @@
 Nothing is computed until somebody asks: a shape is inferred, inputs first, when it is looked up for the first time, and remembered. When a
 variable takes the place of another, both shapes describe the same value; what one cannot tell is taken from the other.
 """
-import sys
 import traceback
 
 import numpy as np
@@ -15,7 +14,7 @@ from theano_ng.gof import toolbox
 from theano_ng.gof.graph import Constant, Variable
 from theano_ng.gof.opt import Optimizer, copy_stack_trace, local_optimizer
 from theano_ng.tensor import elemwise_ops as T
-from theano_ng.tensor.constant import as_tensor_variable, constant
+from theano_ng.tensor.constant import constant
 from theano_ng.tensor.creation import MakeVector
 from theano_ng.tensor.elemwise import DimShuffle
 from theano_ng.tensor.exceptions import ShapeError

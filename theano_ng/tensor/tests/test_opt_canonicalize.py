@@ -64,6 +64,18 @@ class TestCanonizer(RewriteCase):
         b = T.bvector("b")
         self.check(b * 100 * 100, None, {"b": [1, 2, 3]})
 
+    def test_nothing_narrower_than_the_result(self):
+        b, c, q = T.bvector("b"), T.bvector("c"), T.TensorType("bool", (False,))("q")
+        wide, x = T.lvector("l"), T.fvector("x")
+        u = T.TensorType("uint8", (False,))("u")
+        values = {"b": [100, -100, 3], "c": [100, 90, -128], "q": [True, False, True], "u": [200, 100, 3]}
+        for out in (b + (b - wide), b + (c - wide), b * (c * wide), b * (c / wide), (wide - u) - wide, (wide - b) - (wide + c), q + (q - wide),
+                    (b + c) * (wide / (b * wide)), (b + c) * wide / wide, x * (b / wide) / x, wide / (b * (c / wide))):
+            self.check(out, None, values)
+        for v in (b, c, u):
+            self.check(T.inv(v), None, values)
+            self.check(1 / T.inv(v), None, values)
+
     def test_long_chains(self):
         # Flat where one operation can take all; never more operands than NumPy can handle.
         for n in (20, 100, 2000):

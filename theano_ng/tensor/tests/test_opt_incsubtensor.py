@@ -32,7 +32,7 @@ class TestUseless(RewriteCase):
                 (T.inc_subtensor(x[:], T.exp(x)), None)]:
             f = self.check(out, expected, dict(two, n=2))
             if expected is None and out.owner.inputs[0] is x:
-                self.assertEqual("Inc" in shown(f.maker.fgraph), not (out.owner.inputs[1].owner is None and "0" in str(out.owner.inputs[1])))
+                self.assertIn("IncSubtensor", shown(f.maker.fgraph))
         f = self.check(T.inc_subtensor(T.zeros((4, n))[1:2], s), None, {"n": 3})
         self.assertIn("IncSubtensor{Set;int64:int64:}", shown(f.maker.fgraph))
 
@@ -56,7 +56,7 @@ class TestUseless(RewriteCase):
         f = self.check(T.set_subtensor(x[twice], x[twice] + y), None, values)
         self.assertIn("AdvancedIncSubtensor1{no_inplace,set}", shown(f.maker.fgraph))
         f = self.check(T.set_subtensor(x[unique], y)[unique], None, values)
-        self.assertNotIn("IncSubtensor", shown(f.maker.fgraph))
+        self.assertFalse([n for n in f.maker.fgraph.apply_nodes if "Inc" in type(n.op).__name__])
         f = theano_ng.function([x, y], T.set_subtensor(x[unique], y)[unique] * 1.)
         self.assertRaises((AssertionError, IndexError), f, np.ones((2, 2)), np.ones((3, 2)))
         for rows in (twice, np.array([0, -1, 1])):

@@ -36,6 +36,13 @@ class TestNodes(unittest.TestCase):
         z = run_node(T.reshape(x := T.dmatrix(), (3, 2)), {x: v}, "c")[0]
         self.assertTrue(np.shares_memory(z, v))
 
+    def test_flatten_nothing(self):
+        x = T.tensor3()
+        for mode in (theano.Mode("py", None), theano.Mode("py", "fast_run")):
+            f = theano.function([x], [x.flatten(n) for n in (1, 2, 3)], mode=mode)
+            for shape in ((0, 3, 2), (2, 0, 3), (0, 0, 4), (2, 3, 0), (2, 3, 4)):
+                self.assertEqual([r.shape for r in f(np.ones(shape))], [(np.prod(shape),), (shape[0], shape[1] * shape[2]), shape])
+
     def test_join_split(self):
         for dtype in DTYPES:
             x, axis = tensor3(dtype), T.bscalar()

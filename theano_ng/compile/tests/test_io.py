@@ -1,0 +1,151 @@
+"""In, Out, the shortcuts for them, and access to the state of a function."""
+import unittest
+
+import numpy as np
+
+import theano_ng as theano
+import theano_ng.tensor as T
+from theano_ng import In, Out, function
+from theano_ng.configparser import change_flags
+
+
+class TestIn(unittest.TestCase):
+    def test_fields(self):
+        x = T.dscalar("x")
+        i = In(x)
+        self.assertEqual((i.name, i.value, i.update, i.mutable, i.strict, i.allow_downcast, i.implicit, i.borrow, i.shared),
+                         ("x", None, None, False, False, None, False, False, False))
+        self.assertIsNone(In(T.dscalar()).name)
+        self.assertEqual(In(x, name="other").name, "other")
+        self.assertIsNone(In(x, autoname=False).name)
+        self.assertEqual((Out(x).variable, Out(x).borrow), (x, False))
+        self.assertTrue(In(x, mutable=True).borrow)
+        # what may be destroyed has to be borrowed
+        self.assertRaises(ValueError, In, x, mutable=True, borrow=False)
+        # an update changes what the function keeps
+        self.assertTrue(In(x, value=1., update=x + 1).mutable)
+        container = theano.Container(x, storage=[np.array(1.)])
+        self.assertTrue(In(x, value=container).implicit)
+        self.assertRaises(TypeError, In, x, implicit=True)
+        self.assertRaises(TypeError, In, x, value=1., update=T.dvector())
+
+    def test_documented_state(self):
+        u, x, s = T.dscalars("u", "x", "s")
+        inc = function([u, In(x, value=3), In(s, update=(s + x * u), value=10.0)], [])
+        self.assertEqual(inc(5), [])
+        self.assertEqual(inc[s], 25)
+        self.assertEqual(inc(3, 4), [])
+        self.assertEqual((inc[s], inc[x]), (37, 3))
+        inc(3, 4, 7)
+        self.assertEqual(inc[s], 19)
+        inc[s] = 10
+        self.assertEqual((inc[s].dtype, inc[s].ndim, float(inc[s])), ("float64", 0, 10))
+        self.assertIs(inc["s"], inc.value[s])
+
+    def test_second_state(self):
+        a, b, c = T.dscalar("x"), T.dscalar("y"), T.dscalar("s")
+        f = function([a, b, ((c, c + a + b), 10.0)], [])
+        self.assertEqual(f["s"], 10)
+        f(1, 2)
+        self.assertEqual((f["s"], f[c]), (13, 13))
+        f["s"] = 99.0
+        f(1, 0)
+        self.assertEqual(f["s"], 100)
+        f.value[c] = 99.0
+        f(1, 0)
+        self.assertEqual(f["s"], 100)
+        self.assertIs(f["s"], f.value[c])
+        self.assertIs(f["s"], f.container[c].value)
+        self.assertEqual(f[2], 100)
+        with self.assertRaises(Exception):
+            f.container[c] = 3
+        self.assertRaises(TypeError, f.__getitem__, "nothing")
+
+    def test_shortcuts(self):
+        x, y, s = T.dscalar(), T.dscalar("y"), T.dscalar("s")
+        f = function([x, ("why", y), ((s, s + x), 5.)], x + y + s)
+        self.assertEqual(f(1, why=2), 8)
+        self.assertEqual(f["s"], 6)
+        g = function([x, ("second", y, 7.), ("state", (s, s * 2), 3.)], x + y + s)
+        self.assertEqual(g(1), 11)
+        self.assertEqual(float(g["state"]), 6)
+        self.assertEqual(g(1, second=0), 7)
+        h = function([(y, 4.)], y)
+        self.assertEqual((h(), h(1), h(), h(y=2)), (4, 1, 4, 2))
+        for wrong in (("a", "b"), (1, 2, 3, 4), "name"):
+            self.assertRaises(TypeError, function, [x, wrong], x)
+
+    def test_documented_errors(self):
+        x, y, z, w = T.dscalar(), T.dscalar("y"), T.dscalar("z"), T.dscalar("w")
+        fn = function([x, y, In(z, value=42), ((w, w + x), 0)], x + y + z)
+        with self.assertRaisesRegex(TypeError, "Missing required input: y"):
+            fn(1)
+        self.assertEqual((fn(1, 2), fn["w"]), (45, 1))
+        self.assertEqual((fn(1, y=2), fn["w"]), (45, 2))
+        with self.assertRaises(TypeError) as caught:
+            fn(x=1, y=2)
+        self.assertIn("Unknown input or state: x. The function has 3 named inputs (y, z, w), and 1 unnamed input which thus cannot be accessed "
+                      "through keyword argument (use 'name=...' in a variable's constructor to give it a name).", str(caught.exception))
+        self.assertEqual(fn["w"], 2)            # a call that fails leaves the state
+        self.assertEqual((fn(1, 2, 3), fn["w"]), (6, 3))
+        self.assertEqual((fn(1, z=3, y=2), fn["w"]), (6, 4))
+        self.assertEqual((fn(1, 2, w=400), fn["w"]), (45, 401))
+        self.assertEqual((fn(1, 2), fn["w"]), (45, 402))
+        self.assertRaises(TypeError, fn, 1, 2, 3, 4, 5)
+        self.assertRaises(TypeError, fn, 1, 2, y=3)
+
+    def test_conversions(self):
+        x = T.fscalar("x")
+        def f(**kwargs):
+            return function([In(x, **kwargs)], x + 0)
+
+        for value in (.1, np.array(.1)):
+            self.assertRaises(TypeError, f(), value)
+        self.assertEqual(f()(.5), .5)           # float32 holds it exactly
+        with change_flags(floatX="float32"):    # then Python numbers are welcome
+            self.assertEqual(f()(.1), np.float32(.1))
+            self.assertRaises(TypeError, f(allow_downcast=False), .1)
+        self.assertRaises(TypeError, f(allow_downcast=False), np.array(.1))
+        self.assertEqual(f(allow_downcast=True)(np.array(.1)), np.float32(.1))
+        self.assertRaises(TypeError, f(strict=True), .5)
+        self.assertEqual(f(strict=True)(np.array(.5, "float32")), .5)
+        v = T.dvector()
+        self.assertRaises(TypeError, function([v], v), [[1.]])
+        np.testing.assert_array_equal(function([v], v + 0)([1, 2]), [1., 2.])
+
+    def test_mutable(self):
+        v = T.dvector("v")
+        for mutable in (False, True):
+            f = function([In(v, mutable=mutable)], v + 1)
+            buffer = np.zeros(3)
+            np.testing.assert_array_equal(f(buffer), [1, 1, 1])
+            np.testing.assert_array_equal(buffer, [1, 1, 1] if mutable else [0, 0, 0])
+
+
+class TestOut(unittest.TestCase):
+    def test_structure(self):
+        x = T.dmatrix("x")
+        two = np.eye(2) * 2
+        for got in function([x], [x + x, Out((x + x).T, borrow=True)])(np.eye(2)):
+            np.testing.assert_array_equal(got, two)
+        one = function([x], [x + x])(np.eye(2))
+        self.assertIsInstance(one, list)
+        np.testing.assert_array_equal(function([x], Out(x + x))(np.eye(2)), two)
+        self.assertEqual(function([x], [], on_unused_input="ignore")(np.eye(2)), [])
+        named = function([x], {"a": x + x, "b": x * 3})(np.eye(2))
+        self.assertEqual(sorted(named), ["a", "b"])
+        np.testing.assert_array_equal(named["b"], 3 * np.eye(2))
+
+    def test_borrow(self):
+        x = T.dvector()
+        kept = function([x], Out(x + 1, borrow=False))
+        first = kept(np.zeros(3))
+        kept(np.ones(3))
+        np.testing.assert_array_equal(first, [1, 1, 1])
+        # an input that is returned is not the caller's array unless it was lent
+        value = np.zeros(3)
+        self.assertFalse(np.may_share_memory(function([x], x)(value), value))
+
+
+if __name__ == "__main__":
+    unittest.main()

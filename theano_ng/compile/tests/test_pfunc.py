@@ -1,0 +1,170 @@
+"""Shared variables, updates, givens and the other arguments of theano.function."""
+import os
+import pickle
+import tempfile
+import unittest
+import warnings
+
+import numpy as np
+
+import theano_ng as theano
+import theano_ng.tensor as T
+from theano_ng import function, shared
+
+
+class TestUpdates(unittest.TestCase):
+    def test_forms(self):
+        x = T.dscalar("x")
+        for form in (lambda s: [(s, s + x)], lambda s: ((s, s + x),), lambda s: {s: s + x}, lambda s: theano.OrderedUpdates([(s, s + x)])):
+            s = shared(1.)
+            f = function([x], s * 2, updates=form(s))
+            self.assertEqual(f(5), 2)           # outputs are computed before the update
+            self.assertEqual(s.get_value(), 6)
+            self.assertEqual(f(1), 12)
+
+    def test_refused(self):
+        x, s = T.dscalar("x"), shared(1.)
+        self.assertRaises(Exception, function, [x], x, updates=[(s, s + 1), (s, s + 2)])
+        self.assertRaises(TypeError, function, [x], x, updates=[(x, x + 1)])
+        self.assertRaises(TypeError, function, [s], s)
+        self.assertRaises(TypeError, function, [x], x, updates=[(s, T.dvector())])
+        self.assertRaises(Exception, function, x, x)
+        self.assertRaises(TypeError, function, [x], x, updates=[(shared(np.float32(1)), x)])
+
+    def test_of_shared_integers(self):
+        s = shared(np.int32(3))
+        function([], [], updates=[(s, s + 1)])()
+        self.assertEqual((s.get_value(), s.get_value().dtype), (4, "int32"))
+        k = shared(0)
+        inc = T.iscalar("inc")
+        accumulator = function([inc], k, updates=[(k, k + inc)])
+        self.assertEqual([int(accumulator(v)) for v in (1, 300)] + [int(k.get_value())], [0, 1, 301])
+
+    def test_swap_uses_old_values(self):
+        a, b = shared(1.), shared(2.)
+        function([], [], updates=[(a, b), (b, a)])()
+        self.assertEqual((a.get_value(), b.get_value()), (2, 1))
+
+
+class TestDefaultUpdate(unittest.TestCase):
+    def make(self):
+        s = shared(0.)
+        s.default_update = s + 1
+        return s
+
+    def test_rules(self):
+        for kwargs, expected in (({}, 1), (dict(no_default_updates=True), 0), (dict(no_default_updates=None), None)):
+            s = self.make()
+            if expected is None:
+                self.assertRaises(TypeError, function, [], s, no_default_updates=3)
+                continue
+            function([], s * 2, **kwargs)()
+            self.assertEqual(s.get_value(), expected)
+        s, t = self.make(), self.make()
+        function([], s + t, no_default_updates=[t])()
+        self.assertEqual((s.get_value(), t.get_value()), (1, 0))
+        s = self.make()
+        function([], s, updates=[(s, s + 10)])()
+        self.assertEqual(s.get_value(), 10)
+        unused = self.make()
+        function([], shared(1.) * 2)()
+        self.assertEqual(unused.get_value(), 0)
+
+    def test_chain(self):
+        first, second = self.make(), shared(0.)
+        second.default_update = first + 10
+        function([], second)()
+        self.assertEqual((first.get_value(), second.get_value()), (1, 10))
+
+
+class TestGivens(unittest.TestCase):
+    def test_forms(self):
+        x, y = T.dscalars("xy")
+        for givens in ({x: y * 2}, [(x, y * 2)], ((x, y * 2),)):
+            self.assertEqual(function([y], x + 1, givens=givens)(3), 7)
+        data = shared(np.arange(10.))
+        i, v = T.lscalar(), T.dvector()
+        f = function([i], v.sum(), givens={v: data[i * 2:i * 2 + 2]})
+        self.assertEqual([f(k) for k in range(3)], [1, 5, 9])
+        s = shared(2.)
+        self.assertEqual(function([], s * 3, givens={s: T.constant(np.array(5.))})(), 15)
+
+    def test_types(self):
+        x = T.dscalar("x")
+        self.assertRaises(TypeError, function, [], x + 1, givens={x: T.constant(np.ones(3))})
+        v = function([], (x + 1), givens={x: T.constant(np.ones(3))}, rebuild_strict=False)()
+        np.testing.assert_array_equal(v, [2, 2, 2])
+        # an Op that refuses the new type
+        m = T.dmatrix()
+        self.assertRaises(Exception, function, [], T.dot(m, m), givens={m: T.constant(np.ones((2, 2, 2, 2)))}, rebuild_strict=False)
+        f = T.fscalar()
+        self.assertEqual(function([f], x + 1, givens={x: T.cast(f, "float64")})(1), 2)
+
+
+class TestArguments(unittest.TestCase):
+    def test_downcast(self):
+        x = T.fvector("x")
+        for allow, works in ((None, False), (False, False), (True, True)):
+            f = function([x], x + 0, allow_input_downcast=allow)
+            if works:
+                np.testing.assert_array_equal(f(np.array([.1])), np.array([.1], "float32"))
+            else:
+                self.assertRaises(TypeError, f, np.array([.1]))
+            np.testing.assert_array_equal(f(np.array([3], "int8")), [3])
+
+    def test_unused(self):
+        x, y = T.dscalar("x"), T.dscalar("y")
+        self.assertRaises(theano.compile.UnusedInputError, function, [x, y], x)
+        self.assertRaises(theano.compile.UnusedInputError, function, [x, y], x, on_unused_input="raise")
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            self.assertEqual(function([x, y], x, on_unused_input="warn")(1, 2), 1)
+        self.assertEqual(len(caught), 1)
+        self.assertEqual(function([x, y], x, on_unused_input="ignore")(1, 2), 1)
+        self.assertRaises(ValueError, function, [x, y], x, on_unused_input="what")
+        self.assertRaises(theano.gof.MissingInputError, function, [x], x + y)
+
+    def test_name_and_profile(self):
+        x = T.dscalar("x")
+        f = function([x], x + 1, name="increment", profile=True)
+        f(1)
+        self.assertEqual(f.name, "increment")
+        self.assertEqual(f.profile.fct_callcount, 1)
+        stats = theano.ProfileStats(atexit_print=False)
+        self.assertIs(function([x], x + 1, profile=stats).profile, stats)
+        self.assertIsNone(function([x], x + 1).profile)
+        f.profile.atexit_print = False
+        theano.compile.profiling._atexit_print_list = [
+            p for p in theano.compile.profiling._atexit_print_list if p is not f.profile]
+
+    def test_modes(self):
+        x = T.dvector("x")
+        out = T.exp(x).sum() + (x * 2 + 1)[0]
+        values = np.array([.5, -1.])
+        for mode in (None, "FAST_RUN", "FAST_COMPILE", "Mode", theano.Mode("py", "fast_compile"), theano.Mode("c|py", None),
+                     theano.compile.mode.FAST_RUN.excluding("fusion")):
+            np.testing.assert_allclose(function([x], out, mode=mode)(values), np.exp(values).sum() + 2)
+        self.assertRaises(Exception, function, [x], out, mode="NO_SUCH_MODE")
+
+    def test_accept_inplace(self):
+        x = T.dvector("x")
+        out = T.inplace.exp_inplace(x)
+        self.assertRaises(TypeError, function, [theano.In(x, mutable=True)], out)
+        np.testing.assert_array_equal(function([theano.In(x, mutable=True)], out, accept_inplace=True)(np.zeros(2)), [1, 1])
+
+
+class TestDump(unittest.TestCase):
+    def test_round_trip(self):
+        x, s = T.dscalar("x"), shared(3., "s")
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "function.pkl")
+            theano.function_dump(path, [x], x * s, updates=[(s, s + 1)], name="dumped")
+            with open(path, "rb") as file:
+                arguments = pickle.load(file)
+        f = function(**arguments)
+        self.assertEqual((f.name, f(2), f(2)), ("dumped", 6, 8))
+        self.assertEqual(s.get_value(), 3)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,153 @@
+"""Machines that fail: no compiler, a compile directory of no use, many processes at once, one that is killed; and errors in users' C code."""
+import glob
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import theano_ng as theano
+
+TRAINING_STEP = """
+import numpy as np
+import theano_ng as theano
+from theano_ng import tensor as tt
+
+x, labels = tt.matrix("x"), tt.lvector("labels")
+w = theano.shared(np.linspace(-1, 1, 12).reshape(4, 3), "w")
+p = tt.nnet.softmax(tt.dot(x, w))
+cost = -tt.log(p[tt.arange(2), labels]).mean() + .01 * (tt.tanh(w) ** 2).sum()
+f = theano.function([x, labels], cost, updates=[(w, w - .1 * theano.grad(cost, w))])
+print(*[round(float(f(np.arange(8.).reshape(2, 4) / 8, [0, 2])), 10) for i in range(3)])
+"""
+
+BROKEN_OP = """
+import theano_ng as theano
+from theano_ng import tensor as tt
+
+class Twice(theano.Op):
+    __props__ = ()
+    def make_node(self, x):
+        return theano.Apply(self, [x], [x.type()])
+    def c_code(self, node, name, inputs, outputs, sub):
+        return '''
+            %s = this_is_no_function(%s);
+        ''' % (outputs[0], inputs[0])
+    def c_code_cache_version(self):
+        return (1,)
+
+x = tt.dvector("x")
+theano.function([x], Twice()(x))
+"""
+
+
+def start(code, folder, flags="", path=None, **options):
+    environment = dict(os.environ, THEANO_FLAGS="base_compiledir=%s%s" % (folder, flags),
+                       PYTHONPATH=os.path.dirname(os.path.dirname(os.path.abspath(theano.__file__))))
+    if path is not None:
+        environment["PATH"] = path
+    return subprocess.Popen([sys.executable, "-c", code], env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            **options)
+
+
+def no_files():
+    """In a child: no file can grow, as on a full disk."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+
+class TestMachines(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        with tempfile.TemporaryDirectory() as folder:
+            out, err = start(TRAINING_STEP, folder).communicate(timeout=120)
+        if err:
+            raise AssertionError(err)
+        cls.wanted = [float(word) for word in out.split()]
+
+    def assert_trains(self, process):
+        """The process prints the right costs; its warnings are returned."""
+        out, err = process.communicate(timeout=120)
+        self.assertEqual(process.returncode, 0, err)
+        for got, want in zip(out.split(), self.wanted, strict=True):
+            self.assertAlmostEqual(float(got), want, 8)
+        return err
+
+    def test_costs_are_right(self):
+        self.assertEqual(len(self.wanted), 3)
+        self.assertGreater(self.wanted[0], self.wanted[1])
+
+    def test_no_compiler(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for flags, path in ((",cxx=", None), ("", folder), (",cxx=/no/such/g++", None)):
+                err = self.assert_trains(start(TRAINING_STEP, folder, flags, path))
+                self.assertEqual(err.count("UserWarning"), 1, err)
+                self.assertIn("No C++ compiler is available", err)
+
+    def test_directories_of_no_use(self):
+        with tempfile.TemporaryDirectory() as folder:
+            name = os.path.join(folder, "file")
+            open(name, "w").close()
+            err = self.assert_trains(start(TRAINING_STEP, os.path.join(name, "cache")))
+            self.assertEqual(err.count("UserWarning"), 1, err)
+            self.assertIn("cannot be written", err)
+            # an entry of every kind damaged
+            cache = os.path.join(folder, "cache")
+            self.assertEqual(self.assert_trains(start(TRAINING_STEP, cache)), "")
+            for i, path in enumerate(sorted(glob.glob(os.path.join(cache, "**", "*"), recursive=True))):
+                if os.path.isfile(path) and not os.path.islink(path):
+                    os.chmod(path, 0o600)
+                    with open(path, "r+b") as f:
+                        f.truncate(os.path.getsize(path) // 2)
+            self.assertEqual(self.assert_trains(start(TRAINING_STEP, cache)), "")
+            self.assertEqual(self.assert_trains(start(TRAINING_STEP, cache)), "")
+
+    def test_full_disk(self):
+        with tempfile.TemporaryDirectory() as folder:
+            process = start(TRAINING_STEP, folder, preexec_fn=no_files)
+            out, err = process.communicate(timeout=120)
+            if process.returncode:      # what needs the compiler's files says so
+                self.assertRegex(err.splitlines()[-1] + err, "compil|File too large|No space")
+            else:
+                self.assertEqual([float(w) for w in out.split()], self.wanted)
+            # nothing that is left stops the next process
+            self.assertEqual(self.assert_trains(start(TRAINING_STEP, folder)), "")
+
+    def test_many_processes_and_killed_ones(self):
+        with tempfile.TemporaryDirectory() as folder:
+            processes = [start(TRAINING_STEP, folder) for _ in range(14)]
+            victims = [start(TRAINING_STEP, folder, start_new_session=True) for _ in range(2)]
+            for i, victim in enumerate(victims):
+                time.sleep(.15 * i)
+                os.killpg(victim.pid, signal.SIGKILL)
+                victim.communicate()
+            for process in processes:
+                self.assertEqual(self.assert_trains(process), "")
+            self.assertEqual(self.assert_trains(start(TRAINING_STEP, folder)), "")
+
+    def test_killed_at_any_time(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for delay in (.2, .35, .5, .65):
+                victim = start(TRAINING_STEP, folder, start_new_session=True)
+                time.sleep(delay)
+                os.killpg(victim.pid, signal.SIGKILL)
+                victim.communicate()
+            self.assertEqual(self.assert_trains(start(TRAINING_STEP, folder)), "")
+
+    def test_error_in_the_c_code_of_an_op(self):
+        with tempfile.TemporaryDirectory() as folder:
+            out, err = start(BROKEN_OP, folder).communicate(timeout=120)
+        # the code with line numbers, the command line, what the compiler said, and the node
+        self.assertRegex(err, r"(?m)^\d+\s.*this_is_no_function")
+        self.assertRegex(err, r"(?m)^.*(g\+\+|clang\+\+|c\+\+).* -shared .*\.cpp")
+        self.assertRegex(err, r"error: .*this_is_no_function")
+        self.assertRegex(err, r"Apply node that the code belongs to: Twice\(x\)")
+        number = re.search(r"\.cpp:(\d+):\d+: error", err).group(1)
+        self.assertRegex(err, r"(?m)^0*%s\s.*this_is_no_function" % number)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,126 @@
+"""Functions called from several threads, and from inside Ops of other functions."""
+import threading
+import unittest
+
+import numpy as np
+
+import theano_ng as theano
+from theano_ng import tensor as tt
+
+
+class Call(theano.Op):
+    """A Python Op that calls a compiled function."""
+
+    __props__ = ()
+
+    def __init__(self, function=None):
+        self.function = function
+
+    def make_node(self, x):
+        return theano.Apply(self, [x], [x.type()])
+
+    def perform(self, node, inputs, outputs):
+        outputs[0][0] = self.function(inputs[0])
+
+
+def in_threads(*targets):
+    """Run callables at the same time; raises what one of them raised."""
+    failures, barrier = [], threading.Barrier(len(targets))
+
+    def guarded(target):
+        try:
+            barrier.wait()
+            target()
+        except BaseException as failure:
+            failures.append(failure)
+
+    threads = [threading.Thread(target=guarded, args=(t,)) for t in targets]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        if thread.is_alive():
+            raise AssertionError("a thread hangs")
+    if failures:
+        raise failures[0]
+
+
+class TestThreads(unittest.TestCase):
+    def setUp(self):
+        x = tt.dmatrix("x")
+        self.count = theano.shared(np.zeros(()), "count")
+        # BLAS and a Python Op let other threads in while the function runs.
+        inner = theano.compile.as_op(itypes=[tt.dmatrix], otypes=[tt.dmatrix])(lambda v: np.exp(v - v.max()))
+        self.f = theano.function([x], [tt.dot(x, x.T).sum() + inner(x).sum() * 0, x.sum(axis=0)], updates=[(self.count, self.count + 1)])
+
+    def check(self, f, size, times=25):
+        value = np.full((size, size + 1), float(size))
+        for _ in range(times):
+            total, rows = f(value)
+            self.assertEqual(total, size ** 4 * (size + 1))
+            np.testing.assert_array_equal(rows, np.full(size + 1, size * size))
+
+    def test_one_function(self):
+        in_threads(*[lambda n=n: self.check(self.f, n) for n in (3, 30, 61, 7)])
+        self.assertEqual(self.count.get_value(), 100)
+
+    def test_two_functions_with_a_common_shared_variable(self):
+        twin = self.f.copy()
+        in_threads(lambda: self.check(self.f, 40), lambda: self.check(twin, 41))
+
+    def test_failures_in_one_thread_are_not_the_others(self):
+        def fail():
+            for _ in range(25):
+                with self.assertRaises(TypeError):
+                    self.f("no matrix")
+
+        in_threads(fail, lambda: self.check(self.f, 20), fail)
+        self.assertEqual(self.count.get_value(), 25)
+
+    def test_compiling_in_threads(self):
+        # Graph building, rewriting and compilation at once, of equal and of different functions.
+        results = [None] * 4
+
+        def build(k):
+            x = tt.dvector("x")
+            f = theano.function([x], [tt.exp(x * (k // 2 + 2)).sum(), theano.grad(tt.tanh(x).sum(), x)])
+            results[k] = f([0.5, 1.5])
+
+        in_threads(*[lambda k=k: build(k) for k in range(4)])
+        for k, (total, slope) in enumerate(results):
+            np.testing.assert_allclose(total, np.exp(np.array([.5, 1.5]) * (k // 2 + 2)).sum())
+            np.testing.assert_allclose(slope, 1 - np.tanh([.5, 1.5]) ** 2)
+
+
+class TestNested(unittest.TestCase):
+    def test_function_inside_an_op_of_another(self):
+        x = tt.dvector("x")
+        inner = theano.function([x], tt.exp(x) * 2)
+        outer = theano.function([x], Call(inner)(x + 1) + Call(inner)(x))
+        np.testing.assert_allclose(outer([0., 1.]), 2 * np.exp([1., 2.]) + 2 * np.exp([0., 1.]))
+        in_threads(*[lambda: [np.testing.assert_allclose(outer([k]), 2 * np.exp([k + 1.]) + 2 * np.exp([k])) for k in range(20)]] * 3)
+
+    def test_error_inside(self):
+        x, y = tt.dvector("x"), tt.dvector("y")
+        inner = theano.function([x], x.reshape((2, 2)).sum(axis=0))
+        s = theano.shared(np.zeros(2), "s")
+        outer = theano.function([x], Call(inner)(x), updates=[(s, s + 1)])
+        with self.assertRaises(ValueError) as caught:
+            outer(np.ones(3))
+        self.assertIn("Apply node that caused the error: Reshape", str(caught.exception))
+        np.testing.assert_array_equal(s.get_value(), [0, 0])
+        np.testing.assert_array_equal(outer(np.ones(4)), [2, 2])
+        np.testing.assert_array_equal(s.get_value(), [1, 1])
+
+    def test_function_inside_itself(self):
+        x = tt.dvector("x")
+        op = Call()
+        f = op.function = theano.function([x], op(x))
+        with self.assertRaisesRegex(RuntimeError, "while it is running"):
+            f([1.])
+        op.function = lambda v: v + 1
+        np.testing.assert_array_equal(f([1.]), [2.])
+
+
+if __name__ == "__main__":
+    unittest.main()
