@@ -24,7 +24,9 @@ SANITIZED = build/sanitize
 SANITIZERS = -fsanitize=address -fsanitize=undefined -fno-omit-frame-pointer -g1
 SANITIZED_TESTS ?= theano_ng.tests.test_odd_arrays theano_ng.tests.test_threads theano_ng.tensor.tests.test_elemwise \
 	theano_ng.tensor.tests.test_subtensor theano_ng.tensor.tests.test_reductions theano_ng.tensor.tests.test_blas \
-	theano_ng.tensor.tests.test_shaping theano_ng.tensor.tests.test_extra_ops
+	theano_ng.tensor.tests.test_shaping theano_ng.tensor.tests.test_extra_ops theano_ng.tensor.tests.test_basic \
+	theano_ng.tensor.nnet.tests.test_softmax theano_ng.tensor.nnet.tests.test_crossentropy theano_ng.compile.tests.test_function_module \
+	theano_ng.gof.tests.test_vm
 sanitize: $(STAMP)
 	mkdir -p $(SANITIZED)
 	rm -rf $(SANITIZED)/theano_ng $(SANITIZED)/cache

@@ -80,7 +80,10 @@ class NumpyStep:
 
 
 def products_only(name):
-    """A function that does nothing but the matrix products of a step, into arrays that exist already: the limit of the machine."""
+    """A function that does nothing but the matrix products of a step, into arrays that exist already: the limit of the machine.
+
+    NumPy's BLAS computes them; the compiled step uses SciPy's, which may be a little faster or slower.
+    """
     x, _, parameters = data(name)
     weights = parameters[::2]
     activations = [x] + [np.zeros((len(x), w.shape[1]), x.dtype) for w in weights]

@@ -4,7 +4,7 @@ import os
 import sys
 
 from theano_ng.configparser import (AddConfigVar, BoolParam, ConfigParam, EnumStr, FloatParam, IntParam, StrParam,
-                                    TheanoConfigParser, TheanoConfigWarning, check_unknown_flags, config)
+                                    TheanoConfigError, TheanoConfigParser, TheanoConfigWarning, check_unknown_flags, config)
 
 _logger = logging.getLogger("theano_ng.configdefaults")
 
@@ -526,7 +526,7 @@ AddConfigVar("exception_verbosity",
              EnumStr("low", "high"), in_c_key=False)
 AddConfigVar("traceback.limit", "Levels of the user's stack kept for each variable.", IntParam(8), in_c_key=False)
 AddConfigVar("traceback.compile_limit",
-             "Levels of the stack kept for variables that are made while compiling; above 0 keeps internal ones.",
+             "Levels of the stack kept for variables that are made while compiling; with 0 they only have the traces of what they replace.",
              IntParam(0), in_c_key=False)
 AddConfigVar("compute_test_value",
              "Run each Op while the graph is built, on tag.test_value of its inputs.",
@@ -580,7 +580,7 @@ AddConfigVar("DebugMode.check_preallocated_output_ndim",
 AddConfigVar("NanGuardMode.nan_is_error", "NanGuardMode raises on NaN.", BoolParam(True), in_c_key=False)
 AddConfigVar("NanGuardMode.inf_is_error", "NanGuardMode raises on infinity.", BoolParam(True), in_c_key=False)
 AddConfigVar("NanGuardMode.big_is_error", "NanGuardMode raises on absolute values above 1e10.", BoolParam(True), in_c_key=False)
-AddConfigVar("NanGuardMode.action", "What NanGuardMode does when it finds something.", EnumStr("raise", "warn", "pdb"),
+AddConfigVar("NanGuardMode.action", "What NanGuardMode does when it finds such a value: raise, warn and go on, or start the debugger.", EnumStr("raise", "warn", "pdb"),
              in_c_key=False)
 
 AddConfigVar("numpy.seterr_all", "NumPy's behaviour on floating-point errors; 'None' leaves it alone.",

@@ -114,7 +114,8 @@ class NanGuardMode(Mode):
 
     Notes
     -----
-    The functions raise AssertionError, which names the node. Inputs and constants are checked when a function starts, then the outputs
+    The functions raise AssertionError, which names the node; with `config.NanGuardMode.action` "warn" they warn and go on, with "pdb"
+    they start the debugger. Inputs and constants are checked when a function starts, then the outputs
     of each node. A variable ``v`` with ``v.tag.nan_guard_mode_check = False`` is exempt, and so are its replacements by rewrites. Memory
     that was never written can hold anything: the output of AllocEmpty is exempt too, and the tag ``alloc_empty_to_zeros`` fills it.
     """
@@ -156,7 +157,23 @@ class NanGuardMode(Mode):
             elif self.big_is_error and _contains_big(part, var):
                 found = "Big value detected"
             if found is not None:
-                raise AssertionError(self._message(found, part, node, var))
+                self._act(self._message(found, part, node, var))
+
+    @staticmethod
+    def _act(message):
+        """Do what `config.NanGuardMode.action` says about a value that is an error."""
+        action = config.NanGuardMode.action
+        if action == "raise":
+            raise AssertionError(message)
+        if action == "warn":
+            import warnings
+
+            warnings.warn(message, stacklevel=2)
+        else:
+            import pdb
+
+            print(message)
+            pdb.set_trace()
 
     @staticmethod
     def _message(found, value, node, var):

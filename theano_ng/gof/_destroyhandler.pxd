@@ -53,7 +53,7 @@ cdef class Constraints:
     cpdef list successors(self, app)
     cpdef list predecessors(self, app)
     cpdef list other_users(self, app, members)
-    cpdef list destroyers_of_inputs(self, app)
+    cpdef list destroyers_of(self, app, variables)
 
 
 cpdef list destroyed_indices(app)

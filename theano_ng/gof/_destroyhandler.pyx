@@ -437,7 +437,7 @@ cdef class Constraints:
                 client = use[0]
                 if not isinstance(client, str):
                     found.append(client)
-        found.extend(self.destroyers_of_inputs(app))
+        found.extend(self.destroyers_of(app, app.inputs))
         return found
 
     cpdef list predecessors(self, app):
@@ -461,10 +461,10 @@ cdef class Constraints:
                     found.append(client)
         return found
 
-    cpdef list destroyers_of_inputs(self, app):
-        """The other nodes that overwrite what a node reads."""
+    cpdef list destroyers_of(self, app, variables):
+        """The nodes except `app` that overwrite some variables."""
         cdef list found = []
-        for r in app.inputs:
+        for r in variables:
             for use in self.aliases.destroyers(r):
                 client = use[0]
                 if client is not app:

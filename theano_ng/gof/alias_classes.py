@@ -271,7 +271,7 @@ class Constraints:
     def successors(self, app):
         """The nodes that have to come after a node: users of its outputs, and who destroys its inputs; a list."""
         found = [client for out in app.outputs for client, _ in out.clients if not isinstance(client, str)]
-        found.extend(self.destroyers_of_inputs(app))
+        found.extend(self.destroyers_of(app, app.inputs))
         return found
 
     def predecessors(self, app):
@@ -285,7 +285,7 @@ class Constraints:
         """The nodes except `app` that use some variables; a list."""
         return [client for v in members for client, _ in v.clients if client is not app and not isinstance(client, str)]
 
-    def destroyers_of_inputs(self, app):
-        """The other nodes that overwrite what a node reads; a list."""
+    def destroyers_of(self, app, variables):
+        """The nodes except `app` that overwrite some variables; a list."""
         destroyers = self.aliases.destroyers
-        return [other for r in app.inputs for other, _ in destroyers(r) if other is not app]
+        return [other for r in variables for other, _ in destroyers(r) if other is not app]

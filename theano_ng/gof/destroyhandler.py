@@ -132,7 +132,8 @@ class DestroyHandler(toolbox.Bookkeeper):
         self.apps = {}
         aliases, constraints, order = self.parts
         self.aliases = aliases()
-        # What has to be looked at by the next validate: nodes; variables whose classes changed.
+        # What has to be looked at by the next validate: nodes, with the indices of the changed inputs, or None for all of them; variables
+        # whose classes changed.
         self._touched_apps = {}
         self._touched_classes = {}
         self.fail_validate = {}
@@ -245,7 +246,9 @@ class DestroyHandler(toolbox.Bookkeeper):
             return
         if app not in self.apps:
             raise ProtocolError("input changed of %s, which was not imported" % app)
-        self._touched_apps[app] = None
+        changed = self._touched_apps.setdefault(app, {})
+        if changed is not None:
+            changed[i] = None
         for o, places in (getattr(app.op, "view_map", None) or {}).items():
             if i in places:
                 self.aliases.move_view(app.outputs[o], new_r)
@@ -305,11 +308,12 @@ class DestroyHandler(toolbox.Bookkeeper):
             return True
         if self.algo == "fast":
             if self.fail_validate:
-                failed, self.fail_validate = self.fail_validate, {}
-                app, error = next(iter(failed.items()))
-                # A revert prunes the node; a node that stays has to fail again.
-                self.fail_validate = {a: e for a, e in failed.items() if a in self.apps}
-                raise error
+                # A node that came in saw the one that it replaces as another client; what counts is the graph as it is now. What
+                # fails stays, so that the node fails again unless it leaves.
+                for app in list(self.fail_validate):
+                    self.fast_destroy(app, "validate")
+                for error in self.fail_validate.values():
+                    raise error
             self._check_touched_classes()
             return True
         edges = self._check_touched_classes()
@@ -317,9 +321,10 @@ class DestroyHandler(toolbox.Bookkeeper):
         for app in self._touched_apps:
             if app not in order:
                 order.place(app)
-        for app in self._touched_apps:
-            edges.extend((r.owner, app) for r in app.inputs if r.owner is not None)
-            edges.extend((app, s) for s in self._constraints.destroyers_of_inputs(app))
+        for app, changed in self._touched_apps.items():
+            inputs = app.inputs if changed is None else [app.inputs[i] for i in changed]
+            edges.extend([(r.owner, app) for r in inputs if r.owner is not None])
+            edges.extend([(app, s) for s in self._constraints.destroyers_of(app, inputs)])
         try:
             order.add_edges(edges)
         except CycleError:

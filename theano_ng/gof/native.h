@@ -102,13 +102,27 @@ static inline PyArrayObject *native_new(int nd, const npy_intp *dims, int type_n
                                         fortran ? NPY_ARRAY_F_CONTIGUOUS : 0, NULL);
 }
 
+/* Whether the strides are those of a new C-contiguous array. NumPy calls an array contiguous whatever the stride of a dimension of
+ * length one, but code that steps by it would leave the memory. */
+static inline int native_has_c_strides(PyArrayObject *a)
+{
+    npy_intp expected = PyArray_ITEMSIZE(a);
+    for (int k = PyArray_NDIM(a) - 1; k >= 0; --k) {
+        if (PyArray_STRIDE(a, k) != expected)
+            return 0;
+        if (PyArray_DIM(a, k) > 1)
+            expected *= PyArray_DIM(a, k);
+    }
+    return 1;
+}
+
 /* Makes *out a writable, aligned, native-endian, C-contiguous array of this type and shape: the array that is there when it
  * fits, else a new one with undefined content. Returns it (borrowed from *out), or NULL with *out NULL and an exception set. */
 static inline PyArrayObject *native_alloc(PyObject **out, int nd, const npy_intp *dims, int type_num)
 {
     PyArrayObject *old = (PyArrayObject *)*out;
     if (old != NULL && PyArray_CheckExact(*out) && PyArray_NDIM(old) == nd && PyArray_TYPE(old) == type_num
-        && PyArray_IS_C_CONTIGUOUS(old) && PyArray_ISBEHAVED(old) && PyArray_CompareLists(PyArray_DIMS(old), dims, nd))
+        && native_has_c_strides(old) && PyArray_ISBEHAVED(old) && PyArray_CompareLists(PyArray_DIMS(old), dims, nd))
         return old;
     /* Dropped first: a large block can then serve the new array. */
     Py_CLEAR(*out);

@@ -32,7 +32,7 @@ Tensor = TensorType  # noqa: F405
 
 # Submodules that are imported when they are asked for as an attribute.
 _MODULES = frozenset([
-    'blas', 'blas_c', 'blas_headers', 'blas_scipy', 'fft',
+    'blas', 'blas_c', 'blas_headers', 'blas_scipy', 'fft', 'fourier',
     'inplace', 'io', 'nlinalg', 'nnet', 'opt', 'opt_uncanonicalize',
     'raw_random', 'shared_randomstreams', 'signal', 'slinalg', 'utils',
     'xlogx',

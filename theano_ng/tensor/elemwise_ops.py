@@ -725,11 +725,16 @@ def allclose(a, b, rtol=1.e-5, atol=1.e-8, equal_nan=False):
 
 
 def div_proxy(x, y):
-    """The division of Python 2: floor division between integers."""
+    """The division of Python 2: between integers what `config.int_division` says, by default floor division.
+
+    Raises
+    ------
+    theano_ng.scalar.IntegerDivisionError
+        For two integers when the flag is 'raise'.
+    """
     x, y = as_tensor_variable(x), as_tensor_variable(y)
-    if x.dtype in _DISCRETE and y.dtype in _DISCRETE:
-        return int_div(x, y)
-    return true_div(x, y)
+    op = scal.int_or_true_div(x.dtype in _DISCRETE, y.dtype in _DISCRETE)
+    return int_div(x, y) if op is scal.int_div else true_div(x, y)
 
 
 def divmod(x, y):

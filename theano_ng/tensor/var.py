@@ -540,7 +540,10 @@ def _level_of_user():
     """The stacklevel of the first frame outside the package, for a warning that the caller of this function gives."""
     import sys
     frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals.get('__name__', '').startswith('theano_ng.'):
+    while frame.f_back is not None:
+        module = frame.f_globals.get('__name__', '')
+        if not module.startswith('theano_ng.') or '.tests.' in module:
+            break
         frame, level = frame.f_back, level + 1
     return level
 

@@ -26,7 +26,7 @@ class TestIn(unittest.TestCase):
         self.assertTrue(In(x, value=1., update=x + 1).mutable)
         container = theano.Container(x, storage=[np.array(1.)])
         self.assertTrue(In(x, value=container).implicit)
-        self.assertRaises(TypeError, In, x, implicit=True)
+        self.assertRaises(ValueError, In, x, implicit=True)
         self.assertRaises(TypeError, In, x, value=1., update=T.dvector())
 
     def test_documented_state(self):

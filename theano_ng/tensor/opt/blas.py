@@ -104,13 +104,15 @@ class _Term:
         scale = self.scalars[0] if len(self.scalars) == 1 else T.mul(*self.scalars)
         return scale if self.factor == 1 else T.mul(factor, scale)
 
-    def scaled(self):
-        """The term as an expression."""
+    def scaled(self, dtype):
+        """The term as an expression of a sum of that dtype."""
         if not self.scalars and self.factor == 1:
             return self.matrix
+        # A narrower matrix is widened first: the negative of an unsigned number, or of -128, would wrap around.
+        matrix = self.matrix if self.matrix.dtype == dtype else T.cast(self.matrix, dtype)
         if not self.scalars and self.factor == -1:
-            return T.neg(self.matrix)
-        return T.mul(self.scale(self.matrix.dtype).dimshuffle("x", "x"), self.matrix)
+            return T.neg(matrix)
+        return T.mul(self.scale(dtype).dimshuffle("x", "x"), matrix)
 
 
 def _scalar_and_matrix(node, dtype):
@@ -138,7 +140,8 @@ def _terms(root, visited):
     while todo:
         variable, factor, scalars = todo.pop()
         node = variable.owner
-        may_open = variable is root or len(variable.clients) <= 1
+        # A sum in a narrower dtype rounds, and wraps around, in that dtype.
+        may_open = variable is root or (len(variable.clients) <= 1 and variable.type.dtype == dtype)
         name = node.op.scalar_op if may_open and node is not None and isinstance(node.op, Elemwise) else None
         opened = None
         if name == T.add.scalar_op:
@@ -159,10 +162,10 @@ def _terms(root, visited):
     return terms
 
 
-def _gemm_pair(terms):
-    """Positions (sum's other term, product) of two terms that make a Gemm, or None."""
+def _gemm_pair(terms, dtype):
+    """Positions (sum's other term, product) of two terms that make a Gemm of that dtype, or None."""
     for j, product in enumerate(terms):
-        if not res_is_a(product.matrix, ops._dot22, 1):
+        if product.matrix.type.dtype != dtype or not res_is_a(product.matrix, ops._dot22, 1):
             continue
         for i, other in enumerate(terms):
             if i != j and _is_real_matrix(other.matrix) and other.matrix.type == product.matrix.type:
@@ -176,13 +179,13 @@ def _with_gemms(root, visited):
     if len(terms) < 2:
         return None
     used = 0
+    dtype = root.type.dtype
     while True:
-        pair = _gemm_pair(terms)
+        pair = _gemm_pair(terms, dtype)
         if pair is None:
             break
         i, j = pair
         other, product = terms[i], terms[j]
-        dtype = product.matrix.type.dtype
         x, y = product.matrix.owner.inputs
         accumulated = ops.gemm_no_inplace(other.matrix, product.scale(dtype), x, y, other.scale(dtype))
         terms[min(i, j)] = _Term(1, (), accumulated)
@@ -190,7 +193,7 @@ def _with_gemms(root, visited):
         used += 1
     if not used:
         return None
-    parts = [term.scaled() for term in terms]
+    parts = [term.scaled(dtype) for term in terms]
     result = parts[0] if len(parts) == 1 else T.add(*parts)
     return (result, used) if result.type == root.type else None
 

@@ -76,7 +76,7 @@ def local_useless_composite(node):
 def local_useless_topk(node):
     """Only the output that is used.
 
-    TopKOp(x, k)[0]  ->  TopKOp{values only}(x, k)          [not registered: the classic system keeps it for its own tools]
+    TopKOp(x, k)[0]  ->  TopKOp{values only}(x, k)          [for use by name; in no database]
     """
     op = node.op
     if not isinstance(op, TopKOp) or not (op.return_values and op.return_indices):

@@ -135,9 +135,11 @@ def local_dimshuffle_subtensor(node):
     for entry in index:
         if isinstance(entry, slice):
             if dim in dropped:
-                if entry.step is not None or entry.start is None and entry.stop is None and not source.broadcastable[len(new_index)]:
+                known = source.broadcastable[len(new_index)]
+                if entry.step is not None or entry.start is None and entry.stop is None and not known:
                     return None
-                entry = 0 if entry.start is None else entry.start
+                # Of a dimension of length one, x[-2:] is all, and x[-2] nothing.
+                entry = 0 if known or entry.start is None else entry.start
             dim += 1
         new_index.append(entry)
     remaining = [d for d in range(node.inputs[0].ndim) if d not in dropped]

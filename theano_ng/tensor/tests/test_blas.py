@@ -181,6 +181,21 @@ class Rules(unittest.TestCase):
             self.assertEqual(sum(name.startswith("Gemm") for name in op_names(g)), 1, op_names(g))
             self.assertFalse(any("Dot22" in name for name in op_names(g)))
 
+    def test_scaled_sums_of_several_dtypes(self):
+        rng = np.random.RandomState(7)
+        x, y = T.dmatrices("x", "y")
+        f, s, v = T.fmatrix("f"), T.dscalar("s"), T.fvector("v")
+        b, u = T.bmatrix("b"), T.matrix("u", dtype="uint8")
+        values = {"x": rng.rand(3, 3), "y": rng.rand(3, 3), "f": rng.rand(3, 3).astype("float32"), "s": 0.1, "v": rng.rand(3).astype("float32"),
+                  "b": np.full((3, 3), -128, "int8"), "u": np.full((3, 3), 3, "uint8")}
+        inputs = [x, y, f, s, v, b, u]
+        for expression in (T.dot(f, f) * s + f, f - T.outer(v, v) * s, x + T.dot(x, y) - b, T.dot(x, y) - u + y, y - 0.1 * f + T.dot(x, y),
+                           T.dot(x, y) + x - (b + b), T.dot(x, y) + x * s - s * u, T.dot(f, f) * 0.5 + f + x):
+            results = [theano.function(inputs, expression, mode=theano.Mode("py", optimizer), on_unused_input="ignore")(
+                *[values[i.name] for i in inputs]) for optimizer in ("fast_run", None)]
+            self.assertEqual(results[0].dtype, results[1].dtype)
+            np.testing.assert_allclose(*results, rtol=1e-6)
+
     def test_a_shared_product_is_not_computed_twice(self):
         x, y, z = T.dmatrices("x", "y", "z")
         d = T.dot(x, y)

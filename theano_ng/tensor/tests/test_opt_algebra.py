@@ -32,6 +32,11 @@ class TestFunctions(RewriteCase):
                 (abs(x) / abs(y), "abs_(true_div(x, y))")]:
             self.check(out, expected, {"x": [-1, 2, 3.], "y": [2., -3, 4]})
         self.check(-T.bvector("b"), None, {"b": [-128, 0, 127]})
+        b, c, u, l = T.bvector("b"), T.bvector("c"), T.vector("u", dtype="uint8"), T.lvector("l")
+        wide = {"b": [100, -128, 7], "c": [2, 3, -3], "u": [200, 1, 7], "l": [-3, 5, 7], "x": [1, -2, 3.]}
+        for out in (-u * x, -u * -x, x * -u * 2, abs(b) * abs(c), abs(b) * abs(l) * abs(c), abs(b) / abs(c), abs(b * x), abs(b / c),
+                    -(-u / x), -(-b / c), u * -1, -b * l, l * -b * -1, b * c * T.constant(1, dtype="int64")):
+            self.check(out, None, wide)
         self.check(abs(T.bvector("b") * T.bvector("c")), None, {"b": [-128, 2, 127], "c": [1, -1, 2]})
 
     def test_zero_and_one(self):

@@ -33,6 +33,12 @@ class TestFactors(RewriteCase):
         f = self.check(T.sum(m / v.dimshuffle(0, "x"), axis=1), None)
         self.assertEqual(f.maker.fgraph.outputs[0].owner.op, T.true_div)
 
+    def test_narrow_integers(self):
+        b, s = T.bvector("b"), T.bscalar("s")
+        for op in (T.sum, T.prod):
+            for out in (op(b * 100), op(b * s), op(-b), op(b * s, dtype="int8"), op(-b, dtype="int8"), op(-T.vector("u", dtype="uint8"))):
+                self.check(out, None, {"b": [100, -128, 3], "s": 2, "u": [1, 2, 255]})
+
     def test_squares(self):
         W, G = T.dmatrix("W"), T.dmatrix("G")
         out = T.sqr(W.dimshuffle("x", 0, 1) * G.dimshuffle(0, "x", 1)).sum(axis=(1, 2))

@@ -1,0 +1,87 @@
+"""The discrete Fourier transform of NumPy as an Op."""
+import numpy as np
+
+from theano_ng.gof.graph import Apply
+from theano_ng.gof.op import Op
+from theano_ng.gradient import DisconnectedType
+from theano_ng.tensor.constant import NotScalarConstantError, as_tensor_variable, get_scalar_constant_value
+from theano_ng.tensor.type import TensorType
+
+_DISCRETE = ("bool", "int", "uint")
+
+
+class Fourier(Op):
+    """``fft(a, n, axis)``: the transform of `a` along `axis`, cut or padded with zeros to `n` elements first.
+
+    Inputs: a (any number type, at least one dimension), n (integer scalar), axis (integer scalar). The output is complex128. `axis` has to
+    be a constant for shapes and gradients. See `numpy.fft.fft`, and `theano_ng.tensor.fft` for transforms of real arrays.
+    """
+
+    __props__ = ()
+
+    def make_node(self, a, n, axis):
+        a = as_tensor_variable(a)
+        if a.ndim < 1:
+            raise TypeError("Fourier: the input needs at least one dimension, got %s" % a.type)
+        n, axis = as_tensor_variable(n), as_tensor_variable(axis)
+        for name, v in (("n", n), ("axis", axis)):
+            if v.ndim != 0 or not v.dtype.startswith(_DISCRETE):
+                raise TypeError("Fourier: %s must be an integer scalar, got %s" % (name, v.type))
+        try:
+            position = int(get_scalar_constant_value(axis))
+        except NotScalarConstantError:
+            pattern = (False,) * a.ndim
+        else:
+            if not -a.ndim <= position < a.ndim:
+                raise ValueError("Fourier: axis %d of an array of %d dimensions" % (position, a.ndim))
+            pattern = [b and i != position % a.ndim for i, b in enumerate(a.broadcastable)]
+        return Apply(self, [a, n, axis], [TensorType("complex128", pattern)()])
+
+    def perform(self, node, inputs, output_storage):
+        a, n, axis = inputs
+        if n < 1:
+            raise ValueError("Fourier: n must be positive, not %d" % n)
+        output_storage[0][0] = np.asarray(np.fft.fft(a, n=int(n), axis=int(axis)), "complex128")
+
+    def _axis(self, node):
+        axis = get_scalar_constant_value(node.inputs[2])
+        return int(axis) % node.inputs[0].ndim
+
+    def infer_shape(self, node, in_shapes):
+        try:
+            axis = self._axis(node)
+        except NotScalarConstantError:
+            from theano_ng.tensor.exceptions import ShapeError
+
+            raise ShapeError("Fourier: the axis is not known")
+        shape = list(in_shapes[0])
+        shape[axis] = node.inputs[1]
+        return [tuple(shape)]
+
+    def connection_pattern(self, node):
+        return [[True], [False], [False]]
+
+    def grad(self, inputs, cost_grad):
+        from theano_ng.tensor.creation import zeros_like
+        from theano_ng.tensor.elemwise_ops import cast, conj, minimum, real
+        from theano_ng.tensor.subtensor import set_subtensor
+
+        a, n, axis = inputs
+        try:
+            position = int(get_scalar_constant_value(axis)) % a.ndim
+        except NotScalarConstantError:
+            raise ValueError("Fourier: the gradient needs a constant axis, got %s" % axis)
+        # The matrix of the transform is symmetric; its conjugate takes the gradient back.
+        back = conj(self(conj(cost_grad[0]), n, axis))
+        kept = (slice(None),) * position + (slice(None, minimum(n, a.shape[position])),)
+        padded = set_subtensor(zeros_like(a, dtype="complex128")[kept], back[kept])
+        result = cast(padded, a.dtype) if a.dtype.startswith("complex") else real(padded)
+        return [result, DisconnectedType()(), DisconnectedType()()]
+
+    def R_op(self, inputs, eval_points):
+        if eval_points[0] is None:
+            return [None]
+        return [self(eval_points[0], *inputs[1:])]
+
+
+fft = Fourier()

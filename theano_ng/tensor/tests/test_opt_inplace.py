@@ -1,0 +1,58 @@
+"""Elementwise operations overwrite what nobody needs any more."""
+import unittest
+
+import numpy as np
+
+import theano_ng
+import theano_ng.tensor as T
+from theano_ng.compile.mode import Mode
+from theano_ng.gof.optdb import Query
+
+INPLACE = Mode("py", Query(["inplace", "merge"]))
+
+
+def patterns(f):
+    return [dict(n.op.inplace_pattern) for n in f.maker.fgraph.toposort() if isinstance(n.op, T.Elemwise)]
+
+
+class TestInplace(unittest.TestCase):
+    def test_greedy(self):
+        x, y, z = T.dvectors("xyz")
+        f = theano_ng.function([x, y, z], x + y + z, mode=INPLACE)
+        self.assertEqual(patterns(f), [{}, {0: 0}])     # inputs of users are not overwritten
+        given = [np.arange(3.), np.ones(3), np.ones(3)]
+        self.assertEqual(f(*given).tolist(), [2, 3, 4])
+        self.assertEqual(given[0].tolist(), [0, 1, 2])
+        f = theano_ng.function([theano_ng.In(x, mutable=True), y], x + y, mode=INPLACE)
+        self.assertEqual(patterns(f), [{0: 0}])
+        f = theano_ng.function([x, y], (x + y) * (x * y), mode=INPLACE)
+        self.assertEqual(patterns(f)[:2], [{}, {}])
+        self.assertIn(patterns(f)[2], ({0: 0}, {0: 1}))
+        self.assertEqual(f([1, 2], [3, 4]).tolist(), [12, 48])
+
+    def test_safety(self):
+        x, m = T.dvector("x"), T.dmatrix("m")
+        e = T.exp(x)
+        f = theano_ng.function([x], [e, e + 1, e * 2], mode=INPLACE)
+        for got, want in zip(f([0., 1]), (np.exp([0, 1]), np.exp([0, 1]) + 1, np.exp([0, 1]) * 2)):
+            np.testing.assert_allclose(got, want)
+        # another type, or a broadcast operand, cannot take the result
+        self.assertEqual(patterns(theano_ng.function([x], T.exp(x) > 1, mode=INPLACE)), [{}, {}])
+        f = theano_ng.function([x, m], T.exp(x) + m, mode=INPLACE)
+        self.assertEqual(patterns(f), [{}, {}])
+        # a view of what is read later is not overwritten
+        a = m + 1
+        f = theano_ng.function([m], [(a.T * 2).T, a.sum()], mode=INPLACE)
+        got, total = f(np.ones((2, 2)))
+        self.assertEqual((got.tolist(), total), ([[4, 4], [4, 4]], 8))
+
+    def test_updates_first(self):
+        w = theano_ng.shared(np.ones(3))
+        memory = w.get_value(borrow=True).ctypes.data
+        f = theano_ng.function([], (w ** 2).sum(), updates=[(w, w * 2)])
+        self.assertEqual([float(f()), float(f())], [3, 12])
+        self.assertEqual(w.get_value(borrow=True).ctypes.data, memory)
+
+
+if __name__ == "__main__":
+    unittest.main()

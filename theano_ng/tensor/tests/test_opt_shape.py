@@ -1,0 +1,124 @@
+"""ShapeFeature: shapes without values, inferred on demand."""
+import unittest
+import warnings
+
+import numpy as np
+
+import theano_ng
+import theano_ng.tensor as T
+from theano_ng.configdefaults import config
+from theano_ng.gof import Apply, FunctionGraph, Op
+from theano_ng.gof.toolbox import AlreadyThere
+from theano_ng.tensor.basic import ShapeError
+from theano_ng.tensor.opt import ShapeFeature
+
+
+class Opaque(Op):
+    """x + 1; what `infer` returns or raises is its infer_shape."""
+
+    __props__ = ()
+
+    def __init__(self, infer=None):
+        self.calls = 0
+        if infer is not None:
+            self.infer_shape = self._counted
+            self.infer = infer
+
+    def _counted(self, node, shapes):
+        self.calls += 1
+        return self.infer(shapes)
+
+    def make_node(self, x):
+        return Apply(self, [x], [x.type()])
+
+    def perform(self, node, inputs, out):
+        out[0][0] = inputs[0] + 1
+
+
+def fail(failure):
+    def infer(shapes):
+        raise failure
+    return infer
+
+
+class TestShapeFeature(unittest.TestCase):
+    def graph(self, inputs, outputs):
+        fgraph = FunctionGraph(inputs, outputs, clone=False)
+        fgraph.attach_feature(ShapeFeature())
+        return fgraph, fgraph.shape_feature
+
+    def test_interface(self):
+        x, y = T.dmatrix("x"), T.drow("y")
+        out = T.dot(T.exp(x), x.T) + y
+        fgraph, feature = self.graph([x, y], [out])
+        self.assertRaises(AlreadyThere, ShapeFeature().on_attach, fgraph)
+        self.assertEqual([str(s) for s in feature.shape_of[out]], ["Shape_i{0}.0", "Shape_i{0}.0"])
+        self.assertIs(feature.shape_of[y][0], feature.lscalar_one)
+        self.assertIs(feature.get_shape(out, 0), feature.shape_of[x][0])
+        self.assertTrue(feature.same_shape(x, out, 0, 1))
+        self.assertFalse(feature.same_shape(x, out, 1, 1))
+        self.assertEqual(feature.make_vector_shape(x).ndim, 1)
+        self.assertRaises(AssertionError, feature.set_shape, x, feature.shape_of[x])
+        self.assertRaises(AssertionError, feature.set_shape, T.dvector(), (1, 2))
+        self.assertRaises(TypeError, feature.set_shape, T.dvector(), 3)
+        self.assertRaises(TypeError, feature.unpack, 1.5, x)
+        self.assertRaises(AssertionError, feature.unpack, -1, x)
+        self.assertEqual(int(feature.unpack(np.int8(3), x).data), 3)
+        known = T.dmatrix("known")
+        feature.set_shape(known, (2, 5))
+        feature.update_shape(x, known)
+        self.assertEqual([int(s.data) for s in feature.shape_of[x]], [2, 5])
+        feature.set_shape_i(x, 1, 7)
+        self.assertEqual(int(feature.get_shape(x, 1).data), 7)
+        fgraph.remove_feature(feature)
+        self.assertFalse(hasattr(fgraph, "shape_feature"))
+
+    def test_lazy(self):
+        op = Opaque(lambda shapes: shapes)
+        x = T.dmatrix("x")
+        f = theano_ng.function([x], op(x) * 2)
+        self.assertEqual(op.calls, 0)
+        self.assertEqual(f(np.ones((2, 3))).tolist(), [[4.] * 3] * 2)
+        f = theano_ng.function([x], T.log(op(x)).shape)
+        self.assertGreater(op.calls, 0)
+        self.assertEqual({type(n.op).__name__ for n in f.maker.fgraph.apply_nodes}, {"Shape_i", "MakeVector"})
+        self.assertEqual(f(np.ones((0, 3))).tolist(), [0, 3])
+
+    def test_unknown_and_wrong(self):
+        x = T.dmatrix("x")
+        f = theano_ng.function([x], Opaque(fail(ShapeError("unknown")))(x).shape)
+        self.assertEqual(f(np.ones((2, 3))).tolist(), [2, 3])
+        for infer in (fail(ZeroDivisionError("no")), lambda shapes: [], lambda shapes: [(1,)], lambda shapes: [(1.5, 2)]):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                f = theano_ng.function([x], Opaque(infer)(x).shape)
+            self.assertTrue(any("Failed to infer_shape" in str(w.message) for w in caught))
+            self.assertEqual(f(np.ones((2, 3))).tolist(), [2, 3])
+            policy, config.on_shape_error = config.on_shape_error, "raise"
+            try:
+                y = T.dmatrix("y")
+                out = Opaque(infer)(y)
+                feature = self.graph([y], [out])[1]
+                self.assertRaises(Exception, lambda: feature.shape_of[out])
+            finally:
+                config.on_shape_error = policy
+
+    def test_replacement_keeps_what_is_known(self):
+        x = T.dmatrix("x")
+        old, new = T.exp(x), Opaque()(x)
+        out = old + x
+        fgraph, feature = self.graph([x], [out])
+        feature.shape_of[out]
+        fgraph.replace(old, new)
+        self.assertTrue(feature.same_shape(new, x))
+
+    def test_depth(self):
+        h = x = T.dvector("x")
+        for _ in range(5000):
+            h = T.tanh(h)
+        feature = self.graph([x], [h])[1]
+        self.assertIs(feature.get_shape(h, 0), feature.get_shape(x, 0))
+
+
+if __name__ == "__main__":
+    unittest.main()
