@@ -361,7 +361,8 @@ AddConfigVar("cmodule.age_thresh_use",
              "Cached modules older than this many seconds are not used; cleanup deletes them a week later.",
              IntParam(60 * 60 * 24 * 24), in_c_key=False)
 AddConfigVar("cmodule.debug", "Define DEBUG in generated code and compile its assertions.", BoolParam(False))
-AddConfigVar("compile.wait", "Longest pause, in seconds, between two attempts to take the lock on a compile directory.", IntParam(5, _positive),
+AddConfigVar("compile.wait",
+             "Longest pause, in seconds, between two attempts to take the lock on a compile directory.", IntParam(5, _positive),
              in_c_key=False)
 
 
@@ -580,8 +581,9 @@ AddConfigVar("DebugMode.check_preallocated_output_ndim",
 AddConfigVar("NanGuardMode.nan_is_error", "NanGuardMode raises on NaN.", BoolParam(True), in_c_key=False)
 AddConfigVar("NanGuardMode.inf_is_error", "NanGuardMode raises on infinity.", BoolParam(True), in_c_key=False)
 AddConfigVar("NanGuardMode.big_is_error", "NanGuardMode raises on absolute values above 1e10.", BoolParam(True), in_c_key=False)
-AddConfigVar("NanGuardMode.action", "What NanGuardMode does when it finds such a value: raise, warn and go on, or start the debugger.", EnumStr("raise", "warn", "pdb"),
-             in_c_key=False)
+AddConfigVar("NanGuardMode.action",
+             "What NanGuardMode does when it finds such a value: raise, warn and go on, or start the debugger.",
+             EnumStr("raise", "warn", "pdb"), in_c_key=False)
 
 AddConfigVar("numpy.seterr_all", "NumPy's behaviour on floating-point errors; 'None' leaves it alone.",
              EnumStr("ignore", "warn", "raise", "call", "print", "log", "None", allow_override=False), in_c_key=False)

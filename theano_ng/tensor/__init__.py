@@ -55,7 +55,12 @@ _HOMES = {name: home for home, names in {
 
 def __getattr__(name):
     if name in _MODULES:
-        return _importlib.import_module('theano_ng.tensor.' + name)
+        module = 'theano_ng.tensor.' + name
+        try:
+            return _importlib.import_module(module)
+        except ModuleNotFoundError as failure:
+            if failure.name != module:
+                raise
     if name in _HOMES:
         value = getattr(_importlib.import_module(_HOMES[name]), name)
         globals()[name] = value

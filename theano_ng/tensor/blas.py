@@ -1,5 +1,6 @@
 """BLAS in graphs: the Ops, and the rules that put them there."""
 from theano_ng.configdefaults import config
+from theano_ng.gof.fg import InconsistencyError
 from theano_ng.tensor.blas_ops import (BatchedDot, Dot22, Dot22Scalar, Gemm, GemmRelated, Gemv, Ger, _dot22, _dot22scalar,
                                        batched_dot, gemm, gemm_inplace, gemm_no_inplace, gemv, gemv_inplace, gemv_no_inplace,
                                        ger, ger_destructive, have_fblas, ldflags)

@@ -19,5 +19,6 @@ def check_force_gemv_init():
     from theano_ng.compile import In, Mode, function
 
     y, A, x = T.dvector(), T.dmatrix(), T.dvector()
-    f = function([In(y, mutable=True), A, x], cgemv_inplace(y, np.asarray(1.), A, x, np.asarray(0.)), mode=Mode("cvm", None), accept_inplace=True)
+    product = cgemv_inplace(y, np.asarray(1.), A, x, np.asarray(0.))
+    f = function([In(y, mutable=True), A, x], product, mode=Mode("cvm", None), accept_inplace=True)
     return bool(np.isnan(f(np.full(2, np.nan), np.ones((2, 2)), np.ones(2))).any())

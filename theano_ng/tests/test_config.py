@@ -80,7 +80,8 @@ class Types(unittest.TestCase):
             config.zz.i = 7
             self.assertEqual(config.zz.d, 8)        # computed when it is first read
             config.zz.i, config.zz.f, config.zz.s, config.zz.e, config.zz.c = "12", "1e3", 5, "two", "ab"
-            self.assertEqual((config.zz.i, config.zz.f, config.zz.s, config.zz.e, config.zz.c, config.zz.d), (12, 1e3, "5", "two", "abab", 8))
+            self.assertEqual((config.zz.i, config.zz.f, config.zz.s, config.zz.e, config.zz.c, config.zz.d),
+                             (12, 1e3, "5", "two", "abab", 8))
             for name, bad, message in [
                     ("b", "maybe", "zz.b: 'maybe' is not of type bool"), ("i", "1.5", "zz.i: '1.5' is not of type int"),
                     ("i", 2.5, "zz.i: 2.5 is not of type int"), ("i", -1, "zz.i: -1 is not a value that this flag accepts"),
@@ -221,7 +222,8 @@ class Printing(unittest.TestCase):
     def test_every_flag_with_its_documentation_and_value(self):
         text = str(config)
         with change_flags({"compile.wait": 7}):
-            self.assertIn("compile.wait (int) \n    Doc:  %s\n    Value:  7\n\n" % configparser._config_vars["compile.wait"].doc, str(config))
+            doc = configparser._config_vars["compile.wait"].doc
+            self.assertIn("compile.wait (int) \n    Doc:  %s\n    Value:  7\n\n" % doc, str(config))
             self.assertIn("compile.wait (int) ", str(config.compile))
             self.assertNotIn("floatX", str(config.compile))
         self.assertIn("floatX (('float64', 'float32', 'float16')) \n    Doc:  Default floating-point", text)
@@ -271,8 +273,8 @@ class Sources(unittest.TestCase):
                 """)
             write("personal", "[global]\nfloatX = float32\nlinker = vm\n[profiling]\nn_ops = 6\n")
             write(".theanorc", "[global]\nmode = FAST_RUN\n")
-            show = self.SHOW % ("c.floatX, c.linker, c.mode, c.exception_verbosity, c.gcc.cxxflags, c.profiling.n_ops, c.profiling.n_apply, "
-                                "c.dnn.conv.algo_fwd")
+            show = self.SHOW % ("c.floatX, c.linker, c.mode, c.exception_verbosity, c.gcc.cxxflags, c.profiling.n_ops, "
+                                "c.profiling.n_apply, c.dnn.conv.algo_fwd")
             text = run(show, cwd=folder, HOME=folder, THEANORC=os.pathsep.join(["~/system", "~/missing", "$HOME/personal", ".theanorc"]),
                        THEANO_FLAGS="linker=c,linker=cvm")
             self.assertEqual(text, "float32 cvm FAST_RUN high -DA=100% -DB 6 5 large\n")

@@ -1,6 +1,7 @@
 """NanGuardMode finds abnormal values, and only those."""
 import pickle
 import unittest
+from unittest import mock
 
 import numpy as np
 
@@ -44,6 +45,15 @@ class TestNanGuardMode(unittest.TestCase):
         with theano.config.change_flags({"NanGuardMode.big_is_error": False}):
             mode = NanGuardMode()
         self.assertEqual((mode.nan_is_error, mode.inf_is_error, mode.big_is_error), (True, True, False))
+
+    def test_action(self):
+        v = T.dvector()
+        f = theano.function([v], T.log(v), mode="NanGuardMode")
+        with theano.config.change_flags({"NanGuardMode.action": "warn"}), self.assertWarnsRegex(UserWarning, "NaN detected"):
+            self.assertTrue(np.isnan(f([-1.0])[0]))
+        with theano.config.change_flags({"NanGuardMode.action": "pdb"}), mock.patch("pdb.set_trace") as debugger:
+            f([-1.0])
+        self.assertEqual(debugger.call_count, 1)
 
     def test_what_is_exempt(self):
         v = T.dvector()

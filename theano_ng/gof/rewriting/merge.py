@@ -162,14 +162,30 @@ class MergeFeature(object):
             if _is_assert(a) and _is_assert(b):
                 conditions = list(a.owner.inputs[1:])
                 conditions += [c for c in b.owner.inputs[1:] if c not in conditions]
+                if _depends_on(conditions, (a.owner, b.owner)):
+                    return None
                 merged = a.owner.op(a.owner.inputs[0], *conditions)
                 copy_stack_trace([a, b], merged)
                 return [(a, merged), (b, merged)]
             # One of them is the bare variable; nodes that are inside the condition itself must stay on it.
-            if _is_assert(a):
-                return [(("input", candidate, b), a)]
-            return [(("input", node, a), b)]
+            asserted, other = (a, candidate) if _is_assert(a) else (b, node)
+            if _depends_on(asserted.owner.inputs[1:], (other,)):
+                return None
+            return [(("input", other, b if asserted is a else a), asserted)]
         return None
+
+
+def _depends_on(variables, nodes):
+    """Whether one of some variables is computed from the result of one of some nodes."""
+    todo, seen = [v.owner for v in variables if v.owner is not None], set()
+    while todo:
+        node = todo.pop()
+        if node in nodes:
+            return True
+        if node not in seen:
+            seen.add(node)
+            todo.extend([i.owner for i in node.inputs if i.owner is not None])
+    return False
 
 
 MAX_TRACES = 8

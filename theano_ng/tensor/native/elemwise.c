@@ -587,7 +587,7 @@ static int fits_again(PyObject *old, int nd, const int64_t *dims, int type, int 
 {
     PyArrayObject *a = (PyArrayObject *)old;
     if (old == NULL || !PyArray_CheckExact(old) || PyArray_NDIM(a) != nd || PyArray_TYPE(a) != type || !PyArray_ISBEHAVED(a)
-        || !(fortran ? PyArray_IS_F_CONTIGUOUS(a) : PyArray_IS_C_CONTIGUOUS(a))
+        || !(fortran ? PyArray_IS_F_CONTIGUOUS(a) : native_has_c_strides(a))
         || memcmp(PyArray_DIMS(a), dims, nd * sizeof(npy_intp)) != 0)
         return 0;
     for (int i = 0; i < nin; ++i)

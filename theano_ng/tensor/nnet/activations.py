@@ -29,6 +29,7 @@ class ScalarSoftsign(ScalarActivation):
 
 scalar_softsign = ScalarSoftsign(scal.upgrade_to_float, name="scalar_softsign")
 softsign = Elemwise(scalar_softsign, name="softsign")
+softsign.__doc__ = """``x / (1 + |x|)``, elementwise."""
 
 
 def _like(value, x):

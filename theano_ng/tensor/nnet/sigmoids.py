@@ -50,6 +50,7 @@ def _one(z):
 
 scalar_sigmoid = ScalarSigmoid(scal.upgrade_to_float, name="scalar_sigmoid")
 sigmoid = Elemwise(scalar_sigmoid, name="sigmoid")
+sigmoid.__doc__ = """The logistic function ``1 / (1 + exp(-x))``, elementwise; float of the precision of x."""
 sigmoid_inplace = Elemwise(ScalarSigmoid(scal.transfer_type(0)), inplace_pattern={0: 0}, name="sigmoid_inplace")
 
 
@@ -85,6 +86,7 @@ class UltraFastScalarSigmoid(ScalarActivation):
 
 ultra_fast_scalar_sigmoid = UltraFastScalarSigmoid(scal.upgrade_to_float, name="ultra_fast_scalar_sigmoid")
 ultra_fast_sigmoid = Elemwise(ultra_fast_scalar_sigmoid, name="ultra_fast_sigmoid")
+ultra_fast_sigmoid.__doc__ = """A piecewise approximation of `sigmoid` that never reaches 0 or 1, elementwise."""
 ultra_fast_sigmoid_inplace = Elemwise(UltraFastScalarSigmoid(scal.transfer_type(0)), inplace_pattern={0: 0},
                                       name="ultra_fast_sigmoid_inplace")
 
@@ -123,3 +125,4 @@ class ScalarSoftplus(ScalarActivation):
 
 scalar_softplus = ScalarSoftplus(scal.upgrade_to_float, name="scalar_softplus")
 softplus = Elemwise(scalar_softplus, name="softplus")
+softplus.__doc__ = """``log(1 + exp(x))``, elementwise, without overflow."""

@@ -274,9 +274,10 @@ def in_dtype(op, operands, dtype):
     """``op(*operands)``, computed in `dtype` where the operands alone would give a narrower one."""
     operands = [T.as_tensor_variable(o) for o in operands]
     if dtype is not None and scalar.upcast(dtype, *[o.dtype for o in operands]) == dtype:
-        result = op(*operands)
-        if result.dtype == dtype:
-            return result
+        if dtype == "bool" or any(o.dtype != "bool" for o in operands):     # some operations refuse booleans
+            result = op(*operands)
+            if result.dtype == dtype:
+                return result
         operands[0] = T.cast(operands[0], dtype)
     return op(*operands)
 

@@ -28,7 +28,8 @@ class TestOperators(unittest.TestCase):
                 (lambda a, b: 2.2 ** a, T.pow, "float64"), (lambda a, b: b % a, T.mod_check, "int32"),
                 (lambda a, b: a & b, T.and_, "int32"), (lambda a, b: a ^ 1, T.xor, "int32"), (lambda a, b: a | b, T.or_, "int32"),
                 (lambda a, b: ~a, T.invert, "int32"), (lambda a, b: -a, T.neg, "int32"), (lambda a, b: abs(-a), T.abs_, "int32"),
-                (lambda a, b: a ** 2, T.pow, "int32"), (lambda a, b: 7 % a, T.mod_check, "int32"), (lambda a, b: 7 // a, T.int_div, "int32"),
+                (lambda a, b: a ** 2, T.pow, "int32"), (lambda a, b: 7 % a, T.mod_check, "int32"),
+                (lambda a, b: 7 // a, T.int_div, "int32"),
                 (lambda a, b: 1 | a, T.or_, "int32"), (lambda a, b: 6 & a, T.and_, "int32"), (lambda a, b: a / b, T.true_div, "float64")):
             out = build(a, b)
             if isinstance(op, Elemwise):

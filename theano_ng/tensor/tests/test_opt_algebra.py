@@ -33,9 +33,10 @@ class TestFunctions(RewriteCase):
             self.check(out, expected, {"x": [-1, 2, 3.], "y": [2., -3, 4]})
         self.check(-T.bvector("b"), None, {"b": [-128, 0, 127]})
         b, c, u, l = T.bvector("b"), T.bvector("c"), T.vector("u", dtype="uint8"), T.lvector("l")
-        wide = {"b": [100, -128, 7], "c": [2, 3, -3], "u": [200, 1, 7], "l": [-3, 5, 7], "x": [1, -2, 3.]}
+        wide = {"b": [100, -128, 7], "c": [2, 3, -3], "u": [200, 1, 7], "l": [-3, 5, 7], "x": [1, -2, 3.], "q": [True, False, True]}
         for out in (-u * x, -u * -x, x * -u * 2, abs(b) * abs(c), abs(b) * abs(l) * abs(c), abs(b) / abs(c), abs(b * x), abs(b / c),
-                    -(-u / x), -(-b / c), u * -1, -b * l, l * -b * -1, b * c * T.constant(1, dtype="int64")):
+                    -(-u / x), -(-b / c), u * -1, -b * l, l * -b * -1, b * c * T.constant(1, dtype="int64"),
+                    T.vector("q", dtype="bool") * -1, b * T.vector("q", dtype="bool") / b):
             self.check(out, None, wide)
         self.check(abs(T.bvector("b") * T.bvector("c")), None, {"b": [-128, 2, 127], "c": [1, -1, 2]})
 
@@ -159,6 +160,15 @@ class TestAsserts(RewriteCase):
             self.assertEqual(sum(n.op == T.exp for n in f.maker.fgraph.toposort()), 1)
             np.testing.assert_allclose(f([0., 1.], 1.), 2 * np.exp([0., 1.]))
             self.assertRaises(AssertionError, f, [0.], -1. if out.owner is not None and "5" not in str(out) else 7.)
+
+    def test_merging_leaves_conditions_alone(self):
+        x = T.dvector("x")
+        check = T.opt.Assert("empty")
+        once = check(x, x.shape[0] > 0)
+        for out in (once.mean(), T.exp(check(once, T.exp(x).sum() > 0)) + T.exp(x)):
+            f = theano_ng.function([x], out, mode=Mode("py", "merge"))
+            np.testing.assert_allclose(f([1., 2.]), [1.5] if out.ndim == 0 else 2 * np.exp([1., 2.]))
+            self.assertRaises(AssertionError, f, [])
 
 
 if __name__ == "__main__":
