@@ -1,4 +1,6 @@
 """What rewriting did: the record that DebugMode compares between runs, and searches for replacements that changed values."""
+import numpy as np
+
 from theano_ng.compile.debug_errors import BadOptimization
 from theano_ng.gof.toolbox import Feature
 
@@ -114,6 +116,23 @@ def check_eq(var, val1, val2):
     return bool((compare or var.type.values_eq_approx)(val1, val2))
 
 
+def _agree_where_finite(var, old, new):
+    """Whether the values agree where the old one is finite. Rewrites may save what overflowed: log(1 + exp(x)) is one of the reasons for them.
+
+    Parameters
+    ----------
+    var : Variable
+    old, new : object
+    """
+    if not (isinstance(old, np.ndarray) and isinstance(new, np.ndarray)) or old.dtype.kind not in "fc":
+        return False
+    finite = np.isfinite(old)
+    if finite.all() or old.shape != new.shape or old.dtype != new.dtype:
+        return False
+    zero = old.dtype.type(0)
+    return check_eq(var, np.where(finite, old, zero), np.where(finite, new, zero))
+
+
 def _find_bad_optimizations(order, reasons, r_vals):
     """Raise for the first replacement, inputs of the graph first, whose two variables have different values.
 
@@ -136,6 +155,6 @@ def _find_bad_optimizations(order, reasons, r_vals):
             if r not in r_vals or new_r not in r_vals:
                 continue
             judge = new_r if hasattr(new_r.tag, "values_eq_approx") else r
-            if not check_eq(judge, r_vals[r], r_vals[new_r]):
+            if not check_eq(judge, r_vals[r], r_vals[new_r]) and not _agree_where_finite(judge, r_vals[r], r_vals[new_r]):
                 raise BadOptimization(old_r=r, new_r=new_r, old_r_val=r_vals[r], new_r_val=r_vals[new_r], reason=reason,
                                       old_graph=old_graph, new_graph=new_graph)

@@ -120,7 +120,16 @@ class TestGrad(unittest.TestCase):
         fy, fx = theano.function([x], [gy, gx])(np.array([1.5, 2.5]))
         np.testing.assert_allclose(fy, [0.5, 0.5])
         np.testing.assert_allclose(fx, [0, 0])
-        self.assertTrue(grad((a * 2.0).sum(), a).dtype.startswith("float"))
+        # a float-valued function of an integer: as if it were a float; an integer-valued one: zero
+        p = T.dvector("p")
+        cases = [(T.cast(a, "float64") * 0.5, [0.5, 0.5]), (T.cast(a, "float32") * 2, [2, 2]), (a * 2.0, [2, 2]),
+                 (T.cast(a, "float64")[0], [1, 0]), (p ** a, np.log([1.5, 2.5]) * [1.5 ** 2, 2.5 ** 3]), (T.sqrt(a), 0.5 / np.sqrt([2, 3])),
+                 (a.prod(dtype="float64"), [3, 2]), (a.sum(dtype="float64"), [1, 1]), (a * 2, [0, 0]), (T.dot(a, a), [0, 0]),
+                 (T.cast(T.cast(a, "float64") * 2, "int8"), [0, 0])]
+        grads = [grad(e.sum(), a) for e, _ in cases]
+        self.assertEqual([g.dtype for g in grads], ["float64"] * len(grads))
+        for got, (e, want) in zip(theano.function([a, p], grads, mode="FAST_COMPILE")([2, 3], [1.5, 2.5]), cases):
+            np.testing.assert_allclose(got, want, rtol=1e-6, err_msg=str(e))
 
     def test_known_grads_and_subgraph(self):
         x = self.x

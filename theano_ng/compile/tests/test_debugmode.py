@@ -229,6 +229,12 @@ class TestWrongRewrites(unittest.TestCase):
         x = T.dvector("x")
         self.assertEqual(theano.function([x], T.exp(x), mode=self.mode(in2out(anything)))(V).tolist(), (V ** 2).tolist())
 
+    def test_rewrites_may_save_what_overflowed(self):
+        x = T.dvector("x")
+        f = theano.function([x], T.log(1 + T.exp(x)), mode=DebugMode(stability_patience=1))
+        with np.errstate(all="ignore"):
+            np.testing.assert_allclose(f([1.0, 1000.0]), [np.log1p(np.e), 1000.0])
+
     def test_stochastic_order(self):
         class Moody(Optimizer):
             count = 0
