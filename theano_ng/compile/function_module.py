@@ -111,7 +111,9 @@ class Supervisor:
                 if not aliases.destroyers(suspect):
                     continue
                 protected = protected or set(self.protected)
-                for r in aliases.members(suspect):
+                root = aliases.root(suspect)
+                # What is protected is mostly an input, a root: then its views, of which there may be many, need not be looked at.
+                for r in [root] if root in protected else aliases.members(suspect):
                     if r in protected or any(client == "output" for client, _ in r.clients):
                         raise InconsistencyError("Trying to destroy a protected Variable.", r)
         self._suspects = {}

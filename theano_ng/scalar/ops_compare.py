@@ -226,7 +226,11 @@ class _BitTypes:
                 raise TypeError(
                     "input to a bitwise operation must have an integer or bool dtype: %s got inputs of types %s" % (self, list(types))
                 )
-        return super().output_types(types)
+        result = super().output_types(types)
+        if any(t not in discrete_types for t in result):
+            raise TypeError(
+                "%s: no integer dtype holds both of %s; cast one of the inputs to the dtype of the other" % (self, list(types)))
+        return result
 
     def grad(self, inputs, output_gradients):
         return zeros_for(inputs)
