@@ -122,6 +122,19 @@ class TestGraph(unittest.TestCase):
         self.assertEqual(tt.add(tt.drow(), tt.dcol()).broadcastable, (False, False))
         self.assertEqual(tt.add(tt.drow(), tt.drow()).type, tt.drow)
 
+    def test_no_integer_dtype_for_both(self):
+        unsigned, signed = tt.vector(dtype="uint64"), tt.lvector()
+        for op in (tt.and_, tt.or_, tt.xor):
+            self.assertRaisesRegex(TypeError, "no integer dtype holds both", op, unsigned, signed)
+            self.assertEqual(op(unsigned, tt.bvector() > 0).dtype, "uint64")
+
+    def test_narrow_operands_do_not_wrap(self):
+        b, w = tt.bvector(), tt.lvector()
+        for op, expected in ((tt.add, 205), (tt.mul, 50000)):
+            node = op(b, b, w).owner
+            (result,) = both(node, np.array([100], "int8"), np.array([100], "int8"), np.array([5]))
+            self.assertEqual(result.tolist(), [expected])
+
     def test_str_and_identity(self):
         self.assertEqual(str(tt.add), "Elemwise{add,no_inplace}")
         inplace = Elemwise(scalar.Add(scalar.transfer_type(0)), {0: 0})
