@@ -16,6 +16,9 @@ except ImportError:     # not compiled; the twins do the same
     from theano_ng.gof.dynamic_order import DynamicOrder
 
 
+_PATIENCE = 32
+
+
 class ProtocolError(Exception):
     """The graph told the DestroyHandler something impossible (a node imported twice, an unknown one pruned)."""
 
@@ -136,6 +139,8 @@ class DestroyHandler(toolbox.Bookkeeper):
         # whose classes changed.
         self._touched_apps = {}
         self._touched_classes = {}
+        # How many touched nodes are left to `validate`; see `_settle`.
+        self._patience = _PATIENCE
         self.fail_validate = {}
         self._constraints = constraints(self.aliases)
         self._order = order(self._constraints.successors, self._constraints.predecessors)
@@ -211,11 +216,13 @@ class DestroyHandler(toolbox.Bookkeeper):
         """Take note of a new node."""
         if app in self.apps:
             raise ProtocolError("double import of %s" % app)
+        indices = destroyed_indices(app)
+        if indices and len(self._touched_apps) + len(self._touched_classes) > self._patience and self.algo != "fast":
+            self._settle()
         self.apps[app] = None
         self._touched_apps[app] = None
         for o, places in (getattr(app.op, "view_map", None) or {}).items():
             self._add_view(app, o, places)
-        indices = destroyed_indices(app)
         if indices:
             self.destroyers.add(app)
             for i in indices:
@@ -317,21 +324,50 @@ class DestroyHandler(toolbox.Bookkeeper):
             self._check_touched_classes()
             return True
         edges = self._check_touched_classes()
+        try:
+            self._order.add_edges(edges + self._edges_of_touched_apps())
+        except CycleError:
+            raise InconsistencyError("Dependency graph contains cycles") from None
+        self._forget_touched()
+        return True
+
+    def _settle(self):
+        """Look at what was touched before one more destroyer comes.
+
+        `validate` keeps what it could not accept. The replacement that it refused is undone after that, and the next one may be refused as
+        well: without this, each of a long row of refused replacements would be checked together with all before it. Nodes on their
+        way into the graph are left out; they are touched when they arrive.
+        """
+        try:
+            edges = self._check_touched_classes() if self.destroyers else []
+            edges.extend(self._edges_of_touched_apps())
+            order = self._order
+            order.add_edges([(u, v) for u, v in edges if u in order and v in order])
+        except (InconsistencyError, CycleError):
+            # In the middle of a replacement the graph need not be valid.
+            self._patience = 2 * (len(self._touched_apps) + len(self._touched_classes))
+        else:
+            self._forget_touched()
+
+    def _forget_touched(self):
+        self._touched_apps = {}
+        self._touched_classes = {}
+        self._patience = _PATIENCE
+
+    def _edges_of_touched_apps(self):
+        """Give each touched node a place in the order; returns the edges that it may contradict."""
         order = self._order
+        destroyers_of = self._constraints.destroyers_of if self.destroyers else None
+        edges = []
         for app in self._touched_apps:
             if app not in order:
                 order.place(app)
         for app, changed in self._touched_apps.items():
             inputs = app.inputs if changed is None else [app.inputs[i] for i in changed]
             edges.extend([(r.owner, app) for r in inputs if r.owner is not None])
-            edges.extend([(app, s) for s in self._constraints.destroyers_of(app, inputs)])
-        try:
-            order.add_edges(edges)
-        except CycleError:
-            raise InconsistencyError("Dependency graph contains cycles") from None
-        self._touched_apps = {}
-        self._touched_classes = {}
-        return True
+            if destroyers_of is not None:
+                edges.extend([(app, s) for s in destroyers_of(app, inputs)])
+        return edges
 
     def _check_touched_classes(self):
         """Check the classes that changed, and those of destroyers whose inputs changed; returns the constraints that follow."""

@@ -332,6 +332,8 @@ def numpy_scalar(data):
 # Op class -> function(v, elemwise, only_process_constants, max_recur) that
 # returns the value, a variable to continue with, or None if it cannot tell.
 _scalar_constant_rules = {}
+# The same for subclasses, and None for Ops without a rule; as found.
+_rule_of_class = {}
 
 
 def register_scalar_constant(*op_classes):
@@ -344,19 +346,30 @@ def register_scalar_constant(*op_classes):
     def decorate(rule):
         for cls in op_classes:
             _scalar_constant_rules[cls] = rule
+        _rule_of_class.clear()
         return rule
     return decorate
+
+
+# How many elements of vectors are followed from one into the next: lengths
+# of reshaped reshapes ... hardly ever end in a constant.
+_MAX_LOOKUPS = 32
+
+
+def has_scalar_constant_rule(op):
+    """Whether :func:`get_scalar_constant_value` looks behind an Op."""
+    return _rule_of(op) is not None
 
 
 def _rule_of(op):
     # constant_rules imports modules that import this one.
     if not _scalar_constant_rules:
         import theano_ng.tensor.constant_rules  # noqa: F401
-    for cls in type(op).__mro__:
-        rule = _scalar_constant_rules.get(cls)
-        if rule is not None:
-            return rule
-    return None
+    cls = type(op)
+    if cls not in _rule_of_class:
+        found = (_scalar_constant_rules.get(base) for base in cls.__mro__)
+        _rule_of_class[cls] = next(filter(None, found), None)
+    return _rule_of_class[cls]
 
 
 def get_scalar_constant_value(orig_v, elemwise=True,
@@ -389,6 +402,7 @@ def get_scalar_constant_value(orig_v, elemwise=True,
         If it is not a constant scalar, as far as can be seen.
     """
     v = orig_v
+    lookups = 0
     while True:
         if v is None:
             # Slices have None as bounds.
@@ -407,7 +421,9 @@ def get_scalar_constant_value(orig_v, elemwise=True,
         rule = _rule_of(owner.op)
         found = None
         if rule is not None:
-            found = rule(v, elemwise, only_process_constants, max_recur)
+            lookups += getattr(rule, 'is_lookup', False)
+            if lookups <= _MAX_LOOKUPS:
+                found = rule(v, elemwise, only_process_constants, max_recur)
         if found is None:
             raise NotScalarConstantError(v)
         v = found

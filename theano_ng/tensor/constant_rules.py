@@ -10,8 +10,8 @@ from theano_ng.compile.ops import (
     DeepCopyOp, OutputGuard, Rebroadcast, Shape, Shape_i, SpecifyShape, ViewOp)
 from theano_ng.gof.graph import Constant, Variable
 from theano_ng.tensor.constant import (
-    NotScalarConstantError, get_scalar_constant_value,
-    get_vector_length, register_scalar_constant)
+    NotScalarConstantError, get_scalar_constant_value, get_vector_length,
+    has_scalar_constant_rule, register_scalar_constant)
 from theano_ng.tensor.creation import MakeVector
 from theano_ng.tensor.elemwise import DimShuffle, Elemwise
 from theano_ng.tensor.shaping import (
@@ -34,6 +34,7 @@ _COMPUTED = (
     scal.Cast, scal.Switch, scal.NEQ, scal.EQ, scal.LT, scal.GT, scal.LE,
     scal.GE, scal.Sub, scal.Add, scal.Mod, scal.Mul, scal.IntDiv,
     scal.TrueDiv, scal.Minimum, scal.Maximum)
+_FOLLOWED = _COMPUTED + (scal.Second, scal.Identity)
 
 
 @register_scalar_constant(Elemwise)
@@ -47,10 +48,27 @@ def _elemwise(v, elemwise, only_process_constants, max_recur):
                          max_recur)
     if not elemwise or not isinstance(scalar_op, _COMPUTED):
         return None
+    for i in node.inputs:
+        # Most operations have an operand of which one sees at once that it
+        # is no constant; the others need not be followed then.
+        if not _may_be_constant(i):
+            return None
     values = [get_scalar_constant_value(
         i, elemwise, only_process_constants, max_recur - 1)
         for i in node.inputs]
     return _call(node, values)
+
+
+def _may_be_constant(v):
+    """False when a look at `v` and its Op says that it has no known value."""
+    if isinstance(v, Constant):
+        return True
+    owner = v.owner
+    if owner is None:
+        return False
+    if isinstance(owner.op, Elemwise):
+        return isinstance(owner.op.scalar_op, _FOLLOWED)
+    return has_scalar_constant_rule(owner.op)
 
 
 def _as_dtype(source, v, elemwise, only_process_constants, max_recur):
@@ -111,6 +129,10 @@ def _subtensor(v, elemwise, only_process_constants, max_recur):
         return None
     node = v.owner
     x = node.inputs[0]
+    if not isinstance(x, Constant) and (
+            x.owner is None or len(node.op.idx_list) != 1 or
+            not isinstance(x.owner.op, (MakeVector, Join, Shape))):
+        return None
     index = _constant_index(node, max_recur)
     if index is None:
         return None
@@ -119,8 +141,6 @@ def _subtensor(v, elemwise, only_process_constants, max_recur):
             return np.asarray(x.data[tuple(index)])
         except IndexError:
             raise NotScalarConstantError(v) from None
-    if len(index) != 1 or x.owner is None:
-        return None
     position = index[0]
     owner = x.owner
     if isinstance(owner.op, MakeVector):
@@ -133,6 +153,9 @@ def _subtensor(v, elemwise, only_process_constants, max_recur):
     if isinstance(owner.op, Shape):
         return _shape_element(owner.inputs[0], position)
     return None
+
+
+_subtensor.is_lookup = True
 
 
 def _constant_index(node, max_recur):

@@ -218,11 +218,40 @@ static int check_product(PyArrayObject *x, PyArrayObject *y)
     return 0;
 }
 
+/* Products with few columns have loops of their own where the machine has wide registers and fused multiply-add. */
+#if defined(__x86_64__) && defined(__GNUC__)
+#define HAS_SKINNY (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+#define WIDEST __attribute__((target("avx2,fma")))
+#define REAL npy_float32
+#define NAME(f) f##_f32
+#include "skinny.h"
+#undef REAL
+#undef NAME
+#define REAL npy_float64
+#define NAME(f) f##_f64
+#include "skinny.h"
+#undef REAL
+#undef NAME
+
+/* 1 when the product was one of those, 0 when BLAS has to do it, -1 with an exception. */
+static int multiply_skinny(int type, const void *alpha, PyArrayObject *x, PyArrayObject *y, const void *beta, PyArrayObject *z)
+{
+    if (type > TYPE_D || !HAS_SKINNY || !PyArray_ISBEHAVED_RO(x) || !PyArray_ISBEHAVED_RO(y) || !PyArray_ISBEHAVED(z))
+        return 0;
+    return (type == TYPE_S ? multiply_skinny_f32 : multiply_skinny_f64)(alpha, x, y, beta, z);
+}
+#else
+#define multiply_skinny(type, alpha, x, y, beta, z) 0
+#endif
+
 /* The product of two matrices with a factor, into `z` (which BLAS can write, or a C-contiguous temporary is copied back). */
 static int multiply_into(int type, void *alpha, PyArrayObject *x, PyArrayObject *y, void *beta, PyArrayObject *z)
 {
     BlasMatrix mx, my, mz;
     mz.owned = NULL;
+    int done = multiply_skinny(type, alpha, x, y, beta, z);
+    if (done != 0)
+        return done < 0 ? -1 : 0;
     if (as_blas(x, &mx) < 0)
         return -1;
     if (as_blas(y, &my) < 0 || as_blas(z, &mz) < 0) {

@@ -6,7 +6,7 @@
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
 __attribute__((simd("notinbranch"), const)) extern double exp(double);
 __attribute__((simd("notinbranch"), const)) extern float expf(float);
-#define VECTORISED __attribute__((target_clones("avx2,fma", "default"), optimize("O3", "no-math-errno", "no-trapping-math")))
+#define VECTORISED __attribute__((target_clones("avx2", "default"), optimize("O3", "no-math-errno", "no-trapping-math")))
 #else
 #define VECTORISED
 #endif

@@ -56,6 +56,8 @@ class Canonizer(LocalOptimizer):
         self.calculate = calculate
         self.use_reciprocal = use_reciprocal
         self.external_simplifiers = []
+        # An Op of another class is told apart without a comparison.
+        self._op_classes = tuple(dict.fromkeys((type(main), type(inverse), type(reciprocal))))
 
     def add_simplifier(self, simplifier, reason):
         """Add a function ``simplifier(num, denum) -> (num, denum)``, applied before anything else; `reason` says what it does."""
@@ -66,6 +68,8 @@ class Canonizer(LocalOptimizer):
 
     def _is_ours(self, node):
         op = node.op
+        if not isinstance(op, self._op_classes):
+            return False
         return op == self.main or op == self.inverse or op == self.reciprocal
 
     def get_num_denum(self, input):

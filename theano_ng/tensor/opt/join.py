@@ -16,12 +16,21 @@ from theano_ng.tensor.opt.registration import register_canonicalize, register_sp
 class MakeVectorPrinter:
     """Prints a MakeVector the way a list is written: ``[a, b, c]``."""
 
-    def process(self, r, pstate):
-        """Return the text of the variable `r`, the output of a MakeVector."""
+    def parts(self, r, pstate):
+        """The text of the variable `r`, the output of a MakeVector, in parts: strings and (variable, precedence) pairs."""
         if r.owner is None or not isinstance(r.owner.op, MakeVector):
             raise TypeError("MakeVectorPrinter prints results of MakeVector only, not %s" % (r,))
-        inner = pstate.clone(precedence=-1000)
-        return "[%s]" % ", ".join([pstate.pprinter.process(i, inner) for i in r.owner.inputs])
+        parts = ["["]
+        for k, i in enumerate(r.owner.inputs):
+            if k:
+                parts.append(", ")
+            parts.append((i, -1000))
+        parts.append("]")
+        return parts
+
+    def process(self, r, pstate):
+        """Return the text of the variable `r`, the output of a MakeVector."""
+        return pstate.pprinter._expand(self.parts(r, pstate), pstate)
 
 
 pprint.assign(lambda pstate, r: r.owner is not None and isinstance(r.owner.op, MakeVector), MakeVectorPrinter())

@@ -349,6 +349,19 @@ def local_subtensor_of_dot(node):
     return [new]
 
 
+def _known_element(v):
+    """b for ``v = [a, b, c][1]`` with a constant index, or None."""
+    node = v.owner
+    if node is None or not isinstance(node.op, Subtensor) or len(node.op.idx_list) != 1:
+        return None
+    vector = node.inputs[0].owner
+    if vector is None or not isinstance(vector.op, MakeVector):
+        return None
+    entry, = node_index(node)
+    elements = vector.inputs
+    return elements[entry] if is_integer(entry) and -len(elements) <= entry < len(elements) else None
+
+
 @register_specialize
 @local_optimizer([Subtensor, AdvancedSubtensor1])
 def local_subtensor_make_vector(node):
@@ -367,7 +380,18 @@ def local_subtensor_make_vector(node):
         if is_integer(entry):
             if not -len(elements) <= entry < len(elements):
                 return False    # left to fail at run time
+            passed = [out]
             new = elements[entry]
+            while new.type == out.type:
+                # An element of a vector made of such elements, and so on: all of them become the last one at once, not each the next.
+                further = _known_element(new)
+                if further is None or further.type != out.type:
+                    break
+                passed.append(new)
+                new = further
+            if len(passed) > 1:
+                copy_stack_trace(passed, new)
+                return dict.fromkeys(passed, new)
             new = new if new.dtype == out.dtype else T.cast(new, out.dtype)
             copy_stack_trace(out, new)
             return [new] if new.type == out.type else False

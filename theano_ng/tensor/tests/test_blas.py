@@ -82,6 +82,20 @@ class NativeOps(unittest.TestCase):
             x, y = np.ones((m, k)), np.ones((k, n))
             self.check(blas._dot22, x.dot(y), x, y)
 
+    def test_few_columns(self):
+        rng = np.random.RandomState(9)
+        for dtype, (m, k), n in itertools.product(("float32", "float64"), ((173, 401), (600, 128), (17, 4001)), (2, 5, 7, 10)):
+            x, z = random(rng, dtype, m, k), random(rng, dtype, m, n)
+            y, w = random(rng, dtype, k, 2 * n)[:, ::2], np.asfortranarray(random(rng, dtype, m, n))
+            a, b = np.asarray(0.5, dtype), np.asarray(-2, dtype)
+            self.check(blas._dot22, x.dot(y), x, y)
+            self.check(blas._dot22, x.T.dot(w), x.T, w)
+            self.check(blas.gemm_inplace, b * z + a * x.dot(y), z, a, x, y, b)
+            v = random(rng, dtype, n, k).T
+            self.check(blas.gemm_inplace, b * v + a * x.T.dot(w), v, a, x.T, w, b)
+            nan = np.full((m, n), np.nan, dtype)
+            self.check(blas.gemm_inplace, a * x.dot(y), nan, a, x, y, np.asarray(0, dtype))
+
     def test_gemm(self):
         rng = np.random.RandomState(2)
         for dtype in TOL:
