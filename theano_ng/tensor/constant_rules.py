@@ -34,7 +34,8 @@ _COMPUTED = (
     scal.Cast, scal.Switch, scal.NEQ, scal.EQ, scal.LT, scal.GT, scal.LE,
     scal.GE, scal.Sub, scal.Add, scal.Mod, scal.Mul, scal.IntDiv,
     scal.TrueDiv, scal.Minimum, scal.Maximum)
-_FOLLOWED = _COMPUTED + (scal.Second, scal.Identity)
+# Class of scalar op -> whether it is one of these or hands on an operand.
+_followed = {}
 
 
 @register_scalar_constant(Elemwise)
@@ -67,7 +68,11 @@ def _may_be_constant(v):
     if owner is None:
         return False
     if isinstance(owner.op, Elemwise):
-        return isinstance(owner.op.scalar_op, _FOLLOWED)
+        cls = type(owner.op.scalar_op)
+        if cls not in _followed:
+            _followed[cls] = issubclass(
+                cls, _COMPUTED + (scal.Second, scal.Identity))
+        return _followed[cls]
     return has_scalar_constant_rule(owner.op)
 
 

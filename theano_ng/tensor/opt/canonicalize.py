@@ -56,8 +56,9 @@ class Canonizer(LocalOptimizer):
         self.calculate = calculate
         self.use_reciprocal = use_reciprocal
         self.external_simplifiers = []
-        # An Op of another class is told apart without a comparison.
-        self._op_classes = tuple(dict.fromkeys((type(main), type(inverse), type(reciprocal))))
+        # Found by one look, and an Op of another class without any.
+        self._ours = {main: "main", inverse: "inverse", reciprocal: "reciprocal"}
+        self._op_classes = tuple(dict.fromkeys(type(op) for op in self._ours))
 
     def add_simplifier(self, simplifier, reason):
         """Add a function ``simplifier(num, denum) -> (num, denum)``, applied before anything else; `reason` says what it does."""
@@ -68,9 +69,7 @@ class Canonizer(LocalOptimizer):
 
     def _is_ours(self, node):
         op = node.op
-        if not isinstance(op, self._op_classes):
-            return False
-        return op == self.main or op == self.inverse or op == self.reciprocal
+        return isinstance(op, self._op_classes) and op in self._ours
 
     def get_num_denum(self, input):
         """Lists `num`, `denum` with ``input == inverse(main(*num), main(*denum))``.
@@ -89,19 +88,21 @@ class Canonizer(LocalOptimizer):
         """
         num, denum = [], []
         dtype = input.type.dtype
+        ours, classes = self._ours, self._op_classes
         stack = [(input, False)]
         while stack:
             v, inverted = stack.pop()
-            inner = v
-            while inner.owner is not None and _pads_left(inner.owner):
-                inner = inner.owner.inputs[0]
-            if inner.owner is None or not self._is_ours(inner.owner) or inner.type.dtype != dtype:
+            node = v.owner
+            while node is not None and isinstance(node.op, DimShuffle) and _pads_left(node):
+                node = node.inputs[0].owner
+            kind = ours.get(node.op) if node is not None and isinstance(node.op, classes) else None
+            if kind is None or node.outputs[0].type.dtype != dtype:
                 (denum if inverted else num).append(v)
                 continue
-            op, inputs = inner.owner.op, inner.owner.inputs
-            if op == self.main:
-                stack.extend((i, inverted) for i in reversed(inputs))
-            elif op == self.inverse:
+            inputs = node.inputs
+            if kind == "main":
+                stack.extend([(i, inverted) for i in reversed(inputs)])
+            elif kind == "inverse":
                 stack.append((inputs[1], not inverted))
                 stack.append((inputs[0], inverted))
             else:
