@@ -1,4 +1,6 @@
 """Rules for sigmoid and softplus: recognizing them, and their stable forms."""
+import numpy as np
+
 from theano_ng.compile import optdb
 from theano_ng.gof.opt import PatternSub, copy_stack_trace, local_optimizer
 from theano_ng.tensor import elemwise_ops as T
@@ -61,11 +63,17 @@ def _finish(node, result):
 
 
 def _loses_less(a, b):
-    """Whether `b` may replace `a`, which cancellation left with few digits or made infinite.
+    """Whether `b` may replace `a`, the logarithm of a sigmoid or of its complement.
 
-    ``1 - sigmoid(x)`` has lost all digits near x = 37 in float64; the replacement has them. Compared to half the digits of the dtype.
+    ``1 - sigmoid(x)`` is known to the precision of 1, so its logarithm `a` is off by ``eps * exp(-a)``: near x = 36 in float64 nothing is left
+    of it, and it may be infinite. The replacement has all its digits.
     """
-    return values_eq_approx(a, b, allow_remove_inf=True, rtol=1e-2 if a.dtype == "float16" else 3e-3, atol=1e-3)
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    with np.errstate(all="ignore"):
+        lost = 8 * np.finfo(a.dtype).eps * np.exp(-a)
+        same = np.where(np.isfinite(lost) & (np.abs(a - b) <= lost), b, a)
+    return values_eq_approx(same, b, allow_remove_inf=True)
 
 
 log1msigm_to_softplus = PatternSub(
