@@ -163,9 +163,9 @@ class TestMerge(Base):
             for i in range(n):
                 total = add(total, mul(self.x, constant(float(i % 50) + 0.5)))
             e = graph_of(total)
-            start = time.perf_counter()
+            start = time.process_time()
             MergeOptimizer().optimize(e)
-            times.append(time.perf_counter() - start)
+            times.append(time.process_time() - start)
             self.assertEqual(len(e.apply_nodes), n + 50)
         self.assertLess(times[1], 10 * times[0] + 0.05)
 
@@ -384,9 +384,9 @@ class TestEquilibrium(Base):
             for _ in range(n):
                 v = exp(v)
             e = graph_of(neg(v))
-            start = time.perf_counter()
+            start = time.process_time()
             EquilibriumOptimizer([lift], max_use_ratio=9).optimize(e)
-            times.append(time.perf_counter() - start)
+            times.append(time.process_time() - start)
             self.assertIs(e.inputs[0].clients[0][0].op, neg)
         self.assertLess(times[1], 12 * times[0] + 0.05)
 
