@@ -1,8 +1,9 @@
 """The destroy handler, its order and its alias classes: compiled and in Python, against plain algorithms on the whole graph."""
 import random
 import unittest
+from unittest import mock
 
-from theano_ng.gof import alias_classes, dynamic_order, traversal
+from theano_ng.gof import alias_classes, destroyhandler, dynamic_order, traversal
 from theano_ng.gof.destroyhandler import DestroyHandler, ProtocolError, _contains_cycle, fast_inplace_check
 from theano_ng.gof.fg import FunctionGraph, InconsistencyError
 from theano_ng.gof.graph import Constant
@@ -149,10 +150,17 @@ class TestTwins(unittest.TestCase):
 class TestHandler(unittest.TestCase):
     def test_replacements_against_oracle(self):
         """Random replacements: the incremental answer equals that of the plain algorithm, and both twins order alike."""
-        histories = []
-        for handler in HANDLERS:
-            rng = random.Random(3)
-            history = []
+        histories = [self.random_replacements(handler, patience) for handler in HANDLERS for patience in (destroyhandler._PATIENCE, -1)]
+        for history in histories[1:]:
+            self.assertEqual(history, histories[0])
+        accepted = sum(valid for valid, _ in histories[0])
+        self.assertGreater(min(accepted, len(histories[0]) - accepted), 50)
+
+    def random_replacements(self, handler, patience):
+        """What was valid, and the orders; with a negative `patience` nothing that was refused is left for the next time."""
+        rng = random.Random(3)
+        history = []
+        with mock.patch.object(destroyhandler, "_PATIENCE", patience):
             for _ in range(15):
                 x = [var("x%d" % i) for i in range(3)]
                 pool = list(x)
@@ -175,12 +183,30 @@ class TestHandler(unittest.TestCase):
                     self.assertEqual(fg.consistent(), valid, str(fg))
                     if not valid:
                         fg.revert(checkpoint)
-                        self.assertTrue(fg.consistent())
+                        if patience >= 0:
+                            self.assertTrue(fg.consistent())
                     history.append((valid, [str(n.op) for n in fg.toposort()]))
-            accepted = sum(valid for valid, _ in history)
-            self.assertGreater(min(accepted, len(history) - accepted), 50)
-            histories.append(history)
-        self.assertEqual(histories[0], histories[-1])
+        return history
+
+    def test_cost_of_refusals(self):
+        """A long row of refused replacements: each is checked without those before it."""
+        for handler in HANDLERS:
+            x = var("x")
+            e, used = x, []
+            for _ in range(400):
+                e = sigmoid(e)
+                used.append(e)
+            # Everything is needed at the end, in the order in which it was computed.
+            fg = handled(handler, [x], [add(e, *used)])
+            most = 0
+            for r in used[:-1]:
+                user = next(node for node, _ in r.clients if node.op is sigmoid)
+                with self.assertRaises(InconsistencyError):
+                    fg.replace_all_validate([(user.outputs[0], add(inplace(r), r, user.outputs[0].owner.inputs[0]))])
+                most = max(most, len(fg.destroy_handler._touched_apps))
+            self.assertLess(most, 400)
+            self.assertLess(len(fg.destroy_handler._touched_apps), 100)
+            self.assertTrue(fg.consistent())
 
     def test_order_of_readers(self):
         for handler in HANDLERS:

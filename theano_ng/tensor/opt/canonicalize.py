@@ -412,6 +412,34 @@ def distribute_greedy(pos_pairs, neg_pairs, num, denum, out_type, minscore=0):
     return True, pos, neg
 
 
+# Up to this many pairs of a factor and a factor of a term, all factors are tried.
+_FULL_SEARCH = 400
+
+
+class _Candidates:
+    """Tells which factors of a long product are worth a try of `distribute_greedy`.
+
+    A factor that cancels nothing costs one operation in each term and saves one. Only simplifiers that look at more than equality know
+    better, which short products are left to.
+    """
+
+    def __init__(self, pairs, limited):
+        self._limited = limited
+        self.terms_changed(pairs)
+
+    def terms_changed(self, pairs):
+        self._pairs = pairs
+        self._sides = [None, None]
+
+    def may_save(self, factor, side):
+        """Whether bringing in a factor may cancel something in the numerators (`side` 0) or denominators (1) of the terms."""
+        if not self._limited or local_mul_canonizer.get_constant(factor) is not None:
+            return True
+        if self._sides[side] is None:
+            self._sides[side] = {id(v) for pair in self._pairs for v in pair[side]}
+        return id(factor) in self._sides[side]
+
+
 def attempt_distribution(factor, num, denum, out_type):
     """Try to bring each of `num` and `denum` into the terms of the sum `factor`.
 
@@ -427,16 +455,24 @@ def attempt_distribution(factor, num, denum, out_type):
     neg_pairs = [local_mul_canonizer.get_num_denum(t) for t in neg_terms]
     change = False
     num, denum = list(num), list(denum)
+    terms = sum(len(n) + len(d) for n, d in pos_pairs + neg_pairs)
+    candidates = _Candidates(pos_pairs + neg_pairs, (len(num) + len(denum)) * terms > _FULL_SEARCH)
     for n in list(num):
+        if not candidates.may_save(n, 1):
+            continue
         success, pos_pairs, neg_pairs = distribute_greedy(pos_pairs, neg_pairs, [n], [], out_type)
         if success:
             change = True
             num.remove(n)
+            candidates.terms_changed(pos_pairs + neg_pairs)
     for d in list(denum):
+        if not candidates.may_save(d, 0):
+            continue
         success, pos_pairs, neg_pairs = distribute_greedy(pos_pairs, neg_pairs, [], [d], out_type)
         if success:
             change = True
             denum.remove(d)
+            candidates.terms_changed(pos_pairs + neg_pairs)
     if not change:
         return False, factor, num, denum
     dtype = out_type.dtype

@@ -1,5 +1,6 @@
 """Canonical forms of sums and products, greedy distribution, constant folding."""
 import unittest
+from unittest import mock
 
 import numpy as np
 
@@ -9,6 +10,7 @@ from theano_ng.compile.mode import Mode
 from theano_ng.tensor.opt import (
     Canonizer, add_calculate, attempt_distribution, check_for_x_over_absX, local_add_canonizer, local_mul_canonizer, mul_calculate,
     scalarconsts_rest)
+from theano_ng.tensor.opt import canonicalize
 from theano_ng.tensor.tests.rewriting import CANONICALIZE, RewriteCase
 
 
@@ -130,6 +132,15 @@ class TestDistributor(RewriteCase):
         self.check((a + b) * x, "mul(add(a, b), x)")
         changed, new, num, denum = attempt_distribution(a / x + b, [x, y], [], a.type)
         self.assertEqual((changed, num, denum), (True, [y], []))
+        # In a long product only what may cancel is tried.
+        many = T.dvectors(300)
+        found = []
+        for limit in (0, 10 ** 9):
+            with mock.patch.object(canonicalize, "_FULL_SEARCH", limit):
+                changed, new, num, denum = attempt_distribution(a / many[7] + b * many[9], many, [many[9], many[5]], a.type)
+            found.append((changed, theano_ng.pprint(new), num, denum))
+        self.assertEqual(found[0], found[1])
+        self.assertEqual(found[0][2:], (many[:7] + many[8:], [many[5]]))
 
 
 class TestConstantFolding(RewriteCase):

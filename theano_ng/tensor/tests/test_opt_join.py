@@ -10,7 +10,7 @@ from theano_ng.compile.mode import Mode
 from theano_ng.gof.optdb import Query
 from theano_ng.tensor.basic import Join, Split
 from theano_ng.tensor.joining import Tile
-from theano_ng.tensor.opt import local_useless_topk
+from theano_ng.tensor.opt import MakeVectorPrinter, local_useless_topk
 from theano_ng.tensor.tests.rewriting import RewriteCase, shown
 
 QUERY = Query(["fast_run"], exclude=["inplace", "fusion", "BlasOpt"])
@@ -35,6 +35,15 @@ class TestJoin(RewriteCase):
         f = theano_ng.function([x], T.concatenate([x, np.zeros((0, 3))]))
         self.assertEqual(f(np.ones((0, 3))).shape, (0, 3))
         self.assertRaises(ValueError, f, np.ones((2, 4)))
+
+    def test_printed_vectors(self):
+        v = T.dscalar("a")
+        for _ in range(3000):
+            v = T.stack([v, 1.])[0]
+        text = theano_ng.pprint(v)
+        self.assertEqual(text.count("["), text.count("]"))
+        self.assertIn("[a, ", text)
+        self.assertRaises(TypeError, MakeVectorPrinter().parts, T.dscalar(), None)
 
     def test_split_and_tile(self):
         x, v, n = T.dmatrix("x"), T.dvector("v"), T.lvector("n")

@@ -52,6 +52,12 @@ class TestUseless(RewriteCase):
                 (T.cast(v, "float32")[1], "Cast{float32}(b)")]:
             self.check(out, expected)
         self.assertRaises(IndexError, theano_ng.function([a, b, c], v[3]), 1, 2, 3)
+        # Elements of vectors of elements, all of them in use.
+        chain = [v]
+        for _ in range(60):
+            chain.append(T.stack([chain[-1][2], chain[-1][0], T.exp(chain[-1][1])]))
+        f = self.check(sum(w[0] for w in chain), None, {"a": .1, "b": -.3, "c": .2})
+        self.assertEqual([str(node.op) for node in f.maker.fgraph.apply_nodes if "Elemwise" not in str(node.op)], [])
 
 
 class TestLift(RewriteCase):
