@@ -42,7 +42,7 @@ class ErrorsAndDebugging(unittest.TestCase):
             theano.config.compute_test_value = 'off'
 
     def test_policy_for_missing_test_values_automatic_tagging(self):
-        import pytest, warnings
+        import warnings
         try:
             theano.config.compute_test_value = 'raise'
             a = T.dscalar('a'); a.tag.test_value = np.float64(2.0)
