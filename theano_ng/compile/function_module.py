@@ -2,8 +2,10 @@
 import contextlib
 import copy
 import copyreg
+import functools
 import gc
 import sys
+import threading
 import time
 import warnings
 
@@ -23,6 +25,18 @@ from theano_ng.gof.graph import Constant, Variable
 from theano_ng.gof.toolbox import PreserveVariableAttributes
 
 string_types = (str,)
+
+_compiling = threading.RLock()
+
+
+def _one_at_a_time(compile_something):
+    """Let threads compile one after another: rewriting sets flags for its duration, and these are the same for all threads."""
+    @functools.wraps(compile_something)
+    def locked(*args, **kwargs):
+        with _compiling:
+            return compile_something(*args, **kwargs)
+    return locked
+
 
 __all__ = [
     "AliasedMemoryError", "Function", "FunctionMaker", "Supervisor", "UnusedInputError", "alias_root", "check_equal",
@@ -236,6 +250,7 @@ class FunctionMaker:
             return SymbolicOutput(output)
         raise TypeError("Unknown output type: %s (%s)" % (type(output), output))
 
+    @_one_at_a_time
     def __init__(self, inputs, outputs, mode=None, accept_inplace=False, function_builder=Function, profile=None,
                  on_unused_input=None, fgraph=None, output_keys=None, name=None):
         from theano_ng.compile.mode import get_mode     # mode imports the rewriting engine, which may import this package
@@ -398,6 +413,7 @@ class FunctionMaker:
             self._pairs = pairs
         return self._pairs
 
+    @_one_at_a_time
     def create(self, input_storage=None, trustme=False, storage_map=None):
         """Make a function, with cells of its own.
 
@@ -453,6 +469,7 @@ class FunctionMaker:
         return function
 
 
+@_one_at_a_time
 def orig_function(inputs, outputs, mode=None, accept_inplace=False, name=None, profile=None, on_unused_input=None, output_keys=None):
     """Compile a graph whose inputs are all explicit (shared variables are inputs here); see `function` for the parameters.
 

@@ -91,6 +91,21 @@ class TestThreads(unittest.TestCase):
             np.testing.assert_allclose(total, np.exp(np.array([.5, 1.5]) * (k // 2 + 2)).sum())
             np.testing.assert_allclose(slope, 1 - np.tanh([.5, 1.5]) ** 2)
 
+    def test_compiling_in_threads_leaves_global_state_alone(self):
+        def flags():
+            return theano.config.traceback.limit, theano.config.compute_test_value, tt.constant(1) is tt.constant(1)
+
+        def build(k):
+            x = tt.dvector("x")
+            for i in range(4):
+                theano.function([x], tt.tanh(x * (k + i)) + 1, mode=theano.Mode("py", "fast_run"))
+
+        before = flags()
+        with theano.change_flags(cache_graphs=False):
+            in_threads(*[lambda k=k: build(k) for k in range(4)])
+        self.assertEqual(flags(), before)
+        self.assertTrue(before[-1])
+
 
 class TestNested(unittest.TestCase):
     def test_function_inside_an_op_of_another(self):
