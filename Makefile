@@ -32,6 +32,7 @@ sanitize: $(STAMP)
 	rm -rf $(SANITIZED)/theano_ng $(SANITIZED)/cache
 	cp -r setup.py pyproject.toml README.md LICENSE theano_ng $(SANITIZED)
 	find $(SANITIZED)/theano_ng -name '*.so' -delete
+	$(VENV)/bin/pip install --quiet 'Cython>=3.0' 'setuptools>=77'
 	cd $(SANITIZED) && CFLAGS="$(SANITIZERS)" LDFLAGS="$(SANITIZERS)" $(abspath $(VENV))/bin/python setup.py --quiet build_ext --inplace
 	cd $(SANITIZED) && LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" PYTHONMALLOC=malloc \
 		ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
