@@ -15,6 +15,7 @@ import time
 
 from theano_ng.configdefaults import config
 from theano_ng.gof.compilers import CompileError, compile_file, require_toolchain, shared_library_argument, warn_once
+from theano_ng.gof.native import rename_symbol
 
 FORMAT = b"theano_ng kernels 1"
 STALE = 24 * 3600.0    # seconds after which leftovers of killed processes are swept
@@ -306,13 +307,6 @@ def unit_source(group, toolchain):
         text = rename_symbol(kernel.source, kernel.symbol, "k" + key)
         parts.append('extern "C" {\n%s\n}' % text if cplusplus else text)
     return "\n".join(parts) + "\n"
-
-
-def rename_symbol(source, symbol, name):
-    """Put a function's real name in place of `symbol`, also where that is the beginning of a helper's name (``KERNEL_helper``)."""
-    import re
-
-    return re.sub(r"\b%s(?=_|\b)" % re.escape(symbol), name, source)
 
 
 def unit_command(kernel, toolchain, source_path, output_path):

@@ -221,7 +221,7 @@ def kernel_in_module(kernel, symbol):
 
 
 def rename_symbol(source, symbol, name):
-    """Replace the placeholder word by the function's name."""
+    """Put a function's real name in place of `symbol`, also where that is the beginning of a helper's name (``KERNEL_helper``)."""
     import re
 
-    return re.sub(r"\b%s\b" % re.escape(symbol), name, source)
+    return re.sub(r"\b%s(?=_|\b)" % re.escape(symbol), name, source)

@@ -18,7 +18,7 @@ PER_CYCLE = (("compiled loops without vector instructions", 1), ("SSE2", 4), ("A
 
 
 def reference_table(cores=(1, 2, 4, 8, 16), gigahertz=3.0, size=2000, iters=10):
-    """The least time that processors need for the benchmark, as text: a fast BLAS comes within a third of it."""
+    """The least time that processors can need for the benchmark, as text: computed from their instructions, not measured."""
     work = 2e-9 * size ** 3 * iters
     lines = ["Least seconds for %d products of float64 matrices of %d x %d on cores of %.1f GHz; half of it for float32." % (
         iters, size, size, gigahertz), "%-45s" % "instructions used by the BLAS" + "".join("%9s" % ("%d core%s" % (n, "s" * (n > 1)))
