@@ -26,6 +26,8 @@ class Case:
         NumPy's result for the values: an array, or a list of one for each output of the node.
     exact : bool
         Whether bits must agree.
+    build : callable, optional
+        Makes the output, or all outputs, of other inputs.
     """
 
     name: str
@@ -34,6 +36,7 @@ class Case:
     values: list
     expected: object
     exact: bool = field(default=True)
+    build: object = None
 
     def results(self, values=None):
         """The expected outputs of the node, in the dtypes that it declares."""
@@ -132,10 +135,9 @@ def cases():
 
     def case(name, variables, values, output, expected, exact=True):
         inputs, arrays = make(variables, values)
-        output = output(*inputs)
-        if isinstance(output, (list, tuple)):
-            output = output[0]
-        table.append(Case(name, inputs, output, arrays, expected, exact))
+        outputs = output(*inputs)
+        first = outputs[0] if isinstance(outputs, (list, tuple)) else outputs
+        table.append(Case(name, inputs, first, arrays, expected, exact, output))
 
     x, y = rng.randn(3, 4), rng.randn(3, 4)
     square = rng.randn(4, 4)

@@ -1,0 +1,50 @@
+"""The names of what an audit can find, each with its meaning."""
+
+#: Name -> meaning. The first are those of DebugMode's exceptions.
+NAMES = {
+    # DebugMode
+    "BadThunkOutput": "two ways to compute the Op (perform, C code, memory it is given for its outputs) give different values",
+    "BadDestroyMap": "an input was overwritten that destroy_map does not name",
+    "BadViewMap": "an output shares memory with an input, or with another output, and view_map does not say so",
+    "InvalidValueError": "a value is not valid for the Type of its variable: dtype, rank, length of a broadcastable dimension",
+    "BadOptimization": "a rewrite replaced a variable by one with another value",
+    "StochasticOrder": "two compilations of the same graph took different decisions",
+    # value
+    "BadOutputType": "the outputs do not have the number, dtype or broadcast pattern that make_node declares",
+    "PythonCDisagree": "perform accepts an input that the C code refuses, or the reverse",
+    "NonDeterministic": "the same input gives another result the next time",
+    "MutatesOp": "computing or compiling changed the Op",
+    "MutatesNode": "computing or compiling changed the Apply node",
+    "Crash": "the process died",
+    # structure
+    "BadEquality": "__eq__ does not tell Ops apart, or tells equal ones apart",
+    "BadHash": "equal Ops have different hashes, or the hash changes between processes",
+    "BadPickle": "the Op, or a function that uses it, does not survive pickling or copying",
+    "BadCacheVersion": "c_code_cache_version is not a tuple of hashables, differs between equal Ops, or the C code differs where it does not",
+    "BadMap": "destroy_map or view_map is malformed",
+    "BadMakeNode": "make_node is not a function of its inputs, or fails in a way that does not say what is wrong",
+    # symbolic
+    "BadInferShape": "infer_shape disagrees with the shape of the value",
+    "BadConnectionPattern": "connection_pattern is malformed, or an input said to be disconnected has influence",
+    "BadGradient": "grad or L_op disagrees with finite differences",
+    "BadGradientType": "grad or L_op gives a wrong number of gradients, or of the wrong dtype, rank or kind",
+    "BadRop": "R_op disagrees with the directional derivative",
+    # sanitizer, references, memory
+    "AddressError": "the C code touches memory that is not its own",
+    "UndefinedBehaviour": "the C code does what the C standard leaves undefined",
+    "UninitializedOutput": "the C code leaves elements of an output unwritten",
+    "ReferenceLeak": "each call leaves a reference behind",
+    "ReferenceUnderflow": "each call gives back a reference that it does not own",
+    "MemoryLeak": "each call leaves memory behind",
+}
+
+
+def meaning(name):
+    """One line about a finding's name.
+
+    Raises
+    ------
+    KeyError
+        For a name that no check gives.
+    """
+    return NAMES[name]

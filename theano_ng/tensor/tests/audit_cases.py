@@ -1,0 +1,100 @@
+"""The tensor Ops of the package, for the audit: ``theano_ng-audit theano_ng.tensor.tests.audit_cases``.
+
+The table of native Ops is the one that other tests feed odd arrays to; the other Ops follow here.
+"""
+
+import numpy as np
+
+import theano_ng as theano
+from theano_ng import scalar
+from theano_ng import tensor as tt
+from theano_ng.audit.records import Case
+from theano_ng.tensor import blas, extra_ops, nnet, xlogx
+from theano_ng.tests import odd_arrays
+
+RNG = np.random.RandomState(11)
+X, Y, SQUARE = RNG.randn(3, 4), RNG.randn(3, 4), RNG.randn(4, 4)
+T3 = RNG.randn(2, 3, 4)
+LABELS = np.array([1, 0, 3])
+ROW_WISE = np.exp(X) / np.exp(X).sum(1, keepdims=True)
+
+
+def _elsewhere():
+    """(name, Op or callable, inputs, further fields of Case) of Ops that the table of native Ops lacks."""
+    return [
+        # reductions
+        ("Prod", tt.elemwise.Prod(axis=(1,)), [X], {}),
+        ("ProdWithoutZeros", tt.elemwise.ProdWithoutZeros(axis=(0,)), [X], {}),
+        ("All", tt.elemwise.All(axis=(1,)), [X > 0], {}),
+        ("Max", lambda x: tt.max(x, axis=0), [X], {}),
+        ("Mean", tt.basic.Mean(axis=0), [X], {}),
+        ("CAReduceDtype", tt.elemwise.CAReduceDtype(scalar.add, axis=(0,), dtype="float64"), [X], {}),
+        ("Sum of integers", tt.elemwise.Sum(axis=(0,)), [np.array([[3, -4], [5, 6]], "int16")], {}),
+        ("CumprodOp", extra_ops.CumOp(axis=0, mode="mul"), [X], {}),
+        ("DiffOp", extra_ops.DiffOp(n=2, axis=1), [X], {}),
+        # creation
+        ("ExtractDiag", tt.ExtractDiag(offset=1), [X], {}),
+        ("ExtractDiag view", tt.ExtractDiag(offset=-1, view=True), [X], {}),
+        ("ExtractDiag of axes", tt.ExtractDiag(axis1=0, axis2=2), [T3], {}),
+        ("AllocDiag", tt.AllocDiag(offset=-1), [X], {}),
+        ("Bartlett", extra_ops.bartlett, [np.int64(7)], {}),
+        ("AllocEmpty", lambda n: tt.AllocEmpty("float64")(n).shape, [np.int64(3)], {}),
+        # shaping and joining
+        ("ScalarFromTensor", tt.scalar_from_tensor, [np.float64(1.5)], {}),
+        ("TensorFromScalar", tt.tensor_from_scalar, [scalar.float64], {}),
+        ("RepeatOp", extra_ops.RepeatOp(axis=1), [X, np.int64(2)], {}),
+        ("RepeatOp by vector", extra_ops.RepeatOp(axis=0), [X, np.array([2, 0, 1])], {}),
+        ("PermuteRowElements", lambda x, p: tt.permute_row_elements(x, p), [X, np.array([2, 0, 3, 1])], {}),
+        ("FillDiagonal", extra_ops.fill_diagonal, [X, np.float64(9.0)], {}),
+        ("FillDiagonalOffset", extra_ops.fill_diagonal_offset, [X, np.float64(9.0), np.int64(1)], {}),
+        ("Join of three", tt.Join(), [np.int8(0), X, Y[:2], X[:1]], {}),
+        ("MakeVector", tt.opt.MakeVector("float64"), [np.float64(1.5), np.float64(-2.0), np.float64(0.5)], {}),
+        # selecting and sorting
+        ("Choose", lambda a, c: tt.choose(a, c, mode="wrap"), [np.array([2, 0, 1]), np.array([[1., 2., 3.], [4., 5., 6.], [7., 8., 9.]])], {}),
+        ("Default", tt.basic.default, [X, Y], {}),
+        ("Unique", lambda x: extra_ops.Unique(True, True, True)(x), [np.array([3., 1., 3., 2.])], {}),
+        ("SortOp", lambda x: tt.sort(x, axis=1), [X], {}),
+        ("ArgSortOp", lambda x: tt.argsort(x, axis=0), [X], {}),
+        ("TopKOp", lambda x: tt.topk_and_argtopk(x, 2, axis=1), [X], {}),
+        ("TopKOp smallest", lambda x: tt.topk(x, -2, axis=0), [X], {}),
+        ("SearchsortedOp with sorter", extra_ops.SearchsortedOp("right"), [np.array([2., 0., 1.]), Y, np.array([1, 2, 0])], {}),
+        ("UnravelIndex", lambda i: tt.unravel_index(i, (3, 4)), [np.array([5, 11, 0])], {}),
+        ("RavelMultiIndex", lambda i, j: tt.ravel_multi_index((i, j), (3, 4)), [np.array([1, 2, 0]), np.array([1, 3, 0])], {}),
+        # indexing
+        ("Subtensor with symbolic bounds", lambda x, i, j: x[i:j:2], [X, np.int64(0), np.int64(3)], {}),
+        ("AdvancedSubtensor with a slice", lambda x, i: x[i, 1:], [X, np.array([2, 0])], {}),
+        ("AdvancedIncSubtensor1 set", lambda x, y, i: tt.set_subtensor(x[i], y), [X, Y[:2], np.array([2, 0])], {}),
+        ("AdvancedBooleanIncSubtensor", lambda x, m, y: tt.inc_subtensor(x[m], y), [X, X > 0, np.float64(2.0)], {}),
+        ("MakeSlice", lambda x, i, j: tt.as_tensor_variable(x)[tt.type_other.MakeSlice()(i, j, 1)], [X, np.int64(0), np.int64(2)], {}),
+        # products
+        ("Dot of a matrix and a vector", tt.Dot(), [X, Y[0]], {}),
+        ("Gemm float32", blas.gemm_no_inplace,
+         [RNG.randn(3, 4).astype("f"), np.float32(2), X.astype("f"), SQUARE.astype("f"), np.float32(.5)], {}),
+        ("CGemv", lambda *i: theano.tensor.blas_c.CGemv(inplace=False)(*i),
+         [Y[:, 0], np.float64(2.), X, SQUARE[0], np.float64(.5)], {}),
+        ("CGer", lambda *i: theano.tensor.blas_c.CGer(False)(*i), [X, np.float64(2.), Y[:, 0], SQUARE[0]], {}),
+        ("ScipyGer", lambda *i: theano.tensor.blas_scipy.ScipyGer(False)(*i), [X, np.float64(2.), Y[:, 0], SQUARE[0]], {}),
+        # neural networks
+        ("ScalarSigmoid", nnet.sigmoid, [X], {}),
+        ("UltraFastScalarSigmoid", nnet.ultra_fast_sigmoid, [X], {}),
+        ("ScalarSoftplus", nnet.softplus, [X], {}),
+        ("ScalarSoftsign", nnet.softsign, [X], {}),
+        ("Prepend_scalar_to_each_row", nnet.nnet.prepend_scalar_to_each_row, [np.float64(2.), X], {}),
+        ("Prepend_scalar_constant_to_each_row", nnet.nnet.prepend_1_to_each_row, [X], {}),
+        ("CrossentropyCategorical1Hot", nnet.crossentropy_categorical_1hot, [ROW_WISE, LABELS], {}),
+        ("CrossentropyCategorical1HotGrad", nnet.nnet.crossentropy_categorical_1hot_grad, [Y[:, 0], ROW_WISE, LABELS], {}),
+        ("XlogX", xlogx.xlogx, [np.abs(X)], {}),
+        ("XlogY0", xlogx.xlogy0, [np.abs(X), np.abs(Y) + 0.1], {}),
+        ("Fourier", tt.fourier.fft, [X, np.int64(4), np.int64(0)], {}),
+        # in place, on their own first input
+        ("Elemwise in place", tt.Elemwise(scalar.add, {0: 0}), [X, Y], {}),
+        ("IncSubtensor in place", lambda x, y: tt.inc_subtensor(x[1:], y, inplace=True), [X, Y[:2]], {}),
+        ("AdvancedIncSubtensor1 in place", lambda x, y, i: tt.subtensor.AdvancedIncSubtensor1(inplace=True)(x, y, i),
+         [X, Y[:2], np.array([2, 0])], {}),
+    ]
+
+
+def audit_cases():
+    """The native Ops of `odd_arrays`, and the rest."""
+    found = [Case(case.build, case.values, name=case.name) for case in odd_arrays.cases()]
+    return found + [Case(op, inputs, name=name, **more) for name, op, inputs, more in _elsewhere()]
