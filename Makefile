@@ -1,18 +1,25 @@
-# make demo: train on handwritten digits.  make test: run the tests.  make sanitize: run those that feed odd arrays to C code under the
+# make demo: train on handwritten digits.  make test: run the tests.  make test-debug: run them in DebugMode, with every kind of memory for
+# outputs; DEBUG_TESTS="file.py ..." runs some.  make sanitize: run those that feed odd arrays to C code under the
 # address and undefined-behaviour sanitizers (gcc).  Each makes its own virtual environment.
 
 PYTHON ?= python3
 VENV ?= .venv
 STAMP = $(VENV)/.built
+comma = ,
 SOURCES = setup.py pyproject.toml $(shell find theano_ng -name '*.pyx' -o -name '*.pxd' -o -name '*.c' -o -name '*.h' 2>/dev/null)
 
-.PHONY: demo test sanitize doc wheel clean
+.PHONY: demo test test-debug sanitize doc wheel clean
 
 demo: $(STAMP)
 	$(VENV)/bin/python examples/digits.py
 
 test: $(STAMP)
 	$(VENV)/bin/theano_ng-nose --theano
+
+DEBUG_TESTS ?= --theano
+DEBUG_FLAGS ?= mode=DebugMode,DebugMode.check_preallocated_output=ALL
+test-debug: $(STAMP)
+	THEANO_FLAGS="$(if $(THEANO_FLAGS),$(THEANO_FLAGS)$(comma))$(DEBUG_FLAGS)" $(VENV)/bin/theano_ng-nose $(DEBUG_TESTS)
 
 doc: $(STAMP)
 	$(VENV)/bin/pip install --quiet --editable '.[doc]'

@@ -535,7 +535,7 @@ AddConfigVar("compute_test_value",
 AddConfigVar("compute_test_value_opt",
              "The same while the graph is rewritten.",
              EnumStr("off", "ignore", "warn", "raise", "pdb"), in_c_key=False)
-AddConfigVar("print_test_value", "Show test values in the representation of variables.", BoolParam(False), in_c_key=False)
+AddConfigVar("print_test_value", "str() and repr() of variables also show their test values.", BoolParam(False), in_c_key=False)
 AddConfigVar("profile", "Profile every function, and print at exit.", BoolParam(False), in_c_key=False)
 AddConfigVar("profile_optimizer", "Profile the rewriting too; needs profile.", BoolParam(False), in_c_key=False)
 AddConfigVar("profile_memory", "Profile memory too; needs profile.", BoolParam(False), in_c_key=False)

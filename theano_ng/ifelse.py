@@ -3,6 +3,7 @@
 The linkers `vm` and `cvm` are lazy; others compute both branches. `tensor.switch` is its elementwise, eager relative.
 """
 import copy
+from collections import Counter
 
 import numpy as np
 
@@ -10,9 +11,11 @@ import theano_ng.scalar as scal
 from theano_ng.compile.mode import optdb
 from theano_ng.compile.ops import Rebroadcast, Shape, SpecifyShape
 from theano_ng.configdefaults import config
+from theano_ng.gof._native import LazyBranch
 from theano_ng.gof.graph import Apply, Variable
 from theano_ng.gof.op import Op
-from theano_ng.gof.opt import Optimizer, in2out, local_optimizer
+from theano_ng.gof.opt import Optimizer, copy_stack_trace, in2out, local_optimizer
+from theano_ng.gof.optdb import EquilibriumDB
 from theano_ng.gof.toolbox import ReplaceValidate
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.type import TensorType
@@ -99,42 +102,45 @@ class IfElse(Op):
 
     def _taken(self, value, first):
         # A view_map names one input for an output: only the then branch can be handed on without a copy.
-        if self.as_view and first == 1:
-            return value
-        return value.copy() if type(value) is np.ndarray else copy.deepcopy(value)
+        return value if self.as_view and first == 1 else _copy(value)
 
     def perform(self, node, inputs, output_storage):
-        first = 1 if np.all(inputs[0] != 0) else 1 + self.n_outs
+        first = 1 if inputs[0] != 0 else 1 + self.n_outs
         for cell, value in zip(output_storage, inputs[first:first + self.n_outs]):
             cell[0] = self._taken(value, first)
 
     def make_thunk(self, node, storage_map, compute_map, no_recycling, impl=None):
-        """A lazy thunk: returns the indices of the inputs it needs now, [] when it is done."""
-        cond = storage_map[node.inputs[0]]
-        cond_done = compute_map[node.inputs[0]]
-        n = self.n_outs
+        """A lazy thunk: returns the numbers of the inputs that it needs next, [] when it is done.
+
+        Parameters
+        ----------
+        impl : {None, 'c', 'py'}
+            None, 'c': a `LazyBranch`, which the compiled machine evaluates without Python.
+
+        Returns
+        -------
+        callable
+        """
+        cells = [storage_map[v] for v in node.inputs]
+        flags = [compute_map[v] for v in node.inputs]
         outputs = [storage_map[out] for out in node.outputs]
         outputs_done = [compute_map[out] for out in node.outputs]
-        branches = []
-        for first in (1, 1 + n):
-            variables = node.inputs[first:first + n]
-            branches.append((first, [storage_map[v] for v in variables], [compute_map[v] for v in variables]))
+        if impl != "py":
+            return LazyBranch(cells, outputs, flags, outputs_done, self.as_view, _copy)
+        n = self.n_outs
 
         def thunk():
-            if not cond_done[0]:
+            if not flags[0][0]:
                 return [0]
-            first, values, done = branches[0] if cond[0] != 0 else branches[1]
-            missing = [first + i for i in range(n) if not done[i][0]]
-            if missing:
-                return missing
-            for i in range(n):
-                outputs[i][0] = self._taken(values[i][0], first)
-                outputs_done[i][0] = 1
-            return []
+            first = 1 if cells[0][0] != 0 else 1 + n
+            missing = [i for i in range(first, first + n) if not flags[i][0]]
+            if not missing:
+                for cell, source, done in zip(outputs, cells[first:first + n], outputs_done):
+                    cell[0] = self._taken(source[0], first)
+                    done[0] = 1
+            return missing
 
-        thunk.lazy = True
-        thunk.inputs = [storage_map[v] for v in node.inputs]
-        thunk.outputs = outputs
+        thunk.lazy, thunk.branch_size, thunk.inputs, thunk.outputs = True, n, cells, outputs
         return thunk
 
     def infer_shape(self, node, inputs_shapes):
@@ -194,6 +200,10 @@ class IfElse(Op):
             for i, part in zip(wanted, parts):
                 result[i] = part
         return result
+
+
+def _copy(value):
+    return value.copy() if type(value) is np.ndarray else copy.deepcopy(value)
 
 
 def _zeros_for(x, g):
@@ -318,7 +328,7 @@ def cond_make_inplace(node):
     if any(client == "output" for v in result for client, _ in v.clients) and any(
             v.owner is None or any(client == "output" for client, _ in v.clients) for v in sources):
         return False
-    return IfElse(op.n_outs, as_view=True, gpu=op.gpu, name=op.name)(*node.inputs, return_list=True)
+    return copy_stack_trace(node.outputs, IfElse(op.n_outs, as_view=True, gpu=op.gpu, name=op.name)(*node.inputs, return_list=True))
 
 
 optdb.register("cond_make_inplace", in2out(cond_make_inplace, ignore_newtrees=True), 95, "fast_run", "inplace")
@@ -351,12 +361,22 @@ def ifelse_lift_single_if_through_acceptable_ops(main_node):
     (node,) = conditionals
     if any(client is not main_node for out in node.outputs for client, _ in out.clients):
         return False
+    if getattr(main_node.op, "destroy_map", None):
+        return False
     sides = []
     for branch in node.op.branches(node):
         replace = dict(zip(node.outputs, branch))
-        lifted = main_node.clone_with_new_inputs([replace.get(inp, inp) for inp in main_node.inputs], strict=False)
+        try:
+            lifted = main_node.clone_with_new_inputs([replace.get(inp, inp) for inp in main_node.inputs], strict=False)
+        except (TypeError, ValueError):
+            return False    # the Op does not take the more special type of this branch
         sides.append(lifted.outputs)
-    return IfElse(len(main_node.outputs), gpu=False, name=node.op.name)(node.inputs[0], *sides[0], *sides[1], return_list=True)
+        copy_stack_trace(main_node.outputs, lifted.outputs)
+    if any(_common_type(t.type, f.type) != out.type for t, f, out in zip(*sides, main_node.outputs)):
+        return False
+    result = IfElse(len(main_node.outputs), gpu=False, name=node.op.name)(node.inputs[0], *sides[0], *sides[1], return_list=True)
+    copy_stack_trace(main_node.outputs, result)
+    return result
 
 
 def _merge_nested(node, branch):
@@ -406,13 +426,16 @@ def _depends_on(node, other):
     return False
 
 
-def _merged(first, second):
-    """One conditional for two with the same condition: pairs (old output, new output)."""
-    names = [node.op.name or "?" for node in (first, second)]
-    (t1, f1), (t2, f2) = first.op.branches(first), second.op.branches(second)
-    op = IfElse(first.op.n_outs + second.op.n_outs, gpu=False, name="&".join(names) if names != ["?", "?"] else None)
-    new = op(first.inputs[0], *t1, *t2, *f1, *f2, return_list=True)
-    return list(zip([*first.outputs, *second.outputs], new))
+def _merged(*nodes):
+    """One conditional for several with the same condition: pairs (old output, new output)."""
+    names = [node.op.name or "?" for node in nodes]
+    branches = [node.op.branches(node) for node in nodes]
+    op = IfElse(sum(node.op.n_outs for node in nodes), gpu=nodes[0].op.gpu, name="&".join(names) if any(n != "?" for n in names) else None)
+    new = op(nodes[0].inputs[0], *[v for then, _ in branches for v in then], *[v for _, other in branches for v in other],
+             return_list=True)
+    old = [out for node in nodes for out in node.outputs]
+    copy_stack_trace(old, new)
+    return list(zip(old, new))
 
 
 def _mergeable(first, second):
@@ -420,25 +443,32 @@ def _mergeable(first, second):
 
 
 class CondMerge(Optimizer):
-    """Merge independent conditionals with the same condition into one."""
+    """Merge independent conditionals with the same condition into one.
+
+    ifelse(c, x, y), ifelse(c, u, v)  ->  ifelse(c, (x, u), (y, v))
+    """
 
     def add_requirements(self, fgraph):
         fgraph.attach_feature(ReplaceValidate())
 
     def apply(self, fgraph):
-        # Merging changes what the others are merged with: look again after every success.
-        done = False
-        while not done:
-            done = True
-            by_condition = {}
+        counts = Counter(node.inputs[0] for node in fgraph.toposort() if isinstance(node.op, IfElse))
+        for condition, count in counts.items():
+            if count < 2:
+                continue
+            # How many conditionals of this condition lie on the longest way to a variable. Two on the same level do not depend on each
+            # other, and merging whole levels makes no cycle. Other conditions have to look at the graph again.
+            level, groups = {}, {}
             for node in fgraph.toposort():
-                if isinstance(node.op, IfElse):
-                    by_condition.setdefault(node.inputs[0], []).append(node)
-            for nodes in by_condition.values():
-                proposal = next((other for other in nodes[1:] if _mergeable(nodes[0], other)), None)
-                if proposal is not None:
-                    fgraph.replace_all_validate(_merged(nodes[0], proposal), reason="cond_merge")
-                    done = False
+                depth = max((level.get(inp, 0) for inp in node.inputs), default=0)
+                if isinstance(node.op, IfElse) and node.inputs[0] is condition:
+                    groups.setdefault(depth, []).append(node)
+                    depth += 1
+                level.update(dict.fromkeys(node.outputs, depth))
+            pairs = [pair for nodes in groups.values() if len(nodes) > 1 for pair in _merged(*nodes)]
+            # A branch value may be an output of a conditional that is merged as well: outer ones first, so that the inner ones are
+            # replaced in the new nodes too.
+            fgraph.replace_all_validate(pairs[::-1], reason="cond_merge")
 
 
 @local_optimizer([IfElse])
@@ -482,3 +512,12 @@ def cond_merge_random_op(main_node):
             replace = dict(_merged(nodes[0], proposal))
             return main_node.clone_with_new_inputs([replace.get(inp, inp) for inp in main_node.inputs], strict=False).outputs
     return False
+
+
+# Asked for by the tag ``ifelse``: lifting makes gradients lazy, which is not always faster.
+ifelse_equilibrium = EquilibriumDB()
+for _rule in (ifelse_lift_single_if_through_acceptable_ops, cond_merge_ifs_true, cond_merge_ifs_false, cond_remove_identical,
+              cond_merge_random_op):
+    ifelse_equilibrium.register(_rule.__name__, _rule, "ifelse")
+ifelse_equilibrium.register("cond_merge", CondMerge(), "ifelse", final_opt=True)
+optdb.register("ifelse_equilibrium", ifelse_equilibrium, 0.5, "ifelse")

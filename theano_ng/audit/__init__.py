@@ -1,1 +1,18 @@
-"""The audit of Ops."""
+"""The audit of Ops: everything that can be wrong with one, by name and with the smallest input that shows it.
+
+>>> import theano_ng as theano
+>>> from theano_ng.audit import audit
+>>> from theano_ng.misc.doubleop import DoubleOp
+>>> report = audit(DoubleOp(), theano.tensor.dvector, checks=["props", "maps"])
+>>> report.ok
+True
+"""
+from theano_ng.audit.driver import (
+    CHECKS, AuditError, Check, Problem, Reject, assert_audit, audit, run, select)
+from theano_ng.audit.names import NAMES, meaning
+from theano_ng.audit.records import Case, Finding, Report, Verdict
+
+__all__ = [
+    "CHECKS", "AuditError", "Case", "Check", "Finding", "NAMES", "Problem", "Reject", "Report", "Verdict", "assert_audit", "audit",
+    "meaning", "run", "select",
+]

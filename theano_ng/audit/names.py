@@ -12,6 +12,7 @@ NAMES = {
     # value
     "BadOutputType": "the outputs do not have the number, dtype or broadcast pattern that make_node declares",
     "PythonCDisagree": "perform accepts an input that the C code refuses, or the reverse",
+    "CompileError": "the C code does not compile",
     "NonDeterministic": "the same input gives another result the next time",
     "MutatesOp": "computing or compiling changed the Op",
     "MutatesNode": "computing or compiling changed the Apply node",

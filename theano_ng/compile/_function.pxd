@@ -12,6 +12,7 @@ cdef class CallGate:
     cdef int waiting
 
     cdef int enter(self, function) except -1
+    cdef bint waits_for(self, unsigned long me) except -1
     cdef int leave(self) except -1
 
 
@@ -46,6 +47,7 @@ cdef class FunctionBase:
     cdef list in_cells, out_cells, types, defaults_, owned
     cdef list saved                     # (cell, old value) of state that a call overwrites
     cdef list guarded                   # cells of state that the graph changes in place; None when no failure can come after that
+    cdef list exposed                   # those of them that are overwritten when a node can fail on values; None when there are none
     cdef list backups                   # (cell, value, copy of the value) of these, during a call that may fail
     cdef set proven_shapes              # of calls that went well
     cdef long shapes, last_shapes
@@ -59,6 +61,7 @@ cdef class FunctionBase:
     cdef int filter_input(self, int i, value) except -1
     cdef int break_aliases(self) except -1
     cdef int guard(self) except -1
+    cdef int guard_exposed(self) except -1
     cdef int end_guard(self, bint failed) except -1
     cdef int restore_inputs(self, bint failed) except -1
     cdef object results(self, list subset)

@@ -32,12 +32,19 @@ cdef enum:
     STATE = 2           # what was given, or the update, stays
     IMPLICIT = 3        # callers give no value
 
+# bytes of state that may be copied in every call
+cdef enum:
+    EXPOSED_LIMIT = 262144
+
 
 cdef inline void put(PyObject *cell, PyObject *value) noexcept:
     cdef PyObject *old = PyList_GET_ITEM(cell, 0)
     incref(value)
     PyList_SET_ITEM(cell, 0, value)
     decref(old)
+
+
+_waiting = {}       # thread -> the gate that it waits at
 
 
 cdef class CallGate:
@@ -59,18 +66,34 @@ cdef class CallGate:
                 self.condition = Condition()
             with self.condition:
                 self.waiting += 1
+                _waiting[me] = self
                 try:
                     while self.busy:
+                        if self.waits_for(me):
+                            raise RuntimeError(
+                                "%s cannot be called here: the thread that runs it waits for a function that this thread runs, so both "
+                                "would wait for ever. Ops in these functions call each other's functions; let them call copies "
+                                "(function.copy())." % (function,))
                         self.condition.wait()
                     # no Python code runs between the test and this: nobody else can come in
                     self.busy = True
                     self.owner = me
                 finally:
                     self.waiting -= 1
+                    del _waiting[me]
             return 0
         self.busy = True
         self.owner = me
         return 0
+
+    cdef bint waits_for(self, unsigned long me) except -1:
+        """Whether the thread inside waits, if through others, for one that `me` is in. The last of a circle to arrive sees it."""
+        cdef CallGate gate = self
+        cdef Py_ssize_t left = len(_waiting)    # others may be in a circle of their own, just now being broken
+        while gate is not None and gate.busy and gate.owner != me and left >= 0:
+            gate = _waiting.get(gate.owner)
+            left -= 1
+        return gate is not None and gate.busy and gate.owner == me
 
     cdef int leave(self) except -1:
         self.busy = False
@@ -127,7 +150,7 @@ cdef class FunctionBase:
         self._fn = value
         self.vm = value if isinstance(value, CLazyLinker) else None
 
-    def setup(self, list roles, list quick, list defaults, list pairs, list clear_output, int n_returned, guarded=()):
+    def setup(self, list roles, list quick, list defaults, list pairs, list clear_output, int n_returned, guarded=(), exposed=()):
         """Prepare the tables of the hot path.
 
         Parameters
@@ -146,6 +169,8 @@ cdef class FunctionBase:
             How many outputs callers get; the others are updates.
         guarded : list of int
             Inputs that hold state which the graph changes in place before a node that could fail.
+        exposed : list of int
+            Those of them after whose change a node can fail because of values, also for shapes that went well before.
         """
         cdef int i
         self.n_in = len(self.input_storage)
@@ -155,6 +180,7 @@ cdef class FunctionBase:
         self.types = [container.type for container in self.input_storage]
         self.defaults_ = defaults
         self.guarded = [self.in_cells[i] for i in guarded] or None
+        self.exposed = [self.in_cells[i] for i in exposed] or None
         self.proven_shapes = set()
         self.last_shapes = -1
         self.n_pairs = len(pairs)
@@ -297,7 +323,8 @@ cdef class FunctionBase:
         """Copy the state that the graph changes in place, unless arguments of these shapes went well before.
 
         A node can fail when others have made their updates in place already. What can go wrong there is the shapes (out-of-range
-        indices and the like are found earlier, as the updates come last), so the copies are needed once for each set of shapes.
+        indices and the like are found earlier, as the updates come last), so the copies are needed once for each set of shapes. Where an
+        update can fail on values after another one has been made, small states are copied in every call; large ones would make it slow.
         """
         cdef unsigned long key = 0
         cdef cnp.ndarray array
@@ -314,11 +341,26 @@ cdef class FunctionBase:
                 key = key * 31 + 17
         self.shapes = <long>(key >> 1)
         if self.shapes == self.last_shapes:
-            return 0
+            return self.guard_exposed()
         if self.shapes in self.proven_shapes:
             self.last_shapes = self.shapes
-            return 0
+            return self.guard_exposed()
         self.backups = [(cell, cell[0], copy.deepcopy(cell[0])) for cell in self.guarded]
+        return 0
+
+    cdef int guard_exposed(self) except -1:
+        """Copy the exposed states, when they are small."""
+        cdef cnp.npy_intp size = 0
+        cdef object value
+        if self.exposed is None:
+            return 0
+        for cell in self.exposed:
+            value = (<list>cell)[0]
+            if not PyArray_CheckExact(value):
+                return 0
+            size += cnp.PyArray_NBYTES(<cnp.ndarray>value)
+        if size <= EXPOSED_LIMIT:
+            self.backups = [(cell, cell[0], cell[0].copy()) for cell in self.exposed]
         return 0
 
     cdef int end_guard(self, bint failed) except -1:

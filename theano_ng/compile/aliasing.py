@@ -1,5 +1,6 @@
 """Which variables of a graph can share memory, and how aliasing among a function's inputs and outputs is broken."""
 from theano_ng.compile.ops import OutputGuard, deep_copy_op, view_op
+from theano_ng.gof.opt import copy_stack_trace
 
 
 def destroy_map(op):
@@ -172,4 +173,5 @@ def insert_deepcopy(fgraph, wrapped_inputs, wrapped_outputs):
             if change is deep_copy_op:
                 break
         if change is not None:
-            fgraph.change_input("output", i, change(fgraph.outputs[i]), reason=reason)
+            output = fgraph.outputs[i]
+            fgraph.change_input("output", i, copy_stack_trace(output, change(output)), reason=reason)

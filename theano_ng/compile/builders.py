@@ -1,6 +1,6 @@
 """`OpFromGraph`: an Op made of a graph, with the derivatives that the graph has or that its maker gives it."""
 from theano_ng.compile.function import function
-from theano_ng.compile.mode import optdb
+from theano_ng.compile.mode import inner_mode, optdb
 from theano_ng.compile.ops import view_op
 from theano_ng.compile.pfunc import rebuild_collect_shared
 from theano_ng.compile.sharedvalue import SharedVariable
@@ -18,6 +18,17 @@ def _is_absent(variable):
     from theano_ng.gradient import DisconnectedType  # gradient sits above compile
 
     return isinstance(variable.type, (NullType, DisconnectedType))
+
+
+def _disconnected():
+    from theano_ng.gradient import disconnected_type
+
+    return disconnected_type()
+
+
+def _is_default(override):
+    """Whether an override (a list may be one) leaves the derivative as it is."""
+    return isinstance(override, str) and override == "default"
 
 
 def _is_disconnected(variable):
@@ -54,17 +65,17 @@ class OpFromGraph(Op):
     inline : bool
         True: rewriting replaces each node by its graph, so that the function that is compiled does not know the Op. False: the graph is
         compiled once, and each node calls that function.
-    lop_overrides, grad_overrides : 'default', OpFromGraph, callable, Variable, or list of these
+    lop_overrides, grad_overrides : 'default', OpFromGraph, callable, Variable, None, or list of these
         The derivative; at most one of the two is other than 'default'.
 
         - 'default': that of the graph.
         - callable: ``f(inputs, output_gradients)`` for `grad_overrides`, ``f(inputs, outputs, output_gradients)`` for `lop_overrides`,
           all lists of variables; returns the gradients of the inputs. An OpFromGraph is called with the same variables, one after the other.
-        - a variable of NullType: the gradient does not exist; of DisconnectedType: there is no connection.
-        - a list of these, one for each input; then a callable returns one variable.
-    rop_overrides : 'default', OpFromGraph, callable, Variable, or list of these
-        The same for the R operator: callables take ``(inputs, eval_points)``; a list has one entry for each output. None among what a callable
-        returns stands for no derivative.
+        - a variable of NullType: the gradient does not exist; of DisconnectedType, or None: there is no connection.
+        - a list or tuple of these, one for each input; then a callable returns one variable.
+    rop_overrides : 'default', OpFromGraph, callable, Variable, None, or list of these
+        The same for the R operator: callables take ``(inputs, eval_points)``; a list has one entry for each output. None, also among what a
+        callable returns, stands for no derivative.
     connection_pattern : list of list of bool, optional
         ``connection_pattern[input][output]``: whether there is a derivative. By default found from the graph and the overrides.
     name : str, optional
@@ -116,6 +127,9 @@ class OpFromGraph(Op):
         for forbidden in ("updates", "givens"):
             if forbidden in kwargs:
                 raise TypeError("%s are not allowed here: the Op computes the outputs from its inputs, and nothing else" % forbidden)
+        unknown = set(kwargs) - set(function.__code__.co_varnames[2:function.__code__.co_argcount])
+        if unknown:
+            raise TypeError("%s: no argument of OpFromGraph or of function" % ", ".join(sorted(unknown)))
         if len(set(inputs)) != len(inputs):
             raise TypeError("an input is given twice: %s" % (inputs,))
         for variable in inputs:
@@ -142,12 +156,11 @@ class OpFromGraph(Op):
         self.input_types = [v.type for v in inputs]
         self.output_types = [v.type for v in outputs]
 
-        if lop_overrides != "default" and grad_overrides != "default":
+        self.lop_overrides = self._checked_overrides(lop_overrides, len(inputs), "lop_overrides")
+        self.grad_overrides = self._checked_overrides(grad_overrides, len(inputs), "grad_overrides")
+        self.rop_overrides = self._checked_overrides(rop_overrides, len(outputs), "rop_overrides")
+        if not _is_default(self.lop_overrides) and not _is_default(self.grad_overrides):
             raise ValueError("lop_overrides and grad_overrides are mutually exclusive: give one of them")
-        self._check_overrides(lop_overrides, len(inputs), "lop_overrides")
-        self._check_overrides(grad_overrides, len(inputs), "grad_overrides")
-        self._check_overrides(rop_overrides, len(outputs), "rop_overrides")
-        self.lop_overrides, self.grad_overrides, self.rop_overrides = lop_overrides, grad_overrides, rop_overrides
         if connection_pattern is not None:
             if len(connection_pattern) not in (len(inputs), len(outer)) or any(len(row) != len(outputs) for row in connection_pattern):
                 raise ValueError("connection_pattern has a row for each of %d inputs with a column for each of %d outputs, not %r"
@@ -172,19 +185,23 @@ class OpFromGraph(Op):
         return leaves
 
     @staticmethod
-    def _check_overrides(overrides, count, what):
+    def _checked_overrides(overrides, count, what):
+        """The overrides, several as a list."""
+        if isinstance(overrides, tuple):
+            overrides = list(overrides)
         each = overrides if isinstance(overrides, list) else [overrides]
         if isinstance(overrides, list) and len(overrides) != count:
             raise ValueError("%s has %d entries, need %d" % (what, len(overrides), count))
         for one in each:
-            if isinstance(one, str) and one == "default" or isinstance(one, OpFromGraph):
+            if one is None or _is_default(one) or isinstance(one, OpFromGraph):
                 continue
             if isinstance(one, Variable):
                 if not _is_absent(one):
                     raise ValueError("%s: a variable has to be of NullType or DisconnectedType, not of type %s" % (what, one.type))
             elif not callable(one):
-                raise TypeError("%s: expected 'default', an OpFromGraph, a callable, a variable of NullType or DisconnectedType, or a list of "
-                                "these, not %r" % (what, one))
+                raise TypeError("%s: expected 'default', an OpFromGraph, a callable, a variable of NullType or DisconnectedType, None, or a "
+                                "list of these, not %r" % (what, one))
+        return overrides
 
     def _forget(self):
         """Derivatives and patterns are made when asked for, and again after a change."""
@@ -195,7 +212,8 @@ class OpFromGraph(Op):
 
     def __getstate__(self):
         state = dict(self.__dict__)
-        state.pop("fn", None)       # compiled again where it is needed
+        for name in ("fn", "_checked"):     # compiled again where they are needed
+            state.pop(name, None)
         return state
 
     # -- the node
@@ -245,13 +263,21 @@ class OpFromGraph(Op):
         self.compiled()
 
     def compiled(self):
-        """The function that computes the outputs; compiled when it is first needed."""
+        """The function that computes the outputs; compiled when it is first needed. In DebugMode it is one of that mode."""
+        mode = inner_mode()
+        if mode is not None:
+            key = mode.inner_key()
+            checked = self.__dict__.setdefault("_checked", {})
+            if key not in checked:
+                checked[key] = self._compile(mode=mode)
+            return checked[key]
         fn = self.__dict__.get("fn")
         if fn is None:
-            kwargs = dict(self.kwargs)
-            kwargs.setdefault("on_unused_input", "ignore")
-            fn = self.fn = function(self.local_inputs, self.local_outputs, **kwargs)
+            fn = self.fn = self._compile()
         return fn
+
+    def _compile(self, **kwargs):
+        return function(self.local_inputs, self.local_outputs, **{"on_unused_input": "ignore", **self.kwargs, **kwargs})
 
     def perform(self, node, inputs, outputs):
         # The function's results belong to whoever called it: they can be handed on without copies.
@@ -262,20 +288,19 @@ class OpFromGraph(Op):
 
     def set_grad_overrides(self, grad_overrides):
         """Replace the gradient; see the parameter of the constructor."""
-        self._check_overrides(grad_overrides, len(self.input_types), "grad_overrides")
-        self.grad_overrides, self.lop_overrides = grad_overrides, "default"
+        self.grad_overrides = self._checked_overrides(grad_overrides, len(self.input_types), "grad_overrides")
+        self.lop_overrides = "default"
         self._forget()
 
     def set_lop_overrides(self, lop_overrides):
         """Replace the L operator; see the parameter of the constructor."""
-        self._check_overrides(lop_overrides, len(self.input_types), "lop_overrides")
-        self.lop_overrides, self.grad_overrides = lop_overrides, "default"
+        self.lop_overrides = self._checked_overrides(lop_overrides, len(self.input_types), "lop_overrides")
+        self.grad_overrides = "default"
         self._forget()
 
     def set_rop_overrides(self, rop_overrides):
         """Replace the R operator; see the parameter of the constructor."""
-        self._check_overrides(rop_overrides, len(self.output_types), "rop_overrides")
-        self.rop_overrides = rop_overrides
+        self.rop_overrides = self._checked_overrides(rop_overrides, len(self.output_types), "rop_overrides")
         self._forget()
 
     def get_lop_op(self):
@@ -300,7 +325,7 @@ class OpFromGraph(Op):
         outputs, plan = [], []
         for term in terms:
             if term is None or _is_absent(term):
-                plan.append(term)
+                plan.append(term)       # no output of the Op
             else:
                 plan.append(len(outputs))
                 outputs.append(term)
@@ -327,7 +352,7 @@ class OpFromGraph(Op):
         return self._lop_ops[key]
 
     def _lop_terms(self, outputs, gradients):
-        uses_outputs = self.grad_overrides == "default"
+        uses_outputs = _is_default(self.grad_overrides)
         overrides = self.lop_overrides if uses_outputs else self.grad_overrides
         n = len(self.input_types)
         wanted = list(overrides) if isinstance(overrides, list) else [overrides] * n
@@ -345,7 +370,7 @@ class OpFromGraph(Op):
                     terms[i] = self._call(one, arguments, 1)[0]
         elif not default or len(default) < len(wanted):
             terms[:n] = self._call(overrides, arguments, n)
-        return terms
+        return [_disconnected() if term is None else term for term in terms]
 
     def _default_gradients(self, wrt, gradients):
         from theano_ng.gradient import grad
@@ -362,6 +387,8 @@ class OpFromGraph(Op):
     @staticmethod
     def _call(override, arguments, count):
         """What an override gives for lists of variables: `count` variables (or None)."""
+        if override is None:
+            return [None] * count
         if isinstance(override, Variable):
             return [override.type() for _ in range(count)]
         if isinstance(override, OpFromGraph):
@@ -422,7 +449,8 @@ class OpFromGraph(Op):
         if all(p is None for p in usable):
             return [None] * len(self.output_types)
         op, plan = self._rop_op([None if p is None else p.type for p in usable])
-        return self._fill(op, plan, list(inputs) + [p for p in usable if p is not None])
+        terms = self._fill(op, plan, list(inputs) + [p for p in usable if p is not None])
+        return [None if term is not None and _is_disconnected(term) else term for term in terms]
 
     def connection_pattern(self, node):
         """Which outputs depend differentiably on which inputs, those of shared variables last."""
@@ -431,11 +459,11 @@ class OpFromGraph(Op):
             if self._given_pattern is not None:
                 pattern[:len(self._given_pattern)] = [[bool(c) for c in row] for row in self._given_pattern]
             else:
-                overrides = self.lop_overrides if self.grad_overrides == "default" else self.grad_overrides
+                overrides = self.lop_overrides if _is_default(self.grad_overrides) else self.grad_overrides
                 each = overrides if isinstance(overrides, list) else [overrides] * len(self.input_types)
                 for i, one in enumerate(each):
                     if not isinstance(one, str):
-                        connected = not (isinstance(one, Variable) and _is_disconnected(one))
+                        connected = not (one is None or isinstance(one, Variable) and _is_disconnected(one))
                         pattern[i] = [connected] * len(self.local_outputs)
             self._pattern = pattern
         return self._pattern

@@ -8,8 +8,8 @@ import numpy as np
 from theano_ng.compile.debug_errors import BadDestroyMap, BadThunkOutput, BadViewMap, InvalidValueError
 from theano_ng.compile.debug_tracking import check_eq
 from theano_ng.compile.ops import OutputGuard
-from theano_ng.configdefaults import config
 from theano_ng.gof.cdata_type import CDataType
+from theano_ng.gof.op import Op
 
 _logger = logging.getLogger("theano_ng.compile.debugmode")
 
@@ -140,13 +140,12 @@ def _check_inputs(node, storage_map, r_vals, dr_vals, active_nodes, clobber_dr_v
     inplace_outs = []
     for what, table in (("destroyed", getattr(node.op, "destroy_map", None)), ("viewed", getattr(node.op, "view_map", None))):
         for out_idx, places in (table or {}).items():
-            for i in places[:1]:
-                out, value = node.outputs[out_idx], storage_map[node.outputs[out_idx]][0]
-                if _may_share_memory(out, value, storage_map[node.inputs[i]][0]) or value is storage_map[node.inputs[i]][0]:
-                    inplace_outs.append(out)
-                elif (warn_input_not_reused and not isinstance(node.op, OutputGuard) and getattr(value, "size", 1) != 0
-                      and not np.isscalar(value)):
-                    _logger.warning("Optimization Warning: input idx %d marked as %s but new memory allocated by node '%s'", i, what, node)
+            out, value = node.outputs[out_idx], storage_map[node.outputs[out_idx]][0]
+            values = [storage_map[node.inputs[i]][0] for i in places]
+            if any(value is v or _may_share_memory(out, value, v) for v in values):
+                inplace_outs.append(out)
+            elif warn_input_not_reused and places and _could_reuse(node, what, value, values[0]):
+                _logger.warning("Optimization Warning: input idx %d marked as %s but new memory allocated by node '%s'", places[0], what, node)
     destroyed = {i for places in (getattr(node.op, "destroy_map", None) or {}).values() for i in places}
     destroyed_variables = {node.inputs[i] for i in destroyed}
     for i, r in enumerate(node.inputs):
@@ -160,6 +159,20 @@ def _check_inputs(node, storage_map, r_vals, dr_vals, active_nodes, clobber_dr_v
             if clobber_dr_vals:
                 dr_vals[r] = (storage_map[r][0], node)
     return inplace_outs
+
+
+def _could_reuse(node, what, value, memory):
+    """Whether an output could have been in the memory of an input.
+
+    Where a view is announced it may be a copy, when the layout of the input leaves no choice, or when the Op decides while it runs which input
+    it passes on (ifelse).
+    """
+    if isinstance(node.op, OutputGuard) or getattr(value, "size", 1) == 0 or np.isscalar(value):
+        return False
+    if what == "viewed":
+        return (isinstance(memory, np.ndarray) and memory.flags.c_contiguous and getattr(value, "ndim", 0) > 0
+                and type(node.op).make_thunk is Op.make_thunk)
+    return True
 
 
 def _check_viewmap(node, storage_map):
@@ -206,19 +219,19 @@ def _check_strides_match(a, b, warn_err, op):
 
 # ------------------------------------------------- memory that was there before
 
+_FILLS = (-123, 123)
+
+
 def _filled(array, def_val):
-    """Set all elements; of an array that cannot hold `def_val`, to zero."""
-    array[...] = def_val if array.dtype.kind in "fciu" else 0
+    """Set all elements of an array: to `def_val`, to whether that is positive, or to zero, as the dtype has it."""
+    if array.dtype.kind in "fciu":
+        array[...] = np.asarray(def_val).astype(array.dtype)
+    else:
+        array[...] = def_val > 0 if array.dtype.kind == "b" else 0
     return array
 
 
-def _arrays(node, r_vals, inplace_outs):
-    """The outputs for which memory can be made: arrays that are not in the memory of an input."""
-    return [out for out in node.outputs if out not in inplace_outs and type(r_vals.get(out)) is np.ndarray
-            and not r_vals[out].dtype.hasobject]
-
-
-def _get_preallocated_maps(node, prealloc_modes, def_val, r_vals, inplace_outs, init_outputs):
+def _get_preallocated_maps(node, prealloc_modes, varied, r_vals, inplace_outs, init_outputs):
     """Kinds of memory to find in the output cells before a run.
 
     Parameters
@@ -226,46 +239,64 @@ def _get_preallocated_maps(node, prealloc_modes, def_val, r_vals, inplace_outs, 
     node : Apply
     prealloc_modes : collection of str
         See `config.DebugMode.check_preallocated_output`.
-    def_val : number
-        What the memory holds.
+    varied : int
+        How many dimensions, the last ones, get different steps and lengths.
     r_vals : dict
         The right values of the outputs.
     inplace_outs : list of Variable
         Outputs that live in the memory of inputs.
     init_outputs : dict
-        Variable -> what was in the cell before the first run.
+        Variable -> its value in the previous call of the function, or None.
 
     Yields
     ------
     (str, dict)
         A name, and output -> value for the cell.
+
+    Notes
+    -----
+    Arrays are filled, with a negative and with a positive number, so that what an Op adds to, or compares with, its memory shows. Values that are
+    no arrays get copies of the right value (kind "previous") and of that of the previous call ("initial"): what they would find there.
     """
     modes, everything = set(prealloc_modes), "ALL" in prealloc_modes
-    considered = _arrays(node, r_vals, inplace_outs)
-    if "initial" in modes or everything:
-        initial = {out: _copy_for(out, init_outputs[out]) for out in considered if init_outputs.get(out) is not None}
+
+    def wanted(kind):
+        return everything or kind in modes
+
+    outputs = [out for out in node.outputs if out not in inplace_outs and r_vals.get(out) is not None]
+    considered = [out for out in outputs if type(r_vals[out]) is np.ndarray and not r_vals[out].dtype.hasobject]
+    others = [out for out in outputs if out not in considered and not isinstance(out.type, CDataType)]
+
+    def empty(out, order="C"):
+        return np.empty(r_vals[out].shape, r_vals[out].dtype, order=order)
+
+    if wanted("initial"):
+        initial = {out: _copy_for(out, init_outputs[out]) for out in outputs if init_outputs.get(out) is not None}
         if initial:
             yield "initial", initial
-    if "previous" in modes or everything:
-        yield "previous", {out: _filled(_lessbroken_deepcopy(r_vals[out]), def_val) for out in considered}
-    if "c_contiguous" in modes or everything:
-        yield "c_contiguous", {
-            out: _filled(np.empty(r_vals[out].shape, r_vals[out].dtype), def_val) for out in considered}
-    if "f_contiguous" in modes or everything:
-        f = {out: _filled(np.empty(r_vals[out].shape, r_vals[out].dtype, order="F"), def_val) for out in considered}
-        if any(not value.flags.c_contiguous for value in f.values()):
-            yield "f_contiguous", f
-    ndim = max([r_vals[out].ndim for out in considered], default=0)
-    varied = min(ndim, config.DebugMode.check_preallocated_output_ndim)
-    if ("strided" in modes or everything) and ndim:
-        for steps in itertools.product((1, -1, 2, -2), repeat=varied):
+    if wanted("previous"):
+        for def_val in _FILLS if considered else _FILLS[:1]:
+            yield "previous", {**{out: _filled(_lessbroken_deepcopy(r_vals[out]), def_val) for out in considered},
+                               **{out: _copy_for(out, r_vals[out]) for out in others}}
+    if wanted("c_contiguous"):
+        for def_val in _FILLS:
+            yield "c_contiguous", {out: _filled(empty(out), def_val) for out in considered}
+        if len(node.outputs) > 1:
+            for out in considered:
+                yield "c_contiguous (output %d only)" % node.outputs.index(out), {out: _filled(empty(out), _FILLS[0])}
+    if wanted("f_contiguous") and any(sum(n > 1 for n in r_vals[out].shape) > 1 for out in considered):
+        for def_val in _FILLS:
+            yield "f_contiguous", {out: _filled(empty(out, "F"), def_val) for out in considered}
+    varied = min(max([r_vals[out].ndim for out in considered], default=0), varied)
+    if wanted("strided") and varied:
+        for k, steps in enumerate(itertools.product((1, -1, 2, -2), repeat=varied)):
             if any(step != 1 for step in steps):
-                yield "strided%s" % (steps,), {out: _strided(r_vals[out], steps, def_val) for out in considered}
-    if ("wrong_size" in modes or everything) and ndim:
-        for changes in itertools.product((-1, 0, 1), repeat=varied):
+                yield "strided%s" % (steps,), {out: _strided(r_vals[out], steps, _FILLS[k % 2]) for out in considered}
+    if wanted("wrong_size") and varied:
+        for k, changes in enumerate(itertools.product((-1, 0, 1), repeat=varied)):
             if any(changes):
                 name = "wrong_size%s" % (changes,)
-                yield name, {out: _resized(out, r_vals[out], changes, def_val) for out in considered}
+                yield name, {out: _resized(out, r_vals[out], changes, _FILLS[k % 2]) for out in considered}
 
 
 def _strided(value, steps, def_val):
@@ -284,7 +315,7 @@ def _resized(out, value, changes, def_val):
     return _filled(np.empty([max(n + d, 0) for n, d in zip(value.shape, changes)], value.dtype), def_val)
 
 
-def _check_preallocated_output(node, thunk, prealloc_modes, def_val, storage_map, r_vals, dr_vals, perform, active_order_set,
+def _check_preallocated_output(node, thunk, prealloc_modes, varied, storage_map, r_vals, dr_vals, perform, active_order_set,
                                inplace_outs, init_outputs, run=None, finite=True):
     """Run a node again on its inputs, with memory in its output cells that was there before; its values must not change.
 
@@ -292,7 +323,7 @@ def _check_preallocated_output(node, thunk, prealloc_modes, def_val, storage_map
     ----------
     node : Apply
     thunk : callable
-    prealloc_modes, def_val, inplace_outs, init_outputs
+    prealloc_modes, varied, inplace_outs, init_outputs
         See `_get_preallocated_maps`.
     storage_map, r_vals, dr_vals : dict
         See `_check_inputs`.
@@ -308,7 +339,7 @@ def _check_preallocated_output(node, thunk, prealloc_modes, def_val, storage_map
     ------
     BadThunkOutput, BadDestroyMap, BadViewMap, InvalidValueError
     """
-    for name, out_map in _get_preallocated_maps(node, prealloc_modes, def_val, r_vals, inplace_outs, init_outputs):
+    for name, out_map in _get_preallocated_maps(node, prealloc_modes, varied, r_vals, inplace_outs, init_outputs):
         thunk_name = "%s with %s output" % (perform, name)
         if not out_map:
             continue

@@ -44,7 +44,7 @@ def _node_lines(node):
 class BadThunkOutput(DebugModeError):
     """Two runs of one node on the same inputs gave different values.
 
-    The runs are those of `perform` and of C code, or of one of them with and without memory that was there before.
+    The runs are those of `perform` and of C code, or two of one of them: a second one, or one with memory that was there before.
 
     Parameters
     ----------
@@ -56,11 +56,14 @@ class BadThunkOutput(DebugModeError):
         Their values.
     inputs_val : list
         The values of the node's inputs.
+    hint : str, optional
+        What is wrong where the values say nothing.
     """
 
-    def __init__(self, r, thunk1, val1, thunk2, val2, inputs_val=()):
+    def __init__(self, r, thunk1, val1, thunk2, val2, inputs_val=(), hint=""):
         super().__init__()
         self.r, self.thunk1, self.val1, self.thunk2, self.val2, self.inputs_val = r, thunk1, val1, thunk2, val2, inputs_val
+        self.hint = hint
 
     def offending_op(self):
         """The class of the Op."""
@@ -79,6 +82,8 @@ class BadThunkOutput(DebugModeError):
                  "  Inputs Strides: %s" % [getattr(v, "strides", None) for v in self.inputs_val],
                  "  thunk1  : %s" % self.thunk1, "  thunk2  : %s" % self.thunk2]
         lines += _describe("thunk1", self.val1) + _describe("thunk2", self.val2) + _differences(self.val1, self.val2)
+        if self.hint:
+            lines.append("  hint    : %s" % self.hint)
         return "\n".join(lines)
 
 

@@ -1,8 +1,9 @@
 """DebugMode: a mode whose functions check themselves.
 
 A function is rewritten several times, to see whether rewriting is deterministic; when it is called, every node runs with its Python and its C
-code on copies of its inputs, and the results, what happened to the inputs, and the sharing of memory are compared with what the Op announces.
-Nodes that rewriting removed run too, so that every replacement can be checked on the values of the call. Nothing is lazy and nothing is freed.
+code, twice each, on copies of its inputs, and the results, what happened to the inputs, and the sharing of memory are compared with what
+the Op announces. Nodes that rewriting removed run too, so that every replacement can be checked on the values of the call. Nothing is lazy
+and nothing is freed.
 """
 import logging
 
@@ -11,18 +12,16 @@ from theano_ng.compile.debug_checks import (  # noqa: F401  (names of this modul
     _lessbroken_deepcopy, check_valid)
 from theano_ng.compile.debug_errors import (
     BadDestroyMap, BadOptimization, BadThunkOutput, BadViewMap, DebugModeError, InvalidValueError, StochasticOrder)
+from theano_ng.compile.debug_run import _Call, _Checks, _Runs
 from theano_ng.compile.debug_tracking import (  # noqa: F401
     _find_bad_optimizations, _FunctionGraphEvent, _VariableEquivalenceTracker, check_eq)
 from theano_ng.compile.function_module import FunctionMaker, std_fgraph
-from theano_ng.compile.mode import Mode
+from theano_ng.compile.mode import Mode, inner_functions
 from theano_ng.compile.ops import _output_guard  # noqa: F401
 from theano_ng.configdefaults import config
 from theano_ng.gof import link
 from theano_ng.gof.fg import FunctionGraph
-from theano_ng.gof.graph import Constant, io_toposort
-from theano_ng.gof.op import Op, has_c_implementation, has_perform
-from theano_ng.gof.toolbox import AlreadyThere
-from theano_ng.gof.utils import MethodNotDefined
+from theano_ng.gof.graph import io_toposort
 
 __all__ = [
     "BadDestroyMap", "BadOptimization", "BadThunkOutput", "BadViewMap", "DebugMode", "DebugModeError", "InvalidValueError",
@@ -70,55 +69,6 @@ def _track(fgraph, snapshots=True):
     fgraph.attach_feature(fgraph.equivalence_tracker)
 
 
-class _Runs:
-    """The thunks of a node: one of `perform`, one of C code, each possibly None."""
-
-    def __init__(self, node, storage_map, compute_map, mode):
-        self.node, self.compute_map = node, compute_map
-        self.py = self.c = None
-        op = node.op
-        own = getattr(type(op), "make_thunk", None) is not Op.make_thunk or "make_thunk" in vars(op)
-        if mode.check_c_code and has_c_implementation(op) and (config.cxx or hasattr(op, "native_code")):
-            try:
-                op.prepare_node(node, storage_map=storage_map, compute_map=compute_map, impl="c")
-                self.c = op.make_c_thunk(node, storage_map, compute_map, [])
-            except (NotImplementedError, MethodNotDefined):
-                pass    # no C for this node
-        if has_perform(op) and (mode.check_py_code or (self.c is None and not own)):
-            if not mode.check_py_code:
-                _logger.warning("Op %s doesn't have a c_code, forcing check of the python code", op)
-            op.prepare_node(node, storage_map=storage_map, compute_map=compute_map, impl="py")
-            self.py = op.make_py_thunk(node, storage_map, compute_map, [], debug=True)
-        if own:
-            thunk = link.make_node_thunk(node, storage_map, compute_map, [])
-            if self.py is None:
-                self.py = thunk
-            elif self.c is None:
-                self.c = thunk
-            else:
-                _logger.warning("We won't check the perform function of node '%s' but we will check its make_thunk function", node)
-                self.py = thunk
-        if self.py is None and self.c is None:
-            if not mode.check_c_code and has_c_implementation(op):
-                _logger.warning("Op %s doesn't have a perform, forcing check of the C code", op)
-            self.c = link.make_node_thunk(node, storage_map, compute_map, [])
-
-    def call(self, thunk):
-        """Run a thunk; a lazy one until it has no more questions, all its inputs being there."""
-        for r in self.node.outputs:
-            self.compute_map[r][0] = False
-        asked = set()
-        while True:
-            missing = thunk()
-            if not getattr(thunk, "lazy", False) or not missing:
-                break
-            if set(missing) <= asked:
-                raise RuntimeError("the lazy thunk of %s keeps asking for inputs that are there" % (self.node,))
-            asked.update(missing)
-        for r in self.node.outputs:
-            self.compute_map[r][0] = True
-
-
 class _Linker(link.LocalLinker):
     """Makes functions that run every node with all its implementations, and check.
 
@@ -144,125 +94,41 @@ class _Linker(link.LocalLinker):
         return self
 
     def make_all(self, profiler=None, input_storage=None, output_storage=None, storage_map=None):
-        fgraph, mode = self.fgraph, self.maker.mode
+        fgraph = self.fgraph
         tracker = fgraph.equivalence_tracker
         active_order = self.schedule(fgraph)
         # Nodes that rewriting removed run too: their values say whether it was right to.
         order = io_toposort(fgraph.inputs, list(fgraph.outputs) + list(tracker.all_variables_ever))
         input_storage, output_storage, storage_map = link.map_storage(fgraph, order, input_storage, output_storage, storage_map)
+        # Nodes run in cells of their own: those of inputs may belong to shared variables, which others read meanwhile.
+        cells = {r: [None] for r in storage_map}
         compute_map = {r: [True] for r in storage_map}
-        if mode.check_c_code:
+        checks = self.maker.checks
+        if checks.c_code:
             link.load_native_kernels(order)
         runs = []
-        for node in order:
-            try:
-                runs.append(_Runs(node, storage_map, compute_map, mode))
-            except Exception as failure:
-                failure.args = ("The following error happened while compiling the node", node, "\n") + failure.args
-                raise
-            finally:
-                node.__dict__.pop("prepared_code", None)
+        with inner_functions(checks.mode):
+            for node in order:
+                try:
+                    runs.append(_Runs(node, cells, compute_map, checks))
+                except Exception as failure:
+                    failure.args = ("The following error happened while compiling the node", node, "\n") + failure.args
+                    raise
+                finally:
+                    node.__dict__.pop("prepared_code", None)
 
-        call = _Call(fgraph, mode, order, set(active_order), runs, storage_map, tracker.reasons)
-        call.storage_map = storage_map
-        call.allow_gc = True
+        call = _Call(fgraph, checks, order, set(active_order), runs, cells, storage_map, tracker.reasons)
         computed, _ = link.gc_helper(order)
         link.add_clear_storage(call, computed, storage_map)
         thunks = [run.py or run.c for run in runs]
         return (call, link.containers(fgraph.inputs, input_storage), link.containers(fgraph.outputs, output_storage, True), thunks, order)
 
 
-class _Call:
-    """What `Function` calls: one checked run of a graph."""
-
-    def __init__(self, fgraph, mode, order, active, runs, storage_map, reasons):
-        self.fgraph, self.mode, self.order, self.active, self.runs = fgraph, mode, order, active, runs
-        self.cells, self.reasons = storage_map, reasons
-        self.modes = [m for m in mode.check_preallocated_output if m]
-        self.constants = {}
-
-    def __call__(self):
-        cells, finite = self.cells, self.mode.check_isfinite
-        roots = [r for r in cells if r.owner is None]
-        r_vals, dr_vals, originals = {}, {}, {}
-        initial = {r: cell[0] for r, cell in cells.items() if r.owner is not None}
-        try:
-            for r in roots:
-                value = originals[r] = cells[r][0]
-                if value is None and not r.type.is_valid_value(None):
-                    raise InvalidValueError(r, hint="Graph Input '%s' is missing" % r)
-                check_valid(r, value, finite and not isinstance(r, Constant), "Graph Input '%s' has invalid value" % r, "none")
-                r_vals[r] = value
-            for cell in cells.values():
-                cell[0] = None
-            for node, run in zip(self.order, self.runs):
-                self._run_node(node, run, r_vals, dr_vals, {r: initial[r] for r in node.outputs})
-            _find_bad_optimizations(self.order, self.reasons, r_vals)
-        finally:
-            # Destroyed inputs hold what the function left in them; all others are the caller's objects as they were.
-            for r in roots:
-                cells[r][0] = dr_vals[r][0] if r in dr_vals and not isinstance(r, Constant) else originals.get(r, cells[r][0])
-            for r, cell in cells.items():
-                if r.owner is not None:
-                    cell[0] = None
-        for r in self.fgraph.outputs:
-            if r.owner is not None:
-                cells[r][0] = r_vals[r]
-
-    def _run_node(self, node, run, r_vals, dr_vals, initial):
-        """Run and check one node; its values are in `r_vals` afterwards."""
-        cells, mode = self.cells, self.mode
-        # What rewriting removed may well compute infinities: that can be why it was removed.
-        finite = mode.check_isfinite and node in self.active
-        inputs = [r_vals[r] for r in node.inputs]
-        first = None
-        try:
-            for kind, thunk in (("perform", run.py), ("c_code", run.c)):
-                if thunk is None:
-                    continue
-                self._fill(node, r_vals, None)
-                run.call(thunk)
-                for r in node.outputs:
-                    check_valid(r, cells[r][0], finite, "%s output" % kind, "none")
-                warn = config.DebugMode.warn_input_not_reused and node in self.active
-                inplace = _check_inputs(node, cells, r_vals, dr_vals, self.active, clobber_dr_vals=True, perform=kind,
-                                        warn_input_not_reused=warn)
-                _check_viewmap(node, cells)
-                if first is None:
-                    first = kind
-                    for r in node.outputs:
-                        r_vals[r] = _copy_for(r, cells[r][0])
-                else:
-                    for r in node.outputs:
-                        if not check_eq(r, r_vals[r], cells[r][0]):
-                            raise BadThunkOutput(r, thunk1=first, val1=r_vals[r], thunk2=kind, val2=_copy_for(r, cells[r][0]),
-                                                 inputs_val=inputs)
-                        _check_strides_match(r_vals[r], cells[r][0], mode.require_matching_strides, node.op)
-                if self.modes:
-                    for k, def_val in enumerate((-123, 123)):
-                        _check_preallocated_output(
-                            node, thunk, self.modes if k == 0 else [m for m in self.modes if m != "initial"], def_val, cells, r_vals,
-                            dr_vals, kind, self.active, inplace, initial, run=lambda: run.call(thunk), finite=finite)
-        except DebugModeError:
-            raise
-        except Exception:
-            link.raise_with_op(node, run.py or run.c, storage_map=cells)
-        finally:
-            for r in list(node.inputs) + list(node.outputs):
-                cells[r][0] = None
-
-    def _fill(self, node, r_vals, value):
-        """Copies of the inputs in their cells, nothing in those of the outputs."""
-        for r in node.inputs:
-            self.cells[r][0] = _copy_for(r, r_vals[r])
-        for r in node.outputs:
-            self.cells[r][0] = value
-
-
 class _Maker(FunctionMaker):
     """Compiles graphs for DebugMode: rewrites each several times, and links it with `_Linker`. Parameters as for `FunctionMaker`."""
 
     def _make_linker(self, mode):
+        self.checks = _Checks(mode)     # flags count as they are now
         if not hasattr(self.fgraph, "equivalence_tracker"):
             _track(self.fgraph)     # a graph that came rewritten, from a pickle
         return _Linker(self)
@@ -431,6 +297,12 @@ class DebugMode(Mode):
             optimizer = self.provided_optimizer
         settings = {name: self.__dict__.get(name) for name in _SETTINGS}
         return type(self)(optimizer=optimizer, **dict(settings, **kwargs))
+
+    def inner_key(self):
+        """What distinguishes the functions that this mode compiles now from those of other instances, or of other flags."""
+        flags = config.DebugMode
+        return (str(self._optimizer), flags.warn_input_not_reused, flags.check_preallocated_output_ndim) + tuple(
+            str(getattr(self, name)) for name in _SETTINGS)
 
     def __str__(self):
         return "DebugMode(linker=%s, optimizer=%s)" % (self.provided_linker, self.provided_optimizer)

@@ -23,6 +23,11 @@ def function_dump(filename, inputs, outputs=None, mode=None, updates=None, given
         Names of tags that are not pickled.
 
     The others are those of `function`.
+
+    Raises
+    ------
+    pickle.PicklingError
+        When an argument cannot be pickled; it says which part of it.
     """
     import pickle
 
@@ -32,8 +37,12 @@ def function_dump(filename, inputs, outputs=None, mode=None, updates=None, given
                      no_default_updates=no_default_updates, accept_inplace=accept_inplace, name=name,
                      rebuild_strict=rebuild_strict, allow_input_downcast=allow_input_downcast, profile=profile,
                      on_unused_input=on_unused_input)
-    with open(filename, "wb") as f:
-        StripPickler(f, protocol=pickle.HIGHEST_PROTOCOL, extra_tag_to_remove=extra_tag_to_remove).dump(arguments)
+    try:
+        with open(filename, "wb") as f:
+            StripPickler(f, protocol=pickle.HIGHEST_PROTOCOL, extra_tag_to_remove=extra_tag_to_remove).dump(arguments)
+    except pickle.PicklingError:
+        os.remove(filename)     # what there is of it cannot be loaded
+        raise
 
 
 def _caller_name(depth=2):

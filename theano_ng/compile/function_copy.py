@@ -4,6 +4,7 @@ import copy
 from theano_ng.compile.aliasing import destroyed_roots, infer_reuse_pattern
 from theano_ng.compile.ops import deep_copy_op
 from theano_ng.compile.profiling import ProfileStats
+from theano_ng.compile.sharedvalue import SharedVariable
 from theano_ng.configdefaults import config
 from theano_ng.gof import graph, link
 from theano_ng.gof.destroyhandler import DestroyHandler
@@ -18,6 +19,8 @@ def copy_function(function, share_memory=False, swap=None, delete_updates=False,
     for old, new in swap.items():
         if old not in variables or not isinstance(variables[old].value, link.Container):
             raise ValueError("SharedVariable: %s not found: it is no shared variable of this function" % old)
+        if not isinstance(new, SharedVariable):
+            raise TypeError("swap: %s cannot be replaced by %r, which is no shared variable" % (old, new))
         if old.type != new.type:
             raise TypeError("swap: %s has type %s, but %s has type %s" % (old, old.type, new, new.type))
     if swap and len(set(swap.values()) | (set(variables) - set(swap))) != len(variables):

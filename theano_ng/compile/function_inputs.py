@@ -61,6 +61,9 @@ def convert_function_input(input):
             raise TypeError("A Constant instance is not a legal function input", input)
         if value is None:
             return In(variable, name=name, update=update)
+        if isinstance(value, Variable):
+            raise TypeError("%s: the default value of an input cannot be a variable (%s). With an update it is written as "
+                            "((variable, update), value)" % (input, value))
         return In(variable, name=name, value=value, update=update)
     raise TypeError("Unknown input type: %s, expected Variable instance" % type(input), input)
 
@@ -147,7 +150,11 @@ class _Finder:
         return found
 
     def __contains__(self, item):
-        return self.function.finder.get(item) is not None
+        try:
+            self.find(item)
+        except TypeError:       # unknown, ambiguous, or nothing that could be a key
+            return False
+        return True
 
 
 class ContainerAttribute(_Finder):

@@ -20,8 +20,10 @@ from theano_ng.compile.ops import deep_copy_op, view_op  # noqa: F401
 from theano_ng.configdefaults import config
 from theano_ng.gof import link
 from theano_ng.gof.destroyhandler import DestroyHandler
+from theano_ng.gof.failures import fails_on_values, is_known
 from theano_ng.gof.fg import FunctionGraph, InconsistencyError
 from theano_ng.gof.graph import Constant, Variable
+from theano_ng.gof.opt import CheckStackTraceOptimization
 from theano_ng.gof.toolbox import PreserveVariableAttributes
 
 string_types = (str,)
@@ -256,6 +258,8 @@ class FunctionMaker:
         from theano_ng.compile.mode import get_mode     # mode imports the rewriting engine, which may import this package
 
         mode = get_mode(mode)
+        if not hasattr(mode, "optimizer") or not hasattr(mode, "linker"):
+            raise TypeError("mode is the name of a mode or a Mode, not %r" % (mode,))
         self.return_none = outputs is None
         unpack_single = True
         if outputs is None:
@@ -304,6 +308,9 @@ class FunctionMaker:
             getattr(spec, "value", None) is not None and not isinstance(spec.value, link.Container) and spec.update is None
             for spec in inputs]
 
+    def __reduce__(self):
+        return _pickle_FunctionMaker(self)      # the makers of special modes too
+
     def _make_linker(self, mode):
         """A linker of this maker's own; makers of special modes override it."""
         return copy.copy(mode.linker)
@@ -339,6 +346,7 @@ class FunctionMaker:
         """Apply the mode's rewrites, then break aliasing."""
         profile = self.profile
         optimizer = self.mode.optimizer
+        CheckStackTraceOptimization().add_requirements(fgraph)
         start = time.perf_counter()
         with config.change_flags({
                 "compute_test_value": config.compute_test_value_opt, "traceback.limit": config.traceback.compile_limit}):
@@ -351,7 +359,8 @@ class FunctionMaker:
                 profile.optimizer_profile = (optimizer, optimizer_profile)
         elif config.profile_optimizer:
             warnings.warn("config.profile_optimizer requires config.profile to be set to True as well")
-        insert_deepcopy(fgraph, inputs, wrapped_outputs)
+        with config.change_flags({"traceback.limit": config.traceback.compile_limit}):
+            insert_deepcopy(fgraph, inputs, wrapped_outputs)
 
     def optimize_graph_with_cache(self, optimizer, inputs, outputs):
         """Rewrite this maker's kind of graph anew: no rewritten graph is kept on disk, so this is `optimizer` on a fresh graph.
@@ -381,11 +390,42 @@ class FunctionMaker:
 
     def guarded_inputs(self):
         """Positions of the inputs that hold state, are changed in place, and could be when a later node fails."""
-        if len(self.fgraph.apply_nodes) < 2:
+        if len(self.fgraph.apply_nodes) < 2 and all(is_known(node.op) for node in self.fgraph.apply_nodes):
             return []
         destroyed = self._destroyed_inputs()
         return [i for i, (spec, variable) in enumerate(zip(self.inputs, self.fgraph.inputs))
                 if variable in destroyed and (spec.update is not None or spec.implicit)]
+
+    def exposed_inputs(self, guarded, order):
+        """Of the guarded inputs, those that are overwritten before or by a node that can fail because of values.
+
+        Parameters
+        ----------
+        guarded : list of int
+            From `guarded_inputs`.
+        order : iterable of Apply
+            The nodes as they run.
+
+        Returns
+        -------
+        list of int
+        """
+        states = {self.fgraph.inputs[i]: i for i in guarded}
+        in_memory = {variable: {i} for variable, i in states.items()}   # variable -> the states in whose memory it may be
+        overwritten, exposed = set(), set()
+        for node in order:
+            destroyed = getattr(node.op, "destroy_map", None) or {}
+            changed = set().union(*(in_memory.get(node.inputs[k], ()) for places in destroyed.values() for k in places))
+            if (overwritten or changed) and fails_on_values(node):
+                # The package's own Ops check their arguments before they change anything.
+                exposed |= overwritten if is_known(node.op) else overwritten | changed
+            overwritten |= changed
+            for table in (getattr(node.op, "view_map", None) or {}, destroyed):
+                for output, places in table.items():
+                    shared = set().union(*(in_memory.get(node.inputs[k], ()) for k in places))
+                    if shared:
+                        in_memory.setdefault(node.outputs[output], set()).update(shared)
+        return sorted(exposed)
 
     def alias_pairs(self):
         """The pairs of inputs of which one is changed in place and must not share memory with the other.
@@ -546,8 +586,9 @@ def _constructor_Function(maker, input_storage, inputs_data, trust_input=False):
 def _pickle_FunctionMaker(self):
     kwargs = dict(
         inputs=self.inputs, outputs=self.outputs, unpack_single=self.unpack_single, return_none=self.return_none, fgraph=self.fgraph,
-        mode=self.mode, accept_inplace=self.accept_inplace, function_builder=self.function_builder, profile=self.profile is not None,
-        on_unused_input=self.on_unused_input, output_keys=self.output_keys, name=self.name)
+        mode=self.mode, accept_inplace=self.accept_inplace, function_builder=self.function_builder,
+        profile=None if self.profile is None else self.profile.blank(), on_unused_input=self.on_unused_input,
+        output_keys=self.output_keys, name=self.name)
     return _constructor_FunctionMaker, (kwargs,)
 
 
@@ -559,15 +600,11 @@ def _constructor_FunctionMaker(kwargs):
     unpack_single, return_none = kwargs.pop("unpack_single"), kwargs.pop("return_none")
     if config.reoptimize_unpickled_function:
         del kwargs["fgraph"]
-    if kwargs["profile"]:
-        kwargs["profile"] = profiling.ProfileStats(message=kwargs["name"])
-    else:
-        kwargs["profile"] = None
     kwargs["on_unused_input"] = "ignore"
-    maker = getattr(kwargs["mode"], "function_maker", FunctionMaker)(**kwargs)
+    mode = kwargs.pop("mode")
+    maker = getattr(mode, "function_maker", FunctionMaker)(kwargs.pop("inputs"), kwargs.pop("outputs"), mode, **kwargs)
     maker.unpack_single, maker.return_none = unpack_single, return_none
     return maker
 
 
 copyreg.pickle(Function, _pickle_Function)
-copyreg.pickle(FunctionMaker, _pickle_FunctionMaker)

@@ -93,10 +93,13 @@ class Function(FunctionBase):
         variables = self.maker.fgraph.outputs
         uses = Counter(variables)
         self._update_clears = [variables[k].owner is not None and uses[variables[k]] == 1 for _, k in self._updates]
+        guarded = self.maker.guarded_inputs()
+        order = getattr(self.fn, "nodes", None) or self.maker.fgraph.toposort()
+        exposed = self.maker.exposed_inputs(guarded, order) if guarded else []
         self.setup(
             roles, quick, defaults, self.maker.alias_pairs(),
             [not spec.borrow and variable.owner is not None for spec, variable in zip(self.outputs[:n_returned], variables)],
-            n_returned, self.maker.guarded_inputs())
+            n_returned, guarded, exposed)
 
     def _apply_updates(self, values):
         """Give the inputs the new values among `values` (all outputs); the outputs' cells let go of them."""
@@ -132,13 +135,19 @@ class Function(FunctionBase):
     def value(self):
         return ValueAttribute(self)
 
-    def __getitem__(self, item):
-        """The current value of an input."""
-        return self.value[item]
+    def __getitem__(self, key):
+        """The current value of an input, by position, name or Variable."""
+        return self.value[key]
 
-    def __setitem__(self, item, value):
+    def __setitem__(self, key, value):
         """Set the stored value of an input; it is converted to the input's type."""
-        self.value[item] = value
+        self.value[key] = value
+
+    def __eq__(self, other):
+        """A function is only equal to itself."""
+        return self is other
+
+    __hash__ = object.__hash__
 
     def __contains__(self, item):
         return item in self.value
@@ -253,7 +262,7 @@ class Function(FunctionBase):
         ValueError
             When a key of `swap` is no shared variable of this function.
         TypeError
-            When the two variables of a swap differ in type.
+            When the two variables of a swap differ in type, or the new one is no shared variable.
         """
         from theano_ng.compile.function_copy import copy_function    # makes Functions
 

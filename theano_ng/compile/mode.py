@@ -1,6 +1,9 @@
 """Modes: how a function is rewritten (optimizer) and evaluated (linker); the database `optdb` with its phases."""
 
+import contextlib
 import logging
+import threading
+import warnings
 
 from theano_ng.configdefaults import config
 from theano_ng.gof import cc, link
@@ -169,7 +172,8 @@ class PrintCurrentFunctionGraph(gof_opt.Optimizer):
 
 optdb = gof_optdb.SequenceDB()
 
-optdb.register("CheckStackTrace", gof_opt.CheckStackTraceOptimization(), -1, "fast_run", "fast_compile")
+# In no query by default: FunctionMaker attaches the check when config.check_stack_trace asks for it.
+optdb.register("CheckStackTrace", gof_opt.CheckStackTraceOptimization(), -1)
 
 optdb.register("merge1", gof_opt.MergeOptimizer(), 0, "fast_run", "fast_compile", "merge")
 
@@ -355,12 +359,29 @@ class Mode(object):
 FAST_COMPILE = Mode(vm.VM_Linker(use_cloop=False, c_thunks=False), "fast_compile")
 FAST_RUN = Mode("cvm", "fast_run")
 
-predefined_modes = {"FAST_COMPILE": FAST_COMPILE, "FAST_RUN": FAST_RUN}
+
+
+class _Modes(dict):
+    """Modes by name. Those of `_lazy_modes` are here too: they are made when asked for, with the flags as they are then."""
+
+    def __missing__(self, name):
+        return _lazy_modes[name]()
+
+    def __contains__(self, name):
+        return dict.__contains__(self, name) or name in _lazy_modes
+
+
+predefined_modes = _Modes(FAST_COMPILE=FAST_COMPILE, FAST_RUN=FAST_RUN)
 
 
 def _debug_mode():
     from theano_ng.compile.debugmode import DebugMode
     return DebugMode(optimizer=config.optimizer)
+
+
+def _old_debug_mode():
+    warnings.warn("The mode DEBUG_MODE is called DebugMode; the old name is deprecated.", DeprecationWarning, stacklevel=4)
+    return _debug_mode()
 
 
 def _nan_guard_mode():
@@ -372,11 +393,28 @@ def _nan_guard_mode():
 _lazy_modes = {
     "Mode": lambda: Mode(linker=config.linker, optimizer=config.optimizer),
     "DebugMode": _debug_mode,
-    "DEBUG_MODE": _debug_mode,
+    "DEBUG_MODE": _old_debug_mode,
     "NanGuardMode": _nan_guard_mode,
 }
 
 _default_modes = {}
+_inner = threading.local()
+
+
+@contextlib.contextmanager
+def inner_functions(mode):
+    """Have Ops that run a function of their own compile it with `mode` and run that one, in this thread. DebugMode does so for its checks."""
+    previous = inner_mode()
+    _inner.mode = mode
+    try:
+        yield
+    finally:
+        _inner.mode = previous
+
+
+def inner_mode():
+    """The mode that Ops with an inner function have to use now, or None: their own. See `inner_functions`."""
+    return getattr(_inner, "mode", None)
 
 
 def get_mode(orig_string):
@@ -405,20 +443,17 @@ def get_mode(orig_string):
         if key in _default_modes:
             return _default_modes[key]
 
-    if string in predefined_modes:
-        ret = predefined_modes[string]
-    elif string in _lazy_modes:
-        ret = _lazy_modes[string]()
-    else:
+    if string not in predefined_modes:
         raise Exception("No predefined mode exist for string: %s. Expected one of %s."
                         % (string, ", ".join(sorted(set(predefined_modes) | set(_lazy_modes)))))
+    ret = predefined_modes[string]
 
     if orig_string is None:
         for tags, method in ((config.optimizer_excluding, "excluding"), (config.optimizer_including, "including"),
                              (config.optimizer_requiring, "requiring")):
             if tags:
                 ret = getattr(ret, method)(*tags.split(":"))
-        if string in predefined_modes or string == "Mode":    # the others have flags of their own, which may change
+        if string == "Mode" or string not in _lazy_modes:    # the others have flags of their own, which may change
             _default_modes[key] = ret
     return ret
 
@@ -436,6 +471,6 @@ def register_mode(name, mode):
     ValueError
         When the name is taken.
     """
-    if name in predefined_modes or name in ("Mode", "DebugMode", "NanGuardMode"):
+    if name in predefined_modes:
         raise ValueError("Mode name already taken: %s" % name)
     predefined_modes[name] = mode

@@ -3,6 +3,7 @@ import numpy as np
 
 from theano_ng.compile.mode import Mode
 from theano_ng.configdefaults import config
+from theano_ng.gof.link_errors import creation_trace_text
 from theano_ng.gof.vm import VM_Linker
 
 BIG = 1e10
@@ -114,10 +115,12 @@ class NanGuardMode(Mode):
 
     Notes
     -----
-    The functions raise AssertionError, which names the node; with `config.NanGuardMode.action` "warn" they warn and go on, with "pdb"
+    The functions raise AssertionError, which names the node, and says where its output was written in the user's program; with `config.NanGuardMode.action` "warn" they warn and go on, with "pdb"
     they start the debugger. Inputs and constants are checked when a function starts, then the outputs
     of each node. A variable ``v`` with ``v.tag.nan_guard_mode_check = False`` is exempt, and so are its replacements by rewrites. Memory
     that was never written can hold anything: the output of AllocEmpty is exempt too, and the tag ``alloc_empty_to_zeros`` fills it.
+
+    A shared variable that is updated in place has its new value when that is found to be abnormal; ``excluding("inplace")`` keeps the old one.
     """
 
     def __init__(self, nan_is_error=None, inf_is_error=None, big_is_error=None, optimizer="default", linker=None):
@@ -182,10 +185,17 @@ class NanGuardMode(Mode):
         lines = [found]
         if node is None:
             lines.append("In an input of the function: %s, of type %s" % (var, var.type))
+            readers = list(dict.fromkeys(client for client, _ in getattr(var, "clients", ()) if client != "output"))
+            lines += ["Node whose input it is: %s" % reader for reader in readers[:5]]
+            if len(readers) > 5:
+                lines.append("... and %d more nodes" % (len(readers) - 5))
         else:
             lines.append("In an output of a node in the graph: output %d, %s, of type %s" % (node.outputs.index(var), var, var.type))
             lines.append("Node whose output it is:")
             lines.append(debugprint(node, print_type=True, file="str"))
+        trace = creation_trace_text(getattr(var.tag, "trace", ()))
+        if trace:
+            lines += ["Backtrace when the variable was created:", trace.rstrip()]
         lines.append("Value: %s" % str(value)[:1000])
         if node is not None:
             lines.append("HINT: NanGuardMode, with optimizer_including=alloc_empty_to_zeros, rules out memory that nobody wrote; "

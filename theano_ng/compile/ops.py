@@ -13,7 +13,7 @@ import numpy as np
 from theano_ng.gof.graph import Apply, Variable
 from theano_ng.gof.native import NativeOp, registered_native_code
 from theano_ng.gof.op import Op
-from theano_ng.gof.type import Type
+from theano_ng.gof.type import CDataType, Type
 
 integer_types = (int,)
 
@@ -66,16 +66,26 @@ class _RegisteredCode(NativeOp):
         return NativeOp.c_init_code_struct(self, node, name, sub)
 
     def c_code_cache_version(self):
-        versions = []
-        for typ, entry in sorted(self.c_code_and_version.items(), key=lambda item: item[0].__qualname__):
-            version = entry[-1]
-            if not version:
-                warnings.warn(
-                    "Type %s has C code for %s, but it has no version. You should add a 'version' keyword arg when calling "
-                    "the register function." % (typ, type(self).__name__), stacklevel=2)
-                return ()
-            versions.append((typ.__module__ + "." + typ.__qualname__, version))
-        return (2, *versions)
+        """The versions of all registered texts; empty, with a warning, when one has none."""
+        versions = [self._version(typ) for typ in sorted(self.c_code_and_version, key=lambda typ: typ.__qualname__)]
+        return (2, *versions) if all(versions) else ()
+
+    def c_code_cache_version_apply(self, node):
+        # What is registered for other Types is not in this node's code.
+        if self._registered_text(node) is None:
+            return (2,)
+        version = self._version(type(node.inputs[0].type))
+        return (2, version) if version else ()
+
+    def _version(self, typ):
+        """Name of a Type class and version of its text; empty, with a warning, when it was registered without."""
+        version = self.c_code_and_version[typ][-1]
+        if not version:
+            warnings.warn(
+                "Type %s has C code for %s, but it has no version: every process compiles it anew. You should add a 'version' keyword arg"
+                " when calling the register function." % (typ, type(self).__name__), stacklevel=3)
+            return ()
+        return (typ.__module__ + "." + typ.__qualname__, version)
 
 
 class ViewOp(_RegisteredCode, Op):
@@ -160,7 +170,10 @@ class DeepCopyOp(_RegisteredCode, Op):
 
     def perform(self, node, args, outs):
         value = args[0]
-        outs[0][0] = value.copy() if hasattr(value, "copy") else copy.deepcopy(value)
+        if isinstance(node.inputs[0].type, CDataType):
+            outs[0][0] = value    # nobody can copy what is behind a C pointer, and its owner is counted
+        else:
+            outs[0][0] = value.copy() if hasattr(value, "copy") else copy.deepcopy(value)
 
     def infer_shape(self, node, input_shapes):
         return input_shapes
@@ -383,7 +396,8 @@ class FromFunctionOp(Op):
     Parameters
     ----------
     fn : callable
-        Takes the input values, returns the output value or a list of them; it must not return an input or a view of one.
+        Takes the input values, returns the output value or a list of them; it must not return an input or a view of one. Values that
+        the output types convert (a number for a 0-d tensor) are converted.
     itypes, otypes : list of Type
     infer_shape : callable or None
         ``infer_shape(node, input_shapes)`` returns the list of output shapes.
@@ -398,7 +412,8 @@ class FromFunctionOp(Op):
             self.infer_shape = infer_shape
 
     def __eq__(self, other):
-        return type(self) is type(other) and self.__fn == other.__fn
+        return (type(self) is type(other) and self.__fn == other.__fn and self.__infer_shape == other.__infer_shape
+                and list(self.itypes) == list(other.itypes) and list(self.otypes) == list(other.otypes))
 
     def __ne__(self, other):
         return not self == other
@@ -421,12 +436,16 @@ class FromFunctionOp(Op):
             results = (results,)
         if len(results) != len(outputs):
             raise ValueError("%s: the function returned %d values, expected %d" % (self, len(results), len(outputs)))
-        for cell, value in zip(outputs, results):
-            cell[0] = value
+        for i, (cell, value, otype) in enumerate(zip(outputs, results, self.otypes)):
+            try:
+                cell[0] = otype.filter(value)
+            except (TypeError, ValueError) as refused:
+                raise TypeError("%s: the function returned %r (%s) as output %d, which is no value of %s: %s" % (
+                    self, value, type(value).__name__, i, otype, refused.args[0] if refused.args else refused)) from refused
 
     def __reduce__(self):
         # as_op replaces the function by the Op under the function's name.
-        mod, name = self.__fn.__module__, self.__fn.__name__
+        mod, name = self.__fn.__module__, getattr(self.__fn, "__qualname__", self.__fn.__name__)
         try:
             found = load_back(mod, name)
         except (ImportError, KeyError, AttributeError):
@@ -473,8 +492,11 @@ def as_op(itypes, otypes, infer_shape=None):
 
 
 def load_back(mod, name):
-    """The attribute `name` of module `mod`; how a pickled `FromFunctionOp` is found again."""
-    return getattr(importlib.import_module(mod), name)
+    """The attribute `name` (dots lead into classes) of module `mod`; how a pickled `FromFunctionOp` is found again."""
+    found = importlib.import_module(mod)
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found
 
 
 class Rebroadcast(_RegisteredCode, Op):
@@ -491,7 +513,8 @@ class Rebroadcast(_RegisteredCode, Op):
     TypeError
         When the arguments are not such pairs.
     ValueError
-        At run time, when a dimension made broadcastable is not 1 long.
+        When two pairs contradict each other, or the variable has no such axis. At run time: when a dimension made broadcastable is not 1
+        long.
     """
 
     view_map = {0: [0]}
@@ -509,6 +532,10 @@ class Rebroadcast(_RegisteredCode, Op):
             if not isinstance(item[1], (bool, np.bool_)):
                 raise TypeError("Rebroadcast needs bool for new broadcast pattern. Got %s" % (item[1],))
         self.axis = {int(i): bool(flag) for i, flag in sorted(axis)}
+        if min(self.axis, default=0) < 0:
+            raise ValueError("Rebroadcast got the axis %d: axes count from 0" % min(self.axis))
+        if len(self.axis) != len({(int(i), bool(flag)) for i, flag in axis}):
+            raise ValueError("Rebroadcast got two patterns for one axis: %s" % (axis,))
 
     def __eq__(self, other):
         return type(self) is type(other) and self.axis == other.axis
@@ -526,7 +553,11 @@ class Rebroadcast(_RegisteredCode, Op):
         return "%s{%s}" % (type(self).__name__, ",".join(pattern))
 
     def make_node(self, x):
-        if self.axis and (x.ndim <= max(self.axis) or min(self.axis) < 0):
+        if not isinstance(x, Variable):
+            x = _tensor().as_tensor_variable(x)
+        if getattr(x, "ndim", None) is None:
+            raise TypeError("Rebroadcast needs a Variable with an ndim, not one of type %s" % (x.type,))
+        if self.axis and x.ndim <= max(self.axis):
             raise ValueError(
                 "Trying to rebroadcast non-existent dimension: axes %s of a variable with %d dimensions"
                 % (sorted(self.axis), x.ndim))
@@ -599,8 +630,16 @@ class SpecifyShape(_RegisteredCode, Op):
         tensor = _tensor()
         if not isinstance(x, Variable):
             x = tensor.as_tensor_variable(x)
-        if shape == () or shape == []:
-            shape = np.zeros(0, dtype="int64")
+        if getattr(x, "ndim", None) is None:
+            raise TypeError("SpecifyShape needs a Variable with an ndim, not one of type %s" % (x.type,))
+        if isinstance(shape, (list, tuple)):
+            if any(size is None for size in shape):
+                raise TypeError("SpecifyShape needs the complete shape, got %s: there is no way to leave a dimension open" % (shape,))
+            if x.ndim != len(shape):
+                raise ValueError("SpecifyShape needs the complete shape: %d sizes given for a variable with %d dimensions"
+                                 % (len(shape), x.ndim))
+            if not shape:
+                shape = np.zeros(0, dtype="int64")
         shape = tensor.as_tensor_variable(shape)
         if shape.ndim > 1:
             raise TypeError("SpecifyShape needs a vector of sizes, got a variable with %d dimensions" % shape.ndim)
@@ -610,17 +649,20 @@ class SpecifyShape(_RegisteredCode, Op):
             raise ValueError(
                 "SpecifyShape needs the complete shape: %d sizes given for a variable with %d dimensions"
                 % (shape.data.size, x.ndim))
+        if isinstance(shape, tensor.TensorConstant) and np.any(shape.data < 0):
+            raise ValueError("SpecifyShape got a negative size: %s" % (shape.data.tolist(),))
         return Apply(self, [x, shape], [x.type()])
 
     def perform(self, node, inp, out_):
         x, wanted = inp
         wanted = np.atleast_1d(wanted)
-        if x.ndim != wanted.size:
+        found = x.shape
+        if len(found) != wanted.size:
             raise AssertionError(
-                "SpecifyShape: vector of shape has %d elements, but the input has %d dimensions." % (wanted.size, x.ndim))
-        for i in range(x.ndim):
-            if x.shape[i] != wanted[i]:
-                raise AssertionError("SpecifyShape: dim %d of input has shape %d, expected %d." % (i, x.shape[i], wanted[i]))
+                "SpecifyShape: vector of shape has %d elements, but the input has %d dimensions." % (wanted.size, len(found)))
+        for i, size in enumerate(found):
+            if size != wanted[i]:
+                raise AssertionError("SpecifyShape: dim %d of input has shape %d, expected %d." % (i, size, wanted[i]))
         out_[0][0] = x
 
     def infer_shape(self, node, shapes):

@@ -178,7 +178,7 @@ def rebuild_collect_shared(outputs, inputs=None, replace=None, updates=None, reb
         if isinstance(output, Variable):
             return rebuild(output)
         if isinstance(output, Out):
-            return Out(rebuild(output.variable), borrow=output.borrow)
+            return Out(rebuild(output.variable), borrow=output.borrow, return_internal_type=output.return_internal_type)
         raise TypeError(
             "Outputs must be theano Variable or Out instances. Received %s of type %s" % (output, type(output)))
 

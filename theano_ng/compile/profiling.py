@@ -110,6 +110,20 @@ def print_global_stats(file=None):
 atexit.register(_atexit_print_fn)
 
 
+class _Blank:
+    """Pickles as an empty profile with the settings of `profile`."""
+
+    def __init__(self, profile):
+        self.settings = {"atexit_print": profile.atexit_print, "flag_time_thunks": profile.flag_time_thunks, "message": profile.message}
+
+    def __reduce__(self):
+        return _make_blank, (self.settings,)
+
+
+def _make_blank(settings):
+    return ProfileStats(gpu_checks=False, **settings)
+
+
 class ProfileStats:
     """The profile of one or more functions.
 
@@ -155,6 +169,7 @@ class ProfileStats:
     line_width = None
     first_call_ignored = False
     show_sum = True
+    _blank = None
 
     def __init__(self, atexit_print=True, flag_time_thunks=None, gpu_checks=True, **kwargs):
         if gpu_checks and str(config.device).startswith(("cuda", "opencl")):
@@ -174,6 +189,18 @@ class ProfileStats:
         self.__dict__.update(kwargs)
         if atexit_print:
             _atexit_print_list.append(self)
+
+    def blank(self):
+        """What stands for this profile in the pickle of a function: an empty one with the same settings.
+
+        Functions that share a profile share the one that comes back.
+        """
+        if self._blank is None:
+            self._blank = _Blank(self)
+        return self._blank
+
+    def __getstate__(self):
+        return {name: value for name, value in self.__dict__.items() if name != "_blank"}
 
     @classmethod
     def combined(cls, profiles, message):

@@ -9,6 +9,7 @@ cdef struct Step:
     thunk_fn run
     void *data
     PyObject *thunk         # borrowed from the list `running`
+    PyObject *branch        # the thunk again when it is a LazyBranch, or NULL
     bint lazy
     int n_in                # variables to compute before: the node's inputs, then those that must precede a destructive node
     int n_inputs            # how many of them are the node's inputs
@@ -70,3 +71,4 @@ cdef class CLazyLinker:
     cdef int run_needed(self, list subset) except -1
     cdef int run_step(self, int i) except -1
     cdef int apply_updates(self) except -1
+    cdef int ask_branch(self, int i, int top) except -2

@@ -5,10 +5,12 @@ cells to empty afterwards. Lazy graphs, and calls for some of the outputs, are e
 
 `gof.vm.Loop`, `LoopGC` and `Stack` are the Python twins.
 """
+import operator
+
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from libc.string cimport memcpy, memset
 
-from theano_ng.gof._native cimport CThunk
+from theano_ng.gof._native cimport CThunk, LazyBranch
 
 
 cdef extern from "Python.h":
@@ -55,6 +57,52 @@ cdef PyObject *cell_of(cell) except NULL:
     if type(cell) is not list or len(<list>cell) != 1:
         raise TypeError("a cell is a list of one element, not %r" % (cell,))
     return <PyObject *>cell
+
+
+def checked_request(node, needed, int n_inputs):
+    """What a lazy thunk asks for, each input once.
+
+    Parameters
+    ----------
+    node : Apply
+    needed : iterable of int
+        What the thunk returned.
+    n_inputs : int
+
+    Returns
+    -------
+    list of int
+
+    Raises
+    ------
+    TypeError, IndexError
+        When these are no numbers of inputs.
+    """
+    try:
+        needed = list(dict.fromkeys([operator.index(j) for j in needed]))
+    except TypeError:
+        raise TypeError("the lazy thunk of %s returned %r; it has to return the numbers of the inputs that it needs next, or an empty "
+                        "list when it is done" % (node, needed)) from None
+    for j in needed:
+        if not 0 <= j < n_inputs:
+            raise IndexError("the lazy thunk of %s asks for input %d; it has the inputs 0 to %d" % (node, j, n_inputs - 1))
+    return needed
+
+
+cdef int set_thunk(Step *step, thunk) except -1:
+    """Let a step run a thunk, by its C function where it has one. A lazy thunk in C is a LazyBranch; others are called."""
+    step.thunk = <PyObject *>thunk
+    step.branch = NULL
+    step.run = NULL
+    if step.lazy and isinstance(thunk, LazyBranch):
+        # the machine takes the variables from the node, by their places in the branch
+        if 1 + 2 * (<LazyBranch>thunk).branch_size != step.n_inputs or (<LazyBranch>thunk).branch_size != step.n_out:
+            raise ValueError("the branches have %d values each, the node %d inputs and %d outputs" % (
+                (<LazyBranch>thunk).branch_size, step.n_inputs, step.n_out))
+        step.branch = step.thunk
+    if isinstance(thunk, CThunk) and (step.branch != NULL or not step.lazy):
+        step.data, step.run = (<CThunk>thunk).data, (<CThunk>thunk).run
+    return 0
 
 
 cdef class CLazyLinker:
@@ -170,13 +218,11 @@ cdef class CLazyLinker:
         for i, node in enumerate(nodes):
             step = &self.steps[i]
             thunk = thunks[i]
-            step.thunk = <PyObject *>thunk
             step.lazy = getattr(thunk, "lazy", False)
-            if isinstance(thunk, CThunk) and not step.lazy:
-                step.run, step.data = (<CThunk>thunk).run, (<CThunk>thunk).data
-            self.lazy = self.lazy or step.lazy
             required = before[i]
             step.n_in, step.n_inputs, step.n_out = len(required), len(node.inputs), len(node.outputs)
+            set_thunk(step, thunk)
+            self.lazy = self.lazy or step.lazy
             step.ins, ints = ints, ints + step.n_in
             step.outs, ints = ints, ints + step.n_out
             for j, r in enumerate(required):
@@ -248,10 +294,7 @@ cdef class CLazyLinker:
             raise ValueError("a lazy thunk cannot replace one that is not lazy, nor the reverse")
         old = self.running[i]       # lives until the step has let go of it
         self.thunks[i] = self.running[i] = thunk
-        step.thunk = <PyObject *>thunk
-        step.run = NULL
-        if isinstance(thunk, CThunk) and not step.lazy:
-            step.data, step.run = (<CThunk>thunk).data, (<CThunk>thunk).run
+        set_thunk(step, thunk)
 
     def __call__(self, output_subset=None):
         """Run once.
@@ -351,16 +394,53 @@ cdef class CLazyLinker:
             if self.time_thunks:
                 self.counts[i] += 1
             return None
-        needed = [j for j in needed if not self.computed[step.ins[<int>j]]]
-        if not needed:
+        try:
+            needed = checked_request(self.nodes[i], needed, step.n_inputs)
+            needed = [j for j in needed if not self.computed[step.ins[<int>j]]]
+            if not needed:
+                raise RuntimeError("the lazy thunk of %s asks for inputs that are computed already" % (self.nodes[i],))
+        except BaseException:
             self.position_of_error = i
-            raise RuntimeError("the lazy thunk of %s asks for inputs that are computed already" % (self.nodes[i],))
+            raise
         return needed
+
+    cdef int ask_branch(self, int i, int top) except -2:
+        """Go on with a LazyBranch: push what it needs next and return the new top of the stack, or finish it and return -1."""
+        cdef Step *step = &self.steps[i]
+        cdef LazyBranch branch = <LazyBranch>step.branch
+        cdef int *ins = step.ins
+        cdef int j, side, ready = 1
+        cdef double start = 0
+        if not self.computed[ins[0]]:
+            self.stack[top + 1] = ins[0]
+            return top + 1
+        if self.time_thunks:
+            start = seconds()
+        try:
+            side = branch.choose()
+            ins += 1 + side * branch.branch_size
+            for j in range(branch.branch_size - 1, -1, -1):
+                if not self.computed[ins[j]]:
+                    ready = 0
+                    top += 1
+                    self.stack[top] = ins[j]
+            if ready:
+                for j in range(branch.branch_size):
+                    # one reader is left, and it is this one
+                    branch.movable[j] = self.allow_gc and self.waiting[ins[j]] == 1 and not self.keep[ins[j]]
+                branch.fill(side, self.allow_gc)
+        except BaseException:
+            self.position_of_error = i
+            raise
+        if self.time_thunks:
+            self.times[i] += seconds() - start
+            self.counts[i] += ready
+        return -1 if ready else top
 
     cdef int run_needed(self, list subset) except -1:
         """Compute what the wanted outputs and the updates need, depth first, with an explicit stack of variables."""
         cdef int *stack = self.stack
-        cdef int top, i, j, r, k, ready
+        cdef int top, pushed, i, j, r, k, ready
         cdef Step *step
         cdef list needed
         cdef set wanted = None if subset is None else set(subset)
@@ -388,7 +468,12 @@ cdef class CLazyLinker:
                         stack[top] = step.ins[j]
                 if not ready:
                     continue
-                if step.lazy:
+                if step.branch != NULL:
+                    pushed = self.ask_branch(i, top)
+                    if pushed >= 0:
+                        top = pushed
+                        continue
+                elif step.lazy:
                     needed = self.ask_lazy(i)
                     if needed is not None:
                         for which in reversed(needed):

@@ -36,3 +36,17 @@ cdef class CapsuleThunk(CThunk):
     cdef public list error_storage
     cdef thunk_fn compiled
     cdef void *compiled_data
+
+
+cdef class LazyBranch(CThunk):
+    cdef readonly int branch_size   # values of a branch
+    cdef readonly bint view
+    cdef object copy
+    cdef object owned               # the cells and flags that the pointers lead to
+    cdef PyObject *condition
+    cdef PyObject **sides           # cells of the first branch, then of the second
+    cdef PyObject **results
+    cdef char *movable              # for `fill`: which values of the chosen branch nobody reads afterwards
+
+    cdef int choose(self) except -1
+    cdef int fill(self, int side, bint move) except -1

@@ -1,8 +1,9 @@
-"""C thunks: native functions bound to cells, compiled modules' capsules, and kernels opened with dlopen."""
+"""C thunks: native functions bound to cells, compiled modules' capsules, the lazy choice between two branches; kernels opened with dlopen."""
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from cpython.pycapsule cimport PyCapsule_GetContext, PyCapsule_GetName, PyCapsule_GetPointer
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdint cimport intptr_t
+from libc.string cimport memcpy
 from posix.dlfcn cimport RTLD_LOCAL, RTLD_NOW, dlclose, dlerror, dlopen, dlsym
 
 cimport numpy as cnp
@@ -222,6 +223,164 @@ cdef class CapsuleThunk(CThunk):
         if self.compiled == NULL:
             raise ValueError("the capsule has no function in its context")
         self.run, self.data = run_capsule, <void *>self
+
+
+cdef extern from "Python.h":
+    Py_ssize_t refcount "Py_REFCNT"(PyObject *value) noexcept
+    PyObject *PyErr_Occurred()
+
+ctypedef cnp.npy_bool (*nonzero_fn)(void *item, void *array) noexcept
+
+cdef extern from "numpy/arrayobject.h":
+    ctypedef struct Descr "PyArray_Descr":
+        pass
+    ctypedef struct ArrFuncs "PyArray_ArrFuncs":
+        nonzero_fn nonzero
+    ArrFuncs *array_functions "PyDataType_GetArrFuncs"(Descr *descr) noexcept
+    Descr *array_descr "PyArray_DESCR"(Array *array) noexcept
+    bint is_exact_array "PyArray_CheckExact"(PyObject *value) noexcept
+    bint has_flags "PyArray_CHKFLAGS"(Array *array, int flags) noexcept
+    bint native_order "PyArray_ISNOTSWAPPED"(Array *array) noexcept
+    void *array_data "PyArray_DATA"(Array *array) noexcept
+    size_t array_nbytes "PyArray_NBYTES"(Array *array) noexcept
+    bint same_shape "PyArray_SAMESHAPE"(Array *a, Array *b) noexcept
+
+
+cdef inline void give(PyObject *cell, PyObject *value) noexcept:
+    """Put a value into a cell, which takes over the reference."""
+    cdef PyObject *old = PyList_GET_ITEM(cell, 0)
+    PyList_SET_ITEM(cell, 0, value)
+    decref(old)
+
+
+cdef inline bint plain_numbers(int number) noexcept:
+    """Whether a type number is one of the fixed-size numeric ones."""
+    return number <= cnp.NPY_CLONGDOUBLE or number == cnp.NPY_FLOAT16
+
+
+cdef inline bint ours_alone(PyObject *value) noexcept:
+    """Whether a cell's array can be written without anybody noticing: no other reference, no view of it, and none that it is."""
+    return (is_exact_array(value) and refcount(value) == 1
+            and has_flags(<Array *>value, cnp.NPY_ARRAY_OWNDATA | cnp.NPY_ARRAY_WRITEABLE))
+
+
+cdef int run_branch(void *data) noexcept:
+    """All inputs are computed: choose and fill."""
+    cdef LazyBranch self = <LazyBranch>data
+    try:
+        self.fill(self.choose(), False)
+    except BaseException as failure:
+        set_exception(type(failure), failure)
+        return -1
+    return 0
+
+
+cdef class LazyBranch(CThunk):
+    """A lazy thunk that hands on one of two branches; the compiled machine evaluates it without Python.
+
+    Called from Python, it is a lazy thunk like others: it returns the numbers of the inputs that it needs next, or an empty list when it
+    is done. A condition that is not 0 selects the first branch.
+
+    Parameters
+    ----------
+    inputs : list of cells
+        The condition, the values of the first branch, those of the second.
+    outputs : list of cells
+        One for each value of a branch.
+    input_flags, output_flags : list of cells
+        The `compute_map` cells of these.
+    view : bool
+        Hand on the values of the first branch as they are, not copies.
+    copy : callable
+        Copies values that are no plain arrays.
+
+    Notes
+    -----
+    Arrays are copied, into the output's previous array where that is free. The machine moves an array instead, when nothing else
+    will read it and nothing shares its memory.
+    """
+
+    def __cinit__(self, list inputs, list outputs, list input_flags, list output_flags, bint view, copy):
+        cdef Py_ssize_t i, n = len(outputs)
+        if len(inputs) != 1 + 2 * n or len(input_flags) != len(inputs) or len(output_flags) != n:
+            raise ValueError("a condition and two branches of %d values are expected, got %d inputs" % (n, len(inputs)))
+        for cell in (*inputs, *outputs, *input_flags, *output_flags):
+            check_cell(cell)
+        self.inputs, self.outputs, self.lazy, self.branch_size, self.view, self.copy = inputs, outputs, True, n, view, copy
+        # the lists of cells are anybody's to change: these tuples are ours
+        self.owned = tuple(inputs), tuple(outputs), tuple(input_flags), tuple(output_flags)
+        self.sides = <PyObject **>PyMem_Calloc(3 * n + 1, sizeof(PyObject *))
+        self.movable = <char *>PyMem_Calloc(n + 1, 1)
+        if not (self.sides and self.movable):
+            raise MemoryError()
+        self.condition = <PyObject *>inputs[0]
+        self.results = self.sides + 2 * n
+        for i in range(2 * n):
+            self.sides[i] = <PyObject *>inputs[1 + i]
+        for i in range(n):
+            self.results[i] = <PyObject *>outputs[i]
+        self.run, self.data = run_branch, <void *>self
+
+    def __dealloc__(self):
+        PyMem_Free(self.sides)
+        PyMem_Free(self.movable)
+
+    def __call__(self):
+        _, _, input_flags, output_flags = self.owned
+        if not input_flags[0][0]:
+            return [0]
+        first = 1 + self.branch_size * self.choose()
+        missing = [i for i in range(first, first + self.branch_size) if not input_flags[i][0]]
+        if not missing:
+            self.fill(first > 1, False)
+            for flag in output_flags:
+                flag[0] = 1
+        return missing
+
+    cdef int choose(self) except -1:
+        """0 for the first branch, 1 for the second."""
+        cdef PyObject *value = PyList_GET_ITEM(self.condition, 0)
+        if is_exact_array(value) and array_ndim(<Array *>value) == 0 and plain_numbers(array_type(<Array *>value)):
+            return 0 if array_functions(array_descr(<Array *>value)).nonzero(array_data(<Array *>value), value) else 1
+        return 0 if <object>value != 0 else 1
+
+    cdef int fill(self, int side, bint move) except -1:
+        """Values of a branch into the output cells.
+
+        Parameters
+        ----------
+        side : int
+            0 or 1.
+        move : bool
+            Values that `movable` marks may be taken out of their cells.
+        """
+        cdef PyObject *value
+        cdef PyObject *old
+        cdef int j
+        for j in range(self.branch_size):
+            value = PyList_GET_ITEM(self.sides[side * self.branch_size + j], 0)
+            if self.view and side == 0:
+                incref(value)
+                give(self.results[j], value)
+            elif not is_exact_array(value):
+                copied = self.copy(<object>value)
+                incref(<PyObject *>copied)
+                give(self.results[j], <PyObject *>copied)
+            elif move and self.movable[j] and ours_alone(value):
+                incref(Py_None)
+                PyList_SET_ITEM(self.sides[side * self.branch_size + j], 0, Py_None)
+                give(self.results[j], value)
+            else:
+                old = PyList_GET_ITEM(self.results[j], 0)
+                if (ours_alone(old) and array_type(<Array *>old) == array_type(<Array *>value) and same_shape(<Array *>old, <Array *>value)
+                        and plain_numbers(array_type(<Array *>old)) and native_order(<Array *>old) and native_order(<Array *>value)
+                        and has_flags(<Array *>old, cnp.NPY_ARRAY_C_CONTIGUOUS) and has_flags(<Array *>value, cnp.NPY_ARRAY_C_CONTIGUOUS)):
+                    memcpy(array_data(<Array *>old), array_data(<Array *>value), array_nbytes(<Array *>old))
+                else:
+                    copied = cnp.PyArray_NewCopy(<cnp.ndarray>value, cnp.NPY_CORDER)
+                    incref(<PyObject *>copied)
+                    give(self.results[j], <PyObject *>copied)
+        return 0
 
 
 def dlopen_symbols(str path, names):

@@ -13,8 +13,10 @@ from theano_ng.gof.cc_blocks import (CodeBlock, StructBlock, accepts, apply_poli
                                      get_c_cleanup, get_c_declare, get_c_extract, get_c_extract_out, get_c_init, get_c_sync,
                                      get_nothing, optional, store_value, struct_gen, struct_variable_codeblocks)
 from theano_ng.gof.cc_linkers import DualLinker, HideC, OpWiseCLinker, _default_checker
+from theano_ng.gof.enum_type import check_enum_constants
 from theano_ng.gof.graph import Constant, NoParams, io_toposort
 from theano_ng.gof.link import Container, Linker, raise_with_op
+from theano_ng.gof.modulecode import delimited
 from theano_ng.gof.utils import MethodNotDefined
 
 __all__ = ["CLinker", "CodeBlock", "DualLinker", "HideC", "OpWiseCLinker", "PY3", "StructBlock", "apply_policy", "code_gen", "failure_code",
@@ -56,6 +58,16 @@ def _ask(thing, method_name, c_compiler):
     if answer is None:
         return []
     return [answer] if isinstance(answer, str) else list(answer)
+
+
+def _type_text(type_):
+    """A type in a few words that do not change from process to process."""
+    text = type(type_).__name__
+    if hasattr(type_, "dtype"):
+        text += " " + str(type_.dtype)
+    if hasattr(type_, "ndim"):
+        text += ", %dd" % type_.ndim
+    return text
 
 
 def _unique(items):
@@ -134,7 +146,11 @@ class CLinker(Linker):
             params = node.run_params()
             if params is NoParams or params is None:
                 continue
-            key = (node.op.params_type, params)
+            key = (node.op.params_type, type(params), params)    # 1 == 1.0 == True, but C can tell
+            try:
+                hash(key)
+            except TypeError as failure:
+                raise TypeError("%s: the params of a node have to be hashable: %r (%s)" % (node, params, failure)) from failure
             if key not in by_params:
                 by_params[key] = Constant(node.op.params_type, params)
                 self.orphans.append(by_params[key])
@@ -207,6 +223,8 @@ class CLinker(Linker):
                 # A temporary that owns memory keeps it for the next run.
                 policies = (fresh, nothing) if kept and not optional(r.type.c_is_simple, default=False) else (nothing, fresh)
             struct_block, run_block = struct_variable_codeblocks(r, policies, number, symbol, sub)
+            holder = run_block if run_block.declare else struct_block
+            holder.declare = "// %s: %s, %s\n%s" % (symbol[r], self._role(r), _type_text(r.type), holder.declare)
             struct_blocks.append(struct_block)
             run_blocks.append(run_block)
             self.init_tasks.append((r, "init", number))
@@ -227,21 +245,30 @@ class CLinker(Linker):
             struct_sub["fail"], run_sub["fail"] = failure_code_init(struct_sub), failure_code(run_sub)
             if node in self.node_params:
                 struct_sub["params"] = run_sub["params"] = symbol[self.node_params[node]]
+            if not getattr(op, "_f16_ok", False) and getattr(op, "native_code", None) is None and any(
+                    getattr(r.type, "dtype", None) == "float16" for r in node.inputs + node.outputs):
+                # Most C code computes on the raw 16 bits.
+                raise NotImplementedError("the C code of %s may not be used for float16: the Op does not set _f16_ok. A linker that can run "
+                                          "its perform, such as 'cvm', will do so" % (node,))
             behavior = op.c_code(node, name, isyms, osyms, run_sub)
             if not isinstance(behavior, str):
                 raise TypeError("%s.c_code must return a string, not %r" % (type(op).__name__, behavior))
-            behavior = "// Op class %s\n%s" % (type(op).__name__, behavior)
-            cleanup = optional(op.c_code_cleanup, node, name, isyms, osyms, run_sub)
-            run_blocks.append(CodeBlock("", behavior, cleanup, run_sub))
+            about = "%s(%s) -> %s" % (name, ", ".join(isyms), ", ".join(osyms))
+
+            def ask(method_name, *args):
+                return delimited(op, method_name, optional(getattr(op, method_name), node, name, *args), about)
+
+            run_blocks.append(CodeBlock("", delimited(op, "c_code", behavior, about), ask("c_code_cleanup", isyms, osyms, run_sub), run_sub))
             struct_blocks.append(StructBlock(
-                number, optional(op.c_support_code_struct, node, name), optional(op.c_init_code_struct, node, name, struct_sub),
-                optional(op.c_cleanup_code_struct, node, name)))
+                number, ask("c_support_code_struct"), ask("c_init_code_struct", struct_sub), ask("c_cleanup_code_struct")))
             self.init_tasks.append((node, "init", number))
             self.tasks.append((node, "code", number + 1))
             number += 2
 
         self.args, self.r2symbol = args, symbol
-        return struct_gen(args, struct_blocks, run_blocks, dict(sub, name="__struct_compiled_op_" + HASH_PLACEHOLDER))
+        # Which of several nodes set an exception and went on is not known.
+        leftover = self.tasks[-1][2] if len(self.node_order) == 1 else -1
+        return struct_gen(args, struct_blocks, run_blocks, dict(sub, name="__struct_compiled_op_" + HASH_PLACEHOLDER, leftover=leftover))
 
     def get_init_tasks(self):
         """Which variable or node each failure code belongs to.
@@ -254,27 +281,28 @@ class CLinker(Linker):
         self.code_gen()
         return self.init_tasks, self.tasks
 
+    def _file_scope(self, method_name):
+        """What a method and its companion for nodes (``<method>_apply``) return: each text once, with the comment lines around it."""
+        self.code_gen()
+        parts = {}
+        for thing in self._types_and_ops():
+            for text in _ask_list(thing, method_name):
+                parts.setdefault(text, (thing, method_name, ""))
+        for node in self.node_order:
+            name = self.node_names[node]
+            texts = optional(getattr(node.op, method_name + "_apply"), node, name)
+            for text in [texts] if isinstance(texts, str) else texts:
+                parts.setdefault(text, (node.op, method_name + "_apply", name))
+        parts.pop("", None)
+        return parts
+
     def support_code(self):
         """The support code of all types and Ops, and of all nodes, without repetition; a list of strings."""
-        self.code_gen()
-        parts = []
-        for thing in self._types_and_ops():
-            parts += _ask_list(thing, "c_support_code")
-        for node in self.node_order:
-            text = optional(node.op.c_support_code_apply, node, self.node_names[node])
-            parts += [text] if isinstance(text, str) else text
-        return [part for part in _unique(parts) if part]
+        return list(self._file_scope("c_support_code"))
 
     def init_code(self):
         """The init code of all types, Ops and nodes, without repetition; a list of strings."""
-        self.code_gen()
-        parts = []
-        for thing in self._types_and_ops():
-            parts += _ask_list(thing, "c_init_code")
-        for node in self.node_order:
-            text = optional(node.op.c_init_code_apply, node, self.node_names[node])
-            parts += [text] if isinstance(text, str) else text
-        return [part for part in _unique(parts) if part]
+        return list(self._file_scope("c_init_code"))
 
     def _types_and_ops(self):
         """Types of all variables (params too), then Ops; each once."""
@@ -338,13 +366,13 @@ class CLinker(Linker):
         """
         name = "__struct_compiled_op_" + HASH_PLACEHOLDER
         arguments = ", ".join("PyTuple_GET_ITEM(argtuple, %d)" % i for i in range(n_args))
-        return """
-    if (PyTuple_Size(argtuple) != %(n_args)d) {
+        return """    if (PyTuple_Size(argtuple) != %(n_args)d) {
         PyErr_Format(PyExc_TypeError, "Wrong number of arguments, expected %(n_args)d, got %%zd", PyTuple_Size(argtuple));
         return NULL;
     }
     %(name)s* struct_ptr = new %(name)s();
     if (struct_ptr->init(%(arguments)s) != 0) {
+        theano_ng_ensure_exception();
         // The cleanup must not meet the exception, nor lose it.
         PyObject *kind, *value, *trace;
         PyErr_Fetch(&kind, &value, &trace);
@@ -367,24 +395,45 @@ class CLinker(Linker):
     def get_dynamic_module(self):
         """The module with this graph's code, as a `cmodule.DynamicModule`; the hash in it is still the placeholder."""
         struct = self.code_gen()
+        check_enum_constants(self._types_and_ops())
         module = cmodule.DynamicModule()
         for header in self.headers():
             module.add_include(header)
-        for text in self.support_code():
-            module.add_support_code(text)
+        module.about = self._about()
+        for text, (owner, method_name, about) in self._file_scope("c_support_code").items():
+            module.add_support_code(delimited(owner, method_name, text, about, verbatim=True))
         module.add_support_code(struct)
         module.add_function(cmodule.ExtFunction(
-            "instantiate", "static PyObject* instantiate(PyObject* self, PyObject* argtuple) {%s}\n"
-            % self.instantiate_code(1 + len(self.args)), cmodule.METH_VARARGS))
+            "instantiate", "static PyObject* instantiate(PyObject* self, PyObject* argtuple)\n{\n%s}\n"
+            % self.instantiate_code(1 + len(self.args)), cmodule.METH_VARARGS, "A thunk from its cells."))
         name = "__struct_compiled_op_" + HASH_PLACEHOLDER
-        module.add_function(cmodule.ExtFunction("failure", """static PyObject* failure(PyObject* self, PyObject* argtuple) {
+        module.add_function(cmodule.ExtFunction("failure", """static PyObject* failure(PyObject* self, PyObject* argtuple)
+{
     %(name)s* thunk = (%(name)s*)PyCapsule_GetPointer(PyTuple_GetItem(argtuple, 0), NULL);
     return thunk == NULL ? NULL : PyLong_FromLong(thunk->__last_failure);
 }
 """ % dict(name=name), cmodule.METH_VARARGS, "The failure code of a thunk's last run."))
-        for text in self.init_code():
-            module.add_init_code(text)
+        for text, (owner, method_name, about) in self._file_scope("c_init_code").items():
+            module.add_init_code(delimited(owner, method_name, text, about))
         return module
+
+    def _role(self, r):
+        if r in self.inputs:
+            return "input %s" % " and ".join(str(i) for i, other in enumerate(self.inputs) if other is r)
+        if r in self.outputs:
+            return "output %s" % " and ".join(str(i) for i, other in enumerate(self.outputs) if other is r)
+        if r in self.node_params.values():
+            return "params"
+        return "constant" if r in self.orphans else "temporary"
+
+    def _about(self):
+        """The lines at the top of the module. Classes only: modules are shared between Ops whose props differ, but not their text."""
+        what = [type(node.op).__name__ for node in self.node_order]
+        lines = ["C++ code of %s." % (what[0] if len(what) == 1 else "a graph of %d nodes: %s" % (len(what), ", ".join(_unique(what)))), ""]
+        lines += ["Comments name the method that a piece of text came from. For example, \"// Fibby.c_code: node_0(V1) -> V3\" and",
+                  "\"// end of Fibby.c_code\" would be around what c_code of an Op class Fibby returned for a node whose input is V1 and whose",
+                  "output V3. A type's method is followed by the variable it was asked for. Everything else is the linker's."]
+        return lines
 
     def get_src_code(self):
         """The text of the module, except that a placeholder stands for its hash."""
@@ -601,7 +650,10 @@ class _CThunk(CapsuleThunk):
             if self.node is not None:    # a thunk of one node among others: the caller tells its story
                 raise
             exc_info = sys.exc_info()
-            thing, task = self.find_task(self.module.failure(self.cthunk))
+            failure = self.module.failure(self.cthunk)
+            if failure < 0:    # some node's
+                raise
+            thing, task = self.find_task(failure)
             if task != "code":
                 raise
             self.position_of_error = self.nodes.index(thing)

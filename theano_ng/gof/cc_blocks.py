@@ -1,5 +1,7 @@
 """The pieces of which the C code of a graph is made: blocks, what is done with each variable, and the struct around them."""
 from theano_ng.configdefaults import config
+from theano_ng.gof.modulecode import delimited, indented
+from theano_ng.gof.type import CLinkerType
 from theano_ng.gof.utils import MethodNotDefined
 
 __all__ = ["CodeBlock", "StructBlock", "accepts", "apply_policy", "code_gen", "failure_code", "failure_code_init", "get_c_cleanup", "get_c_declare",
@@ -11,7 +13,15 @@ def accepts(method, count):
     """Whether a method (or a function in its place) can be called with `count` positional arguments."""
     function = getattr(method, "__func__", method)
     code = getattr(function, "__code__", None)
-    if code is None:
+    if code is None:    # a partial or another callable object; these are rare and signature is slow
+        import inspect
+
+        try:
+            inspect.signature(method).bind(*(None,) * count)
+        except TypeError:
+            return False
+        except ValueError:    # nobody knows
+            pass
         return True
     return bool(code.co_flags & 0x04) or code.co_argcount - (function is not method) >= count
 
@@ -22,7 +32,7 @@ class CodeBlock:
     Parameters
     ----------
     declare : str
-        Declarations, which go in front of all blocks: the behaviour's `goto` must not jump over them.
+        Declarations; the blocks inside see them too.
     behavior : str
         What the block does.
     cleanup : str
@@ -33,9 +43,13 @@ class CodeBlock:
 
     def __init__(self, declare, behavior, cleanup, sub):
         self.declare = declare
-        self.behavior = "{\n%s\n" % behavior
-        # A label must be followed by a statement.
-        self.cleanup = "__label_%(id)i:\n" % sub + "\n%s\n;\n}\n" % cleanup
+        self.behavior = behavior
+        self.cleanup = cleanup
+        self.label = "__label_%(id)i:" % sub
+
+
+# Levels of nesting up to which the text is indented further.
+_DEEPEST = 8
 
 
 def code_gen(blocks):
@@ -48,19 +62,21 @@ def code_gen(blocks):
     Returns
     -------
     str
+        ``{ declare; behavior; { ... inner blocks ... } label: cleanup; }``
     """
-    return "\n".join(
-        [block.declare for block in blocks] + [block.behavior for block in blocks] + [block.cleanup for block in reversed(blocks)])
-
-
-_ENSURE_EXCEPTION = """if (!PyErr_Occurred()) {
-            PyErr_SetString(PyExc_RuntimeError,
-                "Unexpected error in an Op's C code. No Python exception was set.");
-        }"""
+    opening, closing = [], []
+    for depth, block in enumerate(blocks):
+        margin = 4 * min(depth, _DEEPEST)
+        opening.append(" " * margin + "{")
+        opening += [indented(text, margin + 4) for text in (block.declare, block.behavior) if text.strip()]
+        # A label must be followed by a statement.
+        cleanup = indented(block.cleanup, margin + 4) + "\n" if block.cleanup.strip() else ""
+        closing.append("%s%s ;\n%s%s}" % (" " * margin, block.label, cleanup, " " * margin))
+    return "\n".join(opening + closing[::-1])
 
 
 def failure_code(sub, use_goto=True):
-    """The statement that leaves a block of the run function after an error.
+    """The statement that leaves a block of the run function after an error. One line, so that lines of C text keep their numbers.
 
     Parameters
     ----------
@@ -69,13 +85,13 @@ def failure_code(sub, use_goto=True):
     use_goto : bool
         False: only note the failure, without leaving.
     """
-    leave = "goto __label_%(id)i;" % sub if use_goto else ""
-    return "{\n        %s = %i;\n        %s\n        %s}" % (sub["failure_var"], sub["id"], _ENSURE_EXCEPTION, leave)
+    leave = " goto __label_%(id)i;" % sub if use_goto else ""
+    return "{ %s = %i;%s }" % (sub["failure_var"], sub["id"], leave)
 
 
 def failure_code_init(sub):
     """The statement that leaves the struct's init function after an error."""
-    return "{\n        %s\n        return %i;\n}" % (_ENSURE_EXCEPTION, sub["id"])
+    return "{ return %i; }" % sub["id"]
 
 
 def apply_policy(policy, r, name, sub):
@@ -101,69 +117,72 @@ def get_nothing(r, name, sub):
 
 
 def _checks_input(r):
-    """Whether an Op that reads the variable wants it checked."""
-    default = getattr(config, "check_input", True)
+    """Whether an Op that reads the variable wants it checked. Of an input that nothing reads the flag decides."""
     clients = [client for client, _ in getattr(r, "clients", ()) if not isinstance(client, str)]
-    return any(getattr(client.op, "check_input", default) for client in clients) if clients else default
+    if clients:
+        return any(getattr(client.op, "check_input", config.check_input) for client in clients)
+    return config.check_input and getattr(r, "owner", None) is None
 
 
-def _optional_check(method, name, sub, check):
+def _text(r, method_name, name, sub, check=None):
+    """What a method of a variable's type returns, between comments."""
+    method = getattr(r.type, method_name)
     # Types written after the documentation's first examples take no check_input.
-    return method(name, sub, check) if accepts(method, 3) else method(name, sub)
+    text = method(name, sub) if check is None or not accepts(method, 3) else method(name, sub, check)
+    return delimited(r.type, method_name, text, name)
 
 
 def get_c_declare(r, name, sub):
     """``PyObject* py_<name>`` and the type's declarations."""
     owner = getattr(r, "owner", None)
-    check = _checks_input(r) or (owner is not None and getattr(owner.op, "check_input", True))
-    return "PyObject* py_%s;\n" % name + _optional_check(r.type.c_declare, name, sub, check)
+    check = _checks_input(r) or (owner is not None and getattr(owner.op, "check_input", config.check_input))
+    return "PyObject* py_%s;\n" % name + _text(r, "c_declare", name, sub, check)
 
 
 def get_c_init(r, name, sub):
     """Initialization of a variable without a value."""
-    return "py_%s = Py_None;\n{Py_XINCREF(py_%s);}\n" % (name, name) + r.type.c_init(name, sub)
+    return "py_%s = Py_None;\nPy_INCREF(py_%s);\n" % (name, name) + _text(r, "c_init", name, sub)
+
+
+def _take(name):
+    return "py_%s = PyList_GET_ITEM(storage_%s, 0);\nPy_XINCREF(py_%s);\n" % (name, name, name)
 
 
 def get_c_extract(r, name, sub):
     """Take the value out of the cell."""
-    take = "py_%s = PyList_GET_ITEM(storage_%s, 0);\n{Py_XINCREF(py_%s);}\n" % (name, name, name)
-    return take + _optional_check(r.type.c_extract, name, sub, _checks_input(r))
+    return _take(name) + _text(r, "c_extract", name, sub, _checks_input(r))
 
 
 def get_c_extract_out(r, name, sub):
     """Take an output's previous value out of the cell, if there is one."""
-    take = "py_%s = PyList_GET_ITEM(storage_%s, 0);\n{Py_XINCREF(py_%s);}\n" % (name, name, name)
     owner = getattr(r, "owner", None)
-    check = getattr(owner.op, "check_input", True) if owner is not None else True
-    from theano_ng.gof.type import CLinkerType
-
-    inherited = getattr(r.type.c_extract_out, "__func__", None) is CLinkerType.c_extract_out
-    if inherited and not accepts(r.type.c_extract, 3):    # the default passes check_input on
-        return take + "if (py_%s == Py_None) {\n%s\n} else {\n%s\n}\n" % (
-            name, r.type.c_init(name, sub), r.type.c_extract(name, sub))
-    return take + _optional_check(r.type.c_extract_out, name, sub, check)
+    check = getattr(owner.op, "check_input", config.check_input) if owner is not None else config.check_input
+    if getattr(r.type.c_extract_out, "__func__", None) is not CLinkerType.c_extract_out:
+        return _take(name) + _text(r, "c_extract_out", name, sub, check)
+    return _take(name) + "if (py_%s == Py_None) {\n%s\n} else {\n%s\n}\n" % (
+        name, indented(_text(r, "c_init", name, sub), 4), indented(_text(r, "c_extract", name, sub, check), 4))
 
 
 def get_c_cleanup(r, name, sub):
     """Give up what the variable holds."""
-    return "%s\n{Py_XDECREF(py_%s);}\n" % (r.type.c_cleanup(name, sub), name)
+    return "%sPy_XDECREF(py_%s);\n" % (_text(r, "c_cleanup", name, sub), name)
 
 
 def store_value(name, storage):
     """Put ``py_<name>`` into a cell."""
-    return """
-        {
-            PyObject* old = PyList_GET_ITEM(%(storage)s, 0);
-            Py_XINCREF(py_%(name)s);
-            PyList_SET_ITEM(%(storage)s, 0, py_%(name)s);
-            Py_XDECREF(old);
-        }
+    return """{
+    PyObject* old = PyList_GET_ITEM(%(storage)s, 0);
+    Py_XINCREF(py_%(name)s);
+    PyList_SET_ITEM(%(storage)s, 0, py_%(name)s);
+    Py_XDECREF(old);
+}
 """ % dict(name=name, storage=storage)
 
 
 def get_c_sync(r, name, sub):
     """Pack the result into its cell, unless something has failed."""
-    return "if (!%s) {\n%s\n%s}\n" % (sub["failure_var"], r.type.c_sync(name, sub), store_value(name, "storage_" + name))
+    return "if (!%s) {\n%s\n}\n" % (
+        sub["failure_var"], indented(_text(r, "c_sync", name, sub) + store_value(name, "storage_" + name), 4))
 
 
 def struct_variable_codeblocks(variable, policies, id, symbol_table, sub):
@@ -204,52 +223,51 @@ class StructBlock:
         self.id, self.declare, self.init, self.cleanup = id, declare, init, cleanup
 
 
-_STRUCT = """
-namespace {
+_STRUCT = """namespace {
+
 struct %(name)s {
     PyObject* __ERROR;
     int __init_level;
     int __last_failure;
-
 %(members)s
 
     %(name)s() = default;
     ~%(name)s() { cleanup(); }
 
+    // Runs once per thunk, which holds on to the cells of its variables.
     int init(%(arguments)s) {
-        // Each thunk holds on to the cells of its variables.
 %(adopt)s
 %(init)s
         return 0;
     }
 
+    // Runs when the thunk is freed.
     void cleanup(void) {
 %(cleanup)s
-%(disown)s
     }
 
+    // Runs in each call. The result is the failure code: 0, or the number of the block that failed.
     int run(void) {
         int %(failure_var)s = 0;
 %(behavior)s
+        if (%(failure_var)s == 0 && PyErr_Occurred())
+            %(failure_var)s = %(leftover)d;    // an exception was set, and the code went on
         __last_failure = %(failure_var)s;
         if (%(failure_var)s) {
             // The exception goes to the error storage, from which the caller raises it.
-            PyObject* err_type = NULL;
-            PyObject* err_value = NULL;
-            PyObject* err_traceback = NULL;
-            PyErr_Fetch(&err_type, &err_value, &err_traceback);
-            PyObject* err[3] = {err_type, err_value, err_traceback};
+            theano_ng_ensure_exception();
+            PyObject* error[3] = {NULL, NULL, NULL};
+            PyErr_Fetch(&error[0], &error[1], &error[2]);
             for (int i = 0; i < 3; ++i) {
                 PyObject* old = PyList_GET_ITEM(__ERROR, i);
-                if (err[i] == NULL) {
-                    err[i] = Py_None;
+                if (error[i] == NULL) {
+                    error[i] = Py_None;
                     Py_INCREF(Py_None);
                 }
-                PyList_SET_ITEM(__ERROR, i, err[i]);
+                PyList_SET_ITEM(__ERROR, i, error[i]);
                 Py_XDECREF(old);
             }
         }
-        // The failure code says which block failed.
         return %(failure_var)s;
     }
 };
@@ -261,6 +279,7 @@ static int %(name)s_executor(%(name)s* self) {
 static void %(name)s_destructor(PyObject* capsule) {
     delete (%(name)s*)PyCapsule_GetPointer(capsule, NULL);
 }
+
 }  // namespace
 """
 
@@ -276,25 +295,33 @@ def struct_gen(args, struct_builders, blocks, sub):
     blocks : list of CodeBlock
         Of the run function.
     sub : dict
-        ``name``: of the struct; ``failure_var``.
+        ``name``: of the struct; ``failure_var``; ``leftover``: the failure code for an exception that nobody left for, -1 by default.
 
     Returns
     -------
     str
     """
-    members = ["    PyObject* %s;" % arg for arg in args] + [block.declare for block in struct_builders]
+    members = ["    PyObject* %s;" % arg for arg in args]
+    members += [indented(block.declare, 4) for block in struct_builders if block.declare.strip()]
     names = ["__ERROR"] + args
+    init, cleanup = [], []
+    for block in struct_builders:
+        # The cleanup of a block whose init failed runs too.
+        if block.init.strip() or block.cleanup.strip():
+            init.append("        __init_level = %d;" % block.id)
+        if block.init.strip():
+            init.append("        {\n%s\n        }" % indented(block.init, 12))
+        if block.cleanup.strip():
+            cleanup.append("        if (__init_level >= %d) {\n%s\n        }" % (block.id, indented(block.cleanup, 12)))
+    cleanup = cleanup[::-1] + ["        Py_XDECREF(this->%s);" % name for name in names]
     return _STRUCT % dict(
-        sub,
+        dict({"leftover": -1}, **sub),
         members="\n".join(members),
         arguments=", ".join("PyObject* %s" % name for name in names),
-        adopt="\n".join("        Py_XINCREF(%s); this->%s = %s;" % (name, name, name) for name in names),
-        init="\n".join("        __init_level = %d;\n        {\n%s\n        }" % (block.id, block.init) for block in struct_builders),
-        cleanup="\n".join(
-            "        if (__init_level >= %d) {\n%s\n        }" % (block.id, block.cleanup)
-            for block in reversed(struct_builders) if block.cleanup),
-        disown="\n".join("        Py_XDECREF(this->%s);" % name for name in names),
-        behavior=code_gen(blocks),
+        adopt="\n".join("        Py_XINCREF(%s);\n        this->%s = %s;" % (name, name, name) for name in names),
+        init="\n".join(init),
+        cleanup="\n".join(cleanup),
+        behavior=indented(code_gen(blocks), 8),
     )
 
 

@@ -57,10 +57,7 @@ class OpWiseCLinker(LocalLinker):
             impl = "py"
         thunks = []
         for node in order:
-            thunk = make_node_thunk(node, storage_map, compute_map, self.no_recycling, impl)
-            thunk.inputs = [storage_map[r] for r in node.inputs]
-            thunk.outputs = [storage_map[r] for r in node.outputs]
-            thunks.append(thunk)
+            thunks.append(make_node_thunk(node, storage_map, compute_map, self.no_recycling, impl))
         computed, _ = gc_helper(order)
         clear = post_thunk_clear_cells(order, storage_map, fgraph.outputs) if self.allow_gc else None
         if self.no_recycling is True:
@@ -77,7 +74,7 @@ class OpWiseCLinker(LocalLinker):
 
 
 def _default_checker(x, y):
-    """Compare the value of a Python cell and of a C cell.
+    """Compare the value of a Python cell and of a C cell; NaN equals NaN.
 
     Raises
     ------
@@ -86,7 +83,8 @@ def _default_checker(x, y):
     """
     import numpy
 
-    if not numpy.array_equal(x[0], y[0]):
+    numbers = all(getattr(getattr(v, "dtype", None), "kind", "") in "fc" for v in (x[0], y[0]))
+    if not numpy.array_equal(x[0], y[0], equal_nan=numbers):
         raise Exception("Output mismatch.", {"performlinker": x[0], "clinker": y[0]})
 
 
@@ -96,7 +94,7 @@ class DualLinker(Linker):
     Parameters
     ----------
     checker : callable
-        ``checker(python_cell, c_cell)`` raises when the values differ.
+        ``checker(python_cell, c_cell)`` raises when the values differ; the error then names the node, the output and both values.
     schedule : callable, optional
         ``schedule(fgraph)`` gives the order of the nodes.
     """
@@ -137,13 +135,21 @@ class DualLinker(Linker):
             for ours, theirs in zip(inputs, c_inputs):
                 theirs.storage[0] = deepcopy(ours.storage[0])
             for py_thunk, c_thunk, node in zip(py_thunks, c_thunks, order):
+                thunk = py_thunk
                 try:
-                    py_thunk()
-                    c_thunk()
-                    for py_cell, c_cell in zip(py_thunk.outputs, c_thunk.outputs):
-                        checker(py_cell, c_cell)
+                    thunk()
+                    thunk = c_thunk
+                    thunk()
+                    for i, cells in enumerate(zip(py_thunk.outputs, c_thunk.outputs)):
+                        try:
+                            checker(*cells)
+                        except Exception as failure:
+                            told = any(isinstance(arg, dict) and "clinker" in arg for arg in failure.args)
+                            values = () if told else ({"performlinker": cells[0][0], "clinker": cells[1][0]},)
+                            failure.args = (*failure.args, *values, "output %d of %s" % (i, node))
+                            raise
                 except Exception:
-                    raise_with_op(node)
+                    raise_with_op(node, thunk)
 
         return f, inputs, outputs
 

@@ -1,5 +1,5 @@
 """A type for C pointers that only C code reads."""
-import re
+import operator
 
 from theano_ng.gof.graph import Apply, Constant
 from theano_ng.gof.type import Type
@@ -52,6 +52,18 @@ class CDataType(Type):
         # The compiled function is made again when it is needed.
         return dict(self.__dict__, _fn=None)
 
+    @staticmethod
+    def may_share_memory(a, b):
+        """Whether two values are the same handle; what C keeps behind different ones is not known."""
+        return a is not None and a is b
+
+    def values_eq(self, a, b):
+        return a is b
+
+    def values_eq_approx(self, a, b):
+        """Whether both are pointers, or both None: nobody here can look behind them."""
+        return (a is None) == (b is None)
+
     def filter(self, data, strict=False, allow_downcast=None):
         # A PyCapsule or None; there is no name for the capsule type.
         if data is not None and type(data).__name__ != "PyCapsule":
@@ -74,15 +86,35 @@ class CDataType(Type):
         Parameters
         ----------
         ptr : int
-            The address.
+            The address. It belongs to the value from now on: with a `freefunc`, that is called with it when the value dies.
+
+        Returns
+        -------
+        PyCapsule
+            None for address 0.
+
+        Raises
+        ------
+        TypeError
+            When `ptr` is no integer.
         """
+        try:
+            ptr = operator.index(ptr)
+        except TypeError:
+            raise TypeError("%s.make_value expected an address (an integer), got %r" % (self, ptr)) from None
         return self._get_func()(ptr)
 
+    def c_is_simple(self):
+        """True: a pointer fits in a register, and a temporary's is released after every run."""
+        return True
+
     def c_declare(self, name, sub, check_input=True):
-        return "\n%s %s;\n" % (self.ctype, name)
+        # <name>_owned: what a capsule owns. <name>_failure: where a temporary can see whether the run has failed.
+        return "\n%(ctype)s %(name)s;\n%(ctype)s %(name)s_owned;\nconst int *%(name)s_failure;\n" % dict(ctype=self.ctype, name=name)
 
     def c_init(self, name, sub):
-        return "%s = NULL;" % name
+        failure = "&" + sub["failure_var"] if "failure_var" in sub else "NULL"
+        return "%(name)s = %(name)s_owned = NULL;\n%(name)s_failure = %(failure)s;\n" % dict(name=name, failure=failure)
 
     def c_extract(self, name, sub, check_input=True):
         # None stands for the null pointer.
@@ -95,34 +127,34 @@ class CDataType(Type):
       %(fail)s
     }
   }
+  %(name)s_owned = %(name)s;
+  %(name)s_failure = NULL;
         """ % dict(name=name, ctype=self.ctype, fail=sub["fail"])
 
     def c_support_code(self):
-        return """
-static void _capsule_destructor_%(id)s(PyObject *o) {
-    void *d = PyCapsule_GetContext(o);
+        # Two texts: types that differ in the second share the first.
+        return ["""
+static void _theano_capsule_destructor(PyObject *o) {
     void *p = PyCapsule_GetPointer(o, NULL);
-    void (*f)(void *) = (void (*)(void *))d;
+    void (*f)(void *) = (void (*)(void *))PyCapsule_GetContext(o);
     if (f != NULL) f(p);
 }
-%(extra)s
-""" % dict(id=self._identifier(), extra=self.extra_support_code)
-
-    def _identifier(self):
-        return re.sub(r"\W", "_", self.ctype.replace("*", "_p"))
+""", self.extra_support_code]
 
     def c_sync(self, name, sub):
+        # An Op that leaves the pointer of the previous call alone leaves it to the previous capsule: two would free it twice.
         freefunc = "NULL" if self.freefunc is None else self.freefunc
         return """
 if (%(name)s == NULL) {
   Py_XDECREF(py_%(name)s);
   py_%(name)s = Py_None;
   Py_INCREF(py_%(name)s);
-} else {
-  PyObject *capsule_%(name)s = PyCapsule_New((void *)%(name)s, NULL, _capsule_destructor_%(id)s);
-  if (capsule_%(name)s != NULL && PyCapsule_SetContext(capsule_%(name)s, (void *)%(freefunc)s) != 0) {
-    Py_DECREF(capsule_%(name)s);
-    capsule_%(name)s = NULL;
+} else if (%(name)s != %(name)s_owned) {
+  PyObject *capsule_%(name)s = PyCapsule_New((void *)%(name)s, NULL, _theano_capsule_destructor);
+  if (capsule_%(name)s != NULL) {
+    // Fails only for what is no capsule.
+    PyCapsule_SetContext(capsule_%(name)s, (void *)%(freefunc)s);
+    %(name)s_owned = %(name)s;
   }
   Py_XDECREF(py_%(name)s);
   py_%(name)s = capsule_%(name)s;
@@ -131,11 +163,17 @@ if (%(name)s == NULL) {
     py_%(name)s = Py_None;
   }
 }
-        """ % dict(name=name, id=self._identifier(), freefunc=freefunc)
+        """ % dict(name=name, freefunc=freefunc)
 
     def c_cleanup(self, name, sub):
-        # The capsule owns the pointer.
-        return ""
+        if self.freefunc is None:
+            return ""
+        # No capsule ever holds what one Op hands to the next inside a module. After a failure nobody knows who has freed what.
+        return """
+if (%(name)s != NULL && %(name)s != %(name)s_owned && %(name)s_failure != NULL && *%(name)s_failure == 0) {
+  ((void (*)(void *))%(freefunc)s)((void *)%(name)s);
+}
+        """ % dict(name=name, freefunc=self.freefunc)
 
     def c_headers(self):
         return list(self.headers)
@@ -155,14 +193,25 @@ if (%(name)s == NULL) {
     def c_code_cache_version(self):
         if self.version is None:
             return ()
-        return (4, self.version)
+        return (5, self.version)
 
     def __str__(self):
         return "%s{%s}" % (self.__class__.__name__, self.ctype)
 
 
 class CDataTypeConstant(Constant):
-    """A constant C pointer: two are equal when they hold the same capsule."""
+    """A constant C pointer: two are equal when they hold the same capsule. It cannot be pickled, as an address means nothing elsewhere."""
+
+    def __reduce_ex__(self, protocol):
+        if self.data is not None:
+            raise TypeError("cannot pickle %s of type %s: it holds a C pointer, which means nothing in another process. Make the value"
+                            " again there (CDataType.make_value, or an Op that computes it)." % (self, self.type))
+        return super().__reduce_ex__(protocol)
+
+    def __deepcopy__(self, memo):
+        # In this process the capsule can be shared.
+        memo[id(self)] = new = self.clone()
+        return new
 
     def merge_signature(self):
         # Capsules hash by identity, and the constant keeps its capsule alive.

@@ -73,7 +73,28 @@ class CompileError(Exception):
         ]
         if self.node is not None:
             parts.insert(1, "Apply node that the code belongs to: %s" % (self.node,))
-        return "\n".join(parts)
+        return "\n".join(parts + self.places() + self._where())
+
+    def places(self):
+        """The lines that the compiler complains about, as lines of what the methods of Ops and types returned; a list of strings."""
+        import re
+
+        from theano_ng.gof.modulecode import locate, locate_file
+
+        lines, places = self.source.split("\n"), []
+        for number in dict.fromkeys(int(number) for number in re.findall(r"mod\.cpp:(\d+)", self.output)):
+            place, in_file = locate(self.source, number), locate_file(self.source, number)
+            if place is not None:
+                places.append("mod.cpp:%d is line %d of what %s.%s returned%s: %s" % (
+                    number, place[2], place[0], place[1], " (%s, line %d)" % in_file if in_file else "", lines[number - 1].strip()))
+        return places
+
+    def _where(self):
+        path = next((word for word in self.command if word.endswith("mod.cpp")), None)
+        if path is None:
+            return []
+        return ["The module's text is in %s" % path if os.path.exists(path) else
+                "To keep mod.cpp after an error, set the flag nocleanup=True"]
 
 
 class OutOfDisk(OSError):

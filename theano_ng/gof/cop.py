@@ -4,9 +4,14 @@ import os
 import re
 import warnings
 
+import numpy as np
+
 from theano_ng.gof.graph import NoParams
 from theano_ng.gof.op import Op
+from theano_ng.gof.type import Generic
 from theano_ng.gof.utils import MethodNotDefined, hash_from_code
+
+_END = "// end of section"    # for `modulecode.locate_file`
 
 
 def simple_meth(tag):
@@ -39,7 +44,7 @@ def apply_meth(tag):
         if tag not in self.code_sections:
             return getattr(super(COp, self), "c_" + tag)(node, name)
         define_macros, undef_macros = self.get_c_macros(node, name)
-        return "\n".join(["", define_macros, self.code_sections[tag], undef_macros])
+        return "\n".join(["", define_macros, self.code_sections[tag], _END, undef_macros])
 
     f.__name__ = "c_" + tag
     f.__doc__ = "The section %s of the C files, with the macros of the node." % tag
@@ -60,8 +65,8 @@ class COp(Op):
     Notes
     -----
     Lines ``#section <tag>`` divide the files; the text of a tag, from all files in order, becomes the method ``c_<tag>``. Macros:
-    ``APPLY_SPECIFIC(str)``, ``DTYPE_INPUT_i``, ``TYPENUM_INPUT_i``, ``ITEMSIZE_INPUT_i`` and the same for ``OUTPUT`` everywhere except
-    in `init_code` and `support_code`; ``FAIL`` and ``PARAMS`` in `init_code_struct`, `code` and `code_cleanup`; ``INPUT_i`` and ``OUTPUT_i``
+    ``APPLY_SPECIFIC(str)``, ``DTYPE_INPUT_i``, ``TYPENUM_INPUT_i``, ``ITEMSIZE_INPUT_i`` and the same for ``OUTPUT``, and ``PARAMS_TYPE``
+    everywhere except in `init_code` and `support_code`; ``FAIL`` and ``PARAMS`` in `init_code_struct`, `code` and `code_cleanup`; ``INPUT_i`` and ``OUTPUT_i``
     in `code` and `code_cleanup`.
 
     Raises
@@ -93,17 +98,15 @@ class COp(Op):
         return f
 
     def __init__(self, func_files, func_name=None):
-        if not isinstance(func_files, list):
-            func_files = [func_files]
+        func_files = list(func_files) if isinstance(func_files, (list, tuple)) else [func_files]
         self.func_name = func_name
-        # Kept for pickles: the text is read again where the pickle is loaded.
         self.func_files = [self.get_path(f) for f in func_files]
         self.load_c_code(func_files)
         if not self.code_sections:
-            raise ValueError("No sections where defined in C files %s: write lines '#section <tag>'" % (func_files,))
-        if self.func_name is not None:
-            if "code" in self.code_sections:
-                raise ValueError("Cannot have a \"code\" section and specify the func_name")
+            raise ValueError("%s has no sections: give it C files with lines '#section <tag>'" % type(self).__name__)
+        if self.func_name is not None and "code" in self.code_sections:
+            raise ValueError("%s has a section \"code\" in its C files %s and a func_name, %r: either one computes the outputs"
+                             % (type(self).__name__, ", ".join(func_files), self.func_name))
 
     def load_c_code(self, func_files):
         """Read the C files and divide them into sections.
@@ -115,8 +118,13 @@ class COp(Op):
         self.func_codes = []
         for func_file in func_files:
             # Through get_path of the subclass: the path depends on where it is defined.
-            with open(self.get_path(func_file)) as f:
-                self.func_codes.append(f.read())
+            path = self.get_path(func_file)
+            try:
+                with open(path, encoding="utf-8") as f:
+                    self.func_codes.append(f.read())
+            except OSError as error:
+                raise type(error)(error.errno, "%s: the C file %r of %s cannot be read (relative paths start in the directory of the "
+                                  "Python file that defines the class)" % (error.strerror, func_file, type(self).__name__), path) from None
         # Old files divide into two parts by other markers.
         if any(self.backward_re.search(code) for code in self.func_codes):
             if len(self.func_codes) != 1:
@@ -136,16 +144,20 @@ class COp(Op):
                 self.code_sections[names[tag]] = self.code_sections.get(names[tag], "") + text
             return
         for i, code in enumerate(self.func_codes):
+            # Where each section starts, for who follows a line of a generated module to the file (`modulecode.locate_file`).
+            starts = [code.count("\n", 0, match.start()) + 1 for match in self.section_re.finditer(code)]
             parts = self.section_re.split(code)
             if len(parts) == 1:
                 raise ValueError("C file %s has no line '#section <tag>'" % func_files[i])
             if parts[0].strip():
                 raise ValueError("Stray code before first #section statement (in file %s): %s" % (func_files[i], parts[0].strip()[:200]))
-            for tag, text in zip(parts[1::2], parts[2::2]):
+            for tag, text, line in zip(parts[1::2], parts[2::2], starts):
                 if tag not in self.SECTIONS:
-                    raise ValueError("Unknown section type (in file %s): %s; known are %s"
-                                     % (func_files[i], tag, ", ".join(sorted(self.SECTIONS))))
-                self.code_sections[tag] = self.code_sections.get(tag, "") + text
+                    raise ValueError("Unknown section type (in file %s, line %d): %s; known are %s"
+                                     % (func_files[i], line, tag, ", ".join(sorted(self.SECTIONS))))
+                text = "// #section %s, line %d of %s%s" % (tag, line, os.path.basename(func_files[i]), text)
+                before = self.code_sections.get(tag, "")
+                self.code_sections[tag] = before + ("" if before.endswith("\n") or not before else "\n") + text
 
     def c_code_cache_version(self):
         """A hash of the files' content."""
@@ -203,14 +215,34 @@ class COp(Op):
         if check_input:
             variables = [("INPUT_%i" % i, inp) for i, inp in enumerate(node.inputs)] + variables
         for vname, v in variables:
-            if not hasattr(v.type, "dtype") or not hasattr(v.type, "dtype_specs"):
+            if not hasattr(v.type, "dtype"):
                 continue
-            _, ctype, typenum = v.type.dtype_specs()
+            dtype = np.dtype(v.type.dtype)
+            if hasattr(v.type, "dtype_specs"):
+                _, ctype, typenum = v.type.dtype_specs()
+            else:
+                ctype, typenum = "npy_" + dtype.name, "NPY_" + dtype.name.upper()
             define("DTYPE_" + vname, ctype)
             define("TYPENUM_" + vname, typenum)
-            define("ITEMSIZE_" + vname, "sizeof(%s)" % ctype)
+            define("ITEMSIZE_" + vname, dtype.itemsize)    # a number, also for ``#if``
+        params_type = self._params_c_type()
+        if params_type is not None:
+            define("PARAMS_TYPE", params_type)
         define("APPLY_SPECIFIC", "str##_%s" % name, "(str)")
         return "\n".join(define_macros), "\n".join(undef_macros)
+
+    def _params_c_type(self):
+        """What ``PARAMS_TYPE`` stands for: params are a pointer to it, or, for Scalar and enum types, a value of it; None without params."""
+        kind = getattr(self, "params_type", None)
+        if kind is None:
+            return None
+        if hasattr(kind, "fields"):
+            return kind.name
+        if hasattr(kind, "ctype"):
+            return kind.ctype.strip().rstrip("*").strip()
+        if hasattr(kind, "dtype_specs"):
+            return "PyArrayObject" if hasattr(kind, "broadcastable") else kind.dtype_specs()[1]
+        return "PyObject" if isinstance(kind, Generic) else None
 
     @staticmethod
     def _lquote_macro(txt):
@@ -247,7 +279,7 @@ class COp(Op):
             return super().c_init_code_struct(node, name, sub)
         def_macros, undef_macros = self.get_c_macros(node, name)
         def_sub, undef_sub = self.get_sub_macros(sub)
-        return "\n".join(["", def_macros, def_sub, self.code_sections["init_code_struct"], undef_sub, undef_macros])
+        return "\n".join(["", def_macros, def_sub, self.code_sections["init_code_struct"], _END, undef_sub, undef_macros])
 
     def c_code(self, node, name, inp, out, sub):
         """A call of the main function, or the section `code` of the C files."""
@@ -276,7 +308,7 @@ class COp(Op):
         def_macros, undef_macros = self.get_c_macros(node, name)
         def_sub, undef_sub = self.get_sub_macros(sub)
         def_io, undef_io = self.get_io_macros(inputs, outputs)
-        return "\n".join([def_macros, def_sub, def_io, "{", self.code_sections[tag], "}", undef_io, undef_sub, undef_macros])
+        return "\n".join([def_macros, def_sub, def_io, "{", self.code_sections[tag], _END, "}", undef_io, undef_sub, undef_macros])
 
     def c_code_cleanup(self, node, name, inputs, outputs, sub):
         """The section `code_cleanup` of the C files, with macros."""

@@ -1,5 +1,8 @@
 """Types of op params that are named constants, in Python and in C."""
+import numbers
 import re
+
+import numpy as np
 
 from theano_ng.gof.type import Type
 
@@ -13,8 +16,8 @@ class EnumType(Type, dict):
     Parameters
     ----------
     **kwargs
-        ``NAME=value`` or ``NAME=(alias, value)``. A name begins with a capital and holds capitals, digits and underscores; a value is an
-        int, a float or a bool (which becomes an int); an alias is a string, for Python code only.
+        ``NAME=value`` or ``NAME=(alias, value)``; ``(value, alias)`` is understood too. A name begins with a capital and holds capitals,
+        digits and underscores; a value is an int, a float or a bool (which becomes an int); an alias is a string, for Python code only.
     ctype : str, optional
         C type of the param; 'double' by default.
     cname : str, optional
@@ -25,15 +28,15 @@ class EnumType(Type, dict):
     AttributeError
         For a bad name, alias or cname.
     TypeError
-        For a bad value.
-    ValueError
-        When an alias appears twice.
+        For a bad value, or an alias that appears twice or is the name of a constant.
 
     Examples
     --------
     >>> enum = EnumType(A=('alpha', 1), B=2.5, C=True)
     >>> enum.A, enum.fromalias('alpha'), enum.C
     (1, 1, 1)
+    >>> enum.filter('alpha')
+    1
     """
 
     _default_ctype = "double"
@@ -55,7 +58,8 @@ class EnumType(Type, dict):
                 if len(value) != 2:
                     raise TypeError("%s: when using a tuple to define a constant, your tuple should contain 2 values: alias and value,"
                                     " not %r" % (type(self).__name__, value))
-                alias, value = value
+                # The documentation writes both orders; values are never strings.
+                alias, value = value if isinstance(value[0], str) else reversed(value)
                 if not isinstance(alias, str):
                     raise TypeError("%s: constant alias should be a string, got %r." % (type(self).__name__, alias))
                 if alias == name:
@@ -64,10 +68,14 @@ class EnumType(Type, dict):
                 if alias in self.aliases:
                     raise TypeError('%s: constant alias "%s" already used.' % (type(self).__name__, alias))
                 self.aliases[alias] = name
+            if isinstance(value, np.generic):
+                value = value.item()
             if isinstance(value, bool):
                 value = int(value)
             if not isinstance(value, (int, float)):
                 raise TypeError("%s: constant %s: expected integer or floating value, got %r." % (type(self).__name__, name, value))
+            if isinstance(value, int) and not -2 ** 63 <= value < 2 ** 64:
+                raise TypeError("%s: constant %s: no C integer holds %d." % (type(self).__name__, name, value))
             constants[name] = value
         for alias in self.aliases:
             if alias in constants:
@@ -99,7 +107,11 @@ class EnumType(Type, dict):
         return self
 
     def _key(self):
-        return (self.ctype, self.cname, tuple(sorted(self.items())), tuple(sorted(self.aliases.items())))
+        return (self.ctype, self.cname, self._value_key(), tuple(sorted(self.aliases.items())))
+
+    def _value_key(self):
+        # By text: 1 and 1.0 differ in C, and NaN equals itself.
+        return tuple((name, repr(self[name])) for name in sorted(self))
 
     def __hash__(self):
         return hash((type(self).__name__, *self._key()))
@@ -136,27 +148,49 @@ class EnumType(Type, dict):
         ------
         KeyError
         """
-        return self[self.aliases.get(alias, alias)]
+        name = self.aliases.get(alias, alias)
+        if name not in self:
+            raise KeyError("%s: no constant has the alias or name %r; aliases: %s; constants: %s" % (
+                type(self).__name__, alias, ", ".join(self.get_aliases()) or "none", ", ".join(sorted(self))))
+        return self[name]
 
     def filter(self, data, strict=False, allow_downcast=None):
+        """Return `data` if it is one of the values.
+
+        Parameters
+        ----------
+        data : int, float or str
+            Unless `strict`, an alias or the name of a constant gives its value, and numbers of other classes (bool, NumPy's) the
+            constant that they equal.
+        strict : bool
+        allow_downcast : bool, optional
+            No conversion loses anything.
+
+        Raises
+        ------
+        TypeError
+            When no constant has this value, name or alias.
+        """
         if not strict:
-            if isinstance(data, bool):
-                data = int(data)
-            elif isinstance(data, str):
-                # An alias, or the name of a constant.
-                if data in self.aliases or data in self:
-                    return self.fromalias(data)
-        if not isinstance(data, (int, float)) or data not in self.values():
-            raise TypeError("%s: expected one of the values %s%s, got %r" % (
-                type(self).__name__, sorted(set(self.values())), " or aliases %s" % (self.get_aliases(),) if self.aliases else "", data))
-        return data
+            if isinstance(data, str) and (data in self.aliases or data in self):
+                return self.fromalias(data)
+            if isinstance(data, (numbers.Number, np.generic)):
+                for value in self.values():
+                    if self.values_eq(value, data):
+                        return value
+        elif isinstance(data, (int, float)) and any(self.values_eq(data, value) for value in self.values()):
+            return data
+        raise TypeError("%s: expected one of the values %s%s, got %r" % (
+            type(self).__name__, sorted(set(self.values())), " or aliases %s" % (self.get_aliases(),) if self.aliases else "", data))
 
     def values_eq(self, a, b):
-        return a == b
+        return bool(a == b or (a != a and b != b))
 
     def values_eq_approx(self, a, b):
-        # Neighbouring constants may be close to each other.
-        return abs(a - b) <= 1e-8 * max(abs(a), abs(b))
+        # Neighbouring constants may be close to each other, and integers are never approximate.
+        if isinstance(a, int) and isinstance(b, int):
+            return a == b
+        return self.values_eq(a, b) or abs(a - b) <= 1e-8 * max(abs(a), abs(b)) < float("inf")
 
     def _names(self):
         """The constants in the order in which they are written to C code."""
@@ -167,8 +201,8 @@ class EnumType(Type, dict):
 
         It writes the name of the constant; an unknown value sets a ValueError and returns non-zero.
         """
-        cases = "\n".join(
-            "    if (value == %s) { strcpy(output_string, \"%s\"); return 0; }" % (name, name) for name in self._names())
+        cases = "\n".join("    if (%s) { strcpy(output_string, \"%s\"); return 0; }" % (
+            "value != value" if self[name] != self[name] else "value == %s" % name, name) for name in self._names())
         return """
 static int theano_enum_to_string_%(cname)s(%(ctype)s value, char* output_string) {
 %(cases)s
@@ -178,8 +212,7 @@ static int theano_enum_to_string_%(cname)s(%(ctype)s value, char* output_string)
 """ % dict(cname=self.cname, ctype=self.ctype, cases=cases, classname=type(self).__name__)
 
     def c_support_code(self):
-        special = {"inf": "INFINITY", "-inf": "(-INFINITY)", "nan": "NAN"}
-        text = "".join("\n#define %s %s\n" % (name, special.get(repr(self[name]), repr(self[name]))) for name in self._names())
+        text = "".join("\n#define %s %s\n" % (name, _c_number(self[name])) for name in self._names())
         return text + self._c_to_string_if_debug()
 
     def _c_to_string_if_debug(self):
@@ -199,7 +232,10 @@ static int theano_enum_to_string_%(cname)s(%(ctype)s value, char* output_string)
     def c_extract(self, name, sub, check_input=True):
         return """
         if (PyLong_Check(py_%(name)s)) {
-            %(name)s = (%(ctype)s)PyLong_AsLongLong(py_%(name)s);
+            int overflow_%(name)s = 0;
+            %(name)s = (%(ctype)s)PyLong_AsLongLongAndOverflow(py_%(name)s, &overflow_%(name)s);
+            if (overflow_%(name)s > 0)
+                %(name)s = (%(ctype)s)PyLong_AsUnsignedLongLong(py_%(name)s);
         } else {
             %(name)s = (%(ctype)s)PyFloat_AsDouble(py_%(name)s);
         }
@@ -209,7 +245,42 @@ static int theano_enum_to_string_%(cname)s(%(ctype)s value, char* output_string)
         """ % dict(ctype=self.ctype, name=name, fail=sub["fail"])
 
     def c_code_cache_version(self):
-        return (3, self.ctype, self.cname, tuple(sorted(self.items())))
+        return (4, self.ctype, self.cname, self._value_key())
+
+
+def check_enum_constants(types):
+    """Refuse a module in which one macro would have two values: C takes the last, for all nodes.
+
+    Parameters
+    ----------
+    types : iterable
+        Enums are looked for among them and among the fields of those that bundle others.
+
+    Raises
+    ------
+    ValueError
+    """
+    owners = {}
+    for kind in types:
+        for enum in (kind, *(getattr(kind, "types", ()) if isinstance(kind, Type) else ())):
+            if not isinstance(enum, EnumType) or isinstance(enum, CEnumType):
+                continue
+            for name in enum:
+                other = owners.setdefault(name, enum)
+                if repr(other[name]) != repr(enum[name]):
+                    raise ValueError(
+                        "The constant %s of two enums has different values in one C module: %s and %s. Give it two names, or use a linker"
+                        " that makes a module for every node (cvm, vm, c|py)." % (name, other, enum))
+
+
+def _c_number(value):
+    """C text of a constant's value; negative ones in parentheses."""
+    if isinstance(value, float):
+        return {"inf": "INFINITY", "-inf": "(-INFINITY)", "nan": "NAN"}.get(repr(value), "(%r)" % value if value < 0 else repr(value))
+    if value == -2 ** 63:    # there are no negative literals, and the positive one does not fit
+        return "(-9223372036854775807LL - 1)"
+    suffix = "" if abs(value) < 2 ** 31 else "LL" if value < 2 ** 63 else "ULL"
+    return ("(%d%s)" if value < 0 else "%d%s") % (value, suffix)
 
 
 def _rebuild_enum(cls, constants, aliases, attributes):

@@ -251,8 +251,12 @@ class FunctionGraph(object2):
             if owner is not None and owner is not self and r in owner.variables:
                 raise Exception("%s is already owned by another fgraph" % r)
             if r.owner is None and not isinstance(r, Constant) and r not in self._input_set:
-                hint = ("Use the Theano flag exception_verbosity='high', for more information on this error."
-                        if config.exception_verbosity != "high" else "")
+                if config.exception_verbosity == "high":
+                    from theano_ng.printing import min_informative_str      # printing sits above this module
+
+                    hint = "It is needed for\n" + min_informative_str(node.outputs[0])
+                else:
+                    hint = "Use the Theano flag exception_verbosity='high', for more information on this error."
                 raise MissingInputError(
                     "Input %d of the graph (indices start from 0), used to compute %s, was not provided and not given a value. %s"
                     % (i, node, hint), variable=r)

@@ -97,11 +97,12 @@ class Apply(Node):
                                  " another node" % (i, op, output, output.index))
 
     def run_params(self):
-        """The params of the node, or NoParams when its Op has none."""
+        """The params of the node, or NoParams when its Op has none (then `get_params` is not defined, or returns None)."""
         try:
-            return self.op.get_params(self)
+            params = self.op.get_params(self)
         except MethodNotDefined:
             return NoParams
+        return NoParams if params is None else params
 
     def default_output(self):
         """The output that stands for the node.
@@ -251,6 +252,10 @@ class Variable(Node):
             observer(instance)
 
     def __str__(self):
+        return self._label() + self._test_value_line()
+
+    def _label(self):
+        """The name, or what it is computed by, or the type."""
         if self.name is not None:
             return self.name
         if self.owner is not None:
@@ -266,15 +271,18 @@ class Variable(Node):
 
         return repr(get_test_value(self))
 
-    def __repr__(self, firstPass=True):
-        """The name; with ``config.print_test_value`` also the test value, on a line of its own."""
-        text = str(self)
-        if firstPass and config.print_test_value:
+    def _test_value_line(self):
+        if config.print_test_value:
             try:
-                text += "\n" + self.__repr_test_value__()
+                return "\n" + self.__repr_test_value__()
             except AttributeError:
                 pass
-        return text
+        return ""
+
+    def __repr__(self, firstPass=True):
+        """The name; with ``config.print_test_value`` also the test value, on a line of its own, unless `firstPass` is false."""
+        text = self._label() if type(self).__str__ is Variable.__str__ else str(self)
+        return text + self._test_value_line() if firstPass else text
 
     def clone(self):
         """A new variable like self, without owner and index; name and tag are copied."""
@@ -373,15 +381,20 @@ class Constant(Variable):
 
     def merge_signature(self):
         """What tells apart constants that may not be merged."""
-        return self.signature()
+        # 1 == 1.0 == True, but an Op can tell.
+        signature = (self.signature(), type(self._data))
+        try:
+            hash(signature)
+        except TypeError:    # equality of what cannot be hashed may change at any time
+            return (self.type, "not hashable", id(self._data))
+        return signature
 
     def __str__(self):
         if self.name is not None:
-            name = self.name
-        else:
-            name = str(self._data)
-            if len(name) > 20:
-                name = name[:10] + "..." + name[-10:]
+            return self.name
+        name = str(self._data)
+        if len(name) > 20:
+            name = name[:10] + "..." + name[-10:]
         return "Constant{%s}" % name
 
     def clone(self):

@@ -95,7 +95,7 @@ class GCC_compiler(Compiler):
 
     @staticmethod
     def compile_str(module_name, src_code, location=None, include_dirs=(), lib_dirs=(), libs=(), preargs=(), py_module=True,
-                    hide_symbols=True):
+                    hide_symbols=True, final_location=None):
         """Compile a module.
 
         Parameters
@@ -112,6 +112,8 @@ class GCC_compiler(Compiler):
             Load it and return the module; False: return its path.
         hide_symbols : bool
             Export nothing but the initialization function.
+        final_location : str, optional
+            Where the directory will be renamed to: debuggers look for the text there.
 
         Returns
         -------
@@ -131,12 +133,17 @@ class GCC_compiler(Compiler):
         def command():
             dropped = set(toolchain.dropped)
             common = [flag for flag in common_arguments(preargs, hide_symbols) if flag not in dropped]
-            prologue = precompiled_prologue(toolchain, common)
+            # It does not depend on what an Op defines; if it did, the compiler would find out and read the header itself.
+            prologue = precompiled_prologue(toolchain, [flag for flag in common if not flag.startswith(("-D", "-U", "-I", "-L", "-W"))])
             folders = ([prologue] if prologue else []) + standard_include_dirs() + list(include_dirs)
             parts = [toolchain.cxx, *common, shared_library_argument()]
+            if final_location is not None:
+                parts.append("-fdebug-prefix-map=%s=%s" % (location, final_location))
             parts += ["-I" + folder for folder in folders]
             parts += ["-o", library, source]
             parts += ["-L" + folder for folder in lib_dirs] + ["-l" + name for name in libs]
+            if sys.platform != "win32":    # a library that is linked is found when the module is loaded, too
+                parts += ["-Wl,-rpath," + folder for folder in lib_dirs]
             if sys.platform == "darwin":
                 parts += ["-undefined", "dynamic_lookup"]
             return parts + toolchain.math_libraries()
@@ -164,6 +171,8 @@ def common_arguments(preargs, hide_symbols=True):
     if "clang" not in os.path.basename(config.cxx):
         # Classic C code jumps over initializations and mixes pointer types, which C++ compilers have come to refuse.
         arguments.append("-fpermissive")
+    else:
+        arguments.append("-fbracket-depth=100000")    # one level for each variable and node
     if not config.cmodule.compilation_warning:
         arguments.append("-w")
     return arguments

@@ -54,7 +54,7 @@ def private_directory():
         owner = os.getpid()
 
         def remove():
-            if os.getpid() == owner:    # a forked child ends too
+            if os.getpid() == owner and not config.nocleanup:    # a forked child ends too
                 shutil.rmtree(path, ignore_errors=True)
 
         atexit.register(remove)

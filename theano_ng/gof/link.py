@@ -393,10 +393,7 @@ class PerformLinker(LocalLinker):
         compute_map = {r: [True] for r in storage_map}
         thunks = []
         for node in order:
-            thunk = make_node_thunk(node, storage_map, compute_map, no_recycling, "py")
-            thunk.inputs = [storage_map[r] for r in node.inputs]
-            thunk.outputs = [storage_map[r] for r in node.outputs]
-            thunks.append(thunk)
+            thunks.append(make_node_thunk(node, storage_map, compute_map, no_recycling, "py"))
 
         computed, _ = gc_helper(order)
         clear = post_thunk_clear_cells(order, storage_map, fgraph.outputs) if self.allow_gc else None
@@ -411,21 +408,53 @@ class PerformLinker(LocalLinker):
         return f, containers(fgraph.inputs, input_storage), containers(fgraph.outputs, output_storage, True), thunks, order
 
 
+class Thunk:
+    """A callable with the attributes of a thunk, around one that takes none (a bound method, an object with slots).
+
+    Attributes
+    ----------
+    call : callable
+    inputs, outputs : list of cells
+    lazy : bool
+    """
+
+    __slots__ = ("call", "inputs", "outputs", "lazy")
+
+    def __init__(self, call, inputs, outputs, lazy):
+        self.call, self.inputs, self.outputs, self.lazy = call, inputs, outputs, lazy
+
+    def __call__(self):
+        return self.call()
+
+
 def make_node_thunk(node, storage_map, compute_map, no_recycling, impl=None):
-    """`node.op.make_thunk`, also for Ops whose `make_thunk` has no parameter `impl`; errors name the node."""
+    """`node.op.make_thunk`, also for Ops whose `make_thunk` has no parameter `impl`; errors name the node.
+
+    The thunk that comes back has `inputs`, `outputs` and `lazy`, also where the Op made a plain callable.
+    """
     op = node.op
     try:
         try:
-            return op.make_thunk(node, storage_map, compute_map, no_recycling, impl=impl)
+            thunk = op.make_thunk(node, storage_map, compute_map, no_recycling, impl=impl)
         except TypeError as failure:
             if "impl" not in str(failure) or "unexpected keyword" not in str(failure):
                 raise
-            return op.make_thunk(node, storage_map, compute_map, no_recycling)
+            thunk = op.make_thunk(node, storage_map, compute_map, no_recycling)
+        if not callable(thunk):
+            raise TypeError("make_thunk of %s has to return a callable without arguments, not %r" % (op, thunk))
     except Exception as failure:
         failure.args = ("The following error happened while compiling the node", node, "\n") + failure.args
         raise
     finally:
         node.__dict__.pop("prepared_code", None)
+    inputs = getattr(thunk, "inputs", None) or [storage_map[r] for r in node.inputs]
+    outputs = getattr(thunk, "outputs", None) or [storage_map[r] for r in node.outputs]
+    lazy = getattr(thunk, "lazy", False)
+    try:
+        thunk.inputs, thunk.outputs, thunk.lazy = inputs, outputs, lazy
+    except (AttributeError, TypeError):
+        thunk = Thunk(thunk, inputs, outputs, lazy)
+    return thunk
 
 
 def load_native_kernels(order):
@@ -509,10 +538,11 @@ class WrapLinker(Linker):
 
         inputs0, outputs0 = input_lists[0], output_lists[0]
         thunk_groups = list(zip(*thunk_lists))
+        no_recycling = self.no_recycling if self.no_recycling is True else set(self.no_recycling)
         to_reset = [
             thunk.outputs[j]
             for thunks, node in zip(thunk_groups, order) for j, output in enumerate(node.outputs)
-            if output in self.no_recycling for thunk in thunks]
+            if no_recycling is True or output in no_recycling for thunk in thunks]
         wrapper, pre = self.wrapper, self.pre
 
         def f():

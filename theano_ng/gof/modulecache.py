@@ -9,7 +9,7 @@ import time
 
 from theano_ng.configdefaults import config
 from theano_ng.gof.compilers import CompileError, require_toolchain, warn_once
-from theano_ng.gof.gxx import dlimport, dlimport_workdir, get_lib_extension
+from theano_ng.gof.gxx import GCC_compiler, dlimport, dlimport_workdir, get_lib_extension
 from theano_ng.gof.kernelcache import STALE, UnitLock, _blake2b, clear_kernels, private_directory
 
 FORMAT = "theano_ng module 1"
@@ -376,7 +376,7 @@ class ModuleCache:
                 self.stats[1] += 1
                 return module
             work = dlimport_workdir(self.dirname)
-            path = self._compile_file(work, name, source, lnk)
+            path = self._compile_file(work, name, source, lnk, final_location=folder)
             _write_info(work, path, lnk)
             for _ in range(10):
                 try:
@@ -395,7 +395,11 @@ class ModuleCache:
                         pass
                     _rmtree(grave, ignore_nocleanup=True, msg="unusable entry")
             self.stats[2] += 1
-            return dlimport(os.path.join(folder, name + get_lib_extension()))
+            try:
+                return self._import(os.path.join(folder, name + get_lib_extension()), lnk)
+            except Exception:
+                _rmtree(folder, msg="module that cannot be loaded")
+                raise
         finally:
             lock.release()
             if work is not None and os.path.isdir(work):
@@ -404,14 +408,30 @@ class ModuleCache:
     def _compile(self, folder, name, source, lnk):
         path = self._compile_file(folder, name, source, lnk)
         self.stats[2] += 1
-        return dlimport(path)
+        return self._import(path, lnk)
 
     @staticmethod
-    def _compile_file(folder, name, source, lnk):
+    def _import(path, lnk):
+        """Load what has been compiled just now; what goes wrong is the matter of its code."""
         try:
-            return lnk.c_compiler().compile_str(
+            return dlimport(path)
+        except ImportError as error:
+            hint = ""
+            if "undefined symbol" in str(error):
+                hint = (". Something in the C code is declared, but not defined: name the library that defines it in c_libraries, and where "
+                        "that is in c_lib_dirs")
+            raise ImportError("The module with the C code of %s was compiled, but cannot be loaded: %s%s" % (
+                ", ".join(dict.fromkeys(str(node.op) for node in lnk.node_order)), error, hint), path=path) from error
+
+    @staticmethod
+    def _compile_file(folder, name, source, lnk, final_location=None):
+        compile_str = lnk.c_compiler().compile_str
+        # Compilers of Ops have the documented arguments only.
+        more = {"final_location": final_location} if compile_str is GCC_compiler.compile_str else {}
+        try:
+            return compile_str(
                 name, source.replace(HASH_PLACEHOLDER, name), location=folder, include_dirs=lnk.header_dirs(), lib_dirs=lnk.lib_dirs(),
-                libs=lnk.libraries(), preargs=lnk.compile_args(), py_module=False)
+                libs=lnk.libraries(), preargs=lnk.compile_args(), py_module=False, **more)
         except CompileError as error:
             if len(lnk.node_order) == 1:
                 error.name_node(lnk.node_order[0])

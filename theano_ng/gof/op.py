@@ -93,9 +93,12 @@ class PureOp:
         """
         return_list = kwargs.pop("return_list", False) if kwargs else False
         node = self.make_node(*inputs, **kwargs)
+        outputs = node.outputs
+        for output in outputs:
+            if not hasattr(output.tag, "trace"):    # made by make_variable, not by calling the Type
+                utils.add_tag_trace(output)
         if config.compute_test_value != "off":
             compute_test_value(node)
-        outputs = node.outputs
         default = self.default_output
         if default is not None:
             if not 0 <= default < len(outputs):
@@ -166,7 +169,18 @@ class Op(object2, PureOp, CLinkerOp):
 
     A subclass defines `make_node` (or `itypes` and `otypes`), and one of `perform`, `c_code` and `make_thunk`. Equality, hash and
     text follow from `__props__`. An instance may be made directly and its methods set as attributes.
+
+    Attributes
+    ----------
+    check_input : bool, optional
+        Whether types check the Op's inputs in C code; ``config.check_input`` by default.
+    _f16_ok : bool, optional
+        Whether the C code knows float16. Without it nodes with float16 run in Python.
+    use_c_code : bool
+        False: where either can run, `perform` does. Linkers that have nothing but C use C all the same, and so do comparisons of both.
     """
+
+    use_c_code = True
 
     def prepare_node(self, node, storage_map, compute_map, impl):
         """Called before a thunk of the node is made; the place to get ready what one implementation needs.
@@ -265,7 +279,7 @@ class Op(object2, PureOp, CLinkerOp):
         no_recycling : list of Variable
             Outputs whose old values may not be reused.
         impl : {None, 'c', 'py'}
-            None: native or C code where the Op has some, `perform` otherwise.
+            None: native or C code where the Op has some, `perform` otherwise. 'py': `perform`, and C code for an Op that has nothing else.
 
         Returns
         -------
@@ -275,13 +289,20 @@ class Op(object2, PureOp, CLinkerOp):
         """
         if impl not in (None, "c", "py"):
             raise ValueError("impl has to be None, 'c' or 'py', not %r" % (impl,))
-        if impl == "c" or (impl is None and has_c_implementation(self)):
+        prefers_c = self.use_c_code and getattr(self, "_op_use_c_code", True)    # the second is an older name
+        if impl == "c" or (impl is None and has_c_implementation(self) and (prefers_c or not has_perform(self))):
             self.prepare_node(node, storage_map=storage_map, compute_map=compute_map, impl="c")
             try:
                 return self.make_c_thunk(node, storage_map, compute_map, no_recycling)
             except (NotImplementedError, MethodNotDefined):
                 if impl == "c":
                     raise
+        elif not has_perform(self) and has_c_implementation(self):
+            try:
+                self.prepare_node(node, storage_map=storage_map, compute_map=compute_map, impl="c")
+                return self.make_c_thunk(node, storage_map, compute_map, no_recycling)
+            except (NotImplementedError, MethodNotDefined):
+                pass    # there is no compiler, or no C code for this node: the call of `perform` will say so
         self.prepare_node(node, storage_map=storage_map, compute_map=compute_map, impl="py")
         return self.make_py_thunk(node, storage_map, compute_map, no_recycling)
 
@@ -349,7 +370,8 @@ def compute_test_value(node):
     Raises
     ------
     AttributeError
-        When an input has none and ``config.compute_test_value`` is 'raise'. Errors of the computation itself are passed on.
+        When an input has none and ``config.compute_test_value`` is 'raise'. Errors of the computation itself are passed on, with a note
+        about the node and its inputs; with 'pdb', after the debugger.
     """
     storage_map = {}
     compute_map = {}
@@ -377,11 +399,39 @@ def compute_test_value(node):
     else:
         node.op.prepare_node(node, storage_map=storage_map, compute_map=compute_map, impl="py")
         thunk = node.op.make_py_thunk(node, storage_map, compute_map, no_recycling=[])
-    required = thunk()
+    try:
+        required = thunk()
+    except Exception as failure:
+        failure.add_note(_story_of_test_values(node, [storage_map[ins][0] for ins in node.inputs]))
+        if config.compute_test_value == "pdb":
+            _debug()
+        raise
     if required:
         raise AssertionError("%s asked for more inputs (%s), though all have been given" % (node, required))
     for output in node.outputs:
         output.tag.test_value = storage_map[output][0]
+
+
+def _story_of_test_values(node, values):
+    """For errors: which node was to be computed, from what, and where its inputs come from."""
+    lines = ["This happened while the test value of %s was computed (config.compute_test_value=%r), from" % (node, config.compute_test_value)]
+    for i, (ins, value) in enumerate(zip(node.inputs, values)):
+        shape = getattr(value, "shape", None)
+        what = "shape %s, dtype %s" % (shape, getattr(value, "dtype", None)) if shape is not None else "%.200r" % (value,)
+        lines.append("input %i: %s of type %s, test value with %s%s" % (i, ins, ins.type, what, get_variable_trace_string(ins).rstrip()))
+    return "\n".join(lines)
+
+
+def _debug():
+    """Start the debugger: where the current exception was raised, or here."""
+    import pdb
+    import sys
+
+    trace = sys.exc_info()[2]
+    if trace is None:
+        pdb.set_trace()
+    else:
+        pdb.post_mortem(trace)
 
 
 def get_test_value(v):
@@ -405,7 +455,7 @@ def get_test_value(v):
 
 
 def missing_test_message(msg):
-    """Act on a missing test value as ``config.compute_test_value`` says: raise AttributeError, warn, or nothing.
+    """Act on a missing test value as ``config.compute_test_value`` says: raise AttributeError, warn, start the debugger, or nothing.
 
     Parameters
     ----------
@@ -417,6 +467,9 @@ def missing_test_message(msg):
         raise AttributeError(msg)
     if action == "warn":
         warnings.warn(msg, stacklevel=2)
+    if action == "pdb":
+        print(msg)
+        _debug()
 
 
 def debug_error_message(msg):
@@ -427,7 +480,7 @@ def debug_error_message(msg):
     msg : str
     """
     action = config.compute_test_value
-    if action in ("raise", "ignore"):
+    if action in ("raise", "ignore", "pdb"):
         raise Exception(msg)
     if action == "warn":
         warnings.warn(msg, stacklevel=2)
@@ -445,7 +498,7 @@ def debug_assert(condition, msg=None):
         msg = "debug_assert failed"
     if not condition:
         action = config.compute_test_value
-        if action in ("raise", "ignore"):
+        if action in ("raise", "ignore", "pdb"):
             raise AssertionError(msg)
         if action == "warn":
             warnings.warn(msg, stacklevel=2)

@@ -33,7 +33,8 @@ class Params(dict):
 
     Notes
     -----
-    The hash is computed from the types' hashable form of the values; whether values are hashable is not checked.
+    The hash is computed from the types' hashable form of the values; whether values are hashable is not checked. Other keyword arguments
+    than fields are dropped.
     """
 
     def __init__(self, params_type, **kwargs):
@@ -42,27 +43,24 @@ class Params(dict):
         for field in params_type.fields:
             if field not in kwargs:
                 raise TypeError('Params: ParamsType attribute "%s" not in Params args.' % field)
-        super().__init__(**kwargs)
-        self.__dict__["__params_type__"] = params_type
-        self.__dict__["__signatures__"] = None
+        values = {field: kwargs[field] for field in params_type.fields}
+        super().__init__(values)
+        # Attributes of the instance, so that a field may be called like a method of dict.
+        self.__dict__.update(values, __params_type__=params_type, __signatures__=None)
 
     def __repr__(self):
         return "Params(%s)" % ", ".join(
             "%s:%s:%s" % (k, type(self[k]).__name__, self[k]) for k in sorted(self))
 
     def __getattr__(self, key):
-        if key not in self:
-            raise AttributeError('Params: attribute "%s" does not exist.' % key)
-        return self[key]
+        # Reached when there is no such attribute.
+        raise AttributeError('Params: attribute "%s" does not exist. Fields: %s.' % (key, ", ".join(self)))
 
-    def __setattr__(self, key, value):
+    def _immutable(self, *args, **kwargs):
         raise NotImplementedError("Params is immutable")
 
-    def __setitem__(self, key, value):
-        raise NotImplementedError("Params is immutable")
-
-    def __delitem__(self, key):
-        raise NotImplementedError("Params is immutable")
+    __setattr__ = __delattr__ = __setitem__ = __delitem__ = __ior__ = _immutable
+    update = clear = pop = popitem = setdefault = _immutable
 
     def __reduce__(self):
         return _rebuild_params, (self.__dict__["__params_type__"], dict(self))
@@ -73,7 +71,7 @@ class Params(dict):
     def __deepcopy__(self, memo):
         from copy import deepcopy
 
-        return _rebuild_params(self.__dict__["__params_type__"], {k: deepcopy(v, memo) for k, v in self.items()})
+        return _rebuild_params(self.__dict__["__params_type__"], {k: deepcopy(v, memo) for k, v in dict.items(self)})
 
     def _signatures(self):
         if self.__dict__["__signatures__"] is None:
@@ -108,8 +106,9 @@ class ParamsType(Type):
 
     Raises
     ------
-    TypeError, SyntaxError, AttributeError
-        For no field, a value that is no Type, a bad field name, or two enums with a constant of the same name.
+    ValueError, TypeError, SyntaxError, AttributeError
+        For no field, a value that is no Type, a C++ keyword as name, another bad name, or different enums with a constant or an alias in
+        common.
 
     Notes
     -----
@@ -130,10 +129,9 @@ class ParamsType(Type):
         self.length = len(kwargs)
         self.fields = tuple(sorted(kwargs))
         self.types = tuple(kwargs[field] for field in self.fields)
-        self.name = self.generate_struct_name()
         self.__const_to_enum = {}
         self.__alias_to_enum = {}
-        enums = [kind for kind in self.types if isinstance(kind, EnumType)]
+        enums = dict.fromkeys(kind for kind in self.types if isinstance(kind, EnumType))    # one enum may serve several fields
         for enum in enums:
             for constant in enum:
                 if constant in self.__const_to_enum:
@@ -142,7 +140,8 @@ class ParamsType(Type):
                 self.__const_to_enum[constant] = enum
             for alias in enum.aliases:
                 if alias in self.__alias_to_enum:
-                    raise AttributeError("ParamsType: found different enum types with common constants aliases: %s" % alias)
+                    raise AttributeError("ParamsType: found different enum types with common constants aliases: %s is in %s and %s"
+                                         % (alias, self.__alias_to_enum[alias], enum))
                 self.__alias_to_enum[alias] = enum
 
     def __getattr__(self, key):
@@ -150,7 +149,15 @@ class ParamsType(Type):
         enums = self.__dict__.get("_ParamsType__const_to_enum", {})
         if key in enums:
             return enums[key][key]
-        raise AttributeError("'%s' object has no attribute '%s'" % (self.__class__.__name__, key))
+        raise AttributeError("'%s' object has no attribute '%s'%s" % (
+            self.__class__.__name__, key, "; the constants of its enums are %s" % ", ".join(sorted(enums)) if enums else ""))
+
+    @property
+    def name(self):
+        """Name of the C struct."""
+        if "_name" not in self.__dict__:    # most ParamsTypes never meet a C compiler
+            self._name = self.generate_struct_name()
+        return self._name
 
     def __repr__(self):
         return "ParamsType<%s>" % ", ".join("%s:%s" % pair for pair in zip(self.fields, self.types))
@@ -164,10 +171,20 @@ class ParamsType(Type):
         return hash((type(self).__name__, self.fields, self.types))
 
     def generate_struct_name(self):
-        """Name of the C struct: the same for equal ParamsTypes, in any process."""
-        fields = ",".join(self.fields)
-        types = ",".join(str(kind) for kind in self.types)
-        return "_Params_%s" % hashlib.sha256(("%s|%s" % (fields, types)).encode()).hexdigest()[:32]
+        """Name of the C struct: the same in any process, and different for different structs."""
+        # The text of a Type may hold an address, or be that of another; what it writes in C is what counts.
+        texts = [(field, type(kind).__module__, type(kind).__qualname__, *self._field_code(field, kind))
+                 for field, kind in zip(self.fields, self.types)]
+        return "_Params_%s" % hashlib.sha256(repr(texts).encode()).hexdigest()[:32]
+
+    @staticmethod
+    def _field_code(field, kind):
+        """What declares, initializes, extracts and cleans up a field; empty when its Type has no C."""
+        sub = {"fail": "{this->setErrorOccurred(); return;}"}
+        try:
+            return (kind.c_declare(field, sub), kind.c_init(field, sub), kind.c_extract(field, sub), kind.c_cleanup(field, sub))
+        except MethodNotDefined:
+            return ()
 
     def has_type(self, theano_type):
         """Whether a field has this Type."""
@@ -186,7 +203,7 @@ class ParamsType(Type):
         return self.fields[self.types.index(theano_type)]
 
     def get_enum(self, key):
-        """The value of an enum constant; KeyError when no enum among the fields has it.
+        """The value of an enum constant; KeyError when there is no enum among the fields, or none has it.
 
         Examples
         --------
@@ -194,12 +211,25 @@ class ParamsType(Type):
         >>> ParamsType(letters=EnumType(A=1, B=('beta', 2))).get_enum('B')
         2
         """
+        if key not in self.__const_to_enum:
+            raise KeyError("ParamsType: no enum constant %r; constants: %s" % (key, ", ".join(sorted(self.__const_to_enum)) or "none"))
         return self.__const_to_enum[key][key]
 
     def enum_from_alias(self, alias):
-        """The value of an enum constant by its alias, or by its name when there is no such alias; KeyError when there is neither."""
+        """The value of an enum constant by its alias, or by its name when there is no such alias; KeyError when there is neither.
+
+        Examples
+        --------
+        >>> from theano_ng.gof.type import EnumList, EnumType
+        >>> wrapper = ParamsType(letters=EnumType(A=('alpha', 1), C=3), digits=EnumList(('ZERO', 'nothing'), 'ONE'))
+        >>> wrapper.enum_from_alias('alpha'), wrapper.enum_from_alias('nothing'), wrapper.enum_from_alias('C')
+        (1, 0, 3)
+        """
         if alias in self.__alias_to_enum:
             return self.__alias_to_enum[alias].fromalias(alias)
+        if alias not in self.__const_to_enum:
+            raise KeyError("ParamsType: no enum constant has the alias or name %r; aliases: %s; constants: %s" % (
+                alias, ", ".join(sorted(self.__alias_to_enum)) or "none", ", ".join(sorted(self.__const_to_enum)) or "none"))
         return self.get_enum(alias)
 
     def get_params(self, *objects, **kwargs):
@@ -216,14 +246,24 @@ class ParamsType(Type):
         -------
         Params
             The values, filtered (and converted where needed) by the fields' types.
+
+        Raises
+        ------
+        TypeError
+            When a field finds no value, or one that its Type refuses, or a keyword is no field.
         """
+        unknown = sorted(set(kwargs) - set(self.fields))
+        if unknown:
+            raise TypeError("ParamsType: no field %s; fields: %s" % (", ".join(unknown), ", ".join(self.fields)))
         values = dict(kwargs)
         for field in self.fields:
             if field not in values:
                 for obj in reversed(objects):
-                    if hasattr(obj, field):
+                    try:
                         values[field] = getattr(obj, field)
-                        break
+                    except AttributeError:
+                        continue
+                    break
         return self.filter(Params(self, **values), strict=False, allow_downcast=True)
 
     def extended(self, **kwargs):
@@ -239,17 +279,43 @@ class ParamsType(Type):
         return ParamsType(**fields)
 
     def filter(self, data, strict=False, allow_downcast=None):
-        if not isinstance(data, Params):
-            raise TypeError("expected a Params, got %r" % (data,))
+        """`data` as a Params of this type.
+
+        Parameters
+        ----------
+        data : Params, or an object with the fields as attributes
+        strict : bool
+            Only a Params of this type, whose values its fields' types accept strictly, is returned.
+        allow_downcast : bool, optional
+            As for the fields' types.
+
+        Returns
+        -------
+        Params
+            `data` itself where nothing had to be converted.
+
+        Raises
+        ------
+        TypeError
+            Names the field whose value is missing or refused.
+        """
+        is_params = isinstance(data, Params)
+        if strict and not is_params:
+            raise TypeError("%s: expected a Params (strict), got %r" % (self, data))
         if strict and data.__dict__["__params_type__"] != self:
             raise TypeError("expected Params of %s, got those of %s" % (self, data.__dict__["__params_type__"]))
         filtered = {}
-        changed = data.__dict__["__params_type__"] is not self
+        changed = not is_params or data.__dict__["__params_type__"] is not self
         for field, kind in zip(self.fields, self.types):
-            if field not in data:
-                raise TypeError("Params has no value for the field %s" % field)
-            filtered[field] = kind.filter(data[field], strict, allow_downcast)
-            changed = changed or filtered[field] is not data[field]
+            if is_params and field not in data or not is_params and not hasattr(data, field):
+                raise TypeError("%s: %s has no value for the field %s" % (self, type(data).__name__, field))
+            value = data[field] if is_params else getattr(data, field)
+            try:
+                filtered[field] = kind.filter(value, strict, allow_downcast)
+            except (TypeError, ValueError) as refused:
+                raise TypeError("ParamsType: the field %s (%s) cannot hold %r (%s): %s" % (
+                    field, kind, value, type(value).__name__, refused.args[0] if refused.args else refused)) from refused
+            changed = changed or filtered[field] is not value
         return Params(self, **filtered) if changed and not strict else data
 
     def values_eq(self, a, b):
@@ -297,17 +363,19 @@ class ParamsType(Type):
 
     def c_support_code(self):
         """The struct: fields, `extract` from a Python object, clean-up."""
-        sub = {"fail": "{this->setErrorOccurred(); return;}"}
         declarations, inits, cleanups, extracts, cases = [], [], [], [], []
         for i, (field, kind) in enumerate(zip(self.fields, self.types)):
-            declarations.append(kind.c_declare(field, sub))
-            inits.append(kind.c_init(field, sub))
-            cleanups.append(kind.c_cleanup(field, sub))
+            code = self._field_code(field, kind)
+            if not code:
+                return []    # c_declare says what is missing
+            declarations.append(code[0])
+            inits.append(code[1])
+            cleanups.append(code[3])
             extracts.append("""
             void extract_%(field)s(PyObject* py_%(field)s) {
                 %(extract)s
             }
-            """ % dict(field=field, extract=kind.c_extract(field, sub)))
+            """ % dict(field=field, extract=code[2]))
             cases.append("            case %d: extract_%s(object); break;" % (i, field))
         struct = """
         #ifndef %(guard)s
@@ -345,7 +413,13 @@ class ParamsType(Type):
         #endif
         """ % dict(guard=self.name.upper(), name=self.name, declarations="\n".join(declarations), inits="\n".join(inits),
                    cleanups="\n".join(cleanups), extracts="\n".join(extracts), cases="\n".join(cases))
-        return [*self._collect("c_support_code"), struct]
+        # With cmodule.debug enums write functions that are called by their cname. Two of one cname would not compile: neither is written.
+        cnames = [kind.cname for kind in dict.fromkeys(self.types) if isinstance(kind, EnumType)]
+        ambiguous = {kind.c_to_string() for kind in self.types if isinstance(kind, EnumType) and cnames.count(kind.cname) > 1}
+        support = self._collect("c_support_code")
+        for text in ambiguous:
+            support = [part.replace(text, "") for part in support]
+        return [*support, struct]
 
     def c_code_cache_version(self):
         versions = [kind.c_code_cache_version() for kind in self.types]
@@ -355,6 +429,9 @@ class ParamsType(Type):
         return ((4,), self.fields, tuple(versions))
 
     def c_declare(self, name, sub, check_input=True):
+        for field, kind in zip(self.fields, self.types):
+            if not self._field_code(field, kind):
+                raise MethodNotDefined("c_declare", type(self), "the field %s has the type %s, which has no C code" % (field, kind))
         return "\n        %s* %s;\n        " % (self.name, name)
 
     def c_init(self, name, sub):

@@ -5,6 +5,7 @@ from functools import partial
 
 from theano_ng.configdefaults import config
 from theano_ng.gof import graph
+from theano_ng.gof.traces import complete_stack_traces
 
 
 class AlreadyThere(Exception):
@@ -327,6 +328,7 @@ class ReplaceValidate(History, Validator):
         chk = fgraph.checkpoint()
         if verbose is None:
             verbose = config.optimizer_verbose
+        complete_stack_traces(fgraph, replacements, reason)
         try:
             for r, new_r in replacements:
                 fgraph.replace(r, new_r, reason=reason, verbose=False)

@@ -145,12 +145,20 @@ class PureType:
         try:
             self.filter(a, strict=True)
             return True
-        except (TypeError, ValueError):
+        except MethodNotDefined:
+            raise
+        except Exception:
             return False
 
     def value_validity_msg(self, a):
-        """Why `is_valid_value` is False, or why it is True."""
-        return "none"
+        """Why `is_valid_value` is False, or ``'value is valid'``."""
+        try:
+            self.filter(a, strict=True)
+        except MethodNotDefined:
+            raise
+        except Exception as why:
+            return str(why)
+        return "value is valid"
 
     def make_variable(self, name=None):
         """A new variable of this type.
@@ -214,7 +222,8 @@ class Generic(SingletonType):
         return data
 
     def is_valid_value(self, a):
-        return True
+        # Subclasses may be choosier.
+        return type(self).filter is Generic.filter or super().is_valid_value(a)
 
     def c_declare(self, name, sub, check_input=True):
         return """

@@ -8,7 +8,10 @@ from collections import Counter
 
 from theano_ng.configdefaults import config
 from theano_ng.gof import link
-from theano_ng.gof._cvm import CLazyLinker
+from theano_ng.gof._cvm import CLazyLinker, checked_request
+from theano_ng.gof.laziness import lazy_prerequisites
+from theano_ng.gof.failures import fails_on_values
+from theano_ng.gof.op import has_c_implementation, has_perform
 
 
 def calculate_reallocate_info(order, fgraph, storage_map, compute_map_re, dependencies):
@@ -134,7 +137,8 @@ class VM:
 def overwrite_last(order, orderings, inputs):
     """An order in which nodes overwrite certain inputs only after all other nodes have run.
 
-    A call that fails leaves its state as it was when it fails before the first update is made in place.
+    A call that fails leaves its state as it was when it fails before the first update is made in place. So of these nodes, those that
+    can fail on values come first, with what they need.
 
     Parameters
     ----------
@@ -160,7 +164,16 @@ def overwrite_last(order, orderings, inputs):
             for output, positions in table.items():
                 if any(node.inputs[i] in in_state for i in positions):
                     in_state.add(node.outputs[output])
-    return [node for node in order if node not in late] + [node for node in order if node in late] if late else order
+    if not late:
+        return order
+    first = set()
+    for node in reversed(order):
+        if node in late and (node in first or fails_on_values(node)):
+            first.add(node)
+            first.update(r.owner for r in node.inputs if r.owner in late)
+            first.update(other for other in orderings.get(node, ()) if other in late)
+    return ([node for node in order if node not in late] + [node for node in order if node in first]
+            + [node for node in order if node in late and node not in first])
 
 
 def _c_thunk_class():
@@ -276,9 +289,11 @@ class Stack(VM):
             self._forget_memory()
         orderings = fgraph.orderings() if hasattr(fgraph, "orderings") else {}
         # what must run before a node that destroys something
-        self.node_prereqs = {
-            node: [r for other in orderings.get(node, ()) for r in other.outputs] for node in nodes}
+        before = lazy_prerequisites(nodes, thunks, orderings, fgraph.outputs)
+        self.node_prereqs = {node: [r for other in before.get(node, ()) for r in other.outputs] for node in nodes}
         self._computed_outputs = [r for node in nodes for r in node.outputs]
+        # how many nodes read a variable that may be freed
+        self._users = {r: len({user.owner for user in users}) for r, users in self.dependencies.items() if r.owner is not None}
 
     def _forget_memory(self):
         self.variable_shape, self.variable_strides, self.variable_offset = {}, {}, {}
@@ -294,12 +309,15 @@ class Stack(VM):
         """
         i = self.node_idx[node]
         thunk = self.thunks[i]
-        start = time.perf_counter()
+        start = time.perf_counter() if self.time_thunks else 0
         needed = thunk()
-        self.call_times[i] += time.perf_counter() - start
+        if self.time_thunks:
+            self.call_times[i] += time.perf_counter() - start
         if not getattr(thunk, "lazy", False) or not needed:
             needed = None
-            self.call_counts[i] += 1
+            self.call_counts[i] += self.time_thunks
+            for r in node.outputs:
+                self.compute_map[r][0] = 1
             if self.callback:
                 self.callback(node=node, thunk=thunk, storage_map=self.storage_map, compute_map=self.compute_map)
         return needed
@@ -312,7 +330,7 @@ class Stack(VM):
         output_subset : list of int, optional
             Compute these outputs and the updates only.
         """
-        storage_map, compute_map, dependencies = self.storage_map, self.compute_map, self.dependencies
+        storage_map, compute_map = self.storage_map, self.compute_map
         self.position_of_error = -1
         for cell in self.pre_call_clear:
             cell[0] = None
@@ -329,9 +347,12 @@ class Stack(VM):
                     self._note_memory(r)
 
         first_update = len(self.outputs) - self.n_updates
+        if output_subset is not None:
+            output_subset = set(output_subset)
         wanted = [r for i, r in enumerate(self.outputs)
                   if output_subset is None or i >= first_update or i in output_subset]
         kept = set(self.outputs)
+        users_left = self._users.copy()
         for output in wanted:
             stack = [output]
             while stack:
@@ -350,6 +371,7 @@ class Stack(VM):
                 try:
                     needed = self.run_thunk_of_node(node)
                     if needed:
+                        needed = checked_request(node, needed, len(node.inputs))
                         needed = [k for k in needed if not compute_map[node.inputs[k]][0]]
                         if not needed:
                             raise RuntimeError("the lazy thunk of %s asks for inputs that are computed already" % node)
@@ -358,16 +380,17 @@ class Stack(VM):
                 except BaseException:
                     self.position_of_error = i
                     raise
-                for out in node.outputs:
-                    compute_map[out][0] = 1
-                    if self.memory_profile:
+                if self.memory_profile:
+                    for out in node.outputs:
                         self._note_memory(out)
                 cleared = []
                 if self.allow_gc:
-                    for other in dict.fromkeys((*node.inputs, *node.outputs)):
-                        if other.owner is None or other in kept or other not in dependencies:
-                            continue
-                        if all(compute_map[user][0] for user in dependencies[other]):
+                    read = dict.fromkeys(node.inputs)
+                    for other in read:
+                        if other in users_left:
+                            users_left[other] -= 1
+                    for other in (*read, *node.outputs):
+                        if users_left.get(other) == 0 and compute_map[other][0] and other not in kept:
                             storage_map[other][0] = None
                             compute_map[other][0] = 2
                             cleared.append(other)
@@ -529,7 +552,7 @@ class VM_Linker(link.LocalLinker):
             vm = CVM(
                 self.fgraph, nodes, thunks, pre_call_clear, storage_map, compute_map,
                 post_thunk_clear if self.allow_gc else None, updates,
-                {node: orderings[node] for node in nodes if orderings.get(node)})
+                lazy_prerequisites(nodes, thunks, orderings, self.fgraph.outputs))
             vm.lazy = bool(lazy)
         elif self.allow_gc:
             vm = LoopGC(nodes, thunks, pre_call_clear, post_thunk_clear)
@@ -560,14 +583,11 @@ class VM_Linker(link.LocalLinker):
         thunks = []
         for node in order:
             before = time.perf_counter()
-            thunk = link.make_node_thunk(node, storage_map, compute_map, self.no_recycling, impl)
+            # What is only written in C runs in C, also where Python is preferred.
+            only_c = impl == "py" and not has_perform(node.op) and has_c_implementation(node.op)
+            thunk = link.make_node_thunk(node, storage_map, compute_map, self.no_recycling, None if only_c else impl)
             if self.profile is not None:
                 self.profile.linker_make_thunk_time[node] = time.perf_counter() - before
-            if not hasattr(thunk, "inputs"):
-                thunk.inputs = [storage_map[r] for r in node.inputs]
-                thunk.outputs = [storage_map[r] for r in node.outputs]
-            if not hasattr(thunk, "lazy"):
-                thunk.lazy = False
             thunks.append(thunk)
         if self.profile is not None:
             self.profile.linker_node_make_thunks += time.perf_counter() - start

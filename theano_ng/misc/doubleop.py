@@ -1,4 +1,6 @@
 """An Op whose documentation shows how the documentation of Ops looks."""
+import numpy as np
+
 from theano_ng import gof
 from theano_ng.tensor.constant import as_tensor_variable
 
@@ -34,7 +36,8 @@ class DoubleOp(gof.Op):
         return gof.Apply(self, [x], [x.type()])
 
     def perform(self, node, inputs, output_storage):
-        output_storage[0][0] = inputs[0] * inputs[0].dtype.type(2)
+        # The product of 0-d arrays is no array.
+        output_storage[0][0] = np.asarray(inputs[0] * inputs[0].dtype.type(2))
 
     def infer_shape(self, node, i0_shapes):
         return i0_shapes

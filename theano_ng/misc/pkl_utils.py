@@ -5,16 +5,17 @@ that other machines can load, `CompatUnpickler` reads arrays that Python 2 pickl
 """
 import io
 import pickle
+import reprlib
 import zipfile
 from collections import defaultdict
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pickle import DEFAULT_PROTOCOL, HIGHEST_PROTOCOL  # noqa: F401  (classic names of this module)
 
 import numpy as np
 
 from theano_ng.compile.sharedvalue import SharedVariable
 from theano_ng.gof.graph import Apply, Variable
-from theano_ng.gof.pickling import reduce_in_graph
+from theano_ng.gof.pickling import reduce_in_graph, unpicklable_part
 
 __all__ = [
     "CompatUnpickler", "PersistentGpuArrayID", "PersistentNdarrayID", "PersistentNdarrayLoad", "PersistentSharedVariableID",
@@ -23,6 +24,23 @@ __all__ = [
 
 # Kept for programs that set it: pickling graphs needs no recursion here.
 min_recursion = 3000
+
+
+@contextmanager
+def _saying_what(obj, dumps=pickle.dumps):
+    """Name the part of `obj` that cannot be pickled when that is why the block fails."""
+    try:
+        yield
+    except (pickle.PicklingError, AttributeError, TypeError, RecursionError) as failure:
+        way, part = unpicklable_part(obj, dumps)
+        if isinstance(failure, RecursionError):
+            reason = "it holds objects in objects too deep for Python's recursion limit (sys.setrecursionlimit)"
+        else:
+            reason = str(failure)
+            if "lambda" in reason or "local" in reason:
+                reason += ". Lambdas, and functions and classes made inside functions, cannot be pickled: define them in a module"
+        raise pickle.PicklingError("cannot pickle %s (%s of %s): %s" % (
+            reprlib.repr(part), ", ".join(reversed(way)) or "all", type(obj).__name__, reason)) from failure
 
 
 class StripPickler(pickle.Pickler):
@@ -39,6 +57,8 @@ class StripPickler(pickle.Pickler):
 
     Notes
     -----
+    When something cannot be pickled, the PicklingError says what it is and where it lies.
+
     The traces of creation (``tag.trace``, ``tag.creation_traceback``), test values and inner functions of Ops are left out. The pickled
     objects do not change.
 
@@ -57,6 +77,11 @@ class StripPickler(pickle.Pickler):
         self.tag_to_remove = ["trace", "test_value", "creation_traceback"]
         if extra_tag_to_remove is not None:
             self.tag_to_remove.extend([extra_tag_to_remove] if isinstance(extra_tag_to_remove, str) else extra_tag_to_remove)
+
+    def dump(self, obj):
+        """Write one object."""
+        with _saying_what(obj):
+            super().dump(obj)
 
     def save(self, obj):
         """Write one object; the same as `dump`."""
@@ -284,6 +309,11 @@ def dump(obj, file_handler, protocol=DEFAULT_PROTOCOL, persistent_id=PersistentS
         ``persistent_id(zip_file)`` returns what decides which objects go to members of their own: `PersistentSharedVariableID` names
         the members after shared variables, `PersistentNdarrayID` numbers them.
 
+    Raises
+    ------
+    pickle.PicklingError
+        When something cannot be pickled; it says what that is and where it lies.
+
     Notes
     -----
     The member ``pkl`` holds the pickle; the others are in NPY format, so that `numpy.load` reads the archive.
@@ -312,7 +342,8 @@ def dump(obj, file_handler, protocol=DEFAULT_PROTOCOL, persistent_id=PersistentS
         def write(f):
             pickler = _Pickler(f, protocol)
             pickler.persist = persistent_id(zip_file)
-            pickler.dump(obj)
+            with _saying_what(obj):
+                pickler.dump(obj)
 
         zipadd(write, zip_file, "pkl")
 

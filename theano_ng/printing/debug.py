@@ -80,12 +80,13 @@ class _Tree:
         node = r.owner
         if node is None:
             # The type is in the text of a nameless variable already.
-            if self.print_type and str(r) == "<%s>" % r.type:
+            text = r.__repr__(firstPass=False)
+            if self.print_type and text == "<%s>" % r.type:
                 type_text = ""
             tail = " %s" % storage[r] if storage is not None and r in storage else ""
             if arrow is not None:
                 tail += " -> %s" % arrow
-            self.file.write("%s%s%s%s%s\n" % (prefix, r, self.id_text(r), type_text, tail))
+            self.file.write("%s%s%s%s%s\n" % (prefix, text, self.id_text(r), type_text, tail))
             return
         index = ".%d" % node.outputs.index(r) if len(node.outputs) > 1 else ""
         destroy = "d=%s" % (node.op.destroy_map,) if self.print_destroy_map and getattr(node.op, "destroy_map", None) else ""

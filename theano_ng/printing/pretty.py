@@ -144,7 +144,7 @@ class LeafPrinter(_Printer):
     """Prints the name of a variable, or else its type or value."""
 
     def parts(self, output, pstate):
-        return [greek[output.name] if output.name in greek else str(output)]
+        return [greek[output.name] if output.name in greek else output.__repr__(firstPass=False)]
 
 
 class DefaultPrinter(_Printer):

@@ -27,7 +27,7 @@ def _label(obj):
         return name
     if getattr(obj, "owner", None) is not None:
         return str(obj.owner.op)
-    return str(obj)
+    return obj.__repr__(firstPass=False) if isinstance(obj, Variable) else str(obj)
 
 
 def min_informative_str(obj, indent_level=0, _prev_obs=None, _tag_generator=None):

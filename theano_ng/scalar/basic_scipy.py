@@ -173,10 +173,14 @@ class Gamma(_LibmSpecial):
 
 
 class GammaLn(_LibmSpecial):
-    """Logarithm of the absolute value of the gamma function."""
+    """Logarithm of the absolute value of the gamma function; that of -inf is -inf."""
 
     nfunc_spec = ("scipy.special.gammaln", 1, 1)
     scipy_name, c_function = "gammaln", "lgamma"
+
+    def c_expression(self, args, dtypes, out):
+        x = c_cast(args[0], dtypes[0], out)     # that of libm would be inf
+        return "(__builtin_isinf(%s) ? %s : %s)" % (x, x, super().c_expression(args, dtypes, out))
 
     def derivatives(self, inputs, output):
         return [_scalar.psi(inputs[0])]

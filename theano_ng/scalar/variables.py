@@ -120,3 +120,7 @@ class ScalarVariable(_scalar_py_operators, Variable):
 
 class ScalarConstant(_scalar_py_operators, Constant):
     """A symbolic number with a known value."""
+
+    def merge_signature(self):
+        # By bits: 0.0 and -0.0 differ when they divide, and NaN is equal to itself.
+        return (self.type, self.data.tobytes())

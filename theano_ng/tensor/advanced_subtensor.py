@@ -268,18 +268,17 @@ class BaseAdvancedSubtensor(NativeOp, Op):
                     raise ShapeError("the length of the slice %s is not known before run time" % (entry,))
                 sizes.append(as_tensor_variable(slice_length(fields, ishapes[0][axis])))
         shapes = {id(inp): shp for inp, shp in zip(index, ishapes[1:])}
-        # Of every dimension, the length of the first array that is not broadcast there.
+        # Of every dimension, the length of the arrays that do not broadcast there; that of one can be 1 all the same.
         known = [((False,), (a.sum(dtype="int64"),)) if is_mask(a) else (a.broadcastable, shapes[id(a)]) for a in arrays]
         ndim = max((len(flags) for flags, _ in known), default=0)
         joint = []
         for i in range(ndim):
-            size = one
+            size = None
             for flags, shape in known:
                 k = i - (ndim - len(flags))
-                if k >= 0 and not flags[k]:
-                    size = shape[k]
-                    break
-            joint.append(size)
+                if k >= 0 and not flags[k] and shape[k] is not size:
+                    size = shape[k] if size is None else switch(eq(size, 1), shape[k], size)
+            joint.append(one if size is None else size)
         return [(*sizes[:position], *joint, *sizes[position:])]
 
     def connection_pattern(self, node):

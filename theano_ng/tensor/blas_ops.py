@@ -162,7 +162,7 @@ class Gemm(InplaceBlasOp, GemmRelated):
         if z.shape != (x.shape[0], y.shape[1]):
             raise ValueError("Shape mismatch: z has shape %s but the product of x and y has shape %s"
                              % (z.shape, (x.shape[0], y.shape[1])))
-        product = a * np.dot(x, y)
+        product = _scaled(a, np.dot(x, y))
         result = self.target(z)
         result[...] = _scaled(b, z)
         result += product
@@ -203,7 +203,7 @@ class Gemv(InplaceBlasOp):
         if a.shape != (y.shape[0], x.shape[0]):
             raise ValueError("Incompatible shapes for gemv (beta * y + alpha * dot(A, x)). y: %s, A: %s, x: %s"
                              % (y.shape, a.shape, x.shape))
-        product = alpha * np.dot(a, x)
+        product = _scaled(alpha, np.dot(a, x))
         result = self.target(y)
         result[...] = _scaled(beta, y)
         result += product
@@ -243,7 +243,7 @@ class Ger(InplaceBlasOp):
         a, alpha, x, y = inp
         if a.shape != (x.shape[0], y.shape[0]):
             raise ValueError("Shape mismatch: A has shape %s, x %s and y %s" % (a.shape, x.shape, y.shape))
-        product = alpha * np.outer(x, y)
+        product = _scaled(alpha, np.outer(x, y))
         result = self.target(a)
         result += product
         out[0][0] = result
@@ -317,7 +317,7 @@ class Dot22Scalar(GemmRelated):
     def perform(self, node, inp, out):
         x, y, scalar = inp
         _check_product(x, y)
-        out[0][0] = np.asarray(scalar * np.dot(x, y))
+        out[0][0] = np.asarray(_scaled(scalar, np.dot(x, y)))
 
     def infer_shape(self, node, input_shapes):
         return [(input_shapes[0][0], input_shapes[1][1])]

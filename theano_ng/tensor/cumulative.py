@@ -62,8 +62,8 @@ class CumOp(NativeOp, Op):
 
     def perform(self, node, inputs, output_storage):
         function = np.cumsum if self.mode == 'add' else np.cumprod
-        output_storage[0][0] = function(inputs[0], axis=self.axis,
-                                        dtype=node.outputs[0].dtype)
+        output_storage[0][0] = np.asarray(function(inputs[0], axis=self.axis,
+                                                   dtype=node.outputs[0].dtype), order='C')
 
     def grad(self, inputs, output_gradients):
         x, = inputs

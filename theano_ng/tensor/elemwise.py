@@ -243,6 +243,14 @@ class DimShufflePrinter:
         return "DimShuffle{%s}(%s)" % (", ".join([str(d) for d in order]), text)
 
 
+def _output_order(node, inputs):
+    """The layout of an elementwise node's outputs, that of the C code: "F" when no input of this rank has another, otherwise "C"."""
+    if node.outputs[0].type.ndim < 2:
+        return "C"
+    flags = [x.flags for x, variable in zip(inputs, node.inputs) if not all(variable.type.broadcastable)]
+    return "F" if flags and all(f.f_contiguous and not f.c_contiguous for f in flags) else "C"
+
+
 class Elemwise(NativeOp, OpenMPOp):
     """A scalar op, applied to each element of tensors.
 
@@ -505,9 +513,10 @@ class Elemwise(NativeOp, OpenMPOp):
                     result = result.real.astype(dtype) if result.dtype.kind == "c" and dtype[0] != "c" else result.astype(dtype)
                 if result.shape != shape:
                     result = np.broadcast_to(result, shape)
+                order = _output_order(node, inputs)
                 if not result.flags.writeable or any(np.may_share_memory(result, x) for x in inputs):
-                    result = result.copy()
-                storage[0] = result
+                    result = result.copy(order)
+                storage[0] = np.asarray(result, order=order)
 
     # -- C -----------------------------------------------------------------------------------------------------------
 

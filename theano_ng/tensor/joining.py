@@ -129,7 +129,7 @@ class Join(NativeOp, Op):
         if self.view != -1 and all(x.shape[axis] == 0 for i, x in enumerate(tensors) if i != self.view):
             out[0] = tensors[self.view]
         else:
-            out[0] = np.concatenate(tensors, axis=axis).astype(node.outputs[0].dtype, copy=False)
+            out[0] = np.asarray(np.concatenate(tensors, axis=axis), dtype=node.outputs[0].dtype, order="C")
 
     def infer_shape(self, node, ishapes):
         axis, shapes = node.inputs[0], ishapes[1:]
@@ -451,7 +451,7 @@ class Tile(NativeOp, Op):
         x, reps = inp
         if len(reps) != self.ndim:
             raise ValueError("Tile: %d repetitions given, expected %d" % (len(reps), self.ndim))
-        out_[0][0] = np.tile(x, tuple(np.maximum(reps, 0)))
+        out_[0][0] = np.tile(x, tuple(max(int(n), 0) for n in reps))
 
     def infer_shape(self, node, in_shapes):
         x, reps = node.inputs

@@ -224,12 +224,15 @@ class MaxAndArgmax(_ArgmaxBase):
         x, v = inputs[0], eval_points[0]
         axes = self._prepare(x)[1]
         kept = [i for i in range(x.ndim) if i not in axes]
-        length = 1
-        for axis in axes:
-            length = length * x.shape[axis]
+        length = count = 1
+        for axis in range(x.ndim):
+            if axis in axes:
+                length = length * x.shape[axis]
+            else:
+                count = count * x.shape[axis]
         # One row per element of the result; pick the direction's element at
         # the place of the maximum.
-        rows = v.dimshuffle(kept + list(axes)).reshape((-1, length), ndim=2)
+        rows = v.dimshuffle(kept + list(axes)).reshape((count, length), ndim=2)
         index = self(x)[1]
         from theano_ng.tensor.creation import arange
         picked = rows[arange(rows.shape[0]), index.flatten()]

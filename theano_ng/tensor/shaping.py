@@ -190,11 +190,14 @@ class Reshape(NativeOp, Op):
         x, shp = inp
         if len(shp) != self.ndim:
             raise ValueError("shape argument to Reshape has incorrect length %i, should be %i" % (len(shp), self.ndim))
+        sizes = tuple(int(size) for size in shp)
+        message = "Cannot reshape input of shape %s to shape %s" % (x.shape, sizes)
+        if any(size < -1 for size in sizes):    # NumPy takes any negative number for -1
+            raise ValueError(message)
         try:
-            out_[0][0] = np.reshape(x, tuple(int(size) for size in shp))
+            out_[0][0] = np.reshape(x, sizes)
         except ValueError:
-            raise ValueError(
-                "Cannot reshape input of shape %s to shape %s" % (x.shape, tuple(int(size) for size in shp))) from None
+            raise ValueError(message) from None
 
     def connection_pattern(self, node):
         return [[True], [False]]

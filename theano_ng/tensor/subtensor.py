@@ -26,6 +26,7 @@ from theano_ng.tensor.indexing import (
     as_index_constant, as_index_variable, check_advanced_indexing_dimensions, check_and_reject_bool, consumed,
     get_canonical_form_slice, get_idx_list, is_basic, is_integer, is_mask, make_constant, one_of_one, slice_length)
 from theano_ng.tensor.shaping import Reshape, addbroadcast, alloc, concatenate, scalar_from_tensor
+from theano_ng.tensor.subtensor_code import IncSubtensorHooks
 from theano_ng.tensor.type import TensorType
 from theano_ng.tensor.type_other import NoneConst, NoneTypeT, SliceType, make_slice
 
@@ -296,7 +297,7 @@ class SubtensorPrinter:
 pprint.assign(lambda pstate, r: r.owner is not None and isinstance(r.owner.op, Subtensor), SubtensorPrinter())
 
 
-class IncSubtensor(_BasicIndexing):
+class IncSubtensor(IncSubtensorHooks, _BasicIndexing):
     """Increment or set a part of a tensor: ``IncSubtensor(idx_list)(x, y, *indices)`` is x with y added to ``x[indices]``.
 
     Parameters
@@ -355,18 +356,25 @@ class IncSubtensor(_BasicIndexing):
         return Apply(self, [x, y, *self._checked_indices(x, inputs)], [x.type()])
 
     def native_code(self, node):
+        if self.has_own_code():    # of a subclass
+            return None
         return NativeCode(
             "theano_ng.tensor.native.subtensor:inc_subtensor",
             params=(int(self.inplace), int(self.set_instead_of_inc), *self._index_words(node, 2)))
 
-    def copy_of_x(self, x):
-        """C expression for a new array with the value of the array `x`."""
-        return "(PyArrayObject *)PyArray_FromAny((PyObject *)%s, NULL, 0, 0, NPY_ARRAY_ENSURECOPY, NULL)" % x
+    def c_code(self, node, name, inputs, outputs, sub):
+        if self.has_own_code():
+            return self.hooked_c_code(node, name, inputs, outputs, sub)
+        return super().c_code(node, name, inputs, outputs, sub)
 
-    def do_type_checking(self, node):
-        """Raise when the Op cannot work on the node's types; every tensor type is fine."""
-        if not isinstance(node.inputs[0].type, TensorType):
-            raise NotImplementedError("IncSubtensor of %s" % (node.inputs[0].type,))
+    def c_support_code_apply(self, node, name):
+        return "" if self.has_own_code() else super().c_support_code_apply(node, name)
+
+    def c_support_code_struct(self, node, name):
+        return "" if self.has_own_code() else super().c_support_code_struct(node, name)
+
+    def c_init_code_struct(self, node, name, sub):
+        return "" if self.has_own_code() else super().c_init_code_struct(node, name, sub)
 
     def perform(self, node, inputs, out_):
         x, y = inputs[:2]

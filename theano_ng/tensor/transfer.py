@@ -25,8 +25,9 @@ def transfer(var, target):
         result = function(var, target)
         if result is not None:
             return result
-    raise ValueError("Can't transfer to target %s. Is the back end that "
-                     "provides it loaded?" % (target,))
+    asked = ["%s.%s" % (getattr(function, "__module__", "?"), getattr(function, "__qualname__", function)) for function in transfer._others]
+    raise ValueError("Can't transfer %s to target %s. 'cpu' is always known; the registered functions that were asked: %s. Is the back end"
+                     " that provides the target loaded?" % (var, target, ", ".join(asked) or "none"))
 
 
 transfer._others = []
@@ -38,7 +39,10 @@ def register_transfer(fn):
     Parameters
     ----------
     fn : callable
-        ``fn(var, target)`` returns a variable, or None if it does not know the
-        target.
+        ``fn(var, target)`` returns a variable (perhaps `var` itself), or None if
+        it does not know the target. Functions are asked in the order in which
+        they were registered.
     """
+    if not callable(fn):
+        raise TypeError("register_transfer expected a function fn(var, target), got %r" % (fn,))
     transfer._others.append(fn)

@@ -49,7 +49,6 @@ _TOLERANCES = (
     {"float16": (5e-3, 1e-2), "float32": (5e-4, 1e-3), "float64": (1e-3, 1e-4)},
     {"float16": (5e-3, 1e-2), "float32": (1e-4, 1e-3), "float64": (1e-3, 1e-4)},
 )
-_REAL_OF = {"complex64": "float32", "complex128": "float64"}
 
 
 class TensorType(Type):
@@ -519,12 +518,13 @@ def get_atol_rtol(a, b):
 
     `config.tensor.cmp_sloppy` = 1 or 2 relaxes them.
     """
-    table = _TOLERANCES[min(max(int(config.tensor.cmp_sloppy), 0), 2)]
-    found = (1e-8, 1e-5) if config.tensor.cmp_sloppy == 0 else table["float64"]
-    for dtype in ("float16", "float32", "float64"):
-        if any(_REAL_OF.get(str(x.dtype), str(x.dtype)) == dtype for x in (a, b)):
-            return table[dtype]
-    return found
+    sloppy = config.tensor.cmp_sloppy
+    table = _TOLERANCES[min(max(int(sloppy), 0), 2)]
+    # bits of each real number: 16, 32 or 64; others are compared as float64 is
+    bits = min(8 * x.dtype.itemsize // (2 if x.dtype.kind == "c" else 1) if x.dtype.kind in "fc" else 128 for x in (a, b))
+    if bits in (16, 32, 64):
+        return table["float%d" % bits]
+    return (1e-8, 1e-5) if sloppy == 0 else table["float64"]
 
 
 def values_eq_approx(a, b, allow_remove_inf=False, allow_remove_nan=False, rtol=None, atol=None):

@@ -3,6 +3,7 @@
 import numpy as np
 
 from theano_ng.gof.graph import Apply, Constant
+from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.gof.type import Generic, Type
 
@@ -31,7 +32,7 @@ def as_int_none_variable(x):
     return x
 
 
-class MakeSlice(Op):
+class MakeSlice(NativeOp, Op):
     """Make a `slice` from symbolic start, stop and step, each a 0-d integer tensor or None."""
 
     __props__ = ()
@@ -64,6 +65,9 @@ class MakeSlice(Op):
     def R_op(self, inputs, eval_points):
         return [None]
 
+    def native_code(self, node):
+        return NativeCode("theano_ng.tensor.native.subtensor:make_slice")
+
 
 make_slice = MakeSlice()
 
@@ -92,6 +96,21 @@ class SliceType(Type):
     def may_share_memory(a, b):
         """Slices are immutable: two variables share one only if they hold the same object."""
         return isinstance(a, slice) and a is b
+
+    # C code sees a `PyObject *`, as for Generic.
+    c_declare, c_init, c_sync, c_cleanup = Generic.c_declare, Generic.c_init, Generic.c_sync, Generic.c_cleanup
+
+    def c_extract(self, name, sub, check_input=True):
+        check = """
+        if (!PySlice_Check(py_%(name)s)) {
+            PyErr_Format(PyExc_TypeError, "expected a slice, not a value of type %%s", Py_TYPE(py_%(name)s)->tp_name);
+            %(fail)s
+        }
+        """ % dict(name=name, fail=sub["fail"])
+        return "%s = NULL;\n%s%s" % (name, check if check_input else "", Generic.c_extract(self, name, sub, check_input))
+
+    def c_code_cache_version(self):
+        return (1, Generic.c_code_cache_version(self))
 
 
 slicetype = SliceType()

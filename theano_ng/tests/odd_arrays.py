@@ -9,6 +9,8 @@ import numpy as np
 
 import theano_ng as theano
 from theano_ng import tensor as tt
+from theano_ng.audit.forms import (  # noqa: F401  (names of this module)
+    FORMS, SubArray, fortran, misaligned, misaligned_strides, read_only, reversed_, strided, subclass, swapped)
 
 
 @dataclass
@@ -43,63 +45,6 @@ class Case:
         got = self.expected(*[v.copy() for v in (self.values if values is None else values)])
         got = got if isinstance(got, (list, tuple)) else [got]
         return [np.asarray(g).astype(out.dtype) for g, out in zip(got, self.output.owner.outputs)]
-
-
-# --- forms -------------------------------------------------------------------------------------------------------------------
-
-def strided(a):
-    """Every second element of a larger array, along every axis."""
-    base = np.full(tuple(2 * n + 1 for n in a.shape), 77, a.dtype)
-    view = base[(slice(1, None, 2),) * a.ndim + (...,)]
-    view[...] = a
-    return view
-
-
-def reversed_(a):
-    """Negative strides along every axis."""
-    flip = (slice(None, None, -1),) * a.ndim + (...,)
-    return a[flip].copy()[flip]
-
-
-def fortran(a):
-    return np.asfortranarray(a) if a.ndim else a.copy()
-
-
-def misaligned(a):
-    """One byte beyond an aligned address."""
-    memory = np.zeros(a.nbytes + 1, "int8")
-    view = memory[1:].view(a.dtype).reshape(a.shape) if a.nbytes else a.copy()
-    view[...] = a
-    return view
-
-
-def swapped(a):
-    """The other byte order."""
-    return a.astype(a.dtype.newbyteorder())
-
-
-def read_only(a):
-    view = a.copy()
-    view.flags.writeable = False
-    return view
-
-
-def misaligned_strides(a):
-    """Fields of packed records: aligned or not, strides that no element size divides."""
-    records = np.zeros(a.shape, [("pad", "i1"), ("value", a.dtype), ("more", "i2")])
-    records["value"] = a
-    return records["value"][...]
-
-
-class SubArray(np.ndarray):
-    """A subclass of ndarray."""
-
-
-def subclass(a):
-    return a.copy().view(SubArray)
-
-
-FORMS = [strided, reversed_, fortran, misaligned, swapped, read_only, misaligned_strides, subclass]
 
 
 def emptied(case):

@@ -32,6 +32,7 @@ def parse(argv):
                         help="number of worker processes (default: number of CPUs)")
     parser.add_argument("-v", "--verbose", action="store_true", help="print the output of passing files too")
     parser.add_argument("-x", "--stop", action="store_true", help="stop after the first file with a failure")
+    parser.add_argument("--seconds", type=float, default=None, metavar="N", help="start no further file after this time")
     parser.add_argument("-k", metavar="TEXT", default=None, help="only tests whose name contains TEXT")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args(argv)
@@ -105,8 +106,9 @@ def run_target(top, name, only):
     argv = ["nose2", "-s", top, "-t", top, "--config", os.devnull]
     if top not in sys.path:
         sys.path.insert(0, top)
-    if only:
-        argv += ["-k", only]
+    from theano_ng.tests.nose_plugin import OutcomeCounter
+
+    OutcomeCounter.only = only
     with redirect_stdout(report), redirect_stderr(report):
         program = PluggableTestProgram(
             module=None, argv=argv + [name], exit=False, plugins=["theano_ng.tests.nose_plugin"])
@@ -184,6 +186,10 @@ def main(argv=None):
             except queue.Empty:
                 break
             begin = time.monotonic()
+            if options.seconds is not None and begin - started > options.seconds:
+                with lock:
+                    print("%-70s not run: the time is over" % name, flush=True)
+                continue
             result = worker.run(top, name, options.k)
             with lock:
                 counts = result["counts"]

@@ -194,7 +194,22 @@ def assert_allclose(expected, value, rtol=None, atol=None):
 def verify_grad(op, pt, n_tests=2, rng=None, *args, **kwargs):
     """`theano_ng.gradient.verify_grad` with a random generator that is seeded by `fetch_seed`.
 
-    See there for the parameters.
+    Parameters
+    ----------
+    op : Op or callable
+        From variables to one variable.
+    pt : list of ndarray
+        Where to compare the gradient with finite differences.
+    n_tests : int
+        Number of random projections.
+    rng : numpy.random.RandomState, optional
+    *args, **kwargs
+        `eps`, `out_type`, `abs_tol`, `rel_tol`, `mode`, `cast_to_output_type`, `no_debug_ref`: see `theano_ng.gradient.verify_grad`.
+
+    Raises
+    ------
+    GradientError
+        When the gradients differ.
     """
     if rng is None:
         rng = np.random.RandomState(fetch_seed())
@@ -297,7 +312,19 @@ class T_OpContractMixin:
 
 
 class InferShapeTester(unittest.TestCase):
-    """Base of tests of `infer_shape`. A subclass that overrides `setUp` calls this one's."""
+    """Base of tests of `infer_shape`. A subclass that overrides `setUp` calls this one's, and may name what it tests there.
+
+    Attributes
+    ----------
+    op_class : type
+        The class of the Op under test.
+    op : Op
+        The Op.
+    mode : Mode
+        How `_compile_and_check` compiles.
+    """
+
+    op_class = op = None
 
     def setUp(self):
         seed_rng()

@@ -22,7 +22,9 @@ from theano_ng.compile.mode import get_mode
 def run_process(folder, seed, *names, code="from theano_ng.compile.tests.graph_cache_functions import main; main()"):
     """What graph_cache_functions.py reports from a process of its own."""
     flags = os.environ.get("THEANO_FLAGS", "")
-    environment = dict(os.environ, PYTHONHASHSEED=str(seed), THEANO_FLAGS=flags + ",base_compiledir=" + folder)
+    # DebugMode rewrites anew each time: it keeps no graphs
+    mode = ",mode=Mode" if theano.config.mode == "DebugMode" else ""
+    environment = dict(os.environ, PYTHONHASHSEED=str(seed), THEANO_FLAGS=flags + ",base_compiledir=" + folder + mode)
     root = os.path.dirname(os.path.dirname(os.path.abspath(theano.__file__)))
     environment["PYTHONPATH"] = root + os.pathsep + environment.get("PYTHONPATH", "")
     done = subprocess.run([sys.executable, "-c", code, *names], env=environment, capture_output=True, text=True)

@@ -21,13 +21,26 @@ class TestIn(unittest.TestCase):
         self.assertEqual((Out(x).variable, Out(x).borrow), (x, False))
         self.assertTrue(In(x, mutable=True).borrow)
         # what may be destroyed has to be borrowed
-        self.assertRaises(ValueError, In, x, mutable=True, borrow=False)
+        for error in (TypeError, ValueError, AssertionError):
+            self.assertRaisesRegex(error, "necessarily borrowed", In, x, mutable=True, borrow=False)
+            self.assertRaisesRegex(error, "needs a value", In, x, implicit=True)
         # an update changes what the function keeps
         self.assertTrue(In(x, value=1., update=x + 1).mutable)
         container = theano.Container(x, storage=[np.array(1.)])
         self.assertTrue(In(x, value=container).implicit)
-        self.assertRaises(ValueError, In, x, implicit=True)
         self.assertRaises(TypeError, In, x, value=1., update=T.dvector())
+        self.assertRaises(TypeError, In, x, name=[])
+        self.assertRaises(TypeError, In, 3)
+        self.assertEqual(In(x, value=1., update=2).update.type, x.type)
+
+    def test_names_of_any_type(self):
+        x, y = T.dscalars("xy")
+        f = function([In(x, name=("a", 1)), In(y, name="s", value=3., update=x)], x * y)
+        self.assertEqual((f(2), f[("a", 1)], f["s"], f[1]), (6, None, 2, 2))
+        self.assertEqual([key in f for key in (("a", 1), "s", x, 0, "t", 2, [])], [True] * 4 + [False] * 3)
+        ambiguous = function([In(x, name="n"), In(y, name="n")], x - y)
+        self.assertEqual((ambiguous(3, 1), "n" in ambiguous), (2, False))
+        self.assertRaisesRegex(TypeError, "Ambiguous name: n", ambiguous, n=3)
 
     def test_documented_state(self):
         u, x, s = T.dscalars("u", "x", "s")
@@ -72,8 +85,23 @@ class TestIn(unittest.TestCase):
         self.assertEqual(g(1, second=0), 7)
         h = function([(y, 4.)], y)
         self.assertEqual((h(), h(1), h(), h(y=2)), (4, 1, 4, 2))
-        for wrong in (("a", "b"), (1, 2, 3, 4), "name"):
-            self.assertRaises(TypeError, function, [x, wrong], x)
+        for wrong in (("a", "b"), (1, 2, 3, 4), "name", ("a",), [], (x, x + 1), ((x, 3), 1.), ((x, x, x), 1.), (T.constant(1.), 2.)):
+            self.assertRaises(TypeError, function, [y, wrong], y)
+        with self.assertRaisesRegex(TypeError, r"\(\(variable, update\), value\)"):
+            function([(x, x + 1)], x)
+
+    def test_containers_and_implicit_inputs(self):
+        x, y = T.dscalars("xy")
+        container = theano.Container(y, storage=[np.array(5.)])
+        f = function([x, In(y, value=container)], x + y)
+        container.value = 7
+        self.assertEqual(f(1), 8)
+        with self.assertRaisesRegex(TypeError, "implicit input: y"):
+            f(1, y=2)
+        self.assertRaises(TypeError, f, 1, 2)
+        open_ = function([x, In(y, value=container, implicit=False)], x + y)
+        self.assertEqual((open_(1), open_(1, 3), float(container.value)), (8, 4, 3))     # the user's value stays there
+        self.assertEqual(function([x, In(y, value=4., implicit=True)], x + y)(1), 5)
 
     def test_documented_errors(self):
         x, y, z, w = T.dscalar(), T.dscalar("y"), T.dscalar("z"), T.dscalar("w")
@@ -145,6 +173,25 @@ class TestOut(unittest.TestCase):
         # an input that is returned is not the caller's array unless it was lent
         value = np.zeros(3)
         self.assertFalse(np.may_share_memory(function([x], x)(value), value))
+        hinted = Out(x + 1, borrow=True, return_internal_type=True)
+        self.assertIsInstance(function([x], hinted)(np.zeros(3)), np.ndarray)
+
+    def test_dictionaries_and_subsets(self):
+        x, s = T.dvector(), theano.shared(0)
+        f = function([x], {"b": Out(x * 2, borrow=True), "a": x.sum()}, updates=[(s, s + 1)])
+        self.assertEqual(list(f([1., 2.])), ["a", "b"])
+        self.assertEqual(f([1., 2.], output_subset=["a"]), {"a": 3})
+        self.assertEqual(list(f([1., 2.], output_subset=[1])), ["b"])
+        self.assertEqual(int(s.get_value()), 3)     # whatever is asked for, the updates are made
+        self.assertEqual(list(f.copy(delete_updates=True)([1., 2.])), ["a", "b"])
+        self.assertEqual(int(s.get_value()), 3)
+        g = function([x], [x.sum(), x.max()])
+        self.assertEqual((g([1., 2.], output_subset=[1]), g([1., 2.], output_subset=[-2])), ([2], [3]))
+        for wrong in ([2], ["a"], [None]):
+            self.assertRaises(ValueError, g, [1., 2.], output_subset=wrong)
+        self.assertRaises(AssertionError, function, [x], {1: x})
+        self.assertRaises(TypeError, function, [x], 3)
+        self.assertIsNone(function([x], on_unused_input="ignore")([1.]))
 
 
 if __name__ == "__main__":

@@ -52,6 +52,45 @@ class TestMonitorMode(unittest.TestCase):
         self.assertIn("nan [id A]", text)
         self.assertIn("Inputs : [3.0]\nOutputs: [nan]\n", text)
 
+    def test_the_documented_examples(self):
+        import theano_ng as theano
+
+        def inspect_inputs(i, node, fn):
+            print(i, node, "input(s) value(s):", [input[0] for input in fn.inputs], end='')
+
+        def inspect_outputs(i, node, fn):
+            print(" output(s) value(s):", [output[0] for output in fn.outputs])
+
+        x = theano.tensor.dscalar('x')
+        f = theano.function([x], [5 * x], mode=MonitorMode(pre_func=inspect_inputs, post_func=inspect_outputs))
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            self.assertEqual([float(v) for v in f(3)], [15.0])
+        # NumPy writes 5. where it wrote 5.0
+        self.assertEqual(out.getvalue(), "0 Elemwise{mul,no_inplace}(TensorConstant{5.0}, x) input(s) value(s): [array(5.), array(3.)] "
+                                         "output(s) value(s): [array(15.)]\n")
+
+        for excluded, graph in (((), ("Elemwise{Composite{(log(i0) * i0)}} [id A] ''", " |x [id B]")),
+                                (("local_elemwise_fusion", "inplace"),
+                                 ("Elemwise{mul,no_inplace} [id A] ''", " |Elemwise{log,no_inplace} [id B] ''", " | |x [id C]", " |x [id C]"))):
+            mode = MonitorMode(post_func=detect_nan)
+            f = theano.function([x], [theano.tensor.log(x) * x], mode=mode.excluding(*excluded) if excluded else mode)
+            out = io.StringIO()
+            with contextlib.redirect_stdout(out):
+                f(0)
+            lines = [line.rstrip() for line in out.getvalue().splitlines()]
+            inputs = "[array(0.)]" if not excluded else "[array(-inf), array(0.)]"
+            self.assertEqual(lines, ["*** NaN detected ***", *graph, "Inputs : " + inputs, "Outputs: [array(nan)]"])
+
+    def test_inputs_are_there_afterwards(self):
+        import theano_ng as theano
+
+        x = theano.tensor.dvector('x')
+        seen = []
+        mode = MonitorMode(post_func=lambda i, node, fn: seen.append([cell[0] is not None for cell in fn.inputs])).including("fusion")
+        theano.function([x], theano.tensor.exp(x).sum() + x[0], mode=mode.requiring("fast_run"))([1, 2])
+        self.assertTrue(seen and all(all(there) for there in seen))
+
     def test_same_result(self):
         x = number("x")
         r = div(add(x, 1), add(x, 2))

@@ -46,6 +46,54 @@ class TestNanGuardMode(unittest.TestCase):
             mode = NanGuardMode()
         self.assertEqual((mode.nan_is_error, mode.inf_is_error, mode.big_is_error), (True, True, False))
 
+    def test_the_message(self):
+        x, y = T.dvectors("x", "y")
+        with theano.change_flags({"traceback.limit": 4}):
+            ratio = x / y
+        f = theano.function([x, y], [ratio, x.sum()], mode=NanGuardMode(optimizer=None))
+        with self.assertRaises(AssertionError) as caught:
+            f([1.0], [0.0])
+        text = str(caught.exception)
+        for part in ("Inf detected\nIn an output of a node in the graph: output 0", "Elemwise{true_div", "Value: [inf]",
+                     "Backtrace when the variable was created", "ratio = x / y", "test_nanguardmode.py"):
+            self.assertIn(part, text)
+        with self.assertRaises(AssertionError) as caught:
+            f([np.nan], [0.0])
+        text = str(caught.exception)
+        for part in ("NaN detected\nIn an input of the function: x", "Node whose input it is: Elemwise{true_div,no_inplace}(x, y)",
+                     "Node whose input it is: Sum{acc_dtype=float64}(x)", "Value: [nan]"):
+            self.assertIn(part, text)
+
+    def test_compound_values_updates_and_lazy_nodes(self):
+        from theano_ng.gof import Apply, Generic, Op
+        from theano_ng.ifelse import ifelse
+
+        class Pair(Op):
+            __props__ = ()
+
+            def make_node(self, x):
+                return Apply(self, [x], [Generic()()])
+
+            def perform(self, node, inputs, outputs):
+                outputs[0][0] = [1, ("text", inputs[0] / inputs[0]), None]
+
+        x, c = T.dvector("x"), T.bscalar("c")
+        f = theano.function([x], Pair()(x), mode="NanGuardMode")
+        self.assertEqual(f([2.0])[1][1].tolist(), [1.0])
+        self.assertRaisesRegex(AssertionError, "NaN detected(?s:.)*Pair", f, [0.0])
+
+        total = theano.shared(np.zeros(2), "total")
+        g = theano.function([x], total.sum(), updates=[(total, total + T.sqrt(x))], mode=NanGuardMode().excluding("inplace"))
+        g([4.0, 9.0])
+        self.assertRaisesRegex(AssertionError, "NaN detected(?s:.)*sqrt", g, [4.0, -9.0])
+        self.assertEqual(total.get_value().tolist(), [2, 3])
+        total.set_value([np.inf, 0])
+        self.assertRaisesRegex(AssertionError, "Inf detected\nIn an input of the function: total", g, [1.0, 1.0])
+
+        h = theano.function([x, c], ifelse(c, T.log(x), x), mode="NanGuardMode")
+        self.assertEqual(h([-1.0], 0).tolist(), [-1.0])     # the other branch is not computed
+        self.assertRaises(AssertionError, h, [-1.0], 1)
+
     def test_action(self):
         v = T.dvector()
         f = theano.function([v], T.log(v), mode="NanGuardMode")

@@ -37,4 +37,11 @@
 #define NPY_DEFAULT NPY_ARRAY_CARRAY
 #endif
 
+/* For code that has failed without saying why. */
+static inline void theano_ng_ensure_exception(void)
+{
+    if (!PyErr_Occurred())
+        PyErr_SetString(PyExc_RuntimeError, "Unexpected error in an Op's C code. No Python exception was set.");
+}
+
 #endif

@@ -378,7 +378,9 @@ class _Run(object):
             self.seen[gopt] = seen
             part = gopt.apply_to(self.fgraph, nodes)
             prof = part if prof is None else gopt.merge_profile(prof, part)
-            if len(work.log) == seen:
+            if part[1] == 0:
+                # Replacements that were refused and undone are in the log, too: they would be tried for ever.
+                self.seen[gopt] = len(work.log)
                 return prof
 
     def run_locals(self, nodes):

@@ -6,44 +6,7 @@ import warnings
 from theano_ng.configdefaults import config
 from theano_ng.gof import graph
 from theano_ng.gof.rewriting.base import Optimizer
-
-
-def _traces_of(from_var):
-    """The stack traces of one variable, or of several without repetition."""
-    variables = from_var if isinstance(from_var, (list, tuple)) else [from_var]
-    found = []
-    seen = set()
-    for v in variables:
-        traces = getattr(v.tag, "trace", None) or []
-        if isinstance(traces, tuple) or (traces and isinstance(traces[0], tuple) and len(traces[0]) == 4
-                                         and isinstance(traces[0][0], str)):
-            # One bare stack instead of a list of them.
-            traces = [traces]
-        for trace in traces:
-            if id(trace) not in seen:
-                seen.add(id(trace))
-                found.append(trace)
-    return found
-
-
-def copy_stack_trace(from_var, to_var):
-    """Append the stack traces of `from_var` to those of `to_var`.
-
-    Parameters
-    ----------
-    from_var, to_var : Variable, or list or tuple of Variable
-        The traces of all `from_var` go to each of `to_var`.
-
-    Returns
-    -------
-    The argument `to_var`.
-    """
-    traces = _traces_of(from_var)
-    for v in to_var if isinstance(to_var, (list, tuple)) else [to_var]:
-        own = _traces_of(v)
-        ids = {id(t) for t in own}
-        v.tag.trace = own + [t for t in traces if id(t) not in ids]
-    return to_var
+from theano_ng.gof.traces import copy_stack_trace, has_trace
 
 
 @contextlib.contextmanager
@@ -52,11 +15,6 @@ def inherit_stack_trace(from_var):
     with graph.nodes_constructed() as new_nodes:
         yield
     copy_stack_trace(from_var, list(new_nodes))
-
-
-def _has_trace(variable):
-    traces = getattr(variable.tag, "trace", None)
-    return bool(traces) and all(len(trace) > 0 for trace in traces)
 
 
 def check_stack_trace(f_or_fgraph, ops_to_check="last", bug_print="raise"):
@@ -125,7 +83,7 @@ def check_stack_trace(f_or_fgraph, ops_to_check="last", bug_print="raise"):
             traces = getattr(output.tag, "trace", None)
             if not traces:
                 return False
-            if not _has_trace(output):
+            if not has_trace(output):
                 message = "Stack trace of output %r of node %s is there but empty: %r" % (output, node, traces)
                 if bug_print == "raise":
                     raise Exception(message)
@@ -140,13 +98,13 @@ class CheckStrackTraceFeature(object):
 
     def on_import(self, fgraph, node, reason):
         policy = config.check_stack_trace
-        if policy == "off" or all(_has_trace(out) for out in node.outputs):
+        if policy == "off" or all(has_trace(out) for out in node.outputs):
             return
         message = "Empty stack trace! The optimization that inserted this variable is %s" % (reason,)
         if policy == "raise":
             raise AssertionError(message)
         for out in node.outputs:
-            if not _has_trace(out):
+            if not has_trace(out):
                 out.tag.trace = [[("", 0, message, "")]]
         if policy == "warn":
             warnings.warn(message)

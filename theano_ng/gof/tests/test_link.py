@@ -1,11 +1,15 @@
 import copy
 import io
 import unittest
+from functools import partial
+
+import numpy as np
 
 from theano_ng.configdefaults import config
-from theano_ng.gof import link
+from theano_ng.gof import cc, link, vm
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.tests.floats import Compute, add, as_number, choose, div, mul, number
+from theano_ng.gof.utils import MethodNotDefined
 
 
 class Array:
@@ -119,6 +123,263 @@ class TestWrapLinker(unittest.TestCase):
         self.assertEqual(outs[0].value, 6.0)
         self.assertIsNot(copy.copy(both).linkers[0], both.linkers[0])
         self.assertIsNone(both.clone().fgraph)
+
+    def test_pre_and_errors(self):
+        """`pre` sees the values before each run; an error in a wrapper names the node."""
+        class Watched(link.WrapLinker):
+            def pre(self, f, inputs, order, thunk_groups):
+                seen.append((f is self, inputs, [str(node.op) for node in order], [len(group) for group in thunk_groups]))
+
+        seen = []
+        x, y = number("x"), number("y")
+
+        def wrapper(i, node, *thunks):
+            for thunk in thunks:
+                thunk()
+
+        linker = Watched([link.PerformLinker(), cc.OpWiseCLinker()], wrapper).accept(FunctionGraph([x, y], [div(add(x, 1), y)]))
+        f = linker.make_function()
+        self.assertEqual(f(1, 2), 1.0)
+        self.assertEqual(seen, [(True, [1.0, 2.0], ["add", "div"], [2, 2])])
+        with self.assertRaisesRegex(ZeroDivisionError, "Apply node that caused the error: div"):
+            f(1, 0)
+        self.assertEqual(f(3, 2), 2.0)
+
+
+class TestThunks(unittest.TestCase):
+    """What `make_thunk` of an Op may return."""
+
+    def run_with(self, make, **op):
+        class Custom(Compute):
+            make_thunk = make
+
+        x = number("x")
+        for linker in (link.PerformLinker(), cc.OpWiseCLinker(), vm.VM_Linker(), vm.VM_Linker(use_cloop=True), vm.VM_Linker(lazy=True),
+                       vm.VM_Linker(use_cloop=True, allow_gc=False), vm.VM_Linker(use_cloop=True, lazy=True)):
+            fgraph = FunctionGraph([x], [mul(Custom("custom", None)(add(x, 1)), 10)])
+            f = linker.accept(fgraph).make_function()
+            self.assertEqual([f(1), f(2)], [40.0, 60.0])
+            yield f
+
+    def test_plain_callables(self):
+        """Functions, bound methods, objects with slots, partials; make_thunk with and without `impl`."""
+        class Slots:
+            __slots__ = ("cells",)
+
+            def __init__(self, cells):
+                self.cells = cells
+
+            def run(self):
+                self.cells[1][0] = 2 * self.cells[0][0]
+
+            __call__ = run
+
+        def double(source, target):
+            target[0] = 2 * source[0]
+
+        def without_impl(make):
+            return lambda self, node, storage_map, compute_map, no_recycling: make(
+                storage_map[node.inputs[0]], storage_map[node.outputs[0]])
+
+        def with_impl(make):
+            return lambda self, node, storage_map, compute_map, no_recycling, impl=None: make(
+                storage_map[node.inputs[0]], storage_map[node.outputs[0]])
+
+        for make in (lambda a, b: Slots([a, b]), lambda a, b: Slots([a, b]).run, lambda a, b: lambda: double(a, b),
+                     lambda a, b: partial(double, a, b)):
+            for signature in (with_impl, without_impl):
+                for f in self.run_with(signature(make)):
+                    thunks = f.thunk.thunks
+                    self.assertEqual([len(t.inputs) for t in thunks], [2, 1, 2])
+                    self.assertEqual([t.lazy for t in thunks], [False] * 3)
+
+    def test_own_buffer(self):
+        """A thunk that computes into a buffer of its own, whatever is in the cells."""
+        def make_thunk(self, node, storage_map, compute_map, no_recycling):
+            buffer, (a,), (b,) = [None], [storage_map[r] for r in node.inputs], [storage_map[r] for r in node.outputs]
+
+            def thunk():
+                buffer[0] = 2 * a[0]
+                b[0] = buffer[0]
+                compute_map[node.outputs[0]][0] = True
+                return "anything"
+
+            return thunk
+
+        self.assertEqual(len(list(self.run_with(make_thunk))), 7)
+
+    def test_errors(self):
+        for make, text in ((lambda *args: None, "has to return a callable without arguments, not None"),
+                           (lambda self, node, storage_map: None, "positional argument")):
+            with self.assertRaises(TypeError) as error:
+                list(self.run_with(make))
+            self.assertIn(text, str(error.exception))
+            self.assertEqual(error.exception.args[0], "The following error happened while compiling the node")
+
+
+class TestLinkers(unittest.TestCase):
+    """What all linkers of one thunk per node share."""
+
+    LINKERS = [(link.PerformLinker, {}), (cc.OpWiseCLinker, {}), (vm.VM_Linker, {}), (vm.VM_Linker, {"use_cloop": True}), (cc.DualLinker, {}),
+               (link.WrapLinker, {"linkers": [link.PerformLinker()], "wrapper": lambda i, node, thunk: thunk()})]
+
+    def test_accept_and_clone(self):
+        """Accepting a second graph gives another linker; a clone has no graph; allow_gc None is config.allow_gc when a function is made."""
+        x = number("x")
+        one, two = FunctionGraph([x], [add(x, 1)]), FunctionGraph([x], [add(x, 2)])
+        for kind, options in self.LINKERS:
+            with self.subTest(kind.__name__):
+                linker = kind(**options)
+                self.assertIs(linker.accept(one), linker)
+                self.assertIs(linker.accept(one), linker)
+                other = linker.accept(two)
+                self.assertIsNot(other, linker)
+                self.assertEqual((linker.make_function()(1), other.make_function()(1)), (2.0, 3.0))
+                self.assertEqual((linker.fgraph, other.fgraph, linker.clone().fgraph), (one, two, None))
+                if kind is not link.WrapLinker:
+                    self.assertIs(linker.clone(allow_gc=False).allow_gc, False)
+                    with config.change_flags(allow_gc=not config.allow_gc):
+                        self.assertEqual(linker.clone(allow_gc=None).allow_gc, config.allow_gc)
+                else:
+                    self.assertIs(linker.clone(allow_gc=False).linkers[0].allow_gc, False)
+
+    def test_storage_from_outside(self):
+        """Cells of inputs, outputs and of inner variables."""
+        x = number("x")
+        for kind, options in self.LINKERS:
+            with self.subTest(kind.__name__, **options):
+                fgraph = FunctionGraph([x], [mul(add(x, 1), 2)])
+                inner = fgraph.outputs[0].owner.inputs[0]
+                cells = [[5.0], [None], [None]]
+                thunk, (ci,), (co,) = kind(**options).accept(fgraph).make_thunk(
+                    input_storage=cells[:1], output_storage=cells[1:2], storage_map={inner: cells[2]})
+                self.assertIs(ci.storage, cells[0])
+                self.assertIs(co.storage, cells[1])
+                thunk()
+                self.assertEqual(co.value, 12.0)
+                with self.assertRaisesRegex(Exception, "readonly"):
+                    co.value = 1.0
+                if kind in (cc.DualLinker, link.WrapLinker):
+                    self.assertEqual(cells[2][0], 6.0)
+
+    def test_no_recycling(self):
+        """The cells of these variables are empty when a run starts, so that old values are not used as buffers."""
+        x = number("x")
+        seen = []
+
+        class Peek(Compute):
+            def perform(self, node, inputs, outputs):
+                seen.append(outputs[0][0])
+                outputs[0][0] = inputs[0] + 1
+
+        peek = Peek("peek", None)
+        for kind, options in self.LINKERS:
+            for recycled in (False, True, None):
+                if kind is not link.WrapLinker and kind is not cc.DualLinker:
+                    options = dict(options, allow_gc=False)
+                with self.subTest(kind.__name__, recycled=recycled):
+                    fgraph = FunctionGraph([x], [peek(peek(x))])
+                    del seen[:]
+                    no_recycling = True if recycled is None else [] if recycled else [fgraph.outputs[0]]
+                    f = kind(**options).accept(fgraph, no_recycling=no_recycling).make_function()
+                    f(1)
+                    if kind is not cc.DualLinker:
+                        self.assertEqual(f(2), 4.0)
+                        self.assertEqual(seen[:2], [None, None])
+                        self.assertEqual(seen[2:], {False: [2.0, None], True: [2.0, 3.0], None: [None, None]}[recycled])
+
+    def test_clear_storage(self):
+        x = number("x")
+        for kind, options in self.LINKERS[:4]:
+            f = kind(allow_gc=False, **options).accept(FunctionGraph([x], [mul(add(x, 1), 2)])).make_function()
+            f(1)
+            f.thunk.clear_storage()
+            self.assertEqual([cell[0] for r, cell in f.thunk.storage_map.items() if r.owner is not None], [None, None])
+            self.assertEqual(f(2), 6.0)
+
+    def test_schedule(self):
+        """An order of one's own, which linkers that are compared have to share."""
+        x = number("x")
+        a, b = add(x, 1), mul(x, 2)
+        log = []
+        for backwards in (False, True):
+            def schedule(fgraph, backwards=backwards):
+                order = fgraph.toposort()
+                return order[::-1] if backwards else order
+
+            for kind in (link.PerformLinker, cc.OpWiseCLinker, vm.VM_Linker):
+                fgraph = FunctionGraph([x], [a, b])
+                self.assertEqual(kind(schedule=schedule).accept(fgraph).make_all()[4], schedule(fgraph))
+                if backwards:
+                    mixed = link.WrapLinker([link.PerformLinker(), kind(schedule=schedule)], log.append).accept(fgraph)
+                    self.assertRaisesRegex(Exception, "execute operations in the same order", mixed.make_thunk)
+
+
+class TestOpWiseAndDual(unittest.TestCase):
+    def test_fallback(self):
+        """An Op without C code runs in Python, unless that is not wanted."""
+        x = number("x")
+        fgraph = FunctionGraph([x], [add(x, 1)])
+        self.assertEqual(cc.OpWiseCLinker().accept(fgraph).make_function()(1), 2.0)
+        with self.assertRaises((MethodNotDefined, NotImplementedError)) as error:
+            cc.OpWiseCLinker(fallback_on_perform=False).accept(fgraph).make_thunk()
+        self.assertEqual(error.exception.args[:2], ("The following error happened while compiling the node", fgraph.outputs[0].owner))
+
+    def test_nice_errors(self):
+        x, y = number("x"), number("y")
+        for nice in (True, False):
+            f = cc.OpWiseCLinker(nice_errors=nice).accept(FunctionGraph([x, y], [div(x, y)])).make_function()
+            with self.assertRaises(ZeroDivisionError) as error:
+                f(1, 0)
+            self.assertEqual("Apply node that caused the error: div(x, y)" in str(error.exception), nice)
+
+    def test_profiler(self):
+        """make_all's profiler may wrap the function."""
+        x = number("x")
+        given = []
+
+        def profiler(function, thunks, order):
+            given.append((len(thunks), order))
+            return lambda: given.append(function())
+
+        f, ins, outs, thunks, order = cc.OpWiseCLinker().accept(FunctionGraph([x], [add(x, 1)])).make_all(profiler=profiler)
+        ins[0].value = 1
+        f()
+        self.assertEqual((given, outs[0].value), ([(1, order), None], 2.0))
+
+    def test_dual(self):
+        """Both implementations run on equal values; the Python values come back, what differs is named."""
+        class Two(Compute):
+            """One implementation where C is asked for, another one where Python is."""
+
+            def make_thunk(self, node, storage_map, compute_map, no_recycling, impl=None):
+                (a,), (b,) = [storage_map[r] for r in node.inputs], [storage_map[r] for r in node.outputs]
+
+                def thunk():
+                    b[0] = self.function[impl == "py"](a[0])
+
+                return thunk
+
+        x = number("x")
+        same, other = Two("same", [lambda a: a + 1] * 2), Two("other", [lambda a: a + 2, lambda a: a + 3])
+        seen = []
+        f = cc.DualLinker().accept(FunctionGraph([x], [same(same(x))])).make_function()
+        self.assertEqual((f(1), f(5)), (3.0, 7.0))
+        f = cc.DualLinker(checker=lambda a, b: seen.append((a[0], b[0]))).accept(FunctionGraph([x], [same(other(x))])).make_function()
+        self.assertEqual((f(1), seen), (5.0, [(4.0, 3.0), (5.0, 4.0)]))
+        with self.assertRaises(Exception) as error:
+            cc.DualLinker().accept(FunctionGraph([x], [same(other(x))])).make_function()(1)
+        for text in ("Output mismatch.", "'performlinker': 4.0, 'clinker': 3.0", "output 0 of other(x)",
+                     "Apply node that caused the error: other(x)"):
+            self.assertIn(text, str(error.exception))
+
+        def strict(a, b):
+            raise KeyError("my own words")
+
+        with self.assertRaisesRegex(KeyError, "my own words.*'clinker': 3.0.*output 0 of other"):
+            cc.DualLinker(checker=strict).accept(FunctionGraph([x], [other(x)])).make_function()(1)
+        nan = Two("nan", [lambda a: np.array([np.nan, a])] * 2)
+        self.assertEqual(cc.DualLinker().accept(FunctionGraph([x], [nan(x)])).make_function()(2)[1], 2)
 
 
 class TestErrors(unittest.TestCase):

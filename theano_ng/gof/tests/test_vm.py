@@ -1,8 +1,10 @@
 """The virtual machines: compiled and Python twins on the same graphs."""
 import gc
 import sys
+import time
 import unittest
 
+from theano_ng.configdefaults import config
 from theano_ng.gof import lazylinker_c, link, vm
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.tests.floats import Compute, add, as_number, choose, div, mul, number
@@ -225,6 +227,77 @@ class TestMachines(unittest.TestCase):
         run = machine([x], [add(x, 1)], use_cloop=True, allow_partial_eval=False)[0]
         self.assertFalse(run.allow_partial_eval)
         self.assertTrue(machine([x], [add(x, 1)], use_cloop=True)[0].allow_partial_eval)
+
+    def test_c_thunks(self):
+        """False asks Ops for Python; otherwise they choose."""
+        asked = []
+
+        class Asked(Compute):
+            def make_thunk(self, node, storage_map, compute_map, no_recycling, impl=None):
+                asked.append(impl)
+                return super().make_thunk(node, storage_map, compute_map, no_recycling, "py")
+
+        x = number("x")
+        for c_thunks in (None, True, False):
+            machine([x], [Asked("asked", None)(x)], c_thunks=c_thunks)
+        self.assertEqual(asked, [None, None, "py"])
+
+    def test_lazy_option(self):
+        """Lazy when asked to be, or by config.vm.lazy, or when a node is."""
+        x, c = number("x"), number("c")
+        eager, lazy = add(x, c), choose(c, x, 1)
+        for option, flag, of_eager, of_lazy in ((None, None, False, True), (True, None, True, True), (False, None, False, False),
+                                                (None, True, True, True), (None, False, False, False), (False, True, False, False)):
+            with config.change_flags({"vm.lazy": flag}):
+                for output, want in ((eager, of_eager), (lazy, of_lazy)):
+                    self.assertEqual(machine([x, c], [output], lazy=option, use_cloop=True)[0].lazy, want, (option, flag))
+                    kind = type(machine([x, c], [output], lazy=option)[0])
+                    self.assertIs(kind, vm.Stack if want else vm.LoopGC, (option, flag))
+
+    def test_callback_with_lazy_nodes(self):
+        """The callback sees nodes that ran, once each, with their values and inputs there and marked as computed."""
+        seen = []
+
+        def callback(node, thunk, storage_map, compute_map):
+            flags = [compute_map[r][0] for r in (*node.inputs, *node.outputs)]
+            seen.append((str(node.op), thunk.outputs[0] is storage_map[node.outputs[0]], flags))
+
+        x, c = number("x"), number("c")
+        run, (cx, cc), (out,) = machine([x, c], [choose(c, add(x, 1), mul(x, 2))], callback=callback, use_cloop=True)
+        cx[0], cc[0] = 1.0, 0.0
+        run()
+        self.assertEqual(seen, [("mul", True, [1, 1, 1]), ("Choose", True, [1, 0, 1, 1])])
+        self.assertEqual({str(r.owner.op): flag[0] for r, flag in run.compute_map.items() if r.owner}, {"mul": 2, "add": 0, "Choose": 1})
+
+    def test_callback_that_fails(self):
+        def callback(node, thunk, storage_map, compute_map):
+            if node.op is mul and storage_map[node.outputs[0]][0] > 5:
+                raise ValueError("too large")
+
+        x = number("x")
+        run, (cx,), (out,) = machine([x], [add(mul(x, 2), 1)], callback=callback)
+        cx[0] = 3.0
+        self.assertRaisesRegex(ValueError, "too large", run)
+        self.assertIs(run.nodes[run.position_of_error].op, mul)
+        cx[0] = 1.0
+        run()
+        self.assertEqual(out[0], 3.0)
+
+    def test_many_readers(self):
+        """Freeing a value that n nodes read takes time in proportion to n."""
+        x = number("x")
+        n = 400
+        value = add(x, 1)
+        seconds = []
+        for count in (n, 4 * n):
+            total = add(*[mul(value, i) for i in range(count)])
+            run, (cx,), (out,) = machine([x], [total], lazy=True)
+            cx[0] = 1.0
+            start = time.process_time()
+            run()
+            seconds.append(time.process_time() - start)
+            self.assertEqual(out[0], 2.0 * count * (count - 1) / 2)
+        self.assertLess(seconds[1], 8 * seconds[0] + 0.01)
 
 
 class TestReallocation(unittest.TestCase):

@@ -63,6 +63,17 @@ static Block *new_block(size_t capacity)
     return memory;
 }
 
+/* The byte that new memory is filled with while `fill` is in force; -1: it stays as it is. */
+static atomic_int fill_byte = -1;
+
+static void *filled(void *data, size_t size)
+{
+    int byte = atomic_load_explicit(&fill_byte, memory_order_relaxed);
+    if (data != NULL && byte >= 0)
+        memset(data, byte, size);
+    return data;
+}
+
 /* Gives all kept blocks back to the system. */
 static void drop_kept(void)
 {
@@ -102,7 +113,7 @@ static void *big_malloc(void *context, size_t size)
         drop_kept();
         block = new_block(capacity);
     }
-    return block == NULL ? NULL : (char *)block + HEADER;
+    return block == NULL ? NULL : filled((char *)block + HEADER, size);
 }
 
 static void big_free(void *context, void *data, size_t size)
@@ -163,6 +174,38 @@ static PyDataMem_Handler handler = {
 };
 static PyObject *handler_capsule;
 
+/* What arrays get their memory from while `fill` is in force: the system's allocator, and bytes that nobody expects. */
+
+static void *fill_malloc(void *context, size_t size)
+{
+    (void)context;
+    return filled(malloc(size > 0 ? size : 1), size);
+}
+
+static void *fill_calloc(void *context, size_t count, size_t size)
+{
+    (void)context;
+    return calloc(count > 0 ? count : 1, size > 0 ? size : 1);
+}
+
+static void *fill_realloc(void *context, void *data, size_t size)
+{
+    (void)context;
+    return realloc(data, size > 0 ? size : 1);
+}
+
+static void fill_free(void *context, void *data, size_t size)
+{
+    (void)context;
+    (void)size;
+    free(data);
+}
+
+static PyDataMem_Handler fill_handler = {
+    "theano_ng_filling", 1, {NULL, fill_malloc, fill_calloc, fill_realloc, fill_free},
+};
+static PyObject *fill_capsule;
+
 /* A new array whose data comes from the recycling handler; the contract of native_new. */
 static PyObject *new_big(int nd, const npy_intp *dims, int type_num, int fortran)
 {
@@ -210,7 +253,40 @@ static PyObject *stats(PyObject *self, PyObject *args)
                          (unsigned long long)hits, "misses", (unsigned long long)misses);
 }
 
+static PyObject *fill(PyObject *self, PyObject *arg)
+{
+    (void)self;
+    long byte = PyLong_AsLong(arg);
+    if (byte == -1 && PyErr_Occurred())
+        return NULL;
+    if (byte < 0 || byte > 255) {
+        PyErr_Format(PyExc_ValueError, "a byte is wanted, from 0 to 255, not %ld", byte);
+        return NULL;
+    }
+    PyObject *previous = PyDataMem_SetHandler(fill_capsule);
+    if (previous == NULL)
+        return NULL;
+    return Py_BuildValue("(iN)", atomic_exchange(&fill_byte, (int)byte), previous);
+}
+
+static PyObject *restore(PyObject *self, PyObject *args)
+{
+    (void)self;
+    int byte;
+    PyObject *previous;
+    if (!PyArg_ParseTuple(args, "(iO)", &byte, &previous))
+        return NULL;
+    PyObject *ours = PyDataMem_SetHandler(previous);
+    if (ours == NULL)
+        return NULL;
+    Py_DECREF(ours);
+    atomic_store(&fill_byte, byte);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
+    {"fill", fill, METH_O, "fill(byte): fill the memory of new arrays with a byte; returns what `restore` wants."},
+    {"restore", restore, METH_VARARGS, "restore(previous): end what `fill` began."},
     {"trim", trim, METH_NOARGS, "Give the kept blocks back to the system."},
     {"stats", stats, METH_NOARGS, "Return a dict: kept_bytes, kept_blocks, hits, misses."},
     {NULL, NULL, 0, NULL},
@@ -227,8 +303,9 @@ PyMODINIT_FUNC PyInit_alloc(void)
     if (module == NULL)
         return NULL;
     handler_capsule = PyCapsule_New(&handler, "mem_handler", NULL);
+    fill_capsule = PyCapsule_New(&fill_handler, "mem_handler", NULL);
     PyObject *api_capsule = PyCapsule_New((void *)&api, NATIVE_ALLOC_CAPSULE, NULL);
-    if (handler_capsule == NULL || api_capsule == NULL || PyModule_AddObject(module, "_api", api_capsule) < 0) {
+    if (handler_capsule == NULL || fill_capsule == NULL || api_capsule == NULL || PyModule_AddObject(module, "_api", api_capsule) < 0) {
         Py_XDECREF(api_capsule);
         Py_DECREF(module);
         return NULL;

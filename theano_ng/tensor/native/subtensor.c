@@ -669,6 +669,31 @@ static int tng_inc(int nin, int nout, PyObject **in, PyObject **out, int64_t *pa
     return status;
 }
 
+/* make_slice: start, stop and step, each an integer array without dimensions or None, become a slice of Python's own integers. */
+static int tng_make_slice(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+{
+    PyObject *fields[3] = {NULL, NULL, NULL};
+    int filled = 0;
+    (void)nout;
+    (void)params;
+    for (; filled < nin && filled < 3; filled++) {
+        if (in[filled] == Py_None)
+            fields[filled] = Py_NewRef(Py_None);
+        else if (PyArray_Check(in[filled]))
+            fields[filled] = PyArray_GETITEM((PyArrayObject *)in[filled], PyArray_BYTES((PyArrayObject *)in[filled]));
+        else
+            fields[filled] = PyNumber_Index(in[filled]);
+        if (fields[filled] == NULL)
+            break;
+    }
+    Py_CLEAR(out[0]);
+    if (filled == 3)
+        out[0] = PySlice_New(fields[0], fields[1], fields[2]);
+    for (int i = 0; i < 3; i++)
+        Py_XDECREF(fields[i]);
+    return out[0] == NULL ? -1 : 0;
+}
+
 static const NativeEntry entries[] = {
     {"subtensor", tng_subtensor},
     {"inc_subtensor", tng_inc_subtensor},
@@ -676,6 +701,7 @@ static const NativeEntry entries[] = {
     {"inc_rows", tng_inc_rows},
     {"take", tng_take},
     {"inc", tng_inc},
+    {"make_slice", tng_make_slice},
     {NULL, NULL},
 };
 NATIVE_MODULE(subtensor, entries)

@@ -117,7 +117,7 @@ class CrossentropySoftmax1HotWithBiasDx(RowOp):
         with np.errstate(invalid="ignore"):
             dx = np.where(column == 0, 0, column * sm)
         dx[np.arange(len(y_idx)), y_idx] -= column[:, 0]
-        output_storage[0][0] = dx.astype(sm.dtype, copy=False)
+        output_storage[0][0] = np.asarray(dx, dtype=sm.dtype, order="C")
 
     def infer_shape(self, node, shapes):
         return [shapes[1]]

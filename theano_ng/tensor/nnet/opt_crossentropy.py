@@ -16,7 +16,7 @@ from theano_ng.tensor.nnet.crossentropy import (CrossentropyCategorical1HotGrad,
 from theano_ng.tensor.nnet.softmax import SoftmaxGrad, logsoftmax_op, softmax_grad, softmax_op, softmax_with_bias
 from theano_ng.tensor.opt.canonicalize import local_mul_canonizer
 from theano_ng.tensor.opt.shape import same_length
-from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.opt.registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
 from theano_ng.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor
 
 _SOFTMAXES = (softmax_op, softmax_with_bias)
@@ -66,10 +66,10 @@ def _fuse_crossentropies(fgraph, softmaxes, reason):
         sm, labels = node.inputs
         if _owner_op(sm) not in softmaxes:
             continue
-        new_nll, new_sm, _ = crossentropy_softmax_argmax_1hot_with_bias(*_softmax_input(sm), labels)
+        new_nll, new_sm, argmax = crossentropy_softmax_argmax_1hot_with_bias(*_softmax_input(sm), labels)
         if new_nll.type != node.outputs[0].type:
             continue
-        copy_stack_trace(node.outputs[0], new_nll)
+        copy_stack_trace(node.outputs[0], [new_nll, argmax])
         copy_stack_trace([sm, node.outputs[0]], new_sm)
         fgraph.replace_all_validate([(node.outputs[0], new_nll), (sm, new_sm)], reason=reason)
 
@@ -118,6 +118,7 @@ def local_softmax_grad_to_crossentropy_with_softmax_grad(node):
 
 
 @register_specialize("fast_compile_gpu")
+@ignores_nonfinite
 @local_optimizer([MaxAndArgmax, Argmax])
 def local_argmax_pushdown(node):
     """Softmax does not change which element of a row is the largest, nor do other increasing functions.
@@ -242,7 +243,7 @@ def _is_label_indexing(node):
     if not isinstance(node.op, AdvancedSubtensor) or len(node.inputs) != 3:
         return None
     matrix, rows, labels = node.inputs
-    if matrix.ndim != 2 or labels.ndim != 1 or not labels.type.dtype.startswith(("int", "uint")):
+    if matrix.ndim != 2 or getattr(labels, "ndim", None) != 1 or not labels.type.dtype.startswith(("int", "uint")):    # it may be a slice
         return None
     return (matrix, labels) if _check_rows_is_arange_len_labels(rows, labels) else None
 

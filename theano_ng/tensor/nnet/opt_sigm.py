@@ -9,7 +9,7 @@ from theano_ng.tensor.nnet.mul_tree import (compute_mul, is_exp, is_mul, is_neg,
 from theano_ng.tensor.nnet.sigmoids import hard_sigmoid, sigmoid, softplus, ultra_fast_sigmoid
 from theano_ng.tensor.opt.common import constant_value, scalarconsts_rest
 from theano_ng.tensor.type import values_eq_approx
-from theano_ng.tensor.opt.registration import register_specialize, register_stabilize
+from theano_ng.tensor.opt.registration import ignores_nonfinite, register_specialize, register_stabilize
 
 register_local_1msigmoid = False
 
@@ -97,6 +97,7 @@ register_stabilize(log1pexp_to_softplus, name="log1pexp_to_softplus")
 
 @register_stabilize
 @register_specialize
+@ignores_nonfinite
 @local_optimizer([T.true_div])
 def local_exp_over_1_plus_exp(node):
     """exp(x) / (1 + exp(x))  ->  sigmoid(x), and y / (1 + exp(x))  ->  y * sigmoid(-x)

@@ -13,10 +13,12 @@ from theano_ng.tensor.elemwise_ops import clip
 class ScalarActivation(UnaryMath):
     """A function of one real number that is no function of libm, computed in the float type of its output.
 
-    Subclasses give `value(x)`, the function of a NumPy float, and `formula(x, out)`, the C of it for a C expression of dtype `out`.
+    Subclasses give `value(x)`, the function of a NumPy float (of an array too, says `on_arrays`), and `formula(x, out)`, the C of it for a C
+    expression of dtype `out`.
     """
 
     nfunc_spec = None
+    on_arrays = False
 
     def impl(self, x):
         x = compute_in_output_float(x)
@@ -33,6 +35,8 @@ class ScalarActivation(UnaryMath):
 
 class ScalarSigmoid(ScalarActivation):
     """The logistic function 1 / (1 + exp(-x))."""
+
+    on_arrays = True
 
     def value(self, x):
         return 1 / (1 + np.exp(-x))
@@ -112,8 +116,10 @@ def hard_sigmoid(x):
 class ScalarSoftplus(ScalarActivation):
     """log(1 + exp(x)), without overflow, and exact where exp(x) is small."""
 
+    on_arrays = True
+
     def value(self, x):
-        return np.log1p(np.exp(-abs(x))) + (0 if x <= 0 else x)
+        return np.log1p(np.exp(-abs(x))) + np.maximum(x, x.dtype.type(0))
 
     def formula(self, x, out):
         log1p, exp, fabs = (float_function(f, out) for f in ("log1p", "exp", "fabs"))

@@ -11,7 +11,7 @@ from theano_ng.tensor.nnet.row_op import RowOp, float_matrix
 def _softmax(x):
     """Softmax of a NumPy matrix, in its dtype."""
     e = np.exp(x - x.max(axis=1, keepdims=True)) if x.shape[1] else x.copy()
-    return (e / e.sum(axis=1, keepdims=True)).astype(x.dtype)
+    return np.asarray(e / e.sum(axis=1, keepdims=True), dtype=x.dtype, order="C")
 
 
 class Softmax(RowOp):
@@ -100,8 +100,10 @@ class SoftmaxGrad(RowOp):
 
     def perform(self, node, input_storage, output_storage):
         dy, sm = input_storage
+        if dy.shape != sm.shape:
+            raise ValueError("dy and sm must have the same shape")
         dy_sm = dy * sm
-        output_storage[0][0] = (dy_sm - dy_sm.sum(axis=1, keepdims=True) * sm).astype(sm.dtype, copy=False)
+        output_storage[0][0] = np.asarray(dy_sm - dy_sm.sum(axis=1, keepdims=True) * sm, dtype=sm.dtype, order="C")
 
     def grad(self, inp, grads):
         dy, sm = inp
@@ -141,7 +143,7 @@ class LogSoftmax(RowOp):
     def perform(self, node, input_storage, output_storage):
         x, = input_storage
         shifted = x - x.max(axis=1, keepdims=True) if x.shape[1] else x.copy()
-        output_storage[0][0] = (shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))).astype(x.dtype, copy=False)
+        output_storage[0][0] = np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)), dtype=x.dtype, order="C")
 
     def grad(self, inp, grads):
         x, = inp

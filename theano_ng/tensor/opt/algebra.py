@@ -12,7 +12,7 @@ from theano_ng.tensor.opt.canonicalize import in_dtype, local_mul_canonizer
 from theano_ng.tensor.opt.common import (
     as_output, constant_value, fill_like_inputs, inputs_of, is_an_upcast, is_inverse_pair)
 from theano_ng.tensor.opt.registration import (
-    register_canonicalize, register_specialize, register_specialize_device, register_stabilize)
+    ignores_nonfinite, register_canonicalize, register_specialize, register_specialize_device, register_stabilize)
 
 
 def _answer(new, out):
@@ -169,6 +169,7 @@ def local_neg_div_neg(node):
 # -- zero and one ---------------------------------------------------------------------------------------------------------
 
 @register_canonicalize
+@ignores_nonfinite
 @local_optimizer([T.mul])
 def local_mul_zero(node):
     """A product with a factor that is zero is zero, also where another factor is NaN or infinite.
@@ -204,6 +205,7 @@ def local_intdiv_by_one(node):
 
 @register_canonicalize
 @register_specialize
+@ignores_nonfinite
 @local_optimizer([T.int_div, T.true_div])
 def local_zero_div(node):
     """Zero divided by anything is zero, also where the divisor is zero or NaN.
@@ -514,6 +516,7 @@ def local_upcast_elemwise_constant_inputs(node):
 
 @register_canonicalize
 @register_stabilize
+@ignores_nonfinite
 @local_optimizer([T.Dot])
 def local_0_dot_x(node):
     """A matrix product with zeros.

@@ -10,7 +10,7 @@ from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise import DimShuffle
 from theano_ng.tensor.opt import common
 from theano_ng.tensor.opt.common import as_output
-from theano_ng.tensor.opt.registration import register_canonicalize, register_stabilize
+from theano_ng.tensor.opt.registration import ignores_nonfinite, register_canonicalize, register_stabilize
 
 MAX_OPERANDS = 31
 """Most operands given to one addition or multiplication; NumPy's limit is 32 operands with the result."""
@@ -336,8 +336,8 @@ def add_calculate(num, denum, aslist=False, out_type=None):
 
 local_mul_canonizer = Canonizer(T.mul, T.true_div, T.inv, mul_calculate, False)
 local_add_canonizer = Canonizer(T.add, T.sub, T.neg, add_calculate)
-register_canonicalize(local_mul_canonizer, name="local_mul_canonizer")
-register_canonicalize(local_add_canonizer, name="local_add_canonizer")
+register_canonicalize(ignores_nonfinite(local_mul_canonizer), name="local_mul_canonizer")
+register_canonicalize(ignores_nonfinite(local_add_canonizer), name="local_add_canonizer")
 mul_canonizer = in2out(local_mul_canonizer, name="mul_canonizer_groups")
 add_canonizer = in2out(local_add_canonizer, name="add_canonizer_group")
 
@@ -485,6 +485,7 @@ def attempt_distribution(factor, num, denum, out_type):
 
 @register_canonicalize
 @register_stabilize
+@ignores_nonfinite
 @local_optimizer([T.mul, T.true_div, T.inv])
 def local_greedy_distributor(node):
     """Distribute factors over sums where that saves multiplications and divisions.

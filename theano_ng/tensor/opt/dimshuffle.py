@@ -123,7 +123,7 @@ def local_useless_rebroadcast(node):
     if not isinstance(node.op, Rebroadcast):
         return False
     x = node.inputs[0]
-    changed = [(i, flag) for i, flag in node.op.axis.items() if flag != x.broadcastable[i]]
+    changed = [(i, flag) for i, flag in node.op.axis.items() if flag != x.type.broadcastable[i]]
     if len(changed) == len(node.op.axis) and changed:
         return False
     new = Rebroadcast(*changed)(x) if changed else x

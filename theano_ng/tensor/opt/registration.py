@@ -26,6 +26,15 @@ def _register(database, lopt, tags, kwargs):
     return lopt
 
 
+def ignores_nonfinite(lopt):
+    """Mark a rule that makes no promise for NaN and infinities: it gives a number where the expression that it replaces is NaN, or the like.
+
+    DebugMode does not compare the two where they occur; other rules have to pass them on.
+    """
+    lopt.ignores_nonfinite = True
+    return lopt
+
+
 def register_useless(lopt, *tags, **kwargs):
     """Register a rule that removes what has no effect, applied once before canonicalization."""
     return _register(mode.local_useless, lopt, tags, kwargs)

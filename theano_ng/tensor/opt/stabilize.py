@@ -10,7 +10,7 @@ from theano_ng.tensor.careduce import Prod, Sum
 from theano_ng.tensor.elemwise import DimShuffle, Elemwise
 from theano_ng.tensor.opt.common import (
     as_output, constant_value, fill_like_inputs, get_clients, get_clients2, inputs_of, scalarconsts_rest)
-from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.opt.registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
 
 
 def _answer(new, out):
@@ -82,6 +82,7 @@ def local_log_add(node):
     return _answer(highest + T.log1p(T.exp(-abs(x - y))), node.outputs[0])
 
 
+@ignores_nonfinite
 @local_optimizer([T.log])
 def local_log_sum_exp(node):
     """The logarithm of a sum of exponentials, without overflow.
@@ -180,6 +181,7 @@ def local_log_pow(node):
 @register_stabilize
 @register_specialize
 @register_canonicalize
+@ignores_nonfinite
 @local_optimizer([T.log])
 def local_log_prod_sqr(node):
     """Logarithms of products of numbers that are not negative.

@@ -411,9 +411,9 @@ def local_subtensor_make_vector(node):
     else:
         return False
     new = x.owner.op(*chosen)
-    copy_stack_trace(out, new)
     if new.type != out.type:
         new = T.patternbroadcast(new, out.broadcastable)
+    copy_stack_trace(out, new)
     return [new] if new.type == out.type else False
 
 

@@ -64,7 +64,9 @@ def local_alloc_dimshuffle(node):
     kept = len(value.owner.inputs[0].broadcastable)
     if order != ("x",) * (len(order) - kept) + tuple(range(kept)):
         return None
-    return [alloc(value.owner.inputs[0], *node.inputs[1:])]
+    new = alloc(value.owner.inputs[0], *node.inputs[1:])
+    copy_stack_trace(node.outputs[0], new)
+    return [new]
 
 
 @register_uncanonicalize

@@ -8,7 +8,7 @@ from theano_ng.gof.opt import OpRemove, copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise import Elemwise
 from theano_ng.tensor.opt.common import as_output, constant_value, fill_like_inputs, get_constant, inputs_of
-from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.opt.registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
 
 
 def _filled_with(value, node):
@@ -20,6 +20,7 @@ def _filled_with(value, node):
 
 @register_specialize
 @register_canonicalize("fast_compile")
+@ignores_nonfinite
 @local_optimizer([Elemwise])
 def local_useless_elemwise(node):
     """Elementwise operations that return an input or a constant.
@@ -148,6 +149,7 @@ def _is_sum_of_lengths(v):
 @register_specialize
 @register_canonicalize
 @register_stabilize
+@ignores_nonfinite
 @local_optimizer([Elemwise])
 def local_useless_elemwise_comparison(node):
     """Comparisons that are known.
@@ -291,6 +293,7 @@ def _sink_into_switch(node, idx, op):
 
 @register_canonicalize
 @register_specialize
+@ignores_nonfinite
 @local_optimizer([T.mul])
 def local_mul_switch_sink(node):
     """Multiply inside a switch that has a zero branch: where it is zero, the product is, also if the other factor is NaN.
@@ -311,6 +314,7 @@ def local_mul_switch_sink(node):
 
 
 @register_canonicalize
+@ignores_nonfinite
 @local_optimizer([T.true_div, T.int_div])
 def local_div_switch_sink(node):
     """Divide inside a switch that has a zero branch: where it is zero, the quotient is, also if the divisor is zero or NaN.

@@ -173,6 +173,93 @@ class TestNodes(unittest.TestCase):
                     run_node(variable, with_scalars(variable, values), impl)
 
 
+class Multiplied(sub.IncSubtensor):
+    """An increment whose C code multiplies instead: one hook changed, all others those of the base class."""
+
+    def add_to_zview(self, name, x, fail):
+        return """
+        {
+            PyObject *product = PyNumber_InPlaceMultiply((PyObject *)zview, (PyObject *)%(x)s);
+            if (product == NULL) {
+                %(fail)s
+            }
+            Py_DECREF(product);
+        }
+        """ % dict(x=x, fail=fail)
+
+    def c_code_cache_version(self):
+        return (1,)
+
+
+class Noted(sub.IncSubtensor):
+    """The base class's code, written out: the hooks are used for setting and adding."""
+
+    def copy_into(self, view, source):
+        return "(%s)" % super().copy_into(view, source)
+
+    def c_code_cache_version(self):
+        return (1,)
+
+
+class TestHooks(unittest.TestCase):
+    """IncSubtensors of one's own, made of the pieces of the C code."""
+
+    def test_every_basic_index(self):
+        x, y, v = T.ftensor3(), T.fscalar(), value("float32")
+        for inplace in (False, True):
+            outputs, expected, given = [], [], {}
+            for index in BASIC:
+                if None in index or Ellipsis in index:    # they are made of other Ops besides
+                    continue
+                converted, values = symbolic(index)
+                given.update(values)
+                node = x[converted or Ellipsis].owner
+                if node is None:
+                    continue
+                for op_class, is_set in ((Multiplied, False), (Noted, False), (Noted, True)):
+                    op = op_class(node.op.idx_list, inplace=inplace, set_instead_of_inc=is_set)
+                    outputs.append(op(x + 0 if inplace else x, y, *node.inputs[1:]))
+                    want = v.copy()
+                    want[index] = 7 if is_set else want[index] * 7 if op_class is Multiplied else want[index] + 7
+                    expected.append(want)
+            self.assertGreater(len(outputs), 20)
+            f = theano.function([x, y, *given], outputs, mode=theano.Mode("c", None), accept_inplace=True)
+            for got, want in zip(f(v, 7, *given.values()), expected):
+                np.testing.assert_array_equal(got, want)
+
+    def test_values_with_dimensions_and_errors(self):
+        x, y, i, j = T.fmatrix(), T.fvector(), T.lscalar(), T.lscalar()
+        f = theano.function([x, y, i, j], [Noted(x[i:, j].owner.op.idx_list)(x, y, *x[i:, j].owner.inputs[1:])])
+        v = value("float32", (4, 5))
+        want = v.copy()
+        want[1:, -1] += [1, 2, 3]
+        np.testing.assert_array_equal(f(v, [1, 2, 3], 1, -1)[0], want)
+        want = v[::-1, ::-1].copy()
+        want[3:, 0] += 9
+        np.testing.assert_array_equal(f(v[::-1, ::-1], [9], 3, 0)[0], want)
+        with self.assertRaisesRegex(IndexError, "index 5 is out of bounds for axis 1 with size 5"):
+            f(v, [1], 0, 5)
+        with self.assertRaisesRegex(ValueError, "broadcast"):
+            f(v, [1, 2], 0, 0)
+        z = T.fmatrix()
+
+        class Python(Multiplied):
+            def do_type_checking(self, node):
+                raise NotImplementedError("in Python only")
+
+        node = x[::2].owner
+        g = theano.function([z], Python(node.op.idx_list)(z, np.float32(2), *node.inputs[1:]))
+        want = v.copy()
+        want[::2] += 2
+        np.testing.assert_array_equal(g(v), want)
+        node = x[1:].owner
+        h = theano.function([theano.In(z, mutable=True, borrow=True)], Noted(node.op.idx_list, inplace=True)(z, np.float32(2), *node.inputs[1:]),
+                            accept_inplace=True)
+        v.flags.writeable = False
+        with self.assertRaisesRegex(ValueError, "read-only"):
+            h(v)
+
+
 class TestGraphs(unittest.TestCase):
     def test_getitem_like_numpy(self):
         """Every kind of index gives the op, pattern, value and inferred shape that it should."""
@@ -204,6 +291,25 @@ class TestGraphs(unittest.TestCase):
                         for k in (-3, -1, 1, 2) if "c" in fields else (1,):
                             want, length, same = f(v, i, j, k)
                             self.assertEqual((length, same.tolist()), (len(want), want.tolist()), (fields, n, i, j, k))
+
+    def test_slices_as_variables(self):
+        """Slices that are inputs of advanced indexing, also where nothing but C runs."""
+        x, i, rows = T.dmatrix(), T.wscalar(), T.lvector()
+        v = value("float64", (4, 5))
+        part = sub.make_slice(i, None, -1)
+        outputs = [x[rows, i:], x[:i:2, rows], x[rows, 1:3], x[rows, part]]
+        for linker in ("c", "cvm", "py"):
+            f = theano.function([x, i, rows], outputs, mode=theano.Mode(linker, None))
+            for number in (3, -1):
+                for got, want in zip(f(v, number, [2, 0]), [v[[2, 0], number:], v[:number:2, [2, 0]], v[[2, 0], 1:3], v[[2, 0], number::-1]]):
+                    np.testing.assert_array_equal(got, want)
+        s = part.type()
+        f = theano.function([x, s, rows], x[s, rows], mode=theano.Mode("c", None))
+        np.testing.assert_array_equal(f(v, slice(3, None, -2), [1, 1]), v[3::-2, [1, 1]])
+        for container, given in zip(f.input_storage, (v, "no slice", np.array([1, 1]))):    # past the containers' checks
+            container.storage[0] = given
+        with self.assertRaisesRegex(TypeError, "expected a slice, not a value of type str"):
+            f.fn()
 
     def test_names_and_printing(self):
         x, i = T.dtensor3("x"), T.wscalar("i")

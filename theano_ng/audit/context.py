@@ -1,0 +1,174 @@
+"""What a check is given: the target, examples, and ways to say what came of it."""
+import os
+import time
+
+import numpy as np
+
+from theano_ng.audit import driver, generate
+from theano_ng.audit.driver import Problem
+from theano_ng.audit.records import Finding, Verdict
+
+
+class Context:
+    """What a check works with.
+
+    Parameters
+    ----------
+    target : Target
+    check : str
+    max_examples, seed : int
+    limit : float or None
+        Seconds.
+    apart : bool
+        Whether each example is tried in a process of its own, because one of them kills it.
+
+    Attributes
+    ----------
+    case : Case
+    op : Op
+    node : Apply
+        The node for the types of the examples; ``target.built`` has those for other types.
+    """
+
+    def __init__(self, target, check, max_examples=50, seed=0, limit=None, apart=False):
+        self.target, self.check, self.max_examples, self.seed, self.apart = target, check, max_examples, seed, apart
+        self.case, self.op, self.node = target.case, target.op, target.base.node
+        self._end = None if limit is None else time.perf_counter() + limit
+        self._start = time.perf_counter()
+        self._runners = {}
+
+    def seconds_left(self):
+        """How long the check may still take; infinity without a limit."""
+        return float("inf") if self._end is None else self._end - time.perf_counter()
+
+    # -- verdicts --------------------------------------------------------------------------------------------------
+
+    def ok(self, examples=0):
+        """Nothing found in so many examples."""
+        return Verdict(self.check, "ok", examples, time.perf_counter() - self._start)
+
+    def skipped(self, reason):
+        """The check does not apply."""
+        return Verdict(self.check, "skipped", 0, time.perf_counter() - self._start, reason=reason)
+
+    def failed(self, findings, examples=0):
+        """Something was found."""
+        return Verdict(self.check, "failed", examples, time.perf_counter() - self._start, tuple(findings))
+
+    def finding(self, problem, example=None):
+        """The `Finding` of a `Problem`, shown by an example."""
+        return Finding(self.check, problem.error, problem.message, () if example is None else example.describe(), problem.evidence,
+                       problem.location)
+
+    def verdict(self, problems, examples=0):
+        """The verdict for a list of problems, each a `Problem` or a pair (Problem, Example)."""
+        pairs = [p if isinstance(p, tuple) else (p, None) for p in problems]
+        if not pairs:
+            return self.ok(examples)
+        return self.failed([self.finding(problem, example) for problem, example in pairs], examples)
+
+    # -- examples --------------------------------------------------------------------------------------------------
+
+    def find(self, attempt, stages=None, **limits):
+        """Try examples, and shrink those that fail.
+
+        Parameters
+        ----------
+        attempt : callable
+            ``attempt(example)`` raises `Problem` when something is wrong, and `Reject` when the example does not apply.
+        stages : list of generate.Stage, optional
+            By default all there are.
+        **limits
+            For `generate.stages`.
+
+        Returns
+        -------
+        Verdict
+            Skipped when all examples were rejected.
+        """
+        if stages is None:
+            stages = generate.stages(self.target, self.max_examples, **limits)
+        search = generate.Search(self._apart(attempt) if self.apart else attempt, self.seed, self.seconds_left)
+        found = search.run(self.target, stages)
+        if not found and not search.accepted:
+            return self.skipped("no input was accepted")
+        return self.verdict(found, search.accepted)
+
+    def _apart(self, attempt):
+        """`attempt` in a forked process; one that dies is a Crash."""
+        def forked(example):
+            def quiet():
+                try:
+                    attempt(example)
+                except (Problem, driver.Reject) as outcome:
+                    return type(outcome), outcome.args
+                return None, ()
+
+            status, answer = driver.in_child(quiet, 120)
+            if answer is None:
+                raise Problem("Crash", "the process died: %s" % status, location=self.target.location("c_code"))
+            if answer[0] is not None:
+                raise answer[0](*answer[1])
+
+        return forked
+
+    def examples(self, count=20, valid=True, **limits):
+        """A list of examples without a property: drawn by the same stages, one of each first.
+
+        Parameters
+        ----------
+        count : int
+            At most.
+        valid : bool
+            Whether to leave out those that the Op refuses.
+        """
+        found = []
+
+        def collect(example):
+            if len(found) >= count:
+                raise driver.Reject()
+            if valid:
+                from theano_ng.audit.value_checks import reference  # that module uses this one
+
+                reference(self, example)
+            found.append(example)
+
+        search = generate.Search(collect, self.seed, lambda: count - len(found))
+        search.run(self.target, generate.stages(self.target, self.max_examples, **limits))
+        return found
+
+    # -- implementations -------------------------------------------------------------------------------------------
+
+    def runner(self, built, kind):
+        """What runs a node by one implementation, kept: see `runners.Runner`. None where there is none."""
+        from theano_ng.audit.runners import make_runner  # that module needs the compiler's side
+
+        if (built.index, kind) not in self._runners:
+            self._runners[built.index, kind] = make_runner(built, kind)
+        return self._runners[built.index, kind]
+
+
+def limited(function, room=2 << 30):
+    """Call a function with so many bytes of memory at most, beyond those in use: a number taken for a length fails soon."""
+    try:
+        import resource
+    except ImportError:         # not on this system
+        return function()
+    try:
+        with open("/proc/self/statm") as stream:
+            used = int(stream.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):
+        return function()
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    if hard != resource.RLIM_INFINITY and used + room > hard:
+        return function()
+    resource.setrlimit(resource.RLIMIT_AS, (used + room, hard))
+    try:
+        return function()
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+def copied(value):
+    """A C-contiguous copy of an array; other values as they are."""
+    return np.array(value, order="C", subok=False) if isinstance(value, np.ndarray) else value

@@ -1,0 +1,317 @@
+"""The audit: which checks there are, and how they run over a case."""
+import importlib
+import os
+import pickle
+import signal
+import time
+from dataclasses import dataclass, replace
+
+from theano_ng.audit.records import Case, Finding, Report, Verdict
+
+#: How many times the limit of a check's own time the parent process waits for it.
+PATIENCE = 2
+
+
+class Problem(Exception):
+    """Raised by what a check tries on one example: something is wrong.
+
+    Parameters
+    ----------
+    error : str
+        One of `names.NAMES`.
+    message : str
+        One line.
+    evidence, location : str
+        As for `Finding`.
+    """
+
+    def __init__(self, error, message, evidence="", location=""):
+        super().__init__(error, message, evidence, location)
+        self.error, self.message, self.evidence, self.location = error, message, evidence, location
+
+    def __str__(self):
+        return "%s: %s" % (self.error, self.message)
+
+
+class Reject(Exception):
+    """Raised by what a check tries on one example: the example does not apply; it does not count."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """A check.
+
+    Attributes
+    ----------
+    name : str
+    run : str
+        ``module:function``; the function takes a `Context` and returns a `Verdict`.
+    meaning : str
+        One line.
+    option : str
+        The parameter of `audit` that turns it off; "" when there is none.
+    """
+
+    name: str
+    run: str
+    meaning: str
+    option: str = ""
+
+    def __call__(self, context):
+        module, function = self.run.split(":")
+        return getattr(importlib.import_module(module), function)(context)
+
+
+_PACKAGE = "theano_ng.audit."
+
+#: Every check, in the order they run.
+CHECKS = [
+    Check("make_node", _PACKAGE + "structure_checks:check_make_node", "nodes are a function of their inputs; refusals say what is wrong"),
+    Check("props", _PACKAGE + "structure_checks:check_props", "equality, hash and text of the Op"),
+    Check("pickle", _PACKAGE + "structure_checks:check_pickle", "the Op and functions of it survive copying and pickling"),
+    Check("maps", _PACKAGE + "structure_checks:check_maps", "destroy_map and view_map are well-formed"),
+    Check("cache_version", _PACKAGE + "structure_checks:check_cache_version", "C code and its version belong together"),
+    Check("output_types", _PACKAGE + "value_checks:check_output_types", "values are of the types that make_node declares"),
+    Check("perform", _PACKAGE + "value_checks:check_perform", "perform alone, in DebugMode, on every layout"),
+    Check("c_code", _PACKAGE + "value_checks:check_c_code", "C code against perform, in DebugMode, on every layout"),
+    Check("mutation", _PACKAGE + "value_checks:check_mutation", "compiling and computing leave Op and node as they are"),
+    Check("infer_shape", _PACKAGE + "symbolic_checks:check_infer_shape", "inferred shapes are those of the values"),
+    Check("connection_pattern", _PACKAGE + "symbolic_checks:check_connection_pattern", "what is said to be disconnected has no influence"),
+    Check("grad", _PACKAGE + "symbolic_checks:check_grad", "gradients against finite differences"),
+    Check("R_op", _PACKAGE + "symbolic_checks:check_rop", "R_op against directional derivatives"),
+    Check("sanitizer", _PACKAGE + "sanitizer:check_sanitizer", "C code built with -fsanitize=address,undefined", "sanitize"),
+    Check("references", _PACKAGE + "leaks:check_references", "reference counts stay the same over many calls", "leaks"),
+    Check("memory", _PACKAGE + "leaks:check_memory", "memory stays the same over many calls", "leaks"),
+]
+
+
+def select(checks=None, **options):
+    """The checks to run.
+
+    Parameters
+    ----------
+    checks : str or collection of str, optional
+        Names; all by default.
+    **options : bool
+        ``sanitize=False`` leaves out what has that option.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name.
+    """
+    if isinstance(checks, str):
+        checks = checks.split(",")
+    known = [check.name for check in CHECKS]
+    unknown = [name for name in checks or () if name not in known]
+    if unknown:
+        raise ValueError("there is no check %s; the checks are: %s" % (", ".join(map(repr, unknown)), ", ".join(known)))
+    return [check for check in CHECKS
+            if (check.name in checks if checks is not None else options.get(check.option, True))]
+
+
+def as_case(op_or_case, inputs=()):
+    """A `Case` as it is; otherwise one of an Op (or callable, or class of an Op that needs no arguments) and its inputs."""
+    if isinstance(op_or_case, Case):
+        if inputs:
+            raise TypeError("a Case has its own inputs; %d more were given" % len(inputs))
+        return op_or_case
+    from theano_ng.gof.op import PureOp  # slow import; not needed for a Case
+
+    if isinstance(op_or_case, type) and issubclass(op_or_case, PureOp):
+        op_or_case = op_or_case()
+    if not callable(op_or_case):
+        raise TypeError("an audit takes a Case, an Op or a callable that makes variables, not %r" % (op_or_case,))
+    return Case(op_or_case, inputs)
+
+
+def audit(op_or_case, *inputs, checks=None, max_examples=50, seed=0, sanitize=True, leaks=True, progress=None, time_limit=None,
+          isolate=True):
+    """Look for everything that can be wrong with an Op.
+
+    Parameters
+    ----------
+    op_or_case : Case, Op or callable
+    *inputs
+        For an Op: see `Case`. An Op that declares `itypes` needs none.
+    checks : str or collection of str, optional
+        Names of checks; see `CHECKS`. All by default.
+    max_examples : int
+        Random examples per check, beside the systematic ones.
+    seed : int
+        Of everything random; the same seed gives the same report.
+    sanitize, leaks : bool
+        Whether to build the C code with sanitizers, and to count references and memory.
+    progress : callable, optional
+        ``progress(case, check, index, total, verdict)`` before each check (verdict None) and after it.
+    time_limit : float, optional
+        Seconds for all checks of the case together; each gets an equal part of what is left.
+    isolate : bool
+        Whether each check runs in a forked process, where the system has them: a crash of C code is then a finding.
+
+    Returns
+    -------
+    Report
+
+    Raises
+    ------
+    ImportError
+        Without Hypothesis.
+    TypeError, ValueError
+        For inputs that make no node, or unknown checks.
+    """
+    from theano_ng.audit.generate import Target, require_hypothesis  # needs tensor
+    from theano_ng.compile import debugmode  # noqa: F401  (as the rules)
+    from theano_ng.gof.optdb import load
+
+    require_hypothesis()
+    case = as_case(op_or_case, inputs)
+    start = time.perf_counter()
+    chosen = select(checks, sanitize=sanitize, leaks=leaks)
+    target = Target(case, seed)
+    load()      # once, rather than in the process of each check
+    verdicts = []
+    for k, check in enumerate(chosen):
+        if progress is not None:
+            progress(case.name, check.name, k, len(chosen), None)
+        limit = None
+        if time_limit is not None:
+            limit = max((time_limit - (time.perf_counter() - start)) / (len(chosen) - k), .1)
+        verdict = run_check(check, target, max_examples, seed, limit, isolate)
+        verdicts.append(verdict)
+        if progress is not None:
+            progress(case.name, check.name, k + 1, len(chosen), verdict)
+    return Report(case.name, target.op_text, tuple(verdicts), time.perf_counter() - start)
+
+
+def run(cases, **options):
+    """The reports of several cases; parameters as for `audit`.
+
+    Returns
+    -------
+    list of Report
+    """
+    return [audit(case, **options) for case in cases]
+
+
+def assert_audit(op_or_case, *inputs, **options):
+    """Audit, and raise when something is wrong; for test suites. Parameters as for `audit`.
+
+    Raises
+    ------
+    AssertionError
+        With the table of verdicts.
+    """
+    report = audit(op_or_case, *inputs, **options)
+    if not report.ok:
+        from theano_ng.audit.report import format_table  # only for failures
+
+        raise AssertionError("\n" + format_table([report]))
+    return report
+
+
+# ------------------------------------------------- one check
+
+def run_check(check, target, max_examples, seed, limit, isolate):
+    """The verdict of one check about one case.
+
+    In a forked process a check that dies is run again, each example in a process of its own, to know which one kills it.
+    """
+    from theano_ng.audit.context import Context  # needs Hypothesis
+
+    case = target.case
+    if check.name in case.skip:
+        return Verdict(check.name, "skipped", reason=case.skip[check.name])
+    start = time.perf_counter()
+
+    def plain(apart=False):
+        return _judge(check, Context(target, check.name, max_examples, seed, limit, apart))
+
+    if isolate and hasattr(os, "fork"):
+        status, verdict = in_child(plain, None if limit is None else PATIENCE * limit + 60)
+        if verdict is None:
+            first = status
+            status, verdict = in_child(lambda: plain(True), None if limit is None else 2 * PATIENCE * limit + 60)
+            if verdict is None or verdict.status != "failed":
+                finding = Finding(check.name, "Crash", "the process that ran this check died: %s" % first, location=target.location("c_code"))
+                verdict = Verdict(check.name, "failed", findings=(finding,))
+    else:
+        verdict = plain()
+    return replace(verdict, seconds=time.perf_counter() - start)
+
+
+def _judge(check, context):
+    """What a check says; an exception that escapes from it is a finding too: the Op raised it where nothing may."""
+    try:
+        return check(context)
+    except Problem as problem:      # outside of `find`: no input is to blame
+        return context.failed([context.finding(problem)])
+
+
+def in_child(function, timeout=None):
+    """Call a function in a forked process.
+
+    Parameters
+    ----------
+    function : callable
+        Its result has to be picklable.
+    timeout : float, optional
+        Seconds after which the process is killed.
+
+    Returns
+    -------
+    (str, object)
+        How the process ended, and the result: None when it died. An exception of the function is raised here.
+    """
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            os.close(reader)
+            try:
+                answer = pickle.dumps((True, function()))
+            except BaseException as failure:
+                import traceback
+
+                answer = pickle.dumps((False, "".join(traceback.format_exception(failure))))
+            with os.fdopen(writer, "wb") as stream:
+                stream.write(answer)
+            code = 0
+        finally:
+            os._exit(code)      # not the parent's atexit handlers, nor its buffers
+    os.close(writer)
+    data, ended = _read_all(reader, timeout)
+    if not ended:
+        os.kill(pid, signal.SIGKILL)
+    status = os.waitpid(pid, 0)[1]
+    if not ended:
+        return "it was still running after %.0f s" % timeout, None
+    if os.WIFSIGNALED(status):
+        return "signal %s" % signal.Signals(os.WTERMSIG(status)).name, None
+    if not data:
+        return "exit code %s" % os.WEXITSTATUS(status), None
+    fine, answer = pickle.loads(data)
+    if not fine:
+        raise AuditError("the audit itself failed:\n%s" % answer)
+    return "ended", answer
+
+
+class AuditError(Exception):
+    """An error of the audit, not of the Op."""
+
+
+def _read_all(reader, timeout):
+    """All bytes of a pipe, and whether it was closed in time."""
+    import select as system
+
+    chunks, end = [], None if timeout is None else time.monotonic() + timeout
+    with os.fdopen(reader, "rb", buffering=0) as stream:
+        while True:
+            left = None if end is None else end - time.monotonic()
+            if left is not None and (left <= 0 or not system.select([stream], [], [], left)[0]):
+                return b"".join(chunks), False
+            chunk = stream.read(1 << 16)
+            if not chunk:
+                return b"".join(chunks), True
+            chunks.append(chunk)

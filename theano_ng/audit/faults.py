@@ -1,0 +1,283 @@
+"""What the sanitizers print, read: faults with their stacks, and the places in the user's code that they mean."""
+import inspect
+import os
+import re
+from dataclasses import dataclass
+
+from theano_ng.gof.modulecode import locate, locate_file
+
+_FRAME = re.compile(r"^\s*#(\d+) 0x[0-9a-f]+ (?:in (.+?) )?(\(?/?[^\s()]+\)?(?::\d+)*)(?: \(.*\))?$")
+_ADDRESS = re.compile(r"==\d+==ERROR: AddressSanitizer: (.*)")
+_RUNTIME = re.compile(r"^(.+?):(\d+):(\d+): runtime error: (.*)$")
+_PYTHON_FREES = re.compile(r"dealloc|Py_X?DECREF|Py_CLEAR|_Py_Dealloc")
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A level of a stack: function, and file and line where they are known (line 0: unknown)."""
+
+    function: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One report.
+
+    Attributes
+    ----------
+    error : str
+        ``AddressError``, ``UndefinedBehaviour``, ``ReferenceUnderflow`` or ``Crash``.
+    what : str
+        The sanitizer's words, in one line.
+    frames : tuple of Frame
+        Where it happened.
+    freed : tuple of Frame
+        Where the memory had been freed, if it had.
+    text : str
+        The whole report.
+    """
+
+    error: str
+    what: str
+    frames: tuple
+    freed: tuple
+    text: str
+
+
+def read_faults(text):
+    """The faults in what a process printed, in order.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    list of Fault
+    """
+    lines = text.split("\n")
+    starts = [i for i, line in enumerate(lines) if _ADDRESS.search(line) or _RUNTIME.match(line)]
+    faults = []
+    for i, start in enumerate(starts):
+        end = starts[i + 1] if i + 1 < len(starts) else len(lines)
+        block = [line for line in lines[start:end] if not line.startswith("=====")]
+        runtime = _RUNTIME.match(block[0])
+        if runtime is not None:
+            frames = _stack(block[1:])
+            place = Frame("", runtime.group(1), int(runtime.group(2)))
+            faults.append(Fault("UndefinedBehaviour", runtime.group(4), (place, *frames), (), "\n".join(block).strip()))
+        else:
+            faults.append(_address_fault(block))
+    return faults
+
+
+def _address_fault(block):
+    head = _ADDRESS.search(block[0]).group(1)
+    kind = head.split(" on ")[0].split(" (")[0].strip()
+    frames = _stack(block[1:])
+    freed = next((_stack(block[i + 1:]) for i, line in enumerate(block) if line.startswith("freed by thread")), ())
+    access = next((match.group(1, 2) for line in block for match in [re.match(r"(READ|WRITE) of size (\d+)", line)] if match), None)
+    signalled = next((match.group(1) for line in block for match in [re.search(r"caused by a (READ|WRITE)", line)] if match), None)
+    region = next((line.strip() for line in block if " is located " in line), "")
+    if access is not None:
+        what = "%s: %s of %s byte%s" % (kind, access[0].lower(), access[1], "" if access[1] == "1" else "s")
+    elif signalled is not None:
+        what = "%s: %s" % (kind, signalled.lower())
+    else:
+        what = kind
+    if region:
+        what += ", " + re.sub(r"^0x[0-9a-f]+ is located (.*?) \[.*", r"\1", region)
+    if kind == "FPE":
+        error, what = "UndefinedBehaviour", "integer division by zero, or of the smallest integer by -1"
+    elif kind in ("ABRT", "ILL", "TRAP"):
+        error, what = "Crash", "signal SIG%s" % kind
+    elif ("use-after-free" in kind or "double-free" in kind) and any(_PYTHON_FREES.search(frame.function) for frame in freed):
+        error = "ReferenceUnderflow"
+    else:
+        error = "AddressError"
+    return Fault(error, what, frames, freed, "\n".join(block).strip())
+
+
+def shortened(text):
+    """A report without the stacks below generated code, and without the picture of the shadow memory.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    str
+    """
+    kept, below = [], False
+    for line in text.split("\n"):
+        if line.startswith(("SUMMARY", "Shadow bytes")) or "AddressSanitizer can not provide" in line:
+            break
+        frame = _FRAME.match(line)
+        if frame is None:
+            below = False
+        elif below or frame.group(2) is None:
+            continue
+        elif "_executor" in (frame.group(2) or "") or frame.group(2) == "run_native" or int(frame.group(1)) > 12:
+            below = True    # from here on it is Python that calls
+            continue
+        kept.append(re.sub(r"0x[0-9a-f]{8,} +(?:in )?", "", line, count=1) if frame is not None else line)
+    text = re.sub(r"(?m)^==\d+==", "", "\n".join(kept).strip())
+    return re.sub(r"/\S*/(?=mod\.cpp:)", "", text)
+
+
+# ---------------------------------------------------------------- stacks
+
+_RAW = re.compile(r"^(\s*#\d+ 0x[0-9a-f]+ ) ?\((/.+)\+(0x[0-9a-f]+)\)(?: \(BuildId.*\))?$")
+_names = {}    # (file, offset) -> lines "function file:line", the innermost inlined function first
+
+
+def addr2line():
+    """The path of the program that finds source lines, or None."""
+    import shutil
+
+    return shutil.which("addr2line")
+
+
+def symbolized(text, directory):
+    """Reports with functions and lines in place of addresses, for code in a directory.
+
+    Parameters
+    ----------
+    text : str
+    directory : str
+
+    Returns
+    -------
+    str
+    """
+    lines = text.split("\n")
+    raw = [_RAW.match(line) for line in lines]
+    missing = {}
+    for match in raw:
+        if match is not None and match.group(2).startswith(directory) and match.group(2, 3) not in _names:
+            missing.setdefault(match.group(2), []).append(match.group(3))
+    for file, offsets in missing.items():
+        _look_up(file, list(dict.fromkeys(offsets)))
+    named = []
+    for line, match in zip(lines, raw):
+        found = _names.get(match.group(2, 3), ()) if match is not None else ()
+        named += [match.group(1) + "in " + name for name in found] or [line]
+    return "\n".join(named)
+
+
+def _look_up(file, offsets):
+    from theano_ng.gof.compilers import run_program
+
+    program = addr2line()
+    status, output = run_program([program, "-a", "-f", "-i", "-C", "-e", file, *offsets]) if program else (1, "")
+    here = []
+    for line in output.split("\n") if status == 0 else ():
+        if re.fullmatch(r"0x[0-9a-f]+", line):
+            here = _names[file, offsets.pop(0)] = []
+        elif line and (not here or isinstance(here[-1], str)):
+            here.append((re.sub(r"\(.*", "", line.replace("(anonymous namespace)", "")).split("::")[-1] or "?",))
+        elif line and here:
+            place = line.split(" (")[0]
+            here[-1] = "%s %s" % (here[-1][0], place) if ":?" not in place and "??" not in place else "%s (%s)" % (here[-1][0], file)
+
+
+def _stack(lines):
+    """The first stack in some lines."""
+    frames = []
+    for line in lines:
+        match = _FRAME.match(line)
+        if match is None:
+            if frames:
+                break
+            continue
+        file, _, rest = match.group(3).partition(":")
+        number = rest.split(":")[0]
+        frames.append(Frame(match.group(2) or "", file, int(number) if number.isdigit() else 0))
+    return tuple(frames)
+
+
+# ---------------------------------------------------------------- places
+
+
+def place(frames, source, owners):
+    """The user's line that a stack passes through.
+
+    Parameters
+    ----------
+    frames : sequence of Frame
+    source : str
+        The generated module's text; "" for kernels.
+    owners : sequence of Op and Type
+        Whose methods made the text.
+
+    Returns
+    -------
+    (str, str)
+        For the message, such as ``MyOp.c_code, line 7: `z[i] = x[i+1];` ``, and ``file:line``; both "" when no frame is in generated code.
+    """
+    here = [frame for frame in frames if os.path.basename(frame.file) == "mod.cpp" and frame.line]
+    if source and here:
+        frame = next((frame for frame in here if locate(source, frame.line) is not None), here[0])
+        return _place_in_module(source, frame.line, owners)
+    kernels = [frame for frame in frames if os.path.basename(os.path.dirname(frame.file)) == "kernels" and frame.line]
+    if kernels:
+        frame = kernels[0]
+        try:
+            with open(frame.file, encoding="utf-8") as file:
+                text = file.read().split("\n")[frame.line - 1].strip()
+        except (OSError, IndexError):
+            return "the generated kernel", ""
+        return "the generated kernel: `%s`" % text, "%s:%d" % (frame.file, frame.line)
+    return "", ""
+
+
+def _place_in_module(source, number, owners):
+    text = source.split("\n")[number - 1].strip() if number <= source.count("\n") + 1 else ""
+    found = locate(source, number)
+    if found is None:
+        return "the generated module, line %d: `%s`" % (number, text), ""
+    name, method, line = found
+    owner = next((owner for owner in owners if type(owner).__name__ == name), None)
+    in_file = locate_file(source, number)
+    if in_file is not None:
+        paths = [path for path in getattr(owner, "func_files", ()) if os.path.basename(path) == in_file[0]]
+        return "%s, line %d: `%s`" % (in_file[0], in_file[1], text), "%s:%d" % (paths[0] if paths else in_file[0], in_file[1])
+    return "%s.%s, line %d: `%s`" % (name, method, line, text), method_location(owner, method, text)
+
+
+def method_location(owner, method, text=""):
+    """``file:line`` of a method's line that yields a line of C, or of the method itself; "" when there is no source.
+
+    Parameters
+    ----------
+    owner : Op or Type
+    method : str
+    text : str, optional
+        A line of what the method returned.
+    """
+    function = getattr(owner, method, None)
+    function = inspect.unwrap(getattr(function, "__func__", function)) if function is not None else None
+    try:
+        file = inspect.getsourcefile(function)
+        lines, start = inspect.getsourcelines(function)
+    except (OSError, TypeError):
+        return ""
+    if text:
+        for i, line in enumerate(lines):
+            if _yields(line.strip(), text):
+                return "%s:%d" % (file, start + i)
+    return "%s:%d" % (file, start)
+
+
+def _yields(template, text):
+    """Whether a line of Python text, with %(name)s or {name} or %s in it, can become a line of C."""
+    template = template.strip("\"'").rstrip("\\n").strip()
+    if sum(c.isalnum() for c in re.sub(r"%\(\w+\)[sdir]|\{\w*\}|%[sdir]", "", template)) < 1 or not text:
+        return False
+    pattern = "".join(
+        ".+?" if i % 2 else re.escape(part.replace("%%", "%").replace("{{", "{").replace("}}", "}"))
+        for i, part in enumerate(re.split(r"(%\(\w+\)[sdir]|\{\w+(?:\[\w+\])?\}|%[sdir])", template)))
+    return re.fullmatch(pattern, text) is not None

@@ -1,0 +1,498 @@
+"""Many inputs from few: Hypothesis draws lengths, layouts, contents and aliasing, and shrinks what fails.
+
+Generation goes in stages. A stage fixes the types of the inputs, so that shrinking never compiles anything, and limits what may be drawn:
+the first stages vary one thing each, so that it is met whatever is drawn, and that a failure shows what it takes; the last ones vary
+everything at once.
+"""
+import random
+import time
+import zlib
+from dataclasses import dataclass
+
+import numpy as np
+
+from theano_ng import tensor
+from theano_ng.audit import forms
+from theano_ng.audit.driver import Problem, Reject
+from theano_ng.audit.targets import Built, Slot, Target  # noqa: F401  (names of this module)
+
+#: What can be varied about the inputs.
+VARIATIONS = ("dtype", "rank", "broadcast", "length", "layout", "alias", "content")
+
+#: Layout -> how to bring an array into it.
+LAYOUTS = {
+    "C": forms.contiguous,
+    "fortran": forms.fortran,
+    "strided": forms.strided,
+    "reversed": forms.reversed_,
+    "offset": forms.offset,
+    "read-only": forms.read_only,
+    "repeated": forms.repeated,
+    "misaligned": forms.misaligned,
+    "records": forms.misaligned_strides,
+    "swapped": forms.swapped,
+    "subclass": forms.subclass,
+    "memmap": forms.memmap,
+}
+# Layouts that share elements, or that nobody may write to: not for inputs that are overwritten.
+_NOT_WRITABLE = ("read-only", "repeated")
+
+#: What arrays are filled with.
+CONTENTS = ("given", "small", "zero", "equal", "spread", "extreme", "nonfinite")
+
+#: How lengths are drawn: those of the examples, equal ones drawn together, or each on its own.
+LENGTHS = ("given", "tied", "free")
+
+ALIASES = ("none", "same", "overlap")
+
+_MOST_SHRINKS = 400     # examples that Hypothesis may try beyond those it generates
+_SHRINK_SECONDS = 15.
+
+
+def require_hypothesis():
+    """The module Hypothesis.
+
+    Raises
+    ------
+    ImportError
+        Saying what to install.
+    """
+    try:
+        import hypothesis
+    except ImportError as failure:
+        raise ImportError("the audit generates its inputs with Hypothesis, which is not installed: "
+                          "pip install 'theano_ng[audit]', or pip install hypothesis") from failure
+    return hypothesis
+
+
+@dataclass
+class Example:
+    """Values for the inputs of a case.
+
+    Attributes
+    ----------
+    built : Built
+    values : tuple
+        One for each slot, in the layout that was drawn.
+    layouts : tuple of str
+    alias : str
+    """
+
+    built: Built
+    values: tuple
+    layouts: tuple
+    alias: str = "none"
+
+    def node_values(self):
+        """The values of the node's variables."""
+        return self.built.values(self.values)
+
+    def describe(self):
+        """One text for each input: type, shape, layout, values."""
+        texts = []
+        for value, layout, t in zip(self.values, self.layouts, self.built.types):
+            if isinstance(value, np.ndarray):
+                text = "%s %s %s: %s" % (t, value.shape, layout, _short(value))
+            else:
+                text = "%s: %s" % (t, _short(value))
+            texts.append(text)
+        if self.alias != "none" and texts:
+            texts[-1] += " (%s memory as another input)" % ("the same" if self.alias == "same" else "overlapping")
+        return tuple(texts)
+
+    def key(self):
+        """Equal for examples that are the same."""
+        parts = [str(self.built.index), self.alias]
+        for value, layout in zip(self.values, self.layouts):
+            if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+                parts += [layout, str(value.shape), "%x" % zlib.crc32(value.tobytes()), "%x" % zlib.adler32(value.tobytes())]
+        return "|".join(parts)
+
+
+
+def _short(value, limit=300):
+    if isinstance(value, np.ndarray):
+        with np.printoptions(threshold=40, edgeitems=3, linewidth=10000):
+            text = repr(value.tolist()) if value.size <= 30 else str(value).replace("\n", "")
+    else:
+        text = repr(value)
+    return text if len(text) <= limit else text[:limit] + "..."
+
+
+# ------------------------------------------------- contents
+
+def pool(dtype):
+    """The elements of a dtype that are most likely to be computed with wrongly."""
+    dtype = np.dtype(dtype)
+    if dtype.kind == "b":
+        return [False, True]
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        return sorted({info.min, info.max, 0, 1, 2, max(info.min, -1), info.max - 1, max(info.min, -info.max), info.max // 2})
+    if dtype.kind == "f":
+        info = np.finfo(dtype)
+        # Nothing huge: sums and products of such numbers depend on the order; see `fill`.
+        return [0., -0., 1., -1., .5, float(info.eps), float(info.tiny), float(info.smallest_subnormal), -float(info.smallest_subnormal),
+                1e-4]
+    return [0j, 1j, -1j, 1 + 0j, complex(-0., 0.), complex(1e3, -1e3)]
+
+
+_NONFINITE = (np.nan, np.inf, -np.inf)
+
+
+def nonfinite(dtype):
+    """What is not finite, of real dtypes: what comes of products of such complex numbers is left open by C and by NumPy."""
+    return list(_NONFINITE) if np.dtype(dtype).kind == "f" else []
+
+
+def fill(shape, dtype, kind, example, rng):
+    """An array.
+
+    Parameters
+    ----------
+    shape : tuple of int
+    dtype : dtype
+    kind : str
+        One of `CONTENTS`.
+    example : ndarray or None
+        That of the case.
+    rng : numpy.random.RandomState
+    """
+    dtype = np.dtype(dtype)
+    size = int(np.prod(shape))
+    with np.errstate(all="ignore"):
+        if kind == "given":
+            flat = _given(size, dtype, example)
+        elif kind == "small":
+            # Integers are often indices or lengths: those of the example are good ones.
+            if example is not None and example.size and example.dtype.kind in "biu" and dtype.kind in "biu":
+                flat = rng.choice(example.reshape(-1), size)
+            else:
+                flat = rng.randint(0 if dtype.kind in "bu" else -3, 4, size) * (.5 if dtype.kind in "fc" else 1)
+                flat = flat + (.5j * rng.randint(-2, 3, size) if dtype.kind == "c" else 0)
+        elif kind == "zero":
+            flat = np.zeros(size)
+        elif kind == "equal":
+            flat = np.repeat(_given(1, dtype, example), size)
+        elif kind == "spread":
+            if dtype.kind in "biu":
+                low, high = (0, 2) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+                flat = np.array([rng.randint(0, 1 << 30) * (high - low) // (1 << 30) + low for _ in range(size)], dtype)
+            else:
+                flat = rng.standard_normal(size) * 10. ** rng.randint(-3, 3, size)
+                flat = flat + (1j * rng.standard_normal(size) if dtype.kind == "c" else 0)
+        else:
+            choices = pool(dtype) if kind == "extreme" or not nonfinite(dtype) else nonfinite(dtype) + [1., -0., 0., 2.5]
+            flat = np.array([choices[k] for k in rng.randint(0, len(choices), size)], dtype)
+            if kind == "extreme" and dtype.kind == "f" and size:
+                # One huge number, beside which nothing else matters: in whatever order sums are taken.
+                flat[rng.randint(size)] = np.finfo(dtype).max / 4
+        flat = flat.real if np.iscomplexobj(flat) and dtype.kind != "c" else flat
+        return np.asarray(flat).astype(dtype).reshape(shape)
+
+
+def _given(size, dtype, example):
+    """The elements of the example, again and again; without one, numbers that are all different."""
+    if example is None or not example.size:
+        if dtype.kind in "fc":
+            flat = (np.arange(size) * 7 % 11 - 4.) * .3 + .1 + np.arange(size) * .01
+            return flat + .2j * np.arange(size) if dtype.kind == "c" else flat
+        return np.arange(size) % 3 if dtype.kind != "b" else np.arange(size) % 2
+    return np.resize(np.ascontiguousarray(example), size)
+
+
+# ------------------------------------------------- lengths
+
+def groups_of(target, built):
+    """For each slot, for each dimension: which lengths it has in common with others: a number, or None where it broadcasts."""
+    groups = []
+    for slot, t in zip(target.slots, built.types):
+        if not slot.varied:
+            groups.append(None)
+            continue
+        shape = slot.shape
+        shape = (2,) * (t.ndim - len(shape)) + tuple(shape[max(len(shape) - t.ndim, 0):])
+        groups.append([None if one else n for n, one in zip(shape, t.broadcastable)])
+    return groups
+
+
+def _draw_shapes(draw, st, target, built, modes, most):
+    """One shape for each slot; None for those that are not varied."""
+    groups = groups_of(target, built)
+    known = sorted({n for g in groups if g is not None for n in g if n is not None})
+    mode = draw(st.sampled_from(modes))
+    if mode == "given":
+        return [None if g is None else tuple(1 if n is None else n for n in g) for g in groups]
+    lengths = {n: draw(st.integers(0, most)) for n in known if n != 1}
+    # A length that the examples have 1, and that need not be: 1, or as long as another one.
+    lengths[1] = draw(st.sampled_from([1] + [lengths[n] for n in known if n != 1]))
+    shapes = []
+    for g in groups:
+        if g is None:
+            shapes.append(None)
+            continue
+        shape = [1 if n is None else lengths[n] for n in g]
+        if mode == "free":
+            shape = [n if g[i] is None else draw(st.sampled_from([n, n, n, 1, n + 1, 0])) for i, n in enumerate(shape)]
+        shapes.append(tuple(shape))
+    return shapes
+
+
+# ------------------------------------------------- examples
+
+@dataclass(frozen=True)
+class Stage:
+    """What may be drawn, and how often.
+
+    Attributes
+    ----------
+    built : Built
+    examples : int
+    lengths, layouts, contents, aliases : tuple of str
+    longest : int
+        The greatest length drawn.
+    specials : bool
+        Whether to put a few peculiar numbers among others.
+    mild : bool
+        Whether integers stay small.
+    """
+
+    built: Built
+    examples: int
+    lengths: tuple = ("given",)
+    layouts: tuple = ("C",)
+    contents: tuple = ("given",)
+    aliases: tuple = ("none",)
+    longest: int = 4
+    specials: bool = False
+    mild: bool = False
+
+
+def stages(target, max_examples, layouts=True, contents=True, mild=False):
+    """The stages for a target, the most telling first.
+
+    Parameters
+    ----------
+    target : Target
+    max_examples : int
+        Random examples, besides those that vary one thing.
+    layouts, contents : bool
+        Whether to vary those.
+    mild : bool
+        Whether to leave out extreme contents.
+
+    Returns
+    -------
+    list of Stage
+    """
+    base, case = target.base, target.case
+    varied = any(slot.varied for slot in target.slots)
+    result = [Stage(base, 1)]
+    if not varied or max_examples <= 0:
+        return result
+    kinds = CONTENTS if contents and target.varies("content") else ("given",)
+    finite = tuple(k for k in kinds if k not in ("nonfinite", "extreme", "spread"))
+    if mild:
+        kinds = tuple(k for k in kinds if k not in ("nonfinite", "extreme"))
+    ways = tuple(LAYOUTS) if layouts and target.varies("layout") else ("C",)
+    lengths = LENGTHS if target.varies("length") else ("given",)
+    alias = ALIASES[1:] if layouts and target.varies("alias") and _can_alias(target, base) else ()
+    result += [Stage(built, 1) for built in target.built[1:]]
+    if "tied" in lengths:
+        result += [Stage(built, 2, lengths=("tied",), longest=longest) for built in target.built[:4] for longest in (0, 1, 4)]
+    result += [Stage(base, 2, contents=(kind,), mild=mild) for kind in kinds[1:]]
+    result += [Stage(base, 2, layouts=(way,)) for way in ways[1:]]
+    result += [Stage(base, 2, aliases=(kind,)) for kind in alias]
+    result += [Stage(built, 2, contents=(kind,), mild=mild) for built in target.built[1:] for kind in kinds
+               if kind in ("spread", "extreme", "nonfinite")]
+    if len(lengths) > 1:
+        result.append(Stage(base, max(max_examples // 5, 1), lengths=lengths, longest=4, contents=finite))
+    everything = dict(lengths=lengths, layouts=ways, contents=kinds, aliases=("none",) + alias, specials=not mild, mild=mild)
+    result += [Stage(built, max(max_examples // (3 * len(target.built)), 1), **everything) for built in target.built[1:]]
+    result.append(Stage(base, max_examples, **everything))
+    if "tied" in lengths:
+        # Long enough for the unrolled and the blocked parts of loops.
+        result.append(Stage(base, max(max_examples // 10, 1), lengths=("tied",), layouts=ways, contents=finite,
+                            longest=40 if max(t.ndim for t in _tensors(base)) < 3 else 12))
+    return [stage for stage in result if case.vary is None or stage.examples]
+
+
+def _tensors(built):
+    return [t for t in built.types if isinstance(t, tensor.TensorType)]
+
+
+def _can_alias(target, built):
+    """Whether two inputs of one type may be given the same memory: none of them is overwritten."""
+    if getattr(built.op, "destroy_map", None):
+        return False
+    types = [t for slot, t in zip(target.slots, built.types) if slot.varied]
+    return len(types) > len(set(types))
+
+
+def strategy(target, stage):
+    """Hypothesis' strategy for the examples of a stage."""
+    st = require_hypothesis().strategies
+
+    @st.composite
+    def examples(draw):
+        return draw_example(draw, st, target, stage)
+
+    return examples()
+
+
+def draw_example(draw, st, target, stage):
+    """An `Example`; `draw` asks Hypothesis."""
+    built = stage.built
+    shapes = _draw_shapes(draw, st, target, built, list(stage.lengths), stage.longest)
+    destroyed = _destroyed(built)
+    variant = draw(st.integers(0, 255)) if stage.contents != ("given",) else 0
+    rng = np.random.RandomState(variant + 1)
+    values, layouts = [], []
+    for i, (slot, t, shape) in enumerate(zip(target.slots, built.types, shapes)):
+        if shape is None:
+            values.append(_unvaried(slot, t))
+            layouts.append("")
+            continue
+        kind = stage.contents[0] if len(stage.contents) == 1 else draw(st.sampled_from(list(stage.contents)))
+        if stage.mild and kind == "spread" and np.dtype(t.dtype).kind in "iu":
+            kind = "small"
+        value = fill(shape, t.dtype, kind, slot.value, rng)
+        if stage.specials and value.size and draw(st.integers(0, 3)) == 3:
+            choices = pool(t.dtype) + (nonfinite(t.dtype) if "nonfinite" in stage.contents else [])
+            for position, chosen in draw(st.lists(st.tuples(st.integers(0, value.size - 1), st.sampled_from(choices)), max_size=3)):
+                value.reshape(-1)[position] = chosen
+        ways = [way for way in stage.layouts if i not in destroyed or way not in _NOT_WRITABLE] or ["C"]
+        way = ways[0] if len(ways) == 1 else draw(st.sampled_from(ways))
+        values.append(LAYOUTS[way](value))
+        layouts.append(way)
+    alias = stage.aliases[0] if len(stage.aliases) == 1 else draw(st.sampled_from(list(stage.aliases)))
+    if alias != "none":
+        alias = _alias(alias, target, built, values)
+    return Example(built, tuple(values), tuple(layouts), alias)
+
+
+def _unvaried(slot, t):
+    if slot.fixed is not None:
+        return slot.fixed.data
+    if slot.value is not None:
+        return slot.value
+    return t.filter(1)      # a Scalar
+
+
+def _destroyed(built):
+    """The slots that the Op overwrites."""
+    indices = {i for places in (getattr(built.op, "destroy_map", None) or {}).values() for i in places if isinstance(i, int)}
+    overwritten = {built.node.inputs[i] for i in indices if 0 <= i < len(built.node.inputs)}
+    return {i for i, v in enumerate(built.given) if v in overwritten}
+
+
+def _alias(kind, target, built, values):
+    """Give the last input the memory of an earlier one of the same type and shape; returns what was possible."""
+    for j in reversed(range(len(values))):
+        for i in range(j):
+            if target.slots[i].varied and target.slots[j].varied and built.types[i] == built.types[j]:
+                if values[i].shape != values[j].shape:
+                    continue
+                if kind == "same" or not values[i].ndim:
+                    values[j] = values[i]
+                    return "same"
+                # Two windows of one array, one row apart.
+                n = values[i].shape[0]
+                base = np.concatenate([values[i], values[j][:1]])
+                values[i], values[j] = base[:n], base[1:n + 1] if len(base) > n else base[:n]
+                return "overlap"
+    return "none"
+
+
+# ------------------------------------------------- search
+
+class Search:
+    """Runs a property over the examples of stages, and shrinks what fails.
+
+    Parameters
+    ----------
+    attempt : callable
+        ``attempt(example)`` raises `Problem`, or `Reject`.
+    seed : int
+    left : callable
+        ``left()``: seconds there are.
+
+    Attributes
+    ----------
+    tried, accepted : int
+        Different examples, and those of them that were not rejected.
+    """
+
+    def __init__(self, attempt, seed, left):
+        self.attempt, self.seed, self.left = attempt, seed, left
+        self.tried = self.accepted = 0
+        self._known = {}
+
+    def outcome(self, example):
+        """The Problem of an example, or None. The same example is tried once: what fails now and then fails once and for all."""
+        key = example.key()
+        if key not in self._known:
+            self.tried += 1
+            try:
+                self.attempt(example)
+                found = None
+            except Reject:
+                found = None
+                self.accepted -= 1
+            except Problem as problem:
+                found = problem
+            self.accepted += 1
+            self._known[key] = found
+        return self._known[key]
+
+    def run(self, target, all_stages, most=4):
+        """The problems with their smallest examples, no two of the same name.
+
+        Parameters
+        ----------
+        target : Target
+        all_stages : list of Stage
+        most : int
+            How many problems are enough.
+
+        Returns
+        -------
+        list of (Problem, Example)
+        """
+        found = []
+        for number, stage in enumerate(all_stages):
+            while len(found) < most and self.left() > 0:
+                new = self._find(target, stage, number, {problem.error for problem, _ in found})
+                if new is None:
+                    break
+                found.append(new)
+        return found
+
+    def _find(self, target, stage, number, known):
+        hypothesis = require_hypothesis()
+        state = {"error": None, "tries": 0, "end": None}
+
+        def fails(example):
+            if state["error"] is None and self.left() <= 0:
+                return False
+            if state["error"] is not None:
+                state["tries"] += 1
+                if (state["tries"] > _MOST_SHRINKS or time.perf_counter() > state["end"]) and example.key() not in self._known:
+                    return False
+            problem = self.outcome(example)
+            if problem is None or problem.error in known:
+                return False
+            if state["error"] is None:
+                # From here on Hypothesis shrinks; a problem of another name is another problem.
+                state["error"], state["end"] = problem.error, time.perf_counter() + _SHRINK_SECONDS
+            return problem.error == state["error"]
+
+        settings = hypothesis.settings(
+            max_examples=stage.examples, database=None, deadline=None, suppress_health_check=list(hypothesis.HealthCheck),
+            phases=[hypothesis.Phase.generate, hypothesis.Phase.shrink], print_blob=False, verbosity=hypothesis.Verbosity.quiet)
+        try:
+            example = hypothesis.find(strategy(target, stage), fails, settings=settings,
+                                      random=random.Random(self.seed * 1000003 + number))
+        except hypothesis.errors.NoSuchExample:
+            return None
+        return self.outcome(example), example

@@ -1,0 +1,103 @@
+"""Runs one node by one of its implementations, without a function around it: what the Op does is seen as it is."""
+from theano_ng.audit.context import limited
+from theano_ng.compile.debug_checks import _lessbroken_deepcopy
+from theano_ng.gof.graph import Constant
+from theano_ng.gof.op import Op, has_c_implementation, has_perform
+from theano_ng.gof.utils import MethodNotDefined
+
+
+class Runner:
+    """Runs a node.
+
+    Parameters
+    ----------
+    built : Built
+    kind : {'py', 'c'}
+
+    Attributes
+    ----------
+    inputs, outputs : list of list
+        Cells of the node's variables and of its outputs. What a call leaves in those of the outputs the next one finds there.
+    """
+
+    def __init__(self, built, kind):
+        self.built, self.node, self.kind = built, built.node, kind
+        node = built.node
+        storage = {v: [_lessbroken_deepcopy(v.data)] if isinstance(v, Constant) else [None] for v in node.inputs}
+        storage.update((v, [None]) for v in node.outputs)
+        compute = {v: [v.owner is None or v not in node.outputs] for v in storage}
+        op = node.op
+        if kind == "thunk":
+            self.thunk = op.make_thunk(node, storage, compute, [])
+        else:
+            op.prepare_node(node, storage_map=storage, compute_map=compute, impl=kind)
+            make = op.make_c_thunk if kind == "c" else op.make_py_thunk
+            self.thunk = make(node, storage, compute, [])
+        self.storage, self.compute = storage, compute
+        self.inputs = [storage[v] for v in built.variables]
+        self.outputs = [storage[v] for v in node.outputs]
+
+    def __call__(self, values, keep=False):
+        """The outputs for values of the node's variables.
+
+        Parameters
+        ----------
+        values : list
+            In the layout to use; what Types do not accept is converted as by a call of a function.
+        keep : bool
+            Whether to find in the output cells what the call before left there.
+
+        Returns
+        -------
+        list
+            Copies: outputs may be views, or be overwritten by the next call.
+        """
+        for cell, variable, value in zip(self.inputs, self.built.variables, values):
+            cell[0] = variable.type.filter(value)
+        for cell, variable in zip(self.outputs, self.node.outputs):
+            if not keep:
+                cell[0] = None
+            self.compute[variable][0] = False
+        try:
+            limited(self._run)
+            return [_lessbroken_deepcopy(cell[0]) for cell in self.outputs]
+        finally:
+            for cell in self.inputs:
+                cell[0] = None
+
+    def _run(self):
+        asked = set()
+        while True:
+            missing = self.thunk()
+            if not getattr(self.thunk, "lazy", False) or not missing:
+                return
+            if set(missing) <= asked:
+                raise RuntimeError("the lazy thunk of %s keeps asking for inputs that are there" % (self.node,))
+            asked.update(missing)
+
+
+def make_runner(built, kind):
+    """A `Runner`, or None when the Op has no such implementation for the node.
+
+    Parameters
+    ----------
+    built : Built
+    kind : {'py', 'c', 'any'}
+        'any': Python, or C where there is none, or what `make_thunk` gives.
+    """
+    op = built.op
+    if kind == "any":
+        if type(op).make_thunk is not Op.make_thunk or "make_thunk" in vars(op):
+            return Runner(built, "thunk")
+        return make_runner(built, "py") or make_runner(built, "c")
+    if kind == "py":
+        return Runner(built, "py") if has_perform(op) else None
+    if not has_c_implementation(op):
+        return None
+    if not getattr(op, "_f16_ok", False) and not (hasattr(op, "native_code") and op.native_code(built.node) is not None) and \
+            any(getattr(v.type, "dtype", None) == "float16" for v in built.node.inputs + built.node.outputs):
+        return None     # as decided, and printed, by make_c_thunk
+    try:
+        return Runner(built, "c")
+    except (NotImplementedError, MethodNotDefined):
+        return None     # not for these types

@@ -1,0 +1,456 @@
+"""Checks of the Op as an object: nodes, equality, hash, pickle, maps, versions of its C code."""
+import copy
+import inspect
+import pickle
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+
+from theano_ng.audit.context import copied
+from theano_ng.audit.driver import Problem
+from theano_ng.audit.runners import make_runner
+from theano_ng.audit.value_checks import attempted, said, same, snapshot
+from theano_ng.gof.graph import Apply, Constant
+from theano_ng.gof.op import Op
+from theano_ng.gof.utils import MethodNotDefined
+
+# Types of constructor arguments and attributes for which other values can be made up.
+_PLAIN = (bool, int, float, str)
+
+
+def hash_of(op):
+    """The hash of an Op; None when it has none."""
+    try:
+        return hash(op)
+    except TypeError:
+        return None
+
+
+def has_equality(op):
+    """Whether equality of the Op is more than identity."""
+    return getattr(type(op), "__eq__", object.__eq__) is not object.__eq__
+
+
+def _first_of_each(problems):
+    unique = {}
+    for problem in problems:
+        unique.setdefault(problem.error, problem)
+    return list(unique.values())
+
+
+# ------------------------------------------------- nodes
+
+def check_make_node(context):
+    """Making the node again gives the same types in new variables; clones are like the original."""
+    problems = []
+    where = context.target.location("make_node")
+    for built in context.target.built:
+        node = built.node
+        types = [v.type for v in node.outputs]
+        before = snapshot(built.op)
+        try:
+            again = built.op.make_node(*node.inputs)
+        except Exception as failure:
+            problems.append(Problem("BadMakeNode", "make_node refuses the inputs of a node that it made: %s" % said(failure),
+                                    "node %s" % node, where))
+            continue
+        if not isinstance(again, Apply):
+            problems.append(Problem("BadMakeNode", "make_node returned %s, not an Apply" % type(again).__name__, repr(again), where))
+            continue
+        if again.op is not built.op and again.op != built.op:
+            problems.append(Problem("BadMakeNode", "make_node made a node of another Op: %s" % again.op, "node %s" % node, where))
+        if [v.type for v in again.outputs] != types:
+            problems.append(Problem("BadMakeNode", "make_node gives other output types the second time: %s, then %s" % (
+                types, [v.type for v in again.outputs]), "node %s" % node, where))
+        changed = [name for name, value in before.items() if snapshot(built.op).get(name) != value]
+        if changed:
+            problems.append(Problem("MutatesOp", "make_node changed the Op, which other nodes share: %s was %s" % (
+                changed[0], before[changed[0]]), "node %s" % node, where))
+        shared = [v for v in again.outputs if any(v is w for w in node.outputs)]
+        if shared:
+            problems.append(Problem("BadMakeNode", "make_node uses an output of an earlier node: outputs have to be new variables",
+                                    "node %s" % node, where))
+        if any(v.owner is not again for v in again.outputs):
+            problems.append(Problem("BadMakeNode", "an output of the node has another owner", "node %s" % again, where))
+        fresh = [v if isinstance(v, Constant) else v.type() for v in node.inputs]
+        for strict in (True, False):
+            try:
+                clone = node.clone_with_new_inputs(fresh, strict=strict)
+            except Exception as failure:
+                problems.append(Problem("BadMakeNode", "the node cannot be cloned with inputs of the same types: %s" % said(failure),
+                                        "node %s, strict=%s" % (node, strict), where))
+                continue
+            if [v.type for v in clone.outputs] != types:
+                problems.append(Problem("BadMakeNode", "a clone of the node with inputs of the same types has other output types: %s, %s" % (
+                    types, [v.type for v in clone.outputs]), "node %s" % node, where))
+    return context.verdict(_first_of_each(problems), len(context.target.built))
+
+
+# ------------------------------------------------- equality and hash
+
+def check_props(context):
+    """Equality, hash and text of the Op."""
+    op, target, problems, tried = context.op, context.target, [], 0
+    where = target.location("__eq__")
+    for name, function in (("__str__", str), ("__repr__", repr)):
+        try:
+            function(op)
+        except Exception as failure:
+            problems.append(Problem("BadEquality", "%s raises %s" % (name, said(failure)), location=target.location(name)))
+    if hash_of(op) is None:
+        problems.append(Problem("BadHash", "the Op has no hash: a class that defines __eq__ has to define __hash__", location=where))
+    elif hash(op) != hash(op):
+        problems.append(Problem("BadHash", "the hash is another one each time", location=target.location("__hash__")))
+    try:
+        if not op == op or op != op:
+            problems.append(Problem("BadEquality", "the Op does not equal itself", location=where))
+        for other in (None, 3, "text", object(), SimpleNamespace(), Op()):
+            if op == other or not op != other:
+                problems.append(Problem("BadEquality", "the Op equals %r" % (other,), location=where))
+    except Exception as failure:
+        problems.append(Problem("BadEquality", "comparing the Op raises %s" % said(failure), location=where))
+        return context.verdict(_first_of_each(problems), 1)
+    if not has_equality(op):
+        if problems:
+            return context.verdict(_first_of_each(problems), 1)
+        return context.skipped("Ops of this class equal only themselves: neither __props__ nor __eq__")
+    for way, other in _equals(context):
+        tried += 1
+        problems += compare_equal(op, other, way, where, target)
+    for change, other in _changed(op):
+        tried += 1
+        try:
+            equal = op == other
+        except Exception as failure:
+            problems.append(Problem("BadEquality", "comparing the Op with one %s raises %s" % (change, said(failure)), location=where))
+            continue
+        if not equal:
+            continue
+        if hash_of(op) != hash_of(other):
+            problems.append(Problem("BadHash", "the Op equals one %s, but their hashes differ" % change,
+                                    location=target.location("__hash__")))
+        differs = _differs(context, other)
+        if differs:
+            problems.append(Problem("BadEquality", "the Op equals one %s, but %s" % (change, differs),
+                                    "__props__ = %r" % (getattr(op, "__props__", None),), where))
+    return context.verdict(_first_of_each(problems), max(tried, 1))
+
+
+def compare_equal(op, other, way, where, target):
+    """Problems of two Ops that have to be equal."""
+    problems = []
+    if not (op == other and other == op) or op != other:
+        problems.append(Problem("BadEquality", "the Op does not equal %s" % way, "%r and %r" % (
+            getattr(op, "__dict__", None), getattr(other, "__dict__", None)), where))
+    elif hash_of(op) != hash_of(other):
+        problems.append(Problem("BadHash", "the Op equals %s, but their hashes differ: %s, %s" % (way, hash_of(op), hash_of(other)),
+                                location=target.location("__hash__")))
+    return problems
+
+
+def _equals(context):
+    """Ops that have to equal the one under audit, each with how it came about."""
+    op, case = context.op, context.case
+    for way, function in (("a copy of it", copy.copy), ("a deep copy of it", copy.deepcopy)):
+        try:
+            yield way, function(op)
+        except Exception:
+            continue        # check_pickle tells
+    if case.op is not op:
+        from theano_ng.audit.targets import Built
+
+        yield "what the case makes the second time", Built(context.target, context.target.base.types).op
+    rebuilt = _rebuild(op, {})
+    if rebuilt is not None and _same_attributes(op, rebuilt):
+        yield "one built with the same arguments", rebuilt
+
+
+def _same_attributes(op, other):
+    """Whether all attributes of two Ops say the same. A constructor may give its arguments another form first."""
+    return repr(sorted(vars(op).items(), key=str)) == repr(sorted(vars(other).items(), key=str))
+
+
+def _arguments(op):
+    """The arguments of the Op's constructor by name, as far as its attributes tell; None when they do not."""
+    init = type(op).__init__
+    if init in (object.__init__, Op.__init__):
+        return {}
+    try:
+        parameters = list(inspect.signature(init).parameters.values())[1:]
+    except (TypeError, ValueError):
+        return None
+    values = {}
+    for parameter in parameters:
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            return None
+        if parameter.kind is parameter.VAR_KEYWORD:
+            continue
+        if hasattr(op, parameter.name):
+            values[parameter.name] = getattr(op, parameter.name)
+        elif parameter.default is parameter.empty:
+            return None
+    return values
+
+
+def _rebuild(op, changes):
+    """The Op built anew with some arguments changed; None when that cannot be done."""
+    values = _arguments(op)
+    if values is None:
+        return None
+    try:
+        other = type(op)(**dict(values, **changes))
+    except Exception:
+        return None
+    # Where the attributes are not what the constructor was given, this is no copy.
+    if set(getattr(other, "__dict__", ())) != set(getattr(op, "__dict__", ())):
+        return None
+    return other
+
+
+def _other_values(value):
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, int):
+        return [value + 1, value - 1, -value]
+    if isinstance(value, float):
+        return [value + 1., 2. * value + .5]
+    return [value + "_"]
+
+
+def _changed(op):
+    """Ops with one argument, or else one attribute, changed; each with what was."""
+    values = _arguments(op)
+    rebuilt = _rebuild(op, {})
+    if values is not None and rebuilt is not None and _same_attributes(op, rebuilt):
+        for name, value in values.items():
+            if isinstance(value, _PLAIN):
+                for new in _other_values(value):
+                    other = _rebuild(op, {name: new})
+                    if other is not None:
+                        yield "built with %s=%r" % (name, new), other
+        return
+    for name, value in list(getattr(op, "__dict__", {}).items()):
+        if not isinstance(value, _PLAIN) or name.startswith("_"):
+            continue
+        for new in _other_values(value):
+            other = copy.copy(op)
+            try:
+                setattr(other, name, new)
+            except Exception:
+                break
+            yield "whose attribute %s is %r" % (name, new), other
+
+
+def _differs(context, other):
+    """How another Op differs in what it does from that under audit; "" when nothing is seen."""
+    built = context.target.base
+    try:
+        node = other.make_node(*built.node.inputs)
+    except Exception:
+        return ""           # not a good value for the argument
+    mine, theirs = [v.type for v in built.node.outputs], [v.type for v in node.outputs]
+    if mine != theirs:
+        return "makes outputs of types %s, not %s" % (theirs, mine)
+    for name in ("destroy_map", "view_map"):
+        if (getattr(built.op, name, None) or {}) != (getattr(other, name, None) or {}):
+            return "has another %s" % name
+    for example in context.examples(4, layouts=False):
+        if example.built is not built:
+            continue
+        values = example.node_values()
+        outcome = attempted(context, "any", example, plain=True)
+        try:
+            shim = SimpleNamespace(node=node, op=other, variables=built.variables)
+            with np.errstate(all="ignore"):
+                outputs = make_runner(shim, "any")([copied(v) for v in values])
+        except Exception:
+            continue
+        i = same(built.node.outputs, outcome, outputs)
+        if i is not None:
+            return "computes something else: %r, not %r" % (outputs[i], outcome[i])
+    return ""
+
+
+# ------------------------------------------------- pickle
+
+def check_pickle(context):
+    """The Op survives copying and pickling, and so do functions that use it."""
+    op, target = context.op, context.target
+    where = target.location("__reduce__") or target.location("__getstate__") or target.location("__init__")
+    problems = []
+    try:
+        copy.deepcopy(op)
+        copy.copy(op)
+    except Exception as failure:
+        problems.append(Problem("BadPickle", "the Op cannot be copied: %s" % said(failure), location=where))
+    reason = _why_not_importable(type(op))
+    if reason:
+        return context.verdict(problems, 1) if problems else context.skipped(reason)
+    for protocol in (2, pickle.HIGHEST_PROTOCOL):
+        try:
+            again = pickle.loads(pickle.dumps(op, protocol))
+        except Exception as failure:
+            problems.append(Problem("BadPickle", "the Op cannot be pickled: %s" % said(failure), "protocol %d" % protocol, where))
+            break
+        if type(again) is not type(op):
+            problems.append(Problem("BadPickle", "unpickling gives a %s" % type(again).__name__, location=where))
+        elif has_equality(op):
+            for problem in compare_equal(op, again, "what unpickling gives", where, target):
+                problems.append(Problem("BadPickle" if problem.error == "BadEquality" else problem.error, problem.message,
+                                        problem.evidence, problem.location))
+    if not problems:
+        problems += _function_problems(context, where)
+    return context.verdict(_first_of_each(problems), 2)
+
+
+def _why_not_importable(cls):
+    """Why pickle cannot find a class, "" when it can."""
+    if "<locals>" in cls.__qualname__:
+        return "the class is local to a function"
+    found = sys.modules.get(cls.__module__)
+    for part in cls.__qualname__.split("."):
+        found = getattr(found, part, None)
+    return "" if found is cls else "the class cannot be imported as %s.%s" % (cls.__module__, cls.__qualname__)
+
+
+def _function_problems(context, where):
+    from theano_ng.compile import In, Mode, function
+
+    built = context.target.base
+    if any(not hasattr(v.type, "dtype") for v in built.variables):
+        return []
+    examples = [e for e in context.examples(4, layouts=False, contents=False) if e.built is built][:1]
+    if not examples:
+        return []
+    try:
+        f = function([In(v, mutable=True) for v in built.variables], list(built.node.outputs), mode=Mode("vm", None), accept_inplace=True,
+                     on_unused_input="ignore")
+    except Exception:
+        return []       # other checks tell
+    values = [copied(v) for v in examples[0].node_values()]
+    try:
+        g = pickle.loads(pickle.dumps(f, pickle.HIGHEST_PROTOCOL))
+    except Exception as failure:
+        return [Problem("BadPickle", "a function that uses the Op cannot be pickled: %s" % said(failure), location=where)]
+    one, other = f(*[copied(v) for v in values]), g(*[copied(v) for v in values])
+    i = same(built.node.outputs, one, other)
+    if i is None:
+        return []
+    return [Problem("BadPickle", "an unpickled function gives other values: %r, not %r" % (other[i], one[i]), location=where)]
+
+
+# ------------------------------------------------- maps
+
+def check_maps(context):
+    """destroy_map and view_map: dicts from outputs to lists of inputs that exist."""
+    problems = []
+    for built in context.target.built:
+        for name in ("destroy_map", "view_map"):
+            table = getattr(built.op, name, None)
+            message = _bad_map(name, table, len(built.node.inputs), len(built.node.outputs))
+            if message:
+                problems.append(Problem("BadMap", message, "%s = %r, node %s" % (name, table, built.node),
+                                        context.target.location("__init__")))
+    return context.verdict(_first_of_each(problems), len(context.target.built))
+
+
+def _bad_map(name, table, inputs, outputs):
+    """What is wrong with a map, "" when nothing is."""
+    if table is None:
+        return ""
+    if not isinstance(table, dict):
+        return "%s is %s, not a dict" % (name, type(table).__name__)
+    for key, places in table.items():
+        if not isinstance(key, (int, np.integer)) or isinstance(key, bool) or not 0 <= key < outputs:
+            return "%s names output %r; there are %d" % (name, key, outputs)
+        if not isinstance(places, (list, tuple)):
+            return "%s[%d] is %s, not a list" % (name, key, type(places).__name__)
+        for place in places:
+            if not isinstance(place, (int, np.integer)) or isinstance(place, bool) or not 0 <= place < inputs:
+                return "%s[%d] names input %r; there are %d" % (name, key, place, inputs)
+        if name == "view_map" and len(places) > 1:
+            return "view_map[%d] names %d inputs; an output is a view of one" % (key, len(places))
+    return ""
+
+
+# ------------------------------------------------- C code as text
+
+_TEXTS = ("c_support_code", "c_headers", "c_libraries", "c_compile_args", "c_no_compile_args", "c_header_dirs", "c_lib_dirs", "c_init_code")
+_APPLY_TEXTS = ("c_support_code_apply", "c_support_code_struct", "c_init_code_struct", "c_code_cleanup")
+
+
+def c_text(node):
+    """All C code that an Op gives for a node, as one text; None when it has none."""
+    op = node.op
+    inputs = ["in_%d" % i for i in range(len(node.inputs))]
+    outputs = ["out_%d" % i for i in range(len(node.outputs))]
+    sub = {"fail": "{goto fail;}", "params": "params", "context": "context", "struct_id": "0", "id": "0"}
+    try:
+        parts = [str(op.c_code(node, "NODE", inputs, outputs, sub))]
+    except (MethodNotDefined, NotImplementedError, AttributeError):
+        return None
+    for name in _TEXTS + _APPLY_TEXTS:
+        method = getattr(op, name, None)
+        if method is None:
+            continue
+        arguments = {"c_support_code_apply": (node, "NODE"), "c_support_code_struct": (node, "NODE"),
+                     "c_init_code_struct": (node, "NODE", sub), "c_code_cleanup": (node, "NODE", inputs, outputs, sub)}.get(name, ())
+        try:
+            parts.append("%s: %s" % (name, method(*arguments)))
+        except (MethodNotDefined, NotImplementedError, TypeError):
+            continue        # not defined, or with the compiler as argument
+    return "\n".join(parts)
+
+
+def check_cache_version(context):
+    """The version of the C code is a tuple of hashables that goes with the code."""
+    op, target = context.op, context.target
+    if not target.has_c:
+        return context.skipped("no C code")
+    where, problems = target.location("c_code_cache_version"), []
+    texts = 0
+    for built in target.built:
+        try:
+            text = c_text(built.node)
+        except Exception as failure:
+            problems.append(Problem("CompileError", "c_code raises %s" % said(failure), "node %s" % built.node, target.location("c_code")))
+            continue
+        if text is None:
+            continue
+        texts += 1
+        if c_text(built.node) != text:
+            problems.append(Problem("BadCacheVersion", "the C code is another text each time: it is compiled again and again",
+                                    "node %s" % built.node, target.location("c_code")))
+        try:
+            version = built.op.c_code_cache_version_apply(built.node)
+            again = built.op.c_code_cache_version_apply(built.node)
+        except Exception as failure:
+            problems.append(Problem("BadCacheVersion", "the version raises %s" % said(failure), "node %s" % built.node, where))
+            continue
+        problems += [Problem("BadCacheVersion", message, "version %r, node %s" % (version, built.node), where)
+                     for message in _bad_version(version, again)]
+        try:
+            twin = copy.deepcopy(built.op)
+            if has_equality(op) and twin == built.op and twin.c_code_cache_version_apply(built.node) != version:
+                problems.append(Problem("BadCacheVersion", "equal Ops have different versions", "version %r" % (version,), where))
+        except Exception:
+            pass            # check_pickle tells
+    if not texts and not problems:
+        return context.skipped("no C code for these types")
+    return context.verdict(_first_of_each(problems), texts)
+
+
+def _bad_version(version, again):
+    if not isinstance(version, tuple):
+        yield "the version is %s, not a tuple" % type(version).__name__
+        return
+    if not version:
+        yield "the version is empty: each process compiles the code again"
+    try:
+        hash(version)
+    except TypeError as failure:
+        yield "the version has no hash: %s" % failure
+        return
+    if version != again:
+        yield "the version is another one each time"

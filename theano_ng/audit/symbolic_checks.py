@@ -1,0 +1,604 @@
+"""Checks of what an Op says about itself: shapes, connections, derivatives."""
+import warnings
+
+import numpy as np
+
+from theano_ng import tensor
+from theano_ng.audit import generate
+from theano_ng.audit.context import copied
+from theano_ng.audit.driver import Problem, Reject
+from theano_ng.audit.value_checks import first_line, reference, said
+from theano_ng.gof.graph import Constant, Variable
+from theano_ng.gof.op import PureOp
+from theano_ng.gof.utils import MethodNotDefined
+from theano_ng.gradient import DisconnectedInputError, DisconnectedType, NullType, NullTypeGradError, disconnected_type, grad
+
+#: Half the distance between the points of a difference quotient, relative to values of about 1.
+STEP = 1e-5
+#: How many times smaller a step is that tells slopes from the steps of a function.
+FINER = 1000
+#: Relative tolerance of derivatives.
+TOLERANCE = 1e-4
+#: Elements of each input whose derivatives are compared.
+MOST_ELEMENTS = 40
+# How much less precise gradients of less precise inputs are.
+_COARSE = {"float32": 1e-2, "float16": 2e-1}
+
+_NOT_THERE = (NotImplementedError, MethodNotDefined, NullTypeGradError, DisconnectedInputError)
+
+
+def _continuous(v):
+    return getattr(v.type, "dtype", "") in ("float16", "float32", "float64")
+
+
+def _compile(inputs, outputs):
+    """A function that computes in Python where that is possible: nothing is compiled for it."""
+    from theano_ng.compile import In, Mode, function
+
+    inputs = [v if isinstance(v, In) else In(v, mutable=True) for v in inputs]
+    for linker in ("py", "vm"):
+        try:
+            return function(inputs, outputs, mode=Mode(linker, None), on_unused_input="ignore", accept_inplace=True)
+        except (NotImplementedError, MethodNotDefined, TypeError):
+            if linker == "vm":
+                raise
+
+
+# ------------------------------------------------- infer_shape
+
+def check_infer_shape(context):
+    """Inferred shapes, by a graph without the Op, are those of the values."""
+    if not hasattr(context.op, "infer_shape"):
+        return context.skipped("no infer_shape")
+    where, functions = context.target.location("infer_shape"), {}
+
+    def attempt(example):
+        built = example.built
+        if built.index not in functions:
+            functions[built.index] = _shape_function(built, where)
+        function = functions[built.index]
+        if function is None:
+            raise Reject()
+        outputs = reference(context, example)
+        compute, places = function
+        values = [copied(v) for v in example.node_values()]
+        try:
+            found = compute(values)
+        except Exception as failure:
+            raise Problem("BadInferShape", "the inferred shape cannot be computed: %s" % said(failure), str(failure), where) from None
+        for i, lengths in zip(places, found):
+            shape = tuple(np.shape(outputs[i]))
+            if tuple(int(n) for n in lengths) != shape:
+                raise Problem("BadInferShape", "output %d has shape %s, inferred is %s" % (i, shape, tuple(int(n) for n in lengths)),
+                              "node %s" % built.node, where)
+
+    verdict = context.find(attempt, layouts=False, mild=True)
+    if verdict.status == "skipped" and functions and not any(functions.values()):
+        return context.skipped("infer_shape leaves all shapes open")
+    return verdict
+
+
+def _shape_function(built, where):
+    """What computes the inferred shapes from input values, and which outputs they belong to; None when all are left open."""
+    from theano_ng.tensor.exceptions import ShapeError
+
+    node = built.node
+    lengths, shapes = [], []
+    known = {}
+    for v in node.inputs:
+        if not hasattr(v.type, "ndim") or not hasattr(v.type, "broadcastable"):
+            shapes.append(None)
+            continue
+        if isinstance(v, Constant):
+            shapes.append(tuple(tensor.constant(np.int64(n)) for n in np.shape(v.data)))
+            continue
+        if v not in known:
+            known[v] = tuple(tensor.constant(np.int64(1)) if one else tensor.lscalar() for one in v.type.broadcastable)
+            lengths += [(v, axis, n) for axis, n in enumerate(known[v]) if not isinstance(n, Constant)]
+        shapes.append(known[v])
+    try:
+        answer = node.op.infer_shape(node, list(shapes))
+    except (ShapeError, NotImplementedError):
+        return None
+    except Exception as failure:
+        raise Problem("BadInferShape", "infer_shape raises %s" % said(failure), "node %s" % node, where) from None
+    if not isinstance(answer, (list, tuple)) or len(answer) != len(node.outputs):
+        raise Problem("BadInferShape", "infer_shape returned %r; it has to be a list with one shape for each of %d outputs" % (
+            answer, len(node.outputs)), "node %s" % node, where)
+    places, flat = [], []
+    for i, (shape, out) in enumerate(zip(answer, node.outputs)):
+        if shape is None:
+            continue
+        rank = getattr(out.type, "ndim", None)
+        if rank is None:
+            continue
+        try:
+            shape = tuple(shape)
+        except TypeError:
+            raise Problem("BadInferShape", "the inferred shape of output %d is %r, not a tuple" % (i, shape), "node %s" % node,
+                          where) from None
+        if len(shape) != rank:
+            raise Problem("BadInferShape", "the inferred shape of output %d has %d lengths; it has %d dimensions" % (i, len(shape), rank),
+                          "node %s, shape %s" % (node, shape), where)
+        for length in shape:
+            kind = getattr(length.type, "dtype", None) if isinstance(length, Variable) else np.asarray(length).dtype.name
+            if kind is None or np.dtype(kind).kind not in "iu" or (isinstance(length, Variable) and length.type.ndim):
+                raise Problem("BadInferShape", "a length of output %d is %s, not an integer" % (
+                    i, length.type if isinstance(length, Variable) else repr(length)), "node %s" % node, where)
+        places.append(i)
+        flat.append([tensor.as_tensor_variable(n) for n in shape])
+    if not places:
+        return None
+    symbolic = [n for shape in flat for n in shape]
+    try:
+        function = _compile([n for _, _, n in lengths] + list(built.variables), symbolic)
+    except Exception as failure:
+        raise Problem("BadInferShape", "the graph of the inferred shape cannot be compiled: %s" % said(failure), "node %s" % node,
+                      where) from None
+
+    def compute(values):
+        by_variable = dict(zip(built.variables, values))
+        result = iter(function(*[np.int64(np.shape(by_variable[v])[axis]) for v, axis, _ in lengths], *values))
+        return [[next(result) for _ in shape] for shape in flat]
+
+    return compute, places
+
+
+# ------------------------------------------------- connections
+
+def pattern_of(node):
+    """The connection pattern of a node, checked by the caller."""
+    method = getattr(node.op, "connection_pattern", None)
+    return [[True] * len(node.outputs) for _ in node.inputs] if method is None else method(node)
+
+
+def check_connection_pattern(context):
+    """The pattern has the right form, and floating point inputs that are said to be disconnected have no influence."""
+    if not hasattr(context.op, "connection_pattern"):
+        return context.skipped("no connection_pattern: all is connected")
+    where = context.target.location("connection_pattern")
+    for built in context.target.built:
+        _check_pattern_form(built.node, where)
+
+    def attempt(example):
+        node, variables = example.built.node, example.built.variables
+        pattern = pattern_of(node)
+        free = [i for i, v in enumerate(node.inputs) if _continuous(v) and v in variables and not all(pattern[i])]
+        if not free or context.runner(example.built, "any") is None:
+            raise Reject()
+        outputs = reference(context, example)
+        values = [copied(v) for v in example.node_values()]
+        for i in free:
+            position = variables.index(node.inputs[i])
+            if any(w is node.inputs[i] and j != i for j, w in enumerate(node.inputs)):
+                continue        # it is another, connected input too
+            other = list(values)
+            other[position] = other[position] * other[position].dtype.type(.75) + other[position].dtype.type(.37)
+            try:
+                with np.errstate(all="ignore"):
+                    changed = context.runner(example.built, "any")([copied(v) for v in other])
+            except Exception:
+                continue
+            for k, out in enumerate(node.outputs):
+                if not pattern[i][k] and _continuous(out) and not out.type.values_eq(outputs[k], changed[k]):
+                    raise Problem("BadConnectionPattern", "input %d is said to be disconnected from output %d, but changes it" % (i, k),
+                                  "connection_pattern = %r\n%r\n%r" % (pattern, outputs[k], changed[k]), where)
+
+    # Integer inputs have no derivatives, whatever their values do.
+    if not any(_continuous(v) and not all(row) for v, row in zip(context.node.inputs, pattern_of(context.node))):
+        return context.ok(len(context.target.built))
+    return context.find(attempt, layouts=False)
+
+
+def _check_pattern_form(node, where):
+    try:
+        pattern = node.op.connection_pattern(node)
+    except Exception as failure:
+        raise Problem("BadConnectionPattern", "connection_pattern raises %s" % said(failure), "node %s" % node, where) from None
+    expected = "it has to be a list over %d inputs of lists over %d outputs of bools" % (len(node.inputs), len(node.outputs))
+    if not isinstance(pattern, list) or len(pattern) != len(node.inputs):
+        raise Problem("BadConnectionPattern", "connection_pattern returned %r; %s" % (pattern, expected), "node %s" % node, where)
+    for row in pattern:
+        if not isinstance(row, list) or len(row) != len(node.outputs) or not all(isinstance(b, (bool, np.bool_)) for b in row):
+            raise Problem("BadConnectionPattern", "connection_pattern has the row %r; %s" % (row, expected), "node %s" % node, where)
+
+
+# ------------------------------------------------- gradients
+
+def has_grad(op):
+    """Whether the Op can be asked for a gradient."""
+    return hasattr(op, "grad") or type(op).L_op is not PureOp.L_op or "L_op" in vars(op)
+
+
+def _connected(node, i, k):
+    """Whether an input of a node is said to be connected to an output."""
+    pattern = getattr(node.op, "connection_pattern", None)
+    return pattern is None or pattern(node)[i][k]
+
+
+class Gradients:
+    """The gradients of a node, and the function that computes them.
+
+    Attributes
+    ----------
+    terms : list
+        One for each variable of the node: the gradient, or None where there is none.
+    reason : str
+        Why there is nothing to compute.
+    """
+
+    def __init__(self, built, where):
+        node = built.node
+        self.built, self.reason, self.function = built, "", None
+        self.outs = [k for k, out in enumerate(node.outputs) if _continuous(out)]
+        self.weights = [node.outputs[k].type("u%d" % k) for k in self.outs]
+        terms = self._terms(node, where)
+        if terms is None:
+            return
+        self.terms = []
+        for v in built.variables:
+            mine = [t for w, t in zip(node.inputs, terms) if w is v]
+            whole = _continuous(v) and not any(isinstance(t.type, NullType) for t in mine)
+            mine = [t for t in mine if not isinstance(t.type, (NullType, DisconnectedType))]
+            if whole and not mine and any(_connected(node, i, k) for i, w in enumerate(node.inputs) if w is v for k in self.outs):
+                mine = [v.zeros_like()]     # "disconnected", where connection_pattern says otherwise: as good as a gradient of zero
+            self.terms.append(None if not whole or not mine else mine[0] if len(mine) == 1 else tensor.add(*mine))
+        self.places = [i for i, t in enumerate(self.terms) if t is not None]
+        if not self.outs or not self.places:
+            self.reason = "no output of floating point depends differentiably on an input"
+            return
+        try:
+            self.function = _compile(list(built.variables) + self.weights, [self.terms[i] for i in self.places])
+        except Exception as failure:
+            if getattr(node.op, "destroy_map", None):
+                self.reason = "the gradient needs inputs that the Op overwrites"
+                return
+            raise Problem("BadGradientType", "the graph of the gradient cannot be compiled: %s" % said(failure), str(failure), where) from None
+
+    def _terms(self, node, where):
+        """What L_op returns, checked; None with a reason where the Op has no gradient for these inputs."""
+        from theano_ng.gradient import _input_gradients
+
+        weights = dict(zip(self.outs, self.weights))
+        cotangents = [weights[k] if k in weights else disconnected_type() for k in range(len(node.outputs))]
+        if not self.outs:
+            # Integer outputs: gradients still have to be of the right kind.
+            cotangents = [out.zeros_like(dtype="float64") if hasattr(out, "zeros_like") else disconnected_type() for out in node.outputs]
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                terms = _input_gradients(node, cotangents)
+        except _NOT_THERE as failure:
+            self.reason = "not implemented: %s" % first_line(failure)
+            return None
+        except Exception as failure:
+            text = str(failure)
+            error = "BadConnectionPattern" if "connection_pattern" in text else "BadGradientType"
+            raise Problem(error, "asking for the gradient raises %s" % said(failure), "node %s\n%s" % (node, text), where) from None
+        floats = {v.type.dtype for v in node.inputs + node.outputs if str(getattr(v.type, "dtype", "")).startswith(("float", "complex"))}
+        for i, (v, term) in enumerate(zip(node.inputs, terms)):
+            if isinstance(term.type, (NullType, DisconnectedType)) or not hasattr(v.type, "dtype"):
+                continue
+            rank, expected = getattr(term.type, "ndim", None), getattr(v.type, "ndim", None)
+            dtype = getattr(term.type, "dtype", None)
+            problem = ""
+            if rank != expected:
+                problem = "has %s dimensions, the input %s" % (rank, expected)
+            elif _continuous(v) and dtype not in ("float16", "float32", "float64"):
+                problem = "has dtype %s, the input %s" % (dtype, v.type.dtype)
+            elif _continuous(v) and len(floats) == 1 and dtype != v.type.dtype:
+                problem = "has dtype %s; all inputs and outputs have %s" % (dtype, v.type.dtype)
+            if problem:
+                raise Problem("BadGradientType", "the gradient of input %d %s" % (i, problem), "node %s\ngradient %s of %s" % (
+                    node, term, term.type), where)
+        return terms
+
+    def __call__(self, values, weights):
+        """Gradients of ``sum(weight * output)``, one for each of `places`."""
+        with np.errstate(all="ignore"):
+            return self.function(*[copied(v) for v in values], *[copied(w) for w in weights])
+
+
+def check_grad(context):
+    """Gradients: number, kinds, dtypes, shapes; values against finite differences; those of float32 against those of float64."""
+    op, target = context.op, context.target
+    if not has_grad(op):
+        return context.skipped("no grad")
+    where = target.location("L_op") if type(op).L_op is not PureOp.L_op else target.location("grad")
+    made = {}
+
+    def gradients(built):
+        if built.index not in made:
+            made[built.index] = Gradients(built, where)
+        return made[built.index]
+
+    def attempt(example):
+        found = gradients(example.built)
+        if found.function is None:
+            if found.reason:
+                example_outputs.append(found.reason)
+            raise Reject()
+        outputs = reference(context, example)
+        node, values = example.built.node, [copied(v) for v in example.node_values()]
+        weights = _weights(outputs, found.outs)
+        try:
+            analytic = found(values, weights)
+        except Exception as failure:
+            raise Problem("BadGradient", "the gradient cannot be computed: %s" % said(failure), str(failure), where) from None
+        for i, g in zip(found.places, analytic):
+            if np.shape(g) != np.shape(values[i]):
+                raise Problem("BadGradient", "the gradient of input %d has shape %s, the input %s" % (i, np.shape(g), np.shape(values[i])),
+                              "node %s" % node, where)
+        if not _nice(values) or getattr(op, "destroy_map", None) and context.runner(example.built, "any") is None:
+            return
+        coarse = _coarse(example.built, found)
+        if coarse:
+            _compare_coarse(context, example, gradients, analytic, weights, coarse, where)
+        else:
+            _compare_numeric(context, example, found, values, weights, outputs, analytic, where)
+
+    example_outputs = []
+    verdict = context.find(attempt, stages=_derivative_stages(context))
+    if verdict.status == "ok":
+        problem = _second(made.get(0), where)
+        if problem is not None:
+            return context.verdict([problem], verdict.examples)
+    if verdict.status == "skipped" and example_outputs:
+        return context.skipped(example_outputs[0])
+    return verdict
+
+
+def _derivative_stages(context):
+    """Stages without layouts, and with contents near 1: derivatives are about smooth points."""
+    return generate.stages(context.target, context.max_examples, layouts=False, mild=True)
+
+
+def _nice(values):
+    """Whether difference quotients can be trusted."""
+    return all(v.dtype.kind not in "fc" or (np.isfinite(v).all() and (np.abs(v) < 1e3).all()) for v in values if isinstance(v, np.ndarray))
+
+
+def _weights(outputs, outs):
+    """A cotangent for each output: different numbers about 1."""
+    rng = np.random.RandomState(11)
+    return [np.asarray(rng.uniform(.5, 1.5, np.shape(outputs[k])), outputs[k].dtype) for k in outs]
+
+
+def _coarse(built, found):
+    """The tolerance when not everything is float64; 0 when it is."""
+    kinds = {v.type.dtype for v in list(built.variables) + [built.node.outputs[k] for k in found.outs] if _continuous(v)}
+    return max([_COARSE.get(kind, 0) for kind in kinds], default=0)
+
+
+def _compare_coarse(context, example, gradients, analytic, weights, tolerance, where):
+    """Gradients of less precise inputs against those of the node for float64, where the target has one."""
+    types = tuple(t.clone(dtype="float64") if getattr(t, "dtype", None) in _COARSE and isinstance(t, tensor.TensorType) else t
+                  for t in example.built.types)
+    twin = next((b for b in context.target.built if b.types == types), None)
+    if twin is None:
+        return
+    fine = gradients(twin)
+    if fine.function is None or [str(v.type.ndim) for v in twin.variables if hasattr(v.type, "ndim")] != [
+            str(v.type.ndim) for v in example.built.variables if hasattr(v.type, "ndim")]:
+        return
+    values = [v.astype("float64") if isinstance(v, np.ndarray) and str(v.dtype) in _COARSE else v for v in example.node_values()]
+    try:
+        expected = fine(values, [w.astype("float64") for w in weights])
+    except Exception:
+        return
+    for i, g, e in zip(fine.places, analytic, expected):
+        with np.errstate(all="ignore"):
+            limit = float(np.finfo(np.asarray(g).dtype).max) if np.asarray(g).dtype.kind == "f" else np.inf
+            scale = max(np.abs(e).max(initial=0), 1.)
+            wrong = ~(np.abs(np.asarray(g, "float64") - e) <= tolerance * scale) & np.isfinite(e)
+        if np.isfinite(scale) and scale < limit and wrong.any():
+            at = tuple(int(k) for k in np.argwhere(wrong)[0])
+            raise Problem("BadGradient", "the gradient of input %d at %s is %s, in float64 it is %s" % (i, list(at), g[at], e[at]),
+                          "%s\n%s" % (g, e), where)
+
+
+def _run(context, built, values):
+    """The outputs for values, or None."""
+    try:
+        with np.errstate(all="ignore"):
+            return context.runner(built, "any")([copied(v) for v in values])
+    except Exception:
+        return None
+
+
+def _moved(outputs, others, outs):
+    """Differences of the outputs, in float64; None when the shapes changed or something is not finite."""
+    result = []
+    for k in outs:
+        a, b = np.asarray(outputs[k], "float64"), np.asarray(others[k], "float64")
+        if a.shape != b.shape or not np.isfinite(a).all() or not np.isfinite(b).all():
+            return None
+        result.append(b - a)
+    return result
+
+
+def _slope(context, built, values, moved, outs, outputs, weights, step=STEP):
+    """The derivative of ``sum(weight * output)`` along the way to `moved`, and its uncertainty; None where the Op is not smooth.
+
+    Parameters
+    ----------
+    moved : callable
+        ``moved(t)``: the values a step t along the way.
+    step : float
+    """
+    slopes = []
+    for t in (step, -step):
+        there = _run(context, built, moved(t))
+        differences = None if there is None else _moved(outputs, there, outs)
+        if differences is None:
+            return None
+        slopes.append([d / t for d in differences])
+    right, left = ([s for s in side] for side in slopes)
+    size = sum(float(np.abs(w * r).sum()) + float(np.abs(w * x).sum()) for w, r, x in zip(weights, right, left)) / 2
+    bend = max([float(np.abs(r - x).max(initial=0)) for r, x in zip(right, left)], default=0)
+    # The two sides of a smooth function differ by the step times the curvature; across a kink or a jump they just differ.
+    if bend > 1e-2 * max(1., size):
+        return None
+    level = max([float(np.abs(np.asarray(outputs[k], "float64")).max(initial=0)) for k in outs], default=0)
+    value = sum(float((w * (r + x) / 2).sum()) for w, r, x in zip(weights, right, left))
+    return value, size, 1e-15 * level / step * 50 + bend * 1e-3
+
+
+def _compare_numeric(context, example, found, values, weights, outputs, analytic, where):
+    built, tolerance = example.built, context.case.tolerance or TOLERANCE
+    for i, g in zip(found.places, analytic):
+        flat = np.asarray(values[i]).reshape(-1)
+        places = range(flat.size) if flat.size <= MOST_ELEMENTS else np.linspace(0, flat.size - 1, MOST_ELEMENTS).astype(int)
+        for place in places:
+            def moved(t, i=i, place=place):
+                other = [copied(v) for v in values]
+                other[i].reshape(-1)[place] += t
+                return other
+
+            slope = _slope(context, built, values, moved, found.outs, outputs, weights)
+            if slope is None:
+                continue
+            numeric, size, noise = slope
+            symbolic = float(np.asarray(g).reshape(-1)[place])
+            if not abs(numeric - symbolic) <= tolerance * max(size, abs(symbolic), 1e-2) + noise:
+                finer = _slope(context, built, values, moved, found.outs, outputs, weights, STEP / FINER)
+                if finer is None or abs(numeric - finer[0]) > abs(numeric - symbolic) / 4:
+                    continue    # a step as large as the steps of the function, or too large for its curvature
+                at = [int(k) for k in np.unravel_index(place, np.shape(values[i]))]
+                raise Problem("BadGradient", "the gradient of input %d at %s is %.6g, finite differences give %.6g" % (
+                    i, at, symbolic, numeric), "node %s\ngradient %s\nweights %s" % (built.node, g, weights), where)
+
+
+def _second(found, where):
+    """Problem of building the gradient of the gradient, or None."""
+    if found is None or found.function is None:
+        return None
+    terms = [found.terms[i] for i in found.places]
+    cost = sum([tensor.sum(t * (k + 1.)) for k, t in enumerate(terms)], 0)
+    wrt = [v for v in found.built.variables if _continuous(v)]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            grad(cost, wrt, disconnected_inputs="ignore", null_gradients="return")
+    except _NOT_THERE:
+        return None
+    except AttributeError as failure:
+        if "has no attribute 'grad'" in str(failure):
+            return None     # an Op that the gradient uses has none
+        return Problem("BadGradientType", "the gradient cannot be differentiated: %s" % said(failure), str(failure), where)
+    except Exception as failure:
+        return Problem("BadGradientType", "the gradient cannot be differentiated: %s" % said(failure), str(failure), where)
+    return None
+
+
+# ------------------------------------------------- R_op
+
+def check_rop(context):
+    """R_op against the directional derivative, for one direction in all inputs and in each alone."""
+    op, target = context.op, context.target
+    if type(op).R_op is PureOp.R_op and "R_op" not in vars(op):
+        return context.skipped("no R_op")
+    where, made, reasons = target.location("R_op"), {}, []
+
+    def attempt(example):
+        built = example.built
+        if built.index not in made:
+            made[built.index] = _rop_functions(built, where)
+        functions = made[built.index]
+        if isinstance(functions, str):
+            reasons.append(functions)
+            raise Reject()
+        outputs = reference(context, example)
+        values = [copied(v) for v in example.node_values()]
+        rng = np.random.RandomState(5)
+        directions = {i: np.asarray(rng.uniform(-1, 1, np.shape(v)), getattr(v, "dtype", "float64")) for i, v in enumerate(values)
+                      if _continuous(built.variables[i])}
+        for moving, outs, function in functions:
+            try:
+                with np.errstate(all="ignore"):
+                    tangents = function(*[copied(v) for v in values], *[directions[i].copy() for i in moving])
+            except Exception as failure:
+                raise Problem("BadRop", "R_op cannot be computed: %s" % said(failure), str(failure), where) from None
+            for k, t in zip(outs, tangents):
+                if np.shape(t) != np.shape(outputs[k]):
+                    raise Problem("BadRop", "R_op of output %d has shape %s, the output %s" % (k, np.shape(t), np.shape(outputs[k])),
+                                  "node %s" % built.node, where)
+            kinds = {v.type.dtype for v in list(built.variables) + list(built.node.outputs) if _continuous(v)}
+            if kinds == {"float64"} and _nice(values):
+                _compare_tangents(context, built, values, outputs, directions, moving, outs, tangents, where)
+
+    verdict = context.find(attempt, stages=_derivative_stages(context))
+    if verdict.status == "skipped" and reasons:
+        return context.skipped(reasons[0])
+    return verdict
+
+
+def _rop_functions(built, where):
+    """Triples: the variables that move, the outputs that R_op gives a tangent of, and the function; or why there are none."""
+    node, result = built.node, []
+    free = [i for i, v in enumerate(built.variables) if _continuous(v)]
+    outs = [k for k, out in enumerate(node.outputs) if _continuous(out)]
+    if not free or not outs:
+        return "no output of floating point, or no such input"
+    choices = [free] + [[i] for i in free if len(free) > 1]
+    for moving in choices:
+        points = {built.variables[i]: built.variables[i].type("d%d" % i) for i in moving}
+        try:
+            tangents = node.op.R_op(list(node.inputs), [points.get(v) for v in node.inputs])
+        except _NOT_THERE as failure:
+            return "not implemented: %s" % first_line(failure)
+        except Exception as failure:
+            what = "all inputs" if moving is free else "input %d alone, the other eval_points None," % moving[0]
+            raise Problem("BadRop", "R_op for a direction in %s raises %s" % (what, said(failure)), "node %s" % node, where) from None
+        if not isinstance(tangents, (list, tuple)) or len(tangents) != len(node.outputs):
+            raise Problem("BadRop", "R_op returned %r; it has to be a list with one entry for each of %d outputs" % (
+                tangents, len(node.outputs)), "node %s" % node, where)
+        given = [k for k in outs if isinstance(tangents[k], Variable) and not isinstance(tangents[k].type, (NullType, DisconnectedType))]
+        for k in outs:
+            if tangents[k] is not None and not isinstance(tangents[k], Variable):
+                raise Problem("BadRop", "R_op returned %r for output %d, not a variable" % (tangents[k], k), "node %s" % node, where)
+        for k in given:
+            t, out = tangents[k].type, node.outputs[k].type
+            if getattr(t, "ndim", None) != out.ndim or not _continuous(tangents[k]):
+                raise Problem("BadRop", "R_op of output %d is of %s, the output of %s" % (k, t, out), "node %s" % node, where)
+        if not given:
+            continue
+        try:
+            function = _compile(list(built.variables) + [points[built.variables[i]] for i in moving], [tangents[k] for k in given])
+        except Exception as failure:
+            if getattr(node.op, "destroy_map", None):
+                return "R_op needs inputs that the Op overwrites"
+            raise Problem("BadRop", "the graph of R_op cannot be compiled: %s" % said(failure), str(failure), where) from None
+        result.append((moving, given, function))
+    return result or "R_op gives no tangents"
+
+
+def _compare_tangents(context, built, values, outputs, directions, moving, outs, tangents, where):
+    def moved(t):
+        return [v + t * directions[i] if i in moving else v for i, v in enumerate(values)]
+
+    for k, tangent in zip(outs, tangents):
+        ends = [_run(context, built, moved(t)) for t in (STEP, -STEP)]
+        if any(end is None for end in ends):
+            return
+        steps = [_moved(outputs, end, [k]) for end in ends]
+        if any(step is None for step in steps):
+            continue
+        right, left = steps[0][0] / STEP, steps[1][0] / -STEP
+        level = float(np.abs(outputs[k]).max(initial=0))
+        smooth = np.abs(right - left) <= 1e-2 * np.maximum(1., np.abs(right))
+        finer = _run(context, built, moved(STEP / FINER))
+        nearer = None if finer is None else _moved(outputs, finer, [k])
+        if nearer is None:
+            continue
+        # Steps of the function, such as those of floor, are met in proportion to the length of ours.
+        smooth &= np.abs(nearer[0] * FINER / STEP - right) <= 1e-2 * np.maximum(1., np.abs(right))
+        size = np.maximum((np.abs(right) + np.abs(left)) / 2, 1e-2)
+        bound = (context.case.tolerance or TOLERANCE) * np.maximum(size, np.abs(right).max(initial=0)) + 5e-14 * level / STEP
+        wrong = smooth & ~(np.abs((right + left) / 2 - tangent) <= bound + 1e-3 * np.abs(right - left))
+        if wrong.any():
+            at = tuple(int(n) for n in np.argwhere(wrong)[0])
+            raise Problem("BadRop", "R_op of output %d at %s is %.6g, the directional derivative %.6g%s" % (
+                k, list(at), tangent[at], ((right + left) / 2)[at],
+                "" if len(moving) == len(directions) else " (direction in input %d alone)" % moving[0]),
+                "node %s\n%s\n%s" % (built.node, tangent, (right + left) / 2), where)

@@ -1,0 +1,96 @@
+"""Everything in the galleries is found, under its name; and nothing is found in the twins."""
+import unittest
+
+import theano_ng as theano
+from theano_ng import tensor as T
+from theano_ng.audit import audit
+from theano_ng.audit.names import NAMES
+from theano_ng.audit.tests import gallery
+from theano_ng.compile.debugmode import DebugMode
+
+
+def run_in_debugmode(case):
+    """Compile and call a function of a case in DebugMode."""
+    inputs = [T.TensorType(value.dtype, (False,) * value.ndim)() for value in case.inputs]
+    mode = DebugMode(optimizer=None, check_preallocated_output="ALL", stability_patience=1)
+    f = theano.function(inputs, case.op(*inputs), mode=mode, accept_inplace=True)
+    for _ in range(2):
+        f(*case.inputs)
+
+
+def raised(function, *args):
+    """The name of what a function raises, and the text; None when it raises nothing."""
+    try:
+        function(*args)
+    except Exception as error:
+        return type(error).__name__, str(error)
+    return None, ""
+
+
+def found(case, check, **options):
+    """What a check of the audit finds about a case: names, and all that it says."""
+    report = audit(case, checks=[check], max_examples=10, **options)
+    return sorted({finding.error for finding in report.findings}), report.verdicts
+
+
+class Galleries(unittest.TestCase):
+    maxDiff = None
+
+    def check(self, entries):
+        wrong = {}
+        for entry in entries:
+            names, evidence = self.names(entry, entry.case, entry.run)
+            if names != [entry.error]:
+                wrong[entry.name] = names, str(evidence)[:800]
+        self.assertEqual(wrong, {})
+
+    def check_twins(self, entries):
+        wrong = {}
+        tried = set()
+        for entry in entries:
+            if entry.twin is not None:
+                twin = entry.twin()
+                key = twin.name, str([(v.dtype, v.shape, v.strides) for v in twin.inputs]), entry.check
+                if key in tried:
+                    continue
+                tried.add(key)
+            names, evidence = self.names(entry, entry.twin, entry.run_twin)
+            if names:
+                wrong[entry.name] = names, str(evidence)[:800]
+        self.assertEqual(wrong, {})
+
+    @staticmethod
+    def names(entry, make, run):
+        """Names of what is found about an entry, or about its twin; and what was said."""
+        if entry.found_by == "audit":
+            return found(make(), entry.check)
+        name, text = raised(run) if run is not None else raised(run_in_debugmode, make())
+        return [name] * (name is not None), text
+
+
+class TestPython(Galleries):
+    def test_debugmode_finds_them(self):
+        self.check([entry for entry in gallery.GALLERY if entry.found_by != "audit"])
+
+    def test_audit_finds_them(self):
+        self.check([entry for entry in gallery.GALLERY if entry.found_by == "audit"])
+
+    def test_twins_pass(self):
+        self.check_twins(gallery.GALLERY)
+
+    def test_right_ones_pass_everything(self):
+        for cls, args in gallery.RIGHT.items():
+            report = audit(cls(*args), *cls.EXAMPLES, max_examples=5, sanitize=False)
+            self.assertEqual([str(finding) for finding in report.findings], [], cls.__name__)
+
+
+class TestTable(unittest.TestCase):
+    def test_size_and_names(self):
+        entries = gallery.GALLERY
+        self.assertGreaterEqual(len(entries), 48)
+        self.assertEqual(len({entry.name for entry in entries}), len(entries))
+        self.assertEqual([entry.name for entry in entries if entry.found_by == "audit" and entry.error not in NAMES], [])
+
+
+if __name__ == "__main__":
+    unittest.main()

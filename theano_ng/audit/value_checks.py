@@ -1,0 +1,366 @@
+"""Checks of values: perform, C code, both against each other, on every layout and with every kind of memory for the outputs."""
+import numpy as np
+
+from theano_ng.audit.context import copied, limited
+from theano_ng.audit.driver import Problem, Reject
+from theano_ng.audit.runners import make_runner
+from theano_ng.compile.debug_checks import _lessbroken_deepcopy
+from theano_ng.compile.debug_errors import BadThunkOutput, DebugModeError
+from theano_ng.compile.debug_tracking import check_eq
+
+#: Outputs with more elements are not what an audit is about: lengths that are inputs become large.
+MOST_ELEMENTS = 1 << 13
+
+# What running out of the memory that an example may use looks like.
+_TOO_LARGE = (MemoryError, RecursionError)
+
+
+def reference(context, example):
+    """The node's outputs by the implementation to trust, on C-contiguous copies; cached with the example.
+
+    Raises
+    ------
+    Reject
+        When the Op refuses the values, or the case's `tied` does.
+    """
+    outcome = attempted(context, "any", example, plain=True)
+    if isinstance(outcome, Exception):
+        raise Reject()
+    return outcome
+
+
+def attempted(context, kind, example, plain=False, keep=False):
+    """The outputs of one implementation, or the exception it refuses the example with; None where there is no such implementation.
+
+    Parameters
+    ----------
+    context : Context
+    kind : str
+        See `make_runner`.
+    example : Example
+    plain : bool
+        Whether to run on C-contiguous copies instead of the layouts of the example.
+    keep : bool
+        See `Runner.__call__`.
+    """
+    if context.case.tied is not None and not context.case.tied(list(example.values)):
+        raise Reject()
+    runner = context.runner(example.built, kind)
+    if runner is None:
+        return None
+    try:
+        values = example.node_values()
+    except Exception:
+        raise Reject() from None    # what computes the node's inputs refuses
+    if plain:
+        values = [copied(v) for v in values]
+    else:
+        values = without_destroyed(example.built, values)
+    try:
+        with np.errstate(all="ignore"):
+            outputs = runner(values, keep)
+    except _TOO_LARGE:
+        raise Reject() from None
+    except Exception as failure:
+        return failure
+    if any(isinstance(out, np.ndarray) and out.size > MOST_ELEMENTS for out in outputs):
+        raise Reject()
+    return outputs
+
+
+def without_destroyed(built, values):
+    """Values to hand to the node: copies of those it overwrites, with the same layout."""
+    places = (getattr(built.op, "destroy_map", None) or {}).values()
+    destroyed = {built.node.inputs[i] for group in places for i in group}
+    return [_lessbroken_deepcopy(value) if v in destroyed else value for v, value in zip(built.variables, values)]
+
+
+def first_line(text):
+    lines = [line for line in str(text).splitlines() if line.strip()]
+    return lines[0].strip() if lines else ""
+
+
+def said(failure):
+    """One line about an exception."""
+    return "%s: %s" % (type(failure).__name__, first_line(failure)) if first_line(failure) else type(failure).__name__
+
+
+def same(variables, one, other):
+    """Index of the first output whose values differ, or None."""
+    for i, (r, a, b) in enumerate(zip(variables, one, other)):
+        try:
+            with np.errstate(all="ignore"):
+                if not check_eq(r, a, b):
+                    return i
+        except Exception:
+            return i        # of types that cannot be compared
+    return None
+
+
+def difference(node, i, name1, one, name2, other, values):
+    """The evidence that two runs differ in output i: the text of DebugMode."""
+    return str(BadThunkOutput(node.outputs[i], name1, one[i], name2, other[i], values))
+
+
+# ------------------------------------------------- types of outputs
+
+def check_output_types(context):
+    """Values of all outputs, as each implementation leaves them, are of the types that make_node declares."""
+    location = context.target.location("make_node")
+
+    def attempt(example):
+        for kind, method in (("py", "perform"), ("c", "c_code")):
+            outcome = attempted(context, kind, example)
+            if outcome is None:
+                continue
+            if isinstance(outcome, Exception):
+                raise Reject()
+            for i, (variable, value) in enumerate(zip(example.built.node.outputs, outcome)):
+                problem = wrong_type(variable.type, value)
+                if problem:
+                    raise Problem("BadOutputType", "output %d of %s %s" % (i, method, problem),
+                                  "node %s\ndeclared %s\nvalue %r" % (example.built.node, variable.type, value),
+                                  context.target.location(method) or location)
+
+    if context.runner(context.target.base, "py") is None and runner_or_none(context, context.target.base) is None:
+        return context.skipped("neither perform nor C code")
+    return context.find(attempt, contents=False)
+
+
+def wrong_type(kind, value):
+    """Why a value is not of a Type, in a few words; "" when it is."""
+    if value is None and not kind.is_valid_value(None):
+        return "was never set"
+    if hasattr(kind, "broadcastable") and hasattr(kind, "dtype"):
+        if not isinstance(value, np.ndarray):
+            return "is %s, not an array" % type(value).__name__
+        if str(value.dtype) != kind.dtype:
+            return "has dtype %s, declared %s" % (value.dtype, kind.dtype)
+        if value.ndim != kind.ndim:
+            return "has %d dimensions, declared %d" % (value.ndim, kind.ndim)
+        for axis, (one, n) in enumerate(zip(kind.broadcastable, value.shape)):
+            if one and n != 1:
+                return "has length %d along dimension %d, declared to broadcast" % (n, axis)
+    if not kind.is_valid_value(value):
+        return "is not a value of %s: %s" % (kind, first_line(kind.value_validity_msg(value)))
+    return ""
+
+
+def runner_or_none(context, built):
+    """The C runner; None when it has none, or when the code does not compile: `check_c_code` reports that."""
+    try:
+        return context.runner(built, "c")
+    except Exception:
+        return None
+
+
+# ------------------------------------------------- DebugMode
+
+class DebugRun:
+    """A node in DebugMode, called with example values.
+
+    Parameters
+    ----------
+    built : Built
+    py, c : bool
+        What runs.
+    """
+
+    def __init__(self, built, py, c):
+        from theano_ng.compile import In, Out, function
+        from theano_ng.compile.debugmode import DebugMode
+
+        mode = DebugMode(optimizer=None, stability_patience=1, check_py_code=py, check_c_code=c, check_isfinite=False,
+                         check_preallocated_output=["ALL"], require_matching_strides=0)
+        inputs = [In(v, borrow=True, mutable=True) for v in built.variables]
+        outputs = [Out(v, borrow=True) for v in built.node.outputs]
+        self.function = function(inputs, outputs, mode=mode, accept_inplace=True, on_unused_input="ignore")
+        self.built = built
+
+    def __call__(self, values, where):
+        """Raise the Problem that DebugMode finds."""
+        from theano_ng.configdefaults import config
+        from theano_ng.configparser import change_flags
+
+        values = without_destroyed(self.built, values)
+        try:
+            with np.errstate(all="ignore"), change_flags(**{"DebugMode.warn_input_not_reused": False}):
+                # Every combination of steps for two dimensions; more of them only take longer.
+                with change_flags(**{"DebugMode.check_preallocated_output_ndim": min(config.DebugMode.check_preallocated_output_ndim, 2)}):
+                    limited(lambda: self.function(*values))
+        except _TOO_LARGE:
+            raise Reject() from None
+        except DebugModeError as failure:
+            raise Problem(type(failure).__name__, summary(failure), str(failure), where) from None
+        except Exception as failure:
+            raise Problem("BadThunkOutput", "fails when its output cells hold memory of other calls, or in DebugMode's copies of the inputs: %s"
+                          % said(failure), str(failure), where) from None
+
+
+def summary(failure):
+    """One line about an exception of DebugMode."""
+    parts = [type(failure).__name__]
+    if getattr(failure, "thunk1", None):
+        parts = ["%s and %s give different values" % (failure.thunk1, failure.thunk2)]
+        parts.append(compared(failure.val1, failure.val2))
+    elif hasattr(failure, "perform"):
+        parts = ["%s changed input %d, which destroy_map does not name" % (failure.perform, failure.idx)]
+    elif hasattr(failure, "output_idx"):
+        shared = ["input %d" % i for i in failure.in_alias_idx or ()]
+        shared += ["output %d" % failure.out_alias_idx] if failure.out_alias_idx is not None else []
+        parts = ["output %d shares memory with %s, which view_map does not name" % (failure.output_idx, " and ".join(shared))]
+    elif hasattr(failure, "specific_hint"):
+        parts = ["%s: %s" % (failure.hint, first_line(failure.specific_hint))]
+    return "; ".join(part for part in parts if part)
+
+
+def compared(one, other):
+    """A few words about how two values differ."""
+    if not isinstance(one, np.ndarray) or not isinstance(other, np.ndarray):
+        return "%s against %s" % (type(one).__name__, type(other).__name__) if type(one) is not type(other) else ""
+    if one.dtype != other.dtype:
+        return "dtype %s against %s" % (one.dtype, other.dtype)
+    if one.shape != other.shape:
+        return "shape %s against %s" % (one.shape, other.shape)
+    with np.errstate(all="ignore"):
+        differ = ~((one == other) | ((one != one) & (other != other)))
+    places = np.argwhere(differ)
+    if not len(places):
+        return ""
+    place = tuple(int(k) for k in places[0])
+    return "%d of %d elements, first at %s: %s against %s" % (len(places), one.size, list(place), one[place], other[place])
+
+
+# ------------------------------------------------- perform
+
+def check_perform(context):
+    """`perform` on its own: the same result for every layout, the second time, and in DebugMode."""
+    if context.runner(context.target.base, "any") is None or not context.target.has_perform:
+        return context.skipped("no perform")
+    where = context.target.location("perform")
+    debug = {}
+
+    def attempt(example):
+        node = example.built.node
+        plain = attempted(context, "py", example, plain=True)
+        outcome = attempted(context, "py", example)
+        if outcome is None:
+            raise Reject()
+        again = attempted(context, "py", example)
+        _agree(node, outcome, again, "perform", "perform again", example, where, "NonDeterministic")
+        _agree(node, plain, outcome, "perform on contiguous copies", "perform", example, where)
+        again = attempted(context, "py", example, keep=True)
+        _agree(node, outcome, again, "perform", "perform with the memory of the last call", example, where)
+        if example.built.index not in debug:
+            debug[example.built.index] = DebugRun(example.built, True, False)
+        debug[example.built.index](example.node_values(), where)
+
+    return context.find(attempt)
+
+
+def _agree(node, one, other, name1, name2, example, where, error="BadThunkOutput"):
+    """Raise Problem when two outcomes differ; Reject when both are refusals."""
+    if isinstance(one, Exception) or isinstance(other, Exception):
+        if isinstance(one, Exception) and isinstance(other, Exception):
+            raise Reject()
+        refusing, fine, failure = (name1, name2, one) if isinstance(one, Exception) else (name2, name1, other)
+        raise Problem(error, "%s refuses what %s accepts: %s" % (refusing, fine, said(failure)), str(failure), where)
+    i = same(node.outputs, one, other)
+    if i is not None:
+        raise Problem(error, "%s and %s give different values; %s" % (name1, name2, compared(one[i], other[i])),
+                      difference(node, i, name1, one, name2, other, example.node_values()), where)
+
+
+# ------------------------------------------------- C code
+
+def check_c_code(context):
+    """C code against `perform`: values, refusals, every layout, all in DebugMode."""
+    target = context.target
+    if not target.has_c:
+        return context.skipped("no C code")
+    from theano_ng.configdefaults import config
+
+    if not config.cxx and not hasattr(target.op, "native_code"):
+        return context.skipped("no C++ compiler")
+    where, python = target.location("c_code"), target.has_perform
+    debug, broken = {}, {}
+
+    def attempt(example):
+        built, node = example.built, example.built.node
+        if built.index not in broken:
+            try:
+                broken[built.index] = context.runner(built, "c") is None
+            except Exception as failure:
+                raise Problem("CompileError", "the C code cannot be built for %s: %s" % (built, said(failure)), str(failure), where) from None
+        if broken[built.index]:
+            raise Reject()
+        c = attempted(context, "c", example)
+        if python:
+            py = attempted(context, "py", example, plain=True)
+            if isinstance(py, Exception) is not isinstance(c, Exception):
+                refusing, fine, failure = ("perform", "C code", py) if isinstance(py, Exception) else ("C code", "perform", c)
+                raise Problem("PythonCDisagree", "%s refuses what %s accepts: %s" % (refusing, fine, said(failure)), str(failure), where)
+            _agree(node, py, c, "perform", "C code", example, where)
+        plain = attempted(context, "c", example, plain=True)
+        _agree(node, plain, c, "C code on contiguous copies", "C code", example, where)
+        again = attempted(context, "c", example)
+        _agree(node, c, again, "C code", "C code again", example, where, "NonDeterministic")
+        again = attempted(context, "c", example, keep=True)
+        _agree(node, c, again, "C code", "C code with the memory of the last call", example, where)
+        if built.index not in debug:
+            debug[built.index] = DebugRun(built, python, True)
+        debug[built.index](example.node_values(), where)
+
+    verdict = context.find(attempt)
+    if verdict.status == "skipped" and broken and all(broken.values()):
+        return context.skipped("no C code for these types")
+    return verdict
+
+
+# ------------------------------------------------- side effects
+
+def snapshot(op):
+    """What is public about an Op: attributes of plain types, as text."""
+    plain = (bool, int, float, complex, str, bytes, tuple, list, dict, set, frozenset, type(None), np.ndarray, np.generic)
+    return {name: repr(value) for name, value in sorted(getattr(op, "__dict__", {}).items())
+            if isinstance(value, plain) and not name.startswith("_")}
+
+
+def check_mutation(context):
+    """Making thunks and running them leaves the Op and the node as they were."""
+    from theano_ng.audit.structure_checks import hash_of
+
+    op, built = context.op, context.target.base
+    node = built.node
+    problems, tried = [], 0
+    for kind, method in (("py", "perform"), ("c", "c_code")):
+        before, hashed = snapshot(op), hash_of(op)
+        shape = (list(node.inputs), list(node.outputs), node.op, [v.type for v in node.inputs + node.outputs])
+        try:
+            runner = make_runner(built, kind)
+        except Exception:
+            continue        # check_c_code tells
+        if runner is None:
+            continue
+        for example in context.examples(3, layouts=False, contents=False):
+            tried += 1
+            values = without_destroyed(built, [copied(v) for v in example.node_values()])
+            if example.built is built:
+                try:
+                    runner(values)
+                except Exception:
+                    pass
+        after = snapshot(op)
+        changed = [name for name in before if after.get(name) != before[name]]
+        where = context.target.location(method)
+        if changed or hash_of(op) != hashed:
+            what = "; ".join("%s was %s, is %s" % (name, before[name], after.get(name, "gone")) for name in changed) or "its hash"
+            problems.append(Problem("MutatesOp", "running %s changed the Op: %s" % (method, what), location=where))
+        now = (list(node.inputs), list(node.outputs), node.op, [v.type for v in node.inputs + node.outputs])
+        if len(now[0]) != len(shape[0]) or len(now[1]) != len(shape[1]) or now[2] is not shape[2] or now[3] != shape[3] or \
+                any(a is not b for a, b in zip(now[0] + now[1], shape[0] + shape[1])):
+            problems.append(Problem("MutatesNode", "running %s changed the node: %s" % (method, node), location=where))
+    unique = {problem.error: problem for problem in reversed(problems)}
+    return context.verdict(list(unique.values()), tried)
+
+

@@ -1,0 +1,491 @@
+"""The process in which an Op's C code runs under sanitizers, and what is sent to it.
+
+It gets no Op but programs: the text of the module that the linker generates for a node, or the node's `NativeCode`. Any Op can be
+looked at in this way, also one that no other process can import. It compiles and loads programs, and runs examples in a fork of
+itself, so that a crash ends the fork only; the next example gets another.
+
+Messages are pickles. To the worker: ``("load", key, program)``, answered by ``("loaded", whether anything was compiled)`` or
+``("refused", text)``; and ``("run", key, example)``, answered by ``("done", record, text on stderr)`` or ``("died", status, text)``.
+"""
+import os
+import pickle
+import sys
+from dataclasses import dataclass
+
+#: What fresh memory is filled with, in the first and in the second run; and how the second build initializes local variables.
+FILLS = (0xA7, 0x5C)
+INITIALIZED = ("-ftrivial-auto-var-init=pattern", "-ftrivial-auto-var-init=zero")
+
+#: Seconds that an example may take, and examples after which a fork is replaced: it keeps all values.
+LIMIT, MOST = 20, 300
+
+
+# ---------------------------------------------------------------- values
+
+
+def pack(values):
+    """Values with the layout that they have in memory: strides, alignment, write protection, shared memory.
+
+    Parameters
+    ----------
+    values : sequence
+        Arrays; other objects are pickled.
+
+    Returns
+    -------
+    (list of bytes, list of tuple)
+        Blocks of memory, and for each value where it lies.
+    """
+    import numpy as np
+
+    ranges, places = [], []
+    for value in values:
+        if not isinstance(value, np.ndarray) or value.dtype.hasobject:
+            places.append(("object", pickle.dumps(value)))
+            continue
+        shape = (value.shape, value.strides, value.dtype, bool(value.flags.writeable))
+        if value.size == 0:
+            places.append(("empty", *shape))
+            continue
+        start = value.__array_interface__["data"][0]
+        low = start + sum((n - 1) * s for n, s in zip(value.shape, value.strides) if s < 0)
+        high = start + sum((n - 1) * s for n, s in zip(value.shape, value.strides) if s > 0) + value.itemsize
+        ranges.append((low, high))
+        places.append(("array", start, *shape))
+    merged = []
+    for low, high in sorted(ranges):
+        if merged and low < merged[-1][1]:
+            merged[-1][1] = max(merged[-1][1], high)
+        else:
+            merged.append([low, high])
+    blocks = [(low % 16, _memory(low, high)) for low, high in merged]
+    packed = []
+    for place in places:
+        if place[0] == "array":
+            index = next(i for i, (low, high) in enumerate(merged) if low <= place[1] < high)
+            place = ("array", index, place[1] - merged[index][0], *place[2:])
+        packed.append(place)
+    return blocks, packed
+
+
+def _memory(low, high):
+    import ctypes
+
+    return ctypes.string_at(low, high - low)
+
+
+def unpack(packed):
+    """The values of `pack`, in fresh memory; each block ends where its last value ends.
+
+    Parameters
+    ----------
+    packed : (list, list)
+
+    Returns
+    -------
+    list
+    """
+    import numpy as np
+
+    blocks, places = packed
+    memories = []
+    for pad, content in blocks:
+        memory = np.empty(pad + len(content), "uint8")
+        memory[pad:] = np.frombuffer(content, "uint8")
+        memories.append((pad, memory))
+    values = []
+    for kind, *place in places:
+        if kind == "object":
+            values.append(pickle.loads(place[0]))
+            continue
+        if kind == "empty":    # behind the end of a block: no access is right
+            shape, strides, dtype, writeable = place
+            value = np.ndarray(shape, dtype, np.empty(32, "uint8"), 32, strides)
+        else:
+            index, offset, shape, strides, dtype, writeable = place
+            pad, memory = memories[index]
+            value = np.ndarray(shape, dtype, memory, pad + offset, strides)
+        value.flags.writeable = writeable
+        values.append(value)
+    return values
+
+
+# ---------------------------------------------------------------- programs
+
+
+@dataclass(frozen=True)
+class Program:
+    """A node's C code.
+
+    Attributes
+    ----------
+    outputs : tuple
+        For each output (dtype, broadcastable), or None when it is no array.
+    native : NativeCode or None
+    layouts : tuple of int
+        With `native`: what its thunk checks.
+    source : str
+        Without `native`: the generated module.
+    arguments, without : tuple of str
+        Compiler arguments besides the usual ones, and those of the usual ones that the Op forbids.
+    header_dirs, lib_dirs, libraries : tuple of str
+    constants : bytes
+        Pickled values of the graph's constants, params among them.
+    """
+
+    outputs: tuple
+    native: object = None
+    layouts: tuple = ()
+    source: str = ""
+    arguments: tuple = ()
+    without: tuple = ()
+    header_dirs: tuple = ()
+    lib_dirs: tuple = ()
+    libraries: tuple = ()
+    constants: bytes = b""
+
+
+def program_of(node):
+    """The program of a node.
+
+    Parameters
+    ----------
+    node : Apply
+
+    Returns
+    -------
+    Program
+
+    Raises
+    ------
+    MethodNotDefined, NotImplementedError
+        When the node has no C code.
+    pickle.PicklingError, TypeError, AttributeError
+        When its params cannot be pickled.
+    """
+    from theano_ng.gof.cc import CLinker
+    from theano_ng.gof.cmodule import GCC_compiler
+    from theano_ng.gof.native import array_layout
+    from theano_ng.gof.op import graph_of_node
+    from theano_ng.gof.utils import MethodNotDefined
+
+    outputs = tuple(
+        (str(out.type.dtype), tuple(out.type.broadcastable)) if array_layout(out.type) >= 0 and hasattr(out.type, "broadcastable") else None
+        for out in node.outputs)
+    native_code = getattr(node.op, "native_code", None)
+    if native_code is not None:
+        code = native_code(node)
+        if code is not None:
+            return Program(outputs, native=code, layouts=tuple(array_layout(v.type) for v in (*node.inputs, *node.outputs)))
+    if not getattr(node.op, "_f16_ok", False) and any(getattr(v.type, "dtype", None) == "float16" for v in node.inputs + node.outputs):
+        raise MethodNotDefined("c_code is not used for float16, as _f16_ok is not set")
+    node.op.prepare_node(node, storage_map={v: [None] for v in node.inputs + node.outputs}, compute_map={}, impl="c")
+    linker = CLinker().accept(graph_of_node(node))
+    source = linker.get_src_code()
+    usual = GCC_compiler.compile_args()
+    arguments = linker.compile_args()
+    constants = pickle.dumps([r.data for r in linker.arg_orphans])
+    return Program(
+        outputs, source=source, arguments=tuple(arg for arg in arguments if arg not in usual),
+        without=tuple(arg for arg in usual if arg not in arguments), header_dirs=tuple(linker.header_dirs()),
+        lib_dirs=tuple(linker.lib_dirs()), libraries=tuple(linker.libraries()), constants=constants)
+
+
+class _Text:
+    """What the compile cache asks of a linker, for a module's text."""
+
+    node_order = ()
+
+    def __init__(self, source, arguments=(), without=(), header_dirs=(), lib_dirs=(), libraries=()):
+        self.source, self.arguments, self.without = source, arguments, without
+        self._header_dirs, self._lib_dirs, self._libraries = header_dirs, lib_dirs, libraries
+
+    def get_src_code(self):
+        return self.source
+
+    def compile_args(self):
+        usual = [arg for arg in self.c_compiler().compile_args() if arg not in self.without]
+        return usual + list(self.arguments)
+
+    def header_dirs(self):
+        return list(self._header_dirs)
+
+    def lib_dirs(self):
+        return list(self._lib_dirs)
+
+    def libraries(self):
+        return list(self._libraries)
+
+    def c_compiler(self):
+        from theano_ng.gof.cmodule import GCC_compiler
+
+        return GCC_compiler
+
+
+def _load_module(text):
+    """Compile a module's text, or find it in the cache: its content is all that it depends on."""
+    from theano_ng.configdefaults import config
+    from theano_ng.gof.cmodule import get_module_cache
+
+    return get_module_cache(config.compiledir).module_from_key((("audit",), (text.source,)), text)
+
+
+class _Loaded:
+    """A program that is ready to run.
+
+    Parameters
+    ----------
+    program : Program
+    """
+
+    def __init__(self, program):
+        from theano_ng.configdefaults import config
+
+        self.program = program
+        self.instrumented = True
+        if program.native is not None:
+            from theano_ng.gof.cmodule import load_kernels
+            from theano_ng.gof.native import native_function
+
+            self.function = native_function(program.native.function)
+            self.words = (*load_kernels(program.native.kernels), *program.native.params) if program.native.kernels else program.native.params
+            self.instrumented = bool(program.native.kernels)
+        else:
+            text = _Text(program.source, program.arguments, program.without, program.header_dirs, program.lib_dirs, program.libraries)
+            self.modules = [_load_module(text)]
+            flags = config.gcc.cxxflags
+            if INITIALIZED[0] in flags:
+                config.gcc.cxxflags = flags.replace(*INITIALIZED)
+                try:
+                    self.modules.append(_load_module(text))
+                finally:
+                    config.gcc.cxxflags = flags
+
+    def thunk(self, inputs, outputs, second=False):
+        """A callable bound to cells; of the second build if that is wanted and there is one."""
+        from theano_ng.gof import _native
+
+        if self.program.native is not None:
+            return _native.NativeThunk(
+                self.function, self.words, self.program.native.scratch, inputs, outputs, list(self.program.layouts))
+        constants = [[value] for value in pickle.loads(self.program.constants)]
+        error = [None, None, None]
+        return _native.CapsuleThunk(self.modules[-second].instantiate(error, *inputs, *outputs, *constants), error, inputs, outputs)
+
+
+# ---------------------------------------------------------------- running
+
+
+def run_example(loaded, packed, set_fill):
+    """Run a program on one example: on fresh memory of either fill, then with memory for its outputs of every kind.
+
+    Parameters
+    ----------
+    loaded : _Loaded
+    packed : (list, list)
+        See `pack`.
+    set_fill : callable
+        Chooses the byte that fresh memory is filled with.
+
+    Returns
+    -------
+    dict
+        ``error``: text of the exception that the code raised, or None. ``uninitialized``: for each output that depends on what memory
+        held before, (output, number of elements, index of the first, the two values found there).
+    """
+    first, error = _run(loaded, packed, set_fill)
+    record = {"error": error, "uninitialized": []}
+    if error is not None:
+        return record
+    second, _ = _run(loaded, packed, set_fill, second=True)
+    record["uninitialized"] = _differences(first, second)
+    if record["uninitialized"]:
+        again, _ = _run(loaded, packed, set_fill)
+        if _differences(first, again):    # another result at every call: not what this is about
+            record["uninitialized"] = []
+    for kind in ("previous", "smaller", "reversed"):
+        given = [_given(kind, value, description) for value, description in zip(first, loaded.program.outputs)]
+        if any(value is not None for value in given):
+            _run(loaded, packed, set_fill, given=given)
+    return record
+
+
+def _run(loaded, packed, set_fill, second=False, given=None):
+    """The outputs of one call, and the text of its exception."""
+    set_fill(FILLS[second])
+    values = unpack(packed)
+    _kept.append([[value] * 64 for value in values])    # a reference that the code gives back once too often is not the last
+    inputs = [[value] for value in values]
+    outputs = [[None] for _ in loaded.program.outputs] if given is None else [[value] for value in given]
+    try:
+        loaded.thunk(inputs, outputs, second)()
+        error = None
+    except Exception as failure:
+        error = "%s: %s" % (type(failure).__name__, failure)
+    return [cell[0] for cell in outputs], error
+
+
+_kept = []    # until the fork ends
+
+
+def _given(kind, value, description):
+    """Memory to be given for an output: of its size, smaller, or written backwards; None where there is no such thing."""
+    import numpy as np
+
+    if description is None or not isinstance(value, np.ndarray):
+        return None
+    dtype, broadcastable = description
+    shape = value.shape
+    if kind == "smaller":
+        shape = tuple(1 if one else max(n - 1, 0) for n, one in zip(value.shape, broadcastable))
+        if shape == value.shape:
+            return None
+    elif kind == "reversed" and not (value.size and value.ndim):
+        return None
+    size = int(np.prod(shape))
+    if size == 0:
+        return np.ndarray(shape, dtype, np.empty(32, "uint8"), 32)
+    array = np.ndarray(shape, dtype, np.empty(size * np.dtype(dtype).itemsize, "uint8"))
+    return array[(slice(None, None, -1),) * array.ndim] if kind == "reversed" else array
+
+
+def _differences(first, second):
+    """Where two lists of outputs differ; see `run_example`."""
+    import numpy as np
+
+    found = []
+    for i, (a, b) in enumerate(zip(first, second)):
+        if not (isinstance(a, np.ndarray) and isinstance(b, np.ndarray)) or a.shape != b.shape or a.dtype != b.dtype or a.dtype.hasobject:
+            continue
+        if a.dtype.kind in "fc":
+            with np.errstate(all="ignore"):
+                differs = ~((a == b) | ((a != a) & (b != b)))
+        elif a.dtype.kind == "b":
+            differs = a.view("uint8") != b.view("uint8")
+        else:
+            differs = a != b
+        if np.any(differs):
+            where = tuple(int(n) for n in np.argwhere(differs)[0])
+            found.append((i, int(np.sum(differs)), where, _text(a, where), _text(b, where)))
+    return found
+
+
+def _text(array, where):
+    return str(array.view("uint8")[where] if array.dtype.kind == "b" else array[where])
+
+
+# ---------------------------------------------------------------- the process
+
+
+class _Fork:
+    """A fork of the worker that runs examples.
+
+    Parameters
+    ----------
+    programs : dict
+        Key -> _Loaded.
+    helper : module
+        Of ``filled.c``.
+    """
+
+    def __init__(self, programs, helper):
+        import tempfile
+
+        self.log, self.count = tempfile.TemporaryFile(), 0
+        mine, theirs = os.pipe(), os.pipe()    # requests, answers
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                os.close(mine[1])
+                os.close(theirs[0])
+                self._work(programs, helper, os.fdopen(mine[0], "rb"), os.fdopen(theirs[1], "wb"))
+            finally:
+                os._exit(0)
+        os.close(mine[0])
+        os.close(theirs[1])
+        self.requests, self.answers = os.fdopen(mine[1], "wb"), os.fdopen(theirs[0], "rb")
+
+    def _work(self, programs, helper, requests, answers):
+        import signal
+
+        os.dup2(self.log.fileno(), 1)
+        os.dup2(self.log.fileno(), 2)
+        os.close(0)
+        while True:
+            try:
+                key, packed = pickle.load(requests)
+            except EOFError:
+                return
+            signal.alarm(LIMIT)
+            try:
+                record = run_example(programs[key], packed, helper.set_fill)
+            except Exception as error:
+                record = {"error": "%s: %s" % (type(error).__name__, error), "uninitialized": []}
+            signal.alarm(0)
+            pickle.dump(record, answers)
+            answers.flush()
+
+    def run(self, key, packed):
+        """The answer to a request."""
+        self.count += 1
+        before = self.log.seek(0, os.SEEK_END)
+        pickle.dump((key, packed), self.requests)
+        self.requests.flush()
+        try:
+            answer = "done", pickle.load(self.answers)
+        except (EOFError, pickle.UnpicklingError):
+            answer = "died", self.end()
+        self.log.seek(before)
+        return (*answer, self.log.read(1 << 20).decode("utf-8", "replace"))
+
+    def end(self):
+        """End it, if it has not; its status."""
+        self.requests.close()
+        self.answers.close()
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+def _serve(source, sink):
+    import numpy    # noqa: F401  before the forks
+
+    def send(message):
+        pickle.dump(message, sink)
+        sink.flush()
+
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "filled.c"), encoding="utf-8") as file:
+        helper = _load_module(_Text(file.read()))
+    helper.install()
+    send(("ready",))
+    programs, fork = {}, None
+    while True:
+        try:
+            kind, key, thing = pickle.load(source)
+        except EOFError:
+            return
+        if kind == "run":
+            fork = fork or _Fork(programs, helper)
+            answer = fork.run(key, thing)
+            if answer[0] == "died":
+                fork = None
+        else:
+            try:
+                programs[key] = _Loaded(thing)
+                answer = "loaded", programs[key].instrumented
+            except Exception as error:
+                answer = "refused", "%s: %s" % (type(error).__name__, error)
+        # A fork does not see what is loaded later, and tells of each place once.
+        if fork is not None and (kind == "load" or answer[2] or fork.count == MOST):
+            fork.end()
+            fork = None
+        send(answer)
+
+
+def main():
+    """Serve requests from the standard input."""
+    sink = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)    # what C code prints is no answer
+    _serve(sys.stdin.buffer, sink)
+
+
+if __name__ == "__main__":
+    main()

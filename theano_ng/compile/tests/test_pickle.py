@@ -1,0 +1,122 @@
+"""Pickles of functions, graphs, modes and profiles: in other processes, without caches, of any depth, and what cannot be pickled."""
+import copy
+import io
+import os
+import pickle
+import tempfile
+import unittest
+
+import numpy as np
+
+import theano_ng as theano
+from theano_ng import tensor as T
+from theano_ng.compile.builders import OpFromGraph
+from theano_ng.compile.mode import Mode, get_mode, predefined_linkers, predefined_modes
+from theano_ng.compile.monitormode import MonitorMode
+from theano_ng.compile.tests.pickled_functions import MODES
+from theano_ng.compile.tests.test_graph_cache import run_process
+from theano_ng.misc import pkl_utils
+
+CODE = "from theano_ng.compile.tests.pickled_functions import main; main()"
+
+
+class TestSecondProcess(unittest.TestCase):
+    def test_functions(self):
+        with tempfile.TemporaryDirectory() as folder:
+            saved = run_process(folder, 1, "dump", folder, code=CODE)
+            loaded = run_process(folder, 2, "load", folder, code=CODE)
+            again = run_process(folder + ",reoptimize_unpickled_function=True", 3, "load", folder, code=CODE)
+        self.assertEqual(len(loaded), 3 * len(MODES))
+        for key in loaded:
+            mode = key.split()[0]
+            with self.subTest(function=key):
+                # rewritten only where the flag asks for it; DebugMode then does so several times
+                self.assertEqual(loaded[key], [saved[mode], 0, "named"])
+                self.assertEqual(again[key], [saved[mode], 2 if mode == "DebugMode" else 1, "named"])
+
+    def test_function_dump(self):
+        x, y = T.dscalar("x"), T.dvector("y")
+        w = theano.shared(np.arange(3.0), name="w")
+        x.tag.test_value, y.tag.roles, y.tag.kept = 1.0, "role", "kept"
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "call.pkl")
+            theano.function_dump(path, [x, theano.In(y, value=np.ones(3))], {"out": (y * w * x).sum()}, updates=[(w, w * x)], name="f",
+                                 mode="FAST_COMPILE", on_unused_input="warn", extra_tag_to_remove=["roles"])
+            code = ("import json, pickle, sys, theano_ng\nd = pickle.load(open(sys.argv[1], 'rb'))\nf = theano_ng.function(**d)\n"
+                    "print(json.dumps([float(f(2)['out']), float(f(2)['out']), f.name, d['inputs'][1].variable.tag.__dict__]))")
+            self.assertEqual(run_process(folder, 0, path, code=code), [6.0, 12.0, "f", {"kept": "kept"}])
+            y.tag.kept = lambda: None
+            self.assertRaisesRegex(pickle.PicklingError, "tag.kept of the variable y", theano.function_dump, path, [x, y], y * x)
+            self.assertFalse(os.path.exists(path))      # not half a pickle
+
+
+class TestParts(unittest.TestCase):
+    def test_deep_graphs(self):
+        x = T.dvector("x")
+        y = x
+        for _ in range(4000):
+            y = y + x
+        stripped = io.BytesIO()
+        pkl_utils.StripPickler(stripped, -1).dump([y])
+        for back in (pickle.loads(pickle.dumps(y)), pickle.loads(stripped.getvalue())[0], copy.deepcopy(y)):
+            count = 0
+            while back.owner is not None:
+                back, count = back.owner.inputs[0], count + 1
+            self.assertEqual((back.name, count), ("x", 4000))
+
+    def test_modes_and_linkers(self):
+        for linker in predefined_linkers.values():
+            self.assertIs(type(pickle.loads(pickle.dumps(linker))), type(linker))
+        x = T.dvector("x")
+        for name in predefined_modes:
+            mode = pickle.loads(pickle.dumps(get_mode(name)))
+            self.assertIs(type(mode), type(get_mode(name)))
+            np.testing.assert_array_equal(theano.function([x], x + 1, mode=mode)([1.0]), [2.0])
+        query = pickle.loads(pickle.dumps(Mode("py", "fast_run").including("a").excluding("b").requiring("c")))._optimizer
+        self.assertEqual([list(query.include), list(query.exclude), list(query.require)], [["fast_run", "a"], ["b"], ["c"]])
+
+    def test_test_values(self):
+        x = T.dvector("x")
+        x.tag.test_value = np.ones(2)
+        for keep in (True, False):
+            with theano.config.change_flags(pickle_test_value=keep):
+                self.assertEqual(hasattr(pickle.loads(pickle.dumps(x * 2)).owner.inputs[0].tag, "test_value"), keep)
+
+    def test_profiles(self):
+        x = T.dvector("x")
+        profile = theano.ProfileStats(atexit_print=False, message="both")
+        f, g = (theano.function([x], x + k, profile=profile) for k in (1, 2))
+        f([1.0]), g([1.0])
+        f2, g2, plain = pickle.loads(pickle.dumps((f, g, theano.function([x], x))))
+        f2([1.0]), g2([1.0]), g2([1.0])
+        self.assertIs(f2.profile, g2.profile)       # as before; and it starts anew
+        self.assertEqual((profile.fct_callcount, f2.profile.fct_callcount, f2.profile.message, f2.profile.atexit_print), (2, 3, "both", False))
+        self.assertIsNone(plain.profile)
+        self.assertIs(copy.copy(f).profile, profile)
+        self.assertEqual(pickle.loads(pickle.dumps(profile)).fct_callcount, 2)
+
+
+class TestRefusals(unittest.TestCase):
+    def test_what_cannot_be_pickled_is_named(self):
+        x = T.dvector("x")
+        tagged = T.exp(x)
+        tagged.tag.note = lambda: None
+        deep = []
+        for _ in range(100000):
+            deep = [deep]
+        cases = {
+            "attribute grad_overrides of the OpFromGraph.*Lambdas": OpFromGraph([x], [x * 2], grad_overrides=lambda i, g: g)(x),
+            "tag.note of the variable .*exp": (tagged + 1).sum(),
+            "MonitorMode.*FunctionMaker of the Function": theano.function([x], x, mode=MonitorMode(pre_func=lambda i, node, fn: None)),
+            "container of the variable lock, .*'a'": {"a": [theano.shared(io.StringIO, name="ok"), theano.shared(open(os.devnull), name="lock")]},
+            "recursion limit": theano.shared(deep),
+        }
+        for text, obj in cases.items():
+            for dump in (lambda: pkl_utils.dump(obj, io.BytesIO()), lambda: pkl_utils.StripPickler(io.BytesIO(), 2).dump(obj)):
+                with self.assertRaisesRegex(pickle.PicklingError, text):
+                    dump()
+        cases["container of the variable lock, .*'a'"]["a"][1].get_value(borrow=True).close()
+
+
+if __name__ == "__main__":
+    unittest.main()

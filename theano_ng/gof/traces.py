@@ -1,0 +1,85 @@
+"""Stack traces of variables, from one to another."""
+from theano_ng.configdefaults import config
+
+
+def _traces_of(from_var):
+    """The stack traces of one variable, or of several without repetition."""
+    variables = from_var if isinstance(from_var, (list, tuple)) else [from_var]
+    found = []
+    seen = set()
+    for v in variables:
+        traces = getattr(v.tag, "trace", None) or []
+        if isinstance(traces, tuple) or (traces and isinstance(traces[0], tuple) and len(traces[0]) == 4
+                                         and isinstance(traces[0][0], str)):
+            # One bare stack instead of a list of them.
+            traces = [traces]
+        for trace in traces:
+            if id(trace) not in seen:
+                seen.add(id(trace))
+                found.append(trace)
+    return found
+
+
+def copy_stack_trace(from_var, to_var):
+    """Append the stack traces of `from_var` to those of `to_var`.
+
+    Parameters
+    ----------
+    from_var, to_var : Variable, or list or tuple of Variable
+        The traces of all `from_var` go to each of `to_var`.
+
+    Returns
+    -------
+    The argument `to_var`.
+    """
+    traces = _traces_of(from_var)
+    for v in to_var if isinstance(to_var, (list, tuple)) else [to_var]:
+        own = _traces_of(v)
+        ids = {id(t) for t in own}
+        v.tag.trace = own + [t for t in traces if id(t) not in ids]
+    return to_var
+
+
+def has_trace(variable):
+    """Whether a variable has traces, none of them empty."""
+    traces = getattr(variable.tag, "trace", None)
+    return bool(traces) and all(len(trace) > 0 for trace in traces)
+
+
+def complete_stack_traces(fgraph, replacements, reason=None):
+    """Before replacements are made, give what is new in the graph its stack traces, where it has none.
+
+    A rule copies the traces of what it replaces to its results; what lies between these and the graph comes from the same lines of the
+    user. Results without traces get those of what they replace, unless `config.check_stack_trace` wants to hear of rules that lose them.
+
+    Parameters
+    ----------
+    fgraph : FunctionGraph
+    replacements : list of (old, new)
+    reason : object
+        Who replaces.
+    """
+    for old, new in replacements:
+        if new.owner is None:
+            continue    # a constant, or a variable of the user
+        if not has_trace(new):
+            traces = _traces_of(old)
+            if config.check_stack_trace != "off":
+                if traces:
+                    continue
+                # The user's own graph has none, as after StripPickler: the rule had nothing to keep.
+                traces = [[("", 0, "%s, in place of a variable without stack trace" % (reason,), "")]]
+            new.tag.trace = traces
+        traces = new.tag.trace
+        todo, seen = [new], {new}
+        while todo:
+            node = todo.pop().owner
+            if node is None or getattr(node, "fgraph", None) is fgraph:
+                continue
+            for v in node.outputs:
+                if not getattr(v.tag, "trace", None):
+                    v.tag.trace = traces
+            for v in node.inputs:
+                if v.owner is not None and v not in seen:
+                    seen.add(v)
+                    todo.append(v)
