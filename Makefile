@@ -1,6 +1,6 @@
 # make demo: train on handwritten digits.  make test: run the tests.  make test-debug: run them in DebugMode, with every kind of memory for
-# outputs; DEBUG_TESTS="file.py ..." runs some.  make sanitize: run those that feed odd arrays to C code under the
-# address and undefined-behaviour sanitizers (gcc).  Each makes its own virtual environment.
+# outputs; DEBUG_TESTS="file.py ..." runs some, make test-debug-sample a few of every area.  make sanitize: run those that feed odd arrays
+# to C code under the address and undefined-behaviour sanitizers (gcc).  Each makes its own virtual environment.
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -8,7 +8,7 @@ STAMP = $(VENV)/.built
 comma = ,
 SOURCES = setup.py pyproject.toml $(shell find theano_ng -name '*.pyx' -o -name '*.pxd' -o -name '*.c' -o -name '*.h' 2>/dev/null)
 
-.PHONY: demo test test-debug sanitize doc wheel clean
+.PHONY: demo test test-debug test-debug-sample sanitize doc wheel clean
 
 demo: $(STAMP)
 	$(VENV)/bin/python examples/digits.py
@@ -17,9 +17,22 @@ test: $(STAMP)
 	$(VENV)/bin/theano_ng-nose --theano
 
 DEBUG_TESTS ?= --theano
-DEBUG_FLAGS ?= mode=DebugMode,DebugMode.check_preallocated_output=ALL
+DEBUG_MEMORY ?= ALL
 test-debug: $(STAMP)
-	THEANO_FLAGS="$(if $(THEANO_FLAGS),$(THEANO_FLAGS)$(comma))$(DEBUG_FLAGS)" $(VENV)/bin/theano_ng-nose $(DEBUG_TESTS)
+	THEANO_FLAGS="$(if $(THEANO_FLAGS),$(THEANO_FLAGS)$(comma))mode=DebugMode,DebugMode.check_preallocated_output=$(DEBUG_MEMORY)" \
+		$(VENV)/bin/theano_ng-nose $(DEBUG_TESTS)
+
+# Some files of every area, and no file is started after this many seconds.
+DEBUG_SECONDS ?= 120
+DEBUG_SAMPLE = $(addprefix theano_ng/,$(addsuffix .py, \
+	$(addprefix tests/test_,gradient rop threads ifelse tutorial_derivatives tutorial_functions) \
+	$(addprefix compile/tests/test_,builders pfunc io function_module debugmode) \
+	$(addprefix tensor/tests/test_,elemwise subtensor blas reductions shaping extra_ops opt_canonicalize opt_incsubtensor opt_stabilize) \
+	$(addprefix tensor/nnet/tests/test_,softmax crossentropy opt_crossentropy opt_sigm) \
+	$(addprefix scalar/tests/test_,basic composite) $(addprefix gof/tests/test_,cc_examples vm opt)))
+test-debug-sample:
+	$(MAKE) test-debug DEBUG_MEMORY=initial:previous:c_contiguous:f_contiguous:wrong_size \
+		DEBUG_TESTS="--seconds $(DEBUG_SECONDS) $(strip $(DEBUG_SAMPLE))"
 
 doc: $(STAMP)
 	$(VENV)/bin/pip install --quiet --editable '.[doc]'
@@ -33,7 +46,7 @@ SANITIZED_TESTS ?= theano_ng.tests.test_odd_arrays theano_ng.tests.test_threads 
 	theano_ng.tensor.tests.test_subtensor theano_ng.tensor.tests.test_reductions theano_ng.tensor.tests.test_blas \
 	theano_ng.tensor.tests.test_shaping theano_ng.tensor.tests.test_extra_ops theano_ng.tensor.tests.test_basic \
 	theano_ng.tensor.nnet.tests.test_softmax theano_ng.tensor.nnet.tests.test_crossentropy theano_ng.compile.tests.test_function_module \
-	theano_ng.gof.tests.test_vm
+	theano_ng.gof.tests.test_vm theano_ng.gof.tests.test_lazy
 sanitize: $(STAMP)
 	mkdir -p $(SANITIZED)
 	rm -rf $(SANITIZED)/theano_ng $(SANITIZED)/cache

@@ -30,7 +30,7 @@ def main():
         one = np.asarray(1, "int8")
         for f in functions:
             np.testing.assert_allclose(f(one, argument, argument), functions[0](one, argument, argument), rtol=1e-12)
-        times = measure.best(*[lambda f=f: f(one, argument, argument) for f in functions])
+        times = measure.best(*[lambda f=f: f(one, argument, argument) for f in functions], rounds=100)
         table.row(name, *map(measure.show_time, times), "-" * (times[1] < times[0]) + measure.show_time(abs(times[1] - times[0])),
                   measure.show_ratio(times[1] / times[3]))
 

@@ -65,7 +65,7 @@ _LAZY = {
     "scan_checkpoints": "theano_ng.scan_module",
 }
 _LAZY_MODULES = ("ifelse", "raise_op", "sparse", "sandbox", "typed_list", "gpuarray", "d3viz", "scan_module", "misc", "tests",
-                 "breakpoint", "legacy")
+                 "breakpoint", "legacy", "audit")
 
 
 def __getattr__(name):

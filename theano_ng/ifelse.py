@@ -391,7 +391,7 @@ def _merge_nested(node, branch):
             inputs[i] = inner.op.branches(inner)[branch][inner.outputs.index(inputs[i])]
     if inputs == node.inputs:
         return False
-    return op(*inputs, return_list=True)
+    return copy_stack_trace(node.outputs, op(*inputs, return_list=True))
 
 
 @local_optimizer([IfElse])
@@ -487,6 +487,7 @@ def cond_remove_identical(node):
         return False
     then, other = zip(*places)
     parts = IfElse(len(places), as_view=op.as_view, gpu=op.gpu, name=op.name)(node.inputs[0], *then, *other, return_list=True)
+    copy_stack_trace(node.outputs, parts)
     result = [None] * op.n_outs
     for part, where in zip(parts, places.values()):
         for i in where:

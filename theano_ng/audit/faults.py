@@ -2,11 +2,12 @@
 import inspect
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from theano_ng.audit.worker import CALL
 from theano_ng.gof.modulecode import locate, locate_file
 
-_FRAME = re.compile(r"^\s*#(\d+) 0x[0-9a-f]+ (?:in (.+?) )?(\(?/?[^\s()]+\)?(?::\d+)*)(?: \(.*\))?$")
+_FRAME = re.compile(r"^\s*#(\d+) 0x[0-9a-f]+ +(?:in (.+?) )?(\(?/?[^\s()]+\)?(?::\d+)*)(?: \(.*\))?$")
 _ADDRESS = re.compile(r"==\d+==ERROR: AddressSanitizer: (.*)")
 _RUNTIME = re.compile(r"^(.+?):(\d+):(\d+): runtime error: (.*)$")
 _PYTHON_FREES = re.compile(r"dealloc|Py_X?DECREF|Py_CLEAR|_Py_Dealloc")
@@ -37,6 +38,8 @@ class Fault:
         Where the memory had been freed, if it had.
     text : str
         The whole report.
+    call : str
+        Which of the calls on one example it was.
     """
 
     error: str
@@ -44,6 +47,7 @@ class Fault:
     frames: tuple
     freed: tuple
     text: str
+    call: str = ""
 
 
 def read_faults(text):
@@ -57,20 +61,32 @@ def read_faults(text):
     -------
     list of Fault
     """
-    lines = text.split("\n")
-    starts = [i for i, line in enumerate(lines) if _ADDRESS.search(line) or _RUNTIME.match(line)]
-    faults = []
-    for i, start in enumerate(starts):
-        end = starts[i + 1] if i + 1 < len(starts) else len(lines)
-        block = [line for line in lines[start:end] if not line.startswith("=====")]
-        runtime = _RUNTIME.match(block[0])
-        if runtime is not None:
-            frames = _stack(block[1:])
-            place = Frame("", runtime.group(1), int(runtime.group(2)))
-            faults.append(Fault("UndefinedBehaviour", runtime.group(4), (place, *frames), (), "\n".join(block).strip()))
-        else:
-            faults.append(_address_fault(block))
+    faults, block, call = [], [], ""
+
+    def finish():
+        if block:
+            found = _undefined_fault(block) if _RUNTIME.match(block[0]) else _address_fault(block)
+            faults.append(replace(found, call=call))
+            block.clear()
+
+    mark = CALL.decode()
+    for line in text.split("\n"):
+        if line.startswith(mark):
+            finish()
+            call = line[len(mark):]
+        elif _ADDRESS.search(line) or _RUNTIME.match(line):
+            finish()
+            block.append(line)
+        elif block and not line.startswith(("=====", "AddressSanitizer:DEADLYSIGNAL")):
+            block.append(line)
+    finish()
     return faults
+
+
+def _undefined_fault(block):
+    file, line, _, what = _RUNTIME.match(block[0]).groups()
+    what = re.sub(" address 0x[0-9a-f]+", " address", what)    # another one each time
+    return Fault("UndefinedBehaviour", what, (Frame("", file, int(line)), *_stack(block[1:])), (), "\n".join(block).strip())
 
 
 def _address_fault(block):
@@ -88,12 +104,13 @@ def _address_fault(block):
     else:
         what = kind
     if region:
-        what += ", " + re.sub(r"^0x[0-9a-f]+ is located (.*?) \[.*", r"\1", region)
+        what += ", " + re.sub(r"^(?:Address )?0x[0-9a-f]+ is located (.*?)(?: of thread.*| \[.*)", r"\1", region)
     if kind == "FPE":
         error, what = "UndefinedBehaviour", "integer division by zero, or of the smallest integer by -1"
     elif kind in ("ABRT", "ILL", "TRAP"):
         error, what = "Crash", "signal SIG%s" % kind
-    elif ("use-after-free" in kind or "double-free" in kind) and any(_PYTHON_FREES.search(frame.function) for frame in freed):
+    elif ("use-after-free" in kind or "double-free" in kind) and any(
+            _PYTHON_FREES.search(frame.function) or os.path.basename(frame.file) == "object.h" for frame in freed):
         error = "ReferenceUnderflow"
     else:
         error = "AddressError"
@@ -111,19 +128,20 @@ def shortened(text):
     -------
     str
     """
-    kept, below = [], False
+    kept, last = [], ""
     for line in text.split("\n"):
         if line.startswith(("SUMMARY", "Shadow bytes")) or "AddressSanitizer can not provide" in line:
             break
         frame = _FRAME.match(line)
         if frame is None:
-            below = False
-        elif below or frame.group(2) is None:
-            continue
-        elif "_executor" in (frame.group(2) or "") or frame.group(2) == "run_native" or int(frame.group(1)) > 12:
-            below = True    # from here on it is Python that calls
-            continue
-        kept.append(re.sub(r"0x[0-9a-f]{8,} +(?:in )?", "", line, count=1) if frame is not None else line)
+            kept.append(line)
+        elif frame.group(2) not in (None, "filled_malloc"):    # others are Python's, NumPy's and the sanitizer's
+            if "_executor" in frame.group(2) and frame.group(1) == last:    # it calls the run function
+                continue
+            last = frame.group(1)
+            line = re.sub(r"0x[0-9a-f]+ +in ", "", line, count=1)
+            kept.append(re.sub(r"__struct_compiled_op_\w+_executor", "run", line))
+    kept = [line for line, after in zip(kept, kept[1:] + [""]) if not line.endswith(" here:") or _FRAME.match(after) or "#" in after]
     text = re.sub(r"(?m)^==\d+==", "", "\n".join(kept).strip())
     return re.sub(r"/\S*/(?=mod\.cpp:)", "", text)
 

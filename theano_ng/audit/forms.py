@@ -70,11 +70,10 @@ def offset(a):
 
 def repeated(a):
     """Strides of zero along axes whose elements are all equal; a plain copy where there is none."""
-    view = a.copy()
-    for axis, n in enumerate(a.shape):
-        if n > 1 and (view == view.take([0], axis=axis)).all():
-            view = np.broadcast_to(view.take([0], axis=axis), a.shape)
-    return view
+    base = a.copy()
+    equal = [n > 1 and bool((a == a.take([0], axis=axis)).all()) for axis, n in enumerate(a.shape)]
+    strides = [0 if one else stride for one, stride in zip(equal, base.strides)]
+    return np.lib.stride_tricks.as_strided(base, strides=strides, writeable=False) if any(equal) else base
 
 
 def memmap(a):

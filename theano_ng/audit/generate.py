@@ -14,7 +14,7 @@ import numpy as np
 from theano_ng import tensor
 from theano_ng.audit import forms
 from theano_ng.audit.driver import Problem, Reject
-from theano_ng.audit.targets import Built, Slot, Target  # noqa: F401  (names of this module)
+from theano_ng.audit.targets import Built, Slot, Target, destroyed  # noqa: F401  (names of this module)
 
 #: What can be varied about the inputs.
 VARIATIONS = ("dtype", "rank", "broadcast", "length", "layout", "alias", "content")
@@ -185,8 +185,8 @@ def fill(shape, dtype, kind, example, rng):
             choices = pool(dtype) if kind == "extreme" or not nonfinite(dtype) else nonfinite(dtype) + [1., -0., 0., 2.5]
             flat = np.array([choices[k] for k in rng.randint(0, len(choices), size)], dtype)
             if kind == "extreme" and dtype.kind == "f" and size:
-                # One huge number, beside which nothing else matters: in whatever order sums are taken.
-                flat[rng.randint(size)] = np.finfo(dtype).max / 4
+                # One huge number, beside which nothing else matters, in whatever order sums are taken. The product of two is finite.
+                flat[rng.randint(size)] = np.sqrt(float(np.finfo(dtype).max)) / 4
         flat = flat.real if np.iscomplexobj(flat) and dtype.kind != "c" else flat
         return np.asarray(flat).astype(dtype).reshape(shape)
 
@@ -323,7 +323,7 @@ def _tensors(built):
 
 def _can_alias(target, built):
     """Whether two inputs of one type may be given the same memory: none of them is overwritten."""
-    if getattr(built.op, "destroy_map", None):
+    if destroyed(built.node):
         return False
     types = [t for slot, t in zip(target.slots, built.types) if slot.varied]
     return len(types) > len(set(types))
@@ -344,7 +344,7 @@ def draw_example(draw, st, target, stage):
     """An `Example`; `draw` asks Hypothesis."""
     built = stage.built
     shapes = _draw_shapes(draw, st, target, built, list(stage.lengths), stage.longest)
-    destroyed = _destroyed(built)
+    overwritten = _destroyed(built)
     variant = draw(st.integers(0, 255)) if stage.contents != ("given",) else 0
     rng = np.random.RandomState(variant + 1)
     values, layouts = [], []
@@ -361,7 +361,7 @@ def draw_example(draw, st, target, stage):
             choices = pool(t.dtype) + (nonfinite(t.dtype) if "nonfinite" in stage.contents else [])
             for position, chosen in draw(st.lists(st.tuples(st.integers(0, value.size - 1), st.sampled_from(choices)), max_size=3)):
                 value.reshape(-1)[position] = chosen
-        ways = [way for way in stage.layouts if i not in destroyed or way not in _NOT_WRITABLE] or ["C"]
+        ways = [way for way in stage.layouts if i not in overwritten or way not in _NOT_WRITABLE] or ["C"]
         way = ways[0] if len(ways) == 1 else draw(st.sampled_from(ways))
         values.append(LAYOUTS[way](value))
         layouts.append(way)
@@ -381,8 +381,7 @@ def _unvaried(slot, t):
 
 def _destroyed(built):
     """The slots that the Op overwrites."""
-    indices = {i for places in (getattr(built.op, "destroy_map", None) or {}).values() for i in places if isinstance(i, int)}
-    overwritten = {built.node.inputs[i] for i in indices if 0 <= i < len(built.node.inputs)}
+    overwritten = destroyed(built.node)
     return {i for i, v in enumerate(built.given) if v in overwritten}
 
 

@@ -12,7 +12,7 @@ from theano_ng.audit.value_checks import attempted
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Constant
 
-#: -O1 for true stacks and quick builds. What is left uninitialized gets a pattern, so that it is seen.
+#: -O1 for true stacks and quick builds. From gcc 12 on, local variables that the code leaves uninitialized get a pattern besides.
 FLAGS = "-fsanitize=address -fsanitize=undefined -fno-omit-frame-pointer -g1 -O1"
 RUNTIMES = ("libasan.so", "libubsan.so", "libstdc++.so")
 ADDRESS_OPTIONS = dict(
@@ -22,6 +22,9 @@ UNDEFINED_OPTIONS = dict(halt_on_error=0, print_stacktrace=1)
 
 #: Seconds that one answer may take, which may mean two compilations.
 LIMIT = 120
+
+#: Examples that fail, after which no more are tried: each costs a process, and they mostly fail in the same way.
+MOST_FAULTS = 40
 
 
 def unavailable():
@@ -43,12 +46,16 @@ def _runtimes(toolchain):
     """Paths of the libraries to preload: None for those that the compiler does not have. libstdc++ is needed for exceptions to pass."""
     from theano_ng.gof.compilers import run_program
 
-    paths = []
-    for name in RUNTIMES:
-        status, output = run_program([toolchain.cxx, "-print-file-name=" + name])
-        path = output.strip()
-        paths.append(path if status == 0 and os.path.isabs(path) and os.path.exists(path) else None)
-    return paths
+    if toolchain.cxx not in _known:
+        paths = _known[toolchain.cxx] = []
+        for name in RUNTIMES:
+            status, output = run_program([toolchain.cxx, "-print-file-name=" + name])
+            path = output.strip()
+            paths.append(path if status == 0 and os.path.isabs(path) and os.path.exists(path) else None)
+    return _known[toolchain.cxx]
+
+
+_known = {}
 
 
 class WorkerDied(Exception):
@@ -87,9 +94,12 @@ class Worker:
         environment = dict(os.environ)
         root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
         flags = "%s %s" % (config.gcc.cxxflags, FLAGS)
+        toolchain = find_toolchain()
+        if int(toolchain.version().split(".")[0] or 0) >= 12:
+            flags += " " + worker.INITIALIZED[0]
         symbolize = 0 if faults.addr2line() else 1    # a process reads all debug information of Python before it names a function
         environment.update(
-            LD_PRELOAD=" ".join(path for path in _runtimes(find_toolchain()) if path is not None), PYTHONMALLOC="malloc",
+            LD_PRELOAD=" ".join(path for path in _runtimes(toolchain) if path is not None), PYTHONMALLOC="malloc",
             PYTHONPATH=os.pathsep.join([root] + [path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path]),
             ASAN_OPTIONS=_options(ADDRESS_OPTIONS, symbolize), UBSAN_OPTIONS=_options(UNDEFINED_OPTIONS, symbolize), OPENBLAS_NUM_THREADS="1",
             # nocleanup: kernels' texts stay, to be shown
@@ -256,12 +266,13 @@ class _Attempt:
     def __init__(self, context, process, programs):
         self.context, self.process, self.programs = context, process, programs
         self.ready = {}    # index of the signature -> whether its program can be run
+        self.faults = 0
 
     def __call__(self, example):
         built = example.built
         node = built.node
         program = self.programs.get(built.index)
-        if program is None or not self._load(built, program):
+        if program is None or self.faults > MOST_FAULTS or not self._load(built, program):
             raise Reject()
         values = self._values(example)
         cells = {v: v.data for v in node.inputs if isinstance(v, Constant)}
@@ -277,7 +288,8 @@ class _Attempt:
             self.restart()
             raise Problem("Crash", "the process that runs the C code died", str(failure)[-4000:], self.location) from None
         if found:
-            self._report(min(found, key=lambda fault: _SEVERITY.index(fault.error)), built, program)
+            self.faults += 1
+            self._report(_worst(found), built, program)
         if record["uninitialized"]:
             i, count, where, one, other = record["uninitialized"][0]
             index = "".join("[%d]" % n for n in where)
@@ -315,7 +327,7 @@ class _Attempt:
                 self.ready[built.index] = False
                 self.restart()
                 found = faults.read_faults(faults.symbolized(str(failure), self.process.directory)) or [faults.Fault("Crash", "the process died", (), (), str(failure)[-4000:])]
-                self._report(found[0], built, program)
+                self._report(_worst(found), built, program)
         return self.ready[built.index]
 
     def restart(self):
@@ -334,7 +346,14 @@ class _Attempt:
         owners = [built.op] + [v.type for v in built.node.inputs + built.node.outputs] + [params_type]
         words, location = faults.place(frames, program.source, owners)
         what = "an object is freed that is still in use" if fault.error == "ReferenceUnderflow" else fault.what
-        raise Problem(fault.error, "%s: %s" % (words, what) if words else what, faults.shortened(fault.text), location or self.location)
+        evidence = faults.shortened(fault.text)
+        if fault.call:
+            evidence += "\nin the call %s" % fault.call
+        raise Problem(fault.error, "%s: %s" % (words, what) if words else what, evidence, location or self.location)
+
+
+def _worst(found):
+    return min(found, key=lambda fault: _SEVERITY.index(fault.error))
 
 
 def _first_line(failure):

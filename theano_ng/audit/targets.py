@@ -274,6 +274,13 @@ def _text(op):
         return object.__repr__(op)
 
 
+def destroyed(node):
+    """The inputs of a node that it overwrites, as far as its destroy_map makes sense: `check_maps` tells when it does not."""
+    table = getattr(node.op, "destroy_map", None)
+    places = [i for entry in table.values() if isinstance(entry, (list, tuple)) for i in entry] if isinstance(table, dict) else []
+    return {node.inputs[i] for i in places if isinstance(i, (int, np.integer)) and 0 <= i < len(node.inputs)}
+
+
 def location_of(op, method):
     """``file:line`` where a method of an Op is defined; "" where that cannot be known."""
     if method == "c_code" and hasattr(op, "native_code"):

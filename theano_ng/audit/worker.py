@@ -16,6 +16,9 @@ from dataclasses import dataclass
 FILLS = (0xA7, 0x5C)
 INITIALIZED = ("-ftrivial-auto-var-init=pattern", "-ftrivial-auto-var-init=zero")
 
+#: In front of the words that say on stderr which call follows.
+CALL = b"@theano_ng-audit: "
+
 #: Seconds that an example may take, and examples after which a fork is replaced: it keeps all values.
 LIMIT, MOST = 20, 300
 
@@ -165,18 +168,16 @@ def program_of(node):
     """
     from theano_ng.gof.cc import CLinker
     from theano_ng.gof.cmodule import GCC_compiler
-    from theano_ng.gof.native import array_layout
+    from theano_ng.gof.native import array_layout, native_code_of
     from theano_ng.gof.op import graph_of_node
     from theano_ng.gof.utils import MethodNotDefined
 
     outputs = tuple(
         (str(out.type.dtype), tuple(out.type.broadcastable)) if array_layout(out.type) >= 0 and hasattr(out.type, "broadcastable") else None
         for out in node.outputs)
-    native_code = getattr(node.op, "native_code", None)
-    if native_code is not None:
-        code = native_code(node)
-        if code is not None:
-            return Program(outputs, native=code, layouts=tuple(array_layout(v.type) for v in (*node.inputs, *node.outputs)))
+    code = native_code_of(node)
+    if code is not None:
+        return Program(outputs, native=code, layouts=tuple(array_layout(v.type) for v in (*node.inputs, *node.outputs)))
     if not getattr(node.op, "_f16_ok", False) and any(getattr(v.type, "dtype", None) == "float16" for v in node.inputs + node.outputs):
         raise MethodNotDefined("c_code is not used for float16, as _f16_ok is not set")
     node.op.prepare_node(node, storage_map={v: [None] for v in node.inputs + node.outputs}, compute_map={}, impl="c")
@@ -261,6 +262,8 @@ class _Loaded:
                 finally:
                     config.gcc.cxxflags = flags
 
+        self.kept = None    # a thunk and its cells, which all examples share
+
     def thunk(self, inputs, outputs, second=False):
         """A callable bound to cells; of the second build if that is wanted and there is one."""
         from theano_ng.gof import _native
@@ -277,7 +280,8 @@ class _Loaded:
 
 
 def run_example(loaded, packed, set_fill):
-    """Run a program on one example: on fresh memory of either fill, then with memory for its outputs of every kind.
+    """Run a program on one example: on fresh memory of either fill, with memory for its outputs of every kind, and by a thunk that has
+    seen the examples before.
 
     Parameters
     ----------
@@ -293,25 +297,50 @@ def run_example(loaded, packed, set_fill):
         ``error``: text of the exception that the code raised, or None. ``uninitialized``: for each output that depends on what memory
         held before, (output, number of elements, index of the first, the two values found there).
     """
-    first, error = _run(loaded, packed, set_fill)
+    first, error = _run("in fresh memory", loaded, packed, set_fill)
     record = {"error": error, "uninitialized": []}
     if error is not None:
         return record
-    second, _ = _run(loaded, packed, set_fill, second=True)
+    second, _ = _run("in fresh memory", loaded, packed, set_fill, second=True)
     record["uninitialized"] = _differences(first, second)
     if record["uninitialized"]:
-        again, _ = _run(loaded, packed, set_fill)
+        again, _ = _run("in fresh memory", loaded, packed, set_fill)
         if _differences(first, again):    # another result at every call: not what this is about
             record["uninitialized"] = []
-    for kind in ("previous", "smaller", "reversed"):
+    for kind, words in (("same", "given an output of an earlier call"), ("smaller", "given an output of an earlier call on less"),
+                        ("reversed", "given memory with negative strides for its output")):
         given = [_given(kind, value, description) for value, description in zip(first, loaded.program.outputs)]
         if any(value is not None for value in given):
-            _run(loaded, packed, set_fill, given=given)
+            _run(words, loaded, packed, set_fill, given=given)
+    _run_kept(loaded, packed, set_fill)
     return record
 
 
-def _run(loaded, packed, set_fill, second=False, given=None):
-    """The outputs of one call, and the text of its exception."""
+def _run_kept(loaded, packed, set_fill):
+    """One more call of the thunk that all examples share."""
+    if loaded.kept is None:
+        inputs, outputs = [[None] for _ in packed[1]], [[None] for _ in loaded.program.outputs]
+        loaded.kept = loaded.thunk(inputs, outputs), inputs
+    thunk, inputs = loaded.kept
+    _say("by a thunk that has computed other inputs before")
+    values = unpack(packed)
+    _kept.append([[value] * 64 for value in values])
+    for cell, value in zip(inputs, values):
+        cell[0] = value
+    try:
+        thunk()
+    except Exception:
+        pass    # refused before
+
+
+def _say(words):
+    """Tell on stderr, between the sanitizers' reports, what is done."""
+    os.write(2, b"%s%s\n" % (CALL, words.encode()))
+
+
+def _run(words, loaded, packed, set_fill, second=False, given=None):
+    """The outputs of one call of a new thunk, and the text of its exception."""
+    _say(words)
     set_fill(FILLS[second])
     values = unpack(packed)
     _kept.append([[value] * 64 for value in values])    # a reference that the code gives back once too often is not the last
@@ -436,7 +465,10 @@ class _Fork:
         except (EOFError, pickle.UnpicklingError):
             answer = "died", self.end()
         self.log.seek(before)
-        return (*answer, self.log.read(1 << 20).decode("utf-8", "replace"))
+        text = self.log.read(1 << 20)
+        if answer[0] == "done" and all(line.startswith(CALL) for line in text.splitlines()):
+            text = b""
+        return (*answer, text.decode("utf-8", "replace"))
 
     def end(self):
         """End it, if it has not; its status."""
@@ -461,7 +493,7 @@ def _serve(source, sink):
         try:
             kind, key, thing = pickle.load(source)
         except EOFError:
-            return
+            os._exit(0)    # nothing is left to tidy up; a fork ends when its pipe does
         if kind == "run":
             fork = fork or _Fork(programs, helper)
             answer = fork.run(key, thing)

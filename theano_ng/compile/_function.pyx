@@ -250,11 +250,10 @@ cdef class FunctionBase:
         from theano_ng.compile import profiling
 
         profile = self.profile
+        before = profiling.begin_call(profile, self)
         start = time.perf_counter()
-        before = profile.vm_call_time
         result = self.plain_call(args, kwargs)
-        seconds = time.perf_counter() - start
-        profiling.count_call(profile, seconds, profile.vm_call_time - before)
+        profiling.count_call(profile, time.perf_counter() - start, before)
         return result
 
     cdef int set_input(self, int i, value) except -1:

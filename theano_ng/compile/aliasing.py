@@ -1,6 +1,6 @@
 """Which variables of a graph can share memory, and how aliasing among a function's inputs and outputs is broken."""
 from theano_ng.compile.ops import OutputGuard, deep_copy_op, view_op
-from theano_ng.gof.opt import copy_stack_trace
+from theano_ng.gof.traces import complete_stack_traces, copy_stack_trace
 
 
 def destroy_map(op):
@@ -173,5 +173,6 @@ def insert_deepcopy(fgraph, wrapped_inputs, wrapped_outputs):
             if change is deep_copy_op:
                 break
         if change is not None:
-            output = fgraph.outputs[i]
-            fgraph.change_input("output", i, copy_stack_trace(output, change(output)), reason=reason)
+            new = copy_stack_trace(fgraph.outputs[i], change(fgraph.outputs[i]))
+            complete_stack_traces(fgraph, [(fgraph.outputs[i], new)], reason)
+            fgraph.change_input("output", i, new, reason=reason)

@@ -70,7 +70,8 @@ class OpFromGraph(Op):
 
         - 'default': that of the graph.
         - callable: ``f(inputs, output_gradients)`` for `grad_overrides`, ``f(inputs, outputs, output_gradients)`` for `lop_overrides`,
-          all lists of variables; returns the gradients of the inputs. An OpFromGraph is called with the same variables, one after the other.
+          all lists of variables; returns the gradients of the inputs, None for zero. An OpFromGraph is called with the same variables, one
+          after the other.
         - a variable of NullType: the gradient does not exist; of DisconnectedType, or None: there is no connection.
         - a list or tuple of these, one for each input; then a callable returns one variable.
     rop_overrides : 'default', OpFromGraph, callable, Variable, None, or list of these
@@ -370,7 +371,10 @@ class OpFromGraph(Op):
                     terms[i] = self._call(one, arguments, 1)[0]
         elif not default or len(default) < len(wanted):
             terms[:n] = self._call(overrides, arguments, n)
-        return [_disconnected() if term is None else term for term in terms]
+        for i, term in enumerate(terms):
+            if term is None:    # of a callable, which is connected: nothing flows
+                terms[i] = _disconnected() if wanted[i] is None else self._zero_gradient(self.local_inputs[i])
+        return terms
 
     def _default_gradients(self, wrt, gradients):
         from theano_ng.gradient import grad

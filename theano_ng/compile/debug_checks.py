@@ -70,8 +70,8 @@ def _may_share_memory(r, a, b):
             return np.shares_memory(a, b, max_work=10000)
         except Exception:
             return True     # too much work: the bounds overlap, and that has to do
-    if a is None or b is None:
-        return False
+    if a is None or b is None or isinstance(r.type, CDataType):
+        return False    # handles of C data are handed around; nobody copies what they point to
     shares = getattr(r.type, "may_share_memory", None)
     if shares is None:
         return False

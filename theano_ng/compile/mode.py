@@ -308,6 +308,10 @@ class Mode(object):
             optimizer = optdb.query(optimizer)
         return (linker, optimizer)
 
+    def inner_key(self):
+        """What tells functions that this mode compiles now from those of other modes; see `inner_functions`."""
+        return type(self).__name__, str(self.provided_linker), str(self.provided_optimizer)
+
     def _query(self):
         link, opt = self.provided_linker, self._optimizer
         if not isinstance(opt, Query):

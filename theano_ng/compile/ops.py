@@ -4,21 +4,29 @@ They know no Type. A Type gives them C code with the `register_*_c_code` functio
 `gof.native.register_native_code` (code that ships with the package).
 """
 import copy
-import importlib
-import pickle
 import warnings
 
 import numpy as np
 
+from theano_ng.compile.function_op import FromFunctionOp, as_op, load_back
 from theano_ng.gof.graph import Apply, Variable
-from theano_ng.gof.native import NativeOp, registered_native_code
+from theano_ng.gof.native import NativeOp, beside_native, registered_native_code
 from theano_ng.gof.op import Op
-from theano_ng.gof.type import CDataType, Type
+from theano_ng.gof.params_type import ParamsType
+from theano_ng.gof.type import CDataType
+
+for _made in (FromFunctionOp, as_op, load_back):
+    # Pickles and reprs say the documented path.
+    _made.__module__ = __name__
+del _made
 
 integer_types = (int,)
 
 # Types whose values DeepCopyOp and Rebroadcast treat as arrays; tensor adds TensorType.
 expandable_types = ()
+
+# Types whose values are immutable, and assigned in C: a copy is a view. tensor adds Scalar.
+value_types = ()
 
 
 def _disconnected(count):
@@ -38,6 +46,15 @@ class _RegisteredCode(NativeOp):
 
     A subclass owns `c_code_and_version`, a dict from Type class to (code, ..., version).
     """
+
+    def _copy_code(self, node, name, inputs, outputs, sub):
+        """C code of an Op that returns its input, or a copy of it."""
+        text = self._registered_text(node)
+        if text is not None:
+            return text[0] % dict(iname=inputs[0], oname=outputs[0], fail=sub["fail"])
+        if isinstance(node.inputs[0].type, value_types):
+            return "%s = %s;" % (outputs[0], inputs[0])
+        return NativeOp.c_code(self, node, name, inputs, outputs, sub)
 
     def _registered_text(self, node):
         return self.c_code_and_version.get(type(node.inputs[0].type))
@@ -105,11 +122,9 @@ class ViewOp(_RegisteredCode, Op):
     def __str__(self):
         return type(self).__name__
 
+    @beside_native
     def c_code(self, node, nodename, inp, out, sub):
-        text = self._registered_text(node)
-        if text is None:
-            return NativeOp.c_code(self, node, nodename, inp, out, sub)
-        return text[0] % dict(iname=inp[0], oname=out[0], fail=sub["fail"])
+        return self._copy_code(node, nodename, inp, out, sub)
 
     def infer_shape(self, node, input_shapes):
         return input_shapes
@@ -184,11 +199,9 @@ class DeepCopyOp(_RegisteredCode, Op):
     def R_op(self, inputs, eval_points):
         return list(eval_points)
 
+    @beside_native
     def c_code(self, node, name, inames, onames, sub):
-        text = self._registered_text(node)
-        if text is None:
-            return NativeOp.c_code(self, node, name, inames, onames, sub)
-        return text[0] % dict(iname=inames[0], oname=onames[0], fail=sub["fail"])
+        return self._copy_code(node, name, inames, onames, sub)
 
 
 deep_copy_op = DeepCopyOp()
@@ -237,6 +250,7 @@ class Shape(_RegisteredCode, Op):
     def R_op(self, inputs, eval_points):
         return [None]
 
+    @beside_native
     def c_code(self, node, name, inames, onames, sub):
         text = self._registered_text(node)
         if text is None:
@@ -276,6 +290,8 @@ class Shape_i(_RegisteredCode, Op):
     __props__ = ("i",)
     _f16_ok = True
 
+    _params_type = None
+
     def __init__(self, i):
         # Literal integers of NumPy would print and hash differently.
         self.i = int(i)
@@ -293,6 +309,16 @@ class Shape_i(_RegisteredCode, Op):
         if not 0 <= self.i < ndim:
             raise TypeError("x has too few dimensions for Shape_i", (x, self.i))
         return Apply(self, [x], [tensor.lscalar()])
+
+    @property
+    def params_type(self):
+        """A ParamsType with the field `i`; the text registered for a Type has the number itself."""
+        from theano_ng.scalar import int64  # scalar sits above compile
+
+        params_type = Shape_i._params_type
+        if params_type is None:
+            params_type = Shape_i._params_type = ParamsType(i=int64)
+        return params_type
 
     def perform(self, node, inp, out_, params=None):
         out, x = out_[0], inp[0]
@@ -315,6 +341,7 @@ class Shape_i(_RegisteredCode, Op):
     def R_op(self, inputs, eval_points):
         return [None]
 
+    @beside_native
     def c_code(self, node, name, inames, onames, sub):
         text = self._registered_text(node)
         if text is None:
@@ -388,115 +415,6 @@ def register_shape_i_c_code(typ, code, check_input, version=()):
         Version of the code; part of the compile cache's key.
     """
     Shape_i.c_code_and_version[typ] = (code, check_input, version)
-
-
-class FromFunctionOp(Op):
-    """An Op around a Python function, without gradient. Built by `as_op`.
-
-    Parameters
-    ----------
-    fn : callable
-        Takes the input values, returns the output value or a list of them; it must not return an input or a view of one. Values that
-        the output types convert (a number for a 0-d tensor) are converted.
-    itypes, otypes : list of Type
-    infer_shape : callable or None
-        ``infer_shape(node, input_shapes)`` returns the list of output shapes.
-    """
-
-    def __init__(self, fn, itypes, otypes, infer_shape):
-        self.__fn = fn
-        self.itypes = itypes
-        self.otypes = otypes
-        self.__infer_shape = infer_shape
-        if infer_shape is not None:
-            self.infer_shape = infer_shape
-
-    def __eq__(self, other):
-        return (type(self) is type(other) and self.__fn == other.__fn and self.__infer_shape == other.__infer_shape
-                and list(self.itypes) == list(other.itypes) and list(self.otypes) == list(other.otypes))
-
-    def __ne__(self, other):
-        return not self == other
-
-    def __hash__(self):
-        return hash((type(self).__qualname__, getattr(self.__fn, "__module__", ""), getattr(self.__fn, "__qualname__", "")))
-
-    def __str__(self):
-        return "FromFunctionOp{%s}" % getattr(self.__fn, "__name__", repr(self.__fn))
-
-    def make_node(self, *inputs):
-        if len(inputs) == len(self.itypes):
-            # Values become constants of the declared type; variables must have it already.
-            inputs = [x if isinstance(x, Variable) else itype.filter_variable(x) for x, itype in zip(inputs, self.itypes)]
-        return super().make_node(*inputs)
-
-    def perform(self, node, inputs, outputs):
-        results = self.__fn(*inputs)
-        if not isinstance(results, (list, tuple)):
-            results = (results,)
-        if len(results) != len(outputs):
-            raise ValueError("%s: the function returned %d values, expected %d" % (self, len(results), len(outputs)))
-        for i, (cell, value, otype) in enumerate(zip(outputs, results, self.otypes)):
-            try:
-                cell[0] = otype.filter(value)
-            except (TypeError, ValueError) as refused:
-                raise TypeError("%s: the function returned %r (%s) as output %d, which is no value of %s: %s" % (
-                    self, value, type(value).__name__, i, otype, refused.args[0] if refused.args else refused)) from refused
-
-    def __reduce__(self):
-        # as_op replaces the function by the Op under the function's name.
-        mod, name = self.__fn.__module__, getattr(self.__fn, "__qualname__", self.__fn.__name__)
-        try:
-            found = load_back(mod, name)
-        except (ImportError, KeyError, AttributeError):
-            raise pickle.PicklingError("Can't pickle as_op(), not found as %s.%s" % (mod, name)) from None
-        if found is not self:
-            raise pickle.PicklingError("Can't pickle as_op(), not the object at %s.%s" % (mod, name))
-        return load_back, (mod, name)
-
-
-def as_op(itypes, otypes, infer_shape=None):
-    """Decorator that turns a Python function into an Op.
-
-    Parameters
-    ----------
-    itypes, otypes : Type or list of Type
-        Types of the function's arguments and results.
-    infer_shape : callable, optional
-        ``infer_shape(node, input_shapes)`` returns a list with one shape tuple per output.
-
-    Returns
-    -------
-    callable
-        Takes the function, returns a `FromFunctionOp`. It has no gradient; few rewrites apply to it.
-
-    Raises
-    ------
-    TypeError
-        When the types are not Types, or infer_shape cannot be called.
-    """
-    checked = []
-    for what, types in (("itypes", itypes), ("otypes", otypes)):
-        if not isinstance(types, (list, tuple)):
-            types = [types]
-        if not all(isinstance(t, Type) for t in types):
-            raise TypeError("%s has to be a list of Theano types, got %r" % (what, types))
-        checked.append(list(types))
-    if infer_shape is not None and not callable(infer_shape):
-        raise TypeError("infer_shape needs to be a callable, got %r" % (infer_shape,))
-
-    def make_op(fn):
-        return FromFunctionOp(fn, checked[0], checked[1], infer_shape)
-
-    return make_op
-
-
-def load_back(mod, name):
-    """The attribute `name` (dots lead into classes) of module `mod`; how a pickled `FromFunctionOp` is found again."""
-    found = importlib.import_module(mod)
-    for part in name.split("."):
-        found = getattr(found, part)
-    return found
 
 
 class Rebroadcast(_RegisteredCode, Op):
@@ -585,6 +503,7 @@ class Rebroadcast(_RegisteredCode, Op):
             return [None]
         return self(*eval_points, return_list=True)
 
+    @beside_native
     def c_code(self, node, nodename, inp, out, sub):
         text = self._registered_text(node)
         if text is None:
@@ -695,6 +614,7 @@ class SpecifyShape(_RegisteredCode, Op):
             return NativeOp.c_support_code_apply(self, node, name)
         return text[1] or ""
 
+    @beside_native
     def c_code(self, node, name, inames, onames, sub):
         text = self._registered_text(node)
         if text is None:

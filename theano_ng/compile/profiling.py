@@ -4,6 +4,7 @@ import contextlib
 import logging
 import sys
 import time
+import weakref
 from collections import defaultdict
 
 from theano_ng.compile.profiling_memory import memory_report
@@ -33,7 +34,18 @@ def register_profiler_printer(fct):
     return fct
 
 
-def count_call(profile, seconds, vm_seconds):
+def begin_call(profile, function):
+    """Before a call of a profiled function: what `count_call` needs when that call is not to be counted, otherwise None.
+
+    With `config.profiling.ignore_first_call` the first call of each function does not count, also where functions share a profile.
+    """
+    if not config.profiling.ignore_first_call or function in profile._called:
+        return None
+    profile._called.add(function)
+    return profile.vm_call_time, dict(profile.apply_time), dict(profile.apply_callcount)
+
+
+def count_call(profile, seconds, before=None):
     """Add one call to a function's profile.
 
     Parameters
@@ -41,14 +53,13 @@ def count_call(profile, seconds, vm_seconds):
     profile : ProfileStats
     seconds : float
         Of the whole call.
-    vm_seconds : float
-        Of running the graph.
+    before : tuple, optional
+        From `begin_call`: the call is left out.
     """
     global total_fct_exec_time
     total_fct_exec_time += seconds
-    if config.profiling.ignore_first_call and not profile.first_call_ignored:
-        profile.first_call_ignored = True
-        profile.reset()
+    if before is not None:
+        profile.vm_call_time, profile.apply_time, profile.apply_callcount = before
         return
     profile.fct_callcount += 1
     profile.fct_call_time += seconds
@@ -167,7 +178,6 @@ class ProfileStats:
     nb_nodes = -1
     optimizer_profile = None
     line_width = None
-    first_call_ignored = False
     show_sum = True
     _blank = None
 
@@ -183,6 +193,7 @@ class ProfileStats:
         self.variable_shape, self.variable_strides, self.variable_offset = {}, {}, {}
         self.node_executed_order, self.node_cleared_order = [], []
         self.dependencies = {}
+        self._called = weakref.WeakSet()
         self.flag_time_thunks = config.profiling.time_thunks if flag_time_thunks is None else flag_time_thunks
         self.line_width = config.profiling.output_line_width
         self.atexit_print = atexit_print
@@ -200,7 +211,11 @@ class ProfileStats:
         return self._blank
 
     def __getstate__(self):
-        return {name: value for name, value in self.__dict__.items() if name != "_blank"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("_blank", "_called")}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self._called = weakref.WeakSet()
 
     @classmethod
     def combined(cls, profiles, message):

@@ -47,7 +47,7 @@ cdef class CLazyLinker:
     cdef PyObject **clear
     cdef Update *update
     cdef PyObject **fresh           # room for the updates' values
-    cdef int *outputs               # variable numbers of the graph's outputs
+    cdef int *outputs               # variable numbers of the graph's outputs; then in which order the outputs are computed
     cdef char *is_update            # for each output
     # by variable number
     cdef PyObject **cells
@@ -71,4 +71,7 @@ cdef class CLazyLinker:
     cdef int run_needed(self, list subset) except -1
     cdef int run_step(self, int i) except -1
     cdef int apply_updates(self) except -1
+    cdef int n_first
+    cdef int *first                 # variable numbers of what is computed on demand before the outputs
+
     cdef int ask_branch(self, int i, int top) except -2

@@ -127,6 +127,8 @@ cdef class CLazyLinker:
         (input, output): after a complete run the input's cell takes the output's value.
     prerequisites : dict
         Apply -> list of Apply that must run before it although it does not read their outputs (it destroys something they read).
+    first : list of Variable
+        Computed before the outputs when evaluation is on demand: what is needed in any case, and shall not wait.
 
     Attributes
     ----------
@@ -139,7 +141,7 @@ cdef class CLazyLinker:
     """
 
     def __init__(self, fgraph, list nodes, list thunks, list pre_call_clear, dict storage_map, dict compute_map,
-                 post_thunk_clear=None, updates=(), dict prerequisites=None):
+                 post_thunk_clear=None, updates=(), dict prerequisites=None, list first=None):
         cdef int i, j, n, total = 0, total_free = 0
         cdef Step *step
         cdef int *ints
@@ -176,6 +178,8 @@ cdef class CLazyLinker:
         self.numbers = numbers
         self.n_nodes, self.n_vars, self.n_outputs = len(nodes), len(numbers), len(fgraph.outputs)
         self.n_clear, self.n_updates = len(pre_call_clear), len(self.updates)
+        first = first or []
+        self.n_first = len(first)
         if post_thunk_clear is not None:
             total_free = sum([len(cells) for cells in post_thunk_clear])
 
@@ -185,7 +189,7 @@ cdef class CLazyLinker:
             self.n_nodes * sizeof(Step) + self.n_updates * (sizeof(Update) + sizeof(void *))
             + (self.n_clear + total_free + 2 * n) * sizeof(void *)
             + self.n_nodes * (sizeof(double) + sizeof(long long))
-            + (total + self.n_outputs + 3 * n + n + total + 1) * sizeof(int) + self.n_outputs + 2 * n, 1)
+            + (total + 2 * self.n_outputs + self.n_first + 3 * n + n + total + 1) * sizeof(int) + self.n_outputs + 2 * n, 1)
         if self.pool == NULL:
             raise MemoryError()
         self.steps = <Step *>self.pool
@@ -198,7 +202,8 @@ cdef class CLazyLinker:
         self.times = <double *>(pointers + total_free)
         self.counts = <long long *>(self.times + self.n_nodes)
         ints = <int *>(self.counts + self.n_nodes)
-        self.outputs, ints = ints, ints + self.n_outputs
+        self.outputs, ints = ints, ints + 2 * self.n_outputs
+        self.first, ints = ints, ints + self.n_first
         self.owner, ints = ints, ints + n
         self.clients, ints = ints, ints + n
         self.waiting, ints = ints, ints + n
@@ -250,6 +255,11 @@ cdef class CLazyLinker:
             self.outputs[i] = numbers[r]
             self.keep[numbers[r]] = 1
             self.is_update[i] = r in sources
+        for i, r in enumerate(first):
+            self.first[i] = numbers[r]
+        # on demand, what the linker put last is asked for last: see `inplace_order.overwrite_last`
+        for i, j in enumerate(sorted(range(self.n_outputs), key=[self.owner[numbers[r]] for r in outputs].__getitem__)):
+            self.outputs[self.n_outputs + i] = j
         for i, (destination, source) in enumerate(self.updates):
             self.update[i].destination = self.own(storage_map[destination])
             self.update[i].source = self.own(storage_map[source])
@@ -440,18 +450,22 @@ cdef class CLazyLinker:
     cdef int run_needed(self, list subset) except -1:
         """Compute what the wanted outputs and the updates need, depth first, with an explicit stack of variables."""
         cdef int *stack = self.stack
-        cdef int top, pushed, i, j, r, k, ready
+        cdef int top, pushed, i, j, r, k, place, ready
         cdef Step *step
         cdef list needed
         cdef set wanted = None if subset is None else set(subset)
         for i in range(self.n_vars):
             self.computed[i] = self.owner[i] < 0
         memcpy(self.waiting, self.clients, self.n_vars * sizeof(int))
-        for k in range(self.n_outputs):
-            if wanted is not None and not self.is_update[k] and k not in wanted:
-                continue
+        for place in range(-self.n_first, self.n_outputs):
+            if place < 0:
+                stack[0] = self.first[self.n_first + place]
+            else:
+                k = self.outputs[self.n_outputs + place]
+                if wanted is not None and not self.is_update[k] and k not in wanted:
+                    continue
+                stack[0] = self.outputs[k]
             top = 0
-            stack[0] = self.outputs[k]
             while top >= 0:
                 r = stack[top]
                 if self.computed[r]:

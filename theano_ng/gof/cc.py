@@ -11,12 +11,13 @@ from theano_ng.gof import cmodule
 from theano_ng.gof._native import CapsuleThunk
 from theano_ng.gof.cc_blocks import (CodeBlock, StructBlock, accepts, apply_policy, code_gen, failure_code, failure_code_init,
                                      get_c_cleanup, get_c_declare, get_c_extract, get_c_extract_out, get_c_init, get_c_sync,
-                                     get_nothing, optional, store_value, struct_gen, struct_variable_codeblocks)
+                                     get_nothing, module_comment, optional, store_value, struct_gen, struct_variable_codeblocks, type_text)
 from theano_ng.gof.cc_linkers import DualLinker, HideC, OpWiseCLinker, _default_checker
 from theano_ng.gof.enum_type import check_enum_constants
 from theano_ng.gof.graph import Constant, NoParams, io_toposort
 from theano_ng.gof.link import Container, Linker, raise_with_op
 from theano_ng.gof.modulecode import delimited
+from theano_ng.gof.native import native_code_of
 from theano_ng.gof.utils import MethodNotDefined
 
 __all__ = ["CLinker", "CodeBlock", "DualLinker", "HideC", "OpWiseCLinker", "PY3", "StructBlock", "apply_policy", "code_gen", "failure_code",
@@ -58,16 +59,6 @@ def _ask(thing, method_name, c_compiler):
     if answer is None:
         return []
     return [answer] if isinstance(answer, str) else list(answer)
-
-
-def _type_text(type_):
-    """A type in a few words that do not change from process to process."""
-    text = type(type_).__name__
-    if hasattr(type_, "dtype"):
-        text += " " + str(type_.dtype)
-    if hasattr(type_, "ndim"):
-        text += ", %dd" % type_.ndim
-    return text
 
 
 def _unique(items):
@@ -143,6 +134,8 @@ class CLinker(Linker):
         # Equal params of several nodes are one constant.
         by_params = {}
         for node in self.node_order:
+            if hasattr(node.op, "native_code") and not getattr(node.op, "own_c_code", False):
+                continue    # native code has words of its own; the C code of a subclass may read the params
             params = node.run_params()
             if params is NoParams or params is None:
                 continue
@@ -199,6 +192,13 @@ class CLinker(Linker):
             cells = ["storage_%s_out%d" % (name, i) for i in more_cells.get(r, ())]
             return "if (!%s) {\n%s}\n" % (sub["failure_var"], "".join(store_value(name, cell) for cell in cells)) if cells else ""
 
+        roles = {}
+        for kind, variables in (("output", self.outputs), ("input", self.inputs)):
+            places = {}
+            for i, r in enumerate(variables):
+                places.setdefault(r, []).append(str(i))
+            roles.update((r, "%s %s" % (kind, " and ".join(numbers))) for r, numbers in places.items())
+
         # A block sees what the blocks around it declare: inputs are outermost, nodes innermost.
         for r in self.variables:
             if r in orphans and r not in outputs and r not in params:
@@ -224,7 +224,8 @@ class CLinker(Linker):
                 policies = (fresh, nothing) if kept and not optional(r.type.c_is_simple, default=False) else (nothing, fresh)
             struct_block, run_block = struct_variable_codeblocks(r, policies, number, symbol, sub)
             holder = run_block if run_block.declare else struct_block
-            holder.declare = "// %s: %s, %s\n%s" % (symbol[r], self._role(r), _type_text(r.type), holder.declare)
+            role = roles.get(r) or ("params" if r in params else "constant" if r in orphans else "temporary")
+            holder.declare = "// %s: %s, %s\n%s" % (symbol[r], role, type_text(r.type), holder.declare)
             struct_blocks.append(struct_block)
             run_blocks.append(run_block)
             self.init_tasks.append((r, "init", number))
@@ -245,11 +246,11 @@ class CLinker(Linker):
             struct_sub["fail"], run_sub["fail"] = failure_code_init(struct_sub), failure_code(run_sub)
             if node in self.node_params:
                 struct_sub["params"] = run_sub["params"] = symbol[self.node_params[node]]
-            if not getattr(op, "_f16_ok", False) and getattr(op, "native_code", None) is None and any(
-                    getattr(r.type, "dtype", None) == "float16" for r in node.inputs + node.outputs):
+            halves = any(getattr(r.type, "dtype", None) == "float16" for r in node.inputs + node.outputs)
+            if halves and not getattr(op, "_f16_ok", False) and native_code_of(node) is None:
                 # Most C code computes on the raw 16 bits.
-                raise NotImplementedError("the C code of %s may not be used for float16: the Op does not set _f16_ok. A linker that can run "
-                                          "its perform, such as 'cvm', will do so" % (node,))
+                raise NotImplementedError("the C code of %s may not be used for float16: the Op does not set _f16_ok. A linker that can "
+                                          "run its perform, such as 'cvm', will do so" % (node,))
             behavior = op.c_code(node, name, isyms, osyms, run_sub)
             if not isinstance(behavior, str):
                 raise TypeError("%s.c_code must return a string, not %r" % (type(op).__name__, behavior))
@@ -258,7 +259,8 @@ class CLinker(Linker):
             def ask(method_name, *args):
                 return delimited(op, method_name, optional(getattr(op, method_name), node, name, *args), about)
 
-            run_blocks.append(CodeBlock("", delimited(op, "c_code", behavior, about), ask("c_code_cleanup", isyms, osyms, run_sub), run_sub))
+            behavior, cleanup = delimited(op, "c_code", behavior, about), ask("c_code_cleanup", isyms, osyms, run_sub)
+            run_blocks.append(CodeBlock("", behavior, cleanup, run_sub))
             struct_blocks.append(StructBlock(
                 number, ask("c_support_code_struct"), ask("c_init_code_struct", struct_sub), ask("c_cleanup_code_struct")))
             self.init_tasks.append((node, "init", number))
@@ -399,7 +401,7 @@ class CLinker(Linker):
         module = cmodule.DynamicModule()
         for header in self.headers():
             module.add_include(header)
-        module.about = self._about()
+        module.about = module_comment(self.node_order)
         for text, (owner, method_name, about) in self._file_scope("c_support_code").items():
             module.add_support_code(delimited(owner, method_name, text, about, verbatim=True))
         module.add_support_code(struct)
@@ -416,24 +418,6 @@ class CLinker(Linker):
         for text, (owner, method_name, about) in self._file_scope("c_init_code").items():
             module.add_init_code(delimited(owner, method_name, text, about))
         return module
-
-    def _role(self, r):
-        if r in self.inputs:
-            return "input %s" % " and ".join(str(i) for i, other in enumerate(self.inputs) if other is r)
-        if r in self.outputs:
-            return "output %s" % " and ".join(str(i) for i, other in enumerate(self.outputs) if other is r)
-        if r in self.node_params.values():
-            return "params"
-        return "constant" if r in self.orphans else "temporary"
-
-    def _about(self):
-        """The lines at the top of the module. Classes only: modules are shared between Ops whose props differ, but not their text."""
-        what = [type(node.op).__name__ for node in self.node_order]
-        lines = ["C++ code of %s." % (what[0] if len(what) == 1 else "a graph of %d nodes: %s" % (len(what), ", ".join(_unique(what)))), ""]
-        lines += ["Comments name the method that a piece of text came from. For example, \"// Fibby.c_code: node_0(V1) -> V3\" and",
-                  "\"// end of Fibby.c_code\" would be around what c_code of an Op class Fibby returned for a node whose input is V1 and whose",
-                  "output V3. A type's method is followed by the variable it was asked for. Everything else is the linker's."]
-        return lines
 
     def get_src_code(self):
         """The text of the module, except that a placeholder stands for its hash."""

@@ -4,9 +4,9 @@ from theano_ng.gof.modulecode import delimited, indented
 from theano_ng.gof.type import CLinkerType
 from theano_ng.gof.utils import MethodNotDefined
 
-__all__ = ["CodeBlock", "StructBlock", "accepts", "apply_policy", "code_gen", "failure_code", "failure_code_init", "get_c_cleanup", "get_c_declare",
-           "get_c_extract", "get_c_extract_out", "get_c_init", "get_c_sync", "get_nothing", "store_value", "struct_gen",
-           "optional", "struct_variable_codeblocks"]
+__all__ = ["CodeBlock", "StructBlock", "accepts", "apply_policy", "code_gen", "failure_code", "failure_code_init", "get_c_cleanup",
+           "get_c_declare", "get_c_extract", "get_c_extract_out", "get_c_init", "get_c_sync", "get_nothing", "module_comment", "optional",
+           "store_value", "struct_gen", "struct_variable_codeblocks", "type_text"]
 
 
 def accepts(method, count):
@@ -332,3 +332,32 @@ def optional(method, *args, default=""):
     except MethodNotDefined:
         return default
     return default if result is None else result
+
+
+def type_text(type_):
+    """A type in a few words that do not change from process to process."""
+    text = type(type_).__name__
+    if hasattr(type_, "dtype"):
+        text += " " + str(type_.dtype)
+    if hasattr(type_, "ndim"):
+        text += ", %dd" % type_.ndim
+    return text
+
+
+def module_comment(nodes):
+    """The lines at the top of a module. They name classes only: modules are shared between Ops whose props differ, but not their text.
+
+    Parameters
+    ----------
+    nodes : list of Apply
+
+    Returns
+    -------
+    list of str
+    """
+    ops = [type(node.op).__name__ for node in nodes]
+    return [
+        "C++ code of %s." % (ops[0] if len(ops) == 1 else "a graph of %d nodes: %s" % (len(ops), ", ".join(dict.fromkeys(ops)))), "",
+        "Comments name the method that a piece of text came from. For example, \"// Fibby.c_code: node_0(V1) -> V3\" and",
+        "\"// end of Fibby.c_code\" would be around what c_code of an Op class Fibby returned for a node whose input is V1",
+        "and whose output V3. A type's method is followed by the variable it was asked for. Everything else is the linker's."]

@@ -93,8 +93,10 @@ class CompileError(Exception):
         path = next((word for word in self.command if word.endswith("mod.cpp")), None)
         if path is None:
             return []
-        return ["The module's text is in %s" % path if os.path.exists(path) else
-                "To keep mod.cpp after an error, set the flag nocleanup=True"]
+        if not os.path.exists(path):
+            return ["To keep mod.cpp after an error, set the flag nocleanup=True"]
+        return ["The module's text is in %s%s" % (path, "" if config.nocleanup else
+                                                  ", until this process ends; the flag nocleanup=True keeps it")]
 
 
 class OutOfDisk(OSError):

@@ -66,8 +66,8 @@ class COp(Op):
     -----
     Lines ``#section <tag>`` divide the files; the text of a tag, from all files in order, becomes the method ``c_<tag>``. Macros:
     ``APPLY_SPECIFIC(str)``, ``DTYPE_INPUT_i``, ``TYPENUM_INPUT_i``, ``ITEMSIZE_INPUT_i`` and the same for ``OUTPUT``, and ``PARAMS_TYPE``
-    everywhere except in `init_code` and `support_code`; ``FAIL`` and ``PARAMS`` in `init_code_struct`, `code` and `code_cleanup`; ``INPUT_i`` and ``OUTPUT_i``
-    in `code` and `code_cleanup`.
+    everywhere except in `init_code` and `support_code`; ``FAIL`` and ``PARAMS`` in `init_code_struct`, `code` and `code_cleanup`;
+    ``INPUT_i`` and ``OUTPUT_i`` in `code` and `code_cleanup`.
 
     Raises
     ------
@@ -232,7 +232,7 @@ class COp(Op):
         return "\n".join(define_macros), "\n".join(undef_macros)
 
     def _params_c_type(self):
-        """What ``PARAMS_TYPE`` stands for: params are a pointer to it, or, for Scalar and enum types, a value of it; None without params."""
+        """What ``PARAMS_TYPE`` stands for: params point to it, or, for Scalar and enum types, are a value of it; None without params."""
         kind = getattr(self, "params_type", None)
         if kind is None:
             return None

@@ -275,8 +275,8 @@ class Variable(Node):
         if config.print_test_value:
             try:
                 return "\n" + self.__repr_test_value__()
-            except AttributeError:
-                pass
+            except Exception:
+                pass    # it has none, or one that its type refuses; that is told where it is used
         return ""
 
     def __repr__(self, firstPass=True):

@@ -9,6 +9,7 @@ from copy import deepcopy
 
 from theano_ng.configdefaults import config
 from theano_ng.gof.link_errors import log_thunk_trace, raise_with_op, thunk_hook  # noqa: F401  (classic names of this module)
+from theano_ng.gof.native import native_code_of
 from theano_ng.gof.type import Type
 
 undef = object()
@@ -466,12 +467,10 @@ def load_native_kernels(order):
     """
     kernels = []
     for node in order:
-        native_code = getattr(node.op, "native_code", None)
-        if native_code is not None:
-            code = native_code(node)
-            if code is not None:
-                kernels.extend(code.kernels)
-                node.prepared_code = code       # so that Op.make_c_thunk need not ask again; taken off there
+        code = native_code_of(node)
+        if code is not None:
+            kernels.extend(code.kernels)
+            node.prepared_code = code       # so that Op.make_c_thunk need not ask again; taken off there
     if len(kernels) > 1 and config.cxx:
         from theano_ng.gof.cmodule import load_kernels  # not needed by graphs without compiled loops
 
@@ -544,6 +543,10 @@ class WrapLinker(Linker):
             for thunks, node in zip(thunk_groups, order) for j, output in enumerate(node.outputs)
             if no_recycling is True or output in no_recycling for thunk in thunks]
         wrapper, pre = self.wrapper, self.pre
+        for fn in fns:
+            # every node runs, in order: to a lazy thunk, all of it is computed
+            for flag in getattr(fn, "compute_map", {}).values():
+                flag[0] = True
 
         def f():
             for input_list in input_lists[1:]:

@@ -418,8 +418,8 @@ class ModuleCache:
         except ImportError as error:
             hint = ""
             if "undefined symbol" in str(error):
-                hint = (". Something in the C code is declared, but not defined: name the library that defines it in c_libraries, and where "
-                        "that is in c_lib_dirs")
+                hint = (". Something in the C code is declared, but not defined: name the library that defines it in c_libraries, and "
+                        "where that is in c_lib_dirs")
             raise ImportError("The module with the C code of %s was compiled, but cannot be loaded: %s%s" % (
                 ", ".join(dict.fromkeys(str(node.op) for node in lnk.node_order)), error, hint), path=path) from error
 

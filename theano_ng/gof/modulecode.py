@@ -1,8 +1,8 @@
 """The text of an extension module: includes, support code, functions, initialization.
 
 What a method of an Op or a type returned stands between two comments, ``// Fibby.c_code: ...`` and ``// end of Fibby.c_code``, line for
-line. `locate` goes back from a line of the module (of a compiler's message, a debugger, a sanitizer) to the method and the line in its text,
-`locate_file` to the C file of a COp. There are no ``#line`` directives: line numbers are those of the ``mod.cpp`` that is kept.
+line. `locate` goes back from a line of the module (of a compiler's message, a debugger, a sanitizer) to the method and the line in its
+text, `locate_file` to the C file of a COp. There are no ``#line`` directives: line numbers are those of the ``mod.cpp`` that is kept.
 """
 import re
 import sys
@@ -76,7 +76,7 @@ def delimited(owner, method, text, about="", verbatim=False):
     """
     if not text.strip():
         return ""
-    name = "%s.%s" % (type(owner).__name__, method)
+    name = "%s.%s" % (re.sub(r"\W", "_", type(owner).__name__), method)
     text = text.rstrip() if verbatim else indented(text, 0)
     return "// %s%s\n%s\n// end of %s\n" % (name, ": " + about if about else "", text, name)
 

@@ -126,6 +126,18 @@ def registered_native_code(op, node):
     return None
 
 
+def beside_native(c_code):
+    """Decorator of a `c_code` that is the same as native code, for modules of several nodes: it does not replace that, nor reads params."""
+    c_code.beside_native = True
+    return c_code
+
+
+def native_code_of(node):
+    """The NativeCode by which a node runs; None when its Op has none, or has a `c_code` that overrides it."""
+    native_code = getattr(node.op, "native_code", None)
+    return None if native_code is None or getattr(node.op, "own_c_code", False) else native_code(node)
+
+
 class NativeOp:
     """Mixin that derives the classic C interface of an Op from its `native_code`.
 
@@ -135,6 +147,14 @@ class NativeOp:
             def native_code(self, node):
                 return NativeCode("theano_ng.tensor.native.elemwise:dimshuffle", params=...)
     """
+
+    # Whether the class is a subclass of an Op with native code, and has written a `c_code` that is to be used instead.
+    own_c_code = False
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        if "c_code" in cls.__dict__ or "native_code" in cls.__dict__:
+            cls.own_c_code = "native_code" not in cls.__dict__ and not getattr(cls.__dict__["c_code"], "beside_native", False)
 
     def native_code(self, node):
         """The node's NativeCode, or None when it has no C implementation."""

@@ -6,6 +6,7 @@ from theano_ng.configdefaults import config
 from theano_ng.gof import graph, utils
 from theano_ng.gof.c_interface import CLinkerObject, CLinkerOp
 from theano_ng.gof.graph import Apply, Constant, NoParams, Variable
+from theano_ng.gof.native import make_native_thunk, native_code_of
 from theano_ng.gof.utils import MethodNotDefined, get_variable_trace_string, object2
 
 __docformat__ = "restructuredtext en"
@@ -68,7 +69,8 @@ class PureOp:
                 except Exception:
                     error = TypeError("\n".join([detail, str(e)]))
                 raise error from e
-        raise AttributeError("%s has no test value %s" % (v, get_variable_trace_string(v)))
+        # not str(v), which looks for the test value when config.print_test_value is on
+        raise AttributeError("%s has no test value %s" % (v.__repr__(firstPass=False), get_variable_trace_string(v)))
 
     def __call__(self, *inputs, **kwargs):
         """Make a node by `make_node` and return its output or outputs.
@@ -156,8 +158,11 @@ class PureOp:
         params : object
             Only passed when the Op has params.
         """
-        raise MethodNotDefined("perform", type(self), self.__class__.__name__,
-                               "Did you used Theano flags mode=FAST_COMPILE? You can use optimizer=fast_compile instead.")
+        if has_c_implementation(self) and not config.cxx:
+            hint = "The Op has C code only, and there is no C++ compiler (config.cxx is '')."
+        else:
+            hint = "Did you used Theano flags mode=FAST_COMPILE? You can use optimizer=fast_compile instead."
+        raise MethodNotDefined("perform", type(self), self.__class__.__name__, hint)
 
     def do_constant_folding(self, node):
         """Whether a node whose inputs are all constants may be replaced by its value."""
@@ -202,13 +207,10 @@ class Op(object2, PureOp, CLinkerOp):
         MethodNotDefined
             When the Op has no C code for the node.
         """
-        native_code = getattr(self, "native_code", None)
         code = node.__dict__.pop("prepared_code", None)     # left by link.load_native_kernels
-        if code is None and native_code is not None:
-            code = native_code(node)
+        if code is None:
+            code = native_code_of(node)
         if code is not None:
-            from theano_ng.gof.native import make_native_thunk  # needs this package complete
-
             inputs = [storage_map[v] for v in node.inputs]
             outputs = [storage_map[v] for v in node.outputs]
             return make_native_thunk(node, code, inputs, outputs)

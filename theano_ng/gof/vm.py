@@ -9,8 +9,7 @@ from collections import Counter
 from theano_ng.configdefaults import config
 from theano_ng.gof import link
 from theano_ng.gof._cvm import CLazyLinker, checked_request
-from theano_ng.gof.laziness import lazy_prerequisites
-from theano_ng.gof.failures import fails_on_values
+from theano_ng.gof.inplace_order import lazy_prerequisites, needed_before_overwriting, overwrite_last
 from theano_ng.gof.op import has_c_implementation, has_perform
 
 
@@ -134,48 +133,6 @@ class VM:
         self.reset_timing()
 
 
-def overwrite_last(order, orderings, inputs):
-    """An order in which nodes overwrite certain inputs only after all other nodes have run.
-
-    A call that fails leaves its state as it was when it fails before the first update is made in place. So of these nodes, those that
-    can fail on values come first, with what they need.
-
-    Parameters
-    ----------
-    order : list of Apply
-        In a valid order.
-    orderings : dict
-        Node -> nodes that have to come before it, beyond the inputs (see `FunctionGraph.orderings`).
-    inputs : iterable of Variable
-        Inputs whose memory holds state.
-
-    Returns
-    -------
-    list of Apply
-    """
-    in_state, late = set(inputs), set()     # variables in the memory of `inputs`; nodes to come last
-    for node in order:
-        op = node.op
-        destroyed = getattr(op, "destroy_map", None) or {}
-        if (any(node.inputs[i] in in_state for positions in destroyed.values() for i in positions)
-                or any(r.owner in late for r in node.inputs) or any(other in late for other in orderings.get(node, ()))):
-            late.add(node)
-        for table in (getattr(op, "view_map", None) or {}, destroyed):
-            for output, positions in table.items():
-                if any(node.inputs[i] in in_state for i in positions):
-                    in_state.add(node.outputs[output])
-    if not late:
-        return order
-    first = set()
-    for node in reversed(order):
-        if node in late and (node in first or fails_on_values(node)):
-            first.add(node)
-            first.update(r.owner for r in node.inputs if r.owner in late)
-            first.update(other for other in orderings.get(node, ()) if other in late)
-    return ([node for node in order if node not in late] + [node for node in order if node in first]
-            + [node for node in order if node in late and node not in first])
-
-
 def _c_thunk_class():
     from theano_ng.gof._native import CThunk
 
@@ -287,13 +244,28 @@ class Stack(VM):
         self.memory_profile = bool(config.profile and config.profile_memory)
         if self.memory_profile:
             self._forget_memory()
-        orderings = fgraph.orderings() if hasattr(fgraph, "orderings") else {}
-        # what must run before a node that destroys something
-        before = lazy_prerequisites(nodes, thunks, orderings, fgraph.outputs)
-        self.node_prereqs = {node: [r for other in before.get(node, ()) for r in other.outputs] for node in nodes}
+        self.set_lazy(True)
+        # what the linker put last is asked for last: see `inplace_order.overwrite_last`
+        self._output_order = sorted(range(len(self.outputs)), key=[self.node_idx.get(r.owner, -1) for r in self.outputs].__getitem__)
         self._computed_outputs = [r for node in nodes for r in node.outputs]
         # how many nodes read a variable that may be freed
         self._users = {r: len({user.owner for user in users}) for r, users in self.dependencies.items() if r.owner is not None}
+
+    def set_lazy(self, lazy, updated_vars=None):
+        """Choose between evaluating lazy nodes as they ask and giving them all their inputs at once.
+
+        Parameters
+        ----------
+        lazy : bool
+        updated_vars : dict, optional
+            Input variable -> output variable.
+        """
+        self.lazy = lazy
+        orderings = self.fgraph.orderings() if hasattr(self.fgraph, "orderings") else {}
+        # what must run before a node that destroys something
+        before = lazy_prerequisites(self.nodes, self.thunks if lazy else (), orderings, self.outputs)
+        self.first = needed_before_overwriting(self.nodes, self.thunks, before, updated_vars or {})
+        self.node_prereqs = {node: [r for other in before.get(node, ()) for r in other.outputs] for node in self.nodes}
 
     def _forget_memory(self):
         self.variable_shape, self.variable_strides, self.variable_offset = {}, {}, {}
@@ -349,8 +321,8 @@ class Stack(VM):
         first_update = len(self.outputs) - self.n_updates
         if output_subset is not None:
             output_subset = set(output_subset)
-        wanted = [r for i, r in enumerate(self.outputs)
-                  if output_subset is None or i >= first_update or i in output_subset]
+        wanted = self.first + [self.outputs[i] for i in self._output_order
+                               if output_subset is None or i >= first_update or i in output_subset]
         kept = set(self.outputs)
         users_left = self._users.copy()
         for output in wanted:
@@ -362,7 +334,7 @@ class Stack(VM):
                     continue
                 node = r.owner
                 i = self.node_idx[node]
-                lazy = getattr(self.thunks[i], "lazy", False)
+                lazy = self.lazy and getattr(self.thunks[i], "lazy", False)
                 required = self.node_prereqs[node] if lazy else [*node.inputs, *self.node_prereqs[node]]
                 missing = [other for other in required if not compute_map[other][0]]
                 if missing:
@@ -448,14 +420,14 @@ class VM_Linker(link.LocalLinker):
     callback_input : callable, optional
         Called for each input and constant at the start of a run: ``callback_input(variable, value)``. Needs the Stack machine.
     lazy : bool, optional
-        Evaluate on demand; None: config.vm.lazy; when that is None too, only if some node is lazy.
+        Evaluate lazy nodes on demand, or compute everything; None: config.vm.lazy; when that is None too, only if some node is lazy.
     schedule : callable, optional
         ``schedule(fgraph)`` gives the order of the nodes.
     c_thunks : bool, optional
         Use C code; None: if there is a compiler (config.cxx) or code that needs none.
     allow_partial_eval : bool, optional
-        Whether a Function may ask for a subset of the outputs and have only that computed; None: yes where the machine can. When
-        False, all is computed and the subset is returned.
+        Whether a Function may ask for a subset of the outputs and have only that computed; otherwise all is computed and the subset is
+        returned. None: yes for the compiled machine, and for Stack when it is there for another reason. True: use Stack for it.
     """
 
     def __init__(self, allow_gc=None, use_cloop=False, callback=None, callback_input=None, lazy=None, schedule=None, c_thunks=None,
@@ -542,6 +514,7 @@ class VM_Linker(link.LocalLinker):
             vm = Stack(
                 nodes, thunks, pre_call_clear, storage_map, compute_map, self.fgraph, self.allow_gc, len(updates),
                 dependencies=self.compute_gc_dependencies(storage_map), callback=self.callback, callback_input=self.callback_input)
+            vm.set_lazy(bool(lazy), updated_vars)
         elif self.use_cloop:
             # An update that is returned as well stays in its cell, and must not become a buffer.
             uses = Counter(self.fgraph.outputs)
@@ -549,10 +522,11 @@ class VM_Linker(link.LocalLinker):
                 storage_map[source] for source in dict.fromkeys(updated_vars.values())
                 if source.owner is not None and uses[source] > 1 and source not in no_recycling]
             orderings = self.fgraph.orderings() if hasattr(self.fgraph, "orderings") else {}
+            prerequisites = lazy_prerequisites(nodes, thunks, orderings, self.fgraph.outputs)
             vm = CVM(
                 self.fgraph, nodes, thunks, pre_call_clear, storage_map, compute_map,
-                post_thunk_clear if self.allow_gc else None, updates,
-                lazy_prerequisites(nodes, thunks, orderings, self.fgraph.outputs))
+                post_thunk_clear if self.allow_gc else None, updates, prerequisites,
+                needed_before_overwriting(nodes, thunks, prerequisites, updated_vars))
             vm.lazy = bool(lazy)
         elif self.allow_gc:
             vm = LoopGC(nodes, thunks, pre_call_clear, post_thunk_clear)

@@ -33,6 +33,8 @@ def _saying_what(obj, dumps=pickle.dumps):
         yield
     except (pickle.PicklingError, AttributeError, TypeError, RecursionError) as failure:
         way, part = unpicklable_part(obj, dumps)
+        short = reprlib.Repr()
+        short.maxother = 100
         if isinstance(failure, RecursionError):
             reason = "it holds objects in objects too deep for Python's recursion limit (sys.setrecursionlimit)"
         else:
@@ -40,7 +42,7 @@ def _saying_what(obj, dumps=pickle.dumps):
             if "lambda" in reason or "local" in reason:
                 reason += ". Lambdas, and functions and classes made inside functions, cannot be pickled: define them in a module"
         raise pickle.PicklingError("cannot pickle %s (%s of %s): %s" % (
-            reprlib.repr(part), ", ".join(reversed(way)) or "all", type(obj).__name__, reason)) from failure
+            short.repr(part), ", ".join(reversed(way)) or "all", type(obj).__name__, reason)) from failure
 
 
 class StripPickler(pickle.Pickler):

@@ -335,6 +335,11 @@ class Composite(ScalarOp):
             self.init_c_code()
         return self._c_code_template
 
+    @property
+    def _f16_ok(self):
+        """Whether all ops inside know float16."""
+        return all(getattr(op, "_f16_ok", False) for op in self._inner_ops())
+
     def c_code(self, node, nodename, inames, onames, sub):
         names = {"i%d" % k: n for k, n in enumerate(inames)}
         names.update(("o%d" % k, n) for k, n in enumerate(onames))

@@ -112,6 +112,11 @@ class ScalarOp(Op):
     c_helpers = None
     nfunc_spec = None
 
+    @property
+    def _f16_ok(self):
+        """Whether the C code knows float16: that which is made from `c_expression` does; a template of a subclass has to say so."""
+        return type(self).c_code is ScalarOp.c_code
+
     def __init__(self, output_types_preference=None, name=None):
         self.name = name
         if output_types_preference is not None:

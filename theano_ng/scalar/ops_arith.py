@@ -415,9 +415,12 @@ class Second(BinaryScalarOp):
     """The second input; the first one only lends its shape to the elementwise version (`fill`)."""
 
     output_types_preference = transfer_type(1)
+    on_arrays = True
 
     def impl(self, x, y):
         return y
+
+    value = impl
 
     def c_expression(self, args, dtypes, out):
         return c_cast(args[1], dtypes[1], out)
@@ -437,9 +440,12 @@ class Identity(UnaryScalarOp):
     """The input."""
 
     output_types_preference = staticmethod(same_out)
+    on_arrays = True
 
     def impl(self, input):
         return input
+
+    value = impl
 
     def c_expression(self, args, dtypes, out):
         return c_cast(args[0], dtypes[0], out)

@@ -196,6 +196,8 @@ class Cast(UnaryScalarOp):
     name : str, optional
     """
 
+    _f16_ok = True
+
     def __init__(self, o_type, name=None):
         if not isinstance(o_type, Scalar):
             raise TypeError("Cast expected a Scalar type, got %r" % (o_type,))
@@ -220,8 +222,14 @@ class Cast(UnaryScalarOp):
         """Return an equal cast; its output type cannot be changed."""
         return self.__class__(self.o_type, name=name)
 
+    on_arrays = True
+
     def impl(self, input):
         return self._cast(input, self.o_type.dtype)
+
+    def value(self, x):
+        """An array of the output's dtype is what it is."""
+        return x
 
     def c_code(self, node, name, inputs, outputs, sub):
         if node.outputs[0].type.dtype == "float16":

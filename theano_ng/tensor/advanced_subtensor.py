@@ -6,6 +6,7 @@ from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
+from theano_ng.gof.params_type import ParamsType
 from theano_ng.tensor.constant import as_tensor_variable, constant
 from theano_ng.tensor.exceptions import ShapeError
 from theano_ng.tensor.indexing import (
@@ -168,6 +169,7 @@ class AdvancedIncSubtensor1(NativeOp, Op):
 
     check_input = False
     __props__ = ("inplace", "set_instead_of_inc")
+    params_type = ParamsType(inplace=scal.bool, set_instead_of_inc=scal.bool)
 
     def __init__(self, inplace=False, set_instead_of_inc=False):
         self.inplace = bool(inplace)
@@ -231,6 +233,18 @@ advanced_set_subtensor1 = AdvancedIncSubtensor1(set_instead_of_inc=True)
 # ---------------------------------------------------------------- any index
 
 
+def _check_masks(x, index):
+    """Refuse masks of another shape than what they select from; NumPy lets those without elements pass."""
+    axis = 0
+    for entry in index:
+        mask = isinstance(entry, np.ndarray) and entry.dtype == bool
+        length = entry.ndim if mask else 0 if entry is None else 1
+        if mask and entry.shape != x.shape[axis:axis + length]:
+            raise IndexError("boolean index did not match indexed array along dimensions %d to %d: the array has shape %s, the index %s"
+                             % (axis, axis + length - 1, x.shape, entry.shape))
+        axis += length
+
+
 class BaseAdvancedSubtensor(NativeOp, Op):
     """Indexing by any mix of integer arrays, masks, slices and None."""
 
@@ -247,12 +261,15 @@ class BaseAdvancedSubtensor(NativeOp, Op):
         return NativeCode("theano_ng.tensor.native.subtensor:take")
 
     def perform(self, node, inputs, out_):
+        _check_masks(inputs[0], inputs[1:])
         result = inputs[0][tuple(inputs[1:])]
         # A single element comes as a NumPy scalar, an index without arrays as a view.
         result = np.asarray(result)
         out_[0][0] = result.copy() if result.base is not None and np.may_share_memory(result, inputs[0]) else result
 
     def infer_shape(self, node, ishapes):
+        from theano_ng.tensor.basic import eq, switch  # basic imports this module
+
         x, index = node.inputs[0], node.inputs[1:]
         rest, position, arrays = advanced_layout(x.ndim, index)
         one = constant(1, dtype="int64")
@@ -362,6 +379,7 @@ class BaseAdvancedIncSubtensor(NativeOp, Op):
         return NativeCode("theano_ng.tensor.native.subtensor:inc", params=(int(self.inplace), int(self.set_instead_of_inc)))
 
     def perform(self, node, inputs, out_):
+        _check_masks(inputs[0], inputs[2:])
         x, y = _target(inputs[0], inputs[1], self.inplace)
         index = tuple(inputs[2:])
         if self.set_instead_of_inc:

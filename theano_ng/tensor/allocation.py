@@ -1,9 +1,11 @@
 """Alloc and AllocEmpty: arrays of a given shape, filled with a value or not at all."""
 import numpy as np
 
+import theano_ng.scalar as scal
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
+from theano_ng.gof.params_type import ParamsType
 from theano_ng.tensor.constant import NotScalarConstantError, as_tensor_variable, get_scalar_constant_value
 from theano_ng.tensor.type import TensorType, values_eq_approx_always_true
 
@@ -153,11 +155,14 @@ class AllocEmpty(NativeOp, Op):
 
     __props__ = ("dtype",)
     _f16_ok = True
+    params_type = ParamsType(typecode=scal.int32)
 
     def __init__(self, dtype):
         if not isinstance(dtype, str):
             raise TypeError("AllocEmpty needs the name of a dtype, got %r" % (dtype,))
         self.dtype = dtype
+
+    typecode = property(lambda self: np.dtype(self.dtype).num, doc="NumPy's number of the dtype; a param.")
 
     def make_node(self, *shape):
         sizes, broadcastable = alloc_validate_shape(shape)

@@ -5,11 +5,13 @@ complex64 and complex128. Matrices are multiplied where they lie: row-major, col
 """
 import numpy as np
 
+import theano_ng.scalar as scal
 from theano_ng.configdefaults import config
 from theano_ng.gof.fg import InconsistencyError
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
+from theano_ng.gof.params_type import ParamsType
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.type import TensorType
 
@@ -147,6 +149,7 @@ class Gemm(InplaceBlasOp, GemmRelated):
     E_float = "gemm requires floating-point dtypes"
 
     __props__ = ("inplace",)
+    params_type = ParamsType(inplace=scal.bool)
     ranks, names, function = (2, 0, 2, 2, 0), ("z", "a", "x", "y", "b"), "gemm"
 
     def make_node(self, *inputs):
@@ -156,7 +159,7 @@ class Gemm(InplaceBlasOp, GemmRelated):
             raise InconsistencyError(self.E_z_uniq, (z, x, y))
         return Apply(self, inputs, [z.type()])
 
-    def perform(self, node, inp, out):
+    def perform(self, node, inp, out, params=None):
         z, a, x, y, b = inp
         _check_product(x, y)
         if z.shape != (x.shape[0], y.shape[1]):
@@ -263,12 +266,16 @@ ger_destructive = Ger(destructive=True)
 class CGemv(Gemv):
     """Gemv once the phase that chooses C implementations has run."""
 
+    params_type = ParamsType(inplace=scal.bool)
+
     def __init__(self, inplace):
         super().__init__(inplace)
 
 
 class CGer(Ger):
     """Ger once the phase that chooses C implementations has run."""
+
+    params_type = ParamsType(destructive=scal.bool)
 
 
 cgemv_inplace, cgemv_no_inplace = CGemv(inplace=True), CGemv(inplace=False)

@@ -165,6 +165,7 @@ class CAReduce(NativeOp, Op):
         return self.L_op(inp, [self(*inp)], grads)
 
     def R_op(self, inputs, eval_points):
+        from theano_ng.gradient import NullType
         from theano_ng.tensor.basic import mul
 
         if eval_points[0] is None:
@@ -174,6 +175,8 @@ class CAReduce(NativeOp, Op):
         if not _is_continuous(output.type.dtype):
             return [None]
         slope = self.L_op([x], [output], [output.ones_like()])[0]
+        if isinstance(slope.type, NullType):
+            raise NotImplementedError("R_op: " + slope.type.why_null)
         return [Sum(axis=self.axis)(mul(slope, point))]
 
     # -- Python ---------------------------------------------------------------------------------------------------
@@ -530,6 +533,11 @@ class Prod(CAReduceDtype):
         zeros = self._expand(x, Sum(**groups)(where_zeros))
         others = self._expand(x, mul(gz, cast(ProdWithoutZeros(**groups)(x), prod_out.type.dtype)))
         nothing = constant(np.zeros((), dtype=quotient.type.dtype))
+        # A zero alone in its group: the product of no others is one, ProdWithoutZeros of the group is zero.
+        length = 1
+        for axis in groups["axis"]:
+            length = length * x.shape[axis]
+        others = switch(eq(length, 1), self._expand(x, gz), others)
         one_zero = switch(where_zeros, others, nothing)
         return [switch(eq(zeros, 0), quotient, switch(eq(zeros, 1), one_zero, nothing))]
 

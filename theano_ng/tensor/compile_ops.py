@@ -1,6 +1,7 @@
-"""What `compile.ops` does not know about tensors: the native code of its Ops for TensorType."""
+"""What `compile.ops` does not know about tensors and numbers: the native code of its Ops for TensorType and Scalar."""
 import theano_ng.compile.ops as ops
 from theano_ng.gof.native import NativeCode, register_native_code
+from theano_ng.scalar import Scalar
 from theano_ng.tensor.type import TensorType
 
 _FAMILY = "theano_ng.tensor.native.shape:"
@@ -35,3 +36,8 @@ def register(type_class):
 
 register(TensorType)
 ops.expandable_types += (TensorType,)
+
+# NumPy scalars: the same object in Python, an assignment inside a compiled module.
+ops.value_types += (Scalar,)
+for _op_class in (ops.ViewOp, ops.OutputGuard, ops.DeepCopyOp):
+    register_native_code(_op_class, Scalar, _fixed("view"))

@@ -185,7 +185,10 @@ class Tri(_IntegerParametrized):
 
     def perform(self, node, inp, out_):
         n, m, k = (int(x) for x in inp)
-        out_[0][0] = np.tri(max(n, 0), max(m, 0), k, dtype=self.dtype)
+        n, m = max(n, 0), max(m, 0)
+        out_[0][0] = np.empty((n, m), self.dtype)       # refuses what is too large
+        # np.tri computes m - k, which overflows for large m.
+        out_[0][0][...] = np.arange(m) <= np.arange(n)[:, None] + min(max(k, -n), m)
 
 
 def _is_constant(x, value):

@@ -1,10 +1,13 @@
 """Cumulative sums and products, and differences."""
 import numpy as np
 
+import theano_ng.scalar as scal
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
+from theano_ng.gof.params_type import ParamsType
+from theano_ng.gof.type import EnumList
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.type import TensorType
 
@@ -31,6 +34,10 @@ class CumOp(NativeOp, Op):
     """
     __props__ = ('axis', 'mode')
     check_input = False
+    params_type = ParamsType(c_axis=scal.int32,
+                             mode=EnumList(('MODE_ADD', 'add'), ('MODE_MUL', 'mul')))
+    # NumPy's C interface calls the flattened array's only axis so.
+    c_axis = property(lambda self: -2**31 if self.axis is None else self.axis)
 
     def __init__(self, axis=None, mode='add'):
         if mode not in ('add', 'mul'):
@@ -60,7 +67,7 @@ class CumOp(NativeOp, Op):
         return NativeCode('theano_ng.tensor.native.extra:cumulative',
                           params=(axis, 1 if self.mode == 'mul' else 0))
 
-    def perform(self, node, inputs, output_storage):
+    def perform(self, node, inputs, output_storage, params=None):
         function = np.cumsum if self.mode == 'add' else np.cumprod
         output_storage[0][0] = np.asarray(function(inputs[0], axis=self.axis,
                                                    dtype=node.outputs[0].dtype), order='C')

@@ -13,6 +13,7 @@ from theano_ng.configparser import change_flags
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import COp, OpenMPOp
+from theano_ng.gof.params_type import ParamsType
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.misc.frozendict import frozendict
 from theano_ng.scalar import get_scalar_type
@@ -52,6 +53,12 @@ __all__ = [
 _NATIVE = "theano_ng.tensor.native.elemwise"
 # The C side keeps a dimension's flag in a bit of a word.
 _NATIVE_MAX_NDIM = 32
+
+
+@functools.lru_cache(None)
+def _dimshuffle_params():
+    vector = functools.partial(TensorType, broadcastable=(False,))
+    return ParamsType(input_broadcastable=vector("bool"), _new_order=vector("int64"), transposition=vector("uint32"), inplace=scalar.bool)
 
 
 class DimShuffle(NativeOp, COp):
@@ -142,6 +149,11 @@ class DimShuffle(NativeOp, COp):
 
     def __hash__(self):
         return self._hash
+
+    # The params that C code of older subclasses reads.
+    params_type = property(lambda self: _dimshuffle_params())
+    _new_order = property(lambda self: [-1 if entry == "x" else entry for entry in self.new_order])
+    transposition = property(lambda self: self.shuffle + self.drop)
 
     def make_node(self, _input):
         x = as_tensor_variable(_input)

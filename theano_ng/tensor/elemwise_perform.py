@@ -64,15 +64,15 @@ def evaluate_scalar_op(op, inputs, dtypes, shape):
 
     Notes
     -----
-    The inner graph of a Composite is run node by node on whole arrays, an op of one argument
-    with an attribute `on_arrays` by its `value` on the whole array, any other by its `impl` element by element on NumPy scalars.
+    The inner graph of a Composite is run node by node on whole arrays, an op with
+    an attribute `on_arrays` by its `value` on whole arrays of the output's dtype, any other by its `impl` element by element on NumPy scalars.
     """
     inner = getattr(op, "fgraph", None)
     if inner is not None:
         return _evaluate_composite(inner, inputs, shape)
-    if getattr(op, "on_arrays", False) and inputs[0].dtype.kind in "biuf":
+    if getattr(op, "on_arrays", False) and all(x.dtype.kind in "biuf" for x in inputs):
         with np.errstate(all="ignore"):
-            return [np.asarray(op.value(np.broadcast_to(inputs[0], shape).astype(dtypes[0])), dtype=dtypes[0])]
+            return [np.asarray(op.value(*[np.broadcast_to(x, shape).astype(dtypes[0]) for x in inputs]), dtype=dtypes[0])]
     flat = [np.broadcast_to(x, shape).reshape(-1) for x in inputs]
     results = [np.empty(shape, dtype=dtype) for dtype in dtypes]
     rows = [r.reshape(-1) for r in results]

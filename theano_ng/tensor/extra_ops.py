@@ -183,6 +183,8 @@ class RepeatOp(Op):
 
     def perform(self, node, inputs, output_storage):
         x, repeats = inputs
+        if np.any(repeats < 0):     # NumPy takes one negative number for a length
+            raise ValueError("repeats may not contain negative values.")
         output_storage[0][0] = np.repeat(x, repeats.astype('int64'),
                                          axis=self.axis)
 

@@ -3,7 +3,7 @@ import numpy as np
 
 import theano_ng.scalar as scal
 from theano_ng.gof.graph import Constant, Variable
-from theano_ng.gof.native import NativeOp
+from theano_ng.gof.native import NativeOp, beside_native
 from theano_ng.gof.type import Type
 from theano_ng.scalar import Scalar
 from theano_ng.tensor.constant import NotScalarConstantError, as_tensor_variable, get_scalar_constant_value
@@ -31,6 +31,7 @@ class AdvancedBooleanIndexingError(TypeError):
 class ScalarInputsOp(NativeOp):
     """A native Op among whose inputs are Scalar variables: C numbers in a compiled module, objects for the native function."""
 
+    @beside_native
     def c_code(self, node, name, inputs, outputs, sub):
         names, make, drop = list(inputs), [], []
         for i, variable in enumerate(node.inputs):

@@ -5,6 +5,7 @@ from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
+from theano_ng.gof.type import generic
 from theano_ng.tensor.constant import as_tensor_variable, get_vector_length
 from theano_ng.tensor.creation import _undefined_grads
 from theano_ng.tensor.elemwise_ops import cast
@@ -28,6 +29,7 @@ class SearchsortedOp(NativeOp, Op):
     side : {'left', 'right'}
     """
     __props__ = ('side',)
+    params_type = generic
     check_input = False
 
     def __init__(self, side='left'):
@@ -51,7 +53,11 @@ class SearchsortedOp(NativeOp, Op):
         return NativeCode('theano_ng.tensor.native.extra:searchsorted',
                           params=(1 if self.side == 'right' else 0,))
 
-    def perform(self, node, inputs, output_storage):
+    def get_params(self, node):
+        """The side."""
+        return self.side
+
+    def perform(self, node, inputs, output_storage, params=None):
         x, v = inputs[:2]
         sorter = inputs[2] if len(inputs) == 3 else None
         output_storage[0][0] = np.asarray(

@@ -611,7 +611,7 @@ class PermuteRowElements(NativeOp, Op):
         x, y = node.inputs[:2]
         sizes = []
         for i, (a, b) in enumerate(zip(in_shapes[0], in_shapes[1])):
-            sizes.append(b if x.broadcastable[i] else a if y.broadcastable[i] else maximum(a, b))
+            sizes.append(b if x.broadcastable[i] else a if y.broadcastable[i] else switch(eq(a, 1), b, a))
         return [tuple(sizes)]
 
     def grad(self, inp, grads):

@@ -8,6 +8,8 @@ from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Apply, Constant, Variable
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
+from theano_ng.gof.params_type import ParamsType
+from theano_ng.gof.type import generic
 from theano_ng.tensor import elemwise
 from theano_ng.tensor.constant import (
     as_tensor_variable, constant)
@@ -175,6 +177,7 @@ class MaxAndArgmax(_ArgmaxBase):
     nin = 2
     nout = 2
     __props__ = ('axis',)
+    params_type = generic
     _f16_ok = True
 
     def __init__(self, axis):
@@ -188,7 +191,11 @@ class MaxAndArgmax(_ArgmaxBase):
     def native_code(self, node):
         return self._native(node, 'max_and_argmax')
 
-    def perform(self, node, inp, outs):
+    def get_params(self, node):
+        """The axes."""
+        return self._prepare(node.inputs[0])[1]
+
+    def perform(self, node, inp, outs, params=None):
         rows = self._rows(inp[0], self._prepare(node.inputs[0])[1])
         index = np.asarray(rows.argmax(axis=-1), dtype='int64')
         outs[0][0] = np.asarray(
@@ -250,6 +257,7 @@ class Argmax(_ArgmaxBase):
     nin = 2
     nout = 1
     __props__ = ('axis',)
+    params_type = ParamsType(c_axis=scal.int64)
     _f16_ok = True
 
     def __init__(self, axis):
@@ -262,7 +270,12 @@ class Argmax(_ArgmaxBase):
     def native_code(self, node):
         return self._native(node, 'argmax')
 
-    def perform(self, node, inp, outs):
+    def get_params(self, node):
+        """`c_axis`: the axis, or -1 when there are several or all."""
+        one = self.axis is not None and len(self.axis) == 1
+        return self.params_type.get_params(c_axis=self.axis[0] if one else -1)
+
+    def perform(self, node, inp, outs, params=None):
         rows = self._rows(inp[0], self._prepare(node.inputs[0])[1])
         outs[0][0] = np.asarray(rows.argmax(axis=-1), dtype='int64')
 
@@ -451,6 +464,9 @@ class Mean(CAReduce):
         axis = None if self.axis is None else tuple(self.axis)
         out[0][0] = np.asarray(inp[0].mean(axis=axis),
                                dtype=node.outputs[0].dtype)
+
+    def L_op(self, inp, out, grads):
+        return self.grad(inp, grads)    # not that of sums
 
     def grad(self, inp, grads):
         from theano_ng.gradient import grad_not_implemented

@@ -15,6 +15,7 @@ from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Apply, Constant
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
+from theano_ng.gof.params_type import ParamsType
 from theano_ng.scalar import Scalar
 from theano_ng.tensor.allocation import Alloc, AllocEmpty, alloc, alloc_validate_shape
 from theano_ng.tensor.constant import (
@@ -151,6 +152,7 @@ class Reshape(NativeOp, Op):
     view_map = {0: [0]}
     check_input = False
     __props__ = ("ndim",)
+    params_type = ParamsType(ndim=scal.int32)
     _f16_ok = True
 
     def __init__(self, ndim, name=None):

@@ -367,15 +367,6 @@ class IncSubtensor(IncSubtensorHooks, _BasicIndexing):
             return self.hooked_c_code(node, name, inputs, outputs, sub)
         return super().c_code(node, name, inputs, outputs, sub)
 
-    def c_support_code_apply(self, node, name):
-        return "" if self.has_own_code() else super().c_support_code_apply(node, name)
-
-    def c_support_code_struct(self, node, name):
-        return "" if self.has_own_code() else super().c_support_code_struct(node, name)
-
-    def c_init_code_struct(self, node, name, sub):
-        return "" if self.has_own_code() else super().c_init_code_struct(node, name, sub)
-
     def perform(self, node, inputs, out_):
         x, y = inputs[:2]
         index = get_idx_list(inputs[1:], self.idx_list)

@@ -6,7 +6,8 @@ them and from `index_code`, which computes shape, strides and place of the part.
 from theano_ng.gof.type import Type
 from theano_ng.gof.utils import MethodNotDefined
 
-HOOKS = ("do_type_checking", "decl_view", "copy_of_x", "get_helper_c_code_args", "make_view_array", "copy_into", "add_to_zview")
+HOOKS = ("do_type_checking", "decl_view", "copy_of_x", "get_helper_c_code_args", "helper_c_code", "make_view_array", "copy_into",
+         "add_to_zview")
 
 _SUPPORT = """
 #ifndef THEANO_NG_CLIPPED_INDEX

@@ -118,9 +118,11 @@ def run_target(top, name, only):
 
 def work():
     """A worker: targets as JSON lines on stdin, results as JSON lines on what was stdout."""
-    channel = os.fdopen(os.dup(1), "w")
+    targets, channel = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)          # whatever tests print must not get between the results
-    for line in sys.stdin:
+    with open(os.devnull) as nothing:
+        os.dup2(nothing.fileno(), 0)    # and a debugger that one starts must not wait for, or take, what is meant for us
+    for line in targets:
         top, name, only = json.loads(line)
         try:
             result = run_target(top, name, only)

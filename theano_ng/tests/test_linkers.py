@@ -52,6 +52,22 @@ class ThunkedWithImpl(Thunked):
         return super().make_thunk(node, storage_map, compute_map, no_recycling)
 
 
+class Counting(Op):
+    """Twice a vector; counts its calls."""
+
+    __props__ = ("name",)
+
+    def __init__(self, name):
+        self.name, self.calls = name, 0
+
+    def make_node(self, x):
+        return Apply(self, [x], [x.type()])
+
+    def perform(self, node, inputs, outputs):
+        self.calls += 1
+        outputs[0][0] = 2 * inputs[0]
+
+
 class TestLinkers(unittest.TestCase):
     def functions(self, build, linkers=LINKERS):
         """Functions of what `build()` returns, by every linker, with and without rewriting."""
@@ -137,6 +153,37 @@ class TestLinkers(unittest.TestCase):
             self.assertEqual((a.tolist(), b, s.get_value().tolist()), ([5, 1], 2, [1, 1]))
             a, b = f([2, 5])
             self.assertEqual((a.tolist(), b, s.get_value().tolist()), ([4, 10], 2, [2, 2]))
+
+    def test_output_subset(self):
+        """Some of the outputs, in the order asked for; machines that cannot leave the others out compute them."""
+        from theano_ng.gof.vm import VM_Linker
+
+        x = T.dvector("x")
+        for linker in (*LINKERS, *[VM_Linker(use_cloop=c, allow_partial_eval=p) for c in (True, False) for p in (True, False)]):
+            ops = [Counting(name) for name in "abc"]
+            if linker == "c":
+                continue
+            s = theano.shared(0)
+            f = theano.function([x], [op(x) for op in ops], updates=[(s, s + 1)], mode=theano.Mode(linker, None))
+            self.assertEqual([v.tolist() for v in f([1, 2], output_subset=[2, 0])], [[2, 4], [2, 4]])
+            partial_eval = linker.startswith("cvm") if isinstance(linker, str) else linker.allow_partial_eval
+            each = 2 if linker == "c&py" else 1
+            self.assertEqual([op.calls for op in ops], [each, 0 if partial_eval else each, each], linker)
+            self.assertEqual(len(f([1])), 3)
+            self.assertEqual(s.get_value(), 2)
+
+    def test_failures_in_lazy_functions(self):
+        """Also where nodes run on demand, those that overwrite state come last: a call that fails changes nothing."""
+        i, x, c = T.lscalar("i"), T.dvector("x"), T.bscalar("c")
+        for linker in LINKERS[5:]:
+            s, t = theano.shared(np.zeros(3)), theano.shared(0.0)
+            f = theano.function([c, i, x], [], updates=[(s, T.inc_subtensor(s[:1], 1.0)), (t, t + ifelse(c, x[i], x[i + 1]))],
+                                mode=theano.Mode(linker, "fast_run"))
+            f(1, 0, [1, 2, 3])
+            self.assertRaises(IndexError, f, 1, 7, [1, 2, 3])
+            self.assertEqual((s.get_value().tolist(), t.get_value()), ([1, 0, 0], 1), linker)
+            f(0, 0, [1, 2, 3])
+            self.assertEqual((s.get_value().tolist(), t.get_value()), ([2, 0, 0], 3), linker)
 
     def test_only_c(self):
         """The linker c has to have C code for all nodes, and says which one has none."""

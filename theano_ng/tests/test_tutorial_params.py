@@ -171,6 +171,72 @@ class TestTutorial(unittest.TestCase):
         f = theano.function([x, y], [op(x), op(x, y), op(x, y, y)])
         self.assertEqual([float(v) for v in f(2.0, 0.0)], [-2.0, 4.0, 6.0])
 
+    def test_defining_a_params_type(self):
+        """No more than the methods that the tutorial lists: four for Python, four for C."""
+        class PairType(theano.gof.Type):
+            def filter(self, data, strict=False, allow_downcast=None):
+                if not isinstance(data, tuple) or len(data) != 2:
+                    raise TypeError("expected a pair, got %r" % (data,))
+                return data
+
+            def __eq__(self, other):
+                return type(self) is type(other)
+
+            def __hash__(self):
+                return hash(type(self))
+
+            def values_eq(self, a, b):
+                return a == b
+
+            def c_declare(self, name, sub, check_input=True):
+                return "double %(name)s[2];" % dict(name=name)
+
+            def c_init(self, name, sub):
+                return "%(name)s[0] = %(name)s[1] = 0;" % dict(name=name)
+
+            def c_extract(self, name, sub, check_input=True):
+                return """
+                for (int i = 0; i < 2; ++i)
+                    %(name)s[i] = PyFloat_AsDouble(PyTuple_GET_ITEM(py_%(name)s, i));
+                if (PyErr_Occurred()) {
+                    %(fail)s
+                }
+                """ % dict(name=name, fail=sub['fail'])
+
+            def c_cleanup(self, name, sub):
+                return ""
+
+            def c_code_cache_version(self):
+                return (1,)
+
+        class PairMix(Op):
+            __props__ = ('pair',)
+            params_type = PairType()
+            make_node = Mix.make_node
+
+            def __init__(self, *pair):
+                self.pair = pair
+
+            def get_params(self, node):
+                return self.pair
+
+            def perform(self, node, inputs, output_storage, params):
+                output_storage[0][0] = params[0] * inputs[0] + params[1] * inputs[1]
+
+            def c_code(self, node, name, inputs, outputs, sub):
+                return "%(z)s = %(p)s[0] * %(x)s + %(p)s[1] * %(y)s;" % dict(z=outputs[0], x=inputs[0], y=inputs[1], p=sub['params'])
+
+            def c_code_cache_version(self):
+                return (1,)
+
+        for mode in MODES:
+            f = theano.function([x, y], [PairMix(2.0, 0.5)(x, y), PairMix(3, -1)(x, y)], mode=mode)
+            self.assertEqual(f(3.0, 4.0), [8.0, 5.0], mode)
+            with self.assertRaisesRegex(TypeError, "expected a pair, got .1, 2, 3."):
+                theano.function([x, y], PairMix(1, 2, 3)(x, y), mode=mode)
+        with self.assertRaisesRegex(TypeError, "must be real number, not str"):
+            theano.function([x, y], PairMix("a", 2)(x, y), mode="FAST_RUN")
+
     def test_bundle(self):
         """"If you want to have multiple parameters": the same Op with a ParamsType needs neither class nor struct code."""
         class StructMix(Op):

@@ -56,7 +56,7 @@ class Wrong:
 GALLERY = []
 
 
-def wrong(error, found_by, why, *inputs, args=(), twin=None, gallery=GALLERY):
+def wrong(error, found_by, why, *inputs, args=(), twin=None, vary=None, gallery=GALLERY):
     """Decorator: put a class of Ops, whose base class is right, into a gallery.
 
     Parameters
@@ -71,6 +71,8 @@ def wrong(error, found_by, why, *inputs, args=(), twin=None, gallery=GALLERY):
         Arguments of the class.
     twin : type, optional
         The class without the error; the base class by default.
+    vary : tuple of str, optional
+        See `Case`.
     """
     def add(cls):
         right = twin or cls.__bases__[0]
@@ -78,7 +80,8 @@ def wrong(error, found_by, why, *inputs, args=(), twin=None, gallery=GALLERY):
         by_debugmode = found_by == "debugmode"
         gallery.append(Wrong(
             cls.__name__, error, "debugmode" if by_debugmode else "audit", why, "" if by_debugmode else found_by,
-            case=lambda: Case(cls(*args), examples, cls.__name__), twin=lambda: Case(right(*args), examples, right.__name__)))
+            case=lambda: Case(cls(*args), examples, cls.__name__, vary=vary),
+            twin=lambda: Case(right(*args), examples, right.__name__, vary=vary)))
         return cls
 
     return add
@@ -472,12 +475,11 @@ class RemembersTheRank(Double):
         return node
 
 
-@wrong("MutatesNode", "mutation", "perform notes on the node that a dimension had length 1", np.ones((1, 3)), twin=Double)
-class LearnsTheType(Double):
+@wrong("MutatesNode", "mutation", "perform puts its value in the place of the node's input")
+class FreezesItsInput(Double):
     def perform(self, node, inputs, outputs):
         super().perform(node, inputs, outputs)
-        if 1 in inputs[0].shape:
-            node.outputs[0].type = T.TensorType(inputs[0].dtype, [n == 1 for n in inputs[0].shape])
+        node.inputs[0] = T.constant(inputs[0])
 
 
 @wrong("BadMakeNode", "make_node", "make_node gives the same output variable to all nodes of a type")

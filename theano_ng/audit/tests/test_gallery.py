@@ -1,11 +1,13 @@
 """Everything in the galleries is found, under its name; and nothing is found in the twins."""
+import logging
 import unittest
 
 import theano_ng as theano
 from theano_ng import tensor as T
 from theano_ng.audit import audit
 from theano_ng.audit.names import NAMES
-from theano_ng.audit.tests import gallery
+from theano_ng.audit.records import Case
+from theano_ng.audit.tests import gallery, gallery_c
 from theano_ng.compile.debugmode import DebugMode
 
 
@@ -36,6 +38,10 @@ def found(case, check, **options):
 class Galleries(unittest.TestCase):
     maxDiff = None
 
+    def setUp(self):
+        logging.disable(logging.ERROR)      # what rewriting has to say about rewrites that are wrong
+        self.addCleanup(logging.disable, logging.NOTSET)
+
     def check(self, entries):
         wrong = {}
         for entry in entries:
@@ -59,6 +65,13 @@ class Galleries(unittest.TestCase):
                 wrong[entry.name] = names, str(evidence)[:800]
         self.assertEqual(wrong, {})
 
+    def check_all_of(self, table, leaks):
+        """Every check about Ops that are right; sanitizers apart, which `check_twins` uses."""
+        for cls, args in table.items():
+            report = audit(Case(cls(*args), cls.EXAMPLES, vary=("dtype", "length", "layout", "content")), max_examples=5, sanitize=False,
+                           leaks=leaks)
+            self.assertEqual([str(finding)[:2000] for finding in report.findings], [], cls.__name__)
+
     @staticmethod
     def names(entry, make, run):
         """Names of what is found about an entry, or about its twin; and what was said."""
@@ -79,15 +92,42 @@ class TestPython(Galleries):
         self.check_twins(gallery.GALLERY)
 
     def test_right_ones_pass_everything(self):
-        for cls, args in gallery.RIGHT.items():
-            report = audit(cls(*args), *cls.EXAMPLES, max_examples=5, sanitize=False)
-            self.assertEqual([str(finding) for finding in report.findings], [], cls.__name__)
+        self.check_all_of(gallery.RIGHT, leaks=False)
+
+
+@unittest.skipUnless(theano.config.cxx, "needs a C++ compiler")
+class TestC(Galleries):
+    def entries(self, *checks):
+        return [entry for entry in gallery_c.GALLERY if entry.check in checks]
+
+    def test_debugmode_finds_them(self):
+        self.check(self.entries(""))
+
+    def test_audit_finds_them(self):
+        self.check([entry for entry in gallery_c.GALLERY if entry.check not in ("", "sanitizer")])
+
+    def test_twins_pass(self):
+        self.check_twins([entry for entry in gallery_c.GALLERY if entry.check != "sanitizer"])
+
+    def test_right_ones_pass_everything(self):
+        self.check_all_of(dict.fromkeys(gallery_c.RIGHT, ()), leaks=True)
+
+
+@unittest.skipUnless(theano.config.cxx, "needs a C++ compiler")
+class TestSanitizer(Galleries):
+    entries = [entry for entry in gallery_c.GALLERY if entry.check == "sanitizer"]
+
+    def test_audit_finds_them(self):
+        self.check(self.entries)
+
+    def test_twins_pass(self):
+        self.check_twins(self.entries)
 
 
 class TestTable(unittest.TestCase):
     def test_size_and_names(self):
-        entries = gallery.GALLERY
-        self.assertGreaterEqual(len(entries), 48)
+        entries = gallery.GALLERY + gallery_c.GALLERY
+        self.assertGreaterEqual(len(entries), 100)
         self.assertEqual(len({entry.name for entry in entries}), len(entries))
         self.assertEqual([entry.name for entry in entries if entry.found_by == "audit" and entry.error not in NAMES], [])
 

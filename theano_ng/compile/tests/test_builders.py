@@ -134,6 +134,19 @@ class TestOpFromGraph(unittest.TestCase):
         given = OpFromGraph([x, y], [x + y], connection_pattern=[[True], [False]])
         self.assertEqual(given.connection_pattern(None), [[True], [False]])
 
+    def test_none_and_tuples_as_overrides(self):
+        x, y = self.x, self.y
+        for override, wanted in ((None, [0, 0]), (("default", None), [2, 0]), ((None, lambda inputs, g: g[0] * 5), [0, 5]),
+                                 (lambda inputs, g: [None, g[0] * 7], [0, 7])):
+            op = OpFromGraph([x, y], [x * 2 + y], grad_overrides=override)
+            found = T.grad(op(x, y).sum(), [x, y], disconnected_inputs="ignore")
+            for value, k in zip(theano.function([x, y], found, on_unused_input="ignore")(A, A), wanted):
+                np.testing.assert_array_equal(value, np.full_like(A, k))
+        self.assertEqual(OpFromGraph([x], [x * 2], lop_overrides=None).connection_pattern(None), [[False]])
+        for override in (None, (None,), lambda inputs, points: [None]):
+            op = OpFromGraph([x], [x * 2], rop_overrides=override)
+            self.assertEqual(op.R_op([x], [y]), [None])
+
     def test_what_is_refused(self):
         x, y = self.x, self.y
         self.assertRaises(TypeError, OpFromGraph, x, [x])
@@ -141,6 +154,8 @@ class TestOpFromGraph(unittest.TestCase):
         self.assertRaises(TypeError, OpFromGraph, [1], [x])
         self.assertRaises(TypeError, OpFromGraph, [x, x], [x])
         self.assertRaises(TypeError, OpFromGraph, [x], [x + 1], updates={})
+        self.assertRaises(TypeError, OpFromGraph, [x], [x + 1], givens={})
+        self.assertRaisesRegex(TypeError, "inlined: no argument", OpFromGraph, [x], [x + 1], inlined=True)
         self.assertRaises(TypeError, OpFromGraph, [x], [x + 1], grad_overrides=3)
         self.assertRaises(ValueError, OpFromGraph, [x], [x + 1], grad_overrides=[])
         self.assertRaises(ValueError, OpFromGraph, [x], [x + 1], grad_overrides=len, lop_overrides=len)

@@ -310,7 +310,8 @@ class TestNoFalseAlarm(unittest.TestCase):
         mode = DebugMode(stability_patience=3, check_isfinite=False)
         for other in (mode.excluding("fusion"), pickle.loads(pickle.dumps(mode)), mode.including("fusion").requiring("fast_run")):
             self.assertEqual((other.stability_patience, other.check_isfinite, other.check_py_code), (3, False, True))
-        self.assertEqual((DebugMode.stability_patience, DebugMode.require_matching_strides), (10, 1))
+        flags = theano.config.DebugMode
+        self.assertEqual((DebugMode.stability_patience, DebugMode.require_matching_strides), (flags.patience, flags.check_strides))
         with theano.config.change_flags({"DebugMode.patience": 4}):
             self.assertEqual((DebugMode().stability_patience, mode.stability_patience), (4, 3))
         self.assertRaises(ValueError, DebugMode, check_c_code=False, check_py_code=False)

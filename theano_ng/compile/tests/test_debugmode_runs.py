@@ -12,7 +12,7 @@ from theano_ng.compile.debugmode import BadOptimization, BadThunkOutput, DebugMo
 from theano_ng.compile.mode import get_mode, predefined_modes
 from theano_ng.compile.tests.test_debugmode import C_ADD_ONE, V, c_code, op, run, set0
 from theano_ng.gof import Apply, Generic, Op, local_optimizer
-from theano_ng.gof.opt import in2out
+from theano_ng.gof.opt import SeqOptimizer, in2out
 
 
 class TestSecondRun(unittest.TestCase):
@@ -150,7 +150,7 @@ class TestInnerGraphs(unittest.TestCase):
     def test_functions_inside_are_checked(self):
         x = T.dvector("x")
         wrong = op(set0(lambda x: x + 1), **c_code(C_ADD_ONE, c="2"))
-        outer = OpFromGraph([x], [wrong(x) * 2])
+        outer = OpFromGraph([x], [wrong(x) * 2], mode="FAST_RUN")
         self.assertEqual(theano.function([x], outer(x), mode="FAST_RUN")(V).tolist(), ((V + 2) * 2).tolist())
         f = theano.function([x], outer(x), mode=DebugMode(stability_patience=1))
         with self.assertRaises(BadThunkOutput) as caught:
@@ -166,7 +166,7 @@ class TestInnerGraphs(unittest.TestCase):
         with np.errstate(all="ignore"):
             self.assertRaisesRegex(InvalidValueError, "log", strict, [0.0])
             self.assertEqual(lax([0.0]).tolist(), [0.0])
-        self.assertEqual(len(outer._checked), 2)
+        self.assertEqual(len(outer._checked), 3)        # one for each setting, and one for repeated runs, which are not checked inside
         self.assertEqual(lax([1.0]).tolist(), strict([1.0]).tolist())
 
 
@@ -290,6 +290,37 @@ class TestRewritesAndNaN(unittest.TestCase):
         # wrong for numbers beside the NaN
         f = theano.function([x], T.maximum(x, 0), mode=rule(T.maximum, lambda a, b: T.switch(T.gt(a, b), a, b + 1), **ignored))
         self.assertRaises(BadOptimization, f, [-1, np.nan])
+
+    def test_rounding(self):
+        """1 - sigmoid(30) has three digits; what replaces its inverse may have all of them, but no other value."""
+        x = self.x
+        out = T.inv(1 - T.nnet.sigmoid(x))
+        argument = lambda a: a.owner.inputs[1].owner.inputs[0]  # noqa: E731
+        f = theano.function([x], out, mode=rule(T.inv, lambda a: 1 + T.exp(argument(a))))
+        self.assertEqual(f([30.0, 1.0]).tolist(), (1 + np.exp([30.0, 1.0])).tolist())
+        for factor, value in ((1.0001, 1.0), (0.5, 30.0)):
+            f = theano.function([x], out, mode=rule(T.inv, lambda a: factor * (1 + T.exp(argument(a)))))
+            self.assertRaises(BadOptimization, f, [value])
+
+    def test_a_difference_that_follows_from_another(self):
+        x = self.x
+
+        @local_optimizer([T.log])
+        def save(node):     # log(exp(x)) -> x
+            (a,) = node.inputs
+            return [a.owner.inputs[0]] if node.op == T.log and a.owner is not None and a.owner.op == T.exp else False
+
+        @local_optimizer([T.sqr])
+        def square(node):   # sqr(x) -> x * x
+            return [node.inputs[0] * node.inputs[0]] if node.op == T.sqr else False
+
+        for first, second in ((save, square), (square, save)):
+            mode = DebugMode(optimizer=SeqOptimizer(in2out(first, ignore_newtrees=True), in2out(second, ignore_newtrees=True)),
+                             stability_patience=1, check_c_code=False)
+            f = theano.function([x], T.sqr(T.log(T.exp(x))) > 5, mode=mode)
+            self.assertEqual(f([1000.0, 1.0]).tolist(), [True, False])
+            g = theano.function([x], 1 / T.sqr(T.log(T.exp(x))), mode=mode)
+            np.testing.assert_allclose(g([1000.0, 2.0]), [1e-6, 0.25])
 
     def test_the_rules_of_the_package(self):
         """What FAST_RUN does to expressions that overflow, or divide zero by zero, on numbers and on everything else."""

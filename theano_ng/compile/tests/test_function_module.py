@@ -1,4 +1,5 @@
 import copy
+import itertools
 import pickle
 import threading
 import time
@@ -10,6 +11,7 @@ from theano_ng.compile.function_module import Function, UnusedInputError, conver
 from theano_ng.compile.io import In, Out
 from theano_ng.compile.mode import Mode
 from theano_ng.compile.pfunc import pfunc
+from theano_ng.compile.profiling import ProfileStats
 from theano_ng.compile.sharedvalue import SharedVariable
 from theano_ng.configdefaults import config
 from theano_ng.gof import link, vm
@@ -293,6 +295,24 @@ class TestCopies(unittest.TestCase):
         self.assertEqual(g.get_shared(), [new])
         self.assertRaises(ValueError, f.copy, swap={new: s})
         self.assertRaises(TypeError, f.copy, swap={s: shared([1.0], "b", buffer)})
+        self.assertRaisesRegex(TypeError, "3, which is no shared variable", f.copy, swap={s: 3})
+
+    def test_every_combination(self):
+        f, s, t = self.f, self.s, shared(0.0, "t")
+        profile = ProfileStats(atexit_print=False)
+        for memory, swap, frozen, name, profiled in itertools.product(
+                (False, True), (None, {s: t}), (False, True), (None, "n"), (None, False, profile)):
+            with self.subTest(share_memory=memory, swap=swap, delete_updates=frozen, name=name, profile=profiled):
+                s.set_value(1.0), t.set_value(2.0)
+                calls = profile.fct_callcount
+                g = f.copy(share_memory=memory, swap=swap, delete_updates=frozen, name=name, profile=profiled)
+                target, other = (t, s) if swap else (s, t)
+                before, untouched = target.get_value(), other.get_value()
+                self.assertEqual(g(10), [before])
+                self.assertEqual((target.get_value(), other.get_value()), (before + (0 if frozen else 10), untouched))
+                self.assertEqual((g.name, g.profile, profile.fct_callcount - calls), (name or "acc copy", profiled or None, bool(profiled)))
+                before = s.get_value()
+                self.assertEqual((f(5), s.get_value()), (before, before + 5))
 
     def test_default_update_in_place_without_updates(self):
         s = shared([1.0], "s", buffer)
@@ -456,7 +476,48 @@ class TestThreads(unittest.TestCase):
         self.assertRaises(RuntimeError, f, 2)
 
 
+    def test_calls_in_a_circle(self):
+        """Functions that call each other from Ops: alone that works, from three threads at once one of them is told."""
+        x = number("x")
+        ready = threading.Barrier(3)
+        functions, results = {}, {}
+
+        def calls(name):
+            def op(a):
+                if a < 0:
+                    return a
+                ready.wait(20)
+                return functions[name](-1)
+            return op
+
+        for name, other in ("fg", "gh", "hf"):
+            functions[name] = function([x], Compute(name, calls(other))(x))
+
+        def work(name):
+            try:
+                results[name] = functions[name](1)
+            except RuntimeError as failure:
+                results[name] = str(failure)
+
+        threads = [threading.Thread(target=work, args=(name,), daemon=True) for name in functions]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join(30)
+        self.assertFalse(any(t.is_alive() for t in threads))
+        told = [result for result in results.values() if result != -1.0]
+        self.assertEqual(len(told), 1)
+        self.assertIn("both would wait for ever", told[0])
+        self.assertEqual([f(-3) for f in functions.values()], [-3.0] * 3)
+
+
 class TestMaking(unittest.TestCase):
+    def test_bad_modes(self):
+        x = number("x")
+        for wrong in (3, object()):
+            self.assertRaisesRegex(TypeError, "the name of a mode or a Mode", pfunc, [x], x, mode=wrong)
+        self.assertRaisesRegex(Exception, "No predefined mode exist for string: FAST", pfunc, [x], x, mode="FAST")
+
     def test_unused_inputs(self):
         x, y = number("x"), number("y")
         with self.assertRaisesRegex(UnusedInputError, "input variable at index 1 is not part of the computational graph"):

@@ -1,4 +1,5 @@
 import logging
+import copy
 import pickle
 import sys
 import unittest
@@ -42,6 +43,12 @@ class TestNodes(unittest.TestCase):
             self.assertFalse(np.shares_memory(run_node(ops.deep_copy_op(x), {x: v}, impl)[0], v))
             self.assertIs(run_node(ops.view_op(x), {x: v}, impl)[0], v)
         self.assertEqual((ops.OutputGuard().destroy_map, ops.OutputGuard().view_map), ({0: [0]},) * 2)
+
+    def test_copies_of_numbers(self):
+        c = theano.scalar.complex64("c")
+        for mode in ("FAST_COMPILE", "FAST_RUN", theano.Mode("c", None), "DebugMode"):
+            f = theano.function([c], [c, ops.view_op(c), ops.deep_copy_op(ops.view_op(c)), ops.deep_copy_op(c) + c], mode=mode)
+            self.assertEqual(f(1 + 2j), [1 + 2j, 1 + 2j, 1 + 2j, 2 + 4j])
 
     def test_shapes(self):
         x, s = T.dmatrix(), T.lvector()
@@ -129,7 +136,7 @@ class TestGraphs(unittest.TestCase):
                 np.testing.assert_allclose(got, expected)
         # Both tell their shapes without computing anything; the sizes that are asserted are taken for granted.
         f = theano.function([x, n], [ops.specify_shape(x, (1, 3)).shape, ops.specify_shape(x, n).shape[1],
-                                     ops.Rebroadcast((0, True))(x).shape])
+                                     ops.Rebroadcast((0, True))(x).shape], mode="FAST_RUN")
         self.assertNotIn(ops.SpecifyShape, {type(node.op) for node in f.maker.fgraph.toposort()})
         self.assertEqual([r.tolist() for r in f(v, [1, 7])], [[1, 3], 7, [1, 3]])
         with self.assertRaises(theano.gradient.DisconnectedInputError):
@@ -162,7 +169,7 @@ class TestGraphs(unittest.TestCase):
         level = logger.level
         logger.setLevel(logging.CRITICAL)
         self.addCleanup(logger.setLevel, level)
-        with self.assertRaisesRegex(ValueError, "graph contains cycles"):
+        with self.assertRaises((ValueError, theano.gof.InconsistencyError)):
             theano.function([theano.In(x, mutable=True)], guarded * 2, accept_inplace=True)
 
     def test_as_op(self):
@@ -189,7 +196,7 @@ class TestGraphs(unittest.TestCase):
 
     def test_as_op_results(self):
         def fn(a):
-            return results[0]
+            return copy.deepcopy(results[0])    # an array that is returned belongs to the graph
 
         op = as_op(T.dvector, [T.dscalar, T.fvector])(fn)
         same, others = as_op([T.dvector], [T.dscalar, T.fvector])(fn), [as_op(T.dvector, [T.dscalar])(fn), as_op([T.dvector], [T.dscalar,

@@ -101,6 +101,8 @@ class TestRefusals(unittest.TestCase):
         x = T.dvector("x")
         tagged = T.exp(x)
         tagged.tag.note = lambda: None
+        file = open(os.devnull)
+        self.addCleanup(file.close)
         deep = []
         for _ in range(100000):
             deep = [deep]
@@ -108,14 +110,13 @@ class TestRefusals(unittest.TestCase):
             "attribute grad_overrides of the OpFromGraph.*Lambdas": OpFromGraph([x], [x * 2], grad_overrides=lambda i, g: g)(x),
             "tag.note of the variable .*exp": (tagged + 1).sum(),
             "MonitorMode.*FunctionMaker of the Function": theano.function([x], x, mode=MonitorMode(pre_func=lambda i, node, fn: None)),
-            "container of the variable lock, .*'a'": {"a": [theano.shared(io.StringIO, name="ok"), theano.shared(open(os.devnull), name="lock")]},
+            "container of the variable file, .*'a'": {"a": [theano.shared(io.StringIO, name="ok"), theano.shared(file, name="file")]},
             "recursion limit": theano.shared(deep),
         }
         for text, obj in cases.items():
             for dump in (lambda: pkl_utils.dump(obj, io.BytesIO()), lambda: pkl_utils.StripPickler(io.BytesIO(), 2).dump(obj)):
                 with self.assertRaisesRegex(pickle.PicklingError, text):
                     dump()
-        cases["container of the variable lock, .*'a'"]["a"][1].get_value(borrow=True).close()
 
 
 if __name__ == "__main__":

@@ -81,7 +81,13 @@ class TestProfile(unittest.TestCase):
             f(1)
             self.assertEqual((profile.fct_callcount, profile.apply_time), (0, {}))
             f(1)
-        self.assertEqual(profile.fct_callcount, 1)
+            g = f.copy(profile=profile)     # shares the profile, and has a first call of its own
+            times = dict(profile.apply_time)
+            g(1)
+            self.assertEqual((profile.fct_callcount, profile.apply_time), (1, times))
+            g(1)
+        self.assertEqual(profile.fct_callcount, 2)
+        self.assertEqual(len(profile.apply_time), 2 * len(times))
         out = io.StringIO()
         with contextlib.redirect_stderr(out):
             profile.summary()

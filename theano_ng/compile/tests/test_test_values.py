@@ -1,4 +1,6 @@
 """Test values: every policy, what has one and what is missing, errors that name variables and lines."""
+import contextlib
+import io
 import unittest
 import unittest.mock
 import warnings
@@ -29,7 +31,8 @@ class Base(unittest.TestCase):
     def caught(self, policy, build):
         """(result or exception, number of warnings, number of times the debugger came)."""
         with change_flags(compute_test_value=policy), warnings.catch_warnings(record=True) as warned, \
-                unittest.mock.patch("pdb.post_mortem") as debugger, unittest.mock.patch("builtins.print"):
+                unittest.mock.patch("pdb.post_mortem") as debugger, unittest.mock.patch("pdb.set_trace", debugger), \
+                contextlib.redirect_stdout(io.StringIO()):
             warnings.simplefilter("always")
             try:
                 result = build()
@@ -104,12 +107,17 @@ class TestPolicies(Base):
     def test_while_rewriting(self):
         x, y = T.dvectors("xy")
         x.tag.test_value = np.ones(2)
+        with change_flags(compute_test_value="raise"):
+            z = T.exp(x) * 2 * 3
         for policy in POLICIES:
-            with change_flags(compute_test_value_opt=policy, on_opt_error="raise", cache_graphs=False):
-                f = theano.function([x], T.exp(x) * 2 * 3)
+            with change_flags(compute_test_value_opt=policy, on_opt_error="raise", cache_graphs=False), \
+                    unittest.mock.patch("pdb.post_mortem", side_effect=AssertionError("the debugger was started")):
+                f = theano.function([x], z)
                 np.testing.assert_allclose(f([0.0]), [6])
                 out, = f.maker.fgraph.outputs
                 self.assertEqual(hasattr(out.tag, "test_value"), policy != "off")
+                if policy != "off":
+                    np.testing.assert_allclose(out.tag.test_value, [6 * np.e] * 2)
         with change_flags(compute_test_value_opt="warn", cache_graphs=False), self.assertWarnsRegex(UserWarning, r"input .* \(y\)"):
             theano.function([y], y * 2 * 3)
 
@@ -121,7 +129,7 @@ class TestHelpers(Base):
         np.testing.assert_array_equal(get_test_value(x), [1, 2])
         self.assertEqual((get_test_value(5), get_test_value(shared(6)), get_test_value(T.constant(7))), (5, 6, 7))
         self.assertRaisesRegex(AttributeError, r"(?s)y has no test value.*x, y = T.dvectors", get_test_value, y)
-        node = (x * 2).owner
+        node = (x + x).owner
         compute_test_value(node)
         np.testing.assert_array_equal(node.outputs[0].tag.test_value, [2, 4])
 
@@ -158,6 +166,8 @@ class TestHelpers(Base):
             self.assertEqual(repr(y), plain[1] + "\narray([2., 3.])")
             self.assertEqual([theano.pp(y), theano.printing.debugprint(y, file="str")], plain[2:])
             self.assertEqual(str(T.dvector("nothing")), "nothing")
+            x.tag.test_value = "text"
+            self.assertEqual(str(x), "x")
 
 
 if __name__ == "__main__":

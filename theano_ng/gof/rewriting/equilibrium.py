@@ -315,7 +315,8 @@ class _Run(object):
                 self.toposort_time = 0.0
                 loop_counts.append(self.counts)
                 loop_timing.append(time.perf_counter() - t0)
-                if len(work.log) == started:
+                # Replacements that were refused and undone are in the log, too: without any that stayed there is no end to them.
+                if len(work.log) == started or not self.counts:
                     break
         finally:
             fgraph.remove_feature(work)

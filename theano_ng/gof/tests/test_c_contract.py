@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 import numpy as np
@@ -86,7 +87,8 @@ class Owned(Type):
         return hash(type(self).__name__)
 
     def c_support_code(self):
-        return ["static int owned = 0, ran = 0, order = 0;", "static long* own(long x) { owned++; long* p = (long*)malloc(sizeof(long)); *p = x; return p; }"]
+        return ["static int owned = 0, ran = 0, order = 0;",
+                "static long* own(long x) { owned++; long* p = (long*)malloc(sizeof(long)); *p = x; return p; }"]
 
     def c_init_code(self):
         return ["order = order * 10 + 1;"]
@@ -450,6 +452,18 @@ class TestCompilation(unittest.TestCase):
             if attribute is not None:
                 delattr(op, attribute)
 
+    def test_python_constant_folding(self):
+        """It keeps a node that has only C code from being compiled for its constants."""
+        asked = []
+        op = Positive()
+        constant = T.constant(np.ones(3))
+        for answer in (False, True):
+            op.python_constant_folding = lambda node: asked.append(node.op) or answer
+            f = theano.function([], op(constant), mode=theano.Mode("cvm", "fast_compile"))
+            self.assertEqual(any(node.op == op for node in f.maker.fgraph.toposort()), answer)
+            np.testing.assert_array_equal(f(), np.ones(3))
+            self.assertIn(op, asked)
+
     def test_external_library(self):
         with tempfile.TemporaryDirectory() as folder:
             with open(os.path.join(folder, "ours.h"), "w") as file:
@@ -493,7 +507,8 @@ class TestCompilation(unittest.TestCase):
         for nocleanup in (False, True):
             with config.change_flags(nocleanup=nocleanup), self.assertRaises(cmodule.CompileError) as caught:
                 linked([x], [Broken("+")(x, x)]).make_thunk()
-            last = str(caught.exception).split("\n")[-2:]
+            with config.change_flags(nocleanup=nocleanup):
+                last = str(caught.exception).split("\n")[-2:]
             self.assertRegex(last[0], r"^mod.cpp:\d+ is line 2 of what Broken.c_code returned: nonsense\(a\);$")
             mine = [name for name in os.listdir(config.compiledir) if name.startswith("tmp-%d-" % os.getpid()) and name not in before]
             self.assertEqual(len(mine), int(nocleanup))
@@ -531,39 +546,35 @@ class TestCompilation(unittest.TestCase):
         x = double("x")
         for op, message in ((Undefined("+"), "C code of Undefined.*cannot be loaded: .*undefined symbol: not_there.*c_libraries"),
                             (Refusing("+"), "C code of Refusing.*cannot be loaded: .*no such hardware")):
-            linker = linked([x], [op(x, x)])
-            for _ in range(2):
-                with self.assertRaisesRegex(ImportError, message) as caught:
-                    linker.make_thunk()
-                self.assertFalse(os.path.exists(os.path.dirname(caught.exception.path)))
+            with self.assertRaisesRegex(ImportError, message) as caught:
+                linked([x], [op(x, x)]).make_thunk()
+            self.assertFalse(os.path.exists(os.path.dirname(caught.exception.path)))
 
     def test_versions(self):
+        """What two processes, one after the other, find in the cache."""
         program = """
 from theano_ng.gof.tests.test_c_contract import *
 class Versioned(Binary):
-    version = %s
-    text = "%s"
     def c_code_cache_version(self): return self.version
-    def c_code(self, node, name, i, o, sub): return self.text % dict(z=o[0], x=i[0])
+    def c_code(self, node, name, i, o, sub): return "%%s = %%s + %%s;    // %(now)s" %% (o[0], i[0], self.more)
 x = double("x")
 cache = cc.get_module_cache()
-print(linked([x], [Versioned("+")(x, x)]).make_function()(2.0), cache.stats)
-print(linked([x], [Versioned("+")(x, x)]).make_function()(2.0), cache.stats)
+for Versioned.version, Versioned.more in %(cases)r:
+    before = list(cache.stats)
+    value = linked([x], [Versioned("+")(x, x)]).make_function()(2.0)
+    loaded, found, compiled = (after - old for after, old in zip(cache.stats, before))
+    print(value, "loaded" * loaded + "found" * found + "compiled" * compiled)
 """
-        with tempfile.TemporaryDirectory() as folder:
-            def run(version, text="%(z)s = %(x)s;"):
-                flags = "base_compiledir=%s" % folder
-                return subprocess.run([sys.executable, "-c", program.replace("%s", version, 1).replace("%s", text, 1)], text=True, check=True,
-                                      capture_output=True, env=dict(os.environ, THEANO_FLAGS=flags)).stdout.split("\n")[:2]
 
-            compiled, found = ["2.0 [0, 0, 1]", "2.0 [1, 0, 1]"], ["2.0 [0, 1, 0]", "2.0 [1, 1, 0]"]
-            self.assertEqual(run("(1,)"), compiled)
-            self.assertEqual(run("(1,)"), found)
-            self.assertEqual(run("(2, 'b')"), compiled)
-            self.assertEqual(run("()"), compiled)
-            self.assertEqual(run("()"), compiled)    # not kept for other processes
-            # A text that changed under its old version is noticed all the same.
-            self.assertEqual(run("(1,)", "%(z)s = 1 + %(x)s;"), [line.replace("2.0", "3.0") for line in compiled])
+        def run(*cases):
+            return subprocess.run([sys.executable, "-c", program % dict(now=now, cases=cases)], text=True, check=True,
+                                  capture_output=True).stdout.split("\n")[:-1]
+
+        now = time.time_ns()
+        self.assertEqual(run(((1,), 0), ((1,), 0), ((2, "b"), 0), ((), 0), ((), 0)),
+                         ["2.0 compiled", "2.0 loaded", "2.0 compiled", "2.0 compiled", "2.0 loaded"])
+        # Without a version nothing is kept for other processes; a text that changed under its old version is noticed.
+        self.assertEqual(run(((1,), 0), ((), 0), ((1,), 1)), ["2.0 found", "2.0 compiled", "3.0 compiled"])
 
 
 if __name__ == "__main__":

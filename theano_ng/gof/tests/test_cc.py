@@ -281,8 +281,8 @@ class TestCLinker(unittest.TestCase):
         with self.assertRaises(cmodule.CompileError) as caught:
             linked([x], [Bad("+")(x, x)]).make_thunk()
         text = str(caught.exception)
-        for part in ("Compilation failed (return status=1)", " this is not C;", "is line 1 of what Bad.c_code returned: this is not C;", "Problem occurred during compilation with the command "
-                     "line below:", "mod.cpp", "Bad"):
+        for part in ("Compilation failed (return status=1)", " this is not C;", "is line 1 of what Bad.c_code returned: this is not C;",
+                     "Problem occurred during compilation with the command line below:", "mod.cpp", "Bad"):
             self.assertIn(part, text)
         # Other processes may be compiling in the same directory; this one has left nothing.
         self.assertNotIn("tmp-%d-" % os.getpid(), " ".join(os.listdir(config.compiledir)))

@@ -201,6 +201,11 @@ class TestTwins(unittest.TestCase):
                             for key in ("ran", "error", "position", "counts"):
                                 self.assertEqual(failed[0][key], failed[1][key])
                             self.assertEqual(machines[0](values, subset), compiled)
+                    for m in machines:
+                        m.run.time_thunks = False
+                    untimed, python = (m(calls[0][0]) for m in machines)
+                    self.assertEqual(untimed, python)
+                    self.assertEqual(untimed["values"], evaluate(outputs, zip(inputs, calls[0][0]))[0])
 
     def test_times(self):
         """Times go to the node that spends them, questions included."""
@@ -445,6 +450,23 @@ class TestLazyBranch(unittest.TestCase):
         self.assertRaisesRegex(TypeError, "a cell is a list", LazyBranch, [(1,), [1], [2]], [[None]], cells, cells[:1], False, float)
         thunk = self.branch(1, [1.0, 2.0])[0]
         self.assertEqual((thunk.branch_size, thunk.view, len(thunk.inputs), len(thunk.outputs)), (1, False, 3, 1))
+
+    def test_errors_in_the_machine(self):
+        """A value that cannot be copied, a condition that is none: lazily and eagerly, the error comes out and says where."""
+        class Uncopied(Branch):
+            def make_thunk(self, node, storage_map, compute_map, no_recycling):
+                lists = [[table[r] for r in rs] for table in (storage_map, compute_map) for rs in (node.inputs, node.outputs)]
+                return LazyBranch(*lists, False, lambda value: value.no_such_thing)
+
+        x = number("x")
+        for lazy in (True, False):
+            for time_thunks in (True, False):
+                m = Machine([x], [Uncopied("u")(Compute("c", lambda a: a, None)(x), x, x)], [], dict(use_cloop=True, lazy=lazy))
+                m.run.time_thunks = time_thunks
+                self.assertRaisesRegex(AttributeError, "no_such_thing", m, [1.0])
+                self.assertEqual(m.nodes[m.run.position_of_error].op.name, "u")
+                self.assertRaisesRegex(ValueError, "ambiguous", m, [np.ones(2)])
+                self.assertEqual(m.nodes[m.run.position_of_error].op.name, "u")
 
     def test_machine_checks_the_node(self):
         class Odd(Branch):

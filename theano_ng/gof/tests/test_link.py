@@ -131,7 +131,7 @@ class TestWrapLinker(unittest.TestCase):
                 seen.append((f is self, inputs, [str(node.op) for node in order], [len(group) for group in thunk_groups]))
 
         seen = []
-        x, y = number("x"), number("y")
+        x, y, c = number("x"), number("y"), number("c")
 
         def wrapper(i, node, *thunks):
             for thunk in thunks:
@@ -144,6 +144,11 @@ class TestWrapLinker(unittest.TestCase):
         with self.assertRaisesRegex(ZeroDivisionError, "Apply node that caused the error: div"):
             f(1, 0)
         self.assertEqual(f(3, 2), 2.0)
+        # every node runs, lazy ones too
+        for options in (dict(use_cloop=True), dict(use_cloop=True, lazy=True), dict()):
+            fgraph = FunctionGraph([c, x], [choose(c, add(x, 1), mul(x, 5))])
+            f = link.WrapLinker([vm.VM_Linker(**options)], wrapper).accept(fgraph).make_function()
+            self.assertEqual([f(1, 3), f(0, 3), f(1, 4)], [4.0, 15.0, 5.0])
 
 
 class TestThunks(unittest.TestCase):

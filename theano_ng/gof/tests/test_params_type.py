@@ -157,6 +157,38 @@ class TestInOps(unittest.TestCase):
         both = cc.CLinker().accept(FunctionGraph([x], [Calculator(*cases[0][:3])(Calculator(*cases[1][:3])(x))])).make_function()
         self.assertEqual(both(10.0), 10 + 24 + 254)
 
+    def test_operations_of_the_package(self):
+        """Their own C is native and reads no params; that of a subclass replaces it, and does."""
+        x, v, i, s = T.dmatrix("x"), T.dvector("v"), T.lvector("i"), T.dscalar("s")
+        wanted = [
+            (T.AllocEmpty("float32")(2), dict(typecode=11)), (T.argmax(x, axis=1), (1,)), (T.Argmax((1,))(x), dict(c_axis=1)),
+            (T.Argmax(None)(x), dict(c_axis=-1)), (T.reshape(x, (3, 2, 1)), dict(ndim=3)), (T.blas.gemm_no_inplace(x, s, x, x, s), dict(inplace=0)),
+            (T.blas_c.CGemv(True)(v, s, x, v * 2, s), dict(inplace=1)), (T.blas_c.CGer(False)(x, s, v, v), dict(destructive=0)),
+            (x.dimshuffle(1, "x", 0), dict(inplace=1, transposition=[1, 0], input_broadcastable=[0, 0], _new_order=[1, -1, 0])),
+            (T.cumprod(x, axis=1), dict(c_axis=1, mode=1)), (T.searchsorted(v, v, side="right"), "right"),
+            (T.inc_subtensor(v[i], v), dict(inplace=0, set_instead_of_inc=0)), (theano.compile.ops.Shape_i(1)(x), dict(i=1))]
+        for out, expected in wanted:
+            params = out.owner.run_params()
+            if isinstance(expected, dict):
+                self.assertEqual({name: np.asarray(value).tolist() for name, value in dict(params).items()}, expected, out.owner.op)
+            else:
+                self.assertEqual(params, expected)
+            self.assertTrue(out.owner.params_type.is_valid_value(params))
+
+        class Logged(T.extra_ops.CumOp):
+            def c_code(self, node, name, inputs, outputs, sub):
+                return """
+                Py_XDECREF(%(z)s);
+                %(z)s = (PyArrayObject*)PyArray_CumProd(%(x)s, %(p)s->c_axis, NPY_DOUBLE, NULL);
+                if (%(z)s == NULL || %(p)s->mode != MODE_MUL) { %(fail)s }
+                *(double*)PyArray_DATA(%(z)s) = -1;     // to be seen
+                """ % dict(sub, x=inputs[0], z=outputs[0], p=sub["params"])
+
+        value = np.array([[2.0, 3.0], [4.0, 5.0]])
+        for mode in ("FAST_RUN", theano.Mode("c", None)):
+            got = theano.function([x], [Logged(axis=1, mode="mul")(x), T.cumprod(x, axis=1)], mode=mode)(value)
+            self.assertEqual([r.tolist() for r in got], [[[-1, 6], [4, 20]], [[2, 6], [4, 20]]])
+
     def test_bad_values_name_the_field(self):
         x = theano.scalar.float64("x")
         for op, text in ((Calculator("times", "CHAR_BIT", 1), r"field operation .*cannot hold 'times'.*aliases \('minus', 'plus'\)"),

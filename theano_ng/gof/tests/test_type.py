@@ -292,7 +292,7 @@ class TestUserType(unittest.TestCase):
 
     def test_sizes_in_the_profile(self):
         with config.change_flags(profile=True, profile_memory=True):
-            f = theano.function([self.x], Upper()(Upper()(self.x)))
+            f = theano.function([self.x], Upper()(Upper()(self.x)), mode="FAST_RUN")
         f("abcde")
         self.addCleanup(theano.compile.profiling._atexit_print_list.remove, f.profile)
         infos = {str(r): info for r, info in f.profile.variable_shape.items()}
@@ -345,8 +345,33 @@ class TestTypesWithoutValues(unittest.TestCase):
         n = none_type_t("n")
         f = theano.function([n], n)
         self.assertIsNone(f(None))
+        # C code sees the object.
+        if cmodule.find_toolchain():
+            for inputs, args, out in (([n], [None], OnlyNone()(n)), ([], [], OnlyNone()(NoneConst))):
+                self.assertIsNone(theano.function(inputs, out, mode=theano.Mode("c", None))(*args))
         with self.assertRaisesRegex(TypeError, "Expected None! Got 3 of type int"):
             f(3)
+
+
+class OnlyNone(Op):
+    __props__ = ()
+
+    def make_node(self, x):
+        return Apply(self, [x], [none_type_t()])
+
+    def c_code(self, node, name, inputs, outputs, sub):
+        return """
+        if (%(x)s != Py_None) {
+            PyErr_SetString(PyExc_TypeError, "this is not None");
+            %(fail)s
+        }
+        Py_XDECREF(%(z)s);
+        %(z)s = %(x)s;
+        Py_INCREF(%(z)s);
+        """ % dict(sub, x=inputs[0], z=outputs[0])
+
+    def c_code_cache_version(self):
+        return (1,)
 
 
 class Pack(Op):

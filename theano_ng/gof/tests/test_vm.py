@@ -269,6 +269,16 @@ class TestMachines(unittest.TestCase):
         self.assertEqual(seen, [("mul", True, [1, 1, 1]), ("Choose", True, [1, 0, 1, 1])])
         self.assertEqual({str(r.owner.op): flag[0] for r, flag in run.compute_map.items() if r.owner}, {"mul": 2, "add": 0, "Choose": 1})
 
+    def test_callback_without_laziness(self):
+        """lazy=False computes everything, with a callback too."""
+        seen = []
+        x, c = number("x"), number("c")
+        run, (cx, cc), (out,) = machine([x, c], [choose(c, add(x, 1), mul(x, 2))], lazy=False,
+                                        callback=lambda node, **others: seen.append(str(node.op)))
+        cx[0], cc[0] = 1.0, 0.0
+        run()
+        self.assertEqual((sorted(seen), out[0]), (["Choose", "add", "mul"], 2.0))
+
     def test_callback_that_fails(self):
         def callback(node, thunk, storage_map, compute_map):
             if node.op is mul and storage_map[node.outputs[0]][0] > 5:

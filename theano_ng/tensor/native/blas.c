@@ -244,12 +244,23 @@ static int multiply_skinny(int type, const void *alpha, PyArrayObject *x, PyArra
 #define multiply_skinny(type, alpha, x, y, beta, z) 0
 #endif
 
+static int is_zero_factor(int type, const void *factor)
+{
+    const npy_float32 *s = factor;
+    const npy_float64 *d = factor;
+    if (type == TYPE_S || type == TYPE_C)
+        return s[0] == 0 && (type == TYPE_S || s[1] == 0);
+    return d[0] == 0 && (type == TYPE_D || d[1] == 0);
+}
+
 /* The product of two matrices with a factor, into `z` (which BLAS can write, or a C-contiguous temporary is copied back). */
 static int multiply_into(int type, void *alpha, PyArrayObject *x, PyArrayObject *y, void *beta, PyArrayObject *z)
 {
     BlasMatrix mx, my, mz;
     mz.owned = NULL;
-    int done = multiply_skinny(type, alpha, x, y, beta, z);
+    /* A product with the factor zero is one over nothing: the elements of x and y are not looked at, be they NaN. */
+    int zero = is_zero_factor(type, alpha);
+    int done = zero ? 0 : multiply_skinny(type, alpha, x, y, beta, z);
     if (done != 0)
         return done < 0 ? -1 : 0;
     if (as_blas(x, &mx) < 0)
@@ -260,7 +271,7 @@ static int multiply_into(int type, void *alpha, PyArrayObject *x, PyArrayObject 
     }
     int status = 0;
     if (PyArray_SIZE(z) > 0)
-        blas_gemm(type, alpha, &mx, &my, beta, &mz, PyArray_DIM(x, 0), PyArray_DIM(x, 1), PyArray_DIM(y, 1));
+        blas_gemm(type, alpha, &mx, &my, beta, &mz, PyArray_DIM(x, 0), zero ? 0 : PyArray_DIM(x, 1), PyArray_DIM(y, 1));
     if (mz.owned != NULL)
         status = PyArray_CopyInto(z, mz.owned);
     Py_XDECREF(mx.owned);

@@ -499,7 +499,10 @@ static int tng_tile(int nin, int nout, PyObject **in, PyObject **out, int64_t *p
         dim2[2 * i + 1] = i < pad ? 1 : PyArray_DIM(x, i - pad);
         from[2 * i] = 0;
         from[2 * i + 1] = i < pad ? 0 : PyArray_STRIDE(x, i - pad);
-        dims[i] = dim2[2 * i] * dim2[2 * i + 1];
+        if (__builtin_mul_overflow(dim2[2 * i], dim2[2 * i + 1], &dims[i])) {
+            PyErr_SetString(PyExc_ValueError, "Tile: the result is larger than any array");
+            return -1;
+        }
     }
     PyArrayObject *z = native_alloc(out, nd, dims, PyArray_TYPE(x));
     if (z == NULL)

@@ -102,8 +102,7 @@ class SoftmaxGrad(RowOp):
         dy, sm = input_storage
         if dy.shape != sm.shape:
             raise ValueError("dy and sm must have the same shape")
-        dy_sm = dy * sm
-        output_storage[0][0] = np.asarray(dy_sm - dy_sm.sum(axis=1, keepdims=True) * sm, dtype=sm.dtype, order="C")
+        output_storage[0][0] = np.asarray((dy - (dy * sm).sum(axis=1, keepdims=True)) * sm, dtype=sm.dtype, order="C")
 
     def grad(self, inp, grads):
         dy, sm = inp

@@ -1,6 +1,7 @@
 """Computing at compile time what depends on constants only."""
 
 from theano_ng.gof import graph
+from theano_ng.gof.op import has_perform
 from theano_ng.gof.opt import copy_stack_trace, local_optimizer, topogroup_optimizer
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.tensor.opt.registration import (
@@ -13,7 +14,7 @@ def constant_folding(node):
 
     f(constant, constant)  ->  constant          [canonicalize, stabilize, specialize, uncanonicalize, fast_compile]
 
-    An op can refuse by ``op.do_constant_folding(node)``.
+    An op can refuse by ``op.do_constant_folding(node)``; a true ``op.python_constant_folding(node)`` keeps C code from being compiled.
     """
     for r in node.inputs:
         if not isinstance(r, graph.Constant):
@@ -23,7 +24,10 @@ def constant_folding(node):
         # It refuses because its value is large, or because it is no function of its inputs.
         return False
     # One call does not repay a compiler run; C is left for what has no perform.
-    for impl in ("py", None):
+    impls = ("py", None)
+    if hasattr(op, "python_constant_folding") and op.python_constant_folding(node):
+        impls = ("py",) if has_perform(op) else ()
+    for impl in impls:
         storage_map = {r: [r.data] for r in node.inputs}
         compute_map = {r: [True] for r in node.inputs}
         for o in node.outputs:

@@ -253,7 +253,8 @@ class TestHooks(unittest.TestCase):
         want[::2] += 2
         np.testing.assert_array_equal(g(v), want)
         node = x[1:].owner
-        h = theano.function([theano.In(z, mutable=True, borrow=True)], Noted(node.op.idx_list, inplace=True)(z, np.float32(2), *node.inputs[1:]),
+        part = Noted(node.op.idx_list, inplace=True)(z, np.float32(2), *node.inputs[1:])
+        h = theano.function([theano.In(z, mutable=True, borrow=True)], part,
                             accept_inplace=True)
         v.flags.writeable = False
         with self.assertRaisesRegex(ValueError, "read-only"):
@@ -301,7 +302,8 @@ class TestGraphs(unittest.TestCase):
         for linker in ("c", "cvm", "py"):
             f = theano.function([x, i, rows], outputs, mode=theano.Mode(linker, None))
             for number in (3, -1):
-                for got, want in zip(f(v, number, [2, 0]), [v[[2, 0], number:], v[:number:2, [2, 0]], v[[2, 0], 1:3], v[[2, 0], number::-1]]):
+                expected = [v[[2, 0], number:], v[:number:2, [2, 0]], v[[2, 0], 1:3], v[[2, 0], number::-1]]
+                for got, want in zip(f(v, number, [2, 0]), expected):
                     np.testing.assert_array_equal(got, want)
         s = part.type()
         f = theano.function([x, s, rows], x[s, rows], mode=theano.Mode("c", None))

@@ -1,8 +1,100 @@
-"""What has to run before a node that destroys its input, when branches that are not taken shall not be computed.
+"""When nodes run that overwrite their inputs.
 
 An in-place node comes after every other reader of what it overwrites. A machine that evaluates on demand makes sure of it by computing those
-readers first, which is a waste where the reader only serves a branch of a conditional that is not taken.
+readers first, which is a waste where the reader only serves a branch of a conditional that is not taken. And what overwrites a function's
+state comes last of all, so that a call that fails leaves it alone.
 """
+from theano_ng.gof.failures import fails_on_values
+
+
+def overwrite_last(order, orderings, inputs):
+    """An order in which nodes overwrite certain inputs only after all other nodes have run.
+
+    A call that fails leaves its state as it was when it fails before the first update is made in place. So of these nodes, those that
+    can fail on values come first, with what they need.
+
+    Parameters
+    ----------
+    order : list of Apply
+        In a valid order.
+    orderings : dict
+        Node -> nodes that have to come before it, beyond the inputs (see `FunctionGraph.orderings`).
+    inputs : iterable of Variable
+        Inputs whose memory holds state.
+
+    Returns
+    -------
+    list of Apply
+    """
+    late = _overwriting(order, orderings, inputs)
+    if not late:
+        return order
+    first = set()
+    for node in reversed(order):
+        if node in late and (node in first or fails_on_values(node)):
+            first.add(node)
+            first.update(r.owner for r in node.inputs if r.owner in late)
+            first.update(other for other in orderings.get(node, ()) if other in late)
+    return ([node for node in order if node not in late] + [node for node in order if node in first]
+            + [node for node in order if node in late and node not in first])
+
+
+def _overwriting(order, orderings, inputs):
+    """The nodes that overwrite what is in the memory of `inputs`, and those that have to come after them."""
+    in_state, late = set(inputs), set()
+    for node in order:
+        op = node.op
+        destroyed = getattr(op, "destroy_map", None) or {}
+        if (any(node.inputs[i] in in_state for positions in destroyed.values() for i in positions)
+                or any(r.owner in late for r in node.inputs) or any(other in late for other in orderings.get(node, ()))):
+            late.add(node)
+        for table in (getattr(op, "view_map", None) or {}, destroyed):
+            for output, positions in table.items():
+                if any(node.inputs[i] in in_state for i in positions):
+                    in_state.add(node.outputs[output])
+    return late
+
+
+def needed_before_overwriting(order, thunks, prerequisites, updated_vars):
+    """What is computed for updates in any case, and can be computed before state is overwritten.
+
+    A machine that evaluates on demand computes this first; `overwrite_last` gives the order of one that does not.
+
+    Parameters
+    ----------
+    order : list of Apply
+    thunks : list of callable
+    prerequisites : dict
+        Apply -> list of Apply (see `lazy_prerequisites`).
+    updated_vars : dict
+        Input variable -> output variable.
+
+    Returns
+    -------
+    list of Variable
+    """
+    late = _overwriting(order, prerequisites, updated_vars)
+    if not late:
+        return []
+    place = {node: i for i, node in enumerate(order)}
+    found, seen = {}, set()
+    stack = list(updated_vars.values())
+    while stack:
+        r = stack.pop()
+        node = r.owner
+        if node is None or node in seen:
+            continue
+        if node not in late:
+            found[r] = None
+            continue
+        seen.add(node)
+        thunk = thunks[place[node]]
+        if not getattr(thunk, "lazy", False):
+            stack.extend(node.inputs)
+        elif hasattr(thunk, "branch_size"):
+            stack.append(node.inputs[0])
+        stack.extend(out for other in prerequisites.get(node, ()) for out in other.outputs)
+    return sorted(found, key=lambda r: place[r.owner])
 
 
 class _Guard:
@@ -65,8 +157,8 @@ def lazy_prerequisites(nodes, thunks, orderings, outputs):
     nodes : list of Apply
         In an order that respects dependence and `orderings`.
     thunks : list of callable
-        The thunk of a conditional has an attribute `branch_size`: of its node's inputs, the first is the condition, that many make the
-        first branch, the others the second.
+        The thunk of a conditional is lazy and has an attribute `branch_size`: of its node's inputs, the first is the condition, that
+        many make the first branch, the others the second.
     orderings : dict
         Apply -> list of Apply that have to run before it although it does not read their outputs.
     outputs : list of Variable
@@ -81,7 +173,8 @@ def lazy_prerequisites(nodes, thunks, orderings, outputs):
     Replacing a prerequisite by a conditional that comes before the node keeps to the order of `nodes`, so it makes no cycle.
     """
     prerequisites = {node: list(orderings[node]) for node in nodes if orderings.get(node)}
-    branch_sizes = {node: thunk.branch_size for node, thunk in zip(nodes, thunks) if hasattr(thunk, "branch_size")}
+    branch_sizes = {node: thunk.branch_size for node, thunk in zip(nodes, thunks)
+                    if getattr(thunk, "lazy", False) and hasattr(thunk, "branch_size")}
     if not prerequisites or not branch_sizes:
         return prerequisites
     guards = _guards(nodes, branch_sizes, outputs)

@@ -1,0 +1,188 @@
+"""``theano_ng-audit``: look for everything that can be wrong with Ops, from the command line."""
+import argparse
+import sys
+
+from theano_ng.audit.driver import AuditError
+from theano_ng.audit.resolve import EXAMPLES, UsageError, cases_of
+
+DESCRIPTION = "Look for everything that can be wrong with Ops: values, gradients, shapes, memory, references."
+EPILOG = "examples:\n%s\n\nexit status: 0 nothing found, 1 something found, 2 the command line or a target is not understood" % EXAMPLES
+
+
+def _parser():
+    parser = argparse.ArgumentParser(
+        prog="theano_ng-audit", description=DESCRIPTION, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help="package.module:Op, file.py:Op, or a module or file with audit_cases()")
+    parser.add_argument("--inputs", metavar="LIST", help='inputs to start from: "float64(3,4), dvector, 2"')
+    parser.add_argument("--checks", metavar="NAMES", help="only these checks, separated by commas")
+    parser.add_argument("--no-sanitizer", action="store_true", help="do not build the C code with sanitizers")
+    parser.add_argument("--no-leaks", action="store_true", help="do not count references and memory")
+    parser.add_argument("--examples", type=int, default=50, metavar="N", help="random examples per check, besides systematic ones (50)")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of everything random (0)")
+    parser.add_argument("--time", type=float, metavar="SECONDS", help="limit for each case")
+    parser.add_argument("--json", metavar="FILE", help="write the reports as JSON; - for the standard output, instead of the table")
+    parser.add_argument("--junit", metavar="FILE", help="write the reports in JUnit's format")
+    parser.add_argument("--list-checks", action="store_true", help="list the checks and what they mean")
+    parser.add_argument("--processes", type=int, default=1, metavar="N", help="cases that run at the same time (1)")
+    parser.add_argument("-q", "--quiet", action="store_true", help="findings only")
+    parser.add_argument("-v", "--verbose", action="store_true", help="all evidence")
+    return parser
+
+
+def main(argv=None):
+    """Run the command line program.
+
+    Parameters
+    ----------
+    argv : list of str, optional
+        Arguments without the program's name; default: those of the process.
+
+    Returns
+    -------
+    int
+        Exit status: 0 when nothing was found, 1 when something was, 2 when the command line is not understood.
+    """
+    parser = _parser()
+    try:
+        arguments = parser.parse_args(argv)
+    except SystemExit as stop:    # argparse has printed why
+        return stop.code or 0
+    try:
+        return _run(arguments)
+    except UsageError as failure:
+        sys.stderr.write("theano_ng-audit: %s\n" % failure)
+        return 2
+    except ImportError as failure:    # Hypothesis
+        sys.stderr.write("theano_ng-audit: %s\n" % failure)
+        return 2
+    except AuditError as failure:
+        sys.stderr.write("theano_ng-audit: %s\nNo verdict about the Op: please report this.\n" % failure)
+        return 2
+
+
+def _run(arguments):
+    from theano_ng.audit import driver
+
+    if arguments.list_checks:
+        width = max(len(check.name) for check in driver.CHECKS)
+        for check in driver.CHECKS:
+            print("%-*s  %s" % (width, check.name, check.meaning))
+        return 0
+    for name, value, least in (("--examples", arguments.examples, 0), ("--processes", arguments.processes, 1),
+                               ("--time", 1 if arguments.time is None else arguments.time, 1e-9)):
+        if value < least:
+            raise UsageError("%s is %g; it has to be %s" % (name, value, "positive" if least else "zero or more"))
+    if not arguments.targets:
+        raise UsageError("no target was given. Examples:\n%s" % EXAMPLES)
+    if arguments.inputs is not None and len(arguments.targets) > 1:
+        raise UsageError("--inputs goes with one target; %d were given" % len(arguments.targets))
+    try:
+        driver.select(arguments.checks)
+    except ValueError as failure:
+        raise UsageError("--checks: %s" % failure) from None
+    cases = [case for target in arguments.targets for case in cases_of(target, arguments.inputs, arguments.seed)]
+    _refuse_unmakeable(cases)
+    options = dict(
+        checks=arguments.checks, max_examples=arguments.examples, seed=arguments.seed, sanitize=not arguments.no_sanitizer,
+        leaks=not arguments.no_leaks, time_limit=arguments.time)
+    reports = audit_all(cases, options, arguments.processes, quiet=arguments.quiet)
+    _write(reports, arguments)
+    return 0 if all(report.ok for report in reports) else 1
+
+
+def _refuse_unmakeable(cases):
+    """Say before anything runs which cases' examples their Ops refuse."""
+    from theano_ng.audit.generate import require_hypothesis
+    from theano_ng.audit.targets import Target
+
+    require_hypothesis()
+    for case in cases:
+        try:
+            Target(case)
+        except (TypeError, ValueError) as failure:
+            raise UsageError("%s: %s. Other inputs can be given: --inputs \"float64(3,4), dvector, 2\"" % (case.name, failure)) from failure
+
+
+def audit_all(cases, options, processes=1, quiet=False):
+    """Audit cases, several at a time if wanted, under a progress bar.
+
+    Parameters
+    ----------
+    cases : list of Case
+    options : dict
+        For `driver.audit`.
+    processes : int
+        At most so many processes; one where the system cannot fork.
+    quiet : bool
+        Without the bar.
+
+    Returns
+    -------
+    list of Report
+        In the order of the cases.
+    """
+    import os
+
+    from theano_ng.audit.driver import audit
+    from theano_ng.audit.progress import Progress
+
+    progress = Progress(len(cases), enabled=False if quiet else None)
+    try:
+        if min(processes, len(cases)) == 1 or not hasattr(os, "fork"):
+            return [audit(case, progress=progress, **options) for case in cases]
+        return _audit_in_parallel(cases, options, processes, progress)
+    finally:
+        progress.clear()
+
+
+def _audit_in_parallel(cases, options, processes, progress):
+    """As `audit_all`; forks know the cases, which need not be picklable."""
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+
+    _shared[:] = cases, options
+    with ProcessPoolExecutor(min(processes, len(cases)), mp_context=multiprocessing.get_context("fork")) as pool:
+        running = {pool.submit(_audit_number, i): i for i in range(len(cases))}
+        for future in as_completed(running):
+            progress.done(cases[running[future]].name)
+        return [future.result() for future in running]
+
+
+_shared = []
+
+
+def _audit_number(i):
+    from theano_ng.audit.driver import audit
+
+    cases, options = _shared
+    return audit(cases[i], **options)
+
+
+def _write(reports, arguments):
+    from theano_ng.audit import report
+
+    if arguments.json is not None:
+        import json
+
+        text = json.dumps(report.to_json(reports), indent=2) + "\n"
+        if arguments.json == "-":
+            sys.stdout.write(text)
+        else:
+            _write_file(arguments.json, text, "--json")
+    if arguments.junit is not None:
+        _write_file(arguments.junit, report.to_junit(reports), "--junit")
+    if arguments.json != "-":
+        verbosity = 0 if arguments.quiet else 2 if arguments.verbose else 1
+        print(report.format_table(reports, colour=report.wants_colour(sys.stdout), verbosity=verbosity))
+
+
+def _write_file(path, text, option):
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as failure:
+        raise UsageError("%s: %s cannot be written: %s" % (option, path, failure.strerror)) from None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

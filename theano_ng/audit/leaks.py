@@ -1,0 +1,366 @@
+"""The checks that count: references and memory, over many calls, also of calls that fail."""
+import gc
+import sys
+
+import numpy as np
+
+from theano_ng.audit import generate
+from theano_ng.audit.driver import Problem, Reject
+from theano_ng.gof.graph import Constant
+
+#: Calls whose references are counted, and own references to each object: one given back too often is not the last.
+CALLS, OWN = 40, 1 << 14
+
+#: Calls of one stretch, and stretches, of which the memory is measured; and the least bytes per call that count.
+STRETCH, STRETCHES, BYTES = 60, 5, 8
+
+KINDS = (("py", "perform"), ("c", "c_code"))
+
+
+def check_references(context):
+    """Each call leaves as many references to inputs, outputs, dtypes, params, node and Op as it found.
+
+    Parameters
+    ----------
+    context : Context
+
+    Returns
+    -------
+    Verdict
+    """
+    return _find(context, _References(context))
+
+
+def check_memory(context):
+    """Memory does not grow from call to call: neither Python's, nor NumPy's, nor what C code takes from malloc.
+
+    Parameters
+    ----------
+    context : Context
+
+    Returns
+    -------
+    Verdict
+    """
+    return _find(context, _Memory(context))
+
+
+def _find(context, attempt):
+    gc.collect()
+    gc.freeze()    # what is there now is not looked at again at every collection
+    try:
+        return context.find(attempt, _stages(context))
+    finally:
+        gc.unfreeze()
+
+
+def _stages(context):
+    """A few examples of every kind: each costs many calls."""
+    target = context.target
+    stages = [generate.Stage(target.base, 1)]
+    if any(slot.varied for slot in target.slots) and context.max_examples > 0:
+        if target.varies("length"):
+            stages += [generate.Stage(target.base, 1, lengths=("tied",), longest=0), generate.Stage(target.base, 3, lengths=("free",))]
+        if target.varies("layout"):
+            stages += [generate.Stage(target.base, 1, layouts=(way,)) for way in ("reversed", "fortran", "misaligned")]
+        stages += [generate.Stage(built, 1) for built in target.built[1:4]]
+    return stages
+
+
+class _Calls:
+    """Calls one implementation again and again on one example, as a function would: cells are filled, the thunk runs.
+
+    Parameters
+    ----------
+    context : Context
+    kind : str
+        See `runners.make_runner`.
+    example : Example
+
+    Attributes
+    ----------
+    fails : str
+        The exception that the calls end with; "" when they succeed.
+    """
+
+    def __init__(self, context, kind, example):
+        runner = context.runner(example.built, kind)
+        if runner is None or (context.case.tied is not None and not context.case.tied(list(example.values))):
+            raise Reject()
+        self.thunk, self.inputs, self.outputs = runner.thunk, runner.inputs, runner.outputs
+        built = example.built
+        self.destroyed = {built.variables.index(built.node.inputs[i]) for places in (getattr(built.op, "destroy_map", None) or {}).values()
+                          for i in places if built.node.inputs[i] in built.variables}
+        try:
+            self.values = [variable.type.filter(value) for variable, value in zip(built.variables, example.node_values())]
+        except Exception:
+            raise Reject() from None    # refused before the Op sees it
+        self.own = [[value] * OWN for value in self.values]
+        self.counts = [sys.getrefcount(value) for value in self.values]
+        self.copies = [_copy(value) if i in self.destroyed else None for i, value in enumerate(self.values)]
+        for cell, value in zip(self.inputs, self.values):
+            cell[0] = value
+        for cell in self.outputs:
+            cell[0] = None
+        self.fails = ""
+        self.fails = self.call()
+
+    def call(self):
+        """One call. Its outputs stay in the cells, as previous values for the next one. Returns the name of its exception, or ""."""
+        for i in self.destroyed:
+            value, copy = self.values[i], self.copies[i]
+            if isinstance(value, np.ndarray) and value.flags.writeable:
+                value[...] = copy
+        try:
+            missing = self.thunk()
+            while getattr(self.thunk, "lazy", False) and missing:
+                missing = self.thunk()
+        except Exception as failure:
+            failure.__traceback__ = None    # its frames hold what they worked with
+            return type(failure).__name__
+        return ""
+
+    def end(self):
+        """Empty the cells."""
+        for cell in self.outputs:
+            cell[0] = None
+        for value, count in zip(self.values, self.counts):
+            _give_back(value, count - sys.getrefcount(value))
+        for cell in self.inputs:
+            cell[0] = None
+
+
+def _give_back(thing, missing):
+    """Make up for references that were given back once too often, before the object is freed while it is in use."""
+    import ctypes
+
+    for _ in range(missing):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+
+
+def _copy(value):
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
+# ---------------------------------------------------------------- references
+
+
+class _References:
+    def __init__(self, context):
+        self.context = context
+
+    def __call__(self, example):
+        applied = False
+        for kind, name in KINDS:
+            try:
+                calls = _Calls(self.context, kind, example)
+            except Reject:
+                continue
+            applied = True
+            for problem in _count_references(calls, example.built.node, name):
+                problem.location = self.context.target.location(name)
+                raise problem
+        if not applied:
+            raise Reject()
+
+
+def _count_references(calls, node, name):
+    """The problems with references of so many calls, the worst first."""
+    problems = [] if calls.fails else _count_output_references(calls, node, name)
+    if problems:    # a lost output holds on to its dtype, and maybe to inputs
+        calls.end()
+        return problems
+    watched = _watched(calls, node)
+    own = [[thing] * OWN for _, thing in watched]
+    for _ in range(3):    # what is made once is made now
+        calls.call()
+    gc.collect()    # what waits for it is no leak
+    before = [sys.getrefcount(thing) for _, thing in watched]
+    for _ in range(CALLS):
+        calls.call()
+    gc.collect()
+    changes = [sys.getrefcount(thing) - count for (_, thing), count in zip(watched, before)]
+    suffix = " that fails (%s)" % calls.fails if calls.fails else ""
+    # An output that is an input, or a view of one, holds on to it: one reference at most, not one for each call.
+    for (what, _), change in zip(watched, changes):
+        per_call = change / CALLS
+        if abs(per_call) < .9:
+            continue
+        number = "%g reference%s" % (abs(round(per_call, 2)), "" if abs(round(per_call, 2)) == 1 else "s")
+        evidence = "after %d calls there are %d references %s than before" % (CALLS, abs(change), "more" if change > 0 else "fewer")
+        if change > 0:
+            problems.append(Problem("ReferenceLeak", "%s keeps %s to %s in each call%s" % (name, number, what, suffix), evidence))
+        else:
+            problems.insert(0, Problem(
+                "ReferenceUnderflow", "%s gives back %s to %s too many in each call%s" % (name, number, what, suffix), evidence))
+    for (_, thing), change in zip(watched, changes):
+        _give_back(thing, -change)
+    calls.end()
+    del own
+    return problems
+
+
+def _watched(calls, node):
+    """Pairs (what it is, object) of everything whose references a call may touch."""
+    watched = [("input %d" % i, value) for i, value in enumerate(calls.values)]
+    watched += [("the memory under input %d" % i, value.base) for i, value in enumerate(calls.values)
+                if isinstance(value, np.ndarray) and value.base is not None]
+    for i, value in enumerate(calls.values):
+        if isinstance(value, np.ndarray):
+            watched.append(("the dtype of input %d" % i, value.dtype))
+    for i, variable in enumerate(node.outputs):
+        dtype = getattr(variable.type, "dtype", None)
+        if isinstance(dtype, str):
+            try:
+                watched.append(("the dtype of output %d (%s)" % (i, dtype), np.dtype(dtype)))
+            except TypeError:
+                pass    # a dtype of its own kind
+    watched += [("the Constant that is its input", v.data) for v in node.inputs if isinstance(v, Constant)]
+    params = getattr(calls.thunk, "params", None)
+    if params is not None:
+        watched.append(("its params", params))
+    watched += [("the Op", node.op), ("the node", node), ("None", None), ("numpy.ndarray", np.ndarray)]
+    unique = {}
+    for what, thing in watched:
+        unique.setdefault(id(thing), (what, thing))
+    return list(unique.values())
+
+
+def _count_output_references(calls, node, name):
+    """The problems with the references to new outputs: the cell has one, and nobody else."""
+    problems = []
+    known = {id(value) for value in calls.values} | {id(v.data) for v in node.inputs if isinstance(v, Constant)}
+    kept = [[] for _ in calls.outputs]
+    for _ in range(6):
+        for cell in calls.outputs:
+            cell[0] = None
+        calls.call()
+        for values, cell in zip(kept, calls.outputs):
+            values.append(cell[0])
+            cell[0] = None
+    gc.collect()
+    for i, values in enumerate(kept):
+        if not isinstance(values[0], np.ndarray) or len({id(value) for value in values} - known) < len(values):
+            continue    # one and the same object again and again, or an input
+        elsewhere = sum(any(value is other for other in others) for k, others in enumerate(kept) if k != i for value in values)
+        # One in the list, one in the call. The Op may keep its last output, but then it lets go of the one before.
+        more = min(sys.getrefcount(values[k]) - 2 for k in range(len(values) - 1))
+        if more >= 1 and not elsewhere:
+            problems.append(Problem(
+                "ReferenceLeak", "%s keeps %g reference%s to output %d in each call" % (name, more, "" if more == 1 else "s", i),
+                "when cell and caller have given up the output, %d reference%s left" % (more, " is" if more == 1 else "s are")))
+    return problems
+
+
+# ---------------------------------------------------------------- memory
+
+
+class _Memory:
+    def __init__(self, context):
+        self.context = context
+        self.system = _system_bytes()
+
+    def __call__(self, example):
+        applied = False
+        for kind, name in KINDS:
+            try:
+                calls = _Calls(self.context, kind, example)
+            except Reject:
+                continue
+            applied = True
+            problem = self._measure(calls, name)
+            calls.end()
+            if problem is not None:
+                problem.location = self.context.target.location(name)
+                raise problem
+        if not applied:
+            raise Reject()
+
+    def _measure(self, calls, name):
+        suffix = " that fails (%s)" % calls.fails if calls.fails else ""
+        for label, measure in (("Python objects and array data (tracemalloc)", _traced), ("the C heap (mallinfo2)", self.system)):
+            if measure is None:
+                continue
+            growth = _growth(calls, measure, STRETCH, STRETCHES)
+            if growth < BYTES:
+                continue
+            # Again, longer: what a cache or the allocator takes once does not come twice.
+            again = _growth(calls, measure, 3 * STRETCH, STRETCHES)
+            if again < BYTES or again < growth / 3:
+                continue
+            where = _top_lines(calls) if measure is _traced and name == "perform" else ""
+            return Problem("MemoryLeak", "%s leaves %.0f bytes in each call%s" % (name, again, suffix),
+                           "%s: %.1f bytes per call over %d calls, the least of %d stretches%s" % (
+                               label, again, 3 * STRETCH * STRETCHES, STRETCHES, "\n" + where if where else ""))
+        return None
+
+
+def _growth(calls, measure, stretch, stretches):
+    """Bytes per call: the least growth of several stretches of calls, each with a full collection of garbage before it is measured."""
+    import tracemalloc
+
+    traced = measure is _traced
+    for _ in range(stretch):
+        calls.call()
+    if traced:
+        tracemalloc.start(1)
+    try:
+        for _ in range(10):
+            calls.call()
+        counts = []
+        for _ in range(stretches + 1):
+            gc.collect()
+            counts.append(measure())
+            for _ in range(stretch):
+                calls.call()
+        return min(after - before for before, after in zip(counts, counts[1:])) / stretch
+    finally:
+        if traced:
+            tracemalloc.stop()
+
+
+def _traced():
+    import tracemalloc
+
+    return tracemalloc.get_traced_memory()[0]
+
+
+def _top_lines(calls):
+    """Where Python's share of a leak is allocated."""
+    import tracemalloc
+
+    tracemalloc.start(1)
+    try:
+        gc.collect()
+        before = tracemalloc.take_snapshot()
+        for _ in range(STRETCH):
+            calls.call()
+        gc.collect()
+        after = tracemalloc.take_snapshot()
+    finally:
+        tracemalloc.stop()
+    found = [entry for entry in after.compare_to(before, "lineno") if entry.count_diff >= STRETCH // 2]
+    return "\n".join("allocated in %s:%d: %d bytes in %d blocks" % (
+        entry.traceback[0].filename, entry.traceback[0].lineno, entry.size_diff, entry.count_diff) for entry in found[:3])
+
+
+def _system_bytes():
+    """A function that says how many bytes malloc has given out; None where that cannot be asked."""
+    import ctypes
+
+    try:
+        mallinfo2 = ctypes.CDLL(None).mallinfo2
+    except (AttributeError, OSError):    # another C library than glibc 2.33
+        return None
+
+    class Info(ctypes.Structure):
+        _fields_ = [(name, ctypes.c_size_t) for name in (
+            "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")]
+
+    mallinfo2.restype = Info
+
+    def used():
+        info = mallinfo2()
+        return info.uordblks + info.hblkhd
+
+    return used

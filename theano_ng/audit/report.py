@@ -1,0 +1,228 @@
+"""What an audit found, for people, for programs (JSON) and for continuous integration (JUnit's XML)."""
+import os
+import re
+import shutil
+import textwrap
+
+from theano_ng.audit.names import NAMES
+
+#: Of the JSON document; counts up when something in it changes its meaning or goes away.
+SCHEMA = 1
+
+#: Lines of evidence, and of a message or an input, that are shown unless everything is asked for.
+EVIDENCE_LINES, MESSAGE_LINES = 24, 6
+
+_COLOURS = {"ok": "32", "failed": "31;1", "skipped": "33", "title": "1"}
+_WORDS = {"ok": "ok", "failed": "FAILED", "skipped": "skipped"}
+
+
+def wants_colour(stream):
+    """Whether a stream is a terminal that is to have colours (see https://no-color.org)."""
+    return bool(getattr(stream, "isatty", lambda: False)()) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def format_table(reports, width=None, colour=False, verbosity=1):
+    """The reports as a text: for each case a table of verdicts and its findings, then a line that sums up.
+
+    Parameters
+    ----------
+    reports : sequence of Report
+    width : int, optional
+        Columns; by default those of the terminal, between 60 and 140.
+    colour : bool
+        Whether to use a terminal's colours.
+    verbosity : {0, 1, 2}
+        0: findings only, without the tables. 2: all evidence.
+
+    Returns
+    -------
+    str
+        ASCII, without a newline at its end.
+    """
+    width = min(max(width or shutil.get_terminal_size((100, 24)).columns, 60), 140)
+    paint = _painter(colour)
+    parts = []
+    for report in reports:
+        if verbosity or not report.ok:
+            title = report.case if report.op == report.case else "%s: %s" % (report.case, report.op)
+            parts.append(paint("title", _cut(_ascii(title), width)))
+        if verbosity:
+            parts.append(_table(report, width, paint))
+        for number, finding in enumerate(report.findings, 1):
+            parts.append(_finding(number, finding, width, paint, verbosity > 1))
+        if verbosity or not report.ok:
+            parts.append("")
+    parts.append(summary(reports, paint))
+    return "\n".join(parts)
+
+
+def summary(reports, paint=lambda kind, text: text):
+    """One line: how many cases, checks and findings."""
+    verdicts = [verdict for report in reports for verdict in report.verdicts]
+    count = sum(len(report.findings) for report in reports)
+    skipped = sum(verdict.status == "skipped" for verdict in verdicts)
+    text = "%s, %s (%d skipped), %s in %.1f s" % (
+        _number(len(reports), "case"), _number(len(verdicts), "check"), skipped, _number(count, "finding"),
+        sum(report.seconds for report in reports))
+    return paint("failed" if count else "ok", text)
+
+
+def _number(count, noun):
+    return "%s %s%s" % (count or "no", noun, "" if count == 1 else "s")
+
+
+def _table(report, width, paint):
+    head = ("check", "verdict", "examples", "seconds", "finding")
+    rows = []
+    for verdict in report.verdicts:
+        names = ", ".join(dict.fromkeys(finding.error for finding in verdict.findings))
+        rows.append((verdict.check, _WORDS[verdict.status], str(verdict.examples) if verdict.examples else "", "%.1f" % verdict.seconds,
+                     _ascii(names or verdict.reason), verdict.status))
+    first = max(len(row[0]) for row in [head, *rows])
+    layout = "  %%-%ds  %%-7s  %%8s  %%7s  %%s" % first
+    left = len(layout % (("",) * 5))
+    lines = [layout % head, layout % ("-" * first, "-" * 7, "-" * 8, "-" * 7, "-" * 7)]
+    for *cells, status in rows:
+        reason, *more = textwrap.wrap(cells[4], max(width - left, 20)) or [""]
+        text = layout % (*cells[:4], reason)
+        if status != "ok":
+            start = 2 + first + 2
+            text = text[:start] + paint(status, text[start:start + 7]) + text[start + 7:]
+        lines.append(text.rstrip())
+        lines += [" " * left + line for line in more]
+    return "\n".join(lines)
+
+
+def _finding(number, finding, width, paint, everything):
+    meaning = NAMES.get(finding.error, "")
+    lines = ["", "  %d. %s" % (number, paint("failed", "%s (%s)" % (finding.error, finding.check)) + (": " + meaning if meaning else ""))]
+    for text in (finding.message, *("input %d: %s" % item for item in enumerate(finding.inputs))):
+        wrapped = textwrap.wrap(_ascii(text), width, initial_indent=" " * 5, subsequent_indent=" " * 7, break_on_hyphens=False)
+        lines += wrapped if everything or len(wrapped) <= MESSAGE_LINES else wrapped[:MESSAGE_LINES - 1] + ["       ... (-v shows the rest)"]
+    if finding.location:
+        lines.append("     at %s" % _ascii(finding.location))
+    evidence = _ascii(finding.evidence).rstrip().split("\n") if finding.evidence.strip() else []
+    cut = len(evidence) - EVIDENCE_LINES
+    if cut > 1 and not everything:
+        evidence = evidence[:EVIDENCE_LINES] + ["... %d more lines (-v shows them)" % cut]
+    lines += ["     | " + (line if everything else _cut(line, width - 7)) for line in evidence]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _cut(line, width):
+    return line if len(line) <= width else line[:width - 3] + "..."
+
+
+def _ascii(text):
+    """Text in ASCII, without control characters: nothing that is told of may move a terminal's cursor."""
+    text = str(text).encode("ascii", "backslashreplace").decode()
+    return re.sub("[\x00-\x08\x0b-\x1f\x7f]", lambda match: "\\x%02x" % ord(match.group()), text)
+
+
+def _painter(colour):
+    def paint(kind, text):
+        return "\033[%sm%s\033[0m" % (_COLOURS[kind], text) if colour else text
+
+    return paint
+
+
+# ---------------------------------------------------------------- JSON
+
+
+def to_json(reports):
+    """The reports as what `json.dump` takes.
+
+    Parameters
+    ----------
+    reports : sequence of Report
+
+    Returns
+    -------
+    dict
+        ``schema``, ``version`` (of the package), ``ok``, ``summary`` and ``reports``: see the reference manual.
+    """
+    from theano_ng.version import version
+
+    reports = list(reports)
+    verdicts = [verdict for report in reports for verdict in report.verdicts]
+    return {
+        "schema": SCHEMA,
+        "tool": "theano_ng-audit",
+        "version": version,
+        "ok": all(report.ok for report in reports),
+        "summary": {
+            "cases": len(reports), "checks": len(verdicts), "findings": sum(len(report.findings) for report in reports),
+            "failed": sum(verdict.status == "failed" for verdict in verdicts),
+            "skipped": sum(verdict.status == "skipped" for verdict in verdicts),
+            "seconds": round(sum(report.seconds for report in reports), 3)},
+        "reports": [{
+            "case": report.case, "op": report.op, "ok": report.ok, "seconds": round(report.seconds, 3),
+            "verdicts": [{
+                "check": verdict.check, "status": verdict.status, "examples": verdict.examples, "seconds": round(verdict.seconds, 3),
+                "reason": verdict.reason,
+                "findings": [{
+                    "error": finding.error, "meaning": NAMES.get(finding.error, ""), "message": finding.message,
+                    "inputs": list(finding.inputs), "evidence": finding.evidence, "location": finding.location,
+                } for finding in verdict.findings],
+            } for verdict in report.verdicts],
+        } for report in reports],
+    }
+
+
+# ---------------------------------------------------------------- JUnit
+
+
+def to_junit(reports):
+    """The reports in the format of JUnit: a test suite for each case, a test case for each check.
+
+    Parameters
+    ----------
+    reports : sequence of Report
+
+    Returns
+    -------
+    str
+        An XML document.
+    """
+    from xml.etree import ElementTree
+
+    reports = list(reports)
+    root = ElementTree.Element("testsuites", name="theano_ng-audit", errors="0")
+    totals = dict.fromkeys(("tests", "failures", "skipped"), 0)
+    for report in reports:
+        counts = {"tests": len(report.verdicts), "failures": sum(verdict.status == "failed" for verdict in report.verdicts),
+                  "skipped": sum(verdict.status == "skipped" for verdict in report.verdicts)}
+        suite = ElementTree.SubElement(root, "testsuite", name=_xml(report.case), errors="0", time="%.3f" % report.seconds)
+        for key, count in counts.items():
+            suite.set(key, str(count))
+            totals[key] += count
+        for verdict in report.verdicts:
+            test = ElementTree.SubElement(
+                suite, "testcase", classname=_xml(report.case), name=verdict.check, time="%.3f" % verdict.seconds)
+            if verdict.status == "skipped":
+                ElementTree.SubElement(test, "skipped", message=_xml(verdict.reason))
+            elif verdict.status == "failed":
+                first = verdict.findings[0] if verdict.findings else None
+                failure = ElementTree.SubElement(
+                    test, "failure", type=first.error if first else "failed", message=_xml(first.message if first else ""))
+                failure.text = _xml("\n\n".join(map(_finding_text, verdict.findings)))
+    for key, count in totals.items():
+        root.set(key, str(count))
+    root.set("time", "%.3f" % sum(report.seconds for report in reports))
+    ElementTree.indent(root)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _finding_text(finding):
+    lines = ["%s: %s" % (finding.error, finding.message)]
+    lines += ["input %d: %s" % (i, text) for i, text in enumerate(finding.inputs)]
+    if finding.location:
+        lines.append("at " + finding.location)
+    if finding.evidence:
+        lines += ["", finding.evidence]
+    return "\n".join(lines)
+
+
+def _xml(text):
+    """Text without the characters that XML does not know."""
+    return re.sub("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "?", str(text))

@@ -1,0 +1,75 @@
+"""A failed call loses nothing: shared variables are as before, whichever update was made in place first."""
+import unittest
+
+import numpy as np
+
+import theano_ng as theano
+from theano_ng import tensor as T
+from theano_ng.gof.graph import Apply
+from theano_ng.gof.op import Op
+from theano_ng.tensor.elemwise import Elemwise
+
+
+class Breaks(Op):
+    """Adds a number in place, and fails when it is negative and one element has been changed."""
+
+    __props__ = ()
+    destroy_map = {0: [0]}
+
+    def make_node(self, a, x):
+        return Apply(self, [a, x], [a.type()])
+
+    def perform(self, node, inputs, outputs):
+        a, x = inputs
+        a[0] += x
+        if x < 0:
+            raise ArithmeticError("negative")
+        a[1:] += x
+        outputs[0][0] = a
+
+
+class TestState(unittest.TestCase):
+    """Calls that fail on values, with shapes that went well before."""
+
+    def check(self, inputs, updates, good, bad, error):
+        f = theano.function(inputs, updates=updates, accept_inplace=True)
+        states = [target for target, _ in updates]
+        f(*good)
+        before = [state.get_value() for state in states]
+        for arguments in bad:
+            with self.assertRaises(error):
+                f(*arguments)
+            for state, value in zip(states, before):
+                np.testing.assert_array_equal(state.get_value(), value)
+        f(*good)
+        return f
+
+    def test_indices(self):
+        a, b, c = (theano.shared(np.zeros((4, 2)), name=name) for name in "abc")
+        i, j, k, x = T.lvector("i"), T.lvector("j"), T.lscalar("k"), T.dscalar("x")
+        f = self.check([i, j, k, x],
+                       [(c, c * 2 + x), (a, T.inc_subtensor(a[i], x)), (b, T.set_subtensor(T.inc_subtensor(b[j], x)[k], 5.0))],
+                       ([0], [1], 2, 1.0), [([9], [0], 0, 1.0), ([0], [9], 0, 1.0), ([0], [0], 9, 1.0), ([0], [0], -9, 1.0)], IndexError)
+        if hasattr(f.fn, "nodes"):      # DebugMode keeps state by copies
+            # what can fail on values comes first among the updates in place
+            self.assertIsInstance(f.fn.nodes[-1].op, Elemwise)
+            self.assertEqual(len(f.maker.exposed_inputs(f.maker.guarded_inputs(), f.fn.nodes)), 2)
+
+    def test_large_states(self):
+        """They are not copied; where only one update can fail nothing is lost either."""
+        a, b = theano.shared(np.zeros((200000, 2))), theano.shared(np.zeros((200000, 2)))
+        i, x = T.lvector("i"), T.dscalar("x")
+        f = self.check([i, x], [(b, b + x), (a, T.inc_subtensor(a[i], x))], ([0], 1.0), [([200000], 1.0)], IndexError)
+        if hasattr(f.fn, "nodes"):
+            self.assertEqual(f.maker.exposed_inputs(f.maker.guarded_inputs(), f.fn.nodes), [])
+
+    def test_ops_of_users(self):
+        """One that is half done when it fails."""
+        a, x = theano.shared(np.zeros(3), name="a"), T.dscalar("x")
+        self.check([x], [(a, Breaks()(a, x))], (1.0,), [(-1.0,)], ArithmeticError)
+        b = theano.shared(np.zeros(3), name="b")
+        self.check([x], [(b, b + x), (a, Breaks()(a, x))], (1.0,), [(-1.0,)], ArithmeticError)
+
+
+if __name__ == "__main__":
+    unittest.main()
