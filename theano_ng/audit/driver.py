@@ -70,6 +70,7 @@ CHECKS = [
     Check("props", _PACKAGE + "structure_checks:check_props", "equality, hash and text of the Op"),
     Check("pickle", _PACKAGE + "structure_checks:check_pickle", "the Op and functions of it survive copying and pickling"),
     Check("maps", _PACKAGE + "structure_checks:check_maps", "destroy_map and view_map are well-formed"),
+    Check("types", _PACKAGE + "type_checks:check_types", "Types take, compare and tell apart their values; equality and hash of Types"),
     Check("cache_version", _PACKAGE + "structure_checks:check_cache_version", "C code and its version belong together"),
     Check("output_types", _PACKAGE + "value_checks:check_output_types", "values are of the types that make_node declares"),
     Check("perform", _PACKAGE + "value_checks:check_perform", "perform alone, in DebugMode, on every layout"),

@@ -14,7 +14,7 @@ import numpy as np
 from theano_ng import tensor
 from theano_ng.audit import forms
 from theano_ng.audit.driver import Problem, Reject
-from theano_ng.audit.targets import Built, Slot, Target, destroyed  # noqa: F401  (names of this module)
+from theano_ng.audit.targets import Built, Target, destroyed
 
 #: What can be varied about the inputs.
 VARIATIONS = ("dtype", "rank", "broadcast", "length", "layout", "alias", "content")
@@ -405,6 +405,10 @@ def _alias(kind, target, built, values):
 
 # ------------------------------------------------- search
 
+class _TimeIsUp(BaseException):
+    """Leaves Hypothesis, which takes an Exception for a failure of the property."""
+
+
 class Search:
     """Runs a property over the examples of stages, and shrinks what fails.
 
@@ -473,7 +477,7 @@ class Search:
 
         def fails(example):
             if state["error"] is None and self.left() <= 0:
-                return False
+                raise _TimeIsUp
             if state["error"] is not None:
                 state["tries"] += 1
                 if (state["tries"] > _MOST_SHRINKS or time.perf_counter() > state["end"]) and example.key() not in self._known:
@@ -492,6 +496,6 @@ class Search:
         try:
             example = hypothesis.find(strategy(target, stage), fails, settings=settings,
                                       random=random.Random(self.seed * 1000003 + number))
-        except hypothesis.errors.NoSuchExample:
+        except (hypothesis.errors.NoSuchExample, _TimeIsUp):
             return None
         return self.outcome(example), example

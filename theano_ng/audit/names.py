@@ -22,6 +22,7 @@ NAMES = {
     "BadHash": "equal Ops have different hashes, or the hash changes between processes",
     "BadPickle": "the Op, or a function that uses it, does not survive pickling or copying",
     "BadCacheVersion": "c_code_cache_version is not a tuple of hashables, differs between equal Ops, or the C code differs where it does not",
+    "BadType": "a Type converts or refuses its own values, compares them wrongly, or is not equal to itself",
     "BadMap": "destroy_map or view_map is malformed",
     "BadMakeNode": "make_node is not a function of its inputs, or fails in a way that does not say what is wrong",
     # symbolic

@@ -16,7 +16,8 @@ from theano_ng.gof.graph import Constant
 FLAGS = "-fsanitize=address -fsanitize=undefined -fno-omit-frame-pointer -g1 -O1"
 RUNTIMES = ("libasan.so", "libubsan.so", "libstdc++.so")
 ADDRESS_OPTIONS = dict(
-    detect_leaks=0, exitcode=86, handle_abort=1, allocator_may_return_null=1, redzone=512, max_redzone=2048, max_allocation_size_mb=2048, detect_odr_violation=0,
+    detect_leaks=0, exitcode=86, handle_abort=1, allocator_may_return_null=1, redzone=512, max_redzone=2048,
+    max_allocation_size_mb=2048, detect_odr_violation=0,
     max_malloc_fill_size=1 << 20, malloc_fill_byte=0xA7, max_free_fill_size=1 << 20, free_fill_byte=0x5C)
 UNDEFINED_OPTIONS = dict(halt_on_error=0, print_stacktrace=1)
 
@@ -85,10 +86,11 @@ class Worker:
     def __init__(self, limit=LIMIT):
         import tempfile
 
+        from theano_ng.gof.compiledir import SANITIZED
         from theano_ng.gof.compilers import find_toolchain
 
         self.limit = limit
-        self.directory = os.path.join(config.compiledir, "sanitizer")
+        self.directory = os.path.join(config.compiledir, SANITIZED)
         os.makedirs(self.directory, exist_ok=True)
         self.log = tempfile.TemporaryFile()
         environment = dict(os.environ)
@@ -326,7 +328,8 @@ class _Attempt:
             except WorkerDied as failure:
                 self.ready[built.index] = False
                 self.restart()
-                found = faults.read_faults(faults.symbolized(str(failure), self.process.directory)) or [faults.Fault("Crash", "the process died", (), (), str(failure)[-4000:])]
+                found = faults.read_faults(faults.symbolized(str(failure), self.process.directory)) or [
+                    faults.Fault("Crash", "the process died", (), (), str(failure)[-4000:])]
                 self._report(_worst(found), built, program)
         return self.ready[built.index]
 

@@ -23,7 +23,7 @@ def hash_of(op):
     """The hash of an Op; None when it has none."""
     try:
         return hash(op)
-    except TypeError:
+    except Exception:
         return None
 
 
@@ -98,9 +98,12 @@ def check_props(context):
             function(op)
         except Exception as failure:
             problems.append(Problem("BadEquality", "%s raises %s" % (name, said(failure)), location=target.location(name)))
-    if hash_of(op) is None:
-        problems.append(Problem("BadHash", "the Op has no hash: a class that defines __eq__ has to define __hash__", location=where))
-    elif hash(op) != hash(op):
+    try:
+        hash(op)
+    except Exception as failure:
+        problems.append(Problem("BadHash", "the Op has no hash: %s" % said(failure), "A class that defines __eq__ has to define __hash__; "
+                                "all __props__ have to be hashable.", where))
+    if hash_of(op) != hash_of(op):
         problems.append(Problem("BadHash", "the hash is another one each time", location=target.location("__hash__")))
     try:
         if not op == op or op != op:

@@ -167,14 +167,14 @@ class Target:
         self.op = self.base.op
         self.op_text = _text(self.op)
         self.built = [self.base]
-        seen = {self.base.types}
+        seen = [self.base.types]     # a Type that has no hash is for check_types to find
         for types in self._variations(base):
             types = tuple(types)
             if len(self.built) == MAX_SIGNATURES:
                 break
             if types in seen:
                 continue
-            seen.add(types)
+            seen.append(types)
             try:
                 built = Built(self, types)
             except Exception:

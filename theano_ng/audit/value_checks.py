@@ -202,8 +202,8 @@ class DebugRun:
         except DebugModeError as failure:
             raise Problem(type(failure).__name__, summary(failure), str(failure), where) from None
         except Exception as failure:
-            raise Problem("BadThunkOutput", "fails when its output cells hold memory of other calls, or in DebugMode's copies of the inputs: %s"
-                          % said(failure), str(failure), where) from None
+            raise Problem("BadThunkOutput", "fails when its output cells hold memory of other calls, or on DebugMode's copies of the inputs: "
+                          + said(failure), str(failure), where) from None
 
 
 def summary(failure):
@@ -233,6 +233,9 @@ def compared(one, other):
         return "shape %s against %s" % (one.shape, other.shape)
     with np.errstate(all="ignore"):
         differ = ~((one == other) | ((one != one) & (other != other)))
+        if one.dtype.kind in "fc":
+            far = differ & ~np.isclose(one, other, rtol=1e-4)
+            differ = far if far.any() else differ       # not what rounding explains
     places = np.argwhere(differ)
     if not len(places):
         return ""

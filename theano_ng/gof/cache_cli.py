@@ -36,7 +36,6 @@ def main(argv=None):
         Exit status: 0, 2 for a command that does not exist, 1 when something could not be deleted.
     """
     from theano_ng.gof import compiledir, compilelock
-    from theano_ng.gof.modulecache import get_module_cache
 
     arguments = list(sys.argv[1:] if argv is None else argv)
     if not arguments:
@@ -46,13 +45,10 @@ def main(argv=None):
         print(USAGE, end="")
         return 0
 
-    def clear():
-        get_module_cache(config.compiledir).clear(unversioned_min_age=-1, clear_base_files=True, delete_if_problem=True)
-
     commands = {
         ("list",): compiledir.print_compiledir_content,
         ("cleanup",): lambda: print("%d modules and kernels deleted" % compiledir.cleanup()),
-        ("clear",): clear,
+        ("clear",): compiledir.clear,
         ("purge",): compiledir.compiledir_purge,
         ("unlock",): compilelock.force_unlock,
         ("basecompiledir",): compiledir.basecompiledir_ls,

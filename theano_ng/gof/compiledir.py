@@ -7,6 +7,9 @@ from theano_ng.gof.modulecache import _is_module_hash, _rmtree, get_module_cache
 
 string_types = (str,)
 
+#: Sub-folder of the compile directory with what an audit compiled under the sanitizers.
+SANITIZED = "sanitizer"
+
 __all__ = ["basecompiledir_ls", "basecompiledir_purge", "cleanup", "compiledir_purge", "config", "print_compiledir_content",
            "print_title", "string_types"]
 
@@ -66,6 +69,12 @@ def print_compiledir_content():
     headers = [name for name in _names(folder) if name.startswith("pch-")]
     print("%d precompiled headers, %s" % (len(headers), _human(sum(_size(os.path.join(folder, name)) for name in headers))))
     print("Total size: %s" % _human(_size(folder)))
+
+
+def clear():
+    """Delete all compiled modules, kernels and headers, those of audits too."""
+    get_module_cache(config.compiledir).clear(unversioned_min_age=-1, clear_base_files=True, delete_if_problem=True)
+    _remove(os.path.join(config.compiledir, SANITIZED))
 
 
 def compiledir_purge():

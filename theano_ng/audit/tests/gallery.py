@@ -291,6 +291,7 @@ class Scale(Double):
         return [None] if eval_points[0] is None else [eval_points[0] * self.factor]
 
 
+#: Class of Ops without an error -> arguments.
 RIGHT = {Double: (), DoubleIntoOutput: (), DoubleInPlace: (), Twofold: (), Tail: (), Product: (), ProductInPlace: (), Table: (), FillLike: (),
          Scale: (3,)}
 
@@ -925,6 +926,72 @@ def type_calls_nothing_valid(wrong):
             return not wrong
 
     twice(Nothing())
+
+
+def wrong_type(why):
+    """Decorator: put a class of Types, based on `Text`, into the gallery; the audit looks at the Types of an Op's variables."""
+    def add(cls):
+        GALLERY.append(Wrong(cls.__name__, "BadType", "audit", why, "types", case=lambda: Case(Twice(), [(cls(), "ab")], cls.__name__),
+                             twin=lambda: Case(Twice(), [(Text(), "ab")], "Text")))
+        return cls
+
+    return add
+
+
+@wrong_type("all values are equal: DebugMode sees no error of a value any more")
+class AlwaysEqualText(Text):
+    def values_eq_approx(self, a, b):
+        return True
+
+
+@wrong_type("no value equals itself")
+class NeverEqualText(Text):
+    def values_eq_approx(self, a, b):
+        return False
+
+
+@wrong_type("filter gives another object, though it is strict")
+class CopyingText(Text):
+    def filter(self, value, strict=False, allow_downcast=None):
+        value = super().filter(value, strict, allow_downcast)
+        return (value + " ")[:-1]
+
+
+@wrong_type("filter refuses what is_valid_value accepts")
+class ContradictoryText(Text):
+    def filter(self, value, strict=False, allow_downcast=None):
+        if strict:
+            raise TypeError("not today")
+        return str(value)
+
+    def is_valid_value(self, value, strict=True):
+        return isinstance(value, str)
+
+
+@wrong_type("hashes by identity, but equality is not")
+class TextHashedByIdentity(Text):
+    def __hash__(self):
+        return id(self)
+
+
+@wrong_type("defines equality, and no hash")
+class TextWithoutHash(Text):
+    def __eq__(self, other):
+        return type(self) is type(other)
+
+    __hash__ = None
+
+
+@wrong_type("not equal to itself")
+class UnequalText(Text):
+    def __eq__(self, other):
+        return False
+
+    def __ne__(self, other):
+        return True
+
+    def __hash__(self):
+        return 1
 
 
 @by_run("AssertionError", "NanGuardMode: a logarithm of a negative number", found_by="mode")

@@ -173,9 +173,6 @@ class MaximumInC(SumInC):
         return [None]
 
 
-RIGHT = [DoubleInC, DoubleIntegersInC, DoublePositiveInC, SumInC, MaximumInC]
-
-
 # ---------------------------------------------------------------- other values than perform
 
 @wrong("BadThunkOutput", "debugmode", "single precision is computed otherwise", VECTOR.astype("float32"))
@@ -516,6 +513,10 @@ class ScaleInC(DoubleInC):
 
     def c_code(self, node, name, inputs, outputs, sub):
         return super().c_code(node, name, inputs, outputs, sub).replace("2 * X(i)", "%d * X(i)" % self.factor)
+
+
+#: Class of Ops without an error -> arguments.
+RIGHT = {DoubleInC: (), DoubleIntegersInC: (), DoublePositiveInC: (), SumInC: (), MaximumInC: (), ScaleInC: (3,)}
 
 
 @wrong("BadCacheVersion", "cache_version", "a number in place of a tuple", args=(3,))

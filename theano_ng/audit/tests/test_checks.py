@@ -126,7 +126,8 @@ class TestRight(unittest.TestCase):
     def test_of_the_package(self):
         self.check(Case(DoubleOp(), [MATRIX]))
         self.check(Case(T.add, [MATRIX, ROW]), checks="perform,c_code,grad,R_op")
-        self.check(Case(T.blas.gemm_no_inplace, [MATRIX[:, :3], np.array(2.), MATRIX, MATRIX.T, np.array(.5)]), checks="c_code,infer_shape,grad")
+        self.check(Case(T.blas.gemm_no_inplace, [MATRIX[:, :3], np.array(2.), MATRIX, MATRIX.T, np.array(.5)]), max_examples=5,
+                   checks="c_code,infer_shape,grad")
         self.check(Case(lambda x, i: x[i], [MATRIX, np.array([2, 0])], name="take"), checks="perform,c_code,connection_pattern,grad")
 
     def test_types_are_enough(self):
@@ -210,7 +211,7 @@ class TestOptions(unittest.TestCase):
 
     def test_time_limit(self):
         report = audit(DoubleOp(), MATRIX, checks="perform", max_examples=100000, time_limit=1.5)
-        self.assertTrue(report.ok)
+        self.assertEqual(report.findings, [])
         self.assertLess(report.seconds, 20)
 
     def test_assert_audit(self):

@@ -144,7 +144,8 @@ class TestProgram(unittest.TestCase):
     def test_clean(self):
         code, out, err = run(DOUBLE, "--checks", "props,maps", "--inputs", "dvector")
         self.assertEqual((code, err), (0, ""))
-        self.assertRegex(out, r"^DoubleOp\n  check  verdict .*\n.*\n  props  ok .*\n  maps   ok .*\n\n1 case, 2 checks \(0 skipped\), no findings in ")
+        self.assertRegex(out, r"^DoubleOp\n  check  verdict .*\n.*\n  props  ok .*\n  maps   ok .*\n"
+                              r"\n1 case, 2 checks \(0 skipped\), no findings in ")
 
     def test_file(self):
         json_file, junit_file = os.path.join(self.folder, "r.json"), os.path.join(self.folder, "r.xml")
@@ -164,10 +165,16 @@ class TestProgram(unittest.TestCase):
 
     def test_usage(self):
         for arguments, words in (
-                ([], "no target was given"), (["--frobnicate"], "--frobnicate"), ([DOUBLE, "--checks", "prop"], "there is no check 'prop'; the checks are: make_node"),
-                ([DOUBLE, "--inputs", "dvector, dvector"], "refuses the example inputs"), ([DOUBLE, "--inputs", "vektor"], "'vektor' is not understood"),
-                ([DOUBLE, "--examples", "-1"], "--examples is -1"), ([DOUBLE, "--processes", "0"], "--processes is 0"), ([DOUBLE, "--time", "0"], "--time is 0"),
-                ([DOUBLE, DOUBLE, "--inputs", "dvector"], "--inputs goes with one target"), ([self.file, "--inputs", "dvector"], "--inputs goes with one Op"),
+                ([], "no target was given"),
+                (["--frobnicate"], "--frobnicate"),
+                ([DOUBLE, "--checks", "prop"], "there is no check 'prop'; the checks are: make_node"),
+                ([DOUBLE, "--inputs", "dvector, dvector"], "refuses the example inputs"),
+                ([DOUBLE, "--inputs", "vektor"], "'vektor' is not understood"),
+                ([DOUBLE, "--examples", "-1"], "--examples is -1"),
+                ([DOUBLE, "--processes", "0"], "--processes is 0"),
+                ([DOUBLE, "--time", "0"], "--time is 0"),
+                ([DOUBLE, DOUBLE, "--inputs", "dvector"], "--inputs goes with one target"),
+                ([self.file, "--inputs", "dvector"], "--inputs goes with one Op"),
                 ([self.file + ":number"], "neither an Op"),
                 ([DOUBLE, "--checks=maps", "--junit", os.path.join(self.folder, "no", "where.xml")], "cannot be written")):
             code, _, err = run(*arguments)

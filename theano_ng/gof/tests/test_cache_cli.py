@@ -35,6 +35,7 @@ class TestCacheProgram(InDirectory):
         self.assertEqual(self.call("unlock")[0], 0)
         self.assertNotIn("lock-1", os.listdir(os.path.join(self.directory, "kernels")))
         self.assertIn("compiledir_there", self.call("basecompiledir")[1])
+        os.makedirs(os.path.join(self.directory, compiledir.SANITIZED, "tmp0"))
         self.assertEqual(self.call("clear"), (0, "", ""))
         self.assertEqual([name for name in self.names() if name != "kernels"], [])
         self.assertEqual(os.listdir(os.path.join(self.directory, "kernels")), ["swept"])

@@ -1,0 +1,114 @@
+"""Checks of the Types of an Op's inputs and outputs, on the values of the examples."""
+import copy
+
+import numpy as np
+
+from theano_ng.audit.driver import Problem, Reject
+from theano_ng.audit.value_checks import reference, said
+from theano_ng.gof.type import Type
+
+
+def check_types(context):
+    """Types accept their values as they are, compare them by what they are, and are equal and hashed consistently."""
+    values, tried = {}, 0
+    for example in context.examples(12):
+        node = example.built.node
+        try:
+            outputs = reference(context, example)
+        except Reject:
+            continue
+        tried += 1
+        for v, value in zip(list(example.built.variables) + list(node.outputs), list(example.node_values()) + list(outputs)):
+            values.setdefault(id(v.type), (v.type, []))[1].append(value)
+    problems = {}
+    for t, seen in values.values():
+        for message, method in _wrong(t, seen):
+            problems.setdefault(message, Problem("BadType", "%s: %s" % (t, message), location=_location(t, method)))
+    return context.verdict(list(problems.values()), tried)
+
+
+def _location(t, method):
+    code = getattr(getattr(type(t), method, None), "__code__", None)
+    return "" if code is None else "%s:%d" % (code.co_filename, code.co_firstlineno)
+
+
+def _wrong(t, values):
+    """What is wrong with a Type; each with the method to look at."""
+    yield from _wrong_identity(t)
+    valid = []
+    for value in values:
+        try:
+            if not t.is_valid_value(value):
+                continue        # a layout that has to be converted first
+        except Exception as failure:
+            yield "is_valid_value raises %s" % said(failure), "is_valid_value"
+            continue
+        valid.append(value)
+        try:
+            if t.filter(value, strict=True) is not value:
+                yield "filter with strict=True gives another object; it has to give the very value, or raise", "filter"
+        except Exception as failure:
+            yield "filter with strict=True refuses what is_valid_value accepts: %s" % said(failure), "filter"
+        for name in ("values_eq", "values_eq_approx"):
+            try:
+                same = getattr(t, name)(value, value)
+            except Exception as failure:
+                yield "%s raises %s" % (name, said(failure)), name
+                continue
+            # values_eq may call NaN different from itself, as == does.
+            if not same and not (name == "values_eq" and _has_nan(value)):
+                yield "%s calls a value different from itself" % name, name
+    for one, other in zip(valid, valid[1:]):
+        if _far_apart(one, other):
+            try:
+                if t.values_eq_approx(one, other):
+                    yield "values_eq_approx calls %s and %s equal: errors of values stay hidden" % (_brief(one), _brief(other)), "values_eq_approx"
+                    return
+            except Exception as failure:
+                yield "values_eq_approx raises %s" % said(failure), "values_eq_approx"
+
+
+def _wrong_identity(t):
+    if not (t == t) or t != t:
+        yield "the Type does not equal itself", "__eq__"
+    try:
+        if hash(t) != hash(t):
+            yield "the hash is another one each time", "__hash__"
+    except TypeError:
+        yield "the Type has no hash: a class that defines __eq__ has to define __hash__", "__eq__"
+        return
+    if type(t).__eq__ in (Type.__eq__, object.__eq__):
+        return      # by identity, which is allowed
+    try:
+        twin = copy.copy(t)
+    except Exception:
+        return
+    if not (t == twin):
+        yield "the Type does not equal a copy of it", "__eq__"
+    elif hash(t) != hash(twin):
+        yield "the Type equals a copy of it, but their hashes differ", "__hash__"
+
+
+def _has_nan(value):
+    return isinstance(value, (np.ndarray, np.generic, float)) and np.asarray(value).dtype.kind in "fc" and bool(np.isnan(value).any())
+
+
+def _brief(value):
+    text = repr(value)
+    return text if len(text) <= 40 else text[:40] + "..."
+
+
+def _far_apart(one, other):
+    """Whether two values surely differ, by far more than rounding."""
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        if one.shape != other.shape:
+            return True
+        if one.size == 0 or one.dtype != other.dtype or one.dtype.kind not in "iuf":
+            return False
+        one, other = one.astype("float64"), other.astype("float64")
+        if not (np.isfinite(one).all() and np.isfinite(other).all()):
+            return False
+        return bool((np.abs(one - other) > 1 + 0.1 * (np.abs(one) + np.abs(other))).any())
+    if isinstance(one, (int, float)) and isinstance(other, (int, float)):
+        return abs(one - other) > 1 + 0.1 * (abs(one) + abs(other))
+    return isinstance(one, str) and isinstance(other, str) and one != other
