@@ -62,7 +62,8 @@ def _wrong(t, values):
         if _far_apart(one, other):
             try:
                 if t.values_eq_approx(one, other):
-                    yield "values_eq_approx calls %s and %s equal: errors of values stay hidden" % (_brief(one), _brief(other)), "values_eq_approx"
+                    message = "values_eq_approx calls %s and %s equal: errors of values stay hidden"
+                    yield message % (_brief(one), _brief(other)), "values_eq_approx"
                     return
             except Exception as failure:
                 yield "values_eq_approx raises %s" % said(failure), "values_eq_approx"

@@ -116,7 +116,8 @@ BINARY = {
 TERNARY = {
     "switch": (np.where, dict(
         good=dict(all_true=(np.ones((2, 3), bool), tb.rand(2, 3), tb.rand(2, 3)), row=(tb.randint(1, 3), tb.rand(2, 3), tb.rand(2, 1)),
-                  integers=(tb.randint(2, 3).astype("int8"), tb.randint(2, 3), tb.rand(3)), empty=(np.ones((0, 1)), tb.rand(1, 3), tb.rand(3))),
+                  integers=(tb.randint(2, 3).astype("int8"), tb.randint(2, 3), tb.rand(3)),
+                  empty=(np.ones((0, 1)), tb.rand(1, 3), tb.rand(3))),
         bad_build=dict(two=(tb.rand(2), tb.rand(2))), grad=dict())),
     "clip": (lambda x, low, high: np.minimum(np.maximum(x, low), high), dict(
         good=dict(floats=(5 * tb.rand(5, 5), np.array(-1.0), np.array(1.0)), integers=(tb.randint(5), np.array(-2), np.array(3)),
@@ -138,7 +139,8 @@ for _name, (_expected, _arguments) in dict(UNARY, **BINARY, **TERNARY).items():
         _arguments["bad_build"] = dict(one=(tb.rand(2),), three=(tb.rand(2),) * 3)
     # scipy.special computes a few ulps away from libm and from our own series.
     _arguments = dict(dict(mode=PYTHON, eps=1e-9, test_memmap=_name in ("exp", "add")), **_arguments)
-    OPERATIONS[_name] = tb.makeBroadcastTester(getattr(T, _name), _expected, name=_name.strip("_").title().replace("_", "") + "Tester", **_arguments)
+    _class = _name.strip("_").title().replace("_", "") + "Tester"
+    OPERATIONS[_name] = tb.makeBroadcastTester(getattr(T, _name), _expected, name=_class, **_arguments)
 for _name, _arguments in INPLACE.items():
     OPERATIONS[_name + "_inplace"] = tb.makeBroadcastTester(
         getattr(inplace, _name + "_inplace"), dict(UNARY, **BINARY)[_name][0], inplace=True,
