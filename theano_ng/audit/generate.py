@@ -7,7 +7,7 @@ everything at once.
 import random
 import time
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -465,13 +465,21 @@ class Search:
         found = []
         for number, stage in enumerate(all_stages):
             while len(found) < most and self.left() > 0:
-                new = self._find(target, stage, number, {problem.error for problem, _ in found})
+                known = {problem.error for problem, _ in found}
+                new = self._find(target, stage, number, lambda error, known=known: error not in known)
                 if new is None:
                     break
-                found.append(new)
+                found.append(self._shorter(target, stage, number, new))
         return found
 
-    def _find(self, target, stage, number, known):
+    def _shorter(self, target, stage, number, found):
+        """A finding with shorter inputs, when it came up with those of the examples, whose lengths do not shrink."""
+        if stage.lengths != ("given",) or not target.varies("length"):
+            return found
+        short = replace(stage, examples=8, lengths=("tied",), longest=2)
+        return self._find(target, short, number, lambda error: error == found[0].error) or found
+
+    def _find(self, target, stage, number, wanted):
         hypothesis = require_hypothesis()
         state = {"error": None, "tries": 0, "end": None}
 
@@ -483,7 +491,7 @@ class Search:
                 if (state["tries"] > _MOST_SHRINKS or time.perf_counter() > state["end"]) and example.key() not in self._known:
                     return False
             problem = self.outcome(example)
-            if problem is None or problem.error in known:
+            if problem is None or not wanted(problem.error):
                 return False
             if state["error"] is None:
                 # From here on Hypothesis shrinks; a problem of another name is another problem.

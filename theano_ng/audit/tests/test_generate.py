@@ -196,6 +196,15 @@ class TestSearch(unittest.TestCase):
         self.assertEqual(problem.error, "BadThunkOutput")
         self.assertEqual((example.built.index, example.layouts), (0, ("reversed",)))
 
+    def test_lengths_of_the_examples_shrink(self):
+        def attempt(example):
+            if example.values[0].size:
+                raise Problem("BadRop", "any element will do")
+
+        found, _ = self.search(attempt)     # fails for the example itself, which the first stage takes as it is
+        (_, example), = found
+        self.assertEqual(example.values[0].shape, (1, 1))
+
     def test_each_name_once(self):
         def attempt(example):
             x = example.values[0]
@@ -206,7 +215,7 @@ class TestSearch(unittest.TestCase):
 
         found, _ = self.search(attempt)
         self.assertEqual({p.error: (e.values[0].size, str(e.values[0].dtype)) for p, e in found},
-                         {"BadInferShape": (0, "float64"), "BadGradient": (12, "float32")})
+                         {"BadInferShape": (0, "float64"), "BadGradient": (1, "float32")})
 
     def test_failures_that_come_and_go(self):
         rng = random.Random(1)
