@@ -76,9 +76,10 @@ class GradClip(ViewOp):
         self.clip_upper_bound = clip_upper_bound
 
     def grad(self, args, g_outs):
-        from theano_ng.tensor import clip  # tensor imports gradient
+        from theano_ng.tensor import cast, clip  # tensor imports gradient
 
-        return [clip(g_out, self.clip_lower_bound, self.clip_upper_bound) for g_out in g_outs]
+        # Bounds that are not exact in float32 would make the gradient float64.
+        return [cast(clip(g_out, self.clip_lower_bound, self.clip_upper_bound), g_out.type.dtype) for g_out in g_outs]
 
 
 class GradScale(ViewOp):
@@ -95,7 +96,9 @@ class GradScale(ViewOp):
         self.multiplier = multiplier
 
     def grad(self, args, g_outs):
-        return [self.multiplier * g_out for g_out in g_outs]
+        from theano_ng.tensor import cast  # tensor imports gradient
+
+        return [cast(self.multiplier * g_out, g_out.type.dtype) for g_out in g_outs]
 
 
 consider_constant_ = ConsiderConstant()

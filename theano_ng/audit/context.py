@@ -140,15 +140,27 @@ class Context:
     # -- implementations -------------------------------------------------------------------------------------------
 
     def runner(self, built, kind):
-        """What runs a node by one implementation, kept: see `runners.Runner`. None where there is none."""
-        from theano_ng.audit.runners import make_runner  # that module needs the compiler's side
+        """What runs a node by one implementation, kept: see `runners.Runner`. None where there is none.
+
+        Raises
+        ------
+        Problem
+            CompileError, BadCacheVersion: when it cannot be built.
+        """
+        from theano_ng.audit.runners import Unbuildable, make_runner  # that module needs the compiler's side
 
         if (built.index, kind) not in self._runners:
-            self._runners[built.index, kind] = make_runner(built, kind)
-        return self._runners[built.index, kind]
+            try:
+                self._runners[built.index, kind] = make_runner(built, kind)
+            except Unbuildable as failure:
+                self._runners[built.index, kind] = failure
+        found = self._runners[built.index, kind]
+        if isinstance(found, Unbuildable):
+            raise Problem(found.error, found.message, found.evidence, self.target.location(found.method))
+        return found
 
 
-def limited(function, room=2 << 30):
+def limited(function, room=1 << 29):
     """Call a function with so many bytes of memory at most, beyond those in use: a number taken for a length fails soon."""
     try:
         import resource

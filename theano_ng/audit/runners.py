@@ -6,6 +6,24 @@ from theano_ng.gof.op import Op, has_c_implementation, has_perform
 from theano_ng.gof.utils import MethodNotDefined
 
 
+class Unbuildable(Exception):
+    """Raised for a node that nothing can be built to run.
+
+    Parameters
+    ----------
+    error : str
+        One of `names.NAMES`.
+    message, evidence : str
+        As for `Finding`.
+    method : str
+        The method of the Op to look at.
+    """
+
+    def __init__(self, error, message, evidence, method):
+        super().__init__(error, message, evidence, method)
+        self.error, self.message, self.evidence, self.method = error, message, evidence, method
+
+
 class Runner:
     """Runs a node.
 
@@ -84,20 +102,43 @@ def make_runner(built, kind):
     built : Built
     kind : {'py', 'c', 'any'}
         'any': Python, or C where there is none, or what `make_thunk` gives.
+
+    Raises
+    ------
+    Unbuildable
     """
     op = built.op
     if kind == "any":
         if type(op).make_thunk is not Op.make_thunk or "make_thunk" in vars(op):
-            return Runner(built, "thunk")
+            return _built(built, "thunk")
         return make_runner(built, "py") or make_runner(built, "c")
     if kind == "py":
-        return Runner(built, "py") if has_perform(op) else None
+        return _built(built, "py") if has_perform(op) else None
     if not has_c_implementation(op):
         return None
     if not getattr(op, "_f16_ok", False) and not (hasattr(op, "native_code") and op.native_code(built.node) is not None) and \
             any(getattr(v.type, "dtype", None) == "float16" for v in built.node.inputs + built.node.outputs):
         return None     # as decided, and printed, by make_c_thunk
     try:
-        return Runner(built, "c")
+        return _built(built, "c")
     except (NotImplementedError, MethodNotDefined):
         return None     # not for these types
+
+
+def _built(built, kind):
+    """A `Runner`; what the Op raises meanwhile has a name."""
+    try:
+        return Runner(built, kind)
+    except (NotImplementedError, MethodNotDefined):
+        raise
+    except Exception as failure:
+        op, said = built.op, "%s: %s" % (type(failure).__name__, str(failure).strip().split("\n")[0])
+        if kind != "c":
+            method = "make_thunk" if kind == "thunk" else "prepare_node"
+            raise Unbuildable("BadThunkOutput", "no thunk can be made for %s: %s" % (built, said), str(failure), method) from failure
+        try:
+            op.c_code_cache_version_apply(built.node)
+        except Exception as cause:
+            if type(cause) is type(failure):
+                raise Unbuildable("BadCacheVersion", "c_code_cache_version raises %s" % said, str(failure), "c_code_cache_version") from failure
+        raise Unbuildable("CompileError", "the C code cannot be built for %s: %s" % (built, said), str(failure), "c_code") from failure

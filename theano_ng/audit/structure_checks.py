@@ -415,14 +415,14 @@ def check_cache_version(context):
     texts = 0
     for built in target.built:
         try:
-            text = c_text(built.node)
+            text, text_again = c_text(built.node), c_text(built.node)
         except Exception as failure:
             problems.append(Problem("CompileError", "c_code raises %s" % said(failure), "node %s" % built.node, target.location("c_code")))
             continue
         if text is None:
             continue
         texts += 1
-        if c_text(built.node) != text:
+        if text_again != text:
             problems.append(Problem("BadCacheVersion", "the C code is another text each time: it is compiled again and again",
                                     "node %s" % built.node, target.location("c_code")))
         try:

@@ -6,7 +6,7 @@ import numpy as np
 
 from theano_ng import tensor
 from theano_ng.gof.graph import Constant, Variable
-from theano_ng.gof.op import has_c_implementation, has_perform
+from theano_ng.gof.op import PureOp, has_c_implementation, has_perform
 from theano_ng.gof.type import PureType
 
 #: How many different tuples of input types C code is built for.
@@ -281,8 +281,37 @@ def destroyed(node):
     return {node.inputs[i] for i in places if isinstance(i, (int, np.integer)) and 0 <= i < len(node.inputs)}
 
 
+# What a scalar Op may call what the Op around it (Elemwise, CAReduce) has under a method's name; the first that it defines counts.
+_OF_SCALAR_OP = {
+    "perform": ("impl",), "c_code": ("c_expression", "c_code"), "grad": ("gradient", "L_op", "grad"), "L_op": ("gradient", "L_op", "grad"),
+    "R_op": ("R_op", "gradient", "L_op", "grad"), "c_code_cache_version": ("c_code_cache_version",),
+}
+_BASES = ("theano_ng.scalar.op", "theano_ng.gof.op")
+
+
 def location_of(op, method):
-    """``file:line`` where a method of an Op is defined; "" where that cannot be known."""
+    """``file:line`` where a method of an Op is defined; "" where that cannot be known.
+
+    An Op that applies a `scalar_op` to the elements of tensors is the same for all of them. What counts is the method of the scalar Op, or
+    its class where it leaves the method to a base class.
+    """
+    if method in _OF_SCALAR_OP and isinstance(getattr(op, "scalar_op", None), PureOp):
+        return _location_in_scalar_op(op.scalar_op, _OF_SCALAR_OP[method]) or _location(op, method)
+    return _location(op, method)
+
+
+def _location_in_scalar_op(op, names):
+    for name in names:
+        owner = next((cls for cls in type(op).__mro__ if name in vars(cls)), None)
+        if name in vars(op) or owner is not None and owner.__module__ not in _BASES:
+            return _location(op, name)
+    try:
+        return _place(inspect.getsourcefile(type(op)), inspect.getsourcelines(type(op))[1])
+    except (OSError, TypeError):    # no source
+        return ""
+
+
+def _location(op, method):
     if method == "c_code" and hasattr(op, "native_code"):
         method = "native_code"
     found = vars(op).get(method) if hasattr(op, "__dict__") else None
@@ -294,5 +323,8 @@ def location_of(op, method):
         code = getattr(getattr(found, "__func__", found), "__code__")
     except (AttributeError, TypeError, ValueError):
         return ""
-    return "%s:%d" % (os.path.relpath(code.co_filename) if code.co_filename.startswith(os.getcwd() + os.sep) else code.co_filename,
-                      code.co_firstlineno)
+    return _place(code.co_filename, code.co_firstlineno)
+
+
+def _place(file, line):
+    return "%s:%d" % (os.path.relpath(file) if file.startswith(os.getcwd() + os.sep) else file, line)

@@ -255,10 +255,11 @@ class FunctionMaker:
     @_one_at_a_time
     def __init__(self, inputs, outputs, mode=None, accept_inplace=False, function_builder=Function, profile=None,
                  on_unused_input=None, fgraph=None, output_keys=None, name=None):
-        from theano_ng.compile.mode import get_mode     # mode imports the rewriting engine, which may import this package
+        from theano_ng.compile.mode import Mode, get_mode   # mode imports the rewriting engine, which may import this package
 
         mode = get_mode(mode)
-        if not hasattr(mode, "optimizer") or not hasattr(mode, "linker"):
+        # Asking a Mode for its optimizer would load all rules, which a function whose rewritten graph is known does not need.
+        if not isinstance(mode, Mode) and not (hasattr(mode, "optimizer") and hasattr(mode, "linker")):
             raise TypeError("mode is the name of a mode or a Mode, not %r" % (mode,))
         self.return_none = outputs is None
         unpack_single = True

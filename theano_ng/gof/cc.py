@@ -61,6 +61,16 @@ def _ask(thing, method_name, c_compiler):
     return [answer] if isinstance(answer, str) else list(answer)
 
 
+def _no_c_code(what, missing):
+    """The error for an Op or Type without C code; `missing` is that of the method."""
+    said = ", ".join(str(arg) for arg in missing.args[:1])
+    return MethodNotDefined(
+        "%s has no C code%s. Linker 'c' makes one C++ module of a graph, so it needs C code for every Op, and for the Type of every variable. "
+        "Linker 'c|py' (C where there is some, otherwise Python) and 'cvm' (the same in the virtual machine; the default) run such graphs: "
+        "mode=Mode(linker='cvm', optimizer='fast_run'). Or give it C code (c_code of Ops, c_declare and its relatives of Types)."
+        % (what[:1].upper() + what[1:], " (%s is not defined)" % said if said else ""))
+
+
 def _unique(items):
     return list(dict.fromkeys(items))
 
@@ -222,7 +232,10 @@ class CLinker(Linker):
                 fresh = (get_c_declare, get_c_init, get_c_cleanup)
                 # A temporary that owns memory keeps it for the next run.
                 policies = (fresh, nothing) if kept and not optional(r.type.c_is_simple, default=False) else (nothing, fresh)
-            struct_block, run_block = struct_variable_codeblocks(r, policies, number, symbol, sub)
+            try:
+                struct_block, run_block = struct_variable_codeblocks(r, policies, number, symbol, sub)
+            except MethodNotDefined as missing:
+                raise _no_c_code("the Type %s of %s" % (r.type, roles.get(r) or "a variable within the graph"), missing) from missing
             holder = run_block if run_block.declare else struct_block
             role = roles.get(r) or ("params" if r in params else "constant" if r in orphans else "temporary")
             holder.declare = "// %s: %s, %s\n%s" % (symbol[r], role, type_text(r.type), holder.declare)
@@ -251,7 +264,10 @@ class CLinker(Linker):
                 # Most C code computes on the raw 16 bits.
                 raise NotImplementedError("the C code of %s may not be used for float16: the Op does not set _f16_ok. A linker that can "
                                           "run its perform, such as 'cvm', will do so" % (node,))
-            behavior = op.c_code(node, name, isyms, osyms, run_sub)
+            try:
+                behavior = op.c_code(node, name, isyms, osyms, run_sub)
+            except MethodNotDefined as missing:
+                raise _no_c_code("the Op %s (class %s)" % (op, type(op).__name__), missing) from missing
             if not isinstance(behavior, str):
                 raise TypeError("%s.c_code must return a string, not %r" % (type(op).__name__, behavior))
             about = "%s(%s) -> %s" % (name, ", ".join(isyms), ", ".join(osyms))

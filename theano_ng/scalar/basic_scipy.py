@@ -306,7 +306,7 @@ class J1(_UnarySpecial):
     """Bessel function of the first kind of order 1."""
 
     nfunc_spec = ("scipy.special.j1", 1, 1)
-    scipy_name = c_function = "j1"
+    scipy_name, c_function, c_helpers = "j1", "tng_j1", "special.h"
     output_types_preference = staticmethod(upgrade_to_float_no_complex)
 
     def derivatives(self, inputs, output):
@@ -319,7 +319,7 @@ class J0(_UnarySpecial):
     """Bessel function of the first kind of order 0."""
 
     nfunc_spec = ("scipy.special.j0", 1, 1)
-    scipy_name = c_function = "j0"
+    scipy_name, c_function, c_helpers = "j0", "tng_j0", "special.h"
     output_types_preference = staticmethod(upgrade_to_float_no_complex)
 
     def derivatives(self, inputs, output):

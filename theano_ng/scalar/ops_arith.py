@@ -263,6 +263,21 @@ class Mod(BinaryScalarOp):
         return self.L_op(inputs, self.make_node(*inputs).outputs, gout)
 
 
+def power(x, y):
+    """``np.power`` with the values of C's ``pow``: for an exponent of 0.5 NumPy may take the square root, which differs at -inf and -0.0.
+
+    Whether it does depends on the strides of the exponent in memory.
+    """
+    result = quiet(np.power, x, y)
+    if result.dtype.kind == "f":
+        half = np.equal(y, .5)
+        if half.any():
+            result = np.array(result)
+            np.copyto(result, np.inf, where=half & np.equal(x, -np.inf))
+            np.copyto(result, 0, where=half & np.equal(x, 0))
+    return result[()]
+
+
 class Pow(BinaryScalarOp):
     """Power.
 
@@ -281,7 +296,7 @@ class Pow(BinaryScalarOp):
         dtype = np.result_type(x, y)
         if dtype.kind in "iu" and y < 0:
             return dtype.type(1 if x == 1 else (-1) ** int(y % 2) if x == -1 else 0)
-        return quiet(np.power, x, y)
+        return power(x, y)
 
     def c_expression(self, args, dtypes, out):
         x, y = (c_cast(a, d, out) for a, d in zip(args, dtypes))

@@ -4,6 +4,8 @@ import functools
 
 import numpy as np
 
+from theano_ng.scalar.ops_arith import power
+
 
 def broadcast_shape(node, inputs):
     """Return the shape of an Elemwise node's result for these arrays, or raise the `ValueError` of a mismatch."""
@@ -30,12 +32,18 @@ def broadcast_shape(node, inputs):
 
 
 def call_nfunc(function, nin, inputs, dtypes):
-    """Call a NumPy function; discrete inputs of a float function are converted first (NumPy would use float16 for int8)."""
+    """Call a NumPy function.
+
+    Inputs of a float function are converted first where NumPy would compute in less precision than the output has: float16 for int8, and
+    that of the input for `angle`, whose output is float64.
+    """
     if dtypes[0][0] in "fc" and function is not np.where:
-        inputs = [x.astype(dtypes[0]) if x.dtype.kind in "biu" else x for x in inputs]
+        inputs = [x.astype(dtypes[0] if x.dtype.kind in "biu" else np.result_type(x.dtype, dtypes[0]), copy=False) for x in inputs]
     elif dtypes[0][0] in "iu" and all(x.dtype.kind in "biu" for x in inputs):
         # NumPy has its own rules for bool + bool and the like; the op's output dtype decides here.
         inputs = [x.astype(dtypes[0]) for x in inputs] if any(x.dtype.kind == "b" for x in inputs) else inputs
+    if function is np.power:
+        function = power
     if nin == len(inputs):
         results = function(*inputs)
     else:

@@ -19,6 +19,8 @@ OTHER_GRADIENT = "its gradient is not that of its value: this is what the Op is 
 
 @as_op(itypes=[tt.dmatrix, tt.dmatrix], otypes=[tt.dmatrix], infer_shape=lambda node, shapes: [shapes[0]])
 def sum_of_squares(x, y):
+    if x.shape != y.shape:
+        raise ValueError("shapes %s and %s differ" % (x.shape, y.shape))
     return x ** 2 + y ** 2
 
 
@@ -34,7 +36,7 @@ def quiet(op, xin):
 
 def audit_cases():
     """One case for each Op."""
-    other = {"gradient": OTHER_GRADIENT, "R_op": OTHER_GRADIENT}
+    other = {"grad": OTHER_GRADIENT, "R_op": OTHER_GRADIENT}
     return [
         Case(DoubleOp(), [X]),
         Case(theano.compile.ops.OutputGuard(), [X], name="OutputGuard"),
@@ -50,6 +52,6 @@ def audit_cases():
         Case(lambda c, x, y: ifelse(c, x, y), [np.int8(1), X, Y], name="IfElse"),
         Case(lambda c, x, y: ifelse(c, (x, y), (y, x)), [np.int8(0), X, Y], name="IfElse of two values"),
         Case(Print("seen", global_fn=quiet), [X], name="Print"),
-        Case(PdbBreakpoint("never"), [np.int8(0), X], name="PdbBreakpoint", vary=()),
+        Case(PdbBreakpoint("never"), [tt.constant(np.int8(0)), X], name="PdbBreakpoint"),
         Case(CheckAndRaise(ValueError, "refused"), [X, np.int8(1)], name="CheckAndRaise"),
     ]

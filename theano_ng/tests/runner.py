@@ -32,7 +32,12 @@ def parse(argv):
                         help="number of worker processes (default: number of CPUs)")
     parser.add_argument("-v", "--verbose", action="store_true", help="print the output of passing files too")
     parser.add_argument("-x", "--stop", action="store_true", help="stop after the first file with a failure")
-    parser.add_argument("--seconds", type=float, default=None, metavar="N", help="start no further file after this time")
+    parser.add_argument("--seconds", type=float, default=None, metavar="N",
+                        help="start no further file after this time; those left out are named at the end")
+    parser.add_argument("--cpu-seconds", type=float, default=None, metavar="N",
+                        help="the same for the processor time of all tests together, whatever else the machine does")
+    parser.add_argument("--except", dest="left_out", action="append", default=[], metavar="PATH=REASON",
+                        help="leave out a file or folder; the reason is printed")
     parser.add_argument("-k", metavar="TEXT", default=None, help="only tests whose name contains TEXT")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args(argv)
@@ -92,7 +97,28 @@ def targets(options):
             top = top_level(name)
             dotted = os.path.relpath(os.path.abspath(name), top)[:-3].replace(os.sep, ".")
             found.append((top, dotted + ("." + inner if inner else "")))
+    for asked in options.left_out:
+        found = leave_out(found, asked)
     return found
+
+
+def leave_out(found, asked):
+    """What is left of (folder, dotted name) pairs without those of a ``PATH=REASON``, which is printed.
+
+    Raises
+    ------
+    SystemExit
+        When the path does not exist or the reason is missing.
+    """
+    path, _, reason = asked.partition("=")
+    if not reason or not os.path.exists(path):
+        raise SystemExit("theano_ng-nose: --except takes PATH=REASON, with a file or folder that exists; not %r" % asked)
+    top = top_level(os.path.join(path, "") if os.path.isdir(path) else path)
+    name = os.path.relpath(os.path.abspath(path), top).replace(os.sep, ".")
+    name = name[:-3] if name.endswith(".py") else name
+    left = [target for target in found if not (target[1] + ".").startswith(name + ".")]
+    print("left out %s (%d): %s" % (path, len(found) - len(left), reason), flush=True)
+    return left
 
 
 def run_target(top, name, only):
@@ -116,6 +142,12 @@ def run_target(top, name, only):
     return {"counts": outcomes.counts, "skipped": outcomes.skipped, "report": report.getvalue()}
 
 
+def processor_time():
+    """Seconds that this process and its finished children have computed."""
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
+
+
 def work():
     """A worker: targets as JSON lines on stdin, results as JSON lines on what was stdout."""
     targets, channel = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
@@ -124,6 +156,7 @@ def work():
         os.dup2(nothing.fileno(), 0)    # and a debugger that one starts must not wait for, or take, what is meant for us
     for line in targets:
         top, name, only = json.loads(line)
+        before = processor_time()
         try:
             result = run_target(top, name, only)
         except BaseException as failure:
@@ -131,6 +164,7 @@ def work():
 
             result = {"counts": {"passed": 0, "failed": 1, "skipped": 0}, "skipped": [],
                       "report": "%s\n%s" % (failure, traceback.format_exc())}
+        result["cpu"] = processor_time() - before
         channel.write(json.dumps(result) + "\n")
         channel.flush()
 
@@ -157,7 +191,7 @@ class Worker:
             return json.loads(line)
         status = self.process.wait()
         self.process = None
-        return {"counts": {"passed": 0, "failed": 1, "skipped": 0}, "skipped": [],
+        return {"counts": {"passed": 0, "failed": 1, "skipped": 0}, "skipped": [], "cpu": 0.0,
                 "report": "the test process died with status %s while running %s" % (status, name)}
 
     def close(self):
@@ -177,10 +211,15 @@ def main(argv=None):
     for target in wanted:
         todo.put(target)
     total = {"passed": 0, "failed": 0, "skipped": 0}
-    skips, lock, stop = [], threading.Lock(), threading.Event()
-    started = time.monotonic()
+    skips, not_run, lock, stop = [], [], threading.Lock(), threading.Event()
+    started, cpu = time.monotonic(), 0.0
+
+    def is_over():
+        return ((options.seconds is not None and time.monotonic() - started > options.seconds)
+                or (options.cpu_seconds is not None and cpu > options.cpu_seconds))
 
     def drain():
+        nonlocal cpu
         worker = Worker()
         while not stop.is_set():
             try:
@@ -188,9 +227,9 @@ def main(argv=None):
             except queue.Empty:
                 break
             begin = time.monotonic()
-            if options.seconds is not None and begin - started > options.seconds:
+            if is_over():
                 with lock:
-                    print("%-70s not run: the time is over" % name, flush=True)
+                    not_run.append(name)
                 continue
             result = worker.run(top, name, options.k)
             with lock:
@@ -198,8 +237,9 @@ def main(argv=None):
                 for key in total:
                     total[key] += counts[key]
                 skips.extend(result["skipped"])
-                print("%-70s %3d passed %3d failed %3d skipped  %6.1f s" % (
-                    name, counts["passed"], counts["failed"], counts["skipped"], time.monotonic() - begin), flush=True)
+                cpu += result["cpu"]
+                print("%-70s %3d passed %3d failed %3d skipped  %6.1f s  (CPU %.1f s)" % (
+                    name, counts["passed"], counts["failed"], counts["skipped"], time.monotonic() - begin, result["cpu"]), flush=True)
                 if counts["failed"] or options.verbose:
                     print(result["report"], flush=True)
                 if counts["failed"] and options.stop:
@@ -213,7 +253,9 @@ def main(argv=None):
         thread.join()
     for reason in sorted(skips):
         print("skipped %s" % reason)
-    print("%.1f s" % (time.monotonic() - started))
+    for name in not_run:
+        print("not run: the time was over before %s" % name)
+    print("%.1f s (CPU %.1f s)%s" % (time.monotonic() - started, cpu, ", %d FILES NOT RUN" % len(not_run) if not_run else ""))
     print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % total, flush=True)
     return min(total["failed"], 100)
 

@@ -68,6 +68,37 @@ class Counting(Op):
         outputs[0][0] = 2 * inputs[0]
 
 
+class NoCType(theano.gof.Type):
+    def filter(self, value, strict=False, allow_downcast=None):
+        return value
+
+    def __str__(self):
+        return "a length"
+
+
+class OfNoCType(Op):
+    """A length; there is C code, but none for the Type."""
+
+    __props__ = ()
+
+    def make_node(self, x):
+        return Apply(self, [x], [NoCType()()])
+
+    def perform(self, node, inputs, outputs):
+        outputs[0][0] = len(inputs[0])
+
+    def c_code(self, node, name, inputs, outputs, sub):
+        return "%s = PyLong_FromLong(PyArray_DIM(%s, 0));" % (*outputs, *inputs)
+
+
+class OfGeneric(OfNoCType):
+    def make_node(self, x):
+        return Apply(self, [x], [theano.gof.generic()])
+
+    def c_code(self, node, name, inputs, outputs, sub):
+        return "Py_XDECREF(%s);\n" % outputs[0] + super().c_code(node, name, inputs, outputs, sub)
+
+
 class TestLinkers(unittest.TestCase):
     def functions(self, build, linkers=LINKERS):
         """Functions of what `build()` returns, by every linker, with and without rewriting."""
@@ -186,11 +217,23 @@ class TestLinkers(unittest.TestCase):
             self.assertEqual((s.get_value().tolist(), t.get_value()), ([2, 0, 0], 3), linker)
 
     def test_only_c(self):
-        """The linker c has to have C code for all nodes, and says which one has none."""
+        """The linker c has to have C code for all nodes; it says which one has none, and what to use instead."""
         x = T.dvector("x")
-        for z, name in ((Thunked("function")(x), "Thunked"), (ifelse(x[0], x, x + 1), "IfElse")):
-            with self.assertRaisesRegex((NotImplementedError, theano.gof.utils.MethodNotDefined), name):
+        generic = theano.compile.as_op([T.dvector], theano.gof.generic)(len)
+        inner = theano.OpFromGraph([x], [x * 2])
+        for z, name in ((Thunked("function")(x), "Thunked"), (ifelse(x[0], x, x + 1), "IfElse"), (inner(x) + 1, "OpFromGraph"),
+                        (generic(x), "FromFunctionOp"), (OfNoCType()(x), "Type a length of output 0")):
+            with self.assertRaises(theano.gof.utils.MethodNotDefined) as caught:
                 theano.function([x], z, mode=theano.Mode("c", None))
+            for text in (name, "Linker 'c'", "'c|py'", "'cvm'"):
+                self.assertIn(text, str(caught.exception))
+            for linker in ("c|py", "cvm"):
+                theano.function([x], z, mode=theano.Mode(linker, None))([1.0, 2.0])
+
+    def test_generic_output_in_c(self):
+        x = T.dvector("x")
+        f = theano.function([x], OfGeneric()(x), mode=theano.Mode("c", None))
+        self.assertEqual([f([1.0, 2.0]), f([1.0]), f([])], [2, 1, 0])
 
     def test_names(self):
         """A linker that Mode does not know, and one that is registered."""

@@ -1,4 +1,6 @@
 """theano_ng-nose: which tests it runs, and what it says."""
+import contextlib
+import io
 import os
 import subprocess
 import sys
@@ -6,6 +8,7 @@ import tempfile
 import unittest
 
 import theano_ng
+from theano_ng.tests import runner
 
 TESTS = """
 import unittest
@@ -49,9 +52,32 @@ class TestRunner(unittest.TestCase):
         self.assertEqual((status, lines[-1]), (0, "1 passed, 0 failed, 0 skipped"))
 
     def test_time(self):
-        status, lines = self.run_it("--seconds", "0")
-        self.assertEqual((status, lines[-1]), (0, "0 passed, 0 failed, 0 skipped"))
-        self.assertRegex(lines[0], "^test_few +not run: the time is over$")
+        for limit, value in (("--seconds", "0"), ("--cpu-seconds", "-1")):
+            status, lines = self.run_it(limit, value)
+            self.assertEqual((status, lines[-1]), (0, "0 passed, 0 failed, 0 skipped"))
+            self.assertEqual(lines[0], "not run: the time was over before test_few")
+            self.assertRegex(lines[1], "CPU 0.0 s.*1 FILES NOT RUN")
+        status, lines = self.run_it("--cpu-seconds", "1000")
+        self.assertRegex(lines[-2], r"^[0-9.]+ s \(CPU [0-9.]+ s\)$")
+
+    def test_except(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("test_a.py", "test_ab.py", "test_b.py"):
+                with open(os.path.join(folder, name), "w") as f:
+                    f.write("")
+            options = runner.parse([folder, "--except", os.path.join(folder, "test_a.py") + "=for a reason"])
+            with contextlib.redirect_stdout(io.StringIO()) as said:
+                found = runner.targets(options)
+            self.assertEqual([name for _, name in found], ["test_ab", "test_b"])
+            self.assertRegex(said.getvalue(), r"^left out .*test_a\.py \(1\): for a reason\n$")
+            for wrong in (folder, os.path.join(folder, "nowhere.py") + "=why"):
+                self.assertRaisesRegex(SystemExit, "PATH=REASON", runner.targets, runner.parse([folder, "--except", wrong]))
+        package = os.path.dirname(os.path.abspath(theano_ng.__file__))
+        with contextlib.redirect_stdout(io.StringIO()):
+            found = runner.targets(runner.parse(["--theano", "--except", os.path.join(package, "audit") + "=why"]))
+        areas = {name.split(".")[1] for _, name in found}
+        self.assertIn("compile", areas)
+        self.assertNotIn("audit", areas)
 
 
 if __name__ == "__main__":

@@ -555,3 +555,26 @@ class TextByACounter(ScaleInC):
 @wrong("CompileError", "c_code", "does not compile", args=(3,))
 class DoesNotCompile(ScaleInC):
     AFTER = "Z(0) = nothing_of_this_name;"
+
+
+@wrong("BadCacheVersion", "cache_version", "the version raises", args=(3,))
+class VersionRaises(ScaleInC):
+    def c_code_cache_version(self):
+        raise OSError("no such file: scale.c")
+
+
+@wrong("BadCacheVersion", "c_code", "the version raises, and nothing can be compiled", args=(3,), twin=ScaleInC)
+class VersionRaisesForTheCompiler(VersionRaises):
+    pass
+
+
+@wrong("CompileError", "cache_version", "c_code raises", args=(3,))
+class CodeRaises(ScaleInC):
+    def c_code(self, node, name, inputs, outputs, sub):
+        raise OSError("no such file: scale.c")
+
+
+@wrong("CompileError", "c_code", "the support code raises, and nothing can be compiled", args=(3,))
+class SupportCodeRaises(ScaleInC):
+    def c_support_code(self):
+        raise OSError("no such file: scale.h")

@@ -65,6 +65,17 @@ class TestSecondProcess(unittest.TestCase):
             self.assertEqual((third[name]["hit"], fourth[name]["hit"]), (False, True), name)
             self.assertEqual(third[name]["results"], first[name]["results"])
 
+    def test_a_hit_needs_no_rules(self):
+        code = """
+import json, sys
+import theano_ng as theano
+x = theano.tensor.dvector()
+theano.function([x], x + 1)
+print(json.dumps("theano_ng.tensor.opt" in sys.modules))
+"""
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertEqual([run_process(folder, 0, code=code) for _ in range(2)], [True, False])
+
     def test_rules_of_users_are_never_passed_over(self):
         code = """
 import theano_ng as theano

@@ -116,7 +116,8 @@ class EquilibriumOptimizer(NavigatorOptimizer):
         True: a node whose inputs changed is visited again in the same pass.
     max_use_ratio : float, optional
         Each optimizer may apply at most this times the largest number of nodes of the graph; then the run is stopped with an error
-        message. Guards against rules that undo each other. Default: `config.optdb.max_use_ratio`.
+        message. Guards against rules that undo each other. Default: `config.optdb.max_use_ratio`. Nodes beyond four times those of the
+        start and a hundred do not count: rules that let the graph grow at every use would raise the limit faster than they approach it.
     final_optimizers : sequence of Optimizer, optional
         Global optimizers applied at the end of each pass.
     cleanup_optimizers : sequence of Optimizer, optional
@@ -272,6 +273,7 @@ class _Run(object):
         self.work = Worklist(fgraph, everything)
         self.ratio = config.optdb.max_use_ratio if opt.max_use_ratio is None else opt.max_use_ratio
         self.start_nb_nodes = self.max_nb_nodes = len(fgraph.apply_nodes)
+        self.most_counted = 4 * self.start_nb_nodes + 100
         self.global_count = {}
         self.time_opts = {}
         self.node_created = {}
@@ -339,7 +341,7 @@ class _Run(object):
         used = self.global_count[opt] = self.global_count.get(opt, 0) + 1
         self.node_created[opt] = self.node_created.get(opt, 0) + created
         self.max_nb_nodes = max(self.max_nb_nodes, len(self.fgraph.apply_nodes))
-        if used > self.max_nb_nodes * self.ratio and used > self.ratio:
+        if used > min(self.max_nb_nodes, self.most_counted) * self.ratio and used > self.ratio:
             self.exceeded = getattr(opt, "name", None) or getattr(opt, "__name__", None) or str(opt)
 
     def cleanup(self, changed):

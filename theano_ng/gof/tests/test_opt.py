@@ -336,6 +336,37 @@ class TestEquilibrium(Base):
         self.assertIn("max'ed out by", seen.output[0])
         self.assertIn("optdb.max_use_ratio", seen.output[0])
 
+    def test_growth_without_end(self):
+        """Each use adds a node; the limit that the graph set at the start stays."""
+        @local_optimizer([neg])
+        def deeper(node):
+            return [neg(exp(node.inputs[0]))]
+
+        for ignore_newtrees in (True, False):
+            e = graph_of(neg(add(self.x, self.y)))
+            with self.assertLogs("theano_ng.gof.opt", "ERROR") as seen:
+                EquilibriumOptimizer([deeper], max_use_ratio=5, ignore_newtrees=ignore_newtrees).optimize(e)
+            self.assertIn("max'ed out by 'deeper'", seen.output[0])
+            self.assertLess(len(e.apply_nodes), 5 * (4 * 2 + 100) + 10)
+            self.assertTrue(str(e).startswith("[neg(exp("))
+
+    def test_growth_with_an_end(self):
+        """What other rules add may be worked on."""
+        wide = PatternSub((log, "a"), (add, (neg, "a"), (neg, (neg, "a"))))
+
+        @local_optimizer([neg])
+        def away(node):
+            return [exp(node.inputs[0])]
+
+        v = self.x
+        for _ in range(20):
+            v = log(v)
+        e = graph_of(v)
+        EquilibriumOptimizer([wide, away], max_use_ratio=3).optimize(e)
+        text = str(e)
+        self.assertNotIn("neg", text)
+        self.assertNotIn("log", text)
+
     def test_final_and_cleanup(self):
         class Count(Optimizer):
             calls = 0

@@ -43,7 +43,7 @@ static inline npy_float64 tng_tri_gamma(npy_float64 x)
     npy_float64 sum = 0, sign = 1, offset = 0, z;
     if (x <= 0) {
         npy_float64 s;
-        if (x == __builtin_floor(x)) return x == -TNG_INF ? TNG_NAN : TNG_INF;
+        if (x == __builtin_floor(x)) return TNG_INF;
         s = sin(TNG_PI * (x - __builtin_rint(x)));                /* A&S 6.4.7 */
         offset = (TNG_PI / s) * (TNG_PI / s);
         sign = -1;
@@ -190,6 +190,10 @@ static inline npy_float64 tng_erfinv(npy_float64 x)
     return __builtin_copysign(y, x);
 }
 
+/* Bessel functions of the first kind; at infinity those of libm are 0, those of SciPy NaN. */
+static inline npy_float64 tng_j0(npy_float64 x) { return __builtin_isinf(x) ? TNG_NAN : j0(x); }
+static inline npy_float64 tng_j1(npy_float64 x) { return __builtin_isinf(x) ? TNG_NAN : j1(x); }
+
 /* Modified Bessel functions I_0 and I_1: the series A&S 9.6.10, all of whose terms are positive, and for large x A&S 9.7.1. */
 static inline npy_float64 tng_bessel_i(int order, npy_float64 x)
 {
@@ -205,7 +209,7 @@ static inline npy_float64 tng_bessel_i(int order, npy_float64 x)
             sum += term;
         }
     } else if (a == TNG_INF) {
-        sum = a;
+        return TNG_NAN;                                           /* as SciPy */
     } else {
         const npy_float64 mu = 4.0 * order;
         npy_float64 half = exp(0.5 * a);

@@ -1,0 +1,96 @@
+"""Noise of rounding is told from errors."""
+import unittest
+
+import numpy as np
+
+import theano_ng as theano
+from theano_ng import tensor
+from theano_ng.audit import audit
+from theano_ng.audit.conditioning import explained_by_rounding
+
+
+def _explained(function, value, other):
+    """What is explained of the difference between function(value) and another result."""
+    return explained_by_rounding(lambda values: [function(*values)], [value], 0, function(value), np.asarray(other, value.dtype))
+
+
+class TestExplained(unittest.TestCase):
+
+    def test_terms_that_cancel(self):
+        x = np.array([[1., 1e300, -1e300], [1., 2., -2.]])
+
+        def total(x):
+            return x[:, 0] + (x[:, 1] + x[:, 2])
+
+        self.assertEqual(total(x).tolist(), [1., 1.])
+        self.assertEqual(_explained(total, x, [0., 1.]).tolist(), [True, True])     # 0: the sum from the left
+        # One unit in the last place of 1e300 is 1.5e284; what is no sum of huge terms is not allowed for.
+        self.assertEqual(_explained(total, x, [1e284, 1.001]).tolist(), [True, False])
+        self.assertEqual(_explained(total, x, [1e288, 1 + 1e-15]).tolist(), [False, True])
+
+    def test_jumps_explain_nothing(self):
+        # The smallest change of an input crosses the jump, and a larger one crosses no higher one.
+        x = np.array([1., -3., 0.])
+        self.assertEqual(_explained(np.floor, x, [0., -4., 1.]).tolist(), [False, False, False])
+        self.assertEqual(_explained(lambda x: (x >= 1) * 1., x, [0., 1., 1.]).tolist(), [False, False, False])
+
+    def test_what_is_not_finite_explains_nothing(self):
+        x = np.array([np.inf, 1e308, np.nan, 1.])
+        with np.errstate(all="ignore"):
+            found = _explained(lambda x: x * 2, x, [1., 1e308, 2., np.nan])
+        self.assertEqual(found.tolist(), [False] * 4)
+
+    def test_nothing_to_compare(self):
+        ints = np.array([1, 2])
+        self.assertIsNone(explained_by_rounding(lambda values: values, [ints], 0, ints, ints + 1))
+        self.assertIsNone(explained_by_rounding(lambda values: values, [np.ones(2)], 0, np.ones(2), np.ones(3)))
+
+        def refuses(values):
+            raise ValueError("not these")
+
+        self.assertIsNone(explained_by_rounding(refuses, [np.ones(2)], 0, np.ones(2), np.zeros(2)))
+
+
+class _Total(theano.Op):
+    """The sum of a vector; `perform` adds from the left, C from the right, and then what `wrong` says."""
+
+    __props__ = ("wrong",)
+
+    def __init__(self, wrong="0"):
+        self.wrong = wrong
+
+    def make_node(self, x):
+        if x.type != tensor.dvector:
+            raise TypeError("a vector of float64 was expected, not %s" % (x.type,))
+        return theano.Apply(self, [x], [tensor.dscalar()])
+
+    def perform(self, node, inputs, outputs):
+        outputs[0][0] = np.asarray(np.add.accumulate(np.append(0., inputs[0]))[-1])
+
+    def c_code(self, node, name, inputs, outputs, sub):
+        return """
+        double total = 0;
+        for (npy_intp i = PyArray_DIM(%(x)s, 0); i-- > 0;)
+            total += *(npy_float64*) PyArray_GETPTR1(%(x)s, i);
+        Py_XDECREF(%(z)s);
+        %(z)s = (PyArrayObject*) PyArray_SimpleNew(0, NULL, NPY_FLOAT64);
+        if (!%(z)s) %(fail)s
+        *(npy_float64*) PyArray_DATA(%(z)s) = total + %(wrong)s;
+        """ % dict(x=inputs[0], z=outputs[0], fail=sub["fail"], wrong=self.wrong)
+
+    def c_code_cache_version(self):
+        return (1,)
+
+
+@unittest.skipUnless(theano.config.cxx, "needs a C++ compiler")
+class TestInTheAudit(unittest.TestCase):
+    VALUE = np.array([3., 1e200, -1e200, 1.])
+
+    def test_sums_in_another_order(self):
+        self.assertEqual((self.VALUE.cumsum()[-1], self.VALUE[::-1].cumsum()[-1]), (1., 3.))
+        report = audit(_Total(), self.VALUE, checks="c_code", max_examples=10)
+        self.assertTrue(report.ok, report.findings)
+
+    def test_errors_are_found_all_the_same(self):
+        report = audit(_Total("1e-3 * total"), self.VALUE, checks="c_code", max_examples=10)
+        self.assertEqual([f.error for f in report.findings], ["BadThunkOutput"])
