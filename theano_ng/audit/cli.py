@@ -85,7 +85,7 @@ def _run(arguments):
     options = dict(
         checks=arguments.checks, max_examples=arguments.examples, seed=arguments.seed, sanitize=not arguments.no_sanitizer,
         leaks=not arguments.no_leaks, time_limit=arguments.time)
-    reports = audit_all(cases, options, arguments.processes, quiet=arguments.quiet)
+    reports = audit_all(cases, options, arguments.processes, quiet=arguments.quiet, done=_printer(arguments))
     _write(reports, arguments)
     return 0 if all(report.ok for report in reports) else 1
 
@@ -103,7 +103,23 @@ def _refuse_unmakeable(cases):
             raise UsageError("%s: %s. Other inputs can be given: --inputs \"float64(3,4), dvector, 2\"" % (case.name, failure)) from failure
 
 
-def audit_all(cases, options, processes=1, quiet=False):
+def _printer(arguments):
+    """What prints a report as soon as its turn has come; None where the standard output is for JSON."""
+    from theano_ng.audit import report
+
+    if arguments.json == "-":
+        return None
+    verbosity = 0 if arguments.quiet else 2 if arguments.verbose else 1
+
+    def show(one):
+        text = report.format_report(one, colour=report.wants_colour(sys.stdout), verbosity=verbosity)
+        if text:
+            print(text, flush=True)
+
+    return show
+
+
+def audit_all(cases, options, processes=1, quiet=False, done=None):
     """Audit cases, several at a time if wanted, under a progress bar.
 
     Parameters
@@ -115,6 +131,8 @@ def audit_all(cases, options, processes=1, quiet=False):
         At most so many processes; one where the system cannot fork.
     quiet : bool
         Without the bar.
+    done : callable, optional
+        Given each report in the order of the cases, as soon as it and those before it are there.
 
     Returns
     -------
@@ -127,15 +145,26 @@ def audit_all(cases, options, processes=1, quiet=False):
     from theano_ng.audit.progress import Progress
 
     progress = Progress(len(cases), enabled=False if quiet else None)
+    reports = []
+
+    def add(report):
+        reports.append(report)
+        if done is not None:
+            progress.clear()
+            done(report)
+
     try:
         if min(processes, len(cases)) == 1 or not hasattr(os, "fork"):
-            return [audit(case, progress=progress, **options) for case in cases]
-        return _audit_in_parallel(cases, options, processes, progress)
+            for case in cases:
+                add(audit(case, progress=progress, **options))
+        else:
+            _audit_in_parallel(cases, options, processes, progress, add)
     finally:
         progress.clear()
+    return reports
 
 
-def _audit_in_parallel(cases, options, processes, progress):
+def _audit_in_parallel(cases, options, processes, progress, add):
     """As `audit_all`; forks know the cases, which need not be picklable."""
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -143,9 +172,18 @@ def _audit_in_parallel(cases, options, processes, progress):
     _shared[:] = cases, options
     with ProcessPoolExecutor(min(processes, len(cases)), mp_context=multiprocessing.get_context("fork")) as pool:
         running = {pool.submit(_audit_number, i): i for i in range(len(cases))}
-        for future in as_completed(running):
-            progress.done(cases[running[future]].name)
-        return [future.result() for future in running]
+        ready, turn = {}, 0
+        try:
+            for future in as_completed(running):
+                number = running[future]
+                progress.done(cases[number].name)
+                ready[number] = future.result()
+                while turn in ready:
+                    add(ready.pop(turn))
+                    turn += 1
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)      # rather than finish all cases before the error is seen
+            raise
 
 
 _shared = []
@@ -172,8 +210,7 @@ def _write(reports, arguments):
     if arguments.junit is not None:
         _write_file(arguments.junit, report.to_junit(reports), "--junit")
     if arguments.json != "-":
-        verbosity = 0 if arguments.quiet else 2 if arguments.verbose else 1
-        print(report.format_table(reports, colour=report.wants_colour(sys.stdout), verbosity=verbosity))
+        print(report.format_summary(reports, report.wants_colour(sys.stdout)))
 
 
 def _write_file(path, text, option):

@@ -159,7 +159,7 @@ def audit(op_or_case, *inputs, checks=None, max_examples=50, seed=0, sanitize=Tr
     ImportError
         Without Hypothesis.
     TypeError, ValueError
-        For inputs that make no node, or unknown checks.
+        For inputs that make no node, or unknown checks; also in the case's `skip`.
     """
     from theano_ng.audit.generate import Target, require_hypothesis  # needs tensor
     from theano_ng.compile import debugmode  # noqa: F401  (as the rules)
@@ -169,6 +169,7 @@ def audit(op_or_case, *inputs, checks=None, max_examples=50, seed=0, sanitize=Tr
     case = as_case(op_or_case, inputs)
     start = time.perf_counter()
     chosen = select(checks, sanitize=sanitize, leaks=leaks)
+    select(case.skip)       # a check that is misspelt there would run
     target = Target(case, seed)
     load()      # once, rather than in the process of each check
     verdicts = []

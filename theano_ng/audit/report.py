@@ -39,21 +39,28 @@ def format_table(reports, width=None, colour=False, verbosity=1):
     str
         ASCII, without a newline at its end.
     """
+    texts = [format_report(report, width, colour, verbosity) for report in reports]
+    return "\n".join([text for text in texts if text] + [format_summary(reports, colour)])
+
+
+def format_report(report, width=None, colour=False, verbosity=1):
+    """The part of `format_table` about one case: "" when there is nothing to say, else with an empty line at its end."""
     width = min(max(width or shutil.get_terminal_size((100, 24)).columns, 60), 140)
     paint = _painter(colour)
-    parts = []
-    for report in reports:
-        if verbosity or not report.ok:
-            title = report.case if report.op == report.case else "%s: %s" % (report.case, report.op)
-            parts.append(paint("title", _cut(_ascii(title), width)))
-        if verbosity:
-            parts.append(_table(report, width, paint))
-        for number, finding in enumerate(report.findings, 1):
-            parts.append(_finding(number, finding, width, paint, verbosity > 1))
-        if verbosity or not report.ok:
-            parts.append("")
-    parts.append(summary(reports, paint))
-    return "\n".join(parts)
+    if not verbosity and report.ok:
+        return ""
+    title = report.case if report.op == report.case else "%s: %s" % (report.case, report.op)
+    parts = [paint("title", _cut(_ascii(title), width))]
+    if verbosity:
+        parts.append(_table(report, width, paint))
+    for number, finding in enumerate(report.findings, 1):
+        parts.append(_finding(number, finding, width, paint, verbosity > 1))
+    return "\n".join(parts + [""])
+
+
+def format_summary(reports, colour=False):
+    """The last line of `format_table`."""
+    return summary(reports, _painter(colour))
 
 
 def summary(reports, paint=lambda kind, text: text):

@@ -228,6 +228,10 @@ class _Judge:
     - What follows from a difference of these kinds: a later rewrite inside one of the two graphs made it.
     - What is rounding: where two graphs differ, they are computed again with a relative error of one or two units in the last place in
       each intermediate result. Elements that this moves as far as they differ carry no more digits than that: ``1 / (1 - p)`` next to p = 1.
+      Integers and booleans are exact. They may be what the *old* graph gives when its floating point numbers are rounded otherwise
+      (``argmax`` of numbers that are nearly equal, ``floor(x * 10)``); a new graph that takes floating point numbers to compute what the
+      old one did without is wrong where that is seen. So is one that makes a float so, where the old one computed with integers
+      up to the last step.
 
     An element that is finite in the old graph therefore has to stay finite. A variable with ``tag.values_eq_approx`` brings its own
     comparison.
@@ -323,29 +327,59 @@ class _Judge:
         return check_eq(pair.judge, np.where(free, zero, pair.old), np.where(free, zero, pair.new))
 
     def _agree_within_rounding(self, pair):
-        """Whether all elements that differ are moved that far by rounding, in the two graphs together."""
-        old, new = pair.old, pair.new
-        if self.compute is None or old.dtype.kind not in "fcbiu":
+        """Whether all elements that differ are moved that far by rounding: integers in the old graph, others in the two graphs together."""
+        if self.compute is None or pair.old.dtype.kind not in "fcbiu":
             return False
-        wide = "complex128" if old.dtype.kind == "c" else "float64"
-        rng = np.random.RandomState(1)
-        graphs = [(v, [node for node in self.order if any(out in within for out in node.outputs)])
-                  for v, within in ((pair.r, pair.inner), (pair.new_r, pair.inner_new))]
-        moved = [np.zeros(old.shape), np.zeros(old.shape)]
         with np.errstate(all="ignore"):
-            difference = np.abs(new.astype(wide) - old.astype(wide))
-            for _ in range(_TRIALS):
-                for k, (v, nodes) in enumerate(graphs):
-                    found = self._moved(v, nodes, wide, rng)
-                    if found is None:
-                        return False
-                    moved[k] = np.maximum(moved[k], found)
-                if self._agree(pair, pair.free | (difference <= _MARGIN * (moved[0] + moved[1]))):
-                    return True
+            return (self._within_range if pair.old.dtype.kind in "biu" else self._within_distance)(pair)
+
+    def _within_range(self, pair):
+        """Whether each integer of the new graph lies between some that the old one gives under rounding."""
+        nodes, rng = self._nodes_within(pair.inner), np.random.RandomState(1)
+        least = most = pair.old
+        for _ in range(_TRIALS):
+            moved = self._rounded(pair.r, nodes, rng, _ULPS_OF_INTEGERS)
+            if moved is None:
+                return False
+            least, most = np.minimum(least, moved), np.maximum(most, moved)
+            if self._agree(pair, pair.free | ((least <= pair.new) & (pair.new <= most))):
+                return True
         return False
 
-    def _moved(self, r, nodes, wide, rng):
-        """How far each element of a variable moves when all that these nodes compute is rounded otherwise; None when they cannot be computed."""
+    def _within_distance(self, pair):
+        """Whether the values differ by no more than what rounding moves them by."""
+        old, new = pair.old, pair.new
+        wide = "complex128" if old.dtype.kind == "c" else "float64"
+        rng = np.random.RandomState(1)
+        graphs = [(pair.r, self._nodes_within(pair.inner))]
+        if not self._is_of_integers(pair):
+            graphs.append((pair.new_r, self._nodes_within(pair.inner_new)))
+        distances = [np.zeros(old.shape) for _ in graphs]
+        difference = np.abs(new.astype(wide) - old.astype(wide))
+        for _ in range(_TRIALS):
+            for k, (r, nodes) in enumerate(graphs):
+                moved = self._rounded(r, nodes, rng, _ULPS)
+                if moved is None:
+                    return False
+                moved, value = moved.astype(wide), self.r_vals[r].astype(wide)
+                same = (moved == value) | (np.isnan(moved) & np.isnan(value))
+                found = np.where(same, 0, np.nan_to_num(np.abs(moved - value), nan=np.inf, posinf=np.inf))
+                distances[k] = np.maximum(distances[k], found)
+            if self._agree(pair, pair.free | (difference <= _MARGIN * sum(distances))):
+                return True
+        return False
+
+    def _nodes_within(self, inner):
+        return [node for node in self.order if any(out in inner for out in node.outputs)]
+
+    def _is_of_integers(self, pair):
+        """Whether the old graph starts from integers and computes with them up to the last step."""
+        values = [self.r_vals.get(v) for v in pair.start]
+        return bool(values) and all(isinstance(value, np.ndarray) and value.dtype.kind in "biu" for value in values)
+
+    def _rounded(self, r, nodes, rng, ulps):
+        """The value of `r` when all floating point numbers that these nodes compute are rounded otherwise, by up to so many units in the last
+        place; None when they cannot be computed, or when the shape is another one then."""
         values = {}
         for node in nodes:
             try:
@@ -354,19 +388,17 @@ class _Judge:
                 return None     # an Op that does not take other values
             for out, computed in zip(node.outputs, outputs):
                 if isinstance(computed, np.ndarray) and computed.dtype.kind in "fc":
-                    error = np.finfo(computed.dtype).eps * rng.choice([-2, -1, 1, 2], computed.shape)
+                    error = np.finfo(computed.dtype).eps * rng.choice([-ulps, -ulps / 2, ulps / 2, ulps], computed.shape)
                     computed = np.asarray(computed * (1 + error), dtype=computed.dtype)
                 values[out] = computed
         moved, value = values.get(r, self.r_vals[r]), self.r_vals[r]
-        if not isinstance(moved, np.ndarray) or moved.shape != value.shape:
-            return None
-        moved, value = moved.astype(wide), value.astype(wide)
-        same = (moved == value) | (np.isnan(moved) & np.isnan(value))
-        return np.where(same, 0, np.nan_to_num(np.abs(moved - value), nan=np.inf, posinf=np.inf))
+        return moved if isinstance(moved, np.ndarray) and (moved.shape, moved.dtype) == (value.shape, value.dtype) else None
 
 
 # So many trials that errors which cancel each other do so in some only; they still find less than the largest error.
-_TRIALS, _MARGIN = 12, 4
+_TRIALS, _MARGIN, _ULPS = 12, 4, 2
+# An integer changes at once or not at all, so there is no margin; but the new graph may round somewhat more than the old one.
+_ULPS_OF_INTEGERS = 16
 
 
 def _find_bad_optimizations(order, reasons, r_vals, compute=None):

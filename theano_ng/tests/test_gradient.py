@@ -108,6 +108,8 @@ class TestGrad(unittest.TestCase):
         expected = [2 * v, 0 * v, np.clip(2 * v, -1, 1), -4 * v, v, 3 * v ** 2, v ** 2]
         for a, b in zip(got, expected):
             np.testing.assert_allclose(a, b)
+        for shaped in (gradient.grad_clip(T.fvector(), -.1, .1), gradient.grad_scale(T.fvector(), .1)):     # .1 is not exact in float32
+            self.assertEqual(grad(shaped.sum(), shaped.owner.inputs[0]).dtype, "float32")
         with self.assertRaises(NullTypeGradError):
             grad(gradient.undefined_grad(x).sum(), x)
 

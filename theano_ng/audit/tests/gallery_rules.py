@@ -93,6 +93,25 @@ def rewrite_wrong_for_large_integers(wrong):
     rewritten(rule, np.array([2 ** 62 + 1, 7]), np.array([2, 2]), build=lambda x, two: T.mul(x, two) // two)
 
 
+@by_run("BadOptimization", "a quotient of integers is computed with floating point numbers, which have fewer digits")
+def rewrite_of_integers_by_floats(wrong):
+    def rule(node):
+        if node.op == T.int_div:
+            x, y = node.inputs
+            return [T.cast(T.floor(x * (1.0 / y)), "int64") if wrong else (x - x % y) // y + 0 * y]
+
+    rewritten(rule, np.array([2 ** 62 + 1, 49]), np.array([1, 49]), build=lambda x, y: x // y)
+
+
+@by_run("BadOptimization", "a comparison of integers is made one of floating point numbers")
+def rewrite_of_a_comparison_by_floats(wrong):
+    def rule(node):
+        if node.op == T.gt:
+            return [T.gt(*(T.cast(v, "float64") for v in node.inputs)) if wrong else T.lt(*reversed(node.inputs))]
+
+    rewritten(rule, np.array([2 ** 53 + 1]), np.array([2 ** 53]), build=T.gt)
+
+
 @by_run("BadOptimization", "a float64 becomes a float32")
 def rewrite_changes_dtype(wrong):
     def rule(node):

@@ -6,12 +6,15 @@ import unittest
 import numpy as np
 
 import theano_ng as theano
+from theano_ng import scalar
 from theano_ng import tensor as T
 from theano_ng.audit import CHECKS, NAMES, Case, assert_audit, audit, run
 from theano_ng.audit.driver import select
+from theano_ng.audit.targets import location_of
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
 from theano_ng.misc.doubleop import DoubleOp
+from theano_ng.tensor.elemwise import CAReduce, Elemwise
 
 MATRIX, ROW = np.arange(12.).reshape(3, 4) / 7, np.arange(4.).reshape(1, 4)
 PYTHON = [check.name for check in select(sanitize=False, leaks=False)]
@@ -194,6 +197,8 @@ class TestOptions(unittest.TestCase):
     def test_skip(self):
         report = audit(Case(GradOfTwo(), [MATRIX], skip={"grad": "clipped"}), checks="grad")
         self.assertEqual([(v.status, v.reason) for v in report.verdicts], [("skipped", "clipped")])
+        with self.assertRaisesRegex(ValueError, "there is no check 'gradient'; the checks are: make_node"):
+            audit(Case(GradOfTwo(), [MATRIX], skip={"gradient": "clipped"}), checks="grad")
 
     def test_tolerance(self):
         self.assertTrue(audit(Case(GradOfTwo(), [MATRIX], tolerance=2.), checks="grad").ok)
@@ -218,6 +223,17 @@ class TestOptions(unittest.TestCase):
         assert_audit(DoubleOp(), MATRIX, checks="props")
         with self.assertRaisesRegex(AssertionError, "BadGradient"):
             assert_audit(GradOfTwo(), MATRIX, checks="grad")
+
+    def test_location_in_scalar_op(self):
+        class Fivefold(scalar.UnaryScalarOp):
+            def impl(self, x):
+                return 5 * x
+
+        op, first = Elemwise(Fivefold(scalar.same_out)), Fivefold.impl.__code__.co_firstlineno
+        lines = [location_of(op, method).rpartition(":")[2] for method in ("perform", "c_code", "grad")]
+        self.assertEqual(lines, [str(first), str(first - 1), str(first - 1)])
+        self.assertIn("careduce.py", location_of(CAReduce(scalar.add), "infer_shape"))
+        self.assertIn("ops_arith.py", location_of(CAReduce(scalar.add), "c_code"))
 
     def test_lazy_name(self):
         self.assertIs(theano.audit.audit, audit)

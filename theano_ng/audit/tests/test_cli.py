@@ -70,6 +70,10 @@ def twice(x):
     return x * 2
 
 
+def interrupt(report):
+    raise KeyboardInterrupt
+
+
 def run(*arguments):
     """Exit code, standard output and standard error."""
     out, err = io.StringIO(), io.StringIO()
@@ -162,6 +166,18 @@ class TestProgram(unittest.TestCase):
         self.assertEqual((code, "verdict" in out, "BadHash" in out), (1, False, True))
         code, out, _ = run(self.file + ":one_case", self.file + ":double", "--checks=maps", "--json=-")
         self.assertEqual((code, [r["case"] for r in json.loads(out)["reports"]]), (0, ["one", "right"]))
+
+    def test_reports_come_as_they_are_ready(self):
+        from theano_ng.audit.cli import audit_all
+
+        cases = [case for target in (self.file, self.file + ":one_case") for case in resolve.cases_of(target)]
+        for processes in (1, 2):
+            seen = []
+            reports = audit_all(cases, {"checks": "maps"}, processes, quiet=True, done=lambda report: seen.append(report))
+            self.assertEqual(seen, reports)
+            self.assertEqual([report.case for report in reports], [case.name for case in cases])
+        with self.assertRaises(KeyboardInterrupt):      # before the second case
+            audit_all(cases, {"checks": "maps"}, quiet=True, done=interrupt)
 
     def test_usage(self):
         for arguments, words in (

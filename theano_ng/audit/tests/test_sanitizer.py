@@ -6,7 +6,7 @@ import unittest
 import numpy as np
 
 import theano_ng as theano
-from theano_ng import tensor
+from theano_ng import scalar, tensor
 from theano_ng.audit import audit, faults, sanitizer, worker
 from theano_ng.gof import Apply, COp, Op
 from theano_ng.misc.doubleop import DoubleOp
@@ -118,6 +118,35 @@ Shadow bytes around the buggy address:
         self.assertEqual((abort.error, abort.what), ("Crash", "signal SIGABRT"))
 
 
+class _WrongScalar(scalar.UnaryScalarOp):
+    """Whatever C one likes."""
+
+    __props__ = ("code",)
+
+    def __init__(self, code):
+        self.code = code
+        super().__init__(scalar.same_out, name="wrong")
+
+    def impl(self, x):
+        return x
+
+    def c_code(self, node, name, inputs, outputs, sub):
+        return self.code % dict(x=inputs[0], z=outputs[0])
+
+    def c_code_cache_version(self):
+        return (1, self.code)
+
+
+class _WrongAdd(type(scalar.add)):
+    """A sum with a shift that C leaves undefined."""
+
+    def c_code(self, node, name, inputs, outputs, sub):
+        return "volatile int far = 40; %s = %s + 0 * (1 << far);" % (outputs[0], " + ".join(inputs))
+
+    def c_code_cache_version(self):
+        return (1, "wrong")
+
+
 @unittest.skipIf(UNAVAILABLE, UNAVAILABLE)
 class TestWorker(unittest.TestCase):
     """One process for all programs."""
@@ -199,6 +228,22 @@ class TestWorker(unittest.TestCase):
         op = tensor.exp(tensor.dmatrix()).owner.op
         record, found = self.run_op(op, np.ones((2, 3)).T, tensor.dmatrix())
         self.assertEqual((record["error"], record["uninitialized"], found), (None, [], []))
+
+    def test_wrong_kernels(self):
+        # The C of scalar Ops, in loops, in fused loops and in reductions.
+        x, matrix = scalar.float64("x"), tensor.dmatrix()
+        table = _WrongScalar("static const double t[3] = {1, 2, 3}; %(z)s = %(x)s * t[3 + ((int) %(x)s & 1)];")
+        shift = _WrongScalar("volatile int far = 40; %(z)s = %(x)s + (1 << far);")
+        large = _WrongScalar("volatile int k = 2147483647; k = k + 1; %(z)s = %(x)s + k;")
+        total = tensor.elemwise.CAReduce(_WrongAdd(scalar.upcast_out, name="wrong_add"), axis=(1,))
+        for op, error, text in ((tensor.Elemwise(table), "AddressError", "t[3 + ((int)"), (tensor.Elemwise(shift), "UndefinedBehaviour", "1 << far"),
+                                (tensor.Elemwise(large), "UndefinedBehaviour", "k = k + 1"), (total, "UndefinedBehaviour", "1 << far"),
+                                (tensor.Elemwise(scalar.Composite([x], [shift(x) * x])), "UndefinedBehaviour", "1 << far")):
+            for value in np.ones((2, 3)), np.ones((3, 2)).T:
+                _, found = self.run_op(op, value, matrix)
+                self.assertTrue(found, op)
+                self.assertIn(error, [name for name, _, _ in found])
+                self.assertTrue(found[0][1].startswith("the generated kernel: `") and text in found[0][1], found)
 
     def test_does_not_compile(self):
         with self.assertRaisesRegex(ValueError, "no_such_thing"):

@@ -302,6 +302,47 @@ class TestRewritesAndNaN(unittest.TestCase):
             f = theano.function([x], out, mode=rule(T.inv, lambda a: factor * (1 + T.exp(argument(a)))))
             self.assertRaises(BadOptimization, f, [value])
 
+    def test_integers_are_exact(self):
+        """A new graph that takes floating point numbers for what the old one does without."""
+        i, j, x = T.lvector("i"), T.lvector("j"), self.x
+        quotient = lambda a, b: T.floor(a * (1.0 / b))  # noqa: E731
+        integers = lambda a: T.cast(a, "int64")  # noqa: E731
+        real = lambda a: T.cast(a, "float64")  # noqa: E731
+        to_real, to_int = real(i).owner.op, integers(x).owner.op
+        cases = [
+            (i // j, T.int_div, lambda a, b: integers(quotient(a, b)), ([7, 9], [2, 3]), [([2 ** 62 + 1], [1]), ([49], [49])]),
+            (real(i // j), to_real, lambda a: quotient(*a.owner.inputs), ([7, 9], [2, 3]), [([49], [49])]),
+            (i + j, T.add, lambda a, b: integers(real(a) + real(b)), ([7, 9], [2, 3]), [([2 ** 62 + 1], [1])]),
+            (i > j, T.gt, lambda a, b: T.gt(real(a), real(b)), ([7, 9], [2, 10]), [([2 ** 53 + 1], [2 ** 53])]),
+            (integers(x), to_int, lambda a: integers(a * (1 / 49.0) * 49), ([2.5, 7.5],), [([1.0],)]),
+            # where the old graph rounds, too, but not by so much
+            (integers(i * 2.0), to_int, lambda a: 2 * i, ([2, 9],), []),
+            (integers(i * 2.0), to_int, lambda a: 2 * i + 1, None, [([5],)]),
+            (T.argmax(x / 3), T.argmax(x).owner.op, lambda a: T.argmin(a), None, [([1.0, 2.0, 3.0],)])]
+        for out, pattern, replace, right, wrong in cases:
+            inputs = [v for v in (i, j, x) if v in theano.gof.graph.inputs([out])]
+            f = theano.function(inputs, out, mode=rule(pattern, replace))
+            if right is not None:
+                f(*right)
+            for values in wrong:
+                with self.assertRaises(BadOptimization, msg=(str(out), values)):
+                    f(*values)
+
+    def test_integers_of_rounded_numbers(self):
+        """They are those of the old graph, or of one whose numbers are rounded otherwise."""
+        i, j, x = T.lvector("i"), T.lvector("j"), self.x
+        to_int = T.cast(x, "int64").owner.op
+        near = 1.4 + np.finfo("float64").eps * np.arange(8)
+        tie = next(np.array([a, b]) for a, b in zip(near, near[1:]) if a * 1.5 == b * 1.5)
+        f = theano.function([x], T.argmax(x * 1.5), mode=rule(T.argmax(x).owner.op, lambda a, *_: T.argmax(x)))
+        self.assertEqual((f(tie), np.argmax(tie * 1.5)), (1, 0))
+        f = theano.function([x], T.cast(T.floor(x * 10), "int64"), mode=rule(T.floor, lambda a: T.floor(x / 0.1)))
+        self.assertEqual((f([0.3]), np.floor(0.3 * 10)), (2, 3))
+        f = theano.function([i, j], T.cast(T.floor(T.true_div(i, j)), "int64"), mode=rule(to_int, lambda a: i // j))
+        self.assertEqual(f([2 ** 62 + 1, 49], [1, 49]).tolist(), [2 ** 62 + 1, 1])
+        f = theano.function([x], T.inv(x) * 49 < 1, mode=rule(T.lt, lambda a, b: x > 49))
+        self.assertEqual((f([49.0]), np.reciprocal(49.0) * 49 < 1), (False, True))
+
     def test_a_difference_that_follows_from_another(self):
         x = self.x
 

@@ -236,6 +236,19 @@ class TestValues(unittest.TestCase):
             with np.errstate(all="ignore"):
                 np.testing.assert_allclose(run_native(op(tt.dvector()).owner, x)[0], function(x), rtol=1e-14)
 
+    def test_values_do_not_depend_on_numpys_ways(self):
+        # NumPy takes a square root for an exponent of stride 0, and arguments of float16 and float32 in that precision.
+        x = np.array([[-np.inf, -0.0, 4.0, -1.0]])
+        for dtype in ("float64", "float32"):
+            for y in (np.full((1, 4), .5), np.array([[.5]])):
+                values = x.astype(dtype), y.astype(dtype)
+                z, = both(tt.pow(*types_of(*values)).owner, *values)
+                np.testing.assert_array_equal(np.signbit(z[0, 1]), False)
+                np.testing.assert_array_equal(z, [[np.inf, 0, 2, np.nan]])
+        for dtype in ("float16", "float32", "complex64"):
+            z, = both(tt.angle(TensorType(dtype, (False,))()).owner, np.array([-1, 2, -.5], dtype))
+            np.testing.assert_allclose(z, [np.pi, 0, np.pi], rtol=1e-15)
+
     def test_user_scalar_op(self):
         op = Elemwise(MulAdd())
         x, y, z = (np.arange(6.0).reshape(2, 3) + k for k in range(3))
