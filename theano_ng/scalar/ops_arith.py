@@ -264,18 +264,27 @@ class Mod(BinaryScalarOp):
 
 
 def power(x, y):
-    """``np.power`` with the values of C's ``pow``: for an exponent of 0.5 NumPy may take the square root, which differs at -inf and -0.0.
+    """``np.power`` of arrays or numbers, with the values of the C code.
 
-    Whether it does depends on the strides of the exponent in memory.
+    An integer to a negative integer power is truncated towards zero, where NumPy refuses. For a floating point exponent of 0.5 NumPy may
+    take the square root (whether it does depends on the strides of the exponent), which differs from C's ``pow`` at -inf and -0.0.
     """
+    kind = np.result_type(x, y).kind
+    if kind in "iu":
+        negative = np.less(y, 0)
+        if np.any(negative):
+            result = quiet(np.power, x, np.where(negative, 0, y).astype(np.asarray(y).dtype))
+            inverse = np.where(np.equal(x, 1) | np.equal(x, -1) & np.equal(np.bitwise_and(y, 1), 0), 1, np.where(np.equal(x, -1), -1, 0))
+            return np.where(negative, inverse.astype(result.dtype), result)[()]
     result = quiet(np.power, x, y)
-    if result.dtype.kind == "f":
+    if kind == "f":
         half = np.equal(y, .5)
-        if half.any():
+        if np.any(half):
             result = np.array(result)
             np.copyto(result, np.inf, where=half & np.equal(x, -np.inf))
             np.copyto(result, 0, where=half & np.equal(x, 0))
-    return result[()]
+            return result[()]
+    return result
 
 
 class Pow(BinaryScalarOp):
@@ -292,11 +301,7 @@ class Pow(BinaryScalarOp):
     output_types_preference = staticmethod(upcast_out_min8)
 
     def impl(self, x, y):
-        x, y = _bool_as_int8(x), _bool_as_int8(y)
-        dtype = np.result_type(x, y)
-        if dtype.kind in "iu" and y < 0:
-            return dtype.type(1 if x == 1 else (-1) ** int(y % 2) if x == -1 else 0)
-        return power(x, y)
+        return power(_bool_as_int8(x), _bool_as_int8(y))
 
     def c_expression(self, args, dtypes, out):
         x, y = (c_cast(a, d, out) for a, d in zip(args, dtypes))

@@ -60,6 +60,10 @@ class Alloc(NativeOp, Op):
 
     The value broadcasts against the shape. The shape inputs are not connected to the output.
 
+    A dimension to repeat has to be declared broadcastable in the value's type, as for every other Op. One of length 1 that is not is
+    repeated too when the Op runs, as by NumPy; but rewriting takes it for as long as the result (which may then refuse it), and so does
+    the gradient, which is not summed over it and has the result's length: declare it with `addbroadcast`.
+
     Raises
     ------
     TypeError

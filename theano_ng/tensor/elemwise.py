@@ -12,6 +12,7 @@ from theano_ng.configdefaults import config
 from theano_ng.configparser import change_flags
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
+from theano_ng.gof.null_type import NullType
 from theano_ng.gof.op import COp, OpenMPOp
 from theano_ng.gof.params_type import ParamsType
 from theano_ng.gof.utils import MethodNotDefined
@@ -403,7 +404,15 @@ class Elemwise(NativeOp, OpenMPOp):
         inputs = [as_tensor_variable(i) for i in inputs]
         out_dtypes, out_patterns, inputs = self.get_output_info(DimShuffle, *inputs)
         outputs = [_tensor_type(dtype, tuple(pattern))() for dtype, pattern in zip(out_dtypes, out_patterns)]
-        return Apply(self, inputs, outputs)
+        return Apply(self._for_types([i.type.dtype for i in inputs]), inputs, outputs)
+
+    def _for_types(self, dtypes):
+        """This op, or one whose scalar op is for inputs of these types: a Composite computes in the types that it was made for."""
+        op = self.scalar_op
+        if getattr(op, "inputs_type", None) in (None, tuple([get_scalar_type(dtype) for dtype in dtypes])):
+            return self
+        typed = op.make_node(*[_shadow(dtype) for dtype in dtypes]).op
+        return self if typed == op else type(self)(typed, dict(self.inplace_pattern), openmp=self.openmp)
 
     def connection_pattern(self, node):
         if hasattr(self.scalar_op, "connection_pattern"):
@@ -473,6 +482,9 @@ class Elemwise(NativeOp, OpenMPOp):
         return [lifted[igrad] for igrad in scalar_igrads]
 
     def R_op(self, inputs, eval_points):
+        from theano_ng.gradient import _is_zero
+        from theano_ng.tensor.basic import fill
+
         outs = self(*inputs, **dict(return_list=True))
         results = []
         for out in outs:
@@ -482,10 +494,14 @@ class Elemwise(NativeOp, OpenMPOp):
             ograds = [o.ones_like() if o is out else o.zeros_like(dtype=_gradient_dtype(o)) for o in outs]
             total = None
             for slope, point in zip(self._bgrad(inputs, outs, ograds), eval_points):
+                if point is not None and isinstance(slope.type, NullType) and _is_zero(point) != "yes":
+                    raise NotImplementedError("R_op: " + slope.type.why_null)
                 if point is None or not hasattr(slope.type, "broadcastable"):
                     continue
                 term = slope * point
                 total = term if total is None else total + term
+            if total is not None and total.type.broadcastable != out.type.broadcastable:
+                total = fill(out, total)        # only inputs that are repeated have a direction
             results.append(total)
         return results
 

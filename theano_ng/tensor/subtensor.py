@@ -574,7 +574,7 @@ def set_subtensor(x, y, inplace=False, tolerate_inplace_aliasing=False):
     x : variable
         The result of indexing: ``r[10:]``.
     y : tensor
-        Broadcast to x.
+        Broadcast to x; see the notes of `inc_subtensor`.
     inplace : bool
         Not for users; the rewrites decide what is done in place.
     tolerate_inplace_aliasing : bool
@@ -614,6 +614,12 @@ def inc_subtensor(x, y, inplace=False, set_instead_of_inc=False, tolerate_inplac
     ------
     TypeError
         When x is not the result of indexing, or y has more dimensions than x.
+
+    Notes
+    -----
+    Dimensions of y to repeat have to be declared broadcastable in its type. One of length 1 that is not is repeated too when the graph runs,
+    as by NumPy; but rewriting takes it for as long as the part (and may then refuse it), and so does the gradient by y, which is not summed
+    over it: declare it with `addbroadcast`.
     """
     x, y = as_tensor_variable(x), as_tensor_variable(y)
     if y.ndim > x.ndim:

@@ -96,9 +96,9 @@ def rewrite_wrong_for_large_integers(wrong):
 @by_run("BadOptimization", "a quotient of integers is computed with floating point numbers, which have fewer digits")
 def rewrite_of_integers_by_floats(wrong):
     def rule(node):
-        if node.op == T.int_div:
+        if node.op == T.int_div and node.inputs[0].owner is None:
             x, y = node.inputs
-            return [T.cast(T.floor(x * (1.0 / y)), "int64") if wrong else (x - x % y) // y + 0 * y]
+            return [T.cast(T.floor(x * (1.0 / y)), "int64") if wrong else (x - x % y) // y]
 
     rewritten(rule, np.array([2 ** 62 + 1, 49]), np.array([1, 49]), build=lambda x, y: x // y)
 

@@ -72,6 +72,20 @@ static inline npy_float64 tng_gamma_prefix(npy_float64 a, npy_float64 x)
     return exp(a * (__builtin_fabs(u) < 0.5 ? log1p(u) - u : log(x / a) - u) - stirling) / sqrt(2 * TNG_PI * a);
 }
 
+/* The same functions for a > 1e8: Temme's expansion DLMF 8.12.3 with one term, where x/a is so near 1 that they are not 0 or 1. */
+static inline npy_float64 tng_incomplete_gamma_large(npy_float64 a, npy_float64 x, int upper)
+{
+    const npy_float64 u = (x - a) / a;
+    npy_float64 s, eta, y, rest;
+    if (__builtin_fabs(u) > 0.01) return upper ? u < 0 : u > 0;
+    /* eta^2 / 2 = u - log1p(u), from its series */
+    s = 1.0 / 2 - u * (1.0 / 3 - u * (1.0 / 4 - u * (1.0 / 5 - u * (1.0 / 6 - u * (1.0 / 7 - u * (1.0 / 8 - u * (1.0 / 9)))))));
+    eta = u * sqrt(2 * s);
+    y = u * sqrt(a * s);
+    rest = exp(-y * y) / (sqrt(a) * 2.50662827463100050242) * (-1.0 / 3 + eta * (1.0 / 12 - eta * (2.0 / 135 - eta / 864)));
+    return upper ? 0.5 * erfc(y) + rest : 0.5 * erfc(-y) - rest;
+}
+
 /* Regularized incomplete gamma functions; upper = 0 gives P(a, x), upper = 1 gives Q(a, x) = 1 - P. */
 static inline npy_float64 tng_incomplete_gamma(npy_float64 a, npy_float64 x, int upper)
 {
@@ -80,6 +94,7 @@ static inline npy_float64 tng_incomplete_gamma(npy_float64 a, npy_float64 x, int
     if (!(a >= 0) || !(x >= 0) || (a == 0 && x == 0) || (a == TNG_INF && x == TNG_INF)) return TNG_NAN;
     if (x == 0 || a == TNG_INF) return upper;
     if (a == 0 || x == TNG_INF) return !upper;
+    if (a > 1e8) return tng_incomplete_gamma_large(a, x, upper);
     prefix = tng_gamma_prefix(a, x);
     if (x < a + 1) {                                              /* DLMF 8.11.4 */
         npy_float64 term = 1, sum = 1;

@@ -4,6 +4,7 @@ import pickle
 import unittest
 
 import numpy as np
+import scipy.special
 
 import theano_ng as theano
 import theano_ng.tensor as tt
@@ -245,6 +246,13 @@ class TestValues(unittest.TestCase):
                 z, = both(tt.pow(*types_of(*values)).owner, *values)
                 np.testing.assert_array_equal(np.signbit(z[0, 1]), False)
                 np.testing.assert_array_equal(z, [[np.inf, 0, 2, np.nan]])
+        x, y = np.array([1, -1, -1, 2, 0, 3, -2], "int32"), np.array([-3, -2, -3, -1, -1, 2, 3], "int64")
+        for values in ((x, y), (x.astype("int64"), y[::-1].astype("int8"))):
+            z, = both(tt.pow(*types_of(*values)).owner, *values)
+            with np.errstate(divide="ignore"):
+                np.testing.assert_array_equal(np.where(values[0] == 0, 0, z), np.where(
+                    values[0] == 0, 0, np.trunc(np.power(values[0].astype(float), values[1]))))
+            np.testing.assert_array_equal(z[values[0] == 0], 0)
         for dtype in ("float16", "float32", "complex64"):
             z, = both(tt.angle(TensorType(dtype, (False,))()).owner, np.array([-1, 2, -.5], dtype))
             np.testing.assert_allclose(z, [np.pi, 0, np.pi], rtol=1e-15)
@@ -263,6 +271,18 @@ class TestValues(unittest.TestCase):
         first, second = both(op.make_node(tt.dmatrix(), tt.drow()), x, y)
         np.testing.assert_allclose(first, np.exp(x) * y + x, rtol=1e-14)
         np.testing.assert_array_equal(second, x - y)
+
+    def test_composite_for_other_types(self):
+        # It computes in the types of the node, not in those that it was made for: int64 is more than float64 can hold, exp(90) than float32.
+        x, y = scalar.float64("x"), scalar.float64("y")
+        op = Elemwise(scalar.Composite([x, y], [x + y, scalar.exp(x) * y]))
+        big = np.array([2 ** 62 + 1])
+        total, _ = both(op(tt.lvector(), tt.lvector())[0].owner, big, np.array([3]))
+        self.assertEqual((total.dtype, total[0]), (np.dtype("int64"), 2 ** 62 + 4))
+        _, product = both(op(tt.fvector(), tt.dvector())[0].owner, np.array([90.], "float32"), np.array([2.]))
+        self.assertEqual((product.dtype, product[0]), (np.dtype("float64"), np.inf))
+        node = op(tt.dvector(), tt.dvector())[0].owner
+        self.assertIs(node.op, op)
 
     def test_many_inputs(self):
         xs = [np.full((2, 3), float(k)) for k in range(70)]
@@ -409,6 +429,17 @@ class TestDerivatives(unittest.TestCase):
         f = theano.function([x, v], theano.gradient.Rop(tt.tanh(x) * x, x, v))
         xv, vv = np.array([0.1, 0.5, -1.0]), np.array([1.0, 2.0, -1.0])
         np.testing.assert_allclose(f(xv, vv), vv * (np.tanh(xv) + xv * (1 - np.tanh(xv) ** 2)))
+        # SciPy's function of two arguments has a derivative in the second alone.
+        v = tt.dvector("v")
+        f = theano.function([v, x], theano.gradient.Rop(tt.jv(v, x), x, x))
+        np.testing.assert_allclose(f([1.0], [2.0]), 2 * (scipy.special.jv(0, 2) - scipy.special.jv(2, 2)) / 2)
+        with self.assertRaisesRegex(NotImplementedError, "R_op"):
+            theano.gradient.Rop(tt.jv(v, x), v, x)
+        # A direction of fewer elements than the output.
+        m, r, d = tt.dmatrix("m"), tt.drow("r"), tt.drow("d")
+        for out, want in ((m * r, 3.0), (r + m, 1.0), (r // m, 0.0)):
+            f = theano.function([m, r, d], theano.gradient.Rop(out, r, d), on_unused_input="ignore")
+            np.testing.assert_allclose(f(np.full((2, 3), 3.0), np.ones((1, 3)), np.ones((1, 3))), np.full((2, 3), want))
 
     def test_deep_scalar_gradient_does_not_recurse(self):
         i = scalar.float64("i")
