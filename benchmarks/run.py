@@ -33,7 +33,8 @@ def main():
     threads = {name + "_NUM_THREADS": "1" for name in ("OPENBLAS", "MKL", "BLIS", "OMP")}
     print(machine(), flush=True)
     failed = [name for name in names
-              if subprocess.run([sys.executable, os.path.join(HERE, name + ".py")], env=dict(os.environ, PYTHONPATH=path, **threads)).returncode]
+              if subprocess.run([sys.executable, os.path.join(HERE, name + ".py")],
+                                env=dict(os.environ, PYTHONPATH=path, **threads)).returncode]
     if failed:
         print("\nFAILED: %s" % ", ".join(failed))
     return 1 if failed else 0

@@ -77,7 +77,8 @@ def _op_names(module):
     from theano_ng.gof.op import PureOp
 
     return sorted(name for name, value in vars(module).items()
-                  if isinstance(value, PureOp) or isinstance(value, type) and issubclass(value, PureOp) and value.__module__ == module.__name__)
+                  if isinstance(value, PureOp) or isinstance(value, type) and issubclass(value,
+                                                                                         PureOp) and value.__module__ == module.__name__)
 
 
 def _import_file(path):

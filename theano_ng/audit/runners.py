@@ -140,5 +140,6 @@ def _built(built, kind):
             op.c_code_cache_version_apply(built.node)
         except Exception as cause:
             if type(cause) is type(failure):
-                raise Unbuildable("BadCacheVersion", "c_code_cache_version raises %s" % said, str(failure), "c_code_cache_version") from failure
+                raise Unbuildable("BadCacheVersion", "c_code_cache_version raises %s" % said, str(failure),
+                                  "c_code_cache_version") from failure
         raise Unbuildable("CompileError", "the C code cannot be built for %s: %s" % (built, said), str(failure), "c_code") from failure

@@ -82,7 +82,8 @@ def check_make_node(context):
                                         "node %s, strict=%s" % (node, strict), where))
                 continue
             if [v.type for v in clone.outputs] != types:
-                problems.append(Problem("BadMakeNode", "a clone of the node with inputs of the same types has other output types: %s, %s" % (
+                problems.append(Problem("BadMakeNode",
+                                        "a clone of the node with inputs of the same types has other output types: %s, %s" % (
                     types, [v.type for v in clone.outputs]), "node %s" % node, where))
     return context.verdict(_first_of_each(problems), len(context.target.built))
 

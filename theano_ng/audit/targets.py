@@ -50,7 +50,8 @@ class Slot:
         self.tensor = isinstance(self.type, tensor.TensorType)
         self.varied = self.tensor and self.fixed is None
         if self.value is None and self.fixed is None and not self.tensor and not hasattr(self.type, "dtype"):
-            raise ValueError("input %d is of %s, for which values cannot be made up: give a pair (type, example value)" % (index, self.type))
+            raise ValueError("input %d is of %s, for which values cannot be made up: give a pair (type, example value)" % (index,
+                                                                                                                           self.type))
 
     @property
     def shape(self):

@@ -249,7 +249,8 @@ class _Loaded:
             from theano_ng.gof.native import native_function
 
             self.function = native_function(program.native.function)
-            self.words = (*load_kernels(program.native.kernels), *program.native.params) if program.native.kernels else program.native.params
+            self.words = (*load_kernels(program.native.kernels),
+                          *program.native.params) if program.native.kernels else program.native.params
             self.instrumented = bool(program.native.kernels)
         else:
             text = _Text(program.source, program.arguments, program.without, program.header_dirs, program.lib_dirs, program.libraries)

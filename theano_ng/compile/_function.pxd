@@ -49,6 +49,7 @@ cdef class FunctionBase:
     cdef list guarded                   # cells of state that the graph changes in place; None when no failure can come after that
     cdef list exposed                   # those of them that are overwritten when a node can fail on values; None when there are none
     cdef list backups                   # (cell, value, copy of the value) of these, during a call that may fail
+    cdef bint always_guard              # whether the guarded cells are copied in every call
     cdef set proven_shapes              # of calls that went well
     cdef long shapes, last_shapes
     cdef int n_in, n_positional, n_returned, n_pairs

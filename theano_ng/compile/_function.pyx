@@ -150,7 +150,8 @@ cdef class FunctionBase:
         self._fn = value
         self.vm = value if isinstance(value, CLazyLinker) else None
 
-    def setup(self, list roles, list quick, list defaults, list pairs, list clear_output, int n_returned, guarded=(), exposed=()):
+    def setup(self, list roles, list quick, list defaults, list pairs, list clear_output, int n_returned, guarded=(), exposed=(),
+              bint always=False):
         """Prepare the tables of the hot path.
 
         Parameters
@@ -171,6 +172,8 @@ cdef class FunctionBase:
             Inputs that hold state which the graph changes in place before a node that could fail.
         exposed : list of int
             Those of them after whose change a node can fail because of values, also for shapes that went well before.
+        always : bool
+            Whether all guarded inputs are copied in every call, whatever their size: something else than nodes can fail.
         """
         cdef int i
         self.n_in = len(self.input_storage)
@@ -181,6 +184,7 @@ cdef class FunctionBase:
         self.defaults_ = defaults
         self.guarded = [self.in_cells[i] for i in guarded] or None
         self.exposed = [self.in_cells[i] for i in exposed] or None
+        self.always_guard = always
         self.proven_shapes = set()
         self.last_shapes = -1
         self.n_pairs = len(pairs)
@@ -339,9 +343,9 @@ cdef class FunctionBase:
             else:
                 key = key * 31 + 17
         self.shapes = <long>(key >> 1)
-        if self.shapes == self.last_shapes:
+        if not self.always_guard and self.shapes == self.last_shapes:
             return self.guard_exposed()
-        if self.shapes in self.proven_shapes:
+        if not self.always_guard and self.shapes in self.proven_shapes:
             self.last_shapes = self.shapes
             return self.guard_exposed()
         self.backups = [(cell, cell[0], copy.deepcopy(cell[0])) for cell in self.guarded]

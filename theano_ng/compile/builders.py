@@ -87,8 +87,8 @@ class OpFromGraph(Op):
     Raises
     ------
     TypeError
-        For inputs and outputs that are not variables, for arguments of `function` that make no sense, and for overrides that are none of the
-        things above.
+        For inputs and outputs that are not variables, for arguments of `function` that make no sense, and for overrides that are none of
+        the things above.
     MissingInputError
         When the outputs depend on another variable.
 
@@ -200,8 +200,8 @@ class OpFromGraph(Op):
                 if not _is_absent(one):
                     raise ValueError("%s: a variable has to be of NullType or DisconnectedType, not of type %s" % (what, one.type))
             elif not callable(one):
-                raise TypeError("%s: expected 'default', an OpFromGraph, a callable, a variable of NullType or DisconnectedType, None, or a "
-                                "list of these, not %r" % (what, one))
+                raise TypeError("%s: expected 'default', an OpFromGraph, a callable, a variable of NullType or DisconnectedType, None, "
+                                "or a list of these, not %r" % (what, one))
         return overrides
 
     def _forget(self):

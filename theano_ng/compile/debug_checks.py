@@ -145,7 +145,8 @@ def _check_inputs(node, storage_map, r_vals, dr_vals, active_nodes, clobber_dr_v
             if any(value is v or _may_share_memory(out, value, v) for v in values):
                 inplace_outs.append(out)
             elif warn_input_not_reused and places and _could_reuse(node, what, value, values[0]):
-                _logger.warning("Optimization Warning: input idx %d marked as %s but new memory allocated by node '%s'", places[0], what, node)
+                _logger.warning("Optimization Warning: input idx %d marked as %s but new memory allocated by node '%s'", places[0], what,
+                                node)
     destroyed = {i for places in (getattr(node.op, "destroy_map", None) or {}).values() for i in places}
     destroyed_variables = {node.inputs[i] for i in destroyed}
     for i, r in enumerate(node.inputs):
@@ -164,8 +165,8 @@ def _check_inputs(node, storage_map, r_vals, dr_vals, active_nodes, clobber_dr_v
 def _could_reuse(node, what, value, memory):
     """Whether an output could have been in the memory of an input.
 
-    Where a view is announced it may be a copy, when the layout of the input leaves no choice, or when the Op decides while it runs which input
-    it passes on (ifelse).
+    Where a view is announced it may be a copy, when the layout of the input leaves no choice, or when the Op decides while it runs which
+    input it passes on (ifelse).
     """
     if isinstance(node.op, OutputGuard) or getattr(value, "size", 1) == 0 or np.isscalar(value):
         return False
@@ -255,8 +256,9 @@ def _get_preallocated_maps(node, prealloc_modes, varied, r_vals, inplace_outs, i
 
     Notes
     -----
-    Arrays are filled, with a negative and with a positive number, so that what an Op adds to, or compares with, its memory shows. Values that are
-    no arrays get copies of the right value (kind "previous") and of that of the previous call ("initial"): what they would find there.
+    Arrays are filled, with a negative and with a positive number, so that what an Op adds to, or compares with, its memory shows. Values
+    that are no arrays get copies of the right value (kind "previous") and of that of the previous call ("initial"): what they would find
+    there.
     """
     modes, everything = set(prealloc_modes), "ALL" in prealloc_modes
 

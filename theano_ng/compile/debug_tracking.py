@@ -227,11 +227,11 @@ class _Judge:
       that the old graph computes, and starts from, is finite.
     - What follows from a difference of these kinds: a later rewrite inside one of the two graphs made it.
     - What is rounding: where two graphs differ, they are computed again with a relative error of one or two units in the last place in
-      each intermediate result. Elements that this moves as far as they differ carry no more digits than that: ``1 / (1 - p)`` next to p = 1.
-      Integers and booleans are exact. They may be what the *old* graph gives when its floating point numbers are rounded otherwise
+      each intermediate result. Elements that this moves as far as they differ carry no more digits than that: ``1 / (1 - p)`` near
+      p = 1. Integers and booleans are exact. They may be what the *old* graph gives when its floating point numbers are rounded otherwise
       (``argmax`` of numbers that are nearly equal, ``floor(x * 10)``); a new graph that takes floating point numbers to compute what the
-      old one did without is wrong where that is seen. So is one that makes a float so, where the old one computed with integers
-      up to the last step.
+      old one did without is wrong where that is seen. So is one that makes a float so, where the old one computed with integers up to the
+      last step.
 
     An element that is finite in the old graph therefore has to stay finite. A variable with ``tag.values_eq_approx`` brings its own
     comparison.
@@ -378,8 +378,8 @@ class _Judge:
         return bool(values) and all(isinstance(value, np.ndarray) and value.dtype.kind in "biu" for value in values)
 
     def _rounded(self, r, nodes, rng, ulps):
-        """The value of `r` when all floating point numbers that these nodes compute are rounded otherwise, by up to so many units in the last
-        place; None when they cannot be computed, or when the shape is another one then."""
+        """The value of `r` when all floating point numbers that these nodes compute are rounded otherwise, by up to so many units in the
+        last place; None when they cannot be computed, or when the shape is another one then."""
         values = {}
         for node in nodes:
             try:

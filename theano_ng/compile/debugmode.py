@@ -1,7 +1,7 @@
 """DebugMode: a mode whose functions check themselves.
 
-A function is rewritten several times, to see whether rewriting is deterministic; when it is called, every node runs with its Python and its C
-code, twice each, on copies of its inputs, and the results, what happened to the inputs, and the sharing of memory are compared with what
+A function is rewritten several times, to see whether rewriting is deterministic; when it is called, every node runs with its Python and its
+C code, twice each, on copies of its inputs, and the results, what happened to the inputs, and the sharing of memory are compared with what
 the Op announces. Nodes that rewriting removed run too, so that every replacement can be checked on the values of the call. Nothing is lazy
 and nothing is freed.
 """
@@ -236,8 +236,8 @@ class DebugMode(Mode):
     -----
     Compiling a function, or calling it, raises a subclass of `DebugModeError`:
 
-    - `BadThunkOutput`: two runs of a node on the same inputs differ: Python and C code, the first and the second run of either, or runs with and
-      without memory for the output; or both runs return the same memory;
+    - `BadThunkOutput`: two runs of a node on the same inputs differ: Python and C code, the first and the second run of either, or runs
+      with and without memory for the output; or both runs return the same memory;
     - `BadOptimization`: a rewrite replaced a variable by one of another value. What the old graph made NaN or infinite may change; NaN and
       infinities that came in may change for rules with an attribute ``ignores_nonfinite = True``; differences may be as large as rounding
       makes them (`debug_tracking._Judge` has the details);
@@ -245,8 +245,9 @@ class DebugMode(Mode):
     - `StochasticOrder`: rewriting the same graph again does other things;
     - `InvalidValueError`: a value does not fit its type, or is not finite, in the rewritten graph.
 
-    An Op that changes itself, or its node, while it runs, is reported as a plain `DebugModeError`. Nodes that rewriting removed run as well, but
-    once, and without memory for the output. Ops that run a function of their own compile it in this mode (`compile.mode.inner_mode`).
+    An Op that changes itself, or its node, while it runs, is reported as a plain `DebugModeError`. Nodes that rewriting removed run as
+    well, but once, and without memory for the output. Ops that run a function of their own compile it in this mode
+    (`compile.mode.inner_mode`).
 
     Examples
     --------

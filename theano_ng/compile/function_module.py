@@ -389,9 +389,19 @@ class FunctionMaker:
             return destroyed_roots(self.fgraph)
         return ()
 
-    def guarded_inputs(self):
-        """Positions of the inputs that hold state, are changed in place, and could be when a later node fails."""
-        if len(self.fgraph.apply_nodes) < 2 and all(is_known(node.op) for node in self.fgraph.apply_nodes):
+    def guarded_inputs(self, calls_back=False):
+        """Positions of the inputs that hold state, are changed in place, and could be when something fails after that.
+
+        Parameters
+        ----------
+        calls_back : bool
+            Whether functions are called between the nodes, and after the last one, which may raise.
+
+        Returns
+        -------
+        list of int
+        """
+        if not calls_back and len(self.fgraph.apply_nodes) < 2 and all(is_known(node.op) for node in self.fgraph.apply_nodes):
             return []
         destroyed = self._destroyed_inputs()
         return [i for i, (spec, variable) in enumerate(zip(self.inputs, self.fgraph.inputs))

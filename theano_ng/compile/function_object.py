@@ -93,13 +93,14 @@ class Function(FunctionBase):
         variables = self.maker.fgraph.outputs
         uses = Counter(variables)
         self._update_clears = [variables[k].owner is not None and uses[variables[k]] == 1 for _, k in self._updates]
-        guarded = self.maker.guarded_inputs()
+        calls_back = getattr(self.maker.linker, "calls_back", False)
+        guarded = self.maker.guarded_inputs(calls_back)
         order = getattr(self.fn, "nodes", None) or self.maker.fgraph.toposort()
         exposed = self.maker.exposed_inputs(guarded, order) if guarded else []
         self.setup(
             roles, quick, defaults, self.maker.alias_pairs(),
             [not spec.borrow and variable.owner is not None for spec, variable in zip(self.outputs[:n_returned], variables)],
-            n_returned, guarded, exposed)
+            n_returned, guarded, exposed, calls_back)
 
     def _apply_updates(self, values):
         """Give the inputs the new values among `values` (all outputs); the outputs' cells let go of them."""

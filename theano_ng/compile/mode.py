@@ -407,7 +407,10 @@ _inner = threading.local()
 
 @contextlib.contextmanager
 def inner_functions(mode):
-    """Have Ops that run a function of their own compile it with `mode` and run that one, in this thread. DebugMode does so for its checks."""
+    """Have Ops that run a function of their own compile it with `mode` and run that one, in this thread.
+
+    DebugMode does so for its checks.
+    """
     previous = inner_mode()
     _inner.mode = mode
     try:

@@ -115,12 +115,13 @@ class NanGuardMode(Mode):
 
     Notes
     -----
-    The functions raise AssertionError, which names the node, and says where its output was written in the user's program; with `config.NanGuardMode.action` "warn" they warn and go on, with "pdb"
-    they start the debugger. Inputs and constants are checked when a function starts, then the outputs
-    of each node. A variable ``v`` with ``v.tag.nan_guard_mode_check = False`` is exempt, and so are its replacements by rewrites. Memory
-    that was never written can hold anything: the output of AllocEmpty is exempt too, and the tag ``alloc_empty_to_zeros`` fills it.
+    The functions raise AssertionError, which names the node, and says where its output was written in the user's program; with
+    `config.NanGuardMode.action` "warn" they warn and go on, with "pdb" they start the debugger. Inputs and constants are checked when a
+    function starts, then the outputs of each node. A variable ``v`` with ``v.tag.nan_guard_mode_check = False`` is exempt, and so are its
+    replacements by rewrites. Memory that was never written can hold anything: the output of AllocEmpty is exempt too, and the tag
+    ``alloc_empty_to_zeros`` fills it.
 
-    A shared variable that is updated in place has its new value when that is found to be abnormal; ``excluding("inplace")`` keeps the old one.
+    After an error shared variables are as before the call: those that are updated in place are copied in every call.
     """
 
     def __init__(self, nan_is_error=None, inf_is_error=None, big_is_error=None, optimizer="default", linker=None):

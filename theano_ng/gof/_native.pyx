@@ -1,4 +1,4 @@
-"""C thunks: native functions bound to cells, compiled modules' capsules, the lazy choice between two branches; kernels opened with dlopen."""
+"""C thunks: native functions bound to cells, compiled modules' capsules, the lazy choice between two branches; kernels by dlopen."""
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from cpython.pycapsule cimport PyCapsule_GetContext, PyCapsule_GetName, PyCapsule_GetPointer
 from cpython.ref cimport Py_INCREF, Py_XDECREF

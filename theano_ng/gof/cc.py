@@ -65,9 +65,9 @@ def _no_c_code(what, missing):
     """The error for an Op or Type without C code; `missing` is that of the method."""
     said = ", ".join(str(arg) for arg in missing.args[:1])
     return MethodNotDefined(
-        "%s has no C code%s. Linker 'c' makes one C++ module of a graph, so it needs C code for every Op, and for the Type of every variable. "
-        "Linker 'c|py' (C where there is some, otherwise Python) and 'cvm' (the same in the virtual machine; the default) run such graphs: "
-        "mode=Mode(linker='cvm', optimizer='fast_run'). Or give it C code (c_code of Ops, c_declare and its relatives of Types)."
+        "%s has no C code%s. Linker 'c' makes one C++ module of a graph, so it needs C code for every Op, and for the Type of every "
+        "variable. Linker 'c|py' (C where there is some, otherwise Python) and 'cvm' (the same in the virtual machine; the default) run "
+        "such graphs: mode=Mode(linker='cvm', optimizer='fast_run'). Or give it C code (c_code of Ops, c_declare and the like of Types)."
         % (what[:1].upper() + what[1:], " (%s is not defined)" % said if said else ""))
 
 

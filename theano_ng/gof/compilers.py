@@ -13,7 +13,8 @@ KERNEL_FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math")
 
 # Functions that some glibc has vectorized: name -> number of arguments.
 VECTOR_FUNCTIONS = dict(
-    dict.fromkeys("exp log sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp2 expm1 log2 log10 log1p cbrt erf erfc".split(), 1),
+    dict.fromkeys("exp log sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp2 expm1 log2 log10 log1p cbrt erf "
+                  "erfc".split(), 1),
     pow=2, atan2=2, hypot=2,
 )
 

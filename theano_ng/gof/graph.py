@@ -439,7 +439,8 @@ from theano_ng.gof.traversal import (  # noqa: E402
 
 __all__ = [
     "Apply", "Constant", "Node", "NoParams", "Variable", "ancestors", "as_string", "clone", "clone_get_equiv", "config",
-    "default_leaf_formatter", "default_node_formatter", "equal_computations", "general_toposort", "inputs", "integer_types", "io_connection_pattern",
+    "default_leaf_formatter", "default_node_formatter", "equal_computations", "general_toposort", "inputs", "integer_types",
+    "io_connection_pattern",
     "io_toposort", "is_in_ancestors", "is_same_graph", "list_of_nodes", "nodes_constructed", "op_as_string", "ops", "orphans",
     "stack_search", "string_types", "variables", "variables_and_orphans", "view_roots",
 ]

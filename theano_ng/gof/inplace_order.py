@@ -1,8 +1,8 @@
 """When nodes run that overwrite their inputs.
 
-An in-place node comes after every other reader of what it overwrites. A machine that evaluates on demand makes sure of it by computing those
-readers first, which is a waste where the reader only serves a branch of a conditional that is not taken. And what overwrites a function's
-state comes last of all, so that a call that fails leaves it alone.
+An in-place node comes after every other reader of what it overwrites. A machine that evaluates on demand makes sure of it by computing
+those readers first, which is a waste where the reader only serves a branch of a conditional that is not taken. And what overwrites a
+function's state comes last of all, so that a call that fails leaves it alone.
 """
 from theano_ng.gof.failures import fails_on_values
 

@@ -112,6 +112,7 @@ class Linker:
 
     _allow_gc = True    # None: config.allow_gc as it is when a function is made, since the linkers of the modes are older than that
     fgraph = None
+    calls_back = False  # whether functions of others run between the nodes; they may raise, so Function keeps copies of state
 
     @property
     def allow_gc(self):
@@ -498,6 +499,8 @@ class WrapLinker(Linker):
         self.fgraph = None
         self.linkers = linkers
         self.wrapper = wrapper
+
+    calls_back = True
 
     def __copy__(self):
         """The linkers are copied too, since each is bound to its graph."""

@@ -416,7 +416,8 @@ def compute_test_value(node):
 
 def _story_of_test_values(node, values):
     """For errors: which node was to be computed, from what, and where its inputs come from."""
-    lines = ["This happened while the test value of %s was computed (config.compute_test_value=%r), from" % (node, config.compute_test_value)]
+    lines = ["This happened while the test value of %s was computed (config.compute_test_value=%r), from" % (node,
+                                                                                                             config.compute_test_value)]
     for i, (ins, value) in enumerate(zip(node.inputs, values)):
         shape = getattr(value, "shape", None)
         what = "shape %s, dtype %s" % (shape, getattr(value, "dtype", None)) if shape is not None else "%.200r" % (value,)

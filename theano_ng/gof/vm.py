@@ -445,6 +445,11 @@ class VM_Linker(link.LocalLinker):
         if schedule is not None:
             self.schedule = schedule
 
+    @property
+    def calls_back(self):
+        """Whether there are callbacks."""
+        return bool(self.callback or self.callback_input)
+
     def accept(self, fgraph, no_recycling=None, profile=None):
         if self.fgraph is not None and self.fgraph is not fgraph:
             return self.clone().accept(fgraph, no_recycling, profile)

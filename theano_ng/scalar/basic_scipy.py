@@ -230,7 +230,7 @@ class Chi2SF(_BinarySpecial):
         # The function behind scipy.stats.chi2.sf, whose module takes long to import.
         if not k > 0 or x != x:
             return float("nan")
-        return 1.0 if x <= 0 else super().impl(k, x)
+        return 1.0 if x <= 0 else super().impl(np.float64(k), np.float64(x))    # float64 as the output
 
     def derivatives(self, inputs, output):
         x, k = inputs
@@ -243,7 +243,9 @@ class Chi2SF(_BinarySpecial):
                 _scalar.mul(_scalar.sub(a, constant(1, dtype="int8")), _scalar.log(t)), _scalar.add(t, _scalar.gammaln(a))
             )
         )
-        return [_scalar.mul(_number(-0.5, output), density), None]
+        slope = _scalar.mul(_number(-0.5, output), density)
+        # Below 0 there is nothing.
+        return [_scalar.switch(_scalar.lt(x, constant(0, dtype="int8")), slope.zeros_like(), slope), None]
 
 
 class _IncompleteGamma(_BinarySpecial):
@@ -252,6 +254,12 @@ class _IncompleteGamma(_BinarySpecial):
     c_helpers = "special.h"
     sign = 1
     regularized = True
+
+    def impl(self, k, x):
+        if self.scipy_name == "gammainc" and 0 < float(k) < 1e-300 and x > 0:
+            # SciPy divides by gamma(k), which overflows.
+            return 1 - _special("gammaincc")(_as_float(k), _as_float(x))
+        return super().impl(k, x)
 
     def derivatives(self, inputs, output):
         k, x = inputs
@@ -284,8 +292,11 @@ class GammaU(_IncompleteGamma):
     sign, regularized = -1, False
 
     def impl(self, k, x):
+        if 0 < float(k) < 1e-300 and x > 0:
+            k = np.float64(1e-300)      # the value is E1(x), but gamma(k) overflows
         with np.errstate(all="ignore"):
-            return super().impl(k, x) * _special("gamma")(_as_float(k))
+            # The factors may be too small or too large for float32 where their product is not.
+            return super().impl(np.float64(k), np.float64(x)) * _special("gamma")(np.float64(k))
 
 
 class GammaL(_IncompleteGamma):
@@ -296,7 +307,8 @@ class GammaL(_IncompleteGamma):
 
     def impl(self, k, x):
         with np.errstate(all="ignore"):
-            return super().impl(k, x) * _special("gamma")(_as_float(k))
+            # The factors may be too small or too large for float32 where their product is not.
+            return super().impl(np.float64(k), np.float64(x)) * _special("gamma")(np.float64(k))
 
 
 class Jv(_BinarySpecial):

@@ -13,6 +13,7 @@ from theano_ng.gof.native import Kernel, NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar import BinaryScalarOp, get_scalar_type, upcast, upcast_out
+from theano_ng.scalar.ops_arith import wrapping
 from theano_ng.tensor.constant import as_tensor_variable, constant
 from theano_ng.tensor.elemwise_kernel import scalar_c_parts
 from theano_ng.tensor.elemwise_perform import evaluate_scalar_op
@@ -562,13 +563,13 @@ class MulWithoutZeros(BinaryScalarOp):
 
     def c_expression(self, args, dtypes, out):
         x, y = args
-        return "((%(x)s) == 0 ? (%(y)s) : (%(y)s) == 0 ? (%(x)s) : (%(x)s) * (%(y)s))" % dict(x=x, y=y)
+        return "((%s) == 0 ? (%s) : (%s) == 0 ? (%s) : %s)" % (x, y, y, x, wrapping(" * ", args, dtypes, out))
 
     def c_code(self, node, name, inp, out, sub):
         return BinaryScalarOp.c_code(self, node, name, inp, out, sub)
 
     def c_code_cache_version(self):
-        return (1,)
+        return (2,)
 
 
 mul_without_zeros = MulWithoutZeros(upcast_out, name="mul_without_zeros")

@@ -73,7 +73,8 @@ def evaluate_scalar_op(op, inputs, dtypes, shape):
     Notes
     -----
     The inner graph of a Composite is run node by node on whole arrays, an op with
-    an attribute `on_arrays` by its `value` on whole arrays of the output's dtype, any other by its `impl` element by element on NumPy scalars.
+    an attribute `on_arrays` by its `value` on whole arrays of the output's dtype, any other by its `impl` element by element on NumPy
+    scalars.
     """
     inner = getattr(op, "fgraph", None)
     if inner is not None:

@@ -617,9 +617,9 @@ def inc_subtensor(x, y, inplace=False, set_instead_of_inc=False, tolerate_inplac
 
     Notes
     -----
-    Dimensions of y to repeat have to be declared broadcastable in its type. One of length 1 that is not is repeated too when the graph runs,
-    as by NumPy; but rewriting takes it for as long as the part (and may then refuse it), and so does the gradient by y, which is not summed
-    over it: declare it with `addbroadcast`.
+    Dimensions of y to repeat have to be declared broadcastable in its type. One of length 1 that is not is repeated too when the graph
+    runs, as by NumPy; but rewriting takes it for as long as the part (and may then refuse it), and so does the gradient by y, which is not
+    summed over it: declare it with `addbroadcast`.
     """
     x, y = as_tensor_variable(x), as_tensor_variable(y)
     if y.ndim > x.ndim:

@@ -1,4 +1,4 @@
-"""Bad arguments of `function`, of compiled functions, of gradients and of the configuration: the documented error, and nothing has changed."""
+"""Bad arguments of `function`, of compiled functions, of gradients and of the configuration: the documented error, and nothing changed."""
 import os
 import subprocess
 import sys
@@ -46,7 +46,8 @@ class TestCompiling(unittest.TestCase):
             ("unused, bad option", lambda: function([x], x, on_unused_input="loud"), ValueError, "'raise', 'warn', and 'ignore'"),
             ("missing", lambda: function([x], x + y), MissingInputError, "y"),
             ("output is a number", lambda: function([x], [x, 3]), TypeError, "Outputs must be theano Variable or Out instances"),
-            ("update of no shared variable", lambda: function([x], x, updates=[(y, x)]), TypeError, "update target must be a SharedVariable"),
+            ("update of no shared variable", lambda: function([x], x, updates=[(y, x)]), TypeError,
+             "update target must be a SharedVariable"),
             ("update of another type", lambda: function([m], [], updates=[(w, m)]), TypeError,
              "An update must have the same type as the original shared variable"),
             ("two updates", lambda: function([x], [], updates=[(w, x), (w, x + 1)]), ValueError, "already has an update expression"),

@@ -408,7 +408,8 @@ class NewProcesses(unittest.TestCase):
             with open(path) as file:
                 text = file.read()
             for piece in ("Message: profiled", "Time in 1 calls to Function.__call__", "(remaining 1 Ops account for",
-                          "(remaining 1 Apply instances", "Memory Profile", "200B", "Min peak memory", "Optimizer Profile", "Gemm{inplace} [id A]"):
+                          "(remaining 1 Apply instances", "Memory Profile", "200B", "Min peak memory", "Optimizer Profile",
+                          "Gemm{inplace} [id A]"):
                 self.assertIn(piece, text)
             text = run(code, THEANO_FLAGS=flags + ",profiling.destination=stdout")
             self.assertIn("Time in 2 calls to Function.__call__", text)

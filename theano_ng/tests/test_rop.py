@@ -135,7 +135,7 @@ class RopLop_checker(unittest.TestCase):
 
 
 class test_RopLop(RopLop_checker):
-    """What the operators do with Ops that have no R_op, with lists, and with unsuitable input; `tensor.tests.test_rop` has the Ops' tests."""
+    """What the operators do with Ops that have no R_op, with lists, and with unsuitable input; `tensor.tests.test_rop` has the Ops'."""
 
     def test_gradient_ops(self):
         n, = self.in_shape

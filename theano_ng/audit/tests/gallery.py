@@ -287,7 +287,8 @@ class Scale(Double):
 
 
 #: Class of Ops without an error -> arguments.
-RIGHT = {Double: (), DoubleIntoOutput: (), DoubleInPlace: (), Twofold: (), Tail: (), Product: (), ProductInPlace: (), Table: (), FillLike: (),
+RIGHT = {Double: (), DoubleIntoOutput: (), DoubleInPlace: (), Twofold: (), Tail: (), Product: (), ProductInPlace: (), Table: (),
+         FillLike: (),
          Scale: (3,)}
 
 

@@ -106,7 +106,7 @@ def rewrite_of_integers_by_floats(wrong):
 @by_run("BadOptimization", "a comparison of integers is made one of floating point numbers")
 def rewrite_of_a_comparison_by_floats(wrong):
     def rule(node):
-        if node.op == T.gt:
+        if node.op == T.gt and node.inputs[0].owner is None:
             return [T.gt(*(T.cast(v, "float64") for v in node.inputs)) if wrong else T.lt(*reversed(node.inputs))]
 
     rewritten(rule, np.array([2 ** 53 + 1]), np.array([2 ** 53]), build=T.gt)

@@ -13,7 +13,8 @@ from theano_ng.audit.records import Finding, Report, Verdict
 
 FINDING = Finding(
     "sanitizer", "AddressError", "Bad.c_code, line 7: `z[i] = x[i+1];`: heap-buffer-overflow: read of 8 bytes",
-    ("TensorType(float64, vector) (1,) C: [0.5]", "x" * 1000), "READ of size 8\n" + "\n".join("    #%d <run> \x00 \u00e9" % i for i in range(40)),
+    ("TensorType(float64, vector) (1,) C: [0.5]", "x" * 1000),
+    "READ of size 8\n" + "\n".join("    #%d <run> \x00 \u00e9" % i for i in range(40)),
     "/home/me/bad.py:12")
 BAD = Report("Bad", "Bad{axis=1}", (
     Verdict("props", "ok", 3, .25), Verdict("R_op", "skipped", 0, 0., (), "it has no R_op, " + "and that is all right " * 8),

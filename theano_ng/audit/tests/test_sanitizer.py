@@ -229,6 +229,11 @@ class TestWorker(unittest.TestCase):
         record, found = self.run_op(op, np.ones((2, 3)).T, tensor.dmatrix())
         self.assertEqual((record["error"], record["uninitialized"], found), (None, [], []))
 
+    def test_integers_wrap_in_kernels(self):
+        large = np.array([[2 ** 62 + 3, 2 ** 63 - 1, -2 ** 63]])
+        record, found = self.run_op(tensor.elemwise.ProdWithoutZeros(axis=1), large, tensor.lmatrix())
+        self.assertEqual((record["error"], found), (None, []))
+
     def test_wrong_kernels(self):
         # The C of scalar Ops, in loops, in fused loops and in reductions.
         x, matrix = scalar.float64("x"), tensor.dmatrix()

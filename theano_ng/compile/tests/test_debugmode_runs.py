@@ -343,7 +343,8 @@ class TestRewritesAndNaN(unittest.TestCase):
         self.assertEqual((f(tie), np.argmax(tie * 1.5)), (-1, 0))
         f = theano.function([x], T.cast(T.floor(x * 10), "int64"), mode=rule(T.floor, lambda a: T.floor(first(a) / 0.1)))
         self.assertEqual((f([0.3]), np.floor(0.3 * 10)), (2, 3))
-        f = theano.function([i, j], T.cast(T.floor(T.true_div(i, j)), "int64"), mode=rule(to_int, lambda a: T.int_div(*first(a).owner.inputs)))
+        f = theano.function([i, j], T.cast(T.floor(T.true_div(i, j)), "int64"),
+                            mode=rule(to_int, lambda a: T.int_div(*first(a).owner.inputs)))
         self.assertEqual(f([2 ** 62 + 1, 49], [1, 49]).tolist(), [2 ** 62 + 1, 1])
         f = theano.function([x], T.inv(x) * 49 < 1, mode=rule(T.lt, lambda a, b: first(first(a)) > 49))
         self.assertEqual((f([49.0]), np.reciprocal(49.0) * 49 < 1), (False, True))

@@ -6,7 +6,9 @@ import numpy as np
 import theano_ng as theano
 from theano_ng import tensor as T
 from theano_ng.gof.graph import Apply
+from theano_ng.gof.link import PerformLinker, WrapLinker
 from theano_ng.gof.op import Op
+from theano_ng.gof.vm import VM_Linker
 from theano_ng.tensor.elemwise import Elemwise
 
 
@@ -69,6 +71,52 @@ class TestState(unittest.TestCase):
         self.check([x], [(a, Breaks()(a, x))], (1.0,), [(-1.0,)], ArithmeticError)
         b = theano.shared(np.zeros(3), name="b")
         self.check([x], [(b, b + x), (a, Breaks()(a, x))], (1.0,), [(-1.0,)], ArithmeticError)
+
+
+class TestCallbacks(unittest.TestCase):
+    """What is called between the nodes may raise, after any of them and for any values."""
+
+    def check(self, mode, good, bad, error):
+        for size, one_node in ((3, True), (3, False), (100000, False)):
+            a, b = theano.shared(np.full(size, 1e5), name="a"), theano.shared(np.ones(size), name="b")
+            x = T.dscalar("x")
+            with np.errstate(all="ignore"):
+                f = theano.function([x], [], updates=[(a, a * x)] if one_node else [(a, a * x), (b, b + T.log(x))], mode=mode)
+                f(good)
+                before = a.get_value(), b.get_value()
+                for _ in range(2):
+                    with self.assertRaises(error):
+                        f(bad)
+                    np.testing.assert_array_equal((a.get_value(), b.get_value()), before)
+                f(good)
+            np.testing.assert_array_equal(a.get_value(), before[0] * good)
+        self.assertTrue(any(getattr(node.op, "destroy_map", None) for node in f.maker.fgraph.apply_nodes))
+
+    def test_nan_guard_mode(self):
+        mode = theano.compile.nanguardmode.NanGuardMode(optimizer="fast_run")
+        self.check(mode, 2.0, 1e6, AssertionError)      # a product above 1e10
+        self.check(mode, 2.0, np.nan, AssertionError)
+
+    def callback(self, read):
+        def look(*args, **kwargs):
+            if any(isinstance(v, np.ndarray) and v.min() < -1e5 for v in read(*args, **kwargs)):
+                raise OverflowError("too small")
+
+        return look
+
+    def test_monitor_mode(self):
+        look = self.callback(lambda i, node, fn: [cell[0] for cell in fn.outputs])
+        self.check(theano.compile.MonitorMode(post_func=look, optimizer="fast_run"), 2.0, -20.0, OverflowError)
+
+    def test_linkers_with_callbacks(self):
+        look = self.callback(lambda node, thunk, storage_map, compute_map: [storage_map[v][0] for v in node.outputs])
+        self.check(theano.Mode(VM_Linker(callback=look), "fast_run"), 2.0, -20.0, OverflowError)
+
+        def wrapped(i, node, thunk):
+            thunk()
+            self.callback(lambda: [cell[0] for cell in thunk.outputs])()
+
+        self.check(theano.Mode(WrapLinker([PerformLinker()], wrapped), "fast_run"), 2.0, -20.0, OverflowError)
 
 
 if __name__ == "__main__":

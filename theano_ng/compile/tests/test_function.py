@@ -65,7 +65,8 @@ class TestPrograms(unittest.TestCase):
         # the style of layer libraries: dimshuffled parameters, statistics over a batch, updates in an ordered dictionary
         rng = np.random.RandomState(2)
         x, y = T.matrix("x"), T.ivector("y")
-        W, gamma, beta = theano.shared(rng.randn(6, 3) * .1), theano.shared(np.ones(3)), theano.shared(np.zeros((1, 3)), broadcastable=(True, False))
+        W, gamma = theano.shared(rng.randn(6, 3) * .1), theano.shared(np.ones(3))
+        beta = theano.shared(np.zeros((1, 3)), broadcastable=(True, False))
         h = T.dot(x, W)
         h = (h - h.mean(axis=0, keepdims=True)) * (gamma.dimshuffle("x", 0) * T.inv(T.sqrt(h.var(axis=0, keepdims=True) + 1e-4))) + beta
         loss = T.nnet.categorical_crossentropy(T.nnet.softmax(T.nnet.relu(h, .01)), y).mean()

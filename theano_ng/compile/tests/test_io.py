@@ -112,8 +112,9 @@ class TestIn(unittest.TestCase):
         self.assertEqual((fn(1, y=2), fn["w"]), (45, 2))
         with self.assertRaises(TypeError) as caught:
             fn(x=1, y=2)
-        self.assertIn("Unknown input or state: x. The function has 3 named inputs (y, z, w), and 1 unnamed input which thus cannot be accessed "
-                      "through keyword argument (use 'name=...' in a variable's constructor to give it a name).", str(caught.exception))
+        self.assertIn("Unknown input or state: x. The function has 3 named inputs (y, z, w), and 1 unnamed input which thus cannot be "
+                      "accessed through keyword argument (use 'name=...' in a variable's constructor to give it a name).",
+                      str(caught.exception))
         self.assertEqual(fn["w"], 2)            # a call that fails leaves the state
         self.assertEqual((fn(1, 2, 3), fn["w"]), (6, 3))
         self.assertEqual((fn(1, z=3, y=2), fn["w"]), (6, 4))

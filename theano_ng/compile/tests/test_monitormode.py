@@ -72,7 +72,8 @@ class TestMonitorMode(unittest.TestCase):
 
         for excluded, graph in (((), ("Elemwise{Composite{(log(i0) * i0)}} [id A] ''", " |x [id B]")),
                                 (("local_elemwise_fusion", "inplace"),
-                                 ("Elemwise{mul,no_inplace} [id A] ''", " |Elemwise{log,no_inplace} [id B] ''", " | |x [id C]", " |x [id C]"))):
+                                 ("Elemwise{mul,no_inplace} [id A] ''", " |Elemwise{log,no_inplace} [id B] ''", " | |x [id C]",
+                                  " |x [id C]"))):
             mode = MonitorMode(post_func=detect_nan)
             f = theano.function([x], [theano.tensor.log(x) * x], mode=mode.excluding(*excluded) if excluded else mode)
             out = io.StringIO()

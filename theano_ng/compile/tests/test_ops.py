@@ -89,7 +89,8 @@ class TestNodes(unittest.TestCase):
 
     def test_specify_shape_refuses_what_is_no_complete_shape(self):
         x, n = T.dmatrix("x"), T.iscalar("n")
-        for shape, error, text in (((None, 3), TypeError, "complete shape, got .None, 3."), ([n], ValueError, "1 sizes given for a variable"),
+        for shape, error, text in (((None, 3), TypeError, "complete shape, got .None, 3."),
+                                   ([n], ValueError, "1 sizes given for a variable"),
                                    (np.array([2]), ValueError, "1 sizes given"), ((1.5, 2), TypeError, "integer sizes, got dtype float64"),
                                    ((-1, 2), ValueError, r"negative size: \[-1, 2\]"), (T.lmatrix(), TypeError, "vector of sizes")):
             with self.assertRaisesRegex(error, text):

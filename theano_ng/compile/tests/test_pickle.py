@@ -90,7 +90,8 @@ class TestParts(unittest.TestCase):
         f2, g2, plain = pickle.loads(pickle.dumps((f, g, theano.function([x], x))))
         f2([1.0]), g2([1.0]), g2([1.0])
         self.assertIs(f2.profile, g2.profile)       # as before; and it starts anew
-        self.assertEqual((profile.fct_callcount, f2.profile.fct_callcount, f2.profile.message, f2.profile.atexit_print), (2, 3, "both", False))
+        self.assertEqual((profile.fct_callcount, f2.profile.fct_callcount, f2.profile.message, f2.profile.atexit_print),
+                         (2, 3, "both", False))
         self.assertIsNone(plain.profile)
         self.assertIs(copy.copy(f).profile, profile)
         self.assertEqual(pickle.loads(pickle.dumps(profile)).fct_callcount, 2)

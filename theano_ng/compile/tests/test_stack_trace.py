@@ -29,10 +29,13 @@ def graphs():
     new = 0.9 * velocity - 0.1 * gw
     yield [x, labels], cost, [(velocity, new), (w, w + new), (b, b - 0.1 * gb)]
     sigma = T.nnet.sigmoid(v)
-    yield [v], [T.log(sigma).sum(), T.log(1 - sigma), T.log(1 + T.exp(v)), T.log(T.exp(v).sum()), T.log(T.prod(v ** 2)), (v - v) * 3 + v / v], []
-    yield [x, i], [x[1:][i], x.T.T[::-1][0].sum(), T.zeros_like(x)[i] + x.shape[0], T.inc_subtensor(x[i], 1.0)[i], T.concatenate([x, x])[0]], []
+    yield [v], [T.log(sigma).sum(), T.log(1 - sigma), T.log(1 + T.exp(v)), T.log(T.exp(v).sum()), T.log(T.prod(v ** 2)),
+                (v - v) * 3 + v / v], []
+    yield [x, i], [x[1:][i], x.T.T[::-1][0].sum(), T.zeros_like(x)[i] + x.shape[0], T.inc_subtensor(x[i], 1.0)[i],
+                   T.concatenate([x, x])[0]], []
     yield [v, i], [T.alloc(v, 3, i).sum(axis=0), T.stack([v[0], v[1]])[1:], T.switch(T.eq(v, v), v, -v), v.reshape((i, 1)).flatten()], []
-    yield [v, c], [ifelse(T.gt(c, 0), v * 2, v + c), T.exp(T.exp(v * 2.0 + c)) ** 2 / v, T.sqr(v).sum() * (-v) * c, v.max() + v.argmax()], []
+    yield [v, c], [ifelse(T.gt(c, 0), v * 2, v + c), T.exp(T.exp(v * 2.0 + c)) ** 2 / v, T.sqr(v).sum() * (-v) * c,
+                   v.max() + v.argmax()], []
     yield [x], [(x ** 2).sum(), T.tensordot(x, x, axes=1), T.erfc(x) + T.log(T.erfc(x)), x.dimshuffle(1, 0).sum(axis=0), abs(-x) * 1], []
 
 

@@ -98,7 +98,8 @@ class TestPython(unittest.TestCase):
         enum = EnumType(A=("x", 1), B=2.5, N=float("nan"), ctype="float", cname="e")
         same = EnumType(N=float("nan"), B=2.5, A=("x", 1), ctype="float", cname="e")
         for twin in (same, pickle.loads(pickle.dumps(enum)), copy.deepcopy(enum), copy.copy(enum)):
-            self.assertEqual((twin, hash(twin), twin.A, twin.fromalias("x"), twin.ctype, twin.cname), (enum, hash(enum), 1, 1, "float", "e"))
+            self.assertEqual((twin, hash(twin), twin.A, twin.fromalias("x"), twin.ctype, twin.cname),
+                             (enum, hash(enum), 1, 1, "float", "e"))
         for other in (EnumType(A=("x", 1), B=2.5, N=float("nan")), EnumType(A=1, B=2.5, N=float("nan"), ctype="float", cname="e"),
                       EnumType(A=("x", 1.0), B=2.5, N=float("nan"), ctype="float", cname="e")):
             self.assertNotEqual(enum, other)

@@ -445,7 +445,8 @@ class TestLazyBranch(unittest.TestCase):
 
     def test_construction(self):
         cells = [[None] for _ in range(3)]
-        for lists in ((cells[:2], cells[:1], cells[:2], cells[:1]), (cells, cells[:1], cells[:2], cells[:1]), (cells, cells[:1], cells, [])):
+        for lists in ((cells[:2], cells[:1], cells[:2], cells[:1]), (cells, cells[:1], cells[:2], cells[:1]),
+                      (cells, cells[:1], cells, [])):
             self.assertRaisesRegex(ValueError, "two branches of", LazyBranch, *lists, False, float)
         self.assertRaisesRegex(TypeError, "a cell is a list", LazyBranch, [(1,), [1], [2]], [[None]], cells, cells[:1], False, float)
         thunk = self.branch(1, [1.0, 2.0])[0]

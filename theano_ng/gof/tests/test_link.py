@@ -225,7 +225,8 @@ class TestThunks(unittest.TestCase):
 class TestLinkers(unittest.TestCase):
     """What all linkers of one thunk per node share."""
 
-    LINKERS = [(link.PerformLinker, {}), (cc.OpWiseCLinker, {}), (vm.VM_Linker, {}), (vm.VM_Linker, {"use_cloop": True}), (cc.DualLinker, {}),
+    LINKERS = [(link.PerformLinker, {}), (cc.OpWiseCLinker, {}), (vm.VM_Linker, {}), (vm.VM_Linker, {"use_cloop": True}),
+               (cc.DualLinker, {}),
                (link.WrapLinker, {"linkers": [link.PerformLinker()], "wrapper": lambda i, node, thunk: thunk()})]
 
     def test_accept_and_clone(self):

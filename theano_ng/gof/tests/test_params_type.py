@@ -162,7 +162,8 @@ class TestInOps(unittest.TestCase):
         x, v, i, s = T.dmatrix("x"), T.dvector("v"), T.lvector("i"), T.dscalar("s")
         wanted = [
             (T.AllocEmpty("float32")(2), dict(typecode=11)), (T.argmax(x, axis=1), (1,)), (T.Argmax((1,))(x), dict(c_axis=1)),
-            (T.Argmax(None)(x), dict(c_axis=-1)), (T.reshape(x, (3, 2, 1)), dict(ndim=3)), (T.blas.gemm_no_inplace(x, s, x, x, s), dict(inplace=0)),
+            (T.Argmax(None)(x), dict(c_axis=-1)), (T.reshape(x, (3, 2, 1)), dict(ndim=3)),
+            (T.blas.gemm_no_inplace(x, s, x, x, s), dict(inplace=0)),
             (T.blas_c.CGemv(True)(v, s, x, v * 2, s), dict(inplace=1)), (T.blas_c.CGer(False)(x, s, v, v), dict(destructive=0)),
             (x.dimshuffle(1, "x", 0), dict(inplace=1, transposition=[1, 0], input_broadcastable=[0, 0], _new_order=[1, -1, 0])),
             (T.cumprod(x, axis=1), dict(c_axis=1, mode=1)), (T.searchsorted(v, v, side="right"), "right"),

@@ -166,7 +166,8 @@ class TestPureType(unittest.TestCase):
         self.assertEqual(text.filter_variable("abc").data, Text("abc"))
         self.assertIsInstance(text.filter_variable(short).owner.op, Longer)
         for type_, value, text_ in ((TextType(3), text("x"), "Cannot convert Type text100 .of Variable x. into Type text3"),
-                                    (text, T.dscalar("d"), "Cannot convert Type TensorType.float64, scalar. .of Variable d. into Type text100"),
+                                    (text, T.dscalar("d"),
+                                     "Cannot convert Type TensorType.float64, scalar. .of Variable d. into Type text100"),
                                     (text, 3, "expected a Text, got 3")):
             with self.assertRaisesRegex(TypeError, text_):
                 type_.filter_variable(value)
@@ -303,7 +304,8 @@ class TestUserType(unittest.TestCase):
         self.assertEqual(T.dmatrix.clone(), T.dmatrix)
         self.assertEqual(T.dmatrix.clone(dtype="int8", broadcastable=(True, False)), T.TensorType("int8", (True, False)))
         self.assertEqual(theano.scalar.float64.clone("int8"), theano.scalar.int8)
-        for kind, value, size in ((T.fmatrix, np.zeros((3, 5), "float32"), 60), (T.dscalar, np.zeros(()), 8), (T.bvector, np.zeros(0, "int8"), 0),
+        for kind, value, size in ((T.fmatrix, np.zeros((3, 5), "float32"), 60), (T.dscalar, np.zeros(()), 8),
+                                  (T.bvector, np.zeros(0, "int8"), 0),
                                   (theano.scalar.complex64, np.complex64(1), 8)):
             self.assertEqual(kind.get_size(kind.get_shape_info(value)), size)
         base = np.zeros(6)
@@ -315,7 +317,8 @@ class TestUserType(unittest.TestCase):
 class TestTypesWithoutValues(unittest.TestCase):
     def test_null(self):
         kind = NullType("this is not differentiable")
-        self.assertEqual((str(kind), kind.why_null, null_type.why_null), ("NullType", "this is not differentiable", "(no explanation given)"))
+        self.assertEqual((str(kind), kind.why_null, null_type.why_null),
+                         ("NullType", "this is not differentiable", "(no explanation given)"))
         self.assertEqual((kind, hash(kind)), (null_type, hash(null_type)))
         for ask in (kind.filter, kind.filter_variable, kind.make_constant):
             with self.assertRaisesRegex(ValueError, "No values may be assigned to a NullType: this is not differentiable"):

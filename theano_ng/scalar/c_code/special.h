@@ -86,6 +86,29 @@ static inline npy_float64 tng_incomplete_gamma_large(npy_float64 a, npy_float64 
     return upper ? 0.5 * erfc(y) + rest : 0.5 * erfc(-y) - rest;
 }
 
+/* log Gamma(1 + a) without loss of digits for small a, A&S 6.1.33. */
+static inline npy_float64 tng_lgamma1p(npy_float64 a)
+{
+    if (__builtin_fabs(a) > 1e-3) return lgamma(1 + a);
+    return a * (-0.57721566490153286061 + a * (0.82246703342411321824 - a * (0.40068563438653142847 - a * (0.27058080842778454788
+         - a * 0.20738555102867398527))));
+}
+
+/* Q(a, x) where it is small though x is below 1.1, so that 1 - P has few digits: DLMF 8.7.3. */
+static inline npy_float64 tng_incomplete_gamma_small(npy_float64 a, npy_float64 x)
+{
+    const npy_float64 power = a * log(x);
+    npy_float64 factor = 1, sum = 0, term;
+    int n;
+    for (n = 1; n < 100; n++) {
+        factor *= -x / n;
+        term = factor / (a + n);
+        sum += term;
+        if (__builtin_fabs(term) <= 1e-17 * __builtin_fabs(sum)) break;
+    }
+    return -expm1(power - tng_lgamma1p(a)) - exp(power - lgamma(a)) * sum;
+}
+
 /* Regularized incomplete gamma functions; upper = 0 gives P(a, x), upper = 1 gives Q(a, x) = 1 - P. */
 static inline npy_float64 tng_incomplete_gamma(npy_float64 a, npy_float64 x, int upper)
 {
@@ -95,6 +118,7 @@ static inline npy_float64 tng_incomplete_gamma(npy_float64 a, npy_float64 x, int
     if (x == 0 || a == TNG_INF) return upper;
     if (a == 0 || x == TNG_INF) return !upper;
     if (a > 1e8) return tng_incomplete_gamma_large(a, x, upper);
+    if (upper && x <= 1.1 && a <= (x <= 0.5 ? -0.4 / log(x) : 1.1 * x)) return tng_incomplete_gamma_small(a, x);
     prefix = tng_gamma_prefix(a, x);
     if (x < a + 1) {                                              /* DLMF 8.11.4 */
         npy_float64 term = 1, sum = 1;
@@ -127,7 +151,11 @@ static inline npy_float64 tng_incomplete_gamma(npy_float64 a, npy_float64 x, int
 static inline npy_float64 tng_gammainc(npy_float64 a, npy_float64 x) { return tng_incomplete_gamma(a, x, 0); }
 static inline npy_float64 tng_gammaincc(npy_float64 a, npy_float64 x) { return tng_incomplete_gamma(a, x, 1); }
 static inline npy_float64 tng_gammal(npy_float64 a, npy_float64 x) { return tng_incomplete_gamma(a, x, 0) * tgamma(a); }
-static inline npy_float64 tng_gammau(npy_float64 a, npy_float64 x) { return tng_incomplete_gamma(a, x, 1) * tgamma(a); }
+static inline npy_float64 tng_gammau(npy_float64 a, npy_float64 x)
+{
+    if (a > 0 && a < 1e-300 && x > 0) a = 1e-300;                 /* the value is E1(x), but gamma(a) overflows */
+    return tng_incomplete_gamma(a, x, 1) * tgamma(a);
+}
 
 /* Probability that a chi-squared variable of k degrees of freedom exceeds x, A&S 26.4.19. */
 static inline npy_float64 tng_chi2sf(npy_float64 x, npy_float64 k)

@@ -106,8 +106,12 @@ def cases():
         near = np.array(list(itertools.product(a, np.r_[-2, -1e-2, np.array([-30, -3, -1e-3, 0, .1, 1, 3, 30]), 1e10, 1e200])))
         with np.errstate(over="ignore"):
             near[:, 1] = np.maximum(near[:, 0] + near[:, 1] * np.sqrt(near[:, 0]), 0)     # so many standard deviations from the mean
-        grid = np.concatenate([grid, near])
+        low = np.array(list(itertools.product(
+            [5e-324, 1e-309, 2.3e-308, 1e-100, 1e-12, 1e-4, 2e-3, .03, .3, .9], [1e-300, 1e-9, .1, .5, .6, 1, 1.2])))
+        grid = np.concatenate([grid, near, low])
         yield op, ("float64", "float64"), [grid[:, 0], grid[:, 1]]
+        yield op, ("float32", "float32"), [np.array([66, 66, 30, 5], "float32"), np.array([1, 60, 30, 40], "float32")]
+        yield op, ("float32", "float64"), [np.array([66, 90, 30], "float32"), np.array([1, 147.0, 2])]
     for op in (scalar.arctan2, scalar.complex, scalar.complex_from_polar):
         yield product(op, "float64", "float64")
         yield product(op, "float32", "int8")

@@ -65,8 +65,8 @@ def _finish(node, result):
 def _loses_less(a, b):
     """Whether `b` may replace `a`, the logarithm of a sigmoid or of its complement.
 
-    ``1 - sigmoid(x)`` is known to the precision of 1, so its logarithm `a` is off by ``eps * exp(-a)``: near x = 36 in float64 nothing is left
-    of it, and it may be infinite. The replacement has all its digits.
+    ``1 - sigmoid(x)`` is known to the precision of 1, so its logarithm `a` is off by ``eps * exp(-a)``: near x = 36 in float64 nothing is
+    left of it, and it may be infinite. The replacement has all its digits.
     """
     if a.shape != b.shape or a.dtype != b.dtype:
         return False

@@ -13,8 +13,8 @@ from theano_ng.tensor.elemwise_ops import clip
 class ScalarActivation(UnaryMath):
     """A function of one real number that is no function of libm, computed in the float type of its output.
 
-    Subclasses give `value(x)`, the function of a NumPy float (of an array too, says `on_arrays`), and `formula(x, out)`, the C of it for a C
-    expression of dtype `out`.
+    Subclasses give `value(x)`, the function of a NumPy float (of an array too, says `on_arrays`), and `formula(x, out)`, the C of it for a
+    C expression of dtype `out`.
     """
 
     nfunc_spec = None

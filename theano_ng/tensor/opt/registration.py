@@ -27,7 +27,7 @@ def _register(database, lopt, tags, kwargs):
 
 
 def ignores_nonfinite(lopt):
-    """Mark a rule that makes no promise for NaN and infinities: it gives a number where the expression that it replaces is NaN, or the like.
+    """Mark a rule that makes no promise for NaN and infinities: it gives a number where the expression it replaces is NaN, or so.
 
     DebugMode does not compare the two where they occur; other rules have to pass them on.
     """

@@ -99,7 +99,7 @@ def _elsewhere():
 
 
 def _distinct(*places):
-    """Whether the index vectors at these places name no element twice: which of two values is stored last is not said, nor differentiated."""
+    """Whether the index vectors at these places name no element twice: which of two values is stored last is not said."""
     def tied(values):
         length = values[0].shape[0]
         return all(len(set(int(i) % max(length, 1) for i in values[k])) == len(values[k]) for k in places)

@@ -287,12 +287,14 @@ def _make(name, op, expected, checks, good, bad_build, bad_runtime, grad, mode, 
     # Functions as class attributes would become methods.
     namespace = dict(
         name=name, op=staticmethod(op), expected=staticmethod(expected), checks=dict(checks or {}), good=dict(good or {}),
-        bad_build=dict(bad_build or {}), bad_runtime=dict(bad_runtime or {}), grad=dict(grad or {}), mode=mode, grad_rtol=grad_rtol, eps=eps,
+        bad_build=dict(bad_build or {}), bad_runtime=dict(bad_runtime or {}), grad=dict(grad or {}), mode=mode, grad_rtol=grad_rtol,
+        eps=eps,
         skip=skip, test_memmap=test_memmap, check_name=check_name, grad_eps=grad_eps, inplace_checks=inplace_checks, __module__=module,
         __test__=True, __doc__="Tests of %s." % (op,))
     # A test without a case would be one that cannot fail.
     for test, cases in (("test_good", good), ("test_memory_mapped_inputs", test_memmap and good), ("test_bad_build", bad_build),
-                        ("test_bad_runtime", bad_runtime), ("test_grad", grad), ("test_grad_none", grad and good), ("test_name", check_name)):
+                        ("test_bad_runtime", bad_runtime), ("test_grad", grad), ("test_grad_none", grad and good),
+                        ("test_name", check_name)):
         if not cases:
             namespace[test] = None
     return type(name, (_Checker,), namespace)

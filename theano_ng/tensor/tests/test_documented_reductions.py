@@ -188,7 +188,8 @@ class TestExtra(unittest.TestCase):
         x = T.dmatrix()
         v = np.random.RandomState(1).randn(3, 4)
         for out, want in ((T.diff(x), np.diff(v)), (T.diff(x, n=2, axis=0), np.diff(v, 2, 0)), (T.cumsum(x), v.cumsum()),
-                          (T.cumprod(x, axis=1), v.cumprod(1)), (T.repeat(x, 2), v.repeat(2)), (T.repeat(x, [1, 2, 0], axis=0), v.repeat([1, 2, 0], 0)),
+                          (T.cumprod(x, axis=1), v.cumprod(1)), (T.repeat(x, 2), v.repeat(2)),
+                          (T.repeat(x, [1, 2, 0], axis=0), v.repeat([1, 2, 0], 0)),
                           (T.extra_ops.compress([0, 1, 1], x, axis=0), v[1:])):
             np.testing.assert_allclose(out.eval({x: v}), want)
 

@@ -179,7 +179,8 @@ class TestValues(unittest.TestCase):
     def test_broadcasting_and_layouts(self):
         rng = np.random.RandomState(2)
         base = rng.rand(7, 130, 6)
-        views = [base, base[::2], base[:, ::-1], base[:, :, ::3], base.transpose(2, 0, 1), np.asfortranarray(base), base[:0], base[::-1, ::-1, ::-1]]
+        views = [base, base[::2], base[:, ::-1], base[:, :, ::3], base.transpose(2, 0, 1), np.asfortranarray(base), base[:0],
+                 base[::-1, ::-1, ::-1]]
         for x in views:
             for drop in ((), (0,), (1,), (2,), (0, 1), (1, 2), (0, 1, 2)):
                 y = rng.rand(*[1 if d in drop else n for d, n in enumerate(x.shape)])
@@ -273,7 +274,8 @@ class TestValues(unittest.TestCase):
         np.testing.assert_array_equal(second, x - y)
 
     def test_composite_for_other_types(self):
-        # It computes in the types of the node, not in those that it was made for: int64 is more than float64 can hold, exp(90) than float32.
+        # It computes in the types of the node, not in those that it was made for: int64 is more than float64 can hold, exp(90) than
+        # float32.
         x, y = scalar.float64("x"), scalar.float64("y")
         op = Elemwise(scalar.Composite([x, y], [x + y, scalar.exp(x) * y]))
         big = np.array([2 ** 62 + 1])

@@ -390,7 +390,8 @@ class TestGraphs(unittest.TestCase):
             (lambda x: x[1:, ::-2], [v]), (lambda x: x[2, 1], [v]), (lambda x: x[i], [v]), (lambda x: x[:, i], [v]),
             (lambda x: x[i, [0, 0]], [v]), (lambda x: x[mask], [v]), (lambda x, y: T.inc_subtensor(x[1:3], y), [v, y]),
             (lambda x, y: T.set_subtensor(x[1:3], y[0]), [v, y]), (lambda x, y: T.inc_subtensor(x[i], y), [v, y]),
-            (lambda x, y: T.set_subtensor(x[[0, 2]], y), [v, y]), (lambda x, y: T.inc_subtensor(x[i, [0, 0]], T.addbroadcast(y[0, 0:1], 0)), [v, y]),
+            (lambda x, y: T.set_subtensor(x[[0, 2]], y), [v, y]), (lambda x,
+                                                                   y: T.inc_subtensor(x[i, [0, 0]], T.addbroadcast(y[0, 0:1], 0)), [v, y]),
             (lambda x, y: T.set_subtensor(x[mask], y[0, 0]), [v, y]),
         ):
             theano.gradient.verify_grad(fun, points, rng=np.random.RandomState(0), mode="FAST_COMPILE")
