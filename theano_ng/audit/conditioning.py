@@ -1,8 +1,8 @@
 """Whether a difference between two implementations is more than what rounding explains.
 
-Two right implementations may take a sum in another order. Where huge terms cancel, as in ``1e291 - 1e291 + 1``, what is left is then noise:
-no tolerance relative to the result tells it from an error. But the noise shows when the inputs themselves move by one unit in the last place:
-the result moves about as much. So this is tried, only after a difference was met.
+Two right implementations may take a sum in another order. Where huge terms cancel, as in ``1e291 - 1e291 + 1``, what is left is then noise,
+which no tolerance relative to the result tells from an error. But noise shows when the inputs move by one unit in the last place: the
+result moves about as much. So this is tried, only after a difference was met.
 """
 import numpy as np
 
@@ -12,7 +12,7 @@ from theano_ng.audit.context import copied
 TRIALS = 6
 #: How much more than one such step two implementations may differ: each rounds several times.
 ROUNDINGS = 16
-#: A second step, so many times as long. What is smooth moves so many times as far, or nearly; a jump is equally high for both, and explains nothing.
+#: A second step, so many times as long. What is smooth moves nearly so many times as far; a jump is as high for both.
 LONGER = 64
 
 

@@ -161,7 +161,9 @@ class Context:
 
 
 def limited(function, room=1 << 29):
-    """Call a function with so many bytes of memory at most, beyond those in use: a number taken for a length fails soon."""
+    """Call a function with so many bytes of memory at most, beyond those in use: a number taken for a length fails soon.
+
+    Filling more memory than that takes longer than all the rest of a check."""
     try:
         import resource
     except ImportError:         # not on this system

@@ -241,7 +241,8 @@ class TestWorker(unittest.TestCase):
         shift = _WrongScalar("volatile int far = 40; %(z)s = %(x)s + (1 << far);")
         large = _WrongScalar("volatile int k = 2147483647; k = k + 1; %(z)s = %(x)s + k;")
         total = tensor.elemwise.CAReduce(_WrongAdd(scalar.upcast_out, name="wrong_add"), axis=(1,))
-        for op, error, text in ((tensor.Elemwise(table), "AddressError", "t[3 + ((int)"), (tensor.Elemwise(shift), "UndefinedBehaviour", "1 << far"),
+        for op, error, text in ((tensor.Elemwise(table), "AddressError", "t[3 + ((int)"),
+                                (tensor.Elemwise(shift), "UndefinedBehaviour", "1 << far"),
                                 (tensor.Elemwise(large), "UndefinedBehaviour", "k = k + 1"), (total, "UndefinedBehaviour", "1 << far"),
                                 (tensor.Elemwise(scalar.Composite([x], [shift(x) * x])), "UndefinedBehaviour", "1 << far")):
             for value in np.ones((2, 3)), np.ones((3, 2)).T:
