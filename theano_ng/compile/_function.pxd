@@ -12,6 +12,7 @@ cdef class CallGate:
     cdef int waiting
 
     cdef int enter(self, function) except -1
+    cdef int wait(self, function, unsigned long me) except -1
     cdef bint waits_for(self, unsigned long me) except -1
     cdef int leave(self) except -1
 

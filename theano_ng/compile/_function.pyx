@@ -56,34 +56,38 @@ cdef class CallGate:
     cdef int enter(self, function) except -1:
         cdef unsigned long me = PyThread_get_thread_ident()
         if self.busy:
-            if self.owner == me:
-                raise RuntimeError(
-                    "%s was called while it is running: an Op in its graph calls it. Its memory holds one call at a time; let the Op "
-                    "call a copy (function.copy())." % (function,))
-            if self.condition is None:
-                from threading import Condition
-
-                self.condition = Condition()
-            with self.condition:
-                self.waiting += 1
-                _waiting[me] = self
-                try:
-                    while self.busy:
-                        if self.waits_for(me):
-                            raise RuntimeError(
-                                "%s cannot be called here: the thread that runs it waits for a function that this thread runs, so both "
-                                "would wait for ever. Ops in these functions call each other's functions; let them call copies "
-                                "(function.copy())." % (function,))
-                        self.condition.wait()
-                    # no Python code runs between the test and this: nobody else can come in
-                    self.busy = True
-                    self.owner = me
-                finally:
-                    self.waiting -= 1
-                    del _waiting[me]
-            return 0
+            return self.wait(function, me)
         self.busy = True
         self.owner = me
+        return 0
+
+    cdef int wait(self, function, unsigned long me) except -1:
+        """Come in when the thread inside has left."""
+        if self.owner == me:
+            raise RuntimeError(
+                "%s was called while it is running: an Op in its graph calls it. Its memory holds one call at a time; let the Op "
+                "call a copy (function.copy())." % (function,))
+        if self.condition is None:
+            from threading import Condition
+
+            self.condition = Condition()
+        with self.condition:
+            self.waiting += 1
+            _waiting[me] = self
+            try:
+                while self.busy:
+                    if self.waits_for(me):
+                        raise RuntimeError(
+                            "%s cannot be called here: the thread that runs it waits for a function that this thread runs, so both "
+                            "would wait for ever. Ops in these functions call each other's functions; let them call copies "
+                            "(function.copy())." % (function,))
+                    self.condition.wait()
+                # no Python code runs between the test and this: nobody else can come in
+                self.busy = True
+                self.owner = me
+            finally:
+                self.waiting -= 1
+                del _waiting[me]
         return 0
 
     cdef bint waits_for(self, unsigned long me) except -1:

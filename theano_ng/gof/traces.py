@@ -1,6 +1,9 @@
 """Stack traces of variables, from one to another."""
 from theano_ng.configdefaults import config
 
+#: Traces that a variable keeps. Equal nodes of a whole graph can be merged into one; nobody reads the traces of all of them.
+MOST_TRACES = 16
+
 
 def _traces_of(from_var):
     """The stack traces of one variable, or of several without repetition."""
@@ -21,12 +24,12 @@ def _traces_of(from_var):
 
 
 def copy_stack_trace(from_var, to_var):
-    """Append the stack traces of `from_var` to those of `to_var`.
+    """Append the stack traces of `from_var` to those of `to_var`, as long as these are few.
 
     Parameters
     ----------
     from_var, to_var : Variable, or list or tuple of Variable
-        The traces of all `from_var` go to each of `to_var`.
+        The traces of all `from_var` go to each of `to_var`, up to `MOST_TRACES`.
 
     Returns
     -------
@@ -36,14 +39,14 @@ def copy_stack_trace(from_var, to_var):
     for v in to_var if isinstance(to_var, (list, tuple)) else [to_var]:
         own = _traces_of(v)
         ids = {id(t) for t in own}
-        v.tag.trace = own + [t for t in traces if id(t) not in ids]
+        v.tag.trace = (own + [t for t in traces if id(t) not in ids])[:max(MOST_TRACES, len(own))]
     return to_var
 
 
 def has_trace(variable):
     """Whether a variable has traces, none of them empty."""
     traces = getattr(variable.tag, "trace", None)
-    return bool(traces) and all(len(trace) > 0 for trace in traces)
+    return bool(traces) and all(map(len, traces))
 
 
 def complete_stack_traces(fgraph, replacements, reason=None):
@@ -70,16 +73,17 @@ def complete_stack_traces(fgraph, replacements, reason=None):
                 # The user's own graph has none, as after StripPickler: the rule had nothing to keep.
                 traces = [[("", 0, "%s, in place of a variable without stack trace" % (reason,), "")]]
             new.tag.trace = traces
+        if getattr(new.owner, "fgraph", None) is fgraph:
+            continue
         traces = new.tag.trace
-        todo, seen = [new], {new}
+        todo, seen = [new.owner], {new.owner}
         while todo:
-            node = todo.pop().owner
-            if node is None or getattr(node, "fgraph", None) is fgraph:
-                continue
+            node = todo.pop()
             for v in node.outputs:
                 if not getattr(v.tag, "trace", None):
                     v.tag.trace = traces
             for v in node.inputs:
-                if v.owner is not None and v not in seen:
-                    seen.add(v)
-                    todo.append(v)
+                owner = v.owner
+                if owner is not None and owner not in seen and getattr(owner, "fgraph", None) is not fgraph:
+                    seen.add(owner)
+                    todo.append(owner)
