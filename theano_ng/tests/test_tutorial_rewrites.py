@@ -47,9 +47,6 @@ class LocalSimplify(gof.LocalOptimizer):
         return False
 
     def tracks(self):
-        # This should be needed for the EquilibriumOptimizer
-        # but it isn't now
-        # TODO: do this and explain it
         return []
 
 
