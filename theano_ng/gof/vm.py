@@ -10,7 +10,6 @@ from theano_ng.configdefaults import config
 from theano_ng.gof import link
 from theano_ng.gof._cvm import CLazyLinker, checked_request
 from theano_ng.gof.inplace_order import lazy_prerequisites, needed_before_overwriting, overwrite_last
-from theano_ng.gof.op import has_c_implementation, has_perform
 
 
 def calculate_reallocate_info(order, fgraph, storage_map, compute_map_re, dependencies):
@@ -562,9 +561,7 @@ class VM_Linker(link.LocalLinker):
         thunks = []
         for node in order:
             before = time.perf_counter()
-            # What is only written in C runs in C, also where Python is preferred.
-            only_c = impl == "py" and not has_perform(node.op) and has_c_implementation(node.op)
-            thunk = link.make_node_thunk(node, storage_map, compute_map, self.no_recycling, None if only_c else impl)
+            thunk = link.make_node_thunk(node, storage_map, compute_map, self.no_recycling, impl)
             if self.profile is not None:
                 self.profile.linker_make_thunk_time[node] = time.perf_counter() - before
             thunks.append(thunk)

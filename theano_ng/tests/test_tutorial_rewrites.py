@@ -190,10 +190,14 @@ class PromisedRewrites(unittest.TestCase):
 
     def test_increments_in_a_row(self):
         a, b, c = T.dvectors("abc")
-        f = theano.function([a, b, c], T.inc_subtensor(a[:2], b) + T.inc_subtensor(a[:2], c) - a, mode="FAST_RUN")
-        assert_allclose(np.array([3.0, 3.0, 1.0]), f(np.ones(3), np.ones(2), np.ones(2)))
-        f = theano.function([a, b, c], T.reshape(T.reshape(a, (2, 2)), (4,)), mode="FAST_RUN", on_unused_input="ignore")
-        self.assertLessEqual(sum("Reshape" in str(node.op) for node in f.maker.fgraph.toposort()), 1)
+        f = theano.function([a, b, c], T.inc_subtensor(a[:2], b) + T.inc_subtensor(a[:2], c), mode="FAST_RUN")
+        assert_allclose(np.array([4.0, 4.0, 2.0]), f(np.ones(3), np.ones(2), np.ones(2)))
+        increments = [node for node in f.maker.fgraph.toposort() if isinstance(node.op, T.subtensor.IncSubtensor)]
+        self.assertEqual(len(increments), 2)
+        self.assertIs(increments[1].inputs[0].owner, increments[0])     # one works on what the other returns
+        f = theano.function([a], T.reshape(T.reshape(a, (2, 6)), (3, 4)), mode="FAST_RUN")
+        self.assertEqual(sum("Reshape" in str(node.op) for node in f.maker.fgraph.toposort()), 1)
+        self.assertEqual(f(np.arange(12.0)).tolist(), np.arange(12.0).reshape(3, 4).tolist())
 
     def test_log_of_softmax_is_stable(self):
         x = T.dmatrix("x")
