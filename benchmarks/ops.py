@@ -1,0 +1,138 @@
+"""Single operations against NumPy, and JAX where it can be imported: ``python benchmarks/ops.py [WORD ...] [options]``.
+
+A row is a graph of one operation, compiled in the default mode; timed is the call of the function, which returns a new array, beside the same
+in NumPy and in jitted JAX, in turns, in CPU time. Rows are in files ``ops_<group>.py`` beside this one; each has a function ``rows()`` that yields `Row`s::
+
+    from ops import Row, SIZES, count, layouts
+
+    def rows():
+        for n in SIZES:
+            for layout, x in layouts(np.random.RandomState(0).rand(*square(n))):
+                yield Row("exp %s %s" % (count(n), layout), tensor.exp, np.exp, [x], jax=lambda jnp, x: jnp.exp(x))
+
+WORDs select rows: all of them have to occur in the row's group and name.
+"""
+import argparse
+import importlib
+import pathlib
+import time
+from dataclasses import dataclass
+from typing import Callable, Optional
+
+import measure  # first: it limits threads
+import numpy as np
+
+#: Numbers of elements.
+SIZES = (10 ** 3, 10 ** 5, 10 ** 7)
+
+
+@dataclass
+class Row:
+    """One line of the table.
+
+    Attributes
+    ----------
+    name : str
+    build : callable
+        Of variables: a variable or a list.
+    reference : callable
+        The same of arrays in NumPy; its result is compared before anything is timed.
+    values : list of ndarray
+    jax : callable, optional
+        The same of the module jax.numpy and of arrays.
+    rtol : float
+    """
+
+    name: str
+    build: Callable
+    reference: Callable
+    values: list
+    jax: Optional[Callable] = None
+    rtol: float = 1e-5
+
+
+def count(n):
+    """1000 -> 1e3."""
+    return "1e%d" % round(np.log10(n))
+
+
+def square(n):
+    """A shape of two nearly equal lengths with about `n` elements, neither a power of 2."""
+    rows = int(n ** 0.5)
+    return rows, n // rows
+
+
+def layouts(x):
+    """(name, array) of the same elements C-contiguous, Fortran-contiguous and as a view of every second column."""
+    wide = np.repeat(x, 2, axis=-1)
+    return ("C", x), ("F", np.asfortranarray(x)), ("strided", wide[..., ::2])
+
+
+def groups():
+    """Names of the files of rows."""
+    return sorted(path.stem[4:] for path in pathlib.Path(__file__).parent.glob("ops_*.py"))
+
+
+def selected(words):
+    """(group, Row) for all rows that have all the words."""
+    for group in groups():
+        for row in importlib.import_module("ops_" + group).rows():
+            if all(word in "%s %s" % (group, row.name) for word in words):
+                yield group, row
+
+
+def jax_function(row):
+    """The jitted function of a row on its arrays, or None."""
+    if row.jax is None:
+        return None
+    try:
+        import jax
+    except ImportError:
+        return None
+    jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_platforms", "cpu")
+    jitted = jax.jit(lambda *arrays: row.jax(jax.numpy, *arrays))
+    arrays = [jax.device_put(v) for v in row.values]
+    return lambda: jax.block_until_ready(jitted(*arrays))
+
+
+def time_row(row, seconds):
+    """Seconds of a call of theano_ng, NumPy and, or None, JAX."""
+    import theano_ng as theano
+    from theano_ng import tensor
+
+    types = [tensor.TensorType(str(v.dtype), [n == 1 for n in v.shape]) for v in row.values]
+    inputs = [t() for t in types]
+    f = theano.function(inputs, row.build(*inputs))
+    f.trust_input = True
+    found, expected = f(*row.values), row.reference(*row.values)
+    several = isinstance(found, list)
+    for got, want in zip(found if several else [found], expected if several else [expected]):
+        np.testing.assert_allclose(np.asarray(got, want.dtype), want, rtol=row.rtol, atol=row.rtol, err_msg=row.name)
+    functions = [lambda: f(*row.values), lambda: row.reference(*row.values)]
+    in_jax = jax_function(row)
+    if in_jax:
+        functions.append(in_jax)
+    return (measure.best(*functions, seconds=seconds, clock=time.process_time) + [None])[:3]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("words", nargs="*", metavar="WORD")
+    parser.add_argument("--seconds", type=float, default=0.15, help="to spend on each row and system (default: %(default)s)")
+    parser.add_argument("--slow", action="store_true", help="print only the rows that are slower than NumPy, or than 0.9 of JAX")
+    arguments = parser.parse_args()
+    table = measure.Table("Single operations", "group", "operation", "theano_ng", "NumPy", "JAX", "to NumPy", "to JAX")
+    total = slow = 0
+    for group, row in selected(arguments.words):
+        ours, numpy, jax = time_row(row, arguments.seconds)
+        behind = ours > numpy or (jax is not None and ours * 0.9 > jax)
+        total, slow = total + 1, slow + behind
+        if behind or not arguments.slow:
+            table.row(group, row.name, *(measure.show_time(t) if t else "" for t in (ours, numpy, jax)),
+                      measure.show_ratio(ours / numpy), measure.show_ratio(ours / jax) if jax else "")
+    print("\n%d rows, %d slower than NumPy or 0.9 of JAX" % (total, slow))
+
+
+if __name__ == "__main__":
+    main()
