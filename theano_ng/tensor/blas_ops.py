@@ -88,6 +88,23 @@ class BlasOp(NativeOp, Op):
     def native_code(self, node):
         return NativeCode("theano_ng.tensor.native.blas:" + self.function)
 
+    def expression(self, *inputs):
+        """The same in Ops that the user writes, for the derivatives."""
+        raise NotImplementedError(type(self).__name__)
+
+    def grad(self, inputs, output_grads):
+        from theano_ng.gradient import Lop
+
+        return Lop(self.expression(*inputs), inputs, output_grads[0])
+
+    def R_op(self, inputs, eval_points):
+        from theano_ng.gradient import Rop
+
+        moving = [(i, point) for i, point in zip(inputs, eval_points) if point is not None]
+        if not moving:
+            return [None]
+        return [Rop(self.expression(*inputs), *map(list, zip(*moving)))]
+
 
 class GemmRelated(BlasOp):
     """Base of the products of two matrices."""
@@ -175,12 +192,10 @@ class Gemm(InplaceBlasOp, GemmRelated):
         z, _, x, y, _ = input_shapes
         return [(x[0] if z[0] is None else z[0], y[1] if z[1] is None else z[1])]
 
-    def grad(self, inputs, output_grads):
+    def expression(self, z, a, x, y, b):
         from theano_ng.tensor.linear import dot
 
-        z, a, x, y, b = inputs
-        gz, = output_grads
-        return [b * gz, (gz * dot(x, y)).sum(), a * dot(gz, y.T), a * dot(x.T, gz), (gz * z).sum()]
+        return b * z + a * dot(x, y)
 
 
 gemm_no_inplace = Gemm(inplace=False)
@@ -212,12 +227,10 @@ class Gemv(InplaceBlasOp):
         result += product
         out_storage[0][0] = result
 
-    def grad(self, inputs, output_grads):
-        from theano_ng.tensor.linear import dot, outer
+    def expression(self, y, alpha, a, x, beta):
+        from theano_ng.tensor.linear import dot
 
-        y, alpha, a, x, beta = inputs
-        g, = output_grads
-        return [beta * g, (g * dot(a, x)).sum(), alpha * outer(g, x), alpha * dot(g, a), (g * y).sum()]
+        return beta * y + alpha * dot(a, x)
 
 
 gemv_no_inplace = Gemv(inplace=False)
@@ -251,12 +264,10 @@ class Ger(InplaceBlasOp):
         result += product
         out[0][0] = result
 
-    def grad(self, inputs, output_grads):
-        from theano_ng.tensor.linear import dot
+    def expression(self, a, alpha, x, y):
+        from theano_ng.tensor.linear import outer
 
-        a, alpha, x, y = inputs
-        g, = output_grads
-        return [g, dot(x, dot(g, y)), alpha * dot(g, y), alpha * dot(x, g)]
+        return a + alpha * outer(x, y)
 
 
 ger = Ger(destructive=False)
@@ -300,12 +311,10 @@ class Dot22(GemmRelated):
     def infer_shape(self, node, input_shapes):
         return [(input_shapes[0][0], input_shapes[1][1])]
 
-    def grad(self, inputs, output_grads):
+    def expression(self, x, y):
         from theano_ng.tensor.linear import dot
 
-        x, y = inputs
-        g, = output_grads
-        return [dot(g, y.T), dot(x.T, g)]
+        return dot(x, y)
 
 
 _dot22 = Dot22()
@@ -329,12 +338,10 @@ class Dot22Scalar(GemmRelated):
     def infer_shape(self, node, input_shapes):
         return [(input_shapes[0][0], input_shapes[1][1])]
 
-    def grad(self, inputs, output_grads):
+    def expression(self, x, y, a):
         from theano_ng.tensor.linear import dot
 
-        x, y, a = inputs
-        g, = output_grads
-        return [a * dot(g, y.T), a * dot(x.T, g), (g * dot(x, y)).sum()]
+        return a * dot(x, y)
 
 
 _dot22scalar = Dot22Scalar()
@@ -363,8 +370,7 @@ class BatchedDot(BlasOp):
         return Apply(self, inputs, [TensorType(dtype, pattern)()])
 
     def native_code(self, node):
-        x, y = node.inputs
-        if x.ndim == y.ndim == 3 and x.dtype in BLAS_DTYPES:
+        if node.inputs[0].dtype in BLAS_DTYPES:
             return NativeCode("theano_ng.tensor.native.blas:batched_dot")
         return None
 

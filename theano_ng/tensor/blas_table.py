@@ -4,19 +4,19 @@ from theano_ng.configdefaults import config
 NAMES = tuple(letter + name for name in ("gemm", "gemv") for letter in "sdcz") + ("sger", "dger", "cgeru", "zgeru")
 
 
-def _scipy_module():
-    """scipy.linalg.cython_blas, imported without the rest of scipy.linalg when that works: it is ten times faster."""
+def _scipy_module(short_name):
+    """scipy.linalg.`short_name`, imported without the rest of scipy.linalg when that works: it is ten times faster."""
     import importlib.machinery
     import importlib.util
     import os
     import sys
 
-    name = "scipy.linalg.cython_blas"
+    name = "scipy.linalg." + short_name
     if name in sys.modules:
         return sys.modules[name]
     for folder in importlib.util.find_spec("scipy").submodule_search_locations:
         for suffix in importlib.machinery.EXTENSION_SUFFIXES:
-            path = os.path.join(folder, "linalg", "cython_blas" + suffix)
+            path = os.path.join(folder, "linalg", short_name + suffix)
             if os.path.exists(path):
                 spec = importlib.util.spec_from_file_location(name, path)
                 try:
@@ -28,11 +28,17 @@ def _scipy_module():
     return importlib.import_module(name)
 
 
-def _scipy_addresses():
+def scipy_addresses(module, names):
+    """Addresses of functions that a Cython module of scipy.linalg ("cython_blas", "cython_lapack") lends.
+
+    Returns
+    -------
+    dict of str to int
+    """
     from theano_ng.gof._native import capsule_address
 
-    table = _scipy_module().__pyx_capi__
-    return {name: capsule_address(table[name]) for name in NAMES}
+    table = _scipy_module(module).__pyx_capi__
+    return {name: capsule_address(table[name]) for name in names}
 
 
 def _linked_addresses(ldflags):
@@ -74,7 +80,7 @@ def addresses():
         When blas.ldflags names a library that does not link; the message says how to go back to SciPy's.
     """
     if not config.blas.ldflags:
-        return _scipy_addresses()
+        return scipy_addresses("cython_blas", NAMES)
     _check_openmp(config.blas.ldflags)
     try:
         return _linked_addresses(config.blas.ldflags)
@@ -82,3 +88,18 @@ def addresses():
         raise RuntimeError(
             "blas.ldflags=%r does not give a BLAS (%s); leave blas.ldflags empty to use the one inside SciPy"
             % (config.blas.ldflags, getattr(failure, "output", str(failure)).strip())) from failure
+
+
+def threads():
+    """How many threads the BLAS may use, as far as the machine and the usual environment variables say."""
+    import os
+
+    try:
+        available = len(os.sched_getaffinity(0))
+    except AttributeError:
+        available = os.cpu_count() or 1
+    for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "OMP_NUM_THREADS"):
+        text = os.environ.get(name, "")
+        if text.isdecimal() and int(text) > 0:
+            return min(available, int(text))
+    return available

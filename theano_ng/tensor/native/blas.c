@@ -1,13 +1,9 @@
 /* Products of matrices and vectors through a table of BLAS function pointers.
  *
  * The table is filled on the first call by theano_ng.tensor.blas_table, which takes SciPy's BLAS or the library that blas.ldflags names.
- * BLAS is column-major. A row-major matrix is, without copying, its transpose in column-major order; `as_blas` says which of the two a
- * NumPy array can be, and copies it when its strides suit neither.
  */
-#include "native.h"
-#include <limits.h>
+#include "blas_views.h"
 
-enum { TYPE_S, TYPE_D, TYPE_C, TYPE_Z, N_TYPES };
 enum { FN_GEMM, FN_GEMV, FN_GER, N_FUNCTIONS };
 
 typedef void (*gemm_fn)(char *, char *, int *, int *, int *, void *, void *, int *, void *, int *, void *, void *, int *);
@@ -16,54 +12,30 @@ typedef void (*ger_fn)(int *, int *, void *, void *, int *, void *, int *, void 
 
 static void *table[N_FUNCTIONS][N_TYPES];
 static int table_is_filled = 0;
+static long blas_threads = 1;   /* that the library may use */
 
-static int fill_table(void)
+static int fill(void)
 {
-    static const char *const names[N_FUNCTIONS][N_TYPES] = {
-        {"sgemm", "dgemm", "cgemm", "zgemm"}, {"sgemv", "dgemv", "cgemv", "zgemv"}, {"sger", "dger", "cgeru", "zgeru"}};
+    static const char *const names[N_FUNCTIONS * N_TYPES] = {
+        "sgemm", "dgemm", "cgemm", "zgemm", "sgemv", "dgemv", "cgemv", "zgemv", "sger", "dger", "cgeru", "zgeru"};
+    if (fill_table("theano_ng.tensor.blas_table", N_FUNCTIONS * N_TYPES, names, &table[0][0]) < 0)
+        return -1;
     PyObject *module = PyImport_ImportModule("theano_ng.tensor.blas_table");
-    if (module == NULL)
+    PyObject *threads = module == NULL ? NULL : PyObject_CallMethod(module, "threads", NULL);
+    Py_XDECREF(module);
+    if (threads == NULL)
         return -1;
-    PyObject *addresses = PyObject_CallMethod(module, "addresses", NULL);
-    Py_DECREF(module);
-    if (addresses == NULL)
+    blas_threads = PyLong_AsLong(threads);
+    Py_DECREF(threads);
+    if (blas_threads == -1 && PyErr_Occurred())
         return -1;
-    for (int f = 0; f < N_FUNCTIONS; ++f)
-        for (int t = 0; t < N_TYPES; ++t) {
-            PyObject *address = PyDict_GetItemString(addresses, names[f][t]);
-            if (address == NULL) {
-                PyErr_Format(PyExc_RuntimeError, "the BLAS has no %s", names[f][t]);
-                Py_DECREF(addresses);
-                return -1;
-            }
-            table[f][t] = PyLong_AsVoidPtr(address);
-            if (table[f][t] == NULL) {
-                Py_DECREF(addresses);
-                return -1;
-            }
-        }
-    Py_DECREF(addresses);
     table_is_filled = 1;
     return 0;
 }
 
 static inline int ready(void)
 {
-    return table_is_filled ? 0 : fill_table();
-}
-
-/* The table's column for a NumPy type; -1 with an exception for a type that BLAS does not have. */
-static int blas_type(PyArrayObject *a)
-{
-    switch (PyArray_TYPE(a)) {
-    case NPY_FLOAT: return TYPE_S;
-    case NPY_DOUBLE: return TYPE_D;
-    case NPY_CFLOAT: return TYPE_C;
-    case NPY_CDOUBLE: return TYPE_Z;
-    default:
-        PyErr_Format(PyExc_TypeError, "BLAS has no type number %d", PyArray_TYPE(a));
-        return -1;
-    }
+    return table_is_filled ? 0 : fill();
 }
 
 static int check_same(int nin, PyObject **in, int type, int first, int last)
@@ -90,58 +62,6 @@ static int check_rank(PyObject *array, int nd, const char *name)
             PyErr_Format(PyExc_ValueError, "%s has a dimension beyond what BLAS can index", name);
             return -1;
         }
-    return 0;
-}
-
-/* A matrix as BLAS sees it. */
-typedef struct {
-    void *data;
-    int ld;             /* leading dimension, in elements */
-    int transposed;     /* 0: column-major BLAS reads the transpose of the array; 1: it reads the array itself */
-    PyArrayObject *owned;   /* the copy that had to be made, or NULL */
-} BlasMatrix;
-
-/* Whether the array needs no copy: unit stride along one axis, a positive whole number of elements along the other. */
-static int fits_blas(PyArrayObject *a, BlasMatrix *m)
-{
-    if (!PyArray_ISBEHAVED_RO(a))
-        return 0;
-    npy_intp size = PyArray_ITEMSIZE(a), rows = PyArray_DIM(a, 0), cols = PyArray_DIM(a, 1);
-    npy_intp s0 = PyArray_STRIDE(a, 0), s1 = PyArray_STRIDE(a, 1);
-    m->data = PyArray_DATA(a);
-    if (rows == 0 || cols == 0) {       /* NumPy's strides mean nothing then, BLAS still checks its leading dimension */
-        m->ld = cols > 1 ? (int)cols : 1;
-        m->transposed = 0;
-        return 1;
-    }
-    if (s1 == size || cols <= 1) {
-        npy_intp ld = rows <= 1 ? (cols > 1 ? cols : 1) : s0 / size;
-        if (rows <= 1 || (s0 > 0 && s0 % size == 0 && ld >= cols && ld >= 1 && ld <= INT_MAX)) {
-            m->ld = (int)ld;
-            m->transposed = 0;
-            return 1;
-        }
-    }
-    if (s0 == size || rows <= 1) {
-        npy_intp ld = cols <= 1 ? (rows > 1 ? rows : 1) : s1 / size;
-        if (cols <= 1 || (s1 > 0 && s1 % size == 0 && ld >= rows && ld >= 1 && ld <= INT_MAX)) {
-            m->ld = (int)ld;
-            m->transposed = 1;
-            return 1;
-        }
-    }
-    return 0;
-}
-
-static int as_blas(PyArrayObject *a, BlasMatrix *m)
-{
-    m->owned = NULL;
-    if (fits_blas(a, m))
-        return 0;
-    m->owned = (PyArrayObject *)PyArray_NewCopy(a, NPY_CORDER);
-    if (m->owned == NULL)
-        return -1;
-    fits_blas(m->owned, m);
     return 0;
 }
 
@@ -218,6 +138,15 @@ static int check_product(PyArrayObject *x, PyArrayObject *y)
     return 0;
 }
 
+static int is_zero_factor(int type, const void *factor)
+{
+    const npy_float32 *s = factor;
+    const npy_float64 *d = factor;
+    if (type == TYPE_S || type == TYPE_C)
+        return s[0] == 0 && (type == TYPE_S || s[1] == 0);
+    return d[0] == 0 && (type == TYPE_D || d[1] == 0);
+}
+
 /* Products with few columns have loops of their own where the machine has wide registers and fused multiply-add. */
 #if defined(__x86_64__) && defined(__GNUC__)
 #define HAS_SKINNY (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
@@ -225,11 +154,13 @@ static int check_product(PyArrayObject *x, PyArrayObject *y)
 #define REAL npy_float32
 #define NAME(f) f##_f32
 #include "skinny.h"
+#include "gemv.h"
 #undef REAL
 #undef NAME
 #define REAL npy_float64
 #define NAME(f) f##_f64
 #include "skinny.h"
+#include "gemv.h"
 #undef REAL
 #undef NAME
 
@@ -240,18 +171,20 @@ static int multiply_skinny(int type, const void *alpha, PyArrayObject *x, PyArra
         return 0;
     return (type == TYPE_S ? multiply_skinny_f32 : multiply_skinny_f64)(alpha, x, y, beta, z);
 }
+
+/* Likewise y <- beta y + alpha A x; 1 when it was done. A large matrix is left to a BLAS that has several threads for it, and a factor of
+ * zero, which must not look at A and x. */
+static int multiply_vector(int type, npy_intp m, npy_intp n, const void *alpha, const BlasMatrix *a, const BlasVector *x, const void *beta,
+                           const BlasVector *y)
+{
+    if (type > TYPE_D || !HAS_SKINNY || (blas_threads > 1 && m * n > 131072) || is_zero_factor(type, alpha))
+        return 0;
+    return (type == TYPE_S ? multiply_vector_f32 : multiply_vector_f64)(m, n, alpha, a, x, beta, y);
+}
 #else
+#define multiply_vector(type, m, n, alpha, a, x, beta, y) 0
 #define multiply_skinny(type, alpha, x, y, beta, z) 0
 #endif
-
-static int is_zero_factor(int type, const void *factor)
-{
-    const npy_float32 *s = factor;
-    const npy_float64 *d = factor;
-    if (type == TYPE_S || type == TYPE_C)
-        return s[0] == 0 && (type == TYPE_S || s[1] == 0);
-    return d[0] == 0 && (type == TYPE_D || d[1] == 0);
-}
 
 /* The product of two matrices with a factor, into `z` (which BLAS can write, or a C-contiguous temporary is copied back). */
 static int multiply_into(int type, void *alpha, PyArrayObject *x, PyArrayObject *y, void *beta, PyArrayObject *z)
@@ -373,6 +306,8 @@ static int gemv_into(int type, void *alpha, PyArrayObject *a, PyArrayObject *x, 
             char *start = (char *)vy.data;
             ((gemm_fn)table[FN_GEMM][type])(&no, &no, &unit, &m, &none, alpha, start, &unit, start, &unit, beta, start, &ld);
         }
+        else if (multiply_vector(type, m, n, alpha, &ma, &vx, beta, &vy))
+            ;
         else if (!ma.transposed)
             ((gemv_fn)table[FN_GEMV][type])(&yes, &n, &m, alpha, ma.data, &ma.ld, vx.data, &vx.inc, beta, vy.data, &vy.inc);
         else
@@ -513,50 +448,180 @@ static int tng_dot(int nin, int nout, PyObject **in, PyObject **out, int64_t *pa
     return status;
 }
 
-/* One matrix of a stack, as a view. */
-static PyArrayObject *stack_item(PyArrayObject *a, npy_intp i)
+/* The first matrix of a stack, as a view. */
+static PyArrayObject *first_matrix(PyArrayObject *stack)
 {
-    Py_INCREF(PyArray_DESCR(a));
-    return (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, PyArray_DESCR(a), 2, PyArray_DIMS(a) + 1, PyArray_STRIDES(a) + 1,
-                                                 PyArray_BYTES(a) + i * PyArray_STRIDE(a, 0),
-                                                 PyArray_FLAGS(a) & (NPY_ARRAY_ALIGNED | NPY_ARRAY_WRITEABLE), NULL);
+    Py_INCREF(PyArray_DESCR(stack));
+    return (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, PyArray_DESCR(stack), 2, PyArray_DIMS(stack) + 1, PyArray_STRIDES(stack) + 1,
+                                                 PyArray_DATA(stack), PyArray_FLAGS(stack) & (NPY_ARRAY_ALIGNED | NPY_ARRAY_WRITEABLE), NULL);
 }
 
-/* out[i] = x[i] y[i].  in: x (b, m, k), y (b, k, n), same dtype. */
+/* A stack of matrices as BLAS sees it: how its first one lies, and the step to the next, in bytes. */
+typedef struct {
+    BlasMatrix first;
+    npy_intp step;
+    PyArrayObject *owned;
+} BlasStack;
+
+static int as_blas_stack(PyArrayObject *stack, BlasStack *s)
+{
+    s->owned = NULL;
+    PyArrayObject *matrix = first_matrix(stack);
+    if (matrix == NULL)
+        return -1;
+    int fits = fits_blas(matrix, &s->first) && PyArray_ISBEHAVED_RO(stack);
+    Py_DECREF(matrix);
+    if (!fits) {
+        s->owned = stack = (PyArrayObject *)PyArray_NewCopy(stack, NPY_CORDER);
+        if (stack == NULL || (matrix = first_matrix(stack)) == NULL) {
+            Py_CLEAR(s->owned);
+            return -1;
+        }
+        fits_blas(matrix, &s->first);
+        Py_DECREF(matrix);
+    }
+    s->step = PyArray_STRIDE(stack, 0);
+    return 0;
+}
+
+/* Products of small matrices, for which a call of BLAS costs more than the product: z[b] = x[b] y[b], z contiguous, the rows of y with unit
+ * stride. Strides in elements. */
+#define SMALL_PRODUCTS(name, real)                                                                                                    \
+    static inline __attribute__((always_inline)) void name##_of(npy_intp batch, npy_intp m, npy_intp k, const npy_intp n, const real *x,   \
+                                                                npy_intp x_step, npy_intp x_row, npy_intp x_col, const real *y,           \
+                                                                npy_intp y_step, npy_intp y_row, real *z)                                 \
+    {                                                                                                                                 \
+        for (npy_intp b = 0; b < batch; ++b, x += x_step, y += y_step)                                                                \
+            for (npy_intp i = 0; i < m; ++i, z += n) {                                                                                \
+                real sums[SMALL] = {0};                                                                                               \
+                for (npy_intp p = 0; p < k; ++p) {                                                                                    \
+                    real factor = x[i * x_row + p * x_col];                                                                           \
+                    for (npy_intp j = 0; j < n; ++j)                                                                                  \
+                        sums[j] += factor * y[p * y_row + j];                                                                         \
+                }                                                                                                                     \
+                memcpy(z, sums, n * sizeof(real));                                                                                    \
+            }                                                                                                                         \
+    }                                                                                                                                 \
+    static void name(npy_intp batch, npy_intp m, npy_intp k, npy_intp n, const void *x, npy_intp x_step, npy_intp x_row, npy_intp x_col, \
+                     const void *y, npy_intp y_step, npy_intp y_row, void *z)                                                          \
+    {                                                                                                                                 \
+        switch (n) {                                                                                                                  \
+        case 1: name##_of(batch, m, k, 1, x, x_step, x_row, x_col, y, y_step, y_row, z); break;                                       \
+        case 2: name##_of(batch, m, k, 2, x, x_step, x_row, x_col, y, y_step, y_row, z); break;                                       \
+        case 3: name##_of(batch, m, k, 3, x, x_step, x_row, x_col, y, y_step, y_row, z); break;                                       \
+        case 4: name##_of(batch, m, k, 4, x, x_step, x_row, x_col, y, y_step, y_row, z); break;                                       \
+        case 8: name##_of(batch, m, k, 8, x, x_step, x_row, x_col, y, y_step, y_row, z); break;                                       \
+        default: name##_of(batch, m, k, n, x, x_step, x_row, x_col, y, y_step, y_row, z);                                             \
+        }                                                                                                                             \
+    }
+#define SMALL 8
+SMALL_PRODUCTS(small_products_f32, npy_float32)
+SMALL_PRODUCTS(small_products_f64, npy_float64)
+
+/* A stack of rows (b, k) as one of matrices (b, 1, k), a stack of columns as (b, k, 1); a stack of matrices is itself. A new reference. */
+static PyArrayObject *as_matrices(PyArrayObject *a, int rows)
+{
+    if (PyArray_NDIM(a) == 3) {
+        Py_INCREF(a);
+        return a;
+    }
+    int along = rows ? 2 : 1;
+    npy_intp dims[3] = {PyArray_DIM(a, 0), 1, 1}, strides[3] = {PyArray_STRIDE(a, 0), 0, 0};
+    dims[along] = PyArray_DIM(a, 1);
+    strides[along] = PyArray_STRIDE(a, 1);
+    strides[3 - along] = PyArray_ITEMSIZE(a);
+    Py_INCREF(PyArray_DESCR(a));
+    PyArrayObject *view = (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, PyArray_DESCR(a), 3, dims, strides, PyArray_DATA(a),
+                                                                PyArray_FLAGS(a) & (NPY_ARRAY_ALIGNED | NPY_ARRAY_WRITEABLE), NULL);
+    if (view == NULL)
+        return NULL;
+    Py_INCREF(a);
+    if (PyArray_SetBaseObject(view, (PyObject *)a) < 0) {
+        Py_DECREF(view);
+        return NULL;
+    }
+    return view;
+}
+
+/* z[i] = x[i] y[i] for stacks of matrices of one dtype; z is contiguous. */
+static int multiply_stacks(int type, PyArrayObject *x, PyArrayObject *y, PyArrayObject *z)
+{
+    const npy_intp *dims = PyArray_DIMS(z);
+    if (PyArray_SIZE(z) == 0)
+        return 0;
+    BlasStack sx, sy, sz;
+    if (as_blas_stack(x, &sx) < 0)
+        return -1;
+    if (as_blas_stack(y, &sy) < 0) {
+        Py_XDECREF(sx.owned);
+        return -1;
+    }
+    /* z is contiguous: no copy, and nothing that fails but for want of memory. */
+    int status = as_blas_stack(z, &sz);
+    npy_intp inner = PyArray_DIM(x, 2), size = PyArray_ITEMSIZE(x);
+    if (status < 0)
+        ;
+    else if (type <= TYPE_D && !sy.first.transposed && dims[1] <= SMALL && dims[2] <= SMALL && inner <= SMALL && sx.step % size == 0
+             && sy.step % size == 0)
+        (type == TYPE_S ? small_products_f32 : small_products_f64)(
+            dims[0], dims[1], inner, dims[2], sx.first.data, sx.step / size, sx.first.transposed ? 1 : sx.first.ld,
+            sx.first.transposed ? sx.first.ld : 1, sy.first.data, sy.step / size, sy.first.ld, PyArray_DATA(z));
+    else
+        for (npy_intp i = 0; i < dims[0]; ++i) {
+            blas_gemm(type, one(type), &sx.first, &sy.first, (void *)ZERO, &sz.first, dims[1], inner, dims[2]);
+            sx.first.data = (char *)sx.first.data + sx.step;
+            sy.first.data = (char *)sy.first.data + sy.step;
+            sz.first.data = (char *)sz.first.data + sz.step;
+        }
+    Py_XDECREF(sx.owned);
+    Py_XDECREF(sy.owned);
+    return status;
+}
+
+static int mismatch(const char *what, PyArrayObject *x, PyArrayObject *y)
+{
+    PyObject *xs = PyArray_IntTupleFromIntp(PyArray_NDIM(x), PyArray_DIMS(x)), *ys = PyArray_IntTupleFromIntp(PyArray_NDIM(y), PyArray_DIMS(y));
+    if (xs != NULL && ys != NULL)
+        PyErr_Format(PyExc_TypeError, "Shape mismatch: %s unequal. x.shape is %R, y.shape is %R.", what, xs, ys);
+    Py_XDECREF(xs);
+    Py_XDECREF(ys);
+    return -1;
+}
+
+/* out[i] = x[i] y[i].  in: x (b, m, k) or (b, k), y (b, k, n) or (b, k), same dtype. */
 static int tng_batched_dot(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
 {
     PyArrayObject *x = (PyArrayObject *)in[0], *y = (PyArrayObject *)in[1];
-    int type = blas_type(x);
-    if (type < 0 || ready() < 0 || check_same(nin, in, type, 0, 1) < 0 || check_rank(in[0], 3, "x") < 0
-        || check_rank(in[1], 3, "y") < 0)
+    int type = blas_type(x), x_nd = PyArray_NDIM(x), y_nd = PyArray_NDIM(y);
+    if (type < 0 || ready() < 0 || check_same(nin, in, type, 0, 1) < 0 || (x_nd != 2 && check_rank(in[0], 3, "x") < 0)
+        || (y_nd != 2 && check_rank(in[1], 3, "y") < 0))
         return -1;
-    if (PyArray_DIM(x, 0) != PyArray_DIM(y, 0)) {
-        PyErr_Format(PyExc_TypeError, "Shape mismatch: batch sizes unequal. x.shape is (%zd, %zd, %zd), y.shape is (%zd, %zd, %zd).",
-                     (Py_ssize_t)PyArray_DIM(x, 0), (Py_ssize_t)PyArray_DIM(x, 1), (Py_ssize_t)PyArray_DIM(x, 2),
-                     (Py_ssize_t)PyArray_DIM(y, 0), (Py_ssize_t)PyArray_DIM(y, 1), (Py_ssize_t)PyArray_DIM(y, 2));
-        return -1;
-    }
-    if (PyArray_DIM(x, 2) != PyArray_DIM(y, 1)) {
-        PyErr_Format(PyExc_TypeError,
-                     "Shape mismatch: summation axis sizes unequal. x.shape is (%zd, %zd, %zd), y.shape is (%zd, %zd, %zd).",
-                     (Py_ssize_t)PyArray_DIM(x, 0), (Py_ssize_t)PyArray_DIM(x, 1), (Py_ssize_t)PyArray_DIM(x, 2),
-                     (Py_ssize_t)PyArray_DIM(y, 0), (Py_ssize_t)PyArray_DIM(y, 1), (Py_ssize_t)PyArray_DIM(y, 2));
-        return -1;
-    }
-    npy_intp dims[3] = {PyArray_DIM(x, 0), PyArray_DIM(x, 1), PyArray_DIM(y, 2)};
-    PyArrayObject *z = native_alloc(out, 3, dims, PyArray_TYPE(x));
+    if (PyArray_DIM(x, 0) != PyArray_DIM(y, 0))
+        return mismatch("batch sizes", x, y);
+    if (PyArray_DIM(x, x_nd - 1) != PyArray_DIM(y, 1))
+        return mismatch("summation axis sizes", x, y);
+    npy_intp dims[3] = {PyArray_DIM(x, 0)};
+    int nd = 1;
+    if (x_nd == 3)
+        dims[nd++] = PyArray_DIM(x, 1);
+    if (y_nd == 3)
+        dims[nd++] = PyArray_DIM(y, 2);
+    for (int i = 1; i < 3; ++i)
+        if ((x_nd > i && PyArray_DIM(x, i) > INT_MAX) || (y_nd > i && PyArray_DIM(y, i) > INT_MAX)) {
+            PyErr_SetString(PyExc_ValueError, "batched_dot: a dimension is beyond what BLAS can index");
+            return -1;
+        }
+    PyArrayObject *z = native_alloc(out, nd, dims, PyArray_TYPE(x));
     if (z == NULL)
         return -1;
-    for (npy_intp i = 0; i < dims[0]; ++i) {
-        PyArrayObject *xi = stack_item(x, i), *yi = stack_item(y, i), *zi = stack_item(z, i);
-        int status = xi == NULL || yi == NULL || zi == NULL ? -1 : multiply_into(type, one(type), xi, yi, (void *)ZERO, zi);
-        Py_XDECREF(xi);
-        Py_XDECREF(yi);
-        Py_XDECREF(zi);
-        if (status < 0)
-            return -1;
-    }
-    return 0;
+    npy_intp stack[3] = {dims[0], x_nd == 3 ? dims[1] : 1, y_nd == 3 ? dims[nd - 1] : 1};
+    PyArray_Dims shape = {stack, 3};
+    PyArrayObject *xs = as_matrices(x, 1), *ys = as_matrices(y, 0), *zs = (PyArrayObject *)PyArray_Newshape(z, &shape, NPY_CORDER);
+    int status = xs == NULL || ys == NULL || zs == NULL ? -1 : multiply_stacks(type, xs, ys, zs);
+    Py_XDECREF(xs);
+    Py_XDECREF(ys);
+    Py_XDECREF(zs);
+    return status;
 }
 
 static const NativeEntry entries[] = {

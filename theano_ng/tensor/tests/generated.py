@@ -183,9 +183,9 @@ class Compared:
         return [t("input%d" % i) for i, t in enumerate(types)]
 
     def _functions(self, values, static):
-        key = (tuple((np.asarray(v).dtype.newbyteorder("="), tuple(n == 1 for n in np.shape(v))) for v in values), repr(static))
+        inputs = self.variables(values)
+        key = (*(v.type for v in inputs), repr(static))
         if key not in self._compiled:
-            inputs = self.variables(values)
             outputs = _as_list(self.build(*inputs, **static))
             # A function takes arrays of its own byte order only, and copies others: nodes are to meet them too.
             made = {mode: function(inputs, outputs, mode=self.MODES[mode](), on_unused_input="ignore") for mode in self.modes}

@@ -125,13 +125,37 @@ class NativeOps(unittest.TestCase):
                 for op in (blas.ger, blas.ger_destructive):
                     self.check(op, a + alpha * np.outer(yy, xx), aa, alpha, yy, xx)
 
+    def test_gemv_of_large_matrices(self):
+        rng = np.random.RandomState(12)
+        for dtype, (m, n) in itertools.product(("float32", "float64"), ((3, 4200), (4200, 5), (67, 41), (1, 33), (33, 1))):
+            a, x, y = random(rng, dtype, m, n), random(rng, dtype, 2 * n), random(rng, dtype, 2 * m)
+            alpha, beta, zero = np.asarray(2, dtype), np.asarray(-0.5, dtype), np.asarray(0, dtype)
+            for aa, xx, yy in itertools.product((a, np.asfortranarray(a)), (x[:n], x[::2], x[::-2]), (y[:m], y[1::2], y[m - 1::-1])):
+                for op in (blas.gemv_no_inplace, blas.gemv_inplace):
+                    self.check(op, beta * yy + alpha * aa.dot(xx), yy, alpha, aa, xx, beta)
+                self.check(blas.gemv_inplace, alpha * aa.dot(xx), np.full_like(yy, np.nan), alpha, aa, xx, zero)
+            # A factor of zero does not look at the matrix.
+            self.check(blas.gemv_inplace, beta * y[:m], y[:m], zero, np.full_like(a, np.nan), x[:n], beta)
+
     def test_batched_dot(self):
         rng = np.random.RandomState(4)
         for dtype in TOL:
             x, y = random(rng, dtype, 5, 2, 3), random(rng, dtype, 5, 3, 4)
             self.check(blas.batched_dot, np.matmul(x, y), x, y)
             self.check(blas.batched_dot, np.matmul(x[::2], y[::-2]), x[::2], y[::-2])
+            # Stacks of vectors, and matrices on both sides of what has loops of its own.
+            self.check(blas.batched_dot, np.einsum("bk,bkn->bn", x[:, 1], y), x[:, 1], y)
+            self.check(blas.batched_dot, np.einsum("bmk,bk->bm", x, y[:, :, 2]), x, y[:, :, 2])
+            self.check(blas.batched_dot, np.einsum("bk,bk->b", x[:, 1], y[:, :, 2]), x[:, 1], y[:, :, 2])
+            for m, k, n in itertools.product((1, 3, 8, 9), (0, 1, 8, 11), (1, 2, 4, 7, 8, 9)):
+                x, y = random(rng, dtype, 3, m, k), random(rng, dtype, 3, k, n)
+                self.check(blas.batched_dot, np.matmul(x, y), x, y)
+                self.check(blas.batched_dot, np.matmul(x, y), np.ascontiguousarray(x.swapaxes(1, 2)).swapaxes(1, 2), y)
+                self.check(blas.batched_dot, np.matmul(x, y), x, np.asfortranarray(y))
         self.check(blas.batched_dot, np.zeros((0, 2, 4)), np.ones((0, 2, 3)), np.ones((0, 3, 4)))
+        for shapes, what in ((((3, 2, 4), (2, 4, 2)), "batch sizes"), (((3, 2, 4), (3, 5, 2)), "summation axis sizes")):
+            with self.assertRaisesRegex(TypeError, r"Shape mismatch: %s unequal. x.shape is \(3, 2, 4\), y.shape is" % what):
+                run(blas.batched_dot, *map(np.ones, shapes))
 
     def test_in_place_really_is(self):
         z = np.ones((2, 2))
