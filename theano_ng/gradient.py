@@ -588,8 +588,8 @@ def subgraph_grad(wrt, end, start=None, cost=None, details=False):
     Returns
     -------
     (list, list) or (list, list, list, list)
-        Gradients with respect to `wrt` and to `end`; with details also those of both (wrt, then end) from `start` and from `cost`; an
-        absent one gives None.
+        Gradients with respect to `wrt` and to `end`; with details also the parts of those with respect to `wrt` that come from `start`
+        and from `cost`; an absent one gives None.
 
     Examples
     --------
@@ -615,7 +615,10 @@ def subgraph_grad(wrt, end, start=None, cost=None, details=False):
         grads = [s + c for s, c in zip(start_grads, cost_grads)]
     by_param = dict(zip(params, grads))
     result = [by_param[r] for r in wrt], [by_param[r] for r in end]
-    return (*result, start_grads, cost_grads) if details else result
+    if not details:
+        return result
+    parts = [None if part is None else dict(zip(params, part)) for part in (start_grads, cost_grads)]
+    return (*result, *(part and [part[r] for r in wrt] for part in parts))
 
 
 # ---------------------------------------------------------------- operators
