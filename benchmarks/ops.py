@@ -1,14 +1,15 @@
-"""Single operations against NumPy, and JAX where it can be imported: ``python benchmarks/ops.py [WORD ...] [options]``.
+"""Single operations against NumPy, and JAX and PyTorch where they can be imported: ``python benchmarks/ops.py [WORD ...] [options]``.
 
 A row is a graph of one operation, compiled in the default mode; timed is the call of the function, which returns a new array, beside the same
-in NumPy and in jitted JAX, in turns, in CPU time. Rows are in files ``ops_<group>.py`` beside this one; each has a function ``rows()`` that yields `Row`s::
+in NumPy, in jitted JAX and in PyTorch, in turns, in CPU time. Rows are in files ``ops_<group>.py`` beside this one; each has a function ``rows()`` that yields `Row`s::
 
     from ops import Row, SIZES, count, layouts
 
     def rows():
         for n in SIZES:
             for layout, x in layouts(np.random.RandomState(0).rand(*square(n))):
-                yield Row("exp %s %s" % (count(n), layout), tensor.exp, np.exp, [x], jax=lambda jnp, x: jnp.exp(x))
+                yield Row("exp %s %s" % (count(n), layout), tensor.exp, np.exp, [x], jax=lambda jnp, x: jnp.exp(x),
+                          torch=lambda torch, x: torch.exp(x))
 
 WORDs select rows: all of them have to occur in the row's group and name.
 """
@@ -40,6 +41,8 @@ class Row:
     values : list of ndarray
     jax : callable, optional
         The same of the module jax.numpy and of arrays.
+    torch : callable, optional
+        The same of the module torch and of tensors.
     rtol : float
     """
 
@@ -48,6 +51,7 @@ class Row:
     reference: Callable
     values: list
     jax: Optional[Callable] = None
+    torch: Optional[Callable] = None
     rtol: float = 1e-5
 
 
@@ -97,8 +101,21 @@ def jax_function(row):
     return lambda: jax.block_until_ready(jitted(*arrays))
 
 
+def torch_function(row):
+    """The function of a row on its tensors in PyTorch, or None."""
+    if row.torch is None:
+        return None
+    try:
+        import torch
+    except ImportError:
+        return None
+    torch.set_num_threads(1)
+    tensors = [torch.as_tensor(v) for v in row.values]
+    return lambda: row.torch(torch, *tensors)
+
+
 def time_row(row, seconds):
-    """Seconds of a call of theano_ng, NumPy and, or None, JAX."""
+    """Seconds of a call of theano_ng, NumPy and, or None, JAX and PyTorch."""
     import theano_ng as theano
     from theano_ng import tensor
 
@@ -110,30 +127,29 @@ def time_row(row, seconds):
     several = isinstance(found, list)
     for got, want in zip(found if several else [found], expected if several else [expected]):
         np.testing.assert_allclose(np.asarray(got, want.dtype), want, rtol=row.rtol, atol=row.rtol, err_msg=row.name)
-    functions = [lambda: f(*row.values), lambda: row.reference(*row.values)]
-    in_jax = jax_function(row)
-    if in_jax:
-        functions.append(in_jax)
-    return (measure.best(*functions, seconds=seconds, clock=time.process_time) + [None])[:3]
+    functions = [lambda: f(*row.values), lambda: row.reference(*row.values), jax_function(row), torch_function(row)]
+    times = iter(measure.best(*filter(None, functions), seconds=seconds, clock=time.process_time))
+    return [next(times) if function else None for function in functions]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("words", nargs="*", metavar="WORD")
     parser.add_argument("--seconds", type=float, default=0.15, help="to spend on each row and system (default: %(default)s)")
-    parser.add_argument("--slow", action="store_true", help="print only the rows that are slower than NumPy, or than 0.9 of JAX")
+    parser.add_argument("--slow", action="store_true", help="print only the rows that are slower than NumPy, or than 0.9 of a peer")
     arguments = parser.parse_args()
-    table = measure.Table("Single operations", "group", "operation", "theano_ng", "NumPy", "JAX", "to NumPy", "to JAX")
+    table = measure.Table("Single operations", "group", "operation", "theano_ng", "NumPy", "JAX", "PyTorch", "to NumPy", "to the best")
     total = slow = 0
     for group, row in selected(arguments.words):
-        ours, numpy, jax = time_row(row, arguments.seconds)
+        ours, numpy, *peers = time_row(row, arguments.seconds)
+        best = min(filter(None, [numpy, *peers]))
         # A twentieth is noise.
-        behind = ours > 1.05 * numpy or (jax is not None and ours * 0.9 > 1.05 * jax)
+        behind = ours > 1.05 * numpy or ours * 0.9 > 1.05 * best
         total, slow = total + 1, slow + behind
         if behind or not arguments.slow:
-            table.row(group, row.name, *(measure.show_time(t) if t else "" for t in (ours, numpy, jax)),
-                      measure.show_ratio(ours / numpy), measure.show_ratio(ours / jax) if jax else "")
-    print("\n%d rows, %d slower than NumPy or 0.9 of JAX" % (total, slow))
+            table.row(group, row.name, *(measure.show_time(t) if t else "" for t in (ours, numpy, *peers)),
+                      measure.show_ratio(ours / numpy), measure.show_ratio(ours / best))
+    print("\n%d rows, %d slower than NumPy or 0.9 of the best peer" % (total, slow))
 
 
 if __name__ == "__main__":
