@@ -267,19 +267,19 @@ def _tensordot_as_dot(a, b, axes, dot, batched):
     b_lengths = [b.shape[i] for i in b_kept]
     # Both sums are computed, so that a mismatch shows as one of the product.
     a_matrix = a.dimshuffle(batch + a_kept + a_sum).reshape(
-        [a.shape[0]] * first +
+        [a.shape[i] for i in batch] +
         [_product(a_lengths), _product([a.shape[i] for i in a_sum])],
         ndim=2 + first)
     b_matrix = b.dimshuffle(batch + b_sum + b_kept).reshape(
-        [b.shape[0]] * first +
+        [b.shape[i] for i in batch] +
         [_product([b.shape[i] for i in b_sum]), _product(b_lengths)],
         ndim=2 + first)
-    pattern = ([a.broadcastable[0] and b.broadcastable[0]] * first +
+    pattern = ([a.broadcastable[i] and b.broadcastable[i] for i in batch] +
                [a.broadcastable[i] for i in a_kept] +
                [b.broadcastable[i] for i in b_kept])
     product = dot(a_matrix, b_matrix)
-    product = product.reshape([a.shape[0]] * first + a_lengths + b_lengths,
-                              ndim=len(pattern))
+    product = product.reshape(
+        [a.shape[i] for i in batch] + a_lengths + b_lengths, ndim=len(pattern))
     if product.broadcastable != tuple(pattern):
         from theano_ng.tensor.shaping import patternbroadcast
         product = patternbroadcast(product, pattern)

@@ -1,0 +1,51 @@
+"""Rules that use hints; imported with the first function that is rewritten after `theano_ng.sandbox.linalg`."""
+from theano_ng.compile.mode import optdb
+from theano_ng.gof.opt import local_optimizer
+from theano_ng.sandbox.linalg.ops import Hint, HintsOptimizer, is_psd, is_symmetric
+from theano_ng.tensor.elemwise import DimShuffle
+from theano_ng.tensor.opt.linalg import answer, transposed
+from theano_ng.tensor.opt.registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.slinalg import Solve, cholesky, solve_lower_triangular, solve_upper_triangular
+
+# Before everything else, so that hints are noted while their nodes are there.
+optdb.register("HintsOpt", HintsOptimizer(), -1, "fast_run", "fast_compile")
+
+
+@register_canonicalize
+@local_optimizer([Hint])
+def remove_hint_nodes(node):
+    """Take hints out of the graph; the feature has noted them.
+
+    Hint{psd=True}(x)  ->  x          [canonicalize, fast_run]
+    """
+    return node.inputs
+
+
+@register_canonicalize
+@register_stabilize
+@register_specialize
+@local_optimizer([DimShuffle])
+def no_transpose_symmetric(node):
+    """Drop the transposition of a matrix that is known to be symmetric.
+
+    x.T, x symmetric  ->  x          [canonicalize, stabilize, specialize, fast_run]
+    """
+    x = transposed(node.outputs[0])
+    if x is None or not is_symmetric(x) or x.type != node.outputs[0].type:
+        return False
+    return [x]
+
+
+@register_stabilize
+@ignores_nonfinite
+@local_optimizer([Solve])
+def psd_solve_with_chol(node):
+    """Solve by a Cholesky factor where the matrix is known to be positive semi-definite.
+
+    solve(A, b)  ->  solve_upper_triangular(L.T, solve_lower_triangular(L, b)), L = cholesky(A)          [stabilize, fast_run]
+    """
+    matrix, b = node.inputs
+    if node.op.A_structure not in ("general", "symmetric") or not is_psd(matrix) or node.outputs[0].dtype.startswith("complex"):
+        return False
+    factor = cholesky(matrix)
+    return answer(solve_upper_triangular(factor.T, solve_lower_triangular(factor, b)), node)

@@ -1,0 +1,625 @@
+"""Linear algebra as NumPy computes it: inverses, determinants, decompositions, norms.
+
+It is not imported with `theano_ng.tensor`: import it to use it. Everything raises what NumPy raises, `numpy.linalg.LinAlgError` for
+matrices that are singular or not square, with the node in the message. Integers are converted to float64.
+"""
+import numpy as np
+
+from theano_ng.compile.ops import shape_i_op
+from theano_ng.gof.graph import Apply
+from theano_ng.gof.native import NativeCode, NativeOp
+from theano_ng.gof.op import Op
+from theano_ng.gof.optdb import register_loader
+from theano_ng.gradient import grad_not_implemented
+from theano_ng.raise_op import CheckAndRaise
+from theano_ng.tensor import basic as T
+from theano_ng.tensor.basic import ExtractDiag, as_tensor_variable
+from theano_ng.tensor.decompositions import (  # noqa: F401  (names of this module)
+    SVD, Eig, Eigh, EighGrad, QRFull, QRIncomplete, _zero_disconnected, adjoint, as_linalg_inputs, as_matrix, eig, eigh, qr, store, svd,
+    with_pattern)
+from theano_ng.tensor.type import TensorType
+from theano_ng.tensor.type_other import NoneConst
+
+LAPACK = "theano_ng.tensor.native.lapack:"
+
+
+@register_loader
+def _load_rules():
+    """Rules for the Ops of this module are imported when the first function is rewritten, or the next one."""
+    import theano_ng.tensor.opt.linalg  # noqa: F401
+
+
+# --- inverses ----------------------------------------------------------------------------------------------------------------
+
+class MatrixInverse(NativeOp, Op):
+    r"""Computes the inverse of a matrix :math:`A`.
+
+    Given a square matrix :math:`A`, ``matrix_inverse`` returns a square matrix :math:`A_{inv}` such that the dot product
+    :math:`A \cdot A_{inv}` and :math:`A_{inv} \cdot A` equals the identity matrix :math:`I`.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        (Running.) For matrices that are singular or not square.
+
+    Notes
+    -----
+    When possible, the call to this op will be optimized to the call of ``solve``.
+    """
+
+    __props__ = ()
+
+    def make_node(self, x):
+        x = as_matrix(self, x)
+        return Apply(self, [x], [x.type()])
+
+    def native_code(self, node):
+        return NativeCode(LAPACK + "inverse")
+
+    def perform(self, node, inputs, outputs):
+        store(outputs[0], np.linalg.inv(inputs[0]), node.outputs[0].dtype)
+
+    def grad(self, inputs, g_outputs):
+        r"""The gradient function should return
+
+        .. math:: V\frac{\partial X^{-1}}{\partial X},
+
+        where :math:`V` corresponds to ``g_outputs`` and :math:`X` to ``inputs``. Using the matrix cookbook, one can deduce that the
+        relation corresponds to
+
+        .. math:: -(X^{-1} \cdot V^{T} \cdot X^{-1})^T.
+        """
+        x, = inputs
+        inverse = adjoint(self(x))
+        return [with_pattern(-matrix_dot(inverse, g_outputs[0], inverse), x)]
+
+    def R_op(self, inputs, eval_points):
+        r"""The gradient function should return
+
+        .. math:: \frac{\partial X^{-1}}{\partial X}V,
+
+        where :math:`V` corresponds to ``eval_points`` and :math:`X` to ``inputs``. Using the matrix cookbook, one can deduce that the
+        relation corresponds to
+
+        .. math:: -X^{-1} \cdot V \cdot X^{-1}.
+        """
+        x, = inputs
+        direction, = eval_points
+        if direction is None:
+            return [None]
+        inverse = self(x)
+        return [with_pattern(-matrix_dot(inverse, direction, inverse), x)]
+
+    def infer_shape(self, node, shapes):
+        return shapes
+
+
+matrix_inverse = MatrixInverse()
+
+
+class MatrixPinv(Op):
+    r"""Computes the pseudo-inverse of a matrix :math:`A`.
+
+    The pseudo-inverse of a matrix :math:`A`, denoted :math:`A^+`, is defined as: "the matrix that 'solves' [the least-squares problem]
+    :math:`Ax = b`," i.e., if :math:`\bar{x}` is said solution, then :math:`A^+` is that matrix such that :math:`\bar{x} = A^+b`.
+
+    Note that :math:`Ax=AA^+b`, so :math:`AA^+` is close to the identity matrix. This method is not faster than `matrix_inverse`. Its
+    strength comes from that it works for non-square matrices. If you have a square matrix though, `matrix_inverse` can be both more exact
+    and faster to compute. Also this op does not get optimized into a solve op.
+    """
+
+    __props__ = ()
+
+    def make_node(self, x):
+        x = as_matrix(self, x)
+        return Apply(self, [x], [TensorType(x.dtype, x.broadcastable[::-1])()])
+
+    def perform(self, node, inputs, outputs):
+        store(outputs[0], np.linalg.pinv(inputs[0]), node.outputs[0].dtype)
+
+    def L_op(self, inputs, outputs, g_outputs):
+        r"""The gradient function should return
+
+        .. math:: V\frac{\partial X^+}{\partial X},
+
+        where :math:`V` corresponds to ``g_outputs`` and :math:`X` to ``inputs``. This corresponds to
+
+        .. math:: (-X^+V^TX^+ + X^+X^{+T}V^T(I - XX^+) + (I - X^+X)V^TX^{+T}X^+)^T
+
+        (G. H. Golub and V. Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares problems whose variables
+        separate", 1973), at matrices in whose neighbourhood the rank is the same.
+        """
+        x, = inputs
+        z, = outputs
+        gz, = g_outputs
+        zh, gh = adjoint(z), adjoint(gz)
+        # The products in the order that makes no matrix larger than x.
+        direct = matrix_dot(zh, gz, zh)
+        beside = matrix_dot(gh, z, zh)
+        below = matrix_dot(zh, z, gh)
+        return [with_pattern(beside - T.dot(x, T.dot(z, beside)) + below - T.dot(T.dot(below, z), x) - direct, x)]
+
+    def R_op(self, inputs, eval_points):
+        x, = inputs
+        direction, = eval_points
+        if direction is None:
+            return [None]
+        z = self(x)
+        zh, dh = adjoint(z), adjoint(direction)
+        beside, below = matrix_dot(z, zh, dh), matrix_dot(dh, zh, z)
+        rval = beside - T.dot(T.dot(beside, x), z) + below - T.dot(z, T.dot(x, below)) - matrix_dot(z, direction, z)
+        return [T.patternbroadcast(rval, z.broadcastable)]
+
+    def infer_shape(self, node, shapes):
+        (m, n), = shapes
+        return [(n, m)]
+
+
+pinv = MatrixPinv()
+
+
+class TensorInv(Op):
+    """Class wrapper for :func:`tensorinv`; utilization of `numpy.linalg.tensorinv`.
+
+    Parameters
+    ----------
+    ind : int, optional
+        Number of first axes that are involved in the inverse sum.
+    """
+
+    __props__ = ("ind",)
+
+    def __init__(self, ind=2):
+        if ind != int(ind) or ind < 1:
+            raise ValueError("TensorInv: ind must be a positive integer, not %r" % (ind,))
+        self.ind = int(ind)
+
+    def make_node(self, a):
+        a, = as_linalg_inputs(self, a)
+        if a.ndim < self.ind:
+            raise ValueError("%s: ind exceeds the %d dimension(s) of the input" % (self, a.ndim))
+        return Apply(self, [a], [TensorType(a.dtype, a.broadcastable[self.ind:] + a.broadcastable[:self.ind])()])
+
+    def perform(self, node, inputs, outputs):
+        store(outputs[0], np.linalg.tensorinv(inputs[0], self.ind), node.outputs[0].dtype)
+
+    def L_op(self, inputs, outputs, g_outputs):
+        """As of a matrix inverse."""
+        a, = inputs
+        inverse, g = _as_square(outputs[0], a.ndim - self.ind), _as_square(g_outputs[0], a.ndim - self.ind)
+        ga = -matrix_dot(adjoint(inverse), g, adjoint(inverse))
+        return [with_pattern(ga.reshape(a.shape, ndim=a.ndim), a)]
+
+    def R_op(self, inputs, eval_points):
+        a, = inputs
+        direction, = eval_points
+        if direction is None:
+            return [None]
+        whole = self(a)
+        inverse = _as_square(whole, a.ndim - self.ind)
+        change = -matrix_dot(inverse, _as_square(direction, self.ind), inverse)
+        return [T.patternbroadcast(change.reshape(whole.shape, ndim=whole.ndim), whole.broadcastable)]
+
+    def infer_shape(self, node, shapes):
+        shape, = shapes
+        return [tuple(shape[self.ind:]) + tuple(shape[:self.ind])]
+
+
+def _as_square(a, n_rows):
+    """The tensor as a matrix: its first axes number the rows."""
+    return a.reshape((T.prod(a.shape[:n_rows]), T.prod(a.shape[n_rows:])), ndim=2)
+
+
+def tensorinv(a, ind=2):
+    """The 'inverse' of an N-dimensional array, by `numpy.linalg.tensorinv`.
+
+    The result is an inverse for `a` relative to the tensordot operation ``tensordot(a, b, ind)``, i. e., up to floating-point accuracy,
+    ``tensordot(tensorinv(a), a, ind)`` is the "identity" tensor for the tensordot operation.
+
+    Parameters
+    ----------
+    a : tensor_like
+        Tensor to 'invert'. Its shape must be 'square', i. e., ``prod(a.shape[:ind]) == prod(a.shape[ind:])``.
+    ind : int, optional
+        Number of first indices that are involved in the inverse sum. Must be a positive integer, default is 2.
+
+    Returns
+    -------
+    TensorVariable
+        `a`'s tensordot inverse, shape ``a.shape[ind:] + a.shape[:ind]``.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        (Running.) If `a` is singular or not 'square' (in the above sense).
+    """
+    return TensorInv(ind)(a)
+
+
+class TensorSolve(Op):
+    """Class wrapper for :func:`tensorsolve`; utilization of `numpy.linalg.tensorsolve`.
+
+    Parameters
+    ----------
+    axes : tuple of int, optional
+        Axes of the first input that are moved to the right before.
+    """
+
+    __props__ = ("axes",)
+
+    def __init__(self, axes=None):
+        self.axes = None if axes is None else tuple(int(axis) for axis in axes)
+
+    def _order(self, ndim):
+        """The axes of `a` in the order in which it is solved."""
+        axes = self.axes or ()
+        if len(set(axes)) != len(axes) or any(not 0 <= axis < ndim for axis in axes):
+            raise ValueError("%s: axes must be different ones out of 0..%d" % (self, ndim - 1))
+        return [axis for axis in range(ndim) if axis not in axes] + list(axes)
+
+    def make_node(self, a, b):
+        a, b = as_linalg_inputs(self, a, b)
+        if a.ndim < b.ndim:
+            raise ValueError("%s: the first input, the coefficients, has %d dimension(s), fewer than the %d of the right-hand side"
+                             % (self, a.ndim, b.ndim))
+        pattern = [a.broadcastable[axis] for axis in self._order(a.ndim)[b.ndim:]]
+        return Apply(self, [a, b], [TensorType(a.dtype, pattern)()])
+
+    def perform(self, node, inputs, outputs):
+        store(outputs[0], np.linalg.tensorsolve(inputs[0], inputs[1], self.axes), node.outputs[0].dtype)
+
+    def L_op(self, inputs, outputs, g_outputs):
+        """As of a system of equations: ``gb = solve(a^T, gx)``, ``ga = -outer(gb, x)``."""
+        a, b = inputs
+        x, = outputs
+        order = self._order(a.ndim)
+        coefficients = T.conj(a) if a.dtype.startswith("complex") else a
+        solution = T.conj(x) if a.dtype.startswith("complex") else x
+        # Axes of the unknown first, those of the right-hand side last.
+        gb = TensorSolve()(coefficients.dimshuffle(order[b.ndim:] + order[:b.ndim]), g_outputs[0])
+        ga = -T.tensordot(gb, solution, axes=0)
+        ga = ga.dimshuffle([order.index(axis) for axis in range(a.ndim)])
+        return [with_pattern(ga, a), with_pattern(gb, b)]
+
+    def R_op(self, inputs, eval_points):
+        a, b = inputs
+        da, db = eval_points
+        if da is None and db is None:
+            return [None]
+        change = db
+        if da is not None:
+            x = self(a, b)
+            order = self._order(a.ndim)
+            product = T.tensordot(da.dimshuffle(order), x, axes=x.ndim)
+            change = -product if change is None else change - product
+        return [self(a, with_pattern(change, b))]
+
+    def infer_shape(self, node, shapes):
+        a, b = shapes
+        return [tuple(a[axis] for axis in self._order(len(a))[len(b):])]
+
+
+def tensorsolve(a, b, axes=None):
+    """Solve the tensor equation ``a x = b`` for x, by `numpy.linalg.tensorsolve`.
+
+    It is assumed that all indices of x are summed over in the product, together with the rightmost indices of `a`, as is done in, for
+    example, ``tensordot(a, x, axes=len(b.shape))``.
+
+    Parameters
+    ----------
+    a : tensor_like
+        Coefficient tensor, of shape ``b.shape + Q``. Q, a tuple, equals the shape of that sub-tensor of `a` consisting of the appropriate
+        number of its rightmost indices, and must be such that ``prod(Q) == prod(b.shape)`` (in which sense `a` is said to be 'square').
+    b : tensor_like
+        Right-hand tensor, which can be of any shape.
+    axes : tuple of ints, optional
+        Axes in `a` to reorder to the right, before inversion. If None (default), no reordering is done.
+
+    Returns
+    -------
+    TensorVariable
+        x, of shape Q.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        (Running.) If `a` is singular or not 'square' (in the above sense).
+    """
+    return TensorSolve(axes)(a, b)
+
+
+class lstsq(Op):
+    """Least-squares solution of ``dot(x, solution) = y``, as `numpy.linalg.lstsq`: ``lstsq()(x, y, rcond)``.
+
+    The inputs are a matrix (M, N), a vector (M,) or matrix (M, K), and a number: singular values below that part of the largest one
+    count as zero; -1 stands for the machine precision, None for that times max(M, N). The outputs are the solution (N,) or (N, K), the
+    sums of squared residuals (K,) or (1,), empty where the rank is below N or M <= N, the rank, an int64, and the singular values.
+
+    There is no gradient: use `pinv`, or the normal equations.
+    """
+
+    __props__ = ()
+
+    def make_node(self, x, y, rcond):
+        x, y = as_linalg_inputs(self, x, y)
+        if x.ndim != 2 or y.ndim not in (1, 2):
+            raise TypeError("lstsq takes a matrix and a vector or matrix, not inputs of %d and %d dimension(s)" % (x.ndim, y.ndim))
+        if rcond is None or NoneConst.equals(rcond):
+            rcond = NoneConst
+        else:
+            rcond = as_tensor_variable(rcond)
+            if rcond.ndim != 0 or rcond.dtype.startswith("complex"):
+                raise TypeError("lstsq: rcond must be a real number or None, not of type %s" % (rcond.type,))
+        # What is real of the dtype: a vector of singular values has it.
+        real = SVD(compute_uv=False)(x).type
+        return Apply(self, [x, y, rcond], [TensorType(x.dtype, (x.broadcastable[1],) + y.broadcastable[1:])(), real(), T.lscalar(), real()])
+
+    def perform(self, node, inputs, outputs):
+        x, y, rcond = inputs
+        results = np.linalg.lstsq(x, y, None if rcond is None else float(rcond))
+        for cell, value, out in zip(outputs, results, node.outputs):
+            store(cell, value, out.dtype)
+
+    def grad(self, inputs, g_outputs):
+        return [grad_not_implemented(self, i, x, "Use pinv, or solve the normal equations.") for i, x in enumerate(inputs)]
+
+    def infer_shape(self, node, shapes):
+        (m, n), y, _ = shapes
+        # Only the run tells whether there are residuals.
+        return [(n,) + tuple(y[1:]), (shape_i_op(0)(node.outputs[1]),), (), (T.minimum(m, n),)]
+
+
+# --- determinant, diagonals, powers ------------------------------------------------------------------------------------------
+
+class Det(NativeOp, Op):
+    """Matrix determinant. Input should be a square matrix.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        (Running.) If it is not square. The gradient needs the inverse, which a singular matrix does not have.
+    """
+
+    __props__ = ()
+
+    def make_node(self, x):
+        x = as_matrix(self, x)
+        return Apply(self, [x], [TensorType(x.dtype, ())()])
+
+    def native_code(self, node):
+        return NativeCode(LAPACK + "det")
+
+    def perform(self, node, inputs, outputs):
+        store(outputs[0], np.linalg.det(inputs[0]), node.outputs[0].dtype)
+
+    def grad(self, inputs, g_outputs):
+        x, = inputs
+        inverse = adjoint(matrix_inverse(x))
+        det_x = self(x)
+        if x.dtype.startswith("complex"):
+            det_x = T.conj(det_x)
+        return [with_pattern(g_outputs[0] * det_x * inverse, x)]
+
+    def R_op(self, inputs, eval_points):
+        x, = inputs
+        direction, = eval_points
+        if direction is None:
+            return [None]
+        return [self(x) * T.sum(matrix_inverse(x).T * direction)]
+
+    def infer_shape(self, node, shapes):
+        return [()]
+
+
+det = Det()
+
+
+class AllocDiag(Op):
+    """Allocates a square matrix with the given vector as its diagonal.
+
+    `theano_ng.tensor.AllocDiag` has offsets and more dimensions.
+    """
+
+    __props__ = ()
+
+    def make_node(self, _x):
+        x = as_tensor_variable(_x)
+        if x.ndim != 1:
+            raise TypeError("AllocDiag only works on vectors, not on %s of type %s" % (_x, x.type))
+        return Apply(self, [x], [TensorType(x.dtype, (False, False))()])
+
+    def perform(self, node, inputs, outputs):
+        x, = inputs
+        n = len(x)
+        result = np.zeros(n * n, x.dtype)
+        result[::n + 1] = x
+        outputs[0][0] = result.reshape(n, n)
+
+    def grad(self, inputs, g_outputs):
+        return [with_pattern(extract_diag(g_outputs[0]), inputs[0])]
+
+    def R_op(self, inputs, eval_points):
+        return [None if eval_points[0] is None else self(eval_points[0])]
+
+    def infer_shape(self, node, shapes):
+        n, = shapes[0]
+        return [(n, n)]
+
+
+alloc_diag = AllocDiag()
+extract_diag = ExtractDiag()
+
+
+def diag(x):
+    """The diagonal of a matrix, or the diagonal matrix of a vector.
+
+    NumPy's parameter ``k`` is not supported; `theano_ng.tensor.diag` has it.
+
+    Parameters
+    ----------
+    x : tensor_like, vector or matrix
+
+    Returns
+    -------
+    TensorVariable
+
+    Raises
+    ------
+    TypeError
+        For other numbers of dimensions.
+    """
+    x = as_tensor_variable(x)
+    if x.ndim == 1:
+        return alloc_diag(x)
+    if x.ndim == 2:
+        return extract_diag(x)
+    raise TypeError("diag requires vector or matrix argument, not %d dimension(s)" % x.ndim, x)
+
+
+def trace(X):
+    """Returns the sum of diagonal elements of matrix X.
+
+    Parameters
+    ----------
+    X : tensor_like
+        With more than two dimensions, the sums over the diagonals of its first two, as in NumPy.
+
+    Returns
+    -------
+    TensorVariable
+    """
+    return extract_diag(X).sum(axis=-1)
+
+
+def matrix_dot(*args):
+    r"""Shorthand for product between several dots.
+
+    Given :math:`N` matrices :math:`A_0, A_1, .., A_N`, ``matrix_dot`` will generate the matrix product between all in the given order,
+    namely :math:`A_0 \cdot A_1 \cdot A_2 \cdot .. \cdot A_N`: from left to right.
+
+    Raises
+    ------
+    TypeError
+        Without arguments.
+    """
+    if not args:
+        raise TypeError("matrix_dot needs one matrix or more")
+    rval = as_tensor_variable(args[0])
+    for a in args[1:]:
+        rval = T.dot(rval, a)
+    return rval
+
+
+def matrix_power(M, n):
+    r"""Raise a square matrix, M, to the (integer) power n, by squaring.
+
+    Parameters
+    ----------
+    M : TensorVariable
+        Square matrix.
+    n : Python int
+        For negative ones powers of the inverse are taken; 0 gives the identity.
+
+    Returns
+    -------
+    TensorVariable
+        Of the dtype of `M`, but float64 for the inverse of integers.
+
+    Raises
+    ------
+    TypeError
+        If `M` is no matrix or `n` no integer.
+    numpy.linalg.LinAlgError
+        (Running.) For an `M` that is not square, or singular where its inverse is needed.
+    """
+    M = as_tensor_variable(M)
+    if M.ndim != 2:
+        raise TypeError("matrix_power takes a matrix, not a tensor of type %s" % (M.type,))
+    try:
+        exponent = n.__index__()
+    except (AttributeError, TypeError):
+        raise TypeError("matrix_power: the exponent must be a Python integer, not %r" % (n,)) from None
+    if exponent < 0:
+        M, exponent = matrix_inverse(M), -exponent
+    else:
+        square = CheckAndRaise(np.linalg.LinAlgError, "matrix_power: the matrix must be square")
+        M = square(M, T.eq(M.shape[0], M.shape[1]))
+    if exponent == 0:
+        return T.eye(M.shape[0], dtype=M.dtype)
+    result = None
+    while True:
+        if exponent & 1:
+            result = M if result is None else T.dot(result, M)
+        exponent >>= 1
+        if not exponent:
+            return result
+        M = T.dot(M, M)
+
+
+def norm(x, ord):
+    """Norm of a vector or matrix, as `numpy.linalg.norm`.
+
+    Parameters
+    ----------
+    x : tensor_like
+        Vector or matrix; any number of dimensions for ``ord=None``.
+    ord : {None, 'fro', 'nuc', 'inf', '-inf'} or number
+        None: the root of the sum of squares of all elements. Of vectors: the largest ('inf' or `numpy.inf`) or smallest ('-inf',
+        ``-numpy.inf``) absolute value, the number of elements other than zero (0), or ``sum(abs(x) ** ord) ** (1 / ord)``. Of matrices:
+        'fro' (as None), 'nuc' (the sum of the singular values), the largest or smallest sum of absolute values of a row (inf, -inf) or
+        column (1, -1), or singular value (2, -2).
+
+    Returns
+    -------
+    TensorVariable
+        0-d, real; float64 for integers.
+
+    Raises
+    ------
+    ValueError
+        For an `ord` that does not exist for this number of dimensions.
+    """
+    x = as_tensor_variable(x)
+    if x.dtype.startswith(("int", "uint", "bool")):
+        x = T.cast(x, "float64")
+    if isinstance(ord, str) and ord in ("inf", "-inf"):
+        ord = float(ord)
+    if ord is None or (x.ndim == 2 and isinstance(ord, str) and ord in ("fro", "f")) or (x.ndim == 1 and ord == 2):
+        if x.dtype.startswith("complex"):
+            return T.sqrt(T.sum(T.sqr(T.real(x)) + T.sqr(T.imag(x))))
+        # A product of vectors is faster than a sum of squares.
+        x = x.flatten() if x.ndim != 1 else x
+        return T.sqrt(T.dot(x, x))
+    if not isinstance(ord, str) and not isinstance(ord, (int, float, np.number)):
+        raise TypeError("norm: ord must be None, a string or a number, not %r" % (ord,))
+    if x.ndim == 1:
+        return _vector_norm(x, ord)
+    if x.ndim == 2:
+        return _matrix_norm(x, ord)
+    raise ValueError("Improper number of dimensions to norm: ord=%r takes a vector or matrix, not %d dimensions" % (ord, x.ndim))
+
+
+def _vector_norm(x, ord):
+    if isinstance(ord, str):
+        raise ValueError("Invalid norm order %r for vectors" % ord)
+    if ord == 0:
+        return T.sum(T.neq(x, 0), dtype=abs(x).dtype)
+    if ord == np.inf:
+        return T.max(abs(x))
+    if ord == -np.inf:
+        return T.min(abs(x))
+    if ord == 1:
+        return T.sum(abs(x))
+    size = abs(x)
+    # Constants of its dtype, so that they do not decide that of the result.
+    return T.sum(size ** np.asarray(ord, size.dtype)) ** np.asarray(1.0 / ord, size.dtype)
+
+
+def _matrix_norm(x, ord):
+    if ord in (2, -2, "nuc"):
+        s = svd(x, compute_uv=False)
+        return {2: T.max, -2: T.min, "nuc": T.sum}[ord](s)
+    if ord in (1, -1, np.inf, -np.inf):
+        sums = T.sum(abs(x), axis=0 if abs(ord) == 1 else 1)
+        return T.max(sums) if ord > 0 else T.min(sums)
+    raise ValueError("Invalid norm order %r for matrices." % (ord,))

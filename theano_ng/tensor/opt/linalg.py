@@ -1,0 +1,127 @@
+"""Rules on matrix inverses, determinants and systems of equations.
+
+They are imported together with the Ops that they know, when the next function is rewritten (`theano_ng.tensor.nlinalg`, `slinalg`).
+"""
+from theano_ng.gof.opt import copy_stack_trace, local_optimizer
+from theano_ng.tensor import basic as T
+from theano_ng.tensor.blas_ops import Dot22
+from theano_ng.tensor.elemwise import DimShuffle
+from theano_ng.tensor.linear import Dot
+from theano_ng.tensor.nlinalg import Det, MatrixInverse, matrix_inverse
+from theano_ng.tensor.opt.common import shuffled
+from theano_ng.tensor.opt.registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.slinalg import Cholesky, Solve, solve
+
+
+def answer(new, node):
+    """What a rule returns: `new` with the type of the node's output, or False when it cannot have that."""
+    old = node.outputs[0]
+    if new.type != old.type and new.ndim == old.ndim and new.dtype == old.dtype:
+        new = T.patternbroadcast(new, old.broadcastable)
+    if new.type != old.type:
+        return False
+    copy_stack_trace(old, new)
+    return [new]
+
+
+def transposed(v):
+    """The matrix whose transpose is `v`, or None."""
+    if v.owner is not None and isinstance(v.owner.op, DimShuffle) and v.owner.op.new_order == (1, 0):
+        return v.owner.inputs[0]
+    return None
+
+
+def _inverted(v):
+    """The matrix whose inverse is `v`, and the variable of the inverse; transposes of inverses are inverses of transposes."""
+    inner = transposed(v)
+    inverse = v if inner is None else inner
+    if inverse.owner is None or not isinstance(inverse.owner.op, MatrixInverse):
+        return None, None
+    matrix, = inverse.owner.inputs
+    return (matrix if inner is None else shuffled(matrix, (1, 0))), inverse
+
+
+def _only_in_products(inverse):
+    """Whether all that uses an inverse is products, so that it need not be computed when these are solved."""
+    todo = list(inverse.clients)
+    while todo:
+        client, _ = todo.pop()
+        if client == "output":
+            return False
+        if transposed(client.outputs[0]) is inverse:
+            todo += client.outputs[0].clients
+        elif not isinstance(client.op, (Dot, Dot22)):
+            return False
+    return True
+
+
+@register_stabilize
+@ignores_nonfinite
+@local_optimizer([Dot, Dot22])
+def inv_as_solve(node):
+    """Solve systems of equations instead of computing the inverse, where nothing but products needs that.
+
+    dot(inv(A), b)  ->  solve(A, b);  dot(b, inv(A))  ->  solve(A.T, b.T).T          [stabilize, fast_run]
+    """
+    left, right = node.inputs
+    matrix, inverse = _inverted(left)
+    if matrix is not None and _only_in_products(inverse):
+        return answer(solve(matrix, right), node)
+    matrix, inverse = _inverted(right)
+    if matrix is not None and _only_in_products(inverse):
+        turned = shuffled(matrix, (1, 0))
+        return answer(solve(turned, left) if left.ndim == 1 else solve(turned, shuffled(left, (1, 0))).T, node)
+    return False
+
+
+@register_canonicalize
+@local_optimizer([DimShuffle])
+def transinv_to_invtrans(node):
+    """Transpose the matrix instead of its inverse, where only the transpose is used.
+
+    inv(A).T  ->  inv(A.T)          [canonicalize, fast_run]
+    """
+    inverse = transposed(node.outputs[0])
+    if inverse is None or inverse.owner is None or not isinstance(inverse.owner.op, MatrixInverse) or len(inverse.clients) != 1:
+        return False
+    return answer(matrix_inverse(inverse.owner.inputs[0].T), node)
+
+
+@register_canonicalize
+@register_stabilize
+@ignores_nonfinite
+@local_optimizer([Solve])
+def tag_solve_triangular(node):
+    """Solve by substitution where the matrix is a Cholesky factor.
+
+    solve(cholesky(X), b)  ->  solve_lower_triangular(cholesky(X), b)          [canonicalize, stabilize, fast_run]
+
+    Likewise upper factors and transposes of factors.
+    """
+    if node.op.A_structure != "general":
+        return False
+    matrix, b = node.inputs
+    inner = transposed(matrix)
+    factor = matrix if inner is None else inner
+    if factor.owner is None or not isinstance(factor.owner.op, Cholesky):
+        return False
+    lower = factor.owner.op.lower == (inner is None)
+    return answer(Solve("lower_triangular" if lower else "upper_triangular", lower=lower)(matrix, b), node)
+
+
+@register_stabilize
+@register_specialize
+@ignores_nonfinite
+@local_optimizer([Det])
+def local_det_chol(node):
+    """Take the determinant from a Cholesky factor that is computed anyway.
+
+    det(X), cholesky(X) = L  ->  prod(diag(L) ** 2)          [stabilize, specialize, fast_run]
+    """
+    x, = node.inputs
+    if x.dtype.startswith("complex"):
+        return False
+    for client, _ in x.clients:
+        if client != "output" and isinstance(client.op, Cholesky) and client.op.on_error == "raise":
+            return answer(T.prod(T.sqr(T.diag(client.outputs[0]))), node)
+    return False
