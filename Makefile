@@ -40,7 +40,7 @@ test-debug-sample:
 	$(MAKE) test-debug DEBUG_TESTS="--cpu-seconds $(DEBUG_SECONDS) $(strip $(DEBUG_SAMPLE))"
 
 # Prints a case as soon as it is done; the reports are in build/audit.json too.
-AUDIT_CASES ?= $(addsuffix .tests.audit_cases,theano_ng.scalar theano_ng.tensor theano_ng)
+AUDIT_CASES ?= $(addsuffix .tests.audit_cases,theano_ng.scalar theano_ng.tensor theano_ng.typed_list theano_ng)
 AUDIT_SECONDS ?= 8
 AUDIT_EXAMPLES ?= 5
 AUDIT_PROCESSES ?= 2
@@ -60,6 +60,8 @@ SANITIZERS = -fsanitize=address -fsanitize=undefined -fno-omit-frame-pointer -g1
 SANITIZED_TESTS ?= theano_ng.tests.test_odd_arrays theano_ng.tests.test_threads theano_ng.tensor.tests.test_elemwise \
 	theano_ng.tensor.tests.test_subtensor theano_ng.tensor.tests.test_reductions theano_ng.tensor.tests.test_blas \
 	theano_ng.tensor.tests.test_shaping theano_ng.tensor.tests.test_extra_ops theano_ng.tensor.tests.test_basic \
+	theano_ng.tensor.tests.test_generated_shape theano_ng.tensor.tests.test_bad_input \
+	theano_ng.typed_list.tests.test_basic \
 	theano_ng.tensor.nnet.tests.test_softmax theano_ng.tensor.nnet.tests.test_crossentropy theano_ng.compile.tests.test_function_module \
 	theano_ng.gof.tests.test_vm theano_ng.gof.tests.test_lazy
 sanitize: $(STAMP)
@@ -70,7 +72,7 @@ sanitize: $(STAMP)
 	$(VENV)/bin/pip install --quiet 'Cython>=3.0' 'setuptools>=77'
 	cd $(SANITIZED) && CFLAGS="$(SANITIZERS)" LDFLAGS="$(SANITIZERS)" $(abspath $(VENV))/bin/python setup.py --quiet build_ext --inplace
 	cd $(SANITIZED) && LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" PYTHONMALLOC=malloc \
-		ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+		ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 		THEANO_FLAGS="base_compiledir=$(abspath $(SANITIZED))/cache,gcc.cxxflags=$(SANITIZERS)" \
 		$(abspath $(VENV))/bin/python -m unittest $(SANITIZED_TESTS)
 

@@ -129,6 +129,28 @@ cdef bint overlap(PyObject *a, PyObject *b) noexcept:
     return low[0] < high[1] and low[1] < high[0]
 
 
+cdef Py_ssize_t bytes_in_list(list value) except -1:
+    """How much a copy of a list copies, inner lists and arrays included."""
+    cdef Py_ssize_t size = 8 * len(value)
+    for element in value:
+        if type(element) is list:
+            size += bytes_in_list(element)
+        else:
+            size += getattr(element, "nbytes", 8)
+    return size
+
+
+cdef list copy_list(list value, bint deep):
+    """A copy of a list and the lists in it; of what they hold too, if it is to be deep."""
+    cdef list made = []
+    for element in value:
+        if type(element) is list:
+            made.append(copy_list(element, deep))
+        else:
+            made.append(copy.deepcopy(element) if deep else element)
+    return made
+
+
 cdef class FunctionBase:
     """State and call of a compiled function.
 
@@ -323,7 +345,8 @@ cdef class FunctionBase:
                 if may_share is None or not may_share(<object>a, <object>b):
                     continue
             cell = self.in_cells[self.pairs[i].copy]
-            cell[0] = copy.copy(cell[0])
+            # copy.copy would leave the parts of lists and sparse matrices shared.
+            cell[0] = copy.deepcopy(cell[0])
         return 0
 
     cdef int guard(self) except -1:
@@ -356,18 +379,25 @@ cdef class FunctionBase:
         return 0
 
     cdef int guard_exposed(self) except -1:
-        """Copy the exposed states, when they are small."""
+        """Copy the exposed states, when they are small; of large lists, the lists without the arrays in them."""
         cdef cnp.npy_intp size = 0
         cdef object value
+        cdef bint lists = False
         if self.exposed is None:
             return 0
         for cell in self.exposed:
             value = (<list>cell)[0]
-            if not PyArray_CheckExact(value):
+            if type(value) is list:
+                lists = True
+                size += bytes_in_list(value)
+            elif PyArray_CheckExact(value):
+                size += cnp.PyArray_NBYTES(<cnp.ndarray>value)
+            else:
                 return 0
-            size += cnp.PyArray_NBYTES(<cnp.ndarray>value)
         if size <= EXPOSED_LIMIT:
-            self.backups = [(cell, cell[0], cell[0].copy()) for cell in self.exposed]
+            self.backups = [(cell, cell[0], copy_list(cell[0], True) if type(cell[0]) is list else cell[0].copy()) for cell in self.exposed]
+        elif lists:
+            self.backups = [(cell, cell[0], copy_list(cell[0], False)) for cell in self.exposed if type(cell[0]) is list]
         return 0
 
     cdef int end_guard(self, bint failed) except -1:
@@ -383,6 +413,9 @@ cdef class FunctionBase:
                 # Others may hold this array (borrow=True), so it stays the value. A read-only one has not been changed.
                 if value.flags.writeable:
                     value[...] = backup
+                cell[0] = value
+            elif type(value) is list:
+                value[:] = backup
                 cell[0] = value
             else:
                 cell[0] = backup

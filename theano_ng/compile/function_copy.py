@@ -71,7 +71,7 @@ def copy_function(function, share_memory=False, swap=None, delete_updates=False,
             values.append(None)
         else:
             current = container.storage[0]
-            values.append(copy.copy(current) if spec.mutable else current)
+            values.append(copy.deepcopy(current) if spec.mutable else current)
     storage_map = None
     if share_memory and getattr(function.fn, "storage_map", None):
         # what may live on in an output or an update of this function must not become the copy's buffer

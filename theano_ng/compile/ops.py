@@ -187,8 +187,13 @@ class DeepCopyOp(_RegisteredCode, Op):
         value = args[0]
         if isinstance(node.inputs[0].type, CDataType):
             outs[0][0] = value    # nobody can copy what is behind a C pointer, and its owner is counted
-        else:
-            outs[0][0] = value.copy() if hasattr(value, "copy") else copy.deepcopy(value)
+        elif isinstance(value, np.ndarray) and isinstance(node.inputs[0].type, expandable_types):
+            # A copy of a mapped file is in memory, so it is no numpy.memmap either.
+            outs[0][0] = np.array(value, order="C", subok=False)
+        elif hasattr(value, "copy") and not isinstance(value, (list, dict, set)):
+            outs[0][0] = value.copy()
+        else:    # the copy method of a container shares the elements
+            outs[0][0] = copy.deepcopy(value)
 
     def infer_shape(self, node, input_shapes):
         return input_shapes

@@ -74,7 +74,7 @@ class OpWiseCLinker(LocalLinker):
 
 
 def _default_checker(x, y):
-    """Compare the value of a Python cell and of a C cell; NaN equals NaN.
+    """Compare the value of a Python cell and of a C cell; NaN equals NaN, lists are compared element by element.
 
     Raises
     ------
@@ -83,8 +83,13 @@ def _default_checker(x, y):
     """
     import numpy
 
-    numbers = all(getattr(getattr(v, "dtype", None), "kind", "") in "fc" for v in (x[0], y[0]))
-    if not numpy.array_equal(x[0], y[0], equal_nan=numbers):
+    def equal(one, other):
+        if isinstance(one, list) and isinstance(other, list):
+            return len(one) == len(other) and all(equal(a, b) for a, b in zip(one, other))
+        numbers = all(getattr(getattr(v, "dtype", None), "kind", "") in ("f", "c") for v in (one, other))
+        return numpy.array_equal(one, other, equal_nan=numbers)
+
+    if not equal(x[0], y[0]):
         raise Exception("Output mismatch.", {"performlinker": x[0], "clinker": y[0]})
 
 

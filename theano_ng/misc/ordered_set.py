@@ -1,5 +1,5 @@
 """A set that remembers the order of insertion."""
-from collections.abc import MutableSet
+from collections.abc import Iterable, MutableSet
 
 string_types = (str,)
 
@@ -14,6 +14,18 @@ def check_deterministic(iterable):
     """
     if iterable is not None and isinstance(iterable, (set, frozenset)):
         raise TypeError("Non-deterministic iterable: %s has no order; give a list, tuple, dict or OrderedSet" % type(iterable))
+
+
+class Link:
+    """A place in a doubly linked list, with a key; ordered sets were made of these, and others may build on them.
+
+    Attributes
+    ----------
+    prev, next : Link
+    key : object
+    """
+
+    __slots__ = ("prev", "next", "key", "__weakref__")
 
 
 class OrderedSet(MutableSet):
@@ -84,6 +96,13 @@ class OrderedSet(MutableSet):
         made.update(s)
         return made
 
+    def __and__(self, other):
+        # In the order of this set: `other` may have none.
+        if not isinstance(other, Iterable):
+            return NotImplemented
+        other = set(other)
+        return self._from_iterable(key for key in self._items if key in other)
+
     def intersection_update(self, s):
         """Keep the elements that are in `s` as well."""
         s = set(s)
@@ -122,4 +141,4 @@ class OrderedSet(MutableSet):
         self._items = dict.fromkeys(items)
 
 
-__all__ = ["OrderedSet", "check_deterministic", "string_types"]
+__all__ = ["Link", "OrderedSet", "check_deterministic", "string_types"]

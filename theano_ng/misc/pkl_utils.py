@@ -152,6 +152,10 @@ class CompatUnpickler(pickle._Unpickler):
         return super().find_class(module, name)
 
 
+# For unpicklers that are put together by hand: an entry of their `dispatch`.
+load_reduce = CompatUnpickler.load_reduce
+
+
 # ------------------------------------------------------------ zip archives
 
 class PersistentNdarrayID:

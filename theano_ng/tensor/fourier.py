@@ -41,7 +41,9 @@ class Fourier(Op):
         a, n, axis = inputs
         if n < 1:
             raise ValueError("Fourier: n must be positive, not %d" % n)
-        output_storage[0][0] = np.asarray(np.fft.fft(a, n=int(n), axis=int(axis)), "complex128")
+        # NumPy transforms single precision in single precision.
+        wide = np.asarray(a, "complex128" if a.dtype.kind == "c" else "float64")
+        output_storage[0][0] = np.ascontiguousarray(np.fft.fft(wide, n=int(n), axis=int(axis)))
 
     def _axis(self, node):
         axis = get_scalar_constant_value(node.inputs[2])
@@ -75,7 +77,8 @@ class Fourier(Op):
         back = conj(self(conj(cost_grad[0]), n, axis))
         kept = (slice(None),) * position + (slice(None, minimum(n, a.shape[position])),)
         padded = set_subtensor(zeros_like(a, dtype="complex128")[kept], back[kept])
-        result = cast(padded, a.dtype) if a.dtype.startswith("complex") else real(padded)
+        result = padded if a.dtype.startswith("complex") else real(padded)
+        result = result if a.dtype.startswith(_DISCRETE) else cast(result, a.dtype)
         return [result, DisconnectedType()(), DisconnectedType()()]
 
     def R_op(self, inputs, eval_points):

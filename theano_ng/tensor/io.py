@@ -1,4 +1,11 @@
-"""Reading arrays from files, and sending them between processes by MPI."""
+"""Reading arrays from files, and sending them between processes by MPI.
+
+MPI is what the package mpi4py makes of it (``pip install 'theano_ng[mpi]'``); it is imported when a message is sent for the first time.
+None of these Ops is differentiable, and none is computed before the function runs.
+"""
+import operator
+import os
+
 import numpy as np
 
 from theano_ng.gof.graph import Apply, Constant, Variable
@@ -8,14 +15,12 @@ from theano_ng.gof.type import Generic, generic
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.type import TensorType
 
-__all__ = ['LoadFromDisk', 'load', 'MPIRecv', 'MPIRecvWait', 'MPISend',
-           'MPISendWait', 'isend', 'send', 'irecv', 'recv', 'mpi_enabled',
-           'mpi_keys', 'mpi_send_wait_key', 'mpi_tag_key',
-           'mpi_send_wait_cmp', 'mpi_tag_cmp']
+__all__ = ['LoadFromDisk', 'load', 'MPIRecv', 'MPIRecvWait', 'MPISend', 'MPISendWait', 'isend', 'send', 'irecv', 'recv', 'mpi_cmps',
+           'mpi_enabled', 'mpi_keys', 'mpi_send_wait_key', 'mpi_tag_key', 'mpi_send_wait_cmp', 'mpi_tag_cmp']
 
 
 class LoadFromDisk(Op):
-    """Load a ``.npy`` file when the function runs; not differentiable.
+    """Load a ``.npy`` file when the function runs; not differentiable. See `load`.
 
     Parameters
     ----------
@@ -23,46 +28,55 @@ class LoadFromDisk(Op):
     broadcastable : sequence of bool
     mmap_mode : {None, 'c'}
         None reads the file; 'c' maps it, copying what is written to.
+
+    Raises
+    ------
+    ValueError
+        For another `mmap_mode`.
     """
+
     __props__ = ('dtype', 'broadcastable', 'mmap_mode')
 
     def __init__(self, dtype, broadcastable, mmap_mode=None):
         self.dtype = np.dtype(dtype).name
-        self.broadcastable = tuple(broadcastable)
+        self.broadcastable = tuple(bool(b) for b in broadcastable)
         if mmap_mode not in (None, 'c'):
-            raise ValueError(
-                "The only supported values for mmap_mode are None and 'c', "
-                "got %s: other modes would write to the file or give read-only "
-                "memory." % (mmap_mode,))
+            raise ValueError("The only supported values for mmap_mode are None and 'c', got %s: other modes would write to the file or give"
+                             " read-only memory." % (mmap_mode,))
         self.mmap_mode = mmap_mode
 
     def make_node(self, path):
-        if isinstance(path, str):
-            path = Constant(generic, path)
-        if not isinstance(path, Variable) or not isinstance(path.type,
-                                                            Generic):
-            raise TypeError("load: the path must be a string or a variable of "
-                            "type Generic, got %r" % (path,))
-        return Apply(self, [path],
-                     [TensorType(self.dtype, self.broadcastable)()])
+        if isinstance(path, (str, os.PathLike)):
+            path = Constant(generic, os.fspath(path))
+        if not isinstance(path, Variable) or not isinstance(path.type, Generic):
+            raise TypeError("load: the path must be a string or a variable of type Generic, got %r" % (path,))
+        return Apply(self, [path], [TensorType(self.dtype, self.broadcastable)()])
 
     def perform(self, node, inp, out):
         path = inp[0]
         if str(path).split('.')[-1] == 'npz':
             raise ValueError("Expected a .npy file, got %s instead" % path)
         result = np.load(path, mmap_mode=self.mmap_mode)
-        if result.dtype != self.dtype:
-            raise TypeError("Expected an array of type %s, got %s instead, "
-                            "from %s" % (self.dtype, result.dtype, path))
-        out[0][0] = result
+        if not isinstance(result, np.ndarray):
+            result.close()
+            raise ValueError("Expected a .npy file, got an archive of several arrays, %s, instead" % path)
+        if result.dtype.newbyteorder("=") != self.dtype:
+            raise TypeError("Expected an array of type %s, got %s instead, from %s" % (self.dtype, result.dtype, path))
+        if result.ndim != len(self.broadcastable):
+            raise TypeError("Expected an array of %d dimensions, got one of %d, with shape %s, from %s"
+                            % (len(self.broadcastable), result.ndim, result.shape, path))
+        if any(b and n != 1 for b, n in zip(self.broadcastable, result.shape)):
+            raise TypeError("Expected length 1 in the dimensions that are broadcastable, %s, got shape %s, from %s"
+                            % (self.broadcastable, result.shape, path))
+        # A file may have been written in the other byte order.
+        out[0][0] = result if result.dtype.isnative else result.astype(self.dtype)
 
     def do_constant_folding(self, node):
         # The file is read by every call, even if its name is constant.
         return False
 
     def __str__(self):
-        return ("Load{dtype: %s, broadcastable: %s, mmep: %s}"
-                % (self.dtype, self.broadcastable, self.mmap_mode))
+        return "Load{dtype: %s, broadcastable: %s, mmap: %s}" % (self.dtype, self.broadcastable, self.mmap_mode)
 
 
 def load(path, dtype, broadcastable, mmap_mode=None):
@@ -75,38 +89,41 @@ def load(path, dtype, broadcastable, mmap_mode=None):
     dtype : str
         Of the array; a file with another one is an error.
     broadcastable : sequence of bool
+        One for each dimension, ``(False,)`` for a vector, ``(False, True)`` for a column; a file with another shape is an error.
     mmap_mode : {None, 'c'}
-        None copies the file into memory; 'c' maps it, so that what is changed
-        is not written back.
+        None copies the file into memory; 'c' maps it, so that only what is used is read, and what is changed is not written back. The other
+        modes of `numpy.load` are not supported.
 
     Returns
     -------
     TensorVariable
 
+    Raises
+    ------
+    ValueError
+        For another `mmap_mode`; when the function runs, for a file that is not a ``.npy`` file.
+    TypeError
+        When the function runs, for a file with another dtype or shape.
+
     Examples
     --------
     >>> from theano_ng import *
-    >>> path = Variable(Generic(), None)
+    >>> path = Variable(Generic())
     >>> x = tensor.load(path, 'int64', (False,))
-    >>> y = x * 2
+    >>> y = x*2
     >>> fn = function([path], y)
     """
     return LoadFromDisk(dtype, broadcastable, mmap_mode)(path)
 
 
-# ---------------------------------------------------------------------------
-# MPI
-
-def _communicator():
-    """mpi4py's world, imported when a message is to be sent."""
+def _mpi():
+    """The module of mpi4py."""
     try:
         from mpi4py import MPI
     except ImportError as err:
-        raise RuntimeError(
-            "Sending and receiving arrays needs the package mpi4py, which "
-            "cannot be imported (%s). Install it with its MPI library, and "
-            "start the program with mpiexec." % err) from err
-    return MPI.COMM_WORLD
+        raise RuntimeError("Sending and receiving arrays needs the package mpi4py, which cannot be imported (%s). Install it with its MPI"
+                           " library (pip install 'theano_ng[mpi]'), and start the program with mpiexec." % err) from err
+    return MPI
 
 
 def _find_mpi():
@@ -118,10 +135,17 @@ def _find_mpi():
 mpi_enabled = _find_mpi()
 
 
+def _request_and_data(op, request, data):
+    """Check the inputs of an Op that waits."""
+    if not isinstance(request, Variable) or not isinstance(request.type, Generic):
+        raise TypeError("%s: the first input must be the request, of type Generic, that isend or irecv gave; got %s" % (op, request))
+    return [request, as_tensor_variable(data)]
+
+
 class MPIRecv(Op):
     """Start to receive an array.
 
-    Outputs: a request (Generic), and the array that is being filled.
+    Outputs: a request (Generic), and the array that is being filled; it is undefined until `MPIRecvWait`.
 
     Parameters
     ----------
@@ -130,79 +154,104 @@ class MPIRecv(Op):
     tag : int
     shape : tuple of int
     dtype : str
+
+    Notes
+    -----
+    Like all equal computations, two nodes of equal Ops are one in a function: messages are told apart by their tags.
     """
+
     __props__ = ('source', 'tag', 'shape', 'dtype')
 
     def __init__(self, source, tag, shape, dtype):
-        self.source = source
-        self.tag = tag
-        self.shape = tuple(shape)
+        self.source = operator.index(source)
+        self.tag = operator.index(tag)
+        self.shape = tuple(operator.index(n) for n in shape)
+        if any(n < 0 for n in self.shape):
+            raise ValueError("MPIRecv: negative length in the shape %s" % (self.shape,))
         self.dtype = np.dtype(dtype).name
         self.broadcastable = (False,) * len(self.shape)
 
     def make_node(self):
-        return Apply(self, [], [generic(),
-                                TensorType(self.dtype, self.broadcastable)()])
+        return Apply(self, [], [generic(), TensorType(self.dtype, self.broadcastable)()])
 
     def perform(self, node, inp, out):
         data = np.zeros(self.shape, dtype=self.dtype)
-        out[0][0] = _communicator().Irecv(data, self.source, self.tag)
+        out[0][0] = _mpi().COMM_WORLD.Irecv(data, self.source, self.tag)
         out[1][0] = data
 
     def __str__(self):
-        return ("MPIRecv{source: %d, tag: %d, shape: %s, dtype: %s}"
-                % (self.source, self.tag, self.shape, self.dtype))
+        return "MPIRecv{source: %d, tag: %d, shape: %s, dtype: %s}" % (self.source, self.tag, self.shape, self.dtype)
 
     def infer_shape(self, node, shapes):
-        return [None, [as_tensor_variable(n, ndim=0).astype('int64')
-                       for n in self.shape]]
+        return [None, [as_tensor_variable(n, ndim=0).astype('int64') for n in self.shape]]
 
     def do_constant_folding(self, node):
         return False
 
 
 class MPIRecvWait(Op):
-    """Wait for the array of an :class:`MPIRecv`; inputs: its outputs.
+    """Wait for the array of an `MPIRecv`; inputs: its outputs.
 
     Parameters
     ----------
     tag : int
+
+    Raises
+    ------
+    ValueError
+        When the function runs, and the message has not as many bytes as the array.
     """
+
     view_map = {0: [1]}
     __props__ = ('tag',)
 
     def __init__(self, tag):
-        self.tag = tag
+        self.tag = operator.index(tag)
 
     def make_node(self, request, data):
+        request, data = _request_and_data(self, request, data)
         return Apply(self, [request, data], [data.type()])
 
     def perform(self, node, inp, out):
         request, data = inp
-        request.wait()
+        mpi = _mpi()
+        status = mpi.Status()
+        request.Wait(status)
+        received = status.Get_count(mpi.BYTE)
+        if received != data.nbytes:
+            raise ValueError("MPIRecvWait: expected an array of %d bytes (shape %s, dtype %s), got a message of %d bytes from %d, tag %d"
+                             % (data.nbytes, data.shape, data.dtype, received, status.Get_source(), status.Get_tag()))
         out[0][0] = data
 
     def infer_shape(self, node, shapes):
         return [shapes[1]]
 
+    def do_constant_folding(self, node):
+        return False
+
 
 class MPISend(Op):
     """Start to send an array.
 
-    Outputs: a request (Generic), and the array, which must stay alive.
+    Outputs: a request (Generic), and the array, which must stay as it is until `MPISendWait`.
 
     Parameters
     ----------
     dest : int
         Rank of the receiver.
     tag : int
+
+    Notes
+    -----
+    Like all equal computations, two nodes of equal Ops on one variable are one in a function: messages are told apart by their tags.
     """
+
     view_map = {1: [0]}
     __props__ = ('dest', 'tag')
 
     def __init__(self, dest, tag):
-        self.dest = dest
-        self.tag = tag
+        self.dest = operator.index(dest)
+        self.tag = operator.index(tag)
 
     def make_node(self, data):
         data = as_tensor_variable(data)
@@ -211,31 +260,42 @@ class MPISend(Op):
     def perform(self, node, inp, out):
         # MPI sends contiguous memory only; the copy is kept by the output.
         data = np.ascontiguousarray(inp[0]).reshape(inp[0].shape)
-        out[0][0] = _communicator().Isend(data, self.dest, self.tag)
+        out[0][0] = _mpi().COMM_WORLD.Isend(data, self.dest, self.tag)
         out[1][0] = data
 
     def __str__(self):
         return "MPISend{dest: %d, tag: %d}" % (self.dest, self.tag)
 
+    def infer_shape(self, node, shapes):
+        return [None, shapes[0]]
+
+    def do_constant_folding(self, node):
+        # A constant is sent by every call, and by none before.
+        return False
+
 
 class MPISendWait(Op):
-    """Wait until the array of an :class:`MPISend` has left.
+    """Wait until the array of an `MPISend` has left; inputs: its outputs. The output is True.
 
     Parameters
     ----------
     tag : int
     """
+
     __props__ = ('tag',)
 
     def __init__(self, tag):
-        self.tag = tag
+        self.tag = operator.index(tag)
 
     def make_node(self, request, data):
-        return Apply(self, [request, data], [generic()])
+        return Apply(self, _request_and_data(self, request, data), [generic()])
 
     def perform(self, node, inp, out):
-        inp[0].wait()
+        inp[0].Wait()
         out[0][0] = True
+
+    def do_constant_folding(self, node):
+        return False
 
 
 def isend(var, dest, tag):
@@ -253,7 +313,21 @@ def isend(var, dest, tag):
 
 
 def send(var, dest, tag):
-    """Send a tensor; the result is done when the memory may be changed."""
+    """Send a tensor; the result is computed when the memory may be changed again.
+
+    Parameters
+    ----------
+    var : tensor_like
+    dest : int
+        Rank of the receiver.
+    tag : int
+        Must match the receiver's.
+
+    Returns
+    -------
+    Variable
+        Of type Generic; its value is True.
+    """
     return MPISendWait(tag)(*isend(var, dest, tag))
 
 
@@ -273,7 +347,21 @@ def irecv(shape, dtype, source, tag):
 
 
 def recv(shape, dtype, source, tag):
-    """Receive a tensor; see :func:`irecv`."""
+    """Receive a tensor; computed when it is there.
+
+    Parameters
+    ----------
+    shape : tuple of int
+    dtype : str
+    source : int
+        Rank of the sender.
+    tag : int
+        Must match the sender's.
+
+    Returns
+    -------
+    TensorVariable
+    """
     return MPIRecvWait(tag)(*irecv(shape, dtype, source, tag))
 
 
@@ -287,6 +375,13 @@ def mpi_send_wait_key(a):
     Returns
     -------
     int
+
+    Examples
+    --------
+    A linker that starts all transfers before it waits, and what has a lower tag first::
+
+        from theano_ng.gof.sched import sort_schedule_fn
+        linker = theano_ng.gof.OpWiseCLinker(schedule=sort_schedule_fn(*mpi_cmps))
     """
     if isinstance(a.op, (MPIRecvWait, MPISendWait)):
         return 1
@@ -304,4 +399,7 @@ def mpi_tag_key(a):
 
 mpi_send_wait_cmp = key_to_cmp(mpi_send_wait_key)
 mpi_tag_cmp = key_to_cmp(mpi_tag_key)
+
+# For `gof.sched.sort_schedule_fn`.
+mpi_cmps = (mpi_send_wait_cmp, mpi_tag_cmp)
 mpi_keys = (mpi_send_wait_key, mpi_tag_key)

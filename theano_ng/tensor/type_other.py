@@ -1,5 +1,7 @@
 """Types beside tensors that tensor graphs need: slices and None."""
 
+import operator
+
 import numpy as np
 
 from theano_ng.gof.graph import Apply, Constant
@@ -48,7 +50,7 @@ class MakeSlice(NativeOp, Op):
 
     def perform(self, node, inp, out_):
         (out,) = out_
-        out[0] = slice(*inp)
+        out[0] = slice(*[None if field is None else operator.index(field) for field in inp])
 
     def infer_shape(self, node, shapes):
         return [None]

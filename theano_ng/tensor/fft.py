@@ -1,0 +1,351 @@
+"""Fast Fourier transforms of batches of real arrays.
+
+The real and imaginary parts of a transform are a pair of numbers along one more axis, the last. What is done with such pairs, and the
+gradient of that, is the caller's concern; the gradient of a transform is the opposite transform.
+"""
+import numpy as np
+
+from theano_ng.gof.graph import Apply
+from theano_ng.gof.op import Op
+from theano_ng.tensor.constant import as_tensor_variable
+from theano_ng.tensor.type import TensorType
+
+__all__ = ["IRFFTOp", "RFFTOp", "irfft", "irfft_op", "rfft", "rfft_op"]
+
+_FLOATS = ("float16", "float32", "float64")
+
+
+class _RealTransform(Op):
+    """What both directions share. Inputs: the array, and the int vector of the lengths of the real array along the transformed axes.
+
+    A subclass has `output_type(inp)`, `fitting_lengths(a)`, and:
+    """
+
+    __props__ = ()
+    # Axes of the transformed side beyond those of the real one.
+    extra = 0
+    layout = ""
+
+    def make_node(self, a, s=None):
+        a = as_tensor_variable(a)
+        least = 2 + self.extra
+        if a.ndim < least:
+            raise TypeError("%s: expected an array of at least %d dimensions, %s; got %s of type %s"
+                            % (type(self).__name__, least, self.layout, a, a.type))
+        if a.dtype not in _FLOATS:
+            raise TypeError("%s: expected real numbers of floating point, got %s of type %s; cast it to float32 or float64"
+                            % (type(self).__name__, a, a.type))
+        s = as_tensor_variable(self.fitting_lengths(a)[0] if s is None else s)
+        if s.ndim != 1 or not s.dtype.startswith(("int", "uint")):
+            raise TypeError("%s: the lengths s must be an integer vector, got %s of type %s" % (type(self).__name__, s, s.type))
+        return Apply(self, [a, s], [self.output_type(a)()])
+
+    def lengths(self, node, a, s):
+        """The lengths as Python integers, checked."""
+        s = [int(n) for n in s]
+        if len(s) != a.ndim - 1 - self.extra:
+            raise ValueError("%s: s has %d lengths, for %d transformed axes of an array of shape %s"
+                             % (type(self).__name__, len(s), a.ndim - 1 - self.extra, a.shape))
+        if min(s) < 1 or 0 in a.shape[1:]:
+            raise ValueError("%s: there is no transform of nothing: the lengths are %s, for an array of shape %s"
+                             % (type(self).__name__, s, a.shape))
+        return s
+
+    def connection_pattern(self, node):
+        return [[True], [False]]
+
+    def R_op(self, inputs, eval_points):
+        if eval_points[0] is None:
+            return [None]
+        return [self(eval_points[0], inputs[1])]
+
+
+class RFFTOp(_RealTransform):
+    """``rfft_op(a, s)``: unnormalized transform of real arrays over all axes but the first.
+
+    Parameters
+    ----------
+    a : tensor_like
+        Shape (m, ..., n); float16, float32 or float64.
+    s : integer vector, optional
+        The lengths of the transform: `a` is cut or padded with zeros at the end of each axis. ``a.shape[1:]`` by default.
+
+    Returns
+    -------
+    TensorVariable
+        Shape ``(m, s[0], ..., s[-1]//2 + 1, 2)``, the dtype of `a`.
+
+    Raises
+    ------
+    TypeError
+        For another rank or dtype.
+    ValueError
+        When the function runs, for lengths below 1 or of another number.
+    """
+
+    layout = "the first of which counts the arrays, (m, ..., n)"
+
+    @staticmethod
+    def fitting_lengths(a):
+        """The lengths for which `a` is neither cut nor padded: the default, and others."""
+        return [a.shape[1:]]
+
+    def output_type(self, inp):
+        """(m, ..., n//2+1, 2), of the same dtype."""
+        return TensorType(inp.dtype, (inp.broadcastable[0], *(False,) * inp.ndim))
+
+    def perform(self, node, inputs, output_storage):
+        a, s = inputs
+        s = self.lengths(node, a, s)
+        a, dtype = _computed(a)
+        single = a.dtype == "float32"
+        if single or len(s) > 1:
+            # NumPy computes some of these in float64, and takes the axes one after the other.
+            from scipy.fft import rfftn
+
+            if not len(a):
+                pairs = np.empty((0, *s[:-1], s[-1] // 2 + 1), "complex64" if single else "complex128")
+            else:
+                pairs = rfftn(a, s, tuple(range(1, a.ndim)))
+        else:
+            pairs = np.fft.rfft(a, s[0], 1)
+        pairs = np.ascontiguousarray(pairs)
+        real = pairs.view(pairs.real.dtype).reshape(pairs.shape + (2,))
+        output_storage[0][0] = real.astype(dtype, copy=False)
+
+    def infer_shape(self, node, shapes):
+        s = _items(node)
+        return [(shapes[0][0], *s[:-1], s[-1] // 2 + 1, 2)]
+
+    def grad(self, inputs, output_grads):
+        a, s = inputs
+        # The opposite transform counts all but the first and, for even lengths, last element twice, as they stand for two.
+        half = _scale_inner(output_grads[0], s[-1], 0.5)
+        return [_fitted(irfft_op(half, s), a, s, _fits(self, a, s)), _disconnected()]
+
+
+class IRFFTOp(_RealTransform):
+    """``irfft_op(a, s)``: unnormalized inverse transform to real arrays, over all axes between the first and the last, which holds pairs.
+
+    Parameters
+    ----------
+    a : tensor_like
+        Shape (m, ..., n//2+1, 2); float16, float32 or float64.
+    s : integer vector, optional
+        The lengths of the result: `a` is cut or padded with zeros at the end of each axis. By default ``a.shape[1:-1]``, with
+        ``(a.shape[-2] - 1) * 2`` for the last one.
+
+    Returns
+    -------
+    TensorVariable
+        Shape ``(m, s[0], ..., s[-1])``, the dtype of `a`.
+
+    Raises
+    ------
+    TypeError
+        For another rank or dtype.
+    ValueError
+        When the function runs, for lengths below 1 or of another number, and where the last axis has not the length 2.
+    """
+
+    extra = 1
+    layout = "(m, ..., n//2+1, 2)"
+
+    @staticmethod
+    def fitting_lengths(a):
+        """The lengths for which `a` is neither cut nor padded: the default, and others."""
+        return [_whole_lengths(a, False), _whole_lengths(a, True)]
+
+    def output_type(self, inp):
+        """(m, ..., n), of the same dtype."""
+        return TensorType(inp.dtype, (inp.broadcastable[0], *(False,) * (inp.ndim - 2)))
+
+    def perform(self, node, inputs, output_storage):
+        a, s = inputs
+        if a.shape[-1] != 2:
+            raise ValueError("IRFFTOp: the last axis holds pairs of real and imaginary parts; it has length %d, the shape is %s"
+                             % (a.shape[-1], a.shape))
+        s = self.lengths(node, a, s)
+        a, dtype = _computed(a)
+        pairs = np.ascontiguousarray(a).view("complex128" if a.dtype == "float64" else "complex64")[..., 0]
+        if not len(a):
+            real = np.empty((0, *s), a.dtype)
+        elif len(s) == 1 and dtype == "float64":
+            real = np.fft.irfft(pairs, s[0], 1, norm="forward")
+        else:
+            from scipy.fft import irfftn
+
+            real = irfftn(pairs, s, tuple(range(1, pairs.ndim)), norm="forward")
+        output_storage[0][0] = np.ascontiguousarray(real).astype(dtype, copy=False)
+
+    def infer_shape(self, node, shapes):
+        return [(shapes[0][0], *_items(node))]
+
+    def grad(self, inputs, output_grads):
+        a, s = inputs
+        # All but the first and, for even lengths, last element stand for two.
+        back = _scale_inner(rfft_op(output_grads[0], s), s[-1], 2)
+        return [_fitted(back, a, s, _fits(self, a, s)), _disconnected()]
+
+
+rfft_op = RFFTOp()
+irfft_op = IRFFTOp()
+
+
+def _computed(a):
+    """An array as float32 or float64 in native byte order, and its own dtype."""
+    dtype = a.dtype.newbyteorder("=")
+    return a.astype("float64" if dtype == "float64" else "float32", copy=False), dtype
+
+
+def _items(node):
+    s = node.inputs[1]
+    n = node.inputs[0].ndim - 1 - node.op.extra
+    return [s[i].astype("int64") for i in range(n)]
+
+
+def _disconnected():
+    from theano_ng.gradient import DisconnectedType  # beside tensor
+
+    return DisconnectedType()()
+
+
+def _whole_lengths(a, is_odd):
+    """The lengths of real arrays whose transforms are the pairs `a`."""
+    from theano_ng.tensor.joining import stack
+
+    n = a.ndim - 2
+    lengths = [a.shape[i] for i in range(1, n)]
+    last = (a.shape[n] - 1) * 2
+    return stack([*lengths, last + 1 if is_odd else last])
+
+
+def _fits(op, a, s):
+    """Whether the lengths are made of the shape of `a` in a way that neither cuts nor pads it."""
+    from theano_ng.gof.graph import is_same_graph
+
+    # What `a` is made of does not matter.
+    return any(is_same_graph(s, lengths, givens={a: a.type()}) for lengths in op.fitting_lengths(a))
+
+
+def _scale_inner(pairs, n, factor):
+    """Multiply the elements of the transform that stand for two; their axis is the last but one, `n` the length of the real axis."""
+    from theano_ng.tensor.subtensor import set_subtensor
+
+    inner = (slice(None),) * (pairs.ndim - 2) + (slice(1, (n + 1) // 2),)
+    return set_subtensor(pairs[inner], pairs[inner] * np.asarray(factor, pairs.dtype))
+
+
+def _fitted(gradient, a, s, fits):
+    """The gradient of cutting and padding `a`: zeros for what was cut, nothing for what was padded."""
+    from theano_ng.tensor.creation import zeros_like
+    from theano_ng.tensor.elemwise_ops import minimum
+    from theano_ng.tensor.shaping import patternbroadcast
+    from theano_ng.tensor.subtensor import set_subtensor
+
+    if not fits:
+        n = a.ndim - 1
+        common = (slice(None), *[slice(None, minimum(a.shape[i], gradient.shape[i])) for i in range(1, n + 1)])
+        gradient = set_subtensor(zeros_like(a)[common], gradient[common])
+    return patternbroadcast(gradient, a.broadcastable)
+
+
+def rfft(inp, norm=None):
+    """The fast Fourier transform of real arrays.
+
+    The transform is over all dimensions but the first, as `numpy.fft.rfftn` does it.
+
+    Parameters
+    ----------
+    inp : tensor_like
+        Shape (m, ..., n): m arrays of shape (..., n), float32 or float64.
+    norm : {None, 'ortho', 'no_norm'}
+        None divides the inverse transform only, by the number of elements; 'ortho' divides both by its square root; 'no_norm' none.
+
+    Returns
+    -------
+    TensorVariable
+        Shape (m, ..., n//2+1, 2): real and imaginary parts of the n//2+1 elements that are not determined by others. The dtype of `inp`.
+
+    Raises
+    ------
+    TypeError
+        For less than two dimensions, or another dtype.
+    ValueError
+        For another `norm`.
+
+    Examples
+    --------
+    >>> import numpy as np, theano_ng as theano
+    >>> from theano_ng.tensor import fft
+    >>> x = theano.tensor.matrix('x', dtype='float64')
+    >>> f = theano.function([x], fft.rfft(x))
+    >>> f([[1, 0, 0, 2.]])
+    array([[[ 3.,  0.],
+            [ 1.,  2.],
+            [-1.,  0.]]])
+    """
+    norm = _unitary(norm)
+    inp = as_tensor_variable(inp)
+    result = rfft_op(inp)
+    if norm == "ortho":
+        result = result / _root_of_product(inp.shape[1:], inp.dtype)
+    return result
+
+
+def irfft(inp, norm=None, is_odd=False):
+    """The inverse of the fast Fourier transform of real arrays.
+
+    Parameters
+    ----------
+    inp : tensor_like
+        Shape (m, ..., n//2+1, 2), float32 or float64: what `rfft` gives for m arrays of shape (..., n).
+    norm : {None, 'ortho', 'no_norm'}
+        None divides by the number of elements of the result; 'ortho' by its square root; 'no_norm' does not divide.
+    is_odd : bool
+        The length of the last dimension, of which N elements of the transform are there: (N-1)*2, or for True (N-1)*2 + 1.
+
+    Returns
+    -------
+    TensorVariable
+        Shape (m, ..., n), the dtype of `inp`.
+
+    Raises
+    ------
+    TypeError
+        For less than three dimensions, or another dtype.
+    ValueError
+        For another `norm` or `is_odd`.
+    """
+    if is_odd not in (True, False):
+        raise ValueError("irfft: is_odd must be True or False, got %r" % (is_odd,))
+    norm = _unitary(norm)
+    inp = as_tensor_variable(inp)
+    if inp.ndim < 3:
+        return irfft_op(inp)        # which says what is expected
+    s = _whole_lengths(inp, is_odd)
+    result = irfft_op(inp, s)
+    if norm == "ortho":
+        result = result / _root_of_product(s, inp.dtype)
+    elif norm is None:
+        result = result / s.prod().astype(inp.dtype)
+    return result
+
+
+def _root_of_product(s, dtype):
+    from theano_ng.tensor.elemwise_ops import sqrt
+
+    return sqrt(s.prod().astype("float64")).astype(dtype)
+
+
+def _unitary(norm):
+    """Check the name of a normalization, and return it.
+
+    Raises
+    ------
+    ValueError
+        For anything but None, 'ortho' and 'no_norm'.
+    """
+    if norm not in (None, "ortho", "no_norm"):
+        raise ValueError("Invalid value %s for norm, must be None, 'ortho' or 'no_norm'" % (norm,))
+    return norm

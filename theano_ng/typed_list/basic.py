@@ -1,0 +1,591 @@
+"""Variables and Ops of typed lists.
+
+A result is a list of its own, with copies of the elements: nothing that changes it changes its inputs. An Op that works in place changes
+the list that it is given, and still copies what it puts into it. `GetItem` alone gives the elements themselves, as a view.
+"""
+import operator
+
+import numpy as np
+
+from theano_ng.gof.graph import Apply, Constant, Variable
+from theano_ng.gof.native import NativeCode, NativeOp
+from theano_ng.gof.op import Op
+from theano_ng.tensor.constant import as_tensor_variable
+from theano_ng.tensor.type import TensorType
+from theano_ng.tensor.type_other import SliceType, make_slice
+from theano_ng.typed_list.type import TypedListType, copied
+
+__all__ = [
+    "Append", "Apply", "Constant", "Count", "Extend", "GetItem", "Index", "Insert", "Length", "MakeList", "Op", "Remove", "Reverse",
+    "SliceType", "TypedListConstant", "TypedListType", "TypedListVariable", "Variable", "append", "count", "extend", "getitem", "index_",
+    "insert", "length", "make_list", "remove", "reverse"]
+
+
+class _typed_list_py_operators:
+    """The operators of variables whose values are lists."""
+
+    def __getitem__(self, index):
+        """See `getitem`."""
+        return getitem(self, index)
+
+    def __len__(self):
+        """See `length`. Python's ``len`` has to have a number, and refuses this; ``length(x)`` is the way to write it."""
+        return length(self)
+
+    def __bool__(self):
+        raise TypeError("The truth value of a typed list is not known when the graph is built; use typed_list.length(x) in the graph.")
+
+    def __iter__(self):
+        raise TypeError("A typed list cannot be iterated over when the graph is built: its length is not known. Use scan over"
+                        " arange(length(x), dtype='int64') with the list among the non_sequences.")
+
+    def append(self, toAppend):
+        """See `append`."""
+        return append(self, toAppend)
+
+    def extend(self, toAppend):
+        """See `extend`."""
+        return extend(self, toAppend)
+
+    def insert(self, index, toInsert):
+        """See `insert`."""
+        return insert(self, index, toInsert)
+
+    def remove(self, toRemove):
+        """See `remove`."""
+        return remove(self, toRemove)
+
+    def reverse(self):
+        """See `reverse`."""
+        return reverse(self)
+
+    def count(self, elem):
+        """See `count`."""
+        return count(self, elem)
+
+    # `index` is an attribute of variables: the number of an output.
+    def ind(self, elem):
+        """See `index_`."""
+        return index_(self, elem)
+
+    ttype = property(lambda self: self.type.ttype, doc="The Type of the elements.")
+
+
+class TypedListVariable(_typed_list_py_operators, Variable):
+    """A variable whose value is a list: indexing, and the methods of lists that do not change them but give new ones.
+
+    Parameters
+    ----------
+    type : TypedListType
+    owner : Apply, optional
+    index : int, optional
+    name : str, optional
+    """
+
+
+class TypedListConstant(_typed_list_py_operators, Constant):
+    """A constant list; the data is copied.
+
+    Parameters
+    ----------
+    type : TypedListType
+    data : list
+    name : str, optional
+    """
+
+    def __init__(self, type, data, name=None):
+        Constant.__init__(self, type, copied(type.filter(data)), name)
+
+    def _signature(self, of_element):
+        def signature(type_, value):
+            if isinstance(type_, TypedListType):
+                return (type_, tuple([signature(type_.ttype, element) for element in value]))
+            return getattr(type_.make_constant(value), of_element)()
+
+        return signature(self.type, self.data)
+
+    def signature(self):
+        """What tells constants apart: the type, and the signatures of the elements."""
+        return self._signature("signature")
+
+    def merge_signature(self):
+        """The same for constants that are to be merged."""
+        return self._signature("merge_signature")
+
+
+TypedListType.Variable = TypedListVariable
+TypedListType.Constant = TypedListConstant
+
+_NO_GRADIENT = ("Gradients are defined for tensors, not for lists of them. Pad the elements to one tensor, or differentiate before the list"
+                " is made.")
+
+
+class _ListOp(NativeOp, Op):
+    """What the Ops of lists have in common.
+
+    `native_name` is the function in tensor/native/lists.c, `compares` whether it compares elements (in C only arrays). A list and the
+    elements in it have an undefined gradient; results that are numbers (`counts`) do not depend on them smoothly, they are disconnected.
+    """
+
+    native_name = None
+    compares = counts = False
+    # Positions of inputs that are neither lists nor elements.
+    indices = ()
+
+    def native_code(self, node):
+        if self.compares and not isinstance(node.inputs[0].type._innermost(), TensorType):
+            return None
+        return NativeCode("theano_ng.tensor.native.lists:" + self.native_name, params=(int(getattr(self, "inplace", False)),))
+
+    def connection_pattern(self, node):
+        return [[not self.counts and i not in self.indices] for i in range(len(node.inputs))]
+
+    def grad(self, inputs, output_grads):
+        """Undefined for lists and elements, disconnected for positions and for results that are counts."""
+        from theano_ng.gradient import DisconnectedType, grad_undefined  # beside tensor
+
+        return [DisconnectedType()() if self.counts or i in self.indices else grad_undefined(self, i, x, _NO_GRADIENT)
+                for i, x in enumerate(inputs)]
+
+    def infer_shape(self, node, shapes):
+        return [() if self.counts else None]
+
+    def R_op(self, inputs, eval_points):
+        if self.counts or all(point is None for point in eval_points):
+            return [None]
+        raise TypeError("%s has no R_op. %s" % (self, _NO_GRADIENT))
+
+    def _list(self, x, what="x"):
+        """Check that an argument is a variable of typed lists."""
+        if not isinstance(x, Variable) or not isinstance(x.type, TypedListType):
+            raise TypeError("%s: %s must be a typed list (a variable of a TypedListType), got %s"
+                            % (type(self).__name__, what, _described(x)))
+        return x
+
+    def _element(self, x, value, what):
+        """`value` as a variable of the type of the list's elements."""
+        try:
+            return x.type.ttype.filter_variable(value)
+        except (TypeError, ValueError) as failure:
+            raise TypeError("%s: %s must have the type of the list's elements, %s, got %s"
+                            % (type(self).__name__, what, x.type.ttype, _described(value))) from failure
+
+    def _position(self, index):
+        """`index` as an integer scalar."""
+        try:
+            variable = as_tensor_variable(index)
+        except (TypeError, ValueError):
+            variable = None
+        if variable is None or variable.ndim != 0 or not variable.dtype.startswith(("int", "uint")):
+            raise TypeError("%s: the position must be an integer scalar%s, got %s" % (
+                type(self).__name__, " or a slice" if isinstance(self, GetItem) else "", _described(index)))
+        return variable
+
+
+class _InplaceListOp(_ListOp):
+    """An Op that gives a changed copy of its list, or (`inplace`) changes the list itself."""
+
+    __props__ = ("inplace",)
+
+    def __init__(self, inplace=False):
+        self.inplace = inplace
+        if inplace:
+            # The list itself is the result. What is put into it is copied.
+            self.destroy_map = {0: [0]}
+
+    def __str__(self):
+        return type(self).__name__ + ("{inplace}" if self.inplace else "")
+
+    def _own(self, x):
+        return x if self.inplace else copied(x)
+
+
+def _described(x):
+    if isinstance(x, Variable):
+        return "%s of type %s" % (x, x.type)
+    text = " ".join(repr(x).split())
+    return "%s of type %s" % (text if len(text) <= 60 else text[:57] + "...", type(x).__name__)
+
+
+def _counted(op, inputs):
+    return Apply(op, inputs, [TensorType("int64", ())()])
+
+
+def _int64(number):
+    return np.asarray(number, dtype="int64")
+
+
+class GetItem(_ListOp):
+    """``getitem(x, index)``: the element at an index, or the list of those that a slice names.
+
+    Parameters
+    ----------
+    x : typed list
+    index : integer scalar or slice
+        A symbolic or Python one; negative integers count from the end. The fields of a slice may be symbolic.
+
+    Returns
+    -------
+    Variable
+        Of the type of the elements; for a slice, a typed list. Elements are not copied.
+
+    Raises
+    ------
+    TypeError
+        For another kind of list or index.
+    IndexError
+        When the function runs, and there is no such element.
+    """
+
+    __props__ = ()
+    view_map = {0: [0]}
+    native_name = "getitem"
+    indices = (1,)
+
+    def make_node(self, x, index):
+        self._list(x)
+        if isinstance(index, slice):
+            fields = (index.start, index.stop, index.step)
+            if any(isinstance(field, Variable) for field in fields):
+                index = make_slice(index)
+            else:
+                index = SliceType.Constant(SliceType(), slice(*[None if field is None else self._number(field) for field in fields]))
+        if isinstance(index, Variable) and isinstance(index.type, SliceType):
+            return Apply(self, [x, index], [x.type()])
+        return Apply(self, [x, self._position(index)], [x.type.ttype()])
+
+    @staticmethod
+    def _number(field):
+        try:
+            return operator.index(field)
+        except TypeError:
+            raise TypeError("GetItem: the fields of a slice must be integers or None, got %s" % _described(field)) from None
+
+    def perform(self, node, inputs, outputs):
+        x, index = inputs
+        if isinstance(index, slice):
+            outputs[0][0] = x[index]
+            return
+        index = int(index)
+        if not -len(x) <= index < len(x):
+            raise IndexError("typed list index out of range: index %d of a list of %d elements" % (index, len(x)))
+        outputs[0][0] = x[index]
+
+    def __str__(self):
+        return type(self).__name__
+
+
+getitem = GetItem()
+
+
+class Append(_InplaceListOp):
+    """``append(x, y)``: the list with an element at the end.
+
+    Parameters
+    ----------
+    x : typed list
+    toAppend : variable or value of the type of the elements
+
+    Raises
+    ------
+    TypeError
+        For an element of another type.
+    """
+
+    native_name = "append"
+
+    def make_node(self, x, toAppend):
+        self._list(x)
+        return Apply(self, [x, self._element(x, toAppend, "toAppend")], [x.type()])
+
+    def perform(self, node, inputs, outputs):
+        x, value = inputs
+        value = copied(value)
+        made = self._own(x)
+        made.append(value)
+        outputs[0][0] = made
+
+
+append = Append()
+
+
+class Extend(_InplaceListOp):
+    """``extend(x, toAppend)``: the list with all elements of another one at the end.
+
+    Parameters
+    ----------
+    x : typed list
+    toAppend : typed list of the same type
+
+    Raises
+    ------
+    TypeError
+        For a list of another type.
+    """
+
+    native_name = "extend"
+
+    def make_node(self, x, toAppend):
+        self._list(x)
+        self._list(toAppend, "toAppend")
+        if toAppend.type != x.type:
+            raise TypeError("Extend: both lists must have one type, %s; toAppend is %s" % (x.type, _described(toAppend)))
+        return Apply(self, [x, toAppend], [x.type()])
+
+    def perform(self, node, inputs, outputs):
+        x, tail = inputs
+        tail = copied(tail)
+        made = self._own(x)
+        made.extend(tail)
+        outputs[0][0] = made
+
+
+extend = Extend()
+
+
+class Insert(_InplaceListOp):
+    """``insert(x, index, toInsert)``: the list with an element put in before an index.
+
+    Parameters
+    ----------
+    x : typed list
+    index : integer scalar
+        As in Python, what is beyond an end means that end.
+    toInsert : variable or value of the type of the elements
+
+    Raises
+    ------
+    TypeError
+        For an element of another type, or an index that is no integer.
+    """
+
+    native_name = "insert"
+    indices = (1,)
+
+    def make_node(self, x, index, toInsert):
+        self._list(x)
+        return Apply(self, [x, self._position(index), self._element(x, toInsert, "toInsert")], [x.type()])
+
+    def perform(self, node, inputs, outputs):
+        x, index, value = inputs
+        value = copied(value)
+        made = self._own(x)
+        made.insert(min(max(int(index), -len(x)), len(x)), value)
+        outputs[0][0] = made
+
+
+insert = Insert()
+
+
+class Remove(_InplaceListOp):
+    """``remove(x, toRemove)``: the list without the first element that equals a value.
+
+    Parameters
+    ----------
+    x : typed list
+    toRemove : variable or value of the type of the elements
+
+    Raises
+    ------
+    TypeError
+        For a value of another type.
+    ValueError
+        When the function runs, and no element equals the value; an in-place one leaves the list as it was.
+
+    Notes
+    -----
+    Python's own ``remove`` fails for lists of arrays. Here elements are equal when all of their elements are; NaN equals NaN.
+    """
+
+    native_name = "remove"
+    compares = True
+
+    def make_node(self, x, toRemove):
+        self._list(x)
+        return Apply(self, [x, self._element(x, toRemove, "toRemove")], [x.type()])
+
+    def perform(self, node, inputs, outputs):
+        x, value = inputs
+        at = _find(node, x, value, "remove")
+        made = self._own(x)
+        del made[at]
+        outputs[0][0] = made
+
+
+remove = Remove()
+
+
+class Reverse(_InplaceListOp):
+    """``reverse(x)``: the list in reverse order.
+
+    Parameters
+    ----------
+    x : typed list
+    """
+
+    native_name = "reverse"
+
+    def make_node(self, x):
+        return Apply(self, [self._list(x)], [x.type()])
+
+    def perform(self, node, inp, outputs):
+        made = self._own(inp[0])
+        made.reverse()
+        outputs[0][0] = made
+
+
+reverse = Reverse()
+
+
+def _equal(node):
+    return node.inputs[0].type.ttype.values_eq
+
+
+def _find(node, x, value, what):
+    equal = _equal(node)
+    for i, element in enumerate(x):
+        if equal(element, value):
+            return i
+    raise ValueError("%s: no element of the typed list (of %d elements) equals the value" % (what, len(x)))
+
+
+class Index(_ListOp):
+    """``index_(x, elem)``: position of the first element that equals a value, an int64 scalar.
+
+    Parameters
+    ----------
+    x : typed list
+    elem : variable or value of the type of the elements
+
+    Raises
+    ------
+    TypeError
+        For a value of another type.
+    ValueError
+        When the function runs, and no element equals the value.
+    """
+
+    __props__ = ()
+    native_name = "index"
+    compares = counts = True
+
+    def make_node(self, x, elem):
+        self._list(x)
+        return _counted(self, [x, self._element(x, elem, "elem")])
+
+    def perform(self, node, inputs, outputs):
+        x, value = inputs
+        outputs[0][0] = _int64(_find(node, x, value, "index"))
+
+    def __str__(self):
+        return type(self).__name__
+
+
+index_ = Index()
+
+
+class Count(_ListOp):
+    """``count(x, elem)``: how many elements equal a value, an int64 scalar.
+
+    Parameters
+    ----------
+    x : typed list
+    elem : variable or value of the type of the elements
+
+    Raises
+    ------
+    TypeError
+        For a value of another type.
+
+    Notes
+    -----
+    Python's own ``count`` fails for lists of arrays. Here elements are equal when all of their elements are; NaN equals NaN.
+    """
+
+    __props__ = ()
+    native_name = "count"
+    compares = counts = True
+
+    def make_node(self, x, elem):
+        self._list(x)
+        return _counted(self, [x, self._element(x, elem, "elem")])
+
+    def perform(self, node, inputs, outputs):
+        x, value = inputs
+        equal = _equal(node)
+        outputs[0][0] = _int64(sum(bool(equal(element, value)) for element in x))
+
+    def __str__(self):
+        return type(self).__name__
+
+
+count = Count()
+
+
+class Length(_ListOp):
+    """``length(x)``: the number of elements, an int64 scalar.
+
+    Parameters
+    ----------
+    x : typed list
+    """
+
+    __props__ = ()
+    native_name = "length"
+    counts = True
+
+    def make_node(self, x):
+        return _counted(self, [self._list(x)])
+
+    def perform(self, node, x, outputs):
+        outputs[0][0] = _int64(len(x[0]))
+
+    def __str__(self):
+        return type(self).__name__
+
+
+length = Length()
+
+
+class MakeList(_ListOp):
+    """``make_list(a)``: a typed list of some variables.
+
+    Parameters
+    ----------
+    a : tuple or list
+        Variables of one type, at least one. Values become constants, of the type of the variables where there are any. The elements may
+        also be given one by one, which is how nodes are made again.
+
+    Raises
+    ------
+    TypeError
+        For no elements, or elements of different types.
+    """
+
+    __props__ = ()
+    native_name = "make_list"
+
+    def make_node(self, a, *more):
+        if more or isinstance(a, Variable):
+            a = (a, *more)
+        if not isinstance(a, (tuple, list)):
+            raise TypeError("MakeList: expected a tuple or list of variables, got %s" % _described(a))
+        if not a:
+            raise TypeError("MakeList: an empty list has no type of elements. Make a constant: TypedListType(ttype).make_constant([])")
+        # Values become what the variables beside them are.
+        ttype = next((x.type for x in a if isinstance(x, Variable)), None)
+        elements = [x if isinstance(x, Variable) else as_tensor_variable(x) if ttype is None else ttype.filter_variable(x) for x in a]
+        for i, x in enumerate(elements):
+            if x.type != elements[0].type:
+                raise TypeError("MakeList: all elements must have one type. Element 0 is %s, element %d is %s"
+                                % (_described(elements[0]), i, _described(x)))
+        return Apply(self, elements, [TypedListType(elements[0].type)()])
+
+    def perform(self, node, inputs, outputs):
+        outputs[0][0] = [copied(value) for value in inputs]
+
+    def __str__(self):
+        return type(self).__name__
+
+
+make_list = MakeList()
