@@ -257,11 +257,11 @@ class DimShufflePrinter:
 
 
 def _output_order(node, inputs):
-    """The layout of an elementwise node's outputs, that of the C code: "F" when no input of this rank has another, otherwise "C"."""
+    """The layout of an elementwise node's outputs, that of the C code: "F" when all inputs have it and one has no other, otherwise "C"."""
     if node.outputs[0].type.ndim < 2:
         return "C"
     flags = [x.flags for x, variable in zip(inputs, node.inputs) if not all(variable.type.broadcastable)]
-    return "F" if flags and all(f.f_contiguous and not f.c_contiguous for f in flags) else "C"
+    return "F" if all(f.f_contiguous for f in flags) and not all(f.c_contiguous for f in flags) else "C"
 
 
 class Elemwise(NativeOp, OpenMPOp):
@@ -286,7 +286,8 @@ class Elemwise(NativeOp, OpenMPOp):
 
     Notes
     -----
-    Outputs are C-contiguous, except when all inputs (apart from those with one element) are F-contiguous: then they are, too.
+    Outputs are C-contiguous, except when all inputs (apart from those with one element) are F-contiguous, and not all of them are
+    C-contiguous as well: then they are F-contiguous, too.
     """
 
     __props__ = ("scalar_op", "inplace_pattern")
@@ -482,8 +483,8 @@ class Elemwise(NativeOp, OpenMPOp):
         return [lifted[igrad] for igrad in scalar_igrads]
 
     def R_op(self, inputs, eval_points):
-        from theano_ng.gradient import _is_zero
-        from theano_ng.tensor.basic import fill
+        from theano_ng.tensor.basic import complex as from_parts
+        from theano_ng.tensor.basic import cast, fill
 
         outs = self(*inputs, **dict(return_list=True))
         results = []
@@ -491,19 +492,32 @@ class Elemwise(NativeOp, OpenMPOp):
             if out.type.dtype not in scalar_continuous():
                 results.append(None)
                 continue
-            ograds = [o.ones_like() if o is out else o.zeros_like(dtype=_gradient_dtype(o)) for o in outs]
-            total = None
-            for slope, point in zip(self._bgrad(inputs, outs, ograds), eval_points):
-                if point is not None and isinstance(slope.type, NullType) and _is_zero(point) != "yes":
-                    raise NotImplementedError("R_op: " + slope.type.why_null)
-                if point is None or not hasattr(slope.type, "broadcastable"):
-                    continue
-                term = slope * point
-                total = term if total is None else total + term
+            total = self._tangent(inputs, eval_points, outs, out, 1)
+            if total is not None and out.type.dtype.startswith("complex"):
+                # The gradient by a real and by an imaginary cotangent are the rows of the Jacobian of the parts.
+                total = cast(from_parts(total, self._tangent(inputs, eval_points, outs, out, 1j)), out.type.dtype)
             if total is not None and total.type.broadcastable != out.type.broadcastable:
                 total = fill(out, total)        # only inputs that are repeated have a direction
             results.append(total)
         return results
+
+    def _tangent(self, inputs, eval_points, outs, out, part):
+        """The real (`part` is 1) or imaginary (1j) part of an output's tangent; None where no input has a direction."""
+        from theano_ng.gradient import _is_zero
+        from theano_ng.tensor.basic import conj, real
+
+        ograds = [o.zeros_like(dtype=_gradient_dtype(o)) if o is not out else o.ones_like() if part == 1 else o.ones_like() * part
+                  for o in outs]
+        total = None
+        for slope, point in zip(self._bgrad(inputs, outs, ograds), eval_points):
+            if point is not None and isinstance(slope.type, NullType) and _is_zero(point) != "yes":
+                raise NotImplementedError("R_op: " + slope.type.why_null)
+            if point is None or not hasattr(slope.type, "broadcastable"):
+                continue
+            # What Jacobians of real and imaginary parts give.
+            term = real(conj(slope) * point) if slope.type.dtype.startswith("complex") else slope * point
+            total = term if total is None else total + term
+        return total
 
     # -- Python ------------------------------------------------------------------------------------------------------
 

@@ -162,6 +162,25 @@ class Operators(unittest.TestCase):
             gradient.Lop(h, y, u)
         np.testing.assert_array_equal(gradient.Lop(h, y, u, disconnected_inputs="ignore").eval({y: [2., 3.]}), [0, 0])
 
+    def test_rop_through_complex_numbers(self):
+        """The tangent is what moves when the arguments do, real or complex as the output is."""
+        rng = np.random.RandomState(4)
+        step = 1e-6
+        f = None
+        for dtype in ("complex128", "complex64"):
+            z, d = (T.vector(n, dtype=dtype) for n in "zd")
+            x, e = (T.vector(n, dtype="float64" if dtype == "complex128" else "float32") for n in "xe")
+            values = [(rng.randn(3) + 1j * rng.randn(3)).astype(dtype) for _ in range(2)] + [rng.rand(3).astype(x.dtype) for _ in range(2)]
+            outs = [z * z * x, x / z, T.real(z), T.imag(z) * x, abs(z), T.conj(z), T.angle(z), T.complex(x, x * x), z + T.cast(x, dtype)]
+            tangents = gradient.Rop(outs, [z, x], [d, e])
+            self.assertEqual([(t.ndim, t.dtype[0]) for t in tangents], [(o.ndim, o.dtype[0]) for o in outs])
+            got = theano.function([z, d, x, e], tangents, mode=PLAIN)(*values)
+            f = f or theano.function([z, x], outs, mode=PLAIN)
+            wide = [v.astype("complex128" if v.dtype.kind == "c" else "float64") for v in values]
+            above, below = (f(wide[0] + sign * step * wide[1], wide[2] + sign * step * wide[3]) for sign in (1, -1))
+            for tangent, up, down in zip(got, above, below):
+                np.testing.assert_allclose(tangent, (up - down) / (2 * step), rtol=1e-5, atol=1e-5)
+
     def test_rop_of_a_disconnected_output(self):
         x, y, v = T.dvector("x"), T.dvector("y"), T.dvector("v")
         with self.assertRaises(DisconnectedInputError):
