@@ -149,10 +149,9 @@ static int copy_as_it_lies(char *dst, PyArrayObject *a)
     return columns;
 }
 
-/* The triangles of square matrices; `upper` as LAPACK sees the C-contiguous block, that is: the elements from each row's start to the
- * diagonal. Line i of the block is row i of the array. */
+/* Triangles of square blocks are named as LAPACK sees them: the upper one is the elements from each row's start to the diagonal. */
 
-/* Zeros of the triangle opposite to the one that holds the factor, in a block with leading dimension ld. */
+/* Zeros in the triangle opposite to the one that holds the factor, in a block with leading dimension ld. */
 static void clear_other_triangle(char *data, npy_intp n, npy_intp ld, int upper, npy_intp size)
 {
     for (npy_intp i = 0; i < n; ++i) {
@@ -251,8 +250,7 @@ static int tng_cholesky(int nin, int nout, PyObject **in, PyObject **out, int64_
     return 0;
 }
 
-/* LU factors of a block, in place. Returns 0, -1 with an exception (no memory for the pivots, `take_memory`), or for an exactly singular
- * matrix the number of its first zero pivot, counted from one. */
+/* LU factors of a block, in place. Returns 0, or for an exactly singular matrix the number of its first zero pivot, counted from one. */
 static int factor(int type, int n, char *data, int ld, int *pivots)
 {
     int info = 0;

@@ -1,0 +1,76 @@
+"""Cases of slinalg for the audit, except for its native Ops, whose limits are here; `audit_cases` has them all."""
+import numpy as np
+
+from theano_ng.audit.records import Case
+from theano_ng.tensor import slinalg
+
+RNG = np.random.RandomState(13)
+MATRIX = RNG.randn(3, 3)
+POSITIVE = MATRIX.dot(MATRIX.T) + 2 * np.eye(3)
+FACTOR = np.linalg.cholesky(POSITIVE)
+OTHER = POSITIVE[::-1, ::-1].copy()
+WEIGHTS = RNG.randn(3)
+
+
+def _square(values, count):
+    """Whether the first inputs are square matrices of one shape, and all numbers finite and not large."""
+    lengths = {n for v in values[:count] for n in v.shape} | {v.shape[0] for v in values[count:]}
+    return len(lengths) <= 1 and all(np.isfinite(v).all() and (np.abs(v) < 1e3).all() for v in values)
+
+
+def _eigenvalues(x, lower):
+    return np.linalg.eigvalsh(np.asarray(x, "complex128" if np.iscomplexobj(x) else "float64"), "L" if lower else "U")
+
+
+def _definite(x, lower=True):
+    w = _eigenvalues(x, lower)
+    return len(w) == 0 or (w[0] > 0.05 and w[-1] < 100 * w[0])
+
+
+def positive(values):
+    """Whether the first input is a positive definite matrix, whichever triangle is read."""
+    return _square(values, 1) and _definite(values[0]) and _definite(values[0], False)
+
+
+def triangular(values):
+    """Whether the lower triangle of the first input makes a regular matrix."""
+    return _square(values, 1) and (np.abs(np.diagonal(values[0])) > 0.2).all() and np.linalg.cond(np.tril(values[0])) < 100 \
+        if values[0].size else _square(values, 1)
+
+
+def regular(values):
+    """Whether the first input is a regular matrix, read whole or by its upper triangle."""
+    if not _square(values, 1):
+        return False
+    x = values[0]
+    return x.size == 0 or all(np.linalg.cond(m) < 100 for m in (x, np.triu(x) + np.triu(x, 1).T))
+
+
+def pair(values):
+    """Whether the first inputs are a matrix with distinct eigenvalues and a positive definite one."""
+    count = min(2, sum(v.ndim == 2 for v in values))
+    if not _square(values, count) or (count == 2 and not _definite(values[1])):
+        return False
+    w = _eigenvalues(values[0], True)
+    if count == 2 and len(w):
+        factor = np.linalg.inv(np.linalg.cholesky(values[1]))
+        a = np.tril(values[0]) + np.tril(values[0], -1).conj().T
+        w = np.linalg.eigvalsh(factor.dot(a).dot(factor.conj().T))
+    return bool((np.diff(w) > 0.05).all())
+
+
+def _small(values):
+    return _square(values, len(values)) and all((np.abs(v) < 5).all() for v in values)
+
+
+def audit_cases():
+    return [
+        Case(slinalg.CholeskyGrad(), [POSITIVE, FACTOR, MATRIX], tied=lambda values: _square(values, 3) and triangular(values[1:])),
+        Case(slinalg.CholeskyGrad(False), [POSITIVE, FACTOR.T, MATRIX], name="CholeskyGrad of the upper triangle",
+             tied=lambda values: _square(values, 3) and triangular([values[1].T])),
+        Case(lambda a, g: slinalg.EigvalshGrad()(a, None, g), [POSITIVE, WEIGHTS], name="EigvalshGrad", tied=pair),
+        Case(slinalg.EigvalshGrad(False), [POSITIVE.T, OTHER, WEIGHTS], name="EigvalshGrad of two", tied=lambda values: pair(
+            [v.T for v in values])),
+        Case(slinalg.Expm(), [MATRIX], tied=_small),
+        Case(slinalg.ExpmGrad(), [MATRIX, POSITIVE], tied=_small),
+    ]
