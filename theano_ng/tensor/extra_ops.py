@@ -1,6 +1,6 @@
-"""Further tensor operations: cumulative sums, repeats, diagonals, indices.
+"""Further tensor operations: cumulative sums, counts, repeats, diagonals, indices.
 
-The Ops that fill or search live here; `cumulative.py` has the cumulative ones.
+The Ops that repeat and fill live here; those of `cumulative.py`, `counting.py` and `indices.py` have their classic place here, too.
 """
 import numpy as np
 
@@ -10,6 +10,7 @@ from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.tensor.constant import as_tensor_variable, constant
+from theano_ng.tensor.counting import Bincount, Unique, bincount  # noqa: F401
 from theano_ng.tensor.creation import _undefined_grads, arange, zeros
 from theano_ng.tensor.cumulative import (  # noqa: F401
     CumOp, CumprodOp, CumsumOp, DiffOp, cumprod, cumsum, diff)
@@ -21,7 +22,7 @@ from theano_ng.tensor.type import TensorType
 
 __all__ = [
     'CpuContiguous', 'cpu_contiguous', 'CumOp', 'CumsumOp', 'CumprodOp',
-    'cumsum', 'cumprod', 'DiffOp', 'diff', 'bincount', 'squeeze', 'compress',
+    'cumsum', 'cumprod', 'DiffOp', 'diff', 'Bincount', 'bincount', 'squeeze', 'compress',
     'RepeatOp', 'repeat', 'Bartlett', 'bartlett_', 'bartlett', 'FillDiagonal',
     'fill_diagonal_', 'fill_diagonal', 'FillDiagonalOffset',
     'fill_diagonal_offset_', 'fill_diagonal_offset', 'to_one_hot', 'Unique',
@@ -44,7 +45,7 @@ class CpuContiguous(NativeOp, Op):
         return Apply(self, [x], [x.type()])
 
     def native_code(self, node):
-        return NativeCode('theano_ng.tensor.native.extra:contiguous')
+        return NativeCode('theano_ng.tensor.native.shape:contiguous')
 
     def perform(self, node, inputs, output_storage):
         x, = inputs
@@ -62,53 +63,6 @@ class CpuContiguous(NativeOp, Op):
 
 
 cpu_contiguous = CpuContiguous()
-
-
-def bincount(x, weights=None, minlength=None, assert_nonneg=False):
-    """Count how often each value occurs in a vector of integers.
-
-    Parameters
-    ----------
-    x : integer vector
-        Not negative.
-    weights : vector, optional
-        Added up instead of counting.
-    minlength : int or integer scalar variable, optional
-        Least length of the result.
-    assert_nonneg : bool
-        Check, when the function runs, that `x` is not negative.
-
-    Returns
-    -------
-    TensorVariable
-        Vector of length ``max(x) + 1`` or more: int64, or the dtype of
-        `weights`.
-    """
-    from theano_ng.tensor.shaping import join
-    from theano_ng.tensor.reductions import all as all_
-    from theano_ng.tensor.subtensor import inc_subtensor
-    x = as_tensor_variable(x)
-    if x.ndim != 1:
-        raise TypeError("bincount: expected a vector, got %s" % (x.type,))
-    if x.dtype not in _INTEGERS:
-        raise TypeError("bincount: expected integers, got %s" % (x.type,))
-    if assert_nonneg:
-        from theano_ng.raise_op import Assert
-        x = Assert('Input to bincount has negative values!')(x, all_(x >= 0))
-    x = cast(x, 'int64')
-    # The -1 gives an empty vector a maximum.
-    length = join(0, x, constant([-1], dtype='int64')).max() + 1
-    if minlength is not None:
-        length = maximum(length, cast(minlength, 'int64'))
-    if weights is None:
-        weights, dtype = constant(1, dtype='int64'), 'int64'
-    else:
-        weights = as_tensor_variable(weights)
-        if weights.ndim != 1:
-            raise TypeError("bincount: weights must be a vector, got %s"
-                            % (weights.type,))
-        dtype = weights.dtype
-    return inc_subtensor(zeros([length], dtype=dtype)[x], weights)
 
 
 def squeeze(x, axis=None):
@@ -153,7 +107,7 @@ def compress(condition, x, axis=None):
 
 # ---------------------------------------------------------------------------
 
-class RepeatOp(Op):
+class RepeatOp(NativeOp, Op):
     """Repeat the slices along an axis; inputs: tensor, repeats.
 
     Parameters
@@ -180,6 +134,10 @@ class RepeatOp(Op):
             flags = list(x.broadcastable)
             flags[self.axis] = False
         return Apply(self, [x, repeats], [TensorType(x.dtype, flags)()])
+
+    def native_code(self, node):
+        return NativeCode('theano_ng.tensor.native.rearrange:repeat',
+                          params=(-1 if self.axis is None else self.axis % node.inputs[0].ndim,))
 
     def perform(self, node, inputs, output_storage):
         x, repeats = inputs
@@ -223,6 +181,11 @@ class RepeatOp(Op):
             return [x.zeros_like(dtype=config.floatX), DisconnectedType()()]
         axis = 0 if self.axis is None else self.axis % x.ndim
         flat = x.flatten() if self.axis is None else x
+        if repeats.ndim == 0:
+            # The copies of a slice are next to each other: they get an axis of their own.
+            shape = [flat.shape[i] for i in range(flat.ndim)]
+            split = gz.reshape(shape[:axis + 1] + [cast(repeats, 'int64')] + shape[axis + 1:], ndim=flat.ndim + 1)
+            return [self._shaped_like(split.sum(axis=axis + 1, dtype=gz.dtype), x), DisconnectedType()()]
         # Which slice of x each slice of the result came from.
         source = RepeatOp(0)(arange(flat.shape[axis]), repeats)
         place = (slice(None),) * axis + (source,)
@@ -231,13 +194,14 @@ class RepeatOp(Op):
             # Indexing needs an axis that may be longer than 1.
             from theano_ng.tensor.shaping import unbroadcast
             zero = unbroadcast(zero, axis)
-        gx = inc_subtensor(zero[place], gz)
+        return [self._shaped_like(inc_subtensor(zero[place], gz), x), DisconnectedType()()]
+
+    def _shaped_like(self, gx, x):
+        """The gradient, which is flat if the axis is None, with the shape and pattern of x."""
+        from theano_ng.tensor.shaping import patternbroadcast
         if self.axis is None:
             gx = gx.reshape(x.shape, ndim=x.ndim)
-        if gx.broadcastable != x.broadcastable:
-            from theano_ng.tensor.shaping import patternbroadcast
-            gx = patternbroadcast(gx, x.broadcastable)
-        return [gx, DisconnectedType()()]
+        return gx if gx.broadcastable == x.broadcastable else patternbroadcast(gx, x.broadcastable)
 
     def R_op(self, inputs, eval_points):
         if eval_points[0] is None:
@@ -260,35 +224,20 @@ def repeat(x, repeats, axis=None):
     -------
     TensorVariable
     """
-    from theano_ng.tensor.shaping import alloc
     x, repeats = as_tensor_variable(x), as_tensor_variable(repeats)
     if repeats.ndim > 1:
         raise ValueError('The dimension of repeats should not exceed 1.')
     if repeats.dtype not in _INTEGERS:
         raise TypeError("repeat: repeats must be integers, got %s"
                         % (repeats.type,))
-    if repeats.ndim == 1 and not repeats.broadcastable[0]:
-        return RepeatOp(axis=axis)(x, repeats)
-    if repeats.ndim == 1:
+    if repeats.ndim == 1 and repeats.broadcastable[0]:
         repeats = repeats[0]
-    if axis is None:
-        x, axis = x.flatten(), 0
-    elif not -x.ndim <= axis < x.ndim:
-        raise ValueError("repeat: axis %d is out of range for %s"
-                         % (axis, x.type))
-    axis = axis % x.ndim
-    # One number for all slices: a new axis is filled, then merged.
-    shape = [x.shape[i] for i in range(x.ndim)]
-    wide = shape[:axis + 1] + [repeats] + shape[axis + 1:]
-    shape[axis] = shape[axis] * repeats
-    order = list(range(x.ndim))
-    order.insert(axis + 1, 'x')
-    return alloc(x.dimshuffle(order), *wide).reshape(shape, ndim=x.ndim)
+    return RepeatOp(axis=axis)(x, repeats)
 
 
 # ---------------------------------------------------------------------------
 
-class Bartlett(Op):
+class Bartlett(NativeOp, Op):
     """The triangular window; input: number of points (integer scalar)."""
     __props__ = ()
 
@@ -302,8 +251,13 @@ class Bartlett(Op):
                             % (type(self).__name__, M.type))
         return Apply(self, [M], [TensorType('float64', (False,))()])
 
+    def native_code(self, node):
+        return NativeCode('theano_ng.tensor.native.rearrange:bartlett')
+
     def perform(self, node, inputs, out_):
-        out_[0][0] = np.asarray(np.bartlett(int(inputs[0])), dtype='float64')
+        window = np.empty(max(0, int(inputs[0])), dtype='float64')      # refuses what does not fit into memory
+        window[...] = np.bartlett(len(window))
+        out_[0][0] = window
 
     def infer_shape(self, node, in_shapes):
         return [(maximum(cast(node.inputs[0], 'int64'), 0),)]
@@ -347,7 +301,7 @@ def _without_upcast(op, a, val):
     return cast(val, a.dtype)
 
 
-class FillDiagonal(Op):
+class FillDiagonal(NativeOp, Op):
     """Copy of the first input with the second one on its main diagonal."""
     __props__ = ()
 
@@ -362,8 +316,11 @@ class FillDiagonal(Op):
         val = _without_upcast(self, a, val)
         return Apply(self, [a, val], [a.type()])
 
+    def native_code(self, node):
+        return NativeCode('theano_ng.tensor.native.rearrange:fill_diagonal')
+
     def perform(self, node, inputs, output_storage):
-        a = inputs[0].copy()
+        a = inputs[0].copy('C')
         # NumPy wants equal dimensions for more than two of them.
         np.fill_diagonal(a, inputs[1])
         output_storage[0][0] = a
@@ -417,7 +374,7 @@ def fill_diagonal(a, val):
     return fill_diagonal_(a, val)
 
 
-class FillDiagonalOffset(Op):
+class FillDiagonalOffset(NativeOp, Op):
     """Copy of a matrix with a value on one of its diagonals.
 
     Inputs: matrix, value, offset (integer scalar; positive: above the main
@@ -441,10 +398,13 @@ class FillDiagonalOffset(Op):
         return Apply(self, [a, _without_upcast(self, a, val), offset],
                      [a.type()])
 
+    def native_code(self, node):
+        return NativeCode('theano_ng.tensor.native.rearrange:fill_diagonal')
+
     def perform(self, node, inputs, output_storage):
-        a = inputs[0].copy()
-        offset = int(inputs[2])
+        a = inputs[0].copy('C')
         rows, columns = a.shape
+        offset = min(max(int(inputs[2]), -rows), columns)
         first_row, first_column = max(0, -offset), max(0, offset)
         index = np.arange(max(0, min(rows - first_row,
                                      columns - first_column)))
@@ -510,76 +470,3 @@ def to_one_hot(y, nb_class, dtype=None):
     y = as_tensor_variable(y)
     result = zeros((y.shape[0], nb_class), dtype=dtype)
     return set_subtensor(result[arange(y.shape[0]), y], 1)
-
-
-# ---------------------------------------------------------------------------
-
-class Unique(Op):
-    """The sorted unique elements, as `numpy.unique`.
-
-    Parameters
-    ----------
-    return_index : bool
-        Also return where each first occurs.
-    return_inverse : bool
-        Also return which one each element of the input is (a vector, for an
-        input of any rank).
-    return_counts : bool
-        Also return how often each occurs.
-    axis : int, optional
-        Compare slices along this axis instead of elements.
-    """
-    __props__ = ('return_index', 'return_inverse', 'return_counts', 'axis')
-
-    def __init__(self, return_index=False, return_inverse=False,
-                 return_counts=False, axis=None):
-        self.return_index = return_index
-        self.return_inverse = return_inverse
-        self.return_counts = return_counts
-        self.axis = axis
-
-    def make_node(self, x):
-        x = as_tensor_variable(x)
-        if self.axis is None:
-            flags = [False]
-        else:
-            if not -x.ndim <= self.axis < x.ndim:
-                raise ValueError("Unique: axis %d is out of range for %s"
-                                 % (self.axis, x.type))
-            flags = list(x.broadcastable)
-            flags[self.axis] = False
-        outputs = [TensorType(x.dtype, flags)()]
-        for wanted in (self.return_index, self.return_inverse,
-                       self.return_counts):
-            if wanted:
-                outputs.append(TensorType('int64', (False,))())
-        return Apply(self, [x], outputs)
-
-    def perform(self, node, inputs, output_storage):
-        found = np.unique(inputs[0], return_index=self.return_index,
-                          return_inverse=self.return_inverse,
-                          return_counts=self.return_counts, axis=self.axis)
-        if not isinstance(found, tuple):
-            found = (found,)
-        output_storage[0][0] = found[0]
-        for cell, value in zip(output_storage[1:], found[1:]):
-            cell[0] = np.asarray(value, dtype='int64').reshape(-1)
-
-    def infer_shape(self, node, i0_shapes):
-        from theano_ng.tensor.joining import default_shape_of
-        shapes = [default_shape_of(x) for x in node.outputs]
-        if self.return_inverse:
-            lengths = i0_shapes[0] if self.axis is None \
-                else [i0_shapes[0][self.axis]]
-            total = constant(1, dtype='int64')
-            for n in lengths:
-                total = total * n
-            shapes[2 if self.return_index else 1] = (total,)
-        return shapes
-
-    def grad(self, inputs, output_grads):
-        return _undefined_grads(self, inputs, 'not a smooth function')
-
-    def R_op(self, inputs, eval_points):
-        return [None] * (1 + bool(self.return_index) +
-                         bool(self.return_inverse) + bool(self.return_counts))

@@ -127,7 +127,7 @@ def _integers(op, x, what):
     return x
 
 
-class UnravelIndex(Op):
+class UnravelIndex(NativeOp, Op):
     """Coordinates of flat indices; inputs: indices, lengths of the axes.
 
     Parameters
@@ -152,6 +152,9 @@ class UnravelIndex(Op):
         return Apply(self, [indices, dims],
                      [TensorType('int64', indices.broadcastable)()
                       for _ in range(self.ndim)])
+
+    def native_code(self, node):
+        return NativeCode('theano_ng.tensor.native.rearrange:unravel_index', params=(int(self.order == 'F'),))
 
     def perform(self, node, inp, out):
         indices, dims = inp
@@ -211,7 +214,7 @@ def unravel_index(indices, dims, order='C', ndim=None):
     return tuple(found) if isinstance(found, (list, tuple)) else (found,)
 
 
-class RavelMultiIndex(Op):
+class RavelMultiIndex(NativeOp, Op):
     """Flat indices of coordinates; inputs: coordinates, lengths of the axes.
 
     Parameters
@@ -239,11 +242,20 @@ class RavelMultiIndex(Op):
                             % (dims.type,))
         if not coordinates:
             raise ValueError("ravel_multi_index: no index was given")
+        if not isinstance(self.mode, str) and len(self.mode) != len(coordinates):
+            raise ValueError("ravel_multi_index: %d mode(s) were given for %d coordinates; expected one for each, or one for all"
+                             % (len(self.mode), len(coordinates)))
         ndim = max(x.ndim for x in coordinates)
         flags = [all(x.broadcastable[i - ndim] for x in coordinates
                      if x.ndim >= ndim - i) for i in range(ndim)]
         return Apply(self, coordinates + [dims],
                      [TensorType('int64', flags)()])
+
+    def native_code(self, node):
+        modes = self.mode if isinstance(self.mode, tuple) else (self.mode,) * (len(node.inputs) - 1)
+        numbers = {'raise': 0, 'wrap': 1, 'clip': 2}
+        return NativeCode('theano_ng.tensor.native.rearrange:ravel_multi_index',
+                          params=(int(self.order == 'F'), *(numbers[mode] for mode in modes)))
 
     def perform(self, node, inp, out):
         coordinates, dims = inp[:-1], inp[-1]

@@ -1,18 +1,21 @@
 """Sorting: `sort`, `argsort`, and the k largest or smallest elements."""
 import numpy as np
 
-from theano_ng.gof.graph import Apply, Constant
+from theano_ng.configdefaults import config
+from theano_ng.gof.graph import Apply, Constant, Variable
+from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.tensor.constant import (
     NotScalarConstantError, as_tensor_variable, get_scalar_constant_value)
-from theano_ng.tensor.elemwise_ops import cast
+from theano_ng.tensor.elemwise_ops import cast, eq, switch
 from theano_ng.tensor.type import TensorType
 from theano_ng.tensor.type_other import NoneTypeT
 
 __all__ = ['SortOp', 'sort', 'ArgSortOp', 'argsort', 'TopKOp', 'topk',
            'argtopk', 'topk_and_argtopk']
 
-_KINDS = ('quicksort', 'mergesort', 'heapsort', 'stable')
+# The kinds, and whether they keep the order of equal elements.
+_KINDS = {'quicksort': False, 'mergesort': True, 'heapsort': False, 'stable': True}
 _INTEGERS = frozenset(['bool', 'int8', 'int16', 'int32', 'int64',
                        'uint8', 'uint16', 'uint32', 'uint64'])
 
@@ -29,20 +32,22 @@ def _check_tensor_is_scalar(var):
                          % (var, var.type))
 
 
-def _along_axis(x, indices, axis):
-    """`x[..., indices, ...]` along an axis; the other axes go in step."""
+def _along_axis(indices, axis):
+    """The index that takes `indices` along an axis, while the other axes go in step.
+
+    The axis is a number, or a variable that is not negative.
+    """
     from theano_ng.tensor.creation import arange
+    if indices.ndim == 1:
+        return indices
     index = []
-    for i in range(x.ndim):
-        if i == axis:
-            index.append(indices)
-        else:
-            index.append(arange(indices.shape[i]).dimshuffle(
-                ['x'] * i + [0] + ['x'] * (x.ndim - 1 - i)))
+    for i in range(indices.ndim):
+        steps = arange(indices.shape[i]).dimshuffle(['x'] * i + [0] + ['x'] * (indices.ndim - 1 - i))
+        index.append(switch(eq(axis, i), indices, steps) if isinstance(axis, Variable) else indices if i == axis else steps)
     return tuple(index)
 
 
-class _Sorting(Op):
+class _Sorting(NativeOp, Op):
     """Inputs: a tensor, and the axis (None sorts the flattened tensor)."""
     __props__ = ('kind', 'order')
 
@@ -74,14 +79,13 @@ class _Sorting(Op):
         return [inputs_shapes[0]]
 
     def _axis(self, inputs):
-        """The axis, which a gradient must know."""
+        """The axis for `_along_axis`: a number if it is constant."""
+        x, axis = inputs
         try:
-            axis = int(get_scalar_constant_value(inputs[1]))
+            return int(get_scalar_constant_value(axis)) % x.ndim
         except NotScalarConstantError:
-            raise ValueError("The gradient of sort needs a constant axis, but "
-                             "the axis is the variable %s"
-                             % (inputs[1],)) from None
-        return axis % inputs[0].ndim
+            axis = cast(axis, 'int64')
+            return switch(axis < 0, axis + x.ndim, axis)
 
 
 class SortOp(_Sorting):
@@ -90,6 +94,8 @@ class SortOp(_Sorting):
     Parameters
     ----------
     kind : {'quicksort', 'mergesort', 'heapsort', 'stable'}
+        With 'stable' and 'mergesort', elements that compare as equal (-0 and 0, NaNs) stay in their order.  The other two name no algorithm:
+        the fastest is used.
     order : None
         Fields of structured arrays, which tensors are not.
     """
@@ -97,47 +103,57 @@ class SortOp(_Sorting):
     def _output_type(self, input):
         return input.type()
 
+    def native_code(self, node):
+        if self.order is not None:
+            return None
+        return NativeCode('theano_ng.tensor.native.sort:sort', params=(int(_KINDS[self.kind]),))
+
     def perform(self, node, inputs, output_storage):
         a, axis = inputs
-        output_storage[0][0] = np.sort(a, int(axis), self.kind, self.order)
+        # Stable serves all kinds, and NumPy's vectorized quicksort of float16 fails on some NaNs.
+        output_storage[0][0] = np.ascontiguousarray(np.sort(a, int(axis), 'stable', self.order))
 
     def grad(self, inputs, output_grads):
         from theano_ng.gradient import grad_undefined
+        from theano_ng.tensor.subtensor import set_subtensor
         a, axis_variable = inputs
         gz, = output_grads
-        axis = self._axis(inputs)
-        # The inverse of the permutation that sorts tells where each element
-        # went.
-        order = ArgSortOp(self.kind, self.order)(a, axis)
-        rank = ArgSortOp('quicksort')(order, axis)
-        return [gz[_along_axis(gz, rank, axis)],
-                grad_undefined(self, 1, axis_variable,
-                               'the axis is an integer')]
+        g_axis = grad_undefined(self, 1, axis_variable, 'the axis is an integer')
+        if a.dtype in _INTEGERS:
+            return [a.zeros_like(dtype=config.floatX), g_axis]
+        # Each element goes back to where it came from.
+        order = ArgSortOp(self.kind, self.order)(a, axis_variable)
+        place = _along_axis(order, self._axis(inputs))
+        return [set_subtensor(a.zeros_like(dtype=gz.dtype)[place], gz), g_axis]
 
     def R_op(self, inputs, eval_points):
         if eval_points[0] is None:
             return [None]
-        axis = self._axis(inputs)
-        order = ArgSortOp(self.kind, self.order)(inputs[0], axis)
-        return [eval_points[0][_along_axis(order, order, axis)]]
+        order = ArgSortOp(self.kind, self.order)(*inputs)
+        return [eval_points[0][_along_axis(order, self._axis(inputs))]]
 
 
 class ArgSortOp(_Sorting):
-    """The int64 indices that sort along an axis; see :class:`SortOp`."""
+    """The int64 indices that sort along an axis; see :class:`SortOp`.
+
+    Every kind is stable: equal elements keep their order.
+    """
 
     def _output_type(self, input):
         return TensorType('int64', input.broadcastable)()
 
+    def native_code(self, node):
+        return None if self.order is not None else NativeCode('theano_ng.tensor.native.sort:argsort')
+
     def perform(self, node, inputs, output_storage):
         a, axis = inputs
-        output_storage[0][0] = np.asarray(
-            np.argsort(a, int(axis), self.kind, self.order), dtype='int64')
+        output_storage[0][0] = np.ascontiguousarray(np.argsort(a, int(axis), 'stable', self.order), dtype='int64')
 
     def grad(self, inputs, output_grads):
         from theano_ng.gradient import grad_undefined
-        return [inputs[0].zeros_like() if inputs[0].dtype not in _INTEGERS
-                else inputs[0].zeros_like(dtype='float64'),
-                grad_undefined(self, 1, inputs[1], 'the axis is an integer')]
+        a, axis = inputs
+        return [a.zeros_like(dtype=config.floatX if a.dtype in _INTEGERS else a.dtype),
+                grad_undefined(self, 1, axis, 'the axis is an integer')]
 
     def R_op(self, inputs, eval_points):
         return [None]
@@ -189,39 +205,32 @@ def _topk_py_impl(op, x, k, axis, idx_dtype):
         raise ValueError("topk: k must be between 1 and the length of the "
                          "axis (%d), or minus that; got %d" % (n, k))
     count = abs(k)
-    # NaN sorts last, hence counts as the largest.
-    if count == n:
-        index = np.argsort(x, axis=axis, kind='stable') if op.sorted else \
-            np.broadcast_to(np.arange(n).reshape(
-                [-1 if i == axis else 1 for i in range(x.ndim)]), x.shape)
-    elif k > 0:
-        index = np.argpartition(x, n - count, axis=axis)
-        index = index.take(np.arange(n - count, n), axis=axis)
+    # NaN sorts last, hence counts as the largest. Of equal elements the first is taken: the last one of the reversed lines.
+    if k > 0:
+        order = n - 1 - np.flip(np.argsort(np.flip(x, axis), axis=axis, kind='stable'), axis)
     else:
-        index = np.argpartition(x, count - 1, axis=axis)
-        index = index.take(np.arange(count), axis=axis)
-    if op.sorted:
-        order = np.argsort(np.take_along_axis(x, index, axis), axis=axis,
-                           kind='stable')
-        if k > 0:
-            order = np.flip(order, axis)
-        index = np.take_along_axis(index, order, axis)
+        order = np.argsort(x, axis=axis, kind='stable')
+    index = order.take(np.arange(count), axis=axis)
+    if not op.sorted:
+        index = np.sort(index, axis=axis)
     result = []
     if op.return_values:
-        result.append(np.take_along_axis(x, index, axis))
+        result.append(np.ascontiguousarray(np.take_along_axis(x, index, axis)))
     if op.return_indices:
         result.append(np.ascontiguousarray(index, dtype=idx_dtype))
     return result
 
 
-class TopKOp(Op):
+class TopKOp(NativeOp, Op):
     """The k largest (k > 0) or smallest (k < 0) elements along an axis.
+
+    Of equal elements, the first are taken; NaN counts as the largest.
 
     Parameters
     ----------
     axis : int
     sorted : bool
-        Best first; otherwise the order is not specified.
+        Best first (of equal elements the first first); otherwise in the order in which they are in the input.
     idx_dtype : str
         Integer dtype of the indices.
     return_values, return_indices : bool
@@ -275,6 +284,11 @@ class TopKOp(Op):
             outputs.append(TensorType(self.idx_dtype, flags)())
         return Apply(self, [inp, kth], outputs)
 
+    def native_code(self, node):
+        return NativeCode('theano_ng.tensor.native.sort:topk', params=(
+            self.axis % node.inputs[0].ndim, int(self.sorted), int(self.return_values), int(self.return_indices),
+            np.dtype(self.idx_dtype).num))
+
     def perform(self, node, inputs, output_storage):
         x, k = inputs
         results = _topk_py_impl(self, x, int(k), self.axis % x.ndim,
@@ -312,7 +326,7 @@ class TopKOp(Op):
         # The same Op with its indices: merged with this one if it has them.
         index = outputs[1] if self.return_indices else TopKOp(
             self.axis, self.sorted, self.idx_dtype)(x, k)[1]
-        place = _along_axis(x, index, axis)
+        place = _along_axis(index, axis)
         return [set_subtensor(x.zeros_like(dtype=gz.dtype)[place], gz), k_grad]
 
     def R_op(self, inputs, eval_points):
@@ -324,7 +338,7 @@ class TopKOp(Op):
                 axis = self.axis % inputs[0].ndim
                 index = TopKOp(self.axis, self.sorted, self.idx_dtype,
                                return_values=False)(*inputs)
-                result.append(eval_points[0][_along_axis(index, index, axis)])
+                result.append(eval_points[0][_along_axis(index, axis)])
         if self.return_indices:
             result.append(None)
         return result
@@ -346,8 +360,8 @@ def topk(x, kth, axis=-1, sorted=True, idx_dtype='int64'):
     axis : int or None
         None for the flattened tensor.
     sorted : bool
-        Largest first (smallest first for a negative `kth`); otherwise the
-        order is not specified.
+        Largest first (smallest first for a negative `kth`); otherwise they
+        keep the order that they have in `x`.
     idx_dtype : str
         Only used for indices computed inside.
 

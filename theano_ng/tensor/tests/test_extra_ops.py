@@ -1,6 +1,4 @@
-"""extra_ops against NumPy; `xlogx`, `utils` and `io` have their tests here, too."""
-import os
-import tempfile
+"""extra_ops against NumPy; `utils` has its tests here, too."""
 import unittest
 
 import numpy as np
@@ -8,10 +6,8 @@ import numpy as np
 import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng.compile.mode import Mode
-from theano_ng.gof.type import Generic
 from theano_ng.tensor import extra_ops as E
 from theano_ng.tensor import utils
-from theano_ng.tensor.xlogx import xlogx, xlogy0
 from theano_ng.tests import unittest_tools as utt
 
 RNG = np.random.RandomState(11)
@@ -150,18 +146,6 @@ class TestAgainstNumPy(unittest.TestCase):
         utt.verify_grad(lambda a: T.choose([[2, 0, 0, 1]] * 2, a), [X])
 
 
-class TestXlogx(unittest.TestCase):
-    def test_values(self):
-        assert xlogx(T.constant([0., 1., 2.])).eval().tolist() == \
-            [0, 0, 2 * np.log(2)]
-        assert xlogy0(T.constant([0., 2.]), T.constant([0., 3.])).eval() \
-            .tolist() == [0, 2 * np.log(3)]
-
-    def test_gradients(self):
-        utt.verify_grad(xlogx, [RNG.rand(3, 4) + .1])
-        utt.verify_grad(xlogy0, [RNG.rand(4) + .1, RNG.rand(4) + .1])
-
-
 class TestUtils(unittest.TestCase):
     def test_hash(self):
         a = np.arange(6, dtype='int64')
@@ -186,32 +170,6 @@ class TestUtils(unittest.TestCase):
         fgraph = theano.FunctionGraph([a], [c], clone=False)
         self.assertRaises(ValueError, utils.shape_of_variables, fgraph,
                           {a: (3, 4)})
-
-
-class TestLoad(unittest.TestCase):
-    def test_load(self):
-        path = theano.Variable(Generic(), None)
-        loaded = T.load(path, 'int64', (False,))
-        mapped = T.load(path, 'int64', (False,), mmap_mode='c')
-        f = theano.function([path], [loaded * 2, mapped + 1])
-        with tempfile.TemporaryDirectory() as folder:
-            name = os.path.join(folder, 'file.npy')
-            np.save(name, np.arange(5, dtype='int64'))
-            doubled, plus = f(name)
-            assert doubled.tolist() == [0, 2, 4, 6, 8]
-            assert plus.tolist() == [1, 2, 3, 4, 5]
-            np.save(name, np.arange(5, dtype='int32'))
-            self.assertRaises(TypeError, f, name)
-        self.assertRaises(ValueError, T.load, path, 'int64', (False,), 'r+')
-
-    def test_mpi_keys(self):
-        from theano_ng.tensor import io
-        array = T.dvector()
-        wait = io.send(array, 1, 7).owner
-        receive = io.irecv((2,), 'float64', 1, 3)[0].owner
-        key = io.mpi_send_wait_key
-        assert key(receive) < key((array + 1).owner) < key(wait)
-        assert io.mpi_tag_key(receive) < io.mpi_tag_key(wait)
 
 
 if __name__ == '__main__':
