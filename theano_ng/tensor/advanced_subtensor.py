@@ -59,6 +59,17 @@ def _target(x, y, inplace):
     return x, y.copy() if np.may_share_memory(x, y) else y
 
 
+def _write(x, index, y, set_instead_of_inc):
+    """``x[index] = y``, or the increment, in the order of the result's elements: of those that name the same place, the last one stays."""
+    index = tuple(np.array(entry, order="C") if isinstance(entry, np.ndarray) else entry for entry in index)
+    # NumPy itself broadcasts y wrongly where it adds a vector at a matrix of places of a vector.
+    y = np.broadcast_to(y, x[index].shape)
+    if set_instead_of_inc:
+        x[index] = y
+    else:
+        np.add.at(x, index, y.astype(x.dtype, copy=False))
+
+
 def _increment_grads(op, inputs, gz, part):
     """Gradients of an increment with respect to x and y; `part` is the Op that takes what `op` writes."""
     x, y, rest = inputs[0], inputs[1], inputs[2:]
@@ -80,6 +91,13 @@ def _increment_R_op(op, inputs, eval_points):
         return [None]
     points = [x.zeros_like() if point is None else point for x, point in zip(inputs[:2], eval_points[:2])]
     return op.make_node(*points, *inputs[2:]).outputs
+
+
+def _check_unsigned(index):
+    """Refuse numbers that NumPy would take for negative ones."""
+    for entry in index:
+        if isinstance(entry, np.ndarray) and entry.dtype == "uint64" and entry.size and entry.max() > np.iinfo("int64").max:
+            raise IndexError("index out of bounds: index %d is larger than any axis" % entry.max())
 
 
 # ---------------------------------------------------------------- rows by one integer vector
@@ -118,11 +136,12 @@ class AdvancedSubtensor1(NativeOp, Op):
         return Apply(self, [x, ilist], [TensorType(x.dtype, pattern)()])
 
     def native_code(self, node):
-        return NativeCode("theano_ng.tensor.native.subtensor:take_rows")
+        return NativeCode("theano_ng.tensor.native.subtensor:take")
 
     def perform(self, node, inp, out_):
         x, rows = inp
-        out_[0][0] = x.take(rows.astype(np.intp, copy=False), axis=0)
+        _check_unsigned([rows])
+        out_[0][0] = np.asarray(x[rows], order="C")
 
     def connection_pattern(self, node):
         return [[True], *[[False] for _ in node.inputs[1:]]]
@@ -198,7 +217,7 @@ class AdvancedIncSubtensor1(NativeOp, Op):
 
     def native_code(self, node):
         return NativeCode(
-            "theano_ng.tensor.native.subtensor:inc_rows", params=(int(self.inplace), int(self.set_instead_of_inc)))
+            "theano_ng.tensor.native.subtensor:inc", params=(int(self.inplace), int(self.set_instead_of_inc)))
 
     def copy_of_x(self, x):
         """C expression for a new array with the value of the array `x`."""
@@ -206,11 +225,9 @@ class AdvancedIncSubtensor1(NativeOp, Op):
 
     def perform(self, node, inp, out_, params=None):
         x, y, rows = inp
+        _check_unsigned([rows])
         x, y = _target(x, y, self.inplace)
-        if self.set_instead_of_inc:
-            x[rows] = y
-        else:
-            np.add.at(x, rows, y.astype(x.dtype, copy=False))
+        _write(x, (rows,), y, self.set_instead_of_inc)
         out_[0][0] = x
 
     def infer_shape(self, node, ishapes):
@@ -233,8 +250,9 @@ advanced_set_subtensor1 = AdvancedIncSubtensor1(set_instead_of_inc=True)
 # ---------------------------------------------------------------- any index
 
 
-def _check_masks(x, index):
-    """Refuse masks of another shape than what they select from; NumPy lets those without elements pass."""
+def _check_index(x, index):
+    """Refuse masks of another shape than what they select from, where NumPy lets those without elements pass; and huge numbers."""
+    _check_unsigned(index)
     axis = 0
     for entry in index:
         mask = isinstance(entry, np.ndarray) and entry.dtype == bool
@@ -261,7 +279,7 @@ class BaseAdvancedSubtensor(NativeOp, Op):
         return NativeCode("theano_ng.tensor.native.subtensor:take")
 
     def perform(self, node, inputs, out_):
-        _check_masks(inputs[0], inputs[1:])
+        _check_index(inputs[0], inputs[1:])
         result = inputs[0][tuple(inputs[1:])]
         # A single element comes as a NumPy scalar, an index without arrays as a view.
         result = np.asarray(result)
@@ -379,13 +397,9 @@ class BaseAdvancedIncSubtensor(NativeOp, Op):
         return NativeCode("theano_ng.tensor.native.subtensor:inc", params=(int(self.inplace), int(self.set_instead_of_inc)))
 
     def perform(self, node, inputs, out_):
-        _check_masks(inputs[0], inputs[2:])
+        _check_index(inputs[0], inputs[2:])
         x, y = _target(inputs[0], inputs[1], self.inplace)
-        index = tuple(inputs[2:])
-        if self.set_instead_of_inc:
-            x[index] = y
-        else:
-            np.add.at(x, index, y.astype(x.dtype, copy=False))
+        _write(x, inputs[2:], y, self.set_instead_of_inc)
         out_[0][0] = x
 
     def infer_shape(self, node, ishapes):

@@ -6,8 +6,8 @@ from theano_ng.gof.graph import Constant, Variable
 from theano_ng.gof.native import NativeOp, beside_native
 from theano_ng.gof.type import Type
 from theano_ng.scalar import Scalar
-from theano_ng.tensor.constant import NotScalarConstantError, as_tensor_variable, get_scalar_constant_value
-from theano_ng.tensor.elemwise_ops import lt, maximum, minimum, switch
+from theano_ng.tensor.constant import NotScalarConstantError, as_tensor_variable, constant, get_scalar_constant_value
+from theano_ng.tensor.elemwise_ops import cast, lt, maximum, minimum, switch
 from theano_ng.tensor.type import TensorType
 from theano_ng.tensor.type_other import NoneConst, NoneTypeT, SliceConstant, SliceType, make_slice, slicetype
 
@@ -86,14 +86,32 @@ def get_idx_list(inputs, idx_list, get_count=False):
     return count if get_count else filled
 
 
+def clipped(value):
+    """A field of a slice as an int64, as slicing takes it: no dimension goes on beyond."""
+    return min(max(int(value), -(2 ** 63)), 2 ** 63 - 1)
+
+
+def checked(value):
+    """An integer index.
+
+    Raises
+    ------
+    IndexError
+        When it does not fit an int64.
+    """
+    if clipped(value) != value:
+        raise IndexError("cannot fit the index %d into an index-sized integer" % value)
+    return int(value)
+
+
 def as_index_constant(a):
     """An index, or the fields of a slice, as variables: Python integers become int64 Scalar constants."""
     if a is None:
         return None
     if isinstance(a, slice):
-        return slice(as_index_constant(a.start), as_index_constant(a.stop), as_index_constant(a.step))
+        return slice(*[as_index_constant(clipped(field) if is_integer(field) else field) for field in (a.start, a.stop, a.step)])
     if is_integer(a):
-        return scal.ScalarConstant(scal.int64, np.int64(a))
+        return scal.ScalarConstant(scal.int64, np.int64(checked(a)))
     if isinstance(a, Variable):
         return a
     return as_tensor_variable(a)
@@ -102,11 +120,12 @@ def as_index_constant(a):
 def make_constant(args):
     """Integers among indices, also inside slices, as int64 Scalar constants; everything else stays."""
     def convert(a):
-        if isinstance(a, slice):
-            return slice(convert(a.start), convert(a.stop), convert(a.step))
         return as_index_constant(a) if is_integer(a) else a
 
-    return tuple(convert(a) for a in args)
+    def of_slice(field):
+        return convert(clipped(field) if is_integer(field) else field)
+
+    return tuple([slice(*map(of_slice, (a.start, a.stop, a.step))) if isinstance(a, slice) else convert(a) for a in args])
 
 
 def as_index_variable(idx):
@@ -131,7 +150,7 @@ def as_index_variable(idx):
             return SliceConstant(slicetype, slice(*fields))
         return make_slice(slice(*[
             as_tensor_variable(field) if isinstance(field, Variable) else field for field in fields]))
-    idx = as_tensor_variable(idx)
+    idx = as_tensor_variable(checked(idx) if is_integer(idx) else idx)
     if idx.type.dtype not in INTEGERS and idx.type.dtype != "bool":
         raise TypeError("index must be integers or a boolean mask, got a variable of type %s" % (idx.type,))
     return idx
@@ -218,7 +237,9 @@ def _field(value):
     try:
         return int(get_scalar_constant_value(value))
     except NotScalarConstantError:
-        return as_tensor_variable(value)
+        value = as_tensor_variable(value)
+    # With int64, it would become a float64.
+    return cast(minimum(value, np.uint64(2 ** 63 - 1)), "int64") if value.dtype == "uint64" else value
 
 
 def _min(a, b):
@@ -262,7 +283,7 @@ def _backward(start, stop, step, length):
         low = _if_negative(stop, lambda: _max(stop + length, -1), lambda: _min(stop, last))
     if isinstance(step, int) and step == 1:
         return _max(_min(low, high) + 1, 0) if not (isinstance(low, int) and low == -1) else 0, high + 1
-    count = _max((high - low + step - 1) // step, 0)
+    count = _max((high - low - 1) // step + 1, 0)
     return high - (count - 1) * step, high + 1
 
 
@@ -294,7 +315,11 @@ def get_canonical_form_slice(theslice, length):
             raise ValueError("slice step cannot be zero")
         if step > 0:
             return slice(*_forward(start, stop, step, length_), step), 1
+        if step < -(2 ** 31):
+            # One element is taken, however far the next one is; sums with the step are not to overflow.
+            step = _max(step, -1 - length_)
         return slice(*_backward(start, stop, step, length_), -step), -1
+    step = _max(_min(step, length_ + 1), -1 - length_)
     negative = lt(step, 0)
     forward = _forward(start, stop, step, length_)
     backward = _backward(start, stop, step, length_)
@@ -335,6 +360,32 @@ def one_of_one(theslice):
     if not all(field is None or isinstance(field, int) for field in fields) or fields[2] == 0:
         return False
     return len(range(*slice(*fields).indices(1))) == 1
+
+
+def within(indices, count, mode):
+    """Indices after what a mode does to those out of ``0 .. count - 1``.
+
+    Parameters
+    ----------
+    indices : integer tensor
+    count : int or integer scalar variable
+    mode : {"raise", "wrap", "clip"}
+        "raise" leaves them; "wrap" takes them modulo `count`, "clip" takes the nearest.
+
+    Returns
+    -------
+    TensorVariable
+        Of int64, or uint64 as `indices`, unless they are left.
+    """
+    if mode == "raise":
+        return indices
+    # `count` need not fit the dtype of the indices; and int64 and uint64 have no integer dtype in common.
+    wide = "uint64" if indices.dtype == "uint64" else "int64"
+    indices, count = cast(indices, wide), cast(count, wide)
+    if mode == "wrap":
+        return indices % count
+    last = count - constant(1, dtype=wide)
+    return minimum(indices, last) if wide == "uint64" else minimum(maximum(indices, constant(0, dtype=wide)), last)
 
 
 # ---------------------------------------------------------------- the layout of an advanced index

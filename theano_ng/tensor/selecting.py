@@ -3,13 +3,15 @@ import copy
 
 import numpy as np
 
+from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
-from theano_ng.scalar import upcast
+from theano_ng.scalar import discrete_dtypes, upcast
 from theano_ng.tensor.constant import as_tensor_variable, constant
 from theano_ng.tensor.creation import arange
-from theano_ng.tensor.elemwise_ops import clip, eq, switch
+from theano_ng.tensor.elemwise_ops import cast, eq, real, switch
+from theano_ng.tensor.indexing import within
 from theano_ng.tensor.type import TensorType
 
 __all__ = ['Nonzero', '_nonzero', 'nonzero', 'flatnonzero', 'nonzero_values',
@@ -28,7 +30,7 @@ class Nonzero(NativeOp, Op):
                                  for _ in range(a.ndim)])
 
     def native_code(self, node):
-        return NativeCode('theano_ng.tensor.native.extra:nonzero')
+        return NativeCode('theano_ng.tensor.native.selecting:nonzero')
 
     def perform(self, node, inp, out_):
         for cell, indices in zip(out_, np.nonzero(inp[0])):
@@ -94,8 +96,10 @@ def nonzero_values(a):
     return a.flatten()[flatnonzero(a)]
 
 
-class Choose(Op):
-    """Build an array from an index array and several choices.
+class Choose(NativeOp, Op):
+    """Build an array from an index array and several choices: ``Choose(mode)(a, choices)``.
+
+    The choices are a list of tensors of any number, or one tensor that lists them along its first dimension. Their dtypes are made one.
 
     Parameters
     ----------
@@ -110,7 +114,10 @@ class Choose(Op):
                              "not %r" % (mode,))
         self.mode = mode
 
-    def make_node(self, a, choices):
+    def make_node(self, a, choices, *others):
+        # The inputs of a node are its choices one by one.
+        if others:
+            choices = [choices, *others]
         a = as_tensor_variable(a)
         if a.dtype not in _INDEX_DTYPES:
             raise TypeError("choose: the first argument holds indices and must "
@@ -136,26 +143,31 @@ class Choose(Op):
                  for i in range(ndim)]
         return Apply(self, [a] + choices, [TensorType(dtype, flags)()])
 
+    def native_code(self, node):
+        out = node.outputs[0]
+        return NativeCode('theano_ng.tensor.native.selecting:choose', params=(
+            ('raise', 'wrap', 'clip').index(self.mode), np.dtype(out.dtype).num))
+
     def perform(self, node, inputs, outputs):
         a = inputs[0]
         # Several inputs: each is a choice. One: its first axis lists them.
         choices = inputs[1:] if len(inputs) > 2 else list(inputs[1])
         n = len(choices)
-        if self.mode == 'raise':
-            if a.size and (a.min() < 0 or a.max() >= n):
-                raise ValueError("choose: an index is outside of [0, %d]; see "
-                                 "mode='wrap' and mode='clip'" % (n - 1))
-        elif n == 0:
-            raise ValueError("choose: there is nothing to choose from")
-        elif self.mode == 'wrap':
-            a = a % n
-        else:
-            a = np.clip(a, 0, n - 1)
         # numpy.choose itself takes 32 choices at most.
         shape = np.broadcast_shapes(
             a.shape, inputs[1].shape[1:] if len(inputs) == 2 else (),
             *{c.shape for c in choices})
         result = np.empty(shape, dtype=node.outputs[0].dtype)
+        if result.size and n == 0:
+            raise ValueError("choose: there is nothing to choose from")
+        if result.size and self.mode == 'raise':
+            wrong = a[(a < 0) | (a >= n)]
+            if wrong.size:
+                raise ValueError("choose: index %d is outside of [0, %d]; see mode='wrap' and mode='clip'" % (wrong[0], n - 1))
+        elif result.size:
+            # int8 does not hold the number of choices.
+            a = a if a.dtype == 'uint64' else a.astype('int64')
+            a = a % a.dtype.type(n) if self.mode == 'wrap' else np.clip(a, 0, n - 1)
         for i, choice in enumerate(choices):
             np.copyto(result, choice, where=(a == i), casting='unsafe')
         outputs[0][0] = result
@@ -166,52 +178,57 @@ class Choose(Op):
             patterns[1], shapes = patterns[1][1:], [shapes[0], shapes[1][1:]]
         return [_broadcast_shape(list(zip(shapes, patterns)))]
 
+    def connection_pattern(self, node):
+        return [[False], *[[True] for _ in node.inputs[1:]]]
+
     def grad(self, inputs, output_gradients):
+        from theano_ng.gradient import DisconnectedType
         a, gz = inputs[0], output_gradients[0]
-        many = len(inputs) > 2
-        count = len(inputs) - 1 if many else inputs[1].shape[0]
-        index = {'raise': a, 'wrap': a % count,
-                 'clip': clip(a, 0, count - 1)}[self.mode]
-        grads = [grad_undefined_index(self, a)]
+        choices = inputs[1:]
+        grads = [DisconnectedType()()]
+        if gz.dtype in discrete_dtypes:
+            return grads + [c.zeros_like(dtype=config.floatX) for c in choices]
+        index = within(a, len(choices) if len(choices) > 1 else choices[0].shape[0], self.mode)
         zero = constant(0, dtype=gz.dtype)
-        if many:
-            for i, choice in enumerate(inputs[1:]):
-                grads.append(_sum_to(switch(eq(index, i), gz, zero), choice))
-            return grads
-        choices = inputs[1]
-        rank = arange(count).dimshuffle([0] + ['x'] * gz.ndim)
-        picked = eq(_pad_left(index, gz.ndim).dimshuffle(
-            ['x'] + list(range(gz.ndim))), rank)
-        picked = switch(picked, gz.dimshuffle(['x'] + list(range(gz.ndim))),
-                        zero)
+        if len(choices) > 1:
+            return grads + [_as_gradient(switch(eq(index, i), gz, zero), choice) for i, choice in enumerate(choices)]
+        choices, = choices
+        rank = arange(choices.shape[0]).dimshuffle([0] + ['x'] * gz.ndim)
+        picked = eq(_pad_left(index, gz.ndim).dimshuffle(['x'] + list(range(gz.ndim))), rank)
+        picked = switch(picked, gz.dimshuffle(['x'] + list(range(gz.ndim))), zero)
         # Axis 0 is the list; the rest of a choice was padded on its left.
         surplus = gz.ndim - (choices.ndim - 1)
         if surplus:
             picked = picked.sum(axis=list(range(1, 1 + surplus)))
-        return grads + [_sum_to(picked, choices)]
+        return grads + [_as_gradient(picked, choices)]
+
+    def R_op(self, inputs, eval_points):
+        if all(point is None for point in eval_points[1:]):
+            return [None]
+        points = [c.zeros_like() if point is None else point for c, point in zip(inputs[1:], eval_points[1:])]
+        return [self(inputs[0], points if len(points) > 1 else points[0])]
 
 
 _INDEX_DTYPES = frozenset(['bool', 'int8', 'int16', 'int32', 'int64',
                            'uint8', 'uint16', 'uint32', 'uint64'])
 
 
-def grad_undefined_index(op, index):
-    """The gradient with respect to an index: undefined."""
-    from theano_ng.gradient import grad_undefined
-    return grad_undefined(op, 0, index, 'indices do not vary smoothly')
-
-
 def _pad_left(x, ndim):
     return x.dimshuffle(['x'] * (ndim - x.ndim) + list(range(x.ndim)))
 
 
-def _sum_to(g, x):
-    """Undo the broadcasting of `x` on a gradient."""
+def _as_gradient(g, x):
+    """Undo the broadcasting of `x` on a gradient, and its conversion."""
+    if x.dtype in discrete_dtypes:
+        return x.zeros_like(dtype=config.floatX)
     if g.ndim > x.ndim:
         g = g.sum(axis=list(range(g.ndim - x.ndim)))
     axes = [i for i in range(x.ndim)
             if x.broadcastable[i] and not g.broadcastable[i]]
-    return g.sum(axis=axes, keepdims=True) if axes else g
+    g = g.sum(axis=axes, keepdims=True) if axes else g
+    if g.dtype.startswith('complex') and not x.dtype.startswith('complex'):
+        g = real(g)
+    return cast(g, x.dtype)
 
 
 def _broadcast_shape(shapes_and_flags):
@@ -219,16 +236,13 @@ def _broadcast_shape(shapes_and_flags):
     ndim = max(len(flags) for _, flags in shapes_and_flags)
     result = []
     for axis in range(ndim):
-        length = None
+        size = None
         for shape, flags in shapes_and_flags:
             own = axis - (ndim - len(flags))
-            if own < 0:
-                continue
-            if length is None or not flags[own]:
-                length = shape[own]
-                if not flags[own]:
-                    break
-        result.append(length)
+            # The length of an operand that does not say so can be 1 all the same.
+            if own >= 0 and not flags[own] and shape[own] is not size:
+                size = shape[own] if size is None else switch(eq(size, 1), shape[own], size)
+        result.append(constant(1, dtype='int64') if size is None else size)
     return tuple(result)
 
 

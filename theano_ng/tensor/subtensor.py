@@ -20,11 +20,11 @@ from theano_ng.tensor.advanced_subtensor import (
     advanced_inc_subtensor1, advanced_set_subtensor, advanced_set_subtensor1, advanced_subtensor, advanced_subtensor1)
 from theano_ng.tensor.constant import NotScalarConstantError, as_tensor_variable, get_scalar_constant_value
 from theano_ng.tensor.elemwise import DimShuffle
-from theano_ng.tensor.elemwise_ops import clip
+from theano_ng.tensor.elemwise_ops import clip  # noqa: F401, a name that is imported from here
 from theano_ng.tensor.indexing import (
     INTEGERS, AdvancedBooleanIndexingError, AdvancedIndexingError, ScalarInputsOp, adv_index_broadcastable_pattern,
-    as_index_constant, as_index_variable, check_advanced_indexing_dimensions, check_and_reject_bool, consumed,
-    get_canonical_form_slice, get_idx_list, is_basic, is_integer, is_mask, make_constant, one_of_one, slice_length)
+    as_index_constant, as_index_variable, check_advanced_indexing_dimensions, check_and_reject_bool, checked, consumed,
+    get_canonical_form_slice, get_idx_list, is_basic, is_integer, is_mask, make_constant, one_of_one, slice_length, within)
 from theano_ng.tensor.shaping import Reshape, addbroadcast, alloc, concatenate, scalar_from_tensor
 from theano_ng.tensor.subtensor_code import IncSubtensorHooks
 from theano_ng.tensor.type import TensorType
@@ -95,6 +95,10 @@ class _BasicIndexing(ScalarInputsOp, Op):
     @staticmethod
     def str_from_slice(entry):
         return ":".join("" if field is None else str(field) for field in (entry.start, entry.stop, entry.step))
+
+    def _values(self, inputs):
+        """The index for `perform`. NumPy's unsigned integers need not fit the type of an index."""
+        return tuple([entry if isinstance(entry, slice) else checked(entry) for entry in get_idx_list(inputs, self.idx_list)])
 
     def _index_words(self, node, first):
         """The idx_list as parameter words; `first` is the place of the first index among the inputs."""
@@ -229,8 +233,7 @@ class Subtensor(_BasicIndexing):
         return NativeCode("theano_ng.tensor.native.subtensor:subtensor", params=self._index_words(node, 1))
 
     def perform(self, node, inputs, out_):
-        index = get_idx_list(inputs, self.idx_list)
-        out_[0][0] = np.asarray(inputs[0][index])
+        out_[0][0] = np.asarray(inputs[0][self._values(inputs)])
 
     def infer_shape(self, node, shapes):
         sizes = []
@@ -369,7 +372,7 @@ class IncSubtensor(IncSubtensorHooks, _BasicIndexing):
 
     def perform(self, node, inputs, out_):
         x, y = inputs[:2]
-        index = get_idx_list(inputs[1:], self.idx_list)
+        index = self._values(inputs[1:])
         if not self.inplace:
             x = x.copy()
         elif not x.flags.writeable:
@@ -431,7 +434,9 @@ def _is_array(idx):
 
 def _as_index(idx):
     """One index of ``x[...]``: Python and NumPy values that mean arrays become tensor variables."""
-    if idx is None or idx is Ellipsis or isinstance(idx, slice) or is_integer(idx):
+    if is_integer(idx):
+        return checked(idx)
+    if idx is None or idx is Ellipsis or isinstance(idx, slice):
         return idx
     if isinstance(idx, Variable):
         if isinstance(idx.type, NoneTypeT):
@@ -501,15 +506,17 @@ def index_variable(x, args):
         return advanced_subtensor(x, *args)
 
     if any(idx is None for idx in args):
-        pattern, indices, axis = [], [], 0
+        # New axes are put into the part, not the part taken of a view: so increments have the shape of x.
+        taken = [idx for idx in args if idx is not None]
+        part = x if all(isinstance(idx, slice) and idx == slice(None) for idx in taken) else index_variable(x, tuple(taken))
+        pattern, axis = [], 0
         for idx in args:
-            pattern.append("x" if idx is None else axis)
-            indices.append(slice(None) if idx is None else idx)
-            axis += idx is not None
-        view = x.dimshuffle([*pattern, *range(axis, x.ndim)])
-        if all(isinstance(idx, slice) and idx == slice(None) for idx in indices):
-            return view
-        return index_variable(view, tuple(indices))
+            if idx is None:
+                pattern.append("x")
+            elif isinstance(idx, slice):
+                pattern.append(axis)
+                axis += 1
+        return part.dimshuffle([*pattern, *range(axis, part.ndim)])
 
     indices = make_constant(args)
     return Subtensor(indices)(x, *Subtensor.collapse(indices, lambda field: isinstance(field, Variable)))
@@ -542,10 +549,7 @@ def take(a, indices, axis=None, mode="raise"):
     if not -a.ndim <= axis < a.ndim:
         raise IndexError("take: axis %d is out of bounds for %d dimensions" % (axis, a.ndim))
     axis %= a.ndim
-    if mode == "clip":
-        indices = clip(indices, 0, a.shape[axis] - 1)
-    elif mode == "wrap":
-        indices = indices % a.shape[axis]
+    indices = within(indices, a.shape[axis], mode)
     if indices.ndim == 0:
         return index_variable(a, (slice(None),) * axis + (indices,))
     if indices.ndim == 1:
@@ -564,6 +568,13 @@ def take(a, indices, axis=None, mode="raise"):
 
 
 # ---------------------------------------------------------------- set_subtensor, inc_subtensor
+
+
+def _is_part(x):
+    """Whether a variable is the result of indexing, or a view of one that `inc_subtensor` sees through."""
+    while x.owner is not None and isinstance(x.owner.op, (DimShuffle, Reshape)):
+        x = x.owner.inputs[0]
+    return x.owner is not None and isinstance(x.owner.op, (Subtensor, AdvancedSubtensor1, BaseAdvancedSubtensor))
 
 
 def set_subtensor(x, y, inplace=False, tolerate_inplace_aliasing=False):
@@ -649,9 +660,13 @@ def inc_subtensor(x, y, inplace=False, set_instead_of_inc=False, tolerate_inplac
         # take() moves the indexed dimension to the front and back: increment the moved tensor by the moved y, and move back.
         y = as_tensor_variable(y, ndim=x.ndim)
         order = [op.new_order.index(i) if i in op.new_order else "x" for i in range(inner.ndim)]
+        back = [i for i in op.new_order if i != "x"]
+        if back == list(range(inner.ndim)) and not _is_part(inner):
+            # x[None] is a view of everything.
+            inner = Subtensor(())(inner)
         result = inc_subtensor(inner, y.dimshuffle(order), **again)
-        # A dropped dimension is one of the part, not of the tensor.
-        return result if "x" in order else result.dimshuffle(list(op.new_order))
+        # A dimension that was dropped or added is one of the part, not of the tensor.
+        return result if "x" in order or back == sorted(back) else result.dimshuffle(back)
     if isinstance(op, Reshape):
         # take() by a matrix takes by its elements, then reshapes.
         if y.ndim > 0:

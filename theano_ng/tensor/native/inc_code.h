@@ -12,9 +12,14 @@
 
 typedef void (*inc_row_fn)(ptrdiff_t n, char *dst, ptrdiff_t ds, const char *src, ptrdiff_t ss);
 
+/* An attribute for the loops: clones for several instruction sets, where their text is compiled for any machine of a kind. */
+#ifndef INC_ROW_CLONES
+#define INC_ROW_CLONES
+#endif
+
 /* The types have alignment 1: views of misaligned memory are legal operands. */
 #define INC_ROW_FOR(NAME, TYPE)                                                                                   \
-    static void NAME(ptrdiff_t n, char *dst, ptrdiff_t ds, const char *src, ptrdiff_t ss)                         \
+    INC_ROW_CLONES static void NAME(ptrdiff_t n, char *dst, ptrdiff_t ds, const char *src, ptrdiff_t ss)          \
     {                                                                                                             \
         typedef TYPE __attribute__((aligned(1), may_alias)) item;                                                 \
         const ptrdiff_t size = (ptrdiff_t)sizeof(item);                                                           \

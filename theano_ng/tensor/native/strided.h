@@ -7,6 +7,13 @@
 #define THEANO_NG_STRIDED_H
 
 #include "native.h"
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__linux__)
+#define STRIDED_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define STRIDED_CLONES
+#endif
+#define INC_ROW_CLONES STRIDED_CLONES
 #include "inc_code.h"
 
 /* Twice NumPy's limit: tiling and Kronecker-like copies see every dimension two times. */
@@ -56,18 +63,70 @@ static inline npy_intp strided_plan(StridedPlan *plan, int nd, const npy_intp *d
     return total;
 }
 
-/* One source item for the whole row is loaded once; dense destinations let the compiler vectorize. */
+/* As native_alloc, and full of zeros. Very large arrays come from the system as pages of zeros that take no memory before they are written
+ * to; they are too large to be recycled anyway. */
+static inline PyArrayObject *strided_zeros(PyObject **out, int nd, const npy_intp *dims, int type_num)
+{
+    npy_intp size = 1;
+    for (int i = 0; i < nd; ++i)
+        size = dims[i] == 0 || size > NPY_MAX_INTP / dims[i] ? 0 : size * dims[i];
+    if (*out == NULL && size >= (npy_intp)1 << 28) {
+        *out = PyArray_ZEROS(nd, (npy_intp *)dims, type_num, 0);
+        return (PyArrayObject *)*out;
+    }
+    PyArrayObject *z = native_alloc(out, nd, dims, type_num);
+    if (z != NULL)
+        memset(PyArray_DATA(z), 0, (size_t)PyArray_NBYTES(z));
+    return z;
+}
+
+/* n copies of one item, side by side. */
+static inline void strided_fill(npy_intp itemsize, npy_intp n, char *dst, const char *item)
+{
+    int same = 1;
+    for (npy_intp k = 1; k < itemsize; ++k)
+        same &= item[k] == item[0];
+    if (same) {
+        memset(dst, item[0], (size_t)(n * itemsize));
+        return;
+    }
+    if (itemsize > 16 || 16 % itemsize != 0) {
+        for (npy_intp i = 0; i < n; ++i)
+            memcpy(dst + i * itemsize, item, (size_t)itemsize);
+        return;
+    }
+    /* Sixteen bytes at a time, whatever the dtype: compilers make vector stores of it. */
+    npy_uint64 pattern[2];
+    for (npy_intp k = 0; k < 16; k += itemsize)
+        memcpy((char *)pattern + k, item, (size_t)itemsize);
+    npy_intp bytes = n * itemsize, whole = bytes / 16 * 16;
+    for (npy_intp i = 0; i < whole; i += 16)
+        memcpy(dst + i, pattern, 16);
+    memcpy(dst + whole, pattern, (size_t)(bytes - whole));
+}
+
+/* Makes `bytes` bytes at `data` out of the first `done` of them, which are repeated. Pieces stay small enough for the cache. */
+static inline void strided_repeat(char *data, npy_intp done, npy_intp bytes)
+{
+    npy_intp period = done;
+    while (done < bytes) {
+        npy_intp piece = done;
+        if (piece > (1 << 14))
+            piece = period > (1 << 14) ? period : (1 << 14) / period * period;
+        if (piece > bytes - done)
+            piece = bytes - done;
+        memcpy(data + done, data, (size_t)piece);
+        done += piece;
+    }
+}
+
 #define STRIDED_COPY_AS(T)                                                                                        \
     {                                                                                                             \
         T item;                                                                                                   \
         if (ss == 0) {                                                                                            \
             memcpy(&item, src, sizeof(T));                                                                        \
-            if (ds == (npy_intp)sizeof(T))                                                                        \
-                for (npy_intp i = 0; i < n; ++i)                                                                  \
-                    memcpy(dst + i * (npy_intp)sizeof(T), &item, sizeof(T));                                      \
-            else                                                                                                  \
-                for (npy_intp i = 0; i < n; ++i)                                                                  \
-                    memcpy(dst + i * ds, &item, sizeof(T));                                                       \
+            for (npy_intp i = 0; i < n; ++i)                                                                      \
+                memcpy(dst + i * ds, &item, sizeof(T));                                                           \
         }                                                                                                         \
         else                                                                                                      \
             for (npy_intp i = 0; i < n; ++i) {                                                                    \
@@ -84,13 +143,12 @@ static inline void strided_copy_row(npy_intp itemsize, npy_intp n, char *dst, np
         memcpy(dst, src, (size_t)(n * itemsize));
         return;
     }
+    if (ds == itemsize && ss == 0) {
+        strided_fill(itemsize, n, dst, src);
+        return;
+    }
     switch (itemsize) {
-    case 1:
-        if (ds == 1 && ss == 0) {
-            memset(dst, *src, (size_t)n);
-            return;
-        }
-        STRIDED_COPY_AS(npy_uint8)
+    case 1: STRIDED_COPY_AS(npy_uint8)
     case 2: STRIDED_COPY_AS(npy_uint16)
     case 4: STRIDED_COPY_AS(npy_uint32)
     case 8: STRIDED_COPY_AS(npy_uint64)
@@ -99,6 +157,132 @@ static inline void strided_copy_row(npy_intp itemsize, npy_intp n, char *dst, np
         for (npy_intp i = 0; i < n; ++i)
             memcpy(dst + i * ds, src + i * ss, (size_t)itemsize);
     }
+}
+
+/* Square tiles of a transposed copy: to[a][b] = from[b][a]. In vectors as wide as every processor has them. */
+
+typedef npy_uint64 strided_v2 __attribute__((vector_size(16)));
+typedef npy_uint32 strided_v4 __attribute__((vector_size(16)));
+
+/* The elements of two vectors of four, by their places among the eight. Written out element by element it is not made a shuffle. */
+#ifdef __clang__
+#define STRIDED_SHUFFLE(x, y, a, b, c, d) __builtin_shufflevector(x, y, a, b, c, d)
+#else
+#define STRIDED_SHUFFLE(x, y, a, b, c, d) __builtin_shuffle(x, y, (strided_v4){a, b, c, d})
+#endif
+
+static inline void strided_tile_8(char *to, npy_intp ds, const char *from, npy_intp ss)
+{
+    for (int a = 0; a < 8; a += 2)
+        for (int b = 0; b < 8; b += 2) {
+            strided_v2 x, y;
+            memcpy(&x, from + b * ss + a * 8, 16);
+            memcpy(&y, from + (b + 1) * ss + a * 8, 16);
+            strided_v2 first = {x[0], y[0]}, second = {x[1], y[1]};
+            memcpy(to + a * ds + b * 8, &first, 16);
+            memcpy(to + (a + 1) * ds + b * 8, &second, 16);
+        }
+}
+
+static inline void strided_tile_4(char *to, npy_intp ds, const char *from, npy_intp ss)
+{
+    for (int a = 0; a < 8; a += 4)
+        for (int b = 0; b < 8; b += 4) {
+            strided_v4 w, x, y, z;
+            memcpy(&w, from + b * ss + a * 4, 16);
+            memcpy(&x, from + (b + 1) * ss + a * 4, 16);
+            memcpy(&y, from + (b + 2) * ss + a * 4, 16);
+            memcpy(&z, from + (b + 3) * ss + a * 4, 16);
+            strided_v4 wx = STRIDED_SHUFFLE(w, x, 0, 4, 1, 5), wx_high = STRIDED_SHUFFLE(w, x, 2, 6, 3, 7);
+            strided_v4 yz = STRIDED_SHUFFLE(y, z, 0, 4, 1, 5), yz_high = STRIDED_SHUFFLE(y, z, 2, 6, 3, 7);
+            strided_v4 line[4] = {STRIDED_SHUFFLE(wx, yz, 0, 1, 4, 5), STRIDED_SHUFFLE(wx, yz, 2, 3, 6, 7),
+                                  STRIDED_SHUFFLE(wx_high, yz_high, 0, 1, 4, 5), STRIDED_SHUFFLE(wx_high, yz_high, 2, 3, 6, 7)};
+            for (int k = 0; k < 4; ++k)
+                memcpy(to + (a + k) * ds + b * 4, &line[k], 16);
+        }
+}
+
+/* The bits of x under `mask << shift` and those of y under `mask` change places. */
+#define STRIDED_SWAP(x, y, shift, mask)                                                                           \
+    do {                                                                                                          \
+        npy_uint64 differ_ = ((x) >> (shift) ^ (y)) & (mask);                                                     \
+        (y) ^= differ_;                                                                                           \
+        (x) ^= differ_ << (shift);                                                                                \
+    } while (0)
+
+static inline void strided_tile_2(char *to, npy_intp ds, const char *from, npy_intp ss)
+{
+    for (int a = 0; a < 8; a += 4)
+        for (int b = 0; b < 8; b += 4) {
+            npy_uint64 x[4];
+            for (int k = 0; k < 4; ++k)
+                memcpy(&x[k], from + (b + k) * ss + a * 2, 8);
+            for (int k = 0; k < 4; k += 2)
+                STRIDED_SWAP(x[k], x[k + 1], 16, 0x0000ffff0000ffffULL);
+            for (int k = 0; k < 2; ++k)
+                STRIDED_SWAP(x[k], x[k + 2], 32, 0x00000000ffffffffULL);
+            for (int k = 0; k < 4; ++k)
+                memcpy(to + (a + k) * ds + b * 2, &x[k], 8);
+        }
+}
+
+static inline void strided_tile_1(char *to, npy_intp ds, const char *from, npy_intp ss)
+{
+    npy_uint64 x[8];
+    for (int k = 0; k < 8; ++k)
+        memcpy(&x[k], from + k * ss, 8);
+    for (int k = 0; k < 8; k += 2)
+        STRIDED_SWAP(x[k], x[k + 1], 8, 0x00ff00ff00ff00ffULL);
+    for (int k = 0; k < 8; k += k % 4 == 1 ? 3 : 1)
+        STRIDED_SWAP(x[k], x[k + 2], 16, 0x0000ffff0000ffffULL);
+    for (int k = 0; k < 4; ++k)
+        STRIDED_SWAP(x[k], x[k + 4], 32, 0x00000000ffffffffULL);
+    for (int k = 0; k < 8; ++k)
+        memcpy(to + k * ds, &x[k], 8);
+}
+
+/* dst[i][j] = src[j][i] for rows i (side by side in src, ds apart in dst) and columns j (side by side in dst, ss apart in src): tile by
+ * tile, in bands of columns whose pages the processor can remember. */
+#define STRIDED_TRANSPOSE(SIZE, TILE, BAND, DO_TILE)                                                              \
+    for (npy_intp band = 0; band < columns; band += BAND) {                                                       \
+        npy_intp end = columns - band < BAND ? columns : band + BAND;                                             \
+        for (npy_intp i = 0; i < rows; i += TILE)                                                                 \
+            for (npy_intp j = band; j < end; j += TILE) {                                                         \
+                char *to = dst + i * ds + j * SIZE;                                                               \
+                const char *from = src + j * ss + i * SIZE;                                                       \
+                if (i + TILE <= rows && j + TILE <= end)                                                          \
+                    DO_TILE(to, ds, from, ss);                                                                    \
+                else                                                                                              \
+                    for (npy_intp a = 0; a < TILE && i + a < rows; ++a)                                           \
+                        for (npy_intp b = 0; b < TILE && j + b < end; ++b)                                        \
+                            memcpy(to + a * ds + b * SIZE, from + b * ss + a * SIZE, SIZE);                       \
+            }                                                                                                     \
+    }
+
+static inline void strided_transpose(npy_intp itemsize, npy_intp rows, npy_intp columns, char *dst, npy_intp ds, const char *src,
+                                     npy_intp ss)
+{
+    switch (itemsize) {
+    case 1: STRIDED_TRANSPOSE(1, 8, 512, strided_tile_1) break;
+    case 2: STRIDED_TRANSPOSE(2, 8, 512, strided_tile_2) break;
+    case 4: STRIDED_TRANSPOSE(4, 8, 128, strided_tile_4) break;
+    case 8: STRIDED_TRANSPOSE(8, 8, 128, strided_tile_8) break;
+    default: break;
+    }
+}
+
+/* The dimension along which the source is dense while the destination is dense along the last one, or -1: then copying row by row would
+ * read a cache line for every item. */
+static inline int strided_transposed_dim(npy_intp itemsize, const StridedPlan *plan)
+{
+    int last = plan->nd - 1;
+    if (last < 1 || (itemsize != 8 && itemsize != 4 && itemsize != 2 && itemsize != 1) || plan->dst[last] != itemsize
+        || plan->src[last] == 0 || plan->src[last] == itemsize || plan->dim[last] < 8)
+        return -1;
+    for (int k = last - 1; k >= 0; --k)
+        if (plan->src[k] == itemsize && plan->dim[k] >= 8)
+            return k;
+    return -1;
 }
 
 /* Runs `row(n, dst, ds, src, ss)` over the innermost dimension of a plan, for every position of the outer ones. */
@@ -135,6 +319,19 @@ static inline void strided_copy_row(npy_intp itemsize, npy_intp n, char *dst, np
 
 static inline void strided_copy_planned(npy_intp itemsize, const StridedPlan *plan, char *dst, const char *src)
 {
+    int row = strided_transposed_dim(itemsize, plan), last = plan->nd - 1;
+    if (row >= 0) {
+        StridedPlan outer = *plan;
+        outer.nd = last;
+        npy_intp rows = plan->dim[row], columns = plan->dim[last], ds = plan->dst[row], ss = plan->src[last];
+        outer.dim[row] = 1;
+#define TRANSPOSE_ROW(n, d, dstep, s, sstep)                                                                      \
+    for (npy_intp i_ = 0; i_ < (n); ++i_)                                                                         \
+        strided_transpose(itemsize, rows, columns, (d) + i_ * (dstep), ds, (s) + i_ * (sstep), ss)
+        STRIDED_RUN(&outer, dst, src, TRANSPOSE_ROW);
+#undef TRANSPOSE_ROW
+        return;
+    }
 #define COPY_ROW(n, d, ds, s, ss) strided_copy_row(itemsize, n, d, ds, s, ss)
     STRIDED_RUN(plan, dst, src, COPY_ROW);
 #undef COPY_ROW

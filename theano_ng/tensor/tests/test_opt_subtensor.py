@@ -130,6 +130,29 @@ class TestLift(RewriteCase):
         self.check(T.set_subtensor(x[1:], s)[0:], None)
 
 
+class TestTakeAlongAxis(RewriteCase):
+    query = QUERY
+
+    def test_rule(self):
+        """Nothing is transposed, in the gradient neither."""
+        x, t, i, y = T.dmatrix("x"), T.dtensor3("t"), T.lvector("i"), T.dmatrix("y")
+        rows = {"i": [2, 0, -1, 2], "y": np.arange(12.0).reshape(3, 4)}
+        for out, expected in [
+                (x[:, i], "AdvancedSubtensor(x, slice{None, None, None}, i)"),
+                (T.take(t, i, axis=2), "AdvancedSubtensor(t, slice{None, None, None}, slice{None, None, None}, i)"),
+                (T.inc_subtensor(x[:, i], y),
+                 "AdvancedIncSubtensor{inplace=False,  set_instead_of_inc=False}(x, y, slice{None, None, None}, i)"),
+                (T.set_subtensor(t[:, i], 2.0), None), (T.set_subtensor(t[:, :, i], y), None),
+                (T.grad((x[:, i] * y).sum(), x), None), (T.grad((T.take(t, i, axis=2) ** 2).sum(), t), None),
+                (T.grad((T.take(t, i, axis=2) * y).sum(), y), None)]:
+            f = self.check(out, expected, rows)
+            self.assertNotIn("AdvancedIncSubtensor1", shown(f.maker.fgraph))
+        # The rows of a transposed tensor stay rows.
+        self.check(x.T[i], "AdvancedSubtensor1(InplaceDimShuffle{1,0}(x), i)", rows)
+        f = theano_ng.function([x, i], T.inc_subtensor(x[:, i], 1.0))
+        self.assertRaisesRegex(IndexError, "index 3 is out of bounds for axis 1 with size 3", f, np.ones((2, 3)), [0, 3])
+
+
 class TestMerge(RewriteCase):
     query = QUERY
 

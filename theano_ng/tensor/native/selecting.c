@@ -1,0 +1,335 @@
+/* Native code of Ops that select elements: the places of those that are not zero, and elements of several arrays by number. */
+#include "native.h"
+
+/* Elements handled together: what is kept of them stays in the first-level cache. */
+#define CHUNK 1024
+
+/* ---------------------------------------------------------------- nonzero: one output per dimension */
+
+/* Writes the places (from `first` on) of the nonzero ones among n <= CHUNK elements, and perhaps one more; returns their count. */
+typedef npy_intp (*places_fn)(const char *data, npy_intp step, npy_intp n, npy_int64 first, npy_int64 *place);
+
+#define DEFINE_PLACES(NAME, T, IS_NONZERO)                                                                        \
+    static npy_intp NAME(const char *data, npy_intp step, npy_intp n, npy_int64 first, npy_int64 *place)          \
+    {                                                                                                             \
+        typedef T __attribute__((aligned(1), may_alias)) item;                                                    \
+        npy_intp count = 0;                                                                                       \
+        for (npy_intp i = 0; i < n; ++i) {                                                                        \
+            const item *x = (const item *)(data + i * step);                                                      \
+            place[count] = first + i;                                                                             \
+            count += IS_NONZERO;                                                                                  \
+        }                                                                                                         \
+        return count;                                                                                             \
+    }
+DEFINE_PLACES(places_1, npy_uint8, x[0] != 0)
+DEFINE_PLACES(places_2, npy_uint16, x[0] != 0)
+DEFINE_PLACES(places_4, npy_uint32, x[0] != 0)
+DEFINE_PLACES(places_8, npy_uint64, x[0] != 0)
+DEFINE_PLACES(places_f2, npy_uint16, (x[0] & 0x7fff) != 0)
+DEFINE_PLACES(places_f4, npy_float32, x[0] != 0)
+DEFINE_PLACES(places_f8, npy_float64, x[0] != 0)
+DEFINE_PLACES(places_c8, npy_float32, (x[0] != 0) | (x[1] != 0))
+DEFINE_PLACES(places_c16, npy_float64, (x[0] != 0) | (x[1] != 0))
+
+static places_fn places_of(PyArrayObject *x)
+{
+    npy_intp size = PyArray_ITEMSIZE(x);
+    switch (PyArray_DESCR(x)->kind) {
+    case 'b':
+    case 'i':
+    case 'u': return size == 1 ? places_1 : size == 2 ? places_2 : size == 4 ? places_4 : places_8;
+    case 'f': return size == 2 ? places_f2 : size == 4 ? places_f4 : size == 8 ? places_f8 : NULL;
+    case 'c': return size == 8 ? places_c8 : size == 16 ? places_c16 : NULL;
+    default: return NULL;
+    }
+}
+
+/* Bytes without any true element are passed over 8 at a time. */
+static npy_intp places_of_bytes(const char *data, npy_intp n, npy_int64 first, npy_int64 *place)
+{
+    npy_intp count = 0, i = 0;
+    for (; i + 8 <= n; i += 8) {
+        npy_uint64 word;
+        memcpy(&word, data + i, 8);
+        if (word == 0x0101010101010101u) {
+            for (int k = 0; k < 8; ++k)
+                place[count + k] = first + i + k;
+            count += 8;
+        }
+        else if (word != 0)
+            count += places_1(data + i, 1, 8, first + i, place + count);
+    }
+    return count + places_1(data + i, 1, n - i, first + i, place + count);
+}
+
+static int tng_nonzero(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+{
+    PyArrayObject *x = (PyArrayObject *)PyArray_FROM_OF(in[0], NPY_ARRAY_NOTSWAPPED);
+    if (x == NULL)
+        return -1;
+    int nd = PyArray_NDIM(x), last = nd - 1, status = -1;
+    places_fn places = places_of(x);
+    npy_intp count = PyArray_CountNonzero(x), at[NPY_MAXDIMS], filled = 0;
+    npy_int64 place[CHUNK + 1], *column[NPY_MAXDIMS];
+    if (count < 0)
+        goto done;
+    if (nd != nout || nd == 0 || places == NULL) {
+        PyErr_Format(PyExc_ValueError, "nonzero: expected an array of %d dimensions (1 or more) of numbers, not one of %d of dtype %R",
+                     nout, nd, PyArray_DESCR(x));
+        goto done;
+    }
+    for (int k = 0; k < nd; ++k) {
+        PyArrayObject *z = native_alloc(&out[k], 1, &count, NPY_INT64);
+        if (z == NULL)
+            goto done;
+        column[k] = PyArray_DATA(z);
+        at[k] = 0;
+    }
+    status = 0;
+    const char *row = PyArray_BYTES(x);
+    npy_intp length = PyArray_DIM(x, last), step = PyArray_STRIDE(x, last);
+    int bytes = step == 1 && PyArray_ITEMSIZE(x) == 1;
+    while (filled < count) {
+        npy_intp before = filled;
+        for (npy_intp i = 0; i < length && filled < count; i += CHUNK) {
+            npy_intp n = length - i < CHUNK ? length - i : CHUNK;
+            /* One place more than are found may be written to: the last ones go through a buffer. */
+            npy_int64 *to = count - filled > n ? column[last] + filled : place;
+            npy_intp found = bytes ? places_of_bytes(row + i, n, i, to) : places(row + i * step, step, n, i, to);
+            if (to == place)
+                memcpy(column[last] + filled, place, (size_t)found * sizeof *place);
+            filled += found;
+        }
+        for (int k = 0; k < last; ++k)
+            for (npy_intp i = before; i < filled; ++i)
+                column[k][i] = at[k];
+        for (int k = last - 1; k >= 0; --k) {
+            row += PyArray_STRIDE(x, k);
+            if (++at[k] < PyArray_DIM(x, k))
+                break;
+            row -= PyArray_STRIDE(x, k) * PyArray_DIM(x, k);
+            at[k] = 0;
+        }
+    }
+done:
+    Py_DECREF(x);
+    return status;
+}
+
+/* ---------------------------------------------------------------- choose
+ *
+ * params: mode, type number of the result. Inputs: numbers, then the choices, or one array that lists them along its first dimension. */
+enum { MODE_RAISE, MODE_WRAP, MODE_CLIP };
+
+/* Reads n <= CHUNK numbers as those of choices, 0 .. many-1. Returns the position of one out of range, or -1. */
+typedef npy_intp (*numbers_fn)(const char *data, npy_intp step, npy_intp n, npy_int64 many, int mode, npy_intp *number);
+
+#define DEFINE_NUMBERS(NAME, T, WIDE)                                                                             \
+    static npy_intp NAME(const char *data, npy_intp step, npy_intp n, npy_int64 many, int mode, npy_intp *number) \
+    {                                                                                                             \
+        npy_uint64 bad = 0;                                                                                       \
+        for (npy_intp i = 0; i < n; ++i) {                                                                        \
+            number[i] = (npy_intp)*(const T *)(data + i * step);                                                  \
+            bad |= (npy_uint64)number[i] >= (npy_uint64)many;                                                     \
+        }                                                                                                         \
+        for (npy_intp i = 0; bad && i < n; ++i) {                                                                 \
+            const WIDE raw = *(const T *)(data + i * step);                                                       \
+            if ((npy_uint64)raw < (npy_uint64)many)                                                               \
+                continue;                                                                                         \
+            if (mode == MODE_RAISE)                                                                               \
+                return i;                                                                                         \
+            if (mode == MODE_CLIP)                                                                                \
+                number[i] = raw < (WIDE)1 ? 0 : many - 1;                                                         \
+            else {                                                                                                \
+                WIDE left = raw % (WIDE)many;                                                                     \
+                number[i] = (npy_intp)(left < (WIDE)0 ? left + (WIDE)many : left);                                \
+            }                                                                                                     \
+        }                                                                                                         \
+        return -1;                                                                                                \
+    }
+DEFINE_NUMBERS(numbers_int8, npy_int8, npy_int64)
+DEFINE_NUMBERS(numbers_int16, npy_int16, npy_int64)
+DEFINE_NUMBERS(numbers_int32, npy_int32, npy_int64)
+DEFINE_NUMBERS(numbers_int64, npy_int64, npy_int64)
+DEFINE_NUMBERS(numbers_uint8, npy_uint8, npy_uint64)
+DEFINE_NUMBERS(numbers_uint16, npy_uint16, npy_uint64)
+DEFINE_NUMBERS(numbers_uint32, npy_uint32, npy_uint64)
+DEFINE_NUMBERS(numbers_uint64, npy_uint64, npy_uint64)
+
+static numbers_fn numbers_of(PyArrayObject *a)
+{
+    static const numbers_fn with_sign[] = {numbers_int8, numbers_int16, numbers_int32, numbers_int64};
+    static const numbers_fn without[] = {numbers_uint8, numbers_uint16, numbers_uint32, numbers_uint64};
+    npy_intp size = PyArray_ITEMSIZE(a);
+    int place = size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : 3;
+    return PyTypeNum_ISSIGNED(PyArray_TYPE(a)) ? with_sign[place] : without[place];
+}
+
+/* Takes n elements, each of the choice with its number: at[number] + i * step[number]. */
+#define DEFINE_CHOOSE(NAME, SIZE)                                                                                 \
+    static void NAME(npy_intp n, const npy_intp *number, char *const *at, const npy_intp *step, npy_intp skipped, char *z) \
+    {                                                                                                             \
+        for (npy_intp i = 0; i < n; ++i)                                                                          \
+            memcpy(z + i * SIZE, at[number[i]] + (skipped + i) * step[number[i]], SIZE);                          \
+    }                                                                                                             \
+    static void NAME##_of_list(npy_intp n, const npy_intp *number, const char *list, npy_intp apart, npy_intp step, char *z) \
+    {                                                                                                             \
+        for (npy_intp i = 0; i < n; ++i)                                                                          \
+            memcpy(z + i * SIZE, list + number[i] * apart + i * step, SIZE);                                      \
+    }
+DEFINE_CHOOSE(choose_1, 1)
+DEFINE_CHOOSE(choose_2, 2)
+DEFINE_CHOOSE(choose_4, 4)
+DEFINE_CHOOSE(choose_8, 8)
+DEFINE_CHOOSE(choose_16, 16)
+
+/* The shape of a choice: an array without its first dimension when it is a list of choices. */
+static int broadcast_into(int *nd, npy_intp *dim, PyArrayObject *x, int skip)
+{
+    int own = PyArray_NDIM(x) - skip;
+    if (own > *nd) {
+        memmove(dim + (own - *nd), dim, (size_t)*nd * sizeof *dim);
+        for (int k = 0; k < own - *nd; ++k)
+            dim[k] = 1;
+        *nd = own;
+    }
+    for (int k = 0; k < own; ++k) {
+        npy_intp length = PyArray_DIM(x, k + skip), *joint = &dim[*nd - own + k];
+        if (length != 1 && *joint != 1 && length != *joint) {
+            PyErr_Format(PyExc_ValueError,
+                         "choose: the shapes of the indices and the choices do not broadcast together (lengths %zd and %zd in dimension "
+                         "%d)", (Py_ssize_t)*joint, (Py_ssize_t)length, *nd - own + k);
+            return -1;
+        }
+        if (length != 1)
+            *joint = length;
+    }
+    return 0;
+}
+
+/* Stride of an operand in a dimension of the result. */
+static npy_intp stride_in(PyArrayObject *x, int skip, int nd, int k)
+{
+    int own = k - (nd - (PyArray_NDIM(x) - skip)) + skip;
+    return own < skip || PyArray_DIM(x, own) == 1 ? 0 : PyArray_STRIDE(x, own);
+}
+
+static int tng_choose(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+{
+    int mode = (int)params[0], type = (int)params[1], listed = nin == 2, n_choices = nin - 1, nd = 0, kept = 0, status = -1;
+    npy_intp dim[NPY_MAXDIMS + 1], number[CHUNK];
+    /* Operands: the numbers, then the choices; for each its array, where it is and, per dimension of the result, its strides. */
+    PyArrayObject **array = PyMem_Calloc((size_t)nin, sizeof *array);
+    char **at = PyMem_Calloc((size_t)nin, sizeof *at);
+    npy_intp *stride = PyMem_Calloc((size_t)nin * (NPY_MAXDIMS + 1), sizeof *stride);
+    if (array == NULL || at == NULL || stride == NULL) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    for (int i = 0; i < nin; ++i) {
+        PyArrayObject *given = (PyArrayObject *)PyArray_FROM_O(in[i]);
+        if (given == NULL)
+            goto done;
+        PyArray_Descr *descr = PyArray_DescrFromType(i == 0 ? PyArray_TYPE(given) : type);
+        array[i] = descr == NULL ? NULL : (PyArrayObject *)PyArray_FromArray(
+            given, descr, NPY_ARRAY_ALIGNED | NPY_ARRAY_NOTSWAPPED | NPY_ARRAY_FORCECAST);
+        Py_DECREF(given);
+        if (array[i] == NULL || broadcast_into(&nd, dim, array[i], listed && i == 1) < 0)
+            goto done;
+        at[i] = PyArray_BYTES(array[i]);
+    }
+    npy_int64 many = listed ? PyArray_DIM(array[1], 0) : n_choices;
+    PyArrayObject *z = native_alloc(out, nd, dim, type);
+    if (z == NULL)
+        goto done;
+    if (PyArray_SIZE(z) == 0) {
+        status = 0;
+        goto done;
+    }
+    if (many == 0) {
+        PyErr_SetString(PyExc_ValueError, "choose: there is nothing to choose from");
+        goto done;
+    }
+    /* Dimensions that run on in all operands become one; z is contiguous. */
+    for (int k = 0; k < nd; ++k) {
+        int joins = kept > 0;
+        if (dim[k] == 1)
+            continue;
+        for (int i = 0; i < nin; ++i) {
+            npy_intp *own = stride + (npy_intp)i * (NPY_MAXDIMS + 1);
+            own[kept] = stride_in(array[i], listed && i == 1, nd, k);
+            joins = joins && own[kept - 1] == own[kept] * dim[k];
+        }
+        if (joins) {
+            dim[kept - 1] *= dim[k];
+            for (int i = 0; i < nin; ++i)
+                stride[(npy_intp)i * (NPY_MAXDIMS + 1) + kept - 1] = stride[(npy_intp)i * (NPY_MAXDIMS + 1) + kept];
+        }
+        else
+            dim[kept++] = dim[k];
+    }
+    npy_intp place[NPY_MAXDIMS + 1] = {0}, size = PyArray_ITEMSIZE(z), length = kept > 0 ? dim[kept - 1] : 1;
+    npy_intp step_a = kept > 0 ? stride[kept - 1] : 0, *steps = PyMem_Malloc((size_t)nin * sizeof *steps);
+    if (steps == NULL) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    for (int i = 0; i < nin; ++i)
+        steps[i] = kept > 0 ? stride[(npy_intp)i * (NPY_MAXDIMS + 1) + kept - 1] : 0;
+    npy_intp apart = listed ? PyArray_STRIDE(array[1], 0) : 0;
+    numbers_fn read = numbers_of(array[0]);
+    char *to = PyArray_BYTES(z);
+    for (;;) {
+        for (npy_intp i = 0; i < length; i += CHUNK) {
+            npy_intp n = length - i < CHUNK ? length - i : CHUNK;
+            npy_intp wrong = read(at[0] + i * step_a, step_a, n, many, mode, number);
+            if (wrong >= 0) {
+                PyErr_Format(PyExc_ValueError, "choose: index %zd is outside of [0, %zd]; see mode='wrap' and mode='clip'",
+                             (Py_ssize_t)number[wrong], (Py_ssize_t)(many - 1));
+                PyMem_Free(steps);
+                goto done;
+            }
+#define CHOOSE(NAME)                                                                                              \
+    if (listed)                                                                                                   \
+        NAME##_of_list(n, number, at[1] + i * steps[1], apart, steps[1], to);                                     \
+    else                                                                                                          \
+        NAME(n, number, at + 1, steps + 1, i, to);                                                                \
+    break
+            switch (size) {
+            case 1: CHOOSE(choose_1);
+            case 2: CHOOSE(choose_2);
+            case 4: CHOOSE(choose_4);
+            case 8: CHOOSE(choose_8);
+            default: CHOOSE(choose_16);
+            }
+            to += n * size;
+        }
+        int k = kept - 2;
+        for (; k >= 0; --k) {
+            int on = ++place[k] < dim[k];
+            for (int i = 0; i < nin; ++i)
+                at[i] += on ? stride[(npy_intp)i * (NPY_MAXDIMS + 1) + k] : -stride[(npy_intp)i * (NPY_MAXDIMS + 1) + k] * (dim[k] - 1);
+            if (on)
+                break;
+            place[k] = 0;
+        }
+        if (k < 0)
+            break;
+    }
+    PyMem_Free(steps);
+    status = 0;
+done:
+    for (int i = 0; array != NULL && i < nin; ++i)
+        Py_XDECREF(array[i]);
+    PyMem_Free(array);
+    PyMem_Free(at);
+    PyMem_Free(stride);
+    return status;
+}
+
+static const NativeEntry entries[] = {
+    {"nonzero", tng_nonzero},
+    {"choose", tng_choose},
+    {NULL, NULL},
+};
+NATIVE_MODULE(selecting, entries)

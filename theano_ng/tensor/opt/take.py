@@ -1,0 +1,73 @@
+"""Indexing along an inner axis is done in place, not on a transposed view.
+
+`take` and ``x[:, rows]`` index the first dimension of a view in which the axis is the first. That is what the rules about rows know; but
+reading a transposed view row by row, and giving a transposed result to the next Op, costs twice the time of indexing the axis where it is.
+"""
+
+from theano_ng.gof.opt import copy_stack_trace, local_optimizer
+from theano_ng.tensor import basic as T
+from theano_ng.tensor.advanced_subtensor import AdvancedIncSubtensor, AdvancedIncSubtensor1, AdvancedSubtensor1, advanced_subtensor
+from theano_ng.tensor.allocation import Alloc
+from theano_ng.tensor.elemwise import DimShuffle
+from theano_ng.tensor.opt.registration import register_specialize
+
+
+def _shuffled(x, order):
+    """``x.dimshuffle(order)``, without a step in between when x itself is shuffled."""
+    if x.owner is not None and isinstance(x.owner.op, DimShuffle):
+        inner, own = x.owner.inputs[0], x.owner.op.new_order
+        order, x = [i if i == "x" else own[i] for i in order], inner
+    return x if list(order) == list(range(x.ndim)) else x.dimshuffle(order)
+
+
+def _is_permutation(order):
+    return sorted(order, key=str) == sorted(range(len(order)), key=str)
+
+
+@register_specialize
+@local_optimizer([DimShuffle])
+def local_take_along_axis(node):
+    """Rows of a transposed view are taken, or incremented, along an axis of the tensor.
+
+    x.T[rows].T  ->  x[:, rows];  inc_subtensor(x.T[rows], y.T).T  ->  inc_subtensor(x[:, rows], y), also where x.T is an Alloc
+    [specialize, fast_run]
+    """
+    if not isinstance(node.op, DimShuffle) or not _is_permutation(node.op.new_order):
+        return False
+    moved, order = node.inputs[0], list(node.op.new_order)
+    inner = moved.owner
+    if inner is None or len(moved.clients) > 1 or order[0] == 0:
+        return False
+    if isinstance(inner.op, AdvancedSubtensor1):
+        view, rows = inner.inputs
+        if inner.op.sparse_grad:
+            return False
+    elif isinstance(inner.op, AdvancedIncSubtensor1) and not inner.op.inplace:
+        view, y, rows = inner.inputs
+    else:
+        return False
+    is_alloc = view.owner is not None and isinstance(view.owner.op, Alloc) and all(view.owner.inputs[0].broadcastable)
+    if is_alloc and isinstance(inner.op, AdvancedIncSubtensor1):
+        sizes = view.owner.inputs[1:]
+        x = T.alloc(view.owner.inputs[0], *[sizes[i] for i in order])
+        copy_stack_trace(view, x)
+    elif view.owner is not None and isinstance(view.owner.op, DimShuffle):
+        x = view.owner.inputs[0]
+        own = view.owner.op.new_order
+        if not _is_permutation(own) or [own[i] for i in order] != list(range(x.ndim)):
+            return False
+    else:
+        return False
+    index = [slice(None)] * order.index(0) + [rows]
+    if isinstance(inner.op, AdvancedSubtensor1):
+        new = advanced_subtensor(x, *index)
+    else:
+        missing = view.ndim - y.ndim
+        value = _shuffled(y, ["x" if i < missing else i - missing for i in order])
+        if value.owner is not None and value is not y:
+            copy_stack_trace(y, value)
+        new = AdvancedIncSubtensor(set_instead_of_inc=inner.op.set_instead_of_inc)(x, value, *index)
+    if new.type != node.outputs[0].type:
+        return False
+    copy_stack_trace([node.outputs[0], moved], new)
+    return [new]
