@@ -9,7 +9,9 @@ import sys
 
 from theano_ng.configdefaults import config
 
-KERNEL_FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math")
+# gcc would replace the sine and cosine of one number by a call of sincos, which it cannot vectorize: it shall not know them.
+KERNEL_FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math",
+                "-fno-builtin-sin", "-fno-builtin-cos", "-fno-builtin-sinf", "-fno-builtin-cosf")
 
 # Functions that some glibc has vectorized: name -> number of arguments.
 VECTOR_FUNCTIONS = dict(

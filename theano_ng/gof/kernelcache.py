@@ -14,7 +14,7 @@ import os
 import time
 
 from theano_ng.configdefaults import config
-from theano_ng.gof.compilers import CompileError, compile_file, require_toolchain, shared_library_argument, warn_once
+from theano_ng.gof.compilers import KERNEL_FLAGS, CompileError, compile_file, require_toolchain, shared_library_argument, warn_once
 from theano_ng.gof.native import rename_symbol
 
 FORMAT = b"theano_ng kernels 1"
@@ -120,7 +120,7 @@ class KernelCache:
         base = self._bases.get(kind)
         if base is None:
             base = _blake2b(FORMAT)
-            for part in (kernel_prologue(), toolchain.vector_declarations(), *map(str, kind)):
+            for part in (kernel_prologue(), toolchain.vector_declarations(), *KERNEL_FLAGS, *map(str, kind)):
                 base.update(b"\0" + part.encode("utf-8", "surrogateescape"))
             self._bases[kind] = base
         hasher = base.copy()

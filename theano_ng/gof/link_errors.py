@@ -77,9 +77,9 @@ def raise_with_op(node, thunk=None, exc_info=None, storage_map=None):
 
     Notes
     -----
-    The exception keeps its class. It gets the attributes `__thunk_trace__` (where the node's output was created), `__op_instance__`,
-    and `__applynode_index__`. An exception class that cannot be built from one string gets the text as a note. KeyboardInterrupt
-    and SystemExit pass unchanged.
+    The exception keeps its class (MemoryError, where NumPy raises a private subclass of it). It gets the attributes `__thunk_trace__`
+    (where the node's output was created), `__op_instance__`, and `__applynode_index__`. An exception class that cannot be built from one
+    string gets the text as a note. KeyboardInterrupt and SystemExit pass unchanged.
     """
     if exc_info is None:
         exc_info = sys.exc_info()
@@ -127,6 +127,9 @@ class FailedThunk:
 def _with_text(exc_type, exc_value, text):
     """The exception with a longer message: a new one of the class, or the same one with a note where that cannot be done."""
     message = str(exc_value)
+    if issubclass(exc_type, MemoryError):
+        # NumPy's own is private and is made of a shape and a dtype.
+        exc_type = MemoryError
     try:
         new_value = exc_type(message + text)
         # not so for classes that make their own message of the argument (KeyError shows its repr)
@@ -136,7 +139,8 @@ def _with_text(exc_type, exc_value, text):
     if not fits:
         exc_value.add_note(text.lstrip("\n"))
         return exc_value
-    new_value.__dict__.update(getattr(exc_value, "__dict__", {}))
+    if type(exc_value) is exc_type:
+        new_value.__dict__.update(getattr(exc_value, "__dict__", {}))
     new_value.__context__ = exc_value.__context__
     return new_value
 

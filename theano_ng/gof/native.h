@@ -59,7 +59,7 @@ static inline double native_word_as_double(int64_t word)
 }
 
 /* Arrays of at least this many bytes get recycled memory (theano_ng/tensor/native/alloc.c). */
-#define NATIVE_BIG ((npy_intp)1 << 20)
+#define NATIVE_BIG ((npy_intp)1 << 18)
 #define NATIVE_ALLOC_CAPSULE "theano_ng.tensor.native.alloc._api"
 
 typedef struct {

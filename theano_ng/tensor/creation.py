@@ -145,9 +145,7 @@ class _IntegerParametrized(NativeOp, Op):
         return Apply(self, inputs, [TensorType(self.dtype, pattern)()])
 
     def native_code(self, node):
-        if self.dtype == 'float16':
-            return None
-        return NativeCode('theano_ng.tensor.native.extra:' + self.native_name,
+        return NativeCode('theano_ng.tensor.native.creation:' + self.native_name,
                           params=(_TYPE_NUMBER[self.dtype],))
 
     def infer_shape(self, node, in_shapes):
@@ -263,20 +261,42 @@ class ARange(NativeOp, Op):
                                 % (what, x.type))
         return Apply(self, inputs, [TensorType(self.dtype, (False,))()])
 
+    def _kind(self, node):
+        """'int' for exact ranges of integers, 'float', or None for what only
+        NumPy knows about (complex and boolean ranges, floats cut to integers)."""
+        kinds = {np.dtype(x.dtype).kind for x in node.inputs}
+        own = np.dtype(self.dtype).kind
+        if kinds <= set('biu') and own in 'iu':
+            return 'int'
+        return 'float' if kinds <= set('biuf') and own == 'f' else None
+
     def native_code(self, node):
-        # In doubles, integers would lose digits, and NumPy computes int ranges
-        # as Python integers: two ways, chosen by the dtypes of the inputs.
-        dtypes = [x.dtype for x in node.inputs] + [self.dtype]
-        if all(d in _INTEGERS and d != 'uint64' for d in dtypes):
-            return NativeCode('theano_ng.tensor.native.extra:arange_int',
-                              params=(_TYPE_NUMBER[self.dtype],))
-        return None
+        kind = self._kind(node)
+        if kind is None:
+            return None
+        return NativeCode('theano_ng.tensor.native.creation:arange_' + kind,
+                          params=(_TYPE_NUMBER[self.dtype],))
 
     def perform(self, node, inp, out_):
         start, stop, step = (x.item() for x in inp)
         if step == 0:
-            raise ValueError("arange: step must not be zero")
-        out_[0][0] = np.arange(start, stop, step, dtype=self.dtype)
+            raise ZeroDivisionError("arange: step must not be zero")
+        if abs((stop - start) / step) > 2. ** 62:
+            # NumPy's own count may overflow.
+            raise ValueError("arange: there are more elements between start and stop than an array can have")
+        if self._kind(node) != 'int':
+            out_[0][0] = np.arange(start, stop, step, dtype=self.dtype)
+            return
+        # NumPy counts in floating point, even integers.
+        count = max(-((start - stop) // step), 0)
+        limits = np.iinfo(self.dtype)
+        for i in range(min(count, 2)):
+            if not limits.min <= start + i * step <= limits.max:
+                raise OverflowError("arange: element %d is out of bounds for %s" % (i, self.dtype))
+        words = np.arange(count, dtype='uint64')
+        words *= np.uint64(step % 2 ** 64)
+        words += np.uint64(start % 2 ** 64)
+        out_[0][0] = words.astype(self.dtype)
 
     def infer_shape(self, node, i_shapes):
         start, stop, step = node.inputs
@@ -308,10 +328,34 @@ class ARange(NativeOp, Op):
         return [gz.sum(), no_grad, (gz * positions).sum()]
 
     def R_op(self, inputs, eval_points):
-        return [None]
+        start, _, step = eval_points
+        if self.dtype in _INTEGERS or (start is None and step is None):
+            return [None]
+        result = zeros_like(self(*inputs))
+        if start is not None:
+            result = result + start
+        if step is not None:
+            result = result + step * arange(result.shape[0], dtype=self.dtype)
+        return [cast(result, self.dtype)]
 
 
 _arange = {}
+
+
+def _range_dtype(*dtypes):
+    """Dtype of a range with bounds and step of some dtypes, under `config.cast_policy`."""
+    if config.cast_policy in ('numpy', 'numpy+floatX'):
+        # NumPy's least dtype is its default integer: float32 becomes float64.
+        dtype = np.result_type('int64', *dtypes).name
+        if (config.cast_policy == 'numpy+floatX' and dtype == 'float64' and
+                config.floatX == 'float32' and 'float64' not in dtypes):
+            dtype = 'float32'
+        return dtype
+    dtype = scal.upcast(*dtypes)
+    # 8 bit would be enough for a constant bound, not for sums of indices.
+    if dtype.startswith('int') or dtype == 'bool':
+        return 'int64'
+    return 'uint64' if dtype.startswith('uint') else dtype
 
 
 def arange(start, stop=None, step=1, dtype=None):
@@ -322,27 +366,28 @@ def arange(start, stop=None, step=1, dtype=None):
     start, stop, step : number or scalar variable
         ``arange(n)`` starts at 0.
     dtype : str, optional
-        By default what the arguments give: int64 (uint64) for integers.
+        By default what the arguments give: int64 (uint64) for integers, under
+        ``config.cast_policy`` "numpy" what NumPy makes of them.
 
     Returns
     -------
     TensorVariable
         A vector of length ceil((stop - start) / step), or 0.
+
+    Raises
+    ------
+    TypeError
+        If an argument is not a scalar.
+    ZeroDivisionError, OverflowError, ValueError, MemoryError
+        At run time: a step of zero, first elements that do not fit into an
+        integer `dtype`, bounds or steps that are NaN or infinite, and more
+        elements than there is memory for.
     """
     if stop is None:
         start, stop = 0, start
     start, stop, step = (as_tensor_variable(x) for x in (start, stop, step))
     if dtype is None:
-        dtype = scal.upcast(start.dtype, stop.dtype, step.dtype)
-        # 8 bit would be enough for a constant bound, not for sums of indices.
-        if dtype.startswith('int') or dtype == 'bool':
-            dtype = 'int64'
-        elif dtype.startswith('uint'):
-            dtype = 'uint64'
-        elif (config.cast_policy == 'numpy+floatX' and dtype == 'float64' and
-              config.floatX == 'float32' and
-              'float64' not in (start.dtype, stop.dtype, step.dtype)):
-            dtype = 'float32'
+        dtype = _range_dtype(start.dtype, stop.dtype, step.dtype)
     else:
         dtype = np.dtype(config.floatX if dtype == 'floatX' else dtype).name
     op = _arange.get(dtype)
@@ -377,9 +422,11 @@ class _nd_grid(object):
         ndim = len(ranges)
         axes = [r.dimshuffle(*['x'] * i + [0] + ['x'] * (ndim - 1 - i))
                 for i, r in enumerate(ranges)]
+        # The axes share a dtype, as in NumPy.
+        dtype = scal.upcast(*[a.dtype for a in axes])
+        axes = [cast(a, dtype) for a in axes]
         if self.sparse:
             return axes
-        # The axes share a dtype in NumPy, too.
         return [axes[i] + sum((zeros_like(a) for j, a in enumerate(axes)
                                if j != i), zeros_like(axes[i]))
                 for i in range(ndim)]
@@ -411,7 +458,12 @@ ogrid = _nd_grid(sparse=True)
 numpy_diagonal_return_view = True
 
 
-class ExtractDiag(Op):
+def _limited(offset):
+    """The number of a diagonal in a word; no array has diagonals beyond."""
+    return min(max(offset, -2 ** 62), 2 ** 62)
+
+
+class ExtractDiag(NativeOp, Op):
     """The diagonal of the planes of a tensor.
 
     Parameters
@@ -451,12 +503,19 @@ class ExtractDiag(Op):
         kept = [b for i, b in enumerate(x.broadcastable) if i not in axes]
         return Apply(self, [x], [TensorType(x.dtype, kept + [False])()])
 
+    def native_code(self, node):
+        return NativeCode('theano_ng.tensor.native.creation:extract_diag',
+                          params=(_limited(self.offset), *self._axes(node.inputs[0].ndim), bool(self.view)))
+
     def perform(self, node, inputs, outputs):
-        diagonal = inputs[0].diagonal(self.offset, self.axis1, self.axis2)
+        x, = inputs
+        # NumPy takes an offset of 32 bits.
+        offset = min(max(self.offset, -x.shape[self.axis1]), x.shape[self.axis2])
+        diagonal = x.diagonal(offset, self.axis1, self.axis2)
         if self.view:
             # NumPy marks its view read-only to warn of a past change; ours is
             # written to only where an Op says so.
-            if inputs[0].flags.writeable:
+            if x.flags.writeable:
                 diagonal.flags.writeable = True
         else:
             diagonal = diagonal.copy()
@@ -489,10 +548,11 @@ class ExtractDiag(Op):
         shape, = shapes
         axis1, axis2 = self._axes(len(shape))
         rows, columns = shape[axis1], shape[axis2]
-        if self.offset > 0:
-            columns = columns - self.offset
-        elif self.offset < 0:
-            rows = rows + self.offset
+        offset = _limited(self.offset)
+        if offset > 0:
+            columns = columns - offset
+        elif offset < 0:
+            rows = rows + offset
         length = maximum(minimum(rows, columns), 0)
         kept = tuple(n for i, n in enumerate(shape) if i not in (axis1, axis2))
         return [kept + (length,)]
@@ -503,7 +563,7 @@ class ExtractDiag(Op):
             self.view_map = {0: [0]}
 
 
-class AllocDiag(Op):
+class AllocDiag(NativeOp, Op):
     """Tensor with its input on a diagonal of its planes and zeros elsewhere.
 
     Parameters
@@ -538,13 +598,17 @@ class AllocDiag(Op):
         return Apply(self, [diag], [TensorType(
             diag.dtype, [flags[i] for i in self._order(diag.ndim + 1)])()])
 
+    def native_code(self, node):
+        return NativeCode('theano_ng.tensor.native.creation:alloc_diag',
+                          params=(_limited(self.offset), *self._axes(node.outputs[0].ndim), 0))
+
     def perform(self, node, inputs, outputs):
         x, = inputs
-        side = x.shape[-1] + abs(self.offset)
+        offset = _limited(self.offset)
+        side = x.shape[-1] + abs(offset)
         result = np.zeros(x.shape[:-1] + (side, side), dtype=x.dtype)
         index = np.arange(x.shape[-1])
-        result[..., index + max(0, -self.offset),
-               index + max(0, self.offset)] = x
+        result[..., index + max(0, -offset), index + max(0, offset)] = x
         outputs[0][0] = np.ascontiguousarray(
             result.transpose(self._order(result.ndim)))
 
@@ -561,7 +625,7 @@ class AllocDiag(Op):
 
     def infer_shape(self, nodes, shapes):
         shape, = shapes
-        side = shape[-1] + abs(self.offset)
+        side = shape[-1] + abs(_limited(self.offset))
         whole = tuple(shape[:-1]) + (side, side)
         return [tuple(whole[i] for i in self._order(len(whole)))]
 
@@ -634,7 +698,7 @@ class MakeVector(NativeOp, Op):
         return "MakeVector{dtype=%r}" % self.dtype
 
     def native_code(self, node):
-        return NativeCode('theano_ng.tensor.native.extra:make_vector',
+        return NativeCode('theano_ng.tensor.native.creation:make_vector',
                           params=(_TYPE_NUMBER[self.dtype],))
 
     def perform(self, node, inputs, out_):

@@ -5,12 +5,11 @@ import numpy as np
 
 import theano_ng.scalar as scal
 from theano_ng.configdefaults import config
-from theano_ng.gof.graph import Apply, Variable
+from theano_ng.gof.graph import Apply, Constant, Variable
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
-from theano_ng.tensor.allocation import alloc
 from theano_ng.tensor.constant import NotScalarConstantError, as_tensor_variable, constant, get_scalar_constant_value
-from theano_ng.tensor.elemwise_ops import eq, ge, maximum, switch
+from theano_ng.tensor.elemwise_ops import cast, eq, ge, maximum, switch
 from theano_ng.tensor.type import TensorType
 
 __all__ = [
@@ -129,7 +128,8 @@ class Join(NativeOp, Op):
         if self.view != -1 and all(x.shape[axis] == 0 for i, x in enumerate(tensors) if i != self.view):
             out[0] = tensors[self.view]
         else:
-            out[0] = np.asarray(np.concatenate(tensors, axis=axis), dtype=node.outputs[0].dtype, order="C")
+            fortran = all(x.flags.f_contiguous for x in tensors) and not all(x.flags.c_contiguous for x in tensors)
+            out[0] = np.asarray(np.concatenate(tensors, axis=axis), dtype=node.outputs[0].dtype, order="F" if fortran else "C")
 
     def infer_shape(self, node, ishapes):
         axis, shapes = node.inputs[0], ishapes[1:]
@@ -420,12 +420,17 @@ def _stack_matrices(axis, args):
 
 
 class Tile(NativeOp, Op):
-    """Repeat a tensor along its dimensions: ``Tile(ndim)(x, reps)``. The function `tile` is built of other Ops.
+    """Repeat a tensor along its dimensions: ``Tile(ndim)(x, reps)``; see the function `tile`.
 
     Parameters
     ----------
     ndim : int
-        Number of dimensions of the result, at least that of x, which gets new ones on the left.
+        Number of dimensions of the result, at least that of x, which gets new ones on the left; also the length of `reps`.
+
+    Raises
+    ------
+    ValueError
+        At run time, when `reps` has another length or a negative entry.
     """
 
     __props__ = ("ndim",)
@@ -442,7 +447,11 @@ class Tile(NativeOp, Op):
             raise TypeError("Tile: reps must be an integer vector, got type %s" % (reps.type,))
         if x.ndim > self.ndim:
             raise ValueError("Tile: x has %d dimensions, the result %d" % (x.ndim, self.ndim))
-        return Apply(self, [x, reps], [TensorType(x.dtype, [False] * self.ndim)()])
+        pattern = [False] * self.ndim
+        if isinstance(reps, Constant) and len(reps.data) == self.ndim:
+            flags = [True] * (self.ndim - x.ndim) + list(x.broadcastable)
+            pattern = [flag and rep == 1 for flag, rep in zip(flags, reps.data)]
+        return Apply(self, [x, reps], [TensorType(x.dtype, pattern)()])
 
     def native_code(self, node):
         return NativeCode("theano_ng.tensor.native.shape:tile", params=(self.ndim,))
@@ -451,12 +460,20 @@ class Tile(NativeOp, Op):
         x, reps = inp
         if len(reps) != self.ndim:
             raise ValueError("Tile: %d repetitions given, expected %d" % (len(reps), self.ndim))
-        out_[0][0] = np.tile(x, tuple(max(int(n), 0) for n in reps))
+        for i, rep in enumerate(reps):
+            if rep < 0:
+                raise ValueError("Tile: repetitions must not be negative, but those of dimension %d are %d" % (i, rep))
+        sizes = (1,) * (self.ndim - x.ndim) + x.shape
+        # NumPy's tile overflows silently.
+        result = np.empty([int(rep) * size for rep, size in zip(reps, sizes)], dtype=x.dtype)
+        if result.size:
+            result[...] = np.tile(x, tuple(int(rep) for rep in reps))
+        out_[0][0] = result
 
     def infer_shape(self, node, in_shapes):
         x, reps = node.inputs
         shape = [1] * (self.ndim - x.ndim) + list(in_shapes[0])
-        return [tuple(maximum(reps[i], 0) * size for i, size in enumerate(shape))]
+        return [tuple(reps[i] * size for i, size in enumerate(shape))]
 
     def grad(self, inp, grads):
         x, reps = inp
@@ -468,6 +485,11 @@ class Tile(NativeOp, Op):
         repeats = [2 * i for i in range(self.ndim)] + [2 * i + 1 for i in range(self.ndim - x.ndim)]
         gx = gz.reshape(sizes, ndim=2 * self.ndim).sum(axis=repeats)
         return [_patterned(gx, x.broadcastable), _undefined(self, 1, reps)]
+
+    def R_op(self, inputs, eval_points):
+        if eval_points[0] is None:
+            return [None]
+        return self.make_node(eval_points[0], inputs[1]).outputs
 
 
 def tile(x, reps, ndim=None):
@@ -522,13 +544,17 @@ def tile(x, reps, ndim=None):
             reps = [switch(i < missing, 1, vector[maximum(i - missing, 0)]) for i in range(ndim)]
     ndim = max(len(reps), x.ndim, ndim or 0)
     reps = [1] * (ndim - len(reps)) + reps
-    shape = [1] * (ndim - x.ndim) + [x.shape[i] for i in range(x.ndim)]
     if ndim == 0:
         return x
-    # x is repeated along new dimensions, each of which then merges with the one it repeats.
-    repeated = alloc(x, *reps, *shape)
-    order = [axis for i in range(ndim) for axis in (i, ndim + i)]
-    return repeated.dimshuffle(order).reshape([rep * size for rep, size in zip(reps, shape)], ndim=ndim)
+    if all(isinstance(rep, (int, np.integer)) for rep in reps):
+        reps = constant(np.array(reps, dtype="int64"))
+    else:
+        from theano_ng.tensor.creation import MakeVector
+
+        flags = [True] * (ndim - x.ndim) + list(x.broadcastable)
+        pattern = [flag and _constant_axis(rep) == 1 for flag, rep in zip(flags, reps)]
+        return _patterned(Tile(ndim)(x, MakeVector("int64")(*[cast(rep, "int64") for rep in reps])), pattern)
+    return Tile(ndim)(x, reps)
 
 
 def roll(x, shift, axis=None):

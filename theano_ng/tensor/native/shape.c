@@ -35,6 +35,21 @@ static int tng_deep_copy(int nin, int nout, PyObject **in, PyObject **out, int64
     return 0;
 }
 
+/* CpuContiguous: the value itself, or a contiguous copy. The previous output is not written to: it may be a view of an input. */
+static int tng_contiguous(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+{
+    PyArrayObject *x = (PyArrayObject *)in[0];
+    if (PyArray_IS_C_CONTIGUOUS(x))
+        return tng_view(nin, nout, in, out, params);
+    PyArrayObject *z = native_new(PyArray_NDIM(x), PyArray_DIMS(x), PyArray_TYPE(x), 0);
+    if (z == NULL)
+        return -1;
+    strided_copy(PyArray_ITEMSIZE(x), PyArray_NDIM(x), PyArray_DIMS(x), PyArray_BYTES(z), PyArray_STRIDES(z), PyArray_BYTES(x),
+                 PyArray_STRIDES(x));
+    native_set(out, (PyObject *)z);
+    return 0;
+}
+
 /* params: axes that have to be 1 long, -1. */
 static int tng_rebroadcast(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
 {
@@ -207,21 +222,69 @@ static const char *shape_text(char *buffer, size_t size, int nd, const npy_intp 
     return buffer;
 }
 
+/* The strides of x under other dims (complete, and with x's number of elements, which is not 0); returns 0 when none give its elements in
+ * that order. Dimensions are cut into the smallest groups with equal products on both sides; the old ones of a group have to run on. */
+static int reshaped_strides(PyArrayObject *x, int nd, const npy_intp *dims, npy_intp *strides)
+{
+    npy_intp length[NPY_MAXDIMS], step[NPY_MAXDIMS];
+    int old = 0;
+    for (int i = 0; i < PyArray_NDIM(x); ++i)
+        if (PyArray_DIM(x, i) != 1) {
+            length[old] = PyArray_DIM(x, i);
+            step[old++] = PyArray_STRIDE(x, i);
+        }
+    int from = 0, to = 0;
+    while (from < old) {
+        int from_end = from, to_end = to;
+        npy_intp have = length[from_end++], want = dims[to_end++];
+        while (have != want)
+            if (have < want)
+                have *= length[from_end++];
+            else
+                want *= dims[to_end++];
+        for (int i = from; i + 1 < from_end; ++i)
+            if (step[i] != step[i + 1] * length[i + 1])
+                return 0;
+        npy_intp stride = step[from_end - 1];
+        for (int i = to_end - 1; i >= to; --i) {
+            strides[i] = stride;
+            stride *= dims[i];
+        }
+        from = from_end;
+        to = to_end;
+    }
+    /* What is left is one long. */
+    for (; to < nd; ++to)
+        strides[to] = PyArray_ITEMSIZE(x);
+    return 1;
+}
+
 /* z = x with these dims (complete, and with x's number of elements): a view when x's layout allows it. */
 static int set_reshaped(PyObject **out, PyArrayObject *x, int nd, npy_intp *dims)
 {
+    npy_intp strides[NPY_MAXDIMS];
     PyObject *z;
     if (PyArray_IS_C_CONTIGUOUS(x)) {
-        npy_intp strides[NPY_MAXDIMS], stride = PyArray_ITEMSIZE(x);
+        npy_intp stride = PyArray_ITEMSIZE(x);
         for (int i = nd - 1; i >= 0; --i) {
             strides[i] = stride;
             stride *= dims[i] > 0 ? dims[i] : 1;
         }
         z = strided_view(x, nd, dims, strides, PyArray_BYTES(x));
     }
+    else if (reshaped_strides(x, nd, dims, strides))
+        z = strided_view(x, nd, dims, strides, PyArray_BYTES(x));
     else {
-        PyArray_Dims shape = {dims, nd};
-        z = PyArray_Newshape(x, &shape, NPY_CORDER);
+        z = (PyObject *)native_new(nd, dims, PyArray_TYPE(x), 0);
+        if (z != NULL) {
+            npy_intp stride = PyArray_ITEMSIZE(x);
+            for (int i = PyArray_NDIM(x) - 1; i >= 0; --i) {
+                strides[i] = stride;
+                stride *= PyArray_DIM(x, i);
+            }
+            strided_copy(PyArray_ITEMSIZE(x), PyArray_NDIM(x), PyArray_DIMS(x), PyArray_BYTES((PyArrayObject *)z), strides,
+                         PyArray_BYTES(x), PyArray_STRIDES(x));
+        }
     }
     if (z == NULL)
         return -1;
@@ -301,8 +364,26 @@ static int read_axis(PyObject *value, int nd, int64_t *axis, const char *who)
     return 0;
 }
 
+/* As native_alloc, but F-contiguous. */
+static PyArrayObject *alloc_fortran(PyObject **out, int nd, const npy_intp *dims, int type_num)
+{
+    PyArrayObject *old = (PyArrayObject *)*out;
+    if (old != NULL && PyArray_CheckExact(*out) && PyArray_NDIM(old) == nd && PyArray_TYPE(old) == type_num && PyArray_ISBEHAVED(old)
+        && PyArray_CompareLists(PyArray_DIMS(old), dims, nd)) {
+        npy_intp expected = PyArray_ITEMSIZE(old);
+        int k = 0;
+        for (; k < nd && PyArray_STRIDE(old, k) == expected; ++k)
+            expected *= dims[k] > 1 ? dims[k] : 1;
+        if (k == nd)
+            return old;
+    }
+    Py_CLEAR(*out);
+    *out = (PyObject *)native_new(nd, dims, type_num, 1);
+    return (PyArrayObject *)*out;
+}
+
 /* params: `view` (index of the tensor to return as it is when all others are empty, or -1), type number.
- * Inputs: axis, tensors. */
+ * Inputs: axis, tensors. The result is C-contiguous, but of tensors that are all F-contiguous it is too, as NumPy's is. */
 static int tng_join(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
 {
     PyArrayObject **x = (PyArrayObject **)(in + 1);
@@ -314,7 +395,7 @@ static int tng_join(int nin, int nout, PyObject **in, PyObject **out, int64_t *p
         return -1;
     npy_intp dims[NPY_MAXDIMS];
     memcpy(dims, PyArray_DIMS(x[0]), (size_t)nd * sizeof *dims);
-    int others_empty = params[0] >= 0;
+    int others_empty = params[0] >= 0, c_order = PyArray_IS_C_CONTIGUOUS(x[0]), fortran = PyArray_IS_F_CONTIGUOUS(x[0]);
     if (params[0] > 0)
         others_empty &= dims[axis] == 0;
     for (int i = 1; i < n; ++i) {
@@ -328,22 +409,27 @@ static int tng_join(int nin, int nout, PyObject **in, PyObject **out, int64_t *p
             }
         if (i != params[0])
             others_empty &= PyArray_DIM(x[i], (int)axis) == 0;
-        dims[axis] += PyArray_DIM(x[i], (int)axis);
+        c_order &= PyArray_IS_C_CONTIGUOUS(x[i]);
+        fortran &= PyArray_IS_F_CONTIGUOUS(x[i]);
+        if (__builtin_add_overflow(dims[axis], PyArray_DIM(x[i], (int)axis), &dims[axis])) {
+            PyErr_SetString(PyExc_ValueError, "Join: the result is larger than any array");
+            return -1;
+        }
     }
     if (others_empty) {
         Py_INCREF(x[params[0]]);
         native_set(out, (PyObject *)x[params[0]]);
         return 0;
     }
-    PyArrayObject *z = native_alloc(out, nd, dims, (int)params[1]);
+    fortran &= !c_order;
+    PyArrayObject *z = (fortran ? alloc_fortran : native_alloc)(out, nd, dims, (int)params[1]);
     if (z == NULL)
         return -1;
+    /* Blocks that lie side by side in the memory of every tensor: of the dimensions from the axis on, or back to the first. */
     npy_intp itemsize = PyArray_ITEMSIZE(z), outer = 1, inner = itemsize;
     for (int k = 0; k < nd; ++k)
-        if (k < axis)
-            outer *= dims[k];
-        else if (k > axis)
-            inner *= dims[k];
+        if (k != axis)
+            *((k < axis) == !fortran ? &outer : &inner) *= dims[k];
     char *to = PyArray_BYTES(z);
     for (int i = 0; i < n; ++i) {
         npy_intp block = PyArray_DIM(x[i], (int)axis) * inner;
@@ -354,7 +440,7 @@ static int tng_join(int nin, int nout, PyObject **in, PyObject **out, int64_t *p
             if (status < 0)
                 return -1;
         }
-        else if (PyArray_IS_C_CONTIGUOUS(x[i])) {
+        else if (fortran || PyArray_IS_C_CONTIGUOUS(x[i])) {
             const char *from = PyArray_BYTES(x[i]);
             char *at = to;
             for (npy_intp k = 0; k < outer; ++k, at += dims[axis] * inner, from += block)
@@ -393,7 +479,8 @@ static int tng_split(int nin, int nout, PyObject **in, PyObject **out, int64_t *
             PyErr_SetString(PyExc_ValueError, "Split: you tried to make an ndarray with a negative number of elements.");
             goto done;
         }
-        total += sizes[i];
+        if (__builtin_add_overflow(total, sizes[i], &total))
+            total = NPY_MAX_INTP;
     }
     if (total != PyArray_DIM(x, (int)axis)) {
         PyErr_Format(PyExc_ValueError, "The splits sum to %zd, expected %zd", (Py_ssize_t)total,
@@ -421,6 +508,10 @@ done:
 /* Reads one size per input. Returns 0, or -1 with an exception set. */
 static int read_sizes(int n, PyObject **in, npy_intp *dims)
 {
+    if (n > NPY_MAXDIMS) {
+        PyErr_Format(PyExc_ValueError, "Alloc: NumPy's arrays have at most %d dimensions, %d were asked for", NPY_MAXDIMS, n);
+        return -1;
+    }
     for (int i = 0; i < n; ++i) {
         int64_t size;
         if (native_as_int64(in[i], &size) < 0)
@@ -451,20 +542,18 @@ static int tng_alloc(int nin, int nout, PyObject **in, PyObject **out, int64_t *
             return -1;
         }
     }
-    PyArrayObject *z = native_alloc(out, nd, dims, (int)params[0]);
-    if (z == NULL)
-        return -1;
-    npy_intp itemsize = PyArray_ITEMSIZE(z);
+    npy_intp itemsize = PyArray_ITEMSIZE(value);
     if (PyArray_SIZE(value) == 1) {
         const char *byte = PyArray_BYTES(value);
         int zero = 1;
         for (npy_intp i = 0; i < itemsize; ++i)
             zero &= byte[i] == 0;
-        if (zero) {
-            memset(PyArray_DATA(z), 0, (size_t)PyArray_NBYTES(z));
-            return 0;
-        }
+        if (zero)
+            return strided_zeros(out, nd, dims, (int)params[0]) == NULL ? -1 : 0;
     }
+    PyArrayObject *z = native_alloc(out, nd, dims, (int)params[0]);
+    if (z == NULL)
+        return -1;
     strided_copy(itemsize, nd, dims, PyArray_BYTES(z), PyArray_STRIDES(z), PyArray_BYTES(value), from);
     return 0;
 }
@@ -478,12 +567,12 @@ static int tng_alloc_empty(int nin, int nout, PyObject **in, PyObject **out, int
     return native_alloc(out, nin, dims, (int)params[0]) == NULL ? -1 : 0;
 }
 
-/* params: ndim of the result. Inputs: x, vector of repetitions; the shorter of both is padded on the left with ones. */
+/* params: ndim of the result, at least x's. Inputs: x, vector of that many repetitions. */
 static int tng_tile(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
 {
     PyArrayObject *x = (PyArrayObject *)in[0];
     int nd = (int)params[0], pad = nd - PyArray_NDIM(x);
-    npy_intp reps[NPY_MAXDIMS], dims[NPY_MAXDIMS];
+    npy_intp reps[NPY_MAXDIMS], dims[NPY_MAXDIMS], from[NPY_MAXDIMS], part[NPY_MAXDIMS];
     int given = read_integers(in[1], reps, NPY_MAXDIMS, "Tile");
     if (given < 0)
         return -1;
@@ -491,15 +580,15 @@ static int tng_tile(int nin, int nout, PyObject **in, PyObject **out, int64_t *p
         PyErr_Format(PyExc_ValueError, "Tile: %d repetitions given, expected %d", given, nd);
         return -1;
     }
-    npy_intp dim2[STRIDED_MAXDIMS], to[STRIDED_MAXDIMS], from[STRIDED_MAXDIMS];
     for (int i = 0; i < nd; ++i) {
-        if (reps[i] < 0)
-            reps[i] = 0;
-        dim2[2 * i] = reps[i];
-        dim2[2 * i + 1] = i < pad ? 1 : PyArray_DIM(x, i - pad);
-        from[2 * i] = 0;
-        from[2 * i + 1] = i < pad ? 0 : PyArray_STRIDE(x, i - pad);
-        if (__builtin_mul_overflow(dim2[2 * i], dim2[2 * i + 1], &dims[i])) {
+        if (reps[i] < 0) {
+            PyErr_Format(PyExc_ValueError, "Tile: repetitions must not be negative, but those of dimension %d are %zd", i,
+                         (Py_ssize_t)reps[i]);
+            return -1;
+        }
+        part[i] = i < pad ? 1 : PyArray_DIM(x, i - pad);
+        from[i] = i < pad ? 0 : PyArray_STRIDE(x, i - pad);
+        if (__builtin_mul_overflow(reps[i], part[i], &dims[i])) {
             PyErr_SetString(PyExc_ValueError, "Tile: the result is larger than any array");
             return -1;
         }
@@ -507,12 +596,54 @@ static int tng_tile(int nin, int nout, PyObject **in, PyObject **out, int64_t *p
     PyArrayObject *z = native_alloc(out, nd, dims, PyArray_TYPE(x));
     if (z == NULL)
         return -1;
-    for (int i = 0; i < nd; ++i) {
-        to[2 * i] = PyArray_STRIDE(z, i) * dim2[2 * i + 1];
-        to[2 * i + 1] = PyArray_STRIDE(z, i);
+    if (PyArray_SIZE(z) == 0)
+        return 0;
+    npy_intp itemsize = PyArray_ITEMSIZE(z), *stride = PyArray_STRIDES(z);
+    strided_copy(itemsize, nd, part, PyArray_BYTES(z), stride, PyArray_BYTES(x), from);
+    /* z holds x in its first corner. Dimension by dimension, from the last one, what is there is repeated: whole blocks of memory, since
+     * the dimensions behind are complete. */
+    for (int k = nd - 1; k >= 0; --k) {
+        if (reps[k] == 1)
+            continue;
+        npy_intp at[NPY_MAXDIMS] = {0};
+        char *data = PyArray_BYTES(z);
+        for (int i = 0; i >= 0;) {
+            strided_repeat(data, part[k] * stride[k], dims[k] * stride[k]);
+            for (i = k - 1; i >= 0; --i) {
+                data += stride[i];
+                if (++at[i] < part[i])
+                    break;
+                data -= stride[i] * part[i];
+                at[i] = 0;
+            }
+        }
     }
-    strided_copy(PyArray_ITEMSIZE(x), 2 * nd, dim2, PyArray_BYTES(z), to, PyArray_BYTES(x), from);
     return 0;
+}
+
+/* One row of n items: z[i] = x[y[i]], or z[y[i]] = x[i]. Returns n, or the place of an index that is out of bounds. */
+#define PERMUTE_AS(COPY)                                                                                          \
+    for (npy_intp i = 0; i < n; ++i) {                                                                            \
+        npy_intp j = *(const npy_intp *)(y + i * sy);                                                             \
+        if (j < 0)                                                                                                \
+            j += n;                                                                                               \
+        if ((npy_uintp)j >= (npy_uintp)n)                                                                         \
+            return i;                                                                                             \
+        const char *from = x + (inverse ? i : j) * sx;                                                            \
+        char *to = z + (inverse ? j : i) * size;                                                                  \
+        COPY;                                                                                                     \
+    }                                                                                                             \
+    return n;
+
+static npy_intp permute_row(npy_intp size, npy_intp n, char *z, const char *x, npy_intp sx, const char *y, npy_intp sy, int inverse)
+{
+    switch (size) {
+    case 1: PERMUTE_AS(memcpy(to, from, 1))
+    case 2: PERMUTE_AS(memcpy(to, from, 2))
+    case 4: PERMUTE_AS(memcpy(to, from, 4))
+    case 8: PERMUTE_AS(memcpy(to, from, 8))
+    default: PERMUTE_AS(memcpy(to, from, (size_t)size))
+    }
 }
 
 /* Inputs: x, y (permutations in its last dimension), inverse; leading dimensions broadcast against each other. */
@@ -547,19 +678,11 @@ static int tng_permute_rows(int nin, int nout, PyObject **in, PyObject **out, in
         const char *px = PyArray_BYTES(x), *py = PyArray_BYTES(y);
         char *pz = PyArray_BYTES(z);
         for (int k = 0; k >= 0; pz += n * size) {
-            for (npy_intp i = 0; i < n; ++i) {
-                npy_intp j = *(const npy_intp *)(py + i * sy[nd - 1]);
-                if (j < -n || j >= n) {
-                    PyErr_Format(PyExc_IndexError, "index out of bounds: %zd in a permutation of %zd elements", (Py_ssize_t)j,
-                                 (Py_ssize_t)n);
-                    goto done;
-                }
-                if (j < 0)
-                    j += n;
-                if (inverse)
-                    memcpy(pz + j * size, px + i * sx[nd - 1], (size_t)size);
-                else
-                    memcpy(pz + i * size, px + j * sx[nd - 1], (size_t)size);
+            npy_intp bad = permute_row(size, n, pz, px, sx[nd - 1], py, sy[nd - 1], inverse != 0);
+            if (bad < n) {
+                PyErr_Format(PyExc_IndexError, "index out of bounds: %zd in a permutation of %zd elements",
+                             (Py_ssize_t) * (const npy_intp *)(py + bad * sy[nd - 1]), (Py_ssize_t)n);
+                goto done;
             }
             for (k = nd - 2; k >= 0; --k) {
                 px += sx[k];
@@ -581,6 +704,7 @@ done:
 static const NativeEntry entries[] = {
     {"view", tng_view},
     {"deep_copy", tng_deep_copy},
+    {"contiguous", tng_contiguous},
     {"rebroadcast", tng_rebroadcast},
     {"specify_shape", tng_specify_shape},
     {"assert_true", tng_assert},

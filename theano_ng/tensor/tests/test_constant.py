@@ -82,6 +82,18 @@ class TestWrapping(unittest.TestCase):
         assert constant(big).signature() != constant(big + 1).signature()
 
 
+    def test_equal_constants_are_merged(self):
+        x = T.dvector()
+        nan = [1., np.nan, np.inf]
+        for a, b, count in ((nan, list(nan), 1), (nan, [np.nan, 1., np.inf], 2), ([0.], [-0.], 2), ([1., 2.], [1., 3.], 2),
+                            (np.float32([1, 2]), [1., 2.], 2)):
+            a, b = constant(np.array(a)), constant(np.array(b))
+            f = theano.function([x], [T.maximum(x, a), T.minimum(x, b)], mode='FAST_RUN')
+            found = {i for node in f.maker.fgraph.apply_nodes for i in node.inputs if isinstance(i, TensorConstant)}
+            assert len(found) == count, (a, b, found)
+            np.testing.assert_array_equal(f(np.full(len(a.data), 2.))[0], np.maximum(2., a.data))
+
+
 class TestAsTensorVariable(unittest.TestCase):
     def test_passes_through(self):
         x = T.dmatrix()

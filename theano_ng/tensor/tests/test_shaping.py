@@ -1,3 +1,4 @@
+import sys
 import unittest
 
 import numpy as np
@@ -215,6 +216,83 @@ class TestGraphs(unittest.TestCase):
         f = theano.function([x, d], [T.Rop(y, x, d) for y in variables], mode="FAST_COMPILE", on_unused_input="ignore")
         for got, want in zip(f(v, e), (e.reshape(3, 2), e.ravel(), np.vstack([e, e]), e[1:], np.broadcast_to(e, (4, 2, 3)))):
             np.testing.assert_array_equal(got, want)
+
+    def test_assert(self):
+        """True conditions are dropped when functions are compiled, false ones speak; the gradient passes."""
+        x, k = T.dvector("x"), T.lscalar("k")
+        said = T.opt.Assert("k has to be 2")
+        self.assertEqual(str(said), "Assert{msg='k has to be 2'}")
+        for conditions, left in (((1,), 0), ((True, np.array(3)), 0), ((T.eq(k, 2),), 1), ((1, T.eq(k, 2), T.gt(x.shape[0], 0)), 2)):
+            f = theano.function([x, k], said(x, *conditions) * 2, mode="FAST_RUN", on_unused_input="ignore")
+            kept = [len(node.inputs) - 1 for node in f.maker.fgraph.apply_nodes if isinstance(node.op, T.opt.Assert)]
+            self.assertEqual(sum(kept), left)
+            self.assertEqual(f(np.ones(2), 2).tolist(), [2, 2])
+            if left:
+                with self.assertRaisesRegex(AssertionError, "k has to be 2"):
+                    f(np.ones(2), 3)
+        with self.assertRaisesRegex(AssertionError, "Theano Assert failed!"):
+            theano.function([x], T.opt.assert_(x, 0))(np.ones(2))
+        mode = theano.compile.get_mode("FAST_RUN").including("local_remove_all_assert")
+        self.assertEqual(theano.function([x, k], said(x, T.eq(k, 2)), mode=mode, on_unused_input="ignore")(np.ones(1), 3).tolist(), [1])
+        gradient = T.grad(T.sum(said(x, T.eq(k, 2)) ** 2), x)
+        self.assertEqual(theano.function([x, k], gradient)([1., 3.], 2).tolist(), [2, 6])
+        # not differentiable by the condition
+        self.assertRaises(theano.gradient.DisconnectedInputError, T.grad, T.sum(said(x, T.eq(k, 2))), k)
+
+    def test_branches_of_ifelse(self):
+        """What shapes and makes tensors, as the branches of a condition: one of them runs, in its own shape, and is not overwritten."""
+        x, k = T.dmatrix("x"), T.lscalar("k")
+        fixed = T.alloc(np.float64(7), 2, 2)
+        pairs = ((T.reshape(x, (-1, 1)), x), (T.join(0, x, x), T.zeros((k, 2))), (T.tile(x, (1, 2)), T.eye(k)), (x.T, fixed),
+                 (T.set_subtensor(fixed[0], 1.), T.roll(x, k, 0)))
+        f = theano.function([x, k], [theano.ifelse.ifelse(T.gt(k, 2), T.unbroadcast(a, *range(2)), T.unbroadcast(b, *range(2)))
+                                     for a, b in pairs] + [T.split(x, T.stack([k - k, x.shape[0]]), 2)[1]])
+        v = np.arange(6.).reshape(3, 2)
+        for _ in range(2):
+            for got, want in zip(f(v, 3), (v.reshape(-1, 1), np.vstack([v, v]), np.tile(v, (1, 2)), v.T, [[1, 1], [7, 7]], v)):
+                np.testing.assert_array_equal(got, want)
+            for got, want in zip(f(v, 1), (v, np.zeros((1, 2)), np.eye(1), np.full((2, 2), 7.), np.roll(v, 1, 0), v)):
+                np.testing.assert_array_equal(got, want)
+
+    @unittest.skipUnless(sys.platform.startswith("linux"), "looks at the memory of the process, in Linux's way")
+    def test_zeros_cost_no_memory_before_they_are_used(self):
+        import resource
+
+        n = T.lscalar()
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        for output in (T.zeros((n,), "int8"), T.eye(2, n // 8, dtype="int32")):
+            z = theano.function([n], output, mode=theano.Mode("cvm", None))(1 << 31)
+            self.assertGreaterEqual(z.nbytes, 1 << 31)
+            self.assertEqual([z.flat[0], z.flat[1], z.flat[z.size // 2 + 1], z.flat[-1]], [z.ndim == 2, 0, z.ndim == 2, 0])
+            del z
+        self.assertLess(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, 1 << 20)      # KiB
+
+    def test_diagonal_views(self):
+        """view=True is a view of the input, in both implementations; without it the result is the caller's."""
+        x = T.dmatrix()
+        v = np.arange(12.).reshape(3, 4)
+        for impl in ("c", "py"):
+            view = run_node(T.ExtractDiag(1, view=True)(x), {x: v}, impl)[0]
+            self.assertTrue(np.shares_memory(view, v) and view.flags.writeable)
+            self.assertEqual(view.tolist(), [1, 6, 11])
+            self.assertFalse(np.shares_memory(run_node(T.ExtractDiag(1)(x), {x: v}, impl)[0], v))
+            fixed = v.copy()
+            fixed.flags.writeable = False
+            self.assertFalse(run_node(T.ExtractDiag(view=True)(x), {x: fixed}, impl)[0].flags.writeable)
+            for offset in (-9, 9, 2 ** 70, -2 ** 70):
+                self.assertEqual(run_node(T.ExtractDiag(offset)(x), {x: v}, impl)[0].shape, (0,))
+
+    def test_layouts_of_joins(self):
+        """As NumPy's: F-contiguous when all inputs are and nothing is C-contiguous, else C-contiguous."""
+        x, y = T.dmatrix(), T.dmatrix()
+        c = np.arange(6.).reshape(2, 3)
+        f = np.asfortranarray(c)
+        for a, b, fortran in ((f, f, True), (c, f, False), (f, c, False), (c, c, False), (f[:, ::2], f[:, ::2], False)):
+            for axis in (0, 1):
+                for impl in ("c", "py"):
+                    z = run_node(T.join(axis, x, y), {x: a, y: b}, impl)[0]
+                    np.testing.assert_array_equal(z, np.concatenate([a, b], axis))
+                    self.assertEqual((z.flags.f_contiguous, z.flags.c_contiguous), (fortran, not fortran), (axis, impl))
 
     def test_alloc_is_not_folded_when_overwritten(self):
         zeros = T.alloc(0.0, 3)

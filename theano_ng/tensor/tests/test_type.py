@@ -2,6 +2,7 @@
 
 import pickle
 import unittest
+import warnings
 
 import numpy as np
 
@@ -82,6 +83,49 @@ class TestFilter(unittest.TestCase):
         np.testing.assert_array_equal(tt.fvector.filter(x, allow_downcast=True), x.astype("float32"))
         with self.assertRaises(TypeError):
             tt.ivector.filter(np.arange(3))
+
+    def test_all_dtypes(self):
+        """An array is taken when its dtype and the type's have the type's as their common one; any is, when downcasts are allowed."""
+        names = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128".split()
+        for into in names:
+            type_ = TensorType(into, (False,))
+            for given in names:
+                for value in (np.array([0, 1], given), np.array([0, 1], np.dtype(given).newbyteorder())):
+                    if np.promote_types(given, into) == into:
+                        out = type_.filter(value)
+                        self.assertEqual((out.dtype, out.dtype.isnative, out.tolist()), (np.dtype(into), True, [0, 1]))
+                    else:
+                        for allow in (None, False):
+                            with self.assertRaisesRegex(TypeError, "without risking loss of precision"):
+                                type_.filter(value, allow_downcast=allow)
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore", np.exceptions.ComplexWarning)
+                        self.assertEqual(type_.filter(value, allow_downcast=True).dtype, np.dtype(into))
+                if given == into:
+                    exact = np.array([0, 1], given)
+                    self.assertIs(type_.filter(exact, strict=True), exact)
+                else:
+                    with self.assertRaisesRegex(TypeError, "expected a ndarray object with dtype"):
+                        type_.filter(np.array([0, 1], given), strict=True)
+
+    def test_memmap_and_subclasses(self):
+        memory = np.memmap("/dev/zero", dtype="float64", mode="c", shape=(3,))
+        self.assertIs(tt.dvector.filter(memory), memory)
+        self.assertTrue(tt.dvector.is_valid_value(memory))
+
+        class Other(np.ndarray):
+            pass
+
+        self.assertIs(type(tt.dvector.filter(np.zeros(3).view(Other))), np.ndarray)
+        self.assertIs(type(tt.dvector.filter(np.ma.masked_array([1.0, 2.0]))), np.ndarray)
+
+    def test_finite_values_may_be_asked_for(self):
+        type_ = TensorType("float64", (False,))
+        type_.filter_checks_isfinite = True
+        self.assertEqual(type_.filter([1.0, 2.0]).tolist(), [1, 2])
+        for odd in (np.nan, np.inf):
+            with self.assertRaisesRegex(ValueError, "non-finite elements not allowed"):
+                type_.filter([1.0, odd])
 
     def test_python_values(self):
         self.assertEqual(tt.bscalar.filter(5).dtype, np.int8)
