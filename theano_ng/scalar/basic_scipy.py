@@ -52,6 +52,15 @@ class _Special:
         with np.errstate(all="ignore"):
             return _special(self.scipy_name)(*[_as_float(x) for x in inputs])
 
+    @property
+    def on_arrays(self):
+        """Whether `value` computes whole arrays: that is so where `impl` adds nothing to SciPy's function."""
+        return type(self).impl is _Special.impl
+
+    def value(self, *arrays):
+        """SciPy's function of arrays of the output's dtype."""
+        return _special(self.scipy_name)(*arrays)
+
     def c_expression(self, args, dtypes, out):
         if self.c_function is None or is_discrete(out) or is_complex(out) or any(map(is_complex, dtypes)):
             raise MethodNotDefined("c_code", type(self), "no C code for the dtypes %s -> %s" % (dtypes, out))
@@ -97,14 +106,11 @@ class _BinarySpecial(_Special, BinaryScalarOp):
     output_types_preference = staticmethod(upgrade_to_float)
 
 
-_LIBM_FLOAT = ("erf", "erfc", "lgamma", "tgamma")
-
-
 class _LibmSpecial(_UnarySpecial):
     """A function of libm that exists for float too."""
 
     def c_expression(self, args, dtypes, out):
-        if out == "float32" and self.c_function in _LIBM_FLOAT:
+        if out == "float32":
             return "%sf(%s)" % (self.c_function, c_cast(args[0], dtypes[0], out))
         return super().c_expression(args, dtypes, out)
 
@@ -135,7 +141,7 @@ class Erfcx(_UnarySpecial):
     """Scaled complementary error function, ``exp(x**2) * erfc(x)``, which does not underflow for large x."""
 
     nfunc_spec = ("scipy.special.erfcx", 1, 1)
-    scipy_name, c_function, c_helpers = "erfcx", "tng_erfcx", "special.h"
+    scipy_name, c_function, c_helpers = "erfcx", "tng_erfcx", "erf.h"
 
     def derivatives(self, inputs, output):
         (x,) = inputs
@@ -146,7 +152,7 @@ class Erfinv(_UnarySpecial):
     """Inverse of the error function."""
 
     nfunc_spec = ("scipy.special.erfinv", 1, 1)
-    scipy_name, c_function, c_helpers = "erfinv", "tng_erfinv", "special.h"
+    scipy_name, c_function, c_helpers = "erfinv", "tng_erfinv", "erf.h"
 
     def derivatives(self, inputs, output):
         return [_scalar.mul(_number(math.sqrt(math.pi) / 2, output), _scalar.exp(_scalar.mul(output, output)))]
@@ -156,7 +162,7 @@ class Erfcinv(_UnarySpecial):
     """Inverse of the complementary error function."""
 
     nfunc_spec = ("scipy.special.erfcinv", 1, 1)
-    scipy_name, c_function, c_helpers = "erfcinv", "tng_erfcinv", "special.h"
+    scipy_name, c_function, c_helpers = "erfcinv", "tng_erfcinv", "erf.h"
 
     def impl(self, x):
         value = super().impl(x)
@@ -167,30 +173,26 @@ class Erfcinv(_UnarySpecial):
         return [_scalar.mul(_number(-math.sqrt(math.pi) / 2, output), _scalar.exp(_scalar.mul(output, output)))]
 
 
-class Gamma(_LibmSpecial):
+class Gamma(_UnarySpecial):
     """Gamma function."""
 
     nfunc_spec = ("scipy.special.gamma", 1, 1)
-    scipy_name, c_function = "gamma", "tgamma"
+    scipy_name, c_function, c_helpers = "gamma", "tng_gamma", "gamma.h"
 
     def derivatives(self, inputs, output):
         return [_scalar.mul(output, _scalar.psi(inputs[0]))]
 
 
-class GammaLn(_LibmSpecial):
+class GammaLn(_UnarySpecial):
     """Logarithm of the absolute value of the gamma function; that of -inf is -inf."""
 
     nfunc_spec = ("scipy.special.gammaln", 1, 1)
-    scipy_name, c_function = "gammaln", "lgamma"
+    scipy_name, c_function, c_helpers = "gammaln", "tng_lgamma", "gamma.h"
 
     def impl(self, x):
         value = super().impl(x)
         # SciPy's value is infinite for the smallest numbers.
         return -np.log(abs(x)) if 0 < abs(float(x)) < 1e-100 else value
-
-    def c_expression(self, args, dtypes, out):
-        x = c_cast(args[0], dtypes[0], out)     # that of libm would be inf
-        return "(__builtin_isinf(%s) ? %s : %s)" % (x, x, super().c_expression(args, dtypes, out))
 
     def derivatives(self, inputs, output):
         return [_scalar.psi(inputs[0])]
@@ -200,7 +202,7 @@ class Psi(_UnarySpecial):
     """Digamma function, the derivative of the logarithm of gamma."""
 
     nfunc_spec = ("scipy.special.psi", 1, 1)
-    scipy_name, c_function, c_helpers = "psi", "tng_psi", "special.h"
+    scipy_name, c_function, c_helpers = "psi", "tng_psi", "gamma.h"
 
     def derivatives(self, inputs, output):
         return [_scalar.tri_gamma(inputs[0])]
@@ -209,7 +211,7 @@ class Psi(_UnarySpecial):
 class TriGamma(_UnarySpecial):
     """Second derivative of the logarithm of gamma. Its own gradient is not implemented."""
 
-    scipy_name, c_function, c_helpers = "polygamma", "tng_tri_gamma", "special.h"
+    scipy_name, c_function, c_helpers = "polygamma", "tng_tri_gamma", "gamma.h"
 
     def impl(self, x):
         with np.errstate(all="ignore"):
@@ -223,7 +225,7 @@ class Chi2SF(_BinarySpecial):
     """Survival function of the chi-squared distribution: ``chi2sf(x, k)`` for k degrees of freedom."""
 
     nfunc_spec = ("scipy.stats.chi2.sf", 2, 1)
-    scipy_name, c_function, c_helpers = "chdtrc", "tng_chi2sf", "special.h"
+    scipy_name, c_function, c_helpers = "chdtrc", "tng_chi2sf", ("gamma.h", "special.h")
     output_types_preference = staticmethod(upgrade_to_float64)
 
     def impl(self, x, k):
@@ -251,7 +253,7 @@ class Chi2SF(_BinarySpecial):
 class _IncompleteGamma(_BinarySpecial):
     """Gradient in x of the incomplete gamma functions: a multiple of ``x**(k - 1) * exp(-x)``."""
 
-    c_helpers = "special.h"
+    c_helpers = ("gamma.h", "special.h")
     sign = 1
     regularized = True
 
@@ -328,7 +330,7 @@ class J1(_UnarySpecial):
     """Bessel function of the first kind of order 1."""
 
     nfunc_spec = ("scipy.special.j1", 1, 1)
-    scipy_name, c_function, c_helpers = "j1", "tng_j1", "special.h"
+    scipy_name, c_function, c_helpers = "j1", "tng_j1", "bessel.h"
     output_types_preference = staticmethod(upgrade_to_float_no_complex)
 
     def derivatives(self, inputs, output):
@@ -341,7 +343,7 @@ class J0(_UnarySpecial):
     """Bessel function of the first kind of order 0."""
 
     nfunc_spec = ("scipy.special.j0", 1, 1)
-    scipy_name, c_function, c_helpers = "j0", "tng_j0", "special.h"
+    scipy_name, c_function, c_helpers = "j0", "tng_j0", "bessel.h"
     output_types_preference = staticmethod(upgrade_to_float_no_complex)
 
     def derivatives(self, inputs, output):
@@ -365,7 +367,7 @@ class I1(_UnarySpecial):
     """Modified Bessel function of the first kind of order 1."""
 
     nfunc_spec = ("scipy.special.i1", 1, 1)
-    scipy_name, c_function, c_helpers = "i1", "tng_i1", "special.h"
+    scipy_name, c_function, c_helpers = "i1", "tng_i1", "bessel.h"
     output_types_preference = staticmethod(upgrade_to_float_no_complex)
 
     def derivatives(self, inputs, output):
@@ -378,7 +380,7 @@ class I0(_UnarySpecial):
     """Modified Bessel function of the first kind of order 0."""
 
     nfunc_spec = ("scipy.special.i0", 1, 1)
-    scipy_name, c_function, c_helpers = "i0", "tng_i0", "special.h"
+    scipy_name, c_function, c_helpers = "i0", "tng_i0", "bessel.h"
     output_types_preference = staticmethod(upgrade_to_float_no_complex)
 
     def derivatives(self, inputs, output):

@@ -298,24 +298,30 @@ class Composite(ScalarOp):
 
     def init_c_code(self):
         """Make the C template: inner names become ``%(i0)s``, ``%(o0)s`` and ``%(nodename)s_tmp0``."""
+        self._c_code_template = self._make_template(wide=False)
+
+    def _make_template(self, wide):
+        """Return the C template; `wide` as in `c_code_wide`."""
         program = self._program
         types = program.slot_types()
         names = {k: "__tng_i%d__" % k for k in range(self.nin)}
         lines, body = [], []
         for slot, (type_, data) in program.constants.items():
-            if type_.dtype == "float16":
+            if type_.dtype != "float16":
+                names[slot] = c_literal(type_.dtype, data)
+            elif wide:
+                names[slot] = c_literal("float32", data)
+            else:
                 # The bits of the half, which is what its C type holds.
                 names[slot] = "((npy_float16)%d)" % int(np.asarray(data, dtype="float16").view("uint16"))
-            else:
-                names[slot] = c_literal(type_.dtype, data)
         count = 0
         for k, (instruction, node) in enumerate(zip(program.instructions, self._ensure_graph()[2])):
             for o in instruction.outs:
                 names[o] = "__tng_nodename___tmp%d" % count
                 count += 1
-                lines.append("%s %s;" % (c_type(types[o].dtype), names[o]))
+                lines.append("%s %s;" % (c_type(_wide(types[o]).dtype if wide else types[o].dtype), names[o]))
             body.append(
-                instruction.op.c_code(
+                (instruction.op.c_code_wide if wide else instruction.op.c_code)(
                     node,
                     "__tng_nodename___subnode%d" % k,
                     [names[a] for a in instruction.args],
@@ -323,11 +329,13 @@ class Composite(ScalarOp):
                     {"fail": "__tng_fail__", "id": "__tng_id___%d" % k},
                 )
             )
+            if wide:
+                body.extend("%s = tng_round_to_half(%s);" % (names[o], names[o]) for o in instruction.outs if types[o].dtype == "float16")
         # Written last: an output may share memory with an input.
         for k, o in enumerate(program.outputs):
             body.append("__tng_o%d__ = %s;" % (k, names[o]))
         text = "{\n" + "\n".join(lines + body) + "\n}\n"
-        self._c_code_template = _PLACEHOLDER.sub(r"%(\1)s", text.replace("%", "%%"))
+        return _PLACEHOLDER.sub(r"%(\1)s", text.replace("%", "%%"))
 
     @property
     def _c_code(self):
@@ -341,10 +349,17 @@ class Composite(ScalarOp):
         return all(getattr(op, "_f16_ok", False) for op in self._inner_ops())
 
     def c_code(self, node, nodename, inames, onames, sub):
+        return self._fill(self._c_code, nodename, inames, onames, sub)
+
+    def c_code_wide(self, node, nodename, inames, onames, sub):
+        return self._fill(self._make_template(wide=True), nodename, inames, onames, sub)
+
+    @staticmethod
+    def _fill(template, nodename, inames, onames, sub):
         names = {"i%d" % k: n for k, n in enumerate(inames)}
         names.update(("o%d" % k, n) for k, n in enumerate(onames))
         names.update(nodename=nodename, fail=sub["fail"], id=sub.get("id", nodename))
-        return self._c_code % names
+        return template % names
 
     def _gather(self, method, *args):
         """Return the lists that the inner ops give for a classic C method, joined, each entry once."""

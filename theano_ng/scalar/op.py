@@ -45,6 +45,11 @@ def c_cast(arg, dtype, to):
     return "((%s)(%s))" % (c_type(to), arg)
 
 
+def _wide(dtype):
+    """The dtype in which a number of the given one is computed with."""
+    return "float32" if dtype == "float16" else dtype
+
+
 def is_complex(dtype):
     """Whether the dtype string names a complex type."""
     return dtype[0] == "c"
@@ -109,7 +114,9 @@ class ScalarOp(Op):
 
     nin = -1
     nout = 1
-    # Header of scalar/c_code that the generated C needs.
+    # Whether `c_code` computes on the bits of float16, and is preferred to `c_code_wide`.
+    on_half_bits = False
+    # Header of scalar/c_code that the generated C needs, or a tuple of several in their order.
     c_helpers = None
     nfunc_spec = None
 
@@ -298,25 +305,44 @@ class ScalarOp(Op):
                 declarations.append("npy_float32 %s = tng_half_to_float(%s);" % (local, arg))
                 arg = local
             args.append(arg)
-        wide = "float32" if out == "float16" else out
-        expression = self.c_expression(args, ["float32" if d == "float16" else d for d in dtypes], wide)
+        expression = self.c_expression(args, [_wide(d) for d in dtypes], _wide(out))
         if out == "float16":
             expression = "tng_float_to_half((npy_float32)(%s))" % expression
         return "{ %s %s = %s; }" % (" ".join(declarations), output, expression)
+
+    def c_code_wide(self, node, name, inputs, outputs, sub):
+        """Return C as `c_code` does, but for float16 operands that are held in variables of the type npy_float32.
+
+        Elementwise kernels use it: they convert float16 by whole blocks, and round the outputs then.
+
+        Raises
+        ------
+        MethodNotDefined
+            If there is none, as for an op with a `c_code` of its own.
+        """
+        if type(self).c_code is not ScalarOp.c_code:
+            raise MethodNotDefined("c_code_wide", type(self), self.__class__.__name__)
+        return self.c_code_from_expression(node, name, inputs, outputs, sub)
+
+    def c_code_from_expression(self, node, name, inputs, outputs, sub):
+        """`c_code_wide` of an op with a `c_expression`."""
+        dtypes = [_wide(v.type.dtype) for v in (*node.inputs, *node.outputs)]
+        return "%s = %s;" % (outputs[0], self.c_expression(list(inputs), dtypes[:-1], dtypes[-1]))
 
     def c_code_contiguous(self, node, name, inp, out, sub):
         """Return C for whole contiguous arrays; no op of this package has it, the compiler vectorizes the plain loop."""
         raise MethodNotDefined("c_code_contiguous", type(self), self.__class__.__name__)
 
     def c_support_code(self):
-        return support_text(self.c_helpers) if self.c_helpers else ""
+        names = (self.c_helpers,) if isinstance(self.c_helpers, str) else self.c_helpers or ()
+        return "".join([support_text(name) for name in names])
 
     def c_support_code_apply(self, node, name):
         """Return the helpers that depend on the dtypes: conversions of float16, the complex types."""
         dtypes = [v.type.dtype for v in node.inputs] + [v.type.dtype for v in node.outputs]
         code = support_text("half.h") if "float16" in dtypes else ""
         if any(d[0] == "c" for d in dtypes):
-            code += COMPLEX_SUPPORT
+            code += COMPLEX_SUPPORT + support_text("complex.h")
         return code
 
     def c_headers(self):

@@ -45,9 +45,17 @@ def quiet(function, *inputs):
 
 
 def wrapping(operator, args, dtypes, out):
-    """Return C for a chain of + - or * whose result wraps for integers as NumPy's does, without undefined overflow."""
+    """Return C for a chain of + - or * whose result wraps for integers as NumPy's does, without undefined overflow.
+
+    Complex numbers are multiplied as NumPy does it: without C's recovery of infinities from NaNs.
+    """
     if out == "bool":
         return "((%s) != 0)" % operator.join("(%s)" % a for a in args)
+    if is_complex(out) and operator == " * ":
+        product = c_cast(args[0], dtypes[0], out)
+        for a, d in zip(args[1:], dtypes[1:]):
+            product = "tng_mul_%s(%s, %s)" % (out, product, c_cast(a, d, out))
+        return product
     if not is_discrete(out):
         return operator.join(c_cast(a, d, out) for a, d in zip(args, dtypes))
     unsigned = "npy_uint64" if out.endswith("64") else "npy_uint32"
@@ -164,6 +172,8 @@ class TrueDiv(BinaryScalarOp):
 
     def c_expression(self, args, dtypes, out):
         wide = "float64" if all(is_discrete(d) for d in dtypes) else out
+        if is_complex(out):
+            return "tng_div_%s(%s, %s)" % ((out,) + tuple(c_cast(a, d, out) for a, d in zip(args, dtypes)))
         return c_cast("(%s / %s)" % tuple(c_cast(a, d, wide) for a, d in zip(args, dtypes)), wide, out)
 
     def grad(self, inputs, gout):

@@ -241,6 +241,12 @@ class Cast(UnaryScalarOp):
                 return "%s = tng_double_to_half(%s);" % (outputs[0], c_cast(inputs[0], dtype, "float64"))
         return super().c_code(node, name, inputs, outputs, sub)
 
+    def c_code_wide(self, node, name, inputs, outputs, sub):
+        source, target = node.inputs[0].type.dtype, node.outputs[0].type.dtype
+        if target == "float16" and source not in ("float16", "float32"):
+            return "%s = tng_half_to_float(tng_double_to_half(%s));" % (outputs[0], c_cast(inputs[0], source, "float64"))
+        return "%s = %s;" % (outputs[0], c_cast(inputs[0], *["float32" if d == "float16" else d for d in (source, target)]))
+
     def c_expression(self, args, dtypes, out):
         return c_cast(args[0], dtypes[0], out)
 

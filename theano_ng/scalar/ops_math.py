@@ -234,6 +234,12 @@ class Tanh(UnaryMath):
 
     nfunc_spec = ("tanh", 1, 1)
     c_function = "tanh"
+    c_helpers = "tanh.h"
+
+    def c_expression(self, args, dtypes, out):
+        if out in ("float32", "float64"):
+            return "tng_tanh_%s(%s)" % (out, c_cast(args[0], dtypes[0], out))
+        return super().c_expression(args, dtypes, out)
 
     def gradient(self, gz, x, z):
         return gz * (1 - _scalar.sqr(z))

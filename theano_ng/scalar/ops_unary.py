@@ -3,7 +3,7 @@
 import numpy as np
 
 import theano_ng.scalar as _scalar
-from theano_ng.scalar.op import UnaryScalarOp, c_cast, compute_in_output_float, discrete_gradient, is_complex, is_discrete, zeros_for
+from theano_ng.scalar.op import ScalarOp, UnaryScalarOp, c_cast, compute_in_output_float, discrete_gradient, is_complex, is_discrete, zeros_for
 from theano_ng.scalar.ops_arith import conj_if_complex, quiet, wrapping
 from theano_ng.scalar.out_types import real_out, same_out, same_out_nobool, upgrade_to_float
 from theano_ng.scalar.types import c_type, get_scalar_type
@@ -21,11 +21,20 @@ class Abs(UnaryScalarOp):
     def impl(self, x):
         return quiet(np.abs, x)
 
+    def c_code(self, node, name, inputs, outputs, sub):
+        if node.inputs[0].type.dtype == node.outputs[0].type.dtype == "float16":
+            return "%s = (npy_float16)((%s) & 0x7fff);" % (outputs[0], inputs[0])
+        return super().c_code(node, name, inputs, outputs, sub)
+
+    # A bit that needs no conversion; inside of a Composite there are floats.
+    on_half_bits = True
+    _f16_ok = True
+    c_code_wide = ScalarOp.c_code_from_expression
+
     def c_expression(self, args, dtypes, out):
         (x,), (dtype,) = args, dtypes
         if is_complex(dtype):
-            suffix = "f" if dtype == "complex64" else ""
-            return "__builtin_cabs%s(%s)" % (suffix, x)
+            return "tng_abs_%s(%s)" % (dtype, x)
         if dtype in ("float32", "float64"):
             return "__builtin_fabs%s(%s)" % ("f" if dtype == "float32" else "", x)
         if dtype[0] in "ub":
@@ -58,8 +67,7 @@ class Sgn(UnaryScalarOp):
     def c_expression(self, args, dtypes, out):
         (x,), (dtype,) = args, dtypes
         if is_complex(dtype):
-            suffix = "f" if dtype == "complex64" else ""
-            return "((%s) == 0 ? (%s)0 : (%s) / __builtin_cabs%s(%s))" % (x, c_type(dtype), x, suffix, x)
+            return "((%s) == 0 ? (%s)0 : (%s) / tng_abs_%s(%s))" % (x, c_type(dtype), x, dtype, x)
         sign = "((%s)(((%s) > 0) - ((%s) < 0)))" % (c_type(dtype), x, x)
         if is_discrete(dtype):
             return sign
@@ -105,6 +113,8 @@ class Inv(UnaryScalarOp):
         return quiet(np.true_divide, x.dtype.type(1), x)
 
     def c_expression(self, args, dtypes, out):
+        if is_complex(out):
+            return "tng_div_%s(1, %s)" % (out, c_cast(args[0], dtypes[0], out))
         return "((%s)1 / %s)" % (c_type(out), c_cast(args[0], dtypes[0], out))
 
     def L_op(self, inputs, outputs, gout):

@@ -297,7 +297,10 @@ def c_literal(dtype, data):
         raise MethodNotDefined("c_literal", Scalar, dtype)
     if dtype.startswith("complex"):
         part = {"complex64": "float32", "complex128": "float64"}[dtype]
-        return "((%s)(%s) + (%s)(%s) * 1.0i)" % (ctype, c_literal(part, data.real), ctype, c_literal(part, data.imag))
+        re, im = c_literal(part, data.real), c_literal(part, data.imag)
+        if not np.isfinite(data):       # inf * 1.0i has a real part, NaN
+            return "__extension__ ({ %s tng_z; __real__ tng_z = %s; __imag__ tng_z = %s; tng_z; })" % (ctype, re, im)
+        return "((%s)(%s) + (%s)(%s) * 1.0i)" % (ctype, re, ctype, im)
     if dtype.startswith("float"):
         value = float(data)
         if value != value:

@@ -6,6 +6,7 @@ from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import Kernel
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar import get_scalar_type
+from theano_ng.scalar.op import support_text
 
 # Operand classes of native/elemwise.c.
 PLAIN, HOISTED, ALTERNATE = 0, 1, 2
@@ -27,7 +28,7 @@ def scalar_node(op, node):
     )
 
 
-def scalar_c_parts(op, node, names_in, names_out, name="n"):
+def scalar_c_parts(op, node, names_in, names_out, name="n", wide=False):
     """Return the C text of one evaluation of a scalar op and what it needs around it.
 
     Parameters
@@ -39,6 +40,8 @@ def scalar_c_parts(op, node, names_in, names_out, name="n"):
         C expressions of the inputs, C lvalues of the outputs.
     name : str
         Makes the identifiers of the text unique.
+    wide : bool
+        Whether the names of float16 operands are those of npy_float32 variables.
 
     Returns
     -------
@@ -53,7 +56,7 @@ def scalar_c_parts(op, node, names_in, names_out, name="n"):
     MethodNotDefined or NotImplementedError
         If the op has no C code for these dtypes.
     """
-    body = op.c_code(node, name, names_in, names_out, dict(fail=_FAIL))
+    body = (op.c_code_wide if wide else op.c_code)(node, name, names_in, names_out, dict(fail=_FAIL))
     support = [_text(_optional(op.c_support_code)), _text(_optional(op.c_support_code_apply, node, name))]
     support = "\n".join(text for text in support if text)
     headers = [h for h in _optional(op.c_headers) or () if h]
@@ -108,7 +111,18 @@ def elemwise_kernel(op, node, classes):
     operands = [*node.inputs, *node.outputs]
     ctypes = [get_scalar_type(v.type.dtype).dtype_specs()[1] for v in operands]
     local = [_LOCAL % k for k in range(len(operands))]
-    body, environment, needs_python = scalar_c_parts(op, scalar_node(op, node), local[:nin], local[nin:])
+    small = scalar_node(op, node)
+    # float16 operands that are converted by blocks.
+    wide = set() if getattr(op, "on_half_bits", False) else {k for k, v in enumerate(operands) if v.type.dtype == "float16"}
+    try:
+        body, environment, needs_python = scalar_c_parts(op, small, local[:nin], local[nin:], wide=bool(wide))
+    except (MethodNotDefined, AttributeError):      # a user's op may not know c_code_wide
+        if not wide:
+            raise
+        wide = set()
+        body, environment, needs_python = scalar_c_parts(op, small, local[:nin], local[nin:])
+    if wide:
+        environment["support"] = support_text("half_blocks.h") + environment["support"]
     classes = [*classes, *[PLAIN] * len(node.outputs)]
 
     lines = ["void KERNEL(int64_t tng_n, char **tng_ptr, const int64_t *tng_stride)", "{"]
@@ -118,43 +132,66 @@ def elemwise_kernel(op, node, classes):
     # The value and not the reference: an output may overwrite memory that the compiler would otherwise read again.
     for k, kind in enumerate(classes):
         if kind == HOISTED:
-            lines.append("    const %s tng_h%d = *%s;" % (ctypes[k], k, _POINTER % k))
+            lines.append("    " + _hoist(k, ctypes, wide))
     alternates = [k for k, kind in enumerate(classes) if kind == ALTERNATE]
     if alternates:
         lines.append("    if (tng_stride[%d] == 0) {" % alternates[0])
         for k in alternates:
-            lines.append("        const %s tng_h%d = *%s;" % (ctypes[k], k, _POINTER % k))
-        lines += _loop(body, ctypes, nin, {k for k, kind in enumerate(classes) if kind != PLAIN}, " " * 8)
+            lines.append("        " + _hoist(k, ctypes, wide))
+        lines += _loop(body, ctypes, nin, {k for k, kind in enumerate(classes) if kind != PLAIN}, wide, " " * 8)
         lines += ["        return;", "    }"]
-    lines += _loop(body, ctypes, nin, {k for k, kind in enumerate(classes) if kind == HOISTED}, " " * 4)
+    lines += _loop(body, ctypes, nin, {k for k, kind in enumerate(classes) if kind == HOISTED}, wide, " " * 4)
     if not alternates:
         lines.append("    (void)tng_stride;")
     lines.append("}")
     return Kernel(source="\n".join(lines) + "\n", **environment), needs_python
 
 
-def _loop(body, ctypes, nin, hoisted, indent):
-    """One loop; operands in `hoisted` are values, the others contiguous.
+def _hoist(k, ctypes, wide):
+    """The declaration of a value that is read once."""
+    if k in wide:
+        return "const npy_float32 tng_h%d = tng_half_to_float(*%s);" % (k, _POINTER % k)
+    return "const %s tng_h%d = *%s;" % (ctypes[k], k, _POINTER % k)
+
+
+def _loop(body, ctypes, nin, hoisted, wide, indent):
+    """One loop; operands in `hoisted` are values, the others contiguous; those in `wide` go through blocks of floats.
 
     Iterations do not depend on each other (ivdep) even where an output overwrites an input: they are the same element, or the driver
     has made a copy.
     """
-    lines = ["#pragma GCC ivdep", indent + "for (int64_t tng_i = 0; tng_i < tng_n; ++tng_i) {"]
+    before, after, count, at = [], [], "tng_n", "tng_i"
+    if wide:
+        count, at = "tng_m", "tng_at + tng_i"
+        before = [
+            indent + "for (int64_t tng_at = 0; tng_at < tng_n; tng_at += TNG_HALF_BLOCK) {",
+            indent + "const int64_t tng_m = tng_n - tng_at < TNG_HALF_BLOCK ? tng_n - tng_at : TNG_HALF_BLOCK;",
+        ]
+        after = [indent + "}"]
+    for k in sorted(wide - hoisted):
+        before.append(indent + "npy_float32 tng_w%d[TNG_HALF_BLOCK];" % k)
+        if k < nin:
+            before.append(indent + "tng_widen(tng_m, %s + tng_at, tng_w%d);" % (_POINTER % k, k))
+        else:
+            after.insert(0, indent + "tng_narrow(tng_m, tng_w%d, %s + tng_at);" % (k, _POINTER % k))
+    lines = [*before, "#pragma GCC ivdep", indent + "for (int64_t tng_i = 0; tng_i < %s; ++tng_i) {" % count]
     inner = indent + "    "
     for k, ctype in enumerate(ctypes):
+        ctype = "npy_float32" if k in wide else ctype
         if k >= nin:
             lines.append("%s%s %s;" % (inner, ctype, _LOCAL % k))
         elif k in hoisted:
             lines.append("%sconst %s %s = tng_h%d;" % (inner, ctype, _LOCAL % k, k))
+        elif k in wide:
+            lines.append("%sconst %s %s = tng_w%d[tng_i];" % (inner, ctype, _LOCAL % k, k))
         else:
-            lines.append("%sconst %s %s = %s[tng_i];" % (inner, ctype, _LOCAL % k, _POINTER % k))
+            lines.append("%sconst %s %s = %s[%s];" % (inner, ctype, _LOCAL % k, _POINTER % k, at))
     lines.append("%s{" % inner)
     lines.append(body)
     lines.append("%s}" % inner)
     for k in range(nin, len(ctypes)):
-        lines.append("%s%s[tng_i] = %s;" % (inner, _POINTER % k, _LOCAL % k))
-    lines.append(indent + "}")
-    return lines
+        lines.append("%s%s = %s;" % (inner, "tng_w%d[tng_i]" % k if k in wide else "%s[%s]" % (_POINTER % k, at), _LOCAL % k))
+    return [*lines, indent + "}", *after]
 
 
 def elemwise_params(node, classes, inplace_pattern, openmp_minsize, may_fail):

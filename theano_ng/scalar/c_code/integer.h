@@ -2,23 +2,67 @@
 #ifndef TNG_SCALAR_INTEGER_H
 #define TNG_SCALAR_INTEGER_H
 
-/* Floor division rounds towards minus infinity; x // 0 is 0; MIN // -1 wraps to MIN. The modulus has the sign of the divisor. */
-#define TNG_SIGNED_DIVISION(T, U, NAME)                                        \
+/* Floor division rounds towards minus infinity; x // 0 is 0; MIN // -1 wraps to MIN. The modulus has the sign of the divisor.
+ *
+ * There are no integer divisions in vector units. Integers of fewer bits than a float's significand less two are multiplied by 1/y as floats,
+ * which the compiler computes once when y is one number: half a unit away from x no quotient is so near to an integer that the rounding
+ * errors could matter. */
+#define TNG_NARROW_DIVISION(T, U, F, FLOOR, NAME)                              \
     static inline T tng_floordiv_##NAME(T x, T y)                              \
     {                                                                          \
-        T q;                                                                   \
-        if (y == 0) return 0;                                                  \
-        if (y == -1) return (T)(0 - (U)x);                                     \
-        q = (T)(x / y);                                                        \
-        return (T)(q - ((x % y != 0) && ((x < 0) != (y < 0))));                \
+        const F inverse = 1 / (F)(y == 0 ? 1 : y), half = y < 0 ? -(F)0.5 : (F)0.5; \
+        const F q = FLOOR(((F)x + half) * inverse);                            \
+        return (T)(y == 0 ? 0 : (npy_int64)q);                                 \
     }                                                                          \
     static inline T tng_mod_##NAME(T x, T y)                                   \
     {                                                                          \
-        T r;                                                                   \
-        if (y == 0 || y == -1) return 0;                                       \
-        r = (T)(x % y);                                                        \
-        return (T)((r != 0 && ((r < 0) != (y < 0))) ? r + y : r);              \
-    }                                                                          \
+        return (T)(y == 0 ? 0 : (U)x - (U)tng_floordiv_##NAME(x, y) * (U)y);   \
+    }
+
+/* 64 bits: the quotient of floats, then that of what is left, then a last unit. */
+static inline npy_int64 tng_floordiv_int64(npy_int64 x, npy_int64 y)
+{
+    const npy_int64 divisor = y == 0 ? 1 : y;
+    const npy_float64 inverse = 1 / (npy_float64)divisor;
+    npy_int64 q = (npy_int64)((npy_float64)x * inverse), r, more;
+    r = (npy_int64)((npy_uint64)x - (npy_uint64)q * (npy_uint64)divisor);
+    /* To the nearest, so that |r| is at most about |divisor| / 2. */
+    more = (npy_int64)((npy_float64)r * inverse + ((r ^ divisor) < 0 ? -0.5 : 0.5));
+    r = (npy_int64)((npy_uint64)r - (npy_uint64)more * (npy_uint64)divisor);
+    q = (npy_int64)((npy_uint64)q + (npy_uint64)more - ((r != 0) & ((r ^ divisor) < 0)));
+    return y == 0 ? 0 : q;
+}
+
+static inline npy_int64 tng_mod_int64(npy_int64 x, npy_int64 y)
+{
+    return y == 0 ? 0 : (npy_int64)((npy_uint64)x - (npy_uint64)tng_floordiv_int64(x, y) * (npy_uint64)y);
+}
+
+/* The remainder is kept as a signed number, so divisors of 2^62 and more have their quotient, 0 to 3, counted. */
+static inline npy_uint64 tng_floordiv_uint64(npy_uint64 x, npy_uint64 y)
+{
+    const npy_uint64 divisor = y == 0 ? 1 : y;
+    const npy_float64 inverse = 1 / (npy_float64)divisor;
+    const npy_uint64 once = x >= y, twice = once & (x - y >= y), thrice = twice & (x - y - y >= y);
+    npy_uint64 q = (npy_uint64)((npy_float64)x * inverse);
+    npy_int64 r = (npy_int64)(x - q * divisor), more = (npy_int64)((npy_float64)r * inverse);
+    q += (npy_uint64)more;
+    r = (npy_int64)((npy_uint64)r - (npy_uint64)more * divisor);
+    q += r < 0 ? (npy_uint64)-1 : r >= (npy_int64)divisor ? 1 : 0;
+    q = y >> 62 != 0 ? once + twice + thrice : q;
+    return y == 0 ? 0 : q;
+}
+
+static inline npy_uint64 tng_mod_uint64(npy_uint64 x, npy_uint64 y) { return y == 0 ? 0 : x - tng_floordiv_uint64(x, y) * y; }
+
+TNG_NARROW_DIVISION(npy_int8, npy_uint32, npy_float32, __builtin_floorf, int8)
+TNG_NARROW_DIVISION(npy_int16, npy_uint32, npy_float32, __builtin_floorf, int16)
+TNG_NARROW_DIVISION(npy_int32, npy_uint32, npy_float64, __builtin_floor, int32)
+TNG_NARROW_DIVISION(npy_uint8, npy_uint32, npy_float32, __builtin_floorf, uint8)
+TNG_NARROW_DIVISION(npy_uint16, npy_uint32, npy_float32, __builtin_floorf, uint16)
+TNG_NARROW_DIVISION(npy_uint32, npy_uint32, npy_float64, __builtin_floor, uint32)
+
+#define TNG_SIGNED_POWER(T, U, NAME)                                           \
     /* A negative power of an integer is truncated: only of 1 and -1 it is not 0. */ \
     static inline T tng_pow_##NAME(T x, T y)                                   \
     {                                                                          \
@@ -32,9 +76,7 @@
         return (T)result;                                                      \
     }
 
-#define TNG_UNSIGNED_DIVISION(T, NAME)                                         \
-    static inline T tng_floordiv_##NAME(T x, T y) { return (T)(y == 0 ? 0 : x / y); } \
-    static inline T tng_mod_##NAME(T x, T y) { return (T)(y == 0 ? 0 : x % y); } \
+#define TNG_UNSIGNED_POWER(T, NAME)                                         \
     static inline T tng_pow_##NAME(T x, T y)                                   \
     {                                                                          \
         T result = 1;                                                          \
@@ -46,28 +88,40 @@
         return result;                                                         \
     }
 
-TNG_SIGNED_DIVISION(npy_int8, npy_uint32, int8)
-TNG_SIGNED_DIVISION(npy_int16, npy_uint32, int16)
-TNG_SIGNED_DIVISION(npy_int32, npy_uint32, int32)
-TNG_SIGNED_DIVISION(npy_int64, npy_uint64, int64)
-TNG_UNSIGNED_DIVISION(npy_uint8, uint8)
-TNG_UNSIGNED_DIVISION(npy_uint16, uint16)
-TNG_UNSIGNED_DIVISION(npy_uint32, uint32)
-TNG_UNSIGNED_DIVISION(npy_uint64, uint64)
+TNG_SIGNED_POWER(npy_int8, npy_uint32, int8)
+TNG_SIGNED_POWER(npy_int16, npy_uint32, int16)
+TNG_SIGNED_POWER(npy_int32, npy_uint32, int32)
+TNG_SIGNED_POWER(npy_int64, npy_uint64, int64)
+TNG_UNSIGNED_POWER(npy_uint8, uint8)
+TNG_UNSIGNED_POWER(npy_uint16, uint16)
+TNG_UNSIGNED_POWER(npy_uint32, uint32)
+TNG_UNSIGNED_POWER(npy_uint64, uint64)
 
-/* The modulus of floats has the sign of the divisor, zeros included; x // y is the floor of the exact quotient. */
-#define TNG_FLOAT_DIVISION(T, NAME, FMOD, FLOOR, COPYSIGN)                     \
+/* The modulus of floats has the sign of the divisor, zeros included; x // y is the floor of the exact quotient.
+ *
+ * While the quotient is small its floor is right or, rounded up to an integer, one too large, and x - floor * y is what fmod and the
+ * correction of its sign would give. Other quotients, infinities and NaNs are left to fmod. */
+#define TNG_FLOAT_DIVISION(T, NAME, FMOD, FLOOR, COPYSIGN, FABS, FMA, LIMIT)   \
     static inline T tng_mod_##NAME(T x, T y)                                   \
     {                                                                          \
-        T r = FMOD(x, y);                                                      \
-        if (y == 0) return r;                                                  \
-        if (r == 0) return COPYSIGN((T)0, y);                                  \
-        return ((r < 0) != (y < 0)) ? r + y : r;                               \
+        const T q = x / y;                                                     \
+        T r = FMA(-FLOOR(q), y, x);                                            \
+        if (!(FABS(q) < LIMIT) || r != r) {                                    \
+            r = FMOD(x, y);                                                    \
+            if (y == 0) return r;                                              \
+        }                                                                      \
+        r += ((r < 0) & (y > 0)) | ((r > 0) & (y < 0)) ? y : 0;                   \
+        return r == 0 ? COPYSIGN((T)0, y) : r;                                 \
     }                                                                          \
     static inline T tng_floordiv_##NAME(T x, T y)                              \
     {                                                                          \
-        T r, q, f;                                                             \
-        if (y == 0) return x / y;                                              \
+        T r, q = x / y, f = FLOOR(q);                                          \
+        r = FMA(-f, y, x);                                                     \
+        if (FABS(q) < LIMIT && r == r) {                                       \
+            f -= ((r < 0) & (y > 0)) | ((r > 0) & (y < 0)) ? 1 : 0;               \
+            return f == 0 ? COPYSIGN((T)0, q) : f;                             \
+        }                                                                      \
+        if (y == 0) return q;                                                  \
         r = FMOD(x, y);                                                        \
         q = (x - r) / y;                                                       \
         if (r != 0 && ((r < 0) != (y < 0))) q -= 1;                            \
@@ -76,7 +130,7 @@ TNG_UNSIGNED_DIVISION(npy_uint64, uint64)
         return q - f > (T)0.5 ? f + 1 : f;                                     \
     }
 
-TNG_FLOAT_DIVISION(npy_float32, float32, __builtin_fmodf, __builtin_floorf, __builtin_copysignf)
-TNG_FLOAT_DIVISION(npy_float64, float64, __builtin_fmod, __builtin_floor, __builtin_copysign)
+TNG_FLOAT_DIVISION(npy_float32, float32, __builtin_fmodf, __builtin_floorf, __builtin_copysignf, __builtin_fabsf, __builtin_fmaf, 0x1p22f)
+TNG_FLOAT_DIVISION(npy_float64, float64, __builtin_fmod, __builtin_floor, __builtin_copysign, __builtin_fabs, __builtin_fma, 0x1p51)
 
 #endif

@@ -44,11 +44,6 @@ SPECIAL_BINARY = {
 }
 
 
-def _no_zero_divisor(values):
-    """C and NumPy give the infinite quotient of a complex number by zero different signs."""
-    return np.asarray(values[1]).all()
-
-
 def _bounds_apart(values):
     """Where its bounds are equal, clip is constant, and the gradient that it passes back there is a convention."""
     return (np.less(values[1], values[2]) | np.not_equal(values[0], values[1])).all()
@@ -61,7 +56,6 @@ def _not_both_zero(values):
 
 #: Op and examples -> what generated values have to fulfil.
 TIED = {
-    ("true_div", ("Z", "Z")): _no_zero_divisor,
     ("pow", ("POSITIVE", "Y")): _not_both_zero,
     ("clip", ("X", "Y", "SHIFTED")): _bounds_apart,
 }

@@ -184,10 +184,19 @@ class TestTypeInC(unittest.TestCase):
 
         inputs = [t() for t in scalar.all_types]
         outputs = [scalar.add(x, x) for x in inputs] + [scalar.mod(inputs[2], inputs[1]), scalar.psi(inputs[11])]
-        f = CLinker().accept(FunctionGraph(inputs, outputs, clone=False)).make_function()
-        values = [np.dtype(x.dtype).type(1) for x in inputs]
+        # What is made of helper texts of their own.
+        half, single, double, z, w = (t("v") for t in (scalar.float16, scalar.float32, scalar.float64, scalar.complex64, scalar.complex128))
+        inputs += [half, single, double, z, w]
+        special = [scalar.abs_(half), scalar.tanh(single), scalar.gammaln(double), scalar.erfinv(single), scalar.i0(double),
+                   scalar.gammainc(double, single), scalar.true_div(z, w), scalar.abs_(w), scalar.int_div(double, single), scalar.tanh(half)]
+        expected = [2, np.tanh(np.float32(0.5)), 0, 0.4769363, 1.2660658777520083, 0.3934693402873666, 2j, 1, 2, -0.9640276]
+        f = CLinker().accept(FunctionGraph(inputs, outputs + special, clone=False)).make_function()
+        values = [np.dtype(x.dtype).type(1) for x in inputs[:-5]] + [np.float16(-2), np.float32(0.5), np.float64(1), np.complex64(2), np.complex128(-1j)]
         results = f(*values)
-        for x, result in zip(inputs, results):
+        for result, value in zip(results[len(outputs):], expected):
+            self.assertAlmostEqual(result, value, 3 if result.dtype == "float16" else 6)
+        results = results[:len(outputs)]
+        for x, result in zip(inputs[:-5], results):
             self.assertEqual((result.dtype, result), (x.dtype, 1 if x.dtype == "bool" else 2))
         self.assertEqual(results[-2], 0)
         self.assertAlmostEqual(results[-1], -0.5772156649015329, 6)

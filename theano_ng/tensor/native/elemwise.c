@@ -8,29 +8,21 @@
  * operands of class HOISTED (always) and, all of them together, of class ALTERNATE. An operand whose memory does not look like that
  * travels through a small buffer, piece by piece, so that odd strides still run the vectorized loop.
  *
- * Parameter words: the kernel's address; then see W_*; then one word for each operand (O_*); then the scratch words of struct Plan.
+ * Parameter words: the kernel's address; then see E_*; then one word for each operand (O_*); then the scratch words of struct Plan.
  */
-#include "native.h"
-#ifdef _OPENMP
-#include <omp.h>
-#endif
+#include "elemwise_words.h"
+#include "strided.h"
+#include "threads.h"
 
 typedef void (*kernel_fn)(int64_t n, char **ptr, const int64_t *stride);
-
-enum { W_KERNEL, W_ND, W_OPENMP_MINSIZE, W_MAY_FAIL, W_HAS_ALTERNATE, W_OPERANDS };
-
-/* An operand's word: bits 0-31 broadcastable dimensions, 32-39 NumPy type number, 40-41 class, 44-59 input it overwrites + 1. */
-#define O_BROADCAST(word, d) (((word) >> (d)) & 1)
-#define O_TYPE(word) ((int)(((word) >> 32) & 0xff))
-#define O_CLASS(word) ((int)(((word) >> 40) & 3))
-#define O_OVERWRITES(word) ((int)(((word) >> 44) & 0xffff) - 1)
-enum { PLAIN, HOISTED, ALTERNATE };
 
 #define MAX_ND 32
 #define ROW_MIN 48                     /* shorter rows are run together through buffers */
 #define SHORT_RUN 16                   /* elements; a call of memcpy costs more than copying fewer */
 #define PIECE_MIN 64
 #define PIECE_MAX 1024                 /* elements in a buffer */
+#define GROUP 16                       /* rows that are transposed together */
+#define GROUP_BYTES 2048               /* of one row in the buffers of such a group */
 
 /* How to loop over one set of shapes and strides; lives in the scratch words and serves until they change. */
 typedef struct {
@@ -72,38 +64,7 @@ static inline Plan plan_at(int64_t *words, int nd, int nin, int nout)
 
 /* -- shapes ------------------------------------------------------------------------------------------------------- */
 
-static int result_dims(int nd, int nin, PyObject **in, const int64_t *operands, int64_t *dims)
-{
-    for (int d = 0; d < nd; ++d) {
-        int reference = -1;
-        int64_t length = 1;
-        for (int i = 0; i < nin; ++i) {
-            int64_t here = PyArray_DIM((PyArrayObject *)in[i], d);
-            if (O_BROADCAST(operands[i], d)) {
-                if (here != 1) {
-                    PyErr_Format(PyExc_ValueError,
-                                 "Input dimension mis-match. (input[%d].shape[%d] = %lld, but its type says that this dimension is "
-                                 "broadcastable: its length must be 1)",
-                                 i, d, (long long)here);
-                    return -1;
-                }
-            }
-            else if (reference < 0) {
-                reference = i;
-                length = here;
-            }
-            else if (here != length) {
-                PyErr_Format(PyExc_ValueError, "Input dimension mis-match. (input[%d].shape[%d] = %lld, input[%d].shape[%d] = %lld)",
-                             reference, d, (long long)length, i, d, (long long)here);
-                return -1;
-            }
-        }
-        dims[d] = length;
-    }
-    return 0;
-}
-
-/* Outputs are C-contiguous unless no input is and all of them (0-d-like ones aside) are F-contiguous. */
+/* Outputs are C-contiguous unless all inputs are F-contiguous and one of them is not C-contiguous (rows and columns are both). */
 static int wants_fortran(int nd, int nin, PyObject **in, const int64_t *operands)
 {
     int seen = 0;
@@ -113,9 +74,9 @@ static int wants_fortran(int nd, int nin, PyObject **in, const int64_t *operands
         PyArrayObject *a = (PyArrayObject *)in[i];
         if (O_CLASS(operands[i]) == HOISTED)
             continue;
-        if (!PyArray_IS_F_CONTIGUOUS(a) || PyArray_IS_C_CONTIGUOUS(a))
+        if (!PyArray_IS_F_CONTIGUOUS(a))
             return 0;
-        seen = 1;
+        seen |= !PyArray_IS_C_CONTIGUOUS(a);
     }
     return seen;
 }
@@ -275,9 +236,11 @@ typedef struct {
             for (int64_t k = 0; k < n; ++k)                                                       \
                 to[k] = value;                                                                    \
         }                                                                                         \
-        else                                                                                      \
-            for (int64_t k = 0; k < n; ++k)                                                       \
+        else {                                                                                    \
+            /* Otherwise the steps of the addresses cost more than the copies. */                 \
+            _Pragma("GCC unroll 4") for (int64_t k = 0; k < n; ++k)                               \
                 to[k] = *(const T *)(from + k * step);                                            \
+        }                                                                                         \
         break;                                                                                    \
     }
 
@@ -285,11 +248,35 @@ typedef struct {
     uint64_t low, high;
 } Wide;
 
+/* Items from the last to the first, eight bytes at a time; returns how many. `from` is the last item. */
+static int64_t gather_reversed(char *buffer, const char *from, int64_t n, int64_t item)
+{
+    int64_t bytes = n * item / 8 * 8;
+    for (int64_t at = 0; at < bytes; at += 8) {
+        uint64_t word;
+        memcpy(&word, from + item - at - 8, 8);
+        if (item < 8)
+            word = word >> 32 | word << 32;
+        if (item < 4)
+            word = (word >> 16 & 0x0000ffff0000ffffULL) | (word & 0x0000ffff0000ffffULL) << 16;
+        if (item < 2)
+            word = (word >> 8 & 0x00ff00ff00ff00ffULL) | (word & 0x00ff00ff00ff00ffULL) << 8;
+        memcpy(buffer + at, &word, 8);
+    }
+    return bytes / item;
+}
+
 static void gather_run(char *buffer, const char *from, int64_t n, int64_t step, int64_t item)
 {
     if (step == item && n >= SHORT_RUN) {
         memcpy(buffer, from, (size_t)(n * item));
         return;
+    }
+    if (step == -item && item < 8) {
+        int64_t done = gather_reversed(buffer, from, n, item);
+        buffer += done * item;
+        from -= done * item;
+        n -= done;
     }
     switch (item) {
     case 1: COPY_ITEMS(uint8_t)
@@ -303,7 +290,7 @@ static void gather_run(char *buffer, const char *from, int64_t n, int64_t step, 
 #define SPREAD_ITEMS(T)                                        \
     {                                                          \
         const T *from = (const T *)buffer;                     \
-        for (int64_t k = 0; k < n; ++k)                        \
+        _Pragma("GCC unroll 4") for (int64_t k = 0; k < n; ++k) \
             *(T *)(to + k * step) = from[k];                   \
         break;                                                 \
     }
@@ -442,21 +429,46 @@ static void run_sequence(const Run *run, int64_t begin, int64_t end)
     }
 }
 
-/* Rows begin..end: the kernel runs along the innermost loop. */
+/* Rows begin..end: the kernel runs along the innermost loop.
+ *
+ * Inputs that are dense across the rows (one operand of C order, the other of Fortran order) are brought to their buffers for a group of
+ * rows at once: row by row, each of their items would take a cache line.
+ */
 static void run_rows(const Run *run, int64_t begin, int64_t end)
 {
     const Plan *p = run->plan;
     int nop = run->nop, nd = run->nd, loops = (int)p->head[H_LOOPS];
-    int64_t index[MAX_ND], rest = begin, n0 = p->lens[0];
-    char *row[nop], *ptr[nop], *buffer[nop];
+    int64_t index[MAX_ND], rest = begin, n0 = p->lens[0], group = 1, bytes = 0;
+    char *row[nop], *ptr[nop], *buffer[nop], across[nop];
     int64_t piece = p->head[H_BUFFERED] ? p->head[H_PIECE] : 0;
-    char room[piece * p->head[H_ITEMS] + 64] __attribute__((aligned(64)));
+    for (int o = 0; o < nop; ++o) {
+        const int64_t *steps = p->strides + o * nd, item = p->item[o];
+        across[o] = p->buffered[o] && o < run->nin && item <= 8 && steps[1] == item && steps[0] != 0 && p->lens[1] > 1;
+        if (across[o]) {
+            group = GROUP;
+            if (piece > GROUP_BYTES / item)
+                piece = GROUP_BYTES / item;
+        }
+    }
+    for (int o = 0; o < nop; ++o)
+        bytes += p->buffered[o] ? p->item[o] * (across[o] ? GROUP : 1) : 0;
+    /* The buffers are on the stack: with very many operands rows are taken one by one. */
+    if (bytes * PIECE_MIN / 2 > 512 * 1024) {
+        memset(across, 0, sizeof across);
+        group = 1;
+        piece = PIECE_MIN;
+        bytes = p->head[H_ITEMS];
+    }
+    while (piece > PIECE_MIN / 2 && bytes * piece > 512 * 1024)
+        piece /= 2;
+    bytes *= piece;
+    char room[bytes + 64] __attribute__((aligned(64)));
     char *free_room = room;
     for (int o = 0; o < nop; ++o) {
         row[o] = run->data[o];
         if (p->buffered[o]) {
             buffer[o] = free_room;
-            free_room += piece * p->item[o];
+            free_room += piece * p->item[o] * (across[o] ? GROUP : 1);
         }
     }
     index[0] = 0;
@@ -466,7 +478,10 @@ static void run_rows(const Run *run, int64_t begin, int64_t end)
         for (int o = 0; o < nop; ++o)
             row[o] += index[k] * p->strides[o * nd + k];
     }
-    for (int64_t r = begin; r < end; ++r) {
+    for (int64_t r = begin, rows; r < end; r += rows) {
+        rows = group < end - r ? group : end - r;
+        if (rows > p->lens[1] - index[1])
+            rows = p->lens[1] - index[1];
         if (piece == 0) {
             memcpy(ptr, row, sizeof ptr);
             run->kernel(n0, ptr, p->kstride);
@@ -474,20 +489,30 @@ static void run_rows(const Run *run, int64_t begin, int64_t end)
         else
             for (int64_t at = 0; at < n0; at += piece) {
                 int64_t n = n0 - at < piece ? n0 - at : piece;
-                for (int o = 0; o < nop; ++o) {
-                    ptr[o] = p->buffered[o] ? buffer[o] : row[o] + at * p->kstride[o];
-                    if (p->buffered[o] && o < run->nin)
-                        gather_run(buffer[o], row[o] + at * p->strides[o * nd], n, p->strides[o * nd], p->item[o]);
+                for (int o = 0; o < run->nin; ++o)
+                    if (across[o])
+                        strided_transpose(p->item[o], rows, n, buffer[o], piece * p->item[o], row[o] + at * p->strides[o * nd],
+                                          p->strides[o * nd]);
+                for (int64_t q = 0; q < rows; ++q) {
+                    for (int o = 0; o < nop; ++o) {
+                        const char *here = row[o] + q * p->strides[o * nd + 1] + at * p->strides[o * nd];
+                        ptr[o] = across[o] ? buffer[o] + q * piece * p->item[o] : p->buffered[o] ? buffer[o] : (char *)here;
+                        if (p->buffered[o] && !across[o] && o < run->nin)
+                            gather_run(buffer[o], here, n, p->strides[o * nd], p->item[o]);
+                    }
+                    run->kernel(n, ptr, p->kstride);
+                    for (int o = run->nin; o < nop; ++o)
+                        if (p->buffered[o])
+                            scatter_run(row[o] + q * p->strides[o * nd + 1] + at * p->strides[o * nd], buffer[o], n,
+                                        p->strides[o * nd], p->item[o]);
                 }
-                run->kernel(n, ptr, p->kstride);
-                for (int o = run->nin; o < nop; ++o)
-                    if (p->buffered[o])
-                        scatter_run(row[o] + at * p->strides[o * nd], buffer[o], n, p->strides[o * nd], p->item[o]);
             }
         for (int k = 1; k < loops; ++k) {
+            int64_t step = k == 1 ? rows : 1;
             for (int o = 0; o < nop; ++o)
-                row[o] += p->strides[o * nd + k];
-            if (++index[k] < p->lens[k])
+                row[o] += step * p->strides[o * nd + k];
+            index[k] += step;
+            if (index[k] < p->lens[k])
                 break;
             for (int o = 0; o < nop; ++o)
                 row[o] -= p->lens[k] * p->strides[o * nd + k];
@@ -503,10 +528,11 @@ static void run_all(const Run *run, int64_t openmp_minsize)
     if (rows)
         units = size / p->lens[0];
 #ifdef _OPENMP
-    if (openmp_minsize > 0 && size >= openmp_minsize) {
+    int count = openmp_minsize > 0 && size >= openmp_minsize ? native_threads() : 1;
+    if (count > 1) {
         /* Shares are whole pieces, so that no two threads write into one cache line of a contiguous output. */
         int64_t grain = rows ? 1 : PIECE_MAX, grains = (units + grain - 1) / grain;
-#pragma omp parallel
+#pragma omp parallel num_threads(count)
         {
             int64_t threads = omp_get_num_threads(), me = omp_get_thread_num();
             int64_t begin = grains * me / threads * grain, end = grains * (me + 1) / threads * grain;
@@ -536,7 +562,7 @@ static int with_copies(int nin, int nout, PyObject **in, PyObject **out, int64_t
     for (; made < nin; ++made) {
         if (copy[made]) {
             PyArrayObject *a = (PyArrayObject *)in[made];
-            PyArray_Descr *dtype = PyArray_DescrFromType(O_TYPE(params[W_OPERANDS + made]));
+            PyArray_Descr *dtype = PyArray_DescrFromType(O_TYPE(params[E_OPERANDS + made]));
             given[made] = dtype == NULL ? NULL : PyArray_NewLikeArray(a, NPY_KEEPORDER, dtype, 0);
             if (given[made] == NULL || PyArray_CopyInto((PyArrayObject *)given[made], a) < 0) {
                 Py_XDECREF(given[made]);
@@ -635,11 +661,11 @@ static int provide_outputs(int nd, int nin, int nout, PyObject **in, PyObject **
 
 static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
 {
-    kernel_fn kernel = (kernel_fn)(intptr_t)params[W_KERNEL];
-    int nd = (int)params[W_ND], nop = nin + nout, unfit = 0, status;
-    const int64_t *operands = params + W_OPERANDS;
+    kernel_fn kernel = (kernel_fn)(intptr_t)params[E_KERNEL];
+    int nd = (int)params[E_ND], nop = nin + nout, unfit = 0, status;
+    const int64_t *operands = params + E_OPERANDS;
     char copy[nin + 1], *data[nop];
-    Plan p = plan_at(params + W_OPERANDS + nop, nd, nin, nout);
+    Plan p = plan_at(params + E_OPERANDS + nop, nd, nin, nout);
 
     int known = (int)p.head[H_VALID];
     for (int i = 0; i < nin; ++i) {
@@ -671,13 +697,13 @@ static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, int64_
             data[o] = PyArray_DATA((PyArrayObject *)(o < nin ? in[o] : out[o - nin]));
         p.head[H_VALID] = 1;
         kernel(1, data, p.kstride);
-        return params[W_MAY_FAIL] && PyErr_Occurred() ? -1 : 0;
+        return params[E_MAY_FAIL] && PyErr_Occurred() ? -1 : 0;
     }
 
     for (int j = 0; j < nout && known; ++j)
         known = memcmp(PyArray_STRIDES((PyArrayObject *)out[j]), p.out_strides + j * nd, nd * sizeof(int64_t)) == 0;
     if (!known) {
-        make_plan(&p, nd, nin, nout, in, out, operands, (int)params[W_HAS_ALTERNATE]);
+        make_plan(&p, nd, nin, nout, in, out, operands, (int)params[E_HAS_ALTERNATE]);
         p.head[H_VALID] = 1;
     }
     if (p.head[H_SIZE] == 0)
@@ -687,8 +713,8 @@ static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, int64_
         data[o] = PyArray_BYTES(a) + p.base[o];
     }
     Run run = {&p, kernel, data, nd, nin, nop};
-    run_all(&run, params[W_MAY_FAIL] ? 0 : params[W_OPENMP_MINSIZE]);
-    return params[W_MAY_FAIL] && PyErr_Occurred() ? -1 : 0;
+    run_all(&run, params[E_MAY_FAIL] ? 0 : params[E_OPENMP_MINSIZE]);
+    return params[E_MAY_FAIL] && PyErr_Occurred() ? -1 : 0;
 }
 
 /* -- DimShuffle --------------------------------------------------------------------------------------------------- */
