@@ -184,5 +184,7 @@ def limited(function, room=1 << 29):
 
 
 def copied(value):
-    """A C-contiguous copy of an array; other values as they are."""
+    """A copy of a value that an Op might overwrite: of an array a C-contiguous one, of a list all the way down; others as they are."""
+    if isinstance(value, list):
+        return [copied(element) for element in value]
     return np.array(value, order="C", subok=False) if isinstance(value, np.ndarray) else value

@@ -112,6 +112,8 @@ class _Calls:
             value, copy = self.values[i], self.copies[i]
             if isinstance(value, np.ndarray) and value.flags.writeable:
                 value[...] = copy
+            elif isinstance(value, list):
+                value[:] = _copy(copy)
         try:
             missing = self.thunk()
             while getattr(self.thunk, "lazy", False) and missing:
@@ -140,6 +142,8 @@ def _give_back(thing, missing):
 
 
 def _copy(value):
+    if isinstance(value, list):
+        return [_copy(element) for element in value]
     return value.copy() if isinstance(value, np.ndarray) else value
 
 

@@ -46,7 +46,7 @@ _HOMES = {name: home for home, names in {
         'verify_grad'),
     'theano_ng.tensor.io': (
         'LoadFromDisk MPIRecv MPIRecvWait MPISend MPISendWait irecv isend '
-        'load mpi_enabled mpi_keys mpi_send_wait_cmp mpi_send_wait_key '
+        'load mpi_cmps mpi_enabled mpi_keys mpi_send_wait_cmp mpi_send_wait_key '
         'mpi_tag_cmp mpi_tag_key recv send'),
     'theano_ng.gof.sched': 'key_to_cmp',
     'theano_ng.tensor.inc_code': 'inc_code',

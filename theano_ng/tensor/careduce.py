@@ -14,6 +14,7 @@ from theano_ng.gof.op import Op
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar import BinaryScalarOp, get_scalar_type, upcast, upcast_out
 from theano_ng.scalar.ops_arith import wrapping
+from theano_ng.scalar.ops_compare import BinaryBitOp
 from theano_ng.tensor.constant import as_tensor_variable, constant
 from theano_ng.tensor.elemwise_kernel import scalar_c_parts
 from theano_ng.tensor.elemwise_perform import evaluate_scalar_op
@@ -111,10 +112,17 @@ class CAReduce(NativeOp, Op):
         ------
         ValueError
             If an axis is out of range.
+        TypeError
+            If the operation is one on bits, and the input not of integers or bools.
         """
         input = as_tensor_variable(input)
         ndim = input.type.ndim
         op = self
+        if isinstance(self.scalar_op, BinaryBitOp) and not _is_discrete(input.type.dtype):
+            raise TypeError(
+                "%s combines the bits of integers or bools, but the input is %s of %s. Cast it, or compare it with 0 first."
+                % (self, input, input.type)
+            )
         if self.axis is not None:
             for a in self.axis:
                 if not -ndim <= a < ndim:
@@ -226,32 +234,44 @@ class CAReduce(NativeOp, Op):
     # -- C --------------------------------------------------------------------------------------------------------
 
     def native_code(self, node):
-        from theano_ng.tensor.native.reduce import has_fold
-
         x, z = node.inputs[0].type, node.outputs[0].type
         acc = self._acc_dtype(x.dtype)
         if x.ndim > _NATIVE_MAX_NDIM:
             return None
+        words = self._shipped_words(x.dtype, z.dtype, x.ndim)
+        if words is not None:
+            return NativeCode(_NATIVE + ":reduce", params=(0, *words))
+        try:
+            kernel = self._kernel(x.dtype, acc)
+        except (MethodNotDefined, NotImplementedError):
+            return None
+        if kernel is None:
+            return None
+        return NativeCode(_NATIVE + ":reduce", params=self._words(0, x.dtype, acc, z.dtype, x.ndim), kernels=(kernel,))
+
+    def _shipped_words(self, x_dtype, z_dtype, ndim):
+        """The words of native/reduce.c, behind that of the kernel, when it has this fold itself; else None."""
+        from theano_ng.tensor.native.reduce import has_fold
+
         operation = _OPERATIONS.get(type(self.scalar_op).__name__, 0)
-        # An op with another output type than its elements' is not the shipped operation.
-        numbers = [np.dtype(dtype).num for dtype in (x.dtype, acc, z.dtype)]
-        kernels = ()
-        words = ()
-        if operation and has_fold(operation, numbers[0], numbers[1]):
-            words = (0,)
-        else:
-            try:
-                kernel = self._kernel(x.dtype, acc)
-            except (MethodNotDefined, NotImplementedError):
-                return None
-            if kernel is None:
-                return None
-            kernels = (kernel,)
-            operation = 0
+        acc = self._acc_dtype(x_dtype)
+        if acc == "float16":
+            acc = "float32"
+        if not operation or not has_fold(operation, np.dtype(x_dtype).num, np.dtype(acc).num):
+            return None
+        return self._words(operation, x_dtype, acc, z_dtype, ndim)
+
+    def reads_blocks(self, node):
+        """Whether the C code of a node can take its elements block by block (`ReducedElemwise`)."""
+        x, z = node.inputs[0].type, node.outputs[0].type
+        return x.ndim <= _NATIVE_MAX_NDIM and self._shipped_words(x.dtype, z.dtype, x.ndim) is not None
+
+    def _words(self, operation, x_dtype, acc_dtype, z_dtype, ndim):
         identity = getattr(self.scalar_op, "identity", None)
-        axes = sum(1 << d for d in self._axes(x.ndim))
-        words += (operation, x.ndim, axes, *numbers, int(identity is not None), *_identity_words(identity, acc))
-        return NativeCode(_NATIVE + ":reduce", params=words, kernels=kernels)
+        axes = sum(1 << d for d in self._axes(ndim))
+        numbers = [np.dtype(dtype).num for dtype in (x_dtype, acc_dtype, z_dtype)]
+        openmp_minsize = config.openmp_elemwise_minsize if config.openmp else 0
+        return (operation, ndim, axes, *numbers, openmp_minsize, int(identity is not None), *_identity_words(identity, acc_dtype))
 
     def _kernel(self, x_dtype, acc_dtype):
         """Return the fold of native/reduce.c for this scalar op as a kernel, or None if its C code needs Python."""

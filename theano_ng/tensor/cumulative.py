@@ -34,6 +34,7 @@ class CumOp(NativeOp, Op):
     """
     __props__ = ('axis', 'mode')
     check_input = False
+    _f16_ok = True
     params_type = ParamsType(c_axis=scal.int32,
                              mode=EnumList(('MODE_ADD', 'add'), ('MODE_MUL', 'mul')))
     # NumPy's C interface calls the flattened array's only axis so.
@@ -60,17 +61,20 @@ class CumOp(NativeOp, Op):
         return Apply(self, [x], [TensorType(dtype, flags)()])
 
     def native_code(self, node):
-        x = node.inputs[0]
-        if x.dtype in ('bool', 'float16') or x.ndim == 0:
+        x, = node.inputs
+        z = node.outputs[0]
+        if z.dtype == 'float16' or x.ndim > 32:
             return None
         axis = -1 if self.axis is None else self.axis % x.ndim
-        return NativeCode('theano_ng.tensor.native.extra:cumulative',
-                          params=(axis, 1 if self.mode == 'mul' else 0))
+        return NativeCode('theano_ng.tensor.native.cumulative:cumulative',
+                          params=(axis, int(self.mode == 'mul'), z.type.numpy_dtype.num))
 
     def perform(self, node, inputs, output_storage, params=None):
         function = np.cumsum if self.mode == 'add' else np.cumprod
-        output_storage[0][0] = np.asarray(function(inputs[0], axis=self.axis,
-                                                   dtype=node.outputs[0].dtype), order='C')
+        x, = inputs
+        # As the C code: in the layout of an array that is only F-contiguous.
+        order = 'F' if self.axis is not None and x.flags.f_contiguous and not x.flags.c_contiguous else 'C'
+        output_storage[0][0] = np.asarray(function(x, axis=self.axis, dtype=node.outputs[0].dtype), order=order)
 
     def grad(self, inputs, output_gradients):
         x, = inputs
@@ -159,8 +163,10 @@ def cumprod(x, axis=None):
     return CumOp(axis=axis, mode='mul')(x)
 
 
-class DiffOp(Op):
-    """The n-th difference along an axis.
+class DiffOp(NativeOp, Op):
+    """The n-th difference along an axis; of booleans, whether neighbours differ.
+
+    The result has Fortran's order if only the input's is that, else it is C-contiguous.
 
     Parameters
     ----------
@@ -173,7 +179,7 @@ class DiffOp(Op):
     def __init__(self, n=1, axis=-1):
         if n < 0:
             raise ValueError("diff: n must not be negative, got %d" % n)
-        self.n = n
+        self.n = int(n)
         self.axis = axis
 
     def make_node(self, x):
@@ -186,9 +192,14 @@ class DiffOp(Op):
             flags[self.axis] = False
         return Apply(self, [x], [TensorType(x.dtype, flags)()])
 
+    def native_code(self, node):
+        x = node.inputs[0]
+        return NativeCode('theano_ng.tensor.native.rearrange:diff', params=(self.n, self.axis % x.ndim))
+
     def perform(self, node, inputs, output_storage):
-        z = np.diff(inputs[0], n=self.n, axis=self.axis)
-        output_storage[0][0] = z.copy() if z is inputs[0] else z
+        x, = inputs
+        order = 'F' if x.flags.f_contiguous and not x.flags.c_contiguous else 'C'
+        output_storage[0][0] = np.array(np.diff(x, n=self.n, axis=self.axis), dtype=x.dtype, order=order)
 
     def grad(self, inputs, outputs_gradients):
         from theano_ng.tensor.shaping import join, patternbroadcast
@@ -196,9 +207,9 @@ class DiffOp(Op):
         g, = outputs_gradients
         if x.dtype in _INTEGERS:
             return [x.zeros_like(dtype=config.floatX)]
+        from theano_ng.tensor.creation import zeros
         axis = self.axis % x.ndim
         before = (slice(None),) * axis
-        from theano_ng.tensor.creation import zeros
         edge = zeros([1 if i == axis else g.shape[i] for i in range(x.ndim)],
                      dtype=g.dtype)
         for _ in range(self.n):

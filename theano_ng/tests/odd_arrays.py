@@ -11,6 +11,7 @@ import theano_ng as theano
 from theano_ng import tensor as tt
 from theano_ng.audit.forms import (  # noqa: F401  (names of this module)
     FORMS, SubArray, fortran, misaligned, misaligned_strides, read_only, reversed_, strided, subclass, swapped)
+from theano_ng.tensor import nlinalg, slinalg
 
 
 @dataclass
@@ -50,6 +51,14 @@ class Case:
 def emptied(case):
     """The values with every length that is not 1 made 0."""
     return [np.zeros([1 if n == 1 else 0 for n in v.shape], v.dtype) for v in case.values]
+
+
+def _eigvalsh(a, b):
+    """Eigenvalues of a pair of which the lower triangles are read."""
+    if len(a) == 0:
+        return np.empty(0)
+    inverse = np.linalg.inv(np.linalg.cholesky(b))
+    return np.linalg.eigvalsh(inverse.dot(np.tril(a) + np.tril(a, -1).T).dot(inverse.T))
 
 
 def make(variables, values):
@@ -173,6 +182,19 @@ def cases():
          lambda a, s, b, c: a + s * np.outer(b, c), False)
     case("ger inplace", [m(), tt.scalar(), v(), v()], [x, 2., y[:, 0], square[0]], tt.blas.ger_destructive,
          lambda a, s, b, c: a + s * np.outer(b, c), False)
+    case("matrix inverse", [m()], [square], nlinalg.matrix_inverse, np.linalg.inv, False)
+    case("det complex", [tt.zmatrix()], [square + 1j * square.T], nlinalg.det, np.linalg.det, False)
+    positive, rhs = square.dot(square.T) + 4 * np.eye(4), y.T.copy()
+    case("cholesky", [m()], [positive], slinalg.cholesky, np.linalg.cholesky, False)
+    case("cholesky in place", [tt.zmatrix()], [positive + 1j * np.tril(square, -1) - 1j * np.tril(square, -1).T],
+         slinalg.Cholesky(False, "nan", True), lambda a: np.linalg.cholesky(a, upper=True), False)
+    case("solve", [m(), m()], [positive + np.triu(square), rhs], slinalg.solve, np.linalg.solve, False)
+    case("solve in place", [m(), m()], [positive + np.triu(square), rhs], slinalg.Solve("general", False, True, True), np.linalg.solve, False)
+    case("solve symmetric", [m(), v()], [positive - 3 * np.diag(np.arange(4)), rhs[:, 0]], slinalg.solve_symmetric,
+         lambda a, b: np.linalg.solve(np.triu(a) + np.triu(a, 1).T, b), False)
+    case("solve triangular", [m(), m()], [positive, np.tile(rhs, 2)], slinalg.solve_lower_triangular, lambda a, b: np.linalg.solve(np.tril(a), b), False)
+    case("eigvalsh", [m()], [square + square.T], lambda a: slinalg.eigvalsh(a, None), np.linalg.eigvalsh, False)
+    case("eigvalsh of two", [m(), m()], [square, positive], slinalg.eigvalsh, _eigvalsh, False)
     case("batched_dot", [t(), t()], [rng.randn(2, 3, 4), rng.randn(2, 4, 2)], tt.blas.batched_dot, np.matmul, False)
     case("cumsum", [m()], [x], lambda a: tt.cumsum(a, axis=1), lambda a: a.cumsum(1), False)
     case("cumprod flat", [m()], [x], lambda a: tt.cumprod(a), lambda a: a.cumprod(), False)

@@ -13,12 +13,13 @@ from theano_ng.gof.op import PureOp
 from theano_ng.gof.traversal import ancestors
 from theano_ng.gof.type import Type
 
-MODULES = ("theano_ng.scalar.tests.audit_cases", "theano_ng.tensor.tests.audit_cases", "theano_ng.tests.audit_cases")
+MODULES = ("theano_ng.scalar.tests.audit_cases", "theano_ng.tensor.tests.audit_cases", "theano_ng.typed_list.tests.audit_cases",
+           "theano_ng.tests.audit_cases")
 
 BASES = """Op COp OpenMPOp NativeOp ScalarOp UnaryScalarOp BinaryScalarOp UnaryMath BinaryBitOp UnaryBitOp LogicalComparison FixedLogicalComparison
 _Extremum _Rounding _BinarySpecial _IncompleteGamma _LibmSpecial _UnarySpecial ScalarActivation BaseAdvancedSubtensor
 BaseAdvancedIncSubtensor _BasicIndexing BlasOp GemmRelated InplaceBlasOp CAReduce CAReduceDtype _Logical _ArgmaxBase _IntegerParametrized
-RowOp _Sorting CumsumOp CumprodOp""".split()
+RowOp _Sorting CumsumOp CumprodOp _ListOp _InplaceListOp _RealTransform""".split()
 
 ELSEWHERE = {
     "MPIRecv": "needs a second process under MPI", "MPIRecvWait": "needs a second process under MPI",
@@ -40,6 +41,8 @@ SAMPLE = {
 
 def symbolic(value):
     """A variable for an entry of a case's inputs."""
+    if isinstance(value, tuple) and value and isinstance(value[0], Type):
+        value = value[0]
     if isinstance(value, Type):
         return value()
     return value if hasattr(value, "type") else tt.TensorType(np.asarray(value).dtype, [False] * np.ndim(value))()

@@ -2,27 +2,84 @@
 #include "native.h"
 #include <math.h>
 
-/* glibc has vector versions of exp; the clones let one binary use the widest registers that the machine has. */
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
-__attribute__((simd("notinbranch"), const)) extern double exp(double);
-__attribute__((simd("notinbranch"), const)) extern float expf(float);
-#define VECTORISED __attribute__((target_clones("avx2", "default"), optimize("O3", "no-math-errno", "no-trapping-math")))
+/* One binary uses the widest registers that the machine has. */
+#if defined(__x86_64__) && defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__) && defined(__linux__)
+#define VECTORISED __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#elif defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__linux__)
+#define VECTORISED __attribute__((target_clones("avx2", "default")))
 #else
 #define VECTORISED
 #endif
 
+/* The exponential of a number that is not above 0, as an expression that compilers vectorize: exp(x) = 2**n exp(r), |r| <= log(2) / 2, with a
+ * polynomial for exp(r). Errors are below 2 ulp. NaN stays NaN, also results that are denormal are right. */
+static inline __attribute__((always_inline)) float exp_f32(float x)
+{
+    x = x < -104.f ? -104.f : x;
+    float shifted = x * 1.44269504f + 12582912.f, n = shifted - 12582912.f;     /* the integer is in the last bits */
+    float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;                      /* log(2) in two parts */
+    float p = 1.9875691500e-4f;
+    p = p * r + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    p = p * r * r + r + 1.f;
+    union {
+        float value;
+        uint32_t bits;
+    } u = {shifted}, low, high;
+    int32_t exponent = (int32_t)(u.bits - 0x4b400000u), half = exponent >> 1;
+    /* In two steps: 2**n alone may be no normal number. */
+    low.bits = (uint32_t)(half + 127) << 23;
+    high.bits = (uint32_t)(exponent - half + 127) << 23;
+    return p * low.value * high.value;
+}
+
+static inline __attribute__((always_inline)) double exp_f64(double x)
+{
+    x = x < -746. ? -746. : x;
+    double shifted = x * 1.4426950408889634074 + 6755399441055744., n = shifted - 6755399441055744.;
+    double r = (x - n * 6.93147180369123816490e-01) - n * 1.90821492927058770002e-10;
+    double p = 1. / 6227020800.;
+    p = p * r + 1. / 479001600.;
+    p = p * r + 1. / 39916800.;
+    p = p * r + 1. / 3628800.;
+    p = p * r + 1. / 362880.;
+    p = p * r + 1. / 40320.;
+    p = p * r + 1. / 5040.;
+    p = p * r + 1. / 720.;
+    p = p * r + 1. / 120.;
+    p = p * r + 1. / 24.;
+    p = p * r + 1. / 6.;
+    p = p * r + 0.5;
+    p = p * r * r + r + 1.;
+    union {
+        double value;
+        uint64_t bits;
+    } u = {shifted}, low, high;
+    int64_t exponent = (int64_t)(u.bits - 0x4338000000000000u), half = exponent >> 1;
+    low.bits = (uint64_t)(half + 1023) << 52;
+    high.bits = (uint64_t)(exponent - half + 1023) << 52;
+    return p * low.value * high.value;
+}
+
+#define SHORT_ROWS 24
 #define REAL npy_float32
-#define EXP expf
+#define EXP exp_f32
 #define LOG logf
+#define LANES 32
 #define NAME(f) f##_f32
 #include "nnet_rows.h"
 #undef REAL
 #undef EXP
 #undef LOG
+#undef LANES
 #undef NAME
 #define REAL npy_float64
-#define EXP exp
+#define EXP exp_f64
 #define LOG log
+#define LANES 16
 #define NAME(f) f##_f64
 #include "nnet_rows.h"
 
@@ -82,11 +139,23 @@ static int mismatch(const char *text, npy_intp a, npy_intp b)
     return -1;
 }
 
-/* out = softmax(x).  in: x (m, n);  or softmax(x + b).  in: x (m, n), b (n). */
-static int tng_softmax(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+/* New reference to the matrix itself when its strides are whole elements, else to a copy. */
+static PyArrayObject *strided_rows_of(PyObject *value, const char *name)
+{
+    PyArrayObject *a = (PyArrayObject *)value;
+    if (PyArray_Check(value) && PyArray_NDIM(a) == 2 && PyArray_ISBEHAVED_RO(a) && PyArray_STRIDE(a, 0) % PyArray_ITEMSIZE(a) == 0
+        && PyArray_STRIDE(a, 1) % PyArray_ITEMSIZE(a) == 0) {
+        Py_INCREF(a);
+        return a;
+    }
+    return rows_of(value, 2, name);
+}
+
+/* out = softmax(x).  in: x (m, n);  or softmax(x + b).  in: x (m, n), b (n).  Or their logarithms. */
+static int softmax_of(int nin, PyObject **in, PyObject **out, int log)
 {
     int type = float_type(in[0]), status = -1;
-    PyArrayObject *x = type < 0 ? NULL : rows_of(in[0], 2, "softmax"), *b = NULL;
+    PyArrayObject *x = type < 0 ? NULL : strided_rows_of(in[0], log ? "logsoftmax" : "softmax"), *b = NULL;
     if (x == NULL)
         return -1;
     if (nin == 2) {
@@ -100,8 +169,9 @@ static int tng_softmax(int nin, int nout, PyObject **in, PyObject **out, int64_t
     PyArrayObject *sm = native_alloc(out, 2, PyArray_DIMS(x), type);
     if (sm == NULL)
         goto done;
-    (type == NPY_FLOAT32 ? softmax_f32 : softmax_f64)(PyArray_DIM(x, 0), PyArray_DIM(x, 1), PyArray_DATA(x),
-                                                      b == NULL ? NULL : PyArray_DATA(b), PyArray_DATA(sm));
+    npy_intp item = PyArray_ITEMSIZE(x);
+    (type == NPY_FLOAT32 ? softmax_f32 : softmax_f64)(PyArray_DIM(x, 0), PyArray_DIM(x, 1), PyArray_DATA(x), PyArray_STRIDE(x, 0) / item,
+                                                      PyArray_STRIDE(x, 1) / item, b == NULL ? NULL : PyArray_DATA(b), PyArray_DATA(sm), log);
     status = 0;
 done:
     Py_DECREF(x);
@@ -109,19 +179,14 @@ done:
     return status;
 }
 
-/* out = log(softmax(x)).  in: x (m, n). */
+static int tng_softmax(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+{
+    return softmax_of(nin, in, out, 0);
+}
+
 static int tng_log_softmax(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
 {
-    int type = float_type(in[0]);
-    PyArrayObject *x = type < 0 ? NULL : rows_of(in[0], 2, "logsoftmax");
-    if (x == NULL)
-        return -1;
-    PyArrayObject *z = native_alloc(out, 2, PyArray_DIMS(x), type);
-    if (z != NULL)
-        (type == NPY_FLOAT32 ? log_softmax_f32 : log_softmax_f64)(PyArray_DIM(x, 0), PyArray_DIM(x, 1), PyArray_DATA(x),
-                                                                  PyArray_DATA(z));
-    Py_DECREF(x);
-    return z == NULL ? -1 : 0;
+    return softmax_of(nin, in, out, 1);
 }
 
 /* out = gradient of softmax.  in: dy (m, n), sm (m, n). */

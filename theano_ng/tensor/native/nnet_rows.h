@@ -1,39 +1,66 @@
-/* Row-wise softmax arithmetic for one floating-point type; nnet.c includes this once per type with REAL, EXP, LOG and NAME(f) defined.
+/* Row-wise softmax arithmetic for one floating-point type; nnet.c includes this once per type with REAL, EXP, LOG, LANES and NAME(f) defined.
  *
- * Rows are contiguous. The loops over a row are written so that the compiler vectorises them, exp included (glibc's vector library). */
+ * The loops are written so that the compiler vectorises them: sums and extremes have LANES accumulators. EXP is for numbers up to 0. */
 
 /* The largest element of x + b (b may be NULL); NaN is skipped and comes back through the exponentials. */
 VECTORISED static REAL NAME(row_max)(npy_intp n, const REAL *restrict x, const REAL *restrict b)
 {
-    REAL best = -INFINITY;
-    if (b == NULL)
-        for (npy_intp i = 0; i < n; ++i)
-            best = x[i] > best ? x[i] : best;
-    else
-        for (npy_intp i = 0; i < n; ++i) {
-            REAL v = x[i] + b[i];
-            best = v > best ? v : best;
-        }
-    return best;
+    REAL best[LANES], most = -INFINITY;
+    npy_intp i = 0;
+    if (n >= LANES) {
+        for (int k = 0; k < LANES; ++k)
+            best[k] = -INFINITY;
+        for (; i + LANES <= n; i += LANES)
+            for (int k = 0; k < LANES; ++k) {
+                REAL v = b == NULL ? x[i + k] : x[i + k] + b[i + k];
+                best[k] = v > best[k] ? v : best[k];
+            }
+        for (int half = LANES / 2; half > 0; half /= 2)
+            for (int k = 0; k < half; ++k)
+                best[k] = best[k + half] > best[k] ? best[k + half] : best[k];
+        most = best[0];
+    }
+    for (; i < n; ++i) {
+        REAL v = b == NULL ? x[i] : x[i] + b[i];
+        most = v > most ? v : most;
+    }
+    return most;
 }
 
-/* out = exp(x + b - max); returns the sum. */
-VECTORISED static REAL NAME(row_exp)(npy_intp n, const REAL *restrict x, const REAL *restrict b, REAL max, REAL *restrict out)
+/* The sum of exp(x + b - max), which are stored in `out`, where that is not NULL; it may be x. */
+VECTORISED static REAL NAME(row_exp)(npy_intp n, const REAL *x, const REAL *b, REAL max, REAL *out)
 {
-    if (b == NULL)
-        for (npy_intp i = 0; i < n; ++i)
-            out[i] = EXP(x[i] - max);
-    else
-        for (npy_intp i = 0; i < n; ++i)
-            out[i] = EXP(x[i] + b[i] - max);
-    REAL sums[4] = {0, 0, 0, 0};
+    REAL sums[LANES] = {0}, values[LANES];
     npy_intp i = 0;
-    for (; i + 4 <= n; i += 4)
-        for (int k = 0; k < 4; ++k)
-            sums[k] += out[i + k];
-    for (; i < n; ++i)
-        sums[0] += out[i];
-    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    for (; i + LANES <= n; i += LANES) {
+        if (b == NULL)
+            for (int k = 0; k < LANES; ++k)
+                values[k] = EXP(x[i + k] - max);
+        else
+            for (int k = 0; k < LANES; ++k)
+                values[k] = EXP(x[i + k] + b[i + k] - max);
+        for (int k = 0; k < LANES; ++k)
+            sums[k] += values[k];
+        if (out != NULL)
+            memcpy(out + i, values, sizeof values);
+    }
+    int left = (int)(n - i);
+    for (int k = 0; k < left; ++k)
+        values[k] = b == NULL ? x[i + k] - max : x[i + k] + b[i + k] - max;
+    for (int k = left; k < LANES; ++k)
+        values[k] = -INFINITY;
+    if (left > 0) {
+        for (int k = 0; k < LANES; ++k)
+            values[k] = EXP(values[k]);
+        for (int k = 0; k < left; ++k)
+            sums[k] += values[k];
+        if (out != NULL)
+            memcpy(out + i, values, (size_t)left * sizeof(REAL));
+    }
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int k = 0; k < half; ++k)
+            sums[k] += sums[k + half];
+    return sums[0];
 }
 
 VECTORISED static void NAME(row_scale)(npy_intp n, REAL factor, REAL *restrict out)
@@ -42,25 +69,86 @@ VECTORISED static void NAME(row_scale)(npy_intp n, REAL factor, REAL *restrict o
         out[i] *= factor;
 }
 
-static void NAME(softmax)(npy_intp rows, npy_intp n, const void *x_, const void *b_, void *out_)
+/* out = (x - max) - log_sum; max + log_sum would lose log_sum where max is large. out may be x. */
+VECTORISED static void NAME(row_log)(npy_intp n, const REAL *x, REAL max, REAL log_sum, REAL *out)
 {
-    const REAL *x = x_, *b = b_;
-    REAL *out = out_;
-    for (npy_intp r = 0; r < rows; ++r, x += n, out += n) {
-        REAL sum = NAME(row_exp)(n, x, b, NAME(row_max)(n, x, b), out);
-        NAME(row_scale)(n, 1 / sum, out);
+#pragma GCC ivdep
+    for (npy_intp i = 0; i < n; ++i)
+        out[i] = (x[i] - max) - log_sum;
+}
+
+/* Softmax of short rows (n <= SHORT_ROWS), LANES of them at a time, element by element. Strides in elements. */
+VECTORISED static void NAME(short_rows)(npy_intp rows, npy_intp n, const REAL *x, npy_intp row_stride, npy_intp stride, const REAL *b,
+                                        REAL *out, int logarithm)
+{
+    REAL v[SHORT_ROWS * LANES], max[LANES], sum[LANES], rest[LANES];
+    for (npy_intp r = 0; r < rows; r += LANES, out += LANES * n) {
+        npy_intp m = rows - r < LANES ? rows - r : LANES;
+        for (npy_intp j = 0; j < n; ++j) {
+            REAL shift = b == NULL ? 0 : b[j];
+            const REAL *from = x + r * row_stride + j * stride;
+            for (npy_intp k = 0; k < m; ++k)
+                v[j * LANES + k] = b == NULL ? from[k * row_stride] : from[k * row_stride] + shift;
+            for (npy_intp k = m; k < LANES; ++k)
+                v[j * LANES + k] = 0;
+        }
+        for (int k = 0; k < LANES; ++k) {
+            max[k] = -INFINITY;
+            sum[k] = 0;
+        }
+        for (npy_intp j = 0; j < n; ++j)
+            for (int k = 0; k < LANES; ++k) {
+                REAL value = v[j * LANES + k];
+                max[k] = value > max[k] ? value : max[k];
+            }
+        for (npy_intp j = 0; j < n; ++j)
+            for (int k = 0; k < LANES; ++k) {
+                REAL d = v[j * LANES + k] - max[k], e = EXP(d);
+                sum[k] += e;
+                v[j * LANES + k] = logarithm ? d : e;
+            }
+        for (int k = 0; k < LANES; ++k)
+            rest[k] = logarithm ? LOG(sum[k]) : 1 / sum[k];
+        for (npy_intp j = 0; j < n; ++j)
+            for (int k = 0; k < LANES; ++k)
+                v[j * LANES + k] = logarithm ? v[j * LANES + k] - rest[k] : v[j * LANES + k] * rest[k];
+        for (npy_intp k = 0; k < m; ++k)
+            for (npy_intp j = 0; j < n; ++j)
+                out[k * n + j] = v[j * LANES + k];
     }
 }
 
-static void NAME(log_softmax)(npy_intp rows, npy_intp n, const void *x_, void *out_)
+/* Some rows with any strides, as contiguous ones. */
+static void NAME(bring_rows)(npy_intp rows, npy_intp n, const REAL *x, npy_intp row_stride, npy_intp stride, REAL *restrict out)
 {
-    const REAL *x = x_;
+    for (npy_intp j = 0; j < n; j += 16)
+        for (npy_intp r = 0; r < rows; ++r)
+            for (npy_intp i = j; i < (n - j < 16 ? n : j + 16); ++i)
+                out[r * n + i] = x[r * row_stride + i * stride];
+}
+
+/* out = softmax(x + b), or (logarithm) its logarithm, row by row; b may be NULL. Strides of x in elements. */
+static void NAME(softmax)(npy_intp rows, npy_intp n, const void *x_, npy_intp row_stride, npy_intp stride, const void *b_, void *out_,
+                          int logarithm)
+{
+    const REAL *x = x_, *b = b_;
     REAL *out = out_;
-    for (npy_intp r = 0; r < rows; ++r, x += n, out += n) {
-        REAL max = NAME(row_max)(n, x, NULL);
-        REAL log_sum = LOG(NAME(row_exp)(n, x, NULL, max, out));
-        for (npy_intp i = 0; i < n; ++i)
-            out[i] = (x[i] - max) - log_sum;        /* max + log_sum would lose log_sum where max is large */
+    if (n <= SHORT_ROWS) {
+        NAME(short_rows)(rows, n, x, row_stride, stride, b, out, logarithm);
+        return;
+    }
+    for (npy_intp r = 0; r < rows; ++r, x += row_stride, out += n) {
+        const REAL *row = x;
+        if (stride != 1) {
+            if (r % 16 == 0)
+                NAME(bring_rows)(rows - r < 16 ? rows - r : 16, n, x, row_stride, stride, out);
+            row = out;
+        }
+        REAL max = NAME(row_max)(n, row, b), sum = NAME(row_exp)(n, row, b, max, logarithm ? NULL : out);
+        if (logarithm)
+            NAME(row_log)(n, row, max, LOG(sum), out);
+        else
+            NAME(row_scale)(n, 1 / sum, out);
     }
 }
 

@@ -1,427 +1,348 @@
-/* Reductions over any set of axes, and argmax.
+/* Reductions over any set of axes, of arrays and of elementwise operations.
  *
- * tng_reduce combines elements by a function of the form
- *
- *     void fold(int64_t n, char *acc, int64_t acc_stride, const char *x, int64_t x_stride)      acc[i] = acc[i] OP x[i]
- *
- * With acc_stride 0 all elements go into one accumulator. The common operations and types are here; for others a generated kernel
- * has this form (tensor/careduce.py). Sums of floats are pairwise over contiguous stretches.
+ * The dimensions become loops, from the smallest stride of the input to the largest. Accumulators lie in the same order, so that the
+ * innermost loop either runs along one accumulator or along contiguous ones. The inner loops are folds: those of reduce_folds.h, or for
+ * other operations a generated kernel of the form fold_fn (tensor/careduce.py). Sums of floats are pairwise over contiguous stretches.
  */
-#include "native.h"
+#include "elemwise_words.h"
+#include "reduce_folds.h"
+#include "threads.h"
 #include <stdlib.h>
 
-typedef void (*fold_fn)(int64_t n, char *acc, int64_t acc_stride, const char *x, int64_t x_stride);
-
 #define MAX_ND 32
-#define PAIRWISE_MIN 512   /* shorter stretches are summed directly, in 4 vectors of accumulators */
-#define TILE 4096          /* columns that are reduced together when rows are added up */
-#define VECTOR_BYTES 64
+#define PAIRWISE_MIN 2048  /* shorter stretches are summed directly, in 4 vectors of accumulators */
+#define TILE 2048          /* accumulators that are in use at a time when rows are combined */
+#define WIDE 2048          /* shorter rows are run together to about this many elements */
+#define PIECE 512          /* elements with a stride that are brought together */
+#define CACHED (4 << 20)   /* bytes; more come from memory, where extremes of one row after the other are faster than of several */
+#define SHORT 16           /* stretches for which a call of the fold costs more than strides do */
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__linux__)
-#define CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define CLONES
-#endif
+/* How elements are combined. */
+typedef struct {
+    Fold fold;
+    fold_fn combine;       /* of two accumulators; NULL for generated folds */
+    int op, pairwise, idempotent, has_identity;
+    int pairs;             /* complex numbers that are summed as pairs of real ones */
+    int64_t x_item, acc_item;
+    char identity[16];
+} How;
 
-/* -- folds -------------------------------------------------------------------------------------------------------- */
-
-#define ADD(a, b) ((a) + (b))
-#define MUL(a, b) ((a) * (b))
-#define AND(a, b) ((a) & (b))
-#define OR(a, b) ((a) | (b))
-#define XOR(a, b) ((a) ^ (b))
-/* NaN wins. One condition without a branch, so that the loops vectorize. */
-#define MAX(a, b) (((b) > (a)) | ((b) != (b)) ? (b) : (a))
-#define MIN(a, b) (((b) < (a)) | ((b) != (b)) ? (b) : (a))
-
-/* T: accumulator; S: element. */
-#define FOLD(name, OP, T, S)                                                                                         \
-    CLONES static void name(int64_t n, char *acc, int64_t acc_stride, const char *x, int64_t x_stride)               \
-    {                                                                                                                \
-        enum { LANES = VECTOR_BYTES / sizeof(T) };                                                                   \
-        typedef T vec __attribute__((vector_size(VECTOR_BYTES)));                                                    \
-        typedef S svec __attribute__((vector_size(LANES * sizeof(S))));                                              \
-        if (acc_stride == 0) {                                                                                       \
-            T total = *(T *)acc;                                                                                     \
-            int64_t i = 0;                                                                                           \
-            if (x_stride == sizeof(S) && n >= 4 * LANES) {                                                           \
-                const S *p = (const S *)x;                                                                           \
-                svec s0, s1, s2, s3;                                                                                 \
-                vec a0, a1, a2, a3;                                                                                  \
-                memcpy(&s0, p, sizeof s0);                                                                           \
-                memcpy(&s1, p + LANES, sizeof s1);                                                                   \
-                memcpy(&s2, p + 2 * LANES, sizeof s2);                                                               \
-                memcpy(&s3, p + 3 * LANES, sizeof s3);                                                               \
-                a0 = __builtin_convertvector(s0, vec);                                                               \
-                a1 = __builtin_convertvector(s1, vec);                                                               \
-                a2 = __builtin_convertvector(s2, vec);                                                               \
-                a3 = __builtin_convertvector(s3, vec);                                                               \
-                for (i = 4 * LANES; i + 4 * LANES <= n; i += 4 * LANES) {                                            \
-                    vec b0, b1, b2, b3;                                                                              \
-                    memcpy(&s0, p + i, sizeof s0);                                                                   \
-                    memcpy(&s1, p + i + LANES, sizeof s1);                                                           \
-                    memcpy(&s2, p + i + 2 * LANES, sizeof s2);                                                       \
-                    memcpy(&s3, p + i + 3 * LANES, sizeof s3);                                                       \
-                    b0 = __builtin_convertvector(s0, vec);                                                           \
-                    b1 = __builtin_convertvector(s1, vec);                                                           \
-                    b2 = __builtin_convertvector(s2, vec);                                                           \
-                    b3 = __builtin_convertvector(s3, vec);                                                           \
-                    a0 = OP(a0, b0);                                                                              \
-                    a1 = OP(a1, b1);                                                                              \
-                    a2 = OP(a2, b2);                                                                              \
-                    a3 = OP(a3, b3);                                                                              \
-                }                                                                                                    \
-                a0 = OP(a0, a1);                                                                                  \
-                a2 = OP(a2, a3);                                                                                  \
-                a0 = OP(a0, a2);                                                                                  \
-                T part = a0[0];                                                                                      \
-                for (int l = 1; l < (int)LANES; ++l) {                                                               \
-                    T b = a0[l];                                                                                     \
-                    part = OP(part, b);                                                                              \
-                }                                                                                                    \
-                total = OP(total, part);                                                                             \
-            }                                                                                                        \
-            for (; i < n; ++i) {                                                                                     \
-                T b = (T)*(const S *)(x + i * x_stride);                                                             \
-                total = OP(total, b);                                                                                \
-            }                                                                                                        \
-            *(T *)acc = total;                                                                                       \
-        }                                                                                                            \
-        else if (acc_stride == sizeof(T) && x_stride == sizeof(S)) {                                                 \
-            T *a = (T *)acc;                                                                                         \
-            const S *p = (const S *)x;                                                                               \
-            _Pragma("GCC ivdep") for (int64_t i = 0; i < n; ++i)                                                     \
-            {                                                                                                        \
-                T b = (T)p[i];                                                                                       \
-                a[i] = OP(a[i], b);                                                                                  \
-            }                                                                                                        \
-        }                                                                                                            \
-        else                                                                                                         \
-            for (int64_t i = 0; i < n; ++i) {                                                                        \
-                T *a = (T *)(acc + i * acc_stride), b = (T)*(const S *)(x + i * x_stride);                           \
-                *a = OP(*a, b);                                                                                      \
-            }                                                                                                        \
-    }
-
-/* Extremes. The compiler vectorizes the loop over lanes when there are enough of them (measured: 256 bytes; vector types with a select
- * are taken apart). */
-#define FOLD_ORDER(name, OP, T)                                                                                      \
-    CLONES static void name(int64_t n, char *acc, int64_t acc_stride, const char *x, int64_t x_stride)               \
-    {                                                                                                                \
-        enum { LANES = 256 / sizeof(T) };                                                                            \
-        if (acc_stride == 0) {                                                                                       \
-            T total = *(T *)acc;                                                                                     \
-            int64_t i = 0;                                                                                           \
-            if (x_stride == sizeof(T) && n >= LANES) {                                                               \
-                const T *p = (const T *)x;                                                                           \
-                T lane[LANES];                                                                                       \
-                memcpy(lane, p, sizeof lane);                                                                        \
-                for (i = LANES; i + LANES <= n; i += LANES)                                                          \
-                    _Pragma("GCC ivdep") for (int l = 0; l < (int)LANES; ++l)                                        \
-                    {                                                                                                \
-                        T a = lane[l], b = p[i + l];                                                                 \
-                        lane[l] = OP(a, b);                                                                          \
-                    }                                                                                                \
-                for (int l = 0; l < (int)LANES; ++l)                                                                 \
-                    total = OP(total, lane[l]);                                                                      \
-            }                                                                                                        \
-            for (; i < n; ++i) {                                                                                     \
-                T b = *(const T *)(x + i * x_stride);                                                                \
-                total = OP(total, b);                                                                                \
-            }                                                                                                        \
-            *(T *)acc = total;                                                                                       \
-        }                                                                                                            \
-        else if (acc_stride == sizeof(T) && x_stride == sizeof(T)) {                                                 \
-            T *a = (T *)acc;                                                                                         \
-            const T *p = (const T *)x;                                                                               \
-            _Pragma("GCC ivdep") for (int64_t i = 0; i < n; ++i)                                                     \
-            {                                                                                                        \
-                T b = p[i];                                                                                          \
-                a[i] = OP(a[i], b);                                                                                  \
-            }                                                                                                        \
-        }                                                                                                            \
-        else                                                                                                         \
-            for (int64_t i = 0; i < n; ++i) {                                                                        \
-                T *a = (T *)(acc + i * acc_stride), b = *(const T *)(x + i * x_stride);                              \
-                *a = OP(*a, b);                                                                                      \
-            }                                                                                                        \
-    }
-
-/* Complex numbers: no vector types, two accumulators. */
-#define FOLD_COMPLEX(name, OP, T, S)                                                                                 \
-    static void name(int64_t n, char *acc, int64_t acc_stride, const char *x, int64_t x_stride)                      \
-    {                                                                                                                \
-        if (acc_stride == 0) {                                                                                       \
-            T even = *(T *)acc;                                                                                      \
-            for (int64_t i = 0; i < n; ++i) {                                                                        \
-                T b = (T) * (const S *)(x + i * x_stride);                                                           \
-                even = OP(even, b);                                                                                  \
-            }                                                                                                        \
-            *(T *)acc = even;                                                                                        \
-        }                                                                                                            \
-        else                                                                                                         \
-            for (int64_t i = 0; i < n; ++i) {                                                                        \
-                T *a = (T *)(acc + i * acc_stride), b = (T) * (const S *)(x + i * x_stride);                         \
-                *a = OP(*a, b);                                                                                      \
-            }                                                                                                        \
-    }
-
-typedef float _Complex c64;
-typedef double _Complex c128;
-
-#define SUM_AND_PRODUCT(suffix, T, S) FOLD(add_##suffix, ADD, T, S) FOLD(mul_##suffix, MUL, T, S)
-SUM_AND_PRODUCT(i8_i64, int64_t, int8_t)
-SUM_AND_PRODUCT(i16_i64, int64_t, int16_t)
-SUM_AND_PRODUCT(i32_i64, int64_t, int32_t)
-SUM_AND_PRODUCT(i64_i64, int64_t, int64_t)
-SUM_AND_PRODUCT(u8_u64, uint64_t, uint8_t)
-SUM_AND_PRODUCT(u16_u64, uint64_t, uint16_t)
-SUM_AND_PRODUCT(u32_u64, uint64_t, uint32_t)
-SUM_AND_PRODUCT(f32_f32, float, float)
-SUM_AND_PRODUCT(f32_f64, double, float)
-SUM_AND_PRODUCT(f64_f64, double, double)
-SUM_AND_PRODUCT(i64_f64, double, int64_t)
-SUM_AND_PRODUCT(i32_f64, double, int32_t)
-FOLD_COMPLEX(add_c64_c64, ADD, c64, c64)
-FOLD_COMPLEX(mul_c64_c64, MUL, c64, c64)
-FOLD_COMPLEX(add_c64_c128, ADD, c128, c64)
-FOLD_COMPLEX(mul_c64_c128, MUL, c128, c64)
-FOLD_COMPLEX(add_c128_c128, ADD, c128, c128)
-FOLD_COMPLEX(mul_c128_c128, MUL, c128, c128)
-
-#define ORDER(suffix, T) FOLD_ORDER(max_##suffix, MAX, T) FOLD_ORDER(min_##suffix, MIN, T)
-ORDER(i8, int8_t)
-ORDER(i16, int16_t)
-ORDER(i32, int32_t)
-ORDER(i64, int64_t)
-ORDER(u8, uint8_t)
-ORDER(u16, uint16_t)
-ORDER(u32, uint32_t)
-ORDER(u64, uint64_t)
-ORDER(f32, float)
-ORDER(f64, double)
-
-/* Signedness does not matter to bits. */
-#define BITS(suffix, T) FOLD(and_##suffix, AND, T, T) FOLD(or_##suffix, OR, T, T) FOLD(xor_##suffix, XOR, T, T)
-BITS(8, int8_t)
-BITS(16, int16_t)
-BITS(32, int32_t)
-BITS(64, int64_t)
-
-enum { OP_OTHER, OP_ADD, OP_MUL, OP_MAX, OP_MIN, OP_AND, OP_OR, OP_XOR };
-
-/* dtypes by kind and size, so that long and long long are one. */
-static int dtype_key(int type_num)
-{
-    switch (type_num) {
-    case NPY_BOOL: return 'b' << 8 | 1;
-    case NPY_BYTE: return 'i' << 8 | 1;
-    case NPY_SHORT: return 'i' << 8 | 2;
-    case NPY_INT: return 'i' << 8 | 4;
-    case NPY_LONG: return 'i' << 8 | (int)sizeof(long);
-    case NPY_LONGLONG: return 'i' << 8 | 8;
-    case NPY_UBYTE: return 'u' << 8 | 1;
-    case NPY_USHORT: return 'u' << 8 | 2;
-    case NPY_UINT: return 'u' << 8 | 4;
-    case NPY_ULONG: return 'u' << 8 | (int)sizeof(long);
-    case NPY_ULONGLONG: return 'u' << 8 | 8;
-    case NPY_FLOAT: return 'f' << 8 | 4;
-    case NPY_DOUBLE: return 'f' << 8 | 8;
-    case NPY_CFLOAT: return 'c' << 8 | 8;
-    case NPY_CDOUBLE: return 'c' << 8 | 16;
-    default: return 0;
-    }
-}
-#define KEY(kind, size) ((kind) << 8 | (size))
-#define PAIR(kind_x, size_x, kind_acc, size_acc) (KEY(kind_x, size_x) << 16 | KEY(kind_acc, size_acc))
-
-#define CASES_ADD_MUL(op)                                        \
-    switch (dtype_key(x_type) << 16 | dtype_key(acc_type)) {     \
-    case PAIR('i', 1, 'i', 8): return op##_i8_i64;               \
-    case PAIR('i', 2, 'i', 8): return op##_i16_i64;              \
-    case PAIR('i', 4, 'i', 8): return op##_i32_i64;              \
-    case PAIR('i', 8, 'i', 8): return op##_i64_i64;              \
-    case PAIR('b', 1, 'i', 8):                                   \
-    case PAIR('b', 1, 'u', 8):                                   \
-    case PAIR('u', 1, 'u', 8): return op##_u8_u64;               \
-    case PAIR('u', 2, 'u', 8): return op##_u16_u64;              \
-    case PAIR('u', 4, 'u', 8): return op##_u32_u64;              \
-    case PAIR('u', 8, 'u', 8): return op##_i64_i64;              \
-    case PAIR('f', 4, 'f', 4): return op##_f32_f32;              \
-    case PAIR('f', 4, 'f', 8): return op##_f32_f64;              \
-    case PAIR('f', 8, 'f', 8): return op##_f64_f64;              \
-    case PAIR('i', 8, 'f', 8): return op##_i64_f64;              \
-    case PAIR('i', 4, 'f', 8): return op##_i32_f64;              \
-    case PAIR('c', 8, 'c', 8): return op##_c64_c64;              \
-    case PAIR('c', 8, 'c', 16): return op##_c64_c128;            \
-    case PAIR('c', 16, 'c', 16): return op##_c128_c128;          \
-    default: return NULL;                                        \
-    }
-#define CASES_ORDER(op)                                          \
-    switch (dtype_key(x_type)) {                                 \
-    case KEY('i', 1): return op##_i8;                            \
-    case KEY('i', 2): return op##_i16;                           \
-    case KEY('i', 4): return op##_i32;                           \
-    case KEY('i', 8): return op##_i64;                           \
-    case KEY('b', 1):                                            \
-    case KEY('u', 1): return op##_u8;                            \
-    case KEY('u', 2): return op##_u16;                           \
-    case KEY('u', 4): return op##_u32;                           \
-    case KEY('u', 8): return op##_u64;                           \
-    case KEY('f', 4): return op##_f32;                           \
-    case KEY('f', 8): return op##_f64;                           \
-    default: return NULL;                                        \
-    }
-#define CASES_BITS(op)                                           \
-    switch (dtype_key(x_type) & 0xff) {                          \
-    case 1: return op##_8;                                       \
-    case 2: return op##_16;                                      \
-    case 4: return op##_32;                                      \
-    case 8: return op##_64;                                      \
-    default: return NULL;                                        \
-    }
-
-/* The shipped fold for an operation, or NULL. */
-static fold_fn find_fold(int op, int x_type, int acc_type)
-{
-    int same = dtype_key(x_type) == dtype_key(acc_type), kind = dtype_key(x_type) >> 8;
-    switch (op) {
-    case OP_ADD: CASES_ADD_MUL(add)
-    case OP_MUL: CASES_ADD_MUL(mul)
-    case OP_MAX:
-        if (!same)
-            return NULL;
-        CASES_ORDER(max)
-    case OP_MIN:
-        if (!same)
-            return NULL;
-        CASES_ORDER(min)
-    default: break;
-    }
-    if (!same || kind == 'f' || kind == 'c')
-        return NULL;
-    switch (op) {
-    case OP_AND: CASES_BITS(and)
-    case OP_OR: CASES_BITS(or)
-    case OP_XOR: CASES_BITS(xor)
-    default: return NULL;
-    }
-}
+/* One loop for each dimension, innermost first. */
+typedef struct {
+    int count;
+    int64_t len[MAX_ND + 1], as[MAX_ND + 1], xs[MAX_ND + 1];
+} Loops;
 
 /* -- loops -------------------------------------------------------------------------------------------------------- */
 
-typedef struct {
-    fold_fn fold;
-    fold_fn pairwise; /* how two accumulators are added, when the sum is pairwise; else NULL */
-    int64_t acc_item;
-} Fold;
+/* `count` copies of `bytes` bytes. */
+static void fill(char *to, int64_t count, const char *from, int64_t bytes)
+{
+    int64_t done = bytes, all = count * bytes;
+    if (all == 0)
+        return;
+    memcpy(to, from, (size_t)bytes);
+    for (; done < all; done *= 2)
+        memcpy(to + done, to, (size_t)(all - done < done ? all - done : done));
+}
 
 /* Folds a stretch into one accumulator; halves of long stretches are summed apart. */
-static void fold_stretch(const Fold *f, int64_t n, char *acc, const char *x, int64_t x_stride)
+static void fold_stretch(const How *how, int64_t n, char *acc, const char *x, int64_t x_stride)
 {
-    if (f->pairwise == NULL || n <= PAIRWISE_MIN) {
-        f->fold(n, acc, 0, x, x_stride);
+    if (!how->pairwise || n <= PAIRWISE_MIN) {
+        how->fold.fold(n, acc, 0, x, x_stride);
         return;
     }
     int64_t half = n / 2 / 64 * 64;
     int64_t left[2] = {0, 0}, right[2] = {0, 0};
-    fold_stretch(f, half, (char *)left, x, x_stride);
-    fold_stretch(f, n - half, (char *)right, x + half * x_stride, x_stride);
-    f->pairwise(1, (char *)left, 0, (char *)right, f->acc_item);
-    f->pairwise(1, acc, 0, (char *)left, f->acc_item);
+    fold_stretch(how, half, (char *)left, x, x_stride);
+    fold_stretch(how, n - half, (char *)right, x + half * x_stride, x_stride);
+    how->combine(1, (char *)left, 0, (char *)right, how->acc_item);
+    how->combine(1, acc, 0, (char *)left, how->acc_item);
 }
 
-/* acc OP= x over a box; dimensions where acc_strides is 0 are reduced. */
-static void fold_box(const Fold *f, int nd, const int64_t *dims, char *acc, const int64_t *acc_strides, const char *x, const int64_t *x_strides)
+#define GATHER(T)                                     \
+    for (int64_t i = 0; i < n; ++i)                   \
+        ((T *)to)[i] = *(const T *)(from + i * step); \
+    break;
+static void gather(char *to, int64_t n, const char *from, int64_t step, int64_t item)
 {
-    int64_t lens[MAX_ND + 1], as[MAX_ND + 1], xs[MAX_ND + 1], index[MAX_ND + 1];
-    int loops = 0;
+    switch (item) {
+    case 1: GATHER(uint8_t)
+    case 2: GATHER(uint16_t)
+    case 4: GATHER(uint32_t)
+    default: GATHER(uint64_t)
+    }
+}
+
+/* Rows of n elements each, all onto the same n accumulators. */
+static void fold_rows(const How *how, int64_t n, char *acc, int64_t as, const char *x, int64_t xs, int64_t rows, int64_t row_stride)
+{
+    int contiguous = as == how->acc_item && xs == how->x_item;
+    if (contiguous && n * 2 <= WIDE && row_stride == n * xs && rows > 4 * WIDE / n && how->combine != NULL
+        && (how->idempotent || how->has_identity)) {
+        /* A few columns: several rows are one wide row, whose pieces are combined at the end. */
+        int64_t m = WIDE / n, item = how->acc_item;
+        char wide[WIDE * sizeof(int64_t) * 2] __attribute__((aligned(64)));
+        if (how->idempotent)
+            fill(wide, m, acc, n * item);
+        else
+            fill(wide, n * m, how->identity, item);
+        memcpy(wide, acc, (size_t)(n * item));
+        if (how->fold.rows != NULL)
+            how->fold.rows(n * m, wide, x, m * row_stride, rows / m);
+        else
+            for (int64_t r = 0; r < rows / m; ++r)
+                how->fold.fold(n * m, wide, item, x + r * m * row_stride, xs);
+        how->fold.fold(n * (rows % m), wide, item, x + rows / m * m * row_stride, xs);
+        for (int64_t piece = 1; piece < m; ++piece)
+            how->combine(n, wide, item, wide + piece * n * item, item);
+        memcpy(acc, wide, (size_t)(n * item));
+        return;
+    }
+    char piece[PIECE * sizeof(int64_t) * 2] __attribute__((aligned(64)));
+    int gathers = !contiguous && as == how->acc_item && xs != how->x_item && how->fold.rows != NULL && n >= SHORT;
+    int64_t tile = rows > 4 && n > 2 * TILE ? TILE : n;
+    for (int64_t from = 0; from < n; from += tile, acc += tile * as, x += tile * xs) {
+        int64_t count = n - from < tile ? n - from : tile;
+        if (contiguous && how->fold.rows != NULL && (!how->idempotent || n > 2 * TILE || rows * n * xs <= CACHED))
+            how->fold.rows(count, acc, x, row_stride, rows);
+        else if (gathers)
+            for (int64_t r = 0; r < rows; ++r)
+                for (int64_t at = 0; at < count; at += PIECE) {
+                    int64_t some = count - at < PIECE ? count - at : PIECE;
+                    gather(piece, some, x + r * row_stride + at * xs, xs, how->x_item);
+                    how->fold.fold(some, acc + at * as, as, piece, how->x_item);
+                }
+        else
+            for (int64_t r = 0; r < rows; ++r)
+                how->fold.fold(count, acc, as, x + r * row_stride, xs);
+    }
+}
+
+static void swap_loops(Loops *l, int a, int b)
+{
+    int64_t t;
+    t = l->len[a], l->len[a] = l->len[b], l->len[b] = t;
+    t = l->as[a], l->as[a] = l->as[b], l->as[b] = t;
+    t = l->xs[a], l->xs[a] = l->xs[b], l->xs[b] = t;
+}
+
+/* Dimensions to loops: those of length 1 need none, those that follow each other in memory are one. Moves the pointers to where strides
+ * are positive. Returns whether there is anything to fold. */
+static int make_loops(Loops *l, int nd, const int64_t *dims, char **acc, const int64_t *as, const char **x, const int64_t *xs)
+{
+    l->count = 0;
     for (int d = nd - 1; d >= 0; --d) {
+        int64_t step = xs[d], acc_step = as[d];
         if (dims[d] == 0)
-            return;
+            return 0;
         if (dims[d] == 1)
             continue;
-        int64_t key = llabs(x_strides[d]);
-        int at = loops++;
-        while (at > 0 && llabs(xs[at - 1]) > key) {
-            lens[at] = lens[at - 1];
-            as[at] = as[at - 1];
-            xs[at] = xs[at - 1];
-            --at;
+        if (step < 0) {
+            *x += (dims[d] - 1) * step;
+            *acc += (dims[d] - 1) * acc_step;
+            step = -step;
+            acc_step = -acc_step;
         }
-        lens[at] = dims[d];
-        as[at] = acc_strides[d];
-        xs[at] = x_strides[d];
+        int at = l->count++;
+        l->len[at] = dims[d];
+        l->as[at] = acc_step;
+        l->xs[at] = step;
+        for (; at > 0 && l->xs[at - 1] > step; --at)
+            swap_loops(l, at, at - 1);
     }
-    for (int k = 0; k + 1 < loops;) {
-        if (xs[k + 1] == xs[k] * lens[k] && as[k + 1] == as[k] * lens[k]) {
-            lens[k] *= lens[k + 1];
-            for (int j = k + 1; j + 1 < loops; ++j) {
-                lens[j] = lens[j + 1];
-                as[j] = as[j + 1];
-                xs[j] = xs[j + 1];
-            }
-            --loops;
+    for (int k = 0; k + 1 < l->count;) {
+        if (l->xs[k + 1] == l->xs[k] * l->len[k] && l->as[k + 1] == l->as[k] * l->len[k]) {
+            l->len[k] *= l->len[k + 1];
+            for (int j = k + 1; j + 1 < l->count; ++j)
+                swap_loops(l, j, j + 1);
+            --l->count;
         }
         else
             ++k;
     }
-    if (loops == 0) {
-        f->fold(1, acc, 0, x, 0);
+    return 1;
+}
+
+/* acc OP= x over the loops; those with accumulator stride 0 are reduced. */
+static void fold_loops(const How *how, const Loops *given, char *acc, const char *x)
+{
+    Loops l = *given;
+    int64_t index[MAX_ND + 1] = {0};
+    if (l.count == 0) {
+        how->fold.fold(1, acc, 0, x, 0);
         return;
     }
-    /* A call for each few elements would cost more than jumping through memory. */
-    if (loops > 1 && lens[0] < 16 && lens[1] > 4 * lens[0]) {
-        int64_t t;
-        t = lens[0], lens[0] = lens[1], lens[1] = t;
-        t = as[0], as[0] = as[1], as[1] = t;
-        t = xs[0], xs[0] = xs[1], xs[1] = t;
+    /* A call for each few elements would cost more than strides do. */
+    if (l.count == 2 && l.as[0] == 0 && l.as[1] == how->acc_item && l.xs[0] == how->x_item && l.len[0] < SHORT && how->fold.brief != NULL) {
+        how->fold.brief(l.len[1], acc, x, l.xs[1], l.len[0]);
+        return;
     }
-    /* Adding up long rows: by tiles whose accumulators stay in the cache. */
-    int64_t width = lens[0], tile = loops > 1 && as[0] != 0 && as[1] == 0 && width > 2 * TILE ? TILE : width;
-    for (int64_t from = 0; from < width; from += tile) {
-        int64_t n = width - from < tile ? width - from : tile;
-        char *a = acc + from * as[0];
-        const char *p = x + from * xs[0];
-        memset(index, 0, sizeof index);
-        for (;;) {
-            if (as[0] == 0)
-                fold_stretch(f, n, a, p, xs[0]);
-            else
-                f->fold(n, a, as[0], p, xs[0]);
-            int k = 1;
-            for (; k < loops; ++k) {
-                a += as[k];
-                p += xs[k];
-                if (++index[k] < lens[k])
-                    break;
-                a -= as[k] * lens[k];
-                p -= xs[k] * lens[k];
-                index[k] = 0;
+    if (l.count > 1 && l.len[0] < SHORT && l.len[1] > 4 * l.len[0]
+        && !(l.as[0] == how->acc_item && l.as[1] == 0 && l.xs[1] == l.len[0] * l.xs[0]))
+        swap_loops(&l, 0, 1);
+    /* Accumulators side by side: the next loop is the innermost of those that come back to them. */
+    int rows = 0;
+    if (l.as[0] != 0)
+        for (int k = 1; k < l.count && !rows; ++k)
+            if (l.as[k] == 0) {
+                rows = 1;
+                for (; k > 1; --k)
+                    swap_loops(&l, k, k - 1);
             }
-            if (k == loops)
+    for (;;) {
+        if (rows)
+            fold_rows(how, l.len[0], acc, l.as[0], x, l.xs[0], l.len[1], l.xs[1]);
+        else if (l.as[0] == 0)
+            fold_stretch(how, l.len[0], acc, x, l.xs[0]);
+        else
+            how->fold.fold(l.len[0], acc, l.as[0], x, l.xs[0]);
+        int k = 1 + rows;
+        for (; k < l.count; ++k) {
+            acc += l.as[k];
+            x += l.xs[k];
+            if (++index[k] < l.len[k])
                 break;
+            acc -= l.as[k] * l.len[k];
+            x -= l.xs[k] * l.len[k];
+            index[k] = 0;
         }
+        if (k >= l.count)
+            break;
     }
 }
 
-/* -- tng_reduce --------------------------------------------------------------------------------------------------- */
-
-/* Words: fold kernel (0: shipped), operation OP_*, rank, reduced axes (bits), element, accumulator and output type numbers, has an
- * identity, the identity's bytes (two words). */
-enum { W_KERNEL, W_OP, W_ND, W_AXES, W_X_TYPE, W_ACC_TYPE, W_OUT_TYPE, W_HAS_IDENTITY, W_IDENTITY, W_END = W_IDENTITY + 2 };
-
-static int check_input(PyObject *value, int nd, int type, PyArrayObject **x)
+/* The share of one of the loops. */
+static void fold_share(const How *how, const Loops *l, int k, int64_t begin, int64_t end, char *acc, const char *x)
 {
-    if (!PyArray_Check(value) || PyArray_NDIM((PyArrayObject *)value) != nd
-        || (type >= 0 && !PyArray_EquivTypenums(PyArray_TYPE((PyArrayObject *)value), type))) {
-        PyErr_Format(PyExc_TypeError, "Reduction: the input must be an ndarray with %d dimensions and type number %d", nd, type);
-        return -1;
+    Loops part = *l;
+    part.len[k] = end - begin;
+    if (begin < end)
+        fold_loops(how, &part, acc + begin * l->as[k], x + begin * l->xs[k]);
+}
+
+#ifdef _OPENMP
+/* Threads share the longest loop that has accumulators of its own for each step; where it is short, each thread reduces a part into
+ * accumulators of its own, which are combined in order. Returns 0 if there is nothing to share. */
+static int fold_in_threads(const How *how, const Loops *l, char *acc, int64_t acc_count, const char *x)
+{
+    int threads = native_threads(), kept = -1, reduced = -1;
+    for (int k = 0; k < l->count; ++k)
+        if (l->as[k] == 0)
+            reduced = reduced < 0 || l->len[k] >= l->len[reduced] ? k : reduced;
+        else
+            kept = kept < 0 || l->len[k] >= l->len[kept] ? k : kept;
+    if (threads < 2)
+        return 0;
+    if (kept >= 0 && l->len[kept] >= 16 * threads) {
+        int64_t grains = (l->len[kept] + 7) / 8;
+#pragma omp parallel num_threads(threads)
+        {
+            int64_t n = omp_get_num_threads(), me = omp_get_thread_num(), end = grains * (me + 1) / n * 8;
+            fold_share(how, l, kept, grains * me / n * 8, end < l->len[kept] ? end : l->len[kept], acc, x);
+        }
+        return 1;
     }
-    /* A new reference; a copy only of what is misaligned or byte-swapped. */
-    *x = (PyArrayObject *)PyArray_FromArray((PyArrayObject *)value, PyArray_DescrFromType(PyArray_TYPE((PyArrayObject *)value)),
-                                            NPY_ARRAY_ALIGNED | NPY_ARRAY_NOTSWAPPED);
-    return *x == NULL ? -1 : 0;
+    if (reduced < 0 || how->combine == NULL || !how->has_identity || acc_count > TILE)
+        return 0;
+    for (int k = 0; k < l->count; ++k)
+        if (l->as[k] < 0)
+            return 0;
+    size_t bytes = (size_t)(acc_count * how->acc_item), room = (bytes + 63) / 64 * 64;
+    char *own = malloc(room * (size_t)threads);
+    if (own == NULL)
+        return 0;
+    for (int t = 0; t < threads; ++t)
+        fill(own + (size_t)t * room, acc_count, how->identity, how->acc_item);
+#pragma omp parallel num_threads(threads)
+    {
+        int64_t n = omp_get_num_threads(), me = omp_get_thread_num();
+        fold_share(how, l, reduced, l->len[reduced] * me / n, l->len[reduced] * (me + 1) / n, own + (size_t)me * room, x);
+    }
+    for (int t = 0; t < threads; ++t)
+        how->combine(acc_count, acc, how->acc_item, own + (size_t)t * room, how->acc_item);
+    free(own);
+    return 1;
+}
+#endif
+
+/* -- one reduction ------------------------------------------------------------------------------------------------ */
+
+/* Words: fold kernel (0: shipped), operation OP_*, rank, reduced axes (bits), element, accumulator and output type numbers, size from
+ * which threads share the work (0: never), has an identity, the identity's bytes (two words). */
+enum { W_KERNEL, W_OP, W_ND, W_AXES, W_X_TYPE, W_ACC_TYPE, W_OUT_TYPE, W_OPENMP, W_HAS_IDENTITY, W_IDENTITY, W_END = W_IDENTITY + 2 };
+
+typedef struct {
+    How how;
+    int nd, kept;
+    npy_intp out_dims[MAX_ND];
+    npy_intp out_strides[MAX_ND]; /* of the accumulators, in the order of the kept dimensions */
+    int64_t strides[MAX_ND];      /* of the accumulators, by dimension; 0: reduced */
+    char *acc;                    /* the accumulator of the first elements */
+    npy_intp count;
+    PyArrayObject *own;           /* whose accumulators these are: NULL if they are the result itself */
+    int type;                     /* of the accumulators */
+    int64_t axes;                 /* the reduced dimensions (bits) */
+} Reduction;
+
+static int real_of(int type)
+{
+    return type == NPY_CFLOAT ? NPY_FLOAT : type == NPY_CDOUBLE ? NPY_DOUBLE : type;
+}
+
+/* What the extreme of no numbers would be. */
+static void set_lowest(How *how, int type, int highest)
+{
+#define LOWEST(number, T, least, most)                      \
+    case number: {                                          \
+        T value = highest ? (T)(most) : (T)(least);         \
+        memcpy(how->identity, &value, sizeof value);        \
+        break;                                              \
+    }
+    switch (dtype_key(type)) {
+        LOWEST(KEY('b', 1), uint8_t, 0, 1)
+        LOWEST(KEY('i', 1), int8_t, INT8_MIN, INT8_MAX)
+        LOWEST(KEY('i', 2), int16_t, INT16_MIN, INT16_MAX)
+        LOWEST(KEY('i', 4), int32_t, INT32_MIN, INT32_MAX)
+        LOWEST(KEY('i', 8), int64_t, INT64_MIN, INT64_MAX)
+        LOWEST(KEY('u', 1), uint8_t, 0, UINT8_MAX)
+        LOWEST(KEY('u', 2), uint16_t, 0, UINT16_MAX)
+        LOWEST(KEY('u', 4), uint32_t, 0, UINT32_MAX)
+        LOWEST(KEY('u', 8), uint64_t, 0, UINT64_MAX)
+        LOWEST(KEY('f', 4), float, -INFINITY, INFINITY)
+        LOWEST(KEY('f', 8), double, -INFINITY, INFINITY)
+    default: return;
+    }
+    how->has_identity = 1;
+}
+
+static int set_how(How *how, const int64_t *params)
+{
+    int op = (int)params[W_OP], x_type = (int)params[W_X_TYPE], acc_type = (int)params[W_ACC_TYPE];
+    memset(how, 0, sizeof *how);
+    how->op = op;
+    how->has_identity = (int)params[W_HAS_IDENTITY];
+    memcpy(how->identity, &params[W_IDENTITY], sizeof how->identity);
+    if (params[W_KERNEL]) {
+        how->fold.fold = (fold_fn)(intptr_t)params[W_KERNEL];
+        return 0;
+    }
+    if (op == OP_ADD) {
+        how->pairs = PyTypeNum_ISCOMPLEX(acc_type) && PyTypeNum_ISCOMPLEX(x_type);
+        x_type = how->pairs ? real_of(x_type) : x_type;
+        acc_type = how->pairs ? real_of(acc_type) : acc_type;
+    }
+    how->fold = find_fold(op, x_type, acc_type);
+    how->combine = find_fold(op, acc_type, acc_type).fold;
+    how->pairwise = op == OP_ADD && how->combine != NULL && !PyTypeNum_ISINTEGER(acc_type);
+    how->idempotent = op == OP_MAX || op == OP_MIN || op == OP_AND || op == OP_OR;
+    if (op == OP_MAX || op == OP_MIN)
+        set_lowest(how, acc_type, op == OP_MIN);
+    if (how->fold.fold != NULL)
+        return 0;
+    PyErr_SetString(PyExc_SystemError, "Reduction: no shipped code for these types and no kernel");
+    return -1;
 }
 
 /* Whether the extents of two arrays overlap. */
@@ -442,266 +363,385 @@ static int share_memory(PyArrayObject *a, PyArrayObject *b)
     return low[0] < high[1] && low[1] < high[0];
 }
 
-static int tng_reduce(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+/* Provides the result in *out and accumulators with their first values, for elements of this shape and order in
+ * memory. The result shares no memory with the inputs. Returns 0, or -1 with an exception set. */
+static int begin(Reduction *r, const int64_t *params, const int64_t *dims, const int64_t *x_strides, PyObject **inputs, int n_inputs,
+                 PyObject **out)
 {
-    int nd = (int)params[W_ND], kept = 0, status = -1;
-    int64_t axes = params[W_AXES];
-    npy_intp out_dims[MAX_ND];
-    int64_t dims[MAX_ND], x_strides[MAX_ND], acc_strides[MAX_ND];
-    PyArrayObject *x, *acc = NULL, *result;
-    (void)nin;
-    (void)nout;
-    if (check_input(in[0], nd, (int)params[W_X_TYPE], &x) < 0)
+    int64_t axes = r->axes = params[W_AXES];
+    int by_stride[MAX_ND], acc_type = (int)params[W_ACC_TYPE], out_type = (int)params[W_OUT_TYPE], first = -1;
+    r->own = NULL;
+    r->nd = (int)params[W_ND];
+    r->kept = 0;
+    r->type = acc_type;
+    if (set_how(&r->how, params) < 0)
         return -1;
-    Fold f = {NULL, NULL, 0};
-    f.fold = params[W_KERNEL] ? (fold_fn)(intptr_t)params[W_KERNEL] : find_fold((int)params[W_OP], (int)params[W_X_TYPE], (int)params[W_ACC_TYPE]);
-    if (f.fold == NULL) {
-        PyErr_SetString(PyExc_SystemError, "Reduction: no shipped code for these types and no kernel");
-        goto done;
-    }
-    if (params[W_OP] == OP_ADD && PyTypeNum_ISINTEGER((int)params[W_ACC_TYPE]) == 0)
-        f.pairwise = find_fold(OP_ADD, (int)params[W_ACC_TYPE], (int)params[W_ACC_TYPE]);
-
-    int64_t reduced = 1;
-    int first = -1;
-    for (int d = 0; d < nd; ++d) {
-        dims[d] = PyArray_DIM(x, d);
-        x_strides[d] = PyArray_STRIDE(x, d);
+    for (int d = 0; d < r->nd; ++d)
         if (axes >> d & 1) {
-            reduced *= dims[d];
             if (dims[d] == 0 && first < 0)
                 first = d;
         }
         else
-            out_dims[kept++] = dims[d];
-    }
-    result = native_alloc(&out[0], kept, out_dims, (int)params[W_OUT_TYPE]);
+            r->out_dims[r->kept++] = dims[d];
+    PyArrayObject *result = native_alloc(out, r->kept, r->out_dims, out_type);
+    for (int i = 0; i < n_inputs && result != NULL; ++i)
+        if (share_memory(result, (PyArrayObject *)inputs[i])) {
+            Py_CLEAR(*out);
+            result = native_alloc(out, r->kept, r->out_dims, out_type);
+        }
     if (result == NULL)
-        goto done;
-    if (result == (PyArrayObject *)in[0] || share_memory(result, x)) {
-        Py_CLEAR(out[0]);
-        result = native_alloc(&out[0], kept, out_dims, (int)params[W_OUT_TYPE]);
-        if (result == NULL)
-            goto done;
-    }
-    if (PyArray_EquivTypenums((int)params[W_ACC_TYPE], (int)params[W_OUT_TYPE])) {
-        acc = result;
-        Py_INCREF(acc);
-    }
-    else {
-        acc = native_new(kept, out_dims, (int)params[W_ACC_TYPE], 0);
-        if (acc == NULL)
-            goto done;
-    }
-    f.acc_item = PyArray_ITEMSIZE(acc);
-    npy_intp acc_size = PyArray_SIZE(acc);
-    for (int d = 0, k = 0; d < nd; ++d)
-        acc_strides[d] = axes >> d & 1 ? 0 : PyArray_STRIDE(acc, k++);
-
-    if (acc_size == 0)
-        ;
-    else if (params[W_HAS_IDENTITY]) {
-        char *to = PyArray_BYTES(acc);
-        if (params[W_IDENTITY] == 0 && params[W_IDENTITY + 1] == 0)
-            memset(to, 0, (size_t)(acc_size * f.acc_item));
-        else
-            for (npy_intp i = 0; i < acc_size; ++i)
-                memcpy(to + i * f.acc_item, &params[W_IDENTITY], (size_t)f.acc_item);
-        fold_box(&f, nd, dims, PyArray_BYTES(acc), acc_strides, PyArray_BYTES(x), x_strides);
-    }
-    else if (reduced == 0) {
+        return -1;
+    r->count = PyArray_SIZE(result);
+    if (first >= 0 && r->count > 0 && !params[W_HAS_IDENTITY]) {
         PyErr_Format(PyExc_ValueError,
                      "Reduction: the input has length 0 in dimension %d, and the reduced operation has no identity to return for no elements",
                      first);
-        goto done;
-    }
-    else {
-        /* The first element of each group, then the others: along each reduced axis those behind the first, at index 0 of the
-         * reduced axes before it. */
-        int64_t box[MAX_ND];
-        npy_intp head_strides[MAX_ND];
-        for (int d = 0, k = 0; d < nd; ++d)
-            if (!(axes >> d & 1))
-                head_strides[k++] = x_strides[d];
-        PyArrayObject *head = (PyArrayObject *)PyArray_New(&PyArray_Type, kept, out_dims, PyArray_TYPE(x), head_strides, PyArray_DATA(x), 0,
-                                                           NPY_ARRAY_ALIGNED, NULL);
-        if (head == NULL)
-            goto done;
-        int copied = PyArray_CopyInto(acc, head);
-        Py_DECREF(head);
-        if (copied < 0)
-            goto done;
-        memcpy(box, dims, sizeof box);
-        for (int d = 0; d < nd; ++d)
-            if (axes >> d & 1)
-                box[d] = 1;
-        for (int d = nd - 1; d >= 0; --d) {
-            if (!(axes >> d & 1))
-                continue;
-            if (dims[d] > 1) {
-                box[d] = dims[d] - 1;
-                fold_box(&f, nd, box, PyArray_BYTES(acc), acc_strides, PyArray_BYTES(x) + x_strides[d], x_strides);
-            }
-            box[d] = dims[d];
-        }
-    }
-    status = acc == result ? 0 : PyArray_CopyInto(result, acc);
-done:
-    Py_XDECREF(acc);
-    Py_DECREF(x);
-    return status;
-}
-
-/* -- argmax ------------------------------------------------------------------------------------------------------- */
-
-/* The place of the largest of n elements, the first among equals; the first NaN if there is one. */
-#define ARGMAX(suffix, T, MAX_FOLD)                                                                   \
-    CLONES static int64_t argmax_##suffix(const char *x, int64_t n, int64_t stride)                          \
-    {                                                                                                 \
-        T best = *(const T *)x;                                                                       \
-        if (stride == (int64_t)sizeof(T) && n >= 64) {                                                \
-            /* Two vectorized passes beat one that remembers places. */                               \
-            MAX_FOLD(n - 1, (char *)&best, 0, x + stride, stride);                                    \
-            const T *p = (const T *)x;                                                                \
-            for (int64_t block = 0; block < n; block += 256) {                                        \
-                int64_t end = block + 256 < n ? block + 256 : n, i;                                   \
-                int found = 0;                                                                        \
-                for (i = block; i < end; ++i)                                                         \
-                    found |= (p[i] == best) | (p[i] != p[i]);                                         \
-                for (i = block; found && i < end; ++i)                                                \
-                    if (p[i] == best || p[i] != p[i])                                                 \
-                        return i;                                                                     \
-            }                                                                                         \
-        }                                                                                             \
-        int64_t at = 0;                                                                               \
-        for (int64_t i = 1; i < n && best == best; ++i) {                                             \
-            T value = *(const T *)(x + i * stride);                                                   \
-            if (value > best || value != value) {                                                     \
-                best = value;                                                                         \
-                at = i;                                                                               \
-            }                                                                                         \
-        }                                                                                             \
-        return at;                                                                                    \
-    }
-ARGMAX(i8, int8_t, max_i8)
-ARGMAX(i16, int16_t, max_i16)
-ARGMAX(i32, int32_t, max_i32)
-ARGMAX(i64, int64_t, max_i64)
-ARGMAX(u8, uint8_t, max_u8)
-ARGMAX(u16, uint16_t, max_u16)
-ARGMAX(u32, uint32_t, max_u32)
-ARGMAX(u64, uint64_t, max_u64)
-ARGMAX(f32, float, max_f32)
-ARGMAX(f64, double, max_f64)
-
-typedef int64_t (*argmax_fn)(const char *x, int64_t n, int64_t stride);
-
-static argmax_fn find_argmax(int x_type)
-{
-    CASES_ORDER(argmax)
-}
-
-/* Word 0: the axes (bits); they are walked in C order. `best` and `place` are the outputs' cells; `best` may be NULL. */
-static int argmax_over(PyObject *input, PyObject **best, PyObject **place, int64_t axes)
-{
-    PyArrayObject *x, *moved = NULL, *rows = NULL, *index, *values = NULL;
-    int kept = 0, nd = PyArray_Check(input) ? PyArray_NDIM((PyArrayObject *)input) : -1, status = -1;
-    npy_intp order[MAX_ND], kept_dims[MAX_ND + 1];
-    int64_t length = 1;
-    if (nd > MAX_ND || check_input(input, nd, -1, &x) < 0) {
-        if (nd > MAX_ND)
-            PyErr_Format(PyExc_ValueError, "argmax: more than %d dimensions", MAX_ND);
         return -1;
     }
-    argmax_fn find = find_argmax(PyArray_TYPE(x));
-    if (find == NULL) {
-        PyErr_SetString(PyExc_TypeError, "argmax: dtypes without an order, and float16, have no C code");
-        goto done;
-    }
-    for (int d = 0; d < nd; ++d)
+    /* Accumulators in the order of the elements that they take. */
+    int n = 0;
+    for (int d = r->nd - 1; d >= 0; --d)
         if (!(axes >> d & 1)) {
-            kept_dims[kept] = PyArray_DIM(x, d);
-            order[kept++] = d;
+            int at = n++;
+            for (; at > 0 && dims[d] != 1 && (dims[by_stride[at - 1]] == 1 || llabs(x_strides[by_stride[at - 1]]) > llabs(x_strides[d])); --at)
+                by_stride[at] = by_stride[at - 1];
+            by_stride[at] = d;
         }
-    int at = kept;
-    for (int d = 0; d < nd; ++d)
-        if (axes >> d & 1) {
-            order[at++] = d;
-            length *= PyArray_DIM(x, d);
+    int64_t item = PyArray_ITEMSIZE(result), offset = 0, in_place = PyArray_EquivTypenums(acc_type, out_type);
+    if (!in_place) {
+        PyArray_Descr *descr = PyArray_DescrFromType(acc_type);
+        if (descr == NULL)
+            return -1;
+        item = PyDataType_ELSIZE(descr);
+        Py_DECREF(descr);
+    }
+    r->how.acc_item = item;
+    memset(r->strides, 0, sizeof r->strides);
+    int64_t step = item;
+    for (int k = 0; k < n; ++k) {
+        int d = by_stride[k];
+        r->strides[d] = x_strides[d] < 0 ? -step : step;
+        offset += x_strides[d] < 0 ? (dims[d] - 1) * step : 0;
+        step *= dims[d];
+    }
+    for (int d = 0, k = 0; d < r->nd; ++d)
+        if (!(axes >> d & 1)) {
+            r->out_strides[k] = r->strides[d];
+            in_place &= dims[d] == 1 || r->strides[d] == PyArray_STRIDE(result, k);
+            ++k;
         }
-    index = native_alloc(place, kept, kept_dims, NPY_INT64);
-    if (index == NULL)
-        goto done;
-    if (best != NULL) {
-        values = native_alloc(best, kept, kept_dims, PyArray_TYPE(x));
-        if (values == NULL)
-            goto done;
+    char *room = PyArray_BYTES(result);
+    if (!in_place && r->count > 0) {
+        r->own = native_new(1, &r->count, acc_type, 0);
+        if (r->own == NULL)
+            return -1;
+        room = PyArray_BYTES(r->own);
     }
-    npy_intp count = PyArray_SIZE(index);
-    if (length == 0 && count > 0) {
-        PyErr_SetString(PyExc_ValueError, "Max and argmax of an empty dimension have no value");
-        goto done;
+    r->acc = room + (r->count > 0 ? offset : 0);
+    static const char zeros[16] = {0};
+    if (!r->how.has_identity)
+        ;
+    else if (memcmp(r->how.identity, zeros, sizeof zeros) == 0)
+        memset(room, 0, (size_t)(r->count * item));
+    else
+        fill(room, r->count, r->how.identity, item);
+    return 0;
+}
+
+/* Folds a box of elements; acc is the accumulator of the first. */
+static void accumulate(const Reduction *r, const int64_t *dims, char *acc, const char *x, const int64_t *x_strides, int64_t x_item,
+                       int64_t openmp)
+{
+    Loops l;
+    How how = r->how;
+    int64_t size = 1, lens[MAX_ND + 1], as[MAX_ND + 1], xs[MAX_ND + 1];
+    int nd = r->nd;
+    for (int d = 0; d < nd; ++d) {
+        size *= dims[d];
+        lens[d] = dims[d];
+        as[d] = r->strides[d];
+        xs[d] = x_strides[d];
     }
-    if (count == 0) {
-        status = 0;
-        goto done;
+    how.x_item = x_item;
+    if (how.pairs) {
+        how.x_item /= 2;
+        how.acc_item /= 2;
+        lens[nd] = 2;
+        as[nd] = how.acc_item;
+        xs[nd++] = how.x_item;
     }
-    PyArray_Dims permutation = {order, nd};
-    moved = (PyArrayObject *)PyArray_Transpose(x, &permutation);
-    if (moved == NULL)
-        goto done;
-    /* Rows: the kept dimensions, and the reduced ones joined (a copy only where they cannot be walked with one stride). */
-    kept_dims[kept] = (npy_intp)length;
-    PyArray_Dims shape = {kept_dims, kept + 1};
-    rows = (PyArrayObject *)PyArray_Newshape(moved, &shape, NPY_CORDER);
-    if (rows == NULL)
-        goto done;
-    int64_t stride = PyArray_STRIDE(rows, kept), item = PyArray_ITEMSIZE(rows), position[MAX_ND] = {0};
-    const char *row = PyArray_BYTES(rows);
-    int64_t *indices = PyArray_DATA(index);
-    for (npy_intp i = 0; i < count; ++i) {
-        int64_t found = find(row, length, stride);
-        indices[i] = found;
-        if (values != NULL)
-            memcpy(PyArray_BYTES(values) + i * item, row + found * stride, (size_t)item);
-        for (int d = kept - 1; d >= 0; --d) {
-            row += PyArray_STRIDE(rows, d);
-            if (++position[d] < kept_dims[d])
-                break;
-            row -= PyArray_STRIDE(rows, d) * kept_dims[d];
-            position[d] = 0;
+    if (!make_loops(&l, nd, lens, &acc, as, &x, xs))
+        return;
+#ifdef _OPENMP
+    if (openmp > 0 && size >= openmp && fold_in_threads(&how, &l, acc, how.pairs ? 2 * r->count : r->count, x))
+        return;
+#else
+    (void)openmp;
+#endif
+    fold_loops(&how, &l, acc, x);
+}
+
+/* The result, from the accumulators. Returns `status`, or -1 on error. */
+static int finish(Reduction *r, PyObject *out, int status)
+{
+    if (r->own == NULL)
+        return status;
+    if (status == 0) {
+        PyArrayObject *view = (PyArrayObject *)PyArray_New(&PyArray_Type, r->kept, r->out_dims, r->type, r->out_strides, r->acc, 0,
+                                                           NPY_ARRAY_ALIGNED, NULL);
+        status = view == NULL ? -1 : PyArray_CopyInto((PyArrayObject *)out, view);
+        Py_XDECREF(view);
+    }
+    Py_DECREF(r->own);
+    return status;
+}
+
+/* An operation without identity: the first element of each group, then the others, along each reduced axis those behind the first, at
+ * index 0 of the axes with larger strides. */
+static int fold_from_first(Reduction *r, const int64_t *dims, PyArrayObject *x, const int64_t *x_strides)
+{
+    int64_t box[MAX_ND];
+    int reduced[MAX_ND], n = 0, k = 0;
+    npy_intp head_strides[MAX_ND];
+    for (int d = 0; d < r->nd; ++d) {
+        box[d] = dims[d];
+        if (!(r->axes >> d & 1))
+            head_strides[k++] = x_strides[d];
+        else {
+            int at = n++;
+            for (; at > 0 && llabs(x_strides[reduced[at - 1]]) > llabs(x_strides[d]); --at)
+                reduced[at] = reduced[at - 1];
+            reduced[at] = d;
+            box[d] = 1;
         }
     }
-    status = 0;
-done:
-    Py_XDECREF(rows);
-    Py_XDECREF(moved);
+    if (r->count == 0)
+        return 0;
+    PyArrayObject *head = (PyArrayObject *)PyArray_New(&PyArray_Type, r->kept, r->out_dims, PyArray_TYPE(x), head_strides, PyArray_DATA(x), 0,
+                                                       NPY_ARRAY_ALIGNED, NULL);
+    PyArrayObject *first = head == NULL ? NULL
+                                        : (PyArrayObject *)PyArray_New(&PyArray_Type, r->kept, r->out_dims, r->type, r->out_strides, r->acc, 0,
+                                                                       NPY_ARRAY_ALIGNED | NPY_ARRAY_WRITEABLE, NULL);
+    int status = first == NULL ? -1 : PyArray_CopyInto(first, head);
+    Py_XDECREF(head);
+    Py_XDECREF(first);
+    for (int i = 0; i < n && status == 0; ++i) {
+        int d = reduced[i];
+        if (dims[d] > 1) {
+            box[d] = dims[d] - 1;
+            accumulate(r, box, r->acc, PyArray_BYTES(x) + x_strides[d], x_strides, PyArray_ITEMSIZE(x), 0);
+        }
+        box[d] = dims[d];
+    }
+    return status;
+}
+
+static int check_input(PyObject *value, int nd, int type, PyArrayObject **x)
+{
+    if (!PyArray_Check(value) || PyArray_NDIM((PyArrayObject *)value) != nd
+        || !PyArray_EquivTypenums(PyArray_TYPE((PyArrayObject *)value), type)) {
+        PyErr_Format(PyExc_TypeError, "Reduction: the input must be an ndarray with %d dimensions and type number %d", nd, type);
+        return -1;
+    }
+    /* A new reference; a copy only of what is misaligned or byte-swapped. */
+    *x = (PyArrayObject *)PyArray_FromArray((PyArrayObject *)value, PyArray_DescrFromType(PyArray_TYPE((PyArrayObject *)value)),
+                                            NPY_ARRAY_ALIGNED | NPY_ARRAY_NOTSWAPPED);
+    return *x == NULL ? -1 : 0;
+}
+
+static int tng_reduce(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+{
+    int nd = (int)params[W_ND], status;
+    int64_t dims[MAX_ND], x_strides[MAX_ND];
+    PyArrayObject *x;
+    Reduction r;
+    (void)nin;
+    (void)nout;
+    if (check_input(in[0], nd, (int)params[W_X_TYPE], &x) < 0)
+        return -1;
+    for (int d = 0; d < nd; ++d) {
+        dims[d] = PyArray_DIM(x, d);
+        x_strides[d] = PyArray_STRIDE(x, d);
+    }
+    status = begin(&r, params, dims, x_strides, (PyObject **)&x, 1, &out[0]);
+    if (status == 0) {
+        if (r.how.has_identity)
+            accumulate(&r, dims, r.acc, PyArray_BYTES(x), x_strides, PyArray_ITEMSIZE(x), params[W_OPENMP]);
+        else
+            status = fold_from_first(&r, dims, x, x_strides);
+    }
+    status = finish(&r, out[0], status);
     Py_DECREF(x);
     return status;
 }
 
-static int tng_max_and_argmax(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+/* -- the reduction of an elementwise operation --------------------------------------------------------------------- */
+
+#define BLOCK 32768  /* bytes of intermediate results that are reduced while they are in the cache */
+#define COLUMNS 1024 /* accumulators side by side, so that they stay there too */
+
+/* How the common shape is cut into blocks. */
+typedef struct {
+    int64_t dims[MAX_ND], block[MAX_ND];
+    int order[MAX_ND]; /* dimensions, the one that blocks are counted along first */
+} Blocks;
+
+static void cut_blocks(Blocks *b, int nd, int64_t axes, const int64_t *strides, int64_t item)
 {
-    (void)nin;
-    (void)nout;
-    return argmax_over(in[0], &out[0], &out[1], params[0]);
+    int64_t room = BLOCK / item;
+    for (int d = nd - 1, n = 0; d >= 0; --d) {
+        int at = n++;
+        for (; at > 0 && llabs(strides[b->order[at - 1]]) > llabs(strides[d]); --at)
+            b->order[at] = b->order[at - 1];
+        b->order[at] = d;
+    }
+    if (nd > 0 && !(axes >> b->order[0] & 1))
+        for (int k = 1; k < nd; ++k)
+            if (axes >> b->order[k] & 1) {
+                int reduced = b->order[k];
+                memmove(&b->order[2], &b->order[1], (size_t)(k - 1) * sizeof(int));
+                b->order[1] = reduced;
+                room = room < COLUMNS ? room : COLUMNS;
+                break;
+            }
+    for (int k = 0; k < nd; ++k) {
+        int d = b->order[k];
+        b->block[d] = b->dims[d] < room ? b->dims[d] : room;
+        if (k == 0)
+            room = BLOCK / item;
+        room = room / (b->block[d] > 0 ? b->block[d] : 1);
+        room = room > 1 ? room : 1;
+    }
 }
 
-static int tng_argmax(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+/* Views of the inputs' parts at `start`; those of the previous block serve again when it had the same lengths. */
+static int set_views(int nd, int nin, PyObject **in, const int64_t *operands, const int64_t *start, const int64_t *lens, int same,
+                     PyObject **views)
 {
-    (void)nin;
-    (void)nout;
-    return argmax_over(in[0], NULL, &out[0], params[0]);
+    for (int i = 0; i < nin; ++i) {
+        PyArrayObject *a = (PyArrayObject *)in[i];
+        char *data = PyArray_BYTES(a);
+        npy_intp dims[MAX_ND];
+        for (int d = 0; d < nd; ++d) {
+            int repeated = O_BROADCAST(operands[i], d) != 0;
+            dims[d] = repeated ? 1 : lens[d];
+            data += repeated ? 0 : start[d] * PyArray_STRIDE(a, d);
+        }
+        if (same) {
+            /* Only this function knows the view. */
+            ((PyArrayObject_fields *)views[i])->data = data;
+            continue;
+        }
+        PyArray_Descr *descr = PyArray_DESCR(a);
+        Py_INCREF(descr);
+        PyObject *view = PyArray_NewFromDescr(&PyArray_Type, descr, nd, dims, PyArray_STRIDES(a), data, PyArray_FLAGS(a) & NPY_ARRAY_ALIGNED,
+                                              NULL);
+        if (view == NULL)
+            return -1;
+        Py_XSETREF(views[i], view);
+    }
+    return 0;
 }
 
-/* Whether `reduce` has shipped code: words (operation, element type number, accumulator type number), answer in out-less form. */
+/* Words: the kernel of the elementwise operation, the words of tng_reduce, those of tng_elemwise (the kernel's is free) with its scratch. */
+static int tng_reduce_elemwise(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+{
+    static native_fn elemwise = NULL;
+    const int64_t *how = params + 1;
+    int64_t *inner = params + 1 + W_END, *operands = inner + E_OPERANDS;
+    int nd = (int)how[W_ND], lead = 0, most = -1, status, same = 0;
+    (void)nout;
+    if (elemwise == NULL) {
+        PyObject *module = PyImport_ImportModule("theano_ng.tensor.native.elemwise");
+        PyObject *capsule = module == NULL ? NULL : PyObject_GetAttrString(module, "elemwise");
+        elemwise = capsule == NULL ? NULL : (native_fn)PyCapsule_GetPointer(capsule, NATIVE_CAPSULE);
+        Py_XDECREF(capsule);
+        Py_XDECREF(module);
+        if (elemwise == NULL)
+            return -1;
+    }
+    inner[E_KERNEL] = params[0];
+    for (int i = 0; i < nin; ++i) {
+        int longer = 0;
+        if (!PyArray_Check(in[i]) || PyArray_NDIM((PyArrayObject *)in[i]) != nd) {
+            PyErr_Format(PyExc_TypeError, "Elemwise: input[%d] must be an ndarray with %d dimensions", i, nd);
+            return -1;
+        }
+        for (int d = 0; d < nd; ++d)
+            longer += !O_BROADCAST(operands[i], d);
+        if (longer > most) {
+            most = longer;
+            lead = i;
+        }
+    }
+    Blocks b;
+    Reduction r;
+    if (result_dims(nd, nin, in, operands, b.dims) < 0)
+        return -1;
+    int64_t strides[MAX_ND], start[MAX_ND] = {0}, before[MAX_ND], total = 1;
+    PyArray_Descr *descr = PyArray_DescrFromType((int)how[W_X_TYPE]);
+    if (descr == NULL)
+        return -1;
+    int64_t item = PyDataType_ELSIZE(descr);
+    Py_DECREF(descr);
+    for (int d = 0; d < nd; ++d) {
+        /* Dimensions along which the leading input is repeated count as the outermost. */
+        strides[d] = O_BROADCAST(operands[lead], d) ? INT64_MAX : PyArray_STRIDE((PyArrayObject *)in[lead], d);
+        total = b.dims[d] == 0 ? 0 : total;
+    }
+    cut_blocks(&b, nd, how[W_AXES], strides, item);
+    for (int d = 0; d < nd; ++d)
+        strides[d] = strides[d] == INT64_MAX ? INT64_MAX : llabs(strides[d]);
+    if (begin(&r, how, b.dims, strides, in, nin, out) < 0)
+        return finish(&r, *out, -1);
+    PyObject *views[nin + 1], *piece = NULL;
+    memset(views, 0, sizeof views);
+    status = 0;
+    while (total > 0 && status == 0) {
+        int64_t lens[MAX_ND], offset = 0;
+        for (int d = 0; d < nd; ++d) {
+            lens[d] = b.dims[d] - start[d] < b.block[d] ? b.dims[d] - start[d] : b.block[d];
+            offset += start[d] * r.strides[d];
+        }
+        same = same && memcmp(lens, before, (size_t)nd * sizeof(int64_t)) == 0;
+        memcpy(before, lens, (size_t)nd * sizeof(int64_t));
+        status = set_views(nd, nin, in, operands, start, lens, same, views);
+        same = 1;
+        if (status == 0)
+            status = elemwise(nin, 1, views, &piece, inner);
+        if (status == 0)
+            accumulate(&r, lens, r.acc + offset, PyArray_BYTES((PyArrayObject *)piece), PyArray_STRIDES((PyArrayObject *)piece), item, 0);
+        int k = 0;
+        for (; k < nd; ++k) {
+            int d = b.order[k];
+            if ((start[d] += b.block[d]) < b.dims[d])
+                break;
+            start[d] = 0;
+        }
+        /* What decides all or any ends the search. */
+        if (k == nd || (r.count == 1 && r.type == NPY_BOOL && *r.acc == (r.how.op == OP_OR) && r.how.op != OP_XOR))
+            break;
+    }
+    status = finish(&r, *out, status);
+    for (int i = 0; i < nin; ++i)
+        Py_XDECREF(views[i]);
+    Py_XDECREF(piece);
+    return status;
+}
+
+/* -- module ------------------------------------------------------------------------------------------------------- */
+
 static PyObject *has_fold(PyObject *self, PyObject *args)
 {
     int op, x_type, acc_type;
     (void)self;
     if (!PyArg_ParseTuple(args, "iii", &op, &x_type, &acc_type))
         return NULL;
-    return PyBool_FromLong(find_fold(op, x_type, acc_type) != NULL);
+    if (op == OP_ADD && PyTypeNum_ISCOMPLEX(x_type) && PyTypeNum_ISCOMPLEX(acc_type)) {
+        x_type = real_of(x_type);
+        acc_type = real_of(acc_type);
+    }
+    return PyBool_FromLong(find_fold(op, x_type, acc_type).fold != NULL);
 }
 
 static PyMethodDef methods[] = {
@@ -709,9 +749,7 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static const NativeEntry entries[] = {
-    {"reduce", tng_reduce}, {"max_and_argmax", tng_max_and_argmax}, {"argmax", tng_argmax}, {NULL, NULL},
-};
+static const NativeEntry entries[] = {{"reduce", tng_reduce}, {"reduce_elemwise", tng_reduce_elemwise}, {NULL, NULL}};
 
 static struct PyModuleDef module_def = {PyModuleDef_HEAD_INIT, "reduce", NULL, -1, methods, NULL, NULL, NULL, NULL};
 

@@ -38,6 +38,7 @@ from theano_ng.tensor.opt.incsubtensor import (
     local_adv_sub1_adv_inc_sub1, local_IncSubtensor_serialize, local_incsubtensor_of_zeros,
     local_incsubtensor_of_zeros_to_setsubtensor, local_inplace_incsubtensor1, local_inplace_setsubtensor,
     local_set_to_inc_subtensor, local_setsubtensor_of_constants, local_useless_inc_subtensor, local_useless_inc_subtensor_alloc)
+from theano_ng.tensor.opt.take import local_take_along_axis
 from theano_ng.tensor.opt.join import (
     MakeVectorPrinter, local_join_1, local_join_empty, local_join_make_vector, local_useless_split, local_useless_tile)
 from theano_ng.tensor.opt.asserts import local_remove_all_assert, local_remove_useless_assert
@@ -62,5 +63,6 @@ from theano_ng.tensor.opt.stabilize import (
     local_one_plus_erf, local_one_plus_neg_erf)
 from theano_ng.tensor.opt.constant_folding import constant_folding, topo_constant_folding
 from theano_ng.tensor.opt.fusion import (
-    FusionOptimizer, elemwise_max_input_fct, fuse_seqopt, local_add_mul_fusion, local_elemwise_fusion, local_elemwise_fusion_op)
+    FusionOptimizer, elemwise_max_input_fct, fuse_seqopt, local_add_mul_fusion, local_elemwise_fusion, local_elemwise_fusion_op,
+    local_elemwise_reduction_fusion)
 from theano_ng.tensor.opt.inplace import InplaceElemwiseOptimizer, inplace_elemwise_optimizer

@@ -13,7 +13,9 @@ from theano_ng.gof.opt import Optimizer, copy_stack_trace
 from theano_ng.gof.optdb import SequenceDB
 from theano_ng.gof.toolbox import ReplaceValidate
 from theano_ng.gof.utils import MethodNotDefined
+from theano_ng.tensor.careduce import CAReduce
 from theano_ng.tensor.elemwise import Elemwise
+from theano_ng.tensor.reduce_elemwise import ReducedElemwise
 
 MAX_OPERATIONS = 120    # compilers take more than linear time for longer loop bodies
 
@@ -164,6 +166,29 @@ def local_add_mul_fusion(node):
     return [result]
 
 
+def local_elemwise_reduction_fusion(node):
+    """A reduction takes in the elementwise operation that nothing else reads.
+
+    sum(exp(x))  ->  Sum{acc_dtype=float64} of Elemwise{exp,no_inplace}(x)       [elemwise_fusion, fast_run]
+
+    Threads work on operations that are apart, and so does a sum of an array and numbers: the manual shows the graph of ``(v + 1).sum()``.
+    """
+    if not isinstance(node.op, CAReduce) or config.openmp:
+        return False
+    between = node.inputs[0]
+    inner = between.owner
+    if (inner is None or len(between.clients) != 1 or not _fusible(inner, Elemwise) or all(between.type.broadcastable)
+            or len(node.op._axes(between.type.ndim)) == 0 or not node.op.reads_blocks(node)):
+        return False
+    if isinstance(inner.op.scalar_op, scalar.Add) and sum(not all(i.type.broadcastable) for i in inner.inputs) == 1:
+        return False
+    fused = ReducedElemwise(inner.op, node.op)(*inner.inputs)
+    if fused.type != node.outputs[0].type:
+        return False
+    copy_stack_trace(node.outputs[0], fused)
+    return [fused]
+
+
 class FusionOptimizer(Optimizer):
     """Applies a fusion rule to every node, results first, unless `config.tensor.local_elemwise_fusion` is off.
 
@@ -212,4 +237,5 @@ class FusionOptimizer(Optimizer):
 fuse_seqopt = SequenceDB()
 fuse_seqopt.register("local_add_mul_fusion", FusionOptimizer(local_add_mul_fusion), 0, "fast_run", "fusion")
 fuse_seqopt.register("composite_elemwise_fusion", FusionOptimizer(local_elemwise_fusion), 1, "fast_run", "fusion")
+fuse_seqopt.register("local_elemwise_reduction_fusion", FusionOptimizer(local_elemwise_reduction_fusion), 2, "fast_run", "fusion")
 optdb.register("elemwise_fusion", fuse_seqopt, 49, "fast_run", "fusion", "local_elemwise_fusion", "FusionOptimizer")

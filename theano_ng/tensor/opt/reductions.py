@@ -233,11 +233,12 @@ def local_useless_reduce(node):
 
 @register_canonicalize
 @register_uncanonicalize
+@register_specialize
 @local_optimizer(ALL_REDUCE)
 def local_reduce_broadcastable(node):
     """A reduction over dimensions of length one.
 
-    sum(x of pattern (False, True), axis=1)  ->  x.dimshuffle(0)          [canonicalize, uncanonicalize, fast_run]
+    sum(x of pattern (False, True), axis=1)  ->  x.dimshuffle(0)          [canonicalize, specialize, uncanonicalize, fast_run]
     """
     # The product without zeros of a zero is one.
     if not isinstance(node.op, CAReduce) or isinstance(node.op, ProdWithoutZeros):

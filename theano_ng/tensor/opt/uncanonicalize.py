@@ -2,7 +2,7 @@
 from theano_ng.gof.opt import copy_stack_trace, local_optimizer
 from theano_ng.tensor import elemwise_ops as T
 from theano_ng.tensor.allocation import Alloc, alloc
-from theano_ng.tensor.basic import Argmax, MaxAndArgmax, Reshape
+from theano_ng.tensor.basic import Argmax, Argmin, MaxAndArgmax, Reshape
 from theano_ng.tensor.elemwise import CAReduce, DimShuffle
 from theano_ng.tensor.opt.registration import register_uncanonicalize
 from theano_ng.tensor.shaping import reshape
@@ -44,6 +44,20 @@ def local_max_to_min(node):
     if reversed_order.owner is None or reversed_order.owner.op != node.op:
         return None
     new = CAReduce(T.minimum.scalar_op, reduction.op.axis)(reversed_order.owner.inputs[0])
+    copy_stack_trace(node.outputs[0], new)
+    return [new]
+
+
+@register_uncanonicalize
+@local_optimizer([Argmax])
+def local_argmax_to_argmin(node):
+    """Argmax(-x)  ->  Argmin(x) for floats, and Argmax(~x)  ->  Argmin(x) for integers and bools."""
+    if type(node.op) is not Argmax or node.inputs[0].owner is None:
+        return None
+    x, = node.inputs
+    if x.owner.op != (T.invert if x.dtype[0] in "biu" else T.neg):
+        return None
+    new = Argmin(node.op.axis)(x.owner.inputs[0])
     copy_stack_trace(node.outputs[0], new)
     return [new]
 

@@ -9,13 +9,16 @@ import theano_ng as theano
 from theano_ng import scalar
 from theano_ng import tensor as tt
 from theano_ng.audit.records import Case
-from theano_ng.tensor import blas, extra_ops, nnet, xlogx
+from theano_ng.tensor import blas, extra_ops, fft, nnet, xlogx
+from theano_ng.tensor.tests import audit_nlinalg, audit_slinalg
+from theano_ng.tensor.reduce_elemwise import ReducedElemwise
 from theano_ng.tests import odd_arrays
 
 RNG = np.random.RandomState(11)
 X, Y, SQUARE = RNG.randn(3, 4), RNG.randn(3, 4), RNG.randn(4, 4)
 T3 = RNG.randn(2, 3, 4)
 LABELS = np.array([1, 0, 3])
+LONG = RNG.permutation(700).astype("float32")
 ROW_WISE = np.exp(X) / np.exp(X).sum(1, keepdims=True)
 
 
@@ -30,6 +33,13 @@ def _elsewhere():
         ("Mean", tt.basic.Mean(axis=0), [X], {}),
         ("CAReduceDtype", tt.elemwise.CAReduceDtype(scalar.add, axis=(0,), dtype="float64"), [X], {}),
         ("Sum of integers", tt.elemwise.Sum(axis=(0,)), [np.array([[3, -4], [5, 6]], "int16")], {}),
+        ("Min of float16", tt.elemwise.CAReduce(scalar.minimum, axis=(0,)), [X.astype("float16")], {}),
+        ("Sum of complex", tt.elemwise.Sum(axis=(1,)), [X + 1j * Y], {}),
+        ("Reduce xor", tt.elemwise.CAReduce(scalar.xor, axis=(1,)), [np.array([[3, -4], [5, 6]], "int8")], {}),
+        ("Argmin", tt.basic.Argmin((1,)), [X], {}),
+        ("MaxAndArgmax over two axes", tt.basic.MaxAndArgmax((0, 2)), [T3], {}),
+        ("ReducedElemwise", ReducedElemwise(tt.Elemwise(scalar.mul), tt.elemwise.Sum(axis=(0,))), [X, Y], {}),
+        ("ReducedElemwise max", ReducedElemwise(tt.Elemwise(scalar.sqr), tt.elemwise.CAReduce(scalar.maximum, axis=(1,))), [X], {}),
         ("CumprodOp", extra_ops.CumOp(axis=0, mode="mul"), [X], _LIMITS["cumprod flat"]),
         ("DiffOp", extra_ops.DiffOp(n=2, axis=1), [X], {}),
         # creation
@@ -37,6 +47,9 @@ def _elsewhere():
         ("ExtractDiag view", tt.ExtractDiag(offset=-1, view=True), [X], {}),
         ("ExtractDiag of axes", tt.ExtractDiag(axis1=0, axis2=2), [T3], {}),
         ("AllocDiag", tt.AllocDiag(offset=-1), [X], {}),
+        ("AllocDiag of axes", tt.AllocDiag(offset=1, axis1=2, axis2=0), [X], {}),
+        ("ARange of floats", lambda a, b, s: tt.arange(a, b, s), [np.float64(.5), np.float64(3.7), np.float64(.75)],
+         {"skip": {"connection_pattern": "the length follows `stop`, as documented no element does"}}),
         ("Bartlett", extra_ops.bartlett, [np.int64(7)], {}),
         ("AllocEmpty", lambda n: tt.AllocEmpty("float64")(n).shape, [np.int64(3)], {}),
         # shaping and joining
@@ -47,15 +60,28 @@ def _elsewhere():
         ("PermuteRowElements", lambda x, p: tt.permute_row_elements(x, p), [X, np.array([2, 0, 3, 1])],
          {"tied": _permutes}),
         ("FillDiagonal", extra_ops.fill_diagonal, [X, np.float64(9.0)], {}),
+        ("RepeatOp flat", extra_ops.RepeatOp(), [X.astype("float32"), np.int8(3)], {}),
+        ("DiffOp 3", lambda x: extra_ops.diff(x, 3), [T3], {}),
         ("FillDiagonalOffset", extra_ops.fill_diagonal_offset, [X, np.float64(9.0), np.int64(1)], {}),
+        ("Tile to more dimensions", lambda x, r: tt.tile(x, r, ndim=3), [X, np.array([2, 1, 3])], {}),
         ("Join of three", tt.Join(), [np.int8(0), X, Y[:2], X[:1]], {}),
         ("MakeVector", tt.opt.MakeVector("float64"), [np.float64(1.5), np.float64(-2.0), np.float64(0.5)], {}),
         # selecting and sorting
         ("Choose", lambda a, c: tt.choose(a, c, mode="wrap"), [np.array([2, 0, 1]), np.array([[1., 2., 3.], [4., 5., 6.], [7., 8., 9.]])],
          {"tied": lambda values: len({v.shape for v in (values[0], *values[1])}) == 1}),
+        ("Choose of several", lambda a, c, d: tt.choose(a, [c, d], mode="clip"), [np.array([1, 0, 1, 7]), X, Y[0]],
+         {"tied": lambda values: values[0].shape == values[2].shape and values[1].shape[1:] == values[0].shape}),
+        ("Nonzero", tt.basic.Nonzero(), [X > 0], {}),
         ("Default", tt.basic.default, [X, Y], {}),
         ("Unique", lambda x: extra_ops.Unique(True, True, True)(x), [np.array([3., 1., 3., 2.])], {}),
+        ("Unique of rows", extra_ops.Unique(True, True, True, axis=0), [LABELS[:, None] % 2], {}),
+        ("Unique values", extra_ops.Unique(False, False, True), [LONG], {}),
+        ("Bincount", lambda x: extra_ops.bincount(x, minlength=3), [LABELS], {}),
+        ("Bincount of weights", lambda x, w: extra_ops.bincount(x, w), [LABELS, X[:, 0]], {}),
         ("SortOp", lambda x: tt.sort(x, axis=1), [X], {}),
+        ("SortOp long", lambda x: tt.sort(x, axis=0, kind="stable"), [LONG], {}),
+        ("ArgSortOp long", lambda x: tt.argsort(x, axis=0), [LONG.astype("complex64")], {}),
+        ("TopKOp long", lambda x: tt.topk_and_argtopk(x, 200, axis=0, sorted=False), [LONG], {}),
         ("ArgSortOp", lambda x: tt.argsort(x, axis=0), [X], {}),
         ("TopKOp", lambda x: tt.topk_and_argtopk(x, 2, axis=1), [X], {}),
         ("TopKOp smallest", lambda x: tt.topk(x, -2, axis=0), [X], {}),
@@ -67,6 +93,11 @@ def _elsewhere():
         ("AdvancedSubtensor with a slice", lambda x, i: x[i, 1:], [X, np.array([2, 0])], {}),
         ("AdvancedIncSubtensor1 set", lambda x, y, i: tt.set_subtensor(x[i], y), [X, Y[:2], np.array([2, 0])],
          {"tied": _distinct(2)}),
+        ("AdvancedSubtensor of an open mesh", lambda x, i, j: x[i, j], [X, np.array([[2], [0]]), np.array([[1, 3, 0]])], {}),
+        ("AdvancedSubtensor of separated arrays", lambda x, i, j: x[i, :, j], [T3, np.array([1, 0]), np.array([0, 1])], {}),
+        ("AdvancedBooleanSubtensor of columns", lambda x, m: x[:, m], [X, X[0] > 0], {}),
+        ("AdvancedIncSubtensor", lambda x, y, i, j: tt.inc_subtensor(x[i, j], y), [X, Y[0, :3], np.array([2, 0, 2]), np.array([1, 3, 1])],
+         {}),
         ("AdvancedBooleanIncSubtensor", lambda x, m, y: tt.inc_subtensor(x[m], y), [X, X > 0, np.float64(2.0)], {}),
         ("MakeSlice", lambda x, i, j: tt.as_tensor_variable(x)[tt.type_other.MakeSlice()(i, j, 1)], [X, np.int64(0), np.int64(2)], {}),
         # products
@@ -77,6 +108,10 @@ def _elsewhere():
          [Y[:, 0], np.float64(2.), X, SQUARE[0], np.float64(.5)], {}),
         ("CGer", lambda *i: theano.tensor.blas_c.CGer(False)(*i), [X, np.float64(2.), Y[:, 0], SQUARE[0]], {}),
         ("ScipyGer", lambda *i: theano.tensor.blas_scipy.ScipyGer(False)(*i), [X, np.float64(2.), Y[:, 0], SQUARE[0]], {}),
+        # Fourier transforms
+        ("RFFTOp", fft.rfft_op, [X, np.array([4])], {}),
+        ("RFFTOp of matrices", lambda x: fft.rfft_op(x), [T3], {}),
+        ("IRFFTOp", lambda x: fft.irfft_op(x), [T3[..., :2]], {}),
         # neural networks
         ("ScalarSigmoid", nnet.sigmoid, [X], {}),
         ("UltraFastScalarSigmoid", nnet.ultra_fast_sigmoid, [X],
@@ -115,6 +150,16 @@ def _permutes(values):
 # What the Ops in the table leave open.
 _LIMITS = {
     "set at vector": {"tied": _distinct(2)},
+    "matrix inverse": {"tied": audit_nlinalg.is_regular},
+    "det complex": {"tied": audit_nlinalg.is_regular},
+    "cholesky": {"tied": audit_slinalg.positive},
+    "cholesky in place": {"tied": audit_slinalg.positive},
+    "solve": {"tied": audit_slinalg.regular},
+    "solve in place": {"tied": audit_slinalg.regular},
+    "solve symmetric": {"tied": audit_slinalg.regular},
+    "solve triangular": {"tied": audit_slinalg.triangular},
+    "eigvalsh": {"tied": audit_slinalg.pair},
+    "eigvalsh of two": {"tied": audit_slinalg.pair},
     "cumprod flat": {"skip": dict.fromkeys(("grad", "R_op"), "the derivatives divide by the elements: they are not there at zero")},
 }
 
@@ -122,4 +167,5 @@ _LIMITS = {
 def audit_cases():
     """The native Ops of `odd_arrays`, and the rest."""
     found = [Case(case.build, case.values, name=case.name, **_LIMITS.get(case.name, {})) for case in odd_arrays.cases()]
-    return found + [Case(op, inputs, name=name, **more) for name, op, inputs, more in _elsewhere()]
+    return found + [Case(op, inputs, name=name, **more) for name, op, inputs, more in _elsewhere()] + audit_nlinalg.audit_cases() \
+        + audit_slinalg.audit_cases()

@@ -211,7 +211,7 @@ class Compared:
                 where = "output %d, %s, of %s" % (k, mode, describe(values, static))
                 assert np.shape(got) == want.shape, "%s: shape %s, expected %s" % (where, np.shape(got), want.shape)
                 if self.dtypes:
-                    assert got.dtype == want.dtype, "%s: dtype %s, expected %s" % (where, got.dtype, want.dtype)
+                    assert got.dtype == want.dtype.newbyteorder("="), "%s: dtype %s, expected %s" % (where, got.dtype, want.dtype)
                 if want.dtype.kind in "fc" and (self.rtol or self.atol):
                     np.testing.assert_allclose(got, want, rtol=self.rtol, atol=self.atol, err_msg=where)
                 else:

@@ -45,6 +45,17 @@ class TestOperators(unittest.TestCase):
         np.testing.assert_array_equal(evaluate(T.eq(a, b), a=va, b=vb), va == vb)
         np.testing.assert_array_equal(evaluate(T.neq(a, b), a=va, b=vb), va != vb)
 
+    def test_reflected_with_arrays_and_numbers(self):
+        x = T.dmatrix("x")
+        v = np.random.RandomState(2).rand(3, 3) + .5
+        row = np.array([1., 2., 3.])
+        for build in (lambda x: row - x, lambda x: row * x, lambda x: row / x, lambda x: row ** x, lambda x: row // x, lambda x: row % x,
+                      lambda x: np.float64(2) - x, lambda x: 2 ** x, lambda x: divmod(x, 2)[1], lambda x: divmod(2, x)[0], lambda x: x @ x.T,
+                      lambda x: +x, lambda x: row @ x, lambda x: row < x, lambda x: 1 ^ (x > 1)):
+            out = build(x)
+            self.assertIsInstance(out, T.TensorVariable)
+            np.testing.assert_allclose(evaluate(out, x=v), build(v), rtol=1e-12)
+
     def test_no_in_place_operators(self):
         a = before = T.itensor3()
         a += 1

@@ -67,6 +67,9 @@ class TestAxes(RewriteCase):
                 (c.max(axis=1), None), (c.sum(), None), (c.prod(axis=[0, 1]), None),
                 (T.any(T.gt(c, 1), axis=1), None), (T.all(T.icol("i"), axis=1), None), (T.icol("i").sum(axis=1), None)]:
             self.check(out, expected)
+        from theano_ng.compile import optdb
+        for database in ("canonicalize", "specialize", "uncanonicalize"):
+            self.assertTrue(optdb[database]["local_reduce_broadcastable"])
         self.check(ProdWithoutZeros(axis=1)(c), None, {"c": [[0.], [2.], [0.]]})
         self.check(T.sum(s, axis=[]), "s")
         self.check(CAReduce(T.maximum.scalar_op, axis=1)(c), "InplaceDimShuffle{0}(c)")

@@ -68,6 +68,8 @@ class TestGraph(unittest.TestCase):
                 Sum(axis=axis)(x)
         with self.assertRaises(NotImplementedError):
             CAReduce(scalar.exp)
+        with self.assertRaisesRegex(TypeError, "bits of integers"):
+            CAReduce(scalar.xor)(x)
 
 
 class TestValues(unittest.TestCase):
@@ -149,7 +151,7 @@ class TestValues(unittest.TestCase):
                 rows = x.transpose(kept + list(axes)).reshape([x.shape[d] for d in kept] + [-1])
                 node = tt.max_and_argmax(variable(x), axis=0)[0].owner
                 cells = [[None], [None]]
-                make_native_thunk(node, NativeCode("theano_ng.tensor.native.reduce:max_and_argmax", params=(mask,)), [[x]], cells)()
+                make_native_thunk(node, NativeCode("theano_ng.tensor.native.argmax:max_and_argmax", params=(mask, 0)), [[x]], cells)()
                 np.testing.assert_array_equal(cells[0][0], rows.max(-1))
                 np.testing.assert_array_equal(cells[1][0], rows.argmax(-1))
 

@@ -1,0 +1,286 @@
+/* Places of the largest or smallest elements over any set of axes, and these elements. */
+#include "reduce_folds.h"
+
+#define MAX_ND 32
+#define BLOCK 8192   /* bytes that are looked at again to find the place of their extreme */
+#define COLUMNS 512  /* groups side by side */
+
+/* A stretch: its extreme by blocks; then the first place in the block that has it. NaN is more extreme than any number, and the first one
+ * counts; nothing is more extreme than LAST. Elements that are not contiguous travel through a buffer. */
+#define STRETCH(name, T, S, FOLD, BETTER, GATHER, LAST)                                                              \
+    CLONES static int64_t name##_first(const T *p, int64_t n, T best)                                                \
+    {                                                                                                                \
+        int64_t i = 0;                                                                                               \
+        for (; i + 32 <= n; i += 32) {                                                                               \
+            int found = 0, first = 32;                                                                               \
+            for (int k = 0; k < 32; ++k)                                                                             \
+                found |= (p[i + k] == best) | (p[i + k] != p[i + k]);                                                \
+            if (!found)                                                                                              \
+                continue;                                                                                            \
+            for (int k = 0; k < 32; ++k) {                                                                           \
+                int here = (p[i + k] == best) | (p[i + k] != p[i + k]) ? k : 32;                                     \
+                first = here < first ? here : first;                                                                 \
+            }                                                                                                        \
+            return i + first;                                                                                        \
+        }                                                                                                            \
+        for (; i < n - 1; ++i)                                                                                       \
+            if (p[i] == best || p[i] != p[i])                                                                        \
+                break;                                                                                               \
+        return i;                                                                                                    \
+    }                                                                                                                \
+    static int64_t name##_stretch(const char *x, int64_t n, int64_t stride)                                          \
+    {                                                                                                                \
+        enum { COUNT = BLOCK / sizeof(T) };                                                                          \
+        T room[COUNT] __attribute__((aligned(64))), best = 0;                                                        \
+        int64_t at = -1, held = -1;                                                                                  \
+        int direct = sizeof(T) == sizeof(S) && stride == (int64_t)sizeof(S);                                         \
+        for (int64_t from = 0; from < n; from += COUNT) {                                                            \
+            int64_t count = n - from < COUNT ? n - from : COUNT;                                                     \
+            const T *p = direct ? (const T *)(x + from * stride) : room;                                             \
+            if (!direct)                                                                                             \
+                GATHER(room, count, x + from * stride, stride);                                                      \
+            held = from;                                                                                             \
+            T value = p[0];                                                                                          \
+            FOLD(count, (char *)&value, 0, (const char *)p, sizeof(T));                                              \
+            if (at < 0 || BETTER(value, best) || value != value) {                                                   \
+                best = value;                                                                                        \
+                at = from;                                                                                           \
+                if (value != value || value == (T)(LAST))                                                            \
+                    break;                                                                                           \
+            }                                                                                                        \
+        }                                                                                                            \
+        int64_t count = n - at < COUNT ? n - at : COUNT;                                                             \
+        const T *p = direct ? (const T *)(x + at * stride) : room;                                                   \
+        if (!direct && held != at)                                                                                   \
+            GATHER(room, count, x + at * stride, stride);                                                            \
+        return at + name##_first(p, count, best);                                                                    \
+    }
+
+#define DEFINE_GATHER(name, T)                                                                \
+    CLONES static void name(T *restrict to, int64_t n, const char *from, int64_t stride)      \
+    {                                                                                         \
+        if (stride == sizeof(T))                                                              \
+            memcpy(to, from, (size_t)n * sizeof(T));                                          \
+        else                                                                                  \
+            for (int64_t i = 0; i < n; ++i)                                                   \
+                to[i] = *(const T *)(from + i * stride);                                      \
+    }
+#define GATHER_HALVES(to, n, from, stride) halves_as_floats(n, from, stride, to)
+
+/* Groups side by side: element (i, r) of group i at x + i * x_stride + r * row_stride. Places are counted in P, an integer of the size of T,
+ * which serves for LIMIT rows. */
+#define SIDE_BY_SIDE(name, T, SAME_SIZE, P, LIMIT, BETTER, GATHER)                                                         \
+    CLONES static void name##_step(int64_t n, const T *restrict p, T *restrict best, P *restrict place, P row)       \
+    {                                                                                                                \
+        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; ++i)                                                         \
+        {                                                                                                            \
+            T value = p[i], old = best[i];                                                                           \
+            int better = (BETTER(value, old) | (value != value)) & (old == old);                                     \
+            best[i] = better ? value : old;                                                                          \
+            place[i] = better ? row : place[i];                                                                      \
+        }                                                                                                            \
+    }                                                                                                                \
+    static void name##_columns(int64_t n, const char *x, int64_t x_stride, int64_t rows, int64_t row_stride,         \
+                               int64_t *index)                                                                       \
+    {                                                                                                                \
+        T best[COLUMNS], room[COLUMNS];                                                                              \
+        P place[COLUMNS];                                                                                            \
+        GATHER(best, n, x, x_stride);                                                                                \
+        memset(index, 0, (size_t)n * sizeof(int64_t));                                                               \
+        for (int64_t from = 1; from < rows; from += LIMIT) {                                                         \
+            int64_t end = rows - from < LIMIT ? rows : from + LIMIT;                                                 \
+            memset(place, 0, sizeof place);                                                                          \
+            for (int64_t r = from; r < end; ++r) {                                                                   \
+                const char *row = x + r * row_stride;                                                                \
+                int direct = SAME_SIZE && x_stride == (int64_t)sizeof(T);                                           \
+                if (!direct)                                                                                         \
+                    GATHER(room, n, row, x_stride);                                                                  \
+                name##_step(n, direct ? (const T *)row : room, best, place, (P)(r - from + 1));                      \
+            }                                                                                                        \
+            for (int64_t i = 0; i < n; ++i)                                                                          \
+                if (place[i] != 0)                                                                                   \
+                    index[i] = from - 1 + (int64_t)place[i];                                                         \
+        }                                                                                                            \
+    }
+
+#define MORE(a, b) ((a) > (b))
+#define LESS(a, b) ((a) < (b))
+#define BOTH_WAYS(suffix, T, S, P, LIMIT, GATHER, LEAST, MOST)                             \
+    STRETCH(max_at_##suffix, T, S, max_##suffix, MORE, GATHER, MOST)                       \
+    STRETCH(min_at_##suffix, T, S, min_##suffix, LESS, GATHER, LEAST)                      \
+    SIDE_BY_SIDE(max_at_##suffix, T, (sizeof(T) == sizeof(S)), P, LIMIT, MORE, GATHER)     \
+    SIDE_BY_SIDE(min_at_##suffix, T, (sizeof(T) == sizeof(S)), P, LIMIT, LESS, GATHER)
+#define PLACES(suffix, T, P, LIMIT, LEAST, MOST) \
+    DEFINE_GATHER(gather_##suffix, T)            \
+    BOTH_WAYS(suffix, T, T, P, LIMIT, gather_##suffix, LEAST, MOST)
+PLACES(i8, int8_t, uint8_t, 255, INT8_MIN, INT8_MAX)
+PLACES(i16, int16_t, uint16_t, 65535, INT16_MIN, INT16_MAX)
+PLACES(i32, int32_t, uint32_t, INT32_MAX, INT32_MIN, INT32_MAX)
+PLACES(i64, int64_t, uint64_t, INT32_MAX, INT64_MIN, INT64_MAX)
+PLACES(u8, uint8_t, uint8_t, 255, 0, UINT8_MAX)
+PLACES(u16, uint16_t, uint16_t, 65535, 0, UINT16_MAX)
+PLACES(u32, uint32_t, uint32_t, INT32_MAX, 0, UINT32_MAX)
+PLACES(u64, uint64_t, uint64_t, INT32_MAX, 0, UINT64_MAX)
+PLACES(f32, float, uint32_t, INT32_MAX, NAN, NAN)
+PLACES(f64, double, uint64_t, INT32_MAX, NAN, NAN)
+#define max_half max_f32
+#define min_half min_f32
+BOTH_WAYS(half, float, uint16_t, uint32_t, INT32_MAX, GATHER_HALVES, NAN, NAN)
+#define max_bool max_u8
+#define min_bool min_u8
+BOTH_WAYS(bool, uint8_t, uint8_t, uint8_t, 255, gather_u8, 0, 1)
+
+typedef struct {
+    int64_t (*stretch)(const char *x, int64_t n, int64_t stride);
+    void (*columns)(int64_t n, const char *x, int64_t x_stride, int64_t rows, int64_t row_stride, int64_t *index);
+} Find;
+
+#define FIND(suffix) return smallest ? (Find){min_at_##suffix##_stretch, min_at_##suffix##_columns} \
+                                     : (Find){max_at_##suffix##_stretch, max_at_##suffix##_columns}
+static Find find_find(int type, int smallest)
+{
+    switch (dtype_key(type)) {
+    case KEY('i', 1): FIND(i8);
+    case KEY('i', 2): FIND(i16);
+    case KEY('i', 4): FIND(i32);
+    case KEY('i', 8): FIND(i64);
+    case KEY('b', 1): FIND(bool);
+    case KEY('u', 1): FIND(u8);
+    case KEY('u', 2): FIND(u16);
+    case KEY('u', 4): FIND(u32);
+    case KEY('u', 8): FIND(u64);
+    case KEY('f', 2): FIND(half);
+    case KEY('f', 4): FIND(f32);
+    case KEY('f', 8): FIND(f64);
+    default: return (Find){NULL, NULL};
+    }
+}
+
+/* Places, and (values not NULL) the elements there, of the groups of `rows`: its last dimension is reduced, the others are kept. */
+static void find_all(const Find *find, PyArrayObject *rows, int64_t length, int64_t *index, char *values)
+{
+    int kept = PyArray_NDIM(rows) - 1, along = -1;
+    int64_t stride = PyArray_STRIDE(rows, kept), item = PyArray_ITEMSIZE(rows), position[MAX_ND + 1] = {0}, count = 1;
+    /* Groups whose elements lie between each other's are walked together: along the last kept dimension, where the indices are contiguous. */
+    if (kept > 0) {
+        int64_t width = PyArray_DIM(rows, kept - 1), step = llabs(PyArray_STRIDE(rows, kept - 1));
+        if (width > 1 && (length < 16 || (width >= 16 && step < llabs(stride))))
+            along = kept - 1;
+    }
+    for (int d = 0; d < (along < 0 ? kept : along); ++d)
+        count *= PyArray_DIM(rows, d);
+    const char *row = PyArray_BYTES(rows);
+    for (int64_t i = 0; i < count; ++i) {
+        if (along < 0) {
+            *index = find->stretch(row, length, stride);
+            if (values != NULL) {
+                memcpy(values, row + *index * stride, (size_t)item);
+                values += item;
+            }
+            ++index;
+        }
+        else {
+            int64_t width = PyArray_DIM(rows, along), step = PyArray_STRIDE(rows, along);
+            for (int64_t from = 0; from < width; from += COLUMNS) {
+                int64_t n = width - from < COLUMNS ? width - from : COLUMNS;
+                find->columns(n, row + from * step, step, length, stride, index);
+                for (int64_t j = 0; j < n && values != NULL; ++j, values += item)
+                    memcpy(values, row + (from + j) * step + index[j] * stride, (size_t)item);
+                index += n;
+            }
+        }
+        for (int d = (along < 0 ? kept : along) - 1; d >= 0; --d) {
+            row += PyArray_STRIDE(rows, d);
+            if (++position[d] < PyArray_DIM(rows, d))
+                break;
+            row -= PyArray_STRIDE(rows, d) * PyArray_DIM(rows, d);
+            position[d] = 0;
+        }
+    }
+}
+
+/* Words: the axes (bits), which are walked in C order; whether the smallest is wanted. `best` and `place` are the outputs' cells; `best` may
+ * be NULL. */
+static int search(PyObject *input, PyObject **best, PyObject **place, const int64_t *params)
+{
+    PyArrayObject *x = (PyArrayObject *)input, *moved = NULL, *rows = NULL, *index, *values = NULL;
+    int kept = 0, nd = PyArray_Check(input) ? PyArray_NDIM(x) : -1, status = -1;
+    npy_intp order[MAX_ND], kept_dims[MAX_ND + 1];
+    int64_t length = 1;
+    if (nd < 0 || nd > MAX_ND) {
+        PyErr_Format(PyExc_TypeError, "argmax: the input must be an ndarray of at most %d dimensions", MAX_ND);
+        return -1;
+    }
+    /* A copy only of what is misaligned or byte-swapped. */
+    x = (PyArrayObject *)PyArray_FromArray(x, PyArray_DescrFromType(PyArray_TYPE(x)), NPY_ARRAY_ALIGNED | NPY_ARRAY_NOTSWAPPED);
+    if (x == NULL)
+        return -1;
+    Find find = find_find(PyArray_TYPE(x), (int)params[1]);
+    if (find.stretch == NULL) {
+        PyErr_SetString(PyExc_TypeError, "argmax: dtypes without an order have no C code");
+        goto done;
+    }
+    for (int d = 0; d < nd; ++d)
+        if (!(params[0] >> d & 1)) {
+            kept_dims[kept] = PyArray_DIM(x, d);
+            order[kept++] = d;
+        }
+    int at = kept, first = -1;
+    for (int d = 0; d < nd; ++d)
+        if (params[0] >> d & 1) {
+            order[at++] = d;
+            length *= PyArray_DIM(x, d);
+            first = first < 0 && PyArray_DIM(x, d) == 0 ? d : first;
+        }
+    index = native_alloc(place, kept, kept_dims, NPY_INT64);
+    if (index == NULL)
+        goto done;
+    if (best != NULL) {
+        values = native_alloc(best, kept, kept_dims, PyArray_TYPE(x));
+        if (values == NULL)
+            goto done;
+    }
+    npy_intp count = PyArray_SIZE(index);
+    if (first >= 0 && count > 0) {
+        PyErr_Format(PyExc_ValueError, "Max and argmax of an empty dimension have no value: the input has length 0 in dimension %d", first);
+        goto done;
+    }
+    if (count == 0) {
+        status = 0;
+        goto done;
+    }
+    PyArray_Dims permutation = {order, nd};
+    moved = (PyArrayObject *)PyArray_Transpose(x, &permutation);
+    if (moved == NULL)
+        goto done;
+    /* The kept dimensions, and the reduced ones joined (a copy only where they cannot be walked with one stride). */
+    kept_dims[kept] = (npy_intp)length;
+    PyArray_Dims shape = {kept_dims, kept + 1};
+    rows = (PyArrayObject *)PyArray_Newshape(moved, &shape, NPY_CORDER);
+    if (rows == NULL)
+        goto done;
+    find_all(&find, rows, length, PyArray_DATA(index), values == NULL ? NULL : PyArray_BYTES(values));
+    status = 0;
+done:
+    Py_XDECREF(rows);
+    Py_XDECREF(moved);
+    Py_DECREF(x);
+    return status;
+}
+
+static int tng_max_and_argmax(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+{
+    (void)nin;
+    (void)nout;
+    return search(in[0], &out[0], &out[1], params);
+}
+
+static int tng_argmax(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+{
+    (void)nin;
+    (void)nout;
+    return search(in[0], NULL, &out[0], params);
+}
+
+static const NativeEntry entries[] = {{"max_and_argmax", tng_max_and_argmax}, {"argmax", tng_argmax}, {NULL, NULL}};
+NATIVE_MODULE(argmax, entries)

@@ -1,0 +1,158 @@
+/* Cumulative sums and products along an axis. */
+#include "native.h"
+
+#define COLUMNS 512 /* running totals side by side */
+
+#define ADD(a, b) ((a) + (b))
+#define MUL(a, b) ((a) * (b))
+
+typedef float _Complex c64;
+typedef double _Complex c128;
+
+/* A total depends on the one before. So rows are walked four at a time; where there are fewer, (GROUPS) four elements are combined before they
+ * meet the total. Products of floats must not be grouped: 0 times what overflows is NaN. */
+#define DEFINE(name, T, OP, ONE, GROUPS)                                                                             \
+    static inline void name##_four(int64_t n, int64_t apart, const T *x, T *z, T *total)                             \
+    {                                                                                                                \
+        T a = total[0], b = total[1], c = total[2], d = total[3];                                                    \
+        for (int64_t k = 0; k < n; ++k) {                                                                            \
+            z[k] = a = OP(a, x[k]);                                                                                  \
+            z[apart + k] = b = OP(b, x[apart + k]);                                                                  \
+            z[2 * apart + k] = c = OP(c, x[2 * apart + k]);                                                          \
+            z[3 * apart + k] = d = OP(d, x[3 * apart + k]);                                                          \
+        }                                                                                                            \
+        total[0] = a, total[1] = b, total[2] = c, total[3] = d;                                                      \
+    }                                                                                                                \
+    static void name##_row(int64_t n, const T *x, T *z)                                                              \
+    {                                                                                                                \
+        T total = ONE;                                                                                               \
+        int64_t k = 0;                                                                                               \
+        for (; GROUPS && k + 4 <= n; k += 4) {                                                                       \
+            T a = x[k], b = OP(a, x[k + 1]), c = OP(b, x[k + 2]), d = OP(c, x[k + 3]);                               \
+            z[k] = OP(total, a);                                                                                     \
+            z[k + 1] = OP(total, b);                                                                                 \
+            z[k + 2] = OP(total, c);                                                                                 \
+            z[k + 3] = total = OP(total, d);                                                                         \
+        }                                                                                                            \
+        for (; k < n; ++k)                                                                                           \
+            z[k] = total = OP(total, x[k]);                                                                          \
+    }                                                                                                                \
+    /* Along the middle of (outer, n, inner), C-contiguous; z may be x. */                                           \
+    static void name(int64_t outer, int64_t n, int64_t inner, const void *x_, void *z_)                              \
+    {                                                                                                                \
+        const T *x = x_;                                                                                             \
+        T *z = z_, total[COLUMNS];                                                                                   \
+        if (inner == 1) {                                                                                            \
+            int64_t o = 0;                                                                                           \
+            for (; o + 4 <= outer; o += 4) {                                                                         \
+                T four[4] = {ONE, ONE, ONE, ONE};                                                                    \
+                name##_four(n, n, x + o * n, z + o * n, four);                                                       \
+            }                                                                                                        \
+            for (; o < outer; ++o)                                                                                   \
+                name##_row(n, x + o * n, z + o * n);                                                                 \
+            return;                                                                                                  \
+        }                                                                                                            \
+        for (int64_t o = 0; o < outer; ++o, x += n * inner, z += n * inner)                                          \
+            for (int64_t from = 0; from < inner; from += COLUMNS) {                                                  \
+                int64_t width = inner - from < COLUMNS ? inner - from : COLUMNS;                                     \
+                for (int64_t i = 0; i < width; ++i)                                                                  \
+                    total[i] = ONE;                                                                                  \
+                for (int64_t k = 0; k < n; ++k) {                                                                    \
+                    const T *p = x + k * inner + from;                                                               \
+                    T *q = z + k * inner + from;                                                                     \
+                    _Pragma("GCC ivdep") for (int64_t i = 0; i < width; ++i)                                         \
+                        q[i] = total[i] = OP(total[i], p[i]);                                                        \
+                }                                                                                                    \
+            }                                                                                                        \
+    }
+#define SUM_AND_PRODUCT(suffix, T, EXACT) DEFINE(sum_##suffix, T, ADD, 0, 1) DEFINE(product_##suffix, T, MUL, 1, EXACT)
+SUM_AND_PRODUCT(8, uint8_t, 1)
+SUM_AND_PRODUCT(16, uint16_t, 1)
+SUM_AND_PRODUCT(32, uint32_t, 1)
+SUM_AND_PRODUCT(64, uint64_t, 1)
+SUM_AND_PRODUCT(f32, float, 0)
+SUM_AND_PRODUCT(f64, double, 0)
+SUM_AND_PRODUCT(c64, c64, 0)
+SUM_AND_PRODUCT(c128, c128, 0)
+
+typedef void (*scan_fn)(int64_t outer, int64_t n, int64_t inner, const void *x, void *z);
+
+/* Integers that wrap around are the same with and without sign. */
+static scan_fn find_scan(int type, int64_t item, int product)
+{
+#define CHOOSE(suffix) return product ? product_##suffix : sum_##suffix
+    if (PyTypeNum_ISINTEGER(type))
+        switch (item) {
+        case 1: CHOOSE(8);
+        case 2: CHOOSE(16);
+        case 4: CHOOSE(32);
+        case 8: CHOOSE(64);
+        default: return NULL;
+        }
+    switch (type) {
+    case NPY_FLOAT32: CHOOSE(f32);
+    case NPY_FLOAT64: CHOOSE(f64);
+    case NPY_COMPLEX64: CHOOSE(c64);
+    case NPY_COMPLEX128: CHOOSE(c128);
+    default: return NULL;
+    }
+}
+
+/* The result, in Fortran order. */
+static PyArrayObject *alloc_fortran(PyObject **out, int nd, const npy_intp *dims, int type)
+{
+    PyArrayObject *old = (PyArrayObject *)*out;
+    if (old != NULL && PyArray_CheckExact(*out) && PyArray_NDIM(old) == nd && PyArray_TYPE(old) == type && PyArray_IS_F_CONTIGUOUS(old)
+        && PyArray_ISBEHAVED(old) && PyArray_CompareLists(PyArray_DIMS(old), dims, nd))
+        return old;
+    Py_CLEAR(*out);
+    *out = (PyObject *)native_new(nd, dims, type, 1);
+    return (PyArrayObject *)*out;
+}
+
+/* The result is C-contiguous, but along an axis of an array that is only F-contiguous it has the layout of that.
+ * Words: axis (-1: of the flattened array), whether products are wanted, type number of the output. */
+static int tng_cumulative(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+{
+    PyArrayObject *x = (PyArrayObject *)in[0];
+    int axis = (int)params[0], type = (int)params[2];
+    (void)nin;
+    (void)nout;
+    if (!PyArray_Check(in[0]) || axis >= PyArray_NDIM(x)) {
+        PyErr_Format(PyExc_TypeError, "Cumulative sum or product: an array with more than %d dimensions is needed", axis);
+        return -1;
+    }
+    npy_intp outer = 1, n = PyArray_SIZE(x), inner = 1;
+    int fortran = axis >= 0 && PyArray_IS_F_CONTIGUOUS(x) && !PyArray_IS_C_CONTIGUOUS(x);
+    PyArrayObject *z = axis < 0 ? native_alloc(out, 1, &n, type)
+                       : fortran ? alloc_fortran(out, PyArray_NDIM(x), PyArray_DIMS(x), type)
+                                 : native_alloc(out, PyArray_NDIM(x), PyArray_DIMS(x), type);
+    if (z == NULL)
+        return -1;
+    scan_fn scan = find_scan(type, PyArray_ITEMSIZE(z), params[1] != 0);
+    if (scan == NULL) {
+        PyErr_Format(PyExc_TypeError, "Cumulative sum or product: no code for NumPy type number %d", type);
+        return -1;
+    }
+    if (n == 0)
+        return 0;
+    if (axis >= 0) {
+        n = PyArray_DIM(x, axis);
+        for (int d = 0; d < axis; ++d)
+            *(fortran ? &inner : &outer) *= PyArray_DIM(x, d);
+        for (int d = axis + 1; d < PyArray_NDIM(x); ++d)
+            *(fortran ? &outer : &inner) *= PyArray_DIM(x, d);
+    }
+    const void *from = PyArray_DATA(x);
+    if (!(PyArray_IS_C_CONTIGUOUS(x) || fortran) || !PyArray_ISBEHAVED_RO(x) || !PyArray_EquivTypenums(PyArray_TYPE(x), type)) {
+        /* In place on a copy. */
+        if ((axis < 0 ? PyArray_CopyAnyInto(z, x) : PyArray_CopyInto(z, x)) < 0)
+            return -1;
+        from = PyArray_DATA(z);
+    }
+    scan(outer, n, inner, from, PyArray_DATA(z));
+    return 0;
+}
+
+static const NativeEntry entries[] = {{"cumulative", tng_cumulative}, {NULL, NULL}};
+NATIVE_MODULE(cumulative, entries)

@@ -1,0 +1,264 @@
+"""Generated tests of reductions, cumulative sums and softmax, in Python and in C."""
+import unittest
+
+import numpy as np
+import scipy.special
+from hypothesis import strategies as st
+
+import theano_ng as theano
+from theano_ng import scalar, tensor
+from theano_ng.compile.mode import Mode
+from theano_ng.tensor.elemwise import All, Any, CAReduce, Elemwise, Prod, Sum
+from theano_ng.tensor.extra_ops import CumOp
+from theano_ng.tensor.reduce_elemwise import ReducedElemwise
+from theano_ng.tensor.reductions import Argmax, Argmin, MaxAndArgmax
+from theano_ng.tensor.tests.generated import FLOATS, INTEGERS, Compared, arrays, generated, shapes
+from theano_ng.tests import unittest_tools as utt
+
+# Where vectors, tiles of rows and pieces that are run together begin and end.
+LONG = {1: [(2111,), (130,)], 2: [(3, 300), (300, 3), (67, 45), (2, 5000), (700, 1)], 3: [(5, 70, 9), (3, 33, 40), (1, 600, 4)]}
+AXES = {0: [()], 1: [(0,)], 2: [(0,), (1,), (0, 1)], 3: [(0,), (1,), (2,), (0, 2), (1, 2)]}
+WIDE = {"b": "int64", "i": "int64", "u": "uint64"}
+
+
+def ranked(dtypes, contents):
+    """Short arrays with lengths 0 and 1, and long ones."""
+    return st.integers(0, 3).flatmap(lambda rank: st.one_of(
+        arrays(dtypes, ndim=rank, contents=contents), arrays(dtypes, shape=st.sampled_from(LONG.get(rank, [()])), contents=contents)))
+
+
+def rows(x, axes):
+    """The reduced axes last, as one; NumPy refuses to find places in no elements of no groups, so these have one."""
+    kept = [d for d in range(x.ndim) if d not in axes]
+    shape = [x.shape[d] for d in kept]
+    length = int(np.prod([x.shape[d] for d in axes]))
+    if length == 0 and int(np.prod(shape)) > 0:
+        raise ValueError("nothing to choose from")
+    return x.transpose(kept + list(axes)).reshape(shape + [length or 1])
+
+
+def extremes(x, axes):
+    r = rows(x, axes)
+    best, least, at = r.max(-1), r.min(-1), r.argmax(-1).astype("int64")
+    return [best, least, at, r.argmin(-1).astype("int64"), best, at]
+
+
+def totals(x, axes):
+    if x.dtype.kind in WIDE:
+        return [x.sum(axes, dtype=WIDE[x.dtype.kind]), x.prod(axes, dtype=WIDE[x.dtype.kind])]
+    with np.errstate(all="ignore"):
+        wide = x.astype("complex128" if x.dtype.kind == "c" else "float64")
+        return [wide.sum(axes).astype(x.dtype), wide.prod(axes).astype(x.dtype)]
+
+
+class TestValues(unittest.TestCase):
+    totals = Compared(lambda x, axes: [Sum(axes)(x), Prod(axes)(x)], totals, rtol=2e-3, atol=1e-3, declare="none")
+    extremes = Compared(lambda x, axes: [CAReduce(scalar.maximum, axes)(x), CAReduce(scalar.minimum, axes)(x), Argmax(axes)(x),
+                                         Argmin(axes)(x), *MaxAndArgmax(axes)(x)], extremes, declare="none")
+    bits = Compared(lambda x, axes: [CAReduce(op, axes)(x) for op in (scalar.and_, scalar.or_, scalar.xor)],
+                    lambda x, axes: [u.reduce(x, axes, dtype=x.dtype.newbyteorder("=")) for u in (np.bitwise_and, np.bitwise_or, np.bitwise_xor)],
+                    declare="none")
+    logical = Compared(lambda x, axes: [All(axes)(x), Any(axes)(x)], lambda x, axes: [x.all(axes), x.any(axes)], declare="none")
+
+    @generated(ranked(("bool", "int8", "uint16", "int32", "int64", "float16", "float32", "float64", "complex64", "complex128"),
+                      ("small", "positive")), st.data(), examples=120)
+    def test_totals(self, x, data):
+        self.totals.check(x, axes=data.draw(st.sampled_from(AXES[x.ndim])))
+
+    @generated(ranked(("bool", *INTEGERS, *FLOATS), ("small", "ties", "nonfinite")), st.data(), examples=150)
+    def test_extremes(self, x, data):
+        self.extremes.check(x, axes=data.draw(st.sampled_from(AXES[x.ndim])))
+
+    @generated(ranked(("int8", "uint32", "int64"), "extreme"), st.data(), examples=30)
+    def test_bits(self, x, data):
+        self.bits.check(x, axes=data.draw(st.sampled_from(AXES[x.ndim])))
+
+    @generated(ranked("bool", "small"), st.data(), st.sampled_from([None, True, False]), examples=40)
+    def test_all_and_any(self, x, data, constant):
+        if constant is not None:
+            x = np.full_like(x, constant)
+        self.logical.check(x, axes=data.draw(st.sampled_from(AXES[x.ndim])))
+
+    def test_odd_bools(self):
+        # Bytes other than 0 and 1, which views make, are true.
+        x = np.array([[2, 1, 4], [2, 0, 1]], "uint8").view("bool")
+        v = tensor.TensorType("bool", (False, False))()
+        f = theano.function([v], [All(1)(v), Any(0)(v), All()(v)], mode=Mode("cvm", None))
+        for got, want in zip(f(x), ([True, False], [True, True, True], False)):
+            np.testing.assert_array_equal(got, want)
+
+    def test_precision(self):
+        # Threads and tiles do not change that float32 is summed in float64.
+        x = np.full((1000, 700), 0.1, "float32")
+        v = tensor.fmatrix()
+        for flags in ({}, {"openmp": True, "openmp_elemwise_minsize": 100}):
+            with theano.change_flags(flags):
+                f = theano.function([v], [Sum()(v), Sum(0)(v), Sum(1)(v), CAReduce(scalar.maximum)(v), CAReduce(scalar.minimum, 0)(-v),
+                                          Prod(1)(v + np.float32(0.9))])
+                found = f(x)
+                for got, axis in zip(found, (None, 0, 1)):
+                    np.testing.assert_array_equal(got, x.astype("float64").sum(axis).astype("float32"))
+                np.testing.assert_array_equal(found[3], x[0, 0])
+                np.testing.assert_array_equal(found[4], -x[0])
+                np.testing.assert_allclose(found[5], np.float32(1) + np.zeros(1000), rtol=1e-4)
+
+
+class TestStatistics(unittest.TestCase):
+    moments = Compared(
+        lambda x, axis, ddof: [tensor.mean(x, axis, keepdims=True), tensor.var(x, axis, ddof), tensor.std(x, axis, ddof, keepdims=True),
+                               tensor.var(x, axis, ddof, corrected=True), tensor.ptp(x, axis)],
+        lambda x, axis, ddof: [x.mean(axis, keepdims=True), x.var(axis, ddof=ddof), x.std(axis, ddof=ddof, keepdims=True),
+                               x.var(axis, ddof=ddof), np.ptp(x, axis)],
+        modes=("c", "fast_run"), rtol=2e-5, atol=1e-5, declare="none")
+
+    @generated(arrays(("float64", "float32"), shape=st.sampled_from([(7, 9), (100, 60), (3, 4100)])), st.sampled_from([(None, 0), (0, 0), (1, 2)]),
+               examples=12)
+    def test_moments(self, x, parameters):
+        axis, ddof = parameters
+        self.moments.check(x, axis=axis, ddof=ddof)
+
+
+class TestFused(unittest.TestCase):
+    fused = Compared(
+        lambda x, row, axes: [ReducedElemwise(Elemwise(scalar.mul), op)(x, row)
+                              for op in (Sum(axes), CAReduce(scalar.maximum, axes), Sum(axes, acc_dtype=x.dtype))],
+        lambda x, row, axes: [(x * row).sum(axes), rows(x * row, axes).max(-1), (x * row).sum(axes)],
+        rtol=1e-4, atol=1e-4)
+
+    @generated(st.sampled_from([(3, 4), (0, 4), (4, 0), (5, 5000), (3000, 7), (200, 70)]).flatmap(
+        lambda shape: st.tuples(arrays(("float64", "float32"), shape=shape), arrays("float64", shape=(1, shape[1]), layouts=("C",)))),
+        st.sampled_from(AXES[2]), examples=40)
+    def test_values(self, values, axes):
+        x, row = values
+        self.fused.check(x, row.astype(x.dtype), axes=axes)
+
+    def test_rewriting(self):
+        x, v = tensor.dmatrix("x"), tensor.dvector("v")
+        for out, count in [(tensor.sum(tensor.exp(x)), 1), (tensor.max(abs(x) + v, axis=1), 1), (tensor.sum(x + v), 1), (tensor.sum(x + 1), 0), (tensor.any(x, axis=0), 1),
+                           (tensor.sum(x), 0), (tensor.sum(tensor.exp(x)) + tensor.exp(x), 0), (tensor.sum(tensor.exp(x), axis=[]), 0),
+                           (tensor.prod(x.dimshuffle(1, 0) ** 3, axis=1), 1)]:
+            inputs = [i for i in (x, v) if i in theano.gof.graph.inputs([out])]
+            f = theano.function(inputs, out, mode=theano.compile.get_mode("FAST_RUN"))
+            self.assertEqual(len([n for n in f.maker.fgraph.toposort() if isinstance(n.op, ReducedElemwise)]), count, str(out))
+            plain = theano.function(inputs, out, mode=Mode("py", None))
+            args = [np.arange(12.).reshape(3, 4) / 7 - 0.5, np.arange(4.)][:len(inputs)]
+            np.testing.assert_allclose(f(*args), plain(*args))
+        with theano.change_flags({"openmp": True}):
+            f = theano.function([x], tensor.sum(tensor.exp(x)), mode=theano.compile.get_mode("FAST_RUN"))
+            self.assertFalse(any(isinstance(n.op, ReducedElemwise) for n in f.maker.fgraph.toposort()))
+
+    def test_errors(self):
+        x, v = tensor.dmatrix("x"), tensor.dvector("v")
+        f = theano.function([x, v], tensor.sum(tensor.exp(x) * v))
+        with self.assertRaisesRegex(ValueError, "Input dimension mis-match"):
+            f(np.ones((3, 4)), np.ones(5))
+        np.testing.assert_allclose(f(np.zeros((3, 4)), np.ones(4)), 12)
+        g = theano.function([x], tensor.max(tensor.exp(x), axis=0))
+        with self.assertRaisesRegex(ValueError, "length 0 in dimension 0"):
+            g(np.ones((0, 4)))
+        self.assertEqual(g(np.ones((4, 0))).shape, (0,))
+
+    def test_derivatives(self):
+        x = np.random.RandomState(1).randn(3, 4)
+        op = ReducedElemwise(Elemwise(scalar.sqr), Sum(1))
+        utt.verify_grad(op, [x], rng=np.random.RandomState(2))
+        v, d = tensor.dmatrix(), tensor.dmatrix()
+        np.testing.assert_allclose(theano.Rop(op(v), v, d).eval({v: x, d: x}), (2 * x * x).sum(1))
+
+    def test_argmin(self):
+        for dtype in ("float32", "uint8", "int64", "bool"):
+            x = tensor.TensorType(dtype, (False, False))()
+            f = theano.function([x], tensor.argmin(x, axis=0), mode=theano.compile.get_mode("FAST_RUN"))
+            self.assertEqual([type(n.op) for n in f.maker.fgraph.toposort()], [Argmin])
+            value = np.array([[3, 0, 200], [1, 2, 0]]).astype(dtype)
+            np.testing.assert_array_equal(f(value), value.argmin(0))
+
+
+class TestCumulative(unittest.TestCase):
+    scan = Compared(lambda x, axis: [CumOp(axis, "add")(x), CumOp(axis, "mul")(x)],
+                    lambda x, axis: [u(x, axis, dtype="int64" if x.dtype == "bool" else x.dtype.newbyteorder("=")) for u in (np.cumsum, np.cumprod)],
+                    rtol=1e-4, atol=1e-3, declare="none")
+
+    @generated(st.integers(1, 3).flatmap(lambda rank: st.one_of(
+        arrays(("bool", "int8", "uint32", "int64", "float16", "float32", "float64", "complex64"), ndim=rank, contents=("small", "nonfinite")),
+        arrays(("uint8", "int64", "float64"), shape=st.sampled_from(LONG[rank]), contents=("small", "positive")))), st.data(), examples=100)
+    def test_values(self, x, data):
+        with np.errstate(all="ignore"):
+            self.scan.check(x, axis=data.draw(st.sampled_from([None, *range(-1, x.ndim)])))
+
+    def test_products_that_overflow(self):
+        x = np.full(3000, 10.0)
+        x[0] = 0
+        v = tensor.dvector()
+        np.testing.assert_array_equal(tensor.cumprod(v).eval({v: x}), np.zeros(3000))
+
+
+class TestSoftmax(unittest.TestCase):
+    softmax = Compared(lambda x: [tensor.nnet.softmax(x), tensor.nnet.logsoftmax(x)],
+                       lambda x: [f(x.astype("float64"), axis=1).astype(x.dtype) for f in (scipy.special.softmax, scipy.special.log_softmax)],
+                       modes=("c", "fast_run"), rtol=1e-5, atol=1e-6, declare="none")
+
+    @generated(arrays(("float32", "float64"), shape=st.sampled_from([(1, 1), (0, 3), (5, 3), (33, 24), (40, 25), (17, 100), (3, 1000)]),
+                      contents=("small", "positive")), st.sampled_from([1, 60, 400]), examples=50)
+    def test_values(self, x, scale):
+        if x.flags.writeable:
+            x *= scale
+        self.softmax.check(x)
+
+    def test_small_and_odd_values(self):
+        # The results down to denormal numbers, and what NaN and infinities give.
+        x = np.concatenate([np.linspace(-745, 0, 4001), [-np.inf]])[None, :]
+        v = tensor.dmatrix()
+        f = theano.function([v], tensor.nnet.softmax(v))
+        want = scipy.special.softmax(x, axis=1)
+        np.testing.assert_allclose(f(x), want, rtol=1e-13, atol=1e-323)
+        for row in ([np.nan, 1, 2], [np.inf, 1, 2], [-np.inf] * 3):
+            for width in (3, 60):
+                value = np.full((1, width), row[-1], "float64")
+                value[0, :3] = row
+                self.assertTrue(np.isnan(theano.function([v], tensor.nnet.softmax(v), mode=Mode("cvm", None))(value)).any(), row)
+
+
+class TestDerivatives(unittest.TestCase):
+    def test_gradients(self):
+        cases = [(lambda x, axis: tensor.sum(x, axis)), (lambda x, axis: tensor.prod(x, axis)), (lambda x, axis: tensor.max(x, axis)),
+                 (lambda x, axis: tensor.min(x, axis)), (lambda x, axis: tensor.var(x, axis, ddof=1)), (lambda x, axis: tensor.cumsum(x, axis)),
+                 (lambda x, axis: tensor.cumprod(x, axis)), (lambda x, axis: tensor.ptp(x, axis)),
+                 (lambda x, axis: tensor.log(tensor.sum(tensor.exp(x), axis=axis)))]
+        x = np.random.RandomState(3).permutation(12).reshape(3, 4) / 4. + 0.3
+        for k, build in enumerate(cases):
+            for axis in (None, 1):
+                utt.verify_grad(lambda v: build(v, axis), [x], rng=np.random.RandomState(k))
+
+    def test_product_with_zeros(self):
+        # Against the products of all others, for no, one and several zeros, and a group of one.
+        v = tensor.dmatrix()
+        for axis in (None, 0, 1):
+            f = theano.function([v], theano.grad(tensor.prod(v, axis=axis).sum(), v))
+            for x in ([[2., 3, 4], [2, 0, 4], [0, 0, 4]], [[0.]], [[0., 5]], [[1.], [0.]]):
+                x = np.array(x)
+                groups = [[(i, j) for i in range(x.shape[0]) for j in range(x.shape[1])]] if axis is None else [
+                    [(i, j) if axis else (j, i) for j in range(x.shape[axis])] for i in range(x.shape[1 - axis])]
+                want = np.empty_like(x)
+                for group in groups:
+                    for place in group:
+                        want[place] = np.prod([x[other] for other in group if other != place])
+                np.testing.assert_allclose(f(x), want)
+
+
+class TestShapes(unittest.TestCase):
+    keep = Compared(lambda x, axis: [tensor.sum(x, axis, keepdims=True), tensor.any(x, axis, keepdims=True), tensor.max(x, axis, keepdims=True),
+                                     tensor.argmax(x, axis, keepdims=True)],
+                    lambda x, axis: [x.sum(axis, keepdims=True), x.any(axis, keepdims=True), x.max(axis, keepdims=True),
+                                     x.argmax(axis, keepdims=True)], modes=("c",))
+
+    @generated(shapes(ndim=(1, 2), sides=(1, 3)).flatmap(lambda shape: arrays("float64", shape=shape, layouts=("C",))), st.sampled_from([None, 0, -1]),
+               examples=15)
+    def test_keepdims(self, x, axis):
+        self.keep.check(x, axis=axis)
+        self.assertTrue(all(b for d, b in enumerate(tensor.sum(self.keep.variables([x])[0], axis, keepdims=True).broadcastable)
+                            if axis is None or d == axis % x.ndim))
+
+
+if __name__ == "__main__":
+    unittest.main()
