@@ -277,6 +277,9 @@ for _name, _what in (("excluding", "excluded from"), ("including", "included in"
     AddConfigVar("optimizer_" + _name,
                  "Tags and names of rewrites, separated by ':', %s the default mode." % _what,
                  StrParam("", allow_override=False), in_c_key=False)
+AddConfigVar("on_unused_input",
+             "What to do about an input of a function that no output and no update needs, where the function's argument does not say.",
+             EnumStr("raise", "warn", "ignore"), in_c_key=False)
 AddConfigVar("on_shape_error",
              "What to do when infer_shape of a node raises: warn and use the default, or raise.",
              EnumStr("warn", "raise"), in_c_key=False)

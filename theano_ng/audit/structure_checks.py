@@ -50,7 +50,7 @@ def check_make_node(context):
         types = [v.type for v in node.outputs]
         before = snapshot(built.op)
         try:
-            again = built.op.make_node(*node.inputs)
+            again = built.op.make_node(*built.made.inputs)
         except Exception as failure:
             problems.append(Problem("BadMakeNode", "make_node refuses the inputs of a node that it made: %s" % said(failure),
                                     "node %s" % node, where))
@@ -67,7 +67,7 @@ def check_make_node(context):
         if changed:
             problems.append(Problem("MutatesOp", "make_node changed the Op, which other nodes share: %s was %s" % (
                 changed[0], before[changed[0]]), "node %s" % node, where))
-        shared = [v for v in again.outputs if any(v is w for w in node.outputs)]
+        shared = [v for v in again.outputs if any(v is w for w in built.made.outputs)]
         if shared:
             problems.append(Problem("BadMakeNode", "make_node uses an output of an earlier node: outputs have to be new variables",
                                     "node %s" % node, where))

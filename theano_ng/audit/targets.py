@@ -88,6 +88,9 @@ class Built:
         One for each slot.
     node : Apply
         The node under audit; each of its inputs is a variable without owner, or a constant.
+    made : Apply
+        The node as make_node gave it, whose inputs the callable may have computed. What make_node sees of them, such as the values that
+        they are known to have, may be in the types of its outputs.
     variables : list of Variable
         Its inputs that are not constant, each once.
     """
@@ -101,7 +104,7 @@ class Built:
         if not isinstance(first, Variable) or first.owner is None:
             raise TypeError("%s made %r, which is not the output of a node" % (target.case.name, outputs))
         self.given, node = given, first.owner
-        self._prepare = None
+        self.made, self._prepare = node, None
         free = [v for v in node.inputs if not isinstance(v, Constant)]
         if not all(v in given for v in free):
             # The callable computes inputs of the node; they are computed in Python and taken as its inputs.

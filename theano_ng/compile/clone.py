@@ -16,7 +16,8 @@ def clone(output, replace=None, strict=True, share_inputs=True, copy_inputs=_not
         True: a replacement must have the type of what it replaces. False permits other types, with which the copied nodes must be able
         to work.
     share_inputs : bool
-        True: the copy has the same inputs; False: it has copies of them. Shared variables are never copied.
+        True: the copy has the same inputs; False: it has copies of them. The copy of a shared variable has its
+        container, so the two always have the same value.
     copy_inputs : bool, optional
         The former name of `share_inputs`.
 

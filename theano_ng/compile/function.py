@@ -80,7 +80,7 @@ def function(inputs, outputs=None, mode=None, updates=None, givens=None, no_defa
     profile : bool, str or ProfileStats, optional
         Profile the calls; the result is the function's attribute `profile`.
     on_unused_input : {"raise", "warn", "ignore"}, optional
-        What to do about inputs that the outputs do not need; by default raise.
+        What to do about inputs that the outputs do not need; by default what the flag of that name says, raise.
 
     Returns
     -------

@@ -3,8 +3,10 @@ import sys
 import warnings
 
 from theano_ng.compile.io import In, SymbolicInput
+from theano_ng.configdefaults import config
 from theano_ng.gof import graph
 from theano_ng.gof.graph import Constant, Variable
+
 
 class UnusedInputError(Exception):
     """An input of a function is not needed to compute its outputs."""
@@ -76,10 +78,10 @@ def check_unused_inputs(inputs, outputs, on_unused_input):
     inputs : list of SymbolicInput
     outputs : list of SymbolicOutput
     on_unused_input : {"raise", "warn", "ignore", None}
-        None: raise.
+        None: as the flag ``on_unused_input`` says.
     """
     if on_unused_input is None:
-        on_unused_input = "raise"
+        on_unused_input = config.on_unused_input
     if on_unused_input == "ignore":
         return
     if on_unused_input not in ("warn", "raise"):

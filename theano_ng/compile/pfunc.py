@@ -49,8 +49,8 @@ class _Rebuild:
         """The copy of a variable without owner."""
         if isinstance(variable, SharedVariable):
             self.meet_shared(variable)
-        if not self.copy_inputs_over and not isinstance(variable, SharedVariable):
-            return variable.clone()
+        if not self.copy_inputs_over:
+            return variable.clone()     # of a shared variable: another variable of the same container
         if isinstance(variable, Constant) and hasattr(variable, "fgraph"):
             return variable.clone()
         return variable

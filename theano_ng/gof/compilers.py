@@ -9,8 +9,9 @@ import sys
 
 from theano_ng.configdefaults import config
 
-# gcc would replace the sine and cosine of one number by a call of sincos, which it cannot vectorize: it shall not know them.
-KERNEL_FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math",
+# gcc would replace the sine and cosine of one number by a call of sincos, which it cannot vectorize: it shall not know them. Nor shall it
+# move what only one side of `? :` needs into a branch, since a loop with calls in branches is not vectorized.
+KERNEL_FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fno-tree-sink",
                 "-fno-builtin-sin", "-fno-builtin-cos", "-fno-builtin-sinf", "-fno-builtin-cosf")
 
 # Functions that some glibc has vectorized: name -> number of arguments.

@@ -118,6 +118,8 @@ class ScalarOp(Op):
     on_half_bits = False
     # Header of scalar/c_code that the generated C needs, or a tuple of several in their order.
     c_helpers = None
+    # The same for an output of real floats only; the header sees TNG_FOR_float32 or TNG_FOR_float64 defined, by what is computed in.
+    c_float_helpers = None
     nfunc_spec = None
 
     @property
@@ -343,6 +345,9 @@ class ScalarOp(Op):
         code = support_text("half.h") if "float16" in dtypes else ""
         if any(d[0] == "c" for d in dtypes):
             code += COMPLEX_SUPPORT + support_text("complex.h")
+        if self.c_float_helpers and is_float(node.outputs[0].type.dtype):
+            kind = "TNG_FOR_" + _wide(node.outputs[0].type.dtype)
+            code += "#ifndef %s\n#define %s\n#endif\n" % (kind, kind) + support_text(self.c_float_helpers)
         return code
 
     def c_headers(self):

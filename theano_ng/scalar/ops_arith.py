@@ -308,6 +308,7 @@ class Pow(BinaryScalarOp):
 
     nfunc_spec = ("power", 2, 1)
     c_helpers = "integer.h"
+    c_float_helpers = "power.h"
     output_types_preference = staticmethod(upcast_out_min8)
 
     def impl(self, x, y):
@@ -319,9 +320,7 @@ class Pow(BinaryScalarOp):
             raise MethodNotDefined("c_code", type(self), "bool ** bool")
         if is_complex(out):
             return "__builtin_cpow%s(%s, %s)" % ("f" if out == "complex64" else "", x, y)
-        if is_discrete(out):
-            return "tng_pow_%s(%s, %s)" % (out, x, y)
-        return "pow%s(%s, %s)" % ("f" if out == "float32" else "", x, y)
+        return "tng_pow_%s(%s, %s)" % (out, x, y)
 
     def c_code_contiguous(self, node, name, inputs, outputs, sub):
         """Return a call of AMD LibM's array power for ``x ** constant``-like inputs when ``config.lib.amdlibm`` is set."""

@@ -257,9 +257,10 @@ def _check_index(x, index):
     for entry in index:
         mask = isinstance(entry, np.ndarray) and entry.dtype == bool
         length = entry.ndim if mask else 0 if entry is None else 1
-        if mask and entry.shape != x.shape[axis:axis + length]:
-            raise IndexError("boolean index did not match indexed array along dimensions %d to %d: the array has shape %s, the index %s"
-                             % (axis, axis + length - 1, x.shape, entry.shape))
+        for k in range(entry.ndim if mask else 0):
+            if entry.shape[k] != x.shape[axis + k]:
+                raise IndexError("boolean index did not match indexed array along axis %d; size of axis is %d but size of corresponding "
+                                 "boolean axis is %d" % (axis + k, x.shape[axis + k], entry.shape[k]))
         axis += length
 
 
@@ -281,8 +282,8 @@ class BaseAdvancedSubtensor(NativeOp, Op):
     def perform(self, node, inputs, out_):
         _check_index(inputs[0], inputs[1:])
         result = inputs[0][tuple(inputs[1:])]
-        # A single element comes as a NumPy scalar, an index without arrays as a view.
-        result = np.asarray(result)
+        # A single element comes as a NumPy scalar, an index without arrays as a view, others in various orders of the dimensions.
+        result = np.asarray(result, order="C")
         out_[0][0] = result.copy() if result.base is not None and np.may_share_memory(result, inputs[0]) else result
 
     def infer_shape(self, node, ishapes):

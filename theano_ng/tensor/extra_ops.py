@@ -455,7 +455,7 @@ def to_one_hot(y, nb_class, dtype=None):
 
     Parameters
     ----------
-    y : integer vector
+    y : vector of integers or booleans
     nb_class : int or integer scalar variable
         Number of columns.
     dtype : str, optional
@@ -468,5 +468,7 @@ def to_one_hot(y, nb_class, dtype=None):
     """
     from theano_ng.tensor.subtensor import set_subtensor
     y = as_tensor_variable(y)
+    if y.dtype == "bool":
+        y = y.astype("int8")    # numbers of columns, no mask
     result = zeros((y.shape[0], nb_class), dtype=dtype)
     return set_subtensor(result[arange(y.shape[0]), y], 1)

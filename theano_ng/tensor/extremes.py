@@ -12,7 +12,7 @@ from theano_ng.gof.params_type import ParamsType
 from theano_ng.gof.type import generic
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.elemwise_ops import eq, invert, mul, neg
-from theano_ng.tensor.reduction_axes import DISCRETE, check_and_normalize_axes, makeKeepDims
+from theano_ng.tensor.reduction_axes import DISCRETE, makeKeepDims, reduced_axes
 from theano_ng.tensor.type import TensorType
 
 __all__ = ['MaxAndArgmax', 'Argmax', 'Argmin', 'max_and_argmax', 'max', 'min', 'argmax', 'argmin']
@@ -118,8 +118,8 @@ class MaxAndArgmax(_ArgmaxBase):
         if x.dtype in DISCRETE:
             return [x.zeros_like(dtype=config.floatX)]
         axes = self._prepare(x)[1]
-        largest = makeKeepDims(x, max(x, list(axes)), axes) if axes else x
-        g = makeKeepDims(x, g_max, axes) if axes else g_max
+        largest = makeKeepDims(x, max(x, axes), axes)
+        g = makeKeepDims(x, g_max, axes)
         return [mul(eq(largest, x), g)]
 
     def R_op(self, inputs, eval_points):
@@ -225,8 +225,8 @@ def max_and_argmax(a, axis=None, keepdims=False):
         Maximum (dtype of `a`) and index (int64, in C order over the axes).
     """
     a = as_tensor_variable(a)
-    axes = check_and_normalize_axes(a, axis)
-    out, index = MaxAndArgmax(axes or list(range(a.ndim)))(a)
+    axes = reduced_axes(a, axis)
+    out, index = MaxAndArgmax(axes)(a)
     if keepdims:
         out, index = (makeKeepDims(a, r, axes) for r in (out, index))
     return [out, index]

@@ -599,13 +599,18 @@ def norm(x, ord):
     raise ValueError("Improper number of dimensions to norm: ord=%r takes a vector or matrix, not %d dimensions" % (ord, x.ndim))
 
 
+def _largest(values):
+    """The largest of some numbers that are not negative; 0 of none."""
+    return T.max(T.concatenate([np.zeros(1, values.dtype), values]))
+
+
 def _vector_norm(x, ord):
     if isinstance(ord, str):
         raise ValueError("Invalid norm order %r for vectors" % ord)
     if ord == 0:
         return T.sum(T.neq(x, 0), dtype=abs(x).dtype)
     if ord == np.inf:
-        return T.max(abs(x))
+        return _largest(abs(x))
     if ord == -np.inf:
         return T.min(abs(x))
     if ord == 1:
@@ -618,8 +623,8 @@ def _vector_norm(x, ord):
 def _matrix_norm(x, ord):
     if ord in (2, -2, "nuc"):
         s = svd(x, compute_uv=False)
-        return {2: T.max, -2: T.min, "nuc": T.sum}[ord](s)
+        return {2: _largest, -2: T.min, "nuc": T.sum}[ord](s)
     if ord in (1, -1, np.inf, -np.inf):
         sums = T.sum(abs(x), axis=0 if abs(ord) == 1 else 1)
-        return T.max(sums) if ord > 0 else T.min(sums)
+        return _largest(sums) if ord > 0 else T.min(sums)
     raise ValueError("Invalid norm order %r for matrices." % (ord,))

@@ -11,6 +11,10 @@ __all__ = ['check_and_normalize_axes', 'makeKeepDims']
 DISCRETE = frozenset(str(t.dtype) for t in scal.discrete_types)
 
 
+def _is_none(axis):
+    return axis is None or isinstance(axis, Variable) and isinstance(axis.type, NoneTypeT)
+
+
 def check_and_normalize_axes(x, axis):
     """The axes of a reduction as a sorted list of non-negative integers.
 
@@ -28,11 +32,9 @@ def check_and_normalize_axes(x, axis):
         If an axis is out of range or repeated.
     """
     x = as_tensor_variable(x)
-    if axis is None:
+    if _is_none(axis):
         return []
     if isinstance(axis, Variable):
-        if isinstance(axis.type, NoneTypeT):
-            return []
         if not isinstance(axis, Constant):
             raise TypeError("The axis of a reduction must be a constant, but "
                             "it is the variable %s" % (axis,))
@@ -67,6 +69,19 @@ def check_and_normalize_axes(x, axis):
     return sorted(result)
 
 
+def axes_or_none(x, axis):
+    """As :func:`check_and_normalize_axes`, but None where it is None, which Ops take for all axes. An empty list is no axis, as in NumPy."""
+    if _is_none(axis):
+        return None
+    return check_and_normalize_axes(x, axis)
+
+
+def reduced_axes(x, axis):
+    """The sorted list of the axes of a reduction: all of them for None."""
+    axes = axes_or_none(x, axis)
+    return list(range(x.ndim)) if axes is None else axes
+
+
 def makeKeepDims(x, y, axis):
     """Put the axes that a reduction removed back, broadcastable.
 
@@ -85,12 +100,7 @@ def makeKeepDims(x, y, axis):
         `y` with the number of dimensions of `x`.
     """
     x, y = as_tensor_variable(x), as_tensor_variable(y)
-    axes = check_and_normalize_axes(x, axis) or range(x.ndim)
+    axes = reduced_axes(x, axis)
     kept = iter(range(y.ndim))
     pattern = ['x' if i in axes else next(kept) for i in range(x.ndim)]
     return y.dimshuffle(pattern)
-
-
-def axes_or_none(input, axis):
-    """The axes for an Op that reduces all of them when they are None."""
-    return None if axis is None else check_and_normalize_axes(input, axis)

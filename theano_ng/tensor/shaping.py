@@ -278,7 +278,7 @@ def reshape(x, newshape, ndim=None):
     Raises
     ------
     ValueError
-        When the number of dimensions is unknown.
+        When the number of dimensions is unknown, or not that of `newshape`.
     """
     if ndim is None:
         vector = as_tensor_variable(np.zeros(0, "int64") if isinstance(newshape, (list, tuple)) and not newshape else newshape)
@@ -295,6 +295,9 @@ def reshape(x, newshape, ndim=None):
                     "The length of the provided shape (%s) cannot be automatically determined, so Theano is not able to know "
                     "what the number of dimensions of the reshaped variable will be. You can provide the 'ndim' keyword "
                     "argument to 'reshape' to avoid this problem." % (newshape,)) from None
+    elif ndim != 1 and not isinstance(newshape, (list, tuple)) and as_tensor_variable(newshape).ndim == 0:
+        raise ValueError("A single size is a shape of 1 dimension, not of ndim=%s. Give all sizes in one list or tuple: "
+                         "x.reshape((2, 3)), not x.reshape(2, 3)" % (ndim,))
     if not isinstance(newshape, (list, tuple)) or not newshape:
         newshape = _as_shape_vector(newshape)
     return Reshape(ndim)(x, newshape)
@@ -465,8 +468,22 @@ def transpose(x, axes=None):
 
 
 def swapaxes(y, axis1, axis2):
-    """Swap two dimensions; on a matrix with its two axes, the transpose."""
+    """Swap two dimensions; on a matrix with its two axes, the transpose.
+
+    Parameters
+    ----------
+    y : tensor
+    axis1, axis2 : int
+
+    Raises
+    ------
+    IndexError
+        When `y` has no such dimension.
+    """
     y = as_tensor_variable(y)
+    for axis in (axis1, axis2):
+        if not -y.ndim <= axis < y.ndim:
+            raise IndexError("swapaxes: axis %d is out of bounds for %d dimensions" % (axis, y.ndim))
     order = list(range(y.ndim))
     order[axis1], order[axis2] = order[axis2], order[axis1]
     return y.dimshuffle(order)

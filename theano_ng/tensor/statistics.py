@@ -9,8 +9,8 @@ from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.tensor.extremes import max, min
 from theano_ng.tensor.constant import as_tensor_variable, constant
 from theano_ng.tensor.elemwise import CAReduce
-from theano_ng.tensor.elemwise_ops import abs_, cast, mul, sqr, sqrt, sub, true_div
-from theano_ng.tensor.reduction_axes import DISCRETE, axes_or_none, check_and_normalize_axes, makeKeepDims
+from theano_ng.tensor.elemwise_ops import abs_, cast, maximum, mul, sqr, sqrt, sub, true_div
+from theano_ng.tensor.reduction_axes import DISCRETE, axes_or_none, check_and_normalize_axes, makeKeepDims, reduced_axes
 from theano_ng.tensor.sums import sum
 from theano_ng.tensor.type import TensorType
 
@@ -129,7 +129,7 @@ def mean(input, axis=None, dtype=None, op=False, keepdims=False,
     else:
         count_dtype = 'float64'
     shape = cast(input.shape, count_dtype)
-    axes = check_and_normalize_axes(input, axis) or range(input.ndim)
+    axes = reduced_axes(input, axis)
     for i in axes:
         s = true_div(s, shape[i])
     # A single reduction over no axis (0-d input) of integers is a mean too.
@@ -166,14 +166,14 @@ def var(input, axis=None, ddof=0, keepdims=False, corrected=False):
         raise ValueError("Parameter keepdims is now at index 3: (input, "
                          "axis=None, ddof=0, keepdims=False, corrected=False)")
     input = as_tensor_variable(input)
-    axes = check_and_normalize_axes(input, axis) or list(range(input.ndim))
+    axes = reduced_axes(input, axis)
     centered = sub(input, mean(input, axes, keepdims=True))
     square = sqr(abs_(centered) if centered.dtype.startswith('complex')
                  else centered)
     if ddof == 0:
         v = mean(square, axes, keepdims=keepdims)
     else:
-        count = _count(input, axes, square.dtype) - ddof
+        count = maximum(_count(input, axes, square.dtype) - ddof, 0)
         v = true_div(sum(square, axis=axes, keepdims=keepdims),
                      cast(count, square.dtype))
     if corrected:
@@ -182,7 +182,7 @@ def var(input, axis=None, ddof=0, keepdims=False, corrected=False):
         else:
             n = _count(input, axes, square.dtype)
             error = true_div(sqr(sum(centered, axis=axes, keepdims=keepdims)),
-                             cast(n * (n - ddof), square.dtype))
+                             cast(n * maximum(n - ddof, 0), square.dtype))
         v = sub(v, error)
     v.name = 'var'
     return v

@@ -206,6 +206,12 @@ class TestOptions(unittest.TestCase):
     def test_tolerance(self):
         self.assertTrue(audit(Case(GradOfTwo(), [MATRIX], tolerance=2.), checks="grad").ok)
 
+    def test_computed_inputs(self):
+        """A callable computes an input of the node: make_node may read in it that a length is 1."""
+        case = Case(lambda x: T.reshape(x, [x.shape[0] * x.shape[1], T.shape(x)[2]]), [MATRIX.reshape(4, 3, 1)])
+        report = audit(case, checks="make_node,output_types")
+        self.assertEqual((report.op, report.findings), ("Reshape{2}", []))
+
     def test_tied(self):
         case = Case(RefusesLess(), [MATRIX], tied=lambda values: values[0].size > 0)
         self.assertTrue(audit(case, checks="perform", max_examples=5).ok)

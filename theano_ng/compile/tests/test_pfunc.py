@@ -10,6 +10,7 @@ import numpy as np
 import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng import function, shared
+from theano_ng.gof import graph
 
 
 class TestUpdates(unittest.TestCase):
@@ -101,6 +102,30 @@ class TestGivens(unittest.TestCase):
         self.assertEqual(function([f], x + 1, givens={x: T.cast(f, "float64")})(1), 2)
 
 
+class TestClone(unittest.TestCase):
+    def test_inputs_shared_or_not(self):
+        x, y, w = T.dvector("x"), T.dvector("y"), theano.shared(np.ones(2), name="w")
+        total = (x * w).sum()
+        for share in (True, False):
+            copied = theano.clone(total, share_inputs=share)
+            inputs = [v for v in graph.inputs([copied]) if not isinstance(v, theano.Constant)]
+            self.assertEqual([v.name for v in inputs], ["x", "w"])
+            self.assertEqual([inputs[0] is x, inputs[1] is w], [share, share])
+            # The copy of a shared variable has its value, now and later.
+            f = theano.function(inputs[:1], copied)
+            w.set_value(np.array([1., 3.]))
+            self.assertEqual(f([1., 2.]), 7.0)
+            w.set_value(np.ones(2))
+            self.assertEqual(f([1., 2.]), 3.0)
+        replaced = theano.clone([total, x], replace={x: y * 2})
+        self.assertIsInstance(replaced, list)
+        self.assertEqual(theano.function([y], replaced[0])([1., 2.]), 6.0)
+        with self.assertRaisesRegex(TypeError, "cannot stand for x"):
+            theano.clone(total, replace={x: T.fvector()})
+        narrow = T.fvector("narrow")
+        self.assertEqual(theano.function([narrow], theano.clone(total, replace={x: narrow}, strict=False))([1., 2.]), 3.0)
+
+
 class TestArguments(unittest.TestCase):
     def test_downcast(self):
         x = T.fvector("x")
@@ -122,6 +147,9 @@ class TestArguments(unittest.TestCase):
         self.assertEqual(len(caught), 1)
         self.assertEqual(function([x, y], x, on_unused_input="ignore")(1, 2), 1)
         self.assertRaises(ValueError, function, [x, y], x, on_unused_input="what")
+        with theano.config.change_flags(on_unused_input="ignore"):
+            self.assertEqual(function([x, y], x)(1, 2), 1)
+            self.assertRaises(theano.compile.UnusedInputError, function, [x, y], x, on_unused_input="raise")
         self.assertRaises(theano.gof.MissingInputError, function, [x], x + y)
 
     def test_name_and_profile(self):

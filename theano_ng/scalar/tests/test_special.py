@@ -115,6 +115,14 @@ class TestSpecial(unittest.TestCase):
             np.testing.assert_array_equal(np.signbit(got), np.signbit(x))
 
 
+    def test_complex_is_refused(self):
+        """By functions of real numbers, while the graph is built."""
+        z = scalar.complex128("z")
+        for op in (scalar.erfc, scalar.erfinv, scalar.gammaln, scalar.tri_gamma, scalar.j0, scalar.i1):
+            with self.assertRaisesRegex(TypeError, "complex argument not supported"):
+                op(z)
+
+
 class TestDivision(unittest.TestCase):
     """Floor division and modulus of every dtype, which C computes with floats: equal to NumPy's."""
 

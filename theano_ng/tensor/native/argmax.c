@@ -2,31 +2,67 @@
 #include "reduce_folds.h"
 
 #define MAX_ND 32
-#define BLOCK 8192   /* bytes that are looked at again to find the place of their extreme */
+#define BLOCK 16384  /* bytes that are looked at again to find the place of their extreme */
 #define COLUMNS 512  /* groups side by side */
+#define LANES_OF(T) (sizeof(T) > 4 ? 32 : (int)(128 / sizeof(T))) /* as many extremes of a row side by side as compilers keep in registers */
+
+/* Bit k for each k. */
+#define FOUR(k) 1u << (k), 2u << (k), 4u << (k), 8u << (k)
+#define EACH_BIT {FOUR(0), FOUR(4), FOUR(8), FOUR(12), FOUR(16), FOUR(20), FOUR(24), FOUR(28)}
+static const uint32_t bits_32[32] = EACH_BIT;
+static const uint64_t bits_64[32] = EACH_BIT;
 
 /* A stretch: its extreme by blocks; then the first place in the block that has it. NaN is more extreme than any number, and the first one
- * counts; nothing is more extreme than LAST. Elements that are not contiguous travel through a buffer. */
-#define STRETCH(name, T, S, FOLD, BETTER, GATHER, LAST)                                                              \
-    CLONES static int64_t name##_first(const T *p, int64_t n, T best)                                                \
+ * counts; nothing is more extreme than LAST. Elements that are not contiguous travel through a buffer. P: an integer of the size of T, M one
+ * with at least 32 bits, whose table is bits_##W. */
+#define STRETCH(name, T, S, P, M, W, FOLD, BARE, BETTER, GATHER, LAST)                                               \
+    static inline __attribute__((always_inline)) int64_t name##_first(const T *p, int64_t n, T best)                 \
     {                                                                                                                \
         int64_t i = 0;                                                                                               \
-        for (; i + 32 <= n; i += 32) {                                                                               \
-            int found = 0, first = 32;                                                                               \
-            for (int k = 0; k < 32; ++k)                                                                             \
-                found |= (p[i + k] == best) | (p[i + k] != p[i + k]);                                                \
-            if (!found)                                                                                              \
-                continue;                                                                                            \
-            for (int k = 0; k < 32; ++k) {                                                                           \
-                int here = (p[i + k] == best) | (p[i + k] != p[i + k]) ? k : 32;                                     \
-                first = here < first ? here : first;                                                                 \
-            }                                                                                                        \
-            return i + first;                                                                                        \
+        if (n < 32 || best != best) {                                                                                \
+            while (i < n - 1 && p[i] != best && p[i] == p[i])                                                        \
+                ++i;                                                                                                 \
+            return i;                                                                                                \
         }                                                                                                            \
-        for (; i < n - 1; ++i)                                                                                       \
-            if (p[i] == best || p[i] != p[i])                                                                        \
-                break;                                                                                               \
-        return i;                                                                                                    \
+        /* The last 32 overlap with those before, which are not equal. */                                            \
+        for (;; i = n - i >= 64 ? i + 32 : n - 32) {                                                                 \
+            M found = 0;                                                                                             \
+            for (int k = 0; k < 32; ++k)                                                                             \
+                found |= p[i + k] == best ? bits_##W[k] : 0;                                                         \
+            if (found)                                                                                               \
+                return i + __builtin_ctzll(found);                                                                   \
+        }                                                                                                            \
+    }                                                                                                                \
+    CLONES static int64_t name##_in_block(const T *p, int64_t n, T best)                                             \
+    {                                                                                                                \
+        return name##_first(p, n, best);                                                                             \
+    }                                                                                                                \
+    /* Both of a contiguous stretch of at least LANES elements that the cache holds. */                              \
+    CLONES static int64_t name##_row(const T *p, int64_t n)                                                          \
+    {                                                                                                                \
+        enum { LANES = LANES_OF(T) };                                                                                \
+        T lane[LANES];                                                                                               \
+        P odd[LANES];                                                                                                \
+        for (int l = 0; l < (int)LANES; ++l) {                                                                       \
+            lane[l] = p[l];                                                                                          \
+            odd[l] = p[l] != p[l];                                                                                   \
+        }                                                                                                            \
+        for (int64_t i = LANES; i < n; i += LANES) {                                                                 \
+            const T *q = p + (i + LANES <= n ? i : n - LANES);                                                       \
+            _Pragma("GCC ivdep") for (int l = 0; l < (int)LANES; ++l)                                                \
+            {                                                                                                        \
+                T b = q[l];                                                                                          \
+                lane[l] = BARE(lane[l], b);                                                                          \
+                odd[l] |= b != b;                                                                                    \
+            }                                                                                                        \
+        }                                                                                                            \
+        P any = 0;                                                                                                   \
+        for (int l = 0; l < (int)LANES; ++l)                                                                         \
+            any |= odd[l];                                                                                           \
+        _Pragma("GCC unroll 8") for (int half = LANES / 2; half > 0; half /= 2)                                      \
+            for (int l = 0; l < half; ++l)                                                                           \
+                lane[l] = BARE(lane[l], lane[l + half]);                                                             \
+        return name##_first(p, n, any ? (T)((LAST) != (LAST) ? (LAST) : 0) : lane[0]);                                                          \
     }                                                                                                                \
     static int64_t name##_stretch(const char *x, int64_t n, int64_t stride)                                          \
     {                                                                                                                \
@@ -34,6 +70,8 @@
         T room[COUNT] __attribute__((aligned(64))), best = 0;                                                        \
         int64_t at = -1, held = -1;                                                                                  \
         int direct = sizeof(T) == sizeof(S) && stride == (int64_t)sizeof(S);                                         \
+        if (direct && n <= COUNT && n >= LANES_OF(T))                                                                \
+            return name##_row((const T *)x, n);                                                                      \
         for (int64_t from = 0; from < n; from += COUNT) {                                                            \
             int64_t count = n - from < COUNT ? n - from : COUNT;                                                     \
             const T *p = direct ? (const T *)(x + from * stride) : room;                                             \
@@ -53,7 +91,7 @@
         const T *p = direct ? (const T *)(x + at * stride) : room;                                                   \
         if (!direct && held != at)                                                                                   \
             GATHER(room, count, x + at * stride, stride);                                                            \
-        return at + name##_first(p, count, best);                                                                    \
+        return at + name##_in_block(p, count, best);                                                                 \
     }
 
 #define DEFINE_GATHER(name, T)                                                                \
@@ -61,6 +99,9 @@
     {                                                                                         \
         if (stride == sizeof(T))                                                              \
             memcpy(to, from, (size_t)n * sizeof(T));                                          \
+        else if (stride == 2 * sizeof(T))                                                     \
+            for (int64_t i = 0; i < n; ++i)                                                   \
+                to[i] = ((const T *)from)[2 * i];                                             \
         else                                                                                  \
             for (int64_t i = 0; i < n; ++i)                                                   \
                 to[i] = *(const T *)(from + i * stride);                                      \
@@ -105,30 +146,30 @@
 
 #define MORE(a, b) ((a) > (b))
 #define LESS(a, b) ((a) < (b))
-#define BOTH_WAYS(suffix, T, S, P, LIMIT, GATHER, LEAST, MOST)                             \
-    STRETCH(max_at_##suffix, T, S, max_##suffix, MORE, GATHER, MOST)                       \
-    STRETCH(min_at_##suffix, T, S, min_##suffix, LESS, GATHER, LEAST)                      \
-    SIDE_BY_SIDE(max_at_##suffix, T, (sizeof(T) == sizeof(S)), P, LIMIT, MORE, GATHER)     \
+#define BOTH_WAYS(suffix, T, S, P, M, W, LIMIT, GATHER, LEAST, MOST)                                   \
+    STRETCH(max_at_##suffix, T, S, P, M, W, max_##suffix, BARE_MAX, MORE, GATHER, MOST)                \
+    STRETCH(min_at_##suffix, T, S, P, M, W, min_##suffix, BARE_MIN, LESS, GATHER, LEAST)               \
+    SIDE_BY_SIDE(max_at_##suffix, T, (sizeof(T) == sizeof(S)), P, LIMIT, MORE, GATHER)                 \
     SIDE_BY_SIDE(min_at_##suffix, T, (sizeof(T) == sizeof(S)), P, LIMIT, LESS, GATHER)
-#define PLACES(suffix, T, P, LIMIT, LEAST, MOST) \
-    DEFINE_GATHER(gather_##suffix, T)            \
-    BOTH_WAYS(suffix, T, T, P, LIMIT, gather_##suffix, LEAST, MOST)
-PLACES(i8, int8_t, uint8_t, 255, INT8_MIN, INT8_MAX)
-PLACES(i16, int16_t, uint16_t, 65535, INT16_MIN, INT16_MAX)
-PLACES(i32, int32_t, uint32_t, INT32_MAX, INT32_MIN, INT32_MAX)
-PLACES(i64, int64_t, uint64_t, INT32_MAX, INT64_MIN, INT64_MAX)
-PLACES(u8, uint8_t, uint8_t, 255, 0, UINT8_MAX)
-PLACES(u16, uint16_t, uint16_t, 65535, 0, UINT16_MAX)
-PLACES(u32, uint32_t, uint32_t, INT32_MAX, 0, UINT32_MAX)
-PLACES(u64, uint64_t, uint64_t, INT32_MAX, 0, UINT64_MAX)
-PLACES(f32, float, uint32_t, INT32_MAX, NAN, NAN)
-PLACES(f64, double, uint64_t, INT32_MAX, NAN, NAN)
+#define PLACES(suffix, T, P, W, LIMIT, LEAST, MOST) \
+    DEFINE_GATHER(gather_##suffix, T)               \
+    BOTH_WAYS(suffix, T, T, P, uint##W##_t, W, LIMIT, gather_##suffix, LEAST, MOST)
+PLACES(i8, int8_t, uint8_t, 32, 255, INT8_MIN, INT8_MAX)
+PLACES(i16, int16_t, uint16_t, 32, 65535, INT16_MIN, INT16_MAX)
+PLACES(i32, int32_t, uint32_t, 32, INT32_MAX, INT32_MIN, INT32_MAX)
+PLACES(i64, int64_t, uint64_t, 64, INT32_MAX, INT64_MIN, INT64_MAX)
+PLACES(u8, uint8_t, uint8_t, 32, 255, 0, UINT8_MAX)
+PLACES(u16, uint16_t, uint16_t, 32, 65535, 0, UINT16_MAX)
+PLACES(u32, uint32_t, uint32_t, 32, INT32_MAX, 0, UINT32_MAX)
+PLACES(u64, uint64_t, uint64_t, 64, INT32_MAX, 0, UINT64_MAX)
+PLACES(f32, float, uint32_t, 32, INT32_MAX, NAN, NAN)
+PLACES(f64, double, uint64_t, 64, INT32_MAX, NAN, NAN)
 #define max_half max_f32
 #define min_half min_f32
-BOTH_WAYS(half, float, uint16_t, uint32_t, INT32_MAX, GATHER_HALVES, NAN, NAN)
+BOTH_WAYS(half, float, uint16_t, uint32_t, uint32_t, 32, INT32_MAX, GATHER_HALVES, NAN, NAN)
 #define max_bool max_u8
 #define min_bool min_u8
-BOTH_WAYS(bool, uint8_t, uint8_t, uint8_t, 255, gather_u8, 0, 1)
+BOTH_WAYS(bool, uint8_t, uint8_t, uint8_t, uint32_t, 32, 255, gather_u8, 0, 1)
 
 typedef struct {
     int64_t (*stretch)(const char *x, int64_t n, int64_t stride);

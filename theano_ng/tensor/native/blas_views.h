@@ -91,7 +91,7 @@ static inline int fits_blas(PyArrayObject *a, BlasMatrix *m)
 
 static inline int as_blas(PyArrayObject *a, BlasMatrix *m)
 {
-    m->owned = NULL;
+    *m = (BlasMatrix){0};
     if (fits_blas(a, m))
         return 0;
     m->owned = (PyArrayObject *)PyArray_NewCopy(a, NPY_CORDER);

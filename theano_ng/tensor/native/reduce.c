@@ -13,7 +13,8 @@
 #define PAIRWISE_MIN 2048  /* shorter stretches are summed directly, in 4 vectors of accumulators */
 #define TILE 2048          /* accumulators that are in use at a time when rows are combined */
 #define WIDE 2048          /* shorter rows are run together to about this many elements */
-#define PIECE 512          /* elements with a stride that are brought together */
+#define PIECE 256          /* elements with a stride that are brought together, */
+#define PIECES 4           /* and of how many rows */
 #define CACHED (4 << 20)   /* bytes; more come from memory, where extremes of one row after the other are faster than of several */
 #define SHORT 16           /* stretches for which a call of the fold costs more than strides do */
 
@@ -61,17 +62,13 @@ static void fold_stretch(const How *how, int64_t n, char *acc, const char *x, in
     how->combine(1, acc, 0, (char *)left, how->acc_item);
 }
 
-#define GATHER(T)                                     \
-    for (int64_t i = 0; i < n; ++i)                   \
-        ((T *)to)[i] = *(const T *)(from + i * step); \
-    break;
-static void gather(char *to, int64_t n, const char *from, int64_t step, int64_t item)
+CLONES static void gather(char *restrict to, int64_t n, const char *restrict from, int64_t step, int64_t item)
 {
     switch (item) {
-    case 1: GATHER(uint8_t)
-    case 2: GATHER(uint16_t)
-    case 4: GATHER(uint32_t)
-    default: GATHER(uint64_t)
+    case 1: GATHER((uint8_t *)to, uint8_t, n, from, step) break;
+    case 2: GATHER((uint16_t *)to, uint16_t, n, from, step) break;
+    case 4: GATHER((uint32_t *)to, uint32_t, n, from, step) break;
+    default: GATHER((uint64_t *)to, uint64_t, n, from, step)
     }
 }
 
@@ -100,7 +97,7 @@ static void fold_rows(const How *how, int64_t n, char *acc, int64_t as, const ch
         memcpy(acc, wide, (size_t)(n * item));
         return;
     }
-    char piece[PIECE * sizeof(int64_t) * 2] __attribute__((aligned(64)));
+    char piece[PIECES * PIECE * sizeof(int64_t)] __attribute__((aligned(64)));
     int gathers = !contiguous && as == how->acc_item && xs != how->x_item && how->fold.rows != NULL && n >= SHORT;
     int64_t tile = rows > 4 && n > 2 * TILE ? TILE : n;
     for (int64_t from = 0; from < n; from += tile, acc += tile * as, x += tile * xs) {
@@ -108,11 +105,12 @@ static void fold_rows(const How *how, int64_t n, char *acc, int64_t as, const ch
         if (contiguous && how->fold.rows != NULL && (!how->idempotent || n > 2 * TILE || rows * n * xs <= CACHED))
             how->fold.rows(count, acc, x, row_stride, rows);
         else if (gathers)
-            for (int64_t r = 0; r < rows; ++r)
+            for (int64_t r = 0; r < rows; r += PIECES)
                 for (int64_t at = 0; at < count; at += PIECE) {
-                    int64_t some = count - at < PIECE ? count - at : PIECE;
-                    gather(piece, some, x + r * row_stride + at * xs, xs, how->x_item);
-                    how->fold.fold(some, acc + at * as, as, piece, how->x_item);
+                    int64_t some = count - at < PIECE ? count - at : PIECE, several = rows - r < PIECES ? rows - r : PIECES;
+                    for (int64_t k = 0; k < several; ++k)
+                        gather(piece + k * PIECE * how->x_item, some, x + (r + k) * row_stride + at * xs, xs, how->x_item);
+                    how->fold.rows(some, acc + at * as, piece, PIECE * how->x_item, several);
                 }
         else
             for (int64_t r = 0; r < rows; ++r)
@@ -584,6 +582,7 @@ static int tng_reduce(int nin, int nout, PyObject **in, PyObject **out, int64_t 
 typedef struct {
     int64_t dims[MAX_ND], block[MAX_ND];
     int order[MAX_ND]; /* dimensions, the one that blocks are counted along first */
+    int rank[MAX_ND];  /* dimensions, the one with the largest stride first: the operation gets C-like arrays */
 } Blocks;
 
 static void cut_blocks(Blocks *b, int nd, int64_t axes, const int64_t *strides, int64_t item)
@@ -595,6 +594,8 @@ static void cut_blocks(Blocks *b, int nd, int64_t axes, const int64_t *strides, 
             b->order[at] = b->order[at - 1];
         b->order[at] = d;
     }
+    for (int k = 0; k < nd; ++k)
+        b->rank[k] = b->order[nd - 1 - k];
     if (nd > 0 && !(axes >> b->order[0] & 1))
         for (int k = 1; k < nd; ++k)
             if (axes >> b->order[k] & 1) {
@@ -614,18 +615,20 @@ static void cut_blocks(Blocks *b, int nd, int64_t axes, const int64_t *strides, 
     }
 }
 
-/* Views of the inputs' parts at `start`; those of the previous block serve again when it had the same lengths. */
-static int set_views(int nd, int nin, PyObject **in, const int64_t *operands, const int64_t *start, const int64_t *lens, int same,
-                     PyObject **views)
+/* Views of the inputs' parts at `start`, their dimension k that of number rank[k] here; those of the previous block serve again when it had
+ * the same lengths. */
+static int set_views(int nd, int nin, PyObject **in, const int64_t *operands, const int *rank, const int64_t *start, const int64_t *lens,
+                     int same, PyObject **views)
 {
     for (int i = 0; i < nin; ++i) {
         PyArrayObject *a = (PyArrayObject *)in[i];
         char *data = PyArray_BYTES(a);
-        npy_intp dims[MAX_ND];
-        for (int d = 0; d < nd; ++d) {
-            int repeated = O_BROADCAST(operands[i], d) != 0;
-            dims[d] = repeated ? 1 : lens[d];
-            data += repeated ? 0 : start[d] * PyArray_STRIDE(a, d);
+        npy_intp dims[MAX_ND], strides[MAX_ND];
+        for (int k = 0; k < nd; ++k) {
+            int repeated = O_BROADCAST(operands[i], k) != 0;
+            dims[k] = repeated ? 1 : lens[k];
+            strides[k] = PyArray_STRIDE(a, rank[k]);
+            data += repeated ? 0 : start[rank[k]] * strides[k];
         }
         if (same) {
             /* Only this function knows the view. */
@@ -634,7 +637,7 @@ static int set_views(int nd, int nin, PyObject **in, const int64_t *operands, co
         }
         PyArray_Descr *descr = PyArray_DESCR(a);
         Py_INCREF(descr);
-        PyObject *view = PyArray_NewFromDescr(&PyArray_Type, descr, nd, dims, PyArray_STRIDES(a), data, PyArray_FLAGS(a) & NPY_ARRAY_ALIGNED,
+        PyObject *view = PyArray_NewFromDescr(&PyArray_Type, descr, nd, dims, strides, data, PyArray_FLAGS(a) & NPY_ARRAY_ALIGNED,
                                               NULL);
         if (view == NULL)
             return -1;
@@ -694,18 +697,28 @@ static int tng_reduce_elemwise(int nin, int nout, PyObject **in, PyObject **out,
         strides[d] = strides[d] == INT64_MAX ? INT64_MAX : llabs(strides[d]);
     if (begin(&r, how, b.dims, strides, in, nin, out) < 0)
         return finish(&r, *out, -1);
+    /* From here on, dimensions of blocks and what is reduced are counted by rank. */
+    int64_t given[nin + 1];
+    memcpy(given, operands, (size_t)nin * sizeof(int64_t));
+    memcpy(strides, r.strides, sizeof strides);
+    for (int k = 0; k < nd; ++k)
+        r.strides[k] = strides[b.rank[k]];
+    for (int i = 0; i < nin; ++i)
+        for (int k = 0; k < nd; ++k)
+            operands[i] = (operands[i] & ~(INT64_C(1) << k)) | (int64_t)O_BROADCAST(given[i], b.rank[k]) << k;
     PyObject *views[nin + 1], *piece = NULL;
     memset(views, 0, sizeof views);
     status = 0;
     while (total > 0 && status == 0) {
         int64_t lens[MAX_ND], offset = 0;
-        for (int d = 0; d < nd; ++d) {
-            lens[d] = b.dims[d] - start[d] < b.block[d] ? b.dims[d] - start[d] : b.block[d];
-            offset += start[d] * r.strides[d];
+        for (int k = 0; k < nd; ++k) {
+            int d = b.rank[k];
+            lens[k] = b.dims[d] - start[d] < b.block[d] ? b.dims[d] - start[d] : b.block[d];
+            offset += start[d] * r.strides[k];
         }
         same = same && memcmp(lens, before, (size_t)nd * sizeof(int64_t)) == 0;
         memcpy(before, lens, (size_t)nd * sizeof(int64_t));
-        status = set_views(nd, nin, in, operands, start, lens, same, views);
+        status = set_views(nd, nin, in, operands, b.rank, start, lens, same, views);
         same = 1;
         if (status == 0)
             status = elemwise(nin, 1, views, &piece, inner);
@@ -723,6 +736,7 @@ static int tng_reduce_elemwise(int nin, int nout, PyObject **in, PyObject **out,
             break;
     }
     status = finish(&r, *out, status);
+    memcpy(operands, given, (size_t)nin * sizeof(int64_t));
     for (int i = 0; i < nin; ++i)
         Py_XDECREF(views[i]);
     Py_XDECREF(piece);

@@ -38,6 +38,15 @@ typedef void (*rows_fn)(int64_t n, char *acc, const char *x, int64_t row_stride,
 #define BARE_MAX(a, b) ((b) > (a) ? (b) : (a))
 #define BARE_MIN(a, b) ((b) < (a) ? (b) : (a))
 
+/* Elements with a stride side by side; every second one, as in parts of complex numbers, without a load for each. */
+#define GATHER(to, T, n, from, stride)                                                                               \
+    if ((stride) == 2 * (int64_t)sizeof(T))                                                                          \
+        for (int64_t j_ = 0; j_ < (n); ++j_)                                                                         \
+            (to)[j_] = ((const T *)(from))[2 * j_];                                                                  \
+    else                                                                                                             \
+        for (int64_t j_ = 0; j_ < (n); ++j_)                                                                         \
+            (to)[j_] = *(const T *)((from) + j_ * (stride));
+
 /* What is left of a fold after its widest case: 8 accumulators, so that elements need not wait for each other. */
 #define FOLD_LANES(OP, T, S, STRIDE)                                                                                 \
     {                                                                                                                \
@@ -52,7 +61,7 @@ typedef void (*rows_fn)(int64_t n, char *acc, const char *x, int64_t row_stride,
                 lane[l] = OP(lane[l], b);                                                                            \
             }                                                                                                        \
         }                                                                                                            \
-        for (int half = 4; half > 0; half /= 2)                                                                      \
+        _Pragma("GCC unroll 4") for (int half = 4; half > 0; half /= 2)                                              \
             for (int l = 0; l < half; ++l)                                                                           \
                 lane[l] = OP(lane[l], lane[l + half]);                                                               \
         total = OP(total, lane[0]);                                                                                  \
@@ -167,12 +176,12 @@ typedef void (*rows_fn)(int64_t n, char *acc, const char *x, int64_t row_stride,
                 a0 = OP(a0, a1);                                                                                     \
                 a2 = OP(a2, a3);                                                                                     \
                 a0 = OP(a0, a2);                                                                                     \
-                T part = a0[0];                                                                                    \
-                for (int l = 1; l < (int)LANES; ++l) {                                                               \
-                    T c = a0[l];                                                                                   \
-                    part = OP(part, c);                                                                              \
-                }                                                                                                    \
-                *(T *)acc = OP(*(T *)acc, part);                                                                     \
+                T last[LANES];                                                                                       \
+                memcpy(last, &a0, sizeof last);                                                                      \
+                _Pragma("GCC unroll 8") for (int half = LANES / 2; half > 0; half /= 2)                              \
+                    for (int l = 0; l < half; ++l)                                                                   \
+                        last[l] = OP(last[l], last[l + half]);                                                       \
+                *(T *)acc = OP(*(T *)acc, last[0]);                                                                  \
             }                                                                                                        \
             FOLD_REST(OP, T, S)                                                                                   \
         }                                                                                                            \
@@ -226,7 +235,7 @@ typedef void (*rows_fn)(int64_t n, char *acc, const char *x, int64_t row_stride,
                     odd[l] |= b != b;                                                                                \
             }                                                                                                        \
         }                                                                                                            \
-        for (int half = 4; half > 0; half /= 2)                                                                      \
+        _Pragma("GCC unroll 4") for (int half = 4; half > 0; half /= 2)                                              \
             for (int l = 0; l < half; ++l) {                                                                         \
                 lane[l] = BARE(lane[l], lane[l + half]);                                                             \
                 odd[l] |= odd[l + half];                                                                             \
@@ -277,7 +286,7 @@ typedef void (*rows_fn)(int64_t n, char *acc, const char *x, int64_t row_stride,
                 FLAG any = 0;                                                                                        \
                 for (int l = 0; l < (int)LANES; ++l)                                                                 \
                     any |= odd[l];                                                                                   \
-                for (int half = LANES / 2; half > 0; half /= 2)                                                      \
+                _Pragma("GCC unroll 8") for (int half = LANES / 2; half > 0; half /= 2)                              \
                     for (int l = 0; l < half; ++l)                                                                   \
                         lane[l] = BARE(lane[l], lane[l + half]);                                                     \
                 T part = any ? (T)(IS_FLOAT ? NAN : 0) : lane[0];                                                    \
@@ -289,8 +298,7 @@ typedef void (*rows_fn)(int64_t n, char *acc, const char *x, int64_t row_stride,
                 T piece[512];                                                                                        \
                 for (; i < n; i += 512) {                                                                            \
                     int64_t count = n - i < 512 ? n - i : 512;                                                       \
-                    for (int64_t j = 0; j < count; ++j)                                                              \
-                        piece[j] = *(const T *)(x + (i + j) * x_stride);                                             \
+                    GATHER(piece, T, count, x + i * x_stride, x_stride)                                              \
                     name(count, acc, 0, (const char *)piece, sizeof(T));                                             \
                 }                                                                                                    \
                 return;                                                                                              \

@@ -18,6 +18,11 @@ def _owner_op(variable):
     return None if variable.owner is None else variable.owner.op
 
 
+def _is_real(variable):
+    """Sigmoid and softplus are functions of real numbers."""
+    return not variable.dtype.startswith("complex")
+
+
 def _is_1(expr):
     """Whether every element of an expression is 1."""
     value = constant_value(expr)
@@ -25,7 +30,7 @@ def _is_1(expr):
 
 
 def is_1pexp(t, only_process_constants=True):
-    """(False, x) when `t` is 1 + exp(x), (True, x) when it is -1 - exp(x), also as -(1 + exp(x)); else None.
+    """(False, x) when `t` is 1 + exp(x) of a real x, (True, x) when it is -1 - exp(x), also as -(1 + exp(x)); else None.
 
     Parameters
     ----------
@@ -33,6 +38,8 @@ def is_1pexp(t, only_process_constants=True):
     only_process_constants : bool
         Whether 1 has to be a Constant, or an expression that is 1 everywhere will do.
     """
+    if not _is_real(t):
+        return None
     negative = False
     while _owner_op(t) == T.neg:
         negative, t = not negative, t.owner.inputs[0]
@@ -84,7 +91,7 @@ logsigm_to_softplus = PatternSub((T.log, (sigmoid, "x")), (T.neg, (softplus, (T.
                                  skip_identities_fn=lambda *args: False, values_eq_approx=_loses_less)
 log1p_neg_sigmoid = PatternSub((T.log1p, (T.neg, (sigmoid, "x"))), (T.neg, (softplus, "x")), allow_multiple_clients=True,
                                skip_identities_fn=lambda *args: False, values_eq_approx=_loses_less)
-log1pexp_to_softplus = PatternSub((T.log1p, (T.exp, "x")), (softplus, "x"), allow_multiple_clients=True)
+log1pexp_to_softplus = PatternSub((T.log1p, (T.exp, dict(pattern="x", constraint=_is_real))), (softplus, "x"), allow_multiple_clients=True)
 # what canonicalization makes of a change of sign
 log1p_minus_one_sigmoid = PatternSub((T.log1p, (T.mul, -1, (sigmoid, "x"))), (T.neg, (softplus, "x")), allow_multiple_clients=True,
                                      skip_identities_fn=lambda *args: False, values_eq_approx=_loses_less)

@@ -20,6 +20,11 @@ class ScalarActivation(UnaryMath):
     nfunc_spec = None
     on_arrays = False
 
+    def output_types(self, types):
+        if any(is_complex(t.dtype) for t in types):
+            raise TypeError("%s: complex argument not supported: got inputs of types %s" % (self, types))
+        return super().output_types(types)
+
     def impl(self, x):
         x = compute_in_output_float(x)
         if getattr(x, "dtype", None) is None or x.dtype.kind != "f":

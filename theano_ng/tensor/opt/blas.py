@@ -10,9 +10,11 @@ import numpy as np
 import theano_ng.tensor.blas_ops as ops
 from theano_ng.compile import optdb
 from theano_ng.gof.fg import InconsistencyError
+from theano_ng.gof.graph import Variable
 from theano_ng.gof.opt import EquilibriumOptimizer, LocalOptGroup, Optimizer, copy_stack_trace, in2out, local_optimizer
 from theano_ng.gof.optdb import SequenceDB
 from theano_ng.gof.toolbox import ReplaceValidate
+from theano_ng.printing import debugprint
 from theano_ng.scalar import upcast
 from theano_ng.tensor import elemwise_ops as T
 from theano_ng.tensor.allocation import AllocEmpty
@@ -112,11 +114,12 @@ class _Term:
         matrix = self.matrix if self.matrix.dtype == dtype else T.cast(self.matrix, dtype)
         if not self.scalars and self.factor == -1:
             return T.neg(matrix)
-        return T.mul(self.scale(dtype).dimshuffle("x", "x"), matrix)
+        return T.mul(self.scale(dtype).dimshuffle(*["x"] * matrix.ndim), matrix)
 
 
 def _scalar_and_matrix(node, dtype):
-    """(factor, scalars, matrix) of a product of scalars and one matrix, or None."""
+    """(factor, scalars, matrix) of a product of scalars and one matrix (or vector), or None."""
+    is_real = _is_real_matrix if node.outputs[0].ndim == 2 else _is_real_vector
     factor, scalars, matrix = 1, (), None
     for i in node.inputs:
         scalar = _as_scalar(i, dtype=dtype)
@@ -126,7 +129,7 @@ def _scalar_and_matrix(node, dtype):
                 factor = factor * value[()]
             else:
                 scalars += (scalar,)
-        elif matrix is None and _is_real_matrix(i):
+        elif matrix is None and is_real(i):
             matrix = i
         else:
             return None
@@ -141,7 +144,7 @@ def _terms(root, visited):
         variable, factor, scalars = todo.pop()
         node = variable.owner
         # A sum in a narrower dtype rounds, and wraps around, in that dtype.
-        may_open = variable is root or (len(variable.clients) <= 1 and variable.type.dtype == dtype)
+        may_open = variable is root or (len(getattr(variable, "clients", ())) <= 1 and variable.type.dtype == dtype)
         name = node.op.scalar_op if may_open and node is not None and isinstance(node.op, Elemwise) else None
         opened = None
         if name == T.add.scalar_op:
@@ -162,15 +165,37 @@ def _terms(root, visited):
     return terms
 
 
+def _product(variable):
+    """The Dot22 that a matrix is, or that a vector is the only row or column of; None where somebody else uses it."""
+    node = variable.owner
+    if variable.ndim == 1 and node is not None and isinstance(node.op, DimShuffle) and node.inputs[0].ndim == 2:
+        if len(getattr(variable, "clients", ())) > 1:
+            return None
+        variable = node.inputs[0]
+    return variable if res_is_a(variable, ops._dot22, 1) else None
+
+
 def _gemm_pair(terms, dtype):
     """Positions (sum's other term, product) of two terms that make a Gemm of that dtype, or None."""
     for j, product in enumerate(terms):
-        if product.matrix.type.dtype != dtype or not res_is_a(product.matrix, ops._dot22, 1):
+        if product.matrix.type.dtype != dtype or _product(product.matrix) is None:
             continue
         for i, other in enumerate(terms):
-            if i != j and _is_real_matrix(other.matrix) and other.matrix.type == product.matrix.type:
+            if i != j and other.matrix.type == product.matrix.type and not any(other.matrix.broadcastable):
                 return i, j
     return None
+
+
+def _gemm_of_pair(terms, pair, dtype):
+    """The Gemm of the two terms that `_gemm_pair` found; of vectors it is a Gemm with one row or column, later a Gemv."""
+    other, product = terms[pair[0]], terms[pair[1]]
+    x, y = _product(product.matrix).owner.inputs
+    target = other.matrix
+    if target.ndim == 2:
+        return ops.gemm_no_inplace(target, product.scale(dtype), x, y, other.scale(dtype))
+    axis, = product.matrix.owner.op.shuffle
+    target = target.dimshuffle(*((0, "x") if axis == 0 else ("x", 0)))
+    return ops.gemm_no_inplace(target, product.scale(dtype), x, y, other.scale(dtype)).dimshuffle(axis)
 
 
 def _with_gemms(root, visited):
@@ -184,12 +209,9 @@ def _with_gemms(root, visited):
         pair = _gemm_pair(terms, dtype)
         if pair is None:
             break
-        i, j = pair
-        other, product = terms[i], terms[j]
-        x, y = product.matrix.owner.inputs
-        accumulated = ops.gemm_no_inplace(other.matrix, product.scale(dtype), x, y, other.scale(dtype))
-        terms[min(i, j)] = _Term(1, (), accumulated)
-        del terms[max(i, j)]
+        accumulated = _gemm_of_pair(terms, pair, dtype)
+        terms[min(pair)] = _Term(1, (), accumulated)
+        del terms[max(pair)]
         used += 1
     if not used:
         return None
@@ -198,12 +220,159 @@ def _with_gemms(root, visited):
     return (result, used) if result.type == root.type else None
 
 
+def _as_pair(term):
+    """(scale, matrix) of a term: the scale is a number where no variable takes part in it."""
+    scale = term.factor
+    for i, scalar in enumerate(term.scalars):
+        scale = scalar if i == 0 and scale == 1 else T.neg(scalar) if i == 0 and scale == -1 else T.mul(scalar, scale)
+    return scale, term.matrix
+
+
+def _as_term(item):
+    """The term of a (scale, matrix) pair, or of a matrix."""
+    scale, matrix = item if isinstance(item, tuple) else (1, item)
+    return _Term(1, (scale,), matrix) if isinstance(scale, Variable) else _Term(scale, (), matrix)
+
+
+def _gemm_canonicalize(r, scale, rval, maxclients):
+    """Append the terms of a sum of matrices to a list.
+
+    a * X + Y - Z  ->  (a, X), (1.0, Y), (-1.0, Z)
+
+    Parameters
+    ----------
+    r : Variable
+        The sum; inner sums and products are opened where they have one client.
+    scale : float or scalar variable
+        What the sum is multiplied with.
+    rval : list
+        Gets ``(scale, matrix)`` pairs, or `r` itself, scaled, where it is no matrix or vector of a BLAS dtype.
+    maxclients : int
+        A sum with more clients than this is one term; 0 opens it in any case.
+
+    Returns
+    -------
+    list
+        `rval`.
+    """
+    if r.type.ndim not in (1, 2) or r.type.dtype not in ops.BLAS_DTYPES:
+        rval.append(r if isinstance(scale, float) and scale == 1 else scale * r)
+        return rval
+    shared = maxclients and len(getattr(r, "clients", ())) > maxclients
+    for term in [_Term(1.0, (), r)] if shared else _terms(r, set()):
+        if isinstance(scale, Variable):
+            rval.append(_as_pair(_Term(term.factor, term.scalars + (scale,), term.matrix)))
+        else:
+            rval.append(_as_pair(_Term(term.factor * scale, term.scalars, term.matrix)))
+    return rval
+
+
+def _factor_canonicalized(lst):
+    """Merge the terms of one matrix.
+
+    (a, X), (b, Y), (1.0, X)  ->  (a + 1.0, X), (b, Y)
+
+    Parameters
+    ----------
+    lst : list
+        ``(scale, matrix)`` pairs and variables, as `_gemm_canonicalize` makes them.
+
+    Returns
+    -------
+    list
+    """
+    scales = {}
+    for item in lst:
+        scale, matrix = item if isinstance(item, tuple) else (1.0, item)
+        scales[matrix] = scales[matrix] + scale if matrix in scales else scale
+    plain = {item for item in lst if not isinstance(item, tuple)}
+    return [matrix if matrix in plain and isinstance(scale, float) and scale == 1 else (scale, matrix)
+            for matrix, scale in scales.items()]
+
+
+def _beta_L_plus_alpha_M(beta, L, alpha, M, recurse_flip=True):
+    """One Gemm for the sum of two scaled matrices, one of them a product.
+
+    beta * L + alpha * Dot22(x, y)  ->  Gemm(L, alpha, x, y, beta)
+
+    Parameters
+    ----------
+    beta, alpha : float or scalar variable
+    L, M : matrix
+    recurse_flip : bool
+        Look whether `L` is the product, too.
+
+    Returns
+    -------
+    outputs : list of one variable, or False
+    product : Variable, or False
+        The Dot22 that the Gemm takes the place of; False where neither is one that nobody else uses.
+    """
+    terms = [_as_term((beta, L)), _as_term((alpha, M))]
+    dtype = M.type.dtype
+    pair = _gemm_pair(terms, dtype) if terms[0].matrix.type.dtype == dtype else None
+    if pair is None or (pair == (1, 0) and not recurse_flip):
+        return False, False
+    return [_gemm_of_pair(terms, pair, dtype)], _product(terms[pair[1]].matrix)
+
+
+def _gemm_from_factored_list(lst):
+    """A sum of terms with one Gemm in it.
+
+    Parameters
+    ----------
+    lst : list
+        As `_factor_canonicalized` returns it.
+
+    Returns
+    -------
+    (list of one variable, Variable) or None
+        The sum, and the Dot22 that went into the Gemm; None where no two terms make one.
+    """
+    terms = [_as_term(item) for item in lst]
+    dtypes = {term.matrix.type.dtype for term in terms}
+    pair = _gemm_pair(terms, dtypes.pop()) if len(dtypes) == 1 else None
+    if pair is None:
+        return None
+    dtype = terms[0].matrix.type.dtype
+    parts = [_gemm_of_pair(terms, pair, dtype)] + [term.scaled(dtype) for i, term in enumerate(terms) if i not in pair]
+    return [parts[0] if len(parts) == 1 else T.add(*parts)], _product(terms[pair[1]].matrix)
+
+
+def _gemm_from_node2(node):
+    """The sum that a node computes, with a Gemm in it.
+
+    Returns
+    -------
+    found : (list of one variable, Variable) or None
+        See `_gemm_from_factored_list`.
+    time_canonicalize, time_factor, time_list : float
+        Seconds that its three steps took.
+    """
+    if node.outputs[0].type.dtype not in ops.BLAS_DTYPES:
+        return None, 0, 0, 0
+    times = [time.time()]
+    terms = _gemm_canonicalize(node.outputs[0], 1.0, [], 0)
+    times.append(time.time())
+    found = None
+    if len(terms) > 1:
+        terms = _factor_canonicalized(terms)
+        times.append(time.time())
+        found = _gemm_from_factored_list(terms)
+    else:
+        times.append(times[-1])
+    times.append(time.time())
+    if found is not None and found[0][0].type != node.outputs[0].type:
+        found = None
+    return (found, *(after - before for before, after in zip(times, times[1:])))
+
+
 class GemmOptimizer(Optimizer):
     """Sums of scaled matrices and products become Gemm.
 
     b * z + a * Dot22(x, y)  ->  Gemm(z, a, x, y, b)            [BlasOpt, fast_run]
 
-    Each sum is looked at once, from its outermost node.
+    A product with a vector is a Dot22 with one column, so that a sum of vectors gets a Gemm, too; it becomes a Gemv. Each sum is looked at once, from its outermost node.
     """
 
     def __init__(self):
@@ -223,7 +392,9 @@ class GemmOptimizer(Optimizer):
         time_canonicalize = 0
         validate_before = fgraph.profile.validate_time if getattr(fgraph, "profile", None) else None
         for node in reversed(nodes):
-            if node in visited or getattr(node, "fgraph", None) is not fgraph or not _is_real_matrix(node.outputs[0]):
+            if node in visited or getattr(node, "fgraph", None) is not fgraph:
+                continue
+            if not _is_real_matrix(node.outputs[0]) and not _is_real_vector(node.outputs[0]):
                 continue
             begin = time.time()
             try:
@@ -257,6 +428,14 @@ class GemmOptimizer(Optimizer):
         print(blanc, cls.__name__, file=stream)
         for name, value in zip(names, prof[1:]):
             print(blanc, name, value, file=stream)
+
+
+@local_optimizer([T.sub, T.add])
+def local_print_as_we_go_along(node):
+    """Print every sum and difference that a rewriting pass meets, and change nothing; to be added to a list of rules by hand."""
+    if node.op in (T.sub, T.add):
+        debugprint(node)
+    return False
 
 
 # --- scaled products, products with vectors ----------------------------------------------------------------------------------

@@ -225,6 +225,8 @@ def _log_of_nonnegative(v):
 # -- error functions -----------------------------------------------------------------------------------------------------------
 
 # Patterns start from the rare inner op: additions are everywhere, erf is not. Where the inner op is two levels down, get_clients2.
+# erf takes complex numbers, erfc does not.
+_REAL = {"pattern": "x", "constraint": lambda v: not v.dtype.startswith("complex")}
 _ONE = {"pattern": "y", "constraint": lambda v: _is(v, 1)}
 
 
@@ -243,17 +245,17 @@ def _register_everywhere(name, pattern, replacement, tracks, get_nodes):
 
 # 1 + -erf(x) -> erfc(x), erf(x) is not needed for positive large x
 local_one_minus_erf = _register_everywhere(
-    "local_one_minus_erf", (T.sub, _ONE, (T.erf, "x")), (T.erfc, "x"), [T.sub], lambda node: [node])
+    "local_one_minus_erf", (T.sub, _ONE, (T.erf, _REAL)), (T.erfc, "x"), [T.sub], lambda node: [node])
 local_one_minus_erf2 = _register_everywhere(
-    "local_one_minus_erf2", (T.add, 1, (T.mul, -1, (T.erf, "x"))), (T.erfc, "x"), [T.add], lambda node: [node])
+    "local_one_minus_erf2", (T.add, 1, (T.mul, -1, (T.erf, _REAL))), (T.erfc, "x"), [T.add], lambda node: [node])
 local_one_plus_neg_erf = _register_everywhere(
-    "local_one_plus_neg_erf", (T.add, 1, (T.neg, (T.erf, "x"))), (T.erfc, "x"), [T.erf], get_clients2)
+    "local_one_plus_neg_erf", (T.add, 1, (T.neg, (T.erf, _REAL))), (T.erfc, "x"), [T.erf], get_clients2)
 # erf(x) - 1, in its canonical form -1 + erf(x) -> -erfc(x)
 local_erf_minus_one = _register_everywhere(
-    "local_erf_minus_one", (T.add, -1, (T.erf, "x")), (T.neg, (T.erfc, "x")), [T.erf], get_clients)
+    "local_erf_minus_one", (T.add, -1, (T.erf, _REAL)), (T.neg, (T.erfc, "x")), [T.erf], get_clients)
 # 1 + erf(-x) -> erfc(x)
 local_one_plus_erf = _register_everywhere(
-    "local_one_plus_erf", (T.add, 1, (T.erf, (T.neg, "x"))), (T.erfc, "x"), [T.erf], get_clients)
+    "local_one_plus_erf", (T.add, 1, (T.erf, (T.neg, _REAL))), (T.erfc, "x"), [T.erf], get_clients)
 # 1 - erfc(x) -> erf(x)
 local_one_minus_erfc = _register_everywhere(
     "local_one_minus_erfc", (T.sub, _ONE, (T.erfc, "x")), (T.erf, "x"), [T.erfc], get_clients)

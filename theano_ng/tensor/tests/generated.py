@@ -251,7 +251,7 @@ class Compared:
             False leaves R_op out.
         """
         if wrt is None:
-            wrt = [i for i, v in enumerate(values) if np.asarray(v).dtype == "float64"]
+            wrt = [i for i, v in enumerate(values) if np.asarray(v).dtype.newbyteorder("=") == "float64"]
 
         def build(*moving):
             arguments = list(values)
@@ -263,7 +263,7 @@ class Compared:
             outputs = [o for o in _as_list(build(*moving)) if o.dtype in ("float64", "complex128")]
             return tensor.concatenate([o.flatten() for o in outputs]) if len(outputs) > 1 else outputs[0]
 
-        points = [np.array(values[i]) for i in wrt]
+        points = [np.array(values[i], "float64") for i in wrt]
         utt.verify_grad(smooth, points, n_tests=1, eps=eps, mode=Mode("cvm", "fast_compile"))
         if rop:
             self._check_rop(smooth, points)

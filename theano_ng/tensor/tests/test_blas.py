@@ -8,7 +8,7 @@ import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng import function
 from theano_ng.gof.native import make_native_thunk
-from theano_ng.tensor import blas
+from theano_ng.tensor import blas, blas_ops
 
 TOL = {"float32": 1e-4, "float64": 1e-11, "complex64": 1e-4, "complex128": 1e-11}
 
@@ -261,6 +261,197 @@ class Rules(unittest.TestCase):
         f = function([x, y], T.dot(x, y), mode="FAST_COMPILE")
         self.assertEqual(op_names(f), ["dot"])
         self.assertEqual(f([[1, 2]], [[3], [4]]).tolist(), [[11]])
+
+
+class SumsOfProducts(unittest.TestCase):
+    """The steps from a sum of scaled matrices to a Gemm, one by one."""
+
+    def setUp(self):
+        self.x, self.y, self.z = T.dmatrices("x", "y", "z")
+        self.a, self.b, self.c = T.dscalars("a", "b", "c")
+
+    def test_terms(self):
+        x, y, z, a, b, c, v = self.x, self.y, self.z, self.a, self.b, self.c, T.dvector("v")
+        self.assertEqual(blas._gemm_canonicalize(x + y + z, 1.0, [], 0), [(1.0, x), (1.0, y), (1.0, z)])
+        found = blas._gemm_canonicalize(x - (y + v), 1.0, [(2.0, z)], 0)
+        self.assertEqual(found[:3], [(2.0, z), (1.0, x), (-1.0, y)])
+        self.assertEqual((found[3][0], found[3][1].owner.inputs), (-1.0, [v]))
+        (first, of_x), second, (third, of_z) = blas._gemm_canonicalize(-a * x + y - b * z * c, 1.0, [], 0)
+        self.assertEqual((of_x, second, of_z), (x, (1.0, y), z))
+        values = {a: 2.0, b: 3.0, c: 5.0}
+        self.assertEqual([float(s.eval({v: values[v] for v in theano.gof.graph.inputs([s]) if v in values})) for s in (first, third)],
+                         [-2.0, -15.0])
+        (scale, _), (other, _) = blas._gemm_canonicalize(x - 3 * y, a, [], 0)
+        self.assertEqual((scale, other.eval({a: 2.0})), (a, -6.0))
+        integers = T.imatrix()
+        self.assertEqual(blas._gemm_canonicalize(integers, 1.0, [], 0), [integers])
+
+    def test_terms_of_one_matrix_are_merged(self):
+        x, y, a, b = self.x, self.y, self.a, self.b
+        self.assertEqual(blas._factor_canonicalized([(1.0, x), (1.0, y), (1.0, x)]), [(2.0, x), (1.0, y)])
+        self.assertEqual(blas._factor_canonicalized([x, (2.0, y)]), [x, (2.0, y)])
+        (scale, matrix), = blas._factor_canonicalized([(a, x), x, (b, x)])
+        self.assertEqual((scale.eval({a: 2.0, b: 5.0}), matrix), (8.0, x))
+
+    def test_one_gemm(self):
+        x, y, z, a, b = self.x, self.y, self.z, self.a, self.b
+        product = blas._dot22(x, y)
+        rng = np.random.RandomState(4)
+        values = {v: rng.rand(3, 3) for v in (x, y, z)}
+        values.update({a: 0.5, b: -2.0})
+        dot = values[x].dot(values[y])
+
+        def check(found, want):
+            (new,), old = found
+            self.assertIs(old, product)
+            self.assertTrue(any(isinstance(n.op, blas.Gemm) for n in theano.gof.graph.io_toposort([x, y, z, a, b], [new])))
+            f = theano.function([x, y, z, a, b], new, mode=theano.Mode("py", None), on_unused_input="ignore")
+            np.testing.assert_allclose(f(*[values[v] for v in (x, y, z, a, b)]), want)
+
+        check(blas._beta_L_plus_alpha_M(b, z, a, product), -2 * values[z] + 0.5 * dot)
+        check(blas._beta_L_plus_alpha_M(a, product, 3.0, z), 3 * values[z] + 0.5 * dot)
+        self.assertEqual(blas._beta_L_plus_alpha_M(a, product, 3.0, z, recurse_flip=False), (False, False))
+        self.assertEqual(blas._beta_L_plus_alpha_M(a, x, 3.0, z), (False, False))
+        check(blas._gemm_from_factored_list([(a, z), (1.0, product), x]), 0.5 * values[z] + dot + values[x])
+        self.assertIsNone(blas._gemm_from_factored_list([(a, z), x]))
+        found, *seconds = blas._gemm_from_node2((z - a * product + z).owner)
+        check(found, 2 * values[z] - 0.5 * dot)
+        self.assertTrue(len(seconds) == 3 and min(seconds) >= 0)
+        self.assertIsNone(blas._gemm_from_node2((x + y).owner)[0])
+
+
+class BaseGemv:
+    """Products of matrices and vectors become `gemv`, in place where a shared variable is updated. Mixed into a TestCase.
+
+    A subclass for other Ops, or another place, sets `gemv`, `gemv_inplace`, `mode`, `dtype`, and `shared`, which makes a shared variable.
+    """
+
+    mode = theano.compile.get_default_mode().including("fast_run").excluding("c_blas", "gpu")
+    dtype = "float64"
+    gemv = blas.gemv_no_inplace
+    gemv_inplace = blas.gemv_inplace
+
+    @staticmethod
+    def shared(value):
+        return theano.shared(value)
+
+    def value(self, *shape):
+        return np.random.RandomState(sum(shape)).uniform(-1, 1, shape).astype(self.dtype)
+
+    def check(self, expressions, wanted, updates=(), gemv=None):
+        """Compile, compare, and see how often each Op is in the graph."""
+        f = function([], expressions, updates=list(updates), mode=self.mode)
+        ops = [node.op for node in f.maker.fgraph.toposort()]
+        self.assertIn(gemv or self.gemv_inplace, ops)
+        self.assertFalse(any(isinstance(op, (T.Dot, blas.Gemm, blas.Dot22)) for op in ops), ops)
+        for got, want in zip(f(), wanted):
+            np.testing.assert_allclose(got, want, rtol=TOL[self.dtype], atol=TOL[self.dtype])
+        return f
+
+    def test_dot(self):
+        m, v, w = self.value(4, 3), self.value(3), self.value(4)
+        for layout in layouts(m):
+            s, sv, sw = self.shared(np.array(layout, order="A")), self.shared(v), self.shared(w)
+            self.check([T.dot(s, sv), T.dot(sw, s), T.dot(s.T, sw), T.dot(s[::-1, ::2], sv[::2])],
+                       [m.dot(v), w.dot(m), w.dot(m), m[::-1, ::2].dot(v[::2])])
+
+    def test_scaled_sum(self):
+        m, v, w = self.value(4, 3), self.value(3), self.value(4)
+        s, sv, sw = self.shared(m), self.shared(v), self.shared(w)
+        half = np.asarray(0.5, self.dtype)
+        for expression, want in ((sw + T.dot(s, sv), w + m.dot(v)), (sw - half * T.dot(s, sv), w - half * m.dot(v)),
+                                 (half * sw + T.dot(s, sv), half * w + m.dot(v)), (T.dot(sw, s) * 2 - sv, 2 * w.dot(m) - v)):
+            f = self.check([expression], [want], gemv=self.gemv)
+            self.assertTrue({node.op for node in f.maker.fgraph.toposort()} <= {self.gemv, self.gemv_inplace, T.DimShuffle((False,) * 2, [1, 0])})
+
+    def test_update(self):
+        m, v, w = self.value(4, 3), self.value(3), self.value(4)
+        s, sv, sw = self.shared(m), self.shared(v), self.shared(w)
+        f = self.check([], [], updates=[(sw, sw + T.dot(s, sv))])
+        self.assertEqual([node.op for node in f.maker.fgraph.toposort()], [self.gemv_inplace])
+        f()
+        np.testing.assert_allclose(sw.get_value(), w + 2 * m.dot(v), rtol=TOL[self.dtype])
+
+    def test_without_rows_or_columns(self):
+        for shape in ((0, 3), (3, 0), (0, 0)):
+            s, v = self.shared(np.ones(shape, self.dtype)), self.shared(np.ones(shape[1], self.dtype))
+            self.check([T.dot(s, v)], [np.zeros(shape[0])])
+
+    def test_mismatch(self):
+        f = function([], T.dot(self.shared(self.value(4, 3)), self.shared(self.value(4))), mode=self.mode)
+        self.assertRaises(ValueError, f)
+
+
+class GemvFloat64(BaseGemv, unittest.TestCase):
+    pass
+
+
+class GemvFloat32(BaseGemv, unittest.TestCase):
+    dtype = "float32"
+
+
+class CGemvFloat64(BaseGemv, unittest.TestCase):
+    mode = theano.compile.get_default_mode().including("fast_run", "c_blas")
+    gemv, gemv_inplace = blas_ops.cgemv_no_inplace, blas_ops.cgemv_inplace
+
+
+class TestBlasStrides(unittest.TestCase):
+    """Every BLAS Op on shared variables in each memory layout, and with one row or column. A subclass may set `dtype`, `mode` and `shared`."""
+
+    dtype = "float64"
+    mode = theano.compile.get_default_mode().including("fast_run").excluding("gpu")
+    sizes = ((3, 4, 5), (1, 4, 5), (3, 1, 5), (3, 4, 1), (1, 1, 5), (3, 1, 1), (1, 1, 1), (0, 4, 5), (3, 0, 5))
+
+    @staticmethod
+    def shared(value):
+        return theano.shared(value)
+
+    def check(self, expression, want, update_of=None):
+        """A function of shared variables returns, or stores in one of them, the right value."""
+        f = function([], [] if update_of else expression, updates=[(update_of, expression)] if update_of else [], mode=self.mode)
+        results = f()
+        got = update_of.get_value() if update_of else results
+        np.testing.assert_allclose(got, want, rtol=TOL[self.dtype], atol=TOL[self.dtype])
+
+    def values(self, *shapes):
+        rng = np.random.RandomState(11)
+        return [random(rng, self.dtype, *shape) for shape in shapes]
+
+    def strided(self, value):
+        """(expression, value) for a shared variable seen through slices and transpositions."""
+        s, t = self.shared(value), self.shared(np.ascontiguousarray(value.T))
+        yield s, value
+        yield t.T, value
+        yield s[::-1], value[::-1]
+        yield t.T[::-1, ::-1], value[::-1, ::-1]
+        wide = self.shared(np.repeat(value, 2, axis=1))
+        yield wide[:, ::2], value
+        yield wide[:, ::-2], value[:, ::-1]
+
+    def test_dot22_and_dot22scalar(self):
+        for m, k, n in self.sizes:
+            x, y = self.values((m, k), (k, n))
+            for (a, av), (b, bv) in zip(self.strided(x), reversed(list(self.strided(y)))):
+                self.check(T.dot(a, b), av.dot(bv))
+                self.check(np.asarray(3, self.dtype) * T.dot(a, b), 3 * av.dot(bv))
+
+    def test_gemm(self):
+        for m, k, n in self.sizes:
+            x, y, z = self.values((m, k), (k, n), (m, n))
+            for (a, av), (b, bv), (c, cv) in zip(self.strided(x), reversed(list(self.strided(y))), self.strided(z)):
+                self.check(c - np.asarray(2, self.dtype) * T.dot(a, b), cv - 2 * av.dot(bv))
+            target = self.shared(z)
+            self.check(np.asarray(0.5, self.dtype) * target + T.dot(a, b), 0.5 * z + av.dot(bv), update_of=target)
+
+    def test_gemv_and_ger(self):
+        for m, k, n in self.sizes:
+            x, y = self.values((m, n), (m, n))
+            v, w = self.values((n,), (m,))
+            sv, sw = self.shared(np.repeat(v, 2)), self.shared(np.repeat(w, 2))
+            for a, av in self.strided(x):
+                self.check(T.dot(a, sv[::2]), av.dot(v))
+                self.check(T.dot(sw[::-2], a), w[::-1].dot(av))
+                self.check(a + T.outer(sw[::2], sv[::-2]), av + np.outer(w, v[::-1]))
 
 
 class Gradients(unittest.TestCase):

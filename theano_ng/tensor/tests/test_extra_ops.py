@@ -53,7 +53,7 @@ class TestAgainstNumPy(unittest.TestCase):
             (E.fill_diagonal_offset(x, 2, -1), below),
             (E.fill_diagonal_offset(x, 2, 3), above),
             (E.fill_diagonal_offset(x, 2, -9), X),
-            (E.to_one_hot(i, 4), np.eye(4)[I]),
+            (E.to_one_hot(i, 4), np.eye(4)[I]), (E.to_one_hot(T.gt(i, 1), 2), np.eye(2)[(I > 1).astype(int)]),
             (E.searchsorted([1, 2, 3, 4, 5], 3), 2),
             (E.searchsorted([1, 2, 3, 4, 5], 3, side='right'), 3),
             (E.searchsorted([1, 2, 3, 4, 5], [-10, 10, 2, 3]), [0, 5, 1, 2]),

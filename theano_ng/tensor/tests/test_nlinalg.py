@@ -352,6 +352,13 @@ class TestOthers(unittest.TestCase):
                                                    np.linalg.norm(a[0], 3), np.linalg.norm(a[0], 3))):
             np.testing.assert_allclose(value, expected, rtol=1e-6)
         self.assertEqual(nlinalg.norm(T.fvector(), np.float64(3)).dtype, "float32")
+        for ord in (None, 1, 2, np.inf, "fro", "nuc"):
+            for shape in ((0, 0), (0, 3), (3, 0)):
+                self.assertEqual(nlinalg.norm(x, ord).eval({x: np.zeros(shape)}), 0, (ord, shape))
+            if not isinstance(ord, str):
+                self.assertEqual(nlinalg.norm(v, ord).eval({v: []}), 0, ord)
+        with self.assertRaises(ValueError):
+            nlinalg.norm(v, -np.inf).eval({v: []})
 
     def test_debug_mode(self):
         x = T.dmatrix("x")

@@ -73,6 +73,14 @@ class TestErrorFunctions(RewriteCase):
         f = theano_ng.function([x], 1 - T.erf(x), mode=FAST)
         np.testing.assert_allclose(f([10.]), special.erfc([10.]))
 
+    def test_complex(self):
+        """erf takes complex numbers, erfc does not."""
+        z = T.zvector("z")
+        for out in (1 - T.erf(z), T.erf(z) - 1, 1 + T.erf(-z), 1 + -T.erf(z)):
+            f = theano_ng.function([z], out, mode=FAST)
+            values = np.array([.3 + 1j, -2 - .5j])
+            np.testing.assert_allclose(f(values), theano_ng.function([z], out, mode=Mode("py", None))(values))
+
     def test_log_erfc(self):
         for dtype, points in [("float64", [-3., 0., 5., 26., 27., 100., 1e5]), ("float32", [-3., 0., 5., 9., 11., 100.])]:
             x = T.vector("x", dtype=dtype)

@@ -1,6 +1,7 @@
 """Sum, Prod, All, Any and CAReduce: dtypes, strings, values in C and Python, derivatives."""
 
 import unittest
+import warnings
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from theano_ng import scalar
 from theano_ng.gof.native import NativeCode, make_native_thunk
 from theano_ng.tensor.elemwise import All, Any, CAReduce, CAReduceDtype, Prod, ProdWithoutZeros, Sum
 from theano_ng.tensor.type import TensorType
+from theano_ng.tensor.type_other import NoneConst
 
 
 def native(node, value):
@@ -105,6 +107,35 @@ class TestValues(unittest.TestCase):
                             self.assertEqual((got.dtype, got.shape), (node.outputs[0].dtype, want.shape), (ufunc, dtype, axis))
                             rtol = 1e-3 if dtype == "float16" else 1e-6 if dtype in ("float32", "complex64") else 1e-10
                             np.testing.assert_allclose(got, want.astype(got.dtype), rtol=rtol, err_msg=str((ufunc, dtype, axis, k)))
+
+    def test_no_axes(self):
+        """An empty sequence of axes reduces nothing, as in NumPy; only None is all of them."""
+        x = np.array([[1., 2, 0], [3, 4, 5]])
+        v = tt.dmatrix()
+        both = [tt.sum, tt.prod, tt.mean, tt.max, tt.min, tt.any, tt.all, tt.var, tt.std]
+        plain = [getattr(np, f.__name__)(x, axis=()) for f in both]
+        for mode in ("FAST_RUN", "FAST_COMPILE"):
+            for keepdims in (False, True):
+                found = theano.function([v], [f(v, axis=(), keepdims=keepdims) for f in both], mode=mode)(x)
+                for f, got, want in zip(both, found, plain):
+                    np.testing.assert_array_equal(got, want, err_msg=f.__name__)
+            slope, place = theano.function([v], [tt.grad(tt.max(v ** 2, axis=()).sum(), v), tt.argmax(v, axis=[])], mode=mode)(x)
+            np.testing.assert_array_equal(slope, 2 * x)
+            np.testing.assert_array_equal(place, 0 * x)
+            self.assertEqual([theano.function([v], f(v, axis=NoneConst), mode=mode)(x) for f in both], [getattr(np, f.__name__)(x) for f in both])
+
+    def test_too_few_elements(self):
+        """Of no more elements than ddof the variance is undefined."""
+        v = tt.dmatrix()
+        f = theano.function([v], [tt.var(v, 0, ddof=2), tt.std(v, 0, ddof=2), tt.var(v, 0, ddof=2, corrected=True)])
+        for rows in (0, 1, 2):
+            x = np.arange(rows * 2.).reshape(rows, 2)
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                expected = [np.var(x, 0, ddof=2), np.std(x, 0, ddof=2), np.var(x, 0, ddof=2)]
+            for got, want in zip(f(x)[:2], expected[:2]):
+                np.testing.assert_array_equal(got, want)
+            self.assertFalse(np.isfinite(f(x)[2]).any())
 
     def test_nan_and_infinity(self):
         for n in (1, 3, 200):

@@ -113,6 +113,12 @@ class TestNodes(unittest.TestCase):
             for impl in ("c", "py"):
                 with self.assertRaisesRegex(kind, text, msg="%s %s" % (variable.owner.op, impl)):
                     run_node(variable, values, impl)
+        for call in (lambda: x.reshape(3, 2), lambda: T.reshape(x, n, ndim=2), lambda: x.reshape((3,), ndim=2)):
+            with self.assertRaises(ValueError):
+                call()
+        for axes in ((0, 2), (-3, 0)):
+            with self.assertRaisesRegex(IndexError, "swapaxes: axis .* is out of bounds for 2 dimensions"):
+                x.swapaxes(*axes)
 
 
 class TestGraphs(unittest.TestCase):

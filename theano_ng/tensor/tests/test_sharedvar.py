@@ -83,5 +83,139 @@ class TestUse(unittest.TestCase):
         assert w.get_value().shape == (1, 1)
 
 
+def makeSharedTester(shared_constructor_, dtype_, get_value_borrow_true_alias_, shared_borrow_true_alias_, set_value_borrow_true_alias_,
+                     set_value_inplace_, set_cast_value_inplace_, shared_constructor_accept_ndarray_, internal_type_,
+                     check_internal_type_, theano_fct_, ref_fct_, cast_value_=np.asarray, expect_fail_fast_shape_inplace=True):
+    """A TestCase for shared variables that hold matrices, here or on another device.
+
+    Parameters
+    ----------
+    shared_constructor_ : callable
+        Makes the shared variable of a value; takes `borrow`.
+    dtype_ : str
+    get_value_borrow_true_alias_, shared_borrow_true_alias_, set_value_borrow_true_alias_ : bool
+        Whether ``get_value(borrow=True)``, the constructor with ``borrow=True``, and ``set_value(value, borrow=True)`` give or take the
+        very array that the variable holds.
+    set_value_inplace_ : bool
+        Whether ``set_value(value)``, which copies, writes into the memory that the variable has.
+    set_cast_value_inplace_ : bool
+        The same for a value of `internal_type_`.
+    shared_constructor_accept_ndarray_ : bool
+        Whether the constructor takes a NumPy array, or only what `cast_value_` makes of it.
+    internal_type_ : type
+        Of what the variable holds.
+    check_internal_type_ : callable
+        Whether a value is such a one.
+    theano_fct_, ref_fct_ : callable
+        An operation on the variable, and on its value.
+    cast_value_ : callable
+        From a NumPy array to `internal_type_`.
+    expect_fail_fast_shape_inplace : bool
+        Whether the in-place updates below have to be in place.
+
+    Returns
+    -------
+    class
+    """
+    class SharedTester(unittest.TestCase):
+        def value(self):
+            return np.random.RandomState(3).uniform(1, 6, (2, 4)).astype(dtype_)
+
+        def make(self, value, borrow=False):
+            return shared_constructor_(value if shared_constructor_accept_ndarray_ else cast_value_(value), borrow=borrow)
+
+        def content(self, variable):
+            return np.asarray(variable.get_value(borrow=True, return_internal_type=True))
+
+        def test_what_it_holds(self):
+            variable = self.make(self.value())
+            self.assertTrue(check_internal_type_(variable.container.value))
+            self.assertIsInstance(variable.get_value(borrow=True, return_internal_type=True), internal_type_)
+            for borrow in (False, True):
+                self.assertIsInstance(variable.get_value(borrow=borrow), np.ndarray)
+                np.testing.assert_array_equal(variable.get_value(borrow=borrow), self.value())
+            self.assertEqual((variable.dtype, variable.ndim), (dtype_, 2))
+            self.assertEqual(tuple(variable.shape.eval()), (2, 4))
+            self.assertRaises(TypeError, variable.set_value, np.zeros((2, 4), "complex128"))
+            self.assertRaises(TypeError, variable.set_value, np.zeros(3, dtype_))
+            np.testing.assert_array_equal(variable.get_value(), self.value())
+
+        def test_constructor_alias(self):
+            for borrow in (False, True):
+                value = cast_value_(self.value())
+                variable = shared_constructor_(value, borrow=borrow)
+                value[0] = cast_value_(np.full(4, 7, dtype_))
+                self.assertEqual(self.content(variable)[0, 0] == 7, borrow and shared_borrow_true_alias_)
+
+        def test_get_value_alias(self):
+            variable = self.make(self.value())
+            copied = variable.get_value(borrow=False)
+            copied[...] = 7
+            np.testing.assert_array_equal(self.content(variable), self.value())
+            inside = variable.get_value(borrow=True)
+            inside[...] = 7
+            self.assertEqual(bool((self.content(variable) == 7).all()), get_value_borrow_true_alias_)
+
+        def test_set_value_alias(self):
+            for borrow in (False, True):
+                variable, value = self.make(self.value()), cast_value_(np.full((3, 1), 5, dtype_))
+                variable.set_value(value, borrow=borrow)
+                value[0] = cast_value_(np.full(1, 7, dtype_))
+                self.assertEqual(self.content(variable)[0, 0] == 7, borrow and set_value_borrow_true_alias_)
+
+        def test_set_value_in_place(self):
+            for value, in_place in ((self.value() + 1, set_value_inplace_), (cast_value_(self.value() + 1), set_cast_value_inplace_)):
+                variable = self.make(self.value())
+                before = variable.container.value
+                variable.set_value(value)
+                self.assertEqual(variable.container.value is before, in_place)
+                np.testing.assert_array_equal(variable.get_value(), self.value() + 1)
+
+        def test_operation(self):
+            variable = self.make(self.value())
+            np.testing.assert_allclose(theano.function([], theano_fct_(variable))(), ref_fct_(self.value()), rtol=1e-5)
+            variable.set_value(self.value()[:, :1])
+            np.testing.assert_allclose(theano_fct_(variable).eval(), ref_fct_(self.value()[:, :1]), rtol=1e-5)
+
+        def test_updates(self):
+            variable, row = self.make(self.value()), T.TensorType(dtype_, (False,))("row")
+            updates = (variable + row, T.set_subtensor(variable[0], row), T.inc_subtensor(variable[:, 1:], row[1:]), variable[::-1])
+            wanted = (lambda a, r: a + r, lambda a, r: np.vstack([r, a[1:]]),
+                      lambda a, r: a + np.concatenate([[0], r[1:]]), lambda a, r: a[::-1])
+            given = np.arange(4).astype(dtype_)
+            for expression, want in zip(updates, wanted):
+                variable.set_value(self.value())
+                f = theano.function([row], variable.sum(), updates=[(variable, expression)], on_unused_input="ignore")
+                np.testing.assert_allclose(f(given), self.value().sum(), rtol=1e-5)
+                np.testing.assert_allclose(variable.get_value(), want(self.value(), given), rtol=1e-5)
+
+        def test_updates_in_place(self):
+            if not expect_fail_fast_shape_inplace or theano.config.mode == "FAST_COMPILE":
+                self.skipTest("works on copies")
+            variable, row = self.make(self.value()), T.TensorType(dtype_, (False,))("row")
+            f = theano.function([row], [], updates=[(variable, T.inc_subtensor(variable[1], row))], mode="FAST_RUN")
+            before = variable.container.value
+            f(np.ones(4, dtype_))
+            self.assertIs(variable.container.value, before)
+            np.testing.assert_allclose(variable.get_value()[1], self.value()[1] + 1, rtol=1e-5)
+
+    return SharedTester
+
+
+def _shared_tester(name, dtype):
+    tester = makeSharedTester(
+        shared_constructor_=tensor_constructor, dtype_=dtype, get_value_borrow_true_alias_=True, shared_borrow_true_alias_=True,
+        set_value_borrow_true_alias_=True, set_value_inplace_=False, set_cast_value_inplace_=False,
+        shared_constructor_accept_ndarray_=True, internal_type_=np.ndarray,
+        check_internal_type_=lambda value: isinstance(value, np.ndarray), theano_fct_=lambda x: T.sqr(x) * 2, ref_fct_=lambda x: x * x * 2)
+    tester.__name__ = tester.__qualname__ = name
+    return tester
+
+
+SharedFloat64 = _shared_tester("SharedFloat64", "float64")
+SharedFloat32 = _shared_tester("SharedFloat32", "float32")
+SharedInt8 = _shared_tester("SharedInt8", "int8")
+
+
 if __name__ == '__main__':
     unittest.main()

@@ -61,6 +61,14 @@ class TestRules(RuleCase):
         # no overflow once it is recognized
         np.testing.assert_array_equal(theano.function([x], T.exp(x) / (1 + T.exp(x)), mode=UNFUSED)([-1000., 0, 1000.]), [0, .5, 1])
 
+    def test_complex(self):
+        """The logistic function and softplus are those of real numbers here."""
+        z = T.zvector()
+        values = np.array([.3 + 1j, -2 - .5j, 30 + 1j])
+        for out in (1 / (1 + T.exp(-z)), T.exp(z) / (1 + T.exp(z)), T.log(1 + T.exp(z)), T.log1p(T.exp(z))):
+            plain = theano.function([z], out, mode=theano.Mode("py", None))
+            np.testing.assert_allclose(theano.function([z], out, mode="FAST_RUN")(values), plain(values), rtol=1e-12)
+
     def test_exp_times_sigmoid(self):
         x, y = self.x, self.y
         self.check(sigmoid(x) * T.exp(-x), ["sigmoid"])

@@ -6,7 +6,7 @@ import scipy.special
 
 import theano_ng as theano
 from theano_ng import tensor as T
-from theano_ng.tensor.nnet import hard_sigmoid, sigmoid, softplus, ultra_fast_sigmoid
+from theano_ng.tensor.nnet import hard_sigmoid, sigmoid, softplus, softsign, ultra_fast_sigmoid
 from theano_ng.tensor.nnet.sigm import sigmoid_inplace, ultra_fast_sigmoid_inplace
 from theano_ng.tests import unittest_tools as utt
 
@@ -74,6 +74,11 @@ class TestValues(unittest.TestCase):
             if dtype.startswith("float"):
                 self.assertEqual(hard_sigmoid(x).dtype, dtype)
         self.assertEqual([str(op) for op in (sigmoid, softplus, ultra_fast_sigmoid)], ["sigmoid", "softplus", "ultra_fast_sigmoid"])
+
+    def test_complex_is_refused(self):
+        for op in (sigmoid, sigmoid_inplace, softplus, ultra_fast_sigmoid, ultra_fast_sigmoid_inplace, softsign):
+            with self.assertRaisesRegex(TypeError, "complex argument not supported"):
+                op(T.zvector())
 
     def test_inplace(self):
         x = np.linspace(-2, 2, 5)
