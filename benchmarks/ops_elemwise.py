@@ -43,6 +43,9 @@ def rows():
                 x, y = [rng.randint(1, 60, n).astype(dtype) for _ in range(2)]
                 y = y % 5 + 1 if name == "pow" else y
                 yield Row("%s %s %s" % (name, dtype, count(n)), build, reference, [x, y], rtol=1e-2 if dtype == "float16" else 1e-5)
+    for dtype in ("int8", "int32", "uint32", "int64"):
+        x = rng.randint(1, 120, 10 ** 5).astype(dtype)
+        yield Row("int_div by a number %s 1e5" % dtype, lambda x, y: x // y, lambda x, y: np.floor_divide(x, y[0]), [x, np.array([7], dtype)])
     for n in SIZES:
         shape = square(n)
         a, b = rng.rand(*shape), rng.rand(*shape)

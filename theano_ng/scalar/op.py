@@ -331,6 +331,21 @@ class ScalarOp(Op):
         dtypes = [_wide(v.type.dtype) for v in (*node.inputs, *node.outputs)]
         return "%s = %s;" % (outputs[0], self.c_expression(list(inputs), dtypes[:-1], dtypes[-1]))
 
+    def c_code_fixed(self, node, name, inputs, outputs, sub, fixed):
+        """Return C as `c_code` does, in two parts, for a loop in which some inputs stay the same.
+
+        Parameters
+        ----------
+        fixed : dict
+            Number of an input that stays the same -> C name of its value outside the loop.
+
+        Returns
+        -------
+        (str, str) or None
+            What is computed before the loop, and its body; None where nothing is gained over `c_code`.
+        """
+        return None
+
     def c_code_contiguous(self, node, name, inp, out, sub):
         """Return C for whole contiguous arrays; no op of this package has it, the compiler vectorizes the plain loop."""
         raise MethodNotDefined("c_code_contiguous", type(self), self.__class__.__name__)

@@ -218,6 +218,14 @@ class IntDiv(BinaryScalarOp):
             raise self.complex_error
         return "tng_floordiv_%s(%s, %s)" % ((out,) + tuple(c_cast(a, d, out) for a, d in zip(args, dtypes)))
 
+    def c_code_fixed(self, node, name, inputs, outputs, sub, fixed):
+        """One divisor: its scaled inverse is computed once."""
+        (x, y), out = [v.type.dtype for v in node.inputs], node.outputs[0].type.dtype
+        if type(self) is not IntDiv or 1 not in fixed or out not in ("int8", "uint8", "int16", "uint16", "uint32"):
+            return None
+        before = "const tng_divisor_%s %s_by = tng_divisor_of_%s(%s);" % (out, name, out, c_cast(fixed[1], y, out))
+        return before, "%s = tng_floordiv_by_%s(%s, %s_by);" % (outputs[0], out, c_cast(inputs[0], x, out), name)
+
     def grad(self, inputs, g_output):
         return zeros_for(inputs)
 

@@ -533,6 +533,7 @@ def _multi(*fns):
 
     def plural(type_):
         def make(*names):
+            """One scalar variable for one name, else a list with one for each."""
             if len(names) == 1:
                 return type_(names[0])
             return [type_(name) for name in names]

@@ -84,9 +84,18 @@ def _multi(*fns):
                 else:
                     made.append(fn(name))
             return made
-        several.__doc__ = ("Make several variables at once: an int n gives n "
-                           "unnamed ones, strings give one per name, a single "
-                           "string one per letter.")
+        several.__doc__ = """Make several variables at once.
+
+        Parameters
+        ----------
+        *names : int or str
+            An integer n gives n variables without names, several strings one of each name, a single string one for each letter.
+
+        Returns
+        -------
+        list of TensorVariable
+            A bare variable for a single letter.
+        """
         return several
 
     made = [plural(fn) for fn in fns]

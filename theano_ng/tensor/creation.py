@@ -79,7 +79,14 @@ def zeros(shape, dtype=None):
 
 
 def ones(shape, dtype=None):
-    """A tensor of ones; see :func:`zeros`."""
+    """A tensor of ones.
+
+    Parameters
+    ----------
+    shape : int, integer variable, sequence of these, or integer vector
+    dtype : str, optional
+        ``config.floatX`` by default.
+    """
     return _filled(1, shape, dtype)
 
 
@@ -110,7 +117,16 @@ def zeros_like(model, dtype=None, opt=False):
 
 
 def ones_like(model, dtype=None, opt=False):
-    """A tensor of ones with the shape of another; see :func:`zeros_like`."""
+    """A tensor of ones with the shape of another.
+
+    Parameters
+    ----------
+    model : tensor_like
+    dtype : str, optional
+        That of `model` by default.
+    opt : bool
+        As for :func:`zeros_like`.
+    """
     return _filled_like(1.0, model, dtype, opt)
 
 
@@ -214,13 +230,28 @@ def eye(n, m=None, k=0, dtype=None):
 
 
 def identity_like(x):
-    """``eye`` with the shape and dtype of the matrix `x`."""
+    """``eye`` with the shape and dtype of a matrix.
+
+    Parameters
+    ----------
+    x : matrix
+    """
     x = as_tensor_variable(x)
     return eye(x.shape[0], x.shape[1], k=0, dtype=x.dtype)
 
 
 def tri(N, M=None, k=0, dtype=None):
-    """Matrix with ones at and below the k-th diagonal; see :func:`eye`."""
+    """Matrix with ones at and below the k-th diagonal, and zeros above.
+
+    Parameters
+    ----------
+    N, M : int or integer scalar
+        Numbers of rows and columns; `M` is `N` by default.
+    k : int or integer scalar
+        Above (positive) or below (negative) the main diagonal.
+    dtype : str, optional
+        ``config.floatX`` by default.
+    """
     return Tri(dtype)(N, N if M is None else M, k)
 
 
@@ -232,14 +263,36 @@ def _mask(m, k):
 
 
 def tril(m, k=0):
-    """The matrix `m` with zeros above its k-th diagonal."""
+    """A matrix with zeros above its k-th diagonal.
+
+    Parameters
+    ----------
+    m : matrix
+    k : int or integer scalar
+
+    Returns
+    -------
+    TensorVariable
+        Of the shape and dtype of `m`.
+    """
     m = as_tensor_variable(m)
     # Not a product with the mask: inf * 0 is NaN.
     return switch(_mask(m, k), m, constant(0, dtype=m.dtype))
 
 
 def triu(m, k=0):
-    """The matrix `m` with zeros below its k-th diagonal."""
+    """A matrix with zeros below its k-th diagonal.
+
+    Parameters
+    ----------
+    m : matrix
+    k : int or integer scalar
+
+    Returns
+    -------
+    TensorVariable
+        Of the shape and dtype of `m`.
+    """
     m = as_tensor_variable(m)
     return switch(_mask(m, k - 1), constant(0, dtype=m.dtype), m)
 
@@ -648,7 +701,14 @@ def diagonal(a, offset=0, axis1=0, axis2=1):
 
 
 def diag(v, k=0):
-    """The k-th diagonal of a matrix, or a matrix with the vector `v` on it.
+    """The k-th diagonal of a tensor, or a matrix with the vector `v` on it.
+
+    Parameters
+    ----------
+    v : tensor_like
+        A vector, or a tensor of at least two dimensions, whose first two have the diagonal.
+    k : int
+        Above (positive) or below (negative) the main diagonal.
 
     Raises
     ------

@@ -157,8 +157,20 @@ def cumsum(x, axis=None):
 def cumprod(x, axis=None):
     """Cumulative product along an axis, as `numpy.cumprod`.
 
-    Parameters and result as :func:`cumsum`.  The gradient divides by the
-    elements: it is NaN where one is zero.
+    Parameters
+    ----------
+    x : tensor_like
+    axis : int or None
+        None for the flattened tensor.
+
+    Returns
+    -------
+    TensorVariable
+        Of the dtype of `x`; int64 for bool.
+
+    Notes
+    -----
+    The gradient divides by the elements: it is NaN where one is zero.
     """
     return CumOp(axis=axis, mode='mul')(x)
 

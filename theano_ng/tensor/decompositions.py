@@ -132,6 +132,12 @@ def _vectors_determined(op, x, *rests):
     return check(x, *[T.eq(rest, 0).all() for rest in rests])
 
 
+def _undetermined_beyond(k, whole, directions):
+    """How the columns of `whole` move: the first k by `directions`; the others, which are any basis of a null space, by NaN."""
+    unknown = T.fill(whole, np.asarray(np.nan, whole.dtype))
+    return T.set_subtensor(unknown[:, :k], directions)
+
+
 # --- eigenvalues -------------------------------------------------------------------------------------------------------------
 
 class Eig(Op):
@@ -362,6 +368,21 @@ def _qr_gradient(x, q, r, gq, gr):
     return T.concatenate([solve_upper_triangular(u, inner.T).T, T.dot(q, gy)], axis=1)
 
 
+def _qr_directions(q, r, direction):
+    """How the factors Q (M, K) and R (K, N) move with the matrix (M, N).
+
+    Of the first K columns, dA R^-1 = dQ + Q dR R^-1: in the basis Q, dQ is antisymmetric and the other term upper-triangular.
+    """
+    from theano_ng.tensor.slinalg import solve_lower_triangular  # only derivatives need it
+
+    k = r.shape[0]
+    moved = solve_lower_triangular(r[:, :k].T, direction[:, :k].T).T
+    inner = T.dot(q.T, moved)
+    below = T.tril(inner, -1)
+    turn = below - below.T
+    return moved - T.dot(q, inner - turn), T.dot(q.T, direction) - T.dot(turn, r)
+
+
 class QRFull(Op):
     """Full QR Decomposition.
 
@@ -404,6 +425,20 @@ class QRFull(Op):
             q, r, gq, gr = q[:, :k], r[:k], gq[:, :k], gr[:k]
         return [with_pattern(_qr_gradient(x, q, r, gq, gr), inputs[0])]
 
+    def R_op(self, inputs, eval_points):
+        """NaN for the columns of mode 'complete' that are any basis of a null space."""
+        (x,), (direction,) = inputs, eval_points
+        if direction is None:
+            return [None, None]
+        if self.mode == "raw" or x.dtype.startswith("complex"):
+            return self.L_op(inputs, None, None) * 2
+        q, r = self(x)
+        k = T.minimum(x.shape[0], x.shape[1])
+        dq, dr = _qr_directions(q[:, :k], r[:k], direction)
+        if self.mode == "reduced":
+            return [dq, dr]
+        return [_undetermined_beyond(k, q, dq), T.set_subtensor(r.zeros_like()[:k], dr)]
+
     def infer_shape(self, node, shapes):
         (m, n), = shapes
         k = T.minimum(m, n)
@@ -442,6 +477,11 @@ class QRIncomplete(Op):
             return _no_complex_gradient(self, x)
         q, r = QRFull("reduced")(x)
         return [with_pattern(_qr_gradient(x, q, r, q.zeros_like(), g_outputs[0]), x)]
+
+    def R_op(self, inputs, eval_points):
+        if eval_points[0] is None:
+            return [None]
+        return QRFull("reduced").R_op(inputs, eval_points)[-1:]
 
     def infer_shape(self, node, shapes):
         (m, n), = shapes
@@ -551,6 +591,33 @@ class SVD(Op):
         g = g + T.switch(T.gt(x.shape[0], k), T.dot(_over_gaps(outside_u, row), vt), zero)
         g = g + T.switch(T.gt(x.shape[1], k), T.dot(u, _over_gaps(outside_v, row).T), zero)
         return [with_pattern(g, x)]
+
+    def R_op(self, inputs, eval_points):
+        """NaN for the vectors of `full_matrices` that are any basis of a null space."""
+        (x,), (direction,) = inputs, eval_points
+        if direction is None:
+            return [None] * (3 if self.compute_uv else 1)
+        if x.dtype.startswith("complex"):
+            return _no_complex_gradient(self, x) * (3 if self.compute_uv else 1)
+        u, s, vt = self(x) if self.compute_uv else SVD(full_matrices=False)(x)
+        k = s.shape[0]
+        left, right = u[:, :k], vt[:k].T
+        moved, turned = T.dot(direction, right), T.dot(direction.T, left)
+        inner = T.dot(left.T, moved)
+        ds = T.diag(inner)
+        if not self.compute_uv:
+            return [ds]
+        row, column = s.dimshuffle("x", 0), s.dimshuffle(0, "x")
+        gaps = _gaps(T.sqr(s))
+        # Within the spaces of the vectors, and out of them; rounding apart, that part is zero where a space is everything.
+        zero = np.asarray(0, x.dtype)
+        du = T.dot(left, _over_gaps(inner * row + column * inner.T, gaps))
+        du = du + T.switch(T.gt(x.shape[0], k), _over_gaps(moved - T.dot(left, inner), row), zero)
+        dv = T.dot(right, _over_gaps(column * inner + inner.T * row, gaps))
+        dv = dv + T.switch(T.gt(x.shape[1], k), _over_gaps(turned - T.dot(right, inner.T), row), zero)
+        if not self.full_matrices:
+            return [du, ds, dv.T]
+        return [_undetermined_beyond(k, u, du), ds, _undetermined_beyond(k, vt.T, dv).T]
 
     def infer_shape(self, node, shapes):
         (m, n), = shapes

@@ -257,11 +257,18 @@ class DimShufflePrinter:
 
 
 def _output_order(node, inputs):
-    """The layout of an elementwise node's outputs, that of the C code: "F" when all inputs have it and one has no other, otherwise "C"."""
+    """The layout of an elementwise node's outputs, that of the C code: "F" when the strides of all inputs grow from the first dimension to
+    the last, by their magnitudes and apart from dimensions of length 1, and those of one do not just stay the same; otherwise "C"."""
     if node.outputs[0].type.ndim < 2:
         return "C"
-    flags = [x.flags for x, variable in zip(inputs, node.inputs) if not all(variable.type.broadcastable)]
-    return "F" if all(f.f_contiguous for f in flags) and not all(f.c_contiguous for f in flags) else "C"
+    grows = False
+    for x, variable in zip(inputs, node.inputs):
+        if not all(variable.type.broadcastable):
+            strides = [abs(stride) for stride, length in zip(x.strides, x.shape) if length != 1]
+            if any(a > b for a, b in zip(strides, strides[1:])):
+                return "C"
+            grows = grows or any(0 < a < b for a, b in zip(strides, strides[1:]))
+    return "F" if grows else "C"
 
 
 class Elemwise(NativeOp, OpenMPOp):
@@ -286,8 +293,8 @@ class Elemwise(NativeOp, OpenMPOp):
 
     Notes
     -----
-    Outputs are C-contiguous, except when all inputs (apart from those with one element) are F-contiguous, and not all of them are
-    C-contiguous as well: then they are F-contiguous, too.
+    Outputs are C-contiguous, except when the strides of all inputs (apart from those with one element) grow from the first dimension to the
+    last, as those of F-contiguous arrays and of views of them do: then they are F-contiguous.
     """
 
     __props__ = ("scalar_op", "inplace_pattern")

@@ -17,6 +17,7 @@ _FAIL = "return; /* the driver sees the exception */"
 
 _LOCAL = "tng_v%d"
 _POINTER = "tng_p%d"
+_HOISTED = "tng_h%d"
 
 
 def scalar_node(op, node):
@@ -125,6 +126,11 @@ def elemwise_kernel(op, node, classes):
         environment["support"] = support_text("half_blocks.h") + environment["support"]
     classes = [*classes, *[PLAIN] * len(node.outputs)]
 
+    def loop(hoisted, indent):
+        fixed = {k: _HOISTED % k for k in hoisted}
+        before, inner = op.c_code_fixed(small, "n", local[:nin], local[nin:], dict(fail=_FAIL), fixed) or ("", body)
+        return [*[indent + before] * bool(before), *_loop(inner, ctypes, nin, hoisted, wide, indent)]
+
     lines = ["void KERNEL(int64_t tng_n, char **tng_ptr, const int64_t *tng_stride)", "{"]
     for k, ctype in enumerate(ctypes):
         const = "const " if k < nin else ""
@@ -138,9 +144,9 @@ def elemwise_kernel(op, node, classes):
         lines.append("    if (tng_stride[%d] == 0) {" % alternates[0])
         for k in alternates:
             lines.append("        " + _hoist(k, ctypes, wide))
-        lines += _loop(body, ctypes, nin, {k for k, kind in enumerate(classes) if kind != PLAIN}, wide, " " * 8)
+        lines += loop({k for k, kind in enumerate(classes) if kind != PLAIN}, " " * 8)
         lines += ["        return;", "    }"]
-    lines += _loop(body, ctypes, nin, {k for k, kind in enumerate(classes) if kind == HOISTED}, wide, " " * 4)
+    lines += loop({k for k, kind in enumerate(classes) if kind == HOISTED}, " " * 4)
     if not alternates:
         lines.append("    (void)tng_stride;")
     lines.append("}")
@@ -150,8 +156,8 @@ def elemwise_kernel(op, node, classes):
 def _hoist(k, ctypes, wide):
     """The declaration of a value that is read once."""
     if k in wide:
-        return "const npy_float32 tng_h%d = tng_half_to_float(*%s);" % (k, _POINTER % k)
-    return "const %s tng_h%d = *%s;" % (ctypes[k], k, _POINTER % k)
+        return "const npy_float32 %s = tng_half_to_float(*%s);" % (_HOISTED % k, _POINTER % k)
+    return "const %s %s = *%s;" % (ctypes[k], _HOISTED % k, _POINTER % k)
 
 
 def _loop(body, ctypes, nin, hoisted, wide, indent):
@@ -181,7 +187,7 @@ def _loop(body, ctypes, nin, hoisted, wide, indent):
         if k >= nin:
             lines.append("%s%s %s;" % (inner, ctype, _LOCAL % k))
         elif k in hoisted:
-            lines.append("%sconst %s %s = tng_h%d;" % (inner, ctype, _LOCAL % k, k))
+            lines.append("%sconst %s %s = %s;" % (inner, ctype, _LOCAL % k, _HOISTED % k))
         elif k in wide:
             lines.append("%sconst %s %s = tng_w%d[tng_i];" % (inner, ctype, _LOCAL % k, k))
         else:

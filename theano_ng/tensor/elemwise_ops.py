@@ -95,7 +95,17 @@ isinf_ = _named_elemwise(scal.isinf, 'isinf', 'isinf')
 
 
 def isnan(a):
-    """Whether each element is NaN (bool); False for integers."""
+    """Whether each element is NaN.
+
+    Parameters
+    ----------
+    a : tensor_like
+
+    Returns
+    -------
+    TensorVariable
+        bool; False for integers.
+    """
     a = as_tensor_variable(a)
     if a.dtype in _DISCRETE:
         return _all_false(a)
@@ -103,7 +113,17 @@ def isnan(a):
 
 
 def isinf(a):
-    """Whether each element is infinite (bool); False for integers."""
+    """Whether each element is infinite.
+
+    Parameters
+    ----------
+    a : tensor_like
+
+    Returns
+    -------
+    TensorVariable
+        bool; False for integers.
+    """
     a = as_tensor_variable(a)
     if a.dtype in _DISCRETE:
         return _all_false(a)
@@ -310,7 +330,19 @@ def round(a, mode=None):
 
 
 def iround(a, mode=None):
-    """``cast(round(a, mode), 'int64')``; see :func:`round`."""
+    """``cast(round(a, mode), 'int64')``.
+
+    Parameters
+    ----------
+    a : tensor_like
+    mode : {'half_away_from_zero', 'half_to_even'}, optional
+        See :func:`round`.
+
+    Returns
+    -------
+    TensorVariable
+        int64.
+    """
     return cast(round(a, mode), 'int64')
 
 
@@ -715,6 +747,15 @@ def _may_be_special(x):
 def allclose(a, b, rtol=1.e-5, atol=1.e-8, equal_nan=False):
     """Whether all elements are close; see :func:`isclose`.
 
+    Parameters
+    ----------
+    a, b : tensor_like
+        Broadcast against each other.
+    rtol, atol : float
+        Relative and absolute tolerance.
+    equal_nan : bool
+        Whether NaN is close to NaN.
+
     Returns
     -------
     TensorVariable
@@ -727,6 +768,11 @@ def allclose(a, b, rtol=1.e-5, atol=1.e-8, equal_nan=False):
 def div_proxy(x, y):
     """The division of Python 2: between integers what `config.int_division` says, by default floor division.
 
+    Parameters
+    ----------
+    x, y : tensor_like
+        Broadcast against each other.
+
     Raises
     ------
     theano_ng.scalar.IntegerDivisionError
@@ -738,7 +784,17 @@ def div_proxy(x, y):
 
 
 def divmod(x, y):
-    """``(floor_div(x, y), mod(x, y))``."""
+    """``(floor_div(x, y), mod(x, y))``, elementwise.
+
+    Parameters
+    ----------
+    x, y : tensor_like
+        Broadcast against each other.
+
+    Returns
+    -------
+    tuple of two TensorVariable
+    """
     return floor_div(x, y), mod_check(x, y)
 
 
@@ -758,12 +814,23 @@ def mod_check(x, y):
 
 
 def power(x, y):
-    """``pow(x, y)``."""
+    """``pow(x, y)``, elementwise.
+
+    Parameters
+    ----------
+    x, y : tensor_like
+        Broadcast against each other.
+    """
     return pow(x, y)
 
 
 def ceil_intdiv(a, b):
     """Smallest integer not below a / b, for integers, without overflow.
+
+    Parameters
+    ----------
+    a, b : tensor_like
+        Of integers; they broadcast.
 
     Returns
     -------
@@ -787,7 +854,13 @@ def smallest(*args):
 
 
 def largest(*args):
-    """Elementwise maximum of several tensors; see :func:`smallest`."""
+    """Elementwise maximum of several tensors.
+
+    Parameters
+    ----------
+    *args : tensor_like
+        At least one; they broadcast.
+    """
     return _extremum(args, maximum, 'largest')
 
 

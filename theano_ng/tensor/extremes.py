@@ -257,8 +257,19 @@ def max(x, axis=None, keepdims=False):
 def argmax(x, axis=None, keepdims=False):
     """Index of the maximum over the given axes.
 
-    Parameters and result as :func:`max`, but int64: the index counts in C
-    order over the reduced axes.
+    Parameters
+    ----------
+    x : tensor_like
+    axis : int, sequence of int or None
+        None for all axes.
+    keepdims : bool
+        Keep the reduced dimensions, with length 1.
+
+    Returns
+    -------
+    TensorVariable
+        int64: the place of the first maximum (or NaN), counted in C order over
+        the reduced axes.
     """
     x = as_tensor_variable(x)
     out = max_and_argmax(x, axis)[1]
@@ -275,13 +286,42 @@ def _reversed_order(x):
 
 
 def min(x, axis=None, keepdims=False):
-    """Minimum over the given axes; see :func:`max`."""
+    """Minimum over the given axes.
+
+    Parameters
+    ----------
+    x : tensor_like
+    axis : int, sequence of int or None
+        None for all axes.
+    keepdims : bool
+        Keep the reduced dimensions, with length 1.
+
+    Returns
+    -------
+    TensorVariable
+        NaN where an element is NaN.
+    """
     x = as_tensor_variable(x)
     return _reversed_order(max(_reversed_order(x), axis=axis,
                                keepdims=keepdims))
 
 
 def argmin(x, axis=None, keepdims=False):
-    """Index of the minimum over the given axes; see :func:`argmax`."""
+    """Index of the minimum over the given axes.
+
+    Parameters
+    ----------
+    x : tensor_like
+    axis : int, sequence of int or None
+        None for all axes.
+    keepdims : bool
+        Keep the reduced dimensions, with length 1.
+
+    Returns
+    -------
+    TensorVariable
+        int64: the place of the first minimum (or NaN), counted in C order over
+        the reduced axes.
+    """
     x = as_tensor_variable(x)
     return argmax(_reversed_order(x), axis=axis, keepdims=keepdims)

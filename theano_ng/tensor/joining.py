@@ -393,6 +393,16 @@ def stacklists(arg):
     """Stack nested lists of tensors, level by level.
 
     ``stacklists([[a, b], [c, d]])`` of scalars is a 2 x 2 matrix.
+
+    Parameters
+    ----------
+    arg : tensor_like, or list or tuple of such arguments
+        The tensors have the same number of dimensions.
+
+    Returns
+    -------
+    TensorVariable
+        With one dimension more for each level.
     """
     if isinstance(arg, (tuple, list)):
         return stack([stacklists(item) for item in arg])
@@ -400,12 +410,24 @@ def stacklists(arg):
 
 
 def horizontal_stack(*args):
-    """Join matrices of the same height along axis 1."""
+    """Join matrices of the same height along axis 1.
+
+    Parameters
+    ----------
+    *args : matrices
+        At least one.
+    """
     return _stack_matrices(1, args)
 
 
 def vertical_stack(*args):
-    """Join matrices of the same width along axis 0."""
+    """Join matrices of the same width along axis 0.
+
+    Parameters
+    ----------
+    *args : matrices
+        At least one.
+    """
     return _stack_matrices(0, args)
 
 
@@ -659,7 +681,20 @@ _permute_row_elements = PermuteRowElements()
 
 
 def permute_row_elements(x, y, inverse=0):
-    """Permute the elements of each row of x by the rows of y; see `PermuteRowElements`."""
+    """Permute the elements of each row of x by the rows of y; see `PermuteRowElements`.
+
+    Parameters
+    ----------
+    x : tensor_like
+    y : tensor_like
+        Of integers; each row is a permutation. It broadcasts against `x`.
+    inverse : int
+        1 for the inverse permutations.
+
+    Returns
+    -------
+    TensorVariable
+    """
     return _permute_row_elements(x, y, inverse)
 
 

@@ -175,6 +175,10 @@ def matmul(a, b):
 def outer(x, y):
     """Outer product of two vectors (tensors are flattened).
 
+    Parameters
+    ----------
+    x, y : tensor_like
+
     Returns
     -------
     TensorVariable

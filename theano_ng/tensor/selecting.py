@@ -75,6 +75,11 @@ def nonzero(a, return_matrix=False):
 def flatnonzero(a):
     """The indices of the nonzero elements of the flattened tensor.
 
+    Parameters
+    ----------
+    a : tensor_like
+        Not 0-d.
+
     Returns
     -------
     int64 vector
@@ -87,6 +92,10 @@ def flatnonzero(a):
 
 def nonzero_values(a):
     """The nonzero elements of the flattened tensor.
+
+    Parameters
+    ----------
+    a : tensor_like
 
     Returns
     -------

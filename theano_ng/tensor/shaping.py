@@ -415,7 +415,14 @@ def shape_padleft(t, n_ones=1):
 
 
 def shape_padright(t, n_ones=1):
-    """New broadcastable dimensions on the right; see `shape_padleft`."""
+    """New broadcastable dimensions on the right.
+
+    Parameters
+    ----------
+    t : tensor
+    n_ones : int
+        How many.
+    """
     t = as_tensor_variable(t)
     return t.dimshuffle(list(range(t.ndim)) + ["x"] * n_ones)
 
@@ -507,7 +514,16 @@ def moveaxis(x, source, destination):
 
 
 def rollaxis(x, axis, start=0):
-    """Move a dimension back until it stands before dimension `start`; see `numpy.rollaxis`."""
+    """Move a dimension back until it stands before another; see `numpy.rollaxis`.
+
+    Parameters
+    ----------
+    x : tensor
+    axis : int
+        The dimension to move.
+    start : int
+        Before which dimension.
+    """
     x = as_tensor_variable(x)
     if not -x.ndim <= axis < x.ndim or not -x.ndim <= start <= x.ndim:
         raise IndexError("rollaxis: axis %d or start %d is out of bounds for %d dimensions" % (axis, start, x.ndim))
@@ -559,7 +575,18 @@ def addbroadcast(x, *axes):
 
 
 def unbroadcast(x, *axes):
-    """Declare dimensions not broadcastable; x itself when nothing changes."""
+    """Declare dimensions not broadcastable.
+
+    Parameters
+    ----------
+    x : tensor
+    *axes : int
+
+    Returns
+    -------
+    TensorVariable
+        `x` itself when nothing changes.
+    """
     x = as_tensor_variable(x)
     return _rebroadcast(x, {axis: False for axis in _axes_of("unbroadcast", x, axes)})
 

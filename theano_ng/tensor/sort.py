@@ -183,7 +183,21 @@ def sort(a, axis=-1, kind='quicksort', order=None):
 
 
 def argsort(a, axis=-1, kind='quicksort', order=None):
-    """The indices that would sort a tensor (int64); see :func:`sort`."""
+    """The indices that would sort a tensor.
+
+    Parameters
+    ----------
+    a : tensor_like
+    axis : int, integer scalar or None
+        None for the flattened tensor.
+    kind, order
+        As for :func:`sort`.
+
+    Returns
+    -------
+    TensorVariable
+        int64.
+    """
     a = as_tensor_variable(a)
     if axis is None:
         a, axis = a.flatten(), 0
@@ -377,6 +391,18 @@ def topk(x, kth, axis=-1, sorted=True, idx_dtype='int64'):
 def argtopk(x, kth, axis=-1, sorted=True, idx_dtype='int64'):
     """The indices of the k largest elements; see :func:`topk`.
 
+    Parameters
+    ----------
+    x : tensor_like
+    kth : int or integer scalar
+        How many; not 0.  Minus k gives the k smallest.
+    axis : int or None
+        None for the flattened tensor.
+    sorted : bool
+        As for :func:`topk`.
+    idx_dtype : str
+        Of the indices.
+
     Returns
     -------
     TensorVariable
@@ -388,6 +414,18 @@ def argtopk(x, kth, axis=-1, sorted=True, idx_dtype='int64'):
 
 def topk_and_argtopk(x, kth, axis=-1, sorted=True, idx_dtype='int64'):
     """The k largest elements and their indices; see :func:`topk`.
+
+    Parameters
+    ----------
+    x : tensor_like
+    kth : int or integer scalar
+        How many; not 0.  Minus k gives the k smallest.
+    axis : int or None
+        None for the flattened tensor.
+    sorted : bool
+        As for :func:`topk`.
+    idx_dtype : str
+        Of the indices.
 
     Returns
     -------

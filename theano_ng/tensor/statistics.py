@@ -198,7 +198,24 @@ def _count(input, axes, dtype):
 
 
 def std(input, axis=None, ddof=0, keepdims=False, corrected=False):
-    """Standard deviation over the given axes; see :func:`var`."""
+    """Standard deviation over the given axes, the root of :func:`var`.
+
+    Parameters
+    ----------
+    input : tensor_like
+    axis : int, sequence of int or None
+        None for all axes.
+    ddof : int
+        Degrees of freedom: the sum of squares is divided by N - ddof.
+    keepdims : bool
+        Keep the reduced dimensions, with length 1.
+    corrected : bool
+        As for :func:`var`.
+
+    Returns
+    -------
+    TensorVariable
+    """
     if isinstance(ddof, bool):
         raise ValueError("Parameter keepdims is now at index 3: (input, "
                          "axis=None, ddof=0, keepdims=False, corrected=False)")

@@ -35,13 +35,26 @@ def sum(input, axis=None, dtype=None, keepdims=False, acc_dtype=None):
 
 def prod(input, axis=None, dtype=None, keepdims=False, acc_dtype=None,
          no_zeros_in_input=False):
-    """Product over the given axes; see :func:`sum`.
+    """Product over the given axes.
 
     Parameters
     ----------
+    input : tensor_like
+    axis : int, sequence of int or None
+        None for all axes.
+    dtype : str, optional
+        Of the result; as for :func:`sum` by default.
+    keepdims : bool
+        Keep the reduced dimensions, with length 1.
+    acc_dtype : str, optional
+        Of the accumulator; as for :func:`sum` by default.
     no_zeros_in_input : bool
         Promise that there is no zero: the gradient is faster and can be
         differentiated again, but it is wrong if there is one.
+
+    Returns
+    -------
+    TensorVariable
     """
     input = as_tensor_variable(input)
     out = elemwise.Prod(axis=axes_or_none(input, axis), dtype=dtype,
@@ -67,7 +80,16 @@ def all(x, axis=None, keepdims=False):
 
 
 def any(x, axis=None, keepdims=False):
-    """Whether some element over the given axes is nonzero; see :func:`all`."""
+    """Whether some element over the given axes is nonzero (bool).
+
+    Parameters
+    ----------
+    x : tensor_like
+    axis : int, sequence of int or None
+        None for all axes.
+    keepdims : bool
+        Keep the reduced dimensions, with length 1.
+    """
     x = as_tensor_variable(x)
     out = elemwise.Any(axes_or_none(x, axis))(x)
     return makeKeepDims(x, out, axis) if keepdims else out

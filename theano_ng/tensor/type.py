@@ -90,7 +90,10 @@ class TensorType(Type):
         if dtype == "floatX":
             dtype = config.floatX
         self.dtype = dtype
-        self.broadcastable = tuple([bool(b) for b in broadcastable])
+        try:
+            self.broadcastable = tuple([bool(b) for b in broadcastable])
+        except TypeError:
+            raise TypeError("TensorType: broadcastable is a sequence of one bool for each dimension, got %r" % (broadcastable,)) from None
         self.name = name
         self.sparse_grad = sparse_grad
         self.dtype_specs()

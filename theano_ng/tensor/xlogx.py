@@ -37,6 +37,7 @@ class XlogX(scal.UnaryScalarOp):
 
 scalar_xlogx = XlogX(scal.upgrade_to_float, name='scalar_xlogx')
 xlogx = Elemwise(scalar_xlogx, name='xlogx')
+xlogx.__doc__ = """``x * log(x)``, elementwise; 0 where x is 0."""
 
 
 class XlogY0(scal.BinaryScalarOp):
@@ -63,3 +64,4 @@ class XlogY0(scal.BinaryScalarOp):
 
 scalar_xlogy0 = XlogY0(scal.upgrade_to_float, name='scalar_xlogy0')
 xlogy0 = Elemwise(scalar_xlogy0, name='xlogy0')
+xlogy0.__doc__ = """``x * log(y)``, elementwise; 0 where x is 0, whatever y is."""

@@ -97,23 +97,16 @@ static inline npy_float64 tng_pi_cot(npy_float64 x)
 }
 
 /* Digamma. Poles: -inf at +0, +inf at -0, NaN at negative integers. */
+#define TNG_PSI_STEP up = v < 10 ? up * v + down : up; down *= v < 10 ? v : 1; v += v < 10 ? 1 : 0;
 static inline npy_float64 tng_psi(npy_float64 x)
 {
-    npy_float64 shift = 0, z, w;
-    if (x == 0) return __builtin_copysign(TNG_INF, -x);
-    if (x < 0) {
-        if (x == __builtin_floor(x)) return TNG_NAN;
-        shift = -tng_pi_cot(x);                                   /* A&S 6.3.7 */
-        x = 1 - x;
-    }
-    if (x == TNG_INF) return x;
-    while (x < 10) {                                              /* A&S 6.3.5 */
-        shift -= 1 / x;
-        x += 1;
-    }
-    z = 1 / (x * x);                                              /* A&S 6.3.18 */
+    /* Negative numbers are reflected, A&S 6.3.7; the recurrence A&S 6.3.5 brings all to 10 and more: up / down is the sum of its terms. */
+    const npy_float64 reflected = x == __builtin_floor(x) ? TNG_NAN : tng_pi_cot(x);
+    npy_float64 v = x < 0 ? 1 - x : x, up = 0, down = 1, z, w;
+    TNG_PSI_STEP TNG_PSI_STEP TNG_PSI_STEP TNG_PSI_STEP TNG_PSI_STEP TNG_PSI_STEP TNG_PSI_STEP TNG_PSI_STEP TNG_PSI_STEP TNG_PSI_STEP
+    z = 1 / (v * v);                                              /* A&S 6.3.18 */
     w = z * (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * (1.0 / 132 - z * (691.0 / 32760 - z / 12))))));
-    return shift + log(x) - 0.5 / x - w;
+    return log(v) - 0.5 / v - w - up / down - (x < 0 ? reflected : 0);
 }
 
 /* Trigamma; +inf at zero and the negative integers. */

@@ -9,34 +9,45 @@
 #define TNG_HALF_FUNCTION static __attribute__((noinline, unused))
 
 #if defined(__F16C__) && !defined(__clang__)
-typedef short tng_short8 __attribute__((vector_size(16)));
-typedef float tng_float8 __attribute__((vector_size(32)));
+#ifdef __AVX512F__
+#define TNG_HALF_LANES 16
+#define TNG_TO_FLOATS(halves) __builtin_ia32_vcvtph2ps512_mask(halves, (tng_floats){}, (npy_uint16)-1, 4)
+#define TNG_TO_HALVES(floats) __builtin_ia32_vcvtps2ph512_mask(floats, 0, (tng_halves){}, (npy_uint16)-1)
+#else
+#define TNG_HALF_LANES 8
+#define TNG_TO_FLOATS(halves) __builtin_ia32_vcvtph2ps256(halves)
+#define TNG_TO_HALVES(floats) __builtin_ia32_vcvtps2ph256(floats, 0)
+#endif
+typedef short tng_halves __attribute__((vector_size(2 * TNG_HALF_LANES)));
+typedef float tng_floats __attribute__((vector_size(4 * TNG_HALF_LANES)));
 
 TNG_HALF_FUNCTION void tng_widen(npy_int64 n, const npy_uint16 *from, npy_float32 *to)
 {
-    tng_short8 halves = {0};
-    tng_float8 floats;
-    for (; n >= 8; n -= 8, from += 8, to += 8) {
+    tng_halves halves = {0};
+    tng_floats floats;
+    for (; n >= TNG_HALF_LANES; n -= TNG_HALF_LANES, from += TNG_HALF_LANES, to += TNG_HALF_LANES) {
         __builtin_memcpy(&halves, from, sizeof halves);
-        floats = __builtin_ia32_vcvtph2ps256(halves);
+        floats = TNG_TO_FLOATS(halves);
         __builtin_memcpy(to, &floats, sizeof floats);
     }
+    if (n == 0) return;                                           /* two calls of the library, for whole blocks too */
     __builtin_memcpy(&halves, from, (npy_uintp)n * sizeof *from);
-    floats = __builtin_ia32_vcvtph2ps256(halves);
+    floats = TNG_TO_FLOATS(halves);
     __builtin_memcpy(to, &floats, (npy_uintp)n * sizeof *to);
 }
 
 TNG_HALF_FUNCTION void tng_narrow(npy_int64 n, const npy_float32 *from, npy_uint16 *to)
 {
-    tng_short8 halves;
-    tng_float8 floats = {0};
-    for (; n >= 8; n -= 8, from += 8, to += 8) {
+    tng_halves halves;
+    tng_floats floats = {0};
+    for (; n >= TNG_HALF_LANES; n -= TNG_HALF_LANES, from += TNG_HALF_LANES, to += TNG_HALF_LANES) {
         __builtin_memcpy(&floats, from, sizeof floats);
-        halves = __builtin_ia32_vcvtps2ph256(floats, 0);
+        halves = TNG_TO_HALVES(floats);
         __builtin_memcpy(to, &halves, sizeof halves);
     }
+    if (n == 0) return;
     __builtin_memcpy(&floats, from, (npy_uintp)n * sizeof *from);
-    halves = __builtin_ia32_vcvtps2ph256(floats, 0);
+    halves = TNG_TO_HALVES(floats);
     __builtin_memcpy(to, &halves, (npy_uintp)n * sizeof *to);
 }
 #else

@@ -7,12 +7,12 @@
  * There are no integer divisions in vector units. Integers of fewer bits than a float's significand less two are multiplied by 1/y as floats,
  * which the compiler computes once when y is one number: half a unit away from x no quotient is so near to an integer that the rounding
  * errors could matter. */
-#define TNG_NARROW_DIVISION(T, U, F, FLOOR, NAME)                              \
+#define TNG_NARROW_DIVISION(T, U, I, F, FLOOR, NAME)                           \
     static inline T tng_floordiv_##NAME(T x, T y)                              \
     {                                                                          \
         const F inverse = 1 / (F)(y == 0 ? 1 : y), half = y < 0 ? -(F)0.5 : (F)0.5; \
         const F q = FLOOR(((F)x + half) * inverse);                            \
-        return (T)(y == 0 ? 0 : (npy_int64)q);                                 \
+        return (T)(y == 0 ? 0 : (I)q);                                         \
     }                                                                          \
     static inline T tng_mod_##NAME(T x, T y)                                   \
     {                                                                          \
@@ -55,12 +55,89 @@ static inline npy_uint64 tng_floordiv_uint64(npy_uint64 x, npy_uint64 y)
 
 static inline npy_uint64 tng_mod_uint64(npy_uint64 x, npy_uint64 y) { return y == 0 ? 0 : x - tng_floordiv_uint64(x, y) * y; }
 
-TNG_NARROW_DIVISION(npy_int8, npy_uint32, npy_float32, __builtin_floorf, int8)
-TNG_NARROW_DIVISION(npy_int16, npy_uint32, npy_float32, __builtin_floorf, int16)
-TNG_NARROW_DIVISION(npy_int32, npy_uint32, npy_float64, __builtin_floor, int32)
-TNG_NARROW_DIVISION(npy_uint8, npy_uint32, npy_float32, __builtin_floorf, uint8)
-TNG_NARROW_DIVISION(npy_uint16, npy_uint32, npy_float32, __builtin_floorf, uint16)
-TNG_NARROW_DIVISION(npy_uint32, npy_uint32, npy_float64, __builtin_floor, uint32)
+TNG_NARROW_DIVISION(npy_int8, npy_uint32, npy_int32, npy_float32, __builtin_floorf, int8)
+TNG_NARROW_DIVISION(npy_int16, npy_uint32, npy_int32, npy_float32, __builtin_floorf, int16)
+TNG_NARROW_DIVISION(npy_int32, npy_uint32, npy_int64, npy_float64, __builtin_floor, int32)
+TNG_NARROW_DIVISION(npy_uint8, npy_uint32, npy_int32, npy_float32, __builtin_floorf, uint8)
+TNG_NARROW_DIVISION(npy_uint16, npy_uint32, npy_int32, npy_float32, __builtin_floorf, uint16)
+TNG_NARROW_DIVISION(npy_uint32, npy_uint32, npy_int64, npy_float64, __builtin_floor, uint32)
+
+/* Floor division of many integers by one: quotients are high halves of products with a scaled inverse, after T. Granlund and P. Montgomery,
+ * "Division by invariant integers using multiplication" (1994), figure 4.1. For a divisor of 0 the shifts leave nothing. */
+#define TNG_UNSIGNED_DIVISOR(U, WIDE, BITS, NAME)                                                           \
+    typedef struct { U magic; int first, second; } tng_divisor_##NAME;                                      \
+    static inline tng_divisor_##NAME tng_divisor_of_##NAME(U y)                                             \
+    {                                                                                                       \
+        tng_divisor_##NAME by = {0, 1, BITS - 1};                                                           \
+        int bits = 0;                                                                                       \
+        if (y == 0) return by;                                                                              \
+        while (bits < BITS && (U)(y - 1) >> bits != 0) ++bits;                                              \
+        by.magic = (U)(((((WIDE)1 << bits) - y) << BITS) / y + 1);                                          \
+        by.first = bits > 0;                                                                                \
+        by.second = bits > 0 ? bits - 1 : 0;                                                                \
+        return by;                                                                                          \
+    }                                                                                                       \
+    static inline U tng_floordiv_by_##NAME(U x, tng_divisor_##NAME by)                                      \
+    {                                                                                                       \
+        const U high = (U)((WIDE)x * by.magic >> BITS);                                                     \
+        return (U)((U)(high + (U)((U)(x - high) >> by.first)) >> by.second);                                \
+    }
+TNG_UNSIGNED_DIVISOR(npy_uint16, npy_uint32, 16, uint16)
+TNG_UNSIGNED_DIVISOR(npy_uint32, npy_uint64, 32, uint32)
+
+/* The quotient by |y| of x, or of -x for y < 0: n // d is ~(~n // d) for negative n, and -MIN counts as positive. */
+typedef struct { tng_divisor_uint16 by; npy_int16 flip; } tng_divisor_int16;
+
+static inline tng_divisor_int16 tng_divisor_of_int16(npy_int16 y)
+{
+    tng_divisor_int16 by;
+    by.flip = y < 0 ? -1 : 0;
+    by.by = tng_divisor_of_uint16((npy_uint16)((y ^ by.flip) - by.flip));
+    return by;
+}
+
+static inline npy_int16 tng_floordiv_by_int16(npy_int16 x, tng_divisor_int16 by)
+{
+    const npy_int16 n = (npy_int16)((npy_uint16)(x ^ by.flip) - (npy_uint16)by.flip);
+    const npy_int16 mask = (npy_int16)((n >> 15) & ~((x >> 15) & by.flip));
+    const npy_int16 q = (npy_int16)tng_floordiv_by_uint16((npy_uint16)(n ^ mask), by.by);
+    return (npy_int16)(by.by.magic == 0 ? 0 : q ^ mask);
+}
+
+/* Of eight bits: numerators of up to 128 or 255 are so small that one product is exact, but the inverse of 1 does not fit. */
+typedef struct { npy_uint16 magic, unit; npy_int16 flip; } tng_divisor_int8;
+typedef tng_divisor_int8 tng_divisor_uint8;
+
+static inline tng_divisor_int8 tng_divisor_of_int8(npy_int8 y)
+{
+    const npy_uint32 d = (npy_uint32)(y < 0 ? -y : y);
+    tng_divisor_int8 by;
+    by.magic = (npy_uint16)(d < 2 ? 0 : 65536 / d + 1);
+    by.unit = d == 1 ? 0xffff : 0;
+    by.flip = y < 0 ? -1 : 0;
+    return by;
+}
+
+static inline npy_int8 tng_floordiv_by_int8(npy_int8 x, tng_divisor_int8 by)
+{
+    const npy_int16 n = (npy_int16)((x ^ by.flip) - by.flip), mask = (npy_int16)(n >> 15);
+    const npy_uint16 u = (npy_uint16)(n ^ mask), high = (npy_uint16)((npy_uint32)u * by.magic >> 16), q = high | (u & by.unit);
+    return (npy_int8)((by.magic | by.unit) == 0 ? 0 : q ^ mask);
+}
+
+static inline tng_divisor_uint8 tng_divisor_of_uint8(npy_uint8 y)
+{
+    tng_divisor_uint8 by;
+    by.magic = (npy_uint16)(y < 2 ? 0 : 65536u / y + 1);
+    by.unit = y == 1 ? 0xffff : 0;
+    by.flip = 0;
+    return by;
+}
+
+static inline npy_uint8 tng_floordiv_by_uint8(npy_uint8 x, tng_divisor_uint8 by)
+{
+    return (npy_uint8)(((npy_uint32)x * by.magic >> 16) | (x & by.unit));
+}
 
 #define TNG_SIGNED_POWER(T, U, NAME)                                           \
     /* A negative power of an integer is truncated: only of 1 and -1 it is not 0. */ \

@@ -3,11 +3,11 @@
  * With AVX-512 a vectorized loop calls the functions below, which it finds by the names that the vector ABI gives to the variants of
  * tng_pow_float64 and tng_pow_float32; elsewhere pow and powf take their place.
  *
- * |x|^y = 2^(y log2 |x|). |x| = 2^e m with 3/4 <= m < 3/2, and m to the nearest sixteenth chooses c near 1/m from a table. c has so few bits
- * that f = m c - 1, |f| < 0.055, is exact. log2 |x| = e - log2 c + log2(1 + f) is kept in two parts, as is its product with y. Powers of 2 of
- * sixteenths come from a table too. The polynomials, for (log(1 + f) - f + f^2 / 2) / f^3 and (2^r - 1) / r with |r| <= 1/32, are
- * interpolations at the Chebyshev nodes of their intervals, computed with 70 digits from the definitions. Errors are below 0.8 units in the last place of float32; below 0.6 of
- * float64 for common exponents, and 1.6 next to overflow and underflow.
+ * |x|^y = 2^(y log2 |x|). |x| = 2^e m with 3/4 <= m < 3/2, and m to the nearest sixteenth chooses c near 1/m from a table. c has so few
+ * bits that f = m c - 1, |f| < 0.055, is exact. log2 |x| = e - log2 c + log2(1 + f) is kept in two parts, as is its product with y. Powers of
+ * 2 of sixteenths come from a table too. The polynomials, for (log(1 + f) - f + f^2 / 2) / f^3 and (2^r - 1) / r with |r| <= 1/32, are
+ * interpolations at the Chebyshev nodes of their intervals, computed with 70 digits from the definitions. Errors are below 0.8 units in the
+ * last place of float32; of float64 they are below 0.6 for common exponents, and 1.6 next to overflow and underflow.
  */
 #ifndef TNG_SCALAR_POWER_H
 #define TNG_SCALAR_POWER_H
@@ -140,7 +140,7 @@ static const npy_float32 tng_power_tables_float32[5][16] __attribute__((aligned(
 /* One number is a lane of a vector, so that its power does not depend on where in an array it is. */
 #define TNG_POWER_SCALAR(NAME, T, V)                                                                                                \
     static __attribute__((noinline, used)) T tng_power_one_##NAME(T x, T y) __asm__("tng_pow_" #NAME);                              \
-    static T tng_power_one_##NAME(T x, T y) { return tng_power_##NAME((V){} + x, (V){} + y)[0]; }                                   \
+    static T tng_power_one_##NAME(T x, T y) { return tng_power_##NAME(x - (V){}, y - (V){})[0]; } /* -0.0 + 0 were 0 */             \
     TNG_POWER_EXTERN T tng_pow_##NAME(T, T) TNG_NOTHROW __attribute__((const, simd("notinbranch")));
 #ifdef __cplusplus
 #define TNG_POWER_EXTERN extern "C"

@@ -26,6 +26,8 @@ EXACT = {
     "j1": [(1.0, 0.44005058574493352), (-50.0, 0.097511828125175138), (1e-200, 4.9999999999999999e-201),
         (5.5, -0.34143821542904335)],
     "i0": [(1.0, 1.2660658777520083), (-20.0, 43558282.559553533), (700.0, 1.5295933476718737e+302), (7.75, 338.51375374727595)],
+    "psi": [(1.0, -0.57721566490153286), (0.5, -1.9635100260214235), (10.0, 2.2517525890667211), (1e-05, -100000.57719921568),
+            (1e+300, 690.77552789821371)],
     "i1": [(1.0, 0.56515910399248503), (-20.0, -42454973.38512777), (1e-200, 4.9999999999999999e-201), (8.25, 506.43383830764547)],
 }
 
@@ -77,6 +79,9 @@ class TestSpecial(unittest.TestCase):
             # Relative errors are large beside the zeros, in SciPy's code more than in ours.
             self.against_scipy("gammaln", np.concatenate([np.linspace(-30.001, 30, 3001), np.linspace(30, 1e5, 999), tiny[200:], 1 / tiny]),
                                1e-14, 3e-14)
+            self.against_scipy("psi", np.concatenate([np.linspace(1e-3, 30, 3000), tiny, 1 / tiny]), 1e-13, 4e-15)
+            # Next to the poles the argument's last bit counts for more.
+            self.against_scipy("psi", np.linspace(-30.001, -1e-3, 2999), 1e-11, 1e-13)
             for name in ("j0", "j1"):
                 self.against_scipy(name, both_signs(np.concatenate([np.linspace(0, 100, 3000), tiny])), 1e-14, 2e-15)
             for name in ("i0", "i1"):

@@ -64,7 +64,7 @@ static inline Plan plan_at(int64_t *words, int nd, int nin, int nout)
 
 /* -- shapes ------------------------------------------------------------------------------------------------------- */
 
-/* Outputs are C-contiguous unless all inputs are F-contiguous and one of them is not C-contiguous (rows and columns are both). */
+/* Outputs are C-contiguous unless the strides of all inputs grow from the first dimension to the last; rows and columns fit either order. */
 static int wants_fortran(int nd, int nin, PyObject **in, const int64_t *operands)
 {
     int seen = 0;
@@ -72,11 +72,19 @@ static int wants_fortran(int nd, int nin, PyObject **in, const int64_t *operands
         return 0;
     for (int i = 0; i < nin; ++i) {
         PyArrayObject *a = (PyArrayObject *)in[i];
+        int64_t before = 0;
         if (O_CLASS(operands[i]) == HOISTED)
             continue;
-        if (!PyArray_IS_F_CONTIGUOUS(a))
-            return 0;
-        seen |= !PyArray_IS_C_CONTIGUOUS(a);
+        for (int d = 0; d < nd; ++d) {
+            int64_t stride = PyArray_STRIDE(a, d);
+            if (PyArray_DIM(a, d) == 1)
+                continue;
+            stride = stride < 0 ? -stride : stride;
+            if (stride < before)
+                return 0;
+            seen |= before != 0 && stride > before;
+            before = stride;
+        }
     }
     return seen;
 }
@@ -231,7 +239,11 @@ typedef struct {
 #define COPY_ITEMS(T)                                                                             \
     {                                                                                             \
         T *to = (T *)buffer;                                                                      \
-        if (step == 0) {                                                                          \
+        if (step == -(int64_t)sizeof(T))                                                          \
+            gather_reversed_##T(to, (const T *)from, n);                                          \
+        else if (step == 2 * (int64_t)sizeof(T))                                                  \
+            gather_second_##T(to, (const T *)from, n);                                            \
+        else if (step == 0) {                                                                          \
             T value = *(const T *)from;                                                           \
             for (int64_t k = 0; k < n; ++k)                                                       \
                 to[k] = value;                                                                    \
@@ -248,35 +260,40 @@ typedef struct {
     uint64_t low, high;
 } Wide;
 
-/* Items from the last to the first, eight bytes at a time; returns how many. `from` is the last item. */
-static int64_t gather_reversed(char *buffer, const char *from, int64_t n, int64_t item)
-{
-    int64_t bytes = n * item / 8 * 8;
-    for (int64_t at = 0; at < bytes; at += 8) {
-        uint64_t word;
-        memcpy(&word, from + item - at - 8, 8);
-        if (item < 8)
-            word = word >> 32 | word << 32;
-        if (item < 4)
-            word = (word >> 16 & 0x0000ffff0000ffffULL) | (word & 0x0000ffff0000ffffULL) << 16;
-        if (item < 2)
-            word = (word >> 8 & 0x00ff00ff00ff00ffULL) | (word & 0x00ff00ff00ff00ffULL) << 8;
-        memcpy(buffer + at, &word, 8);
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__linux__)
+#define RUN_CLONES __attribute__((target_clones("avx2", "default")))
+#else
+#define RUN_CLONES
+#endif
+
+/* Runs whose step the compiler knows are moved by vectors: items in reversed order, and every second one. */
+#define RUNS(T)                                                                                   \
+    RUN_CLONES static void gather_reversed_##T(T *to, const T *last, int64_t n)                   \
+    {                                                                                             \
+        for (int64_t k = 0; k < n; ++k)                                                           \
+            to[k] = last[-k];                                                                     \
+    }                                                                                             \
+    RUN_CLONES static void scatter_reversed_##T(T *last, const T *from, int64_t n)                \
+    {                                                                                             \
+        for (int64_t k = 0; k < n; ++k)                                                           \
+            last[-k] = from[k];                                                                   \
+    }                                                                                             \
+    RUN_CLONES static void gather_second_##T(T *to, const T *from, int64_t n)                     \
+    {                                                                                             \
+        for (int64_t k = 0; k < n; ++k)                                                           \
+            to[k] = from[2 * k];                                                                  \
     }
-    return bytes / item;
-}
+RUNS(uint8_t)
+RUNS(uint16_t)
+RUNS(uint32_t)
+RUNS(uint64_t)
+RUNS(Wide)
 
 static void gather_run(char *buffer, const char *from, int64_t n, int64_t step, int64_t item)
 {
     if (step == item && n >= SHORT_RUN) {
         memcpy(buffer, from, (size_t)(n * item));
         return;
-    }
-    if (step == -item && item < 8) {
-        int64_t done = gather_reversed(buffer, from, n, item);
-        buffer += done * item;
-        from -= done * item;
-        n -= done;
     }
     switch (item) {
     case 1: COPY_ITEMS(uint8_t)
@@ -287,12 +304,15 @@ static void gather_run(char *buffer, const char *from, int64_t n, int64_t step, 
     }
 }
 
-#define SPREAD_ITEMS(T)                                        \
-    {                                                          \
-        const T *from = (const T *)buffer;                     \
-        _Pragma("GCC unroll 4") for (int64_t k = 0; k < n; ++k) \
-            *(T *)(to + k * step) = from[k];                   \
-        break;                                                 \
+#define SPREAD_ITEMS(T)                                            \
+    {                                                              \
+        const T *from = (const T *)buffer;                         \
+        if (step == -(int64_t)sizeof(T))                           \
+            scatter_reversed_##T((T *)to, from, n);                \
+        else                                                       \
+            _Pragma("GCC unroll 4") for (int64_t k = 0; k < n; ++k) \
+                *(T *)(to + k * step) = from[k];                   \
+        break;                                                     \
     }
 
 static void scatter_run(char *to, const char *buffer, int64_t n, int64_t step, int64_t item)
@@ -604,8 +624,8 @@ static int same_elements(const PyArrayObject *a, const PyArrayObject *b)
     int nd = PyArray_NDIM(a);
     return PyArray_DATA((PyArrayObject *)a) == PyArray_DATA((PyArrayObject *)b)
            && PyArray_ITEMSIZE((PyArrayObject *)a) == PyArray_ITEMSIZE((PyArrayObject *)b)
-           && memcmp(PyArray_DIMS((PyArrayObject *)a), PyArray_DIMS((PyArrayObject *)b), nd * sizeof(npy_intp)) == 0
-           && memcmp(PyArray_STRIDES((PyArrayObject *)a), PyArray_STRIDES((PyArrayObject *)b), nd * sizeof(npy_intp)) == 0;
+           && PyArray_CompareLists(PyArray_DIMS((PyArrayObject *)a), PyArray_DIMS((PyArrayObject *)b), nd)
+           && PyArray_CompareLists(PyArray_STRIDES((PyArrayObject *)a), PyArray_STRIDES((PyArrayObject *)b), nd);
 }
 
 /* The previous value of output j serves again: right type, shape and layout, and no input lives in its memory. */
@@ -614,7 +634,7 @@ static int fits_again(PyObject *old, int nd, const int64_t *dims, int type, int 
     PyArrayObject *a = (PyArrayObject *)old;
     if (old == NULL || !PyArray_CheckExact(old) || PyArray_NDIM(a) != nd || PyArray_TYPE(a) != type || !PyArray_ISBEHAVED(a)
         || !(fortran ? PyArray_IS_F_CONTIGUOUS(a) : native_has_c_strides(a))
-        || memcmp(PyArray_DIMS(a), dims, nd * sizeof(npy_intp)) != 0)
+        || !PyArray_CompareLists(PyArray_DIMS(a), (const npy_intp *)dims, nd))
         return 0;
     for (int i = 0; i < nin; ++i)
         if (meet(a, (PyArrayObject *)in[i]))

@@ -3,26 +3,54 @@
 #define THEANO_NG_THREADS_H
 
 #ifdef _OPENMP
+#include "native.h"
 #include <omp.h>
 #include <pthread.h>
 
-static int native_threads_lost = 0;
+/* A process has one pool of threads, whichever module started it: they share what is known of it, in a capsule beside them. */
+typedef struct {
+    int watched, lost;
+} NativeThreads;
+
+#define NATIVE_THREADS_CAPSULE "theano_ng.tensor.native._threads"
+
+static NativeThreads *native_threads_known = NULL;
 
 static void native_threads_forked(void)
 {
-    native_threads_lost = 1;
+    native_threads_known->lost = 1;
+}
+
+/* Modules stay until the process ends, and with them what this points to. */
+static inline NativeThreads *native_threads_find(void)
+{
+    static NativeThreads own = {0, 0};
+    PyObject *package = PyImport_ImportModule("theano_ng.tensor.native");
+    PyObject *capsule = package == NULL ? NULL : PyObject_GetAttrString(package, "_threads");
+    if (package != NULL && capsule == NULL) {
+        PyErr_Clear();
+        capsule = PyCapsule_New(&own, NATIVE_THREADS_CAPSULE, NULL);
+        if (capsule != NULL)
+            PyObject_SetAttrString(package, "_threads", capsule);
+    }
+    NativeThreads *known = capsule == NULL ? NULL : (NativeThreads *)PyCapsule_GetPointer(capsule, NATIVE_THREADS_CAPSULE);
+    Py_XDECREF(capsule);
+    Py_XDECREF(package);
+    PyErr_Clear();
+    return known == NULL ? &own : known;
 }
 
 /* OMP_NUM_THREADS or what omp_set_num_threads said, but 1 in the child of a process whose threads were in use: GNU's pool of threads does
- * not survive a fork, and the first parallel loop of the child would wait for ever. Call it before every parallel loop. */
+ * not survive a fork, and the first parallel loop of the child would wait for ever. Call it before every parallel loop, with the GIL. */
 static inline int native_threads(void)
 {
-    static int watched = 0;
-    if (native_threads_lost)
+    if (native_threads_known == NULL)
+        native_threads_known = native_threads_find();
+    if (native_threads_known->lost)
         return 1;
     int threads = omp_get_max_threads();
-    if (threads > 1 && !watched)
-        watched = pthread_atfork(NULL, NULL, native_threads_forked) == 0;
+    if (threads > 1 && !native_threads_known->watched)
+        native_threads_known->watched = pthread_atfork(NULL, NULL, native_threads_forked) == 0;
     return threads;
 }
 #else

@@ -372,7 +372,8 @@ class GemmOptimizer(Optimizer):
 
     b * z + a * Dot22(x, y)  ->  Gemm(z, a, x, y, b)            [BlasOpt, fast_run]
 
-    A product with a vector is a Dot22 with one column, so that a sum of vectors gets a Gemm, too; it becomes a Gemv. Each sum is looked at once, from its outermost node.
+    A product with a vector is a Dot22 with one column, so that a sum of vectors gets a Gemm, too; it becomes a Gemv. Each sum is looked at
+    once, from its outermost node.
     """
 
     def __init__(self):

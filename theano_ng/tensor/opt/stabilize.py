@@ -6,8 +6,9 @@ from theano_ng import scalar
 from theano_ng.compile.mode import optdb
 from theano_ng.gof.opt import PatternSub, in2out, local_optimizer
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.careduce import Prod, Sum
+from theano_ng.tensor.careduce import CAReduce, Prod, Sum
 from theano_ng.tensor.elemwise import DimShuffle, Elemwise
+from theano_ng.tensor.extremes import MaxAndArgmax
 from theano_ng.tensor.opt.common import (
     as_output, constant_value, fill_like_inputs, get_clients, get_clients2, inputs_of, scalarconsts_rest)
 from theano_ng.tensor.opt.registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
@@ -82,12 +83,28 @@ def local_log_add(node):
     return _answer(highest + T.log1p(T.exp(-abs(x - y))), node.outputs[0])
 
 
+def _is_shifted(x, axis):
+    """Whether `x` is y - max(y, axis, keepdims): nothing overflows in its exponential."""
+    y, largest = inputs_of(x, T.sub) or (None, None)
+    if largest is None or largest.owner is None or not isinstance(largest.owner.op, DimShuffle):
+        return False
+    largest = largest.owner.inputs[0]
+    reduction = largest.owner
+    if reduction is None or reduction.inputs[0] is not y or largest is not reduction.outputs[0]:
+        return False
+    op = reduction.op
+    is_maximum = isinstance(op, MaxAndArgmax) or isinstance(op, CAReduce) and isinstance(op.scalar_op, scalar.Maximum)
+    return is_maximum and set(range(y.type.ndim) if op.axis is None else op.axis) == set(axis)
+
+
 @ignores_nonfinite
 @local_optimizer([T.log])
 def local_log_sum_exp(node):
     """The logarithm of a sum of exponentials, without overflow.
 
     log(sum(exp(x), axis))  ->  max(x, axis) + log(sum(exp(x - max(x, axis, keepdims)), axis))          [position 1.6, fast_run]
+
+    Not where x is y - max(y, axis, keepdims) already.
     """
     if node.op != T.log:
         return False
@@ -106,7 +123,7 @@ def local_log_sum_exp(node):
     x, = exp_inputs
     axis = sum_node.op.axis
     axis = tuple(range(x.ndim)) if axis is None else tuple(axis)
-    if not axis:
+    if not axis or _is_shifted(x, axis):
         return False
     max_x = T.max(x, axis=axis)
     max_x_keepdims = T.makeKeepDims(x, max_x, axis)

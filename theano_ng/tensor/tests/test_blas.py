@@ -362,7 +362,8 @@ class BaseGemv:
         for expression, want in ((sw + T.dot(s, sv), w + m.dot(v)), (sw - half * T.dot(s, sv), w - half * m.dot(v)),
                                  (half * sw + T.dot(s, sv), half * w + m.dot(v)), (T.dot(sw, s) * 2 - sv, 2 * w.dot(m) - v)):
             f = self.check([expression], [want], gemv=self.gemv)
-            self.assertTrue({node.op for node in f.maker.fgraph.toposort()} <= {self.gemv, self.gemv_inplace, T.DimShuffle((False,) * 2, [1, 0])})
+            allowed = {self.gemv, self.gemv_inplace, T.DimShuffle((False,) * 2, [1, 0])}
+            self.assertTrue({node.op for node in f.maker.fgraph.toposort()} <= allowed)
 
     def test_update(self):
         m, v, w = self.value(4, 3), self.value(3), self.value(4)
@@ -396,7 +397,10 @@ class CGemvFloat64(BaseGemv, unittest.TestCase):
 
 
 class TestBlasStrides(unittest.TestCase):
-    """Every BLAS Op on shared variables in each memory layout, and with one row or column. A subclass may set `dtype`, `mode` and `shared`."""
+    """Every BLAS Op on shared variables in each memory layout, and with one row or column.
+
+    A subclass may set `dtype`, `mode` and `shared`.
+    """
 
     dtype = "float64"
     mode = theano.compile.get_default_mode().including("fast_run").excluding("gpu")

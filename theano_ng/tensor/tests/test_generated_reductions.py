@@ -1,4 +1,7 @@
 """Generated tests of reductions, cumulative sums and softmax, in Python and in C."""
+import os
+import subprocess
+import sys
 import unittest
 
 import numpy as np
@@ -19,6 +22,61 @@ from theano_ng.tests import unittest_tools as utt
 LONG = {1: [(2111,), (130,)], 2: [(3, 300), (300, 3), (67, 45), (2, 5000), (700, 1)], 3: [(5, 70, 9), (3, 33, 40), (1, 600, 4)]}
 AXES = {0: [()], 1: [(0,)], 2: [(0,), (1,), (0, 1)], 3: [(0,), (1,), (2,), (0, 2), (1, 2)]}
 WIDE = {"b": "int64", "i": "int64", "u": "uint64"}
+
+
+# Run in a process of its own, where OpenMP has two threads: the first parallel loop of a process starts them.
+TWO_THREADS = """
+import os
+import numpy as np
+import theano_ng as theano
+from theano_ng import tensor
+
+def compiled(openmp):
+    with theano.change_flags(openmp=openmp, openmp_elemwise_minsize=100):
+        x = [tensor.TensorType(dtype, (False,) * rank)() for dtype, rank in types]
+        return [theano.function([v], [build(v, axis) for build in builds for axis in axes[v.ndim]]) for v in x]
+
+def threads():
+    return len(os.listdir("/proc/self/task"))
+
+rng = np.random.RandomState(0)
+axes = {1: [None], 2: [None, 0, 1]}
+types = [("float64", 1), ("float32", 2), ("int32", 2), ("float64", 2)]
+builds = [tensor.sum, tensor.max, tensor.min, tensor.prod, lambda v, axis: tensor.any(v > 9, axis), tensor.mean]
+values = [rng.randn(100003), rng.randn(301, 517).astype("float32"), rng.randint(-9, 9, (301, 517)).astype("int32"),
+          np.asfortranarray(rng.randn(301, 517))]
+one = [f(v) for f, v in zip(compiled(False), values)]
+assert threads() == 1
+functions = compiled(True)
+two = [f(v) for f, v in zip(functions, values)]
+assert threads() == 2, "%d threads" % threads()
+for a, b, v in zip(one, two, values):
+    k = 0
+    for build in builds:
+        for axis in axes[v.ndim]:
+            # What is reduced into few accumulators is cut in two parts; groups of one thread are what they were.
+            exact = v.dtype.kind == "i" or a[k].dtype.kind in "bi" or build in (tensor.max, tensor.min) or axis == (1 if v.flags.c_contiguous else 0)
+            np.testing.assert_array_equal(a[k], b[k]) if exact else np.testing.assert_allclose(a[k], b[k], rtol=1e-6, atol=1e-9)
+            k += 1
+f, = [f for f in compiled(False)[:1]]
+half = len(values[0]) // 2
+assert two[0][0] == f(values[0][:half])[0] + f(values[0][half:])[0] != one[0][0], "the halves are not summed apart"
+for _ in range(20):
+    for f, b, v in zip(functions, two, values):
+        for first, again in zip(b, f(v)):
+            np.testing.assert_array_equal(first, again)
+child = os.fork()
+if child == 0:
+    status = 1
+    try:
+        for f, a, v in zip(functions, one, values):
+            for first, again in zip(a, f(v)):
+                np.testing.assert_array_equal(first, again)
+        status = int(threads() != 1)
+    finally:
+        os._exit(status)
+assert os.waitpid(child, 0)[1] == 0, "the child has other results, or threads"
+"""
 
 
 def ranked(dtypes, contents):
@@ -101,6 +159,15 @@ class TestValues(unittest.TestCase):
                 np.testing.assert_array_equal(found[3], x[0, 0])
                 np.testing.assert_array_equal(found[4], -x[0])
                 np.testing.assert_allclose(found[5], np.float32(1) + np.zeros(1000), rtol=1e-4)
+
+
+class TestThreads(unittest.TestCase):
+    @unittest.skipUnless(sys.platform.startswith("linux"), "OpenMP is used on Linux")
+    def test_two_threads(self):
+        """Two threads take part; results are those of one where promised; a forked child, which has no other thread, has those of one."""
+        run = subprocess.run([sys.executable, "-c", TWO_THREADS], capture_output=True, text=True, timeout=300,
+                             env=dict(os.environ, OMP_NUM_THREADS="2", OPENBLAS_NUM_THREADS="1", PYTHONPATH=os.pathsep.join(sys.path)))
+        self.assertEqual(run.returncode, 0, run.stderr)
 
 
 class TestStatistics(unittest.TestCase):

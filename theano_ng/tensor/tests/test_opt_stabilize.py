@@ -6,6 +6,7 @@ from scipy import special
 
 import theano_ng
 import theano_ng.tensor as T
+from theano_ng import scalar
 from theano_ng.compile.mode import Mode
 from theano_ng.tensor.tests.rewriting import RewriteCase
 
@@ -47,6 +48,12 @@ class TestLogExp(RewriteCase):
             np.testing.assert_allclose(f(data), special.logsumexp(data, axis=axis, keepdims=keepdims))
         f = theano_ng.function([x], T.log(T.sum(T.exp(x), axis=1)), mode=FAST)
         self.assertEqual(f([[-np.inf, -np.inf], [np.inf, 1.]]).tolist(), [-np.inf, np.inf])
+        # One that is written so already has its maximum taken once.
+        for axis in (None, 0, 1):
+            out = T.log(T.sum(T.exp(x - T.max(x, axis=axis, keepdims=True)), axis=axis)) + T.max(x, axis=axis)
+            f = theano_ng.function([x], out, mode=FAST)
+            np.testing.assert_allclose(f(data), special.logsumexp(data, axis=axis))
+            self.assertEqual(sum(isinstance(getattr(n.op, "scalar_op", None), scalar.Maximum) for n in f.maker.fgraph.toposort()), 1)
 
     def test_log_of_products(self):
         x, y = T.dvectors("x", "y")

@@ -153,6 +153,16 @@ class TestTakeAlongAxis(RewriteCase):
         self.assertRaisesRegex(IndexError, "index 3 is out of bounds for axis 1 with size 3", f, np.ones((2, 3)), [0, 3])
 
 
+    def test_dropped_dimensions(self):
+        """What loses a dimension is no transposition."""
+        u, r, t = [T.TensorType("float64", b)(name) for name, b in (("u", (True, True)), ("r", (True, False)), ("t", (False, False, True)))]
+        i, n, one = T.lvector("i"), T.lscalar("n"), T.TensorType("int64", (True,))("one")
+        for out in (u[one].dimshuffle(), u.T[one].dimshuffle(), r[one].dimshuffle(1), t[i].dimshuffle(1, 0),
+                    t.dimshuffle(1, 0, 2)[i].dimshuffle(1, 0), T.inc_subtensor(T.zeros_like(t)[i], t).dimshuffle(1, 0),
+                    T.inc_subtensor(T.alloc(0.0, 3, n, 1)[i], t).dimshuffle(1, 0)):
+            self.check(out, None, {"i": [1, 0, 2], "one": [0], "n": 3})
+
+
 class TestMerge(RewriteCase):
     query = QUERY
 

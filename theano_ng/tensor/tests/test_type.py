@@ -36,6 +36,8 @@ class TestIdentity(unittest.TestCase):
         self.assertEqual(TensorType("floatX", ()).dtype, theano.config.floatX)
         with self.assertRaisesRegex(TypeError, "Unsupported dtype for TensorType: float17"):
             TensorType("float17", ())
+        with self.assertRaisesRegex(TypeError, "one bool for each dimension, got 2"):
+            TensorType("int8", 2)
 
     def test_clone_and_sizes(self):
         t = tt.dmatrix.clone(dtype="float32", broadcastable=(True,))
