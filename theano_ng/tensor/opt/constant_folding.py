@@ -19,6 +19,9 @@ def constant_folding(node):
     for r in node.inputs:
         if not isinstance(r, graph.Constant):
             return False
+    if getattr(node.tag, "folding_failed", False):
+        # It was reported, and will be again when the function runs.
+        return False
     op = node.op
     if not op.do_constant_folding(node):
         # It refuses because its value is large, or because it is no function of its inputs.
@@ -38,6 +41,9 @@ def constant_folding(node):
             required = thunk()
         except (NotImplementedError, MethodNotDefined):
             continue
+        except Exception:
+            node.tag.folding_failed = True
+            raise
         break
     else:
         return False

@@ -157,6 +157,15 @@ class TestConstantFolding(RewriteCase):
         f = theano_ng.function([], out, mode=Mode("py", "fast_compile"))
         self.assertEqual(len([n for n in f.maker.fgraph.toposort() if n.op == T.sin]), 0)
 
+    def test_what_fails_is_reported_once_and_raised_when_it_runs(self):
+        x = T.dvector("x")
+        total = x.sum() + T.dot(np.ones((2, 3), "int64"), np.ones((2, 3), "int64")).sum()
+        with self.assertLogs("theano_ng.gof.opt", "ERROR") as logged, theano_ng.change_flags(on_opt_error="warn", cache_graphs=False):
+            f = theano_ng.function([x], total, mode="FAST_RUN")
+        self.assertEqual(sum("constant_folding" in line for line in logged.output if "Optimization failure" in line), 1)
+        with self.assertRaisesRegex(ValueError, r"2,\s?3"):
+            f([1.0])
+
 
 if __name__ == "__main__":
     unittest.main()
