@@ -98,7 +98,13 @@ class _Linker(link.LocalLinker):
         tracker = fgraph.equivalence_tracker
         active_order = self.schedule(fgraph)
         # Nodes that rewriting removed run too: their values say whether it was right to.
-        order = io_toposort(fgraph.inputs, list(fgraph.outputs) + list(tracker.all_variables_ever))
+        # Not so a node that was refused because it destroys what it also reads: it computes nothing of meaning.
+        active = set(active_order)
+        once = [r for r in tracker.all_variables_ever if r.owner in active or not _destroys_what_it_reads(r.owner)]
+        order = io_toposort(fgraph.inputs, list(fgraph.outputs) + once)
+        known = {r for node in order for r in node.outputs}.union(r for r in tracker.reasons if r.owner is None)
+        reasons = {new: [entry for entry in entries if entry[1].owner is None or entry[1] in known]
+                   for new, entries in tracker.reasons.items() if new in known}
         input_storage, output_storage, storage_map = link.map_storage(fgraph, order, input_storage, output_storage, storage_map)
         # Nodes run in cells of their own: those of inputs may belong to shared variables, which others read meanwhile.
         cells = {r: [None] for r in storage_map}
@@ -117,11 +123,17 @@ class _Linker(link.LocalLinker):
                 finally:
                     node.__dict__.pop("prepared_code", None)
 
-        call = _Call(fgraph, checks, order, set(active_order), runs, cells, storage_map, tracker.reasons)
+        call = _Call(fgraph, checks, order, active, runs, cells, storage_map, reasons)
         computed, _ = link.gc_helper(order)
         link.add_clear_storage(call, computed, storage_map)
         thunks = [run.py or run.c for run in runs]
         return (call, link.containers(fgraph.inputs, input_storage), link.containers(fgraph.outputs, output_storage, True), thunks, order)
+
+
+def _destroys_what_it_reads(node):
+    """Whether a variable that a node destroys is another of its inputs, too."""
+    destroyed = {i for indices in (getattr(node.op, "destroy_map", None) or {}).values() for i in indices}
+    return any(node.inputs.count(node.inputs[i]) > 1 for i in destroyed)
 
 
 class _Maker(FunctionMaker):

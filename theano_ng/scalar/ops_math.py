@@ -224,6 +224,12 @@ class Sinh(UnaryMath):
 
     nfunc_spec = ("sinh", 1, 1)
     c_function = "sinh"
+    c_helpers = "hyperbolic.h"
+
+    def c_expression(self, args, dtypes, out):
+        if out == "float64":
+            return "tng_sinh_float64(%s)" % c_cast(args[0], dtypes[0], out)
+        return super().c_expression(args, dtypes, out)
 
     def gradient(self, gz, x, z):
         return gz * _scalar.cosh(x)
@@ -234,7 +240,7 @@ class Tanh(UnaryMath):
 
     nfunc_spec = ("tanh", 1, 1)
     c_function = "tanh"
-    c_helpers = "tanh.h"
+    c_helpers = "hyperbolic.h"
 
     def c_expression(self, args, dtypes, out):
         if out in ("float32", "float64"):
@@ -250,6 +256,12 @@ class ArcCosh(UnaryMath):
 
     nfunc_spec = ("arccosh", 1, 1)
     c_function = "acosh"
+    c_helpers = "hyperbolic.h"
+
+    def c_expression(self, args, dtypes, out):
+        if out == "float32":
+            return "tng_acosh_float32(%s)" % c_cast(args[0], dtypes[0], out)
+        return super().c_expression(args, dtypes, out)
 
     def gradient(self, gz, x, z):
         return gz / _scalar.sqrt(_scalar.sqr(x) - 1)

@@ -342,5 +342,15 @@ class TestNoFalseAlarm(unittest.TestCase):
         self.assertEqual(run(custom, V)[0].tolist(), (V * 5).tolist())
 
 
+class TestRefusedReplacements(unittest.TestCase):
+    def test_in_place_on_what_is_read_as_well(self):
+        """An in-place node that validation refused, for its memory is another input, is no bad node of the graph."""
+        m, v = np.arange(16.0).reshape(4, 4) / 7, np.arange(1.0, 5.0)
+        for expression, want in ((lambda a, x: T.dot(x, a) - x, v.dot(m) - v), (lambda a, x: x + T.dot(a, x), v + m.dot(v))):
+            a, x = theano.shared(m), theano.shared(v)
+            theano.function([], [], updates=[(x, expression(a, x))], mode="DebugMode")()
+            np.testing.assert_allclose(x.get_value(), want)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -78,6 +78,30 @@ if child == 0:
 assert os.waitpid(child, 0)[1] == 0, "the child has other results, or threads"
 """
 
+# The pool of threads is one for all modules with native code: a child must know that it is lost, whichever used it.
+FORKED = """
+import os
+import signal
+import sys
+import numpy as np
+import theano_ng as theano
+from theano_ng import tensor
+
+x = tensor.dmatrix()
+with theano.change_flags(openmp=True, openmp_elemwise_minsize=100):
+    functions = {"elemwise": theano.function([x], tensor.exp(x) * x), "reduction": theano.function([x], tensor.sum(x, axis=1))}
+value = np.random.RandomState(0).rand(300, 400)
+functions[sys.argv[1]](value)
+assert len(os.listdir("/proc/self/task")) == 2
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    for f in functions.values():
+        f(value)
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0, "the child waits for threads that it lacks"
+"""
+
 
 def ranked(dtypes, contents):
     """Short arrays with lengths 0 and 1, and long ones."""
@@ -161,13 +185,20 @@ class TestValues(unittest.TestCase):
                 np.testing.assert_allclose(found[5], np.float32(1) + np.zeros(1000), rtol=1e-4)
 
 
+@unittest.skipUnless(sys.platform.startswith("linux"), "OpenMP is used on Linux")
 class TestThreads(unittest.TestCase):
-    @unittest.skipUnless(sys.platform.startswith("linux"), "OpenMP is used on Linux")
-    def test_two_threads(self):
-        """Two threads take part; results are those of one where promised; a forked child, which has no other thread, has those of one."""
-        run = subprocess.run([sys.executable, "-c", TWO_THREADS], capture_output=True, text=True, timeout=300,
+    def run_apart(self, *arguments):
+        run = subprocess.run([sys.executable, "-c", *arguments], capture_output=True, text=True, timeout=300,
                              env=dict(os.environ, OMP_NUM_THREADS="2", OPENBLAS_NUM_THREADS="1", PYTHONPATH=os.pathsep.join(sys.path)))
         self.assertEqual(run.returncode, 0, run.stderr)
+
+    def test_two_threads(self):
+        """Two threads take part; results are those of one where promised; a forked child, which has no other thread, has those of one."""
+        self.run_apart(TWO_THREADS)
+
+    def test_forked(self):
+        for first in ("elemwise", "reduction"):
+            self.run_apart(FORKED, first)
 
 
 class TestStatistics(unittest.TestCase):
