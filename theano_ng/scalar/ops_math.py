@@ -224,12 +224,6 @@ class Sinh(UnaryMath):
 
     nfunc_spec = ("sinh", 1, 1)
     c_function = "sinh"
-    c_helpers = "hyperbolic.h"
-
-    def c_expression(self, args, dtypes, out):
-        if out == "float64":
-            return "tng_sinh_float64(%s)" % c_cast(args[0], dtypes[0], out)
-        return super().c_expression(args, dtypes, out)
 
     def gradient(self, gz, x, z):
         return gz * _scalar.cosh(x)

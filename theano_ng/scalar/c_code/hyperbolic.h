@@ -27,19 +27,14 @@ static inline npy_float32 tng_tanh_float32(npy_float32 x)
     return x != x ? x : __builtin_copysignf(e / (e + 2), x);
 }
 
-/* (e + e / (1 + e)) / 2 with e = expm1 |x|. Before e overflows it is e^(|x| - 44) times e^44 / 2; the difference is exact. */
-static inline npy_float64 tng_sinh_float64(npy_float64 x)
-{
-    const npy_float64 a = __builtin_fabs(x), e = expm1(a > 700 ? a - 44 : a);
-    const npy_float64 value = a > 700 ? e * 6425800057179654138.0 : 0.5 * (e + e / (1 + e));
-    return x != x ? x : __builtin_copysign(value, x);
-}
-
-/* log(x + sqrt(x^2 - 1)) for t = x - 1, and log 2x where squares overflow or add nothing. */
+/* log(x + sqrt(x^2 - 1)) for t = x - 1, and log 2x where squares overflow or add nothing. The second of two
+ * equal tests is one of bits, since gcc would join them and call the library on either side. */
 static inline npy_float32 tng_acosh_float32(npy_float32 x)
 {
     const npy_float32 t = x - 1, root = __builtin_sqrtf(t * (t + 2)), value = log1pf(x > 1e9f ? x : t + root);
-    return x < 1 ? __builtin_nanf("") : value + (x > 1e9f ? 0.693147180559945f : 0);
+    npy_int32 bits;
+    __builtin_memcpy(&bits, &x, sizeof bits);
+    return x < 1 ? __builtin_nanf("") : value + (bits > 0x4e6e6b28 ? 0.693147180559945f : 0);
 }
 
 #endif

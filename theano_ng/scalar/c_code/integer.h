@@ -4,9 +4,9 @@
 
 /* Floor division rounds towards minus infinity; x // 0 is 0; MIN // -1 wraps to MIN. The modulus has the sign of the divisor.
  *
- * There are no integer divisions in vector units. Integers of fewer bits than a float's significand less two are multiplied by 1/y as floats,
- * which the compiler computes once when y is one number: half a unit away from x no quotient is so near to an integer that the rounding
- * errors could matter. */
+ * There are no integer divisions in vector units. Integers of fewer bits than a float's significand less two are multiplied by 1/y as
+ * floats, which the compiler computes once when y is one number: half a unit away from x no quotient is so near to an integer that the
+ * rounding errors could matter. */
 #define TNG_NARROW_DIVISION(T, U, I, F, FLOOR, NAME)                           \
     static inline T tng_floordiv_##NAME(T x, T y)                              \
     {                                                                          \

@@ -4,8 +4,8 @@
  * tng_pow_float64 and tng_pow_float32; elsewhere pow and powf take their place.
  *
  * |x|^y = 2^(y log2 |x|). |x| = 2^e m with 3/4 <= m < 3/2, and m to the nearest sixteenth chooses c near 1/m from a table. c has so few
- * bits that f = m c - 1, |f| < 0.055, is exact. log2 |x| = e - log2 c + log2(1 + f) is kept in two parts, as is its product with y. Powers of
- * 2 of sixteenths come from a table too. The polynomials, for (log(1 + f) - f + f^2 / 2) / f^3 and (2^r - 1) / r with |r| <= 1/32, are
+ * bits that f = m c - 1, |f| < 0.055, is exact. log2 |x| = e - log2 c + log2(1 + f) is kept in two parts, as is its product with y. Powers
+ * of 2 of sixteenths come from a table too. The polynomials, for (log(1 + f) - f + f^2 / 2) / f^3 and (2^r - 1) / r with |r| <= 1/32, are
  * interpolations at the Chebyshev nodes of their intervals, computed with 70 digits from the definitions. Errors are below 0.8 units in the
  * last place of float32; of float64 they are below 0.6 for common exponents, and 1.6 next to overflow and underflow.
  */

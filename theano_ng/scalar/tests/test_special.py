@@ -127,13 +127,8 @@ class TestSpecial(unittest.TestCase):
             with self.assertRaisesRegex(TypeError, "complex argument not supported"):
                 op(z)
 
-    def test_sinh_and_arccosh(self):
-        sinh, arccosh = compiled([scalar.sinh(scalar.float64()).owner, scalar.arccosh(scalar.float32()).owner])
-        x = both_signs(np.concatenate([np.linspace(0, 711, 9001), np.linspace(699.9, 710.4758, 999), np.geomspace(5e-324, 1, 500), [np.inf, np.nan]]))
-        got = sinh(x)
-        with np.errstate(all="ignore"):
-            np.testing.assert_allclose(got, np.sinh(x.astype("longdouble")).astype("float64"), rtol=1.5e-15)
-        np.testing.assert_array_equal(np.signbit(got), np.signbit(x))
+    def test_arccosh(self):
+        (arccosh,) = compiled([scalar.arccosh(scalar.float32()).owner])
         x = np.concatenate([np.linspace(1, 60, 5000), 1 + np.geomspace(1e-7, 1, 500), np.geomspace(60, 3e38, 999),
                             [1, 0.999, 0, -0.5, -1, -3, -1e30, np.inf, -np.inf, np.nan]]).astype("float32")
         with np.errstate(all="ignore"):

@@ -148,16 +148,16 @@ static void make_plan(Plan *p, int nd, int nin, int nout, PyObject **in, PyObjec
         order[at] = d;
     }
     for (int k = 0; k < loops; ++k) {
-        int d = order[k], negative = 1, any = 0;
+        int d = order[k], backwards = 0;
         p->lens[k] = p->dims[d];
         for (int o = 0; o < nop; ++o) {
             PyArrayObject *a = (PyArrayObject *)(o < nin ? in[o] : out[o - nin]);
             int64_t s = PyArray_DIM(a, d) == 1 ? 0 : PyArray_STRIDE(a, d);
             strides[o * nd + k] = s;
-            negative &= s <= 0;
-            any |= s < 0;
+            backwards += (s < 0) - (s > 0);
         }
-        if (negative && any)
+        /* As most operands go. */
+        if (backwards > 0)
             for (int o = 0; o < nop; ++o) {
                 int64_t *s = &strides[o * nd + k];
                 p->base[o] += (p->lens[k] - 1) * *s;

@@ -12,7 +12,6 @@
 #define MAX_ND 32
 #define PAIRWISE_MIN 2048  /* shorter stretches are summed directly, in 4 vectors of accumulators */
 #define TILE 2048          /* accumulators that are in use at a time when rows are combined */
-#define TILE_BYTES 8192
 #define WIDE 2048          /* shorter rows are run together to about this many elements */
 #define PIECE 256          /* elements with a stride that are brought together, */
 #define PIECES 4           /* and of how many rows */
@@ -100,7 +99,7 @@ static void fold_rows(const How *how, int64_t n, char *acc, int64_t as, const ch
     }
     char piece[PIECES * PIECE * sizeof(int64_t)] __attribute__((aligned(64)));
     int gathers = !contiguous && as == how->acc_item && xs != how->x_item && how->fold.rows != NULL && n >= SHORT;
-    int64_t tile = rows > 4 && n * how->acc_item > TILE_BYTES ? TILE_BYTES / how->acc_item : n;
+    int64_t tile = rows > 4 && n > 2 * TILE ? TILE : n;
     for (int64_t from = 0; from < n; from += tile, acc += tile * as, x += tile * xs) {
         int64_t count = n - from < tile ? n - from : tile;
         if (contiguous && how->fold.rows != NULL && (!how->idempotent || n > 2 * TILE || rows * n * xs <= CACHED))

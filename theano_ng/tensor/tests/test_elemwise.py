@@ -196,8 +196,9 @@ class TestValues(unittest.TestCase):
         # Views count by the order of their strides, in C as in Python.
         f, wide = np.asfortranarray(x), np.zeros((8, 9)).T
         for left, right, order in (
-                (f[::-1], f, "F"), (f[:, ::-1], f[::-1, ::-1], "F"), (wide[:8:2], wide[1::2], "F"), (np.broadcast_to(x[0], x.shape), f, "F"),
-                (f[::-1], x, "C"), (x[::-1], x, "C"), (np.broadcast_to(x[:, :1], x.shape), f, "C"), (wide[:1], wide[:1], "CF"), (f[:0], f[:0], "CF")):
+                (f[::-1], f, "F"), (f[:, ::-1], f[::-1, ::-1], "F"), (wide[:8:2], wide[1::2], "F"),
+                (np.broadcast_to(x[0], x.shape), f, "F"), (np.broadcast_to(x[:, :1], x.shape), f, "C"),
+                (f[::-1], x, "C"), (x[::-1], x, "C"), (wide[:1], wide[:1], "CF"), (f[:0], f[:0], "CF")):
             for got in (run_native((a + b).owner, left, right)[0], run_python((a + b).owner, left, right)[0]):
                 self.assertEqual((got.flags.c_contiguous, got.flags.f_contiguous), ("C" in order, "F" in order))
                 np.testing.assert_array_equal(got, left + right)

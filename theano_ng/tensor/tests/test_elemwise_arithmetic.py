@@ -114,7 +114,8 @@ class TestDivisionByNumber(unittest.TestCase):
                 if info.bits == 16:
                     x = np.arange(info.min, info.max + 1).astype(dtype)
                 else:        # multiples and their neighbours, at both ends too
-                    quotients = [*range(-3, 4), *[info.max // (y or 1) - k for k in range(3)], *[rng.randint(0, info.max) for _ in range(30)]]
+                    quotients = [*range(-3, 4), *[info.max // (y or 1) - k for k in range(3)],
+                                 *[rng.randint(0, info.max) for _ in range(30)]]
                     x = np.array([v for q in quotients for v in (q * y - 1, q * y, q * y + 1) if info.min <= v <= info.max]
                                  + [info.min, info.max, 0], dtype)
                 self.compare(f, x, [y])
