@@ -118,7 +118,7 @@ class RFFTOp(_RealTransform):
         return [(shapes[0][0], *s[:-1], s[-1] // 2 + 1, 2)]
 
     def grad(self, inputs, output_grads):
-        a, s = inputs
+        a, s = _signed_lengths(inputs)
         # The opposite transform counts all but the first and, for even lengths, last element twice, as they stand for two.
         half = _scale_inner(output_grads[0], s[-1], 0.5)
         return [_fitted(irfft_op(half, s), a, s, _fits(self, a, s)), _disconnected()]
@@ -182,7 +182,7 @@ class IRFFTOp(_RealTransform):
         return [(shapes[0][0], *_items(node))]
 
     def grad(self, inputs, output_grads):
-        a, s = inputs
+        a, s = _signed_lengths(inputs)
         # All but the first and, for even lengths, last element stand for two.
         back = _scale_inner(rfft_op(output_grads[0], s), s[-1], 2)
         return [_fitted(back, a, s, _fits(self, a, s)), _disconnected()]
@@ -196,6 +196,12 @@ def _computed(a):
     """An array as float32 or float64 in native byte order, and its own dtype."""
     dtype = a.dtype.newbyteorder("=")
     return a.astype("float64" if dtype == "float64" else "float32", copy=False), dtype
+
+
+def _signed_lengths(inputs):
+    """The inputs, with lengths that can be computed with: uint64 and a signed number make a float."""
+    a, s = inputs
+    return a, s.astype("int64")
 
 
 def _items(node):

@@ -95,6 +95,13 @@ class TestOps(unittest.TestCase):
             self.assertEqual(tt.grad(out.sum(), x).type, x.type)
         self.assertEqual(fft.rfft(tt.row()).broadcastable, (True, False, False))
 
+    def test_gradient_with_unsigned_lengths(self):
+        rng = np.random.RandomState(2)
+        for dtype in ("uint8", "uint64"):
+            s = tt.constant(np.array([4], dtype))
+            utt.verify_grad(lambda x: fft.rfft_op(x, s) ** 2, [rng.rand(2, 5)], rng=rng)
+            utt.verify_grad(lambda x: fft.irfft_op(x, s) ** 2, [rng.rand(2, 3, 2)], rng=rng)
+
 
 class TestFunctions(unittest.TestCase):
     def test_documented_example(self):
