@@ -17,6 +17,26 @@ def best(x, k, axis=-1):
     return [np.take_along_axis(values, order, axis), np.take_along_axis(index, order, axis)]
 
 
+def sorting(axis=-1):
+    """The peers' sort."""
+    return dict(jax=lambda jnp, x: jnp.sort(x, axis), torch=lambda torch, x: torch.sort(x, dim=axis))
+
+
+def index_sorting(axis=-1):
+    """The peers' argsort; ours and JAX's are stable."""
+    return dict(jax=lambda jnp, x: jnp.argsort(x, axis), torch=lambda torch, x: torch.argsort(x, dim=axis, stable=True))
+
+
+def selecting(k, axis=-1):
+    """The peers' topk; JAX has one for the last axis."""
+    def top_k(jnp, x):
+        import jax
+
+        return jax.lax.top_k(x, k)
+
+    return dict(jax=top_k if axis in (-1, 1) else None, torch=lambda torch, x: torch.topk(x, k, dim=axis))
+
+
 def unique_parts(x):
     return list(np.unique(x, return_index=True, return_inverse=True, return_counts=True))
 
@@ -33,18 +53,21 @@ def lines(n):
             values = (x * 40).astype(dtype) if dtype != "complex64" else (x + 1j * x[::-1]).astype(dtype)
         kind = "stable" if dtype in ("int8", "float16") else None
         name = "%s %s" % (dtype, count(n))
-        yield Row("sort " + name, tensor.sort, np.sort, [values], jax=lambda jnp, x: jnp.sort(x))
+        peers = {} if dtype == "complex64" else sorting()
+        yield Row("sort " + name, tensor.sort, np.sort, [values], **peers)
         yield Row("argsort " + name, tensor.argsort, lambda x, kind=kind: np.argsort(x, kind=kind), [values],
-                  jax=lambda jnp, x: jnp.argsort(x))
+                  **(index_sorting() if peers else {}))
         if dtype in ("float64", "float32"):
             for k in (10, n // 4):
-                yield Row("topk %d of %s" % (k, name), lambda x, k=k: tensor.topk_and_argtopk(x, k), lambda x, k=k: best(x, k), [values])
+                yield Row("topk %d of %s" % (k, name), lambda x, k=k: tensor.topk_and_argtopk(x, k), lambda x, k=k: best(x, k), [values],
+                          **selecting(k))
     yield Row("unique of floats " + count(n), lambda x: extra_ops.Unique()(x), np.unique, [x])
     small = RNG.randint(0, 1000, n)
     yield Row("unique of few " + count(n), lambda x: extra_ops.Unique()(x), np.unique, [small])
     yield Row("unique with all " + count(n), lambda x: extra_ops.Unique(True, True, True)(x), unique_parts, [small])
-    yield Row("searchsorted " + count(n), extra_ops.searchsorted, np.searchsorted, [np.sort(RNG.randn(1000)), x])
-    yield Row("bincount " + count(n), extra_ops.bincount, np.bincount, [small])
+    yield Row("searchsorted " + count(n), extra_ops.searchsorted, np.searchsorted, [np.sort(RNG.randn(1000)), x],
+              torch=lambda torch, a, v: torch.searchsorted(a, v))
+    yield Row("bincount " + count(n), extra_ops.bincount, np.bincount, [small], torch=lambda torch, x: torch.bincount(x))
     yield Row("bincount with weights " + count(n), extra_ops.bincount, np.bincount, [small, x])
     yield Row("repeat " + count(n), lambda x: extra_ops.repeat(x, 3), lambda x: np.repeat(x, 3), [x[:n // 3]])
     yield Row("repeat by vector " + count(n), extra_ops.repeat, np.repeat, [x[:n // 2], RNG.randint(0, 5, n // 2)])
@@ -65,11 +88,11 @@ def tables(n):
         for axis in (0, 1):
             name = "axis %d %s %s" % (axis, count(n), layout)
             yield Row("sort " + name, lambda x, axis=axis: tensor.sort(x, axis), lambda x, axis=axis: np.sort(x, axis), [x],
-                      jax=lambda jnp, x, axis=axis: jnp.sort(x, axis))
+                      **sorting(axis))
             yield Row("argsort " + name, lambda x, axis=axis: tensor.argsort(x, axis), lambda x, axis=axis: np.argsort(x, axis), [x],
-                      jax=lambda jnp, x, axis=axis: jnp.argsort(x, axis))
+                      **index_sorting(axis))
             yield Row("topk 10 " + name, lambda x, axis=axis: tensor.topk_and_argtopk(x, 10, axis),
-                      lambda x, axis=axis: best(x, 10, axis), [x])
+                      lambda x, axis=axis: best(x, 10, axis), [x], **selecting(10, axis))
             yield Row("diff " + name, lambda x, axis=axis: extra_ops.diff(x, 1, axis), lambda x, axis=axis: np.diff(x, 1, axis), [x])
             yield Row("repeat " + name, lambda x, axis=axis: extra_ops.repeat(x, 2, axis), lambda x, axis=axis: np.repeat(x, 2, axis), [x])
         yield Row("fill_diagonal %s %s" % (count(n), layout), lambda x: extra_ops.fill_diagonal(x, 1.0), filled, [x])

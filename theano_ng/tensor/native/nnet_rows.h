@@ -77,9 +77,10 @@ VECTORISED static void NAME(row_log)(npy_intp n, const REAL *x, REAL max, REAL l
         out[i] = (x[i] - max) - log_sum;
 }
 
-/* Softmax of short rows (n <= SHORT_ROWS), LANES of them at a time, element by element. Strides in elements. */
+/* Softmax of short rows (n <= SHORT_ROWS), LANES of them at a time, element by element. Strides in elements. `maxima` and `log_sums`, where
+ * they are not NULL, get the largest element of each row (NaN apart) and the logarithm of the sum of exp(x + b - max). */
 VECTORISED static void NAME(short_rows)(npy_intp rows, npy_intp n, const REAL *x, npy_intp row_stride, npy_intp stride, const REAL *b,
-                                        REAL *out, int logarithm)
+                                        REAL *out, int logarithm, REAL *maxima, REAL *log_sums)
 {
     REAL v[SHORT_ROWS * LANES], max[LANES], sum[LANES], rest[LANES];
     for (npy_intp r = 0; r < rows; r += LANES, out += LANES * n) {
@@ -107,6 +108,12 @@ VECTORISED static void NAME(short_rows)(npy_intp rows, npy_intp n, const REAL *x
                 sum[k] += e;
                 v[j * LANES + k] = logarithm ? d : e;
             }
+        if (log_sums != NULL) {
+            for (int k = 0; k < LANES; ++k)
+                rest[k] = LOG(sum[k]);
+            memcpy(log_sums + r, rest, (size_t)m * sizeof(REAL));
+            memcpy(maxima + r, max, (size_t)m * sizeof(REAL));
+        }
         for (int k = 0; k < LANES; ++k)
             rest[k] = logarithm ? LOG(sum[k]) : 1 / sum[k];
         for (npy_intp j = 0; j < n; ++j)
@@ -134,7 +141,7 @@ static void NAME(softmax)(npy_intp rows, npy_intp n, const void *x_, npy_intp ro
     const REAL *x = x_, *b = b_;
     REAL *out = out_;
     if (n <= SHORT_ROWS) {
-        NAME(short_rows)(rows, n, x, row_stride, stride, b, out, logarithm);
+        NAME(short_rows)(rows, n, x, row_stride, stride, b, out, logarithm, NULL, NULL);
         return;
     }
     for (npy_intp r = 0; r < rows; ++r, x += row_stride, out += n) {
@@ -166,28 +173,44 @@ static void NAME(softmax_grad)(npy_intp rows, npy_intp n, const void *dy_, const
     }
 }
 
+/* Of a row of x + b: where the first element is that is NaN or, without one, equals `max`. */
+static npy_intp NAME(place_of)(npy_intp n, const REAL *x, const REAL *b, REAL max)
+{
+    npy_intp best = -1;
+    for (npy_intp i = 0; i < n; ++i) {
+        REAL v = x[i] + b[i];
+        if (v != v)
+            return i;
+        if (best < 0 && v == max)
+            best = i;
+    }
+    return best;
+}
+
 /* Per row: nll = -log softmax(x + b)[y], softmax, and the position of the largest element. Returns the first row with a bad label, or -1. */
 static npy_intp NAME(crossentropy)(npy_intp rows, npy_intp n, const void *x_, const void *b_, const npy_int64 *y, void *nll_,
                                    void *sm_, npy_int64 *am)
 {
     const REAL *x = x_, *b = b_;
     REAL *nll = nll_, *sm = sm_;
+    enum { BLOCK = 64 };
+    REAL maxima[BLOCK], log_sums[BLOCK];
     for (npy_intp r = 0; r < rows; ++r, x += n, sm += n) {
         if (y[r] < 0 || y[r] >= n)
             return r;
-        npy_intp best = 0;
-        REAL max = x[0] + b[0];
-        for (npy_intp i = 1; i < n; ++i) {
-            REAL v = x[i] + b[i];
-            if (v > max || (v != v && max == max)) {    /* the first NaN is the largest, as NumPy has it */
-                max = v;
-                best = i;
-            }
+        npy_intp k = r % BLOCK;
+        if (n <= SHORT_ROWS) {
+            if (k == 0)
+                NAME(short_rows)(rows - r < BLOCK ? rows - r : BLOCK, n, x, n, 1, b, sm, 0, maxima, log_sums);
         }
-        REAL sum = NAME(row_exp)(n, x, b, max, sm);
-        nll[r] = LOG(sum) - (x[y[r]] + b[y[r]] - max);
-        am[r] = best;
-        NAME(row_scale)(n, 1 / sum, sm);
+        else {
+            maxima[k] = NAME(row_max)(n, x, b);
+            REAL sum = NAME(row_exp)(n, x, b, maxima[k], sm);
+            log_sums[k] = LOG(sum);
+            NAME(row_scale)(n, 1 / sum, sm);
+        }
+        nll[r] = log_sums[k] - (x[y[r]] + b[y[r]] - maxima[k]);
+        am[r] = NAME(place_of)(n, x, b, maxima[k]);
     }
     return -1;
 }

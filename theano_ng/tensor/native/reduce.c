@@ -547,6 +547,32 @@ static int check_input(PyObject *value, int nd, int type, PyArrayObject **x)
     return *x == NULL ? -1 : 0;
 }
 
+/* A vector of few elements, of which the general road costs more than the fold. Returns 0 where that road has to be taken, or -1. */
+static int reduce_few(const int64_t *params, PyArrayObject *x, PyObject **out)
+{
+    int64_t n = PyArray_DIM(x, 0);
+    How how;
+    int single = params[W_ACC_TYPE] == NPY_DOUBLE && params[W_OUT_TYPE] == NPY_FLOAT;
+    if (params[W_AXES] != 1 || !params[W_HAS_IDENTITY] || (params[W_ACC_TYPE] != params[W_OUT_TYPE] && !single) || n > PAIRWISE_MIN)
+        return 0;
+    if (set_how(&how, params) < 0)
+        return -1;
+    if (how.pairs)
+        return 0;
+    PyArrayObject *result = native_alloc(out, 0, NULL, (int)params[W_OUT_TYPE]);
+    if (result == NULL)
+        return -1;
+    if (share_memory(result, x))
+        return 0;
+    npy_float64 wide;
+    char *acc = single ? (char *)&wide : PyArray_BYTES(result);
+    memcpy(acc, how.identity, (size_t)(single ? (npy_intp)sizeof wide : PyArray_ITEMSIZE(result)));
+    how.fold.fold(n, acc, 0, PyArray_BYTES(x), PyArray_STRIDE(x, 0));
+    if (single)
+        *(npy_float32 *)PyArray_DATA(result) = (npy_float32)wide;
+    return 1;
+}
+
 static int tng_reduce(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
 {
     int nd = (int)params[W_ND], status;
@@ -557,6 +583,10 @@ static int tng_reduce(int nin, int nout, PyObject **in, PyObject **out, int64_t 
     (void)nout;
     if (check_input(in[0], nd, (int)params[W_X_TYPE], &x) < 0)
         return -1;
+    if (nd == 1 && (status = reduce_few(params, x, &out[0])) != 0) {
+        Py_DECREF(x);
+        return status < 0 ? -1 : 0;
+    }
     for (int d = 0; d < nd; ++d) {
         dims[d] = PyArray_DIM(x, d);
         x_strides[d] = PyArray_STRIDE(x, d);
