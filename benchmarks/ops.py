@@ -1,7 +1,8 @@
 """Single operations against NumPy, and JAX and PyTorch where they can be imported: ``python benchmarks/ops.py [WORD ...] [options]``.
 
 A row is a graph of one operation, compiled in the default mode; timed is the call of the function, which returns a new array, beside the same
-in NumPy, in jitted JAX and in PyTorch, in turns, in CPU time. Rows are in files ``ops_<group>.py`` beside this one; each has a function ``rows()`` that yields `Row`s::
+in NumPy, in jitted JAX and in PyTorch, in turns, in CPU time. Rows are in files ``ops_<group>.py`` beside this one; each has a function
+``rows()`` that yields `Row`s::
 
     from ops import Row, SIZES, count, layouts
 
