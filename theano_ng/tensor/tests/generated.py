@@ -161,6 +161,8 @@ class Compared:
         Keys of `MODES`: "py" and "c" run the graph as built by Python and C code, "fast_run" and "debug" are the modes.
     rtol, atol : float, optional
         Where results may be inexact. By default they have to be equal (NaN where NaN is expected).
+    roundings : int
+        Instead of `rtol` and `atol`, so many times the spacing of the output's dtype next to 1: each dtype is held to its own precision.
     dtypes : bool
         Whether the dtypes have to be equal too.
     declare : {"ones", "none"}
@@ -171,9 +173,9 @@ class Compared:
              "debug": lambda: get_mode("DEBUG_MODE")}
 
     def __init__(self, build, reference, errors=(ValueError, IndexError, TypeError, AssertionError), modes=("py", "c"), rtol=0, atol=0,
-                 dtypes=True, declare="ones"):
+                 roundings=0, dtypes=True, declare="ones"):
         self.build, self.reference, self.errors, self.modes = build, reference, errors, modes
-        self.rtol, self.atol, self.dtypes, self.declare = rtol, atol, dtypes, declare
+        self.rtol, self.atol, self.roundings, self.dtypes, self.declare = rtol, atol, roundings, dtypes, declare
         self._compiled = {}
 
     def variables(self, values):
@@ -212,8 +214,9 @@ class Compared:
                 assert np.shape(got) == want.shape, "%s: shape %s, expected %s" % (where, np.shape(got), want.shape)
                 if self.dtypes:
                     assert got.dtype == want.dtype.newbyteorder("="), "%s: dtype %s, expected %s" % (where, got.dtype, want.dtype)
-                if want.dtype.kind in "fc" and (self.rtol or self.atol):
-                    np.testing.assert_allclose(got, want, rtol=self.rtol, atol=self.atol, err_msg=where)
+                rtol, atol = self._tolerances(want.dtype)
+                if rtol or atol:
+                    np.testing.assert_allclose(got, want, rtol=rtol, atol=atol, err_msg=where)
                 else:
                     np.testing.assert_array_equal(got, want, err_msg=where)
                 for length, broadcastable in zip(want.shape, patterns[k]):
@@ -222,6 +225,13 @@ class Compared:
                 np.testing.assert_array_equal(v, b, err_msg="an input was changed by %s" % mode)
         for got, want in zip(shape(*values), expected):
             assert tuple(got) == want.shape, "infer_shape of %s: %s, expected %s" % (describe(values, static), tuple(got), want.shape)
+
+    def _tolerances(self, dtype):
+        if dtype.kind not in "fc":
+            return 0, 0
+        if self.roundings:
+            return (self.roundings * np.finfo(dtype).eps,) * 2
+        return self.rtol, self.atol
 
     def _check_refused(self, values, static, error):
         try:
