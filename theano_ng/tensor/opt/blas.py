@@ -18,7 +18,7 @@ from theano_ng.printing import debugprint
 from theano_ng.scalar import upcast
 from theano_ng.tensor import elemwise_ops as T
 from theano_ng.tensor.allocation import AllocEmpty
-from theano_ng.tensor.constant import as_tensor_variable, constant
+from theano_ng.tensor.constant import constant
 from theano_ng.tensor.creation import zeros
 from theano_ng.tensor.elemwise import DimShuffle, Elemwise
 from theano_ng.tensor.linear import Dot, dot
