@@ -27,6 +27,10 @@ def disable_log_handler(logger=theano_logger, handler=logging_default_handler):
         logger.removeHandler(handler)
 
 
+from theano_ng import moved as _moved
+
+_moved.install()
+
 from theano_ng.version import version as __version__
 from theano_ng.configdefaults import check_devices as _check_devices, config
 from theano_ng.configparser import change_flags
