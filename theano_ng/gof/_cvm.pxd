@@ -1,7 +1,7 @@
 """What the compiled virtual machine lends to `compile._function`."""
 from cpython.object cimport PyObject
 
-from theano_ng.gof._native cimport thunk_fn
+from theano_ng.gof._native cimport Arena, thunk_fn
 
 
 cdef struct Step:
@@ -60,7 +60,7 @@ cdef class CLazyLinker:
     cdef int *stack
     cdef double *times
     cdef long long *counts
-    cdef void *pool
+    cdef Arena arena                # where all of these are
 
     cdef PyObject *own(self, cell) except NULL
     cdef int failed(self, int i) except -1
@@ -69,7 +69,7 @@ cdef class CLazyLinker:
     cdef int run(self, list subset) except -1
     cdef int run_all(self) except -1
     cdef int run_needed(self, list subset) except -1
-    cdef int run_step(self, int i) except -1
+    cdef int run_timed(self, int i) except -1
     cdef int apply_updates(self) except -1
     cdef int n_first
     cdef int *first                 # variable numbers of what is computed on demand before the outputs

@@ -7,18 +7,13 @@ cells to empty afterwards. Lazy graphs, and calls for some of the outputs, are e
 """
 import operator
 
-from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from libc.string cimport memcpy, memset
 
-from theano_ng.gof._native cimport CThunk, LazyBranch
+from theano_ng.gof._native cimport LIVE_MACHINES, CThunk, LazyBranch, allocate, count_live, free_arena
+from theano_ng.gof.cells cimport cell_of, decref, empty, give, incref, peek
 
 
 cdef extern from "Python.h":
-    PyObject *Py_None
-    PyObject *PyList_GET_ITEM(PyObject *cell, Py_ssize_t i) nogil
-    void PyList_SET_ITEM(PyObject *cell, Py_ssize_t i, PyObject *value) nogil
-    void incref "Py_INCREF"(PyObject *) nogil
-    void decref "Py_DECREF"(PyObject *) nogil
     PyObject *PyObject_CallNoArgs(PyObject *callable)
     PyObject *PyErr_Occurred()
 
@@ -37,26 +32,23 @@ cdef inline double seconds() noexcept nogil:
     return now.tv_sec + 1e-9 * now.tv_nsec
 
 
-cdef inline void empty(PyObject *cell) noexcept:
-    """Put None into a cell. The cell is consistent before the old value's destructor runs."""
-    cdef PyObject *old = PyList_GET_ITEM(cell, 0)
-    if old != Py_None:
-        incref(Py_None)
-        PyList_SET_ITEM(cell, 0, Py_None)
-        decref(old)
+cdef inline int execute(Step *step) noexcept:
+    """Run a step's thunk: 0, or -1 with an exception set."""
+    cdef PyObject *result
+    if step.run != NULL:
+        return step.run(step.data)
+    result = PyObject_CallNoArgs(step.thunk)
+    if result == NULL:
+        return -1
+    decref(result)
+    return 0
 
 
-cdef inline void put(PyObject *cell, PyObject *value) noexcept:
-    cdef PyObject *old = PyList_GET_ITEM(cell, 0)
-    incref(value)
-    PyList_SET_ITEM(cell, 0, value)
-    decref(old)
-
-
-cdef PyObject *cell_of(cell) except NULL:
-    if type(cell) is not list or len(<list>cell) != 1:
-        raise TypeError("a cell is a list of one element, not %r" % (cell,))
-    return <PyObject *>cell
+cdef inline void clean_up(Step *step) noexcept:
+    """Empty the cells that no later step reads."""
+    cdef int j
+    for j in range(step.n_free):
+        empty(step.free[j])
 
 
 def checked_request(node, needed, int n_inputs):
@@ -140,13 +132,15 @@ cdef class CLazyLinker:
         False: whoever calls need not apply the updates.
     """
 
+    def __cinit__(self, *args, **kwargs):
+        count_live(LIVE_MACHINES, 1)
+
     def __init__(self, fgraph, list nodes, list thunks, list pre_call_clear, dict storage_map, dict compute_map,
                  post_thunk_clear=None, updates=(), dict prerequisites=None, list first=None):
-        cdef int i, j, n, total = 0, total_free = 0
+        cdef int i, j, n, total = 0
         cdef Step *step
-        cdef int *ints
-        cdef PyObject **pointers
-        if self.pool != NULL:
+        cdef size_t pointer = sizeof(void *), integer = sizeof(int)
+        if self.steps != NULL:
             raise RuntimeError("a CLazyLinker is built once")
         if len(nodes) != len(thunks):
             raise ValueError("%d nodes, but %d thunks" % (len(nodes), len(thunks)))
@@ -180,38 +174,26 @@ cdef class CLazyLinker:
         self.n_clear, self.n_updates = len(pre_call_clear), len(self.updates)
         first = first or []
         self.n_first = len(first)
-        if post_thunk_clear is not None:
-            total_free = sum([len(cells) for cells in post_thunk_clear])
-
-        # one block of memory: pointers first, then doubles, ints and bytes
+        # what every step looks at comes first
         n = self.n_vars
-        self.pool = PyMem_Calloc(
-            self.n_nodes * sizeof(Step) + self.n_updates * (sizeof(Update) + sizeof(void *))
-            + (self.n_clear + total_free + 2 * n) * sizeof(void *)
-            + self.n_nodes * (sizeof(double) + sizeof(long long))
-            + (total + 2 * self.n_outputs + self.n_first + 3 * n + n + total + 1) * sizeof(int) + self.n_outputs + 2 * n, 1)
-        if self.pool == NULL:
-            raise MemoryError()
-        self.steps = <Step *>self.pool
-        self.update = <Update *>(self.steps + self.n_nodes)
-        pointers = <PyObject **>(self.update + self.n_updates)
-        self.fresh, pointers = pointers, pointers + self.n_updates
-        self.clear, pointers = pointers, pointers + self.n_clear
-        self.cells, pointers = pointers, pointers + n
-        self.flags, pointers = pointers, pointers + n
-        self.times = <double *>(pointers + total_free)
-        self.counts = <long long *>(self.times + self.n_nodes)
-        ints = <int *>(self.counts + self.n_nodes)
-        self.outputs, ints = ints, ints + 2 * self.n_outputs
-        self.first, ints = ints, ints + self.n_first
-        self.owner, ints = ints, ints + n
-        self.clients, ints = ints, ints + n
-        self.waiting, ints = ints, ints + n
+        self.steps = <Step *>allocate(&self.arena, self.n_nodes, sizeof(Step))
+        self.clear = <PyObject **>allocate(&self.arena, self.n_clear, pointer)
+        self.update = <Update *>allocate(&self.arena, self.n_updates, sizeof(Update))
+        self.fresh = <PyObject **>allocate(&self.arena, self.n_updates, pointer)
+        self.cells = <PyObject **>allocate(&self.arena, n, pointer)
+        self.flags = <PyObject **>allocate(&self.arena, n, pointer)
+        self.owner = <int *>allocate(&self.arena, n, integer)
+        self.clients = <int *>allocate(&self.arena, n, integer)
+        self.waiting = <int *>allocate(&self.arena, n, integer)
+        self.keep = <char *>allocate(&self.arena, n, 1)
+        self.computed = <char *>allocate(&self.arena, n, 1)
         # a node is expanded once, and pushes each of its edges at most once
-        self.stack, ints = ints, ints + n + total + 1
-        self.is_update = <char *>(ints + total)
-        self.keep = self.is_update + self.n_outputs
-        self.computed = self.keep + n
+        self.stack = <int *>allocate(&self.arena, n + total + 1, integer)
+        self.outputs = <int *>allocate(&self.arena, 2 * self.n_outputs, integer)
+        self.is_update = <char *>allocate(&self.arena, self.n_outputs, 1)
+        self.first = <int *>allocate(&self.arena, self.n_first, integer)
+        self.times = <double *>allocate(&self.arena, self.n_nodes, sizeof(double))
+        self.counts = <long long *>allocate(&self.arena, self.n_nodes, sizeof(long long))
 
         self.owned = []
         for r, i in numbers.items():
@@ -228,8 +210,8 @@ cdef class CLazyLinker:
             step.n_in, step.n_inputs, step.n_out = len(required), len(node.inputs), len(node.outputs)
             set_thunk(step, thunk)
             self.lazy = self.lazy or step.lazy
-            step.ins, ints = ints, ints + step.n_in
-            step.outs, ints = ints, ints + step.n_out
+            step.ins = <int *>allocate(&self.arena, step.n_in, integer)
+            step.outs = <int *>allocate(&self.arena, step.n_out, integer)
             for j, r in enumerate(required):
                 step.ins[j] = numbers[r]
                 if j < step.n_inputs:
@@ -237,12 +219,11 @@ cdef class CLazyLinker:
             for j, r in enumerate(node.outputs):
                 step.outs[j] = numbers[r]
                 self.owner[step.outs[j]] = i
-            step.free = pointers
             if post_thunk_clear is not None:
-                for cell in post_thunk_clear[i]:
-                    pointers[0] = self.own(cell)
-                    pointers += 1
                 step.n_free = len(post_thunk_clear[i])
+                step.free = <PyObject **>allocate(&self.arena, step.n_free, pointer)
+                for j, cell in enumerate(post_thunk_clear[i]):
+                    step.free[j] = self.own(cell)
 
         for i in range(n):
             self.keep[i] = self.owner[i] < 0
@@ -267,7 +248,8 @@ cdef class CLazyLinker:
             self.update[i].release = uses[source] == 1 and self.owner[numbers[source]] >= 0
 
     def __dealloc__(self):
-        PyMem_Free(self.pool)
+        free_arena(&self.arena)
+        count_live(LIVE_MACHINES, -1)
 
     cdef PyObject *own(self, cell) except NULL:
         self.owned.append(cell)
@@ -331,26 +313,13 @@ cdef class CLazyLinker:
 
     cdef int run_all(self) except -1:
         cdef Step *step = self.steps
-        cdef PyObject *result
-        cdef int i, j
-        if self.time_thunks:
-            for i in range(self.n_nodes):
-                self.run_step(i)
-                step = &self.steps[i]
-                for j in range(step.n_free):
-                    empty(step.free[j])
-            return 0
+        cdef int i
         for i in range(self.n_nodes):
-            if step.run != NULL:
-                if step.run(step.data) != 0:
-                    return self.failed(i)
-            else:
-                result = PyObject_CallNoArgs(step.thunk)
-                if result == NULL:
-                    return self.failed(i)
-                decref(result)
-            for j in range(step.n_free):
-                empty(step.free[j])
+            if self.time_thunks:
+                self.run_timed(i)
+            elif execute(step) != 0:
+                return self.failed(i)
+            clean_up(step)
             step += 1
         return 0
 
@@ -361,24 +330,13 @@ cdef class CLazyLinker:
             raise RuntimeError("the C code of %s failed and set no exception" % (self.nodes[i],))
         return -1
 
-    cdef int run_step(self, int i) except -1:
-        """Run a node that is not lazy; measured when `time_thunks` is on."""
-        cdef Step *step = &self.steps[i]
-        cdef PyObject *result
-        cdef double start = 0
-        if self.time_thunks:
-            start = seconds()
-        if step.run != NULL:
-            if step.run(step.data) != 0:
-                return self.failed(i)
-        else:
-            result = PyObject_CallNoArgs(step.thunk)
-            if result == NULL:
-                return self.failed(i)
-            decref(result)
-        if self.time_thunks:
-            self.times[i] += seconds() - start
-            self.counts[i] += 1
+    cdef int run_timed(self, int i) except -1:
+        """Run a node, and measure it."""
+        cdef double start = seconds()
+        if execute(&self.steps[i]) != 0:
+            return self.failed(i)
+        self.times[i] += seconds() - start
+        self.counts[i] += 1
         return 0
 
     cdef list ask_lazy(self, int i):
@@ -494,8 +452,10 @@ cdef class CLazyLinker:
                             top += 1
                             stack[top] = step.ins[<int>which]
                         continue
-                else:
-                    self.run_step(i)
+                elif self.time_thunks:
+                    self.run_timed(i)
+                elif execute(step) != 0:
+                    return self.failed(i)
                 for j in range(step.n_out):
                     self.computed[step.outs[j]] = 1
                 if self.allow_gc:
@@ -531,13 +491,12 @@ cdef class CLazyLinker:
         cdef int i
         cdef Update *update
         for i in range(self.n_updates):
-            self.fresh[i] = PyList_GET_ITEM(self.update[i].source, 0)
+            self.fresh[i] = peek(self.update[i].source)
             incref(self.fresh[i])
         for i in range(self.n_updates):
             update = &self.update[i]
             if update.release:
                 empty(update.source)
         for i in range(self.n_updates):
-            put(self.update[i].destination, self.fresh[i])
-            decref(self.fresh[i])
+            give(self.update[i].destination, self.fresh[i])
         return 0
