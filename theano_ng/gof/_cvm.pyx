@@ -3,7 +3,7 @@
 Between two C nodes no Python object is made and no Python function is called: a step is a C function pointer with its data, and the
 cells to empty afterwards. Lazy graphs, and calls for some of the outputs, are evaluated on demand by an explicit stack.
 
-`gof.vm.Loop`, `LoopGC` and `Stack` are the Python twins.
+What it runs is a `gof.program.Program`; `gof.vm.Loop`, `LoopGC` and `Stack` are the Python twins.
 """
 import operator
 
@@ -98,29 +98,14 @@ cdef int set_thunk(Step *step, thunk) except -1:
 
 
 cdef class CLazyLinker:
-    """A compiled program over cells.
+    """The compiled machine of a program.
 
     Parameters
     ----------
-    fgraph : FunctionGraph
-        Gives the outputs.
-    nodes : list of Apply
-        In the order in which they run.
-    thunks : list of callable
-        One for each node; `CThunk`s run without Python. A thunk whose attribute `lazy` is true is called with what is computed so
-        far (`compute_map`), and returns the numbers of the inputs that it still needs; nothing when it is done.
-    pre_call_clear : list of cells
-        Emptied at the start of each run.
-    storage_map, compute_map : dict
-        Variable -> cell.
-    post_thunk_clear : list of list of cells, or None
-        For each node the cells to empty after it. None: intermediate values stay, and thunks meet them as output buffers.
-    updates : list of (Variable, Variable)
-        (input, output): after a complete run the input's cell takes the output's value.
-    prerequisites : dict
-        Apply -> list of Apply that must run before it although it does not read their outputs (it destroys something they read).
-    first : list of Variable
-        Computed before the outputs when evaluation is on demand: what is needed in any case, and shall not wait.
+    program : Program
+        See `gof.program`. Thunks that are `CThunk`s run without Python. A thunk whose attribute `lazy` is true is called with what is
+        computed so far (`compute_map`), and returns the numbers of the inputs that it still needs; nothing when it is done. Where values
+        are not freed, thunks meet those of the previous run as output buffers.
 
     Attributes
     ----------
@@ -135,47 +120,50 @@ cdef class CLazyLinker:
     def __cinit__(self, *args, **kwargs):
         count_live(LIVE_MACHINES, 1)
 
-    def __init__(self, fgraph, list nodes, list thunks, list pre_call_clear, dict storage_map, dict compute_map,
-                 post_thunk_clear=None, updates=(), dict prerequisites=None, list first=None):
-        cdef int i, j, n, total = 0
-        cdef Step *step
-        cdef size_t pointer = sizeof(void *), integer = sizeof(int)
+    def __init__(self, program):
         if self.steps != NULL:
             raise RuntimeError("a CLazyLinker is built once")
-        if len(nodes) != len(thunks):
-            raise ValueError("%d nodes, but %d thunks" % (len(nodes), len(thunks)))
-        self.nodes, self.thunks, self.pre_call_clear = nodes, thunks, pre_call_clear
-        self.storage_map, self.compute_map = storage_map, compute_map
-        self.allow_gc = post_thunk_clear is not None
-        self.running = list(thunks)
+        self.nodes, self.thunks = list(program.nodes), list(program.thunks)
+        self.pre_call_clear = program.cells(program.clear_before)
+        self.storage_map, self.compute_map = program.storage_map, program.compute_map
+        self.allow_gc, self.lazy = program.allow_gc, program.lazy
+        self.running = list(self.thunks)
         self.position_of_error = -1
         self.need_update_inputs = False
         self.allow_partial_eval = True
-        self.updates = list(updates)
-        prerequisites = prerequisites or {}
+        self.owned = []
+        # what a node needs before it runs: its inputs, then what its prerequisites compute
+        required = []
+        for node in self.nodes:
+            before = list(node.inputs)
+            for other in program.prerequisites.get(node, ()):
+                before += other.outputs
+            required.append(before)
+        numbers = self.number_variables(program, required)
+        self.reserve(numbers, required)
+        self.bind_steps(numbers, required, program.cells_to_clear())
+        self.bind_outputs(numbers, program)
 
-        # number the variables
+    cdef dict number_variables(self, program, list required):
+        """Variable -> number; and how many there are of everything."""
         cdef dict numbers = {}
-        cdef list before = []
-        for node in nodes:
-            required = list(node.inputs)
-            for other in prerequisites.get(node, ()):
-                required += other.outputs
-            before.append(required)
-            total += len(required) + len(node.outputs)
-            for r in required:
+        for node, variables in zip(self.nodes, required):
+            for r in variables:
                 numbers.setdefault(r, len(numbers))
             for r in node.outputs:
                 numbers.setdefault(r, len(numbers))
-        for r in fgraph.outputs:
+        for r in program.fgraph.outputs:
             numbers.setdefault(r, len(numbers))
-        self.numbers = numbers
-        self.n_nodes, self.n_vars, self.n_outputs = len(nodes), len(numbers), len(fgraph.outputs)
-        self.n_clear, self.n_updates = len(pre_call_clear), len(self.updates)
-        first = first or []
-        self.n_first = len(first)
-        # what every step looks at comes first
-        n = self.n_vars
+        self.n_nodes, self.n_vars, self.n_outputs = len(self.nodes), len(numbers), len(program.fgraph.outputs)
+        self.n_clear, self.n_updates, self.n_first = len(self.pre_call_clear), len(program.updates), len(program.first)
+        return numbers
+
+    cdef int reserve(self, dict numbers, list required) except -1:
+        """Memory for the tables, what every step looks at first; and the cells of the variables."""
+        cdef size_t pointer = sizeof(void *), integer = sizeof(int)
+        cdef int i, edges = 0, n = self.n_vars
+        for i in range(self.n_nodes):
+            edges += len(required[i])
         self.steps = <Step *>allocate(&self.arena, self.n_nodes, sizeof(Step))
         self.clear = <PyObject **>allocate(&self.arena, self.n_clear, pointer)
         self.update = <Update *>allocate(&self.arena, self.n_updates, sizeof(Update))
@@ -188,64 +176,67 @@ cdef class CLazyLinker:
         self.keep = <char *>allocate(&self.arena, n, 1)
         self.computed = <char *>allocate(&self.arena, n, 1)
         # a node is expanded once, and pushes each of its edges at most once
-        self.stack = <int *>allocate(&self.arena, n + total + 1, integer)
-        self.outputs = <int *>allocate(&self.arena, 2 * self.n_outputs, integer)
+        self.stack = <int *>allocate(&self.arena, n + edges + 1, integer)
+        self.outputs = <int *>allocate(&self.arena, self.n_outputs, integer)
+        self.output_order = <int *>allocate(&self.arena, self.n_outputs, integer)
         self.is_update = <char *>allocate(&self.arena, self.n_outputs, 1)
         self.first = <int *>allocate(&self.arena, self.n_first, integer)
         self.times = <double *>allocate(&self.arena, self.n_nodes, sizeof(double))
         self.counts = <long long *>allocate(&self.arena, self.n_nodes, sizeof(long long))
-
-        self.owned = []
+        for i in range(self.n_clear):
+            self.clear[i] = self.own(self.pre_call_clear[i])
         for r, i in numbers.items():
             self.owner[i] = -1
-            self.cells[i] = self.own(storage_map[r])
-            self.flags[i] = self.own(compute_map.setdefault(r, [False]))
-        for i in range(self.n_clear):
-            self.clear[i] = self.own(pre_call_clear[i])
-        for i, node in enumerate(nodes):
+            self.cells[i] = self.own(self.storage_map[r])
+            self.flags[i] = self.own(self.compute_map.setdefault(r, [False]))
+        return 0
+
+    cdef int bind_steps(self, dict numbers, list required, list cells_to_clear) except -1:
+        """The steps: thunks, the variables that they read and compute, the cells to empty after them."""
+        cdef int i, j
+        cdef Step *step
+        for i, node in enumerate(self.nodes):
             step = &self.steps[i]
-            thunk = thunks[i]
-            step.lazy = getattr(thunk, "lazy", False)
-            required = before[i]
-            step.n_in, step.n_inputs, step.n_out = len(required), len(node.inputs), len(node.outputs)
-            set_thunk(step, thunk)
-            self.lazy = self.lazy or step.lazy
-            step.ins = <int *>allocate(&self.arena, step.n_in, integer)
-            step.outs = <int *>allocate(&self.arena, step.n_out, integer)
-            for j, r in enumerate(required):
+            step.lazy = getattr(self.running[i], "lazy", False)
+            step.n_in, step.n_inputs, step.n_out = len(required[i]), len(node.inputs), len(node.outputs)
+            step.n_free = len(cells_to_clear[i])
+            set_thunk(step, self.running[i])
+            step.ins = <int *>allocate(&self.arena, step.n_in, sizeof(int))
+            step.outs = <int *>allocate(&self.arena, step.n_out, sizeof(int))
+            step.free = <PyObject **>allocate(&self.arena, step.n_free, sizeof(void *))
+            for j, r in enumerate(required[i]):
                 step.ins[j] = numbers[r]
                 if j < step.n_inputs:
                     self.clients[step.ins[j]] += 1
             for j, r in enumerate(node.outputs):
                 step.outs[j] = numbers[r]
                 self.owner[step.outs[j]] = i
-            if post_thunk_clear is not None:
-                step.n_free = len(post_thunk_clear[i])
-                step.free = <PyObject **>allocate(&self.arena, step.n_free, pointer)
-                for j, cell in enumerate(post_thunk_clear[i]):
-                    step.free[j] = self.own(cell)
-
-        for i in range(n):
+            for j, cell in enumerate(cells_to_clear[i]):
+                step.free[j] = self.own(cell)
+        for i in range(self.n_vars):
             self.keep[i] = self.owner[i] < 0
-        outputs = list(fgraph.outputs)
-        sources = {source for _, source in self.updates}
-        uses = {}
-        for r in outputs:
-            uses[r] = uses.get(r, 0) + 1
+        return 0
+
+    cdef int bind_outputs(self, dict numbers, program) except -1:
+        """The outputs, the order in which they are asked for, and the updates."""
+        cdef int i
+        outputs = program.fgraph.outputs
+        sources = {update.source for update in program.updates}
         for i, r in enumerate(outputs):
             self.outputs[i] = numbers[r]
             self.keep[numbers[r]] = 1
             self.is_update[i] = r in sources
-        for i, r in enumerate(first):
+        for i, r in enumerate(program.first):
             self.first[i] = numbers[r]
         # on demand, what the linker put last is asked for last: see `inplace_order.overwrite_last`
-        for i, j in enumerate(sorted(range(self.n_outputs), key=[self.owner[numbers[r]] for r in outputs].__getitem__)):
-            self.outputs[self.n_outputs + i] = j
-        for i, (destination, source) in enumerate(self.updates):
-            self.update[i].destination = self.own(storage_map[destination])
-            self.update[i].source = self.own(storage_map[source])
-            # An output that is returned as well, or is an input itself, keeps its value.
-            self.update[i].release = uses[source] == 1 and self.owner[numbers[source]] >= 0
+        owners = [self.owner[self.outputs[i]] for i in range(self.n_outputs)]
+        for i, which in enumerate(sorted(range(self.n_outputs), key=owners.__getitem__)):
+            self.output_order[i] = which
+        for i, update in enumerate(program.updates):
+            self.update[i].destination = self.own(self.storage_map[update.destination])
+            self.update[i].source = self.own(self.storage_map[update.source])
+            self.update[i].release = update.release
+        return 0
 
     def __dealloc__(self):
         free_arena(&self.arena)
@@ -419,7 +410,7 @@ cdef class CLazyLinker:
             if place < 0:
                 stack[0] = self.first[self.n_first + place]
             else:
-                k = self.outputs[self.n_outputs + place]
+                k = self.output_order[place]
                 if wanted is not None and not self.is_update[k] and k not in wanted:
                     continue
                 stack[0] = self.outputs[k]
