@@ -1,6 +1,26 @@
 from libc.stdint cimport int64_t
 from cpython.object cimport PyObject
 
+cimport numpy as cnp
+
+
+cdef extern from "numpy/arrayobject.h":
+    ctypedef struct Array "PyArrayObject":
+        pass
+    bint is_array "PyArray_Check"(PyObject *value) noexcept
+    bint is_exact_array "PyArray_CheckExact"(PyObject *value) noexcept
+    int array_type "PyArray_TYPE"(Array *array) noexcept
+    int array_ndim "PyArray_NDIM"(Array *array) noexcept
+    bint behaved "PyArray_ISBEHAVED_RO"(Array *array) noexcept
+    bint has_flags "PyArray_CHKFLAGS"(Array *array, int flags) noexcept
+    size_t array_nbytes "PyArray_NBYTES"(Array *array) noexcept
+
+
+cdef inline bint plain_numbers(int number) noexcept:
+    """Whether a type number is one of the fixed-size numeric ones."""
+    return number <= cnp.NPY_CLONGDOUBLE or number == cnp.NPY_FLOAT16
+
+
 ctypedef int (*thunk_fn)(void *data) noexcept
 ctypedef int (*native_fn)(int nin, int nout, PyObject **ins, PyObject **outs, int64_t *params) noexcept
 

@@ -87,12 +87,6 @@ cdef int raise_current() except -1:
 
 
 cdef extern from "numpy/arrayobject.h":
-    ctypedef struct Array "PyArrayObject":
-        pass
-    bint is_array "PyArray_Check"(PyObject *value) noexcept
-    int array_type "PyArray_TYPE"(Array *array) noexcept
-    int array_ndim "PyArray_NDIM"(Array *array) noexcept
-    bint behaved "PyArray_ISBEHAVED_RO"(Array *array) noexcept
     object PyArray_FromArray(cnp.ndarray array, cnp.dtype dtype, int requirements)
 
 
@@ -264,17 +258,9 @@ cdef extern from "numpy/arrayobject.h":
         nonzero_fn nonzero
     ArrFuncs *array_functions "PyDataType_GetArrFuncs"(Descr *descr) noexcept
     Descr *array_descr "PyArray_DESCR"(Array *array) noexcept
-    bint is_exact_array "PyArray_CheckExact"(PyObject *value) noexcept
-    bint has_flags "PyArray_CHKFLAGS"(Array *array, int flags) noexcept
     bint native_order "PyArray_ISNOTSWAPPED"(Array *array) noexcept
     void *array_data "PyArray_DATA"(Array *array) noexcept
-    size_t array_nbytes "PyArray_NBYTES"(Array *array) noexcept
     bint same_shape "PyArray_SAMESHAPE"(Array *a, Array *b) noexcept
-
-
-cdef inline bint plain_numbers(int number) noexcept:
-    """Whether a type number is one of the fixed-size numeric ones."""
-    return number <= cnp.NPY_CLONGDOUBLE or number == cnp.NPY_FLOAT16
 
 
 cdef inline bint ours_alone(PyObject *value) noexcept:
