@@ -42,7 +42,6 @@ cdef class CLazyLinker:
     cdef list owned                 # keeps the cells alive that C structures point to
     cdef list running               # keeps the thunks; `thunks` is for everybody to look at
     cdef int n_nodes, n_vars, n_clear, n_updates, n_outputs, n_first
-    cdef Py_ssize_t spare_room      # bytes that spare arrays may still take
     cdef Step *steps
     cdef PyObject **clear
     cdef Update *update

@@ -10,8 +10,9 @@ import operator
 from libc.string cimport memcpy, memset
 cimport numpy as cnp
 
-from theano_ng.gof._native cimport (LIVE_MACHINES, Array, CThunk, LazyBranch, NativeThunk, allocate, array_nbytes, count_live, free_arena,
-                                    has_flags, is_exact_array, array_type, plain_numbers)
+from theano_ng.gof._native cimport (
+    LIVE_MACHINES, Array, CThunk, LazyBranch, NativeThunk, allocate, array_dim, array_itemsize, array_ndim, array_type, count_live, free_arena,
+    has_flags, is_exact_array, plain_numbers)
 from theano_ng.gof.cells cimport cell_of, decref, empty, give, incref, peek, refcount, take
 
 cnp.import_array()
@@ -50,16 +51,24 @@ cdef inline int execute(Step *step) noexcept:
     return 0
 
 
-# Bytes of an array that is kept for the next run, and of all arrays that one machine keeps.
+# Bytes of an array that is kept for the next run: what a node takes anyway. Larger ones cost more to compute than to allocate.
 cdef enum:
-    SPARE_ARRAY = 4096
-    SPARE_ROOM = 131072
+    SPARE_LIMIT = 1024
 
 
 cdef inline bint is_spare(PyObject *value) noexcept:
     """Whether a value is a small array with memory of its own, to which nobody else refers."""
-    return (refcount(value) == 1 and is_exact_array(value) and has_flags(<Array *>value, cnp.NPY_ARRAY_OWNDATA)
-            and plain_numbers(array_type(<Array *>value)) and array_nbytes(<Array *>value) <= SPARE_ARRAY)
+    cdef Array *array = <Array *>value
+    cdef size_t size
+    cdef int d
+    if not (refcount(value) == 1 and is_exact_array(value) and has_flags(array, cnp.NPY_ARRAY_OWNDATA) and plain_numbers(array_type(array))):
+        return False
+    size = array_itemsize(array)
+    for d in range(array_ndim(array)):
+        size *= array_dim(array, d)
+        if size > SPARE_LIMIT:
+            return False
+    return True
 
 
 cdef inline void discard(CLazyLinker self, int r) noexcept:
@@ -75,8 +84,7 @@ cdef inline void discard(CLazyLinker self, int r) noexcept:
             incref(base)
             decref(value)
             value = base
-        if is_spare(value) and <Py_ssize_t>array_nbytes(<Array *>value) <= self.spare_room:
-            self.spare_room -= array_nbytes(<Array *>value)
+        if is_spare(value):
             self.spare[home] = value
             return
     decref(value)
@@ -90,7 +98,6 @@ cdef inline void lend(CLazyLinker self, Step *step) noexcept:
         value = self.spare[step.outs[j]]
         if value != NULL:
             self.spare[step.outs[j]] = NULL
-            self.spare_room += array_nbytes(<Array *>value)
             give(self.cells[step.outs[j]], value)
 
 
@@ -299,7 +306,6 @@ cdef class CLazyLinker:
         for i in range(self.n_vars):
             if self.home[i] >= 0 and (self.home[i] in held or not self.steps[self.owner[self.home[i]]].reuses):
                 self.home[i] = -1
-        self.spare_room = SPARE_ROOM
         return 0
 
     cdef void drop_spares(self) noexcept:
@@ -312,7 +318,6 @@ cdef class CLazyLinker:
             if value != NULL:
                 self.spare[i] = NULL
                 decref(value)
-        self.spare_room = SPARE_ROOM
 
     def __dealloc__(self):
         self.drop_spares()

@@ -13,7 +13,9 @@ cdef extern from "numpy/arrayobject.h":
     int array_ndim "PyArray_NDIM"(Array *array) noexcept
     bint behaved "PyArray_ISBEHAVED_RO"(Array *array) noexcept
     bint has_flags "PyArray_CHKFLAGS"(Array *array, int flags) noexcept
-    size_t array_nbytes "PyArray_NBYTES"(Array *array) noexcept
+    void *array_descr "PyArray_DESCR"(Array *array) noexcept
+    cnp.npy_intp array_dim "PyArray_DIM"(Array *array, int d) noexcept
+    size_t array_itemsize "PyArray_ITEMSIZE"(Array *array) noexcept
 
 
 cdef inline bint plain_numbers(int number) noexcept:
@@ -62,14 +64,20 @@ cdef class CThunk:
     cdef public object node          # for error messages; not used when running
 
 
+cdef struct Operand:
+    PyObject *cell          # borrowed, the thunk's lists own them
+    void *descr             # NumPy's own descriptor of the layout's type; NULL where any value will do
+    int ndim
+    int layout              # what the array has to be, see NativeThunk; -1 where nothing is known
+
+
 cdef struct NativeCall:
     native_fn function
     int nin
     int nout
-    PyObject **cells        # nin input cells, then nout output cells; borrowed, the thunk's lists own them
+    Operand *operands       # nin inputs, then nout outputs
     PyObject **values       # room for nin + nout values
     int64_t *params
-    int *layout             # for each cell, what its array has to be, see NativeThunk; -1 where nothing is known
     char *copied            # for each input, whether the current call works on a copy
 
 

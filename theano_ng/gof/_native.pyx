@@ -95,6 +95,13 @@ cdef inline bint fits(PyObject *value, int layout) noexcept:
     return layout < 0 or (is_array(value) and (array_type(<Array *>value) << 8 | array_ndim(<Array *>value)) == layout)
 
 
+cdef inline bint fits_plainly(PyObject *value, const Operand *operand) noexcept:
+    """Whether a value is what C code expects, as nearly all are: an aligned ndarray with NumPy's own descriptor; or any will do."""
+    return operand.descr == NULL or (
+        is_exact_array(value) and array_descr(<Array *>value) == operand.descr and array_ndim(<Array *>value) == operand.ndim
+        and has_flags(<Array *>value, cnp.NPY_ARRAY_ALIGNED))
+
+
 cdef int prepare(NativeCall *call, int i) noexcept:
     """An input that cannot go to C as it is: replaced by a copy in its native form when it is an array of the right kind, else refused.
 
@@ -103,8 +110,8 @@ cdef int prepare(NativeCall *call, int i) noexcept:
     """
     try:
         value = <object>call.values[i]
-        number = call.layout[i] >> 8
-        if fits(call.values[i], call.layout[i]):
+        number = call.operands[i].layout >> 8
+        if fits(call.values[i], call.operands[i].layout):
             dtype = cnp.PyArray_DescrFromType(number)
             Py_INCREF(dtype)        # PyArray_FromArray takes a reference away
             copy = PyArray_FromArray(value, dtype, cnp.NPY_ARRAY_DEFAULT | cnp.NPY_ARRAY_ENSURECOPY)
@@ -115,7 +122,7 @@ cdef int prepare(NativeCall *call, int i) noexcept:
         if not cnp.PyArray_Check(value):
             raise TypeError("expected an ndarray as input %d, not %r of type %s" % (i, value, type(value).__name__))
         raise TypeError("expected an array of dtype %s with %d dimensions as input %d, got dtype %s with %d dimensions" % (
-            cnp.PyArray_DescrFromType(number), call.layout[i] & 255, i, value.dtype, value.ndim))
+            cnp.PyArray_DescrFromType(number), call.operands[i].ndim, i, value.dtype, value.ndim))
     except BaseException as failure:
         set_exception(type(failure), failure)
     return -1
@@ -135,30 +142,32 @@ cdef int run_native(void *data) noexcept:
     While the function runs, the output cells hold None: it may drop the previous value and meet the garbage collector.
     """
     cdef NativeCall *call = <NativeCall *>data
-    cdef PyObject **cells = call.cells
+    cdef Operand *operand = call.operands
     cdef PyObject **values = call.values
-    cdef int i, layout, n = call.nin + call.nout
+    cdef PyObject *value
+    cdef int i, n = call.nin + call.nout
     cdef bint copied = False
     for i in range(call.nin):
-        values[i] = peek(cells[i])
-        layout = call.layout[i]
-        if layout >= 0 and not (fits(values[i], layout) and behaved(<Array *>values[i])):
+        values[i] = value = peek(operand.cell)
+        if not fits_plainly(value, operand) and not (fits(value, operand.layout) and behaved(<Array *>value)):
             if prepare(call, i) != 0:
                 drop_copies(call)
                 return -1
             copied = True
+        operand += 1
     for i in range(call.nin, n):
         values[i] = NULL
-        if peek(cells[i]) == Py_None:
-            continue
-        if fits(peek(cells[i]), call.layout[i]):
-            values[i] = take(cells[i])
-        else:
-            empty(cells[i])
+        value = peek(operand.cell)
+        if value != Py_None:
+            if fits_plainly(value, operand) or fits(value, operand.layout):
+                values[i] = take(operand.cell)
+            else:
+                empty(operand.cell)
+        operand += 1
     cdef int status = call.function(call.nin, call.nout, values, values + call.nin, call.params)
     for i in range(call.nin, n):
         if values[i] != NULL:
-            give(cells[i], values[i])
+            give(call.operands[i].cell, values[i])
     if copied:
         drop_copies(call)
     return status
@@ -183,21 +192,23 @@ cdef class NativeThunk(CThunk):
 
     def __cinit__(self, function, params, Py_ssize_t scratch, list inputs, list outputs, list layouts=None):
         cdef Py_ssize_t i, n_params = len(params), nin = len(inputs), nout = len(outputs)
+        cdef Operand *operand
         self.keep = function
         self.inputs, self.outputs, self.lazy = inputs, outputs, False
         self.call.function = <native_fn>PyCapsule_GetPointer(function, "theano_ng.native_fn")
         self.call.nin, self.call.nout = nin, nout
-        self.call.cells = <PyObject **>allocate(&self.arena, nin + nout, sizeof(PyObject *))
+        self.call.operands = <Operand *>allocate(&self.arena, nin + nout, sizeof(Operand))
         self.call.values = <PyObject **>allocate(&self.arena, nin + nout, sizeof(PyObject *))
-        self.call.layout = <int *>allocate(&self.arena, nin + nout, sizeof(int))
         self.call.copied = <char *>allocate(&self.arena, nin, 1)
         self.call.params = <int64_t *>allocate(&self.arena, n_params + scratch, sizeof(int64_t))
         for i in range(nin + nout):
-            self.call.layout[i] = -1 if layouts is None else layouts[i]
-        for i in range(nin):
-            self.call.cells[i] = cell_of(inputs[i])
-        for i in range(nout):
-            self.call.cells[nin + i] = cell_of(outputs[i])
+            operand = &self.call.operands[i]
+            operand.cell = cell_of(inputs[i] if i < nin else outputs[i - nin])
+            operand.layout = -1 if layouts is None else layouts[i]
+            if operand.layout >= 0:
+                operand.ndim = operand.layout & 255
+                descr = cnp.PyArray_DescrFromType(operand.layout >> 8)      # NumPy keeps it for good
+                operand.descr = <void *>descr
         for i in range(n_params):
             self.call.params[i] = params[i]
         self.run, self.data = run_native, &self.call
@@ -257,9 +268,9 @@ cdef extern from "numpy/arrayobject.h":
     ctypedef struct ArrFuncs "PyArray_ArrFuncs":
         nonzero_fn nonzero
     ArrFuncs *array_functions "PyDataType_GetArrFuncs"(Descr *descr) noexcept
-    Descr *array_descr "PyArray_DESCR"(Array *array) noexcept
     bint native_order "PyArray_ISNOTSWAPPED"(Array *array) noexcept
     void *array_data "PyArray_DATA"(Array *array) noexcept
+    size_t array_nbytes "PyArray_NBYTES"(Array *array) noexcept
     bint same_shape "PyArray_SAMESHAPE"(Array *a, Array *b) noexcept
 
 
@@ -343,7 +354,7 @@ cdef class LazyBranch(CThunk):
         """0 for the first branch, 1 for the second."""
         cdef PyObject *value = peek(self.condition)
         if is_exact_array(value) and array_ndim(<Array *>value) == 0 and plain_numbers(array_type(<Array *>value)):
-            return 0 if array_functions(array_descr(<Array *>value)).nonzero(array_data(<Array *>value), value) else 1
+            return 0 if array_functions(<Descr *>array_descr(<Array *>value)).nonzero(array_data(<Array *>value), value) else 1
         return 0 if <object>value != 0 else 1
 
     cdef int fill(self, int side, bint move) except -1:
