@@ -451,7 +451,7 @@ def get_test_value(v):
         When there is none.
     """
     if not isinstance(v, Variable):
-        from theano_ng.tensor.basic import as_tensor_variable  # an upward name: gof knows nothing of tensors
+        from theano_ng.tensor.constant import as_tensor_variable
 
         v = as_tensor_variable(v)
     return PureOp._get_test_value(v)

@@ -420,8 +420,6 @@ class Elemwise(NativeOp, OpenMPOp):
     # -- derivatives -------------------------------------------------------------------------------------------------
 
     def L_op(self, inputs, outs, ograds):
-        from theano_ng.tensor.basic import sum as tensor_sum
-
         gradients = self._bgrad(inputs, outs, ograds)
         pattern = outs[0].type.broadcastable
         for i, x in enumerate(inputs):
@@ -429,7 +427,7 @@ class Elemwise(NativeOp, OpenMPOp):
                 continue  # disconnected or undefined
             repeated = [d for d, b in enumerate(x.type.broadcastable) if b and not pattern[d]]
             if repeated:
-                gradients[i] = tensor_sum(gradients[i], axis=repeated, keepdims=True)
+                gradients[i] = gradients[i].sum(axis=repeated, keepdims=True)
         return gradients
 
     def grad(self, inputs, ograds):
@@ -463,9 +461,6 @@ class Elemwise(NativeOp, OpenMPOp):
         return [lifted[igrad] for igrad in scalar_igrads]
 
     def R_op(self, inputs, eval_points):
-        from theano_ng.tensor.basic import complex as from_parts
-        from theano_ng.tensor.basic import cast, fill
-
         outs = self(*inputs, **dict(return_list=True))
         results = []
         for out in outs:
@@ -475,16 +470,15 @@ class Elemwise(NativeOp, OpenMPOp):
             total = self._tangent(inputs, eval_points, outs, out, 1)
             if total is not None and out.type.dtype.startswith("complex"):
                 # The gradient by a real and by an imaginary cotangent are the rows of the Jacobian of the parts.
-                total = cast(from_parts(total, self._tangent(inputs, eval_points, outs, out, 1j)), out.type.dtype)
+                total = Elemwise(scalar.complex)(total, self._tangent(inputs, eval_points, outs, out, 1j)).astype(out.type.dtype)
             if total is not None and total.type.broadcastable != out.type.broadcastable:
-                total = fill(out, total)        # only inputs that are repeated have a direction
+                total = out.fill(total)        # only inputs that are repeated have a direction
             results.append(total)
         return results
 
     def _tangent(self, inputs, eval_points, outs, out, part):
         """The real (`part` is 1) or imaginary (1j) part of an output's tangent; None where no input has a direction."""
         from theano_ng.gradient import _is_zero
-        from theano_ng.tensor.basic import conj, real
 
         ograds = [o.zeros_like(dtype=_gradient_dtype(o)) if o is not out else o.ones_like() if part == 1 else o.ones_like() * part
                   for o in outs]
@@ -495,7 +489,7 @@ class Elemwise(NativeOp, OpenMPOp):
             if point is None or not hasattr(slope.type, "broadcastable"):
                 continue
             # What Jacobians of real and imaginary parts give.
-            term = real(conj(slope) * point) if slope.type.dtype.startswith("complex") else slope * point
+            term = (slope.conj() * point).real if slope.type.dtype.startswith("complex") else slope * point
             total = term if total is None else total + term
         return total
 

@@ -19,7 +19,8 @@ from theano_ng.tensor.opt.common import constant_value, inputs_of
 from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
 from theano_ng.tensor.opt.shape import lengths, same_length
 from theano_ng.tensor.shaping.reshaping import scalar_from_tensor, tensor_from_scalar
-from theano_ng.tensor.indexing.subtensor import AdvancedSubtensor1, IncSubtensor, Subtensor
+from theano_ng.tensor.indexing.advanced import AdvancedSubtensor1
+from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
 
 _WHOLE = slice(None)
 
