@@ -22,25 +22,20 @@ class GradientError(Exception):
     """
 
     def __init__(self, arg, err_pos, shape, val1, val2, abs_err, rel_err, abs_tol, rel_tol):
-        Exception.__init__(self, arg, err_pos, shape, val1, val2, abs_err, rel_err, abs_tol, rel_tol)
-        self.arg = arg
-        self.err_pos = err_pos
-        self.shape = shape
-        self.val1 = val1
-        self.val2 = val2
-        self.abs_err = abs_err
-        self.rel_err = rel_err
-        self.abs_tol = abs_tol
-        self.rel_tol = rel_tol
+        super().__init__(arg, err_pos, shape, val1, val2, abs_err, rel_err, abs_tol, rel_tol)
+        self.arg, self.err_pos, self.shape = arg, err_pos, shape
+        self.val1, self.val2 = val1, val2
+        self.abs_err, self.abs_tol = abs_err, abs_tol
+        self.rel_err, self.rel_tol = rel_err, rel_tol
 
     def __str__(self):
-        return """GradientError: numeric gradient and analytic gradient exceed tolerance:
-        At position %i of argument %i with shape %s,
-            val1 = %f      ,  val2 = %f
-            abs. error = %f,  abs. tolerance = %f
-            rel. error = %f,  rel. tolerance = %f
-Exception args: %s""" % (self.err_pos, self.arg, self.shape, self.val1, self.val2, self.abs_err, self.abs_tol, self.rel_err,
-                         self.rel_tol, ", ".join(str(arg) for arg in self.args))
+        return "\n".join((
+            "GradientError: numeric gradient and analytic gradient exceed tolerance:",
+            "        At position %i of argument %i with shape %s," % (self.err_pos, self.arg, self.shape),
+            "            val1 = %f      ,  val2 = %f" % (self.val1, self.val2),
+            "            abs. error = %f,  abs. tolerance = %f" % (self.abs_err, self.abs_tol),
+            "            rel. error = %f,  rel. tolerance = %f" % (self.rel_err, self.rel_tol),
+            "Exception args: %s" % ", ".join(map(str, self.args))))
 
 
 class numeric_grad:
