@@ -268,7 +268,7 @@ def _equal_constants(a, b):
 
 def _scalar_value(expr):
     """Value of a constant that is one number, possibly behind broadcasting; None for everything else."""
-    return scalar_constant_value[0](expr)
+    return _read_constant(expr)
 
 
 def _plain_constant(expr):
@@ -281,5 +281,10 @@ def _plain_constant(expr):
         return None
 
 
-scalar_constant_value = [_plain_constant]
-"""One function: variable -> number or None. Replaced by the tensor layer with one that sees through broadcasting."""
+_read_constant = _plain_constant
+
+
+def read_constants_by(function):
+    """Have numbers in patterns compared with ``function(variable)``, a number or None: above this layer one sees through broadcasting."""
+    global _read_constant
+    _read_constant = function
