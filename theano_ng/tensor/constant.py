@@ -57,6 +57,26 @@ def check_equal_numpy(x, y):
 # ---------------------------------------------------------------------------
 # values -> variables
 
+def _obvious_output(node):
+    """The output that an Apply stands for; ValueError where it has several and its Op names none."""
+    if len(node.outputs) != 1 and node.op.default_output is None:
+        raise ValueError(
+            "It is ambiguous which output of the multi-output Op %s has "
+            "to be taken as a tensor; pass one of its outputs." % (node.op,), node)
+    return node.default_output()
+
+
+def _tensor_of_variable(x, ndim):
+    """A variable as a tensor of `ndim` dimensions (None: as many as it has)."""
+    if isinstance(x.type, scal.Scalar):
+        x = _conversions['scalar'](x)
+    if not isinstance(x.type, TensorType):
+        raise AsTensorError(
+            "Variable type field must be a TensorType, but %s has type %s. "
+            "Convert it to a tensor first." % (x, x.type), x, x.type)
+    return x if ndim in (None, x.type.ndim) else _with_ndim(x, ndim)
+
+
 def as_tensor_variable(x, name=None, ndim=None):
     """Return `x` as a tensor variable.
 
@@ -92,24 +112,9 @@ def as_tensor_variable(x, name=None, ndim=None):
         return convert()
 
     if isinstance(x, Apply):
-        # default_output() refuses an Apply without an obvious output.
-        if len(x.outputs) != 1 and x.op.default_output is None:
-            raise ValueError(
-                "It is ambiguous which output of the multi-output Op %s has "
-                "to be taken as a tensor; pass one of its outputs." % (x.op,),
-                x)
-        x = x.default_output()
-
+        return _tensor_of_variable(_obvious_output(x), ndim)
     if isinstance(x, Variable):
-        if isinstance(x.type, scal.Scalar):
-            x = _conversions['scalar'](x)
-        if not isinstance(x.type, TensorType):
-            raise AsTensorError(
-                "Variable type field must be a TensorType, but %s has type %s. "
-                "Convert it to a tensor first." % (x, x.type), x, x.type)
-        if ndim is None or x.type.ndim == ndim:
-            return x
-        return _with_ndim(x, ndim)
+        return _tensor_of_variable(x, ndim)
 
     if isinstance(x, (tuple, list)) and _holds_variable(x):
         try:

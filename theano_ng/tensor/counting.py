@@ -112,11 +112,8 @@ class Unique(NativeOp, Op):
     """
     __props__ = ('return_index', 'return_inverse', 'return_counts', 'axis')
 
-    def __init__(self, return_index=False, return_inverse=False,
-                 return_counts=False, axis=None):
-        self.return_index = return_index
-        self.return_inverse = return_inverse
-        self.return_counts = return_counts
+    def __init__(self, return_index=False, return_inverse=False, return_counts=False, axis=None):
+        self.return_index, self.return_inverse, self.return_counts = return_index, return_inverse, return_counts
         self.axis = axis
 
     def make_node(self, x):

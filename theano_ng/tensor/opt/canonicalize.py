@@ -22,15 +22,13 @@ class Canonizer(LocalOptimizer):
     An expression made of the three is ``inverse(main(*num), main(*denum))``. Common factors of the two lists are removed, their
     constants collected, and the cheapest expression for what is left is built::
 
-        x / x -> 1
-        (x * y) / x -> y
-        x / y / x -> 1 / y
-        x / y / z -> x / (y * z)
-        x / (y / z) -> (x * z) / y
-        (a / b) * (b / c) * (c / d) -> a / d
-        (2.0 * x) / (4.0 * y) -> (0.5 * x) / y
-        2 * x / 2 -> x
-        x * y * z -> Elemwise(mul){x,y,z}
+        a * b / a                 ->  b
+        a / (b / c)               ->  (a * c) / b
+        a / b / c                 ->  a / (b * c)
+        (p / q) * (q / r)         ->  p / r
+        3 * a / 3                 ->  a
+        (6.0 * a) / (1.5 * b)     ->  (4.0 * a) / b
+        a * b * c                 ->  Elemwise(mul){a,b,c}
 
     ``x / x`` becomes 1 also where it would be NaN.
 
@@ -50,11 +48,8 @@ class Canonizer(LocalOptimizer):
     """
 
     def __init__(self, main, inverse, reciprocal, calculate, use_reciprocal=True):
-        self.main = main
-        self.inverse = inverse
-        self.reciprocal = reciprocal
-        self.calculate = calculate
-        self.use_reciprocal = use_reciprocal
+        self.main, self.inverse, self.reciprocal = main, inverse, reciprocal
+        self.calculate, self.use_reciprocal = calculate, use_reciprocal
         self.external_simplifiers = []
         # Found by one look, and an Op of another class without any.
         self._ours = {main: "main", inverse: "inverse", reciprocal: "reciprocal"}

@@ -19,7 +19,7 @@ def constant_value(v, only_process_constants=False):
 
 
 # Numbers in patterns match what is this number everywhere.
-pattern.scalar_constant_value[0] = constant_value
+pattern.read_constants_by(constant_value)
 
 
 def is_constant(v, value):

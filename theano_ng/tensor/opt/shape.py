@@ -406,11 +406,11 @@ def lengths(v, fgraph):
 class ShapeOptimizer(Optimizer):
     """Gives the graph a `ShapeFeature`."""
 
+    def apply(self, fgraph):
+        """Nothing: the feature alone is wanted."""
+
     def add_requirements(self, fgraph):
         fgraph.attach_feature(ShapeFeature())
-
-    def apply(self, fgraph):
-        pass
 
 
 class UnShapeOptimizer(Optimizer):

@@ -241,6 +241,23 @@ def ptp(a, axis=None):
     return sub(max(a, axis), min(a, axis))
 
 
+def _observation_weights(fweights, aweights):
+    """The product of the two kinds of weights of `cov`, checked; None without any."""
+    w = None
+    if fweights is not None:
+        w = as_tensor_variable(fweights)
+        if w.ndim != 1 or w.dtype not in DISCRETE:
+            raise TypeError("cov: fweights must be an integer vector, got %s"
+                            % (w.type,))
+    if aweights is not None:
+        a = as_tensor_variable(aweights)
+        if a.ndim != 1:
+            raise TypeError("cov: aweights must be a vector, got %s"
+                            % (a.type,))
+        w = a if w is None else w * a
+    return w
+
+
 def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None,
         aweights=None):
     """Covariance matrix, as `numpy.cov`.
@@ -288,18 +305,7 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None,
     if ddof is None:
         ddof = 0 if bias else 1
 
-    w = None
-    if fweights is not None:
-        w = as_tensor_variable(fweights)
-        if w.ndim != 1 or w.dtype not in DISCRETE:
-            raise TypeError("cov: fweights must be an integer vector, got %s"
-                            % (w.type,))
-    if aweights is not None:
-        a = as_tensor_variable(aweights)
-        if a.ndim != 1:
-            raise TypeError("cov: aweights must be a vector, got %s"
-                            % (a.type,))
-        w = a if w is None else w * a
+    w = _observation_weights(fweights, aweights)
     if w is None:
         center = mean(X, axis=1, keepdims=True)
         fact = cast(X.shape[1], X.dtype) - ddof
