@@ -2,7 +2,7 @@ from libc.stdint cimport int64_t
 from cpython.object cimport PyObject
 
 ctypedef int (*thunk_fn)(void *data) noexcept
-ctypedef int (*native_fn)(int nin, int nout, PyObject **ins, PyObject **outs, int64_t *params) noexcept
+ctypedef int (*native_fn)(int nin, int nout, PyObject **ins, PyObject **outs, int64_t *words) noexcept
 
 
 cdef class CThunk:
@@ -21,13 +21,14 @@ cdef struct NativeCall:
     int nout
     PyObject **cells        # nin input cells, then nout output cells; borrowed, the thunk's lists own them
     PyObject **values       # room for nin + nout values
-    int64_t *params
+    int64_t *words
     int *layout             # for each cell, what its array has to be, see NativeThunk; -1 where nothing is known
     char *copied            # for each input, whether the current call works on a copy
 
 
 cdef class NativeThunk(CThunk):
     cdef NativeCall call
+    cdef int64_t *scratch   # what one of the words leads to; NULL: none does
     cdef object keep        # whatever owns the function's code
 
 

@@ -16,7 +16,7 @@ from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.misc.frozendict import frozendict
 from theano_ng.scalar import get_scalar_type
 from theano_ng.tensor.constant import as_tensor_variable, constant
-from theano_ng.tensor.elemwise.kernel import elemwise_kernel, elemwise_params, operand_classes, scalar_node
+from theano_ng.tensor.elemwise.kernel import ALTERNATE, elemwise_kernel, operand_classes, operand_rows, scalar_node
 from theano_ng.tensor.elemwise.perform import broadcast_shape, call_nfunc, evaluate_scalar_op
 from theano_ng.tensor.type import TensorType
 
@@ -170,8 +170,7 @@ class DimShuffle(NativeOp, COp):
         ndim = len(self.input_broadcastable)
         if ndim > _NATIVE_MAX_NDIM or len(self.new_order) > _NATIVE_MAX_NDIM:
             return None
-        order = tuple([-1 if d == "x" else d for d in self.new_order])
-        return NativeCode(_NATIVE + ":dimshuffle", params=(int(not self.inplace), ndim, len(order), *order))
+        return NativeCode(_NATIVE + ":dimshuffle", copies=not self.inplace, ndim_in=ndim, order=self._new_order)
 
     def infer_shape(self, node, shapes):
         (shape,) = shapes
@@ -557,8 +556,10 @@ class Elemwise(NativeOp, OpenMPOp):
         except (MethodNotDefined, NotImplementedError):
             return None, False
         openmp_minsize = config.openmp_elemwise_minsize if self.openmp else 0
-        params, scratch = elemwise_params(node, classes, self.inplace_pattern, openmp_minsize, needs_python)
-        return NativeCode(_NATIVE + ":elemwise", params=params, scratch=scratch, kernels=(kernel,)), needs_python
+        code = NativeCode(
+            _NATIVE + ":elemwise", kernel=kernel, ndim=node.outputs[0].type.ndim, openmp_minsize=openmp_minsize, may_fail=needs_python,
+            has_alternate=ALTERNATE in classes, operands=operand_rows(node, classes, self.inplace_pattern))
+        return code, needs_python
 
     def c_headers(self):
         return [*NativeOp.c_headers(self), '"kernel_prologue.h"']

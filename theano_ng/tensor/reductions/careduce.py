@@ -1,7 +1,6 @@
 """Reductions of tensors by a commutative, associative scalar op: `CAReduce`, `Sum`, `Prod`, `All`, `Any` and relatives."""
 
 import functools
-import struct
 from copy import copy
 
 import numpy as np
@@ -227,19 +226,21 @@ class CAReduce(NativeOp, Op):
         acc = self._acc_dtype(x.dtype)
         if x.ndim > _NATIVE_MAX_NDIM:
             return None
+        openmp_minsize = config.openmp_elemwise_minsize if config.openmp else 0
         words = self._shipped_words(x.dtype, z.dtype, x.ndim)
         if words is not None:
-            return NativeCode(_NATIVE + ":reduce", params=(0, *words))
+            return NativeCode(_NATIVE + ":reduce", **words, kernel=0, openmp_minsize=openmp_minsize)
         try:
             kernel = self._kernel(x.dtype, acc)
         except (MethodNotDefined, NotImplementedError):
             return None
         if kernel is None:
             return None
-        return NativeCode(_NATIVE + ":reduce", params=self._words(0, x.dtype, acc, z.dtype, x.ndim), kernels=(kernel,))
+        words = self._words(0, x.dtype, acc, z.dtype, x.ndim)
+        return NativeCode(_NATIVE + ":reduce", **words, kernel=kernel, openmp_minsize=openmp_minsize)
 
     def _shipped_words(self, x_dtype, z_dtype, ndim):
-        """The words of native/reduce.c, behind that of the kernel, when it has this fold itself; else None."""
+        """What every record of native/reduce.c begins with, when that has this fold itself; else None."""
         from theano_ng.tensor.native.reduce import has_fold
 
         operation = _OPERATIONS.get(type(self.scalar_op).__name__, 0)
@@ -257,10 +258,11 @@ class CAReduce(NativeOp, Op):
 
     def _words(self, operation, x_dtype, acc_dtype, z_dtype, ndim):
         identity = getattr(self.scalar_op, "identity", None)
-        axes = sum(1 << d for d in self._axes(ndim))
-        numbers = [np.dtype(dtype).num for dtype in (x_dtype, acc_dtype, z_dtype)]
-        openmp_minsize = config.openmp_elemwise_minsize if config.openmp else 0
-        return (operation, ndim, axes, *numbers, openmp_minsize, int(identity is not None), *_identity_words(identity, acc_dtype))
+        element, accumulator, result = [np.dtype(dtype).num for dtype in (x_dtype, acc_dtype, z_dtype)]
+        return dict(
+            operation=operation, ndim=ndim, axes=sum(1 << d for d in self._axes(ndim)), element_type=element,
+            accumulator_type=accumulator, result_type=result, has_identity=identity is not None,
+            identity=b"" if identity is None else np.asarray(identity).astype(acc_dtype).tobytes())
 
     def _kernel(self, x_dtype, acc_dtype):
         """Return the fold of native/reduce.c for this scalar op as a kernel, or None if its C code needs Python."""
@@ -317,14 +319,6 @@ def _normalize_axis_argument(axis):
     if isinstance(axis, (int, np.integer)) or (isinstance(axis, np.ndarray) and axis.ndim == 0):
         return (int(axis),)
     return tuple(sorted({int(a) for a in axis}))
-
-
-def _identity_words(identity, dtype):
-    """The bytes of the identity as `dtype`, in two words."""
-    if identity is None:
-        return 0, 0
-    data = np.asarray(identity).astype(dtype).tobytes()
-    return struct.unpack("<qq", data + b"\0" * (16 - len(data)))
 
 
 def _second(x, z):
