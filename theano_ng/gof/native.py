@@ -3,6 +3,7 @@
 An Op whose C code does not depend on the graph names a compiled function and its parameter words (`NativeCode`). The linkers bind
 it to cells without compiling anything; the classic C interface (`c_code` and friends) is derived from the same record.
 """
+import contextlib
 import functools
 import importlib
 from dataclasses import dataclass
@@ -193,8 +194,30 @@ def beside_native(c_code):
     return c_code
 
 
+_prepared = {}      # Apply -> NativeCode, while thunks are made
+
+
+@contextlib.contextmanager
+def prepared(codes):
+    """Let `native_code_of` know some nodes' code for a while: generating it again for each thunk would take twice the time.
+
+    Parameters
+    ----------
+    codes : dict
+        Apply -> NativeCode.
+    """
+    _prepared.update(codes)
+    try:
+        yield
+    finally:
+        for node in codes:
+            _prepared.pop(node, None)
+
+
 def native_code_of(node):
     """The NativeCode by which a node runs; None when its Op has none, or has a `c_code` that overrides it."""
+    if node in _prepared:
+        return _prepared[node]
     native_code = getattr(node.op, "native_code", None)
     return None if native_code is None or getattr(node.op, "own_c_code", False) else native_code(node)
 
