@@ -74,15 +74,25 @@ class ShapeFeature:
             raise toolbox.AlreadyThere("This FunctionGraph already has a ShapeFeature")
         fgraph.shape_feature = self
         self.fgraph = fgraph
+        self._forget()
+
+    def on_detach(self, fgraph):
+        self._forget()
+        self.fgraph = None
+        del fgraph.shape_feature
+
+    def __getstate__(self):
+        # Shapes are inferred when asked for; the record of former variables would bring the graph before rewriting into the pickle.
+        return {"fgraph": self.fgraph}
+
+    def unpickle(self, fgraph):
+        """Begin without any known shape."""
+        self._forget()
+
+    def _forget(self):
         self.shape_of = _Shapes(self)
         self._former = {}       # variable -> the one whose place it took
         self._opaque = set()    # variables whose shape is only known by having them
-
-    def on_detach(self, fgraph):
-        self.shape_of = _Shapes(self)
-        self._former, self._opaque = {}, set()
-        self.fgraph = None
-        del fgraph.shape_feature
 
     def on_change_input(self, fgraph, node, i, r, new_r, reason):
         self._former.setdefault(new_r, r)
