@@ -15,7 +15,7 @@ from theano_ng.tensor.opt.registration import ignores_nonfinite, register_canoni
 MAX_OPERANDS = 31
 """Most operands given to one addition or multiplication; NumPy's limit is 32 operands with the result."""
 
-MAX_SHARED = 64
+MAX_SHARED = 32
 """How many operands are looked at of the parts of an expression that others use too: a chain of products each of which is used elsewhere is
 looked at again from each of its nodes."""
 
@@ -168,16 +168,19 @@ class Canonizer(LocalOptimizer):
                 leaves.append((v, inverted, part))
         over = {v for v, inverted, _ in leaves if not inverted}
         under = {v for v, inverted, _ in leaves if inverted}
-        factors = [0] * len(parts)
-        opened = set()
+        factors, cancels = [0] * len(parts), [False] * len(parts)
         for v, inverted, part in leaves:
-            cancels = v in (over if inverted else under)
-            while part >= 0:
+            if part >= 0:
                 factors[part] += 1
-                if cancels:
-                    opened.add(parts[part][0])
-                part = parts[part][1]
-        opened.update(v for (v, _), count in zip(parts, factors) if count < 2)
+                cancels[part] = cancels[part] or v in (over if inverted else under)
+        opened = set()
+        for i in range(len(parts) - 1, -1, -1):     # a part comes before those in it
+            v, part = parts[i]
+            if factors[i] < 2 or cancels[i]:
+                opened.add(v)
+            if part >= 0:
+                factors[part] += factors[i]
+                cancels[part] = cancels[part] or cancels[i]
         whole.update(v for v, _ in parts if v not in opened)
         return whole
 
