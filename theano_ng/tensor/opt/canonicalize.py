@@ -15,10 +15,6 @@ from theano_ng.tensor.opt.registration import ignores_nonfinite, register_canoni
 MAX_OPERANDS = 31
 """Most operands given to one addition or multiplication; NumPy's limit is 32 operands with the result."""
 
-MAX_SHARED = 32
-"""How many operands are looked at of the parts of an expression that others use too: a chain of products each of which is used elsewhere is
-looked at again from each of its nodes."""
-
 
 class Canonizer(LocalOptimizer):
     """Simplification tool for a commutative, associative operation, its inverse and its reciprocal.
@@ -156,7 +152,7 @@ class Canonizer(LocalOptimizer):
             v, inverted, part = stack.pop()
             node = self._part(v, expression)
             if node is not None and v is not expression and _is_shared(v, node):
-                if len(leaves) + len(stack) > MAX_SHARED:
+                if len(leaves) + len(stack) > common.MAX_SHARED:
                     whole.add(v)
                     node = None
                 else:
