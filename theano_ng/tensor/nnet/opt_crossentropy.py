@@ -104,8 +104,6 @@ optdb.register("crossentropy_to_crossentropy_with_softmax", crossentropy_to_cros
 @local_optimizer([softmax_grad])
 def local_softmax_grad_to_crossentropy_with_softmax_grad(node):
     """SoftmaxGrad(CrossentropyCategorical1HotGrad(g, sm, y), sm)  ->  CrossentropySoftmax1HotWithBiasDx(g, sm, y)"""
-    if node.op != softmax_grad:
-        return None
     g_coding, coding = node.inputs
     if not isinstance(_owner_op(g_coding), CrossentropyCategorical1HotGrad):
         return None
@@ -125,7 +123,7 @@ def local_argmax_pushdown(node):
 
     argmax(softmax(x), axis=1)  ->  argmax(x, axis=1)
     """
-    if not isinstance(node.op, (Argmax, MaxAndArgmax)) or (isinstance(node.op, MaxAndArgmax) and node.outputs[0].clients):
+    if isinstance(node.op, MaxAndArgmax) and node.outputs[0].clients:
         return None
     x, = node.inputs[:1]
     if tuple(node.op.axis or ()) not in ((x.ndim - 1,), (-1,)) or x.owner is None:
@@ -155,8 +153,6 @@ def _is_monotonic(op):
 @local_optimizer([softmax_op])
 def local_softmax_with_bias(node):
     """softmax(x + b), where b is a vector  ->  softmax_with_bias(x, b)"""
-    if node.op != softmax_op:
-        return None
     found = _split_bias(node.inputs[0])
     if found is None:
         return None
@@ -169,8 +165,6 @@ def local_softmax_with_bias(node):
 @local_optimizer([softmax_op, softmax_with_bias])
 def graph_merge_softmax_with_crossentropy_softmax(node):
     """A softmax that a cross-entropy of the same x and b computes anyway is taken from there."""
-    if node.op not in _SOFTMAXES:
-        return None
     x = node.inputs[0]
     for client, _ in x.clients:
         if client != "output" and isinstance(client.op, CrossentropySoftmaxArgmax1HotWithBias) and client.inputs[0] is x:
@@ -185,7 +179,7 @@ def graph_merge_softmax_with_crossentropy_softmax(node):
 @local_optimizer([T.log])
 def local_logsoftmax(node):
     """log(softmax(x))  ->  LogSoftmax(x)"""
-    if node.op != T.log or _owner_op(node.inputs[0]) != softmax_op:
+    if _owner_op(node.inputs[0]) != softmax_op:
         return None
     result = logsoftmax_op(node.inputs[0].owner.inputs[0])
     copy_stack_trace(node.outputs[0], result)
@@ -267,15 +261,13 @@ def local_advanced_indexing_crossentropy_onehot(node):
             source = _softmax_input(matrix.owner.inputs[0])
         else:
             return None
-    elif node.op == T.log:
+    else:
         picked = node.inputs[0]
         found = None if picked.owner is None else _is_label_indexing(picked.owner)
         if found is None:
             return None
         labels = found[1]
         source = _softmax_input(found[0])
-    else:
-        return None
     if source is None:
         return None
     result = -crossentropy_softmax_argmax_1hot_with_bias(*source, labels)[0]
@@ -347,8 +339,6 @@ def local_advanced_indexing_crossentropy_onehot_grad(node):
 
     Other factors of the quotients, which do not vary within a row, become a part of g.
     """
-    if node.op != softmax_grad:
-        return None
     d_sm, sm = node.inputs
     if d_sm.owner is None:
         return None
@@ -373,8 +363,6 @@ def local_logsoftmax_grad(node):
 
     SoftmaxGrad(g / sm, sm)  ->  g - sum(g, axis=1) * sm
     """
-    if not isinstance(node.op, SoftmaxGrad):
-        return None
     quotient, sm = node.inputs
     if _owner_op(quotient) != T.true_div or quotient.owner.inputs[1] is not sm or sm.owner is None:
         return None
@@ -399,8 +387,6 @@ def local_useless_crossentropy_softmax_1hot_with_bias_dx_alloc(node):
 
     CrossentropySoftmax1HotWithBiasDx(Alloc(g, m), sm, y)  ->  CrossentropySoftmax1HotWithBiasDx(g, sm, y)
     """
-    if node.op != crossentropy_softmax_1hot_with_bias_dx:
-        return None
     dy, sm, labels = node.inputs
     if dy.owner is None:
         return None

@@ -111,8 +111,6 @@ def local_exp_over_1_plus_exp(node):
 
     Other factors of numerator and denominator stay.
     """
-    if node.op != T.true_div:
-        return None
     numerator, denominator = node.inputs
     factors = list(is_mul(numerator) or [numerator])
     arguments, divisors, negative = partition_num_or_denom(denominator, lambda f: is_1pexp(f, only_process_constants=False))
@@ -146,8 +144,6 @@ def local_exp_over_1_plus_exp(node):
 @local_optimizer([T.inv])
 def local_inv_1_plus_exp(node):
     """1 / (1 + exp(x))  ->  sigmoid(-x)"""
-    if node.op != T.inv:
-        return None
     found = is_1pexp(node.inputs[0], only_process_constants=False)
     if found is None or found[0]:
         return None
@@ -162,8 +158,6 @@ def local_sigm_times_exp(node):
 
     Among any number of factors, also of products within the product, with the sign kept.
     """
-    if node.op != T.mul:
-        return None
     clients = node.outputs[0].clients
     if len(clients) == 1 and clients[0][0] != "output" and clients[0][0].op == T.mul:
         # The larger product has these factors too.
@@ -177,7 +171,7 @@ def local_sigm_times_exp(node):
 @local_optimizer([T.sub])
 def local_1msigmoid(node):
     """1 - sigmoid(x)  ->  sigmoid(-x); not registered, because it hides log(1 - sigmoid(x))"""
-    if node.op != T.sub or not _is_1(node.inputs[0]) or _owner_op(node.inputs[1]) != sigmoid:
+    if not _is_1(node.inputs[0]) or _owner_op(node.inputs[1]) != sigmoid:
         return None
     return _finish(node, sigmoid(-node.inputs[1].owner.inputs[0]))
 
@@ -185,8 +179,6 @@ def local_1msigmoid(node):
 def _approximation(name, approximate, text):
     @local_optimizer([sigmoid])
     def rule(node):
-        if node.op != sigmoid:
-            return None
         return _finish(node, approximate(node.inputs[0]))
     rule.__name__ = rule.name = name
     rule.__doc__ = "sigmoid(x)  ->  %s(x); only where optimizer_including asks for it" % text

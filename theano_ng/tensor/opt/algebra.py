@@ -45,7 +45,7 @@ def local_func_inv(node):
     for deg2rad and rad2deg, cosh, tanh, sinh and their inverses, conj, neg, inv. Where the inner function is not defined the
     result is x instead of NaN.
     """
-    if not isinstance(node.op, Elemwise) or len(node.inputs) != 1:
+    if len(node.inputs) != 1:
         return False
     prev = node.inputs[0].owner
     if prev is None or not isinstance(prev.op, Elemwise):
@@ -67,8 +67,6 @@ def local_inv_canon(node):
 
     inv(x)  ->  x ** -1          [canonicalize, fast_run]
     """
-    if node.op != T.inv:
-        return False
     x, out = node.inputs[0], node.outputs[0]
     if x.dtype[0] in "bui":
         # The power of two integers is an integer.
@@ -90,8 +88,6 @@ def local_abs_lift(node):
 
     Needed for `check_for_x_over_absX`.
     """
-    if node.op != T.abs_:
-        return False
     inner = node.inputs[0].owner
     if inner is None or not all(_sign_is_exact(i) for i in inner.inputs):
         return False
@@ -123,9 +119,7 @@ def local_abs_merge(node):
                 return False
             inner.append(i)
         return _answer(T.abs_(T.mul(*inner)), node.outputs[0])
-    if node.op == T.true_div:
-        return _answer(T.abs_(T.true_div(node.inputs[0].owner.inputs[0], node.inputs[1].owner.inputs[0])), node.outputs[0])
-    return False
+    return _answer(T.abs_(T.true_div(node.inputs[0].owner.inputs[0], node.inputs[1].owner.inputs[0])), node.outputs[0])
 
 
 # -- negation ------------------------------------------------------------------------------------------------------------
@@ -137,8 +131,6 @@ def local_neg_neg(node):
 
     --x  ->  x          [specialize, fast_run]
     """
-    if node.op != T.neg:
-        return False
     inputs = inputs_of(node.inputs[0], T.neg)
     return False if inputs is None else _answer(inputs[0], node.outputs[0])
 
@@ -150,8 +142,6 @@ def local_neg_div_neg(node):
 
     -(-a / b)  ->  a / b;  -(c / b)  ->  (-c) / b          [specialize, fast_run]
     """
-    if node.op != T.neg:
-        return False
     frac = node.inputs[0]
     inputs = inputs_of(frac, T.true_div)
     if inputs is None:
@@ -176,8 +166,6 @@ def local_mul_zero(node):
 
     x * 0  ->  zeros_like(x)          [canonicalize, fast_run]
     """
-    if node.op != T.mul:
-        return False
     out = node.outputs[0]
     for i in node.inputs:
         value = constant_value(i)
@@ -195,7 +183,7 @@ def local_intdiv_by_one(node):
     x // 1  ->  x          [canonicalize, fast_run]
     """
     x, y = node.inputs
-    if node.op != T.int_div or x.dtype not in T.integer_dtypes:
+    if x.dtype not in T.integer_dtypes:
         return False
     value = constant_value(y)
     if value is None or value != 1:
@@ -212,8 +200,6 @@ def local_zero_div(node):
 
     0 / x  ->  zeros_like(x)          [canonicalize, specialize, fast_run]
     """
-    if node.op != T.int_div and node.op != T.true_div:
-        return False
     value = constant_value(node.inputs[0])
     if value is None or value != 0:
         return False
@@ -242,8 +228,6 @@ def local_add_specialize(node):
 
     x + 0 + y  ->  x + y          [specialize, fast_run]
     """
-    if node.op != T.add:
-        return False
     out = node.outputs[0]
     new_inputs = []
     for i in node.inputs:
@@ -288,8 +272,6 @@ def local_mul_specialize(node):
 
     x * 1 * y  ->  x * y;  x * -1  ->  -x;  -x * y  ->  -(x * y);  x * 0  ->  zeros_like(x)          [specialize, fast_run]
     """
-    if node.op != T.mul:
-        return False
     out = node.outputs[0]
     neg = False
     new_inputs = []
@@ -332,8 +314,6 @@ def local_div_to_inv(node):
 
     1 / x  ->  inv(x)          [specialize, fast_run]
     """
-    if node.op != T.true_div:
-        return False
     value = constant_value(node.inputs[0])
     if value is None or value != 1:
         return False
@@ -349,8 +329,6 @@ def local_pow_canonicalize(node):
 
     x ** 0  ->  ones_like(x);  x ** 1  ->  x          [canonicalize, fast_run]
     """
-    if node.op != T.pow:
-        return False
     out = node.outputs[0]
     exponent = constant_value(node.inputs[1])
     if exponent is None:
@@ -382,8 +360,6 @@ def local_pow_specialize(node):
     x ** 2  ->  sqr(x);  x ** 0.5  ->  sqrt(x);  x ** -0.5  ->  inv(sqrt(x));  x ** -1  ->  inv(x);
     x ** -2  ->  inv(sqr(x))          [specialize, fast_run]
     """
-    if node.op != T.pow:
-        return False
     out = node.outputs[0]
     x, y = node.inputs
     exponent = constant_value(y)
@@ -415,8 +391,6 @@ def local_pow_specialize_device(node):
 
     After the move to a device, because a device may have a better power. Exponents up to 512 in absolute value.
     """
-    if node.op != T.pow:
-        return False
     out = node.outputs[0]
     x, y = node.inputs
     exponent = constant_value(y)
@@ -453,7 +427,7 @@ def local_cast_cast(node):
 
     when d1 is that of the result, or loses nothing of x.
     """
-    if not isinstance(node.op, Elemwise) or not isinstance(node.op.scalar_op, scalar.Cast):
+    if not isinstance(node.op.scalar_op, scalar.Cast):
         return False
     inner = node.inputs[0].owner
     if inner is None or not isinstance(inner.op, Elemwise) or not isinstance(inner.op.scalar_op, scalar.Cast):
@@ -478,7 +452,7 @@ def local_upcast_elemwise_constant_inputs(node):
 
     So that they merge with others, and no conversion is left to the loop.
     """
-    if not isinstance(node.op, Elemwise) or len(node.outputs) > 1:
+    if len(node.outputs) > 1:
         return False
     scalar_op = node.op.scalar_op
     # Only where all inputs are converted to the dtype of the output anyway.
@@ -523,8 +497,6 @@ def local_0_dot_x(node):
 
     dot(0, x)  ->  zeros          [canonicalize, stabilize, fast_run]
     """
-    if not isinstance(node.op, T.Dot):
-        return False
     x, y = node.inputs
     if not any(v is not None and v == 0 for v in (constant_value(x), constant_value(y))):
         return False

@@ -44,7 +44,7 @@ def local_join_1(node):
 
     Join(axis, x)  ->  x          [canonicalize, specialize, fast_run]
     """
-    if not isinstance(node.op, Join) or len(node.inputs) != 2:
+    if len(node.inputs) != 2:
         return False
     x = node.inputs[1]
     return [x] if x.type == node.outputs[0].type else False
@@ -58,8 +58,6 @@ def local_join_empty(node):
 
     Join(0, x, constant of length 0, y)  ->  Join(0, x, y)          [canonicalize, specialize, fast_run]
     """
-    if not isinstance(node.op, Join):
-        return False
     axis = constant_value(node.inputs[0], only_process_constants=True)
     if axis is None:
         return False
@@ -108,7 +106,7 @@ def local_join_make_vector(node):
 
     Join(0, MakeVector(a), MakeVector(b, c), x)  ->  Join(0, MakeVector(a, b, c), x)          [canonicalize, specialize, fast_run]
     """
-    if not isinstance(node.op, Join) or node.outputs[0].ndim != 1:
+    if node.outputs[0].ndim != 1:
         return False
     merged, group = [], None
     for x in node.inputs[1:]:
@@ -146,7 +144,7 @@ def local_useless_split(node):
 
     Split{1}(x, axis, splits)  ->  x          [canonicalize, specialize, fast_run]
     """
-    if not isinstance(node.op, Split) or node.op.len_splits != 1:
+    if node.op.len_splits != 1:
         return False
     x, axis, splits = node.inputs
     guard = Assert("Split: the only part must have the whole length of the axis")
@@ -165,8 +163,6 @@ def local_useless_tile(node):
 
     Tile(x, (1, 1))  ->  x, with new dimensions on the left          [canonicalize, stabilize, fast_run]
     """
-    if not isinstance(node.op, Tile):
-        return False
     x, reps = node.inputs
     if not isinstance(reps, Constant) or len(reps.data) != node.op.ndim or not np.all(reps.data == 1):
         return False

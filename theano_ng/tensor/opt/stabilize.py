@@ -29,8 +29,6 @@ def local_log1p(node):
 
     log(1 + x)  ->  log1p(x);  log(1 - x)  ->  log1p(-x)          [stabilize, specialize, fast_run]
     """
-    if node.op != T.log:
-        return False
     log_arg, = node.inputs
     out = node.outputs[0]
     if log_arg.owner is None or out.dtype[0] == "c":
@@ -68,8 +66,6 @@ def local_log_add(node):
 
     log(exp(x) + exp(y))  ->  max(x, y) + log1p(exp(-abs(x - y)))          [stabilize, specialize, fast_run]
     """
-    if node.op != T.log:
-        return False
     inputs = inputs_of(node.inputs[0], T.add)
     if inputs is None or len(inputs) != 2:
         return False
@@ -106,8 +102,6 @@ def local_log_sum_exp(node):
 
     Not where x is y - max(y, axis, keepdims) already.
     """
-    if node.op != T.log:
-        return False
     sum_node = node.inputs[0].owner
     # Of sum(x, keepdims=True) the dimensions are put back by a DimShuffle.
     if sum_node is not None and isinstance(sum_node.op, DimShuffle):
@@ -147,7 +141,7 @@ def local_expm1(node):
 
     exp(x) - 1  ->  expm1(x);  exp(x) + -1  ->  expm1(x)          [canonicalize, stabilize, specialize, fast_run]
     """
-    if not isinstance(node.op, Elemwise) or len(node.inputs) != 2:
+    if len(node.inputs) != 2:
         return False
     scalar_op = node.op.scalar_op
     in1, in2 = node.inputs
@@ -183,8 +177,6 @@ def local_log_pow(node):
     For a negative x and an even whole y the result is NaN instead of a number, except for y a constant even number, where abs(x)
     is taken.
     """
-    if node.op != T.log:
-        return False
     inputs = inputs_of(node.inputs[0], T.pow)
     if inputs is None:
         return False
@@ -205,8 +197,6 @@ def local_log_prod_sqr(node):
 
     log(x ** 2 * ...)  ->  2 * log(abs(x)) + ...;  log(prod(exp(x)))  ->  sum(x)          [canonicalize, stabilize, specialize, fast_run]
     """
-    if node.op != T.log:
-        return False
     x = node.inputs[0]
     if x.owner is None:
         return False
@@ -310,8 +300,6 @@ def local_log_erfc(node):
 
     The threshold is 10.0541949 for float32 and 26.641747557 for float64.
     """
-    if node.op != T.log:
-        return False
     inputs = inputs_of(node.inputs[0], T.erfc)
     out = node.outputs[0]
     if inputs is None or _is_stabilized(out) or out.dtype not in _ERFC_THRESHOLD:
@@ -353,8 +341,6 @@ def local_grad_log_erfc_neg(node):
 
     The threshold is 9.3 for float32 and 26.641747557 for float64.
     """
-    if node.op != T.true_div:
-        return False
     out = node.outputs[0]
     numerator, denominator = node.inputs
     inputs = inputs_of(denominator, T.erfc)

@@ -32,8 +32,6 @@ def local_tensor_scalar_tensor(node):
 
     TensorFromScalar(ScalarFromTensor(x))  ->  x          [canonicalize, specialize, fast_run]
     """
-    if not isinstance(node.op, TensorFromScalar):
-        return False
     inner = node.inputs[0].owner
     return [inner.inputs[0]] if inner is not None and isinstance(inner.op, ScalarFromTensor) else False
 
@@ -46,8 +44,6 @@ def local_scalar_tensor_scalar(node):
 
     ScalarFromTensor(TensorFromScalar(s))  ->  s          [canonicalize, specialize, fast_run]
     """
-    if not isinstance(node.op, ScalarFromTensor):
-        return False
     inner = node.inputs[0].owner
     return [inner.inputs[0]] if inner is not None and isinstance(inner.op, TensorFromScalar) else False
 
@@ -59,7 +55,7 @@ def local_useless_composite(node):
 
     Composite{a, b}(x)[0]  ->  Composite{a}(x)          [canonicalize, fast_run]
     """
-    if not isinstance(node.op, Elemwise) or len(node.outputs) == 1 or not isinstance(node.op.scalar_op, scalar.Composite):
+    if len(node.outputs) == 1 or not isinstance(node.op.scalar_op, scalar.Composite):
         return False
     if node.op.inplace_pattern:
         return False
@@ -79,7 +75,7 @@ def local_useless_topk(node):
     TopKOp(x, k)[0]  ->  TopKOp{values only}(x, k)          [for use by name; in no database]
     """
     op = node.op
-    if not isinstance(op, TopKOp) or not (op.return_values and op.return_indices):
+    if not (op.return_values and op.return_indices):
         return False
     values, indices = node.outputs
     if bool(values.clients) == bool(indices.clients):
