@@ -18,9 +18,14 @@ from theano_ng.tensor.nnet.softmax import SoftmaxGrad, logsoftmax_op, softmax_gr
 from theano_ng.tensor.opt.canonicalize import local_mul_canonizer
 from theano_ng.tensor.opt.shape import same_length
 from theano_ng.tensor.opt.registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.opt.rows import names, rule, terms
 from theano_ng.tensor.indexing.subtensor import AdvancedIncSubtensor, AdvancedSubtensor
 
 _SOFTMAXES = (softmax_op, softmax_with_bias)
+
+g, x, y = names("g", "x", "y")
+log, softmax, logsoftmax, d_softmax = terms(T.log, softmax_op, logsoftmax_op, softmax_grad)
+d_crossentropy, d_both = terms(CrossentropyCategorical1HotGrad, crossentropy_softmax_1hot_with_bias_dx)
 
 
 def _owner_op(variable):
@@ -101,19 +106,11 @@ optdb.register("crossentropy_to_crossentropy_with_softmax", crossentropy_to_cros
                "fast_compile_gpu")
 
 
-@register_specialize("fast_compile_gpu", "local_crossentropy_to_crossentropy_with_softmax_grad")
-@local_optimizer([softmax_grad])
-def local_softmax_grad_to_crossentropy_with_softmax_grad(node):
-    """SoftmaxGrad(CrossentropyCategorical1HotGrad(g, sm, y), sm)  ->  CrossentropySoftmax1HotWithBiasDx(g, sm, y)"""
-    g_coding, coding = node.inputs
-    if not isinstance(_owner_op(g_coding), CrossentropyCategorical1HotGrad):
-        return None
-    g_nll, other, labels = g_coding.owner.inputs
-    if other is not coding:
-        return None
-    dx = crossentropy_softmax_1hot_with_bias_dx(g_nll, coding, labels)
-    copy_stack_trace(node.outputs[0], dx)
-    return [dx]
+local_softmax_grad_to_crossentropy_with_softmax_grad = register_specialize(
+    "fast_compile_gpu", "local_crossentropy_to_crossentropy_with_softmax_grad")(rule(
+        "local_softmax_grad_to_crossentropy_with_softmax_grad",
+        "The gradient of a cross-entropy of a softmax needs no division by the softmax.",
+        (d_softmax(d_crossentropy(g, x, y), x), d_both(g, x, y))))
 
 
 @register_specialize("fast_compile_gpu")
@@ -175,16 +172,9 @@ def graph_merge_softmax_with_crossentropy_softmax(node):
     return None
 
 
-@register_stabilize("fast_compile")
-@register_specialize("stabilize", "fast_compile")
-@local_optimizer([T.log])
-def local_logsoftmax(node):
-    """log(softmax(x))  ->  LogSoftmax(x)"""
-    if _owner_op(node.inputs[0]) != softmax_op:
-        return None
-    result = logsoftmax_op(node.inputs[0].owner.inputs[0])
-    copy_stack_trace(node.outputs[0], result)
-    return [result]
+local_logsoftmax = register_stabilize("fast_compile")(register_specialize("stabilize", "fast_compile")(rule(
+    "local_logsoftmax", "The logarithm of a softmax, without the loss of probabilities that are rounded to 0.",
+    (log(softmax(x)), logsoftmax(x)))))
 
 
 # --- labels by advanced indexing ---------------------------------------------------------------------------------------------

@@ -8,7 +8,11 @@ from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty
 from theano_ng.tensor.assert_op import assert_op
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.opt.rows import names, rule, terms
 from theano_ng.tensor.opt.shape import lengths, same_length
+
+x, y = names("x", "y")
+fill, = terms(T.fill)
 
 
 def fitted(new, old):
@@ -77,15 +81,9 @@ def local_fill_sink(node):
     return {below: result}
 
 
-@register_canonicalize("fast_compile")
-@local_optimizer([T.fill])
-def local_useless_fill(node):
-    """A value that has the shape already.
-
-    fill(s, v)  ->  v, where v has the broadcastable pattern of the result          [canonicalize, fast_run, fast_compile]
-    """
-    v, out = node.inputs[1], node.outputs[0]
-    return [v] if v.type == out.type else False
+local_useless_fill = register_canonicalize("fast_compile")(rule(
+    "local_useless_fill", "A value that has the broadcastable pattern of the result, and so the shape.",
+    (fill(y, x), x), same_type=True))
 
 
 @register_specialize

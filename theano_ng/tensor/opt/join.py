@@ -11,6 +11,10 @@ from theano_ng.tensor.shaping.creation import MakeVector
 from theano_ng.tensor.shaping.joining import Join, Split, Tile
 from theano_ng.tensor.opt.common import constant_value
 from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.opt.rows import names, rule, terms
+
+x, axis = names("x", "axis")
+join, = terms(Join)
 
 
 class MakeVectorPrinter:
@@ -36,18 +40,8 @@ class MakeVectorPrinter:
 pprint.assign(lambda pstate, r: r.owner is not None and isinstance(r.owner.op, MakeVector), MakeVectorPrinter())
 
 
-@register_specialize
-@register_canonicalize
-@local_optimizer([Join])
-def local_join_1(node):
-    """A join of one tensor.
-
-    Join(axis, x)  ->  x          [canonicalize, specialize, fast_run]
-    """
-    if len(node.inputs) != 2:
-        return False
-    x = node.inputs[1]
-    return [x] if x.type == node.outputs[0].type else False
+local_join_1 = register_specialize(register_canonicalize(rule(
+    "local_join_1", "A join of one tensor.", (join(axis, x), x), same_type=True)))
 
 
 @register_specialize
