@@ -1,9 +1,9 @@
 """A breakpoint inside a compiled function."""
 import importlib
 
+from theano_ng.gof.derivative import DisconnectedType
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
-from theano_ng.gradient import DisconnectedType
 
 
 class PdbBreakpoint(Op):

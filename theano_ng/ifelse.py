@@ -7,6 +7,8 @@ from collections import Counter
 
 import numpy as np
 
+from theano_ng.gof.derivative import DisconnectedType
+from theano_ng.gof.null_type import NullType
 import theano_ng.scalar as scal
 from theano_ng.compile.mode import optdb
 from theano_ng.compile.ops import Rebroadcast, Shape, SpecifyShape
@@ -170,8 +172,6 @@ class IfElse(Op):
         return [[True] * n, *own, *own]
 
     def grad(self, ins, grads):
-        from theano_ng.gradient import DisconnectedType, NullType  # gradient sits beside this module
-
         cond, n = ins[0], self.n_outs
         then, other = ins[1:1 + n], ins[1 + n:]
         special = [isinstance(g.type, (DisconnectedType, NullType)) for g in grads]

@@ -1,4 +1,5 @@
 """Ops that raise an exception at run time: always (Raise), or when a condition fails (CheckAndRaise, Assert)."""
+from theano_ng.gof.derivative import DisconnectedType
 from theano_ng.gof.graph import Apply, Variable
 from theano_ng.gof.op import Op
 
@@ -93,8 +94,6 @@ class CheckAndRaise(Op):
         return [[True], *[[False] for _ in node.inputs[1:]]]
 
     def grad(self, inputs, output_gradients):
-        from theano_ng.gradient import DisconnectedType
-
         return [*output_gradients, *[DisconnectedType()() for _ in inputs[1:]]]
 
     def R_op(self, inputs, eval_points):

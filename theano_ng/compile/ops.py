@@ -9,6 +9,7 @@ import warnings
 import numpy as np
 
 from theano_ng.compile.function_op import FromFunctionOp, as_op, load_back
+from theano_ng.gof.derivative import disconnected_gradients, grad_not_implemented
 from theano_ng.gof.graph import Apply, Variable
 from theano_ng.gof.native import NativeOp, beside_native, registered_native_code
 from theano_ng.gof.op import Op
@@ -27,12 +28,6 @@ expandable_types = ()
 
 # Types whose values are immutable, and assigned in C: a copy is a view. tensor adds Scalar.
 value_types = ()
-
-
-def _disconnected(count):
-    from theano_ng.gradient import DisconnectedType  # gradient sits above compile
-
-    return [DisconnectedType()() for _ in range(count)]
 
 
 def _tensor():
@@ -250,7 +245,7 @@ class Shape(_RegisteredCode, Op):
         return [[False]]
 
     def grad(self, inp, grads):
-        return _disconnected(1)
+        return disconnected_gradients(1)
 
     def R_op(self, inputs, eval_points):
         return [None]
@@ -339,8 +334,6 @@ class Shape_i(_RegisteredCode, Op):
         return [[False]]
 
     def grad(self, inp, grads):
-        from theano_ng.gradient import grad_not_implemented  # gradient sits above compile
-
         return [grad_not_implemented(op=self, x_pos=0, x=inp[0], comment="No gradient for the shape of a matrix is implemented.")]
 
     def R_op(self, inputs, eval_points):
@@ -605,7 +598,7 @@ class SpecifyShape(_RegisteredCode, Op):
         return [[True], [False]]
 
     def grad(self, inp, grads):
-        return [specify_shape(grads[0], inp[1]), *_disconnected(1)]
+        return [specify_shape(grads[0], inp[1]), *disconnected_gradients(1)]
 
     def R_op(self, inputs, eval_points):
         if eval_points[0] is None:

@@ -9,6 +9,7 @@ from collections import defaultdict
 
 from theano_ng.compile.profiling_memory import memory_report
 from theano_ng.configdefaults import config
+from theano_ng.gof import differentiate
 
 _logger = logging.getLogger("theano_ng.compile.profiling")
 
@@ -63,10 +64,6 @@ def count_call(profile, seconds, before=None):
         return
     profile.fct_callcount += 1
     profile.fct_call_time += seconds
-
-
-def _grad_time():
-    return getattr(sys.modules.get("theano_ng.gradient"), "grad_time", 0.0)
 
 
 @contextlib.contextmanager
@@ -387,7 +384,7 @@ class ProfileStats:
 
     def summary_globals(self, file):
         """Print times that belong to no function."""
-        print("Time in all call to theano.grad() %es" % _grad_time(), file=file)
+        print("Time in all call to theano.grad() %es" % differentiate.grad_time, file=file)
         print("Time since theano import %.3fs" % (time.time() - theano_imported_time), file=file)
 
     def _table(self, file, title, header, rows, limit, remaining):

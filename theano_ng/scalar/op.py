@@ -87,13 +87,6 @@ def discrete_gradient(inputs, outputs):
     return None
 
 
-def disconnected():
-    """Return a new variable of ``DisconnectedType``; gradient.py sits above this package, hence the late import."""
-    from theano_ng.gradient import DisconnectedType
-
-    return DisconnectedType()()
-
-
 class ScalarOp(Op):
     """An operation on numbers, which Elemwise and CAReduce extend to tensors.
 

@@ -7,9 +7,10 @@ import numpy as np
 
 from theano_ng import scalar
 from theano_ng.compile.ops import view_op
+from theano_ng.gof.derivative import DisconnectedType, grad_not_implemented, grad_undefined
+from theano_ng.gof.differentiate import Lop, Rop
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
-from theano_ng.gradient import DisconnectedType, Lop, Rop, grad_not_implemented, grad_undefined
 from theano_ng.raise_op import CheckAndRaise
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.type import TensorType

@@ -8,6 +8,7 @@ import warnings
 
 import numpy as np
 
+from theano_ng.gof.derivative import disconnected_type
 import theano_ng.scalar as scal
 import theano_ng.tensor.compile_ops  # noqa: F401  (gives the Ops of `compile` their native code for tensors)
 from theano_ng.compile.ops import Rebroadcast, shape
@@ -39,12 +40,6 @@ __all__ = [
 _INTEGERS = frozenset(["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
 
 tensor_copy = Elemwise(scal.identity)
-
-
-def _disconnected():
-    from theano_ng.gradient import DisconnectedType  # gradient sits beside tensor
-
-    return DisconnectedType()()
 
 
 # ---------------------------------------------------------------- scalars and 0-d tensors
@@ -206,7 +201,7 @@ class Reshape(NativeOp, Op):
 
     def grad(self, inp, grads):
         x = inp[0]
-        return [patternbroadcast(reshape(grads[0], shape(x), ndim=x.ndim), x.broadcastable), _disconnected()]
+        return [patternbroadcast(reshape(grads[0], shape(x), ndim=x.ndim), x.broadcastable), disconnected_type()]
 
     def R_op(self, inputs, eval_points):
         if eval_points[0] is None:
