@@ -13,7 +13,7 @@ from theano_ng.gradient_check import GradientError, mode_not_slow, numeric_grad,
 from theano_ng.gradient_ops import (
     ConsiderConstant, DisconnectedGrad, GradClip, GradScale, UndefinedGrad, ZeroGrad, consider_constant, consider_constant_,
     disconnected_grad, disconnected_grad_, grad_clip, grad_scale, undefined_grad, undefined_grad_, zero_grad, zero_grad_)
-from theano_ng.tensor.creation import arange
+from theano_ng.tensor.shaping.creation import arange
 
 __docformat__ = "restructuredtext en"
 

@@ -7,7 +7,7 @@ import warnings
 from theano_ng.compile.ops import ViewOp
 from theano_ng.gof.derivative import disconnected_gradients, grad_undefined
 from theano_ng.tensor.constant import as_tensor_variable
-from theano_ng.tensor.elemwise_ops import cast, clip
+from theano_ng.tensor.elemwise.functions import cast, clip
 
 
 class ConsiderConstant(ViewOp):

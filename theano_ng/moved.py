@@ -8,7 +8,42 @@ import importlib
 import sys
 from importlib.machinery import ModuleSpec
 
-MOVED = {}
+MOVED = {
+    # classic modules
+    "tensor.subtensor": "tensor.indexing.subtensor",
+    "tensor.inplace": "tensor.elemwise.inplace",
+    "tensor.xlogx": "tensor.elemwise.xlogx",
+    "tensor.elemwise_cgen": "tensor.elemwise.cgen",
+    "tensor.inc_code": "tensor.indexing.inc_code",
+    "tensor.blas_c": "tensor.blas.c_variants",
+    "tensor.blas_scipy": "tensor.blas.scipy_ger",
+    "tensor.blas_headers": "tensor.blas.headers",
+    # named by pickles
+    "tensor.elemwise_ops": "tensor.elemwise.functions",
+    "tensor.elemwise_kernel": "tensor.elemwise.kernel",
+    "tensor.elemwise_perform": "tensor.elemwise.perform",
+    "tensor.careduce": "tensor.reductions.careduce",
+    "tensor.reduction_axes": "tensor.reductions.axes",
+    "tensor.sums": "tensor.reductions.sums",
+    "tensor.statistics": "tensor.reductions.statistics",
+    "tensor.extremes": "tensor.reductions.extremes",
+    "tensor.reduce_elemwise": "tensor.reductions.fused",
+    "tensor.cumulative": "tensor.reductions.cumulative",
+    "tensor.blas_ops": "tensor.blas.ops",
+    "tensor.blas_table": "tensor.blas.table",
+    "tensor.advanced_subtensor": "tensor.indexing.advanced",
+    "tensor.subtensor_code": "tensor.indexing.code",
+    "tensor.indices": "tensor.indexing.positions",
+    "tensor.selecting": "tensor.indexing.selecting",
+    "tensor.linear": "tensor.linalg.products",
+    "tensor.decompositions": "tensor.linalg.decompositions",
+    "tensor.solving": "tensor.linalg.solving",
+    "tensor.matrix_functions": "tensor.linalg.matrix_functions",
+    "tensor.lapack_table": "tensor.linalg.lapack",
+    "tensor.joining": "tensor.shaping.joining",
+    "tensor.allocation": "tensor.shaping.allocation",
+    "tensor.creation": "tensor.shaping.creation",
+}
 """Old or classic path below the package -> path of the module that holds the code."""
 
 

@@ -213,8 +213,8 @@ optdb.register("merge3", gof_opt.MergeOptimizer(), 100, "fast_run", "merge")
 
 # Rules on the ops that are there from the start. They live above this layer and import much, so they are loaded when the first function
 # is compiled. Modules whose ops need an import by the user register their rules themselves then.
-_RULE_MODULES = ("theano_ng.tensor.opt", "theano_ng.tensor.opt_uncanonicalize", "theano_ng.tensor.blas", "theano_ng.tensor.blas_c",
-                 "theano_ng.tensor.blas_scipy", "theano_ng.tensor.nnet.opt_crossentropy", "theano_ng.tensor.nnet.opt_sigm")
+_RULE_MODULES = ("theano_ng.tensor.opt", "theano_ng.tensor.opt_uncanonicalize", "theano_ng.tensor.blas", "theano_ng.tensor.blas.c_variants",
+                 "theano_ng.tensor.blas.scipy_ger", "theano_ng.tensor.nnet.opt_crossentropy", "theano_ng.tensor.nnet.opt_sigm")
 
 
 @gof_optdb.register_loader

@@ -25,7 +25,7 @@ from theano_ng.tensor.extra_ops import (  # noqa: F401
 # these are reached by `import theano_ng.tensor.sort` or `from ... import`.
 from theano_ng.tensor.sort import (  # noqa: F401
     argsort, argtopk, sort, topk, topk_and_argtopk)
-from theano_ng.tensor.reductions import var  # noqa: F401
+from theano_ng.tensor.reductions.statistics import var  # noqa: F401
 
 # Old name of the type.
 Tensor = TensorType  # noqa: F405
@@ -49,7 +49,7 @@ _HOMES = {name: home for home, names in {
         'load mpi_cmps mpi_enabled mpi_keys mpi_send_wait_cmp mpi_send_wait_key '
         'mpi_tag_cmp mpi_tag_key recv send'),
     'theano_ng.gof.sched': 'key_to_cmp',
-    'theano_ng.tensor.inc_code': 'inc_code',
+    'theano_ng.tensor.indexing.inc_code': 'inc_code',
 }.items() for name in names.split()}
 
 

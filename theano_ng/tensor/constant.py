@@ -103,7 +103,7 @@ def as_tensor_variable(x, name=None, ndim=None):
 
     if isinstance(x, Variable):
         if isinstance(x.type, scal.Scalar):
-            from theano_ng.tensor.shaping import tensor_from_scalar
+            from theano_ng.tensor.shaping.reshaping import tensor_from_scalar
             x = tensor_from_scalar(x)
         if not isinstance(x.type, TensorType):
             raise AsTensorError(
@@ -114,7 +114,7 @@ def as_tensor_variable(x, name=None, ndim=None):
         return _with_ndim(x, ndim)
 
     if isinstance(x, (tuple, list)) and _holds_variable(x):
-        from theano_ng.tensor.shaping import stack
+        from theano_ng.tensor.shaping.reshaping import stack
         try:
             result = stack(x)
         except (TypeError, ValueError) as err:
@@ -440,7 +440,7 @@ def extract_constant(x, elemwise=True, only_process_constants=False):
     except NotScalarConstantError:
         pass
     if isinstance(x, Variable) and isinstance(x.type, scal.Scalar):
-        from theano_ng.tensor.shaping import tensor_from_scalar
+        from theano_ng.tensor.shaping.reshaping import tensor_from_scalar
         x = tensor_from_scalar(x)
     return x
 

@@ -12,11 +12,11 @@ from theano_ng.gof.graph import Constant, Variable
 from theano_ng.tensor.constant import (
     NotScalarConstantError, get_scalar_constant_value, get_vector_length,
     has_scalar_constant_rule, register_scalar_constant)
-from theano_ng.tensor.creation import MakeVector
-from theano_ng.tensor.elemwise import DimShuffle, Elemwise
-from theano_ng.tensor.shaping import (
+from theano_ng.tensor.shaping.creation import MakeVector
+from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
+from theano_ng.tensor.shaping.reshaping import (
     Alloc, Join, Reshape, ScalarFromTensor, TensorFromScalar)
-from theano_ng.tensor.subtensor import Subtensor
+from theano_ng.tensor.indexing.subtensor import Subtensor
 
 __all__ = ['vector_length']
 
@@ -165,7 +165,7 @@ _subtensor.is_lookup = True
 
 def _constant_index(node, max_recur):
     """The index of a Subtensor node as integers, or None."""
-    from theano_ng.tensor.subtensor import get_idx_list
+    from theano_ng.tensor.indexing.subtensor import get_idx_list
     result = []
     for item in get_idx_list(node.inputs, node.op.idx_list):
         if isinstance(item, slice):
@@ -260,7 +260,7 @@ def _length_from_scalar(x):
 
 
 def _length_of_slice(node):
-    from theano_ng.tensor.subtensor import get_idx_list
+    from theano_ng.tensor.indexing.subtensor import get_idx_list
     try:
         whole = get_vector_length(node.inputs[0])
     except ValueError:

@@ -7,8 +7,8 @@ from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.tensor.constant import as_tensor_variable, constant
-from theano_ng.tensor.creation import _undefined_grads
-from theano_ng.tensor.elemwise_ops import cast
+from theano_ng.tensor.shaping.creation import _undefined_grads
+from theano_ng.tensor.elemwise.functions import cast
 from theano_ng.tensor.type import TensorType
 
 __all__ = ['Bincount', 'bincount', 'Unique']
@@ -56,7 +56,7 @@ class Bincount(NativeOp, Op):
     def grad(self, inputs, output_grads):
         gradients = [DisconnectedType()(), DisconnectedType()()]
         if len(inputs) == 3:
-            from theano_ng.tensor.shaping import patternbroadcast
+            from theano_ng.tensor.shaping.reshaping import patternbroadcast
             weights = inputs[2]
             gradients.append(weights.zeros_like(dtype=config.floatX) if weights.dtype in _INTEGERS else
                              patternbroadcast(output_grads[0][cast(inputs[0], 'int64')], weights.broadcastable))
@@ -91,7 +91,7 @@ def bincount(x, weights=None, minlength=None, assert_nonneg=False):
     x = as_tensor_variable(x)
     if assert_nonneg and x.dtype in _INTEGERS:
         from theano_ng.raise_op import Assert
-        from theano_ng.tensor.reductions import all as all_
+        from theano_ng.tensor.reductions.sums import all as all_
         x = Assert('Input to bincount has negative values!')(x, all_(x >= 0))
     return Bincount()(x, 0 if minlength is None else minlength, *([] if weights is None else [weights]))
 

@@ -12,11 +12,11 @@ from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.tensor.constant import as_tensor_variable, constant
 from theano_ng.tensor.counting import Bincount, Unique, bincount  # noqa: F401
-from theano_ng.tensor.creation import _undefined_grads, arange, zeros
-from theano_ng.tensor.cumulative import (  # noqa: F401
+from theano_ng.tensor.shaping.creation import _undefined_grads, arange, zeros
+from theano_ng.tensor.reductions.cumulative import (  # noqa: F401
     CumOp, CumprodOp, CumsumOp, DiffOp, cumprod, cumsum, diff)
-from theano_ng.tensor.elemwise_ops import cast, eq, maximum, minimum, switch
-from theano_ng.tensor.indices import (  # noqa: F401
+from theano_ng.tensor.elemwise.functions import cast, eq, maximum, minimum, switch
+from theano_ng.tensor.indexing.positions import (  # noqa: F401
     RavelMultiIndex, SearchsortedOp, UnravelIndex, ravel_multi_index,
     searchsorted, unravel_index)
 from theano_ng.tensor.type import TensorType
@@ -85,7 +85,7 @@ def squeeze(x, axis=None):
     if axis is None:
         dropped = [i for i in range(x.ndim) if x.broadcastable[i]]
     else:
-        from theano_ng.tensor.reductions import check_and_normalize_axes
+        from theano_ng.tensor.reductions.axes import check_and_normalize_axes
         dropped = check_and_normalize_axes(x, axis)
     if not dropped:
         return x
@@ -102,7 +102,7 @@ def compress(condition, x, axis=None):
     axis : int or None
         None for the flattened tensor.
     """
-    from theano_ng.tensor.selecting import flatnonzero
+    from theano_ng.tensor.indexing.selecting import flatnonzero
     return as_tensor_variable(x).take(flatnonzero(condition), axis=axis)
 
 
@@ -174,7 +174,7 @@ class RepeatOp(NativeOp, Op):
         return [tuple(shape)]
 
     def grad(self, inputs, gout):
-        from theano_ng.tensor.subtensor import inc_subtensor
+        from theano_ng.tensor.indexing.subtensor import inc_subtensor
         x, repeats = inputs
         gz, = gout
         if x.dtype in _INTEGERS:
@@ -192,13 +192,13 @@ class RepeatOp(NativeOp, Op):
         zero = flat.zeros_like(dtype=gz.dtype)
         if zero.broadcastable[axis]:
             # Indexing needs an axis that may be longer than 1.
-            from theano_ng.tensor.shaping import unbroadcast
+            from theano_ng.tensor.shaping.reshaping import unbroadcast
             zero = unbroadcast(zero, axis)
         return [self._shaped_like(inc_subtensor(zero[place], gz), x), DisconnectedType()()]
 
     def _shaped_like(self, gx, x):
         """The gradient, which is flat if the axis is None, with the shape and pattern of x."""
-        from theano_ng.tensor.shaping import patternbroadcast
+        from theano_ng.tensor.shaping.reshaping import patternbroadcast
         if self.axis is None:
             gx = gx.reshape(x.shape, ndim=x.ndim)
         return gx if gx.broadcastable == x.broadcastable else patternbroadcast(gx, x.broadcastable)
@@ -465,7 +465,7 @@ def to_one_hot(y, nb_class, dtype=None):
     TensorVariable
         Matrix of shape ``(y.shape[0], nb_class)``.
     """
-    from theano_ng.tensor.subtensor import set_subtensor
+    from theano_ng.tensor.indexing.subtensor import set_subtensor
     y = as_tensor_variable(y)
     if y.dtype == "bool":
         y = y.astype("int8")    # numbers of columns, no mask

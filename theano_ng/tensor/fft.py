@@ -213,7 +213,7 @@ def _items(node):
 
 def _whole_lengths(a, is_odd):
     """The lengths of real arrays whose transforms are the pairs `a`."""
-    from theano_ng.tensor.joining import stack
+    from theano_ng.tensor.shaping.joining import stack
 
     n = a.ndim - 2
     lengths = [a.shape[i] for i in range(1, n)]
@@ -231,7 +231,7 @@ def _fits(op, a, s):
 
 def _scale_inner(pairs, n, factor):
     """Multiply the elements of the transform that stand for two; their axis is the last but one, `n` the length of the real axis."""
-    from theano_ng.tensor.subtensor import set_subtensor
+    from theano_ng.tensor.indexing.subtensor import set_subtensor
 
     inner = (slice(None),) * (pairs.ndim - 2) + (slice(1, (n + 1) // 2),)
     return set_subtensor(pairs[inner], pairs[inner] * np.asarray(factor, pairs.dtype))
@@ -239,10 +239,10 @@ def _scale_inner(pairs, n, factor):
 
 def _fitted(gradient, a, s, fits):
     """The gradient of cutting and padding `a`: zeros for what was cut, nothing for what was padded."""
-    from theano_ng.tensor.creation import zeros_like
-    from theano_ng.tensor.elemwise_ops import minimum
-    from theano_ng.tensor.shaping import patternbroadcast
-    from theano_ng.tensor.subtensor import set_subtensor
+    from theano_ng.tensor.shaping.creation import zeros_like
+    from theano_ng.tensor.elemwise.functions import minimum
+    from theano_ng.tensor.shaping.reshaping import patternbroadcast
+    from theano_ng.tensor.indexing.subtensor import set_subtensor
 
     if not fits:
         n = a.ndim - 1
@@ -334,7 +334,7 @@ def irfft(inp, norm=None, is_odd=False):
 
 
 def _root_of_product(s, dtype):
-    from theano_ng.tensor.elemwise_ops import sqrt
+    from theano_ng.tensor.elemwise.functions import sqrt
 
     return sqrt(s.prod().astype("float64")).astype(dtype)
 

@@ -64,9 +64,9 @@ class Fourier(Op):
         return [[True], [False], [False]]
 
     def grad(self, inputs, cost_grad):
-        from theano_ng.tensor.creation import zeros_like
-        from theano_ng.tensor.elemwise_ops import cast, conj, minimum, real
-        from theano_ng.tensor.subtensor import set_subtensor
+        from theano_ng.tensor.shaping.creation import zeros_like
+        from theano_ng.tensor.elemwise.functions import cast, conj, minimum, real
+        from theano_ng.tensor.indexing.subtensor import set_subtensor
 
         a, n, axis = inputs
         try:

@@ -14,7 +14,7 @@ from theano_ng.gof.optdb import register_loader
 from theano_ng.raise_op import CheckAndRaise
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.basic import ExtractDiag, as_tensor_variable
-from theano_ng.tensor.decompositions import (  # noqa: F401  (names of this module)
+from theano_ng.tensor.linalg.decompositions import (  # noqa: F401  (names of this module)
     SVD, Eig, Eigh, EighGrad, QRFull, QRIncomplete, _zero_disconnected, adjoint, as_linalg_inputs, as_matrix, eig, eigh, qr, store, svd,
     with_pattern)
 from theano_ng.tensor.type import TensorType

@@ -8,7 +8,7 @@ from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.tensor.constant import (
     NotScalarConstantError, as_tensor_variable, get_scalar_constant_value)
-from theano_ng.tensor.elemwise_ops import cast, eq, switch
+from theano_ng.tensor.elemwise.functions import cast, eq, switch
 from theano_ng.tensor.type import TensorType
 from theano_ng.tensor.type_other import NoneTypeT
 
@@ -38,7 +38,7 @@ def _along_axis(indices, axis):
 
     The axis is a number, or a variable that is not negative.
     """
-    from theano_ng.tensor.creation import arange
+    from theano_ng.tensor.shaping.creation import arange
     if indices.ndim == 1:
         return indices
     index = []
@@ -115,7 +115,7 @@ class SortOp(_Sorting):
         output_storage[0][0] = np.ascontiguousarray(np.sort(a, int(axis), 'stable', self.order))
 
     def grad(self, inputs, output_grads):
-        from theano_ng.tensor.subtensor import set_subtensor
+        from theano_ng.tensor.indexing.subtensor import set_subtensor
         a, axis_variable = inputs
         gz, = output_grads
         g_axis = grad_undefined(self, 1, axis_variable, 'the axis is an integer')
@@ -310,7 +310,7 @@ class TopKOp(NativeOp, Op):
             cell[0] = value
 
     def infer_shape(self, node, inp_shapes):
-        from theano_ng.tensor.elemwise_ops import abs_
+        from theano_ng.tensor.elemwise.functions import abs_
         shape = list(inp_shapes[0])
         shape[self.axis] = abs_(cast(node.inputs[1], 'int64'))
         return [tuple(shape) for _ in node.outputs]
@@ -323,7 +323,7 @@ class TopKOp(NativeOp, Op):
         return values
 
     def L_op(self, inputs, outputs, out_grads):
-        from theano_ng.tensor.subtensor import set_subtensor
+        from theano_ng.tensor.indexing.subtensor import set_subtensor
         x, k = inputs
         k_grad = DisconnectedType()()
         if not self.return_values:

@@ -196,7 +196,7 @@ class _tensor_py_operators(object):
         -------
         TensorVariable
         """
-        from theano_ng.tensor.subtensor import index_variable
+        from theano_ng.tensor.indexing.subtensor import index_variable
         return index_variable(self, args)
 
     def __setitem__(self, args, value):

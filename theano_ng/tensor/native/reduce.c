@@ -2,7 +2,7 @@
  *
  * The dimensions become loops, from the smallest stride of the input to the largest. Accumulators lie in the same order, so that the
  * innermost loop either runs along one accumulator or along contiguous ones. The inner loops are folds: those of reduce_folds.h, or for
- * other operations a generated kernel of the form fold_fn (tensor/careduce.py). Sums of floats are pairwise over contiguous stretches.
+ * other operations a generated kernel of the form fold_fn (tensor/reductions/careduce.py). Sums of floats are pairwise over contiguous stretches.
  */
 #include "elemwise_words.h"
 #include "reduce_folds.h"

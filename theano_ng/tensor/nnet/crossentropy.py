@@ -4,8 +4,8 @@ import numpy as np
 from theano_ng.gof.derivative import DisconnectedType, grad_not_implemented, grad_undefined
 from theano_ng.gof.graph import Apply
 from theano_ng.tensor.constant import as_tensor_variable
-from theano_ng.tensor.creation import arange, zeros_like
-from theano_ng.tensor.elemwise_ops import eq, log
+from theano_ng.tensor.shaping.creation import arange, zeros_like
+from theano_ng.tensor.elemwise.functions import eq, log
 from theano_ng.tensor.nnet.row_op import RowOp, float_matrix, integer_vector
 from theano_ng.tensor.nnet.sigmoids import softplus
 from theano_ng.tensor.nnet.softmax import _softmax
@@ -192,7 +192,7 @@ class CrossentropyCategorical1HotGrad(RowOp):
         g, = grads
         rows = arange(labels.shape[0])
         picked, g_picked = coding_dist[rows, labels], g[rows, labels]
-        from theano_ng.tensor.subtensor import set_subtensor
+        from theano_ng.tensor.indexing.subtensor import set_subtensor
 
         g_coding = set_subtensor(zeros_like(coding_dist)[rows, labels], g_picked * g_y / picked ** 2)
         return [-g_picked / picked, g_coding, grad_not_implemented(self, 2, labels)]
@@ -324,8 +324,8 @@ def confusion_matrix(actual, pred):
         When an argument is no vector.
     """
     from theano_ng.tensor.extra_ops import Unique
-    from theano_ng.tensor.joining import concatenate
-    from theano_ng.tensor.linear import dot
+    from theano_ng.tensor.shaping.joining import concatenate
+    from theano_ng.tensor.linalg.products import dot
 
     for name, variable in (("actual", actual), ("pred", pred)):
         if variable.ndim != 1:

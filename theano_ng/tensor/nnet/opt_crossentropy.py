@@ -4,11 +4,12 @@ import numpy as np
 from theano_ng.compile import optdb
 from theano_ng.gof.graph import Variable
 from theano_ng.gof.opt import copy_stack_trace, local_optimizer, optimizer
-from theano_ng.tensor import elemwise_ops as T
-from theano_ng.tensor.allocation import Alloc
+from theano_ng.tensor.elemwise import functions as T
+from theano_ng.tensor.shaping.allocation import Alloc
 from theano_ng.tensor.basic import ARange, Argmax, MaxAndArgmax, Subtensor, zeros_like
 from theano_ng.tensor.constant import NotScalarConstantError, get_scalar_constant_value
-from theano_ng.tensor.elemwise import DimShuffle, Elemwise, Sum
+from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
+from theano_ng.tensor.reductions.careduce import Sum
 from theano_ng.tensor.nnet.crossentropy import (CrossentropyCategorical1HotGrad,
                                                 CrossentropySoftmaxArgmax1HotWithBias, crossentropy_categorical_1hot,
                                                 crossentropy_softmax_1hot_with_bias_dx,
@@ -17,7 +18,7 @@ from theano_ng.tensor.nnet.softmax import SoftmaxGrad, logsoftmax_op, softmax_gr
 from theano_ng.tensor.opt.canonicalize import local_mul_canonizer
 from theano_ng.tensor.opt.shape import same_length
 from theano_ng.tensor.opt.registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
-from theano_ng.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor
+from theano_ng.tensor.indexing.subtensor import AdvancedIncSubtensor, AdvancedSubtensor
 
 _SOFTMAXES = (softmax_op, softmax_with_bias)
 
@@ -218,7 +219,7 @@ def _check_rows_is_arange_len_labels(rows, labels):
 def _is_length_of(stop, labels, shape_of):
     """Whether a scalar is labels.shape[0], through what canonicalization makes of it."""
     from theano_ng.compile.ops import Shape, Shape_i
-    from theano_ng.tensor.shaping import ScalarFromTensor, TensorFromScalar
+    from theano_ng.tensor.shaping.reshaping import ScalarFromTensor, TensorFromScalar
 
     while stop.owner is not None:
         node = stop.owner

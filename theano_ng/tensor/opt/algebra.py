@@ -7,7 +7,7 @@ from theano_ng.gof.graph import Constant
 from theano_ng.gof.opt import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.assert_op import assert_op
-from theano_ng.tensor.elemwise import Elemwise
+from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.opt.canonicalize import in_dtype, local_mul_canonizer
 from theano_ng.tensor.opt.common import (
     as_output, constant_value, fill_like_inputs, inputs_of, is_an_upcast, is_inverse_pair)

@@ -4,9 +4,9 @@ from theano_ng.compile import optdb
 from theano_ng.configdefaults import config
 from theano_ng.gof.opt import copy_stack_trace, in2out, local_optimizer
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.allocation import Alloc, AllocEmpty
+from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty
 from theano_ng.tensor.assert_op import assert_op
-from theano_ng.tensor.elemwise import DimShuffle, Elemwise
+from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
 from theano_ng.tensor.opt.shape import lengths, same_length
 

@@ -7,7 +7,7 @@ import numpy as np
 from theano_ng import scalar
 from theano_ng.gof.opt import LocalOptimizer, copy_stack_trace, in2out, local_optimizer
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.elemwise import DimShuffle
+from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.opt import common
 from theano_ng.tensor.opt.common import as_output
 from theano_ng.tensor.opt.registration import ignores_nonfinite, register_canonicalize, register_stabilize

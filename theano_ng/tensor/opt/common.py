@@ -7,7 +7,7 @@ from theano_ng.gof.opt import copy_stack_trace
 from theano_ng.gof.rewriting import pattern
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.constant import NotScalarConstantError, get_scalar_constant_value
-from theano_ng.tensor.elemwise import DimShuffle
+from theano_ng.tensor.elemwise.op import DimShuffle
 
 
 def constant_value(v, only_process_constants=False):

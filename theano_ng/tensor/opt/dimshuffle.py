@@ -3,8 +3,8 @@
 from theano_ng.compile.ops import Rebroadcast
 from theano_ng.gof.opt import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.elemwise import DimShuffle, Elemwise
-from theano_ng.tensor.linear import _dot
+from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
+from theano_ng.tensor.linalg.products import _dot
 from theano_ng.tensor.opt.common import inputs_of, shuffled
 from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize
 

@@ -6,16 +6,16 @@ from theano_ng.compile import optdb
 from theano_ng.gof.graph import Constant
 from theano_ng.gof.opt import TopoOptimizer, copy_stack_trace, in2out, local_optimizer
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.advanced_subtensor import (
+from theano_ng.tensor.indexing.advanced import (
     AdvancedBooleanIncSubtensor, AdvancedIncSubtensor, AdvancedIncSubtensor1, AdvancedSubtensor1)
-from theano_ng.tensor.allocation import Alloc
+from theano_ng.tensor.shaping.allocation import Alloc
 from theano_ng.tensor.assert_op import Assert
 from theano_ng.tensor.opt.alloc import fitted
 from theano_ng.tensor.opt.common import constant_value, inputs_of
 from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
 from theano_ng.tensor.opt.shape import lengths, same_length
 from theano_ng.tensor.opt.subtensor import node_index, takes_all
-from theano_ng.tensor.subtensor import IncSubtensor, Subtensor
+from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
 
 INCREMENTS = (IncSubtensor, AdvancedIncSubtensor1, AdvancedIncSubtensor, AdvancedBooleanIncSubtensor)
 """Ops with inputs x, y and the index."""

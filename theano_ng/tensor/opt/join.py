@@ -7,8 +7,8 @@ from theano_ng.gof.opt import copy_stack_trace, local_optimizer
 from theano_ng.printing import pprint
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.assert_op import Assert
-from theano_ng.tensor.creation import MakeVector
-from theano_ng.tensor.joining import Join, Split, Tile
+from theano_ng.tensor.shaping.creation import MakeVector
+from theano_ng.tensor.shaping.joining import Join, Split, Tile
 from theano_ng.tensor.opt.common import constant_value
 from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
 

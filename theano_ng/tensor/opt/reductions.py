@@ -5,8 +5,8 @@ import numpy as np
 from theano_ng import scalar
 from theano_ng.gof.opt import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.careduce import All, Any, CAReduce, Prod, ProdWithoutZeros, Sum
-from theano_ng.tensor.elemwise import DimShuffle, Elemwise
+from theano_ng.tensor.reductions.careduce import All, Any, CAReduce, Prod, ProdWithoutZeros, Sum
+from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.opt.common import constant_value, inputs_of, shuffled
 from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_uncanonicalize
 

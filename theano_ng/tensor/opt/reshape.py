@@ -6,13 +6,13 @@ from theano_ng.compile.ops import Shape, Shape_i
 from theano_ng.gof.graph import Constant
 from theano_ng.gof.opt import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.creation import MakeVector
-from theano_ng.tensor.elemwise import DimShuffle, Elemwise
+from theano_ng.tensor.shaping.creation import MakeVector
+from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.opt.common import constant_value
 from theano_ng.tensor.opt.registration import register_canonicalize, register_stabilize
 from theano_ng.tensor.opt.shape import same_length
-from theano_ng.tensor.shaping import Flatten, Reshape
-from theano_ng.tensor.subtensor import Subtensor
+from theano_ng.tensor.shaping.reshaping import Flatten, Reshape
+from theano_ng.tensor.indexing.subtensor import Subtensor
 
 
 def local_reshape_chain(op):

@@ -6,9 +6,9 @@ from theano_ng import scalar
 from theano_ng.compile.mode import optdb
 from theano_ng.gof.opt import PatternSub, in2out, local_optimizer
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.careduce import CAReduce, Prod, Sum
-from theano_ng.tensor.elemwise import DimShuffle, Elemwise
-from theano_ng.tensor.extremes import MaxAndArgmax
+from theano_ng.tensor.reductions.careduce import CAReduce, Prod, Sum
+from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
+from theano_ng.tensor.reductions.extremes import MaxAndArgmax
 from theano_ng.tensor.opt.common import (
     as_output, constant_value, fill_like_inputs, get_clients, get_clients2, inputs_of, scalarconsts_rest)
 from theano_ng.tensor.opt.registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize

@@ -6,9 +6,9 @@ reading a transposed view row by row, and giving a transposed result to the next
 
 from theano_ng.gof.opt import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.advanced_subtensor import AdvancedIncSubtensor, AdvancedIncSubtensor1, AdvancedSubtensor1, advanced_subtensor
-from theano_ng.tensor.allocation import Alloc
-from theano_ng.tensor.elemwise import DimShuffle
+from theano_ng.tensor.indexing.advanced import AdvancedIncSubtensor, AdvancedIncSubtensor1, AdvancedSubtensor1, advanced_subtensor
+from theano_ng.tensor.shaping.allocation import Alloc
+from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.opt.registration import register_specialize
 
 

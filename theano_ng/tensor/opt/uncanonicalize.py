@@ -1,12 +1,13 @@
 """Forms that are better to compute than the canonical ones."""
 from theano_ng.gof.opt import copy_stack_trace, local_optimizer
-from theano_ng.tensor import elemwise_ops as T
-from theano_ng.tensor.allocation import Alloc, alloc
+from theano_ng.tensor.elemwise import functions as T
+from theano_ng.tensor.shaping.allocation import Alloc, alloc
 from theano_ng.tensor.basic import Argmax, Argmin, MaxAndArgmax, Reshape
-from theano_ng.tensor.elemwise import CAReduce, DimShuffle
+from theano_ng.tensor.elemwise.op import DimShuffle
+from theano_ng.tensor.reductions.careduce import CAReduce
 from theano_ng.tensor.opt.registration import register_uncanonicalize
-from theano_ng.tensor.shaping import reshape
-from theano_ng.tensor.subtensor import Subtensor
+from theano_ng.tensor.shaping.reshaping import reshape
+from theano_ng.tensor.indexing.subtensor import Subtensor
 
 
 @register_uncanonicalize
@@ -142,7 +143,7 @@ def local_dimshuffle_subtensor(node):
     if not isinstance(inner.op, Subtensor):
         return None
     source = inner.inputs[0]
-    from theano_ng.tensor.subtensor import get_idx_list
+    from theano_ng.tensor.indexing.subtensor import get_idx_list
 
     index = list(get_idx_list(inner.inputs, inner.op.idx_list))
     index += [slice(None)] * (source.ndim - len(index))
