@@ -16,7 +16,7 @@ from theano_ng.configdefaults import config
 from theano_ng.gof._native import LazyBranch
 from theano_ng.gof.graph import Apply, Variable
 from theano_ng.gof.op import Op
-from theano_ng.gof.opt import Optimizer, copy_stack_trace, in2out, local_optimizer
+from theano_ng.gof.rewriting import Optimizer, copy_stack_trace, in2out, local_optimizer
 from theano_ng.gof.optdb import EquilibriumDB
 from theano_ng.gof.toolbox import ReplaceValidate
 from theano_ng.tensor.constant import as_tensor_variable

@@ -4,7 +4,7 @@ from theano_ng.compile.mode import inner_mode, optdb
 from theano_ng.compile.ops import view_op
 from theano_ng.compile.pfunc import rebuild_collect_shared
 from theano_ng.compile.sharedvalue import SharedVariable
-from theano_ng.gof import opt
+from theano_ng.gof import rewriting
 from theano_ng.gof.derivative import disconnected_type, is_absent, is_disconnected
 from theano_ng.gof.differentiate import Rop, grad
 from theano_ng.gof.fg import FunctionGraph, MissingInputError
@@ -463,7 +463,7 @@ def _float_of(out):
 ops_with_inner_function[OpFromGraph] = "fn"
 
 
-@opt.local_optimizer([OpFromGraph])
+@rewriting.local_optimizer([OpFromGraph])
 def inline_ofg_expansion(node):
     """Replace an inlined Op by its graph.
 
@@ -476,4 +476,4 @@ def inline_ofg_expansion(node):
 
 
 # Before everything else, so that the graph inside is rewritten as if the Op had never been there.
-optdb.register("inline_ofg_expansion", opt.in2out(inline_ofg_expansion), -0.01, "fast_compile", "fast_run")
+optdb.register("inline_ofg_expansion", rewriting.in2out(inline_ofg_expansion), -0.01, "fast_compile", "fast_run")

@@ -8,7 +8,7 @@ import numpy as np
 from theano_ng.compile.debug_errors import BadDestroyMap, BadThunkOutput, BadViewMap, InvalidValueError
 from theano_ng.compile.debug_tracking import check_eq
 from theano_ng.compile.ops import OutputGuard
-from theano_ng.gof.cdata_type import CDataType
+from theano_ng.gof.type import CDataType
 from theano_ng.gof.op import Op
 
 _logger = logging.getLogger("theano_ng.compile.debugmode")

@@ -23,7 +23,7 @@ from theano_ng.gof.destroyhandler import DestroyHandler
 from theano_ng.gof.failures import fails_on_values, is_known
 from theano_ng.gof.fg import FunctionGraph, InconsistencyError
 from theano_ng.gof.graph import Constant, Variable
-from theano_ng.gof.opt import CheckStackTraceOptimization
+from theano_ng.gof.rewriting import CheckStackTraceOptimization
 from theano_ng.gof.toolbox import PreserveVariableAttributes
 
 string_types = (str,)

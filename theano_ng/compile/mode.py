@@ -7,7 +7,7 @@ import warnings
 
 from theano_ng.configdefaults import config
 from theano_ng.gof import cc, link
-from theano_ng.gof import opt as gof_opt
+from theano_ng.gof import rewriting as gof_opt
 from theano_ng.gof import optdb as gof_optdb
 from theano_ng.gof import vm
 from theano_ng.gof.destroyhandler import DestroyHandler

@@ -8,6 +8,7 @@ import copy
 from copy import deepcopy
 
 from theano_ng.configdefaults import config
+from theano_ng.gof.kernelcache import load_kernels
 from theano_ng.gof.link_errors import log_thunk_trace, raise_with_op, thunk_hook  # noqa: F401  (classic names of this module)
 from theano_ng.gof.native import native_code_of
 from theano_ng.gof.type import Type
@@ -473,8 +474,6 @@ def load_native_kernels(order):
             kernels.extend(code.kernels)
             node.prepared_code = code       # so that Op.make_c_thunk need not ask again; taken off there
     if len(kernels) > 1 and config.cxx:
-        from theano_ng.gof.cmodule import load_kernels  # not needed by graphs without compiled loops
-
         try:
             load_kernels(kernels)
         except Exception:

@@ -6,6 +6,8 @@ it to cells without compiling anything; the classic C interface (`c_code` and fr
 import importlib
 from dataclasses import dataclass, field
 
+from theano_ng.gof import _native
+from theano_ng.gof.kernelcache import load_kernels, rename_symbol
 from theano_ng.gof.utils import MethodNotDefined
 
 _registered = {}
@@ -91,12 +93,8 @@ def make_native_thunk(node, code, inputs, outputs):
     -------
     _native.NativeThunk
     """
-    from theano_ng.gof import _native
-
     params = code.params
     if code.kernels:
-        from theano_ng.gof.cmodule import load_kernels
-
         params = (*load_kernels(code.kernels), *params)
     layouts = [array_layout(variable.type) for variable in (*node.inputs, *node.outputs)]
     thunk = _native.NativeThunk(native_function(code.function), params, code.scratch, inputs, outputs, layouts)
@@ -238,10 +236,3 @@ def kernel_in_module(kernel, symbol):
     """The text that defines a kernel inside a C++ module that has included the kernel prologue."""
     includes = "".join("#include %s\n" % header for header in kernel.headers)
     return includes + kernel.support + "\n" + rename_symbol(kernel.source, kernel.symbol, symbol)
-
-
-def rename_symbol(source, symbol, name):
-    """Put a function's real name in place of `symbol`, also where that is the beginning of a helper's name (``KERNEL_helper``)."""
-    import re
-
-    return re.sub(r"\b%s(?=_|\b)" % re.escape(symbol), name, source)

@@ -79,5 +79,16 @@ compile_function = Port("compile_function", "theano_ng.compile.function", """Com
 
 format_graph = Port("format_graph", "theano_ng.printing.debug", """A graph as an indented tree, as ``debugprint(variable, file=...)``.""")
 
+label_graph = Port("label_graph", "theano_ng.printing.strings",
+                   """A graph as a tree of letters, with a legend, as ``min_informative_str(variable)``.""")
+
+cdata_op = Port("cdata_op", "theano_ng.scalar.cdata_op",
+                """``cdata_op(rtype)``: the Op from an integer address to a value of a CDataType; its ``compiled()`` is a function.""")
+
+link_node_in_c = Port("link_node_in_c", "theano_ng.gof.cc",
+                      """``link_node_in_c(node, storage_map, no_recycling)``: a thunk that runs a node's own C code, compiled.""")
+
+shared = Port("shared", "theano_ng.compile.sharedvalue", """A shared variable with a value, as ``shared(value, name, ...)``.""")
+
 scan = Port("scan", "theano_ng.scan_module",
             """``scan(fn, sequences=..., non_sequences=...)``: jacobian and hessian loop over the rows of an expression with it.""")

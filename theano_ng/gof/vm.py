@@ -9,6 +9,7 @@ from collections import Counter
 from theano_ng.configdefaults import config
 from theano_ng.gof import link
 from theano_ng.gof._cvm import CLazyLinker, checked_request
+from theano_ng.gof._native import CThunk
 from theano_ng.gof.inplace_order import lazy_prerequisites, needed_before_overwriting, overwrite_last
 
 
@@ -133,8 +134,6 @@ class VM:
 
 
 def _c_thunk_class():
-    from theano_ng.gof._native import CThunk
-
     return CThunk
 
 
