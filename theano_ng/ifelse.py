@@ -20,6 +20,12 @@ from theano_ng.gof.rewriting import Optimizer, copy_stack_trace, in2out, local_o
 from theano_ng.gof.optdb import EquilibriumDB
 from theano_ng.gof.toolbox import ReplaceValidate
 from theano_ng.tensor.constant import as_tensor_variable
+from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
+from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
+from theano_ng.tensor.linalg.products import Dot
+from theano_ng.tensor.reductions.extremes import MaxAndArgmax
+from theano_ng.tensor.shaping.allocation import Alloc
+from theano_ng.tensor.shaping.reshaping import Reshape
 from theano_ng.tensor.type import TensorType
 
 __all__ = [
@@ -334,12 +340,8 @@ def cond_make_inplace(node):
 optdb.register("cond_make_inplace", in2out(cond_make_inplace, ignore_newtrees=True), 95, "fast_run", "inplace")
 
 
-def _acceptable_ops():
-    import theano_ng.tensor as tensor  # complete only after this module's importer
-
-    return (Shape, SpecifyShape, Rebroadcast, tensor.basic.Dot, tensor.basic.Reshape, tensor.basic.MaxAndArgmax,
-            tensor.basic.Alloc, tensor.subtensor.Subtensor, tensor.subtensor.IncSubtensor, tensor.elemwise.Elemwise,
-            tensor.elemwise.DimShuffle)
+# Ops over which a conditional may be lifted.
+_ACCEPTABLE_OPS = (Shape, SpecifyShape, Rebroadcast, Dot, Reshape, MaxAndArgmax, Alloc, Subtensor, IncSubtensor, Elemwise, DimShuffle)
 
 
 @local_optimizer(None)
@@ -348,9 +350,9 @@ def ifelse_lift_single_if_through_acceptable_ops(main_node):
 
     op(ifelse(c, x, y), z)  ->  ifelse(c, op(x, z), op(y, z))
 
-    For Ops of `acceptable_ops` that have exactly one conditional among their inputs, which has no other client.
+    For Ops of `_ACCEPTABLE_OPS` that have exactly one conditional among their inputs, which has no other client.
     """
-    if not isinstance(main_node.op, _acceptable_ops()):
+    if not isinstance(main_node.op, _ACCEPTABLE_OPS):
         return False
     conditionals = {}
     for inp in main_node.inputs:

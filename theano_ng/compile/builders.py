@@ -4,7 +4,8 @@ from theano_ng.compile.mode import inner_mode, optdb
 from theano_ng.compile.ops import view_op
 from theano_ng.compile.pfunc import rebuild_collect_shared
 from theano_ng.compile.sharedvalue import SharedVariable
-from theano_ng.gof import rewriting
+from theano_ng.configdefaults import config
+from theano_ng.gof import ports, rewriting
 from theano_ng.gof.derivative import disconnected_type, is_absent, is_disconnected
 from theano_ng.gof.differentiate import Rop, grad
 from theano_ng.gof.fg import FunctionGraph, MissingInputError
@@ -220,10 +221,7 @@ class OpFromGraph(Op):
 
     def infer_shape(self, node, shapes):
         """The shapes of the outputs, in terms of the shapes of the inputs, and of their values where these decide."""
-        from theano_ng.tensor.opt.shape import ShapeFeature  # tensor sits above compile
-        from theano_ng.tensor.constructors import lscalar
-
-        feature = ShapeFeature()
+        feature = ports.shape_feature()
         FunctionGraph([], []).attach_feature(feature)
         replacements = dict(zip(self.local_inputs, node.inputs))
         for local, shape in zip(self.local_inputs, shapes):
@@ -234,7 +232,7 @@ class OpFromGraph(Op):
                 if local.type.broadcastable[i]:
                     lengths.append(1)
                     continue
-                stand_in = lscalar()
+                stand_in = ports.size_type(0)()
                 replacements[stand_in] = length if isinstance(length, Variable) else feature.unpack(length, local)
                 lengths.append(stand_in)
             feature.set_shape(local, lengths)
@@ -454,8 +452,6 @@ class OpFromGraph(Op):
 
 def _float_of(out):
     """The dtype of the gradient of a tensor."""
-    from theano_ng.configdefaults import config
-
     dtype = out.type.dtype
     return dtype if dtype.startswith(("float", "complex")) else config.floatX
 

@@ -10,6 +10,7 @@ from collections import defaultdict
 from theano_ng.compile.profiling_memory import memory_report
 from theano_ng.configdefaults import config
 from theano_ng.gof import differentiate
+from theano_ng.printing import debugprint
 
 _logger = logging.getLogger("theano_ng.compile.profiling")
 
@@ -350,8 +351,6 @@ class ProfileStats:
             self._debugprint(file)
 
     def _debugprint(self, file):
-        from theano_ng.printing import debugprint   # printing sits above compile
-
         for fgraph in dict.fromkeys(node.fgraph for node in self.apply_callcount if getattr(node, "fgraph", None) is not None):
             debugprint(fgraph.outputs, file=file, print_type=True)
 

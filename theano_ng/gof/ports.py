@@ -88,6 +88,13 @@ cdata_op = Port("cdata_op", "theano_ng.scalar.cdata_op",
 link_node_in_c = Port("link_node_in_c", "theano_ng.gof.cc",
                       """``link_node_in_c(node, storage_map, no_recycling)``: a thunk that runs a node's own C code, compiled.""")
 
+size_type = Port("size_type", "theano_ng.tensor.compile_ops", """``size_type(ndim)``: the type of lengths (0) and of shapes (1).""")
+
+shape_feature = Port("shape_feature", "theano_ng.tensor.compile_ops",
+                     """``shape_feature()``: a new Feature that finds symbolic shapes by the `infer_shape` of Ops.""")
+
+scalar_from_tensor = Port("scalar_from_tensor", "theano_ng.tensor.shaping", """The scalar variable in a 0-d tensor.""")
+
 shared = Port("shared", "theano_ng.compile.sharedvalue", """A shared variable with a value, as ``shared(value, name, ...)``.""")
 
 scan = Port("scan", "theano_ng.scan_module",

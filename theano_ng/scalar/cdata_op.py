@@ -3,7 +3,7 @@ from theano_ng.gof import ports
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
 from theano_ng.gof.type import CDataType
-from theano_ng.scalar.op import Cast
+from theano_ng.scalar.ops_complex import Cast
 from theano_ng.scalar.types import as_scalar, int64
 
 

@@ -105,6 +105,7 @@ class ScalarOp(Op):
     `output_types_preference` and the same ``__props__`` if the class has them.
     """
 
+    is_scalar_op = True
     nin = -1
     nout = 1
     # Whether `c_code` computes on the bits of float16, and is preferred to `c_code_wide`.

@@ -8,6 +8,7 @@ import warnings
 
 import numpy as np
 
+from theano_ng.gof import ports
 from theano_ng.gof.derivative import disconnected_type
 import theano_ng.scalar as scal
 import theano_ng.tensor.compile_ops  # noqa: F401  (gives the Ops of `compile` their native code for tensors)
@@ -105,7 +106,7 @@ class ScalarFromTensor(NativeOp, Op):
 
 
 tensor_from_scalar = TensorFromScalar()
-scalar_from_tensor = ScalarFromTensor()
+scalar_from_tensor = ports.scalar_from_tensor.fill(ScalarFromTensor())
 
 
 # ---------------------------------------------------------------- reshape, flatten
