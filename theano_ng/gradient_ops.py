@@ -31,13 +31,14 @@ class UndefinedGrad(ViewOp):
     """Identity without a derivative."""
 
     def grad(self, args, g_outs):
-        return [grad_undefined(self, i, arg) for i, arg in enumerate(args)]
+        return [grad_undefined(self, 0, args[0])]
+
+    def connection_pattern(self, node):
+        # Connected: asking for the gradient is an error, not a zero.
+        return [[True]]
 
     def R_op(self, inputs, eval_points):
         return [None]
-
-    def connection_pattern(self, node):
-        return [[True]]
 
 
 class DisconnectedGrad(ViewOp):

@@ -183,9 +183,7 @@ class Op(object2, PureOp, CLinkerOp):
         MethodNotDefined
             When the Op has no C code for the node.
         """
-        code = node.__dict__.pop("prepared_code", None)     # left by link.load_native_kernels
-        if code is None:
-            code = native_code_of(node)
+        code = native_code_of(node)
         if code is not None:
             inputs = [storage_map[v] for v in node.inputs]
             outputs = [storage_map[v] for v in node.outputs]

@@ -7,29 +7,17 @@ from theano_ng.configdefaults import config
 from theano_ng.gof import graph
 from theano_ng.gof import op as op_module
 from theano_ng.gof import ports
-from theano_ng.gof.rewriting.base import attach_destroy_handler, merge_dict, next_index, requirement_functions
+from theano_ng.gof.rewriting.base import Numbered, attach_destroy_handler, merge_dict, requirement_functions
 from theano_ng.gof.utils import MethodNotDefined
 
 
-class LocalOptimizer(object):
+class LocalOptimizer(Numbered):
     """A rewriting rule on one node.
 
     Subclasses define `transform`, and `tracks` so that the engine calls it only where it may apply.
     """
 
     name = None
-
-    def __hash__(self):
-        index = self.__dict__.get("_optimizer_idx")
-        if index is None:
-            index = self._optimizer_idx = next_index()
-        return index
-
-    def __eq__(self, other):
-        return self is other
-
-    def __ne__(self, other):
-        return self is not other
 
     def tracks(self):
         """Op classes and op instances to which this rule applies; None or an empty list for every op.

@@ -7,7 +7,16 @@ from theano_ng.gof.rewriting.local import LocalOptimizer
 from theano_ng.gof.rewriting.stacktrace import copy_stack_trace
 
 
-class OpSub(LocalOptimizer):
+class _RuleOfOneOp(LocalOptimizer):
+    """A rule for the nodes of one Op, `op_key()`; what it makes of them has no node of this Op."""
+
+    reentrant = False
+
+    def tracks(self):
+        return [self.op_key()]
+
+
+class OpSub(_RuleOfOneOp):
     """Replace every application of `op1` by `op2` on the same inputs: ``op1(*inputs) -> op2(*inputs)``.
 
     Parameters
@@ -18,20 +27,13 @@ class OpSub(LocalOptimizer):
         Whether the tags of the outputs go with them.
     """
 
-    # The result has no op1, so visiting it again is useless.
-    reentrant = False
     retains_inputs = True
 
     def __init__(self, op1, op2, transfer_tags=True):
-        self.op1 = op1
-        self.op2 = op2
-        self.transfer_tags = transfer_tags
+        self.op1, self.op2, self.transfer_tags = op1, op2, transfer_tags
 
     def op_key(self):
         return self.op1
-
-    def tracks(self):
-        return [self.op1]
 
     def transform(self, node):
         if node.op != self.op1:
@@ -49,7 +51,7 @@ class OpSub(LocalOptimizer):
         return "%s -> %s" % (self.op1, self.op2)
 
 
-class OpRemove(LocalOptimizer):
+class OpRemove(_RuleOfOneOp):
     """Remove every application of `op`: its outputs are replaced by its inputs, in order: ``op(x) -> x``.
 
     Parameters
@@ -58,16 +60,11 @@ class OpRemove(LocalOptimizer):
         Has as many outputs as inputs.
     """
 
-    reentrant = False
-
     def __init__(self, op):
         self.op = op
 
     def op_key(self):
         return self.op
-
-    def tracks(self):
-        return [self.op]
 
     def transform(self, node):
         if node.op != self.op:
@@ -131,21 +128,18 @@ class PatternSub(LocalOptimizer):
         else:
             raise TypeError("The pattern to search for must start with a specific Op instance, got %r" % (in_pattern,))
         self.__doc__ = "%s\n\nThis instance does: %s\n" % (self.__class__.__doc__, self)
-        self.allow_multiple_clients = allow_multiple_clients
-        self.skip_identities_fn = skip_identities_fn
         if name:
             self.__name__ = name
-        self.pdb = pdb
-        self._tracks = tracks
-        self.get_nodes = get_nodes
         if tracks != () and get_nodes is None:
             raise TypeError("PatternSub with tracks needs get_nodes, a function from a node to the nodes to match")
-
-    def op_key(self):
-        return self.op
+        self._tracks, self.get_nodes = tracks, get_nodes
+        self.allow_multiple_clients, self.skip_identities_fn, self.pdb = allow_multiple_clients, skip_identities_fn, pdb
 
     def tracks(self):
         return list(self._tracks) if self._tracks != () else [self.op]
+
+    def op_key(self):
+        return self.op
 
     def transform(self, node, get_nodes=True):
         if get_nodes and self.get_nodes is not None:
@@ -274,7 +268,7 @@ def _equal_constants(a, b):
 
 def _scalar_value(expr):
     """Value of a constant that is one number, possibly behind broadcasting; None for everything else."""
-    return scalar_constant_value[0](expr)
+    return _read_constant(expr)
 
 
 def _plain_constant(expr):
@@ -287,5 +281,10 @@ def _plain_constant(expr):
         return None
 
 
-scalar_constant_value = [_plain_constant]
-"""One function: variable -> number or None. Replaced by the tensor layer with one that sees through broadcasting."""
+_read_constant = _plain_constant
+
+
+def read_constants_by(function):
+    """Have numbers in patterns compared with ``function(variable)``, a number or None: above this layer one sees through broadcasting."""
+    global _read_constant
+    _read_constant = function

@@ -4,9 +4,12 @@ import numpy as np
 from theano_ng.compile import optdb
 from theano_ng.gof.graph import Variable
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer, optimizer
+from theano_ng.tensor.dtypes import INTEGERS
 from theano_ng.tensor.elemwise import functions as T
 from theano_ng.tensor.shaping.allocation import Alloc
-from theano_ng.tensor.basic import ARange, Argmax, MaxAndArgmax, Subtensor, zeros_like
+from theano_ng.tensor.indexing.subtensor import Subtensor
+from theano_ng.tensor.reductions.extremes import Argmax, MaxAndArgmax
+from theano_ng.tensor.shaping.creation import ARange, zeros_like
 from theano_ng.tensor.constant import NotScalarConstantError, get_scalar_constant_value
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.reductions.careduce import Sum
@@ -18,7 +21,7 @@ from theano_ng.tensor.nnet.softmax import SoftmaxGrad, logsoftmax_op, softmax_gr
 from theano_ng.tensor.opt.canonicalize import local_mul_canonizer
 from theano_ng.tensor.opt.shape import same_length
 from theano_ng.tensor.opt.registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
-from theano_ng.tensor.indexing.subtensor import AdvancedIncSubtensor, AdvancedSubtensor
+from theano_ng.tensor.indexing.advanced import AdvancedIncSubtensor, AdvancedSubtensor
 
 _SOFTMAXES = (softmax_op, softmax_with_bias)
 
@@ -244,7 +247,7 @@ def _is_label_indexing(node):
     if not isinstance(node.op, AdvancedSubtensor) or len(node.inputs) != 3:
         return None
     matrix, rows, labels = node.inputs
-    if matrix.ndim != 2 or getattr(labels, "ndim", None) != 1 or not labels.type.dtype.startswith(("int", "uint")):    # it may be a slice
+    if matrix.ndim != 2 or getattr(labels, "ndim", None) != 1 or labels.type.dtype not in INTEGERS:    # it may be a slice
         return None
     return (matrix, labels) if _check_rows_is_arange_len_labels(rows, labels) else None
 

@@ -7,7 +7,7 @@ from theano_ng.tensor.elemwise import functions as T
 from theano_ng.tensor.nnet.mul_tree import (compute_mul, is_exp, is_mul, is_neg, parse_mul_tree, partition_num_or_denom,
                                             perform_sigm_times_exp, simplify_mul)
 from theano_ng.tensor.nnet.sigmoids import hard_sigmoid, sigmoid, softplus, ultra_fast_sigmoid
-from theano_ng.tensor.opt.common import constant_value, scalarconsts_rest
+from theano_ng.tensor.opt.common import MAX_SHARED, constant_value, scalarconsts_rest
 from theano_ng.tensor.type import values_eq_approx
 from theano_ng.tensor.opt.registration import ignores_nonfinite, register_specialize, register_stabilize
 
@@ -168,7 +168,7 @@ def local_sigm_times_exp(node):
     if len(clients) == 1 and clients[0][0] != "output" and clients[0][0].op == T.mul:
         # The larger product has these factors too.
         return None
-    tree = parse_mul_tree(node.outputs[0])
+    tree = parse_mul_tree(node.outputs[0], most=MAX_SHARED)
     if not perform_sigm_times_exp(tree):
         return None
     return _finish(node, compute_mul(simplify_mul(tree)))

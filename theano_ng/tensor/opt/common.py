@@ -9,6 +9,10 @@ from theano_ng.tensor import basic as T
 from theano_ng.tensor.constant import NotScalarConstantError, get_scalar_constant_value
 from theano_ng.tensor.elemwise.op import DimShuffle
 
+MAX_SHARED = 32
+"""How many operands are looked at of the parts of an expression that others use too: a chain of products each of which is used elsewhere is
+looked at again from each of its nodes."""
+
 
 def constant_value(v, only_process_constants=False):
     """The number that `v` holds everywhere, as 0-d array, or None; sees through `fill`, `alloc` and broadcasting."""
@@ -19,7 +23,7 @@ def constant_value(v, only_process_constants=False):
 
 
 # Numbers in patterns match what is this number everywhere.
-pattern.scalar_constant_value[0] = constant_value
+pattern.read_constants_by(constant_value)
 
 
 def is_constant(v, value):

@@ -19,7 +19,8 @@ from theano_ng.tensor.opt.common import constant_value, inputs_of
 from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
 from theano_ng.tensor.opt.shape import lengths, same_length
 from theano_ng.tensor.shaping.reshaping import scalar_from_tensor, tensor_from_scalar
-from theano_ng.tensor.indexing.subtensor import AdvancedSubtensor1, IncSubtensor, Subtensor
+from theano_ng.tensor.indexing.advanced import AdvancedSubtensor1
+from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
 
 _WHOLE = slice(None)
 
@@ -481,6 +482,17 @@ def _choose(condition, then, otherwise):
     return T.switch(condition, then, otherwise)
 
 
+def _counted_from_the_front(index, length):
+    """An index that may be negative as a position from the front, and whether the dimension has it; known as far as the arguments are."""
+    if not is_integer(index):
+        position = T.switch(T.lt(index, 0), index + length, index)
+        return position, T.and_(T.ge(position, 0), T.lt(position, length))
+    position = index + length if index < 0 else index
+    if is_integer(position) and is_integer(length):
+        return position, 0 <= position < length
+    return position, T.lt(position, length) if index >= 0 else T.ge(position, 0)
+
+
 def merge_two_slices(slice1, len1, slice2, len2):
     """One slice or index that does what `slice2` does after `slice1`.
 
@@ -526,18 +538,7 @@ def merge_two_slices(slice1, len1, slice2, len2):
         return T.switch(T.lt(direction1, 0), backward, forward)
 
     if not isinstance(slice2, slice):
-        index = _int_or_variable(slice2)
-        position = index + len2 if is_integer(index) and index < 0 else index
-        if not is_integer(index):
-            position = T.switch(T.lt(index, 0), index + len2, index)
-        if is_integer(position) and is_integer(len2):
-            inside = 0 <= position < len2
-        elif is_integer(index) and index >= 0:
-            inside = T.lt(position, len2)
-        elif is_integer(index):
-            inside = T.ge(position, 0)
-        else:
-            inside = T.and_(T.ge(position, 0), T.lt(position, len2))
+        position, inside = _counted_from_the_front(_int_or_variable(slice2), len2)
         return _choose(inside, at(position), len1 + 1)
     second, direction2 = get_canonical_form_slice(slice2, len2)
     count = slice_length(slice2, len2)
