@@ -9,6 +9,7 @@ import re
 
 import numpy as np
 
+from theano_ng.gof.fg import FunctionGraph
 import theano_ng.scalar as _scalar
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.utils import MethodNotDefined
@@ -132,8 +133,6 @@ class Composite(ScalarOp):
 
     def init_fgraph(self):
         """Make the FunctionGraph of the inner graph."""
-        from theano_ng.gof.fg import FunctionGraph
-
         inputs = [t.make_variable() for t in self._program.input_types]
         values, _ = self._program.build(inputs)
         self._fgraph = FunctionGraph(inputs, [values[o] for o in self._program.outputs], clone=False)
@@ -460,8 +459,6 @@ class Compositef32:
         ----------
         fgraph : FunctionGraph
         """
-        from theano_ng.gof.fg import FunctionGraph
-
         mapping = {i: _wide(i.type).make_variable(name=i.name) for i in fgraph.inputs}
         for node in fgraph.toposort():
             for i in node.inputs:

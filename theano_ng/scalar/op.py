@@ -87,13 +87,6 @@ def discrete_gradient(inputs, outputs):
     return None
 
 
-def disconnected():
-    """Return a new variable of ``DisconnectedType``; gradient.py sits above this package, hence the late import."""
-    from theano_ng.gradient import DisconnectedType
-
-    return DisconnectedType()()
-
-
 class ScalarOp(Op):
     """An operation on numbers, which Elemwise and CAReduce extend to tensors.
 
@@ -112,6 +105,7 @@ class ScalarOp(Op):
     `output_types_preference` and the same ``__props__`` if the class has them.
     """
 
+    is_scalar_op = True
     nin = -1
     nout = 1
     # Whether `c_code` computes on the bits of float16, and is preferred to `c_code_wide`.

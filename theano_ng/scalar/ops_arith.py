@@ -6,13 +6,13 @@ import numpy as np
 
 import theano_ng.scalar as _scalar
 from theano_ng.configdefaults import config
+from theano_ng.gof.derivative import disconnected_type
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar.op import (
     BinaryScalarOp,
     ScalarOp,
     UnaryScalarOp,
     c_cast,
-    disconnected,
     discrete_gradient,
     is_complex,
     is_discrete,
@@ -469,8 +469,8 @@ class Second(BinaryScalarOp):
     def grad(self, inputs, gout):
         y, (gz,) = inputs[1], gout
         if y.type not in discrete_types:
-            return [disconnected(), gz]
-        return [disconnected(), y.zeros_like(dtype=config.floatX)]
+            return [disconnected_type(), gz]
+        return [disconnected_type(), y.zeros_like(dtype=config.floatX)]
 
 
 class Identity(UnaryScalarOp):

@@ -2,6 +2,7 @@
 import numpy as np
 
 from theano_ng.configdefaults import config
+from theano_ng.gof.derivative import DisconnectedType
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
@@ -55,7 +56,6 @@ class Bincount(NativeOp, Op):
         return [[False], [False], [True]][:len(node.inputs)]
 
     def grad(self, inputs, output_grads):
-        from theano_ng.gradient import DisconnectedType
         gradients = [DisconnectedType()(), DisconnectedType()()]
         if len(inputs) == 3:
             weights = inputs[2]

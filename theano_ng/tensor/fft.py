@@ -5,6 +5,7 @@ gradient of that, is the caller's concern; the gradient of a transform is the op
 """
 import numpy as np
 
+from theano_ng.gof.derivative import disconnected_type
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
 from theano_ng.tensor.constant import as_tensor_variable
@@ -127,7 +128,7 @@ class RFFTOp(_RealTransform):
         a, s = _signed_lengths(inputs)
         # The opposite transform counts all but the first and, for even lengths, last element twice, as they stand for two.
         half = _scale_inner(output_grads[0], s[-1], 0.5)
-        return [_fitted(irfft_op(half, s), a, s, _fits(self, a, s)), _disconnected()]
+        return [_fitted(irfft_op(half, s), a, s, _fits(self, a, s)), disconnected_type()]
 
 
 class IRFFTOp(_RealTransform):
@@ -191,7 +192,7 @@ class IRFFTOp(_RealTransform):
         a, s = _signed_lengths(inputs)
         # All but the first and, for even lengths, last element stand for two.
         back = _scale_inner(rfft_op(output_grads[0], s), s[-1], 2)
-        return [_fitted(back, a, s, _fits(self, a, s)), _disconnected()]
+        return [_fitted(back, a, s, _fits(self, a, s)), disconnected_type()]
 
 
 rfft_op = RFFTOp()
@@ -214,12 +215,6 @@ def _items(node):
     s = node.inputs[1]
     n = node.inputs[0].ndim - 1 - node.op.extra
     return [s[i].astype("int64") for i in range(n)]
-
-
-def _disconnected():
-    from theano_ng.gradient import DisconnectedType  # beside tensor
-
-    return DisconnectedType()()
 
 
 def _whole_lengths(a, is_odd):

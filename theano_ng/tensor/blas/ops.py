@@ -5,6 +5,7 @@ complex64 and complex128. Matrices are multiplied where they lie: row-major, col
 """
 import numpy as np
 
+from theano_ng.gof.differentiate import Lop, Rop
 import theano_ng.scalar as scal
 from theano_ng.configdefaults import config
 from theano_ng.gof.fg import InconsistencyError
@@ -95,13 +96,9 @@ class BlasOp(NativeOp, Op):
         raise NotImplementedError(type(self).__name__)
 
     def grad(self, inputs, output_grads):
-        from theano_ng.gradient import Lop
-
         return Lop(self.expression(*inputs), inputs, output_grads[0])
 
     def R_op(self, inputs, eval_points):
-        from theano_ng.gradient import Rop
-
         moving = [(i, point) for i, point in zip(inputs, eval_points) if point is not None]
         if not moving:
             return [None]

@@ -1,8 +1,8 @@
 """Cross-entropies: between distributions, with labels, and fused with softmax."""
 import numpy as np
 
+from theano_ng.gof.derivative import DisconnectedType, grad_not_implemented, grad_undefined
 from theano_ng.gof.graph import Apply
-from theano_ng.gradient import DisconnectedType, grad_not_implemented, grad_undefined
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import INTEGERS
 from theano_ng.tensor.shaping.creation import arange, zeros_like

@@ -11,7 +11,7 @@ import theano_ng.tensor.blas.ops as ops
 from theano_ng.compile import optdb
 from theano_ng.gof.fg import InconsistencyError
 from theano_ng.gof.graph import Variable
-from theano_ng.gof.opt import EquilibriumOptimizer, LocalOptGroup, Optimizer, copy_stack_trace, in2out, local_optimizer
+from theano_ng.gof.rewriting import EquilibriumOptimizer, LocalOptGroup, Optimizer, copy_stack_trace, in2out, local_optimizer
 from theano_ng.gof.optdb import SequenceDB
 from theano_ng.gof.toolbox import ReplaceValidate
 from theano_ng.printing import debugprint

@@ -1,5 +1,5 @@
 """Forms that are better to compute than the canonical ones."""
-from theano_ng.gof.opt import copy_stack_trace, local_optimizer
+from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor.elemwise import functions as T
 from theano_ng.tensor.shaping.allocation import Alloc, alloc
 from theano_ng.tensor.reductions.extremes import Argmax, Argmin, MaxAndArgmax

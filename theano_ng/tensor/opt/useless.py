@@ -4,7 +4,7 @@ import numpy as np
 
 from theano_ng import scalar
 from theano_ng.gof.graph import Constant
-from theano_ng.gof.opt import OpRemove, copy_stack_trace, local_optimizer
+from theano_ng.gof.rewriting import OpRemove, copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.opt.common import as_output, constant_value, fill_like_inputs, get_constant, inputs_of
