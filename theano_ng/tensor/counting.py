@@ -1,6 +1,7 @@
 """What occurs in a tensor, and how often: `bincount` and `Unique`."""
 import numpy as np
 
+from theano_ng.compile.ops import Shape_i
 from theano_ng.configdefaults import config
 from theano_ng.gof.derivative import DisconnectedType
 from theano_ng.gof.graph import Apply
@@ -149,7 +150,6 @@ class Unique(NativeOp, Op):
             cell[0] = np.asarray(value, dtype='int64').reshape(-1)
 
     def infer_shape(self, node, i0_shapes):
-        from theano_ng.compile.ops import Shape_i
         shape = i0_shapes[0]
         axis = None if self.axis is None else self.axis % len(shape)
         # Only the values tell how many there are.

@@ -6,7 +6,7 @@ gradient of that, is the caller's concern; the gradient of a transform is the op
 import numpy as np
 
 from theano_ng.gof.derivative import disconnected_type
-from theano_ng.gof.graph import Apply
+from theano_ng.gof.graph import Apply, is_same_graph
 from theano_ng.gof.op import Op
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import INTEGERS
@@ -227,8 +227,6 @@ def _whole_lengths(a, is_odd):
 
 def _fits(op, a, s):
     """Whether the lengths are made of the shape of `a` in a way that neither cuts nor pads it."""
-    from theano_ng.gof.graph import is_same_graph
-
     # What `a` is made of does not matter.
     return any(is_same_graph(s, lengths, givens={a: a.type()}) for lengths in op.fitting_lengths(a))
 

@@ -13,6 +13,7 @@ from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.gof.params_type import ParamsType
+from theano_ng.scalar import upcast
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import BLAS_DTYPES
 from theano_ng.tensor.linalg.products import dot, outer
@@ -345,8 +346,6 @@ class BatchedDot(BlasOp):
     def make_node(self, *inputs):
         if len(inputs) != 2:
             raise TypeError("%s takes 2 inputs; %d were given" % (self, len(inputs)))
-        from theano_ng.scalar import upcast
-
         inputs = [as_tensor_variable(i) for i in inputs]
         for name, i in zip(("first", "second"), inputs):
             if i.ndim not in (2, 3):

@@ -3,6 +3,7 @@ import warnings
 
 import numpy as np
 
+from theano_ng.compile.ops import shape
 from theano_ng.gof.derivative import DisconnectedType, grad_undefined, is_disconnected
 import theano_ng.scalar as scal
 from theano_ng.configdefaults import config
@@ -28,8 +29,6 @@ __all__ = [
 
 def default_shape_of(x):
     """The shape vector of a tensor variable."""
-    from theano_ng.compile.ops import shape
-
     return shape(x)
 
 
