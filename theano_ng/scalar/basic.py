@@ -13,6 +13,7 @@ from theano_ng.scalar.composite import (
     handle_cast,
     handle_composite,
 )
+from theano_ng.scalar.instances import ops
 from theano_ng.scalar.op import BinaryScalarOp, ScalarOp, UnaryScalarOp
 from theano_ng.scalar.ops_arith import (
     Add,
@@ -255,3 +256,4 @@ conj = Conj(same_out_min8, name="conj")
 complex_from_polar = ComplexFromPolar(specific_out(complex128), name="complex_from_polar")
 
 __all__ = [name for name in dir() if not name.startswith("__")]
+ops.define({name: globals()[name] for name in __all__})

@@ -5,7 +5,7 @@ from copy import copy
 
 import numpy as np
 
-import theano_ng.scalar as _scalar
+from theano_ng.scalar.instances import ops
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.null_type import NullType
@@ -211,8 +211,8 @@ class ScalarOp(Op):
                     raise NotImplementedError("R_op: " + slope.type.why_null)
                 if not hasattr(slope.type, "dtype"):
                     continue        # disconnected
-                term = _scalar.mul(slope, point)
-                total = term if total is None else _scalar.add(total, term)
+                term = ops.mul(slope, point)
+                total = term if total is None else ops.add(total, term)
             results.append(total)
         return results
 
@@ -487,7 +487,7 @@ class UnaryMath(UnaryScalarOp):
             return zeros
         if x.type in discrete_types:
             # Integer arithmetic on x could overflow in the formula.
-            x = _scalar.cast(x, z.type.dtype)
+            x = ops.cast(x, z.type.dtype)
         return [self.gradient(gz, x, z)]
 
     def grad(self, inputs, gout):
