@@ -313,6 +313,12 @@ class GammaL(_IncompleteGamma):
             return super().impl(np.float64(k), np.float64(x)) * _special("gamma")(np.float64(k))
 
 
+def _orders_beside(bessel, v, x):
+    """A Bessel function of the orders v - 1 and v + 1, of which its derivative is made (DLMF 10.6.1 and 10.29.1)."""
+    one = constant(1, dtype="int8")
+    return bessel(_scalar.sub(v, one), x), bessel(_scalar.add(v, one), x)
+
+
 class Jv(_BinarySpecial):
     """Bessel function of the first kind of real order, ``jv(v, x)``. No C code."""
 
@@ -320,9 +326,7 @@ class Jv(_BinarySpecial):
     scipy_name = "jv"
 
     def derivatives(self, inputs, output):
-        v, x = inputs
-        one = constant(1, dtype="int8")
-        lower, upper = _scalar.jv(_scalar.sub(v, one), x), _scalar.jv(_scalar.add(v, one), x)
+        lower, upper = _orders_beside(_scalar.jv, *inputs)
         return [None, _scalar.mul(_scalar.sub(lower, upper), _number(0.5, output))]
 
 
@@ -357,9 +361,7 @@ class Iv(_BinarySpecial):
     scipy_name = "iv"
 
     def derivatives(self, inputs, output):
-        v, x = inputs
-        one = constant(1, dtype="int8")
-        lower, upper = _scalar.iv(_scalar.sub(v, one), x), _scalar.iv(_scalar.add(v, one), x)
+        lower, upper = _orders_beside(_scalar.iv, *inputs)
         return [None, _scalar.mul(_scalar.add(lower, upper), _number(0.5, output))]
 
 
