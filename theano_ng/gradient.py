@@ -198,7 +198,7 @@ def _is_zero(x):
     {'yes', 'no', 'maybe'}
         'maybe': not known to be a constant.
     """
-    from theano_ng.tensor.basic import NotScalarConstantError, get_scalar_constant_value  # tensor is above
+    from theano_ng.tensor.constant import NotScalarConstantError, get_scalar_constant_value
 
     if not hasattr(x, "type"):
         return "yes" if (x == 0) is True or getattr(x == 0, "all", lambda: False)() else "no"
@@ -650,7 +650,7 @@ def Lop(f, wrt, eval_points, consider_constant=None, disconnected_inputs="raise"
     Variable, list or tuple
         As `wrt`.
     """
-    from theano_ng.tensor.basic import as_tensor_variable  # tensor is above
+    from theano_ng.tensor.constant import as_tensor_variable
 
     points = [p if isinstance(p, Variable) else as_tensor_variable(p) for p in _as_list(eval_points)]
     f = _as_list(f)
@@ -689,7 +689,7 @@ def Rop(f, wrt, eval_points, disconnected_outputs="raise", return_disconnected="
     ValueError
         When `wrt` and `eval_points` do not fit.
     """
-    from theano_ng.tensor.basic import as_tensor_variable  # tensor is above
+    from theano_ng.tensor.constant import as_tensor_variable
 
     _check_policy(disconnected_outputs, "disconnected_outputs", ("ignore", "warn", "raise"))
     _check_policy(return_disconnected, "return_disconnected", ("zero", "None", "Disconnected"))
@@ -782,7 +782,7 @@ def jacobian(expression, wrt, consider_constant=None, disconnected_inputs="raise
     Variable, list or tuple
         As `wrt`; element ``[i, ...]`` is the gradient of ``expression[i]``.
     """
-    from theano_ng.tensor import arange  # tensor is above
+    from theano_ng.tensor.shaping.creation import arange
 
     if not isinstance(expression, Variable):
         raise TypeError("jacobian expects a Variable as `expression`, got %s" % type(expression))
@@ -822,7 +822,7 @@ def hessian(cost, wrt, consider_constant=None, disconnected_inputs="raise"):
     Variable, list or tuple
         As `wrt`; matrices. Mixed derivatives of different elements of `wrt` are not among them.
     """
-    from theano_ng.tensor import arange  # tensor is above
+    from theano_ng.tensor.shaping.creation import arange
 
     if not isinstance(cost, Variable) or cost.type.ndim != 0:
         raise TypeError("hessian expects a 0 dimensional Variable as `cost`, got %s" % (cost,))

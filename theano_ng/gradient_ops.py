@@ -6,7 +6,7 @@ from theano_ng.compile.ops import ViewOp
 
 
 def _as_tensor(x):
-    from theano_ng.tensor.basic import as_tensor_variable  # tensor imports gradient
+    from theano_ng.tensor.constant import as_tensor_variable
 
     return as_tensor_variable(x)
 
@@ -77,7 +77,7 @@ class GradClip(ViewOp):
         self.clip_upper_bound = clip_upper_bound
 
     def grad(self, args, g_outs):
-        from theano_ng.tensor import cast, clip  # tensor imports gradient
+        from theano_ng.tensor.elemwise.functions import cast, clip
 
         # Bounds that are not exact in float32 would make the gradient float64.
         return [cast(clip(g_out, self.clip_lower_bound, self.clip_upper_bound), g_out.type.dtype) for g_out in g_outs]
@@ -97,7 +97,7 @@ class GradScale(ViewOp):
         self.multiplier = multiplier
 
     def grad(self, args, g_outs):
-        from theano_ng.tensor import cast  # tensor imports gradient
+        from theano_ng.tensor.elemwise.functions import cast
 
         return [cast(self.multiplier * g_out, g_out.type.dtype) for g_out in g_outs]
 

@@ -10,6 +10,7 @@ from theano_ng.audit import faults, generate, worker
 from theano_ng.audit.driver import Problem, Reject
 from theano_ng.audit.value_checks import good_together, run_or_error
 from theano_ng.configdefaults import config
+from theano_ng.gof import trust
 from theano_ng.gof.graph import Constant
 
 #: -O1 for true stacks and quick builds. From gcc 12 on, local variables that the code leaves uninitialized get a pattern besides.
@@ -90,8 +91,8 @@ class Worker:
         from theano_ng.gof.compilers import find_toolchain
 
         self.limit = limit
-        self.directory = os.path.join(config.compiledir, SANITIZED)
-        os.makedirs(self.directory, exist_ok=True)
+        self.directory = os.path.join(trust.directory(config.compiledir), SANITIZED)
+        trust.make_directory(self.directory)
         self.log = tempfile.TemporaryFile()
         environment = dict(os.environ)
         root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

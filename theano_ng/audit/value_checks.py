@@ -6,7 +6,7 @@ from theano_ng.audit.context import copied, limited
 from theano_ng.audit.driver import Problem, Reject
 from theano_ng.audit.targets import destroyed
 from theano_ng.compile.debug_checks import _lessbroken_deepcopy
-from theano_ng.compile.debug_errors import BadThunkOutput, DebugModeError
+from theano_ng.compile.debug_errors import AddressError, BadThunkOutput, DebugModeError
 from theano_ng.compile.debug_tracking import check_eq
 
 #: Outputs with more elements are not what an audit is about: lengths that are inputs become large.
@@ -255,7 +255,9 @@ class DebugRun:
 def summary(failure):
     """One line about an exception of DebugMode."""
     parts = [type(failure).__name__]
-    if getattr(failure, "thunk1", None):
+    if isinstance(failure, AddressError):
+        parts = [failure.one_line()]
+    elif getattr(failure, "thunk1", None):
         parts = ["%s and %s give different values" % (failure.thunk1, failure.thunk2)]
         parts.append(compared(failure.val1, failure.val2))
     elif hasattr(failure, "perform"):

@@ -3,6 +3,7 @@
 import numpy as np
 
 from theano_ng import scalar as scal
+from theano_ng.compile.ops import rebroadcast
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Variable
 from theano_ng.gof.type import Type
@@ -351,10 +352,7 @@ class TensorType(Type):
             and self.ndim == var.type.ndim
             and all(mine == theirs or theirs for mine, theirs in zip(self.broadcastable, var.type.broadcastable))
         ):
-            # tensor.basic imports this module.
-            from theano_ng.tensor.basic import patternbroadcast
-
-            return patternbroadcast(var, self.broadcastable)
+            return rebroadcast(var, dict(enumerate(self.broadcastable)))
         return None
 
     @staticmethod

@@ -46,8 +46,11 @@ class FromFunctionLocalOptimizer(LocalOptimizer):
     """Rule whose `transform` is a function of the node; see `local_optimizer`."""
 
     def __init__(self, fn, tracks=None, requirements=()):
-        self.transform = fn
+        self.fn = fn
         self._tracks = tracks
+        # A tuple compares by identity first: a dict would call __hash__ and __eq__ of the op each time.
+        self._ops = tuple([t for t in tracks or () if not isinstance(t, type)])
+        self._classes = tuple([t for t in tracks if isinstance(t, type)]) if tracks else object
         self.requirements = requirement_functions(requirements)
         self.__name__ = getattr(fn, "__name__", None)
         self.__doc__ = getattr(fn, "__doc__", None)
@@ -59,6 +62,16 @@ class FromFunctionLocalOptimizer(LocalOptimizer):
     def tracks(self):
         return self._tracks
 
+    def transform(self, node, *more):
+        """What the function says of `node`; False for an op that is not tracked, subclasses of tracked classes included.
+
+        So no function has to ask for the op of its node. With more arguments `node` is the op itself (`GraphToGPULocalOptGroup`).
+        """
+        op = node if more else node.op
+        if op in self._ops or isinstance(op, self._classes):
+            return self.fn(node, *more)
+        return False
+
     def __str__(self):
         return getattr(self, "__name__", None) or "<FromFunctionLocalOptimizer instance>"
 
@@ -66,7 +79,7 @@ class FromFunctionLocalOptimizer(LocalOptimizer):
         return str(self)
 
     def print_summary(self, stream=sys.stdout, level=0, depth=-1):
-        print("%s%s id=%i" % (" " * level, self.transform if self.__name__ is None else self.__name__, id(self)), file=stream)
+        print("%s%s id=%i" % (" " * level, self.fn if self.__name__ is None else self.__name__, id(self)), file=stream)
 
 
 def local_optimizer(tracks, inplace=False, requirements=()):
@@ -75,7 +88,8 @@ def local_optimizer(tracks, inplace=False, requirements=()):
     Parameters
     ----------
     tracks : sequence or None
-        Op classes and op instances to which the rule applies. None: called for every node, which is slow.
+        Op classes and op instances to which the rule applies: ``f`` is called with their nodes only, whoever calls `transform`. None:
+        called for every node, which is slow.
     inplace : bool
         The rule introduces operations that work in place: the destroy handler is attached before it runs.
     requirements : sequence of callables

@@ -1,4 +1,4 @@
-"""Inner loops for `Elemwise`: from a scalar op's C code to a `Kernel` and the parameter words of native/elemwise.c."""
+"""Inner loops for `Elemwise`: from a scalar op's C code to a `Kernel`, and the operands' rows in the words of native/elemwise.c."""
 
 import re
 
@@ -8,7 +8,7 @@ from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar import get_scalar_type
 from theano_ng.scalar.op import support_text
 
-# Operand classes of native/elemwise.c.
+# How a kernel reads an operand: as in native/elemwise_words.h.
 PLAIN, HOISTED, ALTERNATE = 0, 1, 2
 
 # C code that talks to Python cannot live in a kernel, which knows no Python header.
@@ -200,16 +200,13 @@ def _loop(body, ctypes, nin, hoisted, wide, indent):
     return [*lines, indent + "}", *after]
 
 
-def elemwise_params(node, classes, inplace_pattern, openmp_minsize, may_fail):
-    """Return the parameter words (after the kernel's address) and the number of scratch words of native/elemwise.c."""
-    nd, nin, nout = node.outputs[0].type.ndim, len(node.inputs), len(node.outputs)
-    nop = nin + nout
-    words = [nd, openmp_minsize, int(may_fail), int(ALTERNATE in classes)]
+def operand_rows(node, classes, inplace_pattern):
+    """Return the rows of native/elemwise.c's table of operands: the inputs, of these classes, then the outputs."""
+    rows = []
     for variable, kind in zip(node.inputs, classes):
         mask = sum(1 << d for d, b in enumerate(variable.type.broadcastable) if b)
-        words.append(mask | variable.type.numpy_dtype.num << 32 | kind << 40)
+        rows.append(dict(broadcastable=mask, type_number=variable.type.numpy_dtype.num, kind=kind, overwrites=-1))
     for j, variable in enumerate(node.outputs):
-        source = inplace_pattern.get(j, -1) + 1
-        words.append(variable.type.numpy_dtype.num << 32 | source << 44)
-    scratch = 8 + nd + 2 * nin * nd + nout * nd + 6 * nop + nd + nop * nd
-    return tuple(words), scratch
+        rows.append(dict(
+            broadcastable=0, type_number=variable.type.numpy_dtype.num, kind=PLAIN, overwrites=inplace_pattern.get(j, -1)))
+    return rows

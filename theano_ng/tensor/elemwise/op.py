@@ -17,7 +17,7 @@ from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.misc.frozendict import frozendict
 from theano_ng.scalar import get_scalar_type
 from theano_ng.tensor.constant import as_tensor_variable, constant
-from theano_ng.tensor.elemwise.kernel import elemwise_kernel, elemwise_params, operand_classes, scalar_node
+from theano_ng.tensor.elemwise.kernel import ALTERNATE, elemwise_kernel, operand_classes, operand_rows, scalar_node
 from theano_ng.tensor.elemwise.perform import broadcast_shape, call_nfunc, evaluate_scalar_op
 from theano_ng.tensor.type import TensorType
 
@@ -171,8 +171,7 @@ class DimShuffle(NativeOp, COp):
         ndim = len(self.input_broadcastable)
         if ndim > _NATIVE_MAX_NDIM or len(self.new_order) > _NATIVE_MAX_NDIM:
             return None
-        order = tuple([-1 if d == "x" else d for d in self.new_order])
-        return NativeCode(_NATIVE + ":dimshuffle", params=(int(not self.inplace), ndim, len(order), *order))
+        return NativeCode(_NATIVE + ":dimshuffle", copies=not self.inplace, ndim_in=ndim, order=self._new_order)
 
     def infer_shape(self, node, shapes):
         (shape,) = shapes
@@ -421,8 +420,6 @@ class Elemwise(NativeOp, OpenMPOp):
     # -- derivatives -------------------------------------------------------------------------------------------------
 
     def L_op(self, inputs, outs, ograds):
-        from theano_ng.tensor.basic import sum as tensor_sum
-
         gradients = self._bgrad(inputs, outs, ograds)
         pattern = outs[0].type.broadcastable
         for i, x in enumerate(inputs):
@@ -430,7 +427,7 @@ class Elemwise(NativeOp, OpenMPOp):
                 continue  # disconnected or undefined
             repeated = [d for d, b in enumerate(x.type.broadcastable) if b and not pattern[d]]
             if repeated:
-                gradients[i] = tensor_sum(gradients[i], axis=repeated, keepdims=True)
+                gradients[i] = gradients[i].sum(axis=repeated, keepdims=True)
         return gradients
 
     def grad(self, inputs, ograds):
@@ -464,9 +461,6 @@ class Elemwise(NativeOp, OpenMPOp):
         return [lifted[igrad] for igrad in scalar_igrads]
 
     def R_op(self, inputs, eval_points):
-        from theano_ng.tensor.basic import complex as from_parts
-        from theano_ng.tensor.basic import cast, fill
-
         outs = self(*inputs, **dict(return_list=True))
         results = []
         for out in outs:
@@ -476,16 +470,15 @@ class Elemwise(NativeOp, OpenMPOp):
             total = self._tangent(inputs, eval_points, outs, out, 1)
             if total is not None and out.type.dtype.startswith("complex"):
                 # The gradient by a real and by an imaginary cotangent are the rows of the Jacobian of the parts.
-                total = cast(from_parts(total, self._tangent(inputs, eval_points, outs, out, 1j)), out.type.dtype)
+                total = Elemwise(scalar.complex)(total, self._tangent(inputs, eval_points, outs, out, 1j)).astype(out.type.dtype)
             if total is not None and total.type.broadcastable != out.type.broadcastable:
-                total = fill(out, total)        # only inputs that are repeated have a direction
+                total = out.fill(total)        # only inputs that are repeated have a direction
             results.append(total)
         return results
 
     def _tangent(self, inputs, eval_points, outs, out, part):
         """The real (`part` is 1) or imaginary (1j) part of an output's tangent; None where no input has a direction."""
         from theano_ng.gradient import _is_zero
-        from theano_ng.tensor.basic import conj, real
 
         ograds = [o.zeros_like(dtype=_gradient_dtype(o)) if o is not out else o.ones_like() if part == 1 else o.ones_like() * part
                   for o in outs]
@@ -496,7 +489,7 @@ class Elemwise(NativeOp, OpenMPOp):
             if point is None or not hasattr(slope.type, "broadcastable"):
                 continue
             # What Jacobians of real and imaginary parts give.
-            term = real(conj(slope) * point) if slope.type.dtype.startswith("complex") else slope * point
+            term = (slope.conj() * point).real if slope.type.dtype.startswith("complex") else slope * point
             total = term if total is None else total + term
         return total
 
@@ -564,8 +557,10 @@ class Elemwise(NativeOp, OpenMPOp):
         except (MethodNotDefined, NotImplementedError):
             return None, False
         openmp_minsize = config.openmp_elemwise_minsize if self.openmp else 0
-        params, scratch = elemwise_params(node, classes, self.inplace_pattern, openmp_minsize, needs_python)
-        return NativeCode(_NATIVE + ":elemwise", params=params, scratch=scratch, kernels=(kernel,)), needs_python
+        code = NativeCode(
+            _NATIVE + ":elemwise", kernel=kernel, ndim=node.outputs[0].type.ndim, openmp_minsize=openmp_minsize, may_fail=needs_python,
+            has_alternate=ALTERNATE in classes, operands=operand_rows(node, classes, self.inplace_pattern))
+        return code, needs_python
 
     def c_headers(self):
         return [*NativeOp.c_headers(self), '"kernel_prologue.h"']

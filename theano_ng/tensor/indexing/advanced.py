@@ -8,11 +8,13 @@ from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.gof.params_type import ParamsType
 from theano_ng.tensor.constant import as_tensor_variable, constant
+from theano_ng.tensor.dtypes import DISCRETE, INTEGERS
+from theano_ng.tensor.elemwise.functions import eq, switch
 from theano_ng.tensor.exceptions import ShapeError
 from theano_ng.tensor.indexing.lists import (
-    INTEGERS, AdvancedBooleanIndexingError, adv_index_broadcastable_pattern, advanced_layout, as_index_variable,
-    check_advanced_indexing_dimensions, is_mask, slice_length, slice_of)
-from theano_ng.tensor.shaping.reshaping import patternbroadcast
+    adv_index_broadcastable_pattern, advanced_layout, AdvancedBooleanIndexingError, as_index_variable,
+    check_advanced_indexing_dimensions, check_increment_dtypes,  is_mask, slice_length, slice_of)
+from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 from theano_ng.tensor.type import TensorType
 
 __all__ = [
@@ -45,8 +47,6 @@ def _sum_grad_over_bcasted_dims(x, gx):
 
 
 def _check_dtypes(x, y, set_instead_of_inc):
-    from theano_ng.tensor.indexing.subtensor import check_increment_dtypes  # that module imports this one
-
     check_increment_dtypes(x, y, set_instead_of_inc)
 
 
@@ -73,13 +73,13 @@ def _write(x, index, y, set_instead_of_inc):
 def _increment_grads(op, inputs, gz, part):
     """Gradients of an increment with respect to x and y; `part` is the Op that takes what `op` writes."""
     x, y, rest = inputs[0], inputs[1], inputs[2:]
-    if x.dtype in scal.discrete_dtypes:
+    if x.dtype in DISCRETE:
         gx, gy = x.zeros_like(dtype=config.floatX), y.zeros_like(dtype=config.floatX)
     else:
         gx = gz
         if op.set_instead_of_inc:
             gx = type(op)(set_instead_of_inc=True)(gz, y.zeros_like(dtype=gz.dtype), *rest)
-        if y.dtype in scal.discrete_dtypes:
+        if y.dtype in DISCRETE:
             gy = y.zeros_like(dtype=config.floatX)
         else:
             gy = _sum_grad_over_bcasted_dims(y, part(gz, *rest))
@@ -160,7 +160,7 @@ class AdvancedSubtensor1(NativeOp, Op):
             import theano_ng.sparse  # sparse builds on tensor
 
             gx = theano_ng.sparse.construct_sparse_from_list(x, gz, ilist)
-        elif x.dtype in scal.discrete_dtypes:
+        elif x.dtype in DISCRETE:
             gx = x.zeros_like(dtype=config.floatX)
         else:
             gx = advanced_inc_subtensor1(x.zeros_like(), gz, ilist)
@@ -287,8 +287,6 @@ class BaseAdvancedSubtensor(NativeOp, Op):
         out_[0][0] = result.copy() if result.base is not None and np.may_share_memory(result, inputs[0]) else result
 
     def infer_shape(self, node, ishapes):
-        from theano_ng.tensor.basic import eq, switch  # basic imports this module
-
         x, index = node.inputs[0], node.inputs[1:]
         rest, position, arrays = advanced_layout(x.ndim, index)
         one = constant(1, dtype="int64")
@@ -322,7 +320,7 @@ class BaseAdvancedSubtensor(NativeOp, Op):
 
     def _grad(self, inputs, grads, increment):
         x, rest = inputs[0], inputs[1:]
-        if x.dtype in scal.discrete_dtypes:
+        if x.dtype in DISCRETE:
             gx = x.zeros_like(dtype=config.floatX)
         else:
             gx = increment(x.zeros_like(), grads[0], *rest)

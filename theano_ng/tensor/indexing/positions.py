@@ -7,6 +7,8 @@ from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.gof.type import generic
 from theano_ng.tensor.constant import as_tensor_variable, get_vector_length
+from theano_ng.tensor.dtypes import INTEGERS
+from theano_ng.tensor.indexing.selecting import _broadcast_shape
 from theano_ng.tensor.shaping.creation import _undefined_grads
 from theano_ng.tensor.elemwise.functions import cast
 from theano_ng.tensor.type import TensorType
@@ -14,8 +16,6 @@ from theano_ng.tensor.type import TensorType
 __all__ = ['SearchsortedOp', 'searchsorted', 'UnravelIndex', 'unravel_index',
            'RavelMultiIndex', 'ravel_multi_index']
 
-_INTEGERS = frozenset(['int8', 'int16', 'int32', 'int64',
-                       'uint8', 'uint16', 'uint32', 'uint64'])
 
 
 class SearchsortedOp(NativeOp, Op):
@@ -43,7 +43,7 @@ class SearchsortedOp(NativeOp, Op):
         inputs = [x, v]
         if sorter is not None:
             sorter = as_tensor_variable(sorter)
-            if sorter.ndim != 1 or sorter.dtype not in _INTEGERS:
+            if sorter.ndim != 1 or sorter.dtype not in INTEGERS:
                 raise TypeError('sorter must be an integer vector, got %s'
                                 % (sorter.type,))
             inputs.append(cast(sorter, 'int64'))
@@ -121,7 +121,7 @@ def _check_order(op, order):
 
 def _integers(op, x, what):
     x = as_tensor_variable(x)
-    if x.dtype not in _INTEGERS:
+    if x.dtype not in INTEGERS:
         raise TypeError("%s: %s must be integers, got %s"
                         % (type(op).__name__, what, x.type))
     return x
@@ -264,7 +264,6 @@ class RavelMultiIndex(NativeOp, Op):
             self.order), dtype='int64')
 
     def infer_shape(self, node, input_shapes):
-        from theano_ng.tensor.indexing.selecting import _broadcast_shape
         return [_broadcast_shape(
             [(shape, x.broadcastable) for shape, x in
              zip(input_shapes[:-1], node.inputs[:-1])])]

@@ -172,7 +172,7 @@ def h_softmax(x, batch_size, n_outputs, n_classes, n_outputs_per_class, W1, b1, 
     J. Goodman, Classes for Fast Maximum Entropy Training, 2001, arXiv:cs/0108006.
     """
     from theano_ng.tensor.shaping.creation import arange
-    from theano_ng.tensor.linalg.products import batched_dot, dot, tensordot
+    from theano_ng.tensor.linalg.batches import batched_dot, dot, tensordot
     from theano_ng.tensor.elemwise.functions import int_div, mod
 
     W1, b1, W2, b2 = [as_tensor_variable(v) for v in (W1, b1, W2, b2)]

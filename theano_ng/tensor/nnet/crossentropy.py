@@ -4,6 +4,7 @@ import numpy as np
 from theano_ng.gof.graph import Apply
 from theano_ng.gradient import DisconnectedType, grad_not_implemented, grad_undefined
 from theano_ng.tensor.constant import as_tensor_variable
+from theano_ng.tensor.dtypes import INTEGERS
 from theano_ng.tensor.shaping.creation import arange, zeros_like
 from theano_ng.tensor.elemwise.functions import eq, log
 from theano_ng.tensor.nnet.row_op import RowOp, float_matrix, integer_vector
@@ -211,7 +212,7 @@ class CrossentropyCategorical1Hot(RowOp):
     def make_node(self, coding_dist, true_one_of_n):
         coding_dist = float_matrix(self, coding_dist, "coding_dist")
         labels = as_tensor_variable(true_one_of_n)
-        if labels.type.ndim != 1 or not labels.type.dtype.startswith(("int", "uint")):
+        if labels.type.ndim != 1 or labels.type.dtype not in INTEGERS:
             raise TypeError("integer vector required for argument: true_one_of_n (got type: %s instead)" % labels.type)
         return Apply(self, [coding_dist, labels], [TensorType(coding_dist.dtype, coding_dist.broadcastable[:1])()])
 
@@ -322,7 +323,7 @@ def confusion_matrix(actual, pred):
     ValueError
         When an argument is no vector.
     """
-    from theano_ng.tensor.extra_ops import Unique
+    from theano_ng.tensor.counting import Unique
     from theano_ng.tensor.shaping.joining import concatenate
     from theano_ng.tensor.linalg.products import dot
 

@@ -10,7 +10,7 @@ from theano_ng.tensor.linalg.products import Dot
 from theano_ng.tensor.nlinalg import Det, MatrixInverse, matrix_inverse
 from theano_ng.tensor.opt.common import shuffled
 from theano_ng.tensor.opt.registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
-from theano_ng.tensor.slinalg import Cholesky, Solve, solve
+from theano_ng.tensor.linalg.solving import Cholesky, Solve, solve
 
 
 def answer(new, node):

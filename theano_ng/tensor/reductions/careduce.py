@@ -1,7 +1,6 @@
 """Reductions of tensors by a commutative, associative scalar op: `CAReduce`, `Sum`, `Prod`, `All`, `Any` and relatives."""
 
 import functools
-import struct
 from copy import copy
 
 import numpy as np
@@ -16,7 +15,10 @@ from theano_ng.scalar import BinaryScalarOp, get_scalar_type, upcast, upcast_out
 from theano_ng.scalar.ops_arith import wrapping
 from theano_ng.scalar.ops_compare import BinaryBitOp
 from theano_ng.tensor.constant import as_tensor_variable, constant
+from theano_ng.tensor.dtypes import CONTINUOUS, DISCRETE
+from theano_ng.tensor.elemwise.functions import cast, eq, mul, neq, switch, true_div
 from theano_ng.tensor.elemwise.kernel import scalar_c_parts
+from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.elemwise.perform import evaluate_scalar_op
 from theano_ng.tensor.type import TensorType
 
@@ -31,14 +33,6 @@ _WIDE_INTEGER = {
     "uint8": "uint64", "uint16": "uint64", "uint32": "uint64",
 }  # fmt: skip
 _WIDE_ACCUMULATOR = {**_WIDE_INTEGER, "float16": "float64", "float32": "float64", "complex64": "complex128"}
-
-
-def _is_discrete(dtype):
-    return dtype[0] in "biu"
-
-
-def _is_continuous(dtype):
-    return dtype[0] in "fc"
 
 
 class CAReduce(NativeOp, Op):
@@ -118,7 +112,7 @@ class CAReduce(NativeOp, Op):
         input = as_tensor_variable(input)
         ndim = input.type.ndim
         op = self
-        if isinstance(self.scalar_op, BinaryBitOp) and not _is_discrete(input.type.dtype):
+        if isinstance(self.scalar_op, BinaryBitOp) and input.type.dtype not in DISCRETE:
             raise TypeError(
                 "%s combines the bits of integers or bools, but the input is %s of %s. Cast it, or compare it with 0 first."
                 % (self, input, input.type)
@@ -145,8 +139,6 @@ class CAReduce(NativeOp, Op):
 
     def _expand(self, x, reduced):
         """Return `reduced`, of the output's rank, with the dimensions that broadcast it against `x`."""
-        from theano_ng.tensor.elemwise.op import DimShuffle
-
         axes = self._axes(x.type.ndim)
         kept = iter(range(reduced.type.ndim))
         order = ["x" if d in axes else next(kept) for d in range(x.type.ndim)]
@@ -157,10 +149,8 @@ class CAReduce(NativeOp, Op):
 
         For an extreme, every element that equals it receives the whole cotangent.
         """
-        from theano_ng.tensor.basic import eq, mul
-
         (x,), (gz,) = inp, grads
-        if not _is_continuous(out[0].type.dtype):
+        if out[0].type.dtype not in CONTINUOUS:
             return [x.zeros_like(dtype=config.floatX)]
         kind = type(self.scalar_op).__name__
         gz = self._expand(x, as_tensor_variable(gz))
@@ -175,13 +165,11 @@ class CAReduce(NativeOp, Op):
 
     def R_op(self, inputs, eval_points):
         from theano_ng.gradient import NullType
-        from theano_ng.tensor.basic import mul
-
         if eval_points[0] is None:
             return [None]
         x, point = inputs[0], eval_points[0]
         output = self(x)
-        if not _is_continuous(output.type.dtype):
+        if output.type.dtype not in CONTINUOUS:
             return [None]
         slope = self.L_op([x], [output], [output.ones_like()])[0]
         if isinstance(slope.type, NullType):
@@ -238,19 +226,21 @@ class CAReduce(NativeOp, Op):
         acc = self._acc_dtype(x.dtype)
         if x.ndim > _NATIVE_MAX_NDIM:
             return None
+        openmp_minsize = config.openmp_elemwise_minsize if config.openmp else 0
         words = self._shipped_words(x.dtype, z.dtype, x.ndim)
         if words is not None:
-            return NativeCode(_NATIVE + ":reduce", params=(0, *words))
+            return NativeCode(_NATIVE + ":reduce", **words, kernel=0, openmp_minsize=openmp_minsize)
         try:
             kernel = self._kernel(x.dtype, acc)
         except (MethodNotDefined, NotImplementedError):
             return None
         if kernel is None:
             return None
-        return NativeCode(_NATIVE + ":reduce", params=self._words(0, x.dtype, acc, z.dtype, x.ndim), kernels=(kernel,))
+        words = self._words(0, x.dtype, acc, z.dtype, x.ndim)
+        return NativeCode(_NATIVE + ":reduce", **words, kernel=kernel, openmp_minsize=openmp_minsize)
 
     def _shipped_words(self, x_dtype, z_dtype, ndim):
-        """The words of native/reduce.c, behind that of the kernel, when it has this fold itself; else None."""
+        """What every record of native/reduce.c begins with, when that has this fold itself; else None."""
         from theano_ng.tensor.native.reduce import has_fold
 
         operation = _OPERATIONS.get(type(self.scalar_op).__name__, 0)
@@ -268,10 +258,11 @@ class CAReduce(NativeOp, Op):
 
     def _words(self, operation, x_dtype, acc_dtype, z_dtype, ndim):
         identity = getattr(self.scalar_op, "identity", None)
-        axes = sum(1 << d for d in self._axes(ndim))
-        numbers = [np.dtype(dtype).num for dtype in (x_dtype, acc_dtype, z_dtype)]
-        openmp_minsize = config.openmp_elemwise_minsize if config.openmp else 0
-        return (operation, ndim, axes, *numbers, openmp_minsize, int(identity is not None), *_identity_words(identity, acc_dtype))
+        element, accumulator, result = [np.dtype(dtype).num for dtype in (x_dtype, acc_dtype, z_dtype)]
+        return dict(
+            operation=operation, ndim=ndim, axes=sum(1 << d for d in self._axes(ndim)), element_type=element,
+            accumulator_type=accumulator, result_type=result, has_identity=identity is not None,
+            identity=b"" if identity is None else np.asarray(identity).astype(acc_dtype).tobytes())
 
     def _kernel(self, x_dtype, acc_dtype):
         """Return the fold of native/reduce.c for this scalar op as a kernel, or None if its C code needs Python."""
@@ -330,18 +321,8 @@ def _normalize_axis_argument(axis):
     return tuple(sorted({int(a) for a in axis}))
 
 
-def _identity_words(identity, dtype):
-    """The bytes of the identity as `dtype`, in two words."""
-    if identity is None:
-        return 0, 0
-    data = np.asarray(identity).astype(dtype).tobytes()
-    return struct.unpack("<qq", data + b"\0" * (16 - len(data)))
-
-
 def _second(x, z):
     """`z`, broadcast to the shape of `x`."""
-    from theano_ng.tensor.elemwise.op import Elemwise
-
     return Elemwise(scalar.second)(x, z)
 
 
@@ -363,8 +344,6 @@ class _Logical(CAReduce):
         return name if self.axis is None else "%s{%s}" % (name, ", ".join([str(a) for a in self.axis]))
 
     def make_node(self, input):
-        from theano_ng.tensor.basic import neq
-
         input = as_tensor_variable(input)
         if input.type.dtype != "bool":
             input = neq(input, 0)
@@ -431,7 +410,7 @@ class CAReduceDtype(CAReduce):
         acc_dtype = self.acc_dtype
         if acc_dtype is None:
             return _WIDE_ACCUMULATOR.get(idtype, idtype)
-        if _is_continuous(acc_dtype) and _is_discrete(idtype):
+        if acc_dtype in CONTINUOUS and idtype in DISCRETE:
             # The mean of integers is accumulated in floats, on request also in float32.
             return acc_dtype
         precise = upcast(idtype, acc_dtype)
@@ -539,10 +518,8 @@ class Prod(CAReduceDtype):
         In a group with one zero, that element gets the product of the others, which `ProdWithoutZeros` computes, and the rest of the
         group zero; in a group with several zeros all get zero. The number of zeros is counted for each group.
         """
-        from theano_ng.tensor.basic import cast, eq, mul, switch, true_div
-
         (x,), (gz,) = inp, grads
-        if not _is_continuous(out[0].type.dtype):
+        if out[0].type.dtype not in CONTINUOUS:
             return [x.zeros_like(dtype=config.floatX)]
         gz = as_tensor_variable(gz)
         prod_out = out[0]

@@ -7,7 +7,7 @@ from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.tensor.constant import as_tensor_variable
-from theano_ng.tensor.elemwise.kernel import elemwise_kernel, elemwise_params, operand_classes
+from theano_ng.tensor.elemwise.kernel import ALTERNATE, elemwise_kernel, operand_classes, operand_rows
 
 _NATIVE = "theano_ng.tensor.native.reduce:reduce_elemwise"
 
@@ -86,5 +86,5 @@ class ReducedElemwise(NativeOp, Op):
             return None
         if needs_python:
             return None
-        inner_words, scratch = elemwise_params(inner, classes, {}, 0, False)
-        return NativeCode(_NATIVE, params=(0, *words, 0, *inner_words), scratch=scratch, kernels=(kernel,))
+        return NativeCode(
+            _NATIVE, **words, kernel=kernel, has_alternate=ALTERNATE in classes, operands=operand_rows(inner, classes, {}))

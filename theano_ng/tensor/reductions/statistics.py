@@ -6,12 +6,15 @@ import numpy as np
 import theano_ng.scalar as scal
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.utils import MethodNotDefined
+from theano_ng.tensor.dtypes import DISCRETE
+from theano_ng.tensor.linalg.products import dot
 from theano_ng.tensor.reductions.extremes import max, min
 from theano_ng.tensor.constant import as_tensor_variable, constant
 from theano_ng.tensor.reductions.careduce import CAReduce
-from theano_ng.tensor.elemwise.functions import abs_, cast, maximum, mul, sqr, sqrt, sub, true_div
-from theano_ng.tensor.reductions.axes import DISCRETE, axes_or_none, check_and_normalize_axes, makeKeepDims, reduced_axes
+from theano_ng.tensor.elemwise.functions import abs_, cast, conj, maximum, mul, sqr, sqrt, sub, true_div
+from theano_ng.tensor.reductions.axes import axes_or_none, check_and_normalize_axes, makeKeepDims, reduced_axes
 from theano_ng.tensor.reductions.sums import sum
+from theano_ng.tensor.shaping.joining import concatenate
 from theano_ng.tensor.type import TensorType
 
 __all__ = ['Mean', 'mean', 'var', 'std', 'ptp', 'cov']
@@ -282,9 +285,6 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None,
     TensorVariable
         2-d (0-d for a single variable).
     """
-    from theano_ng.tensor.elemwise.functions import conj
-    from theano_ng.tensor.linalg.products import dot
-    from theano_ng.tensor.shaping.reshaping import concatenate
     if ddof is not None and ddof != int(ddof):
         raise ValueError("cov: ddof must be an integer, got %r" % (ddof,))
 

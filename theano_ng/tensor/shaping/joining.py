@@ -8,8 +8,14 @@ from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Apply, Constant, Variable
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
-from theano_ng.tensor.constant import NotScalarConstantError, as_tensor_variable, constant, get_scalar_constant_value
+from theano_ng.tensor.assert_op import assert_op
+from theano_ng.tensor.constant import (
+    as_tensor_variable, constant, get_scalar_constant_value, NotScalarConstantError, register_conversion)
+from theano_ng.tensor.dtypes import DISCRETE, INTEGERS
 from theano_ng.tensor.elemwise.functions import cast, eq, ge, maximum, switch
+from theano_ng.tensor.shaping.broadcasting import patternbroadcast
+from theano_ng.tensor.shaping.creation import MakeVector, arange
+from theano_ng.tensor.shaping.reshaping import shape_padaxis
 from theano_ng.tensor.type import TensorType
 
 __all__ = [
@@ -17,7 +23,6 @@ __all__ = [
     "vertical_stack", "horizontal_stack", "tile", "roll", "permute_row_elements", "inverse_permutation", "default_shape_of",
 ]
 
-_INTEGERS = frozenset(["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
 
 
 def _undefined(op, i, x, why=""):
@@ -48,8 +53,6 @@ def _constant_axis(axis):
 
 
 def _patterned(x, broadcastable):
-    from theano_ng.tensor.shaping.reshaping import patternbroadcast
-
     return patternbroadcast(x, broadcastable)
 
 
@@ -99,7 +102,7 @@ class Join(NativeOp, Op):
                 "Join() can only join tensors with the same number of dimensions, got types %s"
                 % ", ".join(str(x.type) for x in tensors))
         axis = as_tensor_variable(axis)
-        if axis.ndim != 0 or axis.dtype not in _INTEGERS:
+        if axis.ndim != 0 or axis.dtype not in INTEGERS:
             raise TypeError("Axis could not be cast to an integer type", axis, axis.type)
         known = _constant_axis(axis)
         if known is not None:
@@ -155,7 +158,7 @@ class Join(NativeOp, Op):
         (gz,) = grads
         axis, tensors = axis_and_tensors[0], axis_and_tensors[1:]
         result = [DisconnectedType()()]
-        if np.dtype(gz.dtype).kind not in "fc" or scal.upcast(*[x.dtype for x in tensors]) in scal.discrete_dtypes:
+        if np.dtype(gz.dtype).kind not in "fc" or scal.upcast(*[x.dtype for x in tensors]) in DISCRETE:
             return result + [x.zeros_like(dtype=config.floatX) for x in tensors]
         parts = Split(len(tensors))(gz, axis, stack([default_shape_of(x)[axis] for x in tensors]))
         if not isinstance(parts, list):
@@ -238,9 +241,9 @@ class Split(NativeOp, Op):
         x, axis, splits = as_tensor_variable(x), as_tensor_variable(axis), as_tensor_variable(splits)
         if x.ndim == 0:
             raise TypeError("Split: x must have at least one dimension, got type %s" % (x.type,))
-        if splits.ndim != 1 or splits.dtype not in _INTEGERS:
+        if splits.ndim != 1 or splits.dtype not in INTEGERS:
             raise TypeError("splits must be an integer vector", splits.type)
-        if axis.ndim != 0 or axis.dtype not in _INTEGERS:
+        if axis.ndim != 0 or axis.dtype not in INTEGERS:
             raise TypeError("axis must be an integer scalar", axis.type)
         known = _constant_axis(axis)
         if known is not None and not -x.ndim <= known < x.ndim:
@@ -324,6 +327,7 @@ def _is_scalar(x):
     return isinstance(x, (int, float, complex, np.number)) or (isinstance(x, np.ndarray) and x.ndim == 0)
 
 
+@register_conversion("sequence")
 def stack(*tensors, **kwargs):
     """Join tensors along a new axis: ``stack([a, b, c], axis=0)``.
 
@@ -375,12 +379,8 @@ def stack(*tensors, **kwargs):
     if all(_is_scalar(x) for x in tensors):
         if axis not in (0, -1):
             raise IndexError("axis %s is out of bounds [-1, 1)" % (axis,))
-        from theano_ng.tensor.shaping.creation import MakeVector
-
         tensors = [as_tensor_variable(x) for x in tensors]
         return MakeVector(scal.upcast(*[x.dtype for x in tensors]))(*tensors)
-
-    from theano_ng.tensor.shaping.reshaping import shape_padaxis
 
     tensors = [as_tensor_variable(x) for x in tensors]
     ndim = tensors[0].ndim
@@ -465,7 +465,7 @@ class Tile(NativeOp, Op):
 
     def make_node(self, x, reps):
         x, reps = as_tensor_variable(x), as_tensor_variable(reps)
-        if reps.ndim != 1 or reps.dtype not in _INTEGERS:
+        if reps.ndim != 1 or reps.dtype not in INTEGERS:
             raise TypeError("Tile: reps must be an integer vector, got type %s" % (reps.type,))
         if x.ndim > self.ndim:
             raise ValueError("Tile: x has %d dimensions, the result %d" % (x.ndim, self.ndim))
@@ -543,11 +543,11 @@ def tile(x, reps, ndim=None):
             raise ValueError("len(reps) should be equal or less than ndim: got %d for ndim = %d" % (len(reps), ndim))
         for rep in reps:
             scalar = as_tensor_variable(rep)
-            if scalar.ndim != 0 or scalar.dtype not in _INTEGERS:
+            if scalar.ndim != 0 or scalar.dtype not in INTEGERS:
                 raise ValueError("elements of reps must be scalars of integer dtype, got type %s" % (scalar.type,))
     else:
         vector = as_tensor_variable(reps)
-        if vector.dtype not in _INTEGERS:
+        if vector.dtype not in INTEGERS:
             raise ValueError("elements of reps must be of integer dtype, got %s" % vector.dtype)
         if vector.ndim == 0:
             reps = [vector]
@@ -558,8 +558,6 @@ def tile(x, reps, ndim=None):
         elif ndim is None:
             raise ValueError("if reps is tensor.vector, you should specify the ndim")
         else:
-            from theano_ng.tensor.assert_op import assert_op
-
             missing = ndim - vector.shape[0]
             missing = assert_op(missing, ge(missing, 0))
             # The entry of a missing repetition is read at a place that exists.
@@ -571,8 +569,6 @@ def tile(x, reps, ndim=None):
     if all(isinstance(rep, (int, np.integer)) for rep in reps):
         reps = constant(np.array(reps, dtype="int64"))
     else:
-        from theano_ng.tensor.shaping.creation import MakeVector
-
         flags = [True] * (ndim - x.ndim) + list(x.broadcastable)
         pattern = [flag and _constant_axis(rep) == 1 for flag, rep in zip(flags, reps)]
         return _patterned(Tile(ndim)(x, MakeVector("int64")(*[cast(rep, "int64") for rep in reps])), pattern)
@@ -629,9 +625,9 @@ class PermuteRowElements(NativeOp, Op):
         if inverse is True or inverse is False:
             inverse = int(inverse)
         inverse = as_tensor_variable(inverse)
-        if y.dtype not in _INTEGERS:
+        if y.dtype not in INTEGERS:
             raise TypeError("PermuteRowElements: y must be of integer dtype, got %s" % y.dtype)
-        if inverse.ndim != 0 or inverse.dtype not in _INTEGERS:
+        if inverse.ndim != 0 or inverse.dtype not in INTEGERS:
             raise TypeError("PermuteRowElements: inverse must be an integer scalar, got type %s" % (inverse.type,))
         ndim = max(x.ndim, y.ndim, 1)
         x, y = as_tensor_variable(x, ndim=ndim), as_tensor_variable(y, ndim=ndim)
@@ -706,7 +702,5 @@ def inverse_permutation(perm):
     perm : integer tensor
         Each row holds the integers 0 .. n-1.
     """
-    from theano_ng.tensor.shaping.creation import arange
-
     perm = as_tensor_variable(perm)
     return permute_row_elements(arange(perm.shape[-1], dtype=perm.dtype), perm, inverse=True)
