@@ -23,6 +23,7 @@ from theano_ng.gof.graph import Apply, Constant, Variable
 from theano_ng.gof.kernelcache import _blake2b
 from theano_ng.gof.optdb import Query
 from theano_ng.gof.toolbox import PreserveVariableAttributes
+from theano_ng.gof.traversal import postorder
 from theano_ng.gof.type import Type
 
 MAGIC = b"theano_ng graph 1\n"
@@ -163,15 +164,9 @@ class _Key:
         for variable in inputs:
             number(variable)
             parts.append("in %s %s %r" % (type(variable).__qualname__, self.text(variable.type), variable.name))
-        todo = list(reversed(outputs))
-        while todo:
-            variable = todo[-1]
-            if variable in numbers:
-                todo.pop()
-                continue
+        for variable in postorder(outputs, numbers):
             node = variable.owner
             if node is None:
-                todo.pop()
                 if not isinstance(variable, Constant):
                     raise Uncacheable(variable)     # a missing input: compiling it says so
                 number(variable)
@@ -181,11 +176,6 @@ class _Key:
                     raise Uncacheable("large constants")
                 parts.append("const %s %s %r" % (self.text(variable.type), self.text(data), variable.name))
                 continue
-            missing = [i for i in node.inputs if i not in numbers]
-            if missing:
-                todo.extend(reversed(missing))
-                continue
-            todo.pop()
             parts.append("%s %s" % (self.text(node.op), [numbers[i] for i in node.inputs]))
             for output in node.outputs:
                 number(output)

@@ -36,6 +36,12 @@ predefined_linkers = {
 }
 
 
+def _add_name(table, kind, name, meaning):
+    if name in table:
+        raise ValueError("%s name already taken: %s" % (kind, name))
+    table[name] = meaning
+
+
 def register_linker(name, linker):
     """Add a linker under a name that ``Mode(linker=name)`` understands.
 
@@ -44,9 +50,7 @@ def register_linker(name, linker):
     ValueError
         When the name is taken.
     """
-    if name in predefined_linkers:
-        raise ValueError("Linker name already taken: %s" % name)
-    predefined_linkers[name] = linker
+    _add_name(predefined_linkers, "Linker", name, linker)
 
 
 # --------------------------------------------------------------- optimizers
@@ -96,9 +100,7 @@ def register_optimizer(name, opt):
     ValueError
         When the name is taken.
     """
-    if name in predefined_optimizers:
-        raise ValueError("Optimizer name already taken: %s" % name)
-    predefined_optimizers[name] = opt
+    _add_name(predefined_optimizers, "Optimizer", name, opt)
 
 
 class AddDestroyHandler(gof_opt.Optimizer):

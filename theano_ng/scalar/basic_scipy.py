@@ -311,6 +311,12 @@ class GammaL(_IncompleteGamma):
             return super().impl(np.float64(k), np.float64(x)) * _special("gamma")(np.float64(k))
 
 
+def _orders_beside(bessel, v, x):
+    """A Bessel function of the orders v - 1 and v + 1, of which its derivative is made (DLMF 10.6.1 and 10.29.1)."""
+    one = constant(1, dtype="int8")
+    return bessel(ops.sub(v, one), x), bessel(ops.add(v, one), x)
+
+
 class Jv(_BinarySpecial):
     """Bessel function of the first kind of real order, ``jv(v, x)``. No C code."""
 
@@ -318,9 +324,7 @@ class Jv(_BinarySpecial):
     scipy_name = "jv"
 
     def derivatives(self, inputs, output):
-        v, x = inputs
-        one = constant(1, dtype="int8")
-        lower, upper = ops.jv(ops.sub(v, one), x), ops.jv(ops.add(v, one), x)
+        lower, upper = _orders_beside(ops.jv, *inputs)
         return [None, ops.mul(ops.sub(lower, upper), _number(0.5, output))]
 
 
@@ -355,9 +359,7 @@ class Iv(_BinarySpecial):
     scipy_name = "iv"
 
     def derivatives(self, inputs, output):
-        v, x = inputs
-        one = constant(1, dtype="int8")
-        lower, upper = ops.iv(ops.sub(v, one), x), ops.iv(ops.add(v, one), x)
+        lower, upper = _orders_beside(ops.iv, *inputs)
         return [None, ops.mul(ops.add(lower, upper), _number(0.5, output))]
 
 

@@ -196,11 +196,18 @@ def _real_only(op, types):
         raise ComplexError("%s is not defined for complex numbers; got the types %s" % (op, list(types)))
 
 
-class IntDiv(BinaryScalarOp):
-    """Floor division; an integer divided by zero is zero, as in NumPy."""
+class _RealDivision(BinaryScalarOp):
+    """What floor division and modulus have in common: no complex numbers, and C functions of ``integer.h``, one for each dtype.
 
-    nfunc_spec = ("floor_divide", 2, 1)
-    complex_error = ComplexError("Theano does not support integer division (//) on complex numbers, since numpy deprecated it.")
+    Attributes
+    ----------
+    ufunc : callable
+        NumPy's function.
+    c_function : str
+        Name in C, without the dtype.
+    complex_error : ComplexError
+    """
+
     c_helpers = "integer.h"
     output_types_preference = staticmethod(upcast_out_min8)
 
@@ -211,12 +218,21 @@ class IntDiv(BinaryScalarOp):
         return super().make_node(*inputs)
 
     def impl(self, x, y):
-        return quiet(np.floor_divide, _bool_as_int8(x), _bool_as_int8(y))
+        return quiet(self.ufunc, _bool_as_int8(x), _bool_as_int8(y))
 
     def c_expression(self, args, dtypes, out):
         if is_complex(out) or out == "bool":
             raise self.complex_error
-        return "tng_floordiv_%s(%s, %s)" % ((out,) + tuple(c_cast(a, d, out) for a, d in zip(args, dtypes)))
+        x, y = (c_cast(a, d, out) for a, d in zip(args, dtypes))
+        return "%s_%s(%s, %s)" % (self.c_function, out, x, y)
+
+
+class IntDiv(_RealDivision):
+    """Floor division; an integer divided by zero is zero, as in NumPy."""
+
+    nfunc_spec = ("floor_divide", 2, 1)
+    ufunc, c_function = np.floor_divide, "tng_floordiv"
+    complex_error = ComplexError("Theano does not support integer division (//) on complex numbers, since numpy deprecated it.")
 
     def c_code_fixed(self, node, name, inputs, outputs, sub, fixed):
         """One divisor: its scaled inverse is computed once."""
@@ -247,27 +263,12 @@ def mod_check(x, y):
     return ops.mod(x, y)
 
 
-class Mod(BinaryScalarOp):
+class Mod(_RealDivision):
     """Modulus with the sign of the divisor, as in Python; an integer modulo zero is zero, as in NumPy."""
 
     nfunc_spec = ("mod", 2, 1)
+    ufunc, c_function = np.mod, "tng_mod"
     complex_error = ComplexError("Theano does not support the mod operator (%) on complex numbers, since numpy deprecated it.")
-    c_helpers = "integer.h"
-    output_types_preference = staticmethod(upcast_out_min8)
-
-    def make_node(self, *inputs):
-        inputs = [as_scalar(x) for x in inputs]
-        if any(x.type in complex_types for x in inputs):
-            raise self.complex_error
-        return super().make_node(*inputs)
-
-    def impl(self, x, y):
-        return quiet(np.mod, _bool_as_int8(x), _bool_as_int8(y))
-
-    def c_expression(self, args, dtypes, out):
-        if is_complex(out) or out == "bool":
-            raise self.complex_error
-        return "tng_mod_%s(%s, %s)" % ((out,) + tuple(c_cast(a, d, out) for a, d in zip(args, dtypes)))
 
     def L_op(self, inputs, outputs, gout):
         zeros = discrete_gradient(inputs, outputs)

@@ -14,6 +14,7 @@ from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.null_type import NullType
 from theano_ng.gof.op import COp, OpenMPOp
 from theano_ng.gof.params_type import ParamsType
+from theano_ng.gof.traversal import postorder
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.misc.frozendict import frozendict
 from theano_ng.scalar import get_scalar_type
@@ -600,15 +601,9 @@ def _gradient_dtype(variable):
 
 def _lift_graph(root, lifted, ndim):
     """Add to `lifted`, scalar variable -> tensor, the tensor of `root` and of all that it is computed from."""
-    stack = [root]
-    while stack:
-        variable = stack[-1]
-        if variable in lifted:
-            stack.pop()
-            continue
+    for variable in postorder([root], lifted):
         node = variable.owner
         if node is None:
-            stack.pop()
             if not isinstance(variable.type, scalar.Scalar):
                 lifted[variable] = variable  # disconnected or undefined gradients stay what they are
                 continue
@@ -617,10 +612,5 @@ def _lift_graph(root, lifted, ndim):
             value = constant(np.asarray(variable.data, dtype=variable.type.dtype))
             lifted[variable] = DimShuffle((), ["x"] * ndim)(value) if ndim else value
             continue
-        missing = [i for i in node.inputs if i not in lifted]
-        if missing:
-            stack.extend(missing)
-            continue
-        stack.pop()
         results = Elemwise(node.op, {})(*[lifted[i] for i in node.inputs], **dict(return_list=True))
         lifted.update(zip(node.outputs, results))
