@@ -8,7 +8,7 @@ import threading
 
 from theano_ng.audit import faults, generate, worker
 from theano_ng.audit.driver import Problem, Reject
-from theano_ng.audit.value_checks import attempted, good_together
+from theano_ng.audit.value_checks import good_together, run_or_error
 from theano_ng.configdefaults import config
 from theano_ng.gof import trust
 from theano_ng.gof.graph import Constant
@@ -310,7 +310,7 @@ class _Attempt:
         """The values of the node's variables, unless they ask for too much memory, or are no good together."""
         try:
             if self.context.target.has_perform:
-                attempted(self.context, "py", example, plain=True)    # what perform refuses, C code has to survive
+                run_or_error(self.context, "py", example, plain=True)    # what perform refuses, C code has to survive
             elif not good_together(self.context.case.tied, example.values):
                 raise Reject()
             return example.node_values()

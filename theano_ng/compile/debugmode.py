@@ -110,18 +110,14 @@ class _Linker(link.LocalLinker):
         cells = {r: [None] for r in storage_map}
         compute_map = {r: [True] for r in storage_map}
         checks = self.maker.checks
-        if checks.c_code:
-            link.load_native_kernels(order)
         runs = []
-        with inner_functions(checks.mode):
+        with inner_functions(checks.mode), link.native_kernels(order if checks.c_code else ()):
             for node in order:
                 try:
                     runs.append(_Runs(node, cells, compute_map, checks))
                 except Exception as failure:
                     failure.args = ("The following error happened while compiling the node", node, "\n") + failure.args
                     raise
-                finally:
-                    node.__dict__.pop("prepared_code", None)
 
         call = _Call(fgraph, checks, order, active, runs, cells, storage_map, reasons)
         computed, _ = link.gc_helper(order)

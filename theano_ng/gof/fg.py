@@ -591,10 +591,10 @@ class FunctionGraph(object2):
         # Variables and nodes do not carry what this graph wrote on them; it is written again on loading.
         clients = [(r, [tuple(c) for c in r.clients]) for r in self.variables]
         covering = Covering(graph.io_toposort(self.inputs, self.outputs))
-        return covering, list(self.apply_nodes), clients, state, covering.end
+        return covering, list(self.apply_nodes), clients, state
 
     def __setstate__(self, state):
-        _, nodes, clients, state, _ = state
+        _, nodes, clients, state = state[:4]     # former pickles end with something more
         self.__dict__.update(state)
         self._callbacks = {}
         self._sorted = None
