@@ -41,7 +41,7 @@ class PdbBreakpoint(Op):
         self.name = name
 
     def make_node(self, condition, *monitored_vars):
-        from theano_ng.tensor import as_tensor_variable  # tensor is above when only this module is imported
+        from theano_ng.tensor.constant import as_tensor_variable
 
         if not monitored_vars:
             raise TypeError("a breakpoint has at least one value to watch, which it returns")

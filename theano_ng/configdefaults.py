@@ -493,6 +493,12 @@ def default_base_compiledir():
     return os.path.join(local, "Theano") if local else os.path.join(get_home_dir(), ".theano")
 
 
+def user_cache_directory():
+    """The folder for what the user's programs can make again."""
+    folder = os.environ.get("XDG_CACHE_HOME", "")
+    return folder if os.path.isabs(folder) else os.path.join(get_home_dir(), ".cache")
+
+
 def filter_base_compiledir(path):
     """The path with ~ expanded."""
     return os.path.expanduser(str(path))

@@ -198,7 +198,7 @@ def _is_zero(x):
     {'yes', 'no', 'maybe'}
         'maybe': not known to be a constant.
     """
-    from theano_ng.tensor.basic import NotScalarConstantError, get_scalar_constant_value  # tensor is above
+    from theano_ng.tensor.constant import NotScalarConstantError, get_scalar_constant_value
 
     if not hasattr(x, "type"):
         return "yes" if (x == 0) is True or getattr(x == 0, "all", lambda: False)() else "no"
@@ -281,48 +281,23 @@ def grad(cost, wrt, consider_constant=None, disconnected_inputs="raise", add_nam
     _check_policy(disconnected_inputs, "disconnected_inputs", ("ignore", "warn", "raise"))
     _check_policy(return_disconnected, "return_disconnected", ("zero", "None", "Disconnected"))
     _check_policy(null_gradients, "null_gradients", ("raise", "return"))
-    if cost is None and known_grads is None:
-        raise AssertionError("cost and known_grads can't both be None.")
-    if cost is not None:
-        if not isinstance(cost, Variable):
-            raise TypeError("cost must be a variable, not %r" % (cost,))
-        if isinstance(cost.type, NullType):
-            raise ValueError("Can't differentiate a NaN cost. cost is NaN because " + cost.type.why_null)
-        if cost.type.ndim != 0:
-            raise TypeError("cost must be a scalar; %s has %d dimensions. Reduce it, e.g. by sum()" % (cost, cost.type.ndim))
+    _check_cost(cost, known_grads)
     using_list, using_tuple = isinstance(wrt, list), isinstance(wrt, tuple)
     wrt = _as_list(wrt)
     for elem in wrt:
         if not isinstance(elem, Variable):
             raise TypeError("Expected Variable, got %s of type %s" % (elem, type(elem)))
-    outputs = [cost] if cost is not None else []
-    grad_dict = {}
-    if cost is not None:
-        grad_dict[cost] = _float_ones_like(cost)
+    grad_dict = {} if cost is None else {cost: _float_ones_like(cost)}
+    outputs = list(grad_dict) + list(known_grads or ())
     for var, g_var in (known_grads or {}).items():
-        if not hasattr(g_var, "type"):
-            raise TypeError("output grads must be variables. Ambiguous whether %s should be made into tensor or sparse variable"
-                            % type(g_var))
-        if not _absent(g_var) and not _is_continuous(getattr(g_var.type, "dtype", None)):
-            raise TypeError("Gradients must always be NullType, DisconnectedType, or continuous, but grad was given a known_grad of type %s"
-                            % g_var.type)
+        _check_known_gradient(g_var)
         # The gradient of an integer variable may differ from zero here: the Op that computes it does not propagate it further.
-        outputs.append(var)
         grad_dict[var] = g_var
-
-    def handle_disconnected(var):
-        message = (
-            "grad method was asked to compute the gradient with respect to a variable that is not part of the computational graph of the"
-            " cost, or is used only by a non-differentiable operator: %s" % var)
-        if disconnected_inputs == "warn":
-            warnings.warn(message, stacklevel=3)
-        elif disconnected_inputs == "raise":
-            raise DisconnectedInputError(message + utils.get_variable_trace_string(var))
 
     var_to_app_to_idx = _populate_var_to_app_to_idx(outputs, wrt, consider_constant)
     for elem in wrt:
         if elem not in var_to_app_to_idx and elem not in grad_dict:
-            handle_disconnected(elem)
+            _report_disconnected(elem, disconnected_inputs)
             grad_dict[elem] = disconnected_type()
     named = cost.name if add_names and cost is not None else None
     rval = _populate_grad_dict(var_to_app_to_idx, grad_dict, wrt, named)
@@ -333,13 +308,47 @@ def grad(cost, wrt, consider_constant=None, disconnected_inputs="raise", add_nam
         elif isinstance(g.type, DisconnectedType):
             if wrt[i] in var_to_app_to_idx:
                 # A connection on paper that no Op has confirmed.
-                handle_disconnected(wrt[i])
+                _report_disconnected(wrt[i], disconnected_inputs)
             if return_disconnected == "zero":
                 rval[i] = _float_zeros_like(wrt[i])
             elif return_disconnected == "None":
                 rval[i] = None
     grad_time += time.perf_counter() - start
     return format_as(using_list, using_tuple, rval)
+
+
+def _check_cost(cost, known_grads):
+    """Raise unless `cost` is a scalar that has derivatives, or known gradients take its place."""
+    if cost is None:
+        if known_grads is None:
+            raise AssertionError("cost and known_grads can't both be None.")
+        return
+    if not isinstance(cost, Variable):
+        raise TypeError("cost must be a variable, not %r" % (cost,))
+    if isinstance(cost.type, NullType):
+        raise ValueError("Can't differentiate a NaN cost. cost is NaN because " + cost.type.why_null)
+    if cost.type.ndim != 0:
+        raise TypeError("cost must be a scalar; %s has %d dimensions. Reduce it, e.g. by sum()" % (cost, cost.type.ndim))
+
+
+def _check_known_gradient(gradient):
+    if not hasattr(gradient, "type"):
+        raise TypeError("output grads must be variables. Ambiguous whether %s should be made into tensor or sparse variable"
+                        % type(gradient))
+    if not _absent(gradient) and not _is_continuous(getattr(gradient.type, "dtype", None)):
+        raise TypeError("Gradients must always be NullType, DisconnectedType, or continuous, but grad was given a known_grad of type %s"
+                        % gradient.type)
+
+
+def _report_disconnected(var, policy):
+    """Do what `grad`'s caller, two frames above, wants about a variable that the cost does not depend on: raise, warn or ignore it."""
+    message = (
+        "grad method was asked to compute the gradient with respect to a variable that is not part of the computational graph of the"
+        " cost, or is used only by a non-differentiable operator: %s" % var)
+    if policy == "warn":
+        warnings.warn(message, stacklevel=3)
+    elif policy == "raise":
+        raise DisconnectedInputError(message + utils.get_variable_trace_string(var))
 
 
 def _populate_var_to_app_to_idx(outputs, wrt, consider_constant):
@@ -641,7 +650,7 @@ def Lop(f, wrt, eval_points, consider_constant=None, disconnected_inputs="raise"
     Variable, list or tuple
         As `wrt`.
     """
-    from theano_ng.tensor.basic import as_tensor_variable  # tensor is above
+    from theano_ng.tensor.constant import as_tensor_variable
 
     points = [p if isinstance(p, Variable) else as_tensor_variable(p) for p in _as_list(eval_points)]
     f = _as_list(f)
@@ -680,7 +689,7 @@ def Rop(f, wrt, eval_points, disconnected_outputs="raise", return_disconnected="
     ValueError
         When `wrt` and `eval_points` do not fit.
     """
-    from theano_ng.tensor.basic import as_tensor_variable  # tensor is above
+    from theano_ng.tensor.constant import as_tensor_variable
 
     _check_policy(disconnected_outputs, "disconnected_outputs", ("ignore", "warn", "raise"))
     _check_policy(return_disconnected, "return_disconnected", ("zero", "None", "Disconnected"))
@@ -773,7 +782,7 @@ def jacobian(expression, wrt, consider_constant=None, disconnected_inputs="raise
     Variable, list or tuple
         As `wrt`; element ``[i, ...]`` is the gradient of ``expression[i]``.
     """
-    from theano_ng.tensor import arange  # tensor is above
+    from theano_ng.tensor.shaping.creation import arange
 
     if not isinstance(expression, Variable):
         raise TypeError("jacobian expects a Variable as `expression`, got %s" % type(expression))
@@ -813,7 +822,7 @@ def hessian(cost, wrt, consider_constant=None, disconnected_inputs="raise"):
     Variable, list or tuple
         As `wrt`; matrices. Mixed derivatives of different elements of `wrt` are not among them.
     """
-    from theano_ng.tensor import arange  # tensor is above
+    from theano_ng.tensor.shaping.creation import arange
 
     if not isinstance(cost, Variable) or cost.type.ndim != 0:
         raise TypeError("hessian expects a 0 dimensional Variable as `cost`, got %s" % (cost,))

@@ -6,7 +6,7 @@ from theano_ng.compile.ops import ViewOp
 
 
 def _as_tensor(x):
-    from theano_ng.tensor.basic import as_tensor_variable  # tensor imports gradient
+    from theano_ng.tensor.constant import as_tensor_variable
 
     return as_tensor_variable(x)
 
@@ -34,13 +34,14 @@ class UndefinedGrad(ViewOp):
     def grad(self, args, g_outs):
         from theano_ng.gradient import grad_undefined  # gradient imports this module
 
-        return [grad_undefined(self, i, arg) for i, arg in enumerate(args)]
+        return [grad_undefined(self, 0, args[0])]
+
+    def connection_pattern(self, node):
+        # Connected: asking for the gradient is an error, not a zero.
+        return [[True]]
 
     def R_op(self, inputs, eval_points):
         return [None]
-
-    def connection_pattern(self, node):
-        return [[True]]
 
 
 class DisconnectedGrad(ViewOp):
@@ -76,7 +77,7 @@ class GradClip(ViewOp):
         self.clip_upper_bound = clip_upper_bound
 
     def grad(self, args, g_outs):
-        from theano_ng.tensor import cast, clip  # tensor imports gradient
+        from theano_ng.tensor.elemwise.functions import cast, clip
 
         # Bounds that are not exact in float32 would make the gradient float64.
         return [cast(clip(g_out, self.clip_lower_bound, self.clip_upper_bound), g_out.type.dtype) for g_out in g_outs]
@@ -96,7 +97,7 @@ class GradScale(ViewOp):
         self.multiplier = multiplier
 
     def grad(self, args, g_outs):
-        from theano_ng.tensor import cast  # tensor imports gradient
+        from theano_ng.tensor.elemwise.functions import cast
 
         return [cast(self.multiplier * g_out, g_out.type.dtype) for g_out in g_outs]
 

@@ -318,7 +318,7 @@ def cond_make_inplace(node):
     input per output, so that the destroy handler does not watch the else branch.
     """
     op = node.op
-    if not isinstance(op, IfElse) or op.as_view:
+    if op.as_view:
         return False
     then, other = op.branches(node)
     result = _aliases(node.outputs)
@@ -382,8 +382,6 @@ def ifelse_lift_single_if_through_acceptable_ops(main_node):
 def _merge_nested(node, branch):
     """Replace inputs of one branch that are conditionals on the same condition by their value in that case."""
     op = node.op
-    if not isinstance(op, IfElse):
-        return False
     inputs = list(node.inputs)
     for i in range(1 + branch * op.n_outs, 1 + (branch + 1) * op.n_outs):
         inner = inputs[i].owner
@@ -478,8 +476,6 @@ def cond_remove_identical(node):
     ifelse(c, (x, x), (y, y))  ->  ifelse(c, x, y)
     """
     op = node.op
-    if not isinstance(op, IfElse):
-        return False
     places = {}
     for i, pair in enumerate(zip(*op.branches(node))):
         places.setdefault(pair, []).append(i)

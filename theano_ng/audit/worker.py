@@ -246,11 +246,8 @@ class _Loaded:
         self.instrumented = True
         if program.native is not None:
             from theano_ng.gof.cmodule import load_kernels
-            from theano_ng.gof.native import native_function
 
-            self.function = native_function(program.native.function)
-            self.words = (*load_kernels(program.native.kernels),
-                          *program.native.params) if program.native.kernels else program.native.params
+            self.addresses = load_kernels(program.native.kernels) if program.native.kernels else ()
             self.instrumented = bool(program.native.kernels)
         else:
             text = _Text(program.source, program.arguments, program.without, program.header_dirs, program.lib_dirs, program.libraries)
@@ -267,11 +264,10 @@ class _Loaded:
 
     def thunk(self, inputs, outputs, second=False):
         """A callable bound to cells; of the second build if that is wanted and there is one."""
+        if self.program.native is not None:
+            return self.program.native.bind(self.addresses, inputs, outputs, list(self.program.layouts))
         from theano_ng.gof import _native
 
-        if self.program.native is not None:
-            return _native.NativeThunk(
-                self.function, self.words, self.program.native.scratch, inputs, outputs, list(self.program.layouts))
         constants = [[value] for value in pickle.loads(self.program.constants)]
         error = [None, None, None]
         return _native.CapsuleThunk(self.modules[-second].instantiate(error, *inputs, *outputs, *constants), error, inputs, outputs)

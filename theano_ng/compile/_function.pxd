@@ -2,6 +2,7 @@
 from cpython.object cimport PyObject
 
 from theano_ng.gof._cvm cimport CLazyLinker
+from theano_ng.gof._native cimport Arena
 
 
 cdef class CallGate:
@@ -54,6 +55,7 @@ cdef class FunctionBase:
     cdef set proven_shapes              # of calls that went well
     cdef long shapes, last_shapes
     cdef int n_in, n_positional, n_returned, n_pairs
+    cdef Arena arena                    # where the following are
     cdef Quick *quick
     cdef Pair *pairs
     cdef PyObject **cells

@@ -5,18 +5,15 @@
 import copy
 import time
 
-from cpython.mem cimport PyMem_Calloc, PyMem_Free
 cimport numpy as cnp
+
+from theano_ng.gof._native cimport LIVE_FUNCTIONS, allocate, count_live, free_arena
+from theano_ng.gof.cells cimport empty, peek, put
 
 cnp.import_array()
 
 cdef extern from "Python.h":
-    PyObject *Py_None
-    PyObject *PyList_GET_ITEM(PyObject *cell, Py_ssize_t i) nogil
-    void PyList_SET_ITEM(PyObject *cell, Py_ssize_t i, PyObject *value) nogil
     PyObject *PyTuple_GET_ITEM(PyObject *args, Py_ssize_t i) nogil
-    void incref "Py_INCREF"(PyObject *) nogil
-    void decref "Py_DECREF"(PyObject *) nogil
     unsigned long PyThread_get_thread_ident() nogil
     int PyFloat_CheckExact(object value)
     double PyFloat_AS_DOUBLE(object value)
@@ -35,13 +32,6 @@ cdef enum:
 # bytes of state that may be copied in every call
 cdef enum:
     EXPOSED_LIMIT = 262144
-
-
-cdef inline void put(PyObject *cell, PyObject *value) noexcept:
-    cdef PyObject *old = PyList_GET_ITEM(cell, 0)
-    incref(value)
-    PyList_SET_ITEM(cell, 0, value)
-    decref(old)
 
 
 _waiting = {}       # thread -> the gate that it waits at
@@ -159,12 +149,11 @@ cdef class FunctionBase:
 
     def __cinit__(self, *args, **kwargs):
         self.gate = CallGate()
+        count_live(LIVE_FUNCTIONS, 1)
 
     def __dealloc__(self):
-        PyMem_Free(self.quick)
-        PyMem_Free(self.pairs)
-        PyMem_Free(self.cells)
-        PyMem_Free(self.clear_output)
+        free_arena(&self.arena)
+        count_live(LIVE_FUNCTIONS, -1)
 
     @property
     def fn(self):
@@ -214,12 +203,10 @@ cdef class FunctionBase:
         self.proven_shapes = set()
         self.last_shapes = -1
         self.n_pairs = len(pairs)
-        self.quick = <Quick *>PyMem_Calloc(self.n_in + 1, sizeof(Quick))
-        self.pairs = <Pair *>PyMem_Calloc(self.n_pairs + 1, sizeof(Pair))
-        self.cells = <PyObject **>PyMem_Calloc(self.n_in + n_returned + 1, sizeof(PyObject *))
-        self.clear_output = <char *>PyMem_Calloc(n_returned + 1, 1)
-        if not (self.quick and self.pairs and self.cells and self.clear_output):
-            raise MemoryError()
+        self.quick = <Quick *>allocate(&self.arena, self.n_in, sizeof(Quick))
+        self.pairs = <Pair *>allocate(&self.arena, self.n_pairs, sizeof(Pair))
+        self.cells = <PyObject **>allocate(&self.arena, self.n_in + n_returned, sizeof(PyObject *))
+        self.clear_output = <char *>allocate(&self.arena, n_returned, 1)
         names = {"emptied": EMPTIED, "refed": REFED, "state": STATE, "implicit": IMPLICIT}
         self.n_positional = 0
         for i in range(self.n_in):
@@ -335,8 +322,8 @@ cdef class FunctionBase:
         cdef PyObject *a
         cdef PyObject *b
         for i in range(self.n_pairs):
-            a = PyList_GET_ITEM(self.cells[self.pairs[i].changed], 0)
-            b = PyList_GET_ITEM(self.cells[self.pairs[i].other], 0)
+            a = peek(self.cells[self.pairs[i].changed])
+            b = peek(self.cells[self.pairs[i].other])
             if cnp.PyArray_Check(<object>a) and cnp.PyArray_Check(<object>b):
                 if not overlap(a, b):
                     continue
@@ -361,7 +348,7 @@ cdef class FunctionBase:
         cdef PyObject *value
         cdef int i, d
         for i in range(self.n_in):
-            value = PyList_GET_ITEM(self.cells[i], 0)
+            value = peek(self.cells[i])
             if cnp.PyArray_Check(<object>value):
                 array = <cnp.ndarray>value
                 key = key * 31 + cnp.PyArray_NDIM(array)
@@ -454,15 +441,15 @@ cdef class FunctionBase:
             values = values[:self.n_returned]
         elif self.n_returned == 1 and self.unpack_single and subset is None and self.output_keys is None:
             cell = self.cells[self.n_in]
-            value = <object>PyList_GET_ITEM(cell, 0)
+            value = <object>peek(cell)
             if self.clear_output[0]:
-                put(cell, Py_None)
+                empty(cell)
             return value
         else:
-            values = [<object>PyList_GET_ITEM(self.cells[self.n_in + i], 0) for i in range(self.n_returned)]
+            values = [<object>peek(self.cells[self.n_in + i]) for i in range(self.n_returned)]
         for i in range(self.n_returned):
             if self.clear_output[i]:
-                put(self.cells[self.n_in + i], Py_None)
+                empty(self.cells[self.n_in + i])
         if self.return_none:
             return None
         if subset is not None:
@@ -482,7 +469,7 @@ cdef class FunctionBase:
         for i in range(self.n_in):
             role = self.quick[i].role
             if role == EMPTIED:
-                put(self.cells[i], Py_None)
+                empty(self.cells[i])
             elif role == REFED:
                 value, copied = self.defaults_[i]
                 if copied:

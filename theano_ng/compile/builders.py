@@ -491,7 +491,7 @@ def inline_ofg_expansion(node):
     OpFromGraph{inline=True}(x)  ->  its graph on x          [fast_run, fast_compile]
     """
     op = node.op
-    if not isinstance(op, OpFromGraph) or not op.is_inline:
+    if not op.is_inline:
         return False
     return substitute(op.local_outputs, dict(zip(op.local_inputs, node.inputs)))
 

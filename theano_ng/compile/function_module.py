@@ -22,6 +22,7 @@ from theano_ng.gof.failures import fails_on_values, is_known
 from theano_ng.gof.fg import FunctionGraph, InconsistencyError
 from theano_ng.gof.graph import Constant, Variable
 from theano_ng.gof.opt import CheckStackTraceOptimization
+from theano_ng.gof.program import updates_of
 from theano_ng.gof.toolbox import PreserveVariableAttributes
 from theano_ng.gof.utils import fewer_collections
 
@@ -135,6 +136,20 @@ class Supervisor:
         return True
 
 
+def protect_inputs(fgraph, input_specs):
+    """Give a graph the Supervisor that keeps rewrites from changing what callers own.
+
+    Parameters
+    ----------
+    fgraph : FunctionGraph
+    input_specs : list of SymbolicInput
+        Inputs that are mutable, or are changed in place already, are not protected.
+    """
+    fgraph.attach_feature(Supervisor(
+        variable for spec, variable in zip(input_specs, fgraph.inputs)
+        if not (spec.mutable or (hasattr(fgraph, "destroyers") and fgraph.has_destroyers([variable])))))
+
+
 def fgraph_updated_vars(fgraph, expanded_inputs):
     """Which input takes which output's value after a call.
 
@@ -190,9 +205,7 @@ def std_fgraph(input_specs, output_specs, accept_inplace=False):
                 raise TypeError("Graph must not contain inplace operations", node, node.op)
             fgraph.attach_feature(DestroyHandler())
             break
-    fgraph.attach_feature(Supervisor(
-        variable for spec, variable in zip(input_specs, fgraph.inputs)
-        if not (spec.mutable or (hasattr(fgraph, "destroyers") and fgraph.has_destroyers([variable])))))
+    protect_inputs(fgraph, input_specs)
     for feature in std_fgraph.features:
         fgraph.attach_feature(feature())
     return fgraph, list(map(SymbolicOutput, updates))
@@ -225,6 +238,8 @@ class FunctionMaker:
     fgraph : FunctionGraph
         The rewritten graph.
     linker : Linker
+    updates : tuple of Update
+        Which inputs take which outputs' values after a call.
     """
 
     _pairs = None       # see alias_pairs
@@ -301,8 +316,10 @@ class FunctionMaker:
         no_borrow = [variable for variable, spec in zip(fgraph.outputs, outputs + additional_outputs) if not spec.borrow]
         no_recycling = infer_reuse_pattern(fgraph, no_borrow) if no_borrow else []
         self.linker = linker.accept(fgraph, no_recycling=no_recycling, profile=profile)
+        updated_vars = fgraph_updated_vars(fgraph, inputs)
+        self.updates = updates_of(fgraph, updated_vars)
         if hasattr(self.linker, "accept_var_updates"):
-            self.linker.accept_var_updates(fgraph_updated_vars(fgraph, inputs))
+            self.linker.accept_var_updates(updated_vars)
         self.required = [spec.value is None if hasattr(spec, "value") else True for spec in inputs]
         self.refeed = [
             getattr(spec, "value", None) is not None and not isinstance(spec.value, link.Container) and spec.update is None
@@ -322,7 +339,7 @@ class FunctionMaker:
             start = time.perf_counter()
             fgraph = cached.load()
             if fgraph is not None:
-                self._protect(fgraph, inputs)
+                protect_inputs(fgraph, inputs)
                 seconds = time.perf_counter() - start
                 profiling.total_graph_opt_time += seconds
                 if self.profile is not None:
@@ -334,13 +351,6 @@ class FunctionMaker:
         if cached is not None:
             cached.save(fgraph)
         return fgraph
-
-    @staticmethod
-    def _protect(fgraph, inputs):
-        """The feature that `std_fgraph` gives graphs against changes of what callers own."""
-        fgraph.attach_feature(Supervisor(
-            variable for spec, variable in zip(inputs, fgraph.inputs)
-            if not (spec.mutable or (hasattr(fgraph, "destroyers") and fgraph.has_destroyers([variable])))))
 
     def _rewrite(self, fgraph, inputs, wrapped_outputs):
         """Apply the mode's rewrites, then break aliasing."""

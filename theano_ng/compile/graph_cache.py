@@ -14,6 +14,7 @@ import numpy as np
 from theano_ng.compile.io import In
 from theano_ng.configdefaults import config
 from theano_ng.configparser import flags_in_effect
+from theano_ng.gof import trust
 from theano_ng.gof import optdb as gof_optdb
 from theano_ng.gof.destroyhandler import DestroyHandler
 from theano_ng.gof.fg import FunctionGraph
@@ -226,7 +227,7 @@ class CachedGraph:
     def load(self):
         """The rewritten graph as a FunctionGraph, or None when there is no readable entry."""
         try:
-            with open(self.path, "rb") as f:
+            with trust.open_file(self.path) as f:
                 content = f.read()
             head, digest, body = content[:len(MAGIC)], content[len(MAGIC):len(MAGIC) + 20], content[len(MAGIC) + 20:]
             if head != MAGIC or _blake2b(body).digest() != digest:
@@ -270,10 +271,10 @@ class CachedGraph:
             return
         temporary = "%s.%d.%d.tmp" % (self.path, os.getpid(), threading.get_ident())
         try:
-            os.makedirs(os.path.dirname(self.path), exist_ok=True)
+            trust.make_directory(os.path.dirname(self.path))
             with open(temporary, "wb") as f:
                 f.write(MAGIC + _blake2b(body).digest() + body)
-            os.replace(temporary, self.path)
+            trust.publish(temporary, self.path)
         except OSError:
             try:
                 os.unlink(temporary)
@@ -351,4 +352,5 @@ def find(mode, inputs, outputs, accept_inplace, features):
         order = key.graph([spec.variable for spec in inputs], [spec.variable for spec in outputs] + updates)
     except Exception:       # Uncacheable, or properties that cannot be read: compiling says what is wrong
         return None
-    return CachedGraph(os.path.join(config.compiledir, "graphs", key.digest()), order, len(inputs), mapping)
+    folder = trust.directory(os.path.join(config.compiledir, "graphs"))
+    return CachedGraph(os.path.join(folder, key.digest()), order, len(inputs), mapping)

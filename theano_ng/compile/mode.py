@@ -213,8 +213,8 @@ optdb.register("merge3", gof_opt.MergeOptimizer(), 100, "fast_run", "merge")
 
 # Rules on the ops that are there from the start. They live above this layer and import much, so they are loaded when the first function
 # is compiled. Modules whose ops need an import by the user register their rules themselves then.
-_RULE_MODULES = ("theano_ng.tensor.opt", "theano_ng.tensor.opt_uncanonicalize", "theano_ng.tensor.blas", "theano_ng.tensor.blas_c",
-                 "theano_ng.tensor.blas_scipy", "theano_ng.tensor.nnet.opt_crossentropy", "theano_ng.tensor.nnet.opt_sigm")
+_RULE_MODULES = ("theano_ng.tensor.opt", "theano_ng.tensor.opt_uncanonicalize", "theano_ng.tensor.blas", "theano_ng.tensor.blas.c_variants",
+                 "theano_ng.tensor.blas.scipy_ger", "theano_ng.tensor.nnet.opt_crossentropy", "theano_ng.tensor.nnet.opt_sigm")
 
 
 @gof_optdb.register_loader
@@ -225,6 +225,15 @@ def _load_rules():
 
 
 # ------------------------------------------------------------------- modes
+
+def _named(given, table, kind, others):
+    """What `table` has under the name `given`; anything that is no name is returned as it is."""
+    if given is not None and not isinstance(given, string_types):
+        return given
+    if given not in table:
+        raise ValueError("unknown %s %r: expected %s one of %s" % (kind, given, others, sorted(name for name in table if name)))
+    return table[given]
+
 
 class Mode(object):
     """A linker and an optimizer.
@@ -257,27 +266,13 @@ class Mode(object):
         self.__setstate__((linker, optimizer))
 
     def __getstate__(self):
-        return (self.provided_linker, self.provided_optimizer)
+        return self.provided_linker, self.provided_optimizer
 
     def __setstate__(self, state):
-        linker, optimizer = state
-        self.provided_linker = linker
-        self.provided_optimizer = optimizer
-        if isinstance(linker, string_types) or linker is None:
-            try:
-                linker = predefined_linkers[linker]
-            except KeyError:
-                raise ValueError("unknown linker %r: expected a linker or one of %s" % (linker, sorted(predefined_linkers))) from None
-        self.linker = linker
-        if isinstance(optimizer, string_types) or optimizer is None:
-            try:
-                optimizer = predefined_optimizers[optimizer]
-            except KeyError:
-                raise ValueError("unknown optimizer %r: expected an optimizer, a Query or one of %s"
-                                 % (optimizer, sorted(k for k in predefined_optimizers if k))) from None
-        self._optimizer = optimizer
-        self.call_time = 0
-        self.fn_time = 0
+        self.provided_linker, self.provided_optimizer = state
+        self.linker = _named(self.provided_linker, predefined_linkers, "linker", "a linker or")
+        self._optimizer = _named(self.provided_optimizer, predefined_optimizers, "optimizer", "an optimizer, a Query or")
+        self.call_time = self.fn_time = 0
 
     def __str__(self):
         return "%s(linker = %s, optimizer = %s)" % (self.__class__.__name__, self.provided_linker, self.provided_optimizer)

@@ -518,6 +518,16 @@ class Rebroadcast(_RegisteredCode, Op):
         return checks + "Py_XDECREF(%(oname)s);\n%(oname)s = %(iname)s;\nPy_XINCREF(%(oname)s);\n" % names
 
 
+def rebroadcast(x, flags):
+    """`x` with the broadcastable flags of {axis: flag}; `x` itself when it has them already."""
+    changes = [(axis, flag) for axis, flag in flags.items() if x.broadcastable[axis] != flag]
+    if not changes:
+        return x
+    if x.owner is not None and type(x.owner.op) is Rebroadcast and not set(x.owner.op.axis) & {axis for axis, _ in changes}:
+        return Rebroadcast(*x.owner.op.axis.items(), *changes)(x.owner.inputs[0])
+    return Rebroadcast(*changes)(x)
+
+
 def register_rebroadcast_c_code(typ, code, version=()):
     """Tell Rebroadcast how to check one dimension of a Type.
 

@@ -174,22 +174,7 @@ def rebuild_collect_shared(outputs, inputs=None, replace=None, updates=None, reb
         if target not in rebuild._seen_shared:
             rebuild.meet_shared(target)
 
-    def clone_output(output):
-        if isinstance(output, Variable):
-            return rebuild(output)
-        if isinstance(output, Out):
-            return Out(rebuild(output.variable), borrow=output.borrow, return_internal_type=output.return_internal_type)
-        raise TypeError(
-            "Outputs must be theano Variable or Out instances. Received %s of type %s" % (output, type(output)))
-
-    if outputs is None:
-        cloned_outputs = []
-    elif isinstance(outputs, dict):
-        cloned_outputs = {key: clone_output(output) for key, output in outputs.items()}
-    elif isinstance(outputs, list):
-        cloned_outputs = [clone_output(output) for output in outputs]
-    else:
-        cloned_outputs = clone_output(outputs)
+    cloned_outputs = _clone_outputs(rebuild, outputs)
 
     for given in inputs:
         if isinstance(given, In) and given.update is not None:
@@ -202,6 +187,25 @@ def rebuild_collect_shared(outputs, inputs=None, replace=None, updates=None, reb
         done += 1
     update_expr = [(target, rebuild.update_d[target]) for target, _ in rebuild.update_expr]
     return input_variables, cloned_outputs, [rebuild.clone_d, rebuild.update_d, update_expr, rebuild.shared_inputs]
+
+
+def _clone_outputs(rebuild, outputs):
+    """A copy of the outputs, in the structure in which they are given."""
+    if outputs is None:
+        return []
+    if isinstance(outputs, dict):
+        return {key: _clone_output(rebuild, output) for key, output in outputs.items()}
+    if isinstance(outputs, list):
+        return [_clone_output(rebuild, output) for output in outputs]
+    return _clone_output(rebuild, outputs)
+
+
+def _clone_output(rebuild, output):
+    if isinstance(output, Variable):
+        return rebuild(output)
+    if isinstance(output, Out):
+        return Out(rebuild(output.variable), borrow=output.borrow, return_internal_type=output.return_internal_type)
+    raise TypeError("Outputs must be theano Variable or Out instances. Received %s of type %s" % (output, type(output)))
 
 
 def _free_input(rebuild, variable):

@@ -2,7 +2,34 @@ from libc.stdint cimport int64_t
 from cpython.object cimport PyObject
 
 ctypedef int (*thunk_fn)(void *data) noexcept
-ctypedef int (*native_fn)(int nin, int nout, PyObject **ins, PyObject **outs, int64_t *params) noexcept
+ctypedef int (*native_fn)(int nin, int nout, PyObject **ins, PyObject **outs, int64_t *words) noexcept
+
+
+# What `live_objects` counts.
+cdef enum:
+    LIVE_BLOCKS
+    LIVE_THUNKS
+    LIVE_MACHINES
+    LIVE_FUNCTIONS
+    N_LIVE
+
+cdef void count_live(int kind, int change) noexcept
+
+
+cdef struct Block:
+    Block *older
+    long long first         # where its memory begins
+
+
+cdef struct Arena:
+    # Zeroed memory that is freed as a whole. What was allocated stays where it is.
+    Block *blocks           # the newest first
+    char *next
+    size_t left
+    size_t size             # of the newest block
+
+cdef void *allocate(Arena *arena, size_t count, size_t size) except NULL
+cdef void free_arena(Arena *arena) noexcept
 
 
 cdef class CThunk:
@@ -21,13 +48,15 @@ cdef struct NativeCall:
     int nout
     PyObject **cells        # nin input cells, then nout output cells; borrowed, the thunk's lists own them
     PyObject **values       # room for nin + nout values
-    int64_t *params
+    int64_t *words
     int *layout             # for each cell, what its array has to be, see NativeThunk; -1 where nothing is known
     char *copied            # for each input, whether the current call works on a copy
 
 
 cdef class NativeThunk(CThunk):
+    cdef Arena arena
     cdef NativeCall call
+    cdef int64_t *scratch   # what one of the words leads to; NULL: none does
     cdef object keep        # whatever owns the function's code
 
 
@@ -43,6 +72,7 @@ cdef class LazyBranch(CThunk):
     cdef readonly bint view
     cdef object copy
     cdef object owned               # the cells and flags that the pointers lead to
+    cdef Arena arena
     cdef PyObject *condition
     cdef PyObject **sides           # cells of the first branch, then of the second
     cdef PyObject **results

@@ -33,20 +33,15 @@ class CDataType(Type):
                  extra_support_code="", version=None):
         if not isinstance(ctype, str):
             raise TypeError("the C type has to be a string, not %r" % (ctype,))
-        self.ctype = ctype
         if freefunc is not None and not isinstance(freefunc, str):
             raise TypeError("freefunc has to be the name of a C function, not %r" % (freefunc,))
-        self.freefunc = freefunc
-        self.headers = tuple(headers)
-        self.header_dirs = tuple(header_dirs)
-        self.libraries = tuple(libraries)
-        self.lib_dirs = tuple(lib_dirs)
-        self.compile_args = tuple(compile_args)
-        self.extra_support_code = extra_support_code
-        self._fn = None
         if version is not None and not isinstance(version, tuple):
             raise TypeError("version has to be a tuple, not %r" % (version,))
-        self.version = version
+        self.ctype, self.freefunc, self.extra_support_code, self.version = ctype, freefunc, extra_support_code, version
+        self.headers, self.header_dirs = tuple(headers), tuple(header_dirs)
+        self.libraries, self.lib_dirs = tuple(libraries), tuple(lib_dirs)
+        self.compile_args = tuple(compile_args)
+        self._fn = None
 
     def __getstate__(self):
         # The compiled function is made again when it is needed.

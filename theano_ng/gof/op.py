@@ -207,9 +207,7 @@ class Op(object2, PureOp, CLinkerOp):
         MethodNotDefined
             When the Op has no C code for the node.
         """
-        code = node.__dict__.pop("prepared_code", None)     # left by link.load_native_kernels
-        if code is None:
-            code = native_code_of(node)
+        code = native_code_of(node)
         if code is not None:
             inputs = [storage_map[v] for v in node.inputs]
             outputs = [storage_map[v] for v in node.outputs]
@@ -451,7 +449,7 @@ def get_test_value(v):
         When there is none.
     """
     if not isinstance(v, Variable):
-        from theano_ng.tensor.basic import as_tensor_variable  # an upward name: gof knows nothing of tensors
+        from theano_ng.tensor.constant import as_tensor_variable
 
         v = as_tensor_variable(v)
     return PureOp._get_test_value(v)

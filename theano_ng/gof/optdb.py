@@ -12,7 +12,7 @@ from theano_ng.configdefaults import config
 from theano_ng.gof import opt
 from theano_ng.gof.utils import integer_types
 
-_generation = [0]
+_generation = 0
 """Counts registrations in all databases; results of queries of an older generation are stale (databases contain each other)."""
 
 
@@ -36,12 +36,12 @@ def load():
 
 
 def _changed():
-    _generation[0] += 1
-    if not _foreign[0]:
-        _foreign[0] = not _registers_own_rule()
+    global _generation, _foreign
+    _generation += 1
+    _foreign = _foreign or not _registers_own_rule()
 
 
-_foreign = [False]
+_foreign = False
 _INFRASTRUCTURE = ("theano_ng.gof.optdb", "theano_ng.gof.opt", "theano_ng.tensor.opt.registration")
 
 
@@ -56,7 +56,7 @@ def _registers_own_rule():
 
 def has_foreign_rules():
     """Whether anybody but this package has registered something or changed tags: rewriting then depends on more than the package."""
-    return _foreign[0]
+    return _foreign
 
 
 class DB(object):
@@ -200,9 +200,9 @@ class DB(object):
                                 "got %s" % (wrong or sorted(kwtags)))
             q = Query(include, require, exclude, subquery, **options)
         load()
-        if self._cache_generation != _generation[0]:
+        if self._cache_generation != _generation:
             self._cache.clear()
-            self._cache_generation = _generation[0]
+            self._cache_generation = _generation
         key = (q._key(), bool(config.cxx), config.optdb.max_use_ratio, config.optdb.position_cutoff)
         found = self._cache.get(key)
         if found is None:

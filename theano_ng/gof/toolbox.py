@@ -370,12 +370,11 @@ class ReplaceValidate(History, Validator):
         return chk
 
     def on_import(self, fgraph, node, reason):
-        if node in self._nodes_removed:
-            self.fail_validate = True
+        self.fail_validate = self.fail_validate or node in self._nodes_removed
 
     def validate(self, fgraph):
-        if self.fail_validate:
-            self.fail_validate = False
+        failed, self.fail_validate = self.fail_validate, False
+        if failed:
             from theano_ng.gof.fg import InconsistencyError  # fg imports this module
 
             raise InconsistencyError("Trying to reintroduce a removed node")
@@ -450,25 +449,24 @@ class PrintListener(Feature):
     def __init__(self, active=True):
         self.active = active
 
-    def on_attach(self, fgraph):
+    def _tell(self, *words):
         if self.active:
-            print("-- attaching to: ", fgraph)
+            print(*words)
+
+    def on_attach(self, fgraph):
+        self._tell("-- attaching to: ", fgraph)
 
     def on_detach(self, fgraph):
-        if self.active:
-            print("-- detaching from: ", fgraph)
+        self._tell("-- detaching from: ", fgraph)
 
     def on_import(self, fgraph, node, reason):
-        if self.active:
-            print("-- importing: %s, reason: %s" % (node, reason))
+        self._tell("-- importing: %s, reason: %s" % (node, reason))
 
     def on_prune(self, fgraph, node, reason):
-        if self.active:
-            print("-- pruning: %s, reason: %s" % (node, reason))
+        self._tell("-- pruning: %s, reason: %s" % (node, reason))
 
     def on_change_input(self, fgraph, node, i, r, new_r, reason=None):
-        if self.active:
-            print("-- changing (%s.inputs[%s]) from %s to %s" % (node, i, r, new_r))
+        self._tell("-- changing (%s.inputs[%s]) from %s to %s" % (node, i, r, new_r))
 
 
 class PreserveNames(Feature):

@@ -4,7 +4,7 @@ import gc
 import linecache
 import os
 import sys
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from functools import lru_cache, wraps
 from operator import attrgetter
@@ -469,14 +469,13 @@ class Keyword:
         self.name = name
         self.nonzero = nonzero
 
-    def __bool__(self):
-        return self.nonzero
-
-    def __str__(self):
-        return "<%s>" % self.name
-
     def __repr__(self):
         return "<%s>" % self.name
+
+    __str__ = __repr__
+
+    def __bool__(self):
+        return self.nonzero
 
 
 ABORT = Keyword("ABORT", False)
@@ -564,10 +563,7 @@ def unique(x):
 
 def hist(coll):
     """How often each element appears, as a dict."""
-    counts = {}
-    for elem in coll:
-        counts[elem] = counts.get(elem, 0) + 1
-    return counts
+    return dict(Counter(coll))
 
 
 def give_variables_names(*args, **kwargs):

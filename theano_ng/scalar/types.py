@@ -500,7 +500,7 @@ def as_scalar(x, name=None):
             return x
         if getattr(x.type, "ndim", None) == 0 and hasattr(x.type, "dtype"):
             # Tensors know scalars, not the reverse: the conversion is imported when it is needed.
-            from theano_ng.tensor.basic import scalar_from_tensor
+            from theano_ng.tensor.shaping.reshaping import scalar_from_tensor
 
             return scalar_from_tensor(x)
         raise TypeError("Cannot convert %s to a scalar: expected a Scalar or a 0-d tensor, got the type %s" % (x, x.type))

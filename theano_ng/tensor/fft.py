@@ -8,6 +8,12 @@ import numpy as np
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
 from theano_ng.tensor.constant import as_tensor_variable
+from theano_ng.tensor.dtypes import INTEGERS
+from theano_ng.tensor.elemwise.functions import minimum, sqrt
+from theano_ng.tensor.indexing.subtensor import set_subtensor
+from theano_ng.tensor.shaping.broadcasting import patternbroadcast
+from theano_ng.tensor.shaping.creation import zeros_like
+from theano_ng.tensor.shaping.joining import stack
 from theano_ng.tensor.type import TensorType
 
 __all__ = ["IRFFTOp", "RFFTOp", "irfft", "irfft_op", "rfft", "rfft_op"]
@@ -36,7 +42,7 @@ class _RealTransform(Op):
             raise TypeError("%s: expected real numbers of floating point, got %s of type %s; cast it to float32 or float64"
                             % (type(self).__name__, a, a.type))
         s = as_tensor_variable(self.fitting_lengths(a)[0] if s is None else s)
-        if s.ndim != 1 or not s.dtype.startswith(("int", "uint")):
+        if s.ndim != 1 or s.dtype not in INTEGERS:
             raise TypeError("%s: the lengths s must be an integer vector, got %s of type %s" % (type(self).__name__, s, s.type))
         return Apply(self, [a, s], [self.output_type(a)()])
 
@@ -218,8 +224,6 @@ def _disconnected():
 
 def _whole_lengths(a, is_odd):
     """The lengths of real arrays whose transforms are the pairs `a`."""
-    from theano_ng.tensor.joining import stack
-
     n = a.ndim - 2
     lengths = [a.shape[i] for i in range(1, n)]
     last = (a.shape[n] - 1) * 2
@@ -236,19 +240,12 @@ def _fits(op, a, s):
 
 def _scale_inner(pairs, n, factor):
     """Multiply the elements of the transform that stand for two; their axis is the last but one, `n` the length of the real axis."""
-    from theano_ng.tensor.subtensor import set_subtensor
-
     inner = (slice(None),) * (pairs.ndim - 2) + (slice(1, (n + 1) // 2),)
     return set_subtensor(pairs[inner], pairs[inner] * np.asarray(factor, pairs.dtype))
 
 
 def _fitted(gradient, a, s, fits):
     """The gradient of cutting and padding `a`: zeros for what was cut, nothing for what was padded."""
-    from theano_ng.tensor.creation import zeros_like
-    from theano_ng.tensor.elemwise_ops import minimum
-    from theano_ng.tensor.shaping import patternbroadcast
-    from theano_ng.tensor.subtensor import set_subtensor
-
     if not fits:
         n = a.ndim - 1
         common = (slice(None), *[slice(None, minimum(a.shape[i], gradient.shape[i])) for i in range(1, n + 1)])
@@ -339,8 +336,6 @@ def irfft(inp, norm=None, is_odd=False):
 
 
 def _root_of_product(s, dtype):
-    from theano_ng.tensor.elemwise_ops import sqrt
-
     return sqrt(s.prod().astype("float64")).astype(dtype)
 
 

@@ -8,6 +8,8 @@ from theano_ng.gof.graph import Apply, Constant
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.gof.type import Generic, Type
+from theano_ng.tensor.constant import as_tensor_variable
+from theano_ng.tensor.dtypes import INTEGERS
 
 __all__ = ["MakeSlice", "NoneConst", "NoneTypeT", "SliceConstant", "SliceType", "as_int_none_variable", "make_slice",
            "none_type_t", "slicetype"]  # fmt: skip
@@ -25,11 +27,8 @@ def as_int_none_variable(x):
         return NoneConst
     if NoneConst.equals(x):
         return x
-    # tensor.basic needs this module to index tensors.
-    from theano_ng.tensor.basic import as_tensor_variable, integer_dtypes
-
     x = as_tensor_variable(x, ndim=0)
-    if x.type.dtype not in integer_dtypes:
+    if x.type.dtype not in INTEGERS:
         raise TypeError("index must be integers, got %s of type %s" % (x, x.type))
     return x
 

@@ -40,33 +40,33 @@ class _typed_list_py_operators:
                         " arange(length(x), dtype='int64') with the list among the non_sequences.")
 
     def append(self, toAppend):
-        """See `append`."""
+        """A list with one element more, at the end; see `append`."""
         return append(self, toAppend)
 
-    def extend(self, toAppend):
-        """See `extend`."""
-        return extend(self, toAppend)
-
     def insert(self, index, toInsert):
-        """See `insert`."""
+        """A list with one element more, before that at `index`; see `insert`."""
         return insert(self, index, toInsert)
 
-    def remove(self, toRemove):
-        """See `remove`."""
-        return remove(self, toRemove)
-
-    def reverse(self):
-        """See `reverse`."""
-        return reverse(self)
+    def extend(self, toAppend):
+        """A list that goes on with the elements of another; see `extend`."""
+        return extend(self, toAppend)
 
     def count(self, elem):
-        """See `count`."""
+        """How often `elem` is in the list; see `count`."""
         return count(self, elem)
 
     # `index` is an attribute of variables: the number of an output.
     def ind(self, elem):
-        """See `index_`."""
+        """Where `elem` is in the list for the first time; see `index_`."""
         return index_(self, elem)
+
+    def reverse(self):
+        """The elements in the opposite order; see `reverse`."""
+        return reverse(self)
+
+    def remove(self, toRemove):
+        """A list without the first element that equals `toRemove`; see `remove`."""
+        return remove(self, toRemove)
 
     ttype = property(lambda self: self.type.ttype, doc="The Type of the elements.")
 

@@ -12,7 +12,7 @@ def typed_list_inplace_opt(node):
 
     Append(Reverse(x), y)  ->  Append{inplace}(Reverse(x), y)          [inplace, fast_run]
     """
-    if not isinstance(node.op, (Append, Extend, Insert, Reverse, Remove)) or node.op.inplace:
+    if node.op.inplace:
         return False
     new = type(node.op)(inplace=True)(*node.inputs)
     copy_stack_trace(node.outputs[0], new)

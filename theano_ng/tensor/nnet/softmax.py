@@ -4,7 +4,7 @@ import numpy as np
 from theano_ng.gof.graph import Apply
 from theano_ng.gradient import DisconnectedType
 from theano_ng.tensor.constant import as_tensor_variable
-from theano_ng.tensor.elemwise_ops import exp
+from theano_ng.tensor.elemwise.functions import exp
 from theano_ng.tensor.nnet.row_op import RowOp, float_matrix
 
 

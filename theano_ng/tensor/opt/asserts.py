@@ -17,8 +17,6 @@ def local_remove_useless_assert(node):
 
     Assert(x, True, c, c)  ->  Assert(x, c);  Assert(x, True)  ->  x          [specialize, fast_run]
     """
-    if not isinstance(node.op, Assert):
-        return False
     conds = []
     for c in node.inputs[1:]:
         value = constant_value(c)
@@ -43,8 +41,6 @@ def local_remove_all_assert(node):
 
     Used with ``optimizer_including=local_remove_all_assert`` or in mode 'unsafe'.
     """
-    if not isinstance(node.op, Assert):
-        return False
     return [node.inputs[0]]
 
 

@@ -13,9 +13,9 @@ from theano_ng.gof.opt import Optimizer, copy_stack_trace
 from theano_ng.gof.optdb import SequenceDB
 from theano_ng.gof.toolbox import ReplaceValidate
 from theano_ng.gof.utils import MethodNotDefined
-from theano_ng.tensor.careduce import CAReduce
-from theano_ng.tensor.elemwise import Elemwise
-from theano_ng.tensor.reduce_elemwise import ReducedElemwise
+from theano_ng.tensor.reductions.careduce import CAReduce
+from theano_ng.tensor.elemwise.op import Elemwise
+from theano_ng.tensor.reductions.fused import ReducedElemwise
 
 MAX_OPERATIONS = 120    # compilers take more than linear time for longer loop bodies
 
