@@ -1,9 +1,7 @@
 """Compiled functions: FunctionMaker compiles a graph, Function is what callers call."""
-import contextlib
 import copy
 import copyreg
 import functools
-import gc
 import sys
 import threading
 import time
@@ -27,6 +25,7 @@ from theano_ng.gof.graph import Constant, Variable
 from theano_ng.gof.program import updates_of
 from theano_ng.gof.rewriting import CheckStackTraceOptimization
 from theano_ng.gof.toolbox import PreserveVariableAttributes
+from theano_ng.gof.utils import fewer_collections
 
 string_types = (str,)
 
@@ -545,7 +544,7 @@ def orig_function(inputs, outputs, mode=None, accept_inplace=False, name=None, p
     if isinstance(mode, (list, tuple)):
         raise ValueError("We do not support the passing of multiple modes")
     maker_class = getattr(mode, "function_maker", FunctionMaker)
-    with _fewer_collections():
+    with fewer_collections():
         maker = maker_class(
             inputs, outputs, mode, accept_inplace=accept_inplace, profile=profile, on_unused_input=on_unused_input,
             output_keys=output_keys, name=name)
@@ -556,22 +555,6 @@ def orig_function(inputs, outputs, mode=None, accept_inplace=False, name=None, p
         profile.nb_nodes = len(function.maker.fgraph.apply_nodes)
     function.name = name
     return function
-
-
-@contextlib.contextmanager
-def _fewer_collections():
-    """Let Python's cycle collector run less often: compiling makes many objects that stay, and looking through them again and again took
-    half of the time for large graphs."""
-    before, relaxed = gc.get_threshold(), (20000, 20, 100)
-    if not 0 < before[0] < relaxed[0]:
-        yield       # off, or relaxed already
-        return
-    gc.set_threshold(*relaxed)
-    try:
-        yield
-    finally:
-        if gc.get_threshold() == relaxed:
-            gc.set_threshold(*before)
 
 
 def _import_time():
@@ -587,6 +570,7 @@ def _pickle_Function(f):
     return _constructor_Function, (f.maker, list(f.input_storage), values, f.trust_input)
 
 
+@fewer_collections()
 def _constructor_Function(maker, input_storage, inputs_data, trust_input=False):
     """Make the function of an unpickled maker."""
     if not config.unpickle_function or maker is None:
@@ -612,6 +596,7 @@ def _pickle_FunctionMaker(self):
     return _constructor_FunctionMaker, (kwargs,)
 
 
+@fewer_collections()
 def _constructor_FunctionMaker(kwargs):
     """Make the maker of an unpickled function: from the rewritten graph, or by rewriting again (reoptimize_unpickled_function)."""
     if not config.unpickle_function:
