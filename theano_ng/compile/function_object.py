@@ -4,6 +4,7 @@ import copy
 from theano_ng.compile._function import FunctionBase
 from theano_ng.compile.function_copy import copy_function
 from theano_ng.compile.function_inputs import DUPLICATE, ContainerAttribute, ValueAttribute, quick_check
+from theano_ng.configdefaults import config
 from theano_ng.gof import link
 from theano_ng.gof.graph import Constant
 from theano_ng.gof.op import ops_with_inner_function
@@ -153,6 +154,13 @@ class Function(FunctionBase):
         return item in self.value
 
     # Calls: what FunctionBase asks for off its fast path
+
+    def _may_round(self, i, value):
+        """Whether a number that input `i` cannot hold exactly may be rounded; as its Type's `filter` has it."""
+        container = self.input_storage[i]
+        if container.allow_downcast is None:
+            return type(value) is float and container.type.dtype == config.floatX
+        return container.allow_downcast
 
     def _filter(self, i, value):
         """An argument in the form that its input's type wants."""
