@@ -2,6 +2,7 @@
 import copy
 
 from theano_ng.compile._function import FunctionBase
+from theano_ng.compile.function_copy import copy_function
 from theano_ng.compile.function_inputs import DUPLICATE, ContainerAttribute, ValueAttribute, quick_check
 from theano_ng.configdefaults import config
 from theano_ng.gof import link
@@ -271,8 +272,6 @@ class Function(FunctionBase):
         TypeError
             When the two variables of a swap differ in type, or the new one is no shared variable.
         """
-        from theano_ng.compile.function_copy import copy_function    # makes Functions
-
         return copy_function(self, share_memory, swap, delete_updates, name, profile)
 
     def free(self):

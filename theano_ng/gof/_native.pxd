@@ -24,7 +24,7 @@ cdef inline bint plain_numbers(int number) noexcept:
 
 
 ctypedef int (*thunk_fn)(void *data) noexcept
-ctypedef int (*native_fn)(int nin, int nout, PyObject **ins, PyObject **outs, int64_t *params) noexcept
+ctypedef int (*native_fn)(int nin, int nout, PyObject **ins, PyObject **outs, int64_t *words) noexcept
 
 
 # What `live_objects` counts.
@@ -77,13 +77,14 @@ cdef struct NativeCall:
     int nout
     Operand *operands       # nin inputs, then nout outputs
     PyObject **values       # room for nin + nout values
-    int64_t *params
+    int64_t *words
     char *copied            # for each input, whether the current call works on a copy
 
 
 cdef class NativeThunk(CThunk):
     cdef Arena arena
     cdef NativeCall call
+    cdef int64_t *scratch   # what one of the words leads to; NULL: none does
     cdef object keep        # whatever owns the function's code
 
 

@@ -164,7 +164,7 @@ cdef int run_native(void *data) noexcept:
             else:
                 empty(operand.cell)
         operand += 1
-    cdef int status = call.function(call.nin, call.nout, values, values + call.nin, call.params)
+    cdef int status = call.function(call.nin, call.nout, values, values + call.nin, call.words)
     for i in range(call.nin, n):
         if values[i] != NULL:
             give(call.operands[i].cell, values[i])
@@ -173,34 +173,87 @@ cdef int run_native(void *data) noexcept:
     return status
 
 
+cdef extern from "native.h":
+    ctypedef int64_t (*native_scratch_fn)(int nin, int nout, const int64_t *words) except? -1
+
+    ctypedef struct NativeEntry:
+        native_fn function
+        native_scratch_fn scratch
+
+
+cdef const NativeEntry *entry_of(capsule) except NULL:
+    return <const NativeEntry *>PyCapsule_GetPointer(capsule, "theano_ng.native_entry")
+
+
+cdef int64_t scratch_needed(const NativeEntry *native, int nin, int nout, const int64_t *words) except -1:
+    if native.scratch == NULL:
+        raise SystemError("a native function with a word called scratch is listed by NATIVE_ENTRY_WITH_SCRATCH")
+    return native.scratch(nin, nout, words)
+
+
+def scratch_words(entry, list words, int nin, int nout):
+    """How many words of scratch memory a native function needs for calls with these words.
+
+    Parameters
+    ----------
+    entry : PyCapsule
+        A `NativeEntry` (see native.h) with a word called scratch.
+    words : list of int
+        What the function reads.
+    nin, nout : int
+        Numbers of inputs and outputs.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ValueError
+        When the words do not fit these numbers.
+    """
+    cdef const NativeEntry *native = entry_of(entry)
+    cdef int64_t *copy = <int64_t *>PyMem_Calloc(len(words) + 1, sizeof(int64_t))
+    cdef Py_ssize_t i
+    if copy == NULL:
+        raise MemoryError()
+    try:
+        for i in range(len(words)):
+            copy[i] = words[i]
+        return scratch_needed(native, nin, nout, copy)
+    finally:
+        PyMem_Free(copy)
+
+
 cdef class NativeThunk(CThunk):
     """A native function bound to its cells.
 
     Parameters
     ----------
-    function : PyCapsule
-        A `native_fn` (see native.h).
-    params : sequence of int
-        The function's parameter words.
-    scratch : int
-        Number of zeroed words that follow them.
+    entry : PyCapsule
+        A `NativeEntry` (see native.h).
+    words : list of int
+        What the function reads.
+    scratch_at : int
+        Which of the words is to be the address of scratch memory, -1: none.
     inputs, outputs : list of cells
         One-element lists.
     layouts : list of int, optional
         For each input, then each output, ``type number << 8 | ndim`` of its arrays, or -1 where any value will do.
     """
 
-    def __cinit__(self, function, params, Py_ssize_t scratch, list inputs, list outputs, list layouts=None):
-        cdef Py_ssize_t i, n_params = len(params), nin = len(inputs), nout = len(outputs)
+    def __cinit__(self, entry, list words, Py_ssize_t scratch_at, list inputs, list outputs, list layouts=None):
+        cdef Py_ssize_t i, n_words = len(words), nin = len(inputs), nout = len(outputs)
+        cdef const NativeEntry *native = entry_of(entry)
         cdef Operand *operand
-        self.keep = function
+        self.keep = entry
         self.inputs, self.outputs, self.lazy = inputs, outputs, False
-        self.call.function = <native_fn>PyCapsule_GetPointer(function, "theano_ng.native_fn")
+        self.call.function = native.function
         self.call.nin, self.call.nout = nin, nout
         self.call.operands = <Operand *>allocate(&self.arena, nin + nout, sizeof(Operand))
         self.call.values = <PyObject **>allocate(&self.arena, nin + nout, sizeof(PyObject *))
         self.call.copied = <char *>allocate(&self.arena, nin, 1)
-        self.call.params = <int64_t *>allocate(&self.arena, n_params + scratch, sizeof(int64_t))
+        self.call.words = <int64_t *>allocate(&self.arena, n_words, sizeof(int64_t))
         for i in range(nin + nout):
             operand = &self.call.operands[i]
             operand.cell = cell_of(inputs[i] if i < nin else outputs[i - nin])
@@ -209,12 +262,19 @@ cdef class NativeThunk(CThunk):
                 operand.ndim = operand.layout & 255
                 descr = cnp.PyArray_DescrFromType(operand.layout >> 8)      # NumPy keeps it for good
                 operand.descr = <void *>descr
-        for i in range(n_params):
-            self.call.params[i] = params[i]
+        for i in range(n_words):
+            self.call.words[i] = words[i]
+        if scratch_at >= 0:
+            # A block of its own: a memory checker sees a step beyond its end.
+            self.scratch = <int64_t *>PyMem_Calloc(scratch_needed(native, nin, nout, self.call.words), sizeof(int64_t))
+            if self.scratch == NULL:
+                raise MemoryError()
+            self.call.words[scratch_at] = <intptr_t>self.scratch
         self.run, self.data = run_native, &self.call
 
     def __dealloc__(self):
         free_arena(&self.arena)
+        PyMem_Free(self.scratch)
 
 
 cdef int run_capsule(void *data) noexcept:

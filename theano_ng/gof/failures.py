@@ -3,7 +3,7 @@ from theano_ng.gof.graph import Constant
 
 # Names instead of classes: these layers are above this one, and need not be loaded.
 _SAFE_MODULES = frozenset("theano_ng.tensor." + name for name in (
-    "elemwise", "careduce", "linear", "blas", "blas_ops", "blas_c", "blas_scipy", "nnet.softmax", "nnet.sigmoids"))
+    "elemwise", "reductions.careduce", "linalg.products", "blas.ops", "blas.scipy_ger", "nnet.softmax", "nnet.sigmoids"))
 _SAFE_CLASSES = frozenset("theano_ng.compile.ops." + name for name in (
     "DeepCopyOp", "ViewOp", "OutputGuard", "Shape", "Shape_i", "Rebroadcast"))
 _N_OPERANDS = {"theano_ng.tensor.subtensor.Subtensor": 1, "theano_ng.tensor.subtensor.IncSubtensor": 2}

@@ -1,6 +1,6 @@
 /* Products of matrices and vectors through a table of BLAS function pointers.
  *
- * The table is filled on the first call by theano_ng.tensor.blas_table, which takes SciPy's BLAS or the library that blas.ldflags names.
+ * The table is filled on the first call by theano_ng.tensor.blas.table, which takes SciPy's BLAS or the library that blas.ldflags names.
  */
 #include "blas_views.h"
 
@@ -18,9 +18,9 @@ static int fill(void)
 {
     static const char *const names[N_FUNCTIONS * N_TYPES] = {
         "sgemm", "dgemm", "cgemm", "zgemm", "sgemv", "dgemv", "cgemv", "zgemv", "sger", "dger", "cgeru", "zgeru"};
-    if (fill_table("theano_ng.tensor.blas_table", N_FUNCTIONS * N_TYPES, names, &table[0][0]) < 0)
+    if (fill_table("theano_ng.tensor.blas.table", N_FUNCTIONS * N_TYPES, names, &table[0][0]) < 0)
         return -1;
-    PyObject *module = PyImport_ImportModule("theano_ng.tensor.blas_table");
+    PyObject *module = PyImport_ImportModule("theano_ng.tensor.blas.table");
     PyObject *threads = module == NULL ? NULL : PyObject_CallMethod(module, "threads", NULL);
     Py_XDECREF(module);
     if (threads == NULL)

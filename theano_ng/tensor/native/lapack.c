@@ -33,7 +33,7 @@ static int ready(void)
         "strsv",  "dtrsv",  "ctrsv",  "ztrsv",  "strsm",  "dtrsm",  "ctrsm",  "ztrsm"};
     if (table_is_filled)
         return 0;
-    table_is_filled = fill_table("theano_ng.tensor.lapack_table", N_FUNCTIONS * N_TYPES, names, &table[0][0]) == 0;
+    table_is_filled = fill_table("theano_ng.tensor.linalg.lapack", N_FUNCTIONS * N_TYPES, names, &table[0][0]) == 0;
     return table_is_filled - 1;
 }
 
