@@ -65,7 +65,7 @@ def main():
         filled.input_storage[0].storage[0] = argument
         times = measure.best(lambda: plain(argument), lambda: trusting(argument), filled.fn, lambda: reference(argument))
         nodes = len(filled.maker.fgraph.apply_nodes)
-        table.row(name, *map(measure.show_time, times[:3]), nodes, measure.show_time(times[2] / nodes), measure.show_time(times[3]),
+        table.row(name, *map(measure.show_time, times[:3]), str(nodes), measure.show_time(times[2] / nodes), measure.show_time(times[3]),
                   measure.show_ratio(times[0] / times[3]))
     table = measure.Table("Numbers given for scalar inputs", "", "call", "NumPy", "call / NumPy")
     for name, variable, output, given in numbers():
