@@ -19,9 +19,10 @@ from theano_ng.compile.ops import deep_copy_op, view_op  # noqa: F401
 from theano_ng.configdefaults import config
 from theano_ng.gof import link
 from theano_ng.gof.destroyhandler import DestroyHandler
-from theano_ng.gof.failures import fails_on_values, is_known
+from theano_ng.gof.failures import fails_on_values
 from theano_ng.gof.fg import FunctionGraph, InconsistencyError
 from theano_ng.gof.graph import Constant, Variable
+from theano_ng.gof.own import is_own
 from theano_ng.gof.program import updates_of
 from theano_ng.gof.rewriting import CheckStackTraceOptimization
 from theano_ng.gof.toolbox import PreserveVariableAttributes
@@ -411,7 +412,7 @@ class FunctionMaker:
         -------
         list of int
         """
-        if not calls_back and len(self.fgraph.apply_nodes) < 2 and all(is_known(node.op) for node in self.fgraph.apply_nodes):
+        if not calls_back and len(self.fgraph.apply_nodes) < 2 and all(is_own(type(node.op)) for node in self.fgraph.apply_nodes):
             return []
         destroyed = self._destroyed_inputs()
         return [i for i, (spec, variable) in enumerate(zip(self.inputs, self.fgraph.inputs))
@@ -439,7 +440,7 @@ class FunctionMaker:
             changed = set().union(*(in_memory.get(node.inputs[k], ()) for places in destroyed.values() for k in places))
             if (overwritten or changed) and fails_on_values(node):
                 # The package's own Ops check their arguments before they change anything.
-                exposed |= overwritten if is_known(node.op) else overwritten | changed
+                exposed |= overwritten if is_own(type(node.op)) else overwritten | changed
             overwritten |= changed
             for table in (getattr(node.op, "view_map", None) or {}, destroyed):
                 for output, places in table.items():

@@ -22,6 +22,7 @@ from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import Apply, Constant, Variable
 from theano_ng.gof.kernelcache import _blake2b
 from theano_ng.gof.optdb import Query
+from theano_ng.gof.own import is_own
 from theano_ng.gof.toolbox import PreserveVariableAttributes
 from theano_ng.gof.traversal import postorder
 from theano_ng.gof.type import Type
@@ -58,7 +59,7 @@ def package_fingerprint():
 # --- keys --------------------------------------------------------------------------------------------------------------------
 
 _PLAIN = (type(None), bool, int, str, bytes, complex)
-_OWN = ("theano_ng.", "numpy.", "builtins.")
+_BELOW = ("numpy.", "builtins.")      # packages whose versions are part of the fingerprint
 # Tags of variables that say nothing about rewriting, or that follow from what is part of the key.
 _SILENT_TAGS = frozenset(("trace", "test_value", "unique_value"))
 
@@ -139,7 +140,7 @@ class _Key:
     def _home(thing):
         """Where a class or function is defined; only what belongs to this package or below it can be part of a key."""
         name = "%s.%s" % (getattr(thing, "__module__", None), thing.__qualname__)
-        if not name.startswith(_OWN) or ".tests." in name or "<" in name:
+        if not (is_own(thing) or name.startswith(_BELOW)) or "<" in name:
             raise Uncacheable(thing)
         return name
 
