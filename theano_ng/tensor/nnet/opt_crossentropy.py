@@ -20,7 +20,7 @@ from theano_ng.tensor.nnet.crossentropy import (CrossentropyCategorical1HotGrad,
 from theano_ng.tensor.nnet.softmax import SoftmaxGrad, logsoftmax_op, softmax_grad, softmax_op, softmax_with_bias
 from theano_ng.tensor.opt.canonicalize import local_mul_canonizer
 from theano_ng.tensor.opt.shape import same_length
-from theano_ng.tensor.opt.registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.opt.own_registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
 from theano_ng.tensor.opt.rows import names, rule, terms
 from theano_ng.tensor.indexing.advanced import AdvancedIncSubtensor, AdvancedSubtensor
 
@@ -106,7 +106,7 @@ def crossentropy_to_crossentropy_with_softmax(fgraph):
 
 
 optdb.register("crossentropy_to_crossentropy_with_softmax", crossentropy_to_crossentropy_with_softmax, 2.01, "fast_run", "xent",
-               "fast_compile_gpu")
+               "fast_compile_gpu", own=True)
 
 
 local_softmax_grad_to_crossentropy_with_softmax_grad = register_specialize(

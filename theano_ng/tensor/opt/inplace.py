@@ -137,4 +137,4 @@ class InplaceElemwiseOptimizer(Optimizer):
 
 inplace_elemwise_optimizer = InplaceElemwiseOptimizer(Elemwise)
 optdb.register("inplace_elemwise_opt", inplace_elemwise_optimizer, 75, "inplace_opt", "inplace_elemwise_optimizer", "fast_run",
-               "inplace")
+               "inplace", own=True)
