@@ -95,6 +95,9 @@ shape_feature = Port("shape_feature", "theano_ng.tensor.compile_ops",
 
 scalar_from_tensor = Port("scalar_from_tensor", "theano_ng.tensor.shaping", """The scalar variable in a 0-d tensor.""")
 
+sparse_from_rows = Port("sparse_from_rows", "theano_ng.sparse",
+                        """``sparse_from_rows(x, rows, positions)``: a sparse matrix of the shape of x with those rows.""")
+
 shared = Port("shared", "theano_ng.compile.sharedvalue", """A shared variable with a value, as ``shared(value, name, ...)``.""")
 
 scan = Port("scan", "theano_ng.scan_module",
