@@ -15,12 +15,12 @@ from theano_ng.compile.io import In
 from theano_ng.compile.mode import Mode
 from theano_ng.configdefaults import config
 from theano_ng.configparser import flags_in_effect
-from theano_ng.gof import trust
+from theano_ng.gof.compiler import trust
 from theano_ng.gof import optdb as gof_optdb
-from theano_ng.gof.destroyhandler import DestroyHandler
+from theano_ng.gof.destroy.handler import DestroyHandler
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import Apply, Constant, Variable
-from theano_ng.gof.kernelcache import _blake2b
+from theano_ng.gof.compiler.kernelcache import _blake2b
 from theano_ng.gof.optdb import Query
 from theano_ng.gof.own import is_own
 from theano_ng.gof.toolbox import PreserveVariableAttributes

@@ -7,11 +7,12 @@ import threading
 import warnings
 
 from theano_ng.configdefaults import config
-from theano_ng.gof import cc, link
+from theano_ng.gof import link
+from theano_ng.gof.codegen import clinker as cc
 from theano_ng.gof import rewriting as gof_opt
 from theano_ng.gof import optdb as gof_optdb
 from theano_ng.gof import vm
-from theano_ng.gof.destroyhandler import DestroyHandler
+from theano_ng.gof.destroy.handler import DestroyHandler
 from theano_ng.gof.optdb import Query
 from theano_ng.gof.toolbox import NoOutputFromInplace
 from theano_ng.gof.utils import string_types

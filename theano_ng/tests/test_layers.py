@@ -19,12 +19,10 @@ FLOORS = (
     ("texts and graphs", "gof.utils gof.ports gof.own gof.unify gof.c_interface gof.traversal gof._toposort gof.pickling"
                          " gof.graph gof.traces gof.clients gof.sched"),
     ("types and graphs that change", "gof.type gof.null_type gof.params_type gof.derivative gof.toolbox gof.fg gof.unpicklable"),
-    ("compilers and caches", "gof._native gof.modulecode gof.compilers gof.trust gof.callcache gof.gxx gof.kernelcache gof.modulecache gof.cmodule"
-                             " gof.compiledir gof.compilelock gof.cutils gof.cache_cli"),
+    ("compilers and caches", "gof._native gof.codegen.modulecode gof.compiler gof.callcache"),
     ("Ops", "gof.native_words gof.native gof.op gof.differentiate"),
-    ("rewriting", "gof.alias_classes gof.dynamic_order gof._destroyhandler gof.destroyhandler gof.rewriting gof.optdb"),
-    ("linkers and machines", "gof.failures gof.inplace_order gof.program gof.link_errors gof.link gof.cc_blocks gof.cc_linkers gof.cc gof._cvm"
-                             " gof.lazylinker_c gof.vm"),
+    ("rewriting", "gof._destroyhandler gof.destroy gof.rewriting gof.optdb"),
+    ("linkers and machines", "gof.program gof.link_errors gof.link gof.codegen gof._cvm gof.lazylinker_c gof.vm"),
     ("gof", "gof"),
     ("printing", "printing"),
     ("scalars", "scalar"),

@@ -7,7 +7,7 @@ from theano_ng import scalar
 from theano_ng import tensor as T
 from theano_ng.compile import mode
 from theano_ng.gof import optdb
-from theano_ng.gof.failures import fails_on_values
+from theano_ng.gof.destroy.failures import fails_on_values
 from theano_ng.gof.own import is_own
 from theano_ng.gof.rewriting import MergeOptimizer, local_optimizer
 from theano_ng.tensor.elemwise import Elemwise

@@ -2,24 +2,24 @@
 import copy
 import copyreg
 import functools
-import sys
 import threading
 import time
 import warnings
 
 from theano_ng.compile import graph_cache, profiling
-from theano_ng.compile.aliasing import (  # noqa: F401  (classic names of this module)
+from theano_ng.compile.functions.aliasing import (  # noqa: F401  (classic names of this module)
     alias_root, destroyed_roots, infer_reuse_pattern, insert_deepcopy, view_tree_set)
-from theano_ng.compile.function_inputs import (  # noqa: F401
+from theano_ng.compile.functions.inputs import (  # noqa: F401
     UnusedInputError, check_unused_inputs, convert_function_input, get_info_on_inputs)
-from theano_ng.compile.function_object import Function
+from theano_ng.compile.functions.object import Function
 from theano_ng.compile.io import SymbolicInput, SymbolicOutput
 from theano_ng.compile.mode import Mode, get_mode
 from theano_ng.compile.ops import deep_copy_op, view_op  # noqa: F401
 from theano_ng.configdefaults import config
 from theano_ng.gof import link
-from theano_ng.gof.destroyhandler import DestroyHandler
-from theano_ng.gof.failures import fails_on_values
+from theano_ng.gof.compiler import gxx
+from theano_ng.gof.destroy.handler import DestroyHandler
+from theano_ng.gof.destroy.failures import fails_on_values
 from theano_ng.gof.fg import FunctionGraph, InconsistencyError
 from theano_ng.gof.graph import Constant, Variable
 from theano_ng.gof.own import is_own
@@ -560,7 +560,7 @@ def orig_function(inputs, outputs, mode=None, accept_inplace=False, name=None, p
 
 def _import_time():
     """Seconds spent so far in loading compiled modules."""
-    return getattr(sys.modules.get("theano_ng.gof.cmodule"), "import_time", 0.0)
+    return gxx.import_time
 
 
 # Pickling
@@ -614,3 +614,8 @@ def _constructor_FunctionMaker(kwargs):
 
 
 copyreg.pickle(Function, _pickle_Function)
+
+for _thing in (AliasedMemoryError, FunctionMaker, Supervisor, UnusedInputError):
+    # Pickles, reprs and tracebacks say the documented path.
+    _thing.__module__ = "theano_ng.compile.function_module"
+del _thing
