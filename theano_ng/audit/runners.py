@@ -1,6 +1,6 @@
 """Runs one node by one of its implementations, without a function around it: what the Op does is seen as it is."""
 from theano_ng.audit.context import limited
-from theano_ng.compile.debug_checks import _lessbroken_deepcopy
+from theano_ng.compile.debugmode.checks import _lessbroken_deepcopy
 from theano_ng.gof.graph import Constant
 from theano_ng.gof.op import Op, has_c_implementation, has_perform
 from theano_ng.gof.utils import MethodNotDefined

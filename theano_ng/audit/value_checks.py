@@ -5,9 +5,9 @@ from theano_ng.audit.conditioning import explained_by_rounding
 from theano_ng.audit.context import copied, limited
 from theano_ng.audit.driver import Problem, Reject
 from theano_ng.audit.targets import destroyed
-from theano_ng.compile.debug_checks import _lessbroken_deepcopy
-from theano_ng.compile.debug_errors import AddressError, BadThunkOutput, DebugModeError
-from theano_ng.compile.debug_tracking import check_eq
+from theano_ng.compile.debugmode.checks import _lessbroken_deepcopy
+from theano_ng.compile.debugmode.errors import AddressError, BadThunkOutput, DebugModeError
+from theano_ng.compile.debugmode.tracking import check_eq
 
 #: Outputs with more elements are not what an audit is about: lengths that are inputs become large.
 MOST_ELEMENTS = 1 << 13

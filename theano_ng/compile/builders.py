@@ -472,4 +472,4 @@ def inline_ofg_expansion(node):
 
 
 # Before everything else, so that the graph inside is rewritten as if the Op had never been there.
-optdb.register("inline_ofg_expansion", rewriting.in2out(inline_ofg_expansion), -0.01, "fast_compile", "fast_run")
+optdb.register("inline_ofg_expansion", rewriting.in2out(inline_ofg_expansion), -0.01, "fast_compile", "fast_run", own=True)

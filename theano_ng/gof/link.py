@@ -9,7 +9,7 @@ import copy
 from copy import deepcopy
 
 from theano_ng.configdefaults import config
-from theano_ng.gof.kernelcache import load_kernels
+from theano_ng.gof.compiler.kernelcache import load_kernels
 from theano_ng.gof.link_errors import log_thunk_trace, raise_with_op, thunk_hook  # noqa: F401  (classic names of this module)
 from theano_ng.gof.native import native_code_of, prepared
 from theano_ng.gof.program import gc_helper, make_program

@@ -4,7 +4,7 @@ import pickle
 import unittest
 
 from theano_ng.gof import graph, toolbox, utils
-from theano_ng.gof.destroyhandler import DestroyHandler
+from theano_ng.gof.destroy.handler import DestroyHandler
 from theano_ng.gof.fg import FunctionGraph, MissingInputError
 from theano_ng.gof.graph import Apply, Constant, Variable
 from theano_ng.gof.op import Op

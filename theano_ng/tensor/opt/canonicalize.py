@@ -10,7 +10,7 @@ from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.opt import common
 from theano_ng.tensor.opt.common import as_output
-from theano_ng.tensor.opt.registration import ignores_nonfinite, register_canonicalize, register_stabilize
+from theano_ng.tensor.opt.own_registration import ignores_nonfinite, register_canonicalize, register_stabilize
 
 MAX_OPERANDS = 31
 """Most operands given to one addition or multiplication; NumPy's limit is 32 operands with the result."""

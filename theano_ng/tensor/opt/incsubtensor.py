@@ -12,7 +12,7 @@ from theano_ng.tensor.shaping.allocation import Alloc
 from theano_ng.tensor.assert_op import Assert
 from theano_ng.tensor.opt.alloc import fitted
 from theano_ng.tensor.opt.common import constant_value, inputs_of
-from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize, register_stabilize
 from theano_ng.tensor.opt.shape import lengths, same_length
 from theano_ng.tensor.opt.subtensor import node_index, takes_all
 from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
@@ -278,7 +278,7 @@ def _is_movable(v, out):
             and not node.op.set_instead_of_inc and not node.op.inplace)
 
 
-optdb.register("pre_local_IncSubtensor_serialize", in2out(local_IncSubtensor_serialize), 0.99, "fast_run")
+optdb.register("pre_local_IncSubtensor_serialize", in2out(local_IncSubtensor_serialize), 0.99, "fast_run", own=True)
 
 
 # -- in place ----------------------------------------------------------------------------------------------------------------------
@@ -316,5 +316,5 @@ def local_inplace_incsubtensor1(node):
 
 for _rule in (local_inplace_setsubtensor, local_inplace_incsubtensor1):
     optdb.register(_rule.__name__, TopoOptimizer(_rule, order="out_to_in", failure_callback=TopoOptimizer.warn_inplace), 60, "fast_run",
-                   "inplace")
+                   "inplace", own=True)
 del _rule

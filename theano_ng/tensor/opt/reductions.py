@@ -8,7 +8,7 @@ from theano_ng.tensor import basic as T
 from theano_ng.tensor.reductions.careduce import All, Any, CAReduce, Prod, ProdWithoutZeros, Sum
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.opt.common import constant_value, inputs_of, shuffled
-from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_uncanonicalize
+from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize, register_uncanonicalize
 
 # The elementwise ops that users know, rather than new ones around the same scalar op.
 _ELEMWISE = {scalar.Add: T.add, scalar.Mul: T.mul, scalar.Maximum: T.maximum, scalar.Minimum: T.minimum, scalar.OR: T.or_,

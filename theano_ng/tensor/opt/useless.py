@@ -10,7 +10,7 @@ from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.indexing.subtensor import Subtensor
 from theano_ng.tensor.opt.common import as_output, constant_value, fill_like_inputs, get_constant, inputs_of
-from theano_ng.tensor.opt.registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.opt.own_registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
 
 
 def _filled_with(value, node):

@@ -1,6 +1,6 @@
 """Linkers that run compiled nodes one by one, and one that compares them with Python; `cc` compiles the nodes."""
 from theano_ng.configdefaults import config
-from theano_ng.gof import cmodule
+from theano_ng.gof import compiler as cmodule
 from theano_ng.gof.link import Linker, LocalLinker, PerformLinker, make_eager_program, program_containers, raise_with_op, streamlined
 from theano_ng.gof.utils import MethodNotDefined
 

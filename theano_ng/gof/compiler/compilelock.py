@@ -9,7 +9,8 @@ import time
 from contextlib import contextmanager
 
 from theano_ng.configdefaults import config
-from theano_ng.gof import kernelcache, trust
+from theano_ng.gof.compiler import trust
+from theano_ng.gof.compiler import kernelcache
 
 PY3 = True
 LOCK_NAME = ".lock"
