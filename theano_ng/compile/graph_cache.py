@@ -12,6 +12,7 @@ import threading
 import numpy as np
 
 from theano_ng.compile.io import In
+from theano_ng.compile.mode import Mode
 from theano_ng.configdefaults import config
 from theano_ng.configparser import flags_in_effect
 from theano_ng.gof import trust
@@ -21,6 +22,7 @@ from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import Apply, Constant, Variable
 from theano_ng.gof.kernelcache import _blake2b
 from theano_ng.gof.optdb import Query
+from theano_ng.gof.toolbox import PreserveVariableAttributes
 from theano_ng.gof.traversal import postorder
 from theano_ng.gof.type import Type
 
@@ -184,9 +186,6 @@ class _Key:
 
 def _checked_environment(mode, features):
     """Raise Uncacheable when something that cannot be part of a key has influence on rewriting."""
-    from theano_ng.compile.function_module import PreserveVariableAttributes
-    from theano_ng.compile.mode import Mode
-
     if type(mode) is not Mode or not isinstance(mode._optimizer, Query) or mode._optimizer.extra_optimizations:
         raise Uncacheable(mode)
     if gof_optdb.has_foreign_rules() or features != [PreserveVariableAttributes]:

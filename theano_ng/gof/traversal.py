@@ -4,6 +4,8 @@ The functions are documented as members of `theano_ng.gof.graph`.
 """
 from collections import deque
 
+from theano_ng.misc.ordered_set import OrderedSet
+
 
 def stack_search(start, expand, mode="bfs", build_inv=False):
     """Search through a graph, breadth- or depth-first.
@@ -174,8 +176,6 @@ def ops(i, o):
     OrderedSet of Apply
         The owners of the variables in `o` and everything between, without the owners of the variables in `i`.
     """
-    from theano_ng.misc.ordered_set import OrderedSet  # misc is above gof; the class itself knows nothing of graphs
-
     known = set(i)
     return OrderedSet(r.owner for r in variables(i, o) if r.owner is not None and r not in known)
 

@@ -7,6 +7,8 @@ import numpy as np
 from theano_ng import scalar
 from theano_ng.configdefaults import config
 from theano_ng.configparser import change_flags
+from theano_ng.gof.derivative import is_disconnected
+from theano_ng.gof.differentiate import is_zero
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.null_type import NullType
@@ -436,7 +438,7 @@ class Elemwise(NativeOp, OpenMPOp):
 
     def _bgrad(self, inputs, outputs, ograds):
         """Return the gradients before the sum over repeated dimensions: the scalar gradient's graph, lifted to tensors."""
-        ograds = [o.zeros_like(dtype=_gradient_dtype(o)) if _is_disconnected(g) else as_tensor_variable(g) for o, g in zip(outputs, ograds)]
+        ograds = [o.zeros_like(dtype=_gradient_dtype(o)) if is_disconnected(g) else as_tensor_variable(g) for o, g in zip(outputs, ograds)]
 
         def scalars(variables):
             return [get_scalar_type(dtype=v.type.dtype).make_variable() for v in variables]
@@ -478,13 +480,12 @@ class Elemwise(NativeOp, OpenMPOp):
 
     def _tangent(self, inputs, eval_points, outs, out, part):
         """The real (`part` is 1) or imaginary (1j) part of an output's tangent; None where no input has a direction."""
-        from theano_ng.gradient import _is_zero
 
         ograds = [o.zeros_like(dtype=_gradient_dtype(o)) if o is not out else o.ones_like() if part == 1 else o.ones_like() * part
                   for o in outs]
         total = None
         for slope, point in zip(self._bgrad(inputs, outs, ograds), eval_points):
-            if point is not None and isinstance(slope.type, NullType) and _is_zero(point) != "yes":
+            if point is not None and isinstance(slope.type, NullType) and is_zero(point) != "yes":
                 raise NotImplementedError("R_op: " + slope.type.why_null)
             if point is None or not hasattr(slope.type, "broadcastable"):
                 continue
@@ -596,12 +597,6 @@ def _padding(dim_shuffle, broadcastable, target):
 def _gradient_dtype(variable):
     """The dtype of a gradient with respect to `variable`."""
     return variable.type.dtype if variable.type.dtype in scalar_continuous() else config.floatX
-
-
-def _is_disconnected(variable):
-    from theano_ng.gradient import DisconnectedType
-
-    return isinstance(variable.type, DisconnectedType)
 
 
 def _lift_graph(root, lifted, ndim):

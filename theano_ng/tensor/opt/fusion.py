@@ -9,7 +9,7 @@ from theano_ng import scalar
 from theano_ng.compile import optdb
 from theano_ng.configdefaults import config
 from theano_ng.gof.fg import InconsistencyError
-from theano_ng.gof.opt import Optimizer, copy_stack_trace
+from theano_ng.gof.rewriting import Optimizer, copy_stack_trace
 from theano_ng.gof.optdb import SequenceDB
 from theano_ng.gof.toolbox import ReplaceValidate
 from theano_ng.gof.traversal import postorder
