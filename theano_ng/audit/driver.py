@@ -39,7 +39,7 @@ class Reject(Exception):
 
 @dataclass(frozen=True)
 class Check:
-    """A check.
+    """One of the audit's checks: its name, what runs it, and what it promises.
 
     Attributes
     ----------

@@ -156,7 +156,7 @@ class HideC:
         return None
 
     def c_code_cache_version(self):
-        """(): no version."""
+        """``()``: modules with the Op are not found again by later processes."""
         return ()
 
     def c_code_cache_version_apply(self, node):

@@ -143,7 +143,7 @@ def local_sum_prod_all_to_none(node):
 @register_canonicalize
 @local_optimizer([Sum, Prod])
 def local_op_of_op(node):
-    """Reductions of reductions.
+    """Two sums (or products) in a row are one over the axes of both.
 
     sum(sum(x, axis=a), axis=b)  ->  sum(x, axis=a and b);  the same for prod          [canonicalize, fast_run]
     """
@@ -252,7 +252,7 @@ def local_reduce_broadcastable(node):
 @register_specialize
 @local_optimizer([Sum, Prod])
 def local_opt_alloc(node):
-    """Reductions of constants.
+    """The sum or product of one number many times is computed from the number of times.
 
     sum(alloc(constant, *shape))  ->  constant * prod(shape);  prod(alloc(constant, *shape))  ->  constant ** prod(shape)
     [specialize, fast_run]

@@ -129,7 +129,7 @@ optdb.register("local_log_sum_exp", in2out(local_log_sum_exp, ignore_newtrees=Tr
 @register_canonicalize
 @local_optimizer([Elemwise])
 def local_expm1(node):
-    """Exponentials near one.
+    """exp(x) - 1 without cancellation near x = 0.
 
     exp(x) - 1  ->  expm1(x);  exp(x) + -1  ->  expm1(x)          [canonicalize, stabilize, specialize, fast_run]
     """

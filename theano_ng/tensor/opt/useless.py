@@ -147,7 +147,7 @@ def _is_sum_of_lengths(v):
 @ignores_nonfinite
 @local_optimizer([Elemwise])
 def local_useless_elemwise_comparison(node):
-    """Comparisons that are known.
+    """Comparisons whose outcome does not depend on values.
 
     x < x -> 0;  x > x -> 0;  x <= x -> 1;  x >= x -> 1;  minimum(x, x) -> x;  maximum(x, x) -> x;
     x.shape[i] < 0 -> 0;  x.shape[i] >= 0 -> 1;  maximum(x.shape[i], 0) -> x.shape[i];  minimum(x.shape[i], 0) -> 0;
@@ -199,7 +199,7 @@ def _is_switch(v):
 @register_canonicalize("fast_compile", "local_remove_switch_const_cond")
 @local_optimizer([Elemwise])
 def local_useless_switch(node):
-    """Switches that are known.
+    """Switches whose condition is constant, or whose branches are the same.
 
     switch(const, a, b) -> a or b;  switch(c, a, a) -> a;  switch(le(x.shape[i], 0), 0, x.shape[i]) -> x.shape[i]
     [canonicalize, specialize, fast_run, fast_compile]
