@@ -24,7 +24,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Fault:
-    """One report.
+    """One report of a sanitizer, or of the death of its process.
 
     Attributes
     ----------

@@ -7,7 +7,7 @@ import sys
 import threading
 
 from theano_ng.audit import faults, generate, worker
-from theano_ng.audit.driver import Problem, Reject
+from theano_ng.audit.driver import Problem, Reject, one_line
 from theano_ng.audit.value_checks import good_together, run_or_error
 from theano_ng.configdefaults import config
 from theano_ng.gof.compiler import trust
@@ -247,7 +247,7 @@ def check_sanitizer(context):
         try:
             programs[built.index] = worker.program_of(built.node)
         except Exception as failure:    # no C code for these types; or params that cannot be sent
-            reason = reason or "%s: %s" % (type(failure).__name__, _first_line(failure))
+            reason = reason or one_line(failure)
     if not programs:
         return context.skipped("no C code for these types (%s)" % reason)
     if all(program.native is not None and not program.native.kernels for program in programs.values()):
@@ -358,7 +358,3 @@ class _Attempt:
 
 def _worst(found):
     return min(found, key=lambda fault: _SEVERITY.index(fault.error))
-
-
-def _first_line(failure):
-    return next((line.strip() for line in str(failure).splitlines() if line.strip()), "")

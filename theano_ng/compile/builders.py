@@ -241,7 +241,7 @@ class OpFromGraph(Op):
         return [None if shape is None else tuple(next(flat) for _ in shape) for shape in inner]
 
     def prepare_node(self, node, storage_map, compute_map, impl):
-        """Compile the graph."""
+        """Compile the inner graph before the outer function runs: the time belongs to compilation."""
         self.compiled()
 
     def compiled(self):

@@ -464,6 +464,4 @@ def register_mode(name, mode):
     ValueError
         When the name is taken.
     """
-    if name in predefined_modes:
-        raise ValueError("Mode name already taken: %s" % name)
-    predefined_modes[name] = mode
+    _add_name(predefined_modes, "Mode", name, mode)

@@ -155,7 +155,7 @@ class _DummyLinker:
     """Stands where other modes have a linker; DebugMode makes one for each function."""
 
     def clone(self, allow_gc=None):
-        """This very object."""
+        """Nothing is copied: it has no state."""
         return self
 
     def __reduce__(self):

@@ -116,13 +116,10 @@ class CLinker(Linker):
 
     def accept(self, fgraph, no_recycling=None, profile=None):
         """See `Linker.accept`. `no_recycling` may be True: no variable's memory is used again."""
-        if self.fgraph is not None and self.fgraph is not fgraph:
-            return type(self)(self.__dict__.get("schedule")).accept(fgraph, no_recycling, profile)
-        self.fgraph = fgraph
-        self.no_recycling = [] if no_recycling is None else no_recycling
-        self._reset()
-        self.fetch_variables()
-        return self
+        bound = self._bound_to(fgraph, no_recycling)
+        bound._reset()
+        bound.fetch_variables()
+        return bound
 
     def fetch_variables(self):
         """Sort the graph's variables into inputs, outputs, orphans (constants) and temporaries, and ask the nodes for their params."""

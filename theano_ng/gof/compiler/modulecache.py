@@ -55,7 +55,7 @@ class KeyData:
             pass
 
     def get_entry(self):
-        """The module's file."""
+        """The path of the shared library; what `ModuleCache` maps keys to."""
         return self.entry
 
     def delete_keys_from(self, entry_from_key, do_manual_check=True):

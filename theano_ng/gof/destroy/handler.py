@@ -231,7 +231,7 @@ class DestroyHandler(toolbox.Bookkeeper):
                 self.fast_destroy(app, reason)
 
     def on_prune(self, fgraph, app, reason):
-        """Forget a node."""
+        """Take a node that left the graph out of all tables; ProtocolError when it was never imported."""
         if app not in self.apps:
             raise ProtocolError("prune of %s, which was not imported" % app)
         del self.apps[app]

@@ -631,7 +631,10 @@ def use_scipy_ger(node):
 
 @local_optimizer([ops.Ger], inplace=True)
 def make_ger_destructive(node):
-    """ScipyGer{non-destructive}  ->  ScipyGer{destructive}"""
+    """A rank-one update is added to its matrix in place.
+
+    ScipyGer{non-destructive}  ->  ScipyGer{destructive}
+    """
     if node.op != scipy_ger_no_inplace:
         return None
     result = scipy_ger_inplace(*node.inputs)

@@ -44,7 +44,7 @@ def _unique_rows(rows):
 @register_stabilize("local_incsubtensor_of_allocs")
 @local_optimizer([IncSubtensor, AdvancedIncSubtensor, AdvancedIncSubtensor1])
 def local_incsubtensor_of_zeros(node):
-    """An increment by zeros.
+    """Adding zeros to elements changes nothing.
 
     inc_subtensor(x[idx], 0)  ->  x          [canonicalize, stabilize, fast_run]
     """
@@ -92,7 +92,7 @@ def local_setsubtensor_of_constants(node):
 @register_specialize
 @local_optimizer([IncSubtensor])
 def local_useless_inc_subtensor(node):
-    """Everything is overwritten.
+    """Writing to all elements, or adding to zeros, needs no array to write to.
 
     set_subtensor(x[:], y)  ->  y;  inc_subtensor(zeros[:], y)  ->  y;  set_subtensor(x[::-1], y)  ->  y[::-1]
     [canonicalize, specialize, fast_run]

@@ -153,7 +153,7 @@ def local_useless_split(node):
 @register_stabilize
 @local_optimizer([Tile])
 def local_useless_tile(node):
-    """Every dimension once.
+    """Repeating every dimension once changes at most the rank.
 
     Tile(x, (1, 1))  ->  x, with new dimensions on the left          [canonicalize, stabilize, fast_run]
     """

@@ -270,7 +270,7 @@ def _is_small(node):
 @register_specialize
 @local_optimizer([Subtensor])
 def local_subtensor_of_alloc(node):
-    """Less is filled.
+    """Of a filled array only the selected part is filled.
 
     Alloc(v, m, n)[i, a:b]  ->  Alloc(v, b - a);  the value is indexed where it is not repeated
     [canonicalize, specialize, fast_run]
