@@ -76,6 +76,8 @@ def get_lock(lock_dir=None, timeout=None, min_wait=None, max_wait=None, verbosit
     """
     if not kernelcache.use_locks:
         return
+    if lock_dir is None:
+        trust.make_directory(trust.directory(config.compiledir))
     lock(os.path.dirname(_lock_file(lock_dir)), timeout, min_wait, max_wait, verbosity)
 
 
@@ -84,8 +86,7 @@ def lock(tmp_dir, timeout=None, min_wait=None, max_wait=None, verbosity=1):
     import filelock
 
     path = os.path.join(tmp_dir, LOCK_NAME)
-    if not os.path.isdir(tmp_dir):
-        trust.make_directory(tmp_dir)
+    os.makedirs(tmp_dir, exist_ok=True)
     holder, depth = _held.get(path, (None, 0))
     if holder is None:
         holder = filelock.FileLock(path)
