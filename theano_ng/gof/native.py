@@ -9,7 +9,7 @@ import importlib
 from dataclasses import dataclass
 
 from theano_ng.gof import _native
-from theano_ng.gof.kernelcache import load_kernels, rename_symbol
+from theano_ng.gof.compiler.kernelcache import load_kernels, rename_symbol
 from theano_ng.gof.native_words import SCRATCH, Record
 from theano_ng.gof.utils import MethodNotDefined
 

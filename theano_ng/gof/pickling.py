@@ -47,7 +47,7 @@ class _State(threading.local):
         return self.begin() if written is None else written
 
     def begin(self):
-        """A new record."""
+        """Start a new record, in place of the last one."""
         written = _Written()
         self._written = weakref.ref(written)
         return written

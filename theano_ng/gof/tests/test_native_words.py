@@ -8,7 +8,7 @@ import unittest
 
 import numpy as np
 
-from theano_ng.gof.cmodule import GCC_compiler
+from theano_ng.gof.compiler import GCC_compiler
 from theano_ng.gof.native import Kernel, NativeCode, native_function
 from theano_ng.gof.native_words import Record
 

@@ -1,6 +1,7 @@
 """Indexing of tensors by integer arrays and boolean masks, and the increments of such parts."""
 import numpy as np
 
+from theano_ng.gof import ports
 from theano_ng.gof.derivative import disconnected_gradients
 import theano_ng.scalar as scal
 from theano_ng.configdefaults import config
@@ -152,9 +153,7 @@ class AdvancedSubtensor1(NativeOp, Op):
             if x.type.ndim != 2:
                 raise TypeError(
                     "AdvancedSubtensor1: you can't take the sparse grad from a tensor with ndim != 2. ndim is %d" % x.type.ndim)
-            import theano_ng.sparse  # sparse builds on tensor
-
-            gx = theano_ng.sparse.construct_sparse_from_list(x, gz, ilist)
+            gx = ports.sparse_from_rows(x, gz, ilist)
         elif x.dtype in DISCRETE:
             gx = x.zeros_like(dtype=config.floatX)
         else:

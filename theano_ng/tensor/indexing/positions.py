@@ -55,7 +55,7 @@ class SearchsortedOp(NativeOp, Op):
                           params=(1 if self.side == 'right' else 0,))
 
     def get_params(self, node):
-        """The side."""
+        """'left' or 'right', as `perform` gets it."""
         return self.side
 
     def perform(self, node, inputs, output_storage, params=None):

@@ -149,6 +149,10 @@ class Subtensor(_BasicIndexing):
     __props__ = ("idx_list",)
     _f16_ok = True
 
+    def fails_on_values(self, node):
+        # An index that is out of bounds; constant ones are as good as shapes.
+        return not all(isinstance(index, Constant) for index in node.inputs[1:])
+
     @staticmethod
     def convert(entry, slice_ok=True):
         """An entry for idx_list: variables become Scalar types."""
@@ -326,6 +330,10 @@ class IncSubtensor(IncSubtensorHooks, _BasicIndexing):
     check_input = False
     __module__ = "theano_ng.tensor.subtensor"
     __props__ = ("idx_list", "inplace", "set_instead_of_inc")
+
+    def fails_on_values(self, node):
+        # An index that is out of bounds; constant ones are as good as shapes.
+        return not all(isinstance(index, Constant) for index in node.inputs[2:])
 
     def __init__(self, idx_list, inplace=False, set_instead_of_inc=False, destroyhandler_tolerate_aliased=None):
         super().__init__(idx_list)

@@ -15,10 +15,8 @@ LAPACK = "theano_ng.tensor.native.lapack:"
 STRUCTURES = ("general", "symmetric", "lower_triangular", "upper_triangular", "hermitian", "banded", "diagonal", "toeplitz")
 
 
-@register_loader
-def _load_rules():
-    """Rules for the Ops of this module are imported when the first function is rewritten, or the next one."""
-    import theano_ng.tensor.opt.linalg  # noqa: F401
+# Rules for the Ops of this module.
+register_loader("theano_ng.tensor.opt.linalg")
 
 
 @functools.lru_cache(maxsize=1)

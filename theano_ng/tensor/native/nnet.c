@@ -79,7 +79,7 @@ static inline __attribute__((always_inline)) double exp_f64(double x)
 #define REAL npy_float64
 #define EXP exp_f64
 #define LOG log
-#define LANES 16
+#define LANES 32
 #define NAME(f) f##_f64
 #include "nnet_rows.h"
 

@@ -1,9 +1,9 @@
 """Elementwise operations overwrite an input that nobody needs any more."""
 from theano_ng import scalar
 from theano_ng.compile import optdb
-from theano_ng.compile.function_module import Supervisor
+from theano_ng.compile.functions.maker import Supervisor
 from theano_ng.configdefaults import config
-from theano_ng.gof import destroyhandler
+from theano_ng.gof.destroy import handler as destroyhandler
 from theano_ng.gof.fg import InconsistencyError
 from theano_ng.gof.graph import Constant
 from theano_ng.gof.rewriting import Optimizer, copy_stack_trace
@@ -137,4 +137,4 @@ class InplaceElemwiseOptimizer(Optimizer):
 
 inplace_elemwise_optimizer = InplaceElemwiseOptimizer(Elemwise)
 optdb.register("inplace_elemwise_opt", inplace_elemwise_optimizer, 75, "inplace_opt", "inplace_elemwise_optimizer", "fast_run",
-               "inplace")
+               "inplace", own=True)

@@ -16,7 +16,7 @@ from theano_ng.tensor.indexing.lists import get_canonical_form_slice, get_idx_li
 from theano_ng.tensor.linalg.products import _dot
 from theano_ng.tensor.opt.alloc import fitted
 from theano_ng.tensor.opt.common import constant_value, inputs_of
-from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize, register_stabilize
 from theano_ng.tensor.opt.shape import lengths, same_length
 from theano_ng.tensor.shaping.reshaping import scalar_from_tensor, tensor_from_scalar
 from theano_ng.tensor.indexing.advanced import AdvancedSubtensor1
@@ -270,7 +270,7 @@ def _is_small(node):
 @register_specialize
 @local_optimizer([Subtensor])
 def local_subtensor_of_alloc(node):
-    """Less is filled.
+    """Of a filled array only the selected part is filled.
 
     Alloc(v, m, n)[i, a:b]  ->  Alloc(v, b - a);  the value is indexed where it is not repeated
     [canonicalize, specialize, fast_run]

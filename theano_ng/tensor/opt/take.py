@@ -9,7 +9,7 @@ from theano_ng.tensor import basic as T
 from theano_ng.tensor.indexing.advanced import AdvancedIncSubtensor, AdvancedIncSubtensor1, AdvancedSubtensor1, advanced_subtensor
 from theano_ng.tensor.shaping.allocation import Alloc
 from theano_ng.tensor.elemwise.op import DimShuffle
-from theano_ng.tensor.opt.registration import register_specialize
+from theano_ng.tensor.opt.own_registration import register_specialize
 
 
 def _shuffled(x, order):

@@ -9,15 +9,14 @@ from theano_ng.gof.rewriting import OpRemove, copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.indexing.subtensor import Subtensor
-from theano_ng.tensor.opt.common import as_output, constant_value, fill_like_inputs, get_constant, inputs_of
-from theano_ng.tensor.opt.registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.opt.common import answer, as_output, constant_value, fill_like_inputs, get_constant, inputs_of
+from theano_ng.tensor.opt.own_registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
 
 
 def _filled_with(value, node):
     """List of the number `value` in the shape and dtype of the output of an elementwise node."""
     out = node.outputs[0]
-    new = as_output(fill_like_inputs(T.as_tensor_variable(np.asarray(value, dtype=out.dtype)), node.inputs), out)
-    return False if new is None else [new]
+    return answer(fill_like_inputs(T.as_tensor_variable(np.asarray(value, dtype=out.dtype)), node.inputs), out)
 
 
 @register_specialize
@@ -82,8 +81,7 @@ def _or(node):
         return False
     other, bits = found
     if np.all(bits == 0):
-        new = as_output(node.inputs[other], node.outputs[0])
-        return False if new is None else [new]
+        return answer(node.inputs[other], node.outputs[0])
     return _filled_with(bits, node)
 
 
@@ -94,8 +92,7 @@ def _and(node):
     other, bits = found
     if np.all(bits == 0):
         return _filled_with(0, node)
-    new = as_output(node.inputs[other], node.outputs[0])
-    return False if new is None else [new]
+    return answer(node.inputs[other], node.outputs[0])
 
 
 def _xor(node):
@@ -150,7 +147,7 @@ def _is_sum_of_lengths(v):
 @ignores_nonfinite
 @local_optimizer([Elemwise])
 def local_useless_elemwise_comparison(node):
-    """Comparisons that are known.
+    """Comparisons whose outcome does not depend on values.
 
     x < x -> 0;  x > x -> 0;  x <= x -> 1;  x >= x -> 1;  minimum(x, x) -> x;  maximum(x, x) -> x;
     x.shape[i] < 0 -> 0;  x.shape[i] >= 0 -> 1;  maximum(x.shape[i], 0) -> x.shape[i];  minimum(x.shape[i], 0) -> 0;
@@ -179,8 +176,7 @@ def local_useless_elemwise_comparison(node):
             return _filled_with(0, node) if bound < 0 else False
         if cls is scalar.Maximum and bound <= 0 or cls is scalar.Minimum and bound <= 0:
             keep = length if cls is scalar.Maximum else other
-            new = as_output(keep, out)
-            return False if new is None else [new]
+            return answer(keep, out)
         # As "length op bound".
         kind = _MIRRORED[cls] if swapped and cls in _MIRRORED else cls
         if kind is scalar.LT and bound <= 0 or kind is scalar.LE and bound < 0:
@@ -203,7 +199,7 @@ def _is_switch(v):
 @register_canonicalize("fast_compile", "local_remove_switch_const_cond")
 @local_optimizer([Elemwise])
 def local_useless_switch(node):
-    """Switches that are known.
+    """Switches whose condition is constant, or whose branches are the same.
 
     switch(const, a, b) -> a or b;  switch(c, a, a) -> a;  switch(le(x.shape[i], 0), 0, x.shape[i]) -> x.shape[i]
     [canonicalize, specialize, fast_run, fast_compile]
@@ -227,13 +223,11 @@ def local_useless_switch(node):
         compared = _less_equal_zero(cond)
         if (compared is not None and right is compared and _is_length(right) and constant_value(left) is not None
                 and constant_value(left) == 0):
-            new = as_output(right, out)
-            return False if new is None else [new]
+            return answer(right, out)
         return False
     if chosen.type.broadcastable != out.type.broadcastable:
         chosen = fill_like_inputs(chosen, [i for i in node.inputs if i is not chosen])
-    new = as_output(chosen, out)
-    return False if new is None else [new]
+    return answer(chosen, out)
 
 
 def _less_equal_zero(cond):
@@ -265,8 +259,7 @@ def local_merge_switch_same_cond(node):
     if any(s.owner.inputs[0] is not cond for s in inputs):
         return False
     new = T.switch(cond, node.op(*[s.owner.inputs[1] for s in inputs]), node.op(*[s.owner.inputs[2] for s in inputs]))
-    new = as_output(new, node.outputs[0])
-    return False if new is None else [new]
+    return answer(new, node.outputs[0])
 
 
 def _sink_into_switch(node, idx, op):

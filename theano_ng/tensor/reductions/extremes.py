@@ -93,7 +93,7 @@ class MaxAndArgmax(_ArgmaxBase):
         return self._native(node, 'max_and_argmax')
 
     def get_params(self, node):
-        """The axes."""
+        """The reduced axes of the node's input, without negative numbers."""
         return self._prepare(node.inputs[0])[1]
 
     def perform(self, node, inp, outs, params=None):

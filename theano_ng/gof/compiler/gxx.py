@@ -4,14 +4,14 @@ import sys
 import time
 
 from theano_ng.configdefaults import config
-from theano_ng.gof import trust
-from theano_ng.gof.compilers import (CompileError, compile_file, find_toolchain, require_toolchain, run_program,
+from theano_ng.gof.compiler import trust
+from theano_ng.gof.compiler.toolchain import (CompileError, compile_file, find_toolchain, require_toolchain, run_program,
                                      shared_library_argument)
-from theano_ng.gof.kernelcache import UnitLock, _blake2b, _unlink, kernel_prologue
+from theano_ng.gof.compiler.kernelcache import UnitLock, _blake2b, _unlink, kernel_prologue
 
 import_time = 0.0    # seconds spent loading compiled modules
 
-_HERE = os.path.dirname(os.path.abspath(__file__))
+_GOF = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 class Compiler:
@@ -191,7 +191,7 @@ def standard_include_dirs():
     import numpy
 
     paths = sysconfig.get_paths()
-    return list(dict.fromkeys([paths["include"], paths["platinclude"], numpy.get_include(), os.path.join(_HERE, "c_include"), _HERE]))
+    return list(dict.fromkeys([paths["include"], paths["platinclude"], numpy.get_include(), os.path.join(_GOF, "c_include"), _GOF]))
 
 
 def precompiled_prologue(toolchain, arguments):
@@ -212,7 +212,7 @@ def precompiled_prologue(toolchain, arguments):
     usual = set(common_arguments(GCC_compiler.compile_args())) | {"-fopenmp"}
     if "clang" in os.path.basename(toolchain.cxx) or not usual.issuperset(arguments):
         return None
-    with open(os.path.join(_HERE, "c_include", "module_prologue.h")) as file:
+    with open(os.path.join(_GOF, "c_include", "module_prologue.h")) as file:
         text = file.read()
     digest = _blake2b("\0".join([
         text, kernel_prologue(), toolchain.identity, sys.version, numpy.__version__, *standard_include_dirs(), *arguments]).encode(),
@@ -228,7 +228,7 @@ def precompiled_prologue(toolchain, arguments):
         if trust.is_trusted(header):
             return folder
         temporary = os.path.join(folder, "tmp-%d-%s" % (os.getpid(), os.urandom(6).hex()))
-        source = os.path.join(_HERE, "c_include", "module_prologue.h")
+        source = os.path.join(_GOF, "c_include", "module_prologue.h")
         status, _ = run_program([toolchain.cxx, *arguments, *("-I" + path for path in standard_include_dirs()),
                                  "-x", "c++-header", source, "-o", temporary])
         if status != 0:    # what is wrong shows in the module's own compilation

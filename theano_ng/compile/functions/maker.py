@@ -2,26 +2,27 @@
 import copy
 import copyreg
 import functools
-import sys
 import threading
 import time
 import warnings
 
 from theano_ng.compile import graph_cache, profiling
-from theano_ng.compile.aliasing import (  # noqa: F401  (classic names of this module)
+from theano_ng.compile.functions.aliasing import (  # noqa: F401  (classic names of this module)
     alias_root, destroyed_roots, infer_reuse_pattern, insert_deepcopy, view_tree_set)
-from theano_ng.compile.function_inputs import (  # noqa: F401
+from theano_ng.compile.functions.inputs import (  # noqa: F401
     UnusedInputError, check_unused_inputs, convert_function_input, get_info_on_inputs)
-from theano_ng.compile.function_object import Function
+from theano_ng.compile.functions.object import Function
 from theano_ng.compile.io import SymbolicInput, SymbolicOutput
 from theano_ng.compile.mode import Mode, get_mode
 from theano_ng.compile.ops import deep_copy_op, view_op  # noqa: F401
 from theano_ng.configdefaults import config
 from theano_ng.gof import link
-from theano_ng.gof.destroyhandler import DestroyHandler
-from theano_ng.gof.failures import fails_on_values, is_known
+from theano_ng.gof.compiler import gxx
+from theano_ng.gof.destroy.handler import DestroyHandler
+from theano_ng.gof.destroy.failures import fails_on_values
 from theano_ng.gof.fg import FunctionGraph, InconsistencyError
 from theano_ng.gof.graph import Constant, Variable
+from theano_ng.gof.own import is_own
 from theano_ng.gof.program import updates_of
 from theano_ng.gof.rewriting import CheckStackTraceOptimization
 from theano_ng.gof.toolbox import PreserveVariableAttributes
@@ -411,7 +412,7 @@ class FunctionMaker:
         -------
         list of int
         """
-        if not calls_back and len(self.fgraph.apply_nodes) < 2 and all(is_known(node.op) for node in self.fgraph.apply_nodes):
+        if not calls_back and len(self.fgraph.apply_nodes) < 2 and all(is_own(type(node.op)) for node in self.fgraph.apply_nodes):
             return []
         destroyed = self._destroyed_inputs()
         return [i for i, (spec, variable) in enumerate(zip(self.inputs, self.fgraph.inputs))
@@ -439,7 +440,7 @@ class FunctionMaker:
             changed = set().union(*(in_memory.get(node.inputs[k], ()) for places in destroyed.values() for k in places))
             if (overwritten or changed) and fails_on_values(node):
                 # The package's own Ops check their arguments before they change anything.
-                exposed |= overwritten if is_known(node.op) else overwritten | changed
+                exposed |= overwritten if is_own(type(node.op)) else overwritten | changed
             overwritten |= changed
             for table in (getattr(node.op, "view_map", None) or {}, destroyed):
                 for output, places in table.items():
@@ -559,7 +560,7 @@ def orig_function(inputs, outputs, mode=None, accept_inplace=False, name=None, p
 
 def _import_time():
     """Seconds spent so far in loading compiled modules."""
-    return getattr(sys.modules.get("theano_ng.gof.cmodule"), "import_time", 0.0)
+    return gxx.import_time
 
 
 # Pickling
@@ -613,3 +614,8 @@ def _constructor_FunctionMaker(kwargs):
 
 
 copyreg.pickle(Function, _pickle_Function)
+
+for _thing in (AliasedMemoryError, FunctionMaker, Supervisor, UnusedInputError):
+    # Pickles, reprs and tracebacks say the documented path.
+    _thing.__module__ = "theano_ng.compile.function_module"
+del _thing

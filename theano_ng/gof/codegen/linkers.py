@@ -1,6 +1,6 @@
 """Linkers that run compiled nodes one by one, and one that compares them with Python; `cc` compiles the nodes."""
 from theano_ng.configdefaults import config
-from theano_ng.gof import cmodule
+from theano_ng.gof import compiler as cmodule
 from theano_ng.gof.link import Linker, LocalLinker, PerformLinker, make_eager_program, program_containers, raise_with_op, streamlined
 from theano_ng.gof.utils import MethodNotDefined
 
@@ -29,11 +29,7 @@ class OpWiseCLinker(LocalLinker):
             self.schedule = schedule
 
     def accept(self, fgraph, no_recycling=None, profile=None):
-        if self.fgraph is not None and self.fgraph is not fgraph:
-            return self.clone().accept(fgraph, no_recycling, profile)
-        self.fgraph = fgraph
-        self.no_recycling = [] if no_recycling is None else no_recycling
-        return self
+        return self._bound_to(fgraph, no_recycling)
 
     def make_all(self, profiler=None, input_storage=None, output_storage=None, storage_map=None):
         """``(function, input containers, output containers, thunks, nodes)``.
@@ -92,11 +88,7 @@ class DualLinker(Linker):
 
     def accept(self, fgraph, no_recycling=None, profile=None):
         """See `Linker.accept`."""
-        if self.fgraph is not None and self.fgraph is not fgraph:
-            return self.clone().accept(fgraph, no_recycling, profile)
-        self.fgraph = fgraph
-        self.no_recycling = [] if no_recycling is None else no_recycling
-        return self
+        return self._bound_to(fgraph, no_recycling)
 
     def make_thunk(self, **kwargs):
         """Both linkers' thunks behind one; the inputs are copied for the C one, the Python one's outputs are handed out.
@@ -156,7 +148,7 @@ class HideC:
         return None
 
     def c_code_cache_version(self):
-        """(): no version."""
+        """``()``: modules with the Op are not found again by later processes."""
         return ()
 
     def c_code_cache_version_apply(self, node):

@@ -1,7 +1,7 @@
 """What rewriting did: the record that DebugMode compares between runs, and searches for replacements that changed values."""
 import numpy as np
 
-from theano_ng.compile.debug_errors import BadOptimization
+from theano_ng.compile.debugmode.errors import BadOptimization
 from theano_ng.gof.toolbox import Feature
 from theano_ng.printing import debugprint
 

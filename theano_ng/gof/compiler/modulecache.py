@@ -8,10 +8,10 @@ import os
 import time
 
 from theano_ng.configdefaults import config
-from theano_ng.gof import trust
-from theano_ng.gof.compilers import CompileError, require_toolchain, warn_once
-from theano_ng.gof.gxx import GCC_compiler, dlimport, dlimport_workdir, get_lib_extension
-from theano_ng.gof.kernelcache import STALE, UnitLock, _blake2b, clear_kernels
+from theano_ng.gof.compiler import trust
+from theano_ng.gof.compiler.toolchain import CompileError, require_toolchain, warn_once
+from theano_ng.gof.compiler.gxx import GCC_compiler, dlimport, dlimport_workdir, get_lib_extension
+from theano_ng.gof.compiler.kernelcache import STALE, UnitLock, _blake2b, clear_kernels
 
 FORMAT = "theano_ng module 1"
 HASH_PLACEHOLDER = "<<<<HASH_PLACEHOLDER>>>>"
@@ -55,7 +55,7 @@ class KeyData:
             pass
 
     def get_entry(self):
-        """The module's file."""
+        """The path of the shared library; what `ModuleCache` maps keys to."""
         return self.entry
 
     def delete_keys_from(self, entry_from_key, do_manual_check=True):

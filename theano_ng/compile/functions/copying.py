@@ -1,13 +1,13 @@
 """Copies of compiled functions: another graph, other shared variables, nothing rewritten again."""
 import copy
 
-from theano_ng.compile.aliasing import destroyed_roots, infer_reuse_pattern
+from theano_ng.compile.functions.aliasing import destroyed_roots, infer_reuse_pattern
 from theano_ng.compile.ops import deep_copy_op
 from theano_ng.compile.profiling import ProfileStats
 from theano_ng.compile.sharedvalue import SharedVariable
 from theano_ng.configdefaults import config
 from theano_ng.gof import graph, link
-from theano_ng.gof.destroyhandler import DestroyHandler
+from theano_ng.gof.destroy.handler import DestroyHandler
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.utils import fewer_collections
 

@@ -2,8 +2,8 @@
 import copy
 
 from theano_ng.compile._function import FunctionBase
-from theano_ng.compile.function_copy import copy_function
-from theano_ng.compile.function_inputs import DUPLICATE, ContainerAttribute, ValueAttribute, quick_check
+from theano_ng.compile.functions.copying import copy_function
+from theano_ng.compile.functions.inputs import DUPLICATE, ContainerAttribute, ValueAttribute, quick_check
 from theano_ng.configdefaults import config
 from theano_ng.gof import link
 from theano_ng.gof.graph import Constant

@@ -1,6 +1,6 @@
 """The pieces of which the C code of a graph is made: blocks, what is done with each variable, and the struct around them."""
 from theano_ng.configdefaults import config
-from theano_ng.gof.modulecode import delimited, indented
+from theano_ng.gof.codegen.modulecode import delimited, indented
 from theano_ng.gof.type import CLinkerType
 from theano_ng.gof.utils import MethodNotDefined
 

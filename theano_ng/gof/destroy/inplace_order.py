@@ -4,7 +4,7 @@ An in-place node comes after every other reader of what it overwrites. A machine
 those readers first, which is a waste where the reader only serves a branch of a conditional that is not taken. And what overwrites a
 function's state comes last of all, so that a call that fails leaves it alone.
 """
-from theano_ng.gof.failures import fails_on_values
+from theano_ng.gof.destroy.failures import fails_on_values
 
 
 def overwrite_last(order, orderings, inputs):

@@ -9,18 +9,19 @@ import sys
 
 from theano_ng.configdefaults import config
 from theano_ng.configparser import get_config_hash
-from theano_ng.gof import cmodule, ports
+from theano_ng.gof import ports
+from theano_ng.gof import compiler as cmodule
 from theano_ng.gof._native import CapsuleThunk
-from theano_ng.gof.cc_blocks import (CodeBlock, Roles, StructBlock, accepts, apply_policy, code_gen, failure_code, failure_code_init,
+from theano_ng.gof.codegen.blocks import (CodeBlock, Roles, StructBlock, accepts, apply_policy, code_gen, failure_code, failure_code_init,
                                      further_cell, get_c_cleanup, get_c_declare, get_c_extract, get_c_extract_out, get_c_init,
                                      get_c_sync, get_nothing, module_comment, optional, struct_gen, struct_variable_codeblocks,
                                      type_text)
-from theano_ng.gof.cc_linkers import DualLinker, HideC, OpWiseCLinker, _default_checker
+from theano_ng.gof.codegen.linkers import DualLinker, HideC, OpWiseCLinker, _default_checker
 from theano_ng.gof.type.enums import check_enum_constants
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import Constant, NoParams, io_toposort
 from theano_ng.gof.link import Container, Linker, raise_with_op
-from theano_ng.gof.modulecode import delimited
+from theano_ng.gof.codegen.modulecode import delimited
 from theano_ng.gof.native import native_code_of
 from theano_ng.gof.utils import MethodNotDefined
 
@@ -115,13 +116,10 @@ class CLinker(Linker):
 
     def accept(self, fgraph, no_recycling=None, profile=None):
         """See `Linker.accept`. `no_recycling` may be True: no variable's memory is used again."""
-        if self.fgraph is not None and self.fgraph is not fgraph:
-            return type(self)(self.__dict__.get("schedule")).accept(fgraph, no_recycling, profile)
-        self.fgraph = fgraph
-        self.no_recycling = [] if no_recycling is None else no_recycling
-        self._reset()
-        self.fetch_variables()
-        return self
+        bound = self._bound_to(fgraph, no_recycling)
+        bound._reset()
+        bound.fetch_variables()
+        return bound
 
     def fetch_variables(self):
         """Sort the graph's variables into inputs, outputs, orphans (constants) and temporaries, and ask the nodes for their params."""
@@ -658,3 +656,8 @@ def link_node_in_c(node, storage_map, no_recycling):
 
 
 ports.link_node_in_c.fill(link_node_in_c)
+
+for _thing in (CLinker,):
+    # Pickles, reprs and tracebacks say the documented path.
+    _thing.__module__ = "theano_ng.gof.cc"
+del _thing

@@ -2,7 +2,9 @@
 import sys
 
 from theano_ng.configdefaults import config
-from theano_ng.gof import compiledir, compilelock, trust
+from theano_ng.gof.compiler import trust
+from theano_ng.gof.compiler import compiledir
+from theano_ng.gof.compiler import compilelock
 
 USAGE = """\
 Usage: theano_ng-cache [COMMAND]

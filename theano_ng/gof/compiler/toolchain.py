@@ -9,7 +9,7 @@ import sys
 
 from theano_ng.configdefaults import config, register_compiler_version
 from theano_ng.gof._native import dlopen_symbols
-from theano_ng.gof.modulecode import locate, locate_file
+from theano_ng.gof.codegen.modulecode import locate, locate_file
 
 # gcc would replace the sine and cosine of one number by a call of sincos, which it cannot vectorize: it shall not know them. Nor shall it
 # move what only one side of `? :` needs into a branch, since a loop with calls in branches is not vectorized.

@@ -1,17 +1,26 @@
-"""Compiled code: kernels, C++ modules, and the caches of both.
+"""Compiled code: kernels, C++ modules, and the caches of both; documented as `theano_ng.gof.cmodule`.
 
-A facade: `compilers` finds and runs the compilers, `kernelcache` compiles kernels, `modulecode` writes the text of modules, `gxx`
-compiles and loads them, `modulecache` keeps them.
+==============  ======================================================================
+`toolchain`     finds the compilers and runs them
+`kernelcache`   compiles kernels (C without Python) and keeps them
+`gxx`           compiles and loads extension modules
+`modulecache`   keeps those
+`trust`         which directories and files code is loaded from
+`compilelock`   the classic lock of the compile directory
+`compiledir`    looks into the compile directory, and clears it
+`cache_cli`     the command theano_ng-cache
+`cutils`        classic helpers for C code
+==============  ======================================================================
 """
 from theano_ng.configdefaults import config
-from theano_ng.gof import gxx
-from theano_ng.gof.compilers import CompileError, MissingGXX, Toolchain, compiler_available, find_toolchain, warn_once
-from theano_ng.gof.gxx import (Compiler, GCC_compiler, dlimport, dlimport_workdir, gcc_llvm, gcc_version, get_gcc_shared_library_arg,
+from theano_ng.gof.compiler import gxx
+from theano_ng.gof.compiler.toolchain import CompileError, MissingGXX, Toolchain, compiler_available, find_toolchain, warn_once
+from theano_ng.gof.compiler.gxx import (Compiler, GCC_compiler, dlimport, dlimport_workdir, gcc_llvm, gcc_version, get_gcc_shared_library_arg,
                                get_lib_extension, std_include_dirs, std_lib_dirs, std_lib_dirs_and_libs, std_libs, try_march_flag)
-from theano_ng.gof.kernelcache import KernelCache, get_kernel_cache, load_kernels
-from theano_ng.gof.modulecache import (KeyData, ModuleCache, _rmtree, get_module_cache, get_module_hash, get_safe_part, is_same_entry,
+from theano_ng.gof.compiler.kernelcache import KernelCache, get_kernel_cache, load_kernels
+from theano_ng.gof.compiler.modulecache import (KeyData, ModuleCache, _rmtree, get_module_cache, get_module_hash, get_safe_part, is_same_entry,
                                        last_access_time, module_name_from_dir)
-from theano_ng.gof.modulecode import METH_NOARGS, METH_VARARGS, DynamicModule, ExtFunction
+from theano_ng.gof.codegen.modulecode import METH_NOARGS, METH_VARARGS, DynamicModule, ExtFunction
 
 PY3 = True
 string_types = (str,)

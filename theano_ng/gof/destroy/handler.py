@@ -3,8 +3,8 @@ from functools import partial
 
 from theano_ng.configdefaults import config
 from theano_ng.gof import toolbox
-from theano_ng.gof.alias_classes import destroyed_indices
-from theano_ng.gof.dynamic_order import CycleError
+from theano_ng.gof.destroy.alias_classes import destroyed_indices
+from theano_ng.gof.destroy.dynamic_order import CycleError
 from theano_ng.gof.fg import InconsistencyError
 from theano_ng.gof.graph import Constant, io_toposort
 from theano_ng.misc.ordered_set import OrderedSet
@@ -12,8 +12,8 @@ from theano_ng.misc.ordered_set import OrderedSet
 try:
     from theano_ng.gof._destroyhandler import AliasClasses, Constraints, DynamicOrder
 except ImportError:     # not compiled; the twins do the same
-    from theano_ng.gof.alias_classes import AliasClasses, Constraints
-    from theano_ng.gof.dynamic_order import DynamicOrder
+    from theano_ng.gof.destroy.alias_classes import AliasClasses, Constraints
+    from theano_ng.gof.destroy.dynamic_order import DynamicOrder
 
 
 _PATIENCE = 32
@@ -231,7 +231,7 @@ class DestroyHandler(toolbox.Bookkeeper):
                 self.fast_destroy(app, reason)
 
     def on_prune(self, fgraph, app, reason):
-        """Forget a node."""
+        """Take a node that left the graph out of all tables; ProtocolError when it was never imported."""
         if app not in self.apps:
             raise ProtocolError("prune of %s, which was not imported" % app)
         del self.apps[app]

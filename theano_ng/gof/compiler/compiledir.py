@@ -2,9 +2,9 @@
 import os
 
 from theano_ng.configdefaults import config
-from theano_ng.gof import trust
-from theano_ng.gof.kernelcache import linked_unit
-from theano_ng.gof.modulecache import _is_module_hash, _rmtree, get_module_cache, read_info
+from theano_ng.gof.compiler import trust
+from theano_ng.gof.compiler.kernelcache import linked_unit
+from theano_ng.gof.compiler.modulecache import _is_module_hash, _rmtree, get_module_cache, read_info
 
 string_types = (str,)
 

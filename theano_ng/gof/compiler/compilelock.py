@@ -9,7 +9,8 @@ import time
 from contextlib import contextmanager
 
 from theano_ng.configdefaults import config
-from theano_ng.gof import kernelcache, trust
+from theano_ng.gof.compiler import trust
+from theano_ng.gof.compiler import kernelcache
 
 PY3 = True
 LOCK_NAME = ".lock"
@@ -75,6 +76,8 @@ def get_lock(lock_dir=None, timeout=None, min_wait=None, max_wait=None, verbosit
     """
     if not kernelcache.use_locks:
         return
+    if lock_dir is None:
+        trust.make_directory(trust.directory(config.compiledir))
     lock(os.path.dirname(_lock_file(lock_dir)), timeout, min_wait, max_wait, verbosity)
 
 
@@ -83,8 +86,7 @@ def lock(tmp_dir, timeout=None, min_wait=None, max_wait=None, verbosity=1):
     import filelock
 
     path = os.path.join(tmp_dir, LOCK_NAME)
-    if not os.path.isdir(tmp_dir):
-        trust.make_directory(tmp_dir)
+    os.makedirs(tmp_dir, exist_ok=True)
     holder, depth = _held.get(path, (None, 0))
     if holder is None:
         holder = filelock.FileLock(path)

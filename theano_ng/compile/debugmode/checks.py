@@ -5,9 +5,9 @@ from copy import deepcopy
 
 import numpy as np
 
-from theano_ng.compile.debug_errors import AddressError, BadDestroyMap, BadThunkOutput, BadViewMap, InvalidValueError
-from theano_ng.compile.debug_guards import Guarded, c_strides
-from theano_ng.compile.debug_tracking import check_eq
+from theano_ng.compile.debugmode.errors import AddressError, BadDestroyMap, BadThunkOutput, BadViewMap, InvalidValueError
+from theano_ng.compile.debugmode.guards import Guarded, c_strides
+from theano_ng.compile.debugmode.tracking import check_eq
 from theano_ng.compile.ops import OutputGuard
 from theano_ng.gof.type import CDataType
 from theano_ng.gof.op import Op

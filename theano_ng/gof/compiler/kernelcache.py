@@ -14,9 +14,9 @@ import os
 import time
 
 from theano_ng.configdefaults import config
-from theano_ng.gof import trust
+from theano_ng.gof.compiler import trust
 from theano_ng.gof._native import dlopen_symbols
-from theano_ng.gof.compilers import KERNEL_FLAGS, CompileError, compile_file, require_toolchain, shared_library_argument, warn_once
+from theano_ng.gof.compiler.toolchain import KERNEL_FLAGS, CompileError, compile_file, require_toolchain, shared_library_argument, warn_once
 
 FORMAT = b"theano_ng kernels 1"
 STALE = 24 * 3600.0    # seconds after which leftovers of killed processes are swept
@@ -29,7 +29,7 @@ def kernel_prologue():
     """The text of kernel_prologue.h."""
     global _prologue
     if _prologue is None:
-        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "c_include", "kernel_prologue.h")) as file:
+        with open(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "c_include", "kernel_prologue.h")) as file:
             _prologue = file.read()
     return _prologue
 

@@ -19,7 +19,7 @@ import os
 import stat
 
 from theano_ng.configdefaults import config, user_cache_directory
-from theano_ng.gof.compilers import _digest, warn_once
+from theano_ng.gof.compiler.toolchain import _digest, warn_once
 
 CHECKED = hasattr(os, "geteuid")
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH

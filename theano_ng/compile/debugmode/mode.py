@@ -1,32 +1,14 @@
-"""DebugMode: a mode whose functions check themselves.
-
-A function is rewritten several times, to see whether rewriting is deterministic; when it is called, every node runs with its Python and its
-C code, twice each, on copies of its inputs, and the results, what happened to the inputs, and the sharing of memory are compared with what
-the Op announces. Nodes that rewriting removed run too, so that every replacement can be checked on the values of the call. Nothing is lazy
-and nothing is freed.
-"""
+"""The mode, its linker and the maker of its functions."""
 import logging
 
-from theano_ng.compile.debug_checks import (  # noqa: F401  (names of this module)
-    _check_inputs, _check_preallocated_output, _check_strides_match, _check_viewmap, _copy_for, _get_preallocated_maps, _is_used_in_graph,
-    _lessbroken_deepcopy, check_valid)
-from theano_ng.compile.debug_errors import (
-    AddressError, BadDestroyMap, BadOptimization, BadThunkOutput, BadViewMap, DebugModeError, InvalidValueError, StochasticOrder)
-from theano_ng.compile.debug_run import _Call, _Checks, _Runs
-from theano_ng.compile.debug_tracking import (  # noqa: F401
-    _find_bad_optimizations, _FunctionGraphEvent, _VariableEquivalenceTracker, check_eq)
-from theano_ng.compile.function_module import FunctionMaker, std_fgraph
+from theano_ng.compile.debugmode.errors import StochasticOrder
+from theano_ng.compile.debugmode.run import _Call, _Checks, _Runs
+from theano_ng.compile.debugmode.tracking import _VariableEquivalenceTracker
+from theano_ng.compile.functions.maker import FunctionMaker, std_fgraph
 from theano_ng.compile.mode import Mode, inner_functions
-from theano_ng.compile.ops import _output_guard  # noqa: F401
 from theano_ng.configdefaults import config
 from theano_ng.gof import link
-from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import io_toposort
-
-__all__ = [
-    "AddressError", "BadDestroyMap", "BadOptimization", "BadThunkOutput", "BadViewMap", "DebugMode", "DebugModeError", "InvalidValueError",
-    "StochasticOrder", "check_eq",
-]
 
 _logger = logging.getLogger("theano_ng.compile.debugmode")
 
@@ -173,7 +155,7 @@ class _DummyLinker:
     """Stands where other modes have a linker; DebugMode makes one for each function."""
 
     def clone(self, allow_gc=None):
-        """This very object."""
+        """Nothing is copied: it has no state."""
         return self
 
     def __reduce__(self):

@@ -182,7 +182,7 @@ class DynamicModule:
         self.about = []    # lines of the comment at the top
 
     def add_function(self, fn):
-        """Add an `ExtFunction`."""
+        """Have the module export an `ExtFunction`."""
         self.functions.append(fn)
 
     def add_include(self, str):
@@ -220,7 +220,7 @@ PyMODINIT_FUNC PyInit_%(name)s(void)
         print("    return PyModule_Create(&moduledef);\n}", file=stream)
 
     def code(self):
-        """The whole text."""
+        """The C++ text of the module, as `print` writes it."""
         import io
 
         stream = io.StringIO()
