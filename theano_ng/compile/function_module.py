@@ -14,6 +14,7 @@ from theano_ng.compile.function_inputs import (  # noqa: F401
     UnusedInputError, check_unused_inputs, convert_function_input, get_info_on_inputs)
 from theano_ng.compile.function_object import Function
 from theano_ng.compile.io import SymbolicInput, SymbolicOutput
+from theano_ng.compile.mode import Mode, get_mode
 from theano_ng.compile.ops import deep_copy_op, view_op  # noqa: F401
 from theano_ng.configdefaults import config
 from theano_ng.gof import link
@@ -21,8 +22,8 @@ from theano_ng.gof.destroyhandler import DestroyHandler
 from theano_ng.gof.failures import fails_on_values, is_known
 from theano_ng.gof.fg import FunctionGraph, InconsistencyError
 from theano_ng.gof.graph import Constant, Variable
-from theano_ng.gof.opt import CheckStackTraceOptimization
 from theano_ng.gof.program import updates_of
+from theano_ng.gof.rewriting import CheckStackTraceOptimization
 from theano_ng.gof.toolbox import PreserveVariableAttributes
 from theano_ng.gof.utils import fewer_collections
 
@@ -87,6 +88,8 @@ class Supervisor:
     ----------
     protected : iterable of Variable
     """
+
+    protects_inputs = True
 
     def __init__(self, protected):
         self.protected = list(protected)
@@ -269,8 +272,6 @@ class FunctionMaker:
     @_one_at_a_time
     def __init__(self, inputs, outputs, mode=None, accept_inplace=False, function_builder=Function, profile=None,
                  on_unused_input=None, fgraph=None, output_keys=None, name=None):
-        from theano_ng.compile.mode import Mode, get_mode   # mode imports the rewriting engine, which may import this package
-
         mode = get_mode(mode)
         # Asking a Mode for its optimizer would load all rules, which a function whose rewritten graph is known does not need.
         if not isinstance(mode, Mode) and not (hasattr(mode, "optimizer") and hasattr(mode, "linker")):
@@ -537,8 +538,6 @@ def orig_function(inputs, outputs, mode=None, accept_inplace=False, name=None, p
     -------
     Function
     """
-    from theano_ng.compile.mode import get_mode
-
     start = time.perf_counter()
     mode = get_mode(mode)
     inputs = [convert_function_input(i) for i in inputs]

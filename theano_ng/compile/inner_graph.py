@@ -3,7 +3,8 @@ from theano_ng.compile.function import function
 from theano_ng.compile.mode import inner_mode
 from theano_ng.compile.pfunc import rebuild_collect_shared
 from theano_ng.compile.sharedvalue import SharedVariable
-from theano_ng.gof.fg import MissingInputError
+from theano_ng.gof import ports
+from theano_ng.gof.fg import FunctionGraph, MissingInputError
 from theano_ng.gof.graph import Constant, Variable, clone_get_equiv, io_toposort
 
 __all__ = ["InnerGraph", "substitute"]
@@ -173,6 +174,40 @@ class InnerGraph:
         list of Variable
         """
         return substitute(self.outputs, dict(zip(self.inputs, inputs)))
+
+    def infer_shape(self, inputs, shapes):
+        """The shapes of the outputs, in terms of the shapes of the inputs, and of their values where these decide.
+
+        Parameters
+        ----------
+        inputs : list of Variable
+            For each of `inputs`, one of its type.
+        shapes : list of tuple, or None
+            For each of them its lengths: variables or what `ShapeFeature.unpack` takes; None for what has no shape.
+
+        Returns
+        -------
+        list of tuple of Variable, or None
+            For each output.
+        """
+        feature = ports.shape_feature()
+        FunctionGraph([], []).attach_feature(feature)
+        replacements = dict(zip(self.inputs, inputs))
+        for local, shape in zip(self.inputs, shapes):
+            if shape is None:
+                continue
+            lengths = []
+            for i, length in enumerate(shape):
+                if local.type.broadcastable[i]:
+                    lengths.append(1)
+                    continue
+                stand_in = ports.size_type(0)()
+                replacements[stand_in] = length if isinstance(length, Variable) else feature.unpack(length, local)
+                lengths.append(stand_in)
+            feature.set_shape(local, lengths)
+        inner = [feature.shape_of[out] for out in self.outputs]
+        flat = iter(substitute([length for shape in inner if shape is not None for length in shape], replacements))
+        return [None if shape is None else tuple(next(flat) for _ in shape) for shape in inner]
 
     @property
     def fn(self):
