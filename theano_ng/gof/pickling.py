@@ -12,6 +12,8 @@ import threading
 import weakref
 from copy import deepcopy
 
+from theano_ng.gof.utils import fewer_collections
+
 
 class _Written:
     """The nodes of the lists that one pickler has written.
@@ -28,8 +30,19 @@ class _Written:
     def __reduce__(self):
         if not self._has_pickler:
             self._has_pickler = True
-            return tuple, ()
+            return _Loading, ()
         return _nothing, _state.list_of(ancestor_nodes(self.wanted), _state.begin())
+
+
+class _Loading:
+    """What a loaded record is: while the unpickler lives, in whose memo it is, the cycle collector runs less often."""
+
+    def __init__(self):
+        self.relief = fewer_collections()
+        self.relief.__enter__()
+
+    def __del__(self):
+        self.relief.__exit__(None, None, None)
 
 
 class _State(threading.local):

@@ -38,6 +38,18 @@ class Refuses:
         raise pickle.PicklingError("no")
 
 
+class Notes:
+    """Notes the thresholds of the cycle collector when it is loaded."""
+
+    seen = []
+
+    def __setstate__(self, state):
+        Notes.seen.append(gc.get_threshold())
+
+    def __getstate__(self):
+        return "something"
+
+
 class TestGrowth(unittest.TestCase):
     def assert_linear(self, make, most):
         """Opcodes and bytes for each node are as many for large graphs as for small ones, and the bytes at most `most`."""
@@ -154,6 +166,20 @@ class TestPicklers(unittest.TestCase):
         del y
         gc.collect()
         self.assertIsNone(node())
+
+    def test_collector(self):
+        thresholds = gc.get_threshold()
+        y = chain(10)[-1]
+        y.tag.note = Notes()
+        written = pickle.dumps(y)
+        Notes.seen = []
+        loaded = pickle.loads(written)
+        self.assertEqual(gc.get_threshold(), thresholds)
+        self.assertGreater(Notes.seen[0][0], thresholds[0])
+        with self.assertRaises(Exception):
+            pickle.loads(written[:-20])
+        self.assertEqual(gc.get_threshold(), thresholds)
+        self.assertEqual(length(loaded), 10)
 
     def test_a_graph_that_changes_between_dumps(self):
         x = T.dvector("x")
