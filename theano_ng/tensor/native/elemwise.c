@@ -651,11 +651,22 @@ static int bad_input(int i, PyObject *value, int nd, int type)
     return -1;
 }
 
+/* Whether two lists of lengths or strides are the same: they are too short for a call of memcmp. */
+static inline int same_lengths(int nd, const npy_intp *a, const int64_t *b)
+{
+    for (int d = 0; d < nd; ++d)
+        if (a[d] != b[d])
+            return 0;
+    return 1;
+}
+
 /* True if operand a's bytes may meet b's in any other way than element on element. */
 static int meet(const PyArrayObject *a, const PyArrayObject *b)
 {
     int64_t low_a, high_a, low_b, high_b;
     int nd = PyArray_NDIM(a);
+    if (a != b && PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA) && PyArray_CHKFLAGS(b, NPY_ARRAY_OWNDATA))
+        return 0; /* two blocks of memory */
     intptr_t at_a = (intptr_t)PyArray_DATA((PyArrayObject *)a), at_b = (intptr_t)PyArray_DATA((PyArrayObject *)b);
     extent(nd, PyArray_DIMS((PyArrayObject *)a), PyArray_STRIDES((PyArrayObject *)a), PyArray_ITEMSIZE((PyArrayObject *)a), &low_a, &high_a);
     extent(nd, PyArray_DIMS((PyArrayObject *)b), PyArray_STRIDES((PyArrayObject *)b), PyArray_ITEMSIZE((PyArrayObject *)b), &low_b, &high_b);
@@ -694,7 +705,7 @@ static int provide_outputs(int nd, int nin, int nout, PyObject **in, PyObject **
         int source = (int)operands[nin + j].overwrites, type = (int)operands[nin + j].type_number;
         PyArrayObject *target = source < 0 ? NULL : (PyArrayObject *)in[source];
         if (target != NULL && PyArray_ISWRITEABLE(target) && PyArray_TYPE(target) == type
-            && (nd == 0 || memcmp(PyArray_DIMS(target), dims, nd * sizeof(npy_intp)) == 0)) {
+            && same_lengths(nd, PyArray_DIMS(target), dims)) {
             for (int i = 0; i < nin; ++i)
                 if (i != source && in[i] != in[source] && meet(target, (PyArrayObject *)in[i])
                     && !same_elements(target, (PyArrayObject *)in[i]))
@@ -763,7 +774,7 @@ static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, const 
     }
 
     for (int j = 0; j < nout && known; ++j)
-        known = memcmp(PyArray_STRIDES((PyArrayObject *)out[j]), p.out_strides + j * nd, nd * sizeof(int64_t)) == 0;
+        known = same_lengths(nd, PyArray_STRIDES((PyArrayObject *)out[j]), p.out_strides + j * nd);
     if (!known) {
         make_plan(&p, nd, nin, nout, in, out, operands, (int)words->has_alternate);
         p.head[H_VALID] = 1;
@@ -822,7 +833,6 @@ static int tng_dimshuffle(int nin, int nout, PyObject **in, PyObject **out, cons
                                                                 PyArray_FLAGS(x) & (NPY_ARRAY_WRITEABLE | NPY_ARRAY_ALIGNED), NULL);
     if (view == NULL)
         return -1;
-    PyArray_UpdateFlags(view, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS | NPY_ARRAY_ALIGNED);
     Py_INCREF(x);
     if (PyArray_SetBaseObject(view, (PyObject *)x) < 0) {
         Py_DECREF(view);
