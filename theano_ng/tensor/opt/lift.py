@@ -9,6 +9,10 @@ from theano_ng.gof.toolbox import AlreadyThere, Feature
 from theano_ng.tensor.elemwise import Elemwise
 
 
+MOST_WAITING = 16
+"""How many views in a row are looked at for a function before them: in a stack of views each looks at those before it."""
+
+
 class LiftedViews(Feature):
     """Feature that knows the classes of Ops for which rules that lift them are at work.
 
@@ -81,7 +85,7 @@ def lifted_through_functions(node):
             views += waiting
             waiting = []
             x = source = inner.inputs[0]
-        elif type(inner.op) in classes:
+        elif type(inner.op) in classes and len(waiting) < MOST_WAITING:
             waiting.append(inner)       # stays where it is, unless there is a function before it
             x = inner.inputs[0]
         else:

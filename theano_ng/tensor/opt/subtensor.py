@@ -630,7 +630,7 @@ def _merged_without_lengths(first, second):
 def local_subtensor_merge(node):
     """Two steps of indexing become one.
 
-    x[2:][1:5]  ->  x[3:7];  x[:, i][0]  ->  x[0, i];  x[::-1][2:], with a known length n  ->  x[n-3::-1]
+    x[2:][1:5]  ->  x[3:7];  x[:, i][0]  ->  x[0, i];  x[::-1][2:]  ->  x[-3::-1];  x[-5:][::-1], with a known length n  ->  x[:n-6:-1]
     [canonicalize, specialize, fast_run]
 
     Only where the result needs no arithmetic at run time: two views are cheaper than that.
