@@ -9,7 +9,7 @@ from theano_ng.tensor import basic as T
 from theano_ng.tensor.constant import NotScalarConstantError, get_scalar_constant_value
 from theano_ng.tensor.elemwise.op import DimShuffle
 
-MAX_SHARED = 32
+MAX_SHARED = 16
 """How many operands are looked at of the parts of an expression that others use too: a chain of products each of which is used elsewhere is
 looked at again from each of its nodes."""
 
