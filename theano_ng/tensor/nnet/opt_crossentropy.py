@@ -26,7 +26,7 @@ from theano_ng.tensor.indexing.advanced import AdvancedIncSubtensor, AdvancedSub
 
 _SOFTMAXES = (softmax_op, softmax_with_bias)
 
-g, x, y = names("g", "x", "y")
+x, A, labels = names("x", "A", "labels")
 log, softmax, logsoftmax, d_softmax = terms(T.log, softmax_op, logsoftmax_op, softmax_grad)
 d_crossentropy, d_both = terms(CrossentropyCategorical1HotGrad, crossentropy_softmax_1hot_with_bias_dx)
 
@@ -89,7 +89,8 @@ def _fuse_crossentropies(fgraph, softmaxes, reason):
 def crossentropy_to_crossentropy_with_softmax_with_bias(fgraph):
     """`crossentropy_to_crossentropy_with_softmax` where a bias is added within the softmax.
 
-    CrossentropyCategorical1Hot(softmax_with_bias(x, b), y)  ->  CrossentropySoftmaxArgmax1HotWithBias(x, b, y)[0]
+    crossentropy_categorical_1hot(softmax_with_bias(A, x), labels)  ->
+        crossentropy_softmax_argmax_1hot_with_bias(A, x, labels)[0]          [stabilize, specialize, fast_run, fast_compile_gpu]
     """
     _fuse_crossentropies(fgraph, (softmax_with_bias,), "crossentropy_to_crossentropy_with_softmax_with_bias")
 
@@ -98,7 +99,8 @@ def crossentropy_to_crossentropy_with_softmax_with_bias(fgraph):
 def crossentropy_to_crossentropy_with_softmax(fgraph):
     """The cross-entropy of a softmax with labels is computed from the input of the softmax.
 
-    CrossentropyCategorical1Hot(softmax(x), y)  ->  CrossentropySoftmaxArgmax1HotWithBias(x, 0, y)[0]     [fast_run, xent]
+    crossentropy_categorical_1hot(softmax_op(A), labels)  ->
+        crossentropy_softmax_argmax_1hot_with_bias(A, zeros_like(A[0, :]), labels)[0]          [fast_run, xent, fast_compile_gpu]
 
     Late, where a bias would have been recognized.
     """
@@ -113,7 +115,7 @@ local_softmax_grad_to_crossentropy_with_softmax_grad = register_specialize(
     "fast_compile_gpu", "local_crossentropy_to_crossentropy_with_softmax_grad")(rule(
         "local_softmax_grad_to_crossentropy_with_softmax_grad",
         "The gradient of a cross-entropy of a softmax needs no division by the softmax.",
-        (d_softmax(d_crossentropy(g, x, y), x), d_both(g, x, y))))
+        (d_softmax(d_crossentropy(x, A, labels), A), d_both(x, A, labels))))
 
 
 @register_specialize("fast_compile_gpu")
@@ -122,7 +124,7 @@ local_softmax_grad_to_crossentropy_with_softmax_grad = register_specialize(
 def local_argmax_pushdown(node):
     """Softmax does not change which element of a row is the largest, nor do other increasing functions.
 
-    argmax(softmax(x), axis=1)  ->  argmax(x, axis=1)
+    Argmax([1])(softmax_op(A))  ->  Argmax([1])(A)          [specialize, fast_run, fast_compile_gpu]
     """
     if isinstance(node.op, MaxAndArgmax) and node.outputs[0].clients:
         return None
@@ -153,7 +155,10 @@ def _is_monotonic(op):
 @register_specialize("fast_compile_gpu")
 @local_optimizer([softmax_op])
 def local_softmax_with_bias(node):
-    """softmax(x + b), where b is a vector  ->  softmax_with_bias(x, b)"""
+    """A vector that is added in a softmax is left to that.
+
+    softmax_op(A + x)  ->  softmax_with_bias(A, x)          [specialize, fast_run, fast_compile_gpu]
+    """
     found = _split_bias(node.inputs[0])
     if found is None:
         return None
@@ -165,7 +170,11 @@ def local_softmax_with_bias(node):
 @register_specialize("fast_compile_gpu")
 @local_optimizer([softmax_op, softmax_with_bias])
 def graph_merge_softmax_with_crossentropy_softmax(node):
-    """A softmax that a cross-entropy of the same x and b computes anyway is taken from there."""
+    """A softmax that a cross-entropy of the same x and b computes anyway is taken from there.
+
+    (softmax_with_bias(A, x), crossentropy_softmax_argmax_1hot_with_bias(A, x, labels)[0])  ->
+        crossentropy_softmax_argmax_1hot_with_bias(A, x, labels)[1::-1]          [specialize, fast_run, fast_compile_gpu]
+    """
     x = node.inputs[0]
     for client, _ in x.clients:
         if client != "output" and isinstance(client.op, CrossentropySoftmaxArgmax1HotWithBias) and client.inputs[0] is x:
@@ -177,7 +186,7 @@ def graph_merge_softmax_with_crossentropy_softmax(node):
 
 local_logsoftmax = register_stabilize("fast_compile")(register_specialize("stabilize", "fast_compile")(rule(
     "local_logsoftmax", "The logarithm of a softmax, without the loss of probabilities that are rounded to 0.",
-    (log(softmax(x)), logsoftmax(x)))))
+    (log(softmax(A)), logsoftmax(A)))))
 
 
 # --- labels by advanced indexing ---------------------------------------------------------------------------------------------
@@ -241,8 +250,10 @@ def _is_label_indexing(node):
 def local_advanced_indexing_crossentropy_onehot(node):
     """Cross-entropies written with advanced indexing.
 
-    log(softmax(x))[arange(len(y)), y]  ->  -CrossentropySoftmaxArgmax1HotWithBias(x, 0, y)[0]
-    log(softmax(x)[arange(len(y)), y])  ->  the same
+    log(softmax_op(A))[arange(labels.shape[0]), labels]  ->
+        -crossentropy_softmax_argmax_1hot_with_bias(A, zeros_like(A[0, :]), labels)[0]          [specialize, fast_run, fast_compile_gpu]
+    log(softmax_op(A)[arange(labels.shape[0]), labels])  ->
+        -crossentropy_softmax_argmax_1hot_with_bias(A, zeros_like(A[0, :]), labels)[0]
     """
     if isinstance(node.op, AdvancedSubtensor):
         found = _is_label_indexing(node)
@@ -328,8 +339,11 @@ def _increment_over_picked(d_sm, sm):
 def local_advanced_indexing_crossentropy_onehot_grad(node):
     """Gradients of the forms that `local_advanced_indexing_crossentropy_onehot` handles.
 
-    SoftmaxGrad(inc(0, [arange, y], g) / sm, sm)  ->  CrossentropySoftmax1HotWithBiasDx(-g, sm, y)
-    SoftmaxGrad(inc(0, [arange, y], g / sm[arange, y]), sm)  ->  the same
+    softmax_grad(inc_subtensor(zeros_like(A)[arange(labels.shape[0]), labels], x) / softmax_op(A), softmax_op(A))  ->
+        crossentropy_softmax_1hot_with_bias_dx(-x, softmax_op(A), labels)          [specialize, fast_run, fast_compile_gpu]
+    softmax_grad(inc_subtensor(zeros_like(A)[arange(labels.shape[0]), labels],
+                               x / softmax_op(A)[arange(labels.shape[0]), labels]), softmax_op(A))  ->
+        crossentropy_softmax_1hot_with_bias_dx(-x, softmax_op(A), labels)
 
     Other factors of the quotients, which do not vary within a row, become a part of g.
     """
@@ -355,7 +369,8 @@ def local_advanced_indexing_crossentropy_onehot_grad(node):
 def local_logsoftmax_grad(node):
     """Gradient of log(softmax(x)), without dividing by softmax.
 
-    SoftmaxGrad(g / sm, sm)  ->  g - sum(g, axis=1) * sm
+    softmax_grad(B / softmax_op(A), softmax_op(A))  ->  B - sum(B, axis=1, keepdims=True) * softmax_op(A)
+                                                               [stabilize, specialize, fast_run, fast_compile]
     """
     quotient, sm = node.inputs
     if _owner_op(quotient) != T.true_div or quotient.owner.inputs[1] is not sm or sm.owner is None:
@@ -379,7 +394,8 @@ def local_logsoftmax_grad(node):
 def local_useless_crossentropy_softmax_1hot_with_bias_dx_alloc(node):
     """A gradient that is the same for all rows need not be allocated for each.
 
-    CrossentropySoftmax1HotWithBiasDx(Alloc(g, m), sm, y)  ->  CrossentropySoftmax1HotWithBiasDx(g, sm, y)
+    crossentropy_softmax_1hot_with_bias_dx(alloc(s, n), softmax_op(A), labels)  ->
+        crossentropy_softmax_1hot_with_bias_dx(s, softmax_op(A), labels)          [canonicalize, stabilize, specialize, fast_run]
     """
     dy, sm, labels = node.inputs
     if dy.owner is None:

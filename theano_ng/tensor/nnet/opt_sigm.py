@@ -112,7 +112,10 @@ register_stabilize(log1pexp_to_softplus, name="log1pexp_to_softplus")
 @ignores_nonfinite
 @local_optimizer([T.true_div])
 def local_exp_over_1_plus_exp(node):
-    """exp(x) / (1 + exp(x))  ->  sigmoid(x), and y / (1 + exp(x))  ->  y * sigmoid(-x)
+    """A sigmoid that is written with exponentials, which overflow.
+
+    exp(x) / (1 + exp(x))  ->  sigmoid(x)          [stabilize, specialize, fast_run]
+    y / (1 + exp(x))  ->  y * sigmoid(-x)
 
     Other factors of numerator and denominator stay.
     """
@@ -148,7 +151,10 @@ def local_exp_over_1_plus_exp(node):
 @register_specialize
 @local_optimizer([T.inv])
 def local_inv_1_plus_exp(node):
-    """1 / (1 + exp(x))  ->  sigmoid(-x)"""
+    """A sigmoid that is written as a reciprocal.
+
+    inv(1 + exp(x))  ->  sigmoid(-x)          [stabilize, specialize, fast_run]
+    """
     found = is_1pexp(node.inputs[0], only_process_constants=False)
     if found is None or found[0]:
         return None
@@ -159,7 +165,9 @@ def local_inv_1_plus_exp(node):
 @register_stabilize
 @local_optimizer([T.mul])
 def local_sigm_times_exp(node):
-    """exp(x) * sigmoid(-x)  ->  sigmoid(x)
+    """A sigmoid that is written as a product of the opposite one.
+
+    exp(x) * sigmoid(-x)  ->  sigmoid(x)          [stabilize, fast_run]
 
     Among any number of factors, also of products within the product, with the sign kept.
     """

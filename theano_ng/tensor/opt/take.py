@@ -29,8 +29,8 @@ def _is_permutation(order):
 def local_take_along_axis(node):
     """Rows of a transposed view are taken, or incremented, along an axis of the tensor.
 
-    x.T[rows].T  ->  x[:, rows];  inc_subtensor(x.T[rows], y.T).T  ->  inc_subtensor(x[:, rows], y), also where x.T is an Alloc
-    [specialize, fast_run]
+    A.T[labels].T  ->  A[:, labels]          [specialize, fast_run]
+    inc_subtensor(A.T[labels], B.T).T  ->  inc_subtensor(A[:, labels], B)
     """
     if node.op.drop or not node.op.new_order or not _is_permutation(node.op.new_order):
         return False

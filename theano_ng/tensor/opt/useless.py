@@ -25,9 +25,16 @@ def _filled_with(value, node):
 def local_useless_elemwise(node):
     """Elementwise operations that return an input or a constant.
 
-    eq(x, x) -> 1;  neq(x, x) -> 0 (integers);  add(x) -> x;  mul(x) -> x;  identity(x) -> x;  cast(x, its dtype) -> x;
-    xor(x, x) -> 0;  or(x, 0) -> x;  or(x, true) -> true;  and(x, 0) -> 0;  and(x, true) -> x
-    [canonicalize, specialize, fast_run, fast_compile]
+    eq(x, x)  ->  1          [canonicalize, specialize, fast_run, fast_compile]
+    neq(x, x)  ->  0
+    add(x)  ->  x
+    mul(x)  ->  x
+    tensor_copy(x)  ->  x
+    p ^ p  ->  0
+    p | True  ->  1
+    k | 0  ->  k
+    k & 0  ->  0
+    p & True  ->  p
 
     eq(x, x) of floats is 1 also where x is NaN.
     """
@@ -152,9 +159,16 @@ def _is_sum_of_lengths(v):
 def local_useless_elemwise_comparison(node):
     """Comparisons that are known.
 
-    x < x -> 0;  x > x -> 0;  x <= x -> 1;  x >= x -> 1;  minimum(x, x) -> x;  maximum(x, x) -> x;
-    x.shape[i] < 0 -> 0;  x.shape[i] >= 0 -> 1;  maximum(x.shape[i], 0) -> x.shape[i];  minimum(x.shape[i], 0) -> 0;
-    the same for sums of lengths          [canonicalize, stabilize, specialize, fast_run]
+    x < x  ->  0          [canonicalize, stabilize, specialize, fast_run]
+    x > x  ->  0
+    x <= x  ->  1
+    x >= x  ->  1
+    minimum(x, x)  ->  x
+    maximum(x, x)  ->  x
+    x.shape[0] < 0  ->  0
+    x.shape[0] + y.shape[0] >= 0  ->  1
+    maximum(x.shape[0], 0)  ->  x.shape[0]
+    minimum(x.shape[0], 0)  ->  cast(0, 'int64')
 
     x <= x and x >= x are 1 also where x is NaN.
     """
@@ -205,8 +219,10 @@ def _is_switch(v):
 def local_useless_switch(node):
     """Switches that are known.
 
-    switch(const, a, b) -> a or b;  switch(c, a, a) -> a;  switch(le(x.shape[i], 0), 0, x.shape[i]) -> x.shape[i]
-    [canonicalize, specialize, fast_run, fast_compile]
+    switch(1, x, y)  ->  x          [canonicalize, specialize, fast_run, fast_compile, local_remove_switch_const_cond]
+    switch(0, x, y)  ->  y
+    switch(c, x, x)  ->  x
+    switch(x.shape[0] <= 0, 0, x.shape[0])  ->  x.shape[0]
     """
     if not isinstance(node.op.scalar_op, scalar.Switch):
         return False
@@ -254,7 +270,7 @@ def _equal_constants(a, b):
 def local_merge_switch_same_cond(node):
     """Two switches with the same condition under an elementwise operation.
 
-    f(switch(c, a, b), switch(c, d, e))  ->  switch(c, f(a, d), f(b, e))          [canonicalize, fast_run]
+    switch(c, x, y) * switch(c, u, v)  ->  switch(c, x * u, y * v)          [canonicalize, fast_run]
     """
     if len(node.outputs) != 1:
         return False
@@ -296,8 +312,8 @@ def _sink_into_switch(node, idx, op):
 def local_mul_switch_sink(node):
     """Multiply inside a switch that has a zero branch: where it is zero, the product is, also if the other factor is NaN.
 
-    switch(c, 0, a) * b  ->  switch(c, 0, a * b);  switch(c, a, 0) * b  ->  switch(c, a * b, 0)
-    [canonicalize, specialize, fast_run]
+    switch(c, 0, x) * y  ->  switch(c, 0, x * y)          [canonicalize, specialize, fast_run]
+    switch(c, x, 0) * y  ->  switch(c, x * y, 0)
 
     Gradients of expressions guarded by a switch stay free of NaN so.
     """
@@ -315,7 +331,8 @@ def local_mul_switch_sink(node):
 def local_div_switch_sink(node):
     """Divide inside a switch that has a zero branch: where it is zero, the quotient is, also if the divisor is zero or NaN.
 
-    switch(c, 0, a) / b  ->  switch(c, 0, a / b);  switch(c, a, 0) / b  ->  switch(c, a / b, 0)          [canonicalize, fast_run]
+    switch(c, 0, x) / y  ->  switch(c, 0, x / y)          [canonicalize, fast_run]
+    switch(c, k, 0) // x  ->  switch(c, k // x, 0)
     """
     if not _is_switch(node.inputs[0]):
         return False
