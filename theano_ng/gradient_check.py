@@ -3,6 +3,12 @@ import sys
 
 import numpy as np
 
+from theano_ng.compile.function import function
+from theano_ng.compile.mode import FAST_RUN, get_mode
+from theano_ng.compile.sharedvalue import shared
+from theano_ng.gof.differentiate import grad
+from theano_ng.tensor.type import TensorType
+
 
 class GradientError(Exception):
     """A gradient was calculated, but it is incorrect.
@@ -167,8 +173,6 @@ def mode_not_slow(mode):
     ----------
     mode : str, Mode or None
     """
-    from theano_ng.compile.mode import FAST_RUN, get_mode  # compile is above
-
     if mode == "FAST_COMPILE":
         return FAST_RUN
     mode = get_mode(mode)
@@ -236,11 +240,6 @@ def verify_grad(fun, pt, n_tests=2, rng=None, eps=None, out_type=None, abs_tol=N
     TypeError
         For a missing rng, points that are not floating point, and a list as output.
     """
-    from theano_ng import tensor  # compile and tensor are above
-    from theano_ng.compile.function import function
-    from theano_ng.compile.sharedvalue import shared
-    from theano_ng.gradient import grad
-
     pt = _floating_points(pt)
     if rng is None:
         raise TypeError(
@@ -254,7 +253,7 @@ def verify_grad(fun, pt, n_tests=2, rng=None, eps=None, out_type=None, abs_tol=N
     def compiled(inputs, outputs, mode, name):
         return function(inputs, outputs, accept_inplace=True, allow_input_downcast=True, mode=mode, on_unused_input="ignore", name=name)
 
-    inputs = [tensor.TensorType(p.dtype, [n == 1 for n in p.shape])(name="input %i" % i) for i, p in enumerate(pt)]
+    inputs = [TensorType(p.dtype, [n == 1 for n in p.shape])(name="input %i" % i) for i, p in enumerate(pt)]
     output = fun(*inputs)
     if isinstance(output, list):
         raise NotImplementedError("cant (yet) autotest gradient of fun with multiple outputs")
@@ -266,7 +265,7 @@ def verify_grad(fun, pt, n_tests=2, rng=None, eps=None, out_type=None, abs_tol=N
 
     projected = "float32" if cast_to_output_type and output.dtype == "float32" else "float64"
     projection = shared(_random_projection(rng, value.shape, projected), borrow=True, name="random_projection")
-    cost = tensor.sum(projection * output)
+    cost = (projection * output).sum()
     cost_fn = compiled(inputs, cost, reference_mode, "gradient.py cost")
     grad_fn = compiled(inputs, grad(cost, inputs, disconnected_inputs="ignore"), mode, "gradient.py symbolic grad")
     for test in range(n_tests):

@@ -19,7 +19,12 @@ MOVED = {
     "tensor.blas_c": "tensor.blas.c_variants",
     "tensor.blas_scipy": "tensor.blas.scipy_ger",
     "tensor.blas_headers": "tensor.blas.headers",
+    "gof.opt": "gof.rewriting",
     # named by pickles
+    "gof.cop": "gof.op.c_files",
+    "gof.openmp_op": "gof.op.openmp",
+    "gof.cdata_type": "gof.type.cdata",
+    "gof.enum_type": "gof.type.enums",
     "tensor.elemwise_ops": "tensor.elemwise.functions",
     "tensor.elemwise_kernel": "tensor.elemwise.kernel",
     "tensor.elemwise_perform": "tensor.elemwise.perform",

@@ -8,10 +8,12 @@ from theano_ng.audit import generate
 from theano_ng.audit.context import copied
 from theano_ng.audit.driver import Problem, Reject
 from theano_ng.audit.value_checks import first_line, one_line, reference
+from theano_ng.gof.derivative import DisconnectedType, NullTypeGradError, disconnected_type
+from theano_ng.gof.differentiate import DisconnectedInputError, grad, input_gradients
 from theano_ng.gof.graph import Constant, Variable
+from theano_ng.gof.null_type import NullType
 from theano_ng.gof.op import PureOp
 from theano_ng.gof.utils import MethodNotDefined
-from theano_ng.gradient import DisconnectedInputError, DisconnectedType, NullType, NullTypeGradError, disconnected_type, grad
 
 #: Half the distance between the points of a difference quotient, relative to values of about 1.
 STEP = 1e-5
@@ -258,8 +260,6 @@ class Gradients:
 
     def _terms(self, node, where):
         """What L_op returns, checked; None with a reason where the Op has no gradient for these inputs."""
-        from theano_ng.gradient import _input_gradients
-
         weights = dict(zip(self.outs, self.weights))
         cotangents = [weights[k] if k in weights else disconnected_type() for k in range(len(node.outputs))]
         if not self.outs:
@@ -268,7 +268,7 @@ class Gradients:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                terms = _input_gradients(node, cotangents)
+                terms = input_gradients(node, cotangents)
         except _NOT_THERE as failure:
             self.reason = "not implemented: %s" % first_line(failure)
             return None

@@ -23,7 +23,8 @@ cdef struct Quick:
     int typenum
     int ndim
     int broadcast           # bit d: the length of axis d must be 1
-    bint scalar             # a Python float may be wrapped into a 0-d array without asking
+    unsigned int held       # 0-d arrays: bit n is set when an array of type number n is taken too, whatever its value
+    bint scalar             # a number may become a 0-d array without asking
     char role               # what to do with the cell after a call
 
 
@@ -62,6 +63,7 @@ cdef class FunctionBase:
     cdef char *clear_output
 
     cdef int set_input(self, int i, value) except -1
+    cdef object scalar_array(self, int i, value)
     cdef int filter_input(self, int i, value) except -1
     cdef int break_aliases(self) except -1
     cdef int guard(self) except -1

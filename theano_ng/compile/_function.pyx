@@ -7,6 +7,7 @@ import time
 
 cimport numpy as cnp
 
+from theano_ng.compile._scalars cimport REAL, Number, as_array, fits_exactly, isfinite, read
 from theano_ng.gof._native cimport LIVE_FUNCTIONS, allocate, count_live, free_arena
 from theano_ng.gof.cells cimport empty, peek, put
 
@@ -15,8 +16,6 @@ cnp.import_array()
 cdef extern from "Python.h":
     PyObject *PyTuple_GET_ITEM(PyObject *args, Py_ssize_t i) nogil
     unsigned long PyThread_get_thread_ident() nogil
-    int PyFloat_CheckExact(object value)
-    double PyFloat_AS_DOUBLE(object value)
 
 cdef extern from "numpy/arrayobject.h":
     int PyArray_CheckExact(object value)
@@ -173,7 +172,7 @@ cdef class FunctionBase:
         ----------
         roles : list of str
             For each input "emptied", "refed", "state" or "implicit".
-        quick : list of (typenum, ndim, broadcast bits, scalar) or None
+        quick : list of (typenum, ndim, broadcast bits, scalar, held) or None
             How an argument is recognised without its Type.
         defaults : list
             For each input ``(value, copy)``: what comes back after a call, and whether a copy of it does.
@@ -213,7 +212,8 @@ cdef class FunctionBase:
             self.cells[i] = <PyObject *>self.in_cells[i]
             self.quick[i].typenum = -1
             if quick[i] is not None:
-                self.quick[i].typenum, self.quick[i].ndim, self.quick[i].broadcast, self.quick[i].scalar = quick[i]
+                (self.quick[i].typenum, self.quick[i].ndim, self.quick[i].broadcast, self.quick[i].scalar,
+                 self.quick[i].held) = quick[i]
             self.quick[i].role = names[roles[i]]
             if roles[i] != "implicit" and self.n_positional == i:
                 self.n_positional = i + 1
@@ -294,12 +294,26 @@ cdef class FunctionBase:
                                 return self.filter_input(i, value)
                     put(self.cells[i], <PyObject *>value)
                     return 0
-            elif quick.scalar and PyFloat_CheckExact(value):
-                array = cnp.PyArray_SimpleNew(0, NULL, cnp.NPY_DOUBLE)
-                (<double *>cnp.PyArray_DATA(array))[0] = PyFloat_AS_DOUBLE(value)
-                put(self.cells[i], <PyObject *>array)
-                return 0
+            if quick.scalar:
+                made = self.scalar_array(i, value)
+                if made is not None:
+                    put(self.cells[i], <PyObject *>made)
+                    return 0
         return self.filter_input(i, value)
+
+    cdef object scalar_array(self, int i, value):
+        """A 0-d array of a number, the one that the Type would make; None when it has to be asked."""
+        cdef Quick *quick = &self.quick[i]
+        cdef Number number
+        if not read(<PyObject *>value, quick.held, &number):
+            return None
+        if not fits_exactly(&number, quick.typenum):
+            # Only the step from float to float32 is taken by rounding, where that is allowed, and not into infinity.
+            if quick.typenum != cnp.NPY_FLOAT or number.kind != REAL or not isfinite(<float>number.real):
+                return None
+            if not self._may_round(i, value):
+                return None
+        return as_array(&number, quick.typenum)
 
     cdef int filter_input(self, int i, value) except -1:
         if not self.trust_input:

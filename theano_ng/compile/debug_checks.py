@@ -9,7 +9,7 @@ from theano_ng.compile.debug_errors import AddressError, BadDestroyMap, BadThunk
 from theano_ng.compile.debug_guards import Guarded, c_strides
 from theano_ng.compile.debug_tracking import check_eq
 from theano_ng.compile.ops import OutputGuard
-from theano_ng.gof.cdata_type import CDataType
+from theano_ng.gof.type import CDataType
 from theano_ng.gof.op import Op
 
 _logger = logging.getLogger("theano_ng.compile.debugmode")

@@ -2,6 +2,7 @@
 import numpy as np
 
 from theano_ng.gof import toolbox
+from theano_ng.printing import debugprint
 
 
 class DebugModeError(Exception):
@@ -224,8 +225,6 @@ class InvalidValueError(DebugModeError):
         lines += ["  expected type  = %s" % self.r.type, "  node           = %s" % self.r.owner, "  client_node    = %s" % self.client_node,
                   "  hint           = %s" % self.hint, "  specific_hint  = %s" % self.specific_hint]
         if self.r.owner is not None:
-            from theano_ng.printing import debugprint  # for messages only
-
             lines += ["  context:", debugprint(self.r, depth=4, print_type=True, file="str")]
         return "\n".join(lines)
 

@@ -2,7 +2,9 @@
 import copy
 
 from theano_ng.compile._function import FunctionBase
+from theano_ng.compile.function_copy import copy_function
 from theano_ng.compile.function_inputs import DUPLICATE, ContainerAttribute, ValueAttribute, quick_check
+from theano_ng.configdefaults import config
 from theano_ng.gof import link
 from theano_ng.gof.graph import Constant
 from theano_ng.gof.op import ops_with_inner_function
@@ -153,6 +155,13 @@ class Function(FunctionBase):
 
     # Calls: what FunctionBase asks for off its fast path
 
+    def _may_round(self, i, value):
+        """Whether a number that input `i` cannot hold exactly may be rounded; as its Type's `filter` has it."""
+        container = self.input_storage[i]
+        if container.allow_downcast is None:
+            return type(value) is float and container.type.dtype == config.floatX
+        return container.allow_downcast
+
     def _filter(self, i, value):
         """An argument in the form that its input's type wants."""
         container = self.input_storage[i]
@@ -263,8 +272,6 @@ class Function(FunctionBase):
         TypeError
             When the two variables of a swap differ in type, or the new one is no shared variable.
         """
-        from theano_ng.compile.function_copy import copy_function    # makes Functions
-
         return copy_function(self, share_memory, swap, delete_updates, name, profile)
 
     def free(self):

@@ -1,19 +1,21 @@
 """Modes: how a function is rewritten (optimizer) and evaluated (linker); the database `optdb` with its phases."""
 
 import contextlib
+import importlib
 import logging
 import threading
 import warnings
 
 from theano_ng.configdefaults import config
 from theano_ng.gof import cc, link
-from theano_ng.gof import opt as gof_opt
+from theano_ng.gof import rewriting as gof_opt
 from theano_ng.gof import optdb as gof_optdb
 from theano_ng.gof import vm
 from theano_ng.gof.destroyhandler import DestroyHandler
 from theano_ng.gof.optdb import Query
 from theano_ng.gof.toolbox import NoOutputFromInplace
 from theano_ng.gof.utils import string_types
+from theano_ng.printing import debugprint
 
 _logger = logging.getLogger("theano_ng.compile.mode")
 
@@ -34,6 +36,12 @@ predefined_linkers = {
 }
 
 
+def _add_name(table, kind, name, meaning):
+    if name in table:
+        raise ValueError("%s name already taken: %s" % (kind, name))
+    table[name] = meaning
+
+
 def register_linker(name, linker):
     """Add a linker under a name that ``Mode(linker=name)`` understands.
 
@@ -42,9 +50,7 @@ def register_linker(name, linker):
     ValueError
         When the name is taken.
     """
-    if name in predefined_linkers:
-        raise ValueError("Linker name already taken: %s" % name)
-    predefined_linkers[name] = linker
+    _add_name(predefined_linkers, "Linker", name, linker)
 
 
 # --------------------------------------------------------------- optimizers
@@ -94,9 +100,7 @@ def register_optimizer(name, opt):
     ValueError
         When the name is taken.
     """
-    if name in predefined_optimizers:
-        raise ValueError("Optimizer name already taken: %s" % name)
-    predefined_optimizers[name] = opt
+    _add_name(predefined_optimizers, "Optimizer", name, opt)
 
 
 class AddDestroyHandler(gof_opt.Optimizer):
@@ -107,8 +111,7 @@ class AddDestroyHandler(gof_opt.Optimizer):
     """
 
     def apply(self, fgraph):
-        from theano_ng.compile.function_module import Supervisor
-        if not any(isinstance(feature, Supervisor) for feature in fgraph._features):
+        if not any(getattr(feature, "protects_inputs", False) for feature in fgraph._features):
             _logger.warning("A Supervisor feature is missing from %s: its inputs are not protected from in-place operations.", fgraph)
 
     def add_requirements(self, fgraph):
@@ -163,9 +166,8 @@ class PrintCurrentFunctionGraph(gof_opt.Optimizer):
         self.header = header
 
     def apply(self, fgraph):
-        from theano_ng import printing
         print("PrintCurrentFunctionGraph:", self.header)
-        printing.debugprint(fgraph.outputs)
+        debugprint(fgraph.outputs)
 
 
 # --------------------------------------------------------------- database
@@ -373,28 +375,29 @@ class _Modes(dict):
 predefined_modes = _Modes(FAST_COMPILE=FAST_COMPILE, FAST_RUN=FAST_RUN)
 
 
-def _debug_mode():
-    from theano_ng.compile.debugmode import DebugMode
-    return DebugMode(optimizer=config.optimizer)
-
-
 def _old_debug_mode():
     warnings.warn("The mode DEBUG_MODE is called DebugMode; the old name is deprecated.", DeprecationWarning, stacklevel=4)
-    return _debug_mode()
+    return _lazy_modes["DebugMode"]()
 
 
-def _nan_guard_mode():
-    from theano_ng.compile.nanguardmode import NanGuardMode
-    return NanGuardMode(optimizer=config.optimizer)
-
-
-# Modes whose modules are loaded when their name is first asked for.
 _lazy_modes = {
     "Mode": lambda: Mode(linker=config.linker, optimizer=config.optimizer),
-    "DebugMode": _debug_mode,
     "DEBUG_MODE": _old_debug_mode,
-    "NanGuardMode": _nan_guard_mode,
 }
+
+
+def register_mode_class(name, module):
+    """Have the name of a mode stand for an instance of a class, made with the optimizer that the flags name.
+
+    Parameters
+    ----------
+    name : str
+        Of the mode, and of its class.
+    module : str
+        Imported when the name is first asked for.
+    """
+    _lazy_modes[name] = lambda: getattr(importlib.import_module(module), name)(optimizer=config.optimizer)
+
 
 _default_modes = {}
 _inner = threading.local()

@@ -7,6 +7,7 @@ from theano_ng.compile.profiling import ProfileStats
 from theano_ng.compile.sharedvalue import SharedVariable, shared
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Constant, Variable
+from theano_ng.gof.traversal import postorder
 
 
 def iter_over_pairs(pairs):
@@ -58,22 +59,11 @@ class _Rebuild:
     def __call__(self, variable):
         """The copy of a variable's graph."""
         clone_d = self.clone_d
-        todo = [variable]
-        while todo:
-            current = todo[-1]
-            if current in clone_d:
-                todo.pop()
-                continue
+        for current in postorder([variable], clone_d):
             node = current.owner
             if node is None:
                 clone_d[current] = self.leaf(current)
-                todo.pop()
                 continue
-            missing = [i for i in node.inputs if i not in clone_d]
-            if missing:
-                todo.extend(reversed(missing))
-                continue
-            todo.pop()
             twin = clone_d[node] = node.clone_with_new_inputs([clone_d[i] for i in node.inputs], strict=self.rebuild_strict)
             for old, new in zip(node.outputs, twin.outputs):
                 clone_d.setdefault(old, new)

@@ -2,6 +2,7 @@
 import sys
 
 from theano_ng.configdefaults import config
+from theano_ng.gof import compiledir, compilelock, trust
 
 USAGE = """\
 Usage: theano_ng-cache [COMMAND]
@@ -35,8 +36,6 @@ def main(argv=None):
     int
         Exit status: 0, 2 for a command that does not exist, 1 when something could not be deleted.
     """
-    from theano_ng.gof import compiledir, compilelock, trust
-
     arguments = list(sys.argv[1:] if argv is None else argv)
     if not arguments:
         print(trust.directory(config.compiledir))

@@ -8,14 +8,16 @@ import itertools
 import sys
 
 from theano_ng.configdefaults import config
-from theano_ng.gof import cmodule
+from theano_ng.configparser import get_config_hash
+from theano_ng.gof import cmodule, ports
 from theano_ng.gof._native import CapsuleThunk
 from theano_ng.gof.cc_blocks import (CodeBlock, Roles, StructBlock, accepts, apply_policy, code_gen, failure_code, failure_code_init,
                                      further_cell, get_c_cleanup, get_c_declare, get_c_extract, get_c_extract_out, get_c_init,
                                      get_c_sync, get_nothing, module_comment, optional, struct_gen, struct_variable_codeblocks,
                                      type_text)
 from theano_ng.gof.cc_linkers import DualLinker, HideC, OpWiseCLinker, _default_checker
-from theano_ng.gof.enum_type import check_enum_constants
+from theano_ng.gof.type.enums import check_enum_constants
+from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import Constant, NoParams, io_toposort
 from theano_ng.gof.link import Container, Linker, raise_with_op
 from theano_ng.gof.modulecode import delimited
@@ -482,8 +484,6 @@ class CLinker(Linker):
                      if hasattr(numpy, "_core") else numpy.__version__,
                      "c_compiler=" + (c_compiler or self.c_compiler()).__name__]
         if insert_config_hash:
-            from theano_ng.configparser import get_config_hash
-
             signature.append("config=" + get_config_hash())
         signature += nodes
         signature.append(tuple(positions.get(r, (r.type, "constant")) for r in fgraph.outputs))
@@ -632,3 +632,29 @@ class _CThunk(CapsuleThunk):
             # With one node the graph's cells may be the node's, and then shapes and values can be told.
             same = list(thing.inputs) == list(self.graph_inputs)
             raise_with_op(thing, self if same else None, exc_info=exc_info)
+
+
+def link_node_in_c(node, storage_map, no_recycling):
+    """A thunk that runs the C code of one node.
+
+    Parameters
+    ----------
+    node : Apply
+    storage_map : dict
+        Variable -> cell.
+    no_recycling : list of Variable
+
+    Returns
+    -------
+    CThunk
+    """
+    graph = FunctionGraph(node.inputs, node.outputs)
+    fresh = [copied for copied, output in zip(graph.outputs, node.outputs) if output in no_recycling]
+    linker = CLinker().accept(graph, no_recycling=fresh)
+    thunk, _, _ = linker.make_thunk(
+        input_storage=[storage_map[v] for v in node.inputs], output_storage=[storage_map[v] for v in node.outputs])
+    thunk.node = node    # whoever runs the thunks tells the node's story when it fails
+    return thunk
+
+
+ports.link_node_in_c.fill(link_node_in_c)

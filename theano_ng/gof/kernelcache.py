@@ -15,8 +15,8 @@ import time
 
 from theano_ng.configdefaults import config
 from theano_ng.gof import trust
+from theano_ng.gof._native import dlopen_symbols
 from theano_ng.gof.compilers import KERNEL_FLAGS, CompileError, compile_file, require_toolchain, shared_library_argument, warn_once
-from theano_ng.gof.native import rename_symbol
 
 FORMAT = b"theano_ng kernels 1"
 STALE = 24 * 3600.0    # seconds after which leftovers of killed processes are swept
@@ -123,8 +123,6 @@ class KernelCache:
 
     def _load_unit(self, directory, unit, keys):
         """Check a unit's content against its name and load kernels from it."""
-        from theano_ng.gof._native import dlopen_symbols
-
         path = os.path.join(directory, unit)
         known = path in self._units    # mapped already: what is on the disk by now does not matter
         if not known:
@@ -212,8 +210,6 @@ class KernelCache:
                 os.replace(stem + suffix, os.path.join(self.directory, unit[:-3] + suffix))
             if not self._load_unit(self.directory, unit, list(group)):
                 # The compiler was content, the dynamic linker is not (a missing library): say what it says.
-                from theano_ng.gof._native import dlopen_symbols
-
                 os.replace(os.path.join(self.directory, unit), output)
                 try:
                     dlopen_symbols(output, ["k" + key for key in group])
@@ -429,3 +425,10 @@ def get_kernel_cache():
 def load_kernels(kernels):
     """Addresses of kernels, compiled if need be; see `KernelCache.load`."""
     return get_kernel_cache().load(kernels)
+
+
+def rename_symbol(source, symbol, name):
+    """Put a function's real name in place of `symbol`, also where that is the beginning of a helper's name (``KERNEL_helper``)."""
+    import re
+
+    return re.sub(r"\b%s(?=_|\b)" % re.escape(symbol), name, source)

@@ -9,6 +9,7 @@ import copy
 from copy import deepcopy
 
 from theano_ng.configdefaults import config
+from theano_ng.gof.kernelcache import load_kernels
 from theano_ng.gof.link_errors import log_thunk_trace, raise_with_op, thunk_hook  # noqa: F401  (classic names of this module)
 from theano_ng.gof.native import native_code_of, prepared
 from theano_ng.gof.program import gc_helper, make_program
@@ -439,8 +440,6 @@ def native_kernels(order):
     codes = {node: code for node, code in codes.items() if code is not None}
     kernels = [kernel for code in codes.values() for kernel in code.kernels]
     if len(kernels) > 1 and config.cxx:
-        from theano_ng.gof.cmodule import load_kernels  # not needed by graphs without compiled loops
-
         try:
             load_kernels(kernels)
         except Exception:

@@ -8,6 +8,8 @@ import functools
 import importlib
 from dataclasses import dataclass
 
+from theano_ng.gof import _native
+from theano_ng.gof.kernelcache import load_kernels, rename_symbol
 from theano_ng.gof.native_words import SCRATCH, Record
 from theano_ng.gof.utils import MethodNotDefined
 
@@ -106,8 +108,6 @@ class NativeCode:
         -------
         _native.NativeThunk
         """
-        from theano_ng.gof import _native
-
         function = native_function(self.function)
         return _native.NativeThunk(
             function.entry, self.packed(addresses), function.record.offsets.get(SCRATCH, -1), inputs, outputs, layouts)
@@ -156,11 +156,7 @@ def make_native_thunk(node, code, inputs, outputs):
     -------
     _native.NativeThunk
     """
-    addresses = ()
-    if code.kernels:
-        from theano_ng.gof.cmodule import load_kernels
-
-        addresses = load_kernels(code.kernels)
+    addresses = load_kernels(code.kernels) if code.kernels else ()
     thunk = code.bind(addresses, inputs, outputs, [array_layout(variable.type) for variable in (*node.inputs, *node.outputs)])
     thunk.node = node
     return thunk
@@ -273,8 +269,6 @@ class NativeOp:
 
     def _scratch(self, node, code, words):
         """How many words of scratch memory the C code needs; None if it does not ask for any."""
-        from theano_ng.gof import _native
-
         function = native_function(code.function)
         if SCRATCH not in function.record.offsets:
             return None
@@ -337,10 +331,3 @@ def kernel_in_module(kernel, symbol):
     """The text that defines a kernel inside a C++ module that has included the kernel prologue."""
     includes = "".join("#include %s\n" % header for header in kernel.headers)
     return includes + kernel.support + "\n" + rename_symbol(kernel.source, kernel.symbol, symbol)
-
-
-def rename_symbol(source, symbol, name):
-    """Put a function's real name in place of `symbol`, also where that is the beginning of a helper's name (``KERNEL_helper``)."""
-    import re
-
-    return re.sub(r"\b%s(?=_|\b)" % re.escape(symbol), name, source)

@@ -4,12 +4,18 @@ import time
 from functools import partial
 
 from theano_ng.configdefaults import config
-from theano_ng.gof import graph
+from theano_ng.gof import graph, ports
 from theano_ng.gof.traces import complete_stack_traces
 
 
 class AlreadyThere(Exception):
     """Raised by a Feature's `on_attach` to say that its job is being done: the feature is not attached."""
+
+
+class InconsistencyError(Exception):
+    """Raised by a feature's `validate` when a graph may not be used as it is, e.g. because of an invalid in-place operation."""
+
+    __module__ = "theano_ng.gof.fg"     # the documented path, in pickles and tracebacks
 
 
 class ReplacementDidntRemovedError(Exception):
@@ -75,10 +81,8 @@ def _printed(variable):
         return None
     from io import StringIO
 
-    from theano_ng.printing import debugprint  # an upward name, needed for a message only
-
     text = StringIO()
-    debugprint(variable, depth=6, print_type=True, file=text)
+    ports.format_graph(variable, depth=6, print_type=True, file=text)
     return text.getvalue()
 
 
@@ -375,8 +379,6 @@ class ReplaceValidate(History, Validator):
     def validate(self, fgraph):
         failed, self.fail_validate = self.fail_validate, False
         if failed:
-            from theano_ng.gof.fg import InconsistencyError  # fg imports this module
-
             raise InconsistencyError("Trying to reintroduce a removed node")
 
 
@@ -505,9 +507,7 @@ class NoOutputFromInplace(Feature):
             return True
         for out in fgraph.outputs[self.first_idx:self.last_idx]:
             if out.owner is not None and out.index in (getattr(out.owner.op, "destroy_map", None) or {}):
-                from theano_ng.gof.fg import InconsistencyError  # fg imports this module
-
-                raise InconsistencyError(
+                    raise InconsistencyError(
                     "A function graph Feature has requested (probably for efficiency reasons for scan) that outputs of the graph be"
                     " prevented from being the result of inplace operations. This has prevented output %s from being computed by"
                     " modifying another variable inplace." % out)

@@ -388,10 +388,7 @@ class _ScalarPrinter(_Printer):
 
 def _scalar_op(op):
     """Return the scalar op of an elementwise op, or `op` itself if it is one."""
-    # printing is imported before the packages whose ops it prints.
-    from theano_ng.scalar.op import ScalarOp
-
-    if isinstance(op, ScalarOp):
+    if getattr(op, "is_scalar_op", False):
         return op
     return getattr(op, "scalar_op", None) if type(op).__name__ in ("Elemwise", "GpuElemwise") else None
 

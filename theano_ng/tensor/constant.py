@@ -9,6 +9,7 @@ import numbers
 
 import numpy as np
 
+from theano_ng.gof import ports
 import theano_ng.scalar as scal
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Apply, Constant, Variable
@@ -490,3 +491,15 @@ def get_vector_length(v):
         raise ValueError("The length of the vector %s cannot be determined "
                          "while the graph is built" % (v,))
     return length
+
+
+def _constant_or_none(x):
+    """What the port `constant_value` answers."""
+    try:
+        return get_scalar_constant_value(x)
+    except (NotScalarConstantError, TypeError):
+        return None
+
+
+ports.as_variable.fill(as_tensor_variable)
+ports.constant_value.fill(_constant_or_none)

@@ -1,7 +1,9 @@
 """What occurs in a tensor, and how often: `bincount` and `Unique`."""
 import numpy as np
 
+from theano_ng.compile.ops import Shape_i
 from theano_ng.configdefaults import config
+from theano_ng.gof.derivative import DisconnectedType
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
@@ -55,7 +57,6 @@ class Bincount(NativeOp, Op):
         return [[False], [False], [True]][:len(node.inputs)]
 
     def grad(self, inputs, output_grads):
-        from theano_ng.gradient import DisconnectedType
         gradients = [DisconnectedType()(), DisconnectedType()()]
         if len(inputs) == 3:
             weights = inputs[2]
@@ -149,7 +150,6 @@ class Unique(NativeOp, Op):
             cell[0] = np.asarray(value, dtype='int64').reshape(-1)
 
     def infer_shape(self, node, i0_shapes):
-        from theano_ng.compile.ops import Shape_i
         shape = i0_shapes[0]
         axis = None if self.axis is None else self.axis % len(shape)
         # Only the values tell how many there are.

@@ -4,6 +4,7 @@ The Ops that repeat and fill live here; those of `cumulative.py`, `counting.py` 
 """
 import numpy as np
 
+from theano_ng.gof.derivative import DisconnectedType, grad_undefined
 import theano_ng.scalar as scal
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Apply
@@ -174,7 +175,6 @@ class RepeatOp(NativeOp, Op):
         return [tuple(shape)]
 
     def grad(self, inputs, gout):
-        from theano_ng.gradient import DisconnectedType
         x, repeats = inputs
         gz, = gout
         if x.dtype in DISCRETE:
@@ -413,7 +413,6 @@ class FillDiagonalOffset(NativeOp, Op):
         return [in_shapes[0]]
 
     def grad(self, inp, cost_grad):
-        from theano_ng.gradient import grad_undefined
         a, val, offset = inp
         grad, = cost_grad
         g_offset = grad_undefined(self, 2, offset, 'the offset is an integer')

@@ -5,7 +5,8 @@ gradient of that, is the caller's concern; the gradient of a transform is the op
 """
 import numpy as np
 
-from theano_ng.gof.graph import Apply
+from theano_ng.gof.derivative import disconnected_type
+from theano_ng.gof.graph import Apply, is_same_graph
 from theano_ng.gof.op import Op
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import INTEGERS
@@ -127,7 +128,7 @@ class RFFTOp(_RealTransform):
         a, s = _signed_lengths(inputs)
         # The opposite transform counts all but the first and, for even lengths, last element twice, as they stand for two.
         half = _scale_inner(output_grads[0], s[-1], 0.5)
-        return [_fitted(irfft_op(half, s), a, s, _fits(self, a, s)), _disconnected()]
+        return [_fitted(irfft_op(half, s), a, s, _fits(self, a, s)), disconnected_type()]
 
 
 class IRFFTOp(_RealTransform):
@@ -191,7 +192,7 @@ class IRFFTOp(_RealTransform):
         a, s = _signed_lengths(inputs)
         # All but the first and, for even lengths, last element stand for two.
         back = _scale_inner(rfft_op(output_grads[0], s), s[-1], 2)
-        return [_fitted(back, a, s, _fits(self, a, s)), _disconnected()]
+        return [_fitted(back, a, s, _fits(self, a, s)), disconnected_type()]
 
 
 rfft_op = RFFTOp()
@@ -216,12 +217,6 @@ def _items(node):
     return [s[i].astype("int64") for i in range(n)]
 
 
-def _disconnected():
-    from theano_ng.gradient import DisconnectedType  # beside tensor
-
-    return DisconnectedType()()
-
-
 def _whole_lengths(a, is_odd):
     """The lengths of real arrays whose transforms are the pairs `a`."""
     n = a.ndim - 2
@@ -232,8 +227,6 @@ def _whole_lengths(a, is_odd):
 
 def _fits(op, a, s):
     """Whether the lengths are made of the shape of `a` in a way that neither cuts nor pads it."""
-    from theano_ng.gof.graph import is_same_graph
-
     # What `a` is made of does not matter.
     return any(is_same_graph(s, lengths, givens={a: a.type()}) for lengths in op.fitting_lengths(a))
 

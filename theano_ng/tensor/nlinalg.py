@@ -6,11 +6,11 @@ matrices that are singular or not square, with the node in the message. Integers
 import numpy as np
 
 from theano_ng.compile.ops import shape_i_op
+from theano_ng.gof.derivative import grad_not_implemented
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.gof.optdb import register_loader
-from theano_ng.gradient import grad_not_implemented
 from theano_ng.raise_op import CheckAndRaise
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.constant import as_tensor_variable

@@ -2,6 +2,7 @@
 import numpy as np
 
 from theano_ng.configdefaults import config
+from theano_ng.gof.derivative import DisconnectedType, grad_undefined
 from theano_ng.gof.graph import Apply, Constant, Variable
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
@@ -114,7 +115,6 @@ class SortOp(_Sorting):
         output_storage[0][0] = np.ascontiguousarray(np.sort(a, int(axis), 'stable', self.order))
 
     def grad(self, inputs, output_grads):
-        from theano_ng.gradient import grad_undefined
         a, axis_variable = inputs
         gz, = output_grads
         g_axis = grad_undefined(self, 1, axis_variable, 'the axis is an integer')
@@ -149,7 +149,6 @@ class ArgSortOp(_Sorting):
         output_storage[0][0] = np.ascontiguousarray(np.argsort(a, int(axis), 'stable', self.order), dtype='int64')
 
     def grad(self, inputs, output_grads):
-        from theano_ng.gradient import grad_undefined
         a, axis = inputs
         return [a.zeros_like(dtype=config.floatX if a.dtype in DISCRETE else a.dtype),
                 grad_undefined(self, 1, axis, 'the axis is an integer')]
@@ -322,7 +321,6 @@ class TopKOp(NativeOp, Op):
         return values
 
     def L_op(self, inputs, outputs, out_grads):
-        from theano_ng.gradient import DisconnectedType, grad_undefined
         x, k = inputs
         k_grad = DisconnectedType()()
         if not self.return_values:

@@ -4,6 +4,7 @@ import operator
 
 import numpy as np
 
+from theano_ng.gof.derivative import DisconnectedType
 from theano_ng.gof.graph import Apply, Constant
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
@@ -58,9 +59,6 @@ class MakeSlice(NativeOp, Op):
         return [[False] for _ in node.inputs]
 
     def grad(self, inputs, grads):
-        # The gradient module builds on tensors.
-        from theano_ng.gradient import DisconnectedType
-
         return [DisconnectedType()() for _ in inputs]
 
     def R_op(self, inputs, eval_points):

@@ -10,7 +10,7 @@ import theano_ng.tensor as T
 from theano_ng import gof
 from theano_ng.compile import optdb
 from theano_ng.gof import Query
-from theano_ng.gof.opt import MergeOptimizer, OpRemove, OpSub, PatternSub
+from theano_ng.gof.rewriting import MergeOptimizer, OpRemove, OpSub, PatternSub
 from theano_ng.scalar import add, float64, identity, mul, true_div
 from theano_ng.tests.unittest_tools import assert_allclose
 

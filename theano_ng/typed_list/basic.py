@@ -7,6 +7,7 @@ import operator
 
 import numpy as np
 
+from theano_ng.gof.derivative import DisconnectedType, grad_undefined
 from theano_ng.gof.graph import Apply, Constant, Variable
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
@@ -142,8 +143,6 @@ class _ListOp(NativeOp, Op):
 
     def grad(self, inputs, output_grads):
         """Undefined for lists and elements, disconnected for positions and for results that are counts."""
-        from theano_ng.gradient import DisconnectedType, grad_undefined  # beside tensor
-
         return [DisconnectedType()() if self.counts or i in self.indices else grad_undefined(self, i, x, _NO_GRADIENT)
                 for i, x in enumerate(inputs)]
 

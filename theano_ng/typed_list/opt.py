@@ -1,6 +1,6 @@
 """Lists that nobody needs any more are changed in place."""
 from theano_ng.compile import optdb
-from theano_ng.gof.opt import TopoOptimizer, copy_stack_trace, local_optimizer
+from theano_ng.gof.rewriting import TopoOptimizer, copy_stack_trace, local_optimizer
 from theano_ng.typed_list.basic import Append, Extend, Insert, Remove, Reverse
 
 __all__ = ["typed_list_inplace_opt"]

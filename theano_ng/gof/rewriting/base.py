@@ -7,6 +7,7 @@ import time
 import traceback
 
 from theano_ng.configdefaults import config
+from theano_ng.gof import destroyhandler, toolbox
 
 _logger = logging.getLogger("theano_ng.gof.opt")
 
@@ -167,13 +168,11 @@ def inplace_optimizer(f):
 
 def attach_replace_validate(fgraph):
     """Attach `ReplaceValidate`; harmless when it is there already."""
-    from theano_ng.gof import toolbox
     fgraph.attach_feature(toolbox.ReplaceValidate())
 
 
 def attach_destroy_handler(fgraph):
     """Attach `DestroyHandler`; harmless when it is there already."""
-    from theano_ng.gof import destroyhandler
     fgraph.attach_feature(destroyhandler.DestroyHandler())
 
 

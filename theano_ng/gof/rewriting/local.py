@@ -4,7 +4,9 @@ import sys
 import time
 
 from theano_ng.configdefaults import config
+from theano_ng.gof import graph
 from theano_ng.gof import op as op_module
+from theano_ng.gof import ports
 from theano_ng.gof.rewriting.base import Numbered, attach_destroy_handler, merge_dict, requirement_functions
 from theano_ng.gof.utils import MethodNotDefined
 
@@ -367,9 +369,6 @@ class LocalMetaOptimizer(LocalOptimizer):
         return time.perf_counter() - start
 
     def transform(self, node):
-        # Compiling a function is the business of `compile`, above gof; it is there when a rule runs.
-        import theano_ng
-        from theano_ng.gof import graph
         if self.verbose > 1:
             print("LocalMetaOptimizer: testing %s" % node)
         givens, missing = {}, []
@@ -377,10 +376,10 @@ class LocalMetaOptimizer(LocalOptimizer):
             if isinstance(variable, graph.Constant):
                 continue
             if hasattr(variable, "get_value"):
-                givens[variable] = theano_ng.shared(variable.get_value(borrow=False), variable.name,
+                givens[variable] = ports.shared(variable.get_value(borrow=False), variable.name,
                                                     broadcastable=variable.broadcastable, borrow=True)
             elif hasattr(variable.tag, "test_value"):
-                givens[variable] = theano_ng.shared(variable.type.filter(variable.tag.test_value), variable.name,
+                givens[variable] = ports.shared(variable.type.filter(variable.tag.test_value), variable.name,
                                                     broadcastable=variable.broadcastable, borrow=True)
             else:
                 missing.append(variable)
@@ -404,7 +403,7 @@ class LocalMetaOptimizer(LocalOptimizer):
             if not outputs:
                 continue
             try:
-                fn = theano_ng.function([], outputs, givens=givens, on_unused_input="ignore")
+                fn = ports.compile_function([], outputs, givens=givens, on_unused_input="ignore")
                 fn.trust_input = True
                 timing = min(self.time_call(fn) for _ in range(2))
             except Exception as e:

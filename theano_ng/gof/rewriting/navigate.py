@@ -5,9 +5,10 @@ import time
 from collections import deque
 
 from theano_ng.gof import graph
+from theano_ng.gof.fg import InconsistencyError
 from theano_ng.gof.rewriting.base import Optimizer, attach_replace_validate, report_failure
 from theano_ng.gof.rewriting.local import LocalOptGroup
-from theano_ng.gof.toolbox import AlreadyThere
+from theano_ng.gof.toolbox import AlreadyThere, NodeFinder
 
 
 class Updater(object):
@@ -94,7 +95,6 @@ class NavigatorOptimizer(Optimizer):
     @staticmethod
     def warn_inplace(exc, nav, repl_pairs, local_opt, node):
         """Like `warn`, but an inconsistent graph is no failure: an in-place rule was just not possible at this place."""
-        from theano_ng.gof.fg import InconsistencyError
         if not isinstance(exc, InconsistencyError):
             NavigatorOptimizer.warn(exc, nav, repl_pairs, local_opt, node)
 
@@ -377,9 +377,8 @@ class OpKeyOptimizer(NavigatorOptimizer):
             self.detach_updater(fgraph, u)
 
     def add_requirements(self, fgraph):
-        from theano_ng.gof import toolbox
         super().add_requirements(fgraph)
-        fgraph.attach_feature(toolbox.NodeFinder())
+        fgraph.attach_feature(NodeFinder())
 
 
 def _navigator(order, prefix, local_opts, kwargs):

@@ -6,8 +6,8 @@ import unittest
 
 from theano_ng import gof
 from theano_ng.configdefaults import config
-from theano_ng.gof import opt as gof_opt
-from theano_ng.gof.opt import (
+from theano_ng.gof import rewriting as gof_opt
+from theano_ng.gof.rewriting import (
     ChangeTracker, CheckStackTraceOptimization, EquilibriumOptimizer, LocalOptGroup, LocalOptimizer, MergeOptimizer,
     NavigatorOptimizer, OpKeyOptimizer, OpRemove, OpSub, Optimizer, PatternSub, SeqOptimizer, TopoOptimizer, check_chain,
     check_stack_trace, copy_stack_trace, in2out, inherit_stack_trace, is_same_graph_with_merge, local_optimizer, optimizer, out2in,

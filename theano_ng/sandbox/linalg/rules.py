@@ -1,6 +1,6 @@
 """Rules that use hints; imported with the first function that is rewritten after `theano_ng.sandbox.linalg`."""
 from theano_ng.compile.mode import optdb
-from theano_ng.gof.opt import local_optimizer
+from theano_ng.gof.rewriting import local_optimizer
 from theano_ng.sandbox.linalg.ops import Hint, HintsOptimizer, is_psd, is_symmetric
 from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.opt.linalg import answer, transposed

@@ -5,6 +5,7 @@ complex64 and complex128. Matrices are multiplied where they lie: row-major, col
 """
 import numpy as np
 
+from theano_ng.gof.differentiate import Lop, Rop
 import theano_ng.scalar as scal
 from theano_ng.configdefaults import config
 from theano_ng.gof.fg import InconsistencyError
@@ -12,6 +13,7 @@ from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.gof.params_type import ParamsType
+from theano_ng.scalar import upcast
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import BLAS_DTYPES
 from theano_ng.tensor.linalg.products import dot, outer
@@ -95,13 +97,9 @@ class BlasOp(NativeOp, Op):
         raise NotImplementedError(type(self).__name__)
 
     def grad(self, inputs, output_grads):
-        from theano_ng.gradient import Lop
-
         return Lop(self.expression(*inputs), inputs, output_grads[0])
 
     def R_op(self, inputs, eval_points):
-        from theano_ng.gradient import Rop
-
         moving = [(i, point) for i, point in zip(inputs, eval_points) if point is not None]
         if not moving:
             return [None]
@@ -348,8 +346,6 @@ class BatchedDot(BlasOp):
     def make_node(self, *inputs):
         if len(inputs) != 2:
             raise TypeError("%s takes 2 inputs; %d were given" % (self, len(inputs)))
-        from theano_ng.scalar import upcast
-
         inputs = [as_tensor_variable(i) for i in inputs]
         for name, i in zip(("first", "second"), inputs):
             if i.ndim not in (2, 3):

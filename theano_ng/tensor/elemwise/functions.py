@@ -5,6 +5,7 @@ below only lends its name, signature and docstring; the decorator replaces it.
 """
 import numpy as np
 
+from theano_ng.configdefaults import config
 import theano_ng.scalar as scal
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import DISCRETE
@@ -655,7 +656,6 @@ def cast(x, dtype):
         If `x` is complex and `dtype` is not: use `real`, `imag`, `abs` or
         `angle`; or if the dtype is unknown.
     """
-    from theano_ng.configdefaults import config
     if isinstance(dtype, str) and dtype == 'floatX':
         dtype = config.floatX
     name = np.dtype(dtype).name

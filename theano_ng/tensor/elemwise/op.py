@@ -7,11 +7,14 @@ import numpy as np
 from theano_ng import scalar
 from theano_ng.configdefaults import config
 from theano_ng.configparser import change_flags
+from theano_ng.gof.derivative import is_disconnected
+from theano_ng.gof.differentiate import is_zero
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.null_type import NullType
 from theano_ng.gof.op import COp, OpenMPOp
 from theano_ng.gof.params_type import ParamsType
+from theano_ng.gof.traversal import postorder
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.misc.frozendict import frozendict
 from theano_ng.scalar import get_scalar_type
@@ -435,7 +438,7 @@ class Elemwise(NativeOp, OpenMPOp):
 
     def _bgrad(self, inputs, outputs, ograds):
         """Return the gradients before the sum over repeated dimensions: the scalar gradient's graph, lifted to tensors."""
-        ograds = [o.zeros_like(dtype=_gradient_dtype(o)) if _is_disconnected(g) else as_tensor_variable(g) for o, g in zip(outputs, ograds)]
+        ograds = [o.zeros_like(dtype=_gradient_dtype(o)) if is_disconnected(g) else as_tensor_variable(g) for o, g in zip(outputs, ograds)]
 
         def scalars(variables):
             return [get_scalar_type(dtype=v.type.dtype).make_variable() for v in variables]
@@ -477,13 +480,12 @@ class Elemwise(NativeOp, OpenMPOp):
 
     def _tangent(self, inputs, eval_points, outs, out, part):
         """The real (`part` is 1) or imaginary (1j) part of an output's tangent; None where no input has a direction."""
-        from theano_ng.gradient import _is_zero
 
         ograds = [o.zeros_like(dtype=_gradient_dtype(o)) if o is not out else o.ones_like() if part == 1 else o.ones_like() * part
                   for o in outs]
         total = None
         for slope, point in zip(self._bgrad(inputs, outs, ograds), eval_points):
-            if point is not None and isinstance(slope.type, NullType) and _is_zero(point) != "yes":
+            if point is not None and isinstance(slope.type, NullType) and is_zero(point) != "yes":
                 raise NotImplementedError("R_op: " + slope.type.why_null)
             if point is None or not hasattr(slope.type, "broadcastable"):
                 continue
@@ -597,23 +599,11 @@ def _gradient_dtype(variable):
     return variable.type.dtype if variable.type.dtype in scalar_continuous() else config.floatX
 
 
-def _is_disconnected(variable):
-    from theano_ng.gradient import DisconnectedType
-
-    return isinstance(variable.type, DisconnectedType)
-
-
 def _lift_graph(root, lifted, ndim):
     """Add to `lifted`, scalar variable -> tensor, the tensor of `root` and of all that it is computed from."""
-    stack = [root]
-    while stack:
-        variable = stack[-1]
-        if variable in lifted:
-            stack.pop()
-            continue
+    for variable in postorder([root], lifted):
         node = variable.owner
         if node is None:
-            stack.pop()
             if not isinstance(variable.type, scalar.Scalar):
                 lifted[variable] = variable  # disconnected or undefined gradients stay what they are
                 continue
@@ -622,10 +612,5 @@ def _lift_graph(root, lifted, ndim):
             value = constant(np.asarray(variable.data, dtype=variable.type.dtype))
             lifted[variable] = DimShuffle((), ["x"] * ndim)(value) if ndim else value
             continue
-        missing = [i for i in node.inputs if i not in lifted]
-        if missing:
-            stack.extend(missing)
-            continue
-        stack.pop()
         results = Elemwise(node.op, {})(*[lifted[i] for i in node.inputs], **dict(return_list=True))
         lifted.update(zip(node.outputs, results))

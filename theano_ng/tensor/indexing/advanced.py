@@ -1,6 +1,7 @@
 """Indexing of tensors by integer arrays and boolean masks, and the increments of such parts."""
 import numpy as np
 
+from theano_ng.gof.derivative import disconnected_gradients
 import theano_ng.scalar as scal
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Apply
@@ -24,12 +25,6 @@ __all__ = [
     "advanced_boolean_subtensor", "advanced_inc_subtensor", "advanced_inc_subtensor1", "advanced_set_subtensor",
     "advanced_set_subtensor1", "advanced_subtensor", "advanced_subtensor1",
 ]
-
-
-def _disconnected(count):
-    from theano_ng.gradient import DisconnectedType  # gradient sits beside tensor
-
-    return [DisconnectedType()() for _ in range(count)]
 
 
 def _sum_grad_over_bcasted_dims(x, gx):
@@ -83,7 +78,7 @@ def _increment_grads(op, inputs, gz, part):
             gy = y.zeros_like(dtype=config.floatX)
         else:
             gy = _sum_grad_over_bcasted_dims(y, part(gz, *rest))
-    return [gx, gy, *_disconnected(len(rest))]
+    return [gx, gy, *disconnected_gradients(len(rest))]
 
 
 def _increment_R_op(op, inputs, eval_points):
@@ -164,7 +159,7 @@ class AdvancedSubtensor1(NativeOp, Op):
             gx = x.zeros_like(dtype=config.floatX)
         else:
             gx = advanced_inc_subtensor1(x.zeros_like(), gz, ilist)
-        return [gx, *_disconnected(1)]
+        return [gx, *disconnected_gradients(1)]
 
     def R_op(self, inputs, eval_points):
         if eval_points[0] is None:
@@ -324,7 +319,7 @@ class BaseAdvancedSubtensor(NativeOp, Op):
             gx = x.zeros_like(dtype=config.floatX)
         else:
             gx = increment(x.zeros_like(), grads[0], *rest)
-        return [gx, *_disconnected(len(rest))]
+        return [gx, *disconnected_gradients(len(rest))]
 
     def R_op(self, inputs, eval_points):
         if eval_points[0] is None:

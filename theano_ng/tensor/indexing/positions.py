@@ -2,6 +2,7 @@
 import numpy as np
 
 from theano_ng.configdefaults import config
+from theano_ng.gof.derivative import DisconnectedType
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
@@ -71,7 +72,6 @@ class SearchsortedOp(NativeOp, Op):
         return [[True], [True], [False]][:len(node.inputs)]
 
     def grad(self, inputs, output_gradients):
-        from theano_ng.gradient import DisconnectedType
         # A step function: flat almost everywhere.
         grads = [x.zeros_like(dtype=config.floatX)
                  if not x.dtype.startswith(('float', 'complex'))

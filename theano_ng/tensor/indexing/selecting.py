@@ -4,6 +4,7 @@ import copy
 import numpy as np
 
 from theano_ng.configdefaults import config
+from theano_ng.gof.derivative import DisconnectedType, grad_undefined
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
@@ -39,7 +40,6 @@ class Nonzero(NativeOp, Op):
             cell[0] = indices.astype('int64')
 
     def grad(self, inp, grads):
-        from theano_ng.gradient import grad_undefined
         return [grad_undefined(self, 0, inp[0],
                                'indices do not vary smoothly')]
 
@@ -192,7 +192,6 @@ class Choose(NativeOp, Op):
         return [[False], *[[True] for _ in node.inputs[1:]]]
 
     def grad(self, inputs, output_gradients):
-        from theano_ng.gradient import DisconnectedType
         a, gz = inputs[0], output_gradients[0]
         choices = inputs[1:]
         grads = [DisconnectedType()()]
@@ -300,7 +299,6 @@ class Default(Op):
         out_[0][0] = copy.copy(default) if x is None else x
 
     def grad(self, inputs, output_gradients):
-        from theano_ng.gradient import grad_undefined
         return [grad_undefined(self, i, x, 'which input is used is not known')
                 for i, x in enumerate(inputs)]
 

@@ -4,6 +4,7 @@ Indexing by arrays and masks is in `advanced_subtensor`; its names are available
 """
 import numpy as np
 
+from theano_ng.gof.derivative import disconnected_gradients
 import theano_ng.scalar as scal
 from theano_ng.compile.ops import shape
 from theano_ng.configdefaults import config
@@ -51,12 +52,6 @@ integer_types = (int,)
 # Kinds of entries and fields in the parameter words; see native/subtensor.c.
 _INTEGER, _SLICE = 0, 1
 _NONE, _VALUE, _INPUT = 0, 1, 2
-
-
-def _disconnected(count):
-    from theano_ng.gradient import DisconnectedType  # gradient sits beside tensor
-
-    return [DisconnectedType()() for _ in range(count)]
 
 
 def _hashable(idx_list):
@@ -260,7 +255,7 @@ class Subtensor(_BasicIndexing):
             gx = x.zeros_like(dtype=config.floatX)
         else:
             gx = IncSubtensor(self.idx_list)(x.zeros_like(), grads[0], *rest)
-        return [gx, *_disconnected(len(rest))]
+        return [gx, *disconnected_gradients(len(rest))]
 
     def R_op(self, inputs, eval_points):
         if eval_points[0] is None:
@@ -413,7 +408,7 @@ class IncSubtensor(IncSubtensorHooks, _BasicIndexing):
                 gy = y.zeros_like(dtype=config.floatX)
             else:
                 gy = _sum_grad_over_bcasted_dims(y, Subtensor(self.idx_list)(gz, *rest))
-        return [gx, gy, *_disconnected(len(rest))]
+        return [gx, gy, *disconnected_gradients(len(rest))]
 
     def R_op(self, inputs, eval_points):
         if eval_points[0] is None and eval_points[1] is None:

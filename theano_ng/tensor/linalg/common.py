@@ -3,7 +3,8 @@ import numpy as np
 
 from theano_ng import scalar
 from theano_ng.compile.ops import view_op
-from theano_ng.gradient import DisconnectedType, Lop, Rop
+from theano_ng.gof.derivative import DisconnectedType
+from theano_ng.gof.differentiate import Lop, Rop
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.constant import as_tensor_variable
 

@@ -5,9 +5,9 @@ Signs of vectors, which the factorizations leave open, are as LAPACK chooses the
 """
 import numpy as np
 
+from theano_ng.gof.derivative import DisconnectedType, grad_not_implemented, grad_undefined
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
-from theano_ng.gradient import DisconnectedType, grad_not_implemented, grad_undefined
 from theano_ng.raise_op import CheckAndRaise
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.linalg.common import _REAL, as_linalg_inputs, as_matrix, store, with_pattern, _zero_disconnected, pullback, pushforward

@@ -2,10 +2,10 @@
 import numpy as np
 
 from theano_ng.compile.ops import view_op
+from theano_ng.gof.differentiate import Rop
 from theano_ng.gof.graph import Apply, Constant
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
-from theano_ng.gradient import Rop
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.linalg.common import _zero_disconnected, adjoint, pullback, store, with_pattern
 from theano_ng.tensor.linalg.decompositions import eigh

@@ -1,15 +1,20 @@
 """Cross-entropies: between distributions, with labels, and fused with softmax."""
 import numpy as np
 
+from theano_ng.compile.builders import OpFromGraph
+from theano_ng.gof.derivative import DisconnectedType, grad_not_implemented, grad_undefined
 from theano_ng.gof.graph import Apply
-from theano_ng.gradient import DisconnectedType, grad_not_implemented, grad_undefined
 from theano_ng.tensor.constant import as_tensor_variable
+from theano_ng.tensor.counting import Unique
 from theano_ng.tensor.dtypes import INTEGERS
+from theano_ng.tensor.indexing.subtensor import set_subtensor
+from theano_ng.tensor.linalg.products import dot
 from theano_ng.tensor.shaping.creation import arange, zeros_like
 from theano_ng.tensor.elemwise.functions import eq, log
 from theano_ng.tensor.nnet.row_op import RowOp, float_matrix, integer_vector
-from theano_ng.tensor.nnet.sigmoids import softplus
-from theano_ng.tensor.nnet.softmax import _softmax
+from theano_ng.tensor.nnet.sigmoids import sigmoid, softplus
+from theano_ng.tensor.nnet.softmax import _softmax, softmax_with_bias
+from theano_ng.tensor.shaping.joining import concatenate
 from theano_ng.tensor.type import TensorType
 
 
@@ -74,8 +79,6 @@ class CrossentropySoftmaxArgmax1HotWithBias(RowOp):
             to_x.append(dx)
             to_b.append(dx.sum(axis=0))
         if from_softmax is not None:
-            from theano_ng.tensor.nnet.softmax import softmax_with_bias
-
             dx, db = softmax_with_bias.L_op((x, b), [softmax_with_bias(x, b)], (from_softmax,))
             to_x.append(dx)
             to_b.append(db)
@@ -192,8 +195,6 @@ class CrossentropyCategorical1HotGrad(RowOp):
         g, = grads
         rows = arange(labels.shape[0])
         picked, g_picked = coding_dist[rows, labels], g[rows, labels]
-        from theano_ng.tensor.indexing.subtensor import set_subtensor
-
         g_coding = set_subtensor(zeros_like(coding_dist)[rows, labels], g_picked * g_y / picked ** 2)
         return [-g_picked / picked, g_coding, grad_not_implemented(self, 2, labels)]
 
@@ -261,12 +262,8 @@ def binary_crossentropy(output, target):
 def sigmoid_binary_crossentropy(output, target):
     """Elementwise ``binary_crossentropy(sigmoid(output), target)``, stable for large absolute values of `output`."""
     def grad(inputs, out_grads):
-        from theano_ng.tensor.nnet.sigmoids import sigmoid
-
         (output, target), (out_grad,) = inputs, out_grads
         return [(sigmoid(output) - target) * out_grad, output * -out_grad]
-
-    from theano_ng.compile.builders import OpFromGraph
 
     inp = [as_tensor_variable(output), as_tensor_variable(target)]
     variables = [i.type() for i in inp]
@@ -323,10 +320,6 @@ def confusion_matrix(actual, pred):
     ValueError
         When an argument is no vector.
     """
-    from theano_ng.tensor.counting import Unique
-    from theano_ng.tensor.shaping.joining import concatenate
-    from theano_ng.tensor.linalg.products import dot
-
     for name, variable in (("actual", actual), ("pred", pred)):
         if variable.ndim != 1:
             raise ValueError("%s must be 1-d tensor variable" % name)

@@ -3,7 +3,7 @@ import numpy as np
 
 from theano_ng.compile import optdb
 from theano_ng.gof.graph import Variable
-from theano_ng.gof.opt import copy_stack_trace, local_optimizer, optimizer
+from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer, optimizer
 from theano_ng.tensor.dtypes import INTEGERS
 from theano_ng.tensor.elemwise import functions as T
 from theano_ng.tensor.shaping.allocation import Alloc

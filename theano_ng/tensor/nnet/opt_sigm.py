@@ -2,7 +2,7 @@
 import numpy as np
 
 from theano_ng.compile import optdb
-from theano_ng.gof.opt import copy_stack_trace, local_optimizer
+from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor.elemwise import functions as T
 from theano_ng.tensor.nnet.mul_tree import (compute_mul, is_exp, is_mul, is_neg, parse_mul_tree, partition_num_or_denom,
                                             perform_sigm_times_exp, simplify_mul)

@@ -2,7 +2,7 @@
 
 from theano_ng.compile import optdb
 from theano_ng.configdefaults import config
-from theano_ng.gof.opt import copy_stack_trace, in2out, local_optimizer
+from theano_ng.gof.rewriting import copy_stack_trace, in2out, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty
 from theano_ng.tensor.assert_op import assert_op

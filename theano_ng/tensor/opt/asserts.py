@@ -1,7 +1,7 @@
 """Rules that remove assertions, and what merging has to know of them."""
 
 from theano_ng.compile.mode import local_useless, optdb
-from theano_ng.gof.opt import copy_stack_trace, local_optimizer, register_assert_op
+from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer, register_assert_op
 from theano_ng.tensor.assert_op import Assert
 from theano_ng.tensor.opt.common import constant_value
 from theano_ng.tensor.opt.registration import register_specialize

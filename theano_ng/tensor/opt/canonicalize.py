@@ -5,7 +5,7 @@ from functools import reduce
 import numpy as np
 
 from theano_ng import scalar
-from theano_ng.gof.opt import LocalOptimizer, copy_stack_trace, in2out, local_optimizer
+from theano_ng.gof.rewriting import LocalOptimizer, copy_stack_trace, in2out, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.opt import common

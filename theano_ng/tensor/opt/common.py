@@ -3,7 +3,7 @@
 import numpy as np
 
 from theano_ng.gof.graph import Constant, Variable
-from theano_ng.gof.opt import copy_stack_trace
+from theano_ng.gof.rewriting import copy_stack_trace
 from theano_ng.gof.rewriting import pattern
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.constant import NotScalarConstantError, get_scalar_constant_value

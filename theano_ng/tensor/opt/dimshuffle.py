@@ -1,7 +1,7 @@
 """DimShuffle and Rebroadcast move towards the inputs, where they meet each other and vanish."""
 
 from theano_ng.compile.ops import Rebroadcast
-from theano_ng.gof.opt import copy_stack_trace, local_optimizer
+from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.linalg.products import _dot

@@ -4,7 +4,7 @@ import numpy as np
 
 from theano_ng.compile import optdb
 from theano_ng.gof.graph import Constant
-from theano_ng.gof.opt import TopoOptimizer, copy_stack_trace, in2out, local_optimizer
+from theano_ng.gof.rewriting import TopoOptimizer, copy_stack_trace, in2out, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.indexing.advanced import (
     AdvancedBooleanIncSubtensor, AdvancedIncSubtensor, AdvancedIncSubtensor1, AdvancedSubtensor1)

@@ -6,7 +6,7 @@ from theano_ng.configdefaults import config
 from theano_ng.gof import destroyhandler
 from theano_ng.gof.fg import InconsistencyError
 from theano_ng.gof.graph import Constant
-from theano_ng.gof.opt import Optimizer, copy_stack_trace
+from theano_ng.gof.rewriting import Optimizer, copy_stack_trace
 from theano_ng.tensor.elemwise.op import Elemwise
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from theano_ng.gof.graph import Constant
-from theano_ng.gof.opt import copy_stack_trace, local_optimizer
+from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.printing import pprint
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.assert_op import Assert

@@ -2,7 +2,7 @@
 
 They are imported together with the Ops that they know, when the next function is rewritten (`theano_ng.tensor.nlinalg`, `slinalg`).
 """
-from theano_ng.gof.opt import copy_stack_trace, local_optimizer
+from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.blas.ops import Dot22
 from theano_ng.tensor.elemwise.op import DimShuffle

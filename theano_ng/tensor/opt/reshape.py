@@ -4,7 +4,7 @@ import numpy as np
 
 from theano_ng.compile.ops import Shape, Shape_i
 from theano_ng.gof.graph import Constant
-from theano_ng.gof.opt import copy_stack_trace, local_optimizer
+from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.shaping.creation import MakeVector
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise

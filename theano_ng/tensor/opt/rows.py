@@ -12,7 +12,7 @@ Terms are the tuples, strings and dicts of `PatternSub`, with operators.
 
 import numpy as np
 
-from theano_ng.gof.opt import PatternSub, copy_stack_trace, local_optimizer
+from theano_ng.gof.rewriting import PatternSub, copy_stack_trace, local_optimizer
 from theano_ng.gof.rewriting.pattern import build, node_matcher
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise.op import Elemwise

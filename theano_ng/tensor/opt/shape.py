@@ -12,7 +12,7 @@ from theano_ng.compile.ops import Shape, Shape_i, shape_i_op
 from theano_ng.configdefaults import config
 from theano_ng.gof import toolbox
 from theano_ng.gof.graph import Constant, Variable
-from theano_ng.gof.opt import Optimizer, copy_stack_trace, local_optimizer
+from theano_ng.gof.rewriting import Optimizer, copy_stack_trace, local_optimizer
 from theano_ng.tensor.dtypes import DISCRETE
 from theano_ng.tensor.elemwise import functions as T
 from theano_ng.tensor.constant import constant

@@ -4,7 +4,7 @@ import numpy as np
 
 from theano_ng import scalar
 from theano_ng.compile.mode import optdb
-from theano_ng.gof.opt import in2out, local_optimizer
+from theano_ng.gof.rewriting import in2out, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.reductions.careduce import CAReduce, Prod, Sum
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise

@@ -1,6 +1,7 @@
 """Forms that are better to compute than the canonical ones."""
-from theano_ng.gof.opt import copy_stack_trace, local_optimizer
+from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor.elemwise import functions as T
+from theano_ng.tensor.indexing.lists import get_idx_list
 from theano_ng.tensor.shaping.allocation import Alloc, alloc
 from theano_ng.tensor.reductions.extremes import Argmax, Argmin, MaxAndArgmax
 from theano_ng.tensor.shaping.reshaping import Reshape
@@ -146,8 +147,6 @@ def local_dimshuffle_subtensor(node):
     if not isinstance(inner.op, Subtensor):
         return None
     source = inner.inputs[0]
-    from theano_ng.tensor.indexing.lists import get_idx_list
-
     index = list(get_idx_list(inner.inputs, inner.op.idx_list))
     index += [slice(None)] * (source.ndim - len(index))
     dropped, dim = set(node.op.drop), 0

@@ -3,10 +3,12 @@
 import numpy as np
 
 from theano_ng import scalar
+from theano_ng.compile.ops import Shape, Shape_i
 from theano_ng.gof.graph import Constant
-from theano_ng.gof.opt import OpRemove, copy_stack_trace, local_optimizer
+from theano_ng.gof.rewriting import OpRemove, copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise.op import Elemwise
+from theano_ng.tensor.indexing.subtensor import Subtensor
 from theano_ng.tensor.opt.common import as_output, constant_value, fill_like_inputs, get_constant, inputs_of
 from theano_ng.tensor.opt.registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
 
@@ -136,8 +138,6 @@ def _is_length(v):
     owner = v.owner
     if owner is None:
         return False
-    from theano_ng.compile.ops import Shape, Shape_i
-    from theano_ng.tensor.indexing.subtensor import Subtensor
     if isinstance(owner.op, Shape_i):
         return True
     if isinstance(owner.op, Subtensor):

@@ -7,8 +7,10 @@ import numpy as np
 
 from theano_ng import scalar
 from theano_ng.configdefaults import config
+from theano_ng.gof.derivative import grad_not_implemented
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import Kernel, NativeCode, NativeOp
+from theano_ng.gof.null_type import NullType
 from theano_ng.gof.op import Op
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar import BinaryScalarOp, get_scalar_type, upcast, upcast_out
@@ -164,7 +166,6 @@ class CAReduce(NativeOp, Op):
         return self.L_op(inp, [self(*inp)], grads)
 
     def R_op(self, inputs, eval_points):
-        from theano_ng.gradient import NullType
         if eval_points[0] is None:
             return [None]
         x, point = inputs[0], eval_points[0]
@@ -591,8 +592,6 @@ class ProdWithoutZeros(CAReduceDtype):
         return self.grad(inp, grads)
 
     def grad(self, inp, grads):
-        from theano_ng.gradient import grad_not_implemented
-
         (a,) = inp
         return [
             grad_not_implemented(

@@ -3,6 +3,7 @@ import builtins
 
 import numpy as np
 
+from theano_ng.gof.derivative import DisconnectedType
 import theano_ng.scalar as scal
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Apply
@@ -113,7 +114,6 @@ class MaxAndArgmax(_ArgmaxBase):
     def grad(self, inp, grads):
         # d max / d x is gz where x is the maximum. As for `max`, elements
         # that tie each receive it.
-        from theano_ng.gradient import DisconnectedType
         x, = inp
         g_max, _ = grads
         if isinstance(g_max.type, DisconnectedType):

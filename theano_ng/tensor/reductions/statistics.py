@@ -3,6 +3,7 @@ import builtins
 
 import numpy as np
 
+from theano_ng.gof.derivative import grad_not_implemented
 import theano_ng.scalar as scal
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.utils import MethodNotDefined
@@ -71,7 +72,6 @@ class Mean(CAReduce):
         return self.grad(inp, grads)    # not that of sums
 
     def grad(self, inp, grads):
-        from theano_ng.gradient import grad_not_implemented
         return [grad_not_implemented(self, 0, inp[0], "mean(op=True) is for "
                                      "evaluation only; use mean()")]
 

@@ -1,6 +1,7 @@
 """Making tensors: zeros, ones, ranges, grids, diagonals, vectors of scalars."""
 import numpy as np
 
+from theano_ng.gof.derivative import disconnected_gradients, grad_undefined
 import theano_ng.scalar as scal
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Apply
@@ -27,13 +28,7 @@ _TYPE_NUMBER = {name: np.dtype(name).num for name in sorted(DISCRETE) + [
 
 def _undefined_grads(op, inputs, why):
     """Gradients of inputs that the output does not depend on smoothly."""
-    from theano_ng.gradient import grad_undefined  # gradient sits beside us
     return [grad_undefined(op, i, x, why) for i, x in enumerate(inputs)]
-
-
-def _disconnected(count):
-    from theano_ng.gradient import DisconnectedType
-    return [DisconnectedType()() for _ in range(count)]
 
 
 def _integer_scalar(x, what):
@@ -369,7 +364,7 @@ class ARange(NativeOp, Op):
     def L_op(self, inputs, outputs, grads):
         start, stop, step = inputs
         gz, = grads
-        no_grad, = _disconnected(1)
+        no_grad, = disconnected_gradients(1)
         if self.dtype in DISCRETE:
             # Moving a bound of an integer range changes nothing, or its length.
             return [start.zeros_like(dtype=config.floatX), no_grad,

@@ -3,6 +3,8 @@ import warnings
 
 import numpy as np
 
+from theano_ng.compile.ops import shape
+from theano_ng.gof.derivative import DisconnectedType, grad_undefined, is_disconnected
 import theano_ng.scalar as scal
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Apply, Constant, Variable
@@ -25,22 +27,8 @@ __all__ = [
 
 
 
-def _undefined(op, i, x, why=""):
-    from theano_ng.gradient import grad_undefined  # gradient sits beside tensor
-
-    return grad_undefined(op, i, x, why)
-
-
-def _is_disconnected(variable):
-    from theano_ng.gradient import DisconnectedType
-
-    return isinstance(variable.type, DisconnectedType)
-
-
 def default_shape_of(x):
     """The shape vector of a tensor variable."""
-    from theano_ng.compile.ops import shape
-
     return shape(x)
 
 
@@ -153,8 +141,6 @@ class Join(NativeOp, Op):
         return [[False], *[[True] for _ in node.inputs[1:]]]
 
     def grad(self, axis_and_tensors, grads):
-        from theano_ng.gradient import DisconnectedType
-
         (gz,) = grads
         axis, tensors = axis_and_tensors[0], axis_and_tensors[1:]
         result = [DisconnectedType()()]
@@ -286,16 +272,14 @@ class Split(NativeOp, Op):
         return result
 
     def grad(self, inputs, g_outputs):
-        from theano_ng.gradient import DisconnectedType
-
         x, axis, splits = inputs
         outputs = self(*inputs, return_list=True)
-        if all(_is_disconnected(g) for g in g_outputs):
+        if all(is_disconnected(g) for g in g_outputs):
             gx = DisconnectedType()()
         else:
-            gx = join(axis, *[o.zeros_like() if _is_disconnected(g) else g for o, g in zip(outputs, g_outputs)])
+            gx = join(axis, *[o.zeros_like() if is_disconnected(g) else g for o, g in zip(outputs, g_outputs)])
             gx = _patterned(gx, x.broadcastable)
-        return [gx, _undefined(self, 1, axis), _undefined(self, 2, splits)]
+        return [gx, grad_undefined(self, 1, axis), grad_undefined(self, 2, splits)]
 
     def R_op(self, inputs, eval_points):
         if eval_points[0] is None:
@@ -506,7 +490,7 @@ class Tile(NativeOp, Op):
             sizes += [reps[i], shape[own] if own >= 0 else constant(1, dtype="int64")]
         repeats = [2 * i for i in range(self.ndim)] + [2 * i + 1 for i in range(self.ndim - x.ndim)]
         gx = gz.reshape(sizes, ndim=2 * self.ndim).sum(axis=repeats)
-        return [_patterned(gx, x.broadcastable), _undefined(self, 1, reps)]
+        return [_patterned(gx, x.broadcastable), grad_undefined(self, 1, reps)]
 
     def R_op(self, inputs, eval_points):
         if eval_points[0] is None:
@@ -665,7 +649,7 @@ class PermuteRowElements(NativeOp, Op):
         repeated = [i for i in range(gx.ndim) if x.broadcastable[i] and not gx.broadcastable[i]]
         if repeated:
             gx = gx.sum(axis=repeated, keepdims=True)
-        return [_patterned(gx, x.broadcastable), _undefined(self, 1, y), _undefined(self, 2, inverse)]
+        return [_patterned(gx, x.broadcastable), grad_undefined(self, 1, y), grad_undefined(self, 2, inverse)]
 
     def R_op(self, inputs, eval_points):
         if eval_points[0] is None:

@@ -5,6 +5,8 @@ import warnings
 
 import numpy as np
 
+from theano_ng.gof import ports
+from theano_ng.gof.derivative import disconnected_type
 import theano_ng.scalar as scal
 import theano_ng.tensor.compile_ops  # noqa: F401  (gives the Ops of `compile` their native code for tensors)
 from theano_ng.compile.ops import shape
@@ -31,12 +33,6 @@ __all__ = [
 ]
 
 tensor_copy = Elemwise(scal.identity)
-
-
-def _disconnected():
-    from theano_ng.gradient import DisconnectedType  # gradient sits beside tensor
-
-    return DisconnectedType()()
 
 
 # ---------------------------------------------------------------- scalars and 0-d tensors
@@ -102,7 +98,7 @@ class ScalarFromTensor(NativeOp, Op):
 
 
 tensor_from_scalar = TensorFromScalar()
-scalar_from_tensor = ScalarFromTensor()
+scalar_from_tensor = ports.scalar_from_tensor.fill(ScalarFromTensor())
 register_conversion("scalar")(tensor_from_scalar)
 
 
@@ -199,7 +195,7 @@ class Reshape(NativeOp, Op):
 
     def grad(self, inp, grads):
         x = inp[0]
-        return [patternbroadcast(reshape(grads[0], shape(x), ndim=x.ndim), x.broadcastable), _disconnected()]
+        return [patternbroadcast(reshape(grads[0], shape(x), ndim=x.ndim), x.broadcastable), disconnected_type()]
 
     def R_op(self, inputs, eval_points):
         if eval_points[0] is None:

@@ -4,9 +4,6 @@ from theano_ng.gof.c_interface import CLinkerObject
 from theano_ng.gof.graph import Constant, Variable
 from theano_ng.gof.utils import MethodNotDefined, object2, string_types
 
-__docformat__ = "restructuredtext en"
-
-
 class CLinkerType(CLinkerObject):
     """Interface of the types whose values C code can handle.
 
@@ -257,17 +254,3 @@ class Generic(SingletonType):
 
 
 generic = Generic()
-
-# Types of op params live in modules of their own; they are documented as members of this one.
-from theano_ng.gof.cdata_type import CDataType, CDataTypeConstant, _cdata_type, _make_cdata  # noqa: E402
-from theano_ng.gof.enum_type import CEnumType, EnumList, EnumType  # noqa: E402
-
-for _cls in (CDataType, CDataTypeConstant, CEnumType, EnumList, EnumType):
-    # Pickles and reprs say the documented path.
-    _cls.__module__ = __name__
-del _cls
-
-__all__ = [
-    "CDataType", "CDataTypeConstant", "CEnumType", "CLinkerType", "EnumList", "EnumType", "Generic", "PureType", "SingletonType", "Type",
-    "_cdata_type", "_make_cdata", "generic", "graph", "string_types",
-]
