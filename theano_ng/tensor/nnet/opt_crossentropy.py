@@ -250,9 +250,9 @@ def _is_label_indexing(node):
 def local_advanced_indexing_crossentropy_onehot(node):
     """Cross-entropies written with advanced indexing.
 
-    log(softmax_op(A))[arange(labels.shape[0]), labels]  ->
+    log(softmax_op(A))[every_row, labels]  ->
         -crossentropy_softmax_argmax_1hot_with_bias(A, zeros_like(A[0, :]), labels)[0]          [specialize, fast_run, fast_compile_gpu]
-    log(softmax_op(A)[arange(labels.shape[0]), labels])  ->
+    log(softmax_op(A)[every_row, labels])  ->
         -crossentropy_softmax_argmax_1hot_with_bias(A, zeros_like(A[0, :]), labels)[0]
     """
     if isinstance(node.op, AdvancedSubtensor):
@@ -339,10 +339,9 @@ def _increment_over_picked(d_sm, sm):
 def local_advanced_indexing_crossentropy_onehot_grad(node):
     """Gradients of the forms that `local_advanced_indexing_crossentropy_onehot` handles.
 
-    softmax_grad(inc_subtensor(zeros_like(A)[arange(labels.shape[0]), labels], x) / softmax_op(A), softmax_op(A))  ->
+    softmax_grad(inc_subtensor(zeros_like(A)[every_row, labels], x) / softmax_op(A), softmax_op(A))  ->
         crossentropy_softmax_1hot_with_bias_dx(-x, softmax_op(A), labels)          [specialize, fast_run, fast_compile_gpu]
-    softmax_grad(inc_subtensor(zeros_like(A)[arange(labels.shape[0]), labels],
-                               x / softmax_op(A)[arange(labels.shape[0]), labels]), softmax_op(A))  ->
+    softmax_grad(inc_subtensor(zeros_like(A)[every_row, labels], x / softmax_op(A)[every_row, labels]), softmax_op(A))  ->
         crossentropy_softmax_1hot_with_bias_dx(-x, softmax_op(A), labels)
 
     Other factors of the quotients, which do not vary within a row, become a part of g.

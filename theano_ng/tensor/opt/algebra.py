@@ -394,7 +394,7 @@ def local_cast_cast(node):
 def local_upcast_elemwise_constant_inputs(node):
     """Give scalar constants the dtype in which they are computed with, at compile time.
 
-    x + constant([2])  ->  x + constant([2.], dtype='float64')          [canonicalize, fast_run]
+    x + constant([2])  ->  x + constant(2., dtype='float64')          [canonicalize, fast_run]
 
     So that they merge with others, and no conversion is left to the loop.
     """
@@ -441,7 +441,7 @@ def local_upcast_elemwise_constant_inputs(node):
 def local_0_dot_x(node):
     """A matrix product with zeros.
 
-    dot(zeros_like(x), y)  ->  assert_op(constant(0.), eq(zeros_like(x).shape[0], y.shape[0]))
+    dot(zeros_like(x), y)  ->  Assert()(constant(0., dtype='float64'), eq(zeros_like(x).shape[0], y.shape[0]))
                                                                [canonicalize, stabilize, fast_run]
     """
     x, y = node.inputs

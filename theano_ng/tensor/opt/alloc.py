@@ -120,7 +120,7 @@ optdb.register("local_fill_to_alloc", in2out(local_fill_to_alloc), 1.51, "fast_r
 def local_useless_alloc(node):
     """A value that has the shape already.
 
-    Alloc()(x, x.shape[0])  ->  x          [canonicalize, stabilize, specialize, fast_run]
+    Alloc()(x, Shape_i(0)(x))  ->  x          [canonicalize, stabilize, specialize, fast_run]
 
     Where the shapes are not known to be equal the Alloc stays: it repeats what is one long at run time, or complains.
     """
@@ -251,7 +251,7 @@ def local_elemwise_alloc_op(ElemwiseOP, AllocOP, DimShuffleOP):
     def local_elemwise_alloc(node):
         """Operands of elementwise operations need not be repeated.
 
-        alloc(s, x.shape[0]) + x  ->  s + x          [specialize, fast_run]
+        alloc(s, Shape_i(0)(x)) + x  ->  s + x          [specialize, fast_run, local_alloc_elemwise]
 
         When the shapes are not known to be equal, y is guarded by an assertion (`config.experimental.local_alloc_elemwise_assert`).
         """

@@ -135,7 +135,7 @@ def local_useless_inc_subtensor(node):
 def local_useless_inc_subtensor_alloc(node):
     """What is written need not be repeated before: writing does that.
 
-    inc_subtensor(x[:], alloc(s, x.shape[0]))  ->  inc_subtensor(x[:], s)          [canonicalize, stabilize, specialize, fast_run]
+    inc_subtensor(x[:], alloc(s, Shape_i(0)(x)))  ->  inc_subtensor(x[:], s)          [canonicalize, stabilize, specialize, fast_run]
 
     Where m, n are not known to be the shape of the part, v is guarded by an assertion.
     """
@@ -250,7 +250,7 @@ def local_IncSubtensor_serialize(node):
     """Increments that are added become increments of one tensor: the gradient of a tensor of which several parts are used.
 
     inc_subtensor(x[i:], s) + inc_subtensor(y[j:], s)  ->  inc_subtensor(inc_subtensor((x + y)[i:], s)[j:], s)
-                                                               [canonicalize, fast_run, local_IncSubtensor_serialize]
+                                                               [canonicalize, fast_run]
 
     With zeros for a, as in gradients, the sum of the zeros is removed by other rules.
     """

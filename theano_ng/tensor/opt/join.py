@@ -159,7 +159,7 @@ def local_useless_tile(node):
     """Every dimension once.
 
     Tile(2)(A, [1, 1])  ->  A          [canonicalize, stabilize, fast_run]
-    Tile(2)(x, [1, 1])  ->  patternbroadcast(x.dimshuffle('x', 0), (False, False))
+    Tile(2)(x, [1, 1])  ->  x.dimshuffle('x', 0)
     """
     x, reps = node.inputs
     if not isinstance(reps, Constant) or len(reps.data) != node.op.ndim or not np.all(reps.data == 1):

@@ -265,9 +265,9 @@ def local_reduce_broadcastable(node):
 def local_opt_alloc(node):
     """Reductions of constants.
 
-    sum(alloc(2., n, j))  ->  2. * (n * j)          [specialize, fast_run]
-    prod(alloc(2., n))  ->  2. ** n
-    sum(alloc(2., n, j), axis=0)  ->  alloc(2. * n, j)
+    sum(alloc(two, n, j))  ->  two * (n * j)          [specialize, fast_run]
+    prod(alloc(two, n))  ->  two ** n
+    sum(alloc(two, n, j), axis=0)  ->  alloc(two * n, j)
 
     For a reduction over some axes the result is an alloc of the other dimensions.
     """

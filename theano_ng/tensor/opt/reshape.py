@@ -118,7 +118,7 @@ def local_useless_reshape(node):
 def local_reshape_to_dimshuffle(node):
     """Dimensions of length one in the new shape are left to DimShuffle.
 
-    A.reshape((1, n, 1, n))  ->  A.reshape((n, n)).dimshuffle('x', 0, 'x', 1)          [canonicalize, fast_run]
+    A.reshape((1, 9))  ->  A.reshape((9,)).dimshuffle('x', 0)          [canonicalize, fast_run]
     """
     x, shape = node.inputs
     out = node.outputs[0]

@@ -167,7 +167,8 @@ def local_expm1(node):
 
 
 local_log_pow = register_stabilize(register_specialize(register_canonicalize(rule(
-    "local_log_pow", "Logarithms of powers. For a negative x and an even whole y that is no constant the result is NaN instead of a number.",
+    "local_log_pow",
+    "Logarithms of powers. For a negative x and an even whole y that is no constant the result is NaN instead of a number.",
     (log(float_x ** even), even * log(abs(float_x))),
     (log(x ** y), y * log(x))))))
 

@@ -153,8 +153,8 @@ def local_useless_slice(node):
 def local_useless_subtensor(node):
     """Indexing that takes everything as it is.
 
-    A[0:A.shape[0], :]  ->  A          [canonicalize, specialize, fast_run]
-    A[arange(A.shape[0])]  ->  A
+    A[0:Shape_i(0)(A), :]  ->  A          [canonicalize, specialize, fast_run]
+    A[arange(Shape_i(0)(A))]  ->  A
     """
     x, out = node.inputs[0], node.outputs[0]
     if isinstance(node.op, Subtensor):
@@ -596,7 +596,7 @@ def local_subtensor_merge(node):
 
     x[2:][1:5]  ->  x[3:7]          [canonicalize, specialize, fast_run]
     A[:, i][0]  ->  A[0, i]
-    alloc(s, 3)[::-1][1:]  ->  alloc(s, 3)[1::-1]
+    alloc(s, 3)[::-1][1:]  ->  alloc(s, 3)[1:-4:-1]
 
     Only where the result needs no arithmetic at run time: two views are cheaper than that.
     """

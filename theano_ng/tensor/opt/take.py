@@ -29,8 +29,8 @@ def _is_permutation(order):
 def local_take_along_axis(node):
     """Rows of a transposed view are taken, or incremented, along an axis of the tensor.
 
-    A.T[labels].T  ->  A[:, labels]          [specialize, fast_run]
-    inc_subtensor(A.T[labels], B.T).T  ->  inc_subtensor(A[:, labels], B)
+    A.T[labels].T  ->  advanced_subtensor(A, slice(None), labels)          [specialize, fast_run]
+    inc_subtensor(A.T[labels], B.T).T  ->  AdvancedIncSubtensor()(A, B, slice(None), labels)
     """
     if node.op.drop or not node.op.new_order or not _is_permutation(node.op.new_order):
         return False

@@ -42,7 +42,8 @@ local_scalar_tensor_scalar = register_specialize(register_canonicalize(rule(
 def local_useless_composite(node):
     """Outputs of a Composite that nobody uses are not computed.
 
-    Elemwise(Composite([number], [number + number, number * number]))(x, return_list=True)[0]  ->  Elemwise(Composite([number], [number + number]))(x)          [canonicalize, fast_run]
+    Elemwise(Composite([number], [number + number, number * number]))(x, return_list=True)[0]  ->
+        Elemwise(Composite([number], [number + number]))(x)          [canonicalize, fast_run]
     """
     if len(node.outputs) == 1 or not isinstance(node.op.scalar_op, scalar.Composite):
         return False

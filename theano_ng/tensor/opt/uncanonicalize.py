@@ -37,8 +37,8 @@ def local_max_and_argmax(node):
 def local_max_to_min(node):
     """The maximum of what is turned round.
 
-    -max(-x)  ->  CAReduce(scalar.minimum)(x)          [uncanonicalize, fast_run]
-    ~max(~k)  ->  CAReduce(scalar.minimum)(k)
+    -CAReduce(scalar.maximum)(-x)  ->  CAReduce(scalar.minimum)(x)          [uncanonicalize, fast_run]
+    ~CAReduce(scalar.maximum)(~k)  ->  CAReduce(scalar.minimum)(k)
     """
     if node.inputs[0].owner is None:
         return None
@@ -139,7 +139,7 @@ def local_dimshuffle_alloc(node):
 def local_dimshuffle_subtensor(node):
     """Broadcastable dimensions that slicing kept and a DimShuffle drops are indexed away at once.
 
-    row[0:1, i:].dimshuffle(1)  ->  row[0, i:]          [uncanonicalize, fast_run]
+    row[0:1, i:].dimshuffle(1)  ->  row[0, i:].dimshuffle(0)          [uncanonicalize, fast_run]
     """
     if node.inputs[0].owner is None or not node.op.drop:
         return None

@@ -33,10 +33,10 @@ def local_useless_elemwise(node):
     mul(x)  ->  x
     tensor_copy(x)  ->  x
     p ^ p  ->  0
-    p | True  ->  1
-    k | 0  ->  k
-    k & 0  ->  0
-    p & True  ->  p
+    p | constant([True])  ->  1
+    k | constant([0], dtype='int8')  ->  k
+    k & constant([0], dtype='int8')  ->  0
+    p & constant([True])  ->  p
 
     eq(x, x) of floats is 1 also where x is NaN.
     """
@@ -312,8 +312,8 @@ def _sink_into_switch(node, idx, op):
 def local_mul_switch_sink(node):
     """Multiply inside a switch that has a zero branch: where it is zero, the product is, also if the other factor is NaN.
 
-    switch(c, 0, x) * y  ->  switch(c, 0, x * y)          [canonicalize, specialize, fast_run]
-    switch(c, x, 0) * y  ->  switch(c, x * y, 0)
+    switch(c, constant([0]), x) * y  ->  switch(c, 0, x * y)          [canonicalize, specialize, fast_run]
+    switch(c, x, constant([0])) * y  ->  switch(c, x * y, 0)
 
     Gradients of expressions guarded by a switch stay free of NaN so.
     """
@@ -331,8 +331,8 @@ def local_mul_switch_sink(node):
 def local_div_switch_sink(node):
     """Divide inside a switch that has a zero branch: where it is zero, the quotient is, also if the divisor is zero or NaN.
 
-    switch(c, 0, x) / y  ->  switch(c, 0, x / y)          [canonicalize, fast_run]
-    switch(c, k, 0) // x  ->  switch(c, k // x, 0)
+    switch(c, constant([0]), x) / y  ->  switch(c, 0, x / y)          [canonicalize, fast_run]
+    switch(c, k, constant([0])) // x  ->  switch(c, k // x, 0)
     """
     if not _is_switch(node.inputs[0]):
         return False
