@@ -10,7 +10,6 @@ from theano_ng.tensor.shaping.allocation import Alloc
 from theano_ng.tensor.indexing.subtensor import Subtensor
 from theano_ng.tensor.reductions.extremes import Argmax, MaxAndArgmax
 from theano_ng.tensor.shaping.creation import ARange, zeros_like
-from theano_ng.tensor.constant import NotScalarConstantError, get_scalar_constant_value
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.reductions.careduce import Sum
 from theano_ng.tensor.nnet.crossentropy import (CrossentropyCategorical1HotGrad,
@@ -19,6 +18,7 @@ from theano_ng.tensor.nnet.crossentropy import (CrossentropyCategorical1HotGrad,
                                                 crossentropy_softmax_argmax_1hot_with_bias)
 from theano_ng.tensor.nnet.softmax import SoftmaxGrad, logsoftmax_op, softmax_grad, softmax_op, softmax_with_bias
 from theano_ng.tensor.opt.canonicalize import local_mul_canonizer
+from theano_ng.tensor.opt.common import constant_value, is_constant, op_of
 from theano_ng.tensor.opt.shape import same_length
 from theano_ng.tensor.opt.registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
 from theano_ng.tensor.opt.rows import names, rule, terms
@@ -31,18 +31,14 @@ log, softmax, logsoftmax, d_softmax = terms(T.log, softmax_op, logsoftmax_op, so
 d_crossentropy, d_both = terms(CrossentropyCategorical1HotGrad, crossentropy_softmax_1hot_with_bias_dx)
 
 
-def _owner_op(variable):
-    return None if variable.owner is None else variable.owner.op
-
-
 def _split_bias(x):
     """(m, b) when `x` is m + b with a vector b for every row, None otherwise."""
-    if _owner_op(x) != T.add:
+    if op_of(x) != T.add:
         return None
     vectors, matrices = [], []
     for term in x.owner.inputs:
         if term.type.broadcastable == (True, False):
-            is_row = isinstance(_owner_op(term), DimShuffle) and term.owner.op.new_order == ("x", 0)
+            is_row = isinstance(op_of(term), DimShuffle) and term.owner.op.new_order == ("x", 0)
             vectors.append(term.owner.inputs[0] if is_row else term.dimshuffle(1))
         else:
             matrices.append(term)
@@ -73,7 +69,7 @@ def _fuse_crossentropies(fgraph, softmaxes, reason):
         if node.op != crossentropy_categorical_1hot or node.fgraph is not fgraph:
             continue
         sm, labels = node.inputs
-        if _owner_op(sm) not in softmaxes:
+        if op_of(sm) not in softmaxes:
             continue
         new_nll, new_sm, argmax = crossentropy_softmax_argmax_1hot_with_bias(*_softmax_input(sm), labels)
         if new_nll.type != node.outputs[0].type:
@@ -179,7 +175,7 @@ def graph_merge_softmax_with_crossentropy_softmax(node):
     for client, _ in x.clients:
         if client != "output" and isinstance(client.op, CrossentropySoftmaxArgmax1HotWithBias) and client.inputs[0] is x:
             b = client.inputs[1]
-            if b is node.inputs[1] if node.op == softmax_with_bias else _is_zero(b):
+            if b is node.inputs[1] if node.op == softmax_with_bias else is_constant(b, 0):
                 return [client.outputs[1]]
     return None
 
@@ -195,20 +191,14 @@ def _check_rows_is_arange_len_labels(rows, labels):
     """Whether `rows` is arange(len(labels)), of constants or of the shape of labels."""
     feature = getattr(getattr(labels, "fgraph", None), "shape_feature", None)
     shape_of = {} if feature is None else feature.shape_of
-    if isinstance(_owner_op(rows), ARange):
+    if isinstance(op_of(rows), ARange):
         start, stop, step = rows.owner.inputs
-        try:
-            if get_scalar_constant_value(start) != 0 or get_scalar_constant_value(step) != 1:
-                return False
-        except NotScalarConstantError:
+        if not is_constant(start, 0) or not is_constant(step, 1):
             return False
         return _is_length_of(stop, labels, shape_of)
     if hasattr(rows, "data") and labels in shape_of:
-        try:
-            length = get_scalar_constant_value(shape_of[labels][0])
-        except NotScalarConstantError:
-            return False
-        return np.array_equal(rows.data, np.arange(length))
+        length = constant_value(shape_of[labels][0])
+        return length is not None and np.array_equal(rows.data, np.arange(length))
     return False
 
 
@@ -221,11 +211,11 @@ def _is_length_of(stop, labels, shape_of):
         node = stop.owner
         if isinstance(node.op, Shape_i) and node.op.i == 0 and node.inputs[0] is labels:
             return True
-        if isinstance(node.op, Subtensor) and isinstance(_owner_op(node.inputs[0]), Shape):
+        if isinstance(node.op, Subtensor) and isinstance(op_of(node.inputs[0]), Shape):
             # only before canonicalization
             index = node.inputs[1:]
             return (node.inputs[0].owner.inputs[0] is labels and len(index) == 1 and not isinstance(node.op.idx_list[0], slice)
-                    and _is_zero(index[0]))
+                    and is_constant(index[0], 0))
         if isinstance(node.op, (ScalarFromTensor, TensorFromScalar)) or (
                 isinstance(node.op, Elemwise) and len(node.inputs) == 1 and type(node.op.scalar_op).__name__ == "Cast"):
             stop = node.inputs[0]
@@ -260,9 +250,9 @@ def local_advanced_indexing_crossentropy_onehot(node):
         if found is None:
             return None
         matrix, labels = found
-        if _owner_op(matrix) == logsoftmax_op:
+        if op_of(matrix) == logsoftmax_op:
             source = _with_bias(matrix.owner.inputs[0])
-        elif _owner_op(matrix) == T.log:
+        elif op_of(matrix) == T.log:
             source = _softmax_input(matrix.owner.inputs[0])
         else:
             return None
@@ -280,20 +270,13 @@ def local_advanced_indexing_crossentropy_onehot(node):
     return [result] if result.type == node.outputs[0].type else None
 
 
-def _is_zero(variable):
-    try:
-        return get_scalar_constant_value(variable) == 0
-    except NotScalarConstantError:
-        return False
-
-
 def _label_increment(variable):
     """(values, labels) when a matrix is zero but for values at [arange(len(labels)), labels]."""
     node = variable.owner
     if node is None or not isinstance(node.op, AdvancedIncSubtensor) or len(node.inputs) != 4:
         return None
     zeros, values, rows, labels = node.inputs
-    if not _is_zero(zeros) or labels.ndim != 1 or not _check_rows_is_arange_len_labels(rows, labels):
+    if not is_constant(zeros, 0) or labels.ndim != 1 or not _check_rows_is_arange_len_labels(rows, labels):
         return None
     return values, labels
 
@@ -372,7 +355,7 @@ def local_logsoftmax_grad(node):
                                                                [stabilize, specialize, fast_run, fast_compile]
     """
     quotient, sm = node.inputs
-    if _owner_op(quotient) != T.true_div or quotient.owner.inputs[1] is not sm or sm.owner is None:
+    if op_of(quotient) != T.true_div or quotient.owner.inputs[1] is not sm or sm.owner is None:
         return None
     if sm.owner.op != softmax_op or len(quotient.clients) != 1:
         return None
@@ -416,7 +399,7 @@ def softmax_simplifier(numerators, denominators):
     """Finds exp(x) / sum(exp(x), axis=1) among the factors of a fraction; a part of the canonical form of products."""
     # Constants are numbers here, not variables.
     for numerator in [n for n in numerators if isinstance(n, Variable)]:
-        if _owner_op(numerator) != T.exp or numerator.ndim != 2:
+        if op_of(numerator) != T.exp or numerator.ndim != 2:
             continue
         for denominator in [d for d in denominators if isinstance(d, Variable)]:
             shuffle = denominator.owner

@@ -7,16 +7,12 @@ from theano_ng.tensor.elemwise import functions as T
 from theano_ng.tensor.nnet.mul_tree import (compute_mul, is_exp, is_mul, is_neg, parse_mul_tree, partition_num_or_denom,
                                             perform_sigm_times_exp, simplify_mul)
 from theano_ng.tensor.nnet.sigmoids import hard_sigmoid, sigmoid, softplus, ultra_fast_sigmoid
-from theano_ng.tensor.opt.common import MAX_SHARED, constant_value, is_constant, scalarconsts_rest
+from theano_ng.tensor.opt.common import MAX_SHARED, constant_value, is_constant, op_of, scalarconsts_rest
 from theano_ng.tensor.type import values_eq_approx
 from theano_ng.tensor.opt.registration import ignores_nonfinite, register_specialize, register_stabilize
 from theano_ng.tensor.opt.rows import names, pattern_rule, rule, such, terms
 
 register_local_1msigmoid = False
-
-
-def _owner_op(variable):
-    return None if variable.owner is None else variable.owner.op
 
 
 def _is_real(variable):
@@ -47,16 +43,16 @@ def is_1pexp(t, only_process_constants=True):
     if not _is_real(t):
         return None
     negative = False
-    while _owner_op(t) == T.neg:
+    while op_of(t) == T.neg:
         negative, t = not negative, t.owner.inputs[0]
-    if _owner_op(t) == T.sub:
+    if op_of(t) == T.sub:
         # -1 - exp(x)
         number = constant_value(t.owner.inputs[0], only_process_constants=only_process_constants)
         found = is_exp(t.owner.inputs[1])
         if number is None or found is None or number != (1 if found[0] else -1):
             return None
         return negative ^ (not found[0]), found[1]
-    if _owner_op(t) != T.add:
+    if op_of(t) != T.add:
         return None
     numbers, _, others = scalarconsts_rest(t.owner.inputs, only_process_constants=only_process_constants)
     found = is_exp(others[0]) if len(others) == 1 else None

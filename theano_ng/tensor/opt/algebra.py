@@ -10,7 +10,7 @@ from theano_ng.tensor.assert_op import assert_op
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.opt.canonicalize import in_dtype
 from theano_ng.tensor.opt.common import (
-    as_output, constant_value, fill_like_inputs, inputs_of, is_an_upcast, is_inverse_pair)
+    answer, constant_value, fill_like_inputs, inputs_of, is_an_upcast, is_inverse_pair)
 from theano_ng.tensor.opt.registration import (
     ignores_nonfinite, register_canonicalize, register_specialize, register_specialize_device, register_stabilize)
 from theano_ng.tensor.opt.rows import names, rule, such, terms
@@ -18,12 +18,6 @@ from theano_ng.tensor.opt.rows import names, rule, such, terms
 x, = names("x")
 integer = such("i", lambda v: v.dtype in T.integer_dtypes)
 inv, sqr, zeros_like = terms(T.inv, T.sqr, T.zeros_like)
-
-
-def _answer(new, out):
-    """A rule's return value: `new` with the type of `out`."""
-    rval = as_output(new, out)
-    return False if rval is None else [rval]
 
 
 # -- functions and their inverses ----------------------------------------------------------------------------------------
@@ -82,7 +76,7 @@ def local_inv_canon(node):
     if x.dtype[0] in "bui":
         # The power of two integers is an integer.
         x = T.cast(x, out.dtype)
-    return _answer(T.pow(x, np.array(-1, dtype="int8")), out)
+    return answer(T.pow(x, np.array(-1, dtype="int8")), out)
 
 
 def _sign_is_exact(v):
@@ -104,9 +98,9 @@ def local_abs_lift(node):
     if inner is None or not all(_sign_is_exact(i) for i in inner.inputs):
         return False
     if inner.op == T.mul:
-        return _answer(T.mul(*[T.abs_(i) for i in inner.inputs]), node.outputs[0])
+        return answer(T.mul(*[T.abs_(i) for i in inner.inputs]), node.outputs[0])
     if inner.op == T.true_div:
-        return _answer(T.true_div(*[T.abs_(i) for i in inner.inputs]), node.outputs[0])
+        return answer(T.true_div(*[T.abs_(i) for i in inner.inputs]), node.outputs[0])
     return False
 
 
@@ -131,8 +125,8 @@ def local_abs_merge(node):
             if value is None or value < 0:
                 return False
             inner.append(i)
-        return _answer(T.abs_(T.mul(*inner)), node.outputs[0])
-    return _answer(T.abs_(T.true_div(node.inputs[0].owner.inputs[0], node.inputs[1].owner.inputs[0])), node.outputs[0])
+        return answer(T.abs_(T.mul(*inner)), node.outputs[0])
+    return answer(T.abs_(T.true_div(node.inputs[0].owner.inputs[0], node.inputs[1].owner.inputs[0])), node.outputs[0])
 
 
 # -- negation ------------------------------------------------------------------------------------------------------------
@@ -155,10 +149,10 @@ def local_neg_div_neg(node):
     num, denom = inputs
     negated = inputs_of(num, T.neg) if _sign_is_exact(num) else None
     if negated is not None and len(frac.clients) == 1:
-        return _answer(T.true_div(negated[0], denom), node.outputs[0])
+        return answer(T.true_div(negated[0], denom), node.outputs[0])
     value = constant_value(num) if all(num.broadcastable) else None
     if value is not None and len(frac.clients) == 1 and value.dtype.kind in "ifc":
-        return _answer(T.true_div(np.asarray(-value).reshape((1,) * num.ndim), denom), node.outputs[0])
+        return answer(T.true_div(np.asarray(-value).reshape((1,) * num.ndim), denom), node.outputs[0])
     return False
 
 
@@ -177,7 +171,7 @@ def local_mul_zero(node):
         value = constant_value(i)
         if value is not None and value == 0:
             zero = T.as_tensor_variable(np.asarray(0, dtype=out.dtype))
-            return _answer(fill_like_inputs(zero, node.inputs), out)
+            return answer(fill_like_inputs(zero, node.inputs), out)
     return False
 
 
@@ -215,7 +209,7 @@ def local_add_specialize(node):
         new = new_inputs[0]
     else:
         new = T.add(*new_inputs)
-    return _answer(_filled(new, node), out)
+    return answer(_filled(new, node), out)
 
 
 def _filled(new, node):
@@ -256,7 +250,7 @@ def local_mul_specialize(node):
         if value is not None and value == -1 and i.dtype[0] in "ifc":
             neg ^= True
         elif value is not None and value == 0:
-            return _answer(fill_like_inputs(T.as_tensor_variable(np.asarray(0, dtype=out.dtype)), node.inputs), out)
+            return answer(fill_like_inputs(T.as_tensor_variable(np.asarray(0, dtype=out.dtype)), node.inputs), out)
         else:
             new_inputs.append(i)
     if len(new_inputs) == len(node.inputs) and nb_neg_node == 0:
@@ -264,13 +258,13 @@ def local_mul_specialize(node):
     if neg and out.dtype[0] not in "ifc":
         return False
     if not new_inputs:
-        return _answer(_filled(T.as_tensor_variable(np.asarray(-1 if neg else 1, dtype=out.dtype)), node), out)
+        return answer(_filled(T.as_tensor_variable(np.asarray(-1 if neg else 1, dtype=out.dtype)), node), out)
     if neg and len(new_inputs) > 1 and nb_neg_node + nb_constant == 0:
         return False
     rval = new_inputs[0] if len(new_inputs) == 1 else in_dtype(T.mul, new_inputs, out.dtype)
     if neg:
         rval = in_dtype(T.neg, [rval], out.dtype)
-    return _answer(_filled(rval, node), out)
+    return answer(_filled(rval, node), out)
 
 
 local_div_to_inv = register_specialize(rule("local_div_to_inv", "A quotient of one.", (1 / x, inv(x))))
@@ -319,7 +313,7 @@ def local_pow_specialize(node):
         x = T.cast(x, out.dtype)
     if out.dtype[0] in "iu" and exponent < 0:
         return False
-    return _answer(_filled(make(x), node), out)
+    return answer(_filled(make(x), node), out)
 
 
 def _covers(x, out):
@@ -357,7 +351,7 @@ def local_pow_specialize_device(node):
     rval = factors[0] if len(factors) == 1 else T.mul(*factors)
     if exponent < 0:
         rval = T.inv(rval)
-    return _answer(rval, out)
+    return answer(rval, out)
 
 
 # -- casts -----------------------------------------------------------------------------------------------------------------
@@ -381,11 +375,11 @@ def local_cast_cast(node):
     x, out = inner.inputs[0], node.outputs[0]
     if node.op.scalar_op.o_type == inner.op.scalar_op.o_type:
         # The second does nothing.
-        return _answer(inner.outputs[0], out)
+        return answer(inner.outputs[0], out)
     if is_an_upcast(x.dtype, inner.outputs[0].dtype):
         if x.dtype == out.dtype:
-            return _answer(x, out)
-        return _answer(node.op(x), out)
+            return answer(x, out)
+        return answer(node.op(x), out)
     return False
 
 

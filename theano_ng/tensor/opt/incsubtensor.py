@@ -11,7 +11,7 @@ from theano_ng.tensor.indexing.advanced import (
 from theano_ng.tensor.shaping.allocation import Alloc
 from theano_ng.tensor.assert_op import Assert
 from theano_ng.tensor.opt.alloc import fitted
-from theano_ng.tensor.opt.common import constant_value, inputs_of
+from theano_ng.tensor.opt.common import constant_value, inputs_of, is_constant
 from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
 from theano_ng.tensor.opt.shape import lengths, same_length
 from theano_ng.tensor.opt.subtensor import node_index, takes_all
@@ -19,11 +19,6 @@ from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
 
 INCREMENTS = (IncSubtensor, AdvancedIncSubtensor1, AdvancedIncSubtensor, AdvancedBooleanIncSubtensor)
 """Ops with inputs x, y and the index."""
-
-
-def _is_zero(v):
-    value = constant_value(v)
-    return value is not None and value == 0
 
 
 def _unique_rows(rows):
@@ -50,7 +45,7 @@ def local_incsubtensor_of_zeros(node):
     """
     if node.op.set_instead_of_inc:
         return False
-    return [node.inputs[0]] if _is_zero(node.inputs[1]) else False
+    return [node.inputs[0]] if is_constant(node.inputs[1], 0) else False
 
 
 @register_canonicalize
@@ -61,7 +56,7 @@ def local_incsubtensor_of_zeros_to_setsubtensor(node):
 
     inc_subtensor(zeros_like(x)[i:], s)  ->  set_subtensor(zeros_like(x)[i:], s)          [canonicalize, specialize, fast_run]
     """
-    if node.op.set_instead_of_inc or not _is_zero(node.inputs[0]):
+    if node.op.set_instead_of_inc or not is_constant(node.inputs[0], 0):
         return False
     op = node.op
     new = IncSubtensor(op.idx_list, op.inplace, set_instead_of_inc=True,
@@ -108,7 +103,7 @@ def local_useless_inc_subtensor(node):
     out = node.outputs[0]
     if y.ndim != x.ndim or y.broadcastable != x.broadcastable:
         return False
-    if not node.op.set_instead_of_inc and not _is_zero(x):
+    if not node.op.set_instead_of_inc and not is_constant(x, 0):
         return False
     index, reverse = node_index(node, first=2), False
     for dim, entry in enumerate(index):
@@ -260,7 +255,7 @@ def local_IncSubtensor_serialize(node):
         return False
     bases = [i.owner.inputs[0] if m else i for i, m in zip(node.inputs, movable)]
     # Zeros need not be added, as long as something of the right type is left.
-    left = [b for b in bases if not _is_zero(b)]
+    left = [b for b in bases if not is_constant(b, 0)]
     if not any(b.type == out.type for b in left):
         left.append(next(b for b in bases if b.type == out.type))
     tip = left[0] if len(left) == 1 else T.add(*left)

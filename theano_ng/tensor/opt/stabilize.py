@@ -10,7 +10,7 @@ from theano_ng.tensor.reductions.careduce import CAReduce, Prod, Sum
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.reductions.extremes import MaxAndArgmax
 from theano_ng.tensor.opt.common import (
-    as_output, constant_value, fill_like_inputs, inputs_of, is_constant, scalarconsts_rest)
+    answer, constant_value, fill_like_inputs, inputs_of, is_constant, scalarconsts_rest)
 from theano_ng.tensor.opt.registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
 from theano_ng.tensor.opt.rows import names, pattern_rule, rule, such, terms
 
@@ -25,11 +25,6 @@ float_x, float_y = [such(name, lambda v: v.dtype[0] == "f") for name in (x, y)]
 real_x = such(x, lambda v: v.dtype[0] != "c")
 even = such("even", _is_even)
 erf, erfc, exp, log, log1p, maximum = terms(T.erf, T.erfc, T.exp, T.log, T.log1p, T.maximum)
-
-
-def _answer(new, out):
-    rval = as_output(new, out)
-    return False if rval is None else [rval]
 
 
 # -- log and exp -------------------------------------------------------------------------------------------------------------
@@ -58,7 +53,7 @@ def local_log1p(node):
         new = T.log1p(ninp)
         if new.type.broadcastable != out.type.broadcastable:
             new = fill_like_inputs(new, log_arg.owner.inputs)
-        return _answer(new, out)
+        return answer(new, out)
     if log_arg.owner.op == T.sub:
         one, x = log_arg.owner.inputs
         value = constant_value(one)
@@ -68,7 +63,7 @@ def local_log1p(node):
             new = T.log1p(T.neg(x))
             if new.type.broadcastable != out.type.broadcastable:
                 new = fill_like_inputs(new, log_arg.owner.inputs)
-            return _answer(new, out)
+            return answer(new, out)
     return False
 
 
@@ -126,7 +121,7 @@ def local_log_sum_exp(node):
     ret = max_x + T.log(T.sum(shifted, axis=axis))
     if dimshuffle_op is not None:
         ret = dimshuffle_op(ret)
-    return _answer(ret, node.outputs[0])
+    return answer(ret, node.outputs[0])
 
 
 optdb.register("local_log_sum_exp", in2out(local_log_sum_exp, ignore_newtrees=True), 1.6, "fast_run")
@@ -162,7 +157,7 @@ def local_expm1(node):
             new = T.expm1(inner[0])
             if new.type.broadcastable != out.type.broadcastable:
                 new = fill_like_inputs(new, node.inputs)
-            return _answer(new, out)
+            return answer(new, out)
     return False
 
 
@@ -191,11 +186,11 @@ def local_log_prod_sqr(node):
     if isinstance(op, Elemwise) and isinstance(op.scalar_op, scalar.Mul):
         # The factors must be known to be nonnegative: log of each is NaN otherwise.
         if all(_log_of_nonnegative(i) is not None for i in x.owner.inputs) and len(x.owner.inputs) > 1:
-            return _answer(T.add(*[_log_of_nonnegative(i) for i in x.owner.inputs]), node.outputs[0])
+            return answer(T.add(*[_log_of_nonnegative(i) for i in x.owner.inputs]), node.outputs[0])
     elif isinstance(op, Prod):
         inner = _log_of_nonnegative(x.owner.inputs[0])
         if inner is not None:
-            return _answer(T.sum(inner, axis=op.axis), node.outputs[0])
+            return answer(T.sum(inner, axis=op.axis), node.outputs[0])
     return False
 
 
@@ -276,7 +271,7 @@ def local_log_erfc(node):
     ret = T.switch(x < threshold, direct, stab)
     if ret.dtype != dtype:
         ret = T.cast(ret, dtype)
-    return _answer(ret, out)
+    return answer(ret, out)
 
 
 def _is_stabilized(v):
@@ -327,7 +322,7 @@ def local_grad_log_erfc_neg(node):
         ret = T.cast(ret, dtype)
     if others:
         ret = T.mul(ret, *others)
-    return _answer(ret, out)
+    return answer(ret, out)
 
 
 def _guarded_quotient(v):

@@ -9,15 +9,8 @@ from theano_ng.tensor import basic as T
 from theano_ng.tensor.indexing.advanced import AdvancedIncSubtensor, AdvancedIncSubtensor1, AdvancedSubtensor1, advanced_subtensor
 from theano_ng.tensor.shaping.allocation import Alloc
 from theano_ng.tensor.elemwise.op import DimShuffle
+from theano_ng.tensor.opt.common import shuffled
 from theano_ng.tensor.opt.registration import register_specialize
-
-
-def _shuffled(x, order):
-    """``x.dimshuffle(order)``, without a step in between when x itself is shuffled."""
-    if x.owner is not None and isinstance(x.owner.op, DimShuffle):
-        inner, own = x.owner.inputs[0], x.owner.op.new_order
-        order, x = [i if i == "x" else own[i] for i in order], inner
-    return x if list(order) == list(range(x.ndim)) else x.dimshuffle(order)
 
 
 def _is_permutation(order):
@@ -63,7 +56,7 @@ def local_take_along_axis(node):
         new = advanced_subtensor(x, *index)
     else:
         missing = view.ndim - y.ndim
-        value = _shuffled(y, ["x" if i < missing else i - missing for i in order])
+        value = shuffled(y, ["x" if i < missing else i - missing for i in order])
         if value.owner is not None and value is not y:
             copy_stack_trace(y, value)
         new = AdvancedIncSubtensor(set_instead_of_inc=inner.op.set_instead_of_inc)(x, value, *index)

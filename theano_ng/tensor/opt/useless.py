@@ -9,15 +9,14 @@ from theano_ng.gof.rewriting import OpRemove, copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.indexing.subtensor import Subtensor
-from theano_ng.tensor.opt.common import as_output, constant_value, fill_like_inputs, get_constant, inputs_of
+from theano_ng.tensor.opt.common import answer, constant_value, fill_like_inputs, get_constant, inputs_of
 from theano_ng.tensor.opt.registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
 
 
 def _filled_with(value, node):
     """List of the number `value` in the shape and dtype of the output of an elementwise node."""
     out = node.outputs[0]
-    new = as_output(fill_like_inputs(T.as_tensor_variable(np.asarray(value, dtype=out.dtype)), node.inputs), out)
-    return False if new is None else [new]
+    return answer(fill_like_inputs(T.as_tensor_variable(np.asarray(value, dtype=out.dtype)), node.inputs), out)
 
 
 @register_specialize
@@ -89,8 +88,7 @@ def _or(node):
         return False
     other, bits = found
     if np.all(bits == 0):
-        new = as_output(node.inputs[other], node.outputs[0])
-        return False if new is None else [new]
+        return answer(node.inputs[other], node.outputs[0])
     return _filled_with(bits, node)
 
 
@@ -101,8 +99,7 @@ def _and(node):
     other, bits = found
     if np.all(bits == 0):
         return _filled_with(0, node)
-    new = as_output(node.inputs[other], node.outputs[0])
-    return False if new is None else [new]
+    return answer(node.inputs[other], node.outputs[0])
 
 
 def _xor(node):
@@ -193,8 +190,7 @@ def local_useless_elemwise_comparison(node):
             return _filled_with(0, node) if bound < 0 else False
         if cls is scalar.Maximum and bound <= 0 or cls is scalar.Minimum and bound <= 0:
             keep = length if cls is scalar.Maximum else other
-            new = as_output(keep, out)
-            return False if new is None else [new]
+            return answer(keep, out)
         # As "length op bound".
         kind = _MIRRORED[cls] if swapped and cls in _MIRRORED else cls
         if kind is scalar.LT and bound <= 0 or kind is scalar.LE and bound < 0:
@@ -243,13 +239,11 @@ def local_useless_switch(node):
         compared = _less_equal_zero(cond)
         if (compared is not None and right is compared and _is_length(right) and constant_value(left) is not None
                 and constant_value(left) == 0):
-            new = as_output(right, out)
-            return False if new is None else [new]
+            return answer(right, out)
         return False
     if chosen.type.broadcastable != out.type.broadcastable:
         chosen = fill_like_inputs(chosen, [i for i in node.inputs if i is not chosen])
-    new = as_output(chosen, out)
-    return False if new is None else [new]
+    return answer(chosen, out)
 
 
 def _less_equal_zero(cond):
@@ -281,18 +275,17 @@ def local_merge_switch_same_cond(node):
     if any(s.owner.inputs[0] is not cond for s in inputs):
         return False
     new = T.switch(cond, node.op(*[s.owner.inputs[1] for s in inputs]), node.op(*[s.owner.inputs[2] for s in inputs]))
-    new = as_output(new, node.outputs[0])
-    return False if new is None else [new]
+    return answer(new, node.outputs[0])
 
 
-def _sink_into_switch(node, idx, op):
-    """`op` applied to the branches of the switch that is input `idx`; None unless one of the branches is zero."""
+def _sink_into_switch(node, idx):
+    """The answer with the op applied to the branches of the switch that is input `idx`; False unless one of the branches is zero."""
     switch = node.inputs[idx].owner
     cond, left, right = switch.inputs
     others = node.inputs
 
     def applied(branch):
-        return op(*(others[:idx] + [branch] + others[idx + 1:]))
+        return node.op(*(others[:idx] + [branch] + others[idx + 1:]))
 
     zero_left, zero_right = (v is not None and v == 0 for v in
                              (constant_value(left, only_process_constants=True), constant_value(right, only_process_constants=True)))
@@ -301,8 +294,8 @@ def _sink_into_switch(node, idx, op):
     elif zero_right:
         new = T.switch(cond, applied(left), 0)
     else:
-        return None
-    return as_output(new, node.outputs[0])
+        return False
+    return answer(new, node.outputs[0])
 
 
 @register_canonicalize
@@ -319,9 +312,9 @@ def local_mul_switch_sink(node):
     """
     for idx, i in enumerate(node.inputs):
         if _is_switch(i):
-            new = _sink_into_switch(node, idx, node.op)
-            if new is not None:
-                return [new]
+            new = _sink_into_switch(node, idx)
+            if new:
+                return new
     return False
 
 
@@ -336,5 +329,4 @@ def local_div_switch_sink(node):
     """
     if not _is_switch(node.inputs[0]):
         return False
-    new = _sink_into_switch(node, 0, node.op)
-    return False if new is None else [new]
+    return _sink_into_switch(node, 0)
