@@ -369,7 +369,7 @@ ops_with_inner_function[OpFromGraph] = "fn"
 def inline_ofg_expansion(node):
     """Replace an inlined Op by its graph.
 
-    OpFromGraph{inline=True}(x)  ->  its graph on x          [fast_run, fast_compile]
+    OpFromGraph([x], [exp(x)], inline=True)(y)  ->  exp(y)          [fast_run, fast_compile]
     """
     op = node.op
     if not op.is_inline:

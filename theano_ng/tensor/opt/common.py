@@ -188,6 +188,12 @@ def as_output(new, old):
     return with_type(new, old)
 
 
+def answer(new, old):
+    """What a rule returns: a list of `new` as `as_output` makes it, or False where that is impossible."""
+    new = as_output(new, old)
+    return False if new is None else [new]
+
+
 def fill_like_inputs(new, inputs):
     """`new` filled to the shape that an elementwise operation on `inputs` has."""
     pattern_ = tuple(merge_broadcastables([i.broadcastable for i in inputs]))
@@ -216,6 +222,11 @@ def shuffled(v, order):
 def inputs_of(v, op):
     """Inputs of the node of `op` that computes `v`, or None when another one does."""
     return v.owner.inputs if v.owner is not None and v.owner.op == op else None
+
+
+def op_of(v):
+    """The op that computes `v`, or None when none does."""
+    return None if v.owner is None else v.owner.op
 
 
 def is_an_upcast(type1, type2):

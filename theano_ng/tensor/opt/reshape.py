@@ -33,7 +33,7 @@ def local_reshape_chain(op):
     def local_reshape_chain(node):
         """A reshape of a reshape.
 
-        Reshape(Reshape(x, shape1), shape2)  ->  Reshape(x, shape2)          [canonicalize, fast_run]
+        A.reshape((9,)).reshape((3, 3))  ->  A.reshape((3, 3))          [canonicalize, fast_run]
         """
         if node.inputs[0].owner is None or not isinstance(node.inputs[0].owner.op, op):
             return False
@@ -81,7 +81,9 @@ def _is_length_of(entry, x, dim, fgraph):
 def local_useless_reshape(node):
     """A reshape to the shape that the tensor has.
 
-    Reshape(vector, shape)  ->  vector;  Reshape(x, x.shape)  ->  x, also with one -1          [canonicalize, stabilize, fast_run]
+    x.reshape((n,))  ->  x          [canonicalize, stabilize, fast_run]
+    A.reshape(A.shape)  ->  A
+    A.reshape((A.shape[0], -1))  ->  A
     """
     x, shape = node.inputs
     out = node.outputs[0]
@@ -117,7 +119,7 @@ def local_useless_reshape(node):
 def local_reshape_to_dimshuffle(node):
     """Dimensions of length one in the new shape are left to DimShuffle.
 
-    Reshape(x, (1, m, 1, n))  ->  Reshape(x, (m, n)).dimshuffle('x', 0, 'x', 1)          [canonicalize, fast_run]
+    A.reshape((1, 9))  ->  A.reshape((9,)).dimshuffle('x', 0)          [canonicalize, fast_run]
     """
     x, shape = node.inputs
     out = node.outputs[0]
@@ -150,8 +152,8 @@ def local_reshape_to_dimshuffle(node):
 def local_useless_dimshuffle_in_reshape(node):
     """A reshape does not mind dimensions of length one before it.
 
-    Reshape(vector.dimshuffle('x', 0), shape)  ->  Reshape(vector, shape);  Reshape(row.dimshuffle(1, 'x'), shape)  ->  Reshape(row, shape)
-    [canonicalize, fast_run]
+    x.dimshuffle('x', 0).reshape((n,))  ->  x.reshape((n,))          [canonicalize, fast_run]
+    row.dimshuffle(1, 'x').reshape((n,))  ->  row.reshape((n,))
     """
     inner = node.inputs[0].owner
     if inner is None or not isinstance(inner.op, DimShuffle):
@@ -173,7 +175,7 @@ def local_useless_dimshuffle_in_reshape(node):
 def local_reshape_lift(node):
     """Reshape goes through functions of one variable.
 
-    Reshape(f(x), shape)  ->  f(Reshape(x, shape))          [canonicalize, stabilize, fast_run]
+    exp(A).reshape((9,))  ->  exp(A.reshape((9,)))          [canonicalize, stabilize, fast_run]
 
     Rules on compositions of functions, such as those of softplus, see through it so.
     """
@@ -187,7 +189,7 @@ def local_reshape_lift(node):
 def local_flatten_lift(node):
     """Flatten goes through functions of one variable.
 
-    Flatten(f(x))  ->  f(Flatten(x))          [canonicalize, stabilize, fast_run]
+    Flatten(1)(exp(A))  ->  exp(Flatten(1)(A))          [canonicalize, stabilize, fast_run]
     """
     lifted = lifted_through_functions(node)
     return lifted and [lifted]

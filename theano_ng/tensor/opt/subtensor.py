@@ -129,7 +129,8 @@ def takes_all(entry, x, dim, fgraph):
 def local_useless_slice(node):
     """Full slices at the end are not written.
 
-    x[0, :]  ->  x[0];  x[1:, 0:]  ->  x[1:]          [canonicalize, specialize, fast_run]
+    A[0, :]  ->  A[0]          [canonicalize, specialize, fast_run]
+    A[1:, 0:]  ->  A[1:]
     """
     idx_list = node.op.idx_list
     if not idx_list or not isinstance(idx_list[-1], slice):
@@ -153,7 +154,8 @@ def local_useless_slice(node):
 def local_useless_subtensor(node):
     """Indexing that takes everything as it is.
 
-    x[0:x.shape[0], :]  ->  x;  x[arange(x.shape[0])]  ->  x          [canonicalize, specialize, fast_run]
+    A[0:Shape_i(0)(A), :]  ->  A          [canonicalize, specialize, fast_run]
+    A[arange(Shape_i(0)(A))]  ->  A
     """
     x, out = node.inputs[0], node.outputs[0]
     if isinstance(node.op, Subtensor):
@@ -185,8 +187,7 @@ def local_useless_subtensor(node):
 def local_subtensor_remove_broadcastable_index(node):
     """The only element of a dimension is taken by dropping the dimension.
 
-    x[0, :]  ->  x.dimshuffle(1), where the first dimension of x is broadcastable;  x[0:1]  ->  x
-    [canonicalize, specialize, fast_run]
+    row[0, :]  ->  row.dimshuffle(1)          [canonicalize, specialize, fast_run]
     """
     x = node.inputs[0]
     kept = []
@@ -211,8 +212,9 @@ def local_subtensor_remove_broadcastable_index(node):
 def local_subtensor_lift(node):
     """Elements are taken before functions are applied.
 
-    f(x)[idx]  ->  f(x[idx]);  f(x, scalar)[idx]  ->  f(x[idx], scalar);  Rebroadcast(x)[idx]  ->  Rebroadcast(x[idx])
-    [canonicalize, fast_run, fast_compile]
+    exp(x)[i]  ->  exp(x[i])          [canonicalize, fast_run, fast_compile]
+    (x + y)[i:]  ->  x[i:] + y[i:]
+    Rebroadcast((0, False))(row)[:, i:]  ->  Rebroadcast((0, False))(row[:, i:])
 
     Only where nobody else uses f(x), or x is a shape, and each operand is either broadcast in all dimensions or in none.
     """
@@ -276,8 +278,8 @@ def _is_small(node):
 def local_subtensor_of_alloc(node):
     """Of a filled array only the selected part is filled.
 
-    Alloc(v, m, n)[i, a:b]  ->  Alloc(v, b - a);  the value is indexed where it is not repeated
-    [canonicalize, specialize, fast_run]
+    alloc(s, 3, n)[1]  ->  alloc(s, n)          [canonicalize, specialize, fast_run]
+    alloc(x, n, 3)[:, 1:]  ->  alloc(x[1:], n, 2)
     """
     if node.inputs[0].owner is None or not isinstance(node.inputs[0].owner.op, Alloc):
         return False
@@ -323,7 +325,7 @@ def _tensor(field):
 def local_subtensor_of_dot(node):
     """Only the rows and columns that are wanted are multiplied.
 
-    dot(a, b)[i, j]  ->  dot(a[i], b[:, j])          [canonicalize, stabilize, specialize, fast_run]
+    dot(A, B)[i, j]  ->  dot(A[i], B[:, j])          [canonicalize, stabilize, specialize, fast_run]
     """
     u, out = node.inputs[0], node.outputs[0]
     factors = inputs_of(u, _dot)
@@ -364,7 +366,9 @@ def _known_element(v):
 def local_subtensor_make_vector(node):
     """Elements of a vector whose elements are known.
 
-    [a, b, c][0]  ->  a;  [a, b, c][0:2]  ->  [a, b];  [a, b, c][[2, 0]]  ->  [c, a]          [specialize, fast_run]
+    MakeVector('float64')(a, b, s)[0]  ->  a          [specialize, fast_run]
+    MakeVector('float64')(a, b, s)[0:2]  ->  MakeVector('float64')(a, b)
+    MakeVector('float64')(a, b, s)[[2, 0]]  ->  MakeVector('float64')(s, a)
     """
     x, out = node.inputs[0], node.outputs[0]
     if x.owner is None or not isinstance(x.owner.op, MakeVector):
@@ -418,7 +422,7 @@ def local_subtensor_make_vector(node):
 def local_subtensor_inc_subtensor(node):
     """What was just written is read.
 
-    set_subtensor(x[idx], y)[idx]  ->  y          [canonicalize, specialize, fast_run]
+    set_subtensor(x[i:], exp(x[i:]))[i:]  ->  exp(x[i:])          [canonicalize, specialize, fast_run]
 
     A y that may be shorter than the part is filled to its shape; an assertion takes the place of the error of an integer index.
     """
@@ -619,8 +623,9 @@ def _merged_without_lengths(first, second):
 def local_subtensor_merge(node):
     """Two steps of indexing become one.
 
-    x[2:][1:5]  ->  x[3:7];  x[:, i][0]  ->  x[0, i];  x[::-1][2:]  ->  x[-3::-1];  x[-5:][::-1], with a known length n  ->  x[:n-6:-1]
-    [canonicalize, specialize, fast_run]
+    x[2:][1:5]  ->  x[3:7]          [canonicalize, specialize, fast_run]
+    A[:, i][0]  ->  A[0, i]
+    alloc(s, 3)[::-1][1:]  ->  alloc(s, 3)[1:-4:-1]
 
     Only where the result needs no arithmetic at run time: two views are cheaper than that.
     """
