@@ -2,7 +2,7 @@ from libc.stdint cimport int64_t
 from cpython.object cimport PyObject
 
 ctypedef int (*thunk_fn)(void *data) noexcept
-ctypedef int (*native_fn)(int nin, int nout, PyObject **ins, PyObject **outs, int64_t *words) noexcept
+ctypedef int (*native_fn)(int nin, int nout, PyObject **ins, PyObject **outs, const int64_t *words) noexcept
 
 
 cdef class CThunk:

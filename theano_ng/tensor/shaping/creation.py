@@ -162,7 +162,7 @@ class _IntegerParametrized(NativeOp, Op):
 
     def native_code(self, node):
         return NativeCode('theano_ng.tensor.native.creation:' + self.native_name,
-                          params=(_TYPE_NUMBER[self.dtype],))
+                          type_number=_TYPE_NUMBER[self.dtype])
 
     def infer_shape(self, node, in_shapes):
         return [tuple(maximum(cast(x, 'int64'), 0) for x in node.inputs[:2])]
@@ -328,7 +328,7 @@ class ARange(NativeOp, Op):
         if kind is None:
             return None
         return NativeCode('theano_ng.tensor.native.creation:arange_' + kind,
-                          params=(_TYPE_NUMBER[self.dtype],))
+                          type_number=_TYPE_NUMBER[self.dtype])
 
     def perform(self, node, inp, out_):
         start, stop, step = (x.item() for x in inp)
@@ -557,8 +557,9 @@ class ExtractDiag(NativeOp, Op):
         return Apply(self, [x], [TensorType(x.dtype, kept + [False])()])
 
     def native_code(self, node):
-        return NativeCode('theano_ng.tensor.native.creation:extract_diag',
-                          params=(_limited(self.offset), *self._axes(node.inputs[0].ndim), bool(self.view)))
+        axis1, axis2 = self._axes(node.inputs[0].ndim)
+        return NativeCode('theano_ng.tensor.native.creation:extract_diag', offset=_limited(self.offset), axis1=axis1, axis2=axis2,
+                          view=bool(self.view))
 
     def perform(self, node, inputs, outputs):
         x, = inputs
@@ -652,8 +653,8 @@ class AllocDiag(NativeOp, Op):
             diag.dtype, [flags[i] for i in self._order(diag.ndim + 1)])()])
 
     def native_code(self, node):
-        return NativeCode('theano_ng.tensor.native.creation:alloc_diag',
-                          params=(_limited(self.offset), *self._axes(node.outputs[0].ndim), 0))
+        axis1, axis2 = self._axes(node.outputs[0].ndim)
+        return NativeCode('theano_ng.tensor.native.creation:alloc_diag', offset=_limited(self.offset), axis1=axis1, axis2=axis2)
 
     def perform(self, node, inputs, outputs):
         x, = inputs
@@ -759,7 +760,7 @@ class MakeVector(NativeOp, Op):
 
     def native_code(self, node):
         return NativeCode('theano_ng.tensor.native.creation:make_vector',
-                          params=(_TYPE_NUMBER[self.dtype],))
+                          type_number=_TYPE_NUMBER[self.dtype])
 
     def perform(self, node, inputs, out_):
         cell, = out_
