@@ -7,6 +7,8 @@ from collections import Counter
 
 import numpy as np
 
+from theano_ng.gof.derivative import DisconnectedType
+from theano_ng.gof.null_type import NullType
 import theano_ng.scalar as scal
 from theano_ng.compile.mode import optdb
 from theano_ng.compile.ops import Rebroadcast, Shape, SpecifyShape
@@ -14,10 +16,16 @@ from theano_ng.configdefaults import config
 from theano_ng.gof._native import LazyBranch
 from theano_ng.gof.graph import Apply, Variable
 from theano_ng.gof.op import Op
-from theano_ng.gof.opt import Optimizer, copy_stack_trace, in2out, local_optimizer
+from theano_ng.gof.rewriting import Optimizer, copy_stack_trace, in2out, local_optimizer
 from theano_ng.gof.optdb import EquilibriumDB
 from theano_ng.gof.toolbox import ReplaceValidate
 from theano_ng.tensor.constant import as_tensor_variable
+from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
+from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
+from theano_ng.tensor.linalg.products import Dot
+from theano_ng.tensor.reductions.extremes import MaxAndArgmax
+from theano_ng.tensor.shaping.allocation import Alloc
+from theano_ng.tensor.shaping.reshaping import Reshape
 from theano_ng.tensor.type import TensorType
 
 __all__ = [
@@ -170,8 +178,6 @@ class IfElse(Op):
         return [[True] * n, *own, *own]
 
     def grad(self, ins, grads):
-        from theano_ng.gradient import DisconnectedType, NullType  # gradient sits beside this module
-
         cond, n = ins[0], self.n_outs
         then, other = ins[1:1 + n], ins[1 + n:]
         special = [isinstance(g.type, (DisconnectedType, NullType)) for g in grads]
@@ -318,7 +324,7 @@ def cond_make_inplace(node):
     input per output, so that the destroy handler does not watch the else branch.
     """
     op = node.op
-    if not isinstance(op, IfElse) or op.as_view:
+    if op.as_view:
         return False
     then, other = op.branches(node)
     result = _aliases(node.outputs)
@@ -334,12 +340,8 @@ def cond_make_inplace(node):
 optdb.register("cond_make_inplace", in2out(cond_make_inplace, ignore_newtrees=True), 95, "fast_run", "inplace")
 
 
-def _acceptable_ops():
-    import theano_ng.tensor as tensor  # complete only after this module's importer
-
-    return (Shape, SpecifyShape, Rebroadcast, tensor.basic.Dot, tensor.basic.Reshape, tensor.basic.MaxAndArgmax,
-            tensor.basic.Alloc, tensor.subtensor.Subtensor, tensor.subtensor.IncSubtensor, tensor.elemwise.Elemwise,
-            tensor.elemwise.DimShuffle)
+# Ops over which a conditional may be lifted.
+_ACCEPTABLE_OPS = (Shape, SpecifyShape, Rebroadcast, Dot, Reshape, MaxAndArgmax, Alloc, Subtensor, IncSubtensor, Elemwise, DimShuffle)
 
 
 @local_optimizer(None)
@@ -348,9 +350,9 @@ def ifelse_lift_single_if_through_acceptable_ops(main_node):
 
     op(ifelse(c, x, y), z)  ->  ifelse(c, op(x, z), op(y, z))
 
-    For Ops of `acceptable_ops` that have exactly one conditional among their inputs, which has no other client.
+    For Ops of `_ACCEPTABLE_OPS` that have exactly one conditional among their inputs, which has no other client.
     """
-    if not isinstance(main_node.op, _acceptable_ops()):
+    if not isinstance(main_node.op, _ACCEPTABLE_OPS):
         return False
     conditionals = {}
     for inp in main_node.inputs:
@@ -382,8 +384,6 @@ def ifelse_lift_single_if_through_acceptable_ops(main_node):
 def _merge_nested(node, branch):
     """Replace inputs of one branch that are conditionals on the same condition by their value in that case."""
     op = node.op
-    if not isinstance(op, IfElse):
-        return False
     inputs = list(node.inputs)
     for i in range(1 + branch * op.n_outs, 1 + (branch + 1) * op.n_outs):
         inner = inputs[i].owner
@@ -478,8 +478,6 @@ def cond_remove_identical(node):
     ifelse(c, (x, x), (y, y))  ->  ifelse(c, x, y)
     """
     op = node.op
-    if not isinstance(op, IfElse):
-        return False
     places = {}
     for i, pair in enumerate(zip(*op.branches(node))):
         places.setdefault(pair, []).append(i)

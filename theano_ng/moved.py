@@ -1,7 +1,8 @@
 """Paths of modules that are not where their code is.
 
 The documentation names modules (``theano.tensor.subtensor``) whose code outgrew one file, and pickles name the modules that classes were in
-when they were written. Both are rows of `MOVED`: importing the path on the left gives the very module on the right. The table is only asked
+when they were written. Both are rows of `MOVED`: importing the path on the left gives the very module on the right (or one with
+the names of several). The table is only asked
 for modules that are not found otherwise.
 """
 import importlib
@@ -18,7 +19,12 @@ MOVED = {
     "tensor.blas_c": "tensor.blas.c_variants",
     "tensor.blas_scipy": "tensor.blas.scipy_ger",
     "tensor.blas_headers": "tensor.blas.headers",
+    "gof.opt": "gof.rewriting",
     # named by pickles
+    "gof.cop": "gof.op.c_files",
+    "gof.openmp_op": "gof.op.openmp",
+    "gof.cdata_type": "gof.type.cdata",
+    "gof.enum_type": "gof.type.enums",
     "tensor.elemwise_ops": "tensor.elemwise.functions",
     "tensor.elemwise_kernel": "tensor.elemwise.kernel",
     "tensor.elemwise_perform": "tensor.elemwise.perform",
@@ -35,16 +41,16 @@ MOVED = {
     "tensor.subtensor_code": "tensor.indexing.code",
     "tensor.indices": "tensor.indexing.positions",
     "tensor.selecting": "tensor.indexing.selecting",
-    "tensor.linear": "tensor.linalg.products",
+    "tensor.linear": "tensor.linalg.products tensor.linalg.batches",
     "tensor.decompositions": "tensor.linalg.decompositions",
     "tensor.solving": "tensor.linalg.solving",
     "tensor.matrix_functions": "tensor.linalg.matrix_functions",
     "tensor.lapack_table": "tensor.linalg.lapack",
     "tensor.joining": "tensor.shaping.joining",
     "tensor.allocation": "tensor.shaping.allocation",
-    "tensor.creation": "tensor.shaping.creation",
+    "tensor.creation": "tensor.shaping.creation tensor.shaping.diagonals",
 }
-"""Old or classic path below the package -> path of the module that holds the code."""
+"""Old or classic path below the package -> path of the module that holds the code, or of several, separated by blanks."""
 
 
 class MovedModules:
@@ -63,9 +69,13 @@ class MovedModules:
 
     @staticmethod
     def exec_module(module):
-        # The import system returns what stands in sys.modules afterwards.
-        name = module.__spec__.name
-        sys.modules[name] = importlib.import_module("%s.%s" % (__package__, module.__spec__.origin))
+        homes = [importlib.import_module("%s.%s" % (__package__, home)) for home in module.__spec__.origin.split()]
+        if len(homes) == 1:
+            # The import system returns what stands in sys.modules afterwards.
+            sys.modules[module.__spec__.name], = homes
+        else:
+            for home in reversed(homes):
+                module.__dict__.update({name: value for name, value in vars(home).items() if not name.startswith("__")})
 
 
 def install():

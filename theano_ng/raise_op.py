@@ -1,6 +1,9 @@
 """Ops that raise an exception at run time: always (Raise), or when a condition fails (CheckAndRaise, Assert)."""
+from theano_ng.gof import ports
+from theano_ng.gof.derivative import DisconnectedType
 from theano_ng.gof.graph import Apply, Variable
 from theano_ng.gof.op import Op
+from theano_ng.lazy import lazy_names
 
 __all__ = ["Raise", "CheckAndRaise", "Assert", "assert_op"]
 
@@ -71,11 +74,9 @@ class CheckAndRaise(Op):
         return "%s{%s, %r}" % (type(self).__name__, self.exc_type.__name__, self.msg)
 
     def make_node(self, value, *conds):
-        from theano_ng.tensor.constant import as_tensor_variable  # tensor sits beside this module
-
         if not isinstance(value, Variable):
-            value = as_tensor_variable(value)
-        conds = [as_tensor_variable(int(cond) if isinstance(cond, bool) else cond) for cond in conds]
+            value = ports.as_variable(value)
+        conds = [ports.as_variable(int(cond) if isinstance(cond, bool) else cond) for cond in conds]
         for cond in conds:
             if cond.type.ndim != 0:
                 raise TypeError("%s: conditions must be scalars, got type %s" % (self, cond.type))
@@ -93,18 +94,11 @@ class CheckAndRaise(Op):
         return [[True], *[[False] for _ in node.inputs[1:]]]
 
     def grad(self, inputs, output_gradients):
-        from theano_ng.gradient import DisconnectedType
-
         return [*output_gradients, *[DisconnectedType()() for _ in inputs[1:]]]
 
     def R_op(self, inputs, eval_points):
         return [eval_points[0]]
 
 
-def __getattr__(name):
-    # Assert has native code for tensors, so it lives with them.
-    if name in ("Assert", "assert_op"):
-        from theano_ng.tensor import assert_op as module
-
-        return getattr(module, name)
-    raise AttributeError("module %r has no attribute %r" % (__name__, name))
+# Assert has native code for tensors, so it lives with them.
+__getattr__, __dir__, _ = lazy_names(__name__, {"theano_ng.tensor.assert_op": "Assert assert_op"})

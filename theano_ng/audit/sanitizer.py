@@ -8,8 +8,9 @@ import threading
 
 from theano_ng.audit import faults, generate, worker
 from theano_ng.audit.driver import Problem, Reject
-from theano_ng.audit.value_checks import attempted, good_together
+from theano_ng.audit.value_checks import good_together, run_or_error
 from theano_ng.configdefaults import config
+from theano_ng.gof import trust
 from theano_ng.gof.graph import Constant
 
 #: -O1 for true stacks and quick builds. From gcc 12 on, local variables that the code leaves uninitialized get a pattern besides.
@@ -90,8 +91,8 @@ class Worker:
         from theano_ng.gof.compilers import find_toolchain
 
         self.limit = limit
-        self.directory = os.path.join(config.compiledir, SANITIZED)
-        os.makedirs(self.directory, exist_ok=True)
+        self.directory = os.path.join(trust.directory(config.compiledir), SANITIZED)
+        trust.make_directory(self.directory)
         self.log = tempfile.TemporaryFile()
         environment = dict(os.environ)
         root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -309,7 +310,7 @@ class _Attempt:
         """The values of the node's variables, unless they ask for too much memory, or are no good together."""
         try:
             if self.context.target.has_perform:
-                attempted(self.context, "py", example, plain=True)    # what perform refuses, C code has to survive
+                run_or_error(self.context, "py", example, plain=True)    # what perform refuses, C code has to survive
             elif not good_together(self.context.case.tied, example.values):
                 raise Reject()
             return example.node_values()

@@ -169,7 +169,7 @@ def program_of(node):
     from theano_ng.gof.cc import CLinker
     from theano_ng.gof.cmodule import GCC_compiler
     from theano_ng.gof.native import array_layout, native_code_of
-    from theano_ng.gof.op import graph_of_node
+    from theano_ng.gof.fg import FunctionGraph
     from theano_ng.gof.utils import MethodNotDefined
 
     outputs = tuple(
@@ -181,7 +181,7 @@ def program_of(node):
     if not getattr(node.op, "_f16_ok", False) and any(getattr(v.type, "dtype", None) == "float16" for v in node.inputs + node.outputs):
         raise MethodNotDefined("c_code is not used for float16, as _f16_ok is not set")
     node.op.prepare_node(node, storage_map={v: [None] for v in node.inputs + node.outputs}, compute_map={}, impl="c")
-    linker = CLinker().accept(graph_of_node(node))
+    linker = CLinker().accept(FunctionGraph(node.inputs, node.outputs))
     source = linker.get_src_code()
     usual = GCC_compiler.compile_args()
     arguments = linker.compile_args()

@@ -4,7 +4,10 @@ from theano_ng.compile.mode import inner_mode, optdb
 from theano_ng.compile.ops import view_op
 from theano_ng.compile.pfunc import rebuild_collect_shared
 from theano_ng.compile.sharedvalue import SharedVariable
-from theano_ng.gof import opt
+from theano_ng.configdefaults import config
+from theano_ng.gof import ports, rewriting
+from theano_ng.gof.derivative import disconnected_type, is_absent, is_disconnected
+from theano_ng.gof.differentiate import Rop, grad
 from theano_ng.gof.fg import FunctionGraph, MissingInputError
 from theano_ng.gof.graph import Apply, Constant, Variable, clone_get_equiv, io_connection_pattern
 from theano_ng.gof.null_type import NullType
@@ -13,28 +16,9 @@ from theano_ng.gof.op import Op, ops_with_inner_function
 __all__ = ["OpFromGraph", "inline_ofg_expansion"]
 
 
-def _is_absent(variable):
-    """Whether a gradient is no number: disconnected, or without value."""
-    from theano_ng.gradient import DisconnectedType  # gradient sits above compile
-
-    return isinstance(variable.type, (NullType, DisconnectedType))
-
-
-def _disconnected():
-    from theano_ng.gradient import disconnected_type
-
-    return disconnected_type()
-
-
 def _is_default(override):
     """Whether an override (a list may be one) leaves the derivative as it is."""
     return isinstance(override, str) and override == "default"
-
-
-def _is_disconnected(variable):
-    from theano_ng.gradient import DisconnectedType
-
-    return isinstance(variable.type, DisconnectedType)
 
 
 def substitute(outputs, replacements):
@@ -197,7 +181,7 @@ class OpFromGraph(Op):
             if one is None or _is_default(one) or isinstance(one, OpFromGraph):
                 continue
             if isinstance(one, Variable):
-                if not _is_absent(one):
+                if not is_absent(one):
                     raise ValueError("%s: a variable has to be of NullType or DisconnectedType, not of type %s" % (what, one.type))
             elif not callable(one):
                 raise TypeError("%s: expected 'default', an OpFromGraph, a callable, a variable of NullType or DisconnectedType, None, "
@@ -237,10 +221,7 @@ class OpFromGraph(Op):
 
     def infer_shape(self, node, shapes):
         """The shapes of the outputs, in terms of the shapes of the inputs, and of their values where these decide."""
-        from theano_ng.tensor.opt.shape import ShapeFeature  # tensor sits above compile
-        from theano_ng.tensor.constructors import lscalar
-
-        feature = ShapeFeature()
+        feature = ports.shape_feature()
         FunctionGraph([], []).attach_feature(feature)
         replacements = dict(zip(self.local_inputs, node.inputs))
         for local, shape in zip(self.local_inputs, shapes):
@@ -251,7 +232,7 @@ class OpFromGraph(Op):
                 if local.type.broadcastable[i]:
                     lengths.append(1)
                     continue
-                stand_in = lscalar()
+                stand_in = ports.size_type(0)()
                 replacements[stand_in] = length if isinstance(length, Variable) else feature.unpack(length, local)
                 lengths.append(stand_in)
             feature.set_shape(local, lengths)
@@ -325,7 +306,7 @@ class OpFromGraph(Op):
         """
         outputs, plan = [], []
         for term in terms:
-            if term is None or _is_absent(term):
+            if term is None or is_absent(term):
                 plan.append(term)       # no output of the Op
             else:
                 plan.append(len(outputs))
@@ -373,12 +354,10 @@ class OpFromGraph(Op):
             terms[:n] = self._call(overrides, arguments, n)
         for i, term in enumerate(terms):
             if term is None:    # of a callable, which is connected: nothing flows
-                terms[i] = _disconnected() if wanted[i] is None else self._zero_gradient(self.local_inputs[i])
+                terms[i] = disconnected_type() if wanted[i] is None else self._zero_gradient(self.local_inputs[i])
         return terms
 
     def _default_gradients(self, wrt, gradients):
-        from theano_ng.gradient import grad
-
         # A known gradient is the whole gradient of its variable; an output that others depend on, or that is an input, gets more.
         known = {view_op(out): g for out, g in zip(self.local_outputs, gradients) if g is not None}
         return grad(cost=None, wrt=wrt, known_grads=known, disconnected_inputs="ignore", return_disconnected="Disconnected",
@@ -407,7 +386,7 @@ class OpFromGraph(Op):
 
     def L_op(self, inputs, outputs, output_grads):
         """The gradients of the inputs, of the shared ones too."""
-        usable = [None if _is_absent(g) else g for g in output_grads]
+        usable = [None if is_absent(g) else g for g in output_grads]
         op, plan = self._lop_op([None if g is None else g.type for g in usable])
         terms = self._fill(op, plan, list(inputs) + list(outputs) + [g for g in usable if g is not None])
         null = next((g for g in output_grads if isinstance(g.type, NullType)), None)
@@ -426,8 +405,6 @@ class OpFromGraph(Op):
         return self._rop_ops[key]
 
     def _rop_terms(self, points):
-        from theano_ng.gradient import Rop
-
         overrides = self.rop_overrides
         wanted = overrides if isinstance(overrides, list) else [overrides] * len(self.local_outputs)
         terms = [None] * len(wanted)
@@ -449,12 +426,12 @@ class OpFromGraph(Op):
 
     def R_op(self, inputs, eval_points):
         """The directional derivatives of the outputs; None where there is none."""
-        usable = [None if p is None or _is_absent(p) else p for p in eval_points]
+        usable = [None if p is None or is_absent(p) else p for p in eval_points]
         if all(p is None for p in usable):
             return [None] * len(self.output_types)
         op, plan = self._rop_op([None if p is None else p.type for p in usable])
         terms = self._fill(op, plan, list(inputs) + [p for p in usable if p is not None])
-        return [None if term is not None and _is_disconnected(term) else term for term in terms]
+        return [None if term is not None and is_disconnected(term) else term for term in terms]
 
     def connection_pattern(self, node):
         """Which outputs depend differentiably on which inputs, those of shared variables last."""
@@ -467,7 +444,7 @@ class OpFromGraph(Op):
                 each = overrides if isinstance(overrides, list) else [overrides] * len(self.input_types)
                 for i, one in enumerate(each):
                     if not isinstance(one, str):
-                        connected = not (one is None or isinstance(one, Variable) and _is_disconnected(one))
+                        connected = not (one is None or isinstance(one, Variable) and is_disconnected(one))
                         pattern[i] = [connected] * len(self.local_outputs)
             self._pattern = pattern
         return self._pattern
@@ -475,8 +452,6 @@ class OpFromGraph(Op):
 
 def _float_of(out):
     """The dtype of the gradient of a tensor."""
-    from theano_ng.configdefaults import config
-
     dtype = out.type.dtype
     return dtype if dtype.startswith(("float", "complex")) else config.floatX
 
@@ -484,17 +459,17 @@ def _float_of(out):
 ops_with_inner_function[OpFromGraph] = "fn"
 
 
-@opt.local_optimizer([OpFromGraph])
+@rewriting.local_optimizer([OpFromGraph])
 def inline_ofg_expansion(node):
     """Replace an inlined Op by its graph.
 
     OpFromGraph{inline=True}(x)  ->  its graph on x          [fast_run, fast_compile]
     """
     op = node.op
-    if not isinstance(op, OpFromGraph) or not op.is_inline:
+    if not op.is_inline:
         return False
     return substitute(op.local_outputs, dict(zip(op.local_inputs, node.inputs)))
 
 
 # Before everything else, so that the graph inside is rewritten as if the Op had never been there.
-optdb.register("inline_ofg_expansion", opt.in2out(inline_ofg_expansion), -0.01, "fast_compile", "fast_run")
+optdb.register("inline_ofg_expansion", rewriting.in2out(inline_ofg_expansion), -0.01, "fast_compile", "fast_run")

@@ -5,10 +5,11 @@ from copy import deepcopy
 
 import numpy as np
 
-from theano_ng.compile.debug_errors import BadDestroyMap, BadThunkOutput, BadViewMap, InvalidValueError
+from theano_ng.compile.debug_errors import AddressError, BadDestroyMap, BadThunkOutput, BadViewMap, InvalidValueError
+from theano_ng.compile.debug_guards import Guarded, c_strides
 from theano_ng.compile.debug_tracking import check_eq
 from theano_ng.compile.ops import OutputGuard
-from theano_ng.gof.cdata_type import CDataType
+from theano_ng.gof.type import CDataType
 from theano_ng.gof.op import Op
 
 _logger = logging.getLogger("theano_ng.compile.debugmode")
@@ -252,7 +253,7 @@ def _get_preallocated_maps(node, prealloc_modes, varied, r_vals, inplace_outs, i
     Yields
     ------
     (str, dict)
-        A name, and output -> value for the cell.
+        A name, and output -> `Guarded` memory, or a value that is no array of numbers.
 
     Notes
     -----
@@ -269,26 +270,33 @@ def _get_preallocated_maps(node, prealloc_modes, varied, r_vals, inplace_outs, i
     considered = [out for out in outputs if type(r_vals[out]) is np.ndarray and not r_vals[out].dtype.hasobject]
     others = [out for out in outputs if out not in considered and not isinstance(out.type, CDataType)]
 
-    def empty(out, order="C"):
-        return np.empty(r_vals[out].shape, r_vals[out].dtype, order=order)
+    def memory(out, order, def_val):
+        strides = r_vals[out].strides if order == "K" else None
+        if order == "F":
+            strides = c_strides(r_vals[out].shape[::-1], r_vals[out].itemsize)[::-1]
+        guarded = Guarded(r_vals[out].shape, r_vals[out].dtype, strides)
+        _filled(guarded.array, def_val)
+        return guarded
 
     if wanted("initial"):
         initial = {out: _copy_for(out, init_outputs[out]) for out in outputs if init_outputs.get(out) is not None}
+        initial = {out: Guarded.like(value, r_vals[out].size) if out in considered and type(value) is np.ndarray else value
+                   for out, value in initial.items()}
         if initial:
             yield "initial", initial
     if wanted("previous"):
         for def_val in _FILLS if considered else _FILLS[:1]:
-            yield "previous", {**{out: _filled(_lessbroken_deepcopy(r_vals[out]), def_val) for out in considered},
+            yield "previous", {**{out: memory(out, "K", def_val) for out in considered},
                                **{out: _copy_for(out, r_vals[out]) for out in others}}
     if wanted("c_contiguous"):
         for def_val in _FILLS:
-            yield "c_contiguous", {out: _filled(empty(out), def_val) for out in considered}
+            yield "c_contiguous", {out: memory(out, "C", def_val) for out in considered}
         if len(node.outputs) > 1:
             for out in considered:
-                yield "c_contiguous (output %d only)" % node.outputs.index(out), {out: _filled(empty(out), _FILLS[0])}
+                yield "c_contiguous (output %d only)" % node.outputs.index(out), {out: memory(out, "C", _FILLS[0])}
     if wanted("f_contiguous") and any(sum(n > 1 for n in r_vals[out].shape) > 1 for out in considered):
         for def_val in _FILLS:
-            yield "f_contiguous", {out: _filled(empty(out, "F"), def_val) for out in considered}
+            yield "f_contiguous", {out: memory(out, "F", def_val) for out in considered}
     varied = min(max([r_vals[out].ndim for out in considered], default=0), varied)
     if wanted("strided") and varied:
         for k, steps in enumerate(itertools.product((1, -1, 2, -2), repeat=varied)):
@@ -305,8 +313,10 @@ def _strided(value, steps, def_val):
     """Memory of a value's shape whose last dimensions have these steps."""
     steps = (1,) * value.ndim + steps
     steps = steps[len(steps) - value.ndim:]
-    base = _filled(np.empty([n * abs(step) for n, step in zip(value.shape, steps)], value.dtype), def_val)
-    return base[tuple(slice(None, None, step) for step in steps)]
+    strides = c_strides([n * abs(step) for n, step in zip(value.shape, steps)], value.itemsize)
+    guarded = Guarded(value.shape, value.dtype, tuple(stride * step for stride, step in zip(strides, steps)))
+    _filled(guarded.array, def_val)
+    return guarded
 
 
 def _resized(out, value, changes, def_val):
@@ -314,12 +324,16 @@ def _resized(out, value, changes, def_val):
     changes = (0,) * value.ndim + changes
     fixed = getattr(out.type, "broadcastable", (False,) * value.ndim)
     changes = [0 if one else d for d, one in zip(changes[len(changes) - value.ndim:], fixed)]
-    return _filled(np.empty([max(n + d, 0) for n, d in zip(value.shape, changes)], value.dtype), def_val)
+    guarded = Guarded([max(n + d, 0) for n, d in zip(value.shape, changes)], value.dtype, room=value.size)
+    _filled(guarded.array, def_val)
+    return guarded
 
 
 def _check_preallocated_output(node, thunk, prealloc_modes, varied, storage_map, r_vals, dr_vals, perform, active_order_set,
                                inplace_outs, init_outputs, run=None, finite=True):
     """Run a node again on its inputs, with memory in its output cells that was there before; its values must not change.
+
+    Nor must anything else: the memory lies between guard margins.
 
     Parameters
     ----------
@@ -339,7 +353,7 @@ def _check_preallocated_output(node, thunk, prealloc_modes, varied, storage_map,
 
     Raises
     ------
-    BadThunkOutput, BadDestroyMap, BadViewMap, InvalidValueError
+    AddressError, BadThunkOutput, BadDestroyMap, BadViewMap, InvalidValueError
     """
     for name, out_map in _get_preallocated_maps(node, prealloc_modes, varied, r_vals, inplace_outs, init_outputs):
         thunk_name = "%s with %s output" % (perform, name)
@@ -348,8 +362,13 @@ def _check_preallocated_output(node, thunk, prealloc_modes, varied, storage_map,
         for r in node.inputs:
             storage_map[r][0] = _copy_for(r, r_vals[r])
         for out in node.outputs:
-            storage_map[out][0] = out_map.get(out)
+            memory = out_map.get(out)
+            storage_map[out][0] = memory.array if isinstance(memory, Guarded) else memory
         (run or thunk)()
+        for out, memory in out_map.items():
+            written = memory.written() if isinstance(memory, Guarded) else ()
+            if written:
+                raise AddressError(out, thunk_name, memory.array, written, r_vals[out], [r_vals[r] for r in node.inputs])
         for out in node.outputs:
             check_valid(out, storage_map[out][0], finite, thunk_name, "none")
         _check_inputs(node, storage_map, r_vals, dr_vals, active_order_set, clobber_dr_vals=False, perform=thunk_name,

@@ -2,6 +2,7 @@
 import numpy as np
 
 from theano_ng.gof import toolbox
+from theano_ng.printing import debugprint
 
 
 class DebugModeError(Exception):
@@ -84,6 +85,49 @@ class BadThunkOutput(DebugModeError):
         lines += _describe("thunk1", self.val1) + _describe("thunk2", self.val2) + _differences(self.val1, self.val2)
         if self.hint:
             lines.append("  hint    : %s" % self.hint)
+        return "\n".join(lines)
+
+
+class AddressError(BadThunkOutput):
+    """A node wrote outside of the memory that it found for its output: around it, or between its elements.
+
+    A BadThunkOutput, since it is one more way to handle that memory wrongly.
+
+    Parameters
+    ----------
+    r : Variable
+        The output.
+    run : str
+        What ran, and the kind of memory.
+    memory : numpy.ndarray
+        What was in the output's cell before.
+    written : list of (str, int, int)
+        As of `debug_guards.Guarded.written`.
+    val1 : object
+        The right value.
+    inputs_val : list
+        The values of the node's inputs.
+    """
+
+    def __init__(self, r, run, memory, written, val1, inputs_val=()):
+        super().__init__(r, "Reference value", val1, run, memory, inputs_val)
+        self.written = written
+
+    def one_line(self):
+        """Which output, where and how far: a text without line breaks."""
+        places = ["%d bytes %s%s" % (count, side, ", as far as %d bytes from it" % far if far else "") for side, count, far in self.written]
+        return "%s wrote outside of output %d: %s" % (self.thunk2, self.r.owner.outputs.index(self.r), "; ".join(places))
+
+    def str_diagnostic(self):
+        """A text that says which node, which run, what memory and where."""
+        memory = self.val2
+        lines = ["AddressError", "  " + self.one_line()] + _node_lines(self.r.owner)
+        lines += ["  memory  : shape %s, strides %s, dtype %s" % (memory.shape, memory.strides, memory.dtype),
+                  "  output  : shape %s, dtype %s" % (getattr(self.val1, "shape", None), getattr(self.val1, "dtype", None)),
+                  "  Inputs Shape: %s" % [getattr(v, "shape", None) for v in self.inputs_val],
+                  "  Inputs Strides: %s" % [getattr(v, "strides", None) for v in self.inputs_val],
+                  "  hint    : what is in output_storage may have any strides, and the shape of another call; use it when shape, dtype and "
+                  "strides are those that the code expects, and replace it otherwise"]
         return "\n".join(lines)
 
 
@@ -181,13 +225,11 @@ class InvalidValueError(DebugModeError):
         lines += ["  expected type  = %s" % self.r.type, "  node           = %s" % self.r.owner, "  client_node    = %s" % self.client_node,
                   "  hint           = %s" % self.hint, "  specific_hint  = %s" % self.specific_hint]
         if self.r.owner is not None:
-            from theano_ng.printing import debugprint  # for messages only
-
             lines += ["  context:", debugprint(self.r, depth=4, print_type=True, file="str")]
         return "\n".join(lines)
 
 
-for _thing in (DebugModeError, BadThunkOutput, BadOptimization, BadDestroyMap, BadViewMap, StochasticOrder, InvalidValueError):
+for _thing in (DebugModeError, AddressError, BadThunkOutput, BadOptimization, BadDestroyMap, BadViewMap, StochasticOrder, InvalidValueError):
     # Pickles and reprs say the documented path.
     _thing.__module__ = "theano_ng.compile.debugmode"
 del _thing

@@ -16,6 +16,7 @@ from theano_ng.gof import link
 from theano_ng.gof.graph import Constant
 from theano_ng.gof.op import Op, has_c_implementation, has_perform
 from theano_ng.gof.utils import MethodNotDefined
+from theano_ng.tensor.native import alloc
 
 _logger = logging.getLogger("theano_ng.compile.debugmode")
 
@@ -41,8 +42,6 @@ class _Checks:
 @contextlib.contextmanager
 def _filled_memory(byte):
     """Have new arrays hold a byte in all places: code that reads memory before it writes there computes something else each time."""
-    from theano_ng.tensor.native import alloc  # sits above this layer
-
     previous = alloc.fill(byte)
     try:
         yield

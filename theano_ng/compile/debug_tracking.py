@@ -3,6 +3,7 @@ import numpy as np
 
 from theano_ng.compile.debug_errors import BadOptimization
 from theano_ng.gof.toolbox import Feature
+from theano_ng.printing import debugprint
 
 
 class _FunctionGraphEvent:
@@ -98,8 +99,6 @@ class _VariableEquivalenceTracker(Feature):
 
 
 def _snapshot(variable):
-    from theano_ng.printing import debugprint  # an upward name, needed for messages
-
     return debugprint(variable, depth=6, print_type=True, file="str")
 
 

@@ -11,7 +11,7 @@ from theano_ng.compile.debug_checks import (  # noqa: F401  (names of this modul
     _check_inputs, _check_preallocated_output, _check_strides_match, _check_viewmap, _copy_for, _get_preallocated_maps, _is_used_in_graph,
     _lessbroken_deepcopy, check_valid)
 from theano_ng.compile.debug_errors import (
-    BadDestroyMap, BadOptimization, BadThunkOutput, BadViewMap, DebugModeError, InvalidValueError, StochasticOrder)
+    AddressError, BadDestroyMap, BadOptimization, BadThunkOutput, BadViewMap, DebugModeError, InvalidValueError, StochasticOrder)
 from theano_ng.compile.debug_run import _Call, _Checks, _Runs
 from theano_ng.compile.debug_tracking import (  # noqa: F401
     _find_bad_optimizations, _FunctionGraphEvent, _VariableEquivalenceTracker, check_eq)
@@ -24,7 +24,7 @@ from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import io_toposort
 
 __all__ = [
-    "BadDestroyMap", "BadOptimization", "BadThunkOutput", "BadViewMap", "DebugMode", "DebugModeError", "InvalidValueError",
+    "AddressError", "BadDestroyMap", "BadOptimization", "BadThunkOutput", "BadViewMap", "DebugMode", "DebugModeError", "InvalidValueError",
     "StochasticOrder", "check_eq",
 ]
 
@@ -110,18 +110,14 @@ class _Linker(link.LocalLinker):
         cells = {r: [None] for r in storage_map}
         compute_map = {r: [True] for r in storage_map}
         checks = self.maker.checks
-        if checks.c_code:
-            link.load_native_kernels(order)
         runs = []
-        with inner_functions(checks.mode):
+        with inner_functions(checks.mode), link.native_kernels(order if checks.c_code else ()):
             for node in order:
                 try:
                     runs.append(_Runs(node, cells, compute_map, checks))
                 except Exception as failure:
                     failure.args = ("The following error happened while compiling the node", node, "\n") + failure.args
                     raise
-                finally:
-                    node.__dict__.pop("prepared_code", None)
 
         call = _Call(fgraph, checks, order, active, runs, cells, storage_map, reasons)
         computed, _ = link.gc_helper(order)
@@ -250,6 +246,8 @@ class DebugMode(Mode):
 
     - `BadThunkOutput`: two runs of a node on the same inputs differ: Python and C code, the first and the second run of either, or runs
       with and without memory for the output; or both runs return the same memory;
+    - `AddressError`, a `BadThunkOutput`: a node wrote outside of the memory that it found for an output, or between its elements; seen for
+      memory that DebugMode made (`check_preallocated_output`), around which there are guard margins;
     - `BadOptimization`: a rewrite replaced a variable by one of another value. What the old graph made NaN or infinite may change; NaN and
       infinities that came in may change for rules with an attribute ``ignores_nonfinite = True``; differences may be as large as rounding
       makes them (`debug_tracking._Judge` has the details);

@@ -9,8 +9,10 @@ from theano_ng.configdefaults import config
 from theano_ng.gof import graph, link
 from theano_ng.gof.destroyhandler import DestroyHandler
 from theano_ng.gof.fg import FunctionGraph
+from theano_ng.gof.utils import fewer_collections
 
 
+@fewer_collections()
 def copy_function(function, share_memory=False, swap=None, delete_updates=False, name=None, profile=None):
     """See `Function.copy`."""
     maker = function.maker

@@ -1,4 +1,5 @@
 """What callers may give to a function and to its compilation: specifications, keys, checks, and the messages about them."""
+import functools
 import sys
 import warnings
 
@@ -179,7 +180,14 @@ class ValueAttribute(_Finder):
 def quick_check(container):
     """How an argument for a container is recognised without asking its Type, or None.
 
-    Only plain tensor types have a test: ndarray itself, dtype, rank, alignment, byte order, length 1 where broadcastable.
+    Only plain tensor types have a test: ndarray itself, dtype, rank, alignment, byte order, length 1 where broadcastable. Numbers become
+    0-d arrays when these hold them exactly; see `compile/_scalars.pxd`.
+
+    Returns
+    -------
+    (int, int, int, bool, int) or None
+        NumPy's type number, rank, bits of the broadcastable dimensions; whether the value may be a number; bits of the type numbers of
+        0-d arrays that the Type converts whatever their values.
     """
     # gof and compile know no tensors: if that module was never imported, no type can be one of its own.
     module = sys.modules.get("theano_ng.tensor.type")
@@ -192,5 +200,23 @@ def quick_check(container):
 
     dtype = numpy.dtype(kind.dtype)
     bits = sum(1 << d for d, flag in enumerate(kind.broadcastable) if flag)
-    scalar = dtype == numpy.float64 and kind.ndim == 0 and not container.strict
-    return dtype.num, kind.ndim, bits, scalar
+    scalar = kind.ndim == 0 and dtype.kind in "biuf" and not container.strict
+    return dtype.num, kind.ndim, bits, scalar, _held(kind) if scalar else 0
+
+
+@functools.lru_cache(maxsize=None)
+def _held(kind):
+    """Bits of the type numbers of arrays that a 0-d tensor type converts because it holds all of their values."""
+    import numpy
+
+    bits = 0
+    for code in "?bBhHiIlLqQfd":
+        array = numpy.zeros((), code)
+        # Another number for the same type is no conversion: the Type gives a view.
+        if array.dtype != kind.dtype:
+            try:
+                kind.filter(array, allow_downcast=False)
+            except TypeError:
+                continue
+            bits |= 1 << array.dtype.num
+    return bits

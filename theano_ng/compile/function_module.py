@@ -1,9 +1,7 @@
 """Compiled functions: FunctionMaker compiles a graph, Function is what callers call."""
-import contextlib
 import copy
 import copyreg
 import functools
-import gc
 import sys
 import threading
 import time
@@ -16,6 +14,7 @@ from theano_ng.compile.function_inputs import (  # noqa: F401
     UnusedInputError, check_unused_inputs, convert_function_input, get_info_on_inputs)
 from theano_ng.compile.function_object import Function
 from theano_ng.compile.io import SymbolicInput, SymbolicOutput
+from theano_ng.compile.mode import Mode, get_mode
 from theano_ng.compile.ops import deep_copy_op, view_op  # noqa: F401
 from theano_ng.configdefaults import config
 from theano_ng.gof import link
@@ -23,8 +22,10 @@ from theano_ng.gof.destroyhandler import DestroyHandler
 from theano_ng.gof.failures import fails_on_values, is_known
 from theano_ng.gof.fg import FunctionGraph, InconsistencyError
 from theano_ng.gof.graph import Constant, Variable
-from theano_ng.gof.opt import CheckStackTraceOptimization
+from theano_ng.gof.program import updates_of
+from theano_ng.gof.rewriting import CheckStackTraceOptimization
 from theano_ng.gof.toolbox import PreserveVariableAttributes
+from theano_ng.gof.utils import fewer_collections
 
 string_types = (str,)
 
@@ -88,6 +89,8 @@ class Supervisor:
     protected : iterable of Variable
     """
 
+    protects_inputs = True
+
     def __init__(self, protected):
         self.protected = list(protected)
         # What may share memory with something that is destroyed since the last check, as keys; None: everything has to be checked.
@@ -134,6 +137,20 @@ class Supervisor:
                         raise InconsistencyError("Trying to destroy a protected Variable.", r)
         self._suspects = {}
         return True
+
+
+def protect_inputs(fgraph, input_specs):
+    """Give a graph the Supervisor that keeps rewrites from changing what callers own.
+
+    Parameters
+    ----------
+    fgraph : FunctionGraph
+    input_specs : list of SymbolicInput
+        Inputs that are mutable, or are changed in place already, are not protected.
+    """
+    fgraph.attach_feature(Supervisor(
+        variable for spec, variable in zip(input_specs, fgraph.inputs)
+        if not (spec.mutable or (hasattr(fgraph, "destroyers") and fgraph.has_destroyers([variable])))))
 
 
 def fgraph_updated_vars(fgraph, expanded_inputs):
@@ -191,9 +208,7 @@ def std_fgraph(input_specs, output_specs, accept_inplace=False):
                 raise TypeError("Graph must not contain inplace operations", node, node.op)
             fgraph.attach_feature(DestroyHandler())
             break
-    fgraph.attach_feature(Supervisor(
-        variable for spec, variable in zip(input_specs, fgraph.inputs)
-        if not (spec.mutable or (hasattr(fgraph, "destroyers") and fgraph.has_destroyers([variable])))))
+    protect_inputs(fgraph, input_specs)
     for feature in std_fgraph.features:
         fgraph.attach_feature(feature())
     return fgraph, list(map(SymbolicOutput, updates))
@@ -226,6 +241,8 @@ class FunctionMaker:
     fgraph : FunctionGraph
         The rewritten graph.
     linker : Linker
+    updates : tuple of Update
+        Which inputs take which outputs' values after a call.
     """
 
     _pairs = None       # see alias_pairs
@@ -255,8 +272,6 @@ class FunctionMaker:
     @_one_at_a_time
     def __init__(self, inputs, outputs, mode=None, accept_inplace=False, function_builder=Function, profile=None,
                  on_unused_input=None, fgraph=None, output_keys=None, name=None):
-        from theano_ng.compile.mode import Mode, get_mode   # mode imports the rewriting engine, which may import this package
-
         mode = get_mode(mode)
         # Asking a Mode for its optimizer would load all rules, which a function whose rewritten graph is known does not need.
         if not isinstance(mode, Mode) and not (hasattr(mode, "optimizer") and hasattr(mode, "linker")):
@@ -302,8 +317,10 @@ class FunctionMaker:
         no_borrow = [variable for variable, spec in zip(fgraph.outputs, outputs + additional_outputs) if not spec.borrow]
         no_recycling = infer_reuse_pattern(fgraph, no_borrow) if no_borrow else []
         self.linker = linker.accept(fgraph, no_recycling=no_recycling, profile=profile)
+        updated_vars = fgraph_updated_vars(fgraph, inputs)
+        self.updates = updates_of(fgraph, updated_vars)
         if hasattr(self.linker, "accept_var_updates"):
-            self.linker.accept_var_updates(fgraph_updated_vars(fgraph, inputs))
+            self.linker.accept_var_updates(updated_vars)
         self.required = [spec.value is None if hasattr(spec, "value") else True for spec in inputs]
         self.refeed = [
             getattr(spec, "value", None) is not None and not isinstance(spec.value, link.Container) and spec.update is None
@@ -323,7 +340,7 @@ class FunctionMaker:
             start = time.perf_counter()
             fgraph = cached.load()
             if fgraph is not None:
-                self._protect(fgraph, inputs)
+                protect_inputs(fgraph, inputs)
                 seconds = time.perf_counter() - start
                 profiling.total_graph_opt_time += seconds
                 if self.profile is not None:
@@ -335,13 +352,6 @@ class FunctionMaker:
         if cached is not None:
             cached.save(fgraph)
         return fgraph
-
-    @staticmethod
-    def _protect(fgraph, inputs):
-        """The feature that `std_fgraph` gives graphs against changes of what callers own."""
-        fgraph.attach_feature(Supervisor(
-            variable for spec, variable in zip(inputs, fgraph.inputs)
-            if not (spec.mutable or (hasattr(fgraph, "destroyers") and fgraph.has_destroyers([variable])))))
 
     def _rewrite(self, fgraph, inputs, wrapped_outputs):
         """Apply the mode's rewrites, then break aliasing."""
@@ -528,15 +538,13 @@ def orig_function(inputs, outputs, mode=None, accept_inplace=False, name=None, p
     -------
     Function
     """
-    from theano_ng.compile.mode import get_mode
-
     start = time.perf_counter()
     mode = get_mode(mode)
     inputs = [convert_function_input(i) for i in inputs]
     if isinstance(mode, (list, tuple)):
         raise ValueError("We do not support the passing of multiple modes")
     maker_class = getattr(mode, "function_maker", FunctionMaker)
-    with _fewer_collections():
+    with fewer_collections():
         maker = maker_class(
             inputs, outputs, mode, accept_inplace=accept_inplace, profile=profile, on_unused_input=on_unused_input,
             output_keys=output_keys, name=name)
@@ -547,22 +555,6 @@ def orig_function(inputs, outputs, mode=None, accept_inplace=False, name=None, p
         profile.nb_nodes = len(function.maker.fgraph.apply_nodes)
     function.name = name
     return function
-
-
-@contextlib.contextmanager
-def _fewer_collections():
-    """Let Python's cycle collector run less often: compiling makes many objects that stay, and looking through them again and again took
-    half of the time for large graphs."""
-    before, relaxed = gc.get_threshold(), (20000, 20, 100)
-    if not 0 < before[0] < relaxed[0]:
-        yield       # off, or relaxed already
-        return
-    gc.set_threshold(*relaxed)
-    try:
-        yield
-    finally:
-        if gc.get_threshold() == relaxed:
-            gc.set_threshold(*before)
 
 
 def _import_time():
@@ -578,6 +570,7 @@ def _pickle_Function(f):
     return _constructor_Function, (f.maker, list(f.input_storage), values, f.trust_input)
 
 
+@fewer_collections()
 def _constructor_Function(maker, input_storage, inputs_data, trust_input=False):
     """Make the function of an unpickled maker."""
     if not config.unpickle_function or maker is None:
@@ -603,6 +596,7 @@ def _pickle_FunctionMaker(self):
     return _constructor_FunctionMaker, (kwargs,)
 
 
+@fewer_collections()
 def _constructor_FunctionMaker(kwargs):
     """Make the maker of an unpickled function: from the rewritten graph, or by rewriting again (reoptimize_unpickled_function)."""
     if not config.unpickle_function:

@@ -1,9 +1,10 @@
 """The callable that compilation gives."""
 import copy
-from collections import Counter
 
 from theano_ng.compile._function import FunctionBase
+from theano_ng.compile.function_copy import copy_function
 from theano_ng.compile.function_inputs import DUPLICATE, ContainerAttribute, ValueAttribute, quick_check
+from theano_ng.configdefaults import config
 from theano_ng.gof import link
 from theano_ng.gof.graph import Constant
 from theano_ng.gof.op import ops_with_inner_function
@@ -86,13 +87,12 @@ class Function(FunctionBase):
             defaults.append((value if refeed else None, copied))
             roles.append("implicit" if spec.implicit else "refed" if refeed else "emptied" if required else "state")
             quick.append(quick_check(container))
-        updates = [i for i, spec in enumerate(specs) if spec.update is not None]
+        updates = self.maker.updates
         n_returned = len(self.output_storage) - len(updates)
-        # (input, output) numbers, for runners that leave the updates to us
-        self._updates = [(i, n_returned + k) for k, i in enumerate(updates)]
         variables = self.maker.fgraph.outputs
-        uses = Counter(variables)
-        self._update_clears = [variables[k].owner is not None and uses[variables[k]] == 1 for _, k in self._updates]
+        # (input, output, whether that cell is emptied) for runners that leave the updates to us
+        numbers = {variable: i for i, variable in enumerate(self.maker.fgraph.inputs)}
+        self._updates = [(numbers[update.destination], n_returned + k, update.release) for k, update in enumerate(updates)]
         calls_back = getattr(self.maker.linker, "calls_back", False)
         guarded = self.maker.guarded_inputs(calls_back)
         order = getattr(self.fn, "nodes", None) or self.maker.fgraph.toposort()
@@ -104,7 +104,7 @@ class Function(FunctionBase):
 
     def _apply_updates(self, values):
         """Give the inputs the new values among `values` (all outputs); the outputs' cells let go of them."""
-        for (i, k), clear in zip(self._updates, self._update_clears):
+        for i, k, clear in self._updates:
             self.input_storage[i].storage[0] = values[k]
             if clear:
                 self.output_storage[k].storage[0] = None
@@ -154,6 +154,13 @@ class Function(FunctionBase):
         return item in self.value
 
     # Calls: what FunctionBase asks for off its fast path
+
+    def _may_round(self, i, value):
+        """Whether a number that input `i` cannot hold exactly may be rounded; as its Type's `filter` has it."""
+        container = self.input_storage[i]
+        if container.allow_downcast is None:
+            return type(value) is float and container.type.dtype == config.floatX
+        return container.allow_downcast
 
     def _filter(self, i, value):
         """An argument in the form that its input's type wants."""
@@ -265,8 +272,6 @@ class Function(FunctionBase):
         TypeError
             When the two variables of a swap differ in type, or the new one is no shared variable.
         """
-        from theano_ng.compile.function_copy import copy_function    # makes Functions
-
         return copy_function(self, share_memory, swap, delete_updates, name, profile)
 
     def free(self):

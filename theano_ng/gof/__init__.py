@@ -14,8 +14,9 @@ from theano_ng.gof.toolbox import (
 from theano_ng.gof.fg import CachedConstantError, FunctionGraph, InconsistencyError, MissingInputError
 from theano_ng.gof.destroyhandler import DestroyHandler
 from theano_ng.gof.utils import MethodNotDefined, hashtype, object2
-from theano_ng.gof import destroyhandler, fg, opt, optdb
-from theano_ng.gof.opt import (
+from theano_ng.gof import destroyhandler, fg, optdb
+from theano_ng.gof import rewriting as opt
+from theano_ng.gof.rewriting import (
     CheckStackTraceOptimization, EquilibriumOptimizer, LocalOptGroup, LocalOptimizer, MergeOptimizer, NavigatorOptimizer,
     OpKeyOptimizer, OpRemove, OpSub, Optimizer, PatternSub, SeqOptimizer, TopoOptimizer, inplace_optimizer, local_optimizer, optimizer,
 )

@@ -5,6 +5,33 @@ ctypedef int (*thunk_fn)(void *data) noexcept
 ctypedef int (*native_fn)(int nin, int nout, PyObject **ins, PyObject **outs, const int64_t *words) noexcept
 
 
+# What `live_objects` counts.
+cdef enum:
+    LIVE_BLOCKS
+    LIVE_THUNKS
+    LIVE_MACHINES
+    LIVE_FUNCTIONS
+    N_LIVE
+
+cdef void count_live(int kind, int change) noexcept
+
+
+cdef struct Block:
+    Block *older
+    long long first         # where its memory begins
+
+
+cdef struct Arena:
+    # Zeroed memory that is freed as a whole. What was allocated stays where it is.
+    Block *blocks           # the newest first
+    char *next
+    size_t left
+    size_t size             # of the newest block
+
+cdef void *allocate(Arena *arena, size_t count, size_t size) except NULL
+cdef void free_arena(Arena *arena) noexcept
+
+
 cdef class CThunk:
     """What a VM calls without Python: `run(data)` is 0, or a Python exception is set."""
     cdef thunk_fn run
@@ -27,6 +54,7 @@ cdef struct NativeCall:
 
 
 cdef class NativeThunk(CThunk):
+    cdef Arena arena
     cdef NativeCall call
     cdef int64_t *scratch   # what one of the words leads to; NULL: none does
     cdef object keep        # whatever owns the function's code
@@ -44,6 +72,7 @@ cdef class LazyBranch(CThunk):
     cdef readonly bint view
     cdef object copy
     cdef object owned               # the cells and flags that the pointers lead to
+    cdef Arena arena
     cdef PyObject *condition
     cdef PyObject **sides           # cells of the first branch, then of the second
     cdef PyObject **results

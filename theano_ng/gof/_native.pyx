@@ -1,4 +1,7 @@
-"""C thunks: native functions bound to cells, compiled modules' capsules, the lazy choice between two branches; kernels by dlopen."""
+"""C thunks: native functions bound to cells, compiled modules' capsules, the lazy choice between two branches; kernels by dlopen.
+
+Below them what all compiled parts of a function share: memory in arenas, and counters of what is alive.
+"""
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from cpython.pycapsule cimport PyCapsule_GetContext, PyCapsule_GetName, PyCapsule_GetPointer
 from cpython.ref cimport Py_INCREF, Py_XDECREF
@@ -8,18 +11,70 @@ from posix.dlfcn cimport RTLD_LOCAL, RTLD_NOW, dlclose, dlerror, dlopen, dlsym
 
 cimport numpy as cnp
 
+from theano_ng.gof.cells cimport Py_None, cell_of, decref, empty, give, incref, peek, put, refcount, take
+
 cnp.import_array()
 
 cdef extern from "Python.h":
-    PyObject *Py_None
-    PyObject *PyList_GET_ITEM(PyObject *cell, Py_ssize_t i) nogil
-    void PyList_SET_ITEM(PyObject *cell, Py_ssize_t i, PyObject *value) nogil
-    void incref "Py_INCREF"(PyObject *) nogil
-    void decref "Py_DECREF"(PyObject *) nogil
-    Py_ssize_t PyList_GET_SIZE(PyObject *cell) nogil
+    void set_exception "PyErr_SetObject"(object kind, object value)
+
+
+cdef long live[N_LIVE]
+
+
+cdef void count_live(int kind, int change) noexcept:
+    live[kind] += change
+
+
+def live_objects():
+    """How many objects of compiled functions are alive: what is made for a function has to go with it.
+
+    Returns
+    -------
+    dict
+        Name -> count, for thunks in C, compiled machines, functions and blocks of memory that these own.
+    """
+    return {"CThunk": live[LIVE_THUNKS], "CLazyLinker": live[LIVE_MACHINES], "FunctionBase": live[LIVE_FUNCTIONS],
+            "Block": live[LIVE_BLOCKS]}
+
+
+cdef void *allocate(Arena *arena, size_t count, size_t size) except NULL:
+    """`count` elements of `size` bytes each, zeroed and aligned for whatever is no wider than 8 bytes."""
+    cdef size_t wanted = (count * size + 7) & ~<size_t>7
+    cdef size_t length
+    cdef Block *block
+    if arena.blocks == NULL or wanted > arena.left:
+        # each block is twice the one before: few of them, and not much more than what is needed
+        length = max(wanted, 2 * arena.size if arena.size else 240)
+        block = <Block *>PyMem_Calloc(1, sizeof(Block) + length)
+        if block == NULL:
+            raise MemoryError()
+        count_live(LIVE_BLOCKS, 1)
+        block.older, arena.blocks = arena.blocks, block
+        arena.next, arena.left, arena.size = <char *>&block.first, length, length
+    cdef void *memory = arena.next
+    arena.next += wanted
+    arena.left -= wanted
+    return memory
+
+
+cdef void free_arena(Arena *arena) noexcept:
+    cdef Block *block
+    while arena.blocks != NULL:
+        block = arena.blocks
+        arena.blocks = block.older
+        PyMem_Free(block)
+        count_live(LIVE_BLOCKS, -1)
+    arena.left = 0
 
 
 cdef class CThunk:
+    def __cinit__(self):
+        count_live(LIVE_THUNKS, 1)
+
+    def __dealloc__(self):
+        count_live(LIVE_THUNKS, -1)
+
     def __call__(self):
         """Run once; raises what the C code raised."""
         if self.run(self.data) != 0:
@@ -88,11 +143,10 @@ cdef int run_native(void *data) noexcept:
     cdef NativeCall *call = <NativeCall *>data
     cdef PyObject **cells = call.cells
     cdef PyObject **values = call.values
-    cdef PyObject *value
     cdef int i, layout, n = call.nin + call.nout
     cdef bint copied = False
     for i in range(call.nin):
-        values[i] = PyList_GET_ITEM(cells[i], 0)
+        values[i] = peek(cells[i])
         layout = call.layout[i]
         if layout >= 0 and not (fits(values[i], layout) and behaved(<Array *>values[i])):
             if prepare(call, i) != 0:
@@ -100,23 +154,17 @@ cdef int run_native(void *data) noexcept:
                 return -1
             copied = True
     for i in range(call.nin, n):
-        value = PyList_GET_ITEM(cells[i], 0)
-        if value == Py_None:
-            values[i] = NULL
+        values[i] = NULL
+        if peek(cells[i]) == Py_None:
             continue
-        incref(Py_None)
-        PyList_SET_ITEM(cells[i], 0, Py_None)
-        if fits(value, call.layout[i]):
-            values[i] = value
+        if fits(peek(cells[i]), call.layout[i]):
+            values[i] = take(cells[i])
         else:
-            values[i] = NULL
-            decref(value)
+            empty(cells[i])
     cdef int status = call.function(call.nin, call.nout, values, values + call.nin, call.words)
     for i in range(call.nin, n):
         if values[i] != NULL:
-            value = PyList_GET_ITEM(cells[i], 0)
-            PyList_SET_ITEM(cells[i], 0, values[i])
-            decref(value)
+            give(cells[i], values[i])
     if copied:
         drop_copies(call)
     return status
@@ -198,21 +246,17 @@ cdef class NativeThunk(CThunk):
         self.inputs, self.outputs, self.lazy = inputs, outputs, False
         self.call.function = native.function
         self.call.nin, self.call.nout = nin, nout
-        self.call.cells = <PyObject **>PyMem_Calloc(nin + nout + 1, sizeof(PyObject *))
-        self.call.values = <PyObject **>PyMem_Calloc(nin + nout + 1, sizeof(PyObject *))
-        self.call.words = <int64_t *>PyMem_Calloc(n_words + 1, sizeof(int64_t))
-        self.call.layout = <int *>PyMem_Calloc(nin + nout + 1, sizeof(int))
-        self.call.copied = <char *>PyMem_Calloc(nin + 1, 1)
-        if not (self.call.cells and self.call.values and self.call.words and self.call.layout and self.call.copied):
-            raise MemoryError()
+        self.call.cells = <PyObject **>allocate(&self.arena, nin + nout, sizeof(PyObject *))
+        self.call.values = <PyObject **>allocate(&self.arena, nin + nout, sizeof(PyObject *))
+        self.call.layout = <int *>allocate(&self.arena, nin + nout, sizeof(int))
+        self.call.copied = <char *>allocate(&self.arena, nin, 1)
+        self.call.words = <int64_t *>allocate(&self.arena, n_words, sizeof(int64_t))
         for i in range(nin + nout):
             self.call.layout[i] = -1 if layouts is None else layouts[i]
         for i in range(nin):
-            check_cell(inputs[i])
-            self.call.cells[i] = <PyObject *>inputs[i]
+            self.call.cells[i] = cell_of(inputs[i])
         for i in range(nout):
-            check_cell(outputs[i])
-            self.call.cells[nin + i] = <PyObject *>outputs[i]
+            self.call.cells[nin + i] = cell_of(outputs[i])
         for i in range(n_words):
             self.call.words[i] = words[i]
         if scratch_at >= 0:
@@ -224,18 +268,8 @@ cdef class NativeThunk(CThunk):
         self.run, self.data = run_native, &self.call
 
     def __dealloc__(self):
-        PyMem_Free(self.call.cells)
-        PyMem_Free(self.call.values)
-        PyMem_Free(self.call.words)
+        free_arena(&self.arena)
         PyMem_Free(self.scratch)
-        PyMem_Free(self.call.layout)
-        PyMem_Free(self.call.copied)
-
-
-cdef int check_cell(cell) except -1:
-    if type(cell) is not list or len(<list>cell) != 1:
-        raise TypeError("a cell is a list of one element, not %r" % (cell,))
-    return 0
 
 
 cdef int run_capsule(void *data) noexcept:
@@ -256,10 +290,6 @@ cdef int run_capsule(void *data) noexcept:
         set_exception(type(value), value)
         return -1
     return 0
-
-
-cdef extern from "Python.h":
-    void set_exception "PyErr_SetObject"(object kind, object value)
 
 
 cdef class CapsuleThunk(CThunk):
@@ -285,10 +315,6 @@ cdef class CapsuleThunk(CThunk):
         self.run, self.data = run_capsule, <void *>self
 
 
-cdef extern from "Python.h":
-    Py_ssize_t refcount "Py_REFCNT"(PyObject *value) noexcept
-    PyObject *PyErr_Occurred()
-
 ctypedef cnp.npy_bool (*nonzero_fn)(void *item, void *array) noexcept
 
 cdef extern from "numpy/arrayobject.h":
@@ -304,13 +330,6 @@ cdef extern from "numpy/arrayobject.h":
     void *array_data "PyArray_DATA"(Array *array) noexcept
     size_t array_nbytes "PyArray_NBYTES"(Array *array) noexcept
     bint same_shape "PyArray_SAMESHAPE"(Array *a, Array *b) noexcept
-
-
-cdef inline void give(PyObject *cell, PyObject *value) noexcept:
-    """Put a value into a cell, which takes over the reference."""
-    cdef PyObject *old = PyList_GET_ITEM(cell, 0)
-    PyList_SET_ITEM(cell, 0, value)
-    decref(old)
 
 
 cdef inline bint plain_numbers(int number) noexcept:
@@ -365,14 +384,12 @@ cdef class LazyBranch(CThunk):
         if len(inputs) != 1 + 2 * n or len(input_flags) != len(inputs) or len(output_flags) != n:
             raise ValueError("a condition and two branches of %d values are expected, got %d inputs" % (n, len(inputs)))
         for cell in (*inputs, *outputs, *input_flags, *output_flags):
-            check_cell(cell)
+            cell_of(cell)
         self.inputs, self.outputs, self.lazy, self.branch_size, self.view, self.copy = inputs, outputs, True, n, view, copy
         # the lists of cells are anybody's to change: these tuples are ours
         self.owned = tuple(inputs), tuple(outputs), tuple(input_flags), tuple(output_flags)
-        self.sides = <PyObject **>PyMem_Calloc(3 * n + 1, sizeof(PyObject *))
-        self.movable = <char *>PyMem_Calloc(n + 1, 1)
-        if not (self.sides and self.movable):
-            raise MemoryError()
+        self.sides = <PyObject **>allocate(&self.arena, 3 * n, sizeof(PyObject *))
+        self.movable = <char *>allocate(&self.arena, n, 1)
         self.condition = <PyObject *>inputs[0]
         self.results = self.sides + 2 * n
         for i in range(2 * n):
@@ -382,8 +399,7 @@ cdef class LazyBranch(CThunk):
         self.run, self.data = run_branch, <void *>self
 
     def __dealloc__(self):
-        PyMem_Free(self.sides)
-        PyMem_Free(self.movable)
+        free_arena(&self.arena)
 
     def __call__(self):
         _, _, input_flags, output_flags = self.owned
@@ -399,7 +415,7 @@ cdef class LazyBranch(CThunk):
 
     cdef int choose(self) except -1:
         """0 for the first branch, 1 for the second."""
-        cdef PyObject *value = PyList_GET_ITEM(self.condition, 0)
+        cdef PyObject *value = peek(self.condition)
         if is_exact_array(value) and array_ndim(<Array *>value) == 0 and plain_numbers(array_type(<Array *>value)):
             return 0 if array_functions(array_descr(<Array *>value)).nonzero(array_data(<Array *>value), value) else 1
         return 0 if <object>value != 0 else 1
@@ -418,28 +434,23 @@ cdef class LazyBranch(CThunk):
         cdef PyObject *old
         cdef int j
         for j in range(self.branch_size):
-            value = PyList_GET_ITEM(self.sides[side * self.branch_size + j], 0)
+            value = peek(self.sides[side * self.branch_size + j])
             if self.view and side == 0:
-                incref(value)
-                give(self.results[j], value)
+                put(self.results[j], value)
             elif not is_exact_array(value):
                 copied = self.copy(<object>value)
-                incref(<PyObject *>copied)
-                give(self.results[j], <PyObject *>copied)
+                put(self.results[j], <PyObject *>copied)
             elif move and self.movable[j] and ours_alone(value):
-                incref(Py_None)
-                PyList_SET_ITEM(self.sides[side * self.branch_size + j], 0, Py_None)
-                give(self.results[j], value)
+                give(self.results[j], take(self.sides[side * self.branch_size + j]))
             else:
-                old = PyList_GET_ITEM(self.results[j], 0)
+                old = peek(self.results[j])
                 if (ours_alone(old) and array_type(<Array *>old) == array_type(<Array *>value) and same_shape(<Array *>old, <Array *>value)
                         and plain_numbers(array_type(<Array *>old)) and native_order(<Array *>old) and native_order(<Array *>value)
                         and has_flags(<Array *>old, cnp.NPY_ARRAY_C_CONTIGUOUS) and has_flags(<Array *>value, cnp.NPY_ARRAY_C_CONTIGUOUS)):
                     memcpy(array_data(<Array *>old), array_data(<Array *>value), array_nbytes(<Array *>old))
                 else:
                     copied = cnp.PyArray_NewCopy(<cnp.ndarray>value, cnp.NPY_CORDER)
-                    incref(<PyObject *>copied)
-                    give(self.results[j], <PyObject *>copied)
+                    put(self.results[j], <PyObject *>copied)
         return 0
 
 

@@ -2,14 +2,15 @@
 import sys
 
 from theano_ng.configdefaults import config
+from theano_ng.gof import compiledir, compilelock, trust
 
 USAGE = """\
 Usage: theano_ng-cache [COMMAND]
 
 Commands:
-  (none)                 print the name of the compile directory
+  (none)                 print the name of the compile directory that is used
   help                   print this text
-  list                   list the compiled modules and kernels
+  list                   list the compiled modules and kernels, and what is not loaded because others own it or can write it
   cleanup                delete what has not been used for long, what cannot be used, and leftovers
   clear                  delete all compiled modules, kernels and headers
   purge                  delete everything in the compile directory
@@ -35,11 +36,9 @@ def main(argv=None):
     int
         Exit status: 0, 2 for a command that does not exist, 1 when something could not be deleted.
     """
-    from theano_ng.gof import compiledir, compilelock
-
     arguments = list(sys.argv[1:] if argv is None else argv)
     if not arguments:
-        print(config.compiledir)
+        print(trust.directory(config.compiledir))
         return 0
     if arguments[0] in ("help", "-h", "--help"):
         print(USAGE, end="")

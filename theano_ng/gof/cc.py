@@ -4,16 +4,20 @@ One node (as the virtual machine asks for it through ``op.make_thunk``) or a who
 the cells of the graph's inputs, outputs and constants, ``init`` runs once per thunk, ``run`` nests one block per variable and one per node,
 and ``cleanup`` runs when the thunk is freed. `cc_blocks` has the pieces; `cmodule` compiles, caches and loads.
 """
+import itertools
 import sys
 
 from theano_ng.configdefaults import config
-from theano_ng.gof import cmodule
+from theano_ng.configparser import get_config_hash
+from theano_ng.gof import cmodule, ports
 from theano_ng.gof._native import CapsuleThunk
-from theano_ng.gof.cc_blocks import (CodeBlock, StructBlock, accepts, apply_policy, code_gen, failure_code, failure_code_init,
-                                     get_c_cleanup, get_c_declare, get_c_extract, get_c_extract_out, get_c_init, get_c_sync,
-                                     get_nothing, module_comment, optional, store_value, struct_gen, struct_variable_codeblocks, type_text)
+from theano_ng.gof.cc_blocks import (CodeBlock, Roles, StructBlock, accepts, apply_policy, code_gen, failure_code, failure_code_init,
+                                     further_cell, get_c_cleanup, get_c_declare, get_c_extract, get_c_extract_out, get_c_init,
+                                     get_c_sync, get_nothing, module_comment, optional, struct_gen, struct_variable_codeblocks,
+                                     type_text)
 from theano_ng.gof.cc_linkers import DualLinker, HideC, OpWiseCLinker, _default_checker
-from theano_ng.gof.enum_type import check_enum_constants
+from theano_ng.gof.type.enums import check_enum_constants
+from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import Constant, NoParams, io_toposort
 from theano_ng.gof.link import Container, Linker, raise_with_op
 from theano_ng.gof.modulecode import delimited
@@ -63,12 +67,12 @@ def _ask(thing, method_name, c_compiler):
 
 def _no_c_code(what, missing):
     """The error for an Op or Type without C code; `missing` is that of the method."""
-    said = ", ".join(str(arg) for arg in missing.args[:1])
+    name = ", ".join(str(arg) for arg in missing.args[:1])
     return MethodNotDefined(
         "%s has no C code%s. Linker 'c' makes one C++ module of a graph, so it needs C code for every Op, and for the Type of every "
         "variable. Linker 'c|py' (C where there is some, otherwise Python) and 'cvm' (the same in the virtual machine; the default) run "
         "such graphs: mode=Mode(linker='cvm', optimizer='fast_run'). Or give it C code (c_code of Ops, c_declare and the like of Types)."
-        % (what[:1].upper() + what[1:], " (%s is not defined)" % said if said else ""))
+        % (what[:1].upper() + what[1:], " (%s is not defined)" % name if name else ""))
 
 
 def _unique(items):
@@ -182,111 +186,81 @@ class CLinker(Linker):
         return self._generated
 
     def _code_gen(self):
-        no_recycling = self.no_recycling
-        symbol, self.consts, self.arg_orphans = {}, [], []
+        roles = Roles(self)
+        symbol, sub = {}, dict(failure_var="__failure")
+        self.consts, self.arg_orphans, self.node_names = [], [], {}
         self.init_tasks, self.tasks = [], []
-        struct_blocks, run_blocks = [], []
-        sub = dict(failure_var="__failure")
-        number = 1    # block numbers are failure codes, so 0 is free
-        orphans, inputs, outputs = set(self.orphans), set(self.inputs), set(self.outputs)
-        params = set(self.node_params.values())
-
-        # An output that is an input, a constant or an earlier output has a cell of its own, which is filled besides.
-        more_cells, seen = {}, inputs | orphans
-        for i, r in enumerate(self.outputs):
-            if r in seen:
-                more_cells.setdefault(r, []).append(i)
-            seen.add(r)
-
-        def fill(r, name, sub):
-            cells = ["storage_%s_out%d" % (name, i) for i in more_cells.get(r, ())]
-            return "if (!%s) {\n%s}\n" % (sub["failure_var"], "".join(store_value(name, cell) for cell in cells)) if cells else ""
-
-        roles = {}
-        for kind, variables in (("output", self.outputs), ("input", self.inputs)):
-            places = {}
-            for i, r in enumerate(variables):
-                places.setdefault(r, []).append(str(i))
-            roles.update((r, "%s %s" % (kind, " and ".join(numbers))) for r, numbers in places.items())
-
+        blocks = []
+        numbers = itertools.count(1, 2)    # block numbers are failure codes, so 0 is free; the struct's and the run's block have two
         # A block sees what the blocks around it declare: inputs are outermost, nodes innermost.
         for r in self.variables:
-            if r in orphans and r not in outputs and r not in params:
-                try:
-                    symbol[r] = "(" + r.type.c_literal(r.data) + ")"
-                    self.consts.append(r)
-                    continue
-                except (MethodNotDefined, NotImplementedError):
-                    pass
-            nothing = (get_nothing,) * 3
-            kept = not (no_recycling is True or r in no_recycling)
-            if r in inputs:
-                policies = nothing, (get_c_declare, get_c_extract, (fill, get_c_cleanup))
-            elif r in orphans:    # taken out of Python once per thunk
-                policies = (get_c_declare, get_c_extract, get_c_cleanup), (get_nothing, get_nothing, fill)
-                self.arg_orphans.append(r)
-            elif r in outputs:
-                first = get_c_extract_out if kept else get_c_init
-                policies = nothing, (get_c_declare, first, (get_c_sync, fill, get_c_cleanup))
-            else:
-                fresh = (get_c_declare, get_c_init, get_c_cleanup)
-                # A temporary that owns memory keeps it for the next run.
-                policies = (fresh, nothing) if kept and not optional(r.type.c_is_simple, default=False) else (nothing, fresh)
-            try:
-                struct_block, run_block = struct_variable_codeblocks(r, policies, number, symbol, sub)
-            except MethodNotDefined as missing:
-                raise _no_c_code("the Type %s of %s" % (r.type, roles.get(r) or "a variable within the graph"), missing) from missing
-            holder = run_block if run_block.declare else struct_block
-            role = roles.get(r) or ("params" if r in params else "constant" if r in orphans else "temporary")
-            holder.declare = "// %s: %s, %s\n%s" % (symbol[r], role, type_text(r.type), holder.declare)
-            struct_blocks.append(struct_block)
-            run_blocks.append(run_block)
+            literal = roles.literal(r)
+            if literal is not None:
+                symbol[r] = literal
+                self.consts.append(r)
+                continue
+            number = next(numbers)
+            blocks.append(self._variable_blocks(r, roles, number, symbol, sub))
             self.init_tasks.append((r, "init", number))
             self.tasks.append((r, "get", number + 1))
-            number += 2
-
-        args = ["storage_" + symbol[r] for r in _unique(self.inputs)]
-        for i, r in enumerate(self.outputs):
-            args.append("storage_%s_out%d" % (symbol[r], i) if i in more_cells.get(r, ()) else "storage_" + symbol[r])
-        args += ["storage_" + symbol[r] for r in self.arg_orphans]
-
-        self.node_names = {}
+            if r in roles.orphans:    # taken out of Python once per thunk
+                self.arg_orphans.append(r)
         for i, node in enumerate(self.node_order):
-            name = self.node_names[node] = "node_%i" % i
-            op = node.op
-            isyms, osyms = [symbol[r] for r in node.inputs], [symbol[r] for r in node.outputs]
-            struct_sub, run_sub = dict(sub, id=number), dict(sub, id=number + 1)
-            struct_sub["fail"], run_sub["fail"] = failure_code_init(struct_sub), failure_code(run_sub)
-            if node in self.node_params:
-                struct_sub["params"] = run_sub["params"] = symbol[self.node_params[node]]
-            halves = any(getattr(r.type, "dtype", None) == "float16" for r in node.inputs + node.outputs)
-            if halves and not getattr(op, "_f16_ok", False) and native_code_of(node) is None:
-                # Most C code computes on the raw 16 bits.
-                raise NotImplementedError("the C code of %s may not be used for float16: the Op does not set _f16_ok. A linker that can "
-                                          "run its perform, such as 'cvm', will do so" % (node,))
-            try:
-                behavior = op.c_code(node, name, isyms, osyms, run_sub)
-            except MethodNotDefined as missing:
-                raise _no_c_code("the Op %s (class %s)" % (op, type(op).__name__), missing) from missing
-            if not isinstance(behavior, str):
-                raise TypeError("%s.c_code must return a string, not %r" % (type(op).__name__, behavior))
-            about = "%s(%s) -> %s" % (name, ", ".join(isyms), ", ".join(osyms))
-
-            def ask(method_name, *args):
-                return delimited(op, method_name, optional(getattr(op, method_name), node, name, *args), about)
-
-            behavior, cleanup = delimited(op, "c_code", behavior, about), ask("c_code_cleanup", isyms, osyms, run_sub)
-            run_blocks.append(CodeBlock("", behavior, cleanup, run_sub))
-            struct_blocks.append(StructBlock(
-                number, ask("c_support_code_struct"), ask("c_init_code_struct", struct_sub), ask("c_cleanup_code_struct")))
+            number = next(numbers)
+            self.node_names[node] = "node_%i" % i
+            blocks.append(self._node_blocks(node, number, symbol, sub))
             self.init_tasks.append((node, "init", number))
             self.tasks.append((node, "code", number + 1))
-            number += 2
-
-        self.args, self.r2symbol = args, symbol
+        self.args, self.r2symbol = self._cell_names(roles, symbol), symbol
         # Which of several nodes set an exception and went on is not known.
         leftover = self.tasks[-1][2] if len(self.node_order) == 1 else -1
-        return struct_gen(args, struct_blocks, run_blocks, dict(sub, name="__struct_compiled_op_" + HASH_PLACEHOLDER, leftover=leftover))
+        return struct_gen(self.args, [struct_block for struct_block, _ in blocks], [run_block for _, run_block in blocks],
+                          dict(sub, name="__struct_compiled_op_" + HASH_PLACEHOLDER, leftover=leftover))
+
+    def _variable_blocks(self, r, roles, number, symbol, sub):
+        """The struct's and the run function's block of a variable; its name is put into `symbol`."""
+        try:
+            struct_block, run_block = struct_variable_codeblocks(r, roles.policies(r), number, symbol, sub)
+        except MethodNotDefined as missing:
+            raise _no_c_code("the Type %s of %s" % (r.type, roles.places.get(r) or "a variable within the graph"), missing) from missing
+        holder = run_block if run_block.declare else struct_block
+        holder.declare = "// %s: %s, %s\n%s" % (symbol[r], roles.title(r), type_text(r.type), holder.declare)
+        return struct_block, run_block
+
+    def _node_blocks(self, node, number, symbol, sub):
+        """The struct's and the run function's block of a node."""
+        op, name = node.op, self.node_names[node]
+        isyms, osyms = [symbol[r] for r in node.inputs], [symbol[r] for r in node.outputs]
+        struct_sub, run_sub = dict(sub, id=number), dict(sub, id=number + 1)
+        struct_sub["fail"], run_sub["fail"] = failure_code_init(struct_sub), failure_code(run_sub)
+        if node in self.node_params:
+            struct_sub["params"] = run_sub["params"] = symbol[self.node_params[node]]
+        halves = any(getattr(r.type, "dtype", None) == "float16" for r in node.inputs + node.outputs)
+        if halves and not getattr(op, "_f16_ok", False) and native_code_of(node) is None:
+            # Most C code computes on the raw 16 bits.
+            raise NotImplementedError("the C code of %s may not be used for float16: the Op does not set _f16_ok. A linker that can "
+                                      "run its perform, such as 'cvm', will do so" % (node,))
+        try:
+            behavior = op.c_code(node, name, isyms, osyms, run_sub)
+        except MethodNotDefined as missing:
+            raise _no_c_code("the Op %s (class %s)" % (op, type(op).__name__), missing) from missing
+        if not isinstance(behavior, str):
+            raise TypeError("%s.c_code must return a string, not %r" % (type(op).__name__, behavior))
+        about = "%s(%s) -> %s" % (name, ", ".join(isyms), ", ".join(osyms))
+
+        def ask(method_name, *args):
+            return delimited(op, method_name, optional(getattr(op, method_name), node, name, *args), about)
+
+        behavior, cleanup = delimited(op, "c_code", behavior, about), ask("c_code_cleanup", isyms, osyms, run_sub)
+        struct_block = StructBlock(
+            number, ask("c_support_code_struct"), ask("c_init_code_struct", struct_sub), ask("c_cleanup_code_struct"))
+        return struct_block, CodeBlock("", behavior, cleanup, run_sub)
+
+    def _cell_names(self, roles, symbol):
+        """The names of the thunk's cells: inputs, outputs, constants that are objects of Python."""
+        names = {r: "storage_" + name for r, name in symbol.items()}
+        outputs = [further_cell(symbol[r], i) if i in roles.more_cells.get(r, ()) else names[r] for i, r in enumerate(self.outputs)]
+        return [names[r] for r in _unique(self.inputs)] + outputs + [names[r] for r in self.arg_orphans]
 
     def get_init_tasks(self):
         """Which variable or node each failure code belongs to.
@@ -510,8 +484,6 @@ class CLinker(Linker):
                      if hasattr(numpy, "_core") else numpy.__version__,
                      "c_compiler=" + (c_compiler or self.c_compiler()).__name__]
         if insert_config_hash:
-            from theano_ng.configparser import get_config_hash
-
             signature.append("config=" + get_config_hash())
         signature += nodes
         signature.append(tuple(positions.get(r, (r.type, "constant")) for r in fgraph.outputs))
@@ -660,3 +632,29 @@ class _CThunk(CapsuleThunk):
             # With one node the graph's cells may be the node's, and then shapes and values can be told.
             same = list(thing.inputs) == list(self.graph_inputs)
             raise_with_op(thing, self if same else None, exc_info=exc_info)
+
+
+def link_node_in_c(node, storage_map, no_recycling):
+    """A thunk that runs the C code of one node.
+
+    Parameters
+    ----------
+    node : Apply
+    storage_map : dict
+        Variable -> cell.
+    no_recycling : list of Variable
+
+    Returns
+    -------
+    CThunk
+    """
+    graph = FunctionGraph(node.inputs, node.outputs)
+    fresh = [copied for copied, output in zip(graph.outputs, node.outputs) if output in no_recycling]
+    linker = CLinker().accept(graph, no_recycling=fresh)
+    thunk, _, _ = linker.make_thunk(
+        input_storage=[storage_map[v] for v in node.inputs], output_storage=[storage_map[v] for v in node.outputs])
+    thunk.node = node    # whoever runs the thunks tells the node's story when it fails
+    return thunk
+
+
+ports.link_node_in_c.fill(link_node_in_c)

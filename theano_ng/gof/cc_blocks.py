@@ -4,9 +4,9 @@ from theano_ng.gof.modulecode import delimited, indented
 from theano_ng.gof.type import CLinkerType
 from theano_ng.gof.utils import MethodNotDefined
 
-__all__ = ["CodeBlock", "StructBlock", "accepts", "apply_policy", "code_gen", "failure_code", "failure_code_init", "get_c_cleanup",
-           "get_c_declare", "get_c_extract", "get_c_extract_out", "get_c_init", "get_c_sync", "get_nothing", "module_comment", "optional",
-           "store_value", "struct_gen", "struct_variable_codeblocks", "type_text"]
+__all__ = ["CodeBlock", "Roles", "StructBlock", "accepts", "apply_policy", "code_gen", "failure_code", "failure_code_init",
+           "further_cell", "get_c_cleanup", "get_c_declare", "get_c_extract", "get_c_extract_out", "get_c_init", "get_c_sync", "get_nothing",
+           "module_comment", "optional", "store_value", "struct_gen", "struct_variable_codeblocks", "type_text"]
 
 
 def accepts(method, count):
@@ -183,6 +183,73 @@ def get_c_sync(r, name, sub):
     """Pack the result into its cell, unless something has failed."""
     return "if (!%s) {\n%s\n}\n" % (
         sub["failure_var"], indented(_text(r, "c_sync", name, sub) + store_value(name, "storage_" + name), 4))
+
+
+def further_cell(name, i):
+    """The cell of output `i`, when that is a variable `name` which has a cell already."""
+    return "storage_%s_out%d" % (name, i)
+
+
+class Roles:
+    """What the variables of a linker's graph are to the module.
+
+    Attributes
+    ----------
+    inputs, orphans, outputs, params : set of Variable
+    places : dict
+        Inputs and outputs: which ones, in words.
+    more_cells : dict
+        Outputs that are an input, a constant or an earlier output: the numbers of the outputs that have a cell of their own, which is
+        filled besides.
+    """
+
+    def __init__(self, linker):
+        self.inputs, self.orphans, self.outputs = set(linker.inputs), set(linker.orphans), set(linker.outputs)
+        self.params = set(linker.node_params.values())
+        self._no_recycling = linker.no_recycling
+        self.more_cells, seen = {}, self.inputs | self.orphans
+        for i, r in enumerate(linker.outputs):
+            if r in seen:
+                self.more_cells.setdefault(r, []).append(i)
+            seen.add(r)
+        self.places = {}
+        for kind, variables in (("output", linker.outputs), ("input", linker.inputs)):
+            numbers = {}
+            for i, r in enumerate(variables):
+                numbers.setdefault(r, []).append(str(i))
+            self.places.update((r, "%s %s" % (kind, " and ".join(which))) for r, which in numbers.items())
+
+    def literal(self, r):
+        """The C literal of a constant, if its Type has one."""
+        if r in self.orphans and r not in self.outputs and r not in self.params:
+            try:
+                return "(" + r.type.c_literal(r.data) + ")"
+            except (MethodNotDefined, NotImplementedError):
+                pass
+        return None
+
+    def policies(self, r):
+        """How a variable is declared, read and cleaned up, by the struct and by the run function."""
+        def fill(r, name, sub):
+            cells = [further_cell(name, i) for i in self.more_cells.get(r, ())]
+            return "if (!%s) {\n%s}\n" % (sub["failure_var"], "".join(store_value(name, cell) for cell in cells)) if cells else ""
+
+        nothing = (get_nothing,) * 3
+        kept = not (self._no_recycling is True or r in self._no_recycling)
+        if r in self.inputs:
+            return nothing, (get_c_declare, get_c_extract, (fill, get_c_cleanup))
+        if r in self.orphans:
+            return (get_c_declare, get_c_extract, get_c_cleanup), (get_nothing, get_nothing, fill)
+        if r in self.outputs:
+            first = get_c_extract_out if kept else get_c_init
+            return nothing, (get_c_declare, first, (get_c_sync, fill, get_c_cleanup))
+        fresh = (get_c_declare, get_c_init, get_c_cleanup)
+        # A temporary that owns memory keeps it for the next run.
+        return (fresh, nothing) if kept and not optional(r.type.c_is_simple, default=False) else (nothing, fresh)
+
+    def title(self, r):
+        """For the comment beside its declaration."""
+        return self.places.get(r) or ("params" if r in self.params else "constant" if r in self.orphans else "temporary")
 
 
 def struct_variable_codeblocks(variable, policies, id, symbol_table, sub):

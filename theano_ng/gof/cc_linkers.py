@@ -1,8 +1,7 @@
 """Linkers that run compiled nodes one by one, and one that compares them with Python; `cc` compiles the nodes."""
 from theano_ng.configdefaults import config
 from theano_ng.gof import cmodule
-from theano_ng.gof.link import (Container, Linker, LocalLinker, PerformLinker, add_clear_storage, gc_helper, load_native_kernels,
-                                make_node_thunk, map_storage, post_thunk_clear_cells, raise_with_op, streamline)
+from theano_ng.gof.link import Linker, LocalLinker, PerformLinker, make_eager_program, program_containers, raise_with_op, streamlined
 from theano_ng.gof.utils import MethodNotDefined
 
 
@@ -46,31 +45,12 @@ class OpWiseCLinker(LocalLinker):
         input_storage, output_storage : list of cells, optional
         storage_map : dict, optional
         """
-        fgraph = self.fgraph
-        order = self.schedule(fgraph)
-        input_storage, output_storage, storage_map = map_storage(fgraph, order, input_storage, output_storage, storage_map)
-        compute_map = {r: [True] for r in storage_map}
-        if cmodule.compiler_available():
-            load_native_kernels(order)
-            impl = None if self.fallback_on_perform else "c"
-        else:
-            impl = "py"
-        thunks = []
-        for node in order:
-            thunks.append(make_node_thunk(node, storage_map, compute_map, self.no_recycling, impl))
-        computed, _ = gc_helper(order)
-        clear = post_thunk_clear_cells(order, storage_map, fgraph.outputs) if self.allow_gc else None
-        if self.no_recycling is True:
-            no_recycling = [cell for r, cell in storage_map.items() if r in computed]
-        else:
-            no_recycling = [storage_map[r] for r in self.no_recycling if r in computed]
-        f = streamline(fgraph, thunks, order, clear, no_recycling=no_recycling, nice_errors=self.nice_errors)
-        f.allow_gc, f.storage_map = self.allow_gc, storage_map
-        add_clear_storage(f, computed, storage_map)
+        impl = "py" if not cmodule.compiler_available() else None if self.fallback_on_perform else "c"
+        program = make_eager_program(self, impl, input_storage, output_storage, storage_map)
+        f, thunks, order = streamlined(program, self.nice_errors), list(program.thunks), list(program.nodes)
         if profiler is not None:
             f = profiler(f, thunks, order)
-        return (f, [Container(r, cell) for r, cell in zip(fgraph.inputs, input_storage)],
-                [Container(r, cell, True) for r, cell in zip(fgraph.outputs, output_storage)], thunks, order)
+        return (f, *program_containers(program), thunks, order)
 
 
 def _default_checker(x, y):

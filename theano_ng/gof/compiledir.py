@@ -2,6 +2,7 @@
 import os
 
 from theano_ng.configdefaults import config
+from theano_ng.gof import trust
 from theano_ng.gof.kernelcache import linked_unit
 from theano_ng.gof.modulecache import _is_module_hash, _rmtree, get_module_cache, read_info
 
@@ -43,8 +44,8 @@ def print_title(title, overline="", underline=""):
 
 
 def print_compiledir_content():
-    """Print what is in `config.compiledir`: for each Op its modules, then kernels, with sizes."""
-    folder = config.compiledir
+    """Print what is in `config.compiledir`: for each Op its modules, then kernels, with sizes; and what is not loaded, with reasons."""
+    folder = trust.directory(config.compiledir)
     print_title("Theano cache: %s" % folder, overline="=", underline="=")
     modules, total = {}, 0
     for name in _names(folder):
@@ -69,18 +70,31 @@ def print_compiledir_content():
     headers = [name for name in _names(folder) if name.startswith("pch-")]
     print("%d precompiled headers, %s" % (len(headers), _human(sum(_size(os.path.join(folder, name)) for name in headers))))
     print("Total size: %s" % _human(_size(folder)))
+    _print_untrusted()
+
+
+def _print_untrusted():
+    """Print what in `config.compiledir`, or above it, is not loaded since somebody else could have written it; nothing when all is well."""
+    found = trust.untrusted_content(config.compiledir)
+    if found:
+        print()
+        print_title("Not loaded: only files that belong to %s or to root, and that nobody else can write, are"
+                    % trust.user_name(os.geteuid()), underline="-")
+        for path, reason in found:
+            print("%s %s" % (path, reason))
 
 
 def clear():
     """Delete all compiled modules, kernels and headers, those of audits too."""
     get_module_cache(config.compiledir).clear(unversioned_min_age=-1, clear_base_files=True, delete_if_problem=True)
-    _remove(os.path.join(config.compiledir, SANITIZED))
+    _remove(os.path.join(trust.directory(config.compiledir), SANITIZED))
 
 
 def compiledir_purge():
-    """Delete everything in `config.compiledir`."""
-    for name in _names(config.compiledir):
-        _remove(os.path.join(config.compiledir, name))
+    """Delete everything in `config.compiledir`, and in the directory that is used instead when it is not trusted."""
+    for folder in dict.fromkeys((config.compiledir, trust.directory(config.compiledir))):
+        for name in _names(folder):
+            _remove(os.path.join(folder, name))
 
 
 def basecompiledir_ls():

@@ -9,7 +9,7 @@ import time
 from contextlib import contextmanager
 
 from theano_ng.configdefaults import config
-from theano_ng.gof import kernelcache
+from theano_ng.gof import kernelcache, trust
 
 PY3 = True
 LOCK_NAME = ".lock"
@@ -19,7 +19,7 @@ _held = {}    # lock file -> (filelock.FileLock, depth)
 
 
 def _lock_file(lock_dir):
-    return os.path.join(config.compiledir if lock_dir is None else lock_dir, LOCK_NAME)
+    return os.path.join(trust.directory(config.compiledir) if lock_dir is None else lock_dir, LOCK_NAME)
 
 
 def set_lock_status(use_lock):
@@ -83,7 +83,8 @@ def lock(tmp_dir, timeout=None, min_wait=None, max_wait=None, verbosity=1):
     import filelock
 
     path = os.path.join(tmp_dir, LOCK_NAME)
-    os.makedirs(tmp_dir, exist_ok=True)
+    if not os.path.isdir(tmp_dir):
+        trust.make_directory(tmp_dir)
     holder, depth = _held.get(path, (None, 0))
     if holder is None:
         holder = filelock.FileLock(path)
@@ -150,7 +151,7 @@ def force_unlock():
 
     Locks end with their processes; this is for file systems that lose track of them.
     """
-    Unlocker(config.compiledir).unlock(force=True)
+    Unlocker(trust.directory(config.compiledir)).unlock(force=True)
 
 
 class Unlocker:

@@ -7,7 +7,9 @@ first time is the compiler asked which of them it knows (`Toolchain.probe`, reme
 import os
 import sys
 
-from theano_ng.configdefaults import config
+from theano_ng.configdefaults import config, register_compiler_version
+from theano_ng.gof._native import dlopen_symbols
+from theano_ng.gof.modulecode import locate, locate_file
 
 # gcc would replace the sine and cosine of one number by a call of sincos, which it cannot vectorize: it shall not know them. Nor shall it
 # move what only one side of `? :` needs into a branch, since a loop with calls in branches is not vectorized.
@@ -82,8 +84,6 @@ class CompileError(Exception):
     def places(self):
         """The lines that the compiler complains about, as lines of what the methods of Ops and types returned; a list of strings."""
         import re
-
-        from theano_ng.gof.modulecode import locate, locate_file
 
         lines, places = self.source.split("\n"), []
         for number in dict.fromkeys(int(number) for number in re.findall(r"mod\.cpp:(\d+)", self.output)):
@@ -252,8 +252,6 @@ def _find_vectorized():
     machine = os.uname().machine if hasattr(os, "uname") else ""
     if not sys.platform.startswith("linux") or machine not in _VECTOR_ABIS:
         return ()
-    from theano_ng.gof._native import dlopen_symbols
-
     found = []
     for base, arguments in VECTOR_FUNCTIONS.items():
         for suffix, prefixes in zip(("", "f"), _VECTOR_ABIS[machine]):
@@ -267,8 +265,6 @@ def _find_vectorized():
 
 
 def _loads(library):
-    from theano_ng.gof._native import dlopen_symbols
-
     try:
         dlopen_symbols(library, [])
     except OSError:
@@ -338,6 +334,13 @@ def _which(program):
         if os.path.isfile(path) and os.access(path, os.X_OK):
             return path
     return None
+
+
+@register_compiler_version
+def compiler_version():
+    """The version of the compiler as text; "none" when there is no compiler."""
+    toolchain = find_toolchain()
+    return "none" if toolchain is None else toolchain.version()
 
 
 def require_toolchain():

@@ -4,6 +4,7 @@ import sys
 import time
 
 from theano_ng.configdefaults import config
+from theano_ng.gof import trust
 from theano_ng.gof.compilers import (CompileError, compile_file, find_toolchain, require_toolchain, run_program,
                                      shared_library_argument)
 from theano_ng.gof.kernelcache import UnitLock, _blake2b, _unlink, kernel_prologue
@@ -127,6 +128,8 @@ class GCC_compiler(Compiler):
         location = location or os.getcwd()
         source = os.path.join(location, "mod.cpp")
         library = os.path.join(location, module_name + get_lib_extension())
+        # Not all linkers make a new file where one is, and this one may be loaded: written in place, it would kill who runs it.
+        output = os.path.join(location, "tmp-%d-%s%s" % (os.getpid(), os.urandom(6).hex(), get_lib_extension()))
         with open(source, "w", encoding="utf-8") as file:
             file.write(src_code)
 
@@ -140,7 +143,7 @@ class GCC_compiler(Compiler):
             if final_location is not None:
                 parts.append("-fdebug-prefix-map=%s=%s" % (location, final_location))
             parts += ["-I" + folder for folder in folders]
-            parts += ["-o", library, source]
+            parts += ["-o", output, source]
             parts += ["-L" + folder for folder in lib_dirs] + ["-l" + name for name in libs]
             if sys.platform != "win32":    # a library that is linked is found when the module is loaded, too
                 parts += ["-Wl,-rpath," + folder for folder in lib_dirs]
@@ -149,12 +152,15 @@ class GCC_compiler(Compiler):
             return parts + toolchain.math_libraries()
 
         try:
-            output = compile_file(command(), source, library, src_code)
-        except CompileError:
-            if not toolchain.probe(config.compiledir):
-                raise
-            output = compile_file(command(), source, library, src_code)
-        del output
+            try:
+                compile_file(command(), source, output, src_code)
+            except CompileError:
+                if not toolchain.probe(trust.directory(config.compiledir)):
+                    raise
+                compile_file(command(), source, output, src_code)
+            trust.publish(output, library)
+        finally:
+            _unlink(output)
         if not py_module:
             return library
         return dlimport(library)
@@ -211,15 +217,15 @@ def precompiled_prologue(toolchain, arguments):
     digest = _blake2b("\0".join([
         text, kernel_prologue(), toolchain.identity, sys.version, numpy.__version__, *standard_include_dirs(), *arguments]).encode(),
         12).hexdigest()
-    folder = os.path.join(config.compiledir, "pch-" + digest)
+    folder = os.path.join(trust.directory(config.compiledir), "pch-" + digest)
     header = os.path.join(folder, "module_prologue.h.gch")
-    if os.path.exists(header):
+    if trust.is_trusted(folder) and trust.is_trusted(header):
         return folder
     lock = temporary = None
     try:
-        os.makedirs(folder, exist_ok=True)
+        trust.make_directory(folder)
         lock = UnitLock(os.path.join(folder, "lock"))
-        if os.path.exists(header):
+        if trust.is_trusted(header):
             return folder
         temporary = os.path.join(folder, "tmp-%d-%s" % (os.getpid(), os.urandom(6).hex()))
         source = os.path.join(_HERE, "c_include", "module_prologue.h")
@@ -227,7 +233,7 @@ def precompiled_prologue(toolchain, arguments):
                                  "-x", "c++-header", source, "-o", temporary])
         if status != 0:    # what is wrong shows in the module's own compilation
             return None
-        os.replace(temporary, header)
+        trust.publish(temporary, header)
         return folder
     except OSError:
         return None

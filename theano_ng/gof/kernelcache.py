@@ -14,8 +14,9 @@ import os
 import time
 
 from theano_ng.configdefaults import config
+from theano_ng.gof import trust
+from theano_ng.gof._native import dlopen_symbols
 from theano_ng.gof.compilers import KERNEL_FLAGS, CompileError, compile_file, require_toolchain, shared_library_argument, warn_once
-from theano_ng.gof.native import rename_symbol
 
 FORMAT = b"theano_ng kernels 1"
 STALE = 24 * 3600.0    # seconds after which leftovers of killed processes are swept
@@ -41,40 +42,18 @@ def _blake2b(data=b"", size=20):
     return blake2b(data, digest_size=size)
 
 
-def private_directory():
-    """A temporary directory of this process, removed when it ends."""
-    global _private
-    if _private is None or _private[0] != os.getpid():
-        import atexit
-        import shutil
-        import tempfile
-
-        path = tempfile.mkdtemp(prefix="theano_ng-")
-        _private = (os.getpid(), path)
-        owner = os.getpid()
-
-        def remove():
-            if os.getpid() == owner and not config.nocleanup:    # a forked child ends too
-                shutil.rmtree(path, ignore_errors=True)
-
-        atexit.register(remove)
-    return _private[1]
-
-
-_private = None
-
-
 class KernelCache:
     """Compiled kernels of one directory.
 
     Parameters
     ----------
     directory : str
-        Made when it is first needed. When it cannot be written, a private temporary directory takes its place, with one warning.
+        Made when it is first needed. When it is not trusted another one takes its place (`trust.directory`), when it cannot be written a
+        private temporary one, each with one warning.
     """
 
     def __init__(self, directory):
-        self.shared = self.directory = directory
+        self.shared = self.directory = trust.directory(directory)
         self._addresses = {}    # key -> address of a loaded kernel
         self._units = set()     # paths of the units that are loaded
         self._bases = {}        # what keys of one language and flags start with
@@ -144,12 +123,10 @@ class KernelCache:
 
     def _load_unit(self, directory, unit, keys):
         """Check a unit's content against its name and load kernels from it."""
-        from theano_ng.gof._native import dlopen_symbols
-
         path = os.path.join(directory, unit)
         known = path in self._units    # mapped already: what is on the disk by now does not matter
         if not known:
-            with open(path, "rb") as file:
+            with trust.open_file(path) as file:
                 content = file.read()
                 modified = os.fstat(file.fileno()).st_mtime
             if unit != unit_name(content) or time.time() - modified > config.cmodule.age_thresh_use:
@@ -189,14 +166,14 @@ class KernelCache:
 
     def _give_up(self, error):
         """Compile in a private directory from now on."""
-        self.directory = os.path.join(private_directory(), "kernels-%d" % id(self))
+        self.directory = os.path.join(trust.private_directory(), "kernels-%d" % id(self))
         warn_once(
             ("directory", self.shared),
             "The compile directory %s cannot be written (%s). Compiled code goes to a temporary directory and is lost when the process "
             "ends. Free disk space, or choose another directory with THEANO_FLAGS=base_compiledir=..." % (self.shared, error))
 
     def _compile(self, group, toolchain):
-        os.makedirs(self.directory, exist_ok=True)
+        trust.make_directory(self.directory)
         toolchain.recall(self.directory)
         if not self._swept:
             self._swept = True
@@ -228,13 +205,11 @@ class KernelCache:
                 compile_file(unit_command(first, toolchain, stem + suffix, output), stem + suffix, output, source)
             with open(output, "rb") as file:
                 unit = unit_name(file.read())
-            os.replace(output, os.path.join(self.directory, unit))
+            trust.publish(output, os.path.join(self.directory, unit))
             if config.cmodule.debug or config.cmodule.remove_gxx_opt:    # somebody wants to see the source in a debugger
                 os.replace(stem + suffix, os.path.join(self.directory, unit[:-3] + suffix))
             if not self._load_unit(self.directory, unit, list(group)):
                 # The compiler was content, the dynamic linker is not (a missing library): say what it says.
-                from theano_ng.gof._native import dlopen_symbols
-
                 os.replace(os.path.join(self.directory, unit), output)
                 try:
                     dlopen_symbols(output, ["k" + key for key in group])
@@ -257,7 +232,7 @@ class KernelCache:
         except (OSError, NotImplementedError):
             with open("%s.%d" % (path, os.getpid()), "w") as file:
                 file.write(unit)
-            os.replace(file.name, path)
+            trust.publish(file.name, path)
             return
         temporary = os.path.join(self.directory, "tmp-%d-%s" % (os.getpid(), os.urandom(6).hex()))
         os.symlink(unit, temporary)
@@ -345,7 +320,7 @@ class UnitLock:
         except ImportError:    # no flock on this system: two processes may compile the same unit, and one rename wins
             return
         # OSError here means a directory that cannot be written: the caller's business.
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        fd = trust.open_stamp(path)
         pause, deadline = 0.002, time.monotonic() + config.compile.timeout
         while True:
             try:
@@ -381,8 +356,8 @@ def sweep(directory, age=STALE):
     except OSError:
         pass
     try:
-        with open(stamp, "w"):
-            pass
+        os.close(trust.open_stamp(stamp))
+        os.utime(stamp)
     except OSError:
         return
     for entry in os.scandir(directory):
@@ -450,3 +425,10 @@ def get_kernel_cache():
 def load_kernels(kernels):
     """Addresses of kernels, compiled if need be; see `KernelCache.load`."""
     return get_kernel_cache().load(kernels)
+
+
+def rename_symbol(source, symbol, name):
+    """Put a function's real name in place of `symbol`, also where that is the beginning of a helper's name (``KERNEL_helper``)."""
+    import re
+
+    return re.sub(r"\b%s(?=_|\b)" % re.escape(symbol), name, source)

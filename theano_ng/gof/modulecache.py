@@ -8,9 +8,10 @@ import os
 import time
 
 from theano_ng.configdefaults import config
+from theano_ng.gof import trust
 from theano_ng.gof.compilers import CompileError, require_toolchain, warn_once
 from theano_ng.gof.gxx import GCC_compiler, dlimport, dlimport_workdir, get_lib_extension
-from theano_ng.gof.kernelcache import STALE, UnitLock, _blake2b, clear_kernels, private_directory
+from theano_ng.gof.kernelcache import STALE, UnitLock, _blake2b, clear_kernels
 
 FORMAT = "theano_ng module 1"
 HASH_PLACEHOLDER = "<<<<HASH_PLACEHOLDER>>>>"
@@ -136,8 +137,8 @@ def module_name_from_dir(dirname, err=True, files=None):
 def read_info(dirname):
     """An entry's `info` as a dict of its words, or None when it is not there or not ours."""
     try:
-        with open(os.path.join(dirname, "info"), encoding="utf-8") as file:
-            lines = file.read().split("\n")
+        with trust.open_file(os.path.join(dirname, "info")) as file:
+            lines = file.read().decode("utf-8").split("\n")
     except (OSError, UnicodeDecodeError):
         return None
     if lines[0] != FORMAT or lines[-1] != "end":
@@ -151,7 +152,7 @@ class ModuleCache:
     Parameters
     ----------
     dirname : str
-        The directory; made when needed.
+        The directory; made when needed. When it is not trusted another one takes its place, with a warning (`trust.directory`).
     check_for_broken_eq : bool
         Check each new key for being equal to a copy of itself (`check_key`).
     do_refresh : bool
@@ -168,7 +169,7 @@ class ModuleCache:
     """
 
     def __init__(self, dirname, check_for_broken_eq=True, do_refresh=True):
-        self.dirname = os.path.abspath(dirname)
+        self.dirname = trust.directory(os.path.abspath(dirname))
         self.check_for_broken_eq = check_for_broken_eq
         self.module_from_name, self.entry_from_key, self.module_hash_to_key_data = {}, {}, {}
         self.loaded_key_pkl = set()
@@ -340,20 +341,19 @@ class ModuleCache:
 
     def private_location(self, name=None):
         """A directory of this process for a module that is not kept."""
-        folder = os.path.join(private_directory(), name or "module-" + os.urandom(6).hex())
-        os.makedirs(folder, exist_ok=True)
-        return folder
+        folder = os.path.join(trust.private_directory(), name or "module-" + os.urandom(6).hex())
+        return trust.make_directory(folder)
 
     def _load(self, folder, name):
         """The module of an entry, or None when there is none that can be used."""
-        info = read_info(folder)
+        info = read_info(folder) if trust.is_trusted(folder) else None
         if info is None:
             return None
         path = os.path.join(folder, name + get_lib_extension())
         try:
             if time.time() - _last_use(folder) > config.cmodule.age_thresh_use:
                 return None
-            with open(path, "rb") as file:
+            with trust.open_file(path) as file:
                 if _blake2b(file.read()).hexdigest() != info.get("checksum"):
                     return None
             module = dlimport(path)
@@ -363,7 +363,7 @@ class ModuleCache:
         return module
 
     def _compile_and_publish(self, folder, name, source, lnk):
-        os.makedirs(self.dirname, exist_ok=True)
+        trust.make_directory(self.dirname)
         require_toolchain().recall(self.dirname)
         if not self._swept:
             self._swept = True
@@ -484,7 +484,7 @@ class ModuleCache:
         for path in self.refresh(age_thresh_use=age_thresh_del, delete_if_problem=delete_if_problem):
             _rmtree(os.path.dirname(path), msg="old module")
             removed += 1
-        return removed + clear_kernels(os.path.join(self.dirname, "kernels"), max(age_thresh_del, 0.0))
+        return removed + clear_kernels(trust.directory(os.path.join(self.dirname, "kernels")), max(age_thresh_del, 0.0))
 
     def clear_unversioned(self, min_age=None):
         """Delete this process's modules without version that are not loaded.
@@ -494,7 +494,7 @@ class ModuleCache:
         min_age : float, optional
             Seconds since they were compiled; default 0.
         """
-        folder = private_directory()
+        folder = trust.private_directory()
         loaded = {os.path.dirname(path) for path in self.module_from_name}
         for entry in os.scandir(folder):
             try:
@@ -546,6 +546,8 @@ def _write_info(folder, path, lnk):
     ops = sorted({type(node.op).__name__ for node in lnk.node_order})
     with open(os.path.join(folder, "info"), "w", encoding="utf-8") as file:
         file.write("%s\nchecksum %s\nops %s\nend" % (FORMAT, checksum, " ".join(ops)))
+    for name in os.listdir(folder):
+        trust.close_to_others(os.path.join(folder, name))
 
 
 def _rmtree(parent, ignore_nocleanup=False, msg="", level=10, ignore_if_missing=False):

@@ -3,10 +3,13 @@
 An Op whose C code does not depend on the graph names a compiled function and its parameter words (`NativeCode`). The linkers bind
 it to cells without compiling anything; the classic C interface (`c_code` and friends) is derived from the same record.
 """
+import contextlib
 import functools
 import importlib
 from dataclasses import dataclass
 
+from theano_ng.gof import _native
+from theano_ng.gof.kernelcache import load_kernels, rename_symbol
 from theano_ng.gof.native_words import SCRATCH, Record
 from theano_ng.gof.utils import MethodNotDefined
 
@@ -103,8 +106,6 @@ class NativeCode:
         -------
         _native.NativeThunk
         """
-        from theano_ng.gof import _native
-
         function = native_function(self.function)
         return _native.NativeThunk(
             function.entry, self.packed(addresses), function.record.offsets.get(SCRATCH, -1), inputs, outputs, layouts)
@@ -153,11 +154,7 @@ def make_native_thunk(node, code, inputs, outputs):
     -------
     _native.NativeThunk
     """
-    addresses = ()
-    if code.kernels:
-        from theano_ng.gof.cmodule import load_kernels
-
-        addresses = load_kernels(code.kernels)
+    addresses = load_kernels(code.kernels) if code.kernels else ()
     thunk = code.bind(addresses, inputs, outputs, [array_layout(variable.type) for variable in (*node.inputs, *node.outputs)])
     thunk.node = node
     return thunk
@@ -191,8 +188,30 @@ def beside_native(c_code):
     return c_code
 
 
+_prepared = {}      # Apply -> NativeCode, while thunks are made
+
+
+@contextlib.contextmanager
+def prepared(codes):
+    """Let `native_code_of` know some nodes' code for a while: generating it again for each thunk would take twice the time.
+
+    Parameters
+    ----------
+    codes : dict
+        Apply -> NativeCode.
+    """
+    _prepared.update(codes)
+    try:
+        yield
+    finally:
+        for node in codes:
+            _prepared.pop(node, None)
+
+
 def native_code_of(node):
     """The NativeCode by which a node runs; None when its Op has none, or has a `c_code` that overrides it."""
+    if node in _prepared:
+        return _prepared[node]
     native_code = getattr(node.op, "native_code", None)
     return None if native_code is None or getattr(node.op, "own_c_code", False) else native_code(node)
 
@@ -248,8 +267,6 @@ class NativeOp:
 
     def _scratch(self, node, code, words):
         """How many words of scratch memory the C code needs; None if it does not ask for any."""
-        from theano_ng.gof import _native
-
         function = native_function(code.function)
         if SCRATCH not in function.record.offsets:
             return None
@@ -312,10 +329,3 @@ def kernel_in_module(kernel, symbol):
     """The text that defines a kernel inside a C++ module that has included the kernel prologue."""
     includes = "".join("#include %s\n" % header for header in kernel.headers)
     return includes + kernel.support + "\n" + rename_symbol(kernel.source, kernel.symbol, symbol)
-
-
-def rename_symbol(source, symbol, name):
-    """Put a function's real name in place of `symbol`, also where that is the beginning of a helper's name (``KERNEL_helper``)."""
-    import re
-
-    return re.sub(r"\b%s(?=_|\b)" % re.escape(symbol), name, source)

@@ -9,10 +9,10 @@ import math
 import sys
 
 from theano_ng.configdefaults import config
-from theano_ng.gof import opt
+from theano_ng.gof import rewriting
 from theano_ng.gof.utils import integer_types
 
-_generation = [0]
+_generation = 0
 """Counts registrations in all databases; results of queries of an older generation are stale (databases contain each other)."""
 
 
@@ -36,12 +36,12 @@ def load():
 
 
 def _changed():
-    _generation[0] += 1
-    if not _foreign[0]:
-        _foreign[0] = not _registers_own_rule()
+    global _generation, _foreign
+    _generation += 1
+    _foreign = _foreign or not _registers_own_rule()
 
 
-_foreign = [False]
+_foreign = False
 _INFRASTRUCTURE = ("theano_ng.gof.optdb", "theano_ng.gof.opt", "theano_ng.tensor.opt.registration")
 
 
@@ -56,7 +56,7 @@ def _registers_own_rule():
 
 def has_foreign_rules():
     """Whether anybody but this package has registered something or changed tags: rewriting then depends on more than the package."""
-    return _foreign[0]
+    return _foreign
 
 
 class DB(object):
@@ -101,7 +101,7 @@ class DB(object):
         use_db_name_as_tag = kwargs.pop("use_db_name_as_tag", True)
         if kwargs:
             raise TypeError("register got unknown arguments %s" % sorted(kwargs))
-        if not isinstance(obj, (DB, opt.Optimizer, opt.LocalOptimizer)):
+        if not isinstance(obj, (DB, rewriting.Optimizer, rewriting.LocalOptimizer)):
             raise TypeError("Object cannot be registered in OptDB: expected a DB, an Optimizer or a LocalOptimizer", obj)
         if name in self._table:
             raise ValueError("The tag of the object collides with a name or a tag of the database: choose another name.", name, obj)
@@ -200,9 +200,9 @@ class DB(object):
                                 "got %s" % (wrong or sorted(kwtags)))
             q = Query(include, require, exclude, subquery, **options)
         load()
-        if self._cache_generation != _generation[0]:
+        if self._cache_generation != _generation:
             self._cache.clear()
-            self._cache_generation = _generation[0]
+            self._cache_generation = _generation
         key = (q._key(), bool(config.cxx), config.optdb.max_use_ratio, config.optdb.position_cutoff)
         found = self._cache.get(key)
         if found is None:
@@ -354,9 +354,9 @@ class EquilibriumDB(DB):
         final_opts = [o for o in opts if self.__final__.get(o.name)]
         cleanup_opts = [o for o in opts if self.__cleanup__.get(o.name)]
         others = [o for o in opts if not self.__final__.get(o.name) and not self.__cleanup__.get(o.name)]
-        ret = opt.EquilibriumOptimizer(others, max_use_ratio=config.optdb.max_use_ratio, ignore_newtrees=self.ignore_newtrees,
+        ret = rewriting.EquilibriumOptimizer(others, max_use_ratio=config.optdb.max_use_ratio, ignore_newtrees=self.ignore_newtrees,
                                        tracks_on_change_inputs=self.tracks_on_change_inputs,
-                                       failure_callback=opt.NavigatorOptimizer.warn_inplace,
+                                       failure_callback=rewriting.NavigatorOptimizer.warn_inplace,
                                        final_optimizers=final_opts, cleanup_optimizers=cleanup_opts)
         ret.name = self.name
         return ret
@@ -371,9 +371,9 @@ class SequenceDB(DB):
         See `SeqOptimizer`.
     """
 
-    seq_opt = opt.SeqOptimizer
+    seq_opt = rewriting.SeqOptimizer
 
-    def __init__(self, failure_callback=opt.SeqOptimizer.warn):
+    def __init__(self, failure_callback=rewriting.SeqOptimizer.warn):
         super().__init__()
         self.__position__ = {}
         self.failure_callback = failure_callback
@@ -442,7 +442,7 @@ class LocalGroupDB(DB):
         What a query gives, called as ``local_opt(*rules, apply_all_opts=, profile=)``.
     """
 
-    def __init__(self, apply_all_opts=False, profile=False, local_opt=opt.LocalOptGroup):
+    def __init__(self, apply_all_opts=False, profile=False, local_opt=rewriting.LocalOptGroup):
         super().__init__()
         self.apply_all_opts = apply_all_opts
         self.profile = profile
@@ -501,7 +501,7 @@ class TopoDB(_WrapperDB):
         self.failure_callback = failure_callback
 
     def _build(self, q):
-        ret = opt.TopoOptimizer(self.db.query(q), order=self.order, ignore_newtrees=self.ignore_newtrees,
+        ret = rewriting.TopoOptimizer(self.db.query(q), order=self.order, ignore_newtrees=self.ignore_newtrees,
                                 failure_callback=self.failure_callback)
         ret.name = self.name
         return ret

@@ -1,41 +1,91 @@
-"""Pickling and deep-copying graphs of any depth without recursion.
+"""Pickling and deep-copying graphs of any size without recursion, in time and bytes that grow with the graph.
 
 A pickler descends from a variable to its owner, to the owner's inputs and so on: a long chain exhausts the stack. Here the first object
 of a graph that a pickler meets is reduced to the list of its ancestors in topological order, followed by itself. While that list is
 written, each of its nodes is reduced plainly: its inputs have been written before, so the pickler goes one level deep. On loading, the
 list is thrown away; the pickler's memo has everything.
+
+A pickler that meets many variables of one graph, one after the other, gets a list for each. A list leaves out what earlier ones had: it
+begins with the record of what this pickler has written (`_Written`), so that all lists together are as long as the graph.
 """
-import copyreg
 import threading
+import weakref
 from copy import deepcopy
 
 
-class _Open(threading.local):
-    """The lists being written by this thread: sets of the ids of their nodes, innermost last."""
+class _Written:
+    """The nodes of the lists that one pickler has written.
+
+    A pickler's memo holds it, so it lives as long as its pickler. Each list begins with it. The pickler that has it in its memo does not
+    ask for it again; when it is asked for a second time, it is by another pickler, which gets a list of everything and a record of its own.
+    """
 
     def __init__(self):
-        self.covered = []
+        self.nodes = {}         # id -> Apply
+        self.wanted = ()        # nodes for the sake of which the latest list was begun
+        self._has_pickler = False
+
+    def __reduce__(self):
+        if not self._has_pickler:
+            self._has_pickler = True
+            return tuple, ()
+        nodes = ancestor_nodes(self.wanted)
+        other = _state.begin()
+        return tuple, ([other, *nodes, _state.cover(nodes, other)],)
 
 
-_open = _Open()
+class _State(threading.local):
+    """What this thread is pickling."""
+
+    def __init__(self):
+        self.covered = []       # the lists being written, as dicts id -> Apply, innermost last
+        self._written = None
+
+    def written(self):
+        """The record of the pickler at work."""
+        written = None if self._written is None else self._written()
+        return self.begin() if written is None else written
+
+    def begin(self):
+        """A new record."""
+        written = _Written()
+        self._written = weakref.ref(written)
+        return written
+
+    def cover(self, nodes, written):
+        """Let nodes be reduced plainly until the object that is returned has been written."""
+        covered = {id(n): n for n in nodes}
+        self.covered.append(covered)
+        return _End(covered, self.covered, written)
+
+    def is_covered(self, node):
+        """Whether a node belongs to the list that is being written."""
+        return bool(self.covered) and id(node) in self.covered[-1]
+
+
+_state = _State()
 
 
 class _End:
-    """Last element of a list: writing it (or dropping it, when pickling failed) ends the list's coverage."""
+    """Last element of a list: writing it ends the list's coverage and puts its nodes on record; so does dropping it, when pickling has
+    failed, without the record."""
 
-    def __init__(self, ids):
-        self.ids = ids
+    def __init__(self, nodes, lists, written):
+        self.nodes = nodes
+        self.lists = lists      # of the thread that pickles: any thread may drop this
+        self.written = written
 
     def close(self):
         """End the coverage; harmless when it has ended."""
-        covered = _open.covered
-        for i in range(len(covered) - 1, -1, -1):
-            if covered[i] is self.ids:
-                del covered[i]
+        lists = self.lists
+        for i in range(len(lists) - 1, -1, -1):
+            if lists[i] is self.nodes:
+                del lists[i]
                 return
 
     def __reduce__(self):
         self.close()
+        self.written.nodes.update(self.nodes)
         return tuple, ()
 
     def __del__(self):
@@ -47,29 +97,33 @@ def _last(items):
     return items[-2]
 
 
-def ancestor_nodes(node, done=()):
-    """The Apply nodes that `node` depends on and `node`, inputs first.
+def ancestor_nodes(nodes, done=()):
+    """The Apply nodes that some nodes depend on and these nodes, inputs first.
 
     Parameters
     ----------
-    node : Apply
+    nodes : iterable of Apply
     done : container of id
         Nodes to leave out, with what lies behind them.
     """
     order = []
-    seen = {id(node)}
-    stack = [(node, iter(node.inputs))]
-    while stack:
-        current, pending = stack[-1]
-        for variable in pending:
-            owner = variable.owner
-            if owner is not None and id(owner) not in seen and id(owner) not in done:
-                seen.add(id(owner))
-                stack.append((owner, iter(owner.inputs)))
-                break
-        else:
-            order.append(current)
-            stack.pop()
+    seen = set()
+    for node in nodes:
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        stack = [(node, iter(node.inputs))]
+        while stack:
+            current, pending = stack[-1]
+            for variable in pending:
+                owner = variable.owner
+                if owner is not None and id(owner) not in seen and id(owner) not in done:
+                    seen.add(id(owner))
+                    stack.append((owner, iter(owner.inputs)))
+                    break
+            else:
+                order.append(current)
+                stack.pop()
     return order
 
 
@@ -82,19 +136,18 @@ def reduce_in_graph(obj, node, protocol):
     node : Apply or None
         The variable's owner, or the node itself.
     """
-    covered = _open.covered
-    if node is None or (covered and id(node) in covered[-1]) or not any(v.owner is not None for v in node.inputs):
+    if node is None or _state.is_covered(node) or not any(v.owner is not None for v in node.inputs):
         return object.__reduce_ex__(obj, max(protocol, 2))
-    nodes = ancestor_nodes(node)
-    ids = {id(n) for n in nodes}
-    covered.append(ids)
-    return _last, ([*nodes, obj, _End(ids)],)
+    written = _state.written()
+    written.wanted = (node,)
+    nodes = ancestor_nodes(written.wanted, written.nodes)
+    return _last, ([written, *nodes, obj, _state.cover(nodes, written)],)
 
 
 def deepcopy_in_graph(obj, node, memo):
     """`__deepcopy__` of a variable or node: copies what it depends on first, inputs before users."""
     if node is not None:
-        for ancestor in ancestor_nodes(node, memo):
+        for ancestor in ancestor_nodes((node,), memo):
             if id(ancestor) not in memo:
                 _deepcopy_plain(ancestor, memo)
     found = memo.get(id(obj))
@@ -121,111 +174,21 @@ def _deepcopy_plain(obj, memo):
 
 
 class Covering:
-    """Opens the coverage of nodes that belong to one container, when the container's own state is pickled.
-
-    A container (FunctionGraph) puts a Covering and its `end` around its state: ``(covering, state, covering.end)``; what lies between
-    is written without a list for every variable.
+    """The nodes of a container, to stand first in the container's state: whatever follows them finds them written.
 
     Parameters
     ----------
     nodes : list of Apply
-        In topological order.
+        In topological order, with all that they depend on.
     """
 
     def __init__(self, nodes):
         self.nodes = nodes
-        self.ids = {id(n) for n in nodes}
-        self.end = _End(self.ids)
 
     def __reduce__(self):
-        _open.covered.append(self.ids)
-        return list, (self.nodes,)
+        written = _state.written()
+        written.wanted = self.nodes
+        return list, ([written, *self.nodes, _state.cover(self.nodes, written)],)
 
     def __deepcopy__(self, memo):
         return [deepcopy(node, memo) for node in self.nodes]
-
-
-def unpicklable_part(obj, dumps):
-    """Where in an object lies what cannot be pickled.
-
-    Parameters
-    ----------
-    obj : object
-        Something that `dumps` refuses.
-    dumps : callable
-        Pickles a part, or raises.
-
-    Returns
-    -------
-    (list of str, object)
-        The way there, in words, and what is found at its end.
-    """
-    way = []
-    done = set()
-    while id(obj) not in done and len(way) < 10:    # no message gets better after that
-        done.add(id(obj))
-        for name, part in _parts(obj):
-            if id(part) in done or part is None:
-                continue
-            try:
-                dumps(part)
-            except Exception:
-                way.append(name)
-                obj = part
-                break
-    return way, obj
-
-
-def _parts(obj):
-    """What an object's pickle is made of: pairs (name, part), of a graph without its depth."""
-    from theano_ng.gof.fg import FunctionGraph      # these modules import this one
-    from theano_ng.gof.graph import Apply, Variable
-
-    if isinstance(obj, dict):
-        for key, value in obj.items():
-            yield "key %.60r" % (key,), key
-            yield "[%.60r]" % (key,), value
-    elif isinstance(obj, (list, tuple, set, frozenset)):
-        for i, item in enumerate(obj):
-            yield "[%d]" % i, item
-    elif isinstance(obj, (Apply, Variable, FunctionGraph)):
-        if isinstance(obj, FunctionGraph):
-            nodes, leaves = obj.toposort(), list(obj.inputs)
-        else:
-            node = obj if isinstance(obj, Apply) else obj.owner
-            nodes = ancestor_nodes(node) if node is not None else []
-            leaves = [obj] if node is None else []
-        for node in nodes:
-            yield "the Op of %.100s" % (node,), node.op
-            yield "the tag of %.100s" % (node,), node.tag.__dict__
-            leaves.extend(v for v in [*node.inputs, *node.outputs] if v.owner in (None, node))
-        for v in dict.fromkeys(leaves):
-            if isinstance(v, Variable):
-                for name, part in v.__dict__.items():
-                    if name not in ("owner", "clients", "fgraph", "tag"):
-                        yield "%s of the variable %.60s" % (name, v), part
-                for name, part in v.tag.__dict__.items():
-                    yield "tag.%s of the variable %.60s" % (name, v), part
-    elif not isinstance(obj, type) and not hasattr(obj, "__code__"):
-        registered = copyreg.dispatch_table.get(type(obj))
-        try:
-            reduced = obj.__reduce_ex__(4) if registered is None else registered(obj)
-        except Exception:
-            return
-        if isinstance(reduced, str):
-            return
-        for arguments in reduced[1:2]:
-            for i, part in enumerate(arguments):
-                if not isinstance(part, type):
-                    yield _label(obj, part, i), part
-        state = reduced[2] if len(reduced) > 2 else None
-        for part in state if isinstance(state, tuple) else (state,):
-            if isinstance(part, dict):
-                for name, value in part.items():
-                    yield "attribute %s of the %s" % (name, type(obj).__name__), value
-            elif part is not None:
-                yield "the state of the %s" % type(obj).__name__, part
-
-
-def _label(obj, part, i):
-    return "%s of the %s" % (type(part).__name__ if part.__class__.__module__ != "builtins" else "argument %d" % i, type(obj).__name__)

@@ -15,7 +15,8 @@ import numpy as np
 
 from theano_ng.compile.sharedvalue import SharedVariable
 from theano_ng.gof.graph import Apply, Variable
-from theano_ng.gof.pickling import reduce_in_graph, unpicklable_part
+from theano_ng.gof.pickling import reduce_in_graph
+from theano_ng.gof.unpicklable import unpicklable_part
 
 __all__ = [
     "CompatUnpickler", "PersistentGpuArrayID", "PersistentNdarrayID", "PersistentNdarrayLoad", "PersistentSharedVariableID",

@@ -14,6 +14,8 @@ import importlib as _importlib
 
 from theano_ng.tensor.basic import *  # noqa: F401,F403
 from theano_ng.tensor import basic  # noqa: F401
+import theano_ng.tensor.constant_rules  # noqa: F401
+import theano_ng.tensor.methods  # noqa: F401
 from theano_ng.compile.sharedvalue import shared as _shared  # noqa: F401
 from theano_ng.tensor.var import _tensor_py_operators  # noqa: F401
 from theano_ng.tensor.type_other import *  # noqa: F401,F403
@@ -32,9 +34,9 @@ Tensor = TensorType  # noqa: F405
 
 # Submodules that are imported when they are asked for as an attribute.
 _MODULES = frozenset([
-    'blas', 'blas_c', 'blas_headers', 'blas_scipy', 'fft', 'fourier',
+    'blas', 'blas_c', 'blas_headers', 'blas_scipy', 'elemwise_cgen', 'fft', 'fourier',
     'inplace', 'io', 'nlinalg', 'nnet', 'opt', 'opt_uncanonicalize',
-    'raw_random', 'shared_randomstreams', 'signal', 'slinalg', 'utils',
+    'raw_random', 'shared_randomstreams', 'signal', 'slinalg', 'subtensor', 'utils',
     'xlogx',
 ])
 

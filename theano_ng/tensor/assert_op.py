@@ -1,4 +1,5 @@
 """Assert: a tensor that is itself as long as conditions hold at run time."""
+from theano_ng.gof.derivative import DisconnectedType
 from theano_ng.gof.graph import Apply, Variable
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
@@ -71,8 +72,6 @@ class Assert(NativeOp, Op):
         return [[True], *[[False] for _ in node.inputs[1:]]]
 
     def grad(self, input, output_gradients):
-        from theano_ng.gradient import DisconnectedType  # gradient sits beside tensor
-
         return [*output_gradients, *[DisconnectedType()() for _ in input[1:]]]
 
     def R_op(self, inputs, eval_points):

@@ -15,7 +15,7 @@ import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng import Apply, Mode, Op, config, function
 from theano_ng.configparser import TheanoConfigError, change_flags
-from theano_ng.gof.opt import Optimizer, local_optimizer
+from theano_ng.gof.rewriting import Optimizer, local_optimizer
 from theano_ng.gof.optdb import Query
 from theano_ng.tests.test_config import run
 
@@ -270,7 +270,7 @@ class Rewriting(unittest.TestCase):
             raise KeyError("broken")
 
         x = T.dvector("x")
-        from theano_ng.gof.opt import in2out
+        from theano_ng.gof.rewriting import in2out
         for policy in ("warn", "ignore", "raise"):
             mode = Mode("py", Query(include=["merge"])).register((in2out(broken_rule), 10.0))
             with change_flags(on_opt_error=policy), messages("theano_ng.gof.opt") as said:
@@ -342,7 +342,7 @@ class Running(unittest.TestCase):
             config.unittests.rseed = "twelve"
 
     def test_metaopt(self):
-        from theano_ng.gof.opt import LocalMetaOptimizer
+        from theano_ng.gof.rewriting import LocalMetaOptimizer
 
         class Meta(LocalMetaOptimizer):
             def provide_inputs(self, node, inputs):

@@ -1,6 +1,6 @@
 """Lists that nobody needs any more are changed in place."""
 from theano_ng.compile import optdb
-from theano_ng.gof.opt import TopoOptimizer, copy_stack_trace, local_optimizer
+from theano_ng.gof.rewriting import TopoOptimizer, copy_stack_trace, local_optimizer
 from theano_ng.typed_list.basic import Append, Extend, Insert, Remove, Reverse
 
 __all__ = ["typed_list_inplace_opt"]
@@ -12,7 +12,7 @@ def typed_list_inplace_opt(node):
 
     Append(Reverse(x), y)  ->  Append{inplace}(Reverse(x), y)          [inplace, fast_run]
     """
-    if not isinstance(node.op, (Append, Extend, Insert, Reverse, Remove)) or node.op.inplace:
+    if node.op.inplace:
         return False
     new = type(node.op)(inplace=True)(*node.inputs)
     copy_stack_trace(node.outputs[0], new)

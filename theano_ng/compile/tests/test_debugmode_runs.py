@@ -12,7 +12,7 @@ from theano_ng.compile.debugmode import BadOptimization, BadThunkOutput, DebugMo
 from theano_ng.compile.mode import get_mode, predefined_modes
 from theano_ng.compile.tests.test_debugmode import C_ADD_ONE, V, c_code, op, run, set0
 from theano_ng.gof import Apply, Generic, Op, local_optimizer
-from theano_ng.gof.opt import SeqOptimizer, in2out
+from theano_ng.gof.rewriting import SeqOptimizer, in2out
 
 
 class TestSecondRun(unittest.TestCase):

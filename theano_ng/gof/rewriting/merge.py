@@ -3,7 +3,7 @@
 import time
 
 from theano_ng.gof import graph
-from theano_ng.gof.fg import InconsistencyError
+from theano_ng.gof.fg import FunctionGraph, InconsistencyError
 from theano_ng.gof.rewriting.base import Optimizer, attach_replace_validate, merge_dict
 from theano_ng.gof.rewriting.stacktrace import copy_stack_trace
 from theano_ng.gof.toolbox import AlreadyThere
@@ -390,7 +390,6 @@ def is_same_graph_with_merge(var1, var2, givens=None):
     bool
     """
     givens = dict(givens or {})
-    from theano_ng.gof.fg import FunctionGraph
     roots = graph.inputs([var1, var2])
     equiv = graph.clone_get_equiv(roots, [var1, var2])
     copied = [equiv[var1], equiv[var2]]

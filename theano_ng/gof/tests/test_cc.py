@@ -15,12 +15,12 @@ from theano_ng.gof.utils import MethodNotDefined
 
 
 class Double(Type):
-    """The documentation's type: a Python float."""
+    """A type with the methods that the documentation asks for, and no more: Python's float, `double` in C."""
 
     def filter(self, x, strict=False, allow_downcast=None):
-        if strict and not isinstance(x, float):
-            raise TypeError("Expected a float!")
-        return float(x)
+        if isinstance(x, float) or not strict:
+            return float(x)
+        raise TypeError("%r is no float" % (x,))
 
     def __eq__(self, other):
         return type(self) is type(other)
@@ -39,20 +39,20 @@ class Double(Type):
 
     def c_extract(self, name, sub):
         return """
-        if (!PyFloat_Check(py_%(name)s)) {
-            PyErr_SetString(PyExc_TypeError, "expected a float");
+        if (PyFloat_Check(py_%(name)s)) {
+            %(name)s = PyFloat_AS_DOUBLE(py_%(name)s);
+        } else {
+            PyErr_Format(PyExc_TypeError, "expected a float, got %%.80s", Py_TYPE(py_%(name)s)->tp_name);
             %(fail)s
         }
-        %(name)s = PyFloat_AsDouble(py_%(name)s);
         """ % dict(sub, name=name)
 
     def c_sync(self, name, sub):
         return """
-        Py_XDECREF(py_%(name)s);
-        py_%(name)s = PyFloat_FromDouble(%(name)s);
-        if (!py_%(name)s) {
-            Py_XINCREF(Py_None);
-            py_%(name)s = Py_None;
+        {
+            PyObject *boxed = PyFloat_FromDouble(%(name)s);
+            Py_XDECREF(py_%(name)s);
+            py_%(name)s = boxed != NULL ? boxed : (Py_INCREF(Py_None), Py_None);
         }
         """ % dict(name=name)
 

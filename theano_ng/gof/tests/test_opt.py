@@ -6,8 +6,8 @@ import unittest
 
 from theano_ng import gof
 from theano_ng.configdefaults import config
-from theano_ng.gof import opt as gof_opt
-from theano_ng.gof.opt import (
+from theano_ng.gof import rewriting as gof_opt
+from theano_ng.gof.rewriting import (
     ChangeTracker, CheckStackTraceOptimization, EquilibriumOptimizer, LocalOptGroup, LocalOptimizer, MergeOptimizer,
     NavigatorOptimizer, OpKeyOptimizer, OpRemove, OpSub, Optimizer, PatternSub, SeqOptimizer, TopoOptimizer, check_chain,
     check_stack_trace, copy_stack_trace, in2out, inherit_stack_trace, is_same_graph_with_merge, local_optimizer, optimizer, out2in,
@@ -209,6 +209,34 @@ class TestWalks(Base):
             e = graph_of(exp(self.x))
             TopoOptimizer(step, ignore_newtrees=ignore).optimize(e)
             self.assertEqual(str(e), after)
+
+    def test_untracked_nodes_never_reach_the_function(self):
+        """Whoever calls `transform`; a class stands for its subclasses, too."""
+        class Sub(type(exp)):
+            pass
+
+        seen = []
+
+        def note(node, *more):
+            seen.append(node)
+            return list(node.inputs) if not more else more[-1]
+
+        x = self.x
+        special = Sub(exp.output_types_preference, name="special")
+        for tracks, applies, not_to in [([exp], [exp], [neg, log, special]), ([type(exp)], [exp, special], [neg]),
+                                        ([Sub], [special], [exp]), ([neg, Sub], [neg, special], [exp]),
+                                        (None, [exp, special], [])]:
+            rule = local_optimizer(tracks)(note)
+            self.assertEqual(rule.tracks(), tracks)
+            for op in applies:
+                self.assertEqual(rule.transform(op(x).owner), [x])
+            del seen[:]
+            for op in not_to:
+                self.assertIs(rule.transform(op(x).owner), False)
+            self.assertEqual(seen, [])
+        group = gof_opt.GraphToGPULocalOptGroup(local_optimizer([exp])(note))
+        self.assertEqual(group.transform(exp, "dev0", [x], ["out"]), ["out"])
+        self.assertFalse(group.transform(neg, "dev0", [x], ["out"]))
 
     def test_bad_answers(self):
         x = self.x

@@ -7,7 +7,7 @@
 """
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
-from theano_ng.gof.opt import Optimizer
+from theano_ng.gof.rewriting import Optimizer
 from theano_ng.gof.optdb import register_loader
 from theano_ng.gof.toolbox import AlreadyThere, Feature
 from theano_ng.gof.utils import integer_types

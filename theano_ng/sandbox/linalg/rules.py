@@ -1,11 +1,11 @@
 """Rules that use hints; imported with the first function that is rewritten after `theano_ng.sandbox.linalg`."""
 from theano_ng.compile.mode import optdb
-from theano_ng.gof.opt import local_optimizer
+from theano_ng.gof.rewriting import local_optimizer
 from theano_ng.sandbox.linalg.ops import Hint, HintsOptimizer, is_psd, is_symmetric
 from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.opt.linalg import answer, transposed
 from theano_ng.tensor.opt.registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
-from theano_ng.tensor.slinalg import Solve, cholesky, solve_lower_triangular, solve_upper_triangular
+from theano_ng.tensor.linalg.solving import Solve, cholesky, solve_lower_triangular, solve_upper_triangular
 
 # Before everything else, so that hints are noted while their nodes are there.
 optdb.register("HintsOpt", HintsOptimizer(), -1, "fast_run", "fast_compile")

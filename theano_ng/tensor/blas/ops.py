@@ -5,6 +5,7 @@ complex64 and complex128. Matrices are multiplied where they lie: row-major, col
 """
 import numpy as np
 
+from theano_ng.gof.differentiate import Lop, Rop
 import theano_ng.scalar as scal
 from theano_ng.configdefaults import config
 from theano_ng.gof.fg import InconsistencyError
@@ -12,10 +13,13 @@ from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.gof.params_type import ParamsType
+from theano_ng.scalar import upcast
 from theano_ng.tensor.constant import as_tensor_variable
+from theano_ng.tensor.dtypes import BLAS_DTYPES
+from theano_ng.tensor.linalg.products import dot, outer
+from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 from theano_ng.tensor.type import TensorType
 
-BLAS_DTYPES = ("float32", "float64", "complex64", "complex128")
 have_fblas = True
 
 
@@ -93,13 +97,9 @@ class BlasOp(NativeOp, Op):
         raise NotImplementedError(type(self).__name__)
 
     def grad(self, inputs, output_grads):
-        from theano_ng.gradient import Lop
-
         return Lop(self.expression(*inputs), inputs, output_grads[0])
 
     def R_op(self, inputs, eval_points):
-        from theano_ng.gradient import Rop
-
         moving = [(i, point) for i, point in zip(inputs, eval_points) if point is not None]
         if not moving:
             return [None]
@@ -193,8 +193,6 @@ class Gemm(InplaceBlasOp, GemmRelated):
         return [(x[0] if z[0] is None else z[0], y[1] if z[1] is None else z[1])]
 
     def expression(self, z, a, x, y, b):
-        from theano_ng.tensor.linalg.products import dot
-
         return b * z + a * dot(x, y)
 
 
@@ -228,8 +226,6 @@ class Gemv(InplaceBlasOp):
         out_storage[0][0] = result
 
     def expression(self, y, alpha, a, x, beta):
-        from theano_ng.tensor.linalg.products import dot
-
         return beta * y + alpha * dot(a, x)
 
 
@@ -265,8 +261,6 @@ class Ger(InplaceBlasOp):
         out[0][0] = result
 
     def expression(self, a, alpha, x, y):
-        from theano_ng.tensor.linalg.products import outer
-
         return a + alpha * outer(x, y)
 
 
@@ -312,8 +306,6 @@ class Dot22(GemmRelated):
         return [(input_shapes[0][0], input_shapes[1][1])]
 
     def expression(self, x, y):
-        from theano_ng.tensor.linalg.products import dot
-
         return dot(x, y)
 
 
@@ -339,8 +331,6 @@ class Dot22Scalar(GemmRelated):
         return [(input_shapes[0][0], input_shapes[1][1])]
 
     def expression(self, x, y, a):
-        from theano_ng.tensor.linalg.products import dot
-
         return a * dot(x, y)
 
 
@@ -356,8 +346,6 @@ class BatchedDot(BlasOp):
     def make_node(self, *inputs):
         if len(inputs) != 2:
             raise TypeError("%s takes 2 inputs; %d were given" % (self, len(inputs)))
-        from theano_ng.scalar import upcast
-
         inputs = [as_tensor_variable(i) for i in inputs]
         for name, i in zip(("first", "second"), inputs):
             if i.ndim not in (2, 3):
@@ -399,8 +387,6 @@ class BatchedDot(BlasOp):
             g = g.dimshuffle(0, 1, "x")
         gx = self(g, right.dimshuffle(0, 2, 1))
         gy = self(left.dimshuffle(0, 2, 1), g)
-        from theano_ng.tensor.shaping.reshaping import patternbroadcast
-
         gx = gx.dimshuffle(0, 2) if x.ndim == 2 and not gx.ndim == 2 else gx
         gy = gy.dimshuffle(0, 1) if y.ndim == 2 and not gy.ndim == 2 else gy
         return patternbroadcast(gx, x.broadcastable), patternbroadcast(gy, y.broadcastable)

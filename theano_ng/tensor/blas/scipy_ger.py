@@ -1,4 +1,5 @@
 """Ger by SciPy's wrapper of BLAS, for graphs that run without C."""
+from theano_ng.lazy import lazy_names
 from theano_ng.tensor.blas.ops import Ger, ger, ger_destructive, have_fblas
 
 
@@ -30,10 +31,7 @@ class ScipyGer(Ger):
 scipy_ger_inplace, scipy_ger_no_inplace = ScipyGer(destructive=True), ScipyGer(destructive=False)
 
 
-def __getattr__(name):
-    """The rules that use these Ops live with the other BLAS rules."""
-    if name in ("use_scipy_ger", "make_ger_destructive", "use_scipy_blas", "make_scipy_blas_destructive", "blas_optdb", "optdb"):
-        from theano_ng.tensor.opt import blas
-
-        return getattr(blas, name)
-    raise AttributeError("module %r has no attribute %r" % (__name__, name))
+# The rules that use these Ops live with the other BLAS rules.
+__getattr__, __dir__, __all__ = lazy_names(__name__, {
+    "theano_ng.tensor.opt.blas": "blas_optdb make_ger_destructive make_scipy_blas_destructive optdb use_scipy_blas use_scipy_ger",
+})

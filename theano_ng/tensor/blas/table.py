@@ -1,5 +1,8 @@
 """Where the BLAS comes from: SciPy's by default, the library that blas.ldflags names otherwise."""
 from theano_ng.configdefaults import config
+from theano_ng.gof._native import capsule_address, read_address
+from theano_ng.gof.cmodule import load_kernels
+from theano_ng.gof.native import Kernel
 
 NAMES = tuple(letter + name for name in ("gemm", "gemv") for letter in "sdcz") + ("sger", "dger", "cgeru", "zgeru")
 
@@ -35,25 +38,18 @@ def scipy_addresses(module, names):
     -------
     dict of str to int
     """
-    from theano_ng.gof._native import capsule_address
-
     table = _scipy_module(module).__pyx_capi__
     return {name: capsule_address(table[name]) for name in names}
 
 
 def _linked_addresses(ldflags):
     """The functions of a library that the linker finds with some flags."""
-    from theano_ng.gof.cmodule import load_kernels
-    from theano_ng.gof.native import Kernel
-
     flags = ldflags.split()
     libraries = tuple(flag[2:] for flag in flags if flag.startswith("-l"))
     others = tuple(flag for flag in flags if not flag.startswith("-l"))
     kernels = tuple(
         Kernel("extern void %s_(void);\nvoid *KERNEL = (void *)&%s_;" % (name, name), libraries=libraries, compile_args=others)
         for name in NAMES)
-    from theano_ng.gof._native import read_address
-
     return {name: read_address(address) for name, address in zip(NAMES, load_kernels(kernels))}
 
 

@@ -5,8 +5,10 @@ below only lends its name, signature and docstring; the decorator replaces it.
 """
 import numpy as np
 
+from theano_ng.configdefaults import config
 import theano_ng.scalar as scal
 from theano_ng.tensor.constant import as_tensor_variable
+from theano_ng.tensor.dtypes import DISCRETE
 from theano_ng.tensor.elemwise.op import Elemwise
 
 __all__ = []
@@ -107,7 +109,7 @@ def isnan(a):
         bool; False for integers.
     """
     a = as_tensor_variable(a)
-    if a.dtype in _DISCRETE:
+    if a.dtype in DISCRETE:
         return _all_false(a)
     return isnan_(a)
 
@@ -125,17 +127,14 @@ def isinf(a):
         bool; False for integers.
     """
     a = as_tensor_variable(a)
-    if a.dtype in _DISCRETE:
+    if a.dtype in DISCRETE:
         return _all_false(a)
     return isinf_(a)
 
 
-_DISCRETE = frozenset(str(type_.dtype) for type_ in scal.discrete_types)
-
 
 def _all_false(a):
-    from theano_ng.tensor.shaping.creation import zeros_like
-    return zeros_like(a, dtype='bool')
+    return a.zeros_like(dtype='bool')
 
 
 @_scal_elemwise_with_nfunc('where', 3, 1)
@@ -657,7 +656,6 @@ def cast(x, dtype):
         If `x` is complex and `dtype` is not: use `real`, `imag`, `abs` or
         `angle`; or if the dtype is unknown.
     """
-    from theano_ng.configdefaults import config
     if isinstance(dtype, str) and dtype == 'floatX':
         dtype = config.floatX
     name = np.dtype(dtype).name
@@ -741,7 +739,7 @@ def isclose(a, b, rtol=1.e-5, atol=1.e-8, equal_nan=False):
 
 
 def _may_be_special(x):
-    return x.dtype not in _DISCRETE
+    return x.dtype not in DISCRETE
 
 
 def allclose(a, b, rtol=1.e-5, atol=1.e-8, equal_nan=False):
@@ -761,8 +759,7 @@ def allclose(a, b, rtol=1.e-5, atol=1.e-8, equal_nan=False):
     TensorVariable
         0-d, bool.
     """
-    from theano_ng.tensor.reductions.sums import all
-    return all(isclose(a, b, rtol, atol, equal_nan))
+    return isclose(a, b, rtol, atol, equal_nan).all()
 
 
 def div_proxy(x, y):
@@ -779,7 +776,7 @@ def div_proxy(x, y):
         For two integers when the flag is 'raise'.
     """
     x, y = as_tensor_variable(x), as_tensor_variable(y)
-    op = scal.int_or_true_div(x.dtype in _DISCRETE, y.dtype in _DISCRETE)
+    op = scal.int_or_true_div(x.dtype in DISCRETE, y.dtype in DISCRETE)
     return int_div(x, y) if op is scal.int_div else true_div(x, y)
 
 

@@ -7,11 +7,14 @@ import numpy as np
 from theano_ng import scalar
 from theano_ng.configdefaults import config
 from theano_ng.configparser import change_flags
+from theano_ng.gof.derivative import is_disconnected
+from theano_ng.gof.differentiate import is_zero
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.null_type import NullType
 from theano_ng.gof.op import COp, OpenMPOp
 from theano_ng.gof.params_type import ParamsType
+from theano_ng.gof.traversal import postorder
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.misc.frozendict import frozendict
 from theano_ng.scalar import get_scalar_type
@@ -419,8 +422,6 @@ class Elemwise(NativeOp, OpenMPOp):
     # -- derivatives -------------------------------------------------------------------------------------------------
 
     def L_op(self, inputs, outs, ograds):
-        from theano_ng.tensor.basic import sum as tensor_sum
-
         gradients = self._bgrad(inputs, outs, ograds)
         pattern = outs[0].type.broadcastable
         for i, x in enumerate(inputs):
@@ -428,7 +429,7 @@ class Elemwise(NativeOp, OpenMPOp):
                 continue  # disconnected or undefined
             repeated = [d for d, b in enumerate(x.type.broadcastable) if b and not pattern[d]]
             if repeated:
-                gradients[i] = tensor_sum(gradients[i], axis=repeated, keepdims=True)
+                gradients[i] = gradients[i].sum(axis=repeated, keepdims=True)
         return gradients
 
     def grad(self, inputs, ograds):
@@ -437,7 +438,7 @@ class Elemwise(NativeOp, OpenMPOp):
 
     def _bgrad(self, inputs, outputs, ograds):
         """Return the gradients before the sum over repeated dimensions: the scalar gradient's graph, lifted to tensors."""
-        ograds = [o.zeros_like(dtype=_gradient_dtype(o)) if _is_disconnected(g) else as_tensor_variable(g) for o, g in zip(outputs, ograds)]
+        ograds = [o.zeros_like(dtype=_gradient_dtype(o)) if is_disconnected(g) else as_tensor_variable(g) for o, g in zip(outputs, ograds)]
 
         def scalars(variables):
             return [get_scalar_type(dtype=v.type.dtype).make_variable() for v in variables]
@@ -462,9 +463,6 @@ class Elemwise(NativeOp, OpenMPOp):
         return [lifted[igrad] for igrad in scalar_igrads]
 
     def R_op(self, inputs, eval_points):
-        from theano_ng.tensor.basic import complex as from_parts
-        from theano_ng.tensor.basic import cast, fill
-
         outs = self(*inputs, **dict(return_list=True))
         results = []
         for out in outs:
@@ -474,27 +472,25 @@ class Elemwise(NativeOp, OpenMPOp):
             total = self._tangent(inputs, eval_points, outs, out, 1)
             if total is not None and out.type.dtype.startswith("complex"):
                 # The gradient by a real and by an imaginary cotangent are the rows of the Jacobian of the parts.
-                total = cast(from_parts(total, self._tangent(inputs, eval_points, outs, out, 1j)), out.type.dtype)
+                total = Elemwise(scalar.complex)(total, self._tangent(inputs, eval_points, outs, out, 1j)).astype(out.type.dtype)
             if total is not None and total.type.broadcastable != out.type.broadcastable:
-                total = fill(out, total)        # only inputs that are repeated have a direction
+                total = out.fill(total)        # only inputs that are repeated have a direction
             results.append(total)
         return results
 
     def _tangent(self, inputs, eval_points, outs, out, part):
         """The real (`part` is 1) or imaginary (1j) part of an output's tangent; None where no input has a direction."""
-        from theano_ng.gradient import _is_zero
-        from theano_ng.tensor.basic import conj, real
 
         ograds = [o.zeros_like(dtype=_gradient_dtype(o)) if o is not out else o.ones_like() if part == 1 else o.ones_like() * part
                   for o in outs]
         total = None
         for slope, point in zip(self._bgrad(inputs, outs, ograds), eval_points):
-            if point is not None and isinstance(slope.type, NullType) and _is_zero(point) != "yes":
+            if point is not None and isinstance(slope.type, NullType) and is_zero(point) != "yes":
                 raise NotImplementedError("R_op: " + slope.type.why_null)
             if point is None or not hasattr(slope.type, "broadcastable"):
                 continue
             # What Jacobians of real and imaginary parts give.
-            term = real(conj(slope) * point) if slope.type.dtype.startswith("complex") else slope * point
+            term = (slope.conj() * point).real if slope.type.dtype.startswith("complex") else slope * point
             total = term if total is None else total + term
         return total
 
@@ -603,23 +599,11 @@ def _gradient_dtype(variable):
     return variable.type.dtype if variable.type.dtype in scalar_continuous() else config.floatX
 
 
-def _is_disconnected(variable):
-    from theano_ng.gradient import DisconnectedType
-
-    return isinstance(variable.type, DisconnectedType)
-
-
 def _lift_graph(root, lifted, ndim):
     """Add to `lifted`, scalar variable -> tensor, the tensor of `root` and of all that it is computed from."""
-    stack = [root]
-    while stack:
-        variable = stack[-1]
-        if variable in lifted:
-            stack.pop()
-            continue
+    for variable in postorder([root], lifted):
         node = variable.owner
         if node is None:
-            stack.pop()
             if not isinstance(variable.type, scalar.Scalar):
                 lifted[variable] = variable  # disconnected or undefined gradients stay what they are
                 continue
@@ -628,10 +612,5 @@ def _lift_graph(root, lifted, ndim):
             value = constant(np.asarray(variable.data, dtype=variable.type.dtype))
             lifted[variable] = DimShuffle((), ["x"] * ndim)(value) if ndim else value
             continue
-        missing = [i for i in node.inputs if i not in lifted]
-        if missing:
-            stack.extend(missing)
-            continue
-        stack.pop()
         results = Elemwise(node.op, {})(*[lifted[i] for i in node.inputs], **dict(return_list=True))
         lifted.update(zip(node.outputs, results))

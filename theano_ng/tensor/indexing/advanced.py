@@ -1,6 +1,7 @@
 """Indexing of tensors by integer arrays and boolean masks, and the increments of such parts."""
 import numpy as np
 
+from theano_ng.gof.derivative import disconnected_gradients
 import theano_ng.scalar as scal
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Apply
@@ -8,11 +9,13 @@ from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.gof.params_type import ParamsType
 from theano_ng.tensor.constant import as_tensor_variable, constant
+from theano_ng.tensor.dtypes import DISCRETE, INTEGERS
+from theano_ng.tensor.elemwise.functions import eq, switch
 from theano_ng.tensor.exceptions import ShapeError
 from theano_ng.tensor.indexing.lists import (
-    INTEGERS, AdvancedBooleanIndexingError, adv_index_broadcastable_pattern, advanced_layout, as_index_variable,
-    check_advanced_indexing_dimensions, is_mask, slice_length, slice_of)
-from theano_ng.tensor.shaping.reshaping import patternbroadcast
+    adv_index_broadcastable_pattern, advanced_layout, AdvancedBooleanIndexingError, as_index_variable,
+    check_advanced_indexing_dimensions, check_increment_dtypes,  is_mask, slice_length, slice_of)
+from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 from theano_ng.tensor.type import TensorType
 
 __all__ = [
@@ -22,12 +25,6 @@ __all__ = [
     "advanced_boolean_subtensor", "advanced_inc_subtensor", "advanced_inc_subtensor1", "advanced_set_subtensor",
     "advanced_set_subtensor1", "advanced_subtensor", "advanced_subtensor1",
 ]
-
-
-def _disconnected(count):
-    from theano_ng.gradient import DisconnectedType  # gradient sits beside tensor
-
-    return [DisconnectedType()() for _ in range(count)]
 
 
 def _sum_grad_over_bcasted_dims(x, gx):
@@ -45,8 +42,6 @@ def _sum_grad_over_bcasted_dims(x, gx):
 
 
 def _check_dtypes(x, y, set_instead_of_inc):
-    from theano_ng.tensor.indexing.subtensor import check_increment_dtypes  # that module imports this one
-
     check_increment_dtypes(x, y, set_instead_of_inc)
 
 
@@ -73,17 +68,17 @@ def _write(x, index, y, set_instead_of_inc):
 def _increment_grads(op, inputs, gz, part):
     """Gradients of an increment with respect to x and y; `part` is the Op that takes what `op` writes."""
     x, y, rest = inputs[0], inputs[1], inputs[2:]
-    if x.dtype in scal.discrete_dtypes:
+    if x.dtype in DISCRETE:
         gx, gy = x.zeros_like(dtype=config.floatX), y.zeros_like(dtype=config.floatX)
     else:
         gx = gz
         if op.set_instead_of_inc:
             gx = type(op)(set_instead_of_inc=True)(gz, y.zeros_like(dtype=gz.dtype), *rest)
-        if y.dtype in scal.discrete_dtypes:
+        if y.dtype in DISCRETE:
             gy = y.zeros_like(dtype=config.floatX)
         else:
             gy = _sum_grad_over_bcasted_dims(y, part(gz, *rest))
-    return [gx, gy, *_disconnected(len(rest))]
+    return [gx, gy, *disconnected_gradients(len(rest))]
 
 
 def _increment_R_op(op, inputs, eval_points):
@@ -160,11 +155,11 @@ class AdvancedSubtensor1(NativeOp, Op):
             import theano_ng.sparse  # sparse builds on tensor
 
             gx = theano_ng.sparse.construct_sparse_from_list(x, gz, ilist)
-        elif x.dtype in scal.discrete_dtypes:
+        elif x.dtype in DISCRETE:
             gx = x.zeros_like(dtype=config.floatX)
         else:
             gx = advanced_inc_subtensor1(x.zeros_like(), gz, ilist)
-        return [gx, *_disconnected(1)]
+        return [gx, *disconnected_gradients(1)]
 
     def R_op(self, inputs, eval_points):
         if eval_points[0] is None:
@@ -292,8 +287,6 @@ class BaseAdvancedSubtensor(NativeOp, Op):
         out_[0][0] = result.copy() if result.base is not None and np.may_share_memory(result, inputs[0]) else result
 
     def infer_shape(self, node, ishapes):
-        from theano_ng.tensor.basic import eq, switch  # basic imports this module
-
         x, index = node.inputs[0], node.inputs[1:]
         rest, position, arrays = advanced_layout(x.ndim, index)
         one = constant(1, dtype="int64")
@@ -327,11 +320,11 @@ class BaseAdvancedSubtensor(NativeOp, Op):
 
     def _grad(self, inputs, grads, increment):
         x, rest = inputs[0], inputs[1:]
-        if x.dtype in scal.discrete_dtypes:
+        if x.dtype in DISCRETE:
             gx = x.zeros_like(dtype=config.floatX)
         else:
             gx = increment(x.zeros_like(), grads[0], *rest)
-        return [gx, *_disconnected(len(rest))]
+        return [gx, *disconnected_gradients(len(rest))]
 
     def R_op(self, inputs, eval_points):
         if eval_points[0] is None:

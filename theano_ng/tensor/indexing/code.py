@@ -5,6 +5,7 @@ them and from `index_code`, which computes shape, strides and place of the part.
 """
 from theano_ng.gof.type import Type
 from theano_ng.gof.utils import MethodNotDefined
+from theano_ng.tensor.type import TensorType
 
 HOOKS = ("do_type_checking", "decl_view", "copy_of_x", "get_helper_c_code_args", "helper_c_code", "make_view_array", "copy_into",
          "add_to_zview")
@@ -106,8 +107,6 @@ class IncSubtensorHooks:
         NotImplementedError
             When it cannot; the node then runs in Python.
         """
-        from theano_ng.tensor.type import TensorType  # it imports indexing
-
         if not isinstance(node.inputs[0].type, TensorType):
             raise NotImplementedError("IncSubtensor of %s" % (node.inputs[0].type,))
 

@@ -14,5 +14,5 @@ def inc_code():
         ``(n, dst, dst_stride, src, src_stride)`` that adds n numbers, with strides in bytes. For kinds 'b', 'i', 'u', 'f' (of
         2, 4 or 8 bytes) and 'c'; NULL for others.
     """
-    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "native", "inc_code.h")) as source:
+    with open(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "native", "inc_code.h")) as source:
         return source.read()

@@ -7,6 +7,7 @@ from theano_ng.gof.native import NativeOp, beside_native
 from theano_ng.gof.type import Type
 from theano_ng.scalar import Scalar
 from theano_ng.tensor.constant import NotScalarConstantError, as_tensor_variable, constant, get_scalar_constant_value
+from theano_ng.tensor.dtypes import DISCRETE
 from theano_ng.tensor.elemwise.functions import cast, lt, maximum, minimum, switch
 from theano_ng.tensor.type import TensorType
 from theano_ng.tensor.type_other import NoneConst, NoneTypeT, SliceConstant, SliceType, make_slice, slicetype
@@ -17,7 +18,6 @@ __all__ = [
     "get_idx_list", "make_constant", "slice_length",
 ]
 
-INTEGERS = frozenset(["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
 
 
 class AdvancedIndexingError(TypeError):
@@ -151,7 +151,7 @@ def as_index_variable(idx):
         return make_slice(slice(*[
             as_tensor_variable(field) if isinstance(field, Variable) else field for field in fields]))
     idx = as_tensor_variable(checked(idx) if is_integer(idx) else idx)
-    if idx.type.dtype not in INTEGERS and idx.type.dtype != "bool":
+    if idx.type.dtype not in DISCRETE:
         raise TypeError("index must be integers or a boolean mask, got a variable of type %s" % (idx.type,))
     return idx
 
@@ -446,3 +446,13 @@ def adv_index_broadcastable_pattern(a, idx):
         else:
             flags.append(a.type.broadcastable[axis] and (entry is None or one_of_one(slice_of(entry))))
     return (*flags[:position], *joint, *flags[position:])
+
+
+def check_increment_dtypes(x, y, set_instead_of_inc):
+    """Refuse values that cannot be converted to the dtype of what they are written into."""
+    complex_loss = y.dtype.startswith("complex") and not x.dtype.startswith("complex")
+    if complex_loss or (not set_instead_of_inc and not np.can_cast(y.dtype, x.dtype, casting="same_kind")
+                        and np.dtype(y.dtype).kind not in "iub"):
+        raise TypeError(
+            "Trying to %s a tensor of dtype %s with a value of dtype %s: cast the value first."
+            % ("set a part of" if set_instead_of_inc else "increment", x.dtype, y.dtype))

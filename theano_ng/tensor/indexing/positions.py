@@ -2,11 +2,14 @@
 import numpy as np
 
 from theano_ng.configdefaults import config
+from theano_ng.gof.derivative import DisconnectedType
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.gof.type import generic
 from theano_ng.tensor.constant import as_tensor_variable, get_vector_length
+from theano_ng.tensor.dtypes import INTEGERS
+from theano_ng.tensor.indexing.selecting import _broadcast_shape
 from theano_ng.tensor.shaping.creation import _undefined_grads
 from theano_ng.tensor.elemwise.functions import cast
 from theano_ng.tensor.type import TensorType
@@ -14,8 +17,6 @@ from theano_ng.tensor.type import TensorType
 __all__ = ['SearchsortedOp', 'searchsorted', 'UnravelIndex', 'unravel_index',
            'RavelMultiIndex', 'ravel_multi_index']
 
-_INTEGERS = frozenset(['int8', 'int16', 'int32', 'int64',
-                       'uint8', 'uint16', 'uint32', 'uint64'])
 
 
 class SearchsortedOp(NativeOp, Op):
@@ -43,7 +44,7 @@ class SearchsortedOp(NativeOp, Op):
         inputs = [x, v]
         if sorter is not None:
             sorter = as_tensor_variable(sorter)
-            if sorter.ndim != 1 or sorter.dtype not in _INTEGERS:
+            if sorter.ndim != 1 or sorter.dtype not in INTEGERS:
                 raise TypeError('sorter must be an integer vector, got %s'
                                 % (sorter.type,))
             inputs.append(cast(sorter, 'int64'))
@@ -71,7 +72,6 @@ class SearchsortedOp(NativeOp, Op):
         return [[True], [True], [False]][:len(node.inputs)]
 
     def grad(self, inputs, output_gradients):
-        from theano_ng.gradient import DisconnectedType
         # A step function: flat almost everywhere.
         grads = [x.zeros_like(dtype=config.floatX)
                  if not x.dtype.startswith(('float', 'complex'))
@@ -121,7 +121,7 @@ def _check_order(op, order):
 
 def _integers(op, x, what):
     x = as_tensor_variable(x)
-    if x.dtype not in _INTEGERS:
+    if x.dtype not in INTEGERS:
         raise TypeError("%s: %s must be integers, got %s"
                         % (type(op).__name__, what, x.type))
     return x
@@ -264,7 +264,6 @@ class RavelMultiIndex(NativeOp, Op):
             self.order), dtype='int64')
 
     def infer_shape(self, node, input_shapes):
-        from theano_ng.tensor.indexing.selecting import _broadcast_shape
         return [_broadcast_shape(
             [(shape, x.broadcastable) for shape, x in
              zip(input_shapes[:-1], node.inputs[:-1])])]

@@ -4,14 +4,17 @@ import copy
 import numpy as np
 
 from theano_ng.configdefaults import config
+from theano_ng.gof.derivative import DisconnectedType, grad_undefined
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
-from theano_ng.scalar import discrete_dtypes, upcast
+from theano_ng.scalar import upcast
 from theano_ng.tensor.constant import as_tensor_variable, constant
+from theano_ng.tensor.dtypes import DISCRETE
 from theano_ng.tensor.shaping.creation import arange
 from theano_ng.tensor.elemwise.functions import cast, eq, real, switch
 from theano_ng.tensor.indexing.lists import within
+from theano_ng.tensor.shaping.joining import stack
 from theano_ng.tensor.type import TensorType
 
 __all__ = ['Nonzero', '_nonzero', 'nonzero', 'flatnonzero', 'nonzero_values',
@@ -37,7 +40,6 @@ class Nonzero(NativeOp, Op):
             cell[0] = indices.astype('int64')
 
     def grad(self, inp, grads):
-        from theano_ng.gradient import grad_undefined
         return [grad_undefined(self, 0, inp[0],
                                'indices do not vary smoothly')]
 
@@ -66,7 +68,6 @@ def nonzero(a, return_matrix=False):
     found = tuple(found) if isinstance(found, (list, tuple)) else (found,)
     if not return_matrix:
         return found
-    from theano_ng.tensor.shaping.reshaping import stack
     if len(found) == 1:
         return found[0].dimshuffle('x', 0)
     return stack(list(found), axis=0)
@@ -128,7 +129,7 @@ class Choose(NativeOp, Op):
         if others:
             choices = [choices, *others]
         a = as_tensor_variable(a)
-        if a.dtype not in _INDEX_DTYPES:
+        if a.dtype not in DISCRETE:
             raise TypeError("choose: the first argument holds indices and must "
                             "have an integer dtype, not %s" % a.dtype)
         if isinstance(choices, (tuple, list)) and len(choices) != 1:
@@ -191,11 +192,10 @@ class Choose(NativeOp, Op):
         return [[False], *[[True] for _ in node.inputs[1:]]]
 
     def grad(self, inputs, output_gradients):
-        from theano_ng.gradient import DisconnectedType
         a, gz = inputs[0], output_gradients[0]
         choices = inputs[1:]
         grads = [DisconnectedType()()]
-        if gz.dtype in discrete_dtypes:
+        if gz.dtype in DISCRETE:
             return grads + [c.zeros_like(dtype=config.floatX) for c in choices]
         index = within(a, len(choices) if len(choices) > 1 else choices[0].shape[0], self.mode)
         zero = constant(0, dtype=gz.dtype)
@@ -218,8 +218,6 @@ class Choose(NativeOp, Op):
         return [self(inputs[0], points if len(points) > 1 else points[0])]
 
 
-_INDEX_DTYPES = frozenset(['bool', 'int8', 'int16', 'int32', 'int64',
-                           'uint8', 'uint16', 'uint32', 'uint64'])
 
 
 def _pad_left(x, ndim):
@@ -228,7 +226,7 @@ def _pad_left(x, ndim):
 
 def _as_gradient(g, x):
     """Undo the broadcasting of `x` on a gradient, and its conversion."""
-    if x.dtype in discrete_dtypes:
+    if x.dtype in DISCRETE:
         return x.zeros_like(dtype=config.floatX)
     if g.ndim > x.ndim:
         g = g.sum(axis=list(range(g.ndim - x.ndim)))
@@ -301,7 +299,6 @@ class Default(Op):
         out_[0][0] = copy.copy(default) if x is None else x
 
     def grad(self, inputs, output_gradients):
-        from theano_ng.gradient import grad_undefined
         return [grad_undefined(self, i, x, 'which input is used is not known')
                 for i, x in enumerate(inputs)]
 

@@ -4,6 +4,7 @@ Indexing by arrays and masks is in `advanced_subtensor`; its names are available
 """
 import numpy as np
 
+from theano_ng.gof.derivative import disconnected_gradients
 import theano_ng.scalar as scal
 from theano_ng.compile.ops import shape
 from theano_ng.configdefaults import config
@@ -13,6 +14,7 @@ from theano_ng.gof.op import Op
 from theano_ng.gof.type import Type
 from theano_ng.printing import pprint
 from theano_ng.scalar import Scalar
+from theano_ng.tensor.dtypes import DISCRETE, INTEGERS
 from theano_ng.tensor.indexing.advanced import (
     AdvancedBooleanIncSubtensor, AdvancedBooleanSubtensor, AdvancedIncSubtensor, AdvancedIncSubtensor1, AdvancedSubtensor,
     AdvancedSubtensor1, BaseAdvancedIncSubtensor, BaseAdvancedSubtensor, _sum_grad_over_bcasted_dims,
@@ -22,10 +24,14 @@ from theano_ng.tensor.constant import NotScalarConstantError, as_tensor_variable
 from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.elemwise.functions import clip  # noqa: F401, a name that is imported from here
 from theano_ng.tensor.indexing.lists import (
-    INTEGERS, AdvancedBooleanIndexingError, AdvancedIndexingError, ScalarInputsOp, adv_index_broadcastable_pattern,
-    as_index_constant, as_index_variable, check_advanced_indexing_dimensions, check_and_reject_bool, checked, consumed,
-    get_canonical_form_slice, get_idx_list, is_basic, is_integer, is_mask, make_constant, one_of_one, slice_length, within)
-from theano_ng.tensor.shaping.reshaping import Reshape, addbroadcast, alloc, concatenate, scalar_from_tensor
+    adv_index_broadcastable_pattern, AdvancedBooleanIndexingError, AdvancedIndexingError, as_index_constant,
+    as_index_variable, check_advanced_indexing_dimensions, check_and_reject_bool, check_increment_dtypes, checked,
+    consumed, get_canonical_form_slice, get_idx_list, is_basic, is_integer, is_mask, make_constant, one_of_one,
+    ScalarInputsOp, slice_length, within)
+from theano_ng.tensor.shaping.broadcasting import addbroadcast
+from theano_ng.tensor.shaping.allocation import alloc
+from theano_ng.tensor.shaping.joining import concatenate
+from theano_ng.tensor.shaping.reshaping import Reshape, scalar_from_tensor
 from theano_ng.tensor.indexing.code import IncSubtensorHooks
 from theano_ng.tensor.type import TensorType
 from theano_ng.tensor.type_other import NoneConst, NoneTypeT, SliceType, make_slice
@@ -45,12 +51,6 @@ integer_types = (int,)
 
 # Kinds of entries and fields in the parameter words; see native/subtensor.c.
 _NONE, _VALUE, _INPUT = 0, 1, 2
-
-
-def _disconnected(count):
-    from theano_ng.gradient import DisconnectedType  # gradient sits beside tensor
-
-    return [DisconnectedType()() for _ in range(count)]
 
 
 def _hashable(idx_list):
@@ -251,11 +251,11 @@ class Subtensor(_BasicIndexing):
 
     def grad(self, inputs, grads):
         x, rest = inputs[0], inputs[1:]
-        if x.dtype in scal.discrete_dtypes:
+        if x.dtype in DISCRETE:
             gx = x.zeros_like(dtype=config.floatX)
         else:
             gx = IncSubtensor(self.idx_list)(x.zeros_like(), grads[0], *rest)
-        return [gx, *_disconnected(len(rest))]
+        return [gx, *disconnected_gradients(len(rest))]
 
     def R_op(self, inputs, eval_points):
         if eval_points[0] is None:
@@ -398,33 +398,23 @@ class IncSubtensor(IncSubtensorHooks, _BasicIndexing):
     def grad(self, inputs, grads):
         (gz,) = grads
         x, y, rest = inputs[0], inputs[1], inputs[2:]
-        if x.dtype in scal.discrete_dtypes:
+        if x.dtype in DISCRETE:
             gx, gy = x.zeros_like(dtype=config.floatX), y.zeros_like(dtype=config.floatX)
         else:
             gx = gz
             if self.set_instead_of_inc:
                 gx = IncSubtensor(self.idx_list, set_instead_of_inc=True)(gz, np.zeros((), dtype=gz.dtype), *rest)
-            if y.dtype in scal.discrete_dtypes:
+            if y.dtype in DISCRETE:
                 gy = y.zeros_like(dtype=config.floatX)
             else:
                 gy = _sum_grad_over_bcasted_dims(y, Subtensor(self.idx_list)(gz, *rest))
-        return [gx, gy, *_disconnected(len(rest))]
+        return [gx, gy, *disconnected_gradients(len(rest))]
 
     def R_op(self, inputs, eval_points):
         if eval_points[0] is None and eval_points[1] is None:
             return [None]
         points = [x.zeros_like() if point is None else point for x, point in zip(inputs[:2], eval_points[:2])]
         return self(*points, *inputs[2:], return_list=True)
-
-
-def check_increment_dtypes(x, y, set_instead_of_inc):
-    """Refuse values that cannot be converted to the dtype of what they are written into."""
-    complex_loss = y.dtype.startswith("complex") and not x.dtype.startswith("complex")
-    if complex_loss or (not set_instead_of_inc and not np.can_cast(y.dtype, x.dtype, casting="same_kind")
-                        and np.dtype(y.dtype).kind not in "iub"):
-        raise TypeError(
-            "Trying to %s a tensor of dtype %s with a value of dtype %s: cast the value first."
-            % ("set a part of" if set_instead_of_inc else "increment", x.dtype, y.dtype))
 
 
 # ---------------------------------------------------------------- x[...]
@@ -453,7 +443,7 @@ def _as_index(idx):
         if isinstance(idx, np.ndarray) and idx.ndim == 0 and idx.dtype.kind in "iu":
             return int(idx)
         idx = as_tensor_variable(idx)
-    if isinstance(idx.type, (TensorType, Scalar)) and idx.type.dtype not in INTEGERS and idx.type.dtype != "bool":
+    if isinstance(idx.type, (TensorType, Scalar)) and idx.type.dtype not in DISCRETE:
         raise TypeError("Expected an integer, slice or boolean index, got a variable of type %s" % (idx.type,))
     return idx
 

@@ -5,110 +5,15 @@ Signs of vectors, which the factorizations leave open, are as LAPACK chooses the
 """
 import numpy as np
 
-from theano_ng import scalar
-from theano_ng.compile.ops import view_op
+from theano_ng.gof.derivative import DisconnectedType, grad_not_implemented, grad_undefined
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
-from theano_ng.gradient import DisconnectedType, Lop, Rop, grad_not_implemented, grad_undefined
 from theano_ng.raise_op import CheckAndRaise
 from theano_ng.tensor import basic as T
+from theano_ng.tensor.linalg.common import _REAL, as_linalg_inputs, as_matrix, store, with_pattern, _zero_disconnected, pullback, pushforward
+from theano_ng.tensor.linalg.inverses import matrix_inverse
+from theano_ng.tensor.linalg.solving import solve_lower_triangular, solve_upper_triangular
 from theano_ng.tensor.type import TensorType
-
-LINALG_DTYPES = ("float32", "float64", "complex64", "complex128")
-_REAL = {"float32": "float32", "float64": "float64", "complex64": "float32", "complex128": "float64"}
-
-
-def as_linalg_inputs(op, *values):
-    """The inputs of an Op of this family as tensors of one dtype that LAPACK has: integers become float64, as in NumPy.
-
-    Parameters
-    ----------
-    op : Op
-        For messages.
-    *values : tensor_like
-
-    Returns
-    -------
-    list of TensorVariable
-
-    Raises
-    ------
-    TypeError
-        For float16, which LAPACK does not have.
-    """
-    values = [T.as_tensor_variable(value) for value in values]
-    for i, value in enumerate(values):
-        if value.dtype == "float16":
-            raise TypeError("%s: input %d is float16, which LAPACK does not have; cast it to float32 first" % (op, i))
-    dtype = scalar.upcast(*[value.dtype for value in values])
-    if dtype not in LINALG_DTYPES:
-        dtype = "float64"
-    return [value if value.dtype == dtype else T.cast(value, dtype) for value in values]
-
-
-def as_matrix(op, x):
-    """`as_linalg_inputs` for one input that has to be a matrix; raises TypeError for another number of dimensions."""
-    x, = as_linalg_inputs(op, x)
-    if x.ndim != 2:
-        raise TypeError("%s: the input must be a matrix, but has %d dimension(s): %s of type %s" % (op, x.ndim, x, x.type))
-    return x
-
-
-def adjoint(x):
-    """The transposed matrix, conjugated if it is complex."""
-    return (T.conj(x) if x.dtype.startswith("complex") else x).T
-
-
-def store(cell, value, dtype):
-    """Put a result into an output cell: of this dtype, C-contiguous like what C code returns."""
-    cell[0] = np.asarray(value, dtype=dtype, order="C")
-
-
-def with_pattern(gradient, x):
-    """The gradient with the broadcast pattern of its input."""
-    return gradient if gradient.broadcastable == x.broadcastable else T.patternbroadcast(gradient, x.broadcastable)
-
-
-def _zero_disconnected(outputs, grads):
-    """The gradients with respect to outputs, zeros in place of those that the cost does not depend on.
-
-    Parameters
-    ----------
-    outputs, grads : list of Variable
-
-    Returns
-    -------
-    list of Variable
-    """
-    return [output.zeros_like() if isinstance(gradient.type, DisconnectedType) else gradient
-            for output, gradient in zip(outputs, grads)]
-
-
-def pullback(build, inputs, weights):
-    """``Lop(build(*inputs), inputs, weights)`` with the inputs as independent variables, though some may be computed from others.
-
-    This is what an Op of a gradient, which gets values and their gradients, has to return as its own gradient.
-    """
-    points = [view_op(i) for i in inputs]
-    return Lop(build(*points), points, weights, disconnected_inputs="ignore")
-
-
-def pushforward(build, inputs, eval_points):
-    """``Rop(build(*inputs), inputs, eval_points)`` likewise; None when no input moves.
-
-    Parameters
-    ----------
-    build : callable
-    inputs : list of Variable
-    eval_points : list of Variable or None
-        None for inputs that do not move.
-    """
-    points = [view_op(i) for i in inputs]
-    moving = [(point, direction) for point, direction in zip(points, eval_points) if direction is not None]
-    if not moving:
-        return None
-    return Rop(build(*points), *map(list, zip(*moving)))
-
 
 def _no_complex_gradient(op, x):
     return [grad_not_implemented(op, 0, x, "Phases of complex vectors are free: take the gradient of a real formulation.")]
@@ -179,7 +84,6 @@ class Eig(Op):
             return _no_complex_gradient(self, x)
         w, v = outputs
         gw, gv = _zero_disconnected(outputs, g_outputs)
-        from theano_ng.tensor.nlinalg import matrix_inverse  # imports this module
 
         s = T.dot(v.T, gv)
         s = s - T.dot(v.T, v) * T.diag(s).dimshuffle("x", 0)
@@ -193,7 +97,6 @@ class Eig(Op):
             return [None, None]
         if x.dtype.startswith("complex"):
             return _no_complex_gradient(self, x) * 2
-        from theano_ng.tensor.nlinalg import matrix_inverse  # imports this module
 
         w, v = self(x)
         s = T.dot(matrix_inverse(v), T.dot(direction, v))
@@ -357,8 +260,6 @@ def _qr_gradient(x, q, r, gq, gr):
     D. A. O. Roberts and L. R. Roberts, "QR and LQ decomposition matrix backpropagation algorithms for square, wide, and deep matrices",
     2020: of a wide matrix [X, Y] the factors are Q and [U, Q^T Y], where X = Q U.
     """
-    from theano_ng.tensor.slinalg import solve_upper_triangular  # only gradients need it
-
     k = r.shape[0]
     u, gu = r[:, :k], gr[:, :k]
     y, gy = x[:, k:], gr[:, k:]
@@ -373,8 +274,6 @@ def _qr_directions(q, r, direction):
 
     Of the first K columns, dA R^-1 = dQ + Q dR R^-1: in the basis Q, dQ is antisymmetric and the other term upper-triangular.
     """
-    from theano_ng.tensor.slinalg import solve_lower_triangular  # only derivatives need it
-
     k = r.shape[0]
     moved = solve_lower_triangular(r[:, :k].T, direction[:, :k].T).T
     inner = T.dot(q.T, moved)

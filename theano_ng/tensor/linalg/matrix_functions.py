@@ -2,12 +2,13 @@
 import numpy as np
 
 from theano_ng.compile.ops import view_op
+from theano_ng.gof.differentiate import Rop
 from theano_ng.gof.graph import Apply, Constant
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
-from theano_ng.gradient import Rop
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.linalg.decompositions import _zero_disconnected, adjoint, eigh, pullback, store, with_pattern
+from theano_ng.tensor.linalg.common import _zero_disconnected, adjoint, pullback, store, with_pattern
+from theano_ng.tensor.linalg.decompositions import eigh
 from theano_ng.tensor.linalg.solving import (
     LAPACK, Cholesky, folded, is_complex, scipy_inputs, scipy_linalg, scipy_matrix, solve_lower_triangular, solve_upper_triangular, unfolded)
 from theano_ng.tensor.type import TensorType

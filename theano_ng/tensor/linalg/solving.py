@@ -3,13 +3,13 @@ import functools
 
 import numpy as np
 
+from theano_ng.gof.derivative import DisconnectedType
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.gof.optdb import register_loader
-from theano_ng.gradient import DisconnectedType
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.linalg.decompositions import adjoint, as_linalg_inputs, as_matrix, pullback, store, with_pattern
+from theano_ng.tensor.linalg.common import adjoint, as_linalg_inputs, as_matrix, pullback, store, with_pattern
 
 LAPACK = "theano_ng.tensor.native.lapack:"
 STRUCTURES = ("general", "symmetric", "lower_triangular", "upper_triangular", "hermitian", "banded", "diagonal", "toeplitz")

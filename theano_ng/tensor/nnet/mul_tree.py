@@ -64,7 +64,7 @@ def partition_num_or_denom(r, f):
     return answers, rest, negative
 
 
-def parse_mul_tree(root):
+def parse_mul_tree(root, most=None):
     """The tree of a product.
 
     ::
@@ -74,11 +74,19 @@ def parse_mul_tree(root):
         -x * y        ->  [False, [[True, x], [False, y]]]
         -x            ->  [True, x]
         (x * y) * -z  ->  [False, [[False, [[False, x], [False, y]]], [True, z]]]
+
+    With `most`, products that are used elsewhere too are leaves once there are as many factors as that: in a chain of products each of which
+    is used elsewhere, the tree of each has all before it.
     """
     tree = [False, None]
     todo = [(root, tree)]
+    count = 0
     while todo:
         var, node = todo.pop()
+        count += 1
+        if most is not None and count + len(todo) > most and var is not root and len(getattr(var, "clients", ())) > 1:
+            node[1] = var
+            continue
         factors = is_mul(var)
         if factors is not None:
             node[1] = [[False, None] for _ in factors]

@@ -3,10 +3,13 @@ import numpy as np
 
 from theano_ng.compile import optdb
 from theano_ng.gof.graph import Variable
-from theano_ng.gof.opt import copy_stack_trace, local_optimizer, optimizer
+from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer, optimizer
+from theano_ng.tensor.dtypes import INTEGERS
 from theano_ng.tensor.elemwise import functions as T
 from theano_ng.tensor.shaping.allocation import Alloc
-from theano_ng.tensor.basic import ARange, Argmax, MaxAndArgmax, Subtensor, zeros_like
+from theano_ng.tensor.indexing.subtensor import Subtensor
+from theano_ng.tensor.reductions.extremes import Argmax, MaxAndArgmax
+from theano_ng.tensor.shaping.creation import ARange, zeros_like
 from theano_ng.tensor.constant import NotScalarConstantError, get_scalar_constant_value
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.reductions.careduce import Sum
@@ -18,9 +21,14 @@ from theano_ng.tensor.nnet.softmax import SoftmaxGrad, logsoftmax_op, softmax_gr
 from theano_ng.tensor.opt.canonicalize import local_mul_canonizer
 from theano_ng.tensor.opt.shape import same_length
 from theano_ng.tensor.opt.registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
-from theano_ng.tensor.indexing.subtensor import AdvancedIncSubtensor, AdvancedSubtensor
+from theano_ng.tensor.opt.rows import names, rule, terms
+from theano_ng.tensor.indexing.advanced import AdvancedIncSubtensor, AdvancedSubtensor
 
 _SOFTMAXES = (softmax_op, softmax_with_bias)
+
+g, x, y = names("g", "x", "y")
+log, softmax, logsoftmax, d_softmax = terms(T.log, softmax_op, logsoftmax_op, softmax_grad)
+d_crossentropy, d_both = terms(CrossentropyCategorical1HotGrad, crossentropy_softmax_1hot_with_bias_dx)
 
 
 def _owner_op(variable):
@@ -101,21 +109,11 @@ optdb.register("crossentropy_to_crossentropy_with_softmax", crossentropy_to_cros
                "fast_compile_gpu")
 
 
-@register_specialize("fast_compile_gpu", "local_crossentropy_to_crossentropy_with_softmax_grad")
-@local_optimizer([softmax_grad])
-def local_softmax_grad_to_crossentropy_with_softmax_grad(node):
-    """SoftmaxGrad(CrossentropyCategorical1HotGrad(g, sm, y), sm)  ->  CrossentropySoftmax1HotWithBiasDx(g, sm, y)"""
-    if node.op != softmax_grad:
-        return None
-    g_coding, coding = node.inputs
-    if not isinstance(_owner_op(g_coding), CrossentropyCategorical1HotGrad):
-        return None
-    g_nll, other, labels = g_coding.owner.inputs
-    if other is not coding:
-        return None
-    dx = crossentropy_softmax_1hot_with_bias_dx(g_nll, coding, labels)
-    copy_stack_trace(node.outputs[0], dx)
-    return [dx]
+local_softmax_grad_to_crossentropy_with_softmax_grad = register_specialize(
+    "fast_compile_gpu", "local_crossentropy_to_crossentropy_with_softmax_grad")(rule(
+        "local_softmax_grad_to_crossentropy_with_softmax_grad",
+        "The gradient of a cross-entropy of a softmax needs no division by the softmax.",
+        (d_softmax(d_crossentropy(g, x, y), x), d_both(g, x, y))))
 
 
 @register_specialize("fast_compile_gpu")
@@ -126,7 +124,7 @@ def local_argmax_pushdown(node):
 
     argmax(softmax(x), axis=1)  ->  argmax(x, axis=1)
     """
-    if not isinstance(node.op, (Argmax, MaxAndArgmax)) or (isinstance(node.op, MaxAndArgmax) and node.outputs[0].clients):
+    if isinstance(node.op, MaxAndArgmax) and node.outputs[0].clients:
         return None
     x, = node.inputs[:1]
     if tuple(node.op.axis or ()) not in ((x.ndim - 1,), (-1,)) or x.owner is None:
@@ -156,8 +154,6 @@ def _is_monotonic(op):
 @local_optimizer([softmax_op])
 def local_softmax_with_bias(node):
     """softmax(x + b), where b is a vector  ->  softmax_with_bias(x, b)"""
-    if node.op != softmax_op:
-        return None
     found = _split_bias(node.inputs[0])
     if found is None:
         return None
@@ -170,8 +166,6 @@ def local_softmax_with_bias(node):
 @local_optimizer([softmax_op, softmax_with_bias])
 def graph_merge_softmax_with_crossentropy_softmax(node):
     """A softmax that a cross-entropy of the same x and b computes anyway is taken from there."""
-    if node.op not in _SOFTMAXES:
-        return None
     x = node.inputs[0]
     for client, _ in x.clients:
         if client != "output" and isinstance(client.op, CrossentropySoftmaxArgmax1HotWithBias) and client.inputs[0] is x:
@@ -181,16 +175,9 @@ def graph_merge_softmax_with_crossentropy_softmax(node):
     return None
 
 
-@register_stabilize("fast_compile")
-@register_specialize("stabilize", "fast_compile")
-@local_optimizer([T.log])
-def local_logsoftmax(node):
-    """log(softmax(x))  ->  LogSoftmax(x)"""
-    if node.op != T.log or _owner_op(node.inputs[0]) != softmax_op:
-        return None
-    result = logsoftmax_op(node.inputs[0].owner.inputs[0])
-    copy_stack_trace(node.outputs[0], result)
-    return [result]
+local_logsoftmax = register_stabilize("fast_compile")(register_specialize("stabilize", "fast_compile")(rule(
+    "local_logsoftmax", "The logarithm of a softmax, without the loss of probabilities that are rounded to 0.",
+    (log(softmax(x)), logsoftmax(x)))))
 
 
 # --- labels by advanced indexing ---------------------------------------------------------------------------------------------
@@ -244,7 +231,7 @@ def _is_label_indexing(node):
     if not isinstance(node.op, AdvancedSubtensor) or len(node.inputs) != 3:
         return None
     matrix, rows, labels = node.inputs
-    if matrix.ndim != 2 or getattr(labels, "ndim", None) != 1 or not labels.type.dtype.startswith(("int", "uint")):    # it may be a slice
+    if matrix.ndim != 2 or getattr(labels, "ndim", None) != 1 or labels.type.dtype not in INTEGERS:    # it may be a slice
         return None
     return (matrix, labels) if _check_rows_is_arange_len_labels(rows, labels) else None
 
@@ -268,15 +255,13 @@ def local_advanced_indexing_crossentropy_onehot(node):
             source = _softmax_input(matrix.owner.inputs[0])
         else:
             return None
-    elif node.op == T.log:
+    else:
         picked = node.inputs[0]
         found = None if picked.owner is None else _is_label_indexing(picked.owner)
         if found is None:
             return None
         labels = found[1]
         source = _softmax_input(found[0])
-    else:
-        return None
     if source is None:
         return None
     result = -crossentropy_softmax_argmax_1hot_with_bias(*source, labels)[0]
@@ -348,8 +333,6 @@ def local_advanced_indexing_crossentropy_onehot_grad(node):
 
     Other factors of the quotients, which do not vary within a row, become a part of g.
     """
-    if node.op != softmax_grad:
-        return None
     d_sm, sm = node.inputs
     if d_sm.owner is None:
         return None
@@ -374,8 +357,6 @@ def local_logsoftmax_grad(node):
 
     SoftmaxGrad(g / sm, sm)  ->  g - sum(g, axis=1) * sm
     """
-    if not isinstance(node.op, SoftmaxGrad):
-        return None
     quotient, sm = node.inputs
     if _owner_op(quotient) != T.true_div or quotient.owner.inputs[1] is not sm or sm.owner is None:
         return None
@@ -400,8 +381,6 @@ def local_useless_crossentropy_softmax_1hot_with_bias_dx_alloc(node):
 
     CrossentropySoftmax1HotWithBiasDx(Alloc(g, m), sm, y)  ->  CrossentropySoftmax1HotWithBiasDx(g, sm, y)
     """
-    if node.op != crossentropy_softmax_1hot_with_bias_dx:
-        return None
     dy, sm, labels = node.inputs
     if dy.owner is None:
         return None

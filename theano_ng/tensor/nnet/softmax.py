@@ -1,8 +1,8 @@
 """Softmax over the rows of a matrix, its logarithm and its gradient."""
 import numpy as np
 
+from theano_ng.gof.derivative import DisconnectedType
 from theano_ng.gof.graph import Apply
-from theano_ng.gradient import DisconnectedType
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.elemwise.functions import exp
 from theano_ng.tensor.nnet.row_op import RowOp, float_matrix

@@ -5,9 +5,9 @@ rules are tried on a node.
 """
 
 from theano_ng.compile.ops import Shape, Shape_i
-from theano_ng.gof.opt import in2out, out2in
+from theano_ng.gof.rewriting import in2out, out2in
 from theano_ng.gof.utils import integer_types
-from theano_ng.tensor.indexing.subtensor import advanced_inc_subtensor1, advanced_subtensor, advanced_subtensor1
+from theano_ng.tensor.indexing.advanced import advanced_inc_subtensor1, advanced_subtensor, advanced_subtensor1
 from theano_ng.tensor.constant import NotScalarConstantError, get_scalar_constant_value
 from theano_ng.tensor.opt.registration import (
     register_canonicalize, register_specialize, register_specialize_device, register_stabilize, register_uncanonicalize,

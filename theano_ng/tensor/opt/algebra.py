@@ -4,15 +4,20 @@ import numpy as np
 
 from theano_ng import scalar
 from theano_ng.gof.graph import Constant
-from theano_ng.gof.opt import copy_stack_trace, local_optimizer
+from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.assert_op import assert_op
 from theano_ng.tensor.elemwise.op import Elemwise
-from theano_ng.tensor.opt.canonicalize import in_dtype, local_mul_canonizer
+from theano_ng.tensor.opt.canonicalize import in_dtype
 from theano_ng.tensor.opt.common import (
     as_output, constant_value, fill_like_inputs, inputs_of, is_an_upcast, is_inverse_pair)
 from theano_ng.tensor.opt.registration import (
     ignores_nonfinite, register_canonicalize, register_specialize, register_specialize_device, register_stabilize)
+from theano_ng.tensor.opt.rows import names, rule, such, terms
+
+x, = names("x")
+integer = such("i", lambda v: v.dtype in T.integer_dtypes)
+inv, sqr, zeros_like = terms(T.inv, T.sqr, T.zeros_like)
 
 
 def _answer(new, out):
@@ -45,7 +50,7 @@ def local_func_inv(node):
     for deg2rad and rad2deg, cosh, tanh, sinh and their inverses, conj, neg, inv. Where the inner function is not defined the
     result is x instead of NaN.
     """
-    if not isinstance(node.op, Elemwise) or len(node.inputs) != 1:
+    if len(node.inputs) != 1:
         return False
     prev = node.inputs[0].owner
     if prev is None or not isinstance(prev.op, Elemwise):
@@ -67,8 +72,6 @@ def local_inv_canon(node):
 
     inv(x)  ->  x ** -1          [canonicalize, fast_run]
     """
-    if node.op != T.inv:
-        return False
     x, out = node.inputs[0], node.outputs[0]
     if x.dtype[0] in "bui":
         # The power of two integers is an integer.
@@ -90,8 +93,6 @@ def local_abs_lift(node):
 
     Needed for `check_for_x_over_absX`.
     """
-    if node.op != T.abs_:
-        return False
     inner = node.inputs[0].owner
     if inner is None or not all(_sign_is_exact(i) for i in inner.inputs):
         return False
@@ -123,24 +124,12 @@ def local_abs_merge(node):
                 return False
             inner.append(i)
         return _answer(T.abs_(T.mul(*inner)), node.outputs[0])
-    if node.op == T.true_div:
-        return _answer(T.abs_(T.true_div(node.inputs[0].owner.inputs[0], node.inputs[1].owner.inputs[0])), node.outputs[0])
-    return False
+    return _answer(T.abs_(T.true_div(node.inputs[0].owner.inputs[0], node.inputs[1].owner.inputs[0])), node.outputs[0])
 
 
 # -- negation ------------------------------------------------------------------------------------------------------------
 
-@register_specialize
-@local_optimizer([T.neg])
-def local_neg_neg(node):
-    """Cancel two negations.
-
-    --x  ->  x          [specialize, fast_run]
-    """
-    if node.op != T.neg:
-        return False
-    inputs = inputs_of(node.inputs[0], T.neg)
-    return False if inputs is None else _answer(inputs[0], node.outputs[0])
+local_neg_neg = register_specialize(rule("local_neg_neg", "Cancel two negations.", (-(-x), x)))
 
 
 @register_specialize
@@ -150,8 +139,6 @@ def local_neg_div_neg(node):
 
     -(-a / b)  ->  a / b;  -(c / b)  ->  (-c) / b          [specialize, fast_run]
     """
-    if node.op != T.neg:
-        return False
     frac = node.inputs[0]
     inputs = inputs_of(frac, T.true_div)
     if inputs is None:
@@ -176,8 +163,6 @@ def local_mul_zero(node):
 
     x * 0  ->  zeros_like(x)          [canonicalize, fast_run]
     """
-    if node.op != T.mul:
-        return False
     out = node.outputs[0]
     for i in node.inputs:
         value = constant_value(i)
@@ -187,52 +172,16 @@ def local_mul_zero(node):
     return False
 
 
-@register_canonicalize
-@local_optimizer([T.int_div])
-def local_intdiv_by_one(node):
-    """Integer division by one.
+local_intdiv_by_one = register_canonicalize(rule("local_intdiv_by_one", "Integer division by one.", (integer // 1, integer)))
 
-    x // 1  ->  x          [canonicalize, fast_run]
-    """
-    x, y = node.inputs
-    if node.op != T.int_div or x.dtype not in T.integer_dtypes:
-        return False
-    value = constant_value(y)
-    if value is None or value != 1:
-        return False
-    return _answer(x, node.outputs[0])
+local_zero_div = ignores_nonfinite(register_specialize(register_canonicalize(rule(
+    "local_zero_div", "Zero divided by anything is zero, also where the divisor is zero or NaN.",
+    (0 / x, 0),
+    (0 // x, 0)))))
 
-
-@register_canonicalize
-@register_specialize
-@ignores_nonfinite
-@local_optimizer([T.int_div, T.true_div])
-def local_zero_div(node):
-    """Zero divided by anything is zero, also where the divisor is zero or NaN.
-
-    0 / x  ->  zeros_like(x)          [canonicalize, specialize, fast_run]
-    """
-    if node.op != T.int_div and node.op != T.true_div:
-        return False
-    value = constant_value(node.inputs[0])
-    if value is None or value != 0:
-        return False
-    out = node.outputs[0]
-    zero = T.as_tensor_variable(np.asarray(0, dtype=out.dtype))
-    return _answer(fill_like_inputs(zero, node.inputs), out)
-
-
-@register_specialize
-@local_optimizer([Elemwise])
-def local_elemwise_sub_zeros(node):
-    """A difference of a variable with itself, also where it is NaN or infinite.
-
-    x - x  ->  zeros_like(x)          [specialize, fast_run]
-    """
-    if (isinstance(node.op, Elemwise) and node.op.scalar_op.nin == 2 and isinstance(node.op.scalar_op, scalar.Sub)
-            and node.inputs[0] is node.inputs[1]):
-        return _answer(T.zeros_like(node.inputs[0]), node.outputs[0])
-    return False
+local_elemwise_sub_zeros = register_specialize(rule(
+    "local_elemwise_sub_zeros", "A difference of a variable with itself, also where it is NaN or infinite.",
+    (x - x, zeros_like(x))))
 
 
 @register_specialize
@@ -242,8 +191,6 @@ def local_add_specialize(node):
 
     x + 0 + y  ->  x + y          [specialize, fast_run]
     """
-    if node.op != T.add:
-        return False
     out = node.outputs[0]
     new_inputs = []
     for i in node.inputs:
@@ -269,16 +216,7 @@ def _filled(new, node):
 
 # -- products, quotients, powers -------------------------------------------------------------------------------------------
 
-@register_specialize
-@local_optimizer([T.mul])
-def local_mul_to_sqr(node):
-    """A product of a variable with itself.
-
-    x * x  ->  sqr(x)          [specialize, fast_run]
-    """
-    if node.op == T.mul and len(node.inputs) == 2 and node.inputs[0] is node.inputs[1]:
-        return _answer(T.sqr(node.inputs[0]), node.outputs[0])
-    return False
+local_mul_to_sqr = register_specialize(rule("local_mul_to_sqr", "A product of a variable with itself.", (x * x, sqr(x))))
 
 
 @register_specialize
@@ -288,8 +226,6 @@ def local_mul_specialize(node):
 
     x * 1 * y  ->  x * y;  x * -1  ->  -x;  -x * y  ->  -(x * y);  x * 0  ->  zeros_like(x)          [specialize, fast_run]
     """
-    if node.op != T.mul:
-        return False
     out = node.outputs[0]
     neg = False
     new_inputs = []
@@ -325,41 +261,12 @@ def local_mul_specialize(node):
     return _answer(_filled(rval, node), out)
 
 
-@register_specialize
-@local_optimizer([T.true_div])
-def local_div_to_inv(node):
-    """A quotient of one.
+local_div_to_inv = register_specialize(rule("local_div_to_inv", "A quotient of one.", (1 / x, inv(x))))
 
-    1 / x  ->  inv(x)          [specialize, fast_run]
-    """
-    if node.op != T.true_div:
-        return False
-    value = constant_value(node.inputs[0])
-    if value is None or value != 1:
-        return False
-    out = node.outputs[0]
-    new = T.inv(local_mul_canonizer.merge_num_denum(node.inputs[1:], []))
-    return _answer(_filled(new, node), out)
-
-
-@register_canonicalize
-@local_optimizer([T.pow])
-def local_pow_canonicalize(node):
-    """Powers with exponent zero and one.
-
-    x ** 0  ->  ones_like(x);  x ** 1  ->  x          [canonicalize, fast_run]
-    """
-    if node.op != T.pow:
-        return False
-    out = node.outputs[0]
-    exponent = constant_value(node.inputs[1])
-    if exponent is None:
-        return False
-    if exponent == 0:
-        return _answer(fill_like_inputs(T.as_tensor_variable(np.asarray(1, dtype=out.dtype)), node.inputs), out)
-    if exponent == 1:
-        return _answer(_filled(T.cast(node.inputs[0], out.dtype), node), out)
-    return False
+local_pow_canonicalize = register_canonicalize(rule(
+    "local_pow_canonicalize", "Powers with exponent zero and one.",
+    (x ** 0, 1),
+    (x ** 1, x)))
 
 
 # exponent -> replacement
@@ -382,8 +289,6 @@ def local_pow_specialize(node):
     x ** 2  ->  sqr(x);  x ** 0.5  ->  sqrt(x);  x ** -0.5  ->  inv(sqrt(x));  x ** -1  ->  inv(x);
     x ** -2  ->  inv(sqr(x))          [specialize, fast_run]
     """
-    if node.op != T.pow:
-        return False
     out = node.outputs[0]
     x, y = node.inputs
     exponent = constant_value(y)
@@ -415,8 +320,6 @@ def local_pow_specialize_device(node):
 
     After the move to a device, because a device may have a better power. Exponents up to 512 in absolute value.
     """
-    if node.op != T.pow:
-        return False
     out = node.outputs[0]
     x, y = node.inputs
     exponent = constant_value(y)
@@ -453,7 +356,7 @@ def local_cast_cast(node):
 
     when d1 is that of the result, or loses nothing of x.
     """
-    if not isinstance(node.op, Elemwise) or not isinstance(node.op.scalar_op, scalar.Cast):
+    if not isinstance(node.op.scalar_op, scalar.Cast):
         return False
     inner = node.inputs[0].owner
     if inner is None or not isinstance(inner.op, Elemwise) or not isinstance(inner.op.scalar_op, scalar.Cast):
@@ -478,7 +381,7 @@ def local_upcast_elemwise_constant_inputs(node):
 
     So that they merge with others, and no conversion is left to the loop.
     """
-    if not isinstance(node.op, Elemwise) or len(node.outputs) > 1:
+    if len(node.outputs) > 1:
         return False
     scalar_op = node.op.scalar_op
     # Only where all inputs are converted to the dtype of the output anyway.
@@ -523,8 +426,6 @@ def local_0_dot_x(node):
 
     dot(0, x)  ->  zeros          [canonicalize, stabilize, fast_run]
     """
-    if not isinstance(node.op, T.Dot):
-        return False
     x, y = node.inputs
     if not any(v is not None and v == 0 for v in (constant_value(x), constant_value(y))):
         return False

@@ -1,7 +1,7 @@
 """Rules that remove assertions, and what merging has to know of them."""
 
 from theano_ng.compile.mode import local_useless, optdb
-from theano_ng.gof.opt import copy_stack_trace, local_optimizer, register_assert_op
+from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer, register_assert_op
 from theano_ng.tensor.assert_op import Assert
 from theano_ng.tensor.opt.common import constant_value
 from theano_ng.tensor.opt.registration import register_specialize
@@ -17,8 +17,6 @@ def local_remove_useless_assert(node):
 
     Assert(x, True, c, c)  ->  Assert(x, c);  Assert(x, True)  ->  x          [specialize, fast_run]
     """
-    if not isinstance(node.op, Assert):
-        return False
     conds = []
     for c in node.inputs[1:]:
         value = constant_value(c)
@@ -43,8 +41,6 @@ def local_remove_all_assert(node):
 
     Used with ``optimizer_including=local_remove_all_assert`` or in mode 'unsafe'.
     """
-    if not isinstance(node.op, Assert):
-        return False
     return [node.inputs[0]]
 
 

@@ -11,11 +11,12 @@ import theano_ng.tensor.blas.ops as ops
 from theano_ng.compile import optdb
 from theano_ng.gof.fg import InconsistencyError
 from theano_ng.gof.graph import Variable
-from theano_ng.gof.opt import EquilibriumOptimizer, LocalOptGroup, Optimizer, copy_stack_trace, in2out, local_optimizer
+from theano_ng.gof.rewriting import EquilibriumOptimizer, LocalOptGroup, Optimizer, copy_stack_trace, in2out, local_optimizer
 from theano_ng.gof.optdb import SequenceDB
 from theano_ng.gof.toolbox import ReplaceValidate
 from theano_ng.printing import debugprint
 from theano_ng.scalar import upcast
+from theano_ng.tensor.blas.scipy_ger import scipy_ger_inplace, scipy_ger_no_inplace
 from theano_ng.tensor.elemwise import functions as T
 from theano_ng.tensor.shaping.allocation import AllocEmpty
 from theano_ng.tensor.constant import constant
@@ -621,8 +622,6 @@ optdb.register("c_blas_destructive", in2out(make_c_ger_destructive, make_c_gemv_
 @local_optimizer([ops.ger])
 def use_scipy_ger(node):
     """Ger  ->  ScipyGer, where C implementations are excluded."""
-    from theano_ng.tensor.blas.scipy_ger import scipy_ger_no_inplace
-
     if node.op != ops.ger:
         return None
     result = scipy_ger_no_inplace(*node.inputs)
@@ -633,8 +632,6 @@ def use_scipy_ger(node):
 @local_optimizer([ops.Ger], inplace=True)
 def make_ger_destructive(node):
     """ScipyGer{non-destructive}  ->  ScipyGer{destructive}"""
-    from theano_ng.tensor.blas.scipy_ger import scipy_ger_inplace, scipy_ger_no_inplace
-
     if node.op != scipy_ger_no_inplace:
         return None
     result = scipy_ger_inplace(*node.inputs)

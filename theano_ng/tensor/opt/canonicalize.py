@@ -5,7 +5,7 @@ from functools import reduce
 import numpy as np
 
 from theano_ng import scalar
-from theano_ng.gof.opt import LocalOptimizer, copy_stack_trace, in2out, local_optimizer
+from theano_ng.gof.rewriting import LocalOptimizer, copy_stack_trace, in2out, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.opt import common
@@ -22,15 +22,13 @@ class Canonizer(LocalOptimizer):
     An expression made of the three is ``inverse(main(*num), main(*denum))``. Common factors of the two lists are removed, their
     constants collected, and the cheapest expression for what is left is built::
 
-        x / x -> 1
-        (x * y) / x -> y
-        x / y / x -> 1 / y
-        x / y / z -> x / (y * z)
-        x / (y / z) -> (x * z) / y
-        (a / b) * (b / c) * (c / d) -> a / d
-        (2.0 * x) / (4.0 * y) -> (0.5 * x) / y
-        2 * x / 2 -> x
-        x * y * z -> Elemwise(mul){x,y,z}
+        a * b / a                 ->  b
+        a / (b / c)               ->  (a * c) / b
+        a / b / c                 ->  a / (b * c)
+        (p / q) * (q / r)         ->  p / r
+        3 * a / 3                 ->  a
+        (6.0 * a) / (1.5 * b)     ->  (4.0 * a) / b
+        a * b * c                 ->  Elemwise(mul){a,b,c}
 
     ``x / x`` becomes 1 also where it would be NaN.
 
@@ -50,11 +48,8 @@ class Canonizer(LocalOptimizer):
     """
 
     def __init__(self, main, inverse, reciprocal, calculate, use_reciprocal=True):
-        self.main = main
-        self.inverse = inverse
-        self.reciprocal = reciprocal
-        self.calculate = calculate
-        self.use_reciprocal = use_reciprocal
+        self.main, self.inverse, self.reciprocal = main, inverse, reciprocal
+        self.calculate, self.use_reciprocal = calculate, use_reciprocal
         self.external_simplifiers = []
         # Found by one look, and an Op of another class without any.
         self._ours = {main: "main", inverse: "inverse", reciprocal: "reciprocal"}
@@ -86,28 +81,99 @@ class Canonizer(LocalOptimizer):
 
         The walk goes through nodes of the dtype of `input` only, and through dimensions added on the left.
         """
+        return self._walk(input, ())
+
+    def _walk(self, input, closed, shared=None):
+        """`get_num_denum` without opening the variables in `closed`. With a list `shared`, neither what others use too: it goes there."""
         num, denum = [], []
-        dtype = input.type.dtype
-        ours, classes = self._ours, self._op_classes
         stack = [(input, False)]
         while stack:
             v, inverted = stack.pop()
-            node = v.owner
-            while node is not None and isinstance(node.op, DimShuffle) and _pads_left(node):
-                node = node.inputs[0].owner
-            kind = ours.get(node.op) if node is not None and isinstance(node.op, classes) else None
-            if kind is None or node.outputs[0].type.dtype != dtype:
+            node = self._part(v, input)
+            if node is not None and v is not input:
+                if v in closed:
+                    node = None
+                elif shared is not None and _is_shared(v, node):
+                    shared.append(v)
+                    node = None
+            if node is None:
                 (denum if inverted else num).append(v)
-                continue
-            inputs = node.inputs
-            if kind == "main":
-                stack.extend([(i, inverted) for i in reversed(inputs)])
-            elif kind == "inverse":
-                stack.append((inputs[1], not inverted))
-                stack.append((inputs[0], inverted))
             else:
-                stack.append((inputs[0], not inverted))
+                self._push_operands(stack, node, inverted)
         return num, denum
+
+    def _part(self, v, whole):
+        """The node of main, inverse or reciprocal that computes `v` in the dtype of the expression `whole`, or None."""
+        node = v.owner
+        while node is not None and isinstance(node.op, DimShuffle) and _pads_left(node):
+            node = node.inputs[0].owner
+        if node is None or not self._is_ours(node) or node.outputs[0].type.dtype != whole.type.dtype:
+            return None
+        return node
+
+    def _push_operands(self, stack, node, inverted, *more):
+        kind, inputs = self._ours[node.op], node.inputs
+        if kind == "main":
+            stack.extend([(i, inverted, *more) for i in reversed(inputs)])
+        elif kind == "inverse":
+            stack.append((inputs[1], not inverted, *more))
+            stack.append((inputs[0], inverted, *more))
+        else:
+            stack.append((inputs[0], not inverted, *more))
+
+    def operands_of(self, expression):
+        """`get_num_denum` of an expression in a graph, in which parts that others use too stay whole where opening them gains nothing.
+
+        They are computed anyway. One is opened where a factor of it cancels, and where it has but one factor beside constants: with
+        s = x * y and t = 2 * x used elsewhere::
+
+            s / x  -> ([x, y], [x])
+            s * z  -> ([s, z], [])
+            t * 3  -> ([2, x, 3], [])
+        """
+        shared = []
+        num, denum = self._walk(expression, (), shared)
+        if not shared:
+            return num, denum
+        return self._walk(expression, self._better_whole(expression))
+
+    def _better_whole(self, expression):
+        """The parts of an expression that others use too and that gain nothing by being opened."""
+        whole = set()
+        parts = []      # variable, and the number of the part that it is in
+        leaves = []     # variable, inverted, number of the part
+        stack = [(expression, False, -1)]
+        while stack:
+            v, inverted, part = stack.pop()
+            node = self._part(v, expression)
+            if node is not None and v is not expression and _is_shared(v, node):
+                if len(leaves) + len(stack) > common.MAX_SHARED:
+                    whole.add(v)
+                    node = None
+                else:
+                    parts.append((v, part))
+                    part = len(parts) - 1
+            if node is not None:
+                self._push_operands(stack, node, inverted, part)
+            elif self.get_constant(v) is None:
+                leaves.append((v, inverted, part))
+        over = {v for v, inverted, _ in leaves if not inverted}
+        under = {v for v, inverted, _ in leaves if inverted}
+        factors, cancels = [0] * len(parts), [False] * len(parts)
+        for v, inverted, part in leaves:
+            if part >= 0:
+                factors[part] += 1
+                cancels[part] = cancels[part] or v in (over if inverted else under)
+        opened = set()
+        for i in range(len(parts) - 1, -1, -1):     # a part comes before those in it
+            v, part = parts[i]
+            if factors[i] < 2 or cancels[i]:
+                opened.add(v)
+            if part >= 0:
+                factors[part] += factors[i]
+                cancels[part] = cancels[part] or cancels[i]
+        whole.update(v for v, _ in parts if v not in opened)
+        return whole
 
     def _main(self, terms, dtype=None):
         """`main` of all terms, at most `MAX_OPERANDS` at a time."""
@@ -224,10 +290,10 @@ class Canonizer(LocalOptimizer):
         if not self._is_ours(node):
             return False
         out = node.outputs[0]
-        if self._client_takes_part(out):
+        if len(out.clients) == 1 and self._client_takes_part(out):
             # The client sees a larger expression and will treat this one with it.
             return False
-        orig_num, orig_denum = self.get_num_denum(out)
+        orig_num, orig_denum = self.operands_of(out)
         num, denum = self.simplify(list(orig_num), list(orig_denum), out.type)
         if _same_list(orig_num, num) and _same_list(orig_denum, denum) and not self._can_flatten(node, max(len(num), len(denum))):
             return False
@@ -263,6 +329,11 @@ class Canonizer(LocalOptimizer):
 
     def __str__(self):
         return getattr(self, "name", None) or "Canonizer(%s, %s, %s)" % (self.main, self.inverse, self.reciprocal)
+
+
+def _is_shared(v, node):
+    """Whether a variable, or what `node` computes for it, is used in more than one place; only known of variables in a graph."""
+    return len(getattr(v, "clients", ())) > 1 or len(getattr(node.outputs[0], "clients", ())) > 1
 
 
 def _pads_left(node):
@@ -448,11 +519,11 @@ def attempt_distribution(factor, num, denum, out_type):
     bool, Variable, list, list
         Whether anything changed, the new factor, and what of `num` and `denum` stays outside.
     """
-    pos_terms, neg_terms = local_add_canonizer.get_num_denum(factor)
+    pos_terms, neg_terms = local_add_canonizer.operands_of(factor)
     if len(pos_terms) + len(neg_terms) == 1 and not neg_terms:
         return False, factor, num, denum
-    pos_pairs = [local_mul_canonizer.get_num_denum(t) for t in pos_terms]
-    neg_pairs = [local_mul_canonizer.get_num_denum(t) for t in neg_terms]
+    pos_pairs = [local_mul_canonizer.operands_of(t) for t in pos_terms]
+    neg_pairs = [local_mul_canonizer.operands_of(t) for t in neg_terms]
     change = False
     num, denum = list(num), list(denum)
     terms = sum(len(n) + len(d) for n, d in pos_pairs + neg_pairs)
@@ -496,7 +567,7 @@ def local_greedy_distributor(node):
     if len(out.clients) == 1 and local_mul_canonizer._client_takes_part(out):
         # The larger product has all factors of this one; a long chain of products is looked at once, not from each of its nodes.
         return False
-    num, denum = local_mul_canonizer.get_num_denum(out)
+    num, denum = local_mul_canonizer.operands_of(out)
     if len(num) == 1 and not denum:
         return False
 

@@ -3,11 +3,15 @@
 import numpy as np
 
 from theano_ng.gof.graph import Constant, Variable
-from theano_ng.gof.opt import copy_stack_trace
+from theano_ng.gof.rewriting import copy_stack_trace
 from theano_ng.gof.rewriting import pattern
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.constant import NotScalarConstantError, get_scalar_constant_value
 from theano_ng.tensor.elemwise.op import DimShuffle
+
+MAX_SHARED = 32
+"""How many operands are looked at of the parts of an expression that others use too: a chain of products each of which is used elsewhere is
+looked at again from each of its nodes."""
 
 
 def constant_value(v, only_process_constants=False):
@@ -19,7 +23,7 @@ def constant_value(v, only_process_constants=False):
 
 
 # Numbers in patterns match what is this number everywhere.
-pattern.scalar_constant_value[0] = constant_value
+pattern.read_constants_by(constant_value)
 
 
 def is_constant(v, value):

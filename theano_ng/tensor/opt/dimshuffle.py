@@ -1,7 +1,7 @@
 """DimShuffle and Rebroadcast move towards the inputs, where they meet each other and vanish."""
 
 from theano_ng.compile.ops import Rebroadcast
-from theano_ng.gof.opt import copy_stack_trace, local_optimizer
+from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.linalg.products import _dot
@@ -57,8 +57,6 @@ def local_dimshuffle_lift(node):
     x.dimshuffle(order1).dimshuffle(order2)  ->  x.dimshuffle(order);  x.dimshuffle(0, 1)  ->  x
     [canonicalize, specialize, fast_run]
     """
-    if not isinstance(node.op, DimShuffle):
-        return False
     x, out, order = node.inputs[0], node.outputs[0], node.op.new_order
     if is_dimshuffle_useless(order, x):
         return [x] if x.type == out.type else False
@@ -94,7 +92,7 @@ def local_lift_transpose_through_dot(node):
 
     dot(x, y).T  ->  dot(y.T, x.T)          [canonicalize, fast_run]
     """
-    if not isinstance(node.op, DimShuffle) or node.op.new_order != (1, 0):
+    if node.op.new_order != (1, 0):
         return False
     factors = inputs_of(node.inputs[0], _dot)
     if factors is None or len(node.inputs[0].clients) > 1:
@@ -120,8 +118,6 @@ def local_useless_rebroadcast(node):
 
     Rebroadcast(0, False)(x)  ->  x, where this dimension of x is not broadcastable          [canonicalize, specialize, fast_run]
     """
-    if not isinstance(node.op, Rebroadcast):
-        return False
     x = node.inputs[0]
     changed = [(i, flag) for i, flag in node.op.axis.items() if flag != x.type.broadcastable[i]]
     if len(changed) == len(node.op.axis) and changed:
@@ -142,7 +138,7 @@ def local_rebroadcast_lift(node):
     Rebroadcast(f(x))  ->  f(Rebroadcast(x));  Rebroadcast(Rebroadcast(x))  ->  Rebroadcast(x)
     [canonicalize, specialize, fast_run]
     """
-    if not isinstance(node.op, Rebroadcast) or node.inputs[0].owner is None:
+    if node.inputs[0].owner is None:
         return False
     between, out = node.inputs[0], node.outputs[0]
     inner = between.owner

@@ -6,7 +6,7 @@ from theano_ng.configdefaults import config
 from theano_ng.gof import destroyhandler
 from theano_ng.gof.fg import InconsistencyError
 from theano_ng.gof.graph import Constant
-from theano_ng.gof.opt import Optimizer, copy_stack_trace
+from theano_ng.gof.rewriting import Optimizer, copy_stack_trace
 from theano_ng.tensor.elemwise.op import Elemwise
 
 
@@ -46,8 +46,6 @@ class InplaceElemwiseOptimizer(Optimizer):
         update_of = self._update_targets(fgraph)
         batch_size = max(config.tensor.insert_inplace_optimizer_validate_nb, 1)
         nodes = [node for node in fgraph.toposort() if type(node.op) is self.op]
-        # New values of inputs choose first, so that shared variables keep their memory.
-        nodes.sort(key=lambda node: not any(o in update_of for o in node.outputs))
         # New values of inputs come first: nobody else then takes the memory that they are to replace.
         nodes.sort(key=lambda node: not any(o in update_of for o in node.outputs))
         replaced = tried = 0
@@ -91,10 +89,11 @@ class InplaceElemwiseOptimizer(Optimizer):
         """Positions of inputs that the output may overwrite, the best first."""
         output = node.outputs[output_index]
         taken = set(node.op.inplace_pattern.values())
+        owner_of_memory = fgraph.destroy_handler.aliases.root
         found = []
         for i, variable in enumerate(node.inputs):
             if (i in taken or variable.type != output.type or isinstance(variable, Constant) or variable in protected
-                    or fgraph.has_destroyers([variable]) or variable in node.inputs[:i]):
+                    or owner_of_memory(variable) in protected or fgraph.has_destroyers([variable]) or variable in node.inputs[:i]):
                 continue
             found.append(i)
         target = update_of.get(output)

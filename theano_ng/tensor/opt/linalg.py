@@ -2,7 +2,7 @@
 
 They are imported together with the Ops that they know, when the next function is rewritten (`theano_ng.tensor.nlinalg`, `slinalg`).
 """
-from theano_ng.gof.opt import copy_stack_trace, local_optimizer
+from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.blas.ops import Dot22
 from theano_ng.tensor.elemwise.op import DimShuffle
@@ -10,7 +10,7 @@ from theano_ng.tensor.linalg.products import Dot
 from theano_ng.tensor.nlinalg import Det, MatrixInverse, matrix_inverse
 from theano_ng.tensor.opt.common import shuffled
 from theano_ng.tensor.opt.registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
-from theano_ng.tensor.slinalg import Cholesky, Solve, solve
+from theano_ng.tensor.linalg.solving import Cholesky, Solve, solve
 
 
 def answer(new, node):

@@ -4,7 +4,7 @@ import numpy as np
 
 from theano_ng.compile.ops import Shape, Shape_i
 from theano_ng.gof.graph import Constant
-from theano_ng.gof.opt import copy_stack_trace, local_optimizer
+from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.shaping.creation import MakeVector
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
@@ -34,7 +34,7 @@ def local_reshape_chain(op):
 
         Reshape(Reshape(x, shape1), shape2)  ->  Reshape(x, shape2)          [canonicalize, fast_run]
         """
-        if not isinstance(node.op, op) or node.inputs[0].owner is None or not isinstance(node.inputs[0].owner.op, op):
+        if node.inputs[0].owner is None or not isinstance(node.inputs[0].owner.op, op):
             return False
         new = node.op(node.inputs[0].owner.inputs[0], node.inputs[1])
         # The pattern of the old output may say more: the constants in its shape may not be visible any more.
@@ -82,8 +82,6 @@ def local_useless_reshape(node):
 
     Reshape(vector, shape)  ->  vector;  Reshape(x, x.shape)  ->  x, also with one -1          [canonicalize, stabilize, fast_run]
     """
-    if not isinstance(node.op, Reshape):
-        return False
     x, shape = node.inputs
     out = node.outputs[0]
     if x.ndim != out.ndim:
@@ -120,8 +118,6 @@ def local_reshape_to_dimshuffle(node):
 
     Reshape(x, (1, m, 1, n))  ->  Reshape(x, (m, n)).dimshuffle('x', 0, 'x', 1)          [canonicalize, fast_run]
     """
-    if not isinstance(node.op, Reshape):
-        return False
     x, shape = node.inputs
     out = node.outputs[0]
     entries = _shape_entries(shape, out.ndim)
@@ -156,8 +152,6 @@ def local_useless_dimshuffle_in_reshape(node):
     Reshape(vector.dimshuffle('x', 0), shape)  ->  Reshape(vector, shape);  Reshape(row.dimshuffle(1, 'x'), shape)  ->  Reshape(row, shape)
     [canonicalize, fast_run]
     """
-    if not isinstance(node.op, Reshape):
-        return False
     inner = node.inputs[0].owner
     if inner is None or not isinstance(inner.op, DimShuffle):
         return False
@@ -199,8 +193,6 @@ def local_reshape_lift(node):
 
     Rules on compositions of functions, such as those of softplus, see through it so.
     """
-    if not isinstance(node.op, Reshape):
-        return False
     return _lift_through_unary(node, lambda x: node.op(x, node.inputs[1]))
 
 
@@ -212,6 +204,4 @@ def local_flatten_lift(node):
 
     Flatten(f(x))  ->  f(Flatten(x))          [canonicalize, stabilize, fast_run]
     """
-    if not isinstance(node.op, Flatten):
-        return False
     return _lift_through_unary(node, node.op)

@@ -4,14 +4,27 @@ import numpy as np
 
 from theano_ng import scalar
 from theano_ng.compile.mode import optdb
-from theano_ng.gof.opt import PatternSub, in2out, local_optimizer
+from theano_ng.gof.rewriting import in2out, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.reductions.careduce import CAReduce, Prod, Sum
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.reductions.extremes import MaxAndArgmax
 from theano_ng.tensor.opt.common import (
-    as_output, constant_value, fill_like_inputs, get_clients, get_clients2, inputs_of, scalarconsts_rest)
+    as_output, constant_value, fill_like_inputs, inputs_of, is_constant, scalarconsts_rest)
 from theano_ng.tensor.opt.registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.opt.rows import names, pattern_rule, rule, such, terms
+
+
+def _is_even(v):
+    value = constant_value(v)
+    return value is not None and value.dtype.kind != "c" and value != 0 and value % 2 == 0
+
+
+x, y = names("x", "y")
+float_x, float_y = [such(name, lambda v: v.dtype[0] == "f") for name in (x, y)]
+real_x = such(x, lambda v: v.dtype[0] != "c")
+even = such("even", _is_even)
+erf, erfc, exp, log, log1p, maximum = terms(T.erf, T.erfc, T.exp, T.log, T.log1p, T.maximum)
 
 
 def _answer(new, out):
@@ -29,8 +42,6 @@ def local_log1p(node):
 
     log(1 + x)  ->  log1p(x);  log(1 - x)  ->  log1p(-x)          [stabilize, specialize, fast_run]
     """
-    if node.op != T.log:
-        return False
     log_arg, = node.inputs
     out = node.outputs[0]
     if log_arg.owner is None or out.dtype[0] == "c":
@@ -60,27 +71,9 @@ def local_log1p(node):
     return False
 
 
-@register_stabilize
-@register_specialize
-@local_optimizer([T.log])
-def local_log_add(node):
-    """The logarithm of a sum of two exponentials, without overflow.
-
-    log(exp(x) + exp(y))  ->  max(x, y) + log1p(exp(-abs(x - y)))          [stabilize, specialize, fast_run]
-    """
-    if node.op != T.log:
-        return False
-    inputs = inputs_of(node.inputs[0], T.add)
-    if inputs is None or len(inputs) != 2:
-        return False
-    pre_exp = [inputs_of(i, T.exp) for i in inputs]
-    if any(p is None for p in pre_exp):
-        return False
-    (x,), (y,) = pre_exp
-    if x.dtype[0] != "f" or y.dtype[0] != "f":
-        return False
-    highest = T.maximum(x, y)
-    return _answer(highest + T.log1p(T.exp(-abs(x - y))), node.outputs[0])
+local_log_add = register_stabilize(register_specialize(rule(
+    "local_log_add", "The logarithm of a sum of two exponentials, without overflow.",
+    (log(exp(float_x) + exp(float_y)), maximum(float_x, float_y) + log1p(exp(-abs(float_x - float_y)))))))
 
 
 def _is_shifted(x, axis):
@@ -106,8 +99,6 @@ def local_log_sum_exp(node):
 
     Not where x is y - max(y, axis, keepdims) already.
     """
-    if node.op != T.log:
-        return False
     sum_node = node.inputs[0].owner
     # Of sum(x, keepdims=True) the dimensions are put back by a DimShuffle.
     if sum_node is not None and isinstance(sum_node.op, DimShuffle):
@@ -147,7 +138,7 @@ def local_expm1(node):
 
     exp(x) - 1  ->  expm1(x);  exp(x) + -1  ->  expm1(x)          [canonicalize, stabilize, specialize, fast_run]
     """
-    if not isinstance(node.op, Elemwise) or len(node.inputs) != 2:
+    if len(node.inputs) != 2:
         return False
     scalar_op = node.op.scalar_op
     in1, in2 = node.inputs
@@ -171,28 +162,10 @@ def local_expm1(node):
     return False
 
 
-@register_stabilize
-@register_specialize
-@register_canonicalize
-@local_optimizer([T.log])
-def local_log_pow(node):
-    """Logarithms of powers.
-
-    log(x ** y)  ->  y * log(x)          [canonicalize, stabilize, specialize, fast_run]
-
-    For a negative x and an even whole y the result is NaN instead of a number, except for y a constant even number, where abs(x)
-    is taken.
-    """
-    if node.op != T.log:
-        return False
-    inputs = inputs_of(node.inputs[0], T.pow)
-    if inputs is None:
-        return False
-    base, exponent = inputs
-    value = constant_value(exponent)
-    if value is not None and value.dtype.kind != "c" and base.dtype[0] == "f" and value != 0 and value % 2 == 0:
-        base = T.abs_(base)
-    return _answer(T.mul(exponent, T.log(base)), node.outputs[0])
+local_log_pow = register_stabilize(register_specialize(register_canonicalize(rule(
+    "local_log_pow", "Logarithms of powers. For a negative x and an even whole y that is no constant the result is NaN instead of a number.",
+    (log(float_x ** even), even * log(abs(float_x))),
+    (log(x ** y), y * log(x))))))
 
 
 @register_stabilize
@@ -205,8 +178,6 @@ def local_log_prod_sqr(node):
 
     log(x ** 2 * ...)  ->  2 * log(abs(x)) + ...;  log(prod(exp(x)))  ->  sum(x)          [canonicalize, stabilize, specialize, fast_run]
     """
-    if node.op != T.log:
-        return False
     x = node.inputs[0]
     if x.owner is None:
         return False
@@ -241,53 +212,25 @@ def _log_of_nonnegative(v):
 
 # -- error functions -----------------------------------------------------------------------------------------------------------
 
-# Patterns start from the rare inner op: additions are everywhere, erf is not. Where the inner op is two levels down, get_clients2.
-# erf takes complex numbers, erfc does not.
-_REAL = {"pattern": "x", "constraint": lambda v: not v.dtype.startswith("complex")}
-_ONE = {"pattern": "y", "constraint": lambda v: _is(v, 1)}
+def _everywhere(name, text, pattern, new):
+    made = pattern_rule(name, text, pattern, new)
+    return register_specialize(register_stabilize(register_canonicalize(made)))
 
 
-def _is(v, number):
-    value = constant_value(v)
-    return value is not None and value == number
-
-
-def _register_everywhere(name, pattern, replacement, tracks, get_nodes):
-    rule = PatternSub(pattern, replacement, allow_multiple_clients=True, name=name, tracks=tracks, get_nodes=get_nodes)
-    register_canonicalize(rule)
-    register_stabilize(rule)
-    register_specialize(rule)
-    return rule
-
-
-# 1 + -erf(x) -> erfc(x), erf(x) is not needed for positive large x
-local_one_minus_erf = _register_everywhere(
-    "local_one_minus_erf", (T.sub, _ONE, (T.erf, _REAL)), (T.erfc, "x"), [T.sub], lambda node: [node])
-local_one_minus_erf2 = _register_everywhere(
-    "local_one_minus_erf2", (T.add, 1, (T.mul, -1, (T.erf, _REAL))), (T.erfc, "x"), [T.add], lambda node: [node])
-local_one_plus_neg_erf = _register_everywhere(
-    "local_one_plus_neg_erf", (T.add, 1, (T.neg, (T.erf, _REAL))), (T.erfc, "x"), [T.erf], get_clients2)
-# erf(x) - 1, in its canonical form -1 + erf(x) -> -erfc(x)
-local_erf_minus_one = _register_everywhere(
-    "local_erf_minus_one", (T.add, -1, (T.erf, _REAL)), (T.neg, (T.erfc, "x")), [T.erf], get_clients)
-# 1 + erf(-x) -> erfc(x)
-local_one_plus_erf = _register_everywhere(
-    "local_one_plus_erf", (T.add, 1, (T.erf, (T.neg, _REAL))), (T.erfc, "x"), [T.erf], get_clients)
-# 1 - erfc(x) -> erf(x)
-local_one_minus_erfc = _register_everywhere(
-    "local_one_minus_erfc", (T.sub, _ONE, (T.erfc, "x")), (T.erf, "x"), [T.erfc], get_clients)
-local_one_minus_erfc2 = _register_everywhere(
-    "local_one_minus_erfc2", (T.add, 1, (T.neg, (T.erfc, "x"))), (T.erf, "x"), [T.erfc], get_clients2)
-local_one_minus_erfc3 = _register_everywhere(
-    "local_one_minus_erfc3", (T.add, 1, (T.mul, -1, (T.erfc, "x"))), (T.erf, "x"), [T.erfc], get_clients2)
-# 1 - erfc(-x) = -erf(x), spelled with additions
-local_one_add_neg_erfc = _register_everywhere(
-    "local_one_add_neg_erfc", (T.add, (T.neg, (T.erfc, "x")), 1), (T.erf, "x"), [T.erfc], get_clients2)
-# -1 + erfc(-x) -> erf(x)
-local_erf_neg_minus_one = _register_everywhere(
-    "local_erf_neg_minus_one", (T.add, -1, (T.erfc, (T.neg, "x"))), (T.erf, "x"), [T.erfc], get_clients)
-local_erf_neg_minus_one2 = _register_everywhere(
-    "local_erf_neg_minus_one2", (T.add, -1, (T.erfc, (T.mul, -1, "x"))), (T.erf, "x"), [T.erfc], get_clients)
+_FOR_LARGE = "For large x, erf(x) is rounded to 1, and erfc(x) keeps its digits."
+_BACK = "erf needs no detour by erfc."
+# erf takes complex numbers, erfc does not. The variants are what canonicalization leaves of a change of sign.
+local_one_minus_erf = _everywhere("local_one_minus_erf", _FOR_LARGE, 1 - erf(real_x), erfc(real_x))
+local_one_minus_erf2 = _everywhere("local_one_minus_erf2", _FOR_LARGE, 1 + -1 * erf(real_x), erfc(real_x))
+local_one_plus_neg_erf = _everywhere("local_one_plus_neg_erf", _FOR_LARGE, 1 + -erf(real_x), erfc(real_x))
+local_erf_minus_one = _everywhere("local_erf_minus_one", _FOR_LARGE, -1 + erf(real_x), -erfc(real_x))
+local_one_plus_erf = _everywhere("local_one_plus_erf", _FOR_LARGE, 1 + erf(-real_x), erfc(real_x))
+local_one_minus_erfc = _everywhere("local_one_minus_erfc", _BACK, 1 - erfc(x), erf(x))
+local_one_minus_erfc2 = _everywhere("local_one_minus_erfc2", _BACK, 1 + -erfc(x), erf(x))
+local_one_minus_erfc3 = _everywhere("local_one_minus_erfc3", _BACK, 1 + -1 * erfc(x), erf(x))
+local_one_add_neg_erfc = _everywhere("local_one_add_neg_erfc", _BACK, -erfc(x) + 1, erf(x))
+local_erf_neg_minus_one = _everywhere("local_erf_neg_minus_one", _BACK, -1 + erfc(-x), erf(x))
+local_erf_neg_minus_one2 = _everywhere("local_erf_neg_minus_one2", _BACK, -1 + erfc(-1 * x), erf(x))
 
 
 # Where erfc underflows to zero, or is about to, its logarithm comes from the asymptotic series (Abramowitz & Stegun 7.1.23):
@@ -310,8 +253,6 @@ def local_log_erfc(node):
 
     The threshold is 10.0541949 for float32 and 26.641747557 for float64.
     """
-    if node.op != T.log:
-        return False
     inputs = inputs_of(node.inputs[0], T.erfc)
     out = node.outputs[0]
     if inputs is None or _is_stabilized(out) or out.dtype not in _ERFC_THRESHOLD:
@@ -353,8 +294,6 @@ def local_grad_log_erfc_neg(node):
 
     The threshold is 9.3 for float32 and 26.641747557 for float64.
     """
-    if node.op != T.true_div:
-        return False
     out = node.outputs[0]
     numerator, denominator = node.inputs
     inputs = inputs_of(denominator, T.erfc)
@@ -400,7 +339,7 @@ def _exp_of_minus_square(v, x):
     factors = inputs_of(arg, T.mul)
     if factors is None:
         return False
-    rest = [f for f in factors if not _is(f, -1)]
+    rest = [f for f in factors if not is_constant(f, -1)]
     if len(rest) == len(factors) - 1 and len(rest) == 1:
         return _is_square(rest[0], x)
     if len(factors) == 3 and len(rest) == 2:
@@ -418,6 +357,6 @@ def _is_square(v, x):
         return squared[0] is x
     power = inputs_of(v, T.pow)
     if power is not None:
-        return power[0] is x and _is(power[1], 2)
+        return power[0] is x and is_constant(power[1], 2)
     product = inputs_of(v, T.mul)
     return product is not None and len(product) == 2 and product[0] is x and product[1] is x

@@ -5,7 +5,7 @@ import numpy as np
 from theano_ng import scalar
 from theano_ng.compile.ops import Rebroadcast, Shape, Shape_i
 from theano_ng.gof.graph import Constant, Variable
-from theano_ng.gof.opt import copy_stack_trace, local_optimizer
+from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.shaping.allocation import Alloc
 from theano_ng.tensor.assert_op import Assert
@@ -19,7 +19,8 @@ from theano_ng.tensor.opt.common import constant_value, inputs_of
 from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
 from theano_ng.tensor.opt.shape import lengths, same_length
 from theano_ng.tensor.shaping.reshaping import scalar_from_tensor, tensor_from_scalar
-from theano_ng.tensor.indexing.subtensor import AdvancedSubtensor1, IncSubtensor, Subtensor
+from theano_ng.tensor.indexing.advanced import AdvancedSubtensor1
+from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
 
 _WHOLE = slice(None)
 
@@ -129,8 +130,6 @@ def local_useless_slice(node):
 
     x[0, :]  ->  x[0];  x[1:, 0:]  ->  x[1:]          [canonicalize, specialize, fast_run]
     """
-    if not isinstance(node.op, Subtensor):
-        return False
     idx_list = node.op.idx_list
     if not idx_list or not isinstance(idx_list[-1], slice):
         return False
@@ -163,7 +162,7 @@ def local_useless_subtensor(node):
             return False
         index = node_index(node)
         return [x] if all(takes_all(entry, x, dim, node.fgraph) for dim, entry in enumerate(index)) else False
-    if not isinstance(node.op, AdvancedSubtensor1) or x.type != out.type:
+    if x.type != out.type:
         return False
     rows = node.inputs[1]
     if isinstance(rows, Constant):
@@ -188,8 +187,6 @@ def local_subtensor_remove_broadcastable_index(node):
     x[0, :]  ->  x.dimshuffle(1), where the first dimension of x is broadcastable;  x[0:1]  ->  x
     [canonicalize, specialize, fast_run]
     """
-    if not isinstance(node.op, Subtensor):
-        return False
     x = node.inputs[0]
     kept = []
     for dim, entry in enumerate(node_index(node)):
@@ -218,8 +215,6 @@ def local_subtensor_lift(node):
 
     Only where nobody else uses f(x), or x is a shape, and each operand is either broadcast in all dimensions or in none.
     """
-    if not isinstance(node.op, Subtensor):
-        return False
     u, out = node.inputs[0], node.outputs[0]
     inner = u.owner
     if inner is None or (len(u.clients) > 1 and not _is_small(inner)):
@@ -280,7 +275,7 @@ def local_subtensor_of_alloc(node):
     Alloc(v, m, n)[i, a:b]  ->  Alloc(v, b - a);  the value is indexed where it is not repeated
     [canonicalize, specialize, fast_run]
     """
-    if not isinstance(node.op, Subtensor) or node.inputs[0].owner is None or not isinstance(node.inputs[0].owner.op, Alloc):
+    if node.inputs[0].owner is None or not isinstance(node.inputs[0].owner.op, Alloc):
         return False
     filled, out = node.inputs[0].owner, node.outputs[0]
     value, sizes = filled.inputs[0], filled.inputs[1:]
@@ -326,8 +321,6 @@ def local_subtensor_of_dot(node):
 
     dot(a, b)[i, j]  ->  dot(a[i], b[:, j])          [canonicalize, stabilize, specialize, fast_run]
     """
-    if not isinstance(node.op, Subtensor):
-        return False
     u, out = node.inputs[0], node.outputs[0]
     factors = inputs_of(u, _dot)
     if factors is None or len(u.clients) > 1:
@@ -401,15 +394,13 @@ def local_subtensor_make_vector(node):
         if not all(field is None or is_integer(field) for field in fields) or entry.step == 0:
             return False
         chosen = elements[entry]
-    elif isinstance(node.op, AdvancedSubtensor1):
+    else:
         if not isinstance(node.inputs[1], Constant):
             return False
         rows = [int(i) for i in node.inputs[1].data]
         if any(not -len(elements) <= i < len(elements) for i in rows):
             return False
         chosen = [elements[i] for i in rows]
-    else:
-        return False
     new = x.owner.op(*chosen)
     if new.type != out.type:
         new = T.patternbroadcast(new, out.broadcastable)
@@ -427,8 +418,6 @@ def local_subtensor_inc_subtensor(node):
 
     A y that may be shorter than the part is filled to its shape; an assertion takes the place of the error of an integer index.
     """
-    if not isinstance(node.op, Subtensor):
-        return False
     inner = node.inputs[0].owner
     if inner is None or not isinstance(inner.op, IncSubtensor) or not inner.op.set_instead_of_inc:
         return False
@@ -481,6 +470,17 @@ def _choose(condition, then, otherwise):
     return T.switch(condition, then, otherwise)
 
 
+def _counted_from_the_front(index, length):
+    """An index that may be negative as a position from the front, and whether the dimension has it; known as far as the arguments are."""
+    if not is_integer(index):
+        position = T.switch(T.lt(index, 0), index + length, index)
+        return position, T.and_(T.ge(position, 0), T.lt(position, length))
+    position = index + length if index < 0 else index
+    if is_integer(position) and is_integer(length):
+        return position, 0 <= position < length
+    return position, T.lt(position, length) if index >= 0 else T.ge(position, 0)
+
+
 def merge_two_slices(slice1, len1, slice2, len2):
     """One slice or index that does what `slice2` does after `slice1`.
 
@@ -526,18 +526,7 @@ def merge_two_slices(slice1, len1, slice2, len2):
         return T.switch(T.lt(direction1, 0), backward, forward)
 
     if not isinstance(slice2, slice):
-        index = _int_or_variable(slice2)
-        position = index + len2 if is_integer(index) and index < 0 else index
-        if not is_integer(index):
-            position = T.switch(T.lt(index, 0), index + len2, index)
-        if is_integer(position) and is_integer(len2):
-            inside = 0 <= position < len2
-        elif is_integer(index) and index >= 0:
-            inside = T.lt(position, len2)
-        elif is_integer(index):
-            inside = T.ge(position, 0)
-        else:
-            inside = T.and_(T.ge(position, 0), T.lt(position, len2))
+        position, inside = _counted_from_the_front(_int_or_variable(slice2), len2)
         return _choose(inside, at(position), len1 + 1)
     second, direction2 = get_canonical_form_slice(slice2, len2)
     count = slice_length(slice2, len2)
@@ -606,8 +595,6 @@ def local_subtensor_merge(node):
 
     Only where the result needs no arithmetic at run time: two views are cheaper than that.
     """
-    if not isinstance(node.op, Subtensor):
-        return False
     u, out = node.inputs[0], node.outputs[0]
     if u.owner is None or not isinstance(u.owner.op, Subtensor):
         return False

@@ -4,7 +4,7 @@
 reading a transposed view row by row, and giving a transposed result to the next Op, costs twice the time of indexing the axis where it is.
 """
 
-from theano_ng.gof.opt import copy_stack_trace, local_optimizer
+from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.indexing.advanced import AdvancedIncSubtensor, AdvancedIncSubtensor1, AdvancedSubtensor1, advanced_subtensor
 from theano_ng.tensor.shaping.allocation import Alloc
@@ -32,7 +32,7 @@ def local_take_along_axis(node):
     x.T[rows].T  ->  x[:, rows];  inc_subtensor(x.T[rows], y.T).T  ->  inc_subtensor(x[:, rows], y), also where x.T is an Alloc
     [specialize, fast_run]
     """
-    if not isinstance(node.op, DimShuffle) or node.op.drop or not node.op.new_order or not _is_permutation(node.op.new_order):
+    if node.op.drop or not node.op.new_order or not _is_permutation(node.op.new_order):
         return False
     moved, order = node.inputs[0], list(node.op.new_order)
     inner = moved.owner

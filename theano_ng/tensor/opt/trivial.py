@@ -2,11 +2,15 @@
 
 from theano_ng import scalar
 from theano_ng.compile.ops import OutputGuard, ViewOp
-from theano_ng.gof.opt import copy_stack_trace, local_optimizer
+from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize
+from theano_ng.tensor.opt.rows import names, rule, terms
 from theano_ng.tensor.shaping.reshaping import ScalarFromTensor, TensorFromScalar
 from theano_ng.tensor.sort import TopKOp
+
+x, = names("x")
+tensor_from_scalar, scalar_from_tensor = terms(TensorFromScalar, ScalarFromTensor)
 
 
 @register_canonicalize("fast_compile")
@@ -24,32 +28,13 @@ def local_view_op(node):
     return [x] if x.type == out.type else False
 
 
-@register_specialize
-@register_canonicalize
-@local_optimizer([TensorFromScalar])
-def local_tensor_scalar_tensor(node):
-    """There and back.
+local_tensor_scalar_tensor = register_specialize(register_canonicalize(rule(
+    "local_tensor_scalar_tensor", "A 0-d tensor need not become a scalar to become a tensor again.",
+    (tensor_from_scalar(scalar_from_tensor(x)), x))))
 
-    TensorFromScalar(ScalarFromTensor(x))  ->  x          [canonicalize, specialize, fast_run]
-    """
-    if not isinstance(node.op, TensorFromScalar):
-        return False
-    inner = node.inputs[0].owner
-    return [inner.inputs[0]] if inner is not None and isinstance(inner.op, ScalarFromTensor) else False
-
-
-@register_specialize
-@register_canonicalize
-@local_optimizer([ScalarFromTensor])
-def local_scalar_tensor_scalar(node):
-    """There and back.
-
-    ScalarFromTensor(TensorFromScalar(s))  ->  s          [canonicalize, specialize, fast_run]
-    """
-    if not isinstance(node.op, ScalarFromTensor):
-        return False
-    inner = node.inputs[0].owner
-    return [inner.inputs[0]] if inner is not None and isinstance(inner.op, TensorFromScalar) else False
+local_scalar_tensor_scalar = register_specialize(register_canonicalize(rule(
+    "local_scalar_tensor_scalar", "A scalar need not become a 0-d tensor to become a scalar again.",
+    (scalar_from_tensor(tensor_from_scalar(x)), x))))
 
 
 @register_canonicalize
@@ -59,7 +44,7 @@ def local_useless_composite(node):
 
     Composite{a, b}(x)[0]  ->  Composite{a}(x)          [canonicalize, fast_run]
     """
-    if not isinstance(node.op, Elemwise) or len(node.outputs) == 1 or not isinstance(node.op.scalar_op, scalar.Composite):
+    if len(node.outputs) == 1 or not isinstance(node.op.scalar_op, scalar.Composite):
         return False
     if node.op.inplace_pattern:
         return False
@@ -79,7 +64,7 @@ def local_useless_topk(node):
     TopKOp(x, k)[0]  ->  TopKOp{values only}(x, k)          [for use by name; in no database]
     """
     op = node.op
-    if not isinstance(op, TopKOp) or not (op.return_values and op.return_indices):
+    if not (op.return_values and op.return_indices):
         return False
     values, indices = node.outputs
     if bool(values.clients) == bool(indices.clients):

@@ -1,8 +1,10 @@
 """Forms that are better to compute than the canonical ones."""
-from theano_ng.gof.opt import copy_stack_trace, local_optimizer
+from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor.elemwise import functions as T
+from theano_ng.tensor.indexing.lists import get_idx_list
 from theano_ng.tensor.shaping.allocation import Alloc, alloc
-from theano_ng.tensor.basic import Argmax, Argmin, MaxAndArgmax, Reshape
+from theano_ng.tensor.reductions.extremes import Argmax, Argmin, MaxAndArgmax
+from theano_ng.tensor.shaping.reshaping import Reshape
 from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.reductions.careduce import CAReduce
 from theano_ng.tensor.opt.registration import register_uncanonicalize
@@ -18,8 +20,6 @@ def local_max_and_argmax(node):
     MaxAndArgmax(x)[0]  ->  max(x)
     MaxAndArgmax(x)[1]  ->  Argmax(x)
     """
-    if not isinstance(node.op, MaxAndArgmax):
-        return None
     axis = node.op.axis
     if len(node.outputs[0].clients) == 0:
         new = Argmax(axis)(node.inputs[0])
@@ -36,7 +36,7 @@ def local_max_and_argmax(node):
 @local_optimizer([T.neg, T.invert])
 def local_max_to_min(node):
     """-max(-x)  ->  min(x), and ~max(~x)  ->  min(x) for integers and bools."""
-    if node.op not in (T.neg, T.invert) or node.inputs[0].owner is None:
+    if node.inputs[0].owner is None:
         return None
     reduction = node.inputs[0].owner
     if not isinstance(reduction.op, CAReduce) or reduction.op.scalar_op != T.maximum.scalar_op:
@@ -70,8 +70,6 @@ def local_alloc_dimshuffle(node):
 
     Alloc(x.dimshuffle('x', 0), m, n)  ->  Alloc(x, m, n)
     """
-    if not isinstance(node.op, Alloc):
-        return None
     value = node.inputs[0]
     if value.owner is None or not isinstance(value.owner.op, DimShuffle):
         return None
@@ -91,8 +89,6 @@ def local_reshape_dimshuffle(node):
 
     reshape(x.dimshuffle('x', 0), shape)  ->  reshape(x, shape)
     """
-    if not isinstance(node.op, Reshape):
-        return None
     value = node.inputs[0]
     if value.owner is None or not isinstance(value.owner.op, DimShuffle):
         return None
@@ -113,7 +109,7 @@ def local_dimshuffle_alloc(node):
 
     Alloc(x, m, n).dimshuffle('x', 0, 1)  ->  Alloc(x, 1, m, n)
     """
-    if not isinstance(node.op, DimShuffle) or node.inputs[0].owner is None:
+    if node.inputs[0].owner is None:
         return None
     inner = node.inputs[0].owner
     if not isinstance(inner.op, Alloc):
@@ -137,14 +133,12 @@ def local_dimshuffle_subtensor(node):
 
     x[i:i+1].dimshuffle(1), with a broadcastable first dimension  ->  x[i]
     """
-    if not isinstance(node.op, DimShuffle) or node.inputs[0].owner is None or not node.op.drop:
+    if node.inputs[0].owner is None or not node.op.drop:
         return None
     inner = node.inputs[0].owner
     if not isinstance(inner.op, Subtensor):
         return None
     source = inner.inputs[0]
-    from theano_ng.tensor.indexing.subtensor import get_idx_list
-
     index = list(get_idx_list(inner.inputs, inner.op.idx_list))
     index += [slice(None)] * (source.ndim - len(index))
     dropped, dim = set(node.op.drop), 0

@@ -3,10 +3,12 @@
 import numpy as np
 
 from theano_ng import scalar
+from theano_ng.compile.ops import Shape, Shape_i
 from theano_ng.gof.graph import Constant
-from theano_ng.gof.opt import OpRemove, copy_stack_trace, local_optimizer
+from theano_ng.gof.rewriting import OpRemove, copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise.op import Elemwise
+from theano_ng.tensor.indexing.subtensor import Subtensor
 from theano_ng.tensor.opt.common import as_output, constant_value, fill_like_inputs, get_constant, inputs_of
 from theano_ng.tensor.opt.registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
 
@@ -31,8 +33,6 @@ def local_useless_elemwise(node):
 
     eq(x, x) of floats is 1 also where x is NaN.
     """
-    if not isinstance(node.op, Elemwise):
-        return False
     # A scalar op is looked up by class; functions of the row decide.
     rule = _USELESS.get(type(node.op.scalar_op))
     return False if rule is None else rule(node)
@@ -131,8 +131,6 @@ def _is_length(v):
     owner = v.owner
     if owner is None:
         return False
-    from theano_ng.compile.ops import Shape, Shape_i
-    from theano_ng.tensor.indexing.subtensor import Subtensor
     if isinstance(owner.op, Shape_i):
         return True
     if isinstance(owner.op, Subtensor):
@@ -160,7 +158,7 @@ def local_useless_elemwise_comparison(node):
 
     x <= x and x >= x are 1 also where x is NaN.
     """
-    if not isinstance(node.op, Elemwise) or len(node.inputs) != 2:
+    if len(node.inputs) != 2:
         return False
     cls = type(node.op.scalar_op)
     a, b = node.inputs
@@ -210,7 +208,7 @@ def local_useless_switch(node):
     switch(const, a, b) -> a or b;  switch(c, a, a) -> a;  switch(le(x.shape[i], 0), 0, x.shape[i]) -> x.shape[i]
     [canonicalize, specialize, fast_run, fast_compile]
     """
-    if not isinstance(node.op, Elemwise) or not isinstance(node.op.scalar_op, scalar.Switch):
+    if not isinstance(node.op.scalar_op, scalar.Switch):
         return False
     cond, left, right = node.inputs
     out = node.outputs[0]
@@ -258,7 +256,7 @@ def local_merge_switch_same_cond(node):
 
     f(switch(c, a, b), switch(c, d, e))  ->  switch(c, f(a, d), f(b, e))          [canonicalize, fast_run]
     """
-    if not isinstance(node.op, Elemwise) or len(node.outputs) != 1:
+    if len(node.outputs) != 1:
         return False
     inputs = node.inputs
     if len(inputs) < 2 or not all(_is_switch(s) and len(s.clients) == 1 for s in inputs):
@@ -303,8 +301,6 @@ def local_mul_switch_sink(node):
 
     Gradients of expressions guarded by a switch stay free of NaN so.
     """
-    if node.op != T.mul:
-        return False
     for idx, i in enumerate(node.inputs):
         if _is_switch(i):
             new = _sink_into_switch(node, idx, node.op)
@@ -321,8 +317,6 @@ def local_div_switch_sink(node):
 
     switch(c, 0, a) / b  ->  switch(c, 0, a / b);  switch(c, a, 0) / b  ->  switch(c, a / b, 0)          [canonicalize, fast_run]
     """
-    if node.op != T.true_div and node.op != T.int_div:
-        return False
     if not _is_switch(node.inputs[0]):
         return False
     new = _sink_into_switch(node, 0, node.op)

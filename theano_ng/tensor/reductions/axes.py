@@ -1,14 +1,13 @@
 """The axes of reductions: what users may give, and putting them back."""
 import numpy as np
 
-import theano_ng.scalar as scal
 from theano_ng.gof.graph import Constant, Variable
 from theano_ng.tensor.constant import as_tensor_variable
+from theano_ng.tensor.dtypes import DISCRETE
 from theano_ng.tensor.type_other import NoneTypeT
 
 __all__ = ['check_and_normalize_axes', 'makeKeepDims']
 
-DISCRETE = frozenset(str(t.dtype) for t in scal.discrete_types)
 
 
 def _is_none(axis):

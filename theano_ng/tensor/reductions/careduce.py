@@ -7,15 +7,20 @@ import numpy as np
 
 from theano_ng import scalar
 from theano_ng.configdefaults import config
+from theano_ng.gof.derivative import grad_not_implemented
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import Kernel, NativeCode, NativeOp
+from theano_ng.gof.null_type import NullType
 from theano_ng.gof.op import Op
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar import BinaryScalarOp, get_scalar_type, upcast, upcast_out
 from theano_ng.scalar.ops_arith import wrapping
 from theano_ng.scalar.ops_compare import BinaryBitOp
 from theano_ng.tensor.constant import as_tensor_variable, constant
+from theano_ng.tensor.dtypes import CONTINUOUS, DISCRETE
+from theano_ng.tensor.elemwise.functions import cast, eq, mul, neq, switch, true_div
 from theano_ng.tensor.elemwise.kernel import scalar_c_parts
+from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.elemwise.perform import evaluate_scalar_op
 from theano_ng.tensor.type import TensorType
 
@@ -30,14 +35,6 @@ _WIDE_INTEGER = {
     "uint8": "uint64", "uint16": "uint64", "uint32": "uint64",
 }  # fmt: skip
 _WIDE_ACCUMULATOR = {**_WIDE_INTEGER, "float16": "float64", "float32": "float64", "complex64": "complex128"}
-
-
-def _is_discrete(dtype):
-    return dtype[0] in "biu"
-
-
-def _is_continuous(dtype):
-    return dtype[0] in "fc"
 
 
 class CAReduce(NativeOp, Op):
@@ -117,7 +114,7 @@ class CAReduce(NativeOp, Op):
         input = as_tensor_variable(input)
         ndim = input.type.ndim
         op = self
-        if isinstance(self.scalar_op, BinaryBitOp) and not _is_discrete(input.type.dtype):
+        if isinstance(self.scalar_op, BinaryBitOp) and input.type.dtype not in DISCRETE:
             raise TypeError(
                 "%s combines the bits of integers or bools, but the input is %s of %s. Cast it, or compare it with 0 first."
                 % (self, input, input.type)
@@ -144,8 +141,6 @@ class CAReduce(NativeOp, Op):
 
     def _expand(self, x, reduced):
         """Return `reduced`, of the output's rank, with the dimensions that broadcast it against `x`."""
-        from theano_ng.tensor.elemwise.op import DimShuffle
-
         axes = self._axes(x.type.ndim)
         kept = iter(range(reduced.type.ndim))
         order = ["x" if d in axes else next(kept) for d in range(x.type.ndim)]
@@ -156,10 +151,8 @@ class CAReduce(NativeOp, Op):
 
         For an extreme, every element that equals it receives the whole cotangent.
         """
-        from theano_ng.tensor.basic import eq, mul
-
         (x,), (gz,) = inp, grads
-        if not _is_continuous(out[0].type.dtype):
+        if out[0].type.dtype not in CONTINUOUS:
             return [x.zeros_like(dtype=config.floatX)]
         kind = type(self.scalar_op).__name__
         gz = self._expand(x, as_tensor_variable(gz))
@@ -173,14 +166,11 @@ class CAReduce(NativeOp, Op):
         return self.L_op(inp, [self(*inp)], grads)
 
     def R_op(self, inputs, eval_points):
-        from theano_ng.gradient import NullType
-        from theano_ng.tensor.basic import mul
-
         if eval_points[0] is None:
             return [None]
         x, point = inputs[0], eval_points[0]
         output = self(x)
-        if not _is_continuous(output.type.dtype):
+        if output.type.dtype not in CONTINUOUS:
             return [None]
         slope = self.L_op([x], [output], [output.ones_like()])[0]
         if isinstance(slope.type, NullType):
@@ -334,8 +324,6 @@ def _normalize_axis_argument(axis):
 
 def _second(x, z):
     """`z`, broadcast to the shape of `x`."""
-    from theano_ng.tensor.elemwise.op import Elemwise
-
     return Elemwise(scalar.second)(x, z)
 
 
@@ -357,8 +345,6 @@ class _Logical(CAReduce):
         return name if self.axis is None else "%s{%s}" % (name, ", ".join([str(a) for a in self.axis]))
 
     def make_node(self, input):
-        from theano_ng.tensor.basic import neq
-
         input = as_tensor_variable(input)
         if input.type.dtype != "bool":
             input = neq(input, 0)
@@ -425,7 +411,7 @@ class CAReduceDtype(CAReduce):
         acc_dtype = self.acc_dtype
         if acc_dtype is None:
             return _WIDE_ACCUMULATOR.get(idtype, idtype)
-        if _is_continuous(acc_dtype) and _is_discrete(idtype):
+        if acc_dtype in CONTINUOUS and idtype in DISCRETE:
             # The mean of integers is accumulated in floats, on request also in float32.
             return acc_dtype
         precise = upcast(idtype, acc_dtype)
@@ -533,10 +519,8 @@ class Prod(CAReduceDtype):
         In a group with one zero, that element gets the product of the others, which `ProdWithoutZeros` computes, and the rest of the
         group zero; in a group with several zeros all get zero. The number of zeros is counted for each group.
         """
-        from theano_ng.tensor.basic import cast, eq, mul, switch, true_div
-
         (x,), (gz,) = inp, grads
-        if not _is_continuous(out[0].type.dtype):
+        if out[0].type.dtype not in CONTINUOUS:
             return [x.zeros_like(dtype=config.floatX)]
         gz = as_tensor_variable(gz)
         prod_out = out[0]
@@ -608,8 +592,6 @@ class ProdWithoutZeros(CAReduceDtype):
         return self.grad(inp, grads)
 
     def grad(self, inp, grads):
-        from theano_ng.gradient import grad_not_implemented
-
         (a,) = inp
         return [
             grad_not_implemented(

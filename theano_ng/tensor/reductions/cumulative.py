@@ -9,13 +9,16 @@ from theano_ng.gof.op import Op
 from theano_ng.gof.params_type import ParamsType
 from theano_ng.gof.type import EnumList
 from theano_ng.tensor.constant import as_tensor_variable
+from theano_ng.tensor.dtypes import DISCRETE
+from theano_ng.tensor.elemwise.functions import maximum
+from theano_ng.tensor.shaping.broadcasting import patternbroadcast
+from theano_ng.tensor.shaping.creation import zeros
+from theano_ng.tensor.shaping.joining import join
 from theano_ng.tensor.type import TensorType
 
 __all__ = ['CumOp', 'CumsumOp', 'CumprodOp', 'cumsum', 'cumprod', 'DiffOp',
            'diff']
 
-_INTEGERS = frozenset(['bool', 'int8', 'int16', 'int32', 'int64',
-                       'uint8', 'uint16', 'uint32', 'uint64'])
 
 
 def _reverse(ndim, axis):
@@ -79,7 +82,7 @@ class CumOp(NativeOp, Op):
     def grad(self, inputs, output_gradients):
         x, = inputs
         gi, = output_gradients
-        if x.dtype in _INTEGERS:
+        if x.dtype in DISCRETE:
             return [x.zeros_like(dtype=config.floatX)]
         if self.axis is None:
             axis, flat = 0, x.flatten()
@@ -97,7 +100,6 @@ class CumOp(NativeOp, Op):
         if self.axis is None:
             gx = gx.reshape(x.shape, ndim=x.ndim)
         if gx.broadcastable != x.broadcastable:
-            from theano_ng.tensor.shaping.reshaping import patternbroadcast
             gx = patternbroadcast(gx, x.broadcastable)
         return [gx]
 
@@ -214,12 +216,10 @@ class DiffOp(NativeOp, Op):
         output_storage[0][0] = np.array(np.diff(x, n=self.n, axis=self.axis), dtype=x.dtype, order=order)
 
     def grad(self, inputs, outputs_gradients):
-        from theano_ng.tensor.shaping.reshaping import join, patternbroadcast
         x, = inputs
         g, = outputs_gradients
-        if x.dtype in _INTEGERS:
+        if x.dtype in DISCRETE:
             return [x.zeros_like(dtype=config.floatX)]
-        from theano_ng.tensor.shaping.creation import zeros
         axis = self.axis % x.ndim
         before = (slice(None),) * axis
         edge = zeros([1 if i == axis else g.shape[i] for i in range(x.ndim)],
@@ -242,7 +242,6 @@ class DiffOp(NativeOp, Op):
         return [self(eval_points[0])]
 
     def infer_shape(self, node, ins_shapes):
-        from theano_ng.tensor.elemwise.functions import maximum
         shape = list(ins_shapes[0])
         if self.n:
             shape[self.axis] = maximum(0, shape[self.axis] - self.n)

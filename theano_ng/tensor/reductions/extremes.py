@@ -3,6 +3,7 @@ import builtins
 
 import numpy as np
 
+from theano_ng.gof.derivative import DisconnectedType
 import theano_ng.scalar as scal
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Apply
@@ -11,8 +12,11 @@ from theano_ng.gof.op import Op
 from theano_ng.gof.params_type import ParamsType
 from theano_ng.gof.type import generic
 from theano_ng.tensor.constant import as_tensor_variable
+from theano_ng.tensor.dtypes import DISCRETE
 from theano_ng.tensor.elemwise.functions import eq, invert, mul, neg
-from theano_ng.tensor.reductions.axes import DISCRETE, makeKeepDims, reduced_axes
+from theano_ng.tensor.reductions.axes import makeKeepDims, reduced_axes
+from theano_ng.tensor.shaping.broadcasting import patternbroadcast
+from theano_ng.tensor.shaping.creation import arange
 from theano_ng.tensor.type import TensorType
 
 __all__ = ['MaxAndArgmax', 'Argmax', 'Argmin', 'max_and_argmax', 'max', 'min', 'argmax', 'argmin']
@@ -110,7 +114,6 @@ class MaxAndArgmax(_ArgmaxBase):
     def grad(self, inp, grads):
         # d max / d x is gz where x is the maximum. As for `max`, elements
         # that tie each receive it.
-        from theano_ng.gradient import DisconnectedType
         x, = inp
         g_max, _ = grads
         if isinstance(g_max.type, DisconnectedType):
@@ -138,13 +141,11 @@ class MaxAndArgmax(_ArgmaxBase):
         # the place of the maximum.
         rows = v.dimshuffle(kept + list(axes)).reshape((count, length), ndim=2)
         index = self(x)[1]
-        from theano_ng.tensor.shaping.creation import arange
         picked = rows[arange(rows.shape[0]), index.flatten()]
         shape = tuple(x.shape[i] for i in kept)
         pattern = [x.broadcastable[i] for i in kept]
         if not kept:
             return [picked[0], None]
-        from theano_ng.tensor.shaping.reshaping import patternbroadcast
         return [patternbroadcast(picked.reshape(shape, ndim=len(kept)),
                                  pattern), None]
 

@@ -3,15 +3,19 @@ import builtins
 
 import numpy as np
 
+from theano_ng.gof.derivative import grad_not_implemented
 import theano_ng.scalar as scal
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.utils import MethodNotDefined
+from theano_ng.tensor.dtypes import DISCRETE
+from theano_ng.tensor.linalg.products import dot
 from theano_ng.tensor.reductions.extremes import max, min
 from theano_ng.tensor.constant import as_tensor_variable, constant
 from theano_ng.tensor.reductions.careduce import CAReduce
-from theano_ng.tensor.elemwise.functions import abs_, cast, maximum, mul, sqr, sqrt, sub, true_div
-from theano_ng.tensor.reductions.axes import DISCRETE, axes_or_none, check_and_normalize_axes, makeKeepDims, reduced_axes
+from theano_ng.tensor.elemwise.functions import abs_, cast, conj, maximum, mul, sqr, sqrt, sub, true_div
+from theano_ng.tensor.reductions.axes import axes_or_none, check_and_normalize_axes, makeKeepDims, reduced_axes
 from theano_ng.tensor.reductions.sums import sum
+from theano_ng.tensor.shaping.joining import concatenate
 from theano_ng.tensor.type import TensorType
 
 __all__ = ['Mean', 'mean', 'var', 'std', 'ptp', 'cov']
@@ -68,7 +72,6 @@ class Mean(CAReduce):
         return self.grad(inp, grads)    # not that of sums
 
     def grad(self, inp, grads):
-        from theano_ng.gradient import grad_not_implemented
         return [grad_not_implemented(self, 0, inp[0], "mean(op=True) is for "
                                      "evaluation only; use mean()")]
 
@@ -238,6 +241,23 @@ def ptp(a, axis=None):
     return sub(max(a, axis), min(a, axis))
 
 
+def _observation_weights(fweights, aweights):
+    """The product of the two kinds of weights of `cov`, checked; None without any."""
+    w = None
+    if fweights is not None:
+        w = as_tensor_variable(fweights)
+        if w.ndim != 1 or w.dtype not in DISCRETE:
+            raise TypeError("cov: fweights must be an integer vector, got %s"
+                            % (w.type,))
+    if aweights is not None:
+        a = as_tensor_variable(aweights)
+        if a.ndim != 1:
+            raise TypeError("cov: aweights must be a vector, got %s"
+                            % (a.type,))
+        w = a if w is None else w * a
+    return w
+
+
 def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None,
         aweights=None):
     """Covariance matrix, as `numpy.cov`.
@@ -265,9 +285,6 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None,
     TensorVariable
         2-d (0-d for a single variable).
     """
-    from theano_ng.tensor.elemwise.functions import conj
-    from theano_ng.tensor.linalg.products import dot
-    from theano_ng.tensor.shaping.reshaping import concatenate
     if ddof is not None and ddof != int(ddof):
         raise ValueError("cov: ddof must be an integer, got %r" % (ddof,))
 
@@ -288,18 +305,7 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None,
     if ddof is None:
         ddof = 0 if bias else 1
 
-    w = None
-    if fweights is not None:
-        w = as_tensor_variable(fweights)
-        if w.ndim != 1 or w.dtype not in DISCRETE:
-            raise TypeError("cov: fweights must be an integer vector, got %s"
-                            % (w.type,))
-    if aweights is not None:
-        a = as_tensor_variable(aweights)
-        if a.ndim != 1:
-            raise TypeError("cov: aweights must be a vector, got %s"
-                            % (a.type,))
-        w = a if w is None else w * a
+    w = _observation_weights(fweights, aweights)
     if w is None:
         center = mean(X, axis=1, keepdims=True)
         fact = cast(X.shape[1], X.dtype) - ddof

@@ -1,6 +1,7 @@
 """Alloc and AllocEmpty: arrays of a given shape, filled with a value or not at all."""
 import numpy as np
 
+from theano_ng.gof.derivative import disconnected_gradients
 import theano_ng.scalar as scal
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
@@ -17,12 +18,6 @@ _OVERWRITING = frozenset(
     for prefix in ("", "C", "Scipy", "Gpu")
     for name in ("IncSubtensor", "AdvancedIncSubtensor1", "AdvancedIncSubtensor", "AdvancedBooleanIncSubtensor", "Gemv", "Ger",
                  "Gemm", "DeepCopyOp"))
-
-
-def _disconnected(count):
-    from theano_ng.gradient import DisconnectedType  # gradient sits beside tensor
-
-    return [DisconnectedType()() for _ in range(count)]
 
 
 def alloc_validate_shape(shape):
@@ -122,7 +117,7 @@ class Alloc(NativeOp, Op):
         if repeated:
             kept = iter(range(gx.ndim))
             gx = gx.dimshuffle(["x" if i in repeated else next(kept) for i in range(value.ndim)])
-        return [gx, *_disconnected(len(inputs) - 1)]
+        return [gx, *disconnected_gradients(len(inputs) - 1)]
 
     def R_op(self, inputs, eval_points):
         if eval_points[0] is None:
@@ -198,7 +193,7 @@ class AllocEmpty(NativeOp, Op):
         return [[False] for _ in node.inputs]
 
     def grad(self, inputs, grads):
-        return _disconnected(len(inputs))
+        return disconnected_gradients(len(inputs))
 
     def R_op(self, inputs, eval_points):
         return [alloc(np.zeros((), dtype=self.dtype), *inputs)]

@@ -3,13 +3,21 @@ import warnings
 
 import numpy as np
 
+from theano_ng.compile.ops import shape
+from theano_ng.gof.derivative import DisconnectedType, grad_undefined, is_disconnected
 import theano_ng.scalar as scal
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Apply, Constant, Variable
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
-from theano_ng.tensor.constant import NotScalarConstantError, as_tensor_variable, constant, get_scalar_constant_value
+from theano_ng.tensor.assert_op import assert_op
+from theano_ng.tensor.constant import (
+    as_tensor_variable, constant, get_scalar_constant_value, NotScalarConstantError, register_conversion)
+from theano_ng.tensor.dtypes import DISCRETE, INTEGERS
 from theano_ng.tensor.elemwise.functions import cast, eq, ge, maximum, switch
+from theano_ng.tensor.shaping.broadcasting import patternbroadcast
+from theano_ng.tensor.shaping.creation import MakeVector, arange
+from theano_ng.tensor.shaping.reshaping import shape_padaxis
 from theano_ng.tensor.type import TensorType
 
 __all__ = [
@@ -17,25 +25,10 @@ __all__ = [
     "vertical_stack", "horizontal_stack", "tile", "roll", "permute_row_elements", "inverse_permutation", "default_shape_of",
 ]
 
-_INTEGERS = frozenset(["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
-
-
-def _undefined(op, i, x, why=""):
-    from theano_ng.gradient import grad_undefined  # gradient sits beside tensor
-
-    return grad_undefined(op, i, x, why)
-
-
-def _is_disconnected(variable):
-    from theano_ng.gradient import DisconnectedType
-
-    return isinstance(variable.type, DisconnectedType)
 
 
 def default_shape_of(x):
     """The shape vector of a tensor variable."""
-    from theano_ng.compile.ops import shape
-
     return shape(x)
 
 
@@ -48,8 +41,6 @@ def _constant_axis(axis):
 
 
 def _patterned(x, broadcastable):
-    from theano_ng.tensor.shaping.reshaping import patternbroadcast
-
     return patternbroadcast(x, broadcastable)
 
 
@@ -99,7 +90,7 @@ class Join(NativeOp, Op):
                 "Join() can only join tensors with the same number of dimensions, got types %s"
                 % ", ".join(str(x.type) for x in tensors))
         axis = as_tensor_variable(axis)
-        if axis.ndim != 0 or axis.dtype not in _INTEGERS:
+        if axis.ndim != 0 or axis.dtype not in INTEGERS:
             raise TypeError("Axis could not be cast to an integer type", axis, axis.type)
         known = _constant_axis(axis)
         if known is not None:
@@ -150,12 +141,10 @@ class Join(NativeOp, Op):
         return [[False], *[[True] for _ in node.inputs[1:]]]
 
     def grad(self, axis_and_tensors, grads):
-        from theano_ng.gradient import DisconnectedType
-
         (gz,) = grads
         axis, tensors = axis_and_tensors[0], axis_and_tensors[1:]
         result = [DisconnectedType()()]
-        if np.dtype(gz.dtype).kind not in "fc" or scal.upcast(*[x.dtype for x in tensors]) in scal.discrete_dtypes:
+        if np.dtype(gz.dtype).kind not in "fc" or scal.upcast(*[x.dtype for x in tensors]) in DISCRETE:
             return result + [x.zeros_like(dtype=config.floatX) for x in tensors]
         parts = Split(len(tensors))(gz, axis, stack([default_shape_of(x)[axis] for x in tensors]))
         if not isinstance(parts, list):
@@ -238,9 +227,9 @@ class Split(NativeOp, Op):
         x, axis, splits = as_tensor_variable(x), as_tensor_variable(axis), as_tensor_variable(splits)
         if x.ndim == 0:
             raise TypeError("Split: x must have at least one dimension, got type %s" % (x.type,))
-        if splits.ndim != 1 or splits.dtype not in _INTEGERS:
+        if splits.ndim != 1 or splits.dtype not in INTEGERS:
             raise TypeError("splits must be an integer vector", splits.type)
-        if axis.ndim != 0 or axis.dtype not in _INTEGERS:
+        if axis.ndim != 0 or axis.dtype not in INTEGERS:
             raise TypeError("axis must be an integer scalar", axis.type)
         known = _constant_axis(axis)
         if known is not None and not -x.ndim <= known < x.ndim:
@@ -283,16 +272,14 @@ class Split(NativeOp, Op):
         return result
 
     def grad(self, inputs, g_outputs):
-        from theano_ng.gradient import DisconnectedType
-
         x, axis, splits = inputs
         outputs = self(*inputs, return_list=True)
-        if all(_is_disconnected(g) for g in g_outputs):
+        if all(is_disconnected(g) for g in g_outputs):
             gx = DisconnectedType()()
         else:
-            gx = join(axis, *[o.zeros_like() if _is_disconnected(g) else g for o, g in zip(outputs, g_outputs)])
+            gx = join(axis, *[o.zeros_like() if is_disconnected(g) else g for o, g in zip(outputs, g_outputs)])
             gx = _patterned(gx, x.broadcastable)
-        return [gx, _undefined(self, 1, axis), _undefined(self, 2, splits)]
+        return [gx, grad_undefined(self, 1, axis), grad_undefined(self, 2, splits)]
 
     def R_op(self, inputs, eval_points):
         if eval_points[0] is None:
@@ -324,6 +311,7 @@ def _is_scalar(x):
     return isinstance(x, (int, float, complex, np.number)) or (isinstance(x, np.ndarray) and x.ndim == 0)
 
 
+@register_conversion("sequence")
 def stack(*tensors, **kwargs):
     """Join tensors along a new axis: ``stack([a, b, c], axis=0)``.
 
@@ -375,12 +363,8 @@ def stack(*tensors, **kwargs):
     if all(_is_scalar(x) for x in tensors):
         if axis not in (0, -1):
             raise IndexError("axis %s is out of bounds [-1, 1)" % (axis,))
-        from theano_ng.tensor.shaping.creation import MakeVector
-
         tensors = [as_tensor_variable(x) for x in tensors]
         return MakeVector(scal.upcast(*[x.dtype for x in tensors]))(*tensors)
-
-    from theano_ng.tensor.shaping.reshaping import shape_padaxis
 
     tensors = [as_tensor_variable(x) for x in tensors]
     ndim = tensors[0].ndim
@@ -465,7 +449,7 @@ class Tile(NativeOp, Op):
 
     def make_node(self, x, reps):
         x, reps = as_tensor_variable(x), as_tensor_variable(reps)
-        if reps.ndim != 1 or reps.dtype not in _INTEGERS:
+        if reps.ndim != 1 or reps.dtype not in INTEGERS:
             raise TypeError("Tile: reps must be an integer vector, got type %s" % (reps.type,))
         if x.ndim > self.ndim:
             raise ValueError("Tile: x has %d dimensions, the result %d" % (x.ndim, self.ndim))
@@ -506,7 +490,7 @@ class Tile(NativeOp, Op):
             sizes += [reps[i], shape[own] if own >= 0 else constant(1, dtype="int64")]
         repeats = [2 * i for i in range(self.ndim)] + [2 * i + 1 for i in range(self.ndim - x.ndim)]
         gx = gz.reshape(sizes, ndim=2 * self.ndim).sum(axis=repeats)
-        return [_patterned(gx, x.broadcastable), _undefined(self, 1, reps)]
+        return [_patterned(gx, x.broadcastable), grad_undefined(self, 1, reps)]
 
     def R_op(self, inputs, eval_points):
         if eval_points[0] is None:
@@ -543,11 +527,11 @@ def tile(x, reps, ndim=None):
             raise ValueError("len(reps) should be equal or less than ndim: got %d for ndim = %d" % (len(reps), ndim))
         for rep in reps:
             scalar = as_tensor_variable(rep)
-            if scalar.ndim != 0 or scalar.dtype not in _INTEGERS:
+            if scalar.ndim != 0 or scalar.dtype not in INTEGERS:
                 raise ValueError("elements of reps must be scalars of integer dtype, got type %s" % (scalar.type,))
     else:
         vector = as_tensor_variable(reps)
-        if vector.dtype not in _INTEGERS:
+        if vector.dtype not in INTEGERS:
             raise ValueError("elements of reps must be of integer dtype, got %s" % vector.dtype)
         if vector.ndim == 0:
             reps = [vector]
@@ -558,8 +542,6 @@ def tile(x, reps, ndim=None):
         elif ndim is None:
             raise ValueError("if reps is tensor.vector, you should specify the ndim")
         else:
-            from theano_ng.tensor.assert_op import assert_op
-
             missing = ndim - vector.shape[0]
             missing = assert_op(missing, ge(missing, 0))
             # The entry of a missing repetition is read at a place that exists.
@@ -571,8 +553,6 @@ def tile(x, reps, ndim=None):
     if all(isinstance(rep, (int, np.integer)) for rep in reps):
         reps = constant(np.array(reps, dtype="int64"))
     else:
-        from theano_ng.tensor.shaping.creation import MakeVector
-
         flags = [True] * (ndim - x.ndim) + list(x.broadcastable)
         pattern = [flag and _constant_axis(rep) == 1 for flag, rep in zip(flags, reps)]
         return _patterned(Tile(ndim)(x, MakeVector("int64")(*[cast(rep, "int64") for rep in reps])), pattern)
@@ -629,9 +609,9 @@ class PermuteRowElements(NativeOp, Op):
         if inverse is True or inverse is False:
             inverse = int(inverse)
         inverse = as_tensor_variable(inverse)
-        if y.dtype not in _INTEGERS:
+        if y.dtype not in INTEGERS:
             raise TypeError("PermuteRowElements: y must be of integer dtype, got %s" % y.dtype)
-        if inverse.ndim != 0 or inverse.dtype not in _INTEGERS:
+        if inverse.ndim != 0 or inverse.dtype not in INTEGERS:
             raise TypeError("PermuteRowElements: inverse must be an integer scalar, got type %s" % (inverse.type,))
         ndim = max(x.ndim, y.ndim, 1)
         x, y = as_tensor_variable(x, ndim=ndim), as_tensor_variable(y, ndim=ndim)
@@ -669,7 +649,7 @@ class PermuteRowElements(NativeOp, Op):
         repeated = [i for i in range(gx.ndim) if x.broadcastable[i] and not gx.broadcastable[i]]
         if repeated:
             gx = gx.sum(axis=repeated, keepdims=True)
-        return [_patterned(gx, x.broadcastable), _undefined(self, 1, y), _undefined(self, 2, inverse)]
+        return [_patterned(gx, x.broadcastable), grad_undefined(self, 1, y), grad_undefined(self, 2, inverse)]
 
     def R_op(self, inputs, eval_points):
         if eval_points[0] is None:
@@ -706,7 +686,5 @@ def inverse_permutation(perm):
     perm : integer tensor
         Each row holds the integers 0 .. n-1.
     """
-    from theano_ng.tensor.shaping.creation import arange
-
     perm = as_tensor_variable(perm)
     return permute_row_elements(arange(perm.shape[-1], dtype=perm.dtype), perm, inverse=True)

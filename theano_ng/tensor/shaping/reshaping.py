@@ -1,50 +1,38 @@
-"""Shapes of tensors: reshape and flatten, new and swapped dimensions, broadcast patterns, scalars and 0-d tensors.
-
-What joins or fills tensors lives in `joining` and `allocation`; their names are available here too.
-"""
+"""Shapes of tensors: reshape and flatten, new and swapped dimensions, scalars and 0-d tensors."""
 import functools
 import operator
 import warnings
 
 import numpy as np
 
+from theano_ng.gof import ports
+from theano_ng.gof.derivative import disconnected_type
 import theano_ng.scalar as scal
 import theano_ng.tensor.compile_ops  # noqa: F401  (gives the Ops of `compile` their native code for tensors)
-from theano_ng.compile.ops import Rebroadcast, shape
+from theano_ng.compile.ops import shape
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Apply, Constant
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.gof.params_type import ParamsType
 from theano_ng.scalar import Scalar
-from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty, alloc, alloc_validate_shape
+from theano_ng.tensor.dtypes import DISCRETE
 from theano_ng.tensor.constant import (
-    NotScalarConstantError, as_tensor_variable, constant, get_scalar_constant_value, get_vector_length)
+    NotScalarConstantError, as_tensor_variable, constant, get_scalar_constant_value, get_vector_length,
+    register_conversion)
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.elemwise.functions import eq, switch
 from theano_ng.tensor.indexing.lists import ScalarInputsOp
-from theano_ng.tensor.shaping.joining import (
-    Join, PermuteRowElements, Split, Tile, concatenate, horizontal_stack, inverse_permutation, join, join_,
-    permute_row_elements, roll, split, stack, stacklists, tile, vertical_stack)
+from theano_ng.tensor.shaping.broadcasting import addbroadcast, patternbroadcast
 from theano_ng.tensor.type import TensorType
 
 __all__ = [
-    "Alloc", "AllocEmpty", "Flatten", "Join", "PermuteRowElements", "Rebroadcast", "Reshape", "ScalarFromTensor", "Split",
-    "TensorFromScalar", "Tile", "addbroadcast", "alloc", "alloc_validate_shape", "concatenate", "flatten", "horizontal_stack",
-    "inverse_permutation", "is_flat", "join", "join_", "moveaxis", "patternbroadcast", "permute_row_elements", "reshape",
-    "roll", "rollaxis", "scalar_from_tensor", "shape", "shape_padaxis", "shape_padleft", "shape_padright", "split", "stack",
-    "stacklists", "swapaxes", "tensor_copy", "tensor_from_scalar", "tile", "transpose", "unbroadcast", "vertical_stack",
+    "Flatten", "Reshape", "ScalarFromTensor", "TensorFromScalar", "flatten", "is_flat", "moveaxis", "reshape",
+    "rollaxis", "scalar_from_tensor", "shape_padaxis", "shape_padleft", "shape_padright", "swapaxes", "tensor_copy",
+    "tensor_from_scalar", "transpose",
 ]
 
-_INTEGERS = frozenset(["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"])
-
 tensor_copy = Elemwise(scal.identity)
-
-
-def _disconnected():
-    from theano_ng.gradient import DisconnectedType  # gradient sits beside tensor
-
-    return DisconnectedType()()
 
 
 # ---------------------------------------------------------------- scalars and 0-d tensors
@@ -71,7 +59,7 @@ class TensorFromScalar(ScalarInputsOp, Op):
 
     def grad(self, inp, grads):
         (s,), (gz,) = inp, grads
-        if s.type.dtype in scal.discrete_dtypes:
+        if s.type.dtype in DISCRETE:
             return [s.zeros_like(dtype=config.floatX)]
         return [scalar_from_tensor(gz)]
 
@@ -110,7 +98,8 @@ class ScalarFromTensor(NativeOp, Op):
 
 
 tensor_from_scalar = TensorFromScalar()
-scalar_from_tensor = ScalarFromTensor()
+scalar_from_tensor = ports.scalar_from_tensor.fill(ScalarFromTensor())
+register_conversion("scalar")(tensor_from_scalar)
 
 
 # ---------------------------------------------------------------- reshape, flatten
@@ -206,7 +195,7 @@ class Reshape(NativeOp, Op):
 
     def grad(self, inp, grads):
         x = inp[0]
-        return [patternbroadcast(reshape(grads[0], shape(x), ndim=x.ndim), x.broadcastable), _disconnected()]
+        return [patternbroadcast(reshape(grads[0], shape(x), ndim=x.ndim), x.broadcastable), disconnected_type()]
 
     def R_op(self, inputs, eval_points):
         if eval_points[0] is None:
@@ -254,7 +243,7 @@ def _as_shape_vector(newshape):
     if vector.ndim != 1:
         raise TypeError(
             "New shape in reshape must be a vector or a list/tuple of scalar. Got %s of type %s" % (newshape, vector.type))
-    if vector.dtype not in _INTEGERS:
+    if vector.dtype not in DISCRETE:
         raise TypeError("Shape must be integers; got dtype %s of %s" % (vector.dtype, newshape))
     return vector
 
@@ -530,87 +519,3 @@ def rollaxis(x, axis, start=0):
     axis %= x.ndim
     start = start + x.ndim if start < 0 else start
     return moveaxis(x, axis, start - 1 if axis < start else start)
-
-
-# ---------------------------------------------------------------- broadcast patterns
-
-
-def _rebroadcast(x, flags):
-    """x with the broadcastable flags of {axis: flag}; x itself when it has them already."""
-    changes = [(axis, flag) for axis, flag in flags.items() if x.broadcastable[axis] != flag]
-    if not changes:
-        return x
-    if x.owner is not None and type(x.owner.op) is Rebroadcast and not set(x.owner.op.axis) & {axis for axis, _ in changes}:
-        return Rebroadcast(*x.owner.op.axis.items(), *changes)(x.owner.inputs[0])
-    return Rebroadcast(*changes)(x)
-
-
-def _axes_of(who, x, axes):
-    for axis in axes:
-        if not -x.ndim <= axis < x.ndim:
-            raise ValueError("Trying to rebroadcast non-existent dimension: %s(axis %d) of %d dimensions" % (who, axis, x.ndim))
-    return [axis % x.ndim for axis in axes]
-
-
-def addbroadcast(x, *axes):
-    """Declare dimensions broadcastable.
-
-    Parameters
-    ----------
-    x : tensor
-    *axes : int
-
-    Returns
-    -------
-    TensorVariable
-        x itself when nothing changes.
-
-    Raises
-    ------
-    ValueError
-        At run time, when such a dimension is not 1 long.
-    """
-    x = as_tensor_variable(x)
-    return _rebroadcast(x, {axis: True for axis in _axes_of("addbroadcast", x, axes)})
-
-
-def unbroadcast(x, *axes):
-    """Declare dimensions not broadcastable.
-
-    Parameters
-    ----------
-    x : tensor
-    *axes : int
-
-    Returns
-    -------
-    TensorVariable
-        `x` itself when nothing changes.
-    """
-    x = as_tensor_variable(x)
-    return _rebroadcast(x, {axis: False for axis in _axes_of("unbroadcast", x, axes)})
-
-
-def patternbroadcast(x, broadcastable):
-    """Give a tensor a complete broadcast pattern.
-
-    Parameters
-    ----------
-    x : tensor
-    broadcastable : sequence of bool
-        One per dimension; ``(True, False)`` makes a row.
-
-    Returns
-    -------
-    TensorVariable
-        x itself when nothing changes.
-
-    Raises
-    ------
-    ValueError
-        At run time, when a dimension declared broadcastable is not 1 long.
-    """
-    x = as_tensor_variable(x)
-    if len(broadcastable) != x.ndim:
-        raise ValueError("patternbroadcast: %d flags given for %d dimensions" % (len(broadcastable), x.ndim))
-    return _rebroadcast(x, {i: bool(flag) for i, flag in enumerate(broadcastable)})

@@ -4,7 +4,8 @@ import re
 
 import numpy as np
 
-from theano_ng.gof.type import Type
+from theano_ng.configdefaults import config
+from theano_ng.gof.type.base import Type
 
 _constant_name = re.compile(r"^[A-Z][A-Z0-9_]*$")
 _c_identifier = re.compile(r"^[a-zA-Z_][a-zA-Z0-9_]*$")
@@ -216,8 +217,6 @@ static int theano_enum_to_string_%(cname)s(%(ctype)s value, char* output_string)
         return text + self._c_to_string_if_debug()
 
     def _c_to_string_if_debug(self):
-        from theano_ng.configdefaults import config
-
         return self.c_to_string() if config.cmodule.debug else ""
 
     def c_declare(self, name, sub, check_input=True):

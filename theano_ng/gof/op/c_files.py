@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 
 from theano_ng.gof.graph import NoParams
-from theano_ng.gof.op import Op
+from theano_ng.gof.op.base import Op
 from theano_ng.gof.type import Generic
 from theano_ng.gof.utils import MethodNotDefined, hash_from_code
 

@@ -2,7 +2,8 @@
 import warnings
 
 from theano_ng.configdefaults import config
-from theano_ng.gof.op import Op
+from theano_ng.gof.gxx import GCC_compiler
+from theano_ng.gof.op.base import Op
 
 
 class OpenMPOp(Op):
@@ -44,8 +45,6 @@ class OpenMPOp(Op):
     @staticmethod
     def test_gxx_support():
         """Whether the compiler compiles and links an OpenMP program."""
-        from theano_ng.gof.cmodule import GCC_compiler  # cmodule asks for a compiler; only who uses OpenMP needs that
-
         code = """
         #include <omp.h>
         int main( int argc, const char* argv[] )

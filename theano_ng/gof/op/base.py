@@ -3,15 +3,11 @@ import copy
 import warnings
 
 from theano_ng.configdefaults import config
-from theano_ng.gof import graph, utils
+from theano_ng.gof import graph, ports, utils
 from theano_ng.gof.c_interface import CLinkerObject, CLinkerOp
 from theano_ng.gof.graph import Apply, Constant, NoParams, Variable
 from theano_ng.gof.native import make_native_thunk, native_code_of
 from theano_ng.gof.utils import MethodNotDefined, get_variable_trace_string, object2
-
-__docformat__ = "restructuredtext en"
-PY3 = True
-
 
 class PureOp:
     """Interface of an Op: what it makes of inputs, and what it computes.
@@ -50,27 +46,7 @@ class PureOp:
         AttributeError
             When it has none.
         """
-        if isinstance(v, Constant):
-            return v.value
-        get_value = getattr(v, "get_value", None)
-        if get_value is not None and v.owner is None and hasattr(v, "container"):
-            # A shared variable (these live above gof).
-            return get_value(borrow=True, return_internal_type=True)
-        if hasattr(v.tag, "test_value"):
-            try:
-                return v.type.filter(v.tag.test_value)
-            except Exception as e:
-                detail = (
-                    "For compute_test_value, one input test value does not have the requested type.\n"
-                    "%s\nThe error when converting the test value to that variable type:" % get_variable_trace_string(v))
-                # Some exception classes take something other than one text.
-                try:
-                    error = type(e)("\n".join([detail] + [str(arg) for arg in e.args]))
-                except Exception:
-                    error = TypeError("\n".join([detail, str(e)]))
-                raise error from e
-        # not str(v), which looks for the test value when config.print_test_value is on
-        raise AttributeError("%s has no test value %s" % (v.__repr__(firstPass=False), get_variable_trace_string(v)))
+        return v.read_test_value()
 
     def __call__(self, *inputs, **kwargs):
         """Make a node by `make_node` and return its output or outputs.
@@ -207,9 +183,7 @@ class Op(object2, PureOp, CLinkerOp):
         MethodNotDefined
             When the Op has no C code for the node.
         """
-        code = node.__dict__.pop("prepared_code", None)     # left by link.load_native_kernels
-        if code is None:
-            code = native_code_of(node)
+        code = native_code_of(node)
         if code is not None:
             inputs = [storage_map[v] for v in node.inputs]
             outputs = [storage_map[v] for v in node.outputs]
@@ -220,15 +194,7 @@ class Op(object2, PureOp, CLinkerOp):
                     # Most C code computes on the raw 16 bits.
                     print("Disabling C code for %s due to unsupported float16" % (self,))
                     raise NotImplementedError("float16")
-        from theano_ng.gof.cc import CLinker  # cc imports this module
-
-        e = graph_of_node(node)
-        e_no_recycling = [new_o for new_o, old_o in zip(e.outputs, node.outputs) if old_o in no_recycling]
-        linker = CLinker().accept(e, no_recycling=e_no_recycling)
-        thunk, node_inputs, node_outputs = linker.make_thunk(
-            input_storage=[storage_map[v] for v in node.inputs], output_storage=[storage_map[v] for v in node.outputs])
-        thunk.node = node    # whoever runs the thunks tells the node's story when it fails
-        return thunk
+        return ports.link_node_in_c(node, storage_map, no_recycling)
 
     def make_py_thunk(self, node, storage_map, compute_map, no_recycling, debug=False):
         """A thunk that calls `perform`.
@@ -333,13 +299,6 @@ class Op(object2, PureOp, CLinkerOp):
                     "%s: cannot get the params of its ParamsType, the Op has no attribute %s" % (self, ", ".join(missing)))
             return params_type.get_params(self)
         raise MethodNotDefined("get_params", type(self), self.__class__.__name__)
-
-
-def graph_of_node(node):
-    """A FunctionGraph that holds a copy of one node."""
-    from theano_ng.gof.fg import FunctionGraph  # fg imports modules that import this one
-
-    return FunctionGraph(node.inputs, node.outputs)
 
 
 def _defined(op, name):
@@ -451,10 +410,8 @@ def get_test_value(v):
         When there is none.
     """
     if not isinstance(v, Variable):
-        from theano_ng.tensor.basic import as_tensor_variable  # an upward name: gof knows nothing of tensors
-
-        v = as_tensor_variable(v)
-    return PureOp._get_test_value(v)
+        v = ports.as_variable(v)
+    return v.read_test_value()
 
 
 def missing_test_message(msg):
@@ -536,18 +493,3 @@ def get_debug_values(*args):
 
 # Op class to the name of the attribute that holds its inner function; Ops such as Scan and OpFromGraph register themselves.
 ops_with_inner_function = {}
-
-# Ops whose C code lives in files, or that use OpenMP.
-from theano_ng.gof.cop import COp, apply_meth, simple_meth  # noqa: E402
-from theano_ng.gof.openmp_op import OpenMPOp  # noqa: E402
-
-for _cls in (CLinkerObject, CLinkerOp, COp, OpenMPOp):
-    # Pickles and reprs say the documented path.
-    _cls.__module__ = __name__
-del _cls
-
-__all__ = [
-    "Apply", "CLinkerObject", "CLinkerOp", "COp", "Op", "OpenMPOp", "PY3", "PureOp", "apply_meth", "compute_test_value", "config",
-    "debug_assert", "debug_error_message", "get_debug_values", "get_test_value", "graph", "has_c_implementation", "has_perform",
-    "missing_test_message", "ops_with_inner_function", "simple_meth", "utils",
-]

@@ -1,8 +1,9 @@
 """A type for C pointers that only C code reads."""
 import operator
 
+from theano_ng.gof import ports
 from theano_ng.gof.graph import Apply, Constant
-from theano_ng.gof.type import Type
+from theano_ng.gof.type.base import Type
 
 
 class CDataType(Type):
@@ -33,20 +34,15 @@ class CDataType(Type):
                  extra_support_code="", version=None):
         if not isinstance(ctype, str):
             raise TypeError("the C type has to be a string, not %r" % (ctype,))
-        self.ctype = ctype
         if freefunc is not None and not isinstance(freefunc, str):
             raise TypeError("freefunc has to be the name of a C function, not %r" % (freefunc,))
-        self.freefunc = freefunc
-        self.headers = tuple(headers)
-        self.header_dirs = tuple(header_dirs)
-        self.libraries = tuple(libraries)
-        self.lib_dirs = tuple(lib_dirs)
-        self.compile_args = tuple(compile_args)
-        self.extra_support_code = extra_support_code
-        self._fn = None
         if version is not None and not isinstance(version, tuple):
             raise TypeError("version has to be a tuple, not %r" % (version,))
-        self.version = version
+        self.ctype, self.freefunc, self.extra_support_code, self.version = ctype, freefunc, extra_support_code, version
+        self.headers, self.header_dirs = tuple(headers), tuple(header_dirs)
+        self.libraries, self.lib_dirs = tuple(libraries), tuple(lib_dirs)
+        self.compile_args = tuple(compile_args)
+        self._fn = None
 
     def __getstate__(self):
         # The compiled function is made again when it is needed.
@@ -72,12 +68,8 @@ class CDataType(Type):
 
     def _get_func(self):
         """A compiled function from an integer to a value of this type."""
-        from theano_ng.compile.function import function  # upward names: only needed for values made in Python
-        from theano_ng.scalar import get_scalar_type
-
         if self._fn is None:
-            v = get_scalar_type("int64")()
-            self._fn = function([v], _make_cdata(self)(v), mode=None, profile=False)
+            self._fn = ports.cdata_op(self).compiled()
         return self._fn
 
     def make_value(self, ptr):
@@ -222,60 +214,6 @@ class CDataTypeConstant(Constant):
 
 
 CDataType.Constant = CDataTypeConstant
-
-
-def _cdata_op_class():
-    """The Op class behind `make_value`; made late because `op` imports `type`."""
-    from theano_ng.gof.op import Op
-
-    class MakeCData(Op):
-        """Op from an integer address to a value of a CDataType.
-
-        Parameters
-        ----------
-        rtype : CDataType
-        """
-
-        __props__ = ("rtype",)
-
-        def __init__(self, rtype):
-            if not isinstance(rtype, CDataType):
-                raise TypeError("rtype has to be a CDataType, not %r" % (rtype,))
-            self.rtype = rtype
-
-        def do_constant_folding(self, node):
-            return False
-
-        def make_node(self, val):
-            from theano_ng.scalar import as_scalar, get_scalar_type  # an upward name
-
-            val = as_scalar(val)
-            if val.type.dtype != "uint64":
-                from theano_ng.scalar import Cast
-
-                if val.type.dtype != "int64":
-                    val = Cast(get_scalar_type("int64"))(val)
-            return Apply(self, [val], [self.rtype()])
-
-        def c_code(self, node, name, inputs, outputs, sub):
-            return "%s = (%s)(npy_intp)%s;" % (outputs[0], self.rtype.ctype, inputs[0])
-
-        def c_code_cache_version(self):
-            version = self.rtype.c_code_cache_version()
-            return (1, version) if version else ()
-
-    return MakeCData
-
-
-_op_class = None
-
-
-def _make_cdata(rtype):
-    """The Op that makes values of `rtype` from integers."""
-    global _op_class
-    if _op_class is None:
-        _op_class = _cdata_op_class()
-    return _op_class(rtype)
 
 
 _cdata_type = CDataType("void *", version=(1,))

@@ -4,9 +4,6 @@ from theano_ng.gof.c_interface import CLinkerObject
 from theano_ng.gof.graph import Constant, Variable
 from theano_ng.gof.utils import MethodNotDefined, object2, string_types
 
-__docformat__ = "restructuredtext en"
-
-
 class CLinkerType(CLinkerObject):
     """Interface of the types whose values C code can handle.
 
@@ -226,50 +223,34 @@ class Generic(SingletonType):
         return type(self).filter is Generic.filter or super().is_valid_value(a)
 
     def c_declare(self, name, sub, check_input=True):
-        return """
-        PyObject* %(name)s;
-        """ % locals()
+        return "PyObject *%s;" % name
 
     def c_init(self, name, sub):
-        return """
-        %(name)s = NULL;
-        """ % locals()
-
-    def c_extract(self, name, sub, check_input=True):
-        return """
-        Py_INCREF(py_%(name)s);
-        %(name)s = py_%(name)s;
-        """ % locals()
+        return "%s = NULL;" % name
 
     def c_cleanup(self, name, sub):
+        return "Py_XDECREF(%s);" % name
+
+    def c_extract(self, name, sub, check_input=True):
+        # The C variable holds a reference of its own.
         return """
-        Py_XDECREF(%(name)s);
-        """ % locals()
+        %(c)s = py_%(c)s;
+        Py_INCREF(%(c)s);
+        """ % {"c": name}
 
     def c_sync(self, name, sub):
+        # The new value first: it may be what the old one keeps alive.
         return """
-        assert(py_%(name)s->ob_refcnt > 1);
-        Py_DECREF(py_%(name)s);
-        py_%(name)s = %(name)s ? %(name)s : Py_None;
-        Py_INCREF(py_%(name)s);
-        """ % locals()
+        {
+            PyObject *previous = py_%(c)s;
+            py_%(c)s = %(c)s == NULL ? Py_None : %(c)s;
+            Py_INCREF(py_%(c)s);
+            Py_DECREF(previous);
+        }
+        """ % {"c": name}
 
     def c_code_cache_version(self):
         return (1,)
 
 
 generic = Generic()
-
-# Types of op params live in modules of their own; they are documented as members of this one.
-from theano_ng.gof.cdata_type import CDataType, CDataTypeConstant, _cdata_type, _make_cdata  # noqa: E402
-from theano_ng.gof.enum_type import CEnumType, EnumList, EnumType  # noqa: E402
-
-for _cls in (CDataType, CDataTypeConstant, CEnumType, EnumList, EnumType):
-    # Pickles and reprs say the documented path.
-    _cls.__module__ = __name__
-del _cls
-
-__all__ = [
-    "CDataType", "CDataTypeConstant", "CEnumType", "CLinkerType", "EnumList", "EnumType", "Generic", "PureType", "SingletonType", "Type",
-    "_cdata_type", "_make_cdata", "generic", "graph", "string_types",
-]
