@@ -337,7 +337,7 @@ def cond_make_inplace(node):
     return copy_stack_trace(node.outputs, IfElse(op.n_outs, as_view=True, gpu=op.gpu, name=op.name)(*node.inputs, return_list=True))
 
 
-optdb.register("cond_make_inplace", in2out(cond_make_inplace, ignore_newtrees=True), 95, "fast_run", "inplace")
+optdb.register("cond_make_inplace", in2out(cond_make_inplace, ignore_newtrees=True), 95, "fast_run", "inplace", own=True)
 
 
 # Ops over which a conditional may be lifted.
@@ -517,6 +517,6 @@ def cond_merge_random_op(main_node):
 ifelse_equilibrium = EquilibriumDB()
 for _rule in (ifelse_lift_single_if_through_acceptable_ops, cond_merge_ifs_true, cond_merge_ifs_false, cond_remove_identical,
               cond_merge_random_op):
-    ifelse_equilibrium.register(_rule.__name__, _rule, "ifelse")
-ifelse_equilibrium.register("cond_merge", CondMerge(), "ifelse", final_opt=True)
-optdb.register("ifelse_equilibrium", ifelse_equilibrium, 0.5, "ifelse")
+    ifelse_equilibrium.register(_rule.__name__, _rule, "ifelse", own=True)
+ifelse_equilibrium.register("cond_merge", CondMerge(), "ifelse", final_opt=True, own=True)
+optdb.register("ifelse_equilibrium", ifelse_equilibrium, 0.5, "ifelse", own=True)

@@ -20,4 +20,4 @@ def typed_list_inplace_opt(node):
 
 
 optdb.register("typed_list_inplace_opt", TopoOptimizer(typed_list_inplace_opt, order="out_to_in",
-                                                       failure_callback=TopoOptimizer.warn_inplace), 60, "fast_run", "inplace")
+                                                       failure_callback=TopoOptimizer.warn_inplace), 60, "fast_run", "inplace", own=True)

@@ -7,7 +7,8 @@ import time
 import traceback
 
 from theano_ng.configdefaults import config
-from theano_ng.gof import destroyhandler, toolbox
+from theano_ng.gof import toolbox
+from theano_ng.gof.destroy import handler as destroyhandler
 
 _logger = logging.getLogger("theano_ng.gof.opt")
 

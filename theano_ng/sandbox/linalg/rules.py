@@ -4,11 +4,11 @@ from theano_ng.gof.rewriting import local_optimizer
 from theano_ng.sandbox.linalg.ops import Hint, HintsOptimizer, is_psd, is_symmetric
 from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.opt.linalg import answer, transposed
-from theano_ng.tensor.opt.registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.opt.own_registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
 from theano_ng.tensor.linalg.solving import Solve, cholesky, solve_lower_triangular, solve_upper_triangular
 
 # Before everything else, so that hints are noted while their nodes are there.
-optdb.register("HintsOpt", HintsOptimizer(), -1, "fast_run", "fast_compile")
+optdb.register("HintsOpt", HintsOptimizer(), -1, "fast_run", "fast_compile", own=True)
 
 
 @register_canonicalize

@@ -2,10 +2,13 @@
 import numpy as np
 
 from theano_ng.compile import optdb
+from theano_ng.compile.ops import Shape, Shape_i
 from theano_ng.gof.graph import Variable
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer, optimizer
 from theano_ng.tensor.dtypes import INTEGERS
 from theano_ng.tensor.elemwise import functions as T
+from theano_ng.tensor.nnet.activations import softsign
+from theano_ng.tensor.nnet.sigmoids import sigmoid
 from theano_ng.tensor.shaping.allocation import Alloc
 from theano_ng.tensor.indexing.subtensor import Subtensor
 from theano_ng.tensor.reductions.extremes import Argmax, MaxAndArgmax
@@ -20,9 +23,10 @@ from theano_ng.tensor.nnet.softmax import SoftmaxGrad, logsoftmax_op, softmax_gr
 from theano_ng.tensor.opt.canonicalize import local_mul_canonizer
 from theano_ng.tensor.opt.common import constant_value, is_constant, op_of
 from theano_ng.tensor.opt.shape import same_length
-from theano_ng.tensor.opt.registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.opt.own_registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
 from theano_ng.tensor.opt.rows import names, rule, terms
 from theano_ng.tensor.indexing.advanced import AdvancedIncSubtensor, AdvancedSubtensor
+from theano_ng.tensor.shaping.reshaping import ScalarFromTensor, TensorFromScalar
 
 _SOFTMAXES = (softmax_op, softmax_with_bias)
 
@@ -104,7 +108,7 @@ def crossentropy_to_crossentropy_with_softmax(fgraph):
 
 
 optdb.register("crossentropy_to_crossentropy_with_softmax", crossentropy_to_crossentropy_with_softmax, 2.01, "fast_run", "xent",
-               "fast_compile_gpu")
+               "fast_compile_gpu", own=True)
 
 
 local_softmax_grad_to_crossentropy_with_softmax_grad = register_specialize(
@@ -142,9 +146,6 @@ def local_argmax_pushdown(node):
 
 
 def _is_monotonic(op):
-    from theano_ng.tensor.nnet.sigmoids import sigmoid
-    from theano_ng.tensor.nnet.activations import softsign
-
     return op in (sigmoid, softsign, softmax_op, T.tanh)
 
 
@@ -204,9 +205,6 @@ def _check_rows_is_arange_len_labels(rows, labels):
 
 def _is_length_of(stop, labels, shape_of):
     """Whether a scalar is labels.shape[0], through what canonicalization makes of it."""
-    from theano_ng.compile.ops import Shape, Shape_i
-    from theano_ng.tensor.shaping.reshaping import ScalarFromTensor, TensorFromScalar
-
     while stop.owner is not None:
         node = stop.owner
         if isinstance(node.op, Shape_i) and node.op.i == 0 and node.inputs[0] is labels:

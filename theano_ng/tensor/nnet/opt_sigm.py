@@ -9,7 +9,7 @@ from theano_ng.tensor.nnet.mul_tree import (compute_mul, is_exp, is_mul, is_neg,
 from theano_ng.tensor.nnet.sigmoids import hard_sigmoid, sigmoid, softplus, ultra_fast_sigmoid
 from theano_ng.tensor.opt.common import MAX_SHARED, constant_value, is_constant, op_of, scalarconsts_rest
 from theano_ng.tensor.type import values_eq_approx
-from theano_ng.tensor.opt.registration import ignores_nonfinite, register_specialize, register_stabilize
+from theano_ng.tensor.opt.own_registration import ignores_nonfinite, register_specialize, register_stabilize
 from theano_ng.tensor.opt.rows import names, pattern_rule, rule, such, terms
 
 register_local_1msigmoid = False
@@ -185,4 +185,4 @@ local_ultra_fast_sigmoid = rule("local_ultra_fast_sigmoid", "A piecewise approxi
 local_hard_sigmoid = rule("local_hard_sigmoid", "An approximation by three lines.", (sigm(x), hard(x)))
 
 for _rule in (local_ultra_fast_sigmoid, local_hard_sigmoid):
-    optdb["uncanonicalize"].register(_rule.__name__, _rule)
+    optdb["uncanonicalize"].register(_rule.__name__, _rule, own=True)

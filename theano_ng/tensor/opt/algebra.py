@@ -11,7 +11,7 @@ from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.opt.canonicalize import in_dtype
 from theano_ng.tensor.opt.common import (
     answer, constant_value, fill_like_inputs, inputs_of, is_an_upcast, is_inverse_pair)
-from theano_ng.tensor.opt.registration import (
+from theano_ng.tensor.opt.own_registration import (
     ignores_nonfinite, register_canonicalize, register_specialize, register_specialize_device, register_stabilize)
 from theano_ng.tensor.opt.rows import names, rule, such, terms
 

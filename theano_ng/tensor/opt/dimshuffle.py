@@ -6,7 +6,8 @@ from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.linalg.products import _dot
 from theano_ng.tensor.opt.common import inputs_of, shuffled
-from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize
+from theano_ng.tensor.opt.lift import lifted_through_functions, lifts
+from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize
 
 
 def is_dimshuffle_useless(new_order, input):
@@ -49,7 +50,7 @@ def apply_local_dimshuffle_lift(var):
 
 @register_canonicalize
 @register_specialize
-@local_optimizer([DimShuffle])
+@local_optimizer([DimShuffle], requirements=[lifts(DimShuffle)])
 def local_dimshuffle_lift(node):
     """DimShuffle goes through elementwise operations, one DimShuffle takes in the next, and those without effect go.
 
@@ -72,6 +73,9 @@ def local_dimshuffle_lift(node):
     # Clients are known of variables in a graph only; what is just built has one user.
     if not isinstance(inner.op, Elemwise) or len(inner.outputs) != 1 or inner.op.inplace_pattern or len(getattr(x, "clients", ())) > 1:
         return False
+    if len(inner.inputs) == 1:
+        lifted = lifted_through_functions(node)
+        return lifted and [lifted]
     inputs = []
     for i in inner.inputs:
         shuffled_input = shuffled(i, order)

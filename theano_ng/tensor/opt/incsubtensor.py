@@ -12,7 +12,7 @@ from theano_ng.tensor.shaping.allocation import Alloc
 from theano_ng.tensor.assert_op import Assert
 from theano_ng.tensor.opt.alloc import fitted
 from theano_ng.tensor.opt.common import constant_value, inputs_of, is_constant
-from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize, register_stabilize
 from theano_ng.tensor.opt.shape import lengths, same_length
 from theano_ng.tensor.opt.subtensor import node_index, takes_all
 from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
@@ -39,7 +39,7 @@ def _unique_rows(rows):
 @register_stabilize("local_incsubtensor_of_allocs")
 @local_optimizer([IncSubtensor, AdvancedIncSubtensor, AdvancedIncSubtensor1])
 def local_incsubtensor_of_zeros(node):
-    """An increment by zeros.
+    """Adding zeros to elements changes nothing.
 
     inc_subtensor(x[i:], 0)  ->  x          [canonicalize, stabilize, fast_run, local_incsubtensor_of_allocs]
     """
@@ -87,7 +87,7 @@ def local_setsubtensor_of_constants(node):
 @register_specialize
 @local_optimizer([IncSubtensor])
 def local_useless_inc_subtensor(node):
-    """Everything is overwritten.
+    """Writing to all elements, or adding to zeros, needs no array to write to.
 
     set_subtensor(x[:], exp(x))  ->  exp(x)          [canonicalize, specialize, fast_run]
     inc_subtensor(zeros_like(x)[:], exp(x))  ->  exp(x)
@@ -276,7 +276,7 @@ def _is_movable(v, out):
             and not node.op.set_instead_of_inc and not node.op.inplace)
 
 
-optdb.register("pre_local_IncSubtensor_serialize", in2out(local_IncSubtensor_serialize), 0.99, "fast_run")
+optdb.register("pre_local_IncSubtensor_serialize", in2out(local_IncSubtensor_serialize), 0.99, "fast_run", own=True)
 
 
 # -- in place ----------------------------------------------------------------------------------------------------------------------
@@ -315,5 +315,5 @@ def local_inplace_incsubtensor1(node):
 
 for _rule in (local_inplace_setsubtensor, local_inplace_incsubtensor1):
     optdb.register(_rule.__name__, TopoOptimizer(_rule, order="out_to_in", failure_callback=TopoOptimizer.warn_inplace), 60, "fast_run",
-                   "inplace")
+                   "inplace", own=True)
 del _rule

@@ -10,7 +10,7 @@ from theano_ng.tensor.assert_op import Assert
 from theano_ng.tensor.shaping.creation import MakeVector
 from theano_ng.tensor.shaping.joining import Join, Split, Tile
 from theano_ng.tensor.opt.common import constant_value
-from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize, register_stabilize
 from theano_ng.tensor.opt.rows import names, rule, terms
 
 x, axis = names("x", "axis")
@@ -156,7 +156,7 @@ def local_useless_split(node):
 @register_stabilize
 @local_optimizer([Tile])
 def local_useless_tile(node):
-    """Every dimension once.
+    """Repeating every dimension once changes at most the rank.
 
     Tile(2)(A, [1, 1])  ->  A          [canonicalize, stabilize, fast_run]
     Tile(2)(x, [1, 1])  ->  x.dimshuffle('x', 0)

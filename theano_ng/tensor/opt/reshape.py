@@ -7,9 +7,10 @@ from theano_ng.gof.graph import Constant
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.shaping.creation import MakeVector
-from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
+from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.opt.common import constant_value
-from theano_ng.tensor.opt.registration import register_canonicalize, register_stabilize
+from theano_ng.tensor.opt.lift import lifted_through_functions, lifts
+from theano_ng.tensor.opt.own_registration import register_canonicalize, register_stabilize
 from theano_ng.tensor.opt.shape import same_length
 from theano_ng.tensor.shaping.reshaping import Flatten, Reshape
 from theano_ng.tensor.indexing.subtensor import Subtensor
@@ -168,26 +169,9 @@ def local_useless_dimshuffle_in_reshape(node):
     return [new]
 
 
-def _lift_through_unary(node, apply_inside):
-    """f(x) behind a view -> f(view of x); `apply_inside` makes the view."""
-    between, out = node.inputs[0], node.outputs[0]
-    inner = between.owner
-    if (inner is None or not isinstance(inner.op, Elemwise) or len(inner.inputs) != 1 or len(inner.outputs) != 1
-            or inner.op.inplace_pattern or len(getattr(between, "clients", ())) > 1):
-        # Used elsewhere too, the function would be computed twice.
-        return False
-    view = apply_inside(inner.inputs[0])
-    copy_stack_trace(out, view)
-    new = inner.op(view)
-    if new.type != out.type:
-        return False
-    copy_stack_trace([between, out], new)
-    return [new]
-
-
 @register_canonicalize
 @register_stabilize
-@local_optimizer([Reshape])
+@local_optimizer([Reshape], requirements=[lifts(Reshape)])
 def local_reshape_lift(node):
     """Reshape goes through functions of one variable.
 
@@ -195,15 +179,17 @@ def local_reshape_lift(node):
 
     Rules on compositions of functions, such as those of softplus, see through it so.
     """
-    return _lift_through_unary(node, lambda x: node.op(x, node.inputs[1]))
+    lifted = lifted_through_functions(node)
+    return lifted and [lifted]
 
 
 @register_canonicalize
 @register_stabilize
-@local_optimizer([Flatten])
+@local_optimizer([Flatten], requirements=[lifts(Flatten)])
 def local_flatten_lift(node):
     """Flatten goes through functions of one variable.
 
     Flatten(1)(exp(A))  ->  exp(Flatten(1)(A))          [canonicalize, stabilize, fast_run]
     """
-    return _lift_through_unary(node, node.op)
+    lifted = lifted_through_functions(node)
+    return lifted and [lifted]

@@ -11,7 +11,7 @@ from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.reductions.extremes import MaxAndArgmax
 from theano_ng.tensor.opt.common import (
     answer, constant_value, fill_like_inputs, inputs_of, is_constant, scalarconsts_rest)
-from theano_ng.tensor.opt.registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.opt.own_registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
 from theano_ng.tensor.opt.rows import names, pattern_rule, rule, such, terms
 
 
@@ -124,7 +124,7 @@ def local_log_sum_exp(node):
     return answer(ret, node.outputs[0])
 
 
-optdb.register("local_log_sum_exp", in2out(local_log_sum_exp, ignore_newtrees=True), 1.6, "fast_run")
+optdb.register("local_log_sum_exp", in2out(local_log_sum_exp, ignore_newtrees=True), 1.6, "fast_run", own=True)
 
 
 @register_stabilize
@@ -132,7 +132,7 @@ optdb.register("local_log_sum_exp", in2out(local_log_sum_exp, ignore_newtrees=Tr
 @register_canonicalize
 @local_optimizer([Elemwise])
 def local_expm1(node):
-    """Exponentials near one.
+    """exp(x) - 1 without cancellation near x = 0.
 
     exp(x) - 1  ->  expm1(x)          [canonicalize, stabilize, specialize, fast_run]
     exp(x) + -1  ->  expm1(x)

@@ -16,7 +16,8 @@ from theano_ng.tensor.indexing.lists import get_canonical_form_slice, get_idx_li
 from theano_ng.tensor.linalg.products import _dot
 from theano_ng.tensor.opt.alloc import fitted
 from theano_ng.tensor.opt.common import constant_value, inputs_of
-from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.opt.lift import is_function_of_one, lifted_through_functions, lifts
+from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize, register_stabilize
 from theano_ng.tensor.opt.shape import lengths, same_length
 from theano_ng.tensor.shaping.reshaping import scalar_from_tensor, tensor_from_scalar
 from theano_ng.tensor.indexing.advanced import AdvancedSubtensor1
@@ -207,7 +208,7 @@ def local_subtensor_remove_broadcastable_index(node):
 
 
 @register_canonicalize("fast_compile")
-@local_optimizer([Subtensor])
+@local_optimizer([Subtensor], requirements=[lifts(Subtensor)])
 def local_subtensor_lift(node):
     """Elements are taken before functions are applied.
 
@@ -222,6 +223,9 @@ def local_subtensor_lift(node):
     if inner is None or (len(u.clients) > 1 and not _is_small(inner)):
         return False
     rest = node.inputs[1:]
+    if is_function_of_one(inner):
+        lifted = lifted_through_functions(node)
+        return lifted and [lifted]
     if isinstance(inner.op, Elemwise):
         if len(inner.outputs) != 1 or inner.op.inplace_pattern:
             return False
@@ -272,7 +276,7 @@ def _is_small(node):
 @register_specialize
 @local_optimizer([Subtensor])
 def local_subtensor_of_alloc(node):
-    """Less is filled.
+    """Of a filled array only the selected part is filled.
 
     alloc(s, 3, n)[1]  ->  alloc(s, n)          [canonicalize, specialize, fast_run]
     alloc(x, n, 3)[:, 1:]  ->  alloc(x[1:], n, 2)
@@ -557,6 +561,19 @@ def merge_two_slices(slice1, len1, slice2, len2):
     return slice(begin, bound, step)
 
 
+_REVERSED = slice(None, None, -1)
+
+
+def _without_ends(start1, stop1, second):
+    """``slice(start1, stop1)`` and then `second` as one slice, where the stops are counted from the end: [a:-b][c:-d] is [a+c:-b-d]."""
+    stops = [int(stop) for stop in (stop1, second.stop) if stop is not None]
+    if not stops or any(stop >= 0 for stop in stops) or (second.step is not None and second.step < 1):
+        return None
+    if second.start is not None and second.start < 0:
+        return None
+    return slice(start1 + (second.start or 0) or None, sum(stops), second.step)
+
+
 def _merged_without_lengths(first, second):
     """What two steps are, when that does not depend on lengths and needs no arithmetic at run time; else None."""
     if is_whole(first):
@@ -567,9 +584,21 @@ def _merged_without_lengths(first, second):
     fields += [second.start, second.stop, second.step] if isinstance(second, slice) else [second]
     if not all(field is None or is_integer(field) for field in fields):
         return None
+    if first == _REVERSED:
+        # Position p of the reversed dimension is position ~p of the dimension itself, from its other end.
+        if not isinstance(second, slice):
+            return ~int(second)
+        start, stop = [None if field is None else ~int(field) for field in (second.start, second.stop)]
+        return known_index(slice(start, stop, -1 if second.step is None else -int(second.step)))
     step1 = 1 if first.step is None else int(first.step)
     start1 = 0 if first.start is None else int(first.start)
-    if step1 < 1 or start1 < 0 or (first.stop is not None and first.stop < 0):
+    if step1 < 1 or start1 < 0:
+        return None
+    if step1 == 1 and isinstance(second, slice):
+        both = _without_ends(start1, first.stop, second)
+        if both is not None:
+            return both
+    if first.stop is not None and first.stop < 0:
         return None
     # Positions start1, start1 + step1, ... below first.stop.
     count1 = None if first.stop is None else len(range(start1, int(first.stop), step1))
@@ -625,6 +654,8 @@ def local_subtensor_merge(node):
             if not isinstance(second, slice) and not -len2 <= second < len2:
                 return False    # left to fail at run time
             result = known_index(merge_two_slices(first, int(len1), second, len2))
+        if not _fits_index(result):
+            return False    # as the step of x[::2 ** 40][::2 ** 40]
         merged.append(result)
         place += 1
     merged += index2[place:]
@@ -636,6 +667,15 @@ def local_subtensor_merge(node):
     return [new]
 
 
+def _fields(entry):
+    return (entry.start, entry.stop, entry.step) if isinstance(entry, slice) else (entry,)
+
+
+def _fits_index(entry):
+    """Whether the integers of an index are int64."""
+    limits = np.iinfo("int64")
+    return all(limits.min <= field <= limits.max for field in _fields(entry) if is_integer(field))
+
+
 def _only_integers(*entries):
-    fields = [f for e in entries for f in ((e.start, e.stop, e.step) if isinstance(e, slice) else (e,))]
-    return all(field is None or is_integer(field) for field in fields)
+    return all(field is None or is_integer(field) for entry in entries for field in _fields(entry))

@@ -10,7 +10,7 @@ from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.indexing.subtensor import Subtensor
 from theano_ng.tensor.opt.common import answer, constant_value, fill_like_inputs, get_constant, inputs_of
-from theano_ng.tensor.opt.registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.opt.own_registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
 
 
 def _filled_with(value, node):
@@ -154,7 +154,7 @@ def _is_sum_of_lengths(v):
 @ignores_nonfinite
 @local_optimizer([Elemwise])
 def local_useless_elemwise_comparison(node):
-    """Comparisons that are known.
+    """Comparisons whose outcome does not depend on values.
 
     x < x  ->  0          [canonicalize, stabilize, specialize, fast_run]
     x > x  ->  0
@@ -213,7 +213,7 @@ def _is_switch(v):
 @register_canonicalize("fast_compile", "local_remove_switch_const_cond")
 @local_optimizer([Elemwise])
 def local_useless_switch(node):
-    """Switches that are known.
+    """Switches whose condition is constant, or whose branches are the same.
 
     switch(1, x, y)  ->  x          [canonicalize, specialize, fast_run, fast_compile, local_remove_switch_const_cond]
     switch(0, x, y)  ->  y
