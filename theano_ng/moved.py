@@ -20,7 +20,36 @@ MOVED = {
     "tensor.blas_scipy": "tensor.blas.scipy_ger",
     "tensor.blas_headers": "tensor.blas.headers",
     "gof.opt": "gof.rewriting",
-    # named by pickles
+    "gof.cmodule": "gof.compiler",
+    "gof.compiledir": "gof.compiler.compiledir",
+    "gof.compilelock": "gof.compiler.compilelock",
+    "gof.cutils": "gof.compiler.cutils",
+    "gof.cc": "gof.codegen.clinker",
+    "gof.destroyhandler": "gof.destroy.handler",
+    "compile.function_module": "compile.functions.maker",
+    # named by pickles, and by scripts that an earlier version installed
+    "gof.compilers": "gof.compiler.toolchain",
+    "gof.gxx": "gof.compiler.gxx",
+    "gof.kernelcache": "gof.compiler.kernelcache",
+    "gof.modulecache": "gof.compiler.modulecache",
+    "gof.trust": "gof.compiler.trust",
+    "gof.cache_cli": "gof.compiler.cache_cli",
+    "gof.cc_blocks": "gof.codegen.blocks",
+    "gof.cc_linkers": "gof.codegen.linkers",
+    "gof.modulecode": "gof.codegen.modulecode",
+    "gof.alias_classes": "gof.destroy.alias_classes",
+    "gof.dynamic_order": "gof.destroy.dynamic_order",
+    "gof.inplace_order": "gof.destroy.inplace_order",
+    "gof.failures": "gof.destroy.failures",
+    "compile.debug_checks": "compile.debugmode.checks",
+    "compile.debug_errors": "compile.debugmode.errors",
+    "compile.debug_guards": "compile.debugmode.guards",
+    "compile.debug_run": "compile.debugmode.run",
+    "compile.debug_tracking": "compile.debugmode.tracking",
+    "compile.function_object": "compile.functions.object",
+    "compile.function_inputs": "compile.functions.inputs",
+    "compile.function_copy": "compile.functions.copying",
+    "compile.aliasing": "compile.functions.aliasing",
     "gof.cop": "gof.op.c_files",
     "gof.openmp_op": "gof.op.openmp",
     "gof.cdata_type": "gof.type.cdata",
@@ -76,6 +105,24 @@ class MovedModules:
         else:
             for home in reversed(homes):
                 module.__dict__.update({name: value for name, value in vars(home).items() if not name.startswith("__")})
+
+
+def former_modules(package):
+    """The function ``__getattr__`` of a package: modules that moved out of it are its attributes still.
+
+    Parameters
+    ----------
+    package : str
+        ``__name__`` of the package.
+    """
+    inner = package.partition(".")[2]
+
+    def __getattr__(name):
+        if "%s.%s" % (inner, name) in MOVED:
+            return importlib.import_module("%s.%s" % (package, name))
+        raise AttributeError("module %r has no attribute %r" % (package, name))
+
+    return __getattr__
 
 
 def install():

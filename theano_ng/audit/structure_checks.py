@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import numpy as np
 
 from theano_ng.audit.context import copied
-from theano_ng.audit.driver import Problem
+from theano_ng.audit.driver import Problem, one_line
 from theano_ng.audit.runners import make_runner
-from theano_ng.audit.value_checks import first_difference, one_line, run_or_error, snapshot
+from theano_ng.audit.value_checks import first_difference, run_or_error, snapshot
 from theano_ng.gof.graph import Apply, Constant
 from theano_ng.gof.op import Op
 from theano_ng.gof.utils import MethodNotDefined

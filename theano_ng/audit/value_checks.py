@@ -3,11 +3,11 @@ import numpy as np
 
 from theano_ng.audit.conditioning import explained_by_rounding
 from theano_ng.audit.context import copied, limited
-from theano_ng.audit.driver import Problem, Reject
+from theano_ng.audit.driver import Problem, Reject, first_line, one_line
 from theano_ng.audit.targets import destroyed
-from theano_ng.compile.debug_checks import _lessbroken_deepcopy
-from theano_ng.compile.debug_errors import AddressError, BadThunkOutput, DebugModeError
-from theano_ng.compile.debug_tracking import check_eq
+from theano_ng.compile.debugmode.checks import _lessbroken_deepcopy
+from theano_ng.compile.debugmode.errors import AddressError, BadThunkOutput, DebugModeError
+from theano_ng.compile.debugmode.tracking import check_eq
 
 #: Outputs with more elements are not what an audit is about: lengths that are inputs become large.
 MOST_ELEMENTS = 1 << 13
@@ -88,16 +88,6 @@ def without_destroyed(built, values):
     """Values to hand to the node: copies of those it overwrites, with the same layout."""
     overwritten = destroyed(built.node)
     return [_lessbroken_deepcopy(value) if v in overwritten else value for v, value in zip(built.variables, values)]
-
-
-def first_line(text):
-    lines = [line for line in str(text).splitlines() if line.strip()]
-    return lines[0].strip() if lines else ""
-
-
-def one_line(failure):
-    """One line about an exception."""
-    return "%s: %s" % (type(failure).__name__, first_line(failure)) if first_line(failure) else type(failure).__name__
 
 
 def first_difference(variables, one, other):

@@ -166,8 +166,8 @@ def program_of(node):
     pickle.PicklingError, TypeError, AttributeError
         When its params cannot be pickled.
     """
-    from theano_ng.gof.cc import CLinker
-    from theano_ng.gof.cmodule import GCC_compiler
+    from theano_ng.gof.codegen.clinker import CLinker
+    from theano_ng.gof.compiler import GCC_compiler
     from theano_ng.gof.native import array_layout, native_code_of
     from theano_ng.gof.fg import FunctionGraph
     from theano_ng.gof.utils import MethodNotDefined
@@ -218,7 +218,7 @@ class _Text:
         return list(self._libraries)
 
     def c_compiler(self):
-        from theano_ng.gof.cmodule import GCC_compiler
+        from theano_ng.gof.compiler import GCC_compiler
 
         return GCC_compiler
 
@@ -226,7 +226,7 @@ class _Text:
 def _load_module(text):
     """Compile a module's text, or find it in the cache: its content is all that it depends on."""
     from theano_ng.configdefaults import config
-    from theano_ng.gof.cmodule import get_module_cache
+    from theano_ng.gof.compiler import get_module_cache
 
     return get_module_cache(config.compiledir).module_from_key((("audit",), (text.source,)), text)
 
@@ -245,7 +245,7 @@ class _Loaded:
         self.program = program
         self.instrumented = True
         if program.native is not None:
-            from theano_ng.gof.cmodule import load_kernels
+            from theano_ng.gof.compiler import load_kernels
 
             self.addresses = load_kernels(program.native.kernels) if program.native.kernels else ()
             self.instrumented = bool(program.native.kernels)

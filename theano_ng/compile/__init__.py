@@ -11,7 +11,7 @@ from theano_ng.compile.mode import (
     FAST_COMPILE, FAST_RUN, OPT_FAST_COMPILE, OPT_FAST_RUN, OPT_FAST_RUN_STABLE, OPT_MERGE, OPT_NONE, OPT_O2, OPT_O3, OPT_STABILIZE,
     OPT_UNSAFE, AddDestroyHandler, AddFeatureOptimizer, Mode, PrintCurrentFunctionGraph, get_default_mode, get_mode, local_useless, optdb,
     predefined_linkers, predefined_modes, predefined_optimizers, register_linker, register_mode, register_mode_class, register_optimizer)
-from theano_ng.compile.function_module import (AliasedMemoryError, Function, FunctionMaker, Supervisor, UnusedInputError,
+from theano_ng.compile.functions.maker import (AliasedMemoryError, Function, FunctionMaker, Supervisor, UnusedInputError,
                                                alias_root, check_equal, convert_function_input, fgraph_updated_vars,
                                                get_info_on_inputs, infer_reuse_pattern, insert_deepcopy, orig_function,
                                                register_checker, std_fgraph, view_tree_set)
@@ -24,6 +24,7 @@ from theano_ng.compile.sharedvalue import SharedVariable, shared, shared_constru
 from theano_ng.compile.pfunc import Param, pfunc, rebuild_collect_shared
 from theano_ng.compile.function import function, function_dump
 from theano_ng.lazy import lazy_names
+from theano_ng.moved import former_modules
 
 register_mode_class("DebugMode", "theano_ng.compile.debugmode")
 register_mode_class("NanGuardMode", "theano_ng.compile.nanguardmode")
@@ -36,8 +37,14 @@ _lent, __dir__, _ = lazy_names(__name__, {
     "theano_ng.compile.builders": "OpFromGraph inline_ofg_expansion",
     "theano_ng.tensor.transfer": "register_transfer",
 })
+_former = former_modules(__name__)
 _MODULES = ("debugmode", "nanguardmode", "monitormode", "builders")
 
 
 def __getattr__(name):
-    return importlib.import_module("theano_ng.compile." + name) if name in _MODULES else _lent(name)
+    if name in _MODULES:
+        return importlib.import_module("theano_ng.compile." + name)
+    try:
+        return _lent(name)
+    except AttributeError:
+        return _former(name)

@@ -2,7 +2,7 @@
 import os
 import sys
 
-from theano_ng.compile.function_module import convert_function_input
+from theano_ng.compile.functions.maker import convert_function_input
 from theano_ng.compile.io import In, Out
 from theano_ng.compile.pfunc import pfunc
 from theano_ng.gof import ports

@@ -15,13 +15,14 @@ from theano_ng.compile.io import In
 from theano_ng.compile.mode import Mode
 from theano_ng.configdefaults import config
 from theano_ng.configparser import flags_in_effect
-from theano_ng.gof import trust
+from theano_ng.gof.compiler import trust
 from theano_ng.gof import optdb as gof_optdb
-from theano_ng.gof.destroyhandler import DestroyHandler
+from theano_ng.gof.destroy.handler import DestroyHandler
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import Apply, Constant, Variable
-from theano_ng.gof.kernelcache import _blake2b
+from theano_ng.gof.compiler.kernelcache import _blake2b
 from theano_ng.gof.optdb import Query
+from theano_ng.gof.own import is_own
 from theano_ng.gof.toolbox import PreserveVariableAttributes
 from theano_ng.gof.traversal import postorder
 from theano_ng.gof.type import Type
@@ -58,7 +59,7 @@ def package_fingerprint():
 # --- keys --------------------------------------------------------------------------------------------------------------------
 
 _PLAIN = (type(None), bool, int, str, bytes, complex)
-_OWN = ("theano_ng.", "numpy.", "builtins.")
+_BELOW = ("numpy.", "builtins.")      # packages whose versions are part of the fingerprint
 # Tags of variables that say nothing about rewriting, or that follow from what is part of the key.
 _SILENT_TAGS = frozenset(("trace", "test_value", "unique_value"))
 
@@ -139,7 +140,7 @@ class _Key:
     def _home(thing):
         """Where a class or function is defined; only what belongs to this package or below it can be part of a key."""
         name = "%s.%s" % (getattr(thing, "__module__", None), thing.__qualname__)
-        if not name.startswith(_OWN) or ".tests." in name or "<" in name:
+        if not (is_own(thing) or name.startswith(_BELOW)) or "<" in name:
             raise Uncacheable(thing)
         return name
 

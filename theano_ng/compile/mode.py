@@ -7,11 +7,12 @@ import threading
 import warnings
 
 from theano_ng.configdefaults import config
-from theano_ng.gof import cc, link
+from theano_ng.gof import link
+from theano_ng.gof.codegen import clinker as cc
 from theano_ng.gof import rewriting as gof_opt
 from theano_ng.gof import optdb as gof_optdb
 from theano_ng.gof import vm
-from theano_ng.gof.destroyhandler import DestroyHandler
+from theano_ng.gof.destroy.handler import DestroyHandler
 from theano_ng.gof.optdb import Query
 from theano_ng.gof.toolbox import NoOutputFromInplace
 from theano_ng.gof.utils import string_types
@@ -175,55 +176,42 @@ class PrintCurrentFunctionGraph(gof_opt.Optimizer):
 optdb = gof_optdb.SequenceDB()
 
 # In no query by default: FunctionMaker attaches the check when config.check_stack_trace asks for it.
-optdb.register("CheckStackTrace", gof_opt.CheckStackTraceOptimization(), -1)
+optdb.register("CheckStackTrace", gof_opt.CheckStackTraceOptimization(), -1, own=True)
 
-optdb.register("merge1", gof_opt.MergeOptimizer(), 0, "fast_run", "fast_compile", "merge")
+optdb.register("merge1", gof_opt.MergeOptimizer(), 0, "fast_run", "fast_compile", "merge", own=True)
 
 # Rules for what need not be there at all; after the shape feature is attached, before canonicalization.
 local_useless = gof_optdb.LocalGroupDB(apply_all_opts=True, profile=True)
 optdb.register("useless", gof_optdb.TopoDB(local_useless, failure_callback=gof_opt.NavigatorOptimizer.warn_inplace),
-               0.6, "fast_run", "fast_compile")
-optdb.register("merge1.1", gof_opt.MergeOptimizer(), 0.65, "fast_run", "fast_compile", "merge")
+               0.6, "fast_run", "fast_compile", own=True)
+optdb.register("merge1.1", gof_opt.MergeOptimizer(), 0.65, "fast_run", "fast_compile", "merge", own=True)
 
 # Rearranges the graph to canonical forms; new nodes are visited at once, because forms build on each other.
-optdb.register("canonicalize", gof_optdb.EquilibriumDB(ignore_newtrees=False), 1, "fast_run", "fast_compile", "canonicalize_db")
-optdb["canonicalize"].register("merge", gof_opt.MergeOptimizer(), "fast_run", "fast_compile", cleanup=True)
+optdb.register("canonicalize", gof_optdb.EquilibriumDB(ignore_newtrees=False), 1, "fast_run", "fast_compile", "canonicalize_db", own=True)
+optdb["canonicalize"].register("merge", gof_opt.MergeOptimizer(), "fast_run", "fast_compile", cleanup=True, own=True)
 
-optdb.register("merge1.2", gof_opt.MergeOptimizer(), 1.2, "fast_run", "fast_compile", "merge")
-optdb.register("Print1.21", PrintCurrentFunctionGraph("Post-canonicalize"), 1.21)
+optdb.register("merge1.2", gof_opt.MergeOptimizer(), 1.2, "fast_run", "fast_compile", "merge", own=True)
+optdb.register("Print1.21", PrintCurrentFunctionGraph("Post-canonicalize"), 1.21, own=True)
 
 # Replaces expressions by equal ones with better numerical behaviour.
-optdb.register("stabilize", gof_optdb.EquilibriumDB(), 1.5, "fast_run")
-optdb.register("Print1.51", PrintCurrentFunctionGraph("Post-stabilize"), 1.51)
+optdb.register("stabilize", gof_optdb.EquilibriumDB(), 1.5, "fast_run", own=True)
+optdb.register("Print1.51", PrintCurrentFunctionGraph("Post-stabilize"), 1.51, own=True)
 
 # Special combined operations.
-optdb.register("specialize", gof_optdb.EquilibriumDB(), 2, "fast_run", "fast_compile_gpu")
+optdb.register("specialize", gof_optdb.EquilibriumDB(), 2, "fast_run", "fast_compile_gpu", own=True)
 
 # Forms that are better to compute than the canonical ones.
-optdb.register("uncanonicalize", gof_optdb.EquilibriumDB(), 3, "fast_run")
+optdb.register("uncanonicalize", gof_optdb.EquilibriumDB(), 3, "fast_run", own=True)
 
 # Special operations of a device; after 48.5, where graphs move to the GPU.
-optdb.register("specialize_device", gof_optdb.EquilibriumDB(), 48.6, "fast_compile", "fast_run")
+optdb.register("specialize_device", gof_optdb.EquilibriumDB(), 48.6, "fast_compile", "fast_run", own=True)
 
-optdb.register("merge2", gof_opt.MergeOptimizer(), 49, "fast_run", "merge")
+optdb.register("merge2", gof_opt.MergeOptimizer(), 49, "fast_run", "merge", own=True)
 
-optdb.register("add_no_output_from_inplace", AddNoOutputFromInplace(), 49.4)
-optdb.register("add_destroy_handler", AddDestroyHandler(), 49.5, "fast_run", "inplace")
+optdb.register("add_no_output_from_inplace", AddNoOutputFromInplace(), 49.4, own=True)
+optdb.register("add_destroy_handler", AddDestroyHandler(), 49.5, "fast_run", "inplace", own=True)
 
-optdb.register("merge3", gof_opt.MergeOptimizer(), 100, "fast_run", "merge")
-
-
-# Rules on the ops that are there from the start. They live above this layer and import much, so they are loaded when the first function
-# is compiled. Modules whose ops need an import by the user register their rules themselves then.
-_RULE_MODULES = ("theano_ng.tensor.opt", "theano_ng.tensor.opt_uncanonicalize", "theano_ng.tensor.blas", "theano_ng.tensor.blas.c_variants",
-                 "theano_ng.tensor.blas.scipy_ger", "theano_ng.tensor.nnet.opt_crossentropy", "theano_ng.tensor.nnet.opt_sigm")
-
-
-@gof_optdb.register_loader
-def _load_rules():
-    import importlib
-    for name in _RULE_MODULES:
-        importlib.import_module(name)
+optdb.register("merge3", gof_opt.MergeOptimizer(), 100, "fast_run", "merge", own=True)
 
 
 # ------------------------------------------------------------------- modes
@@ -476,6 +464,4 @@ def register_mode(name, mode):
     ValueError
         When the name is taken.
     """
-    if name in predefined_modes:
-        raise ValueError("Mode name already taken: %s" % name)
-    predefined_modes[name] = mode
+    _add_name(predefined_modes, "Mode", name, mode)

@@ -1,7 +1,7 @@
 """From what a user gives to `function` to what FunctionMaker takes: shared variables, updates and givens become explicit."""
 import copy
 
-from theano_ng.compile.function_module import orig_function
+from theano_ng.compile.functions.maker import orig_function
 from theano_ng.compile.io import In, Out
 from theano_ng.compile.profiling import ProfileStats
 from theano_ng.compile.sharedvalue import SharedVariable, shared

@@ -17,7 +17,8 @@ cdef struct Step:
     int n_free
     int *ins                # variable numbers
     int *outs
-    PyObject **free         # cells to empty after the node; borrowed
+    int *free               # variables to free after the node
+    bint reuses             # whether the thunk can write into a spare array: see `discard`
 
 
 cdef struct Update:
@@ -56,6 +57,8 @@ cdef class CLazyLinker:
     cdef int *clients               # how many steps read it
     cdef char *keep                 # never freed: outputs and what no step computes
     cdef char *computed
+    cdef PyObject **spare           # an array for the next run to write into, or NULL; owned
+    cdef int *home                  # where an array that is freed can be a spare one: what was computed into its memory first
     cdef int *waiting
     cdef int *stack
     cdef double *times
@@ -64,8 +67,10 @@ cdef class CLazyLinker:
 
     cdef dict number_variables(self, program, list required)
     cdef int reserve(self, dict numbers, list required) except -1
-    cdef int bind_steps(self, dict numbers, list required, list cells_to_clear) except -1
+    cdef int bind_steps(self, dict numbers, list required, freed) except -1
+    cdef int find_homes(self, dict numbers, program) except -1
     cdef int bind_outputs(self, dict numbers, program) except -1
+    cdef void drop_spares(self) noexcept
     cdef PyObject *own(self, cell) except NULL
     cdef int failed(self, int i) except -1
     cdef list ask_lazy(self, int i)

@@ -8,14 +8,21 @@ What it runs is a `gof.program.Program`; `gof.vm.Loop`, `LoopGC` and `Stack` are
 import operator
 
 from libc.string cimport memcpy, memset
+cimport numpy as cnp
 
-from theano_ng.gof._native cimport LIVE_MACHINES, CThunk, LazyBranch, allocate, count_live, free_arena
-from theano_ng.gof.cells cimport cell_of, decref, empty, give, incref, peek
+from theano_ng.gof._native cimport (
+    LIVE_MACHINES, Array, CThunk, LazyBranch, NativeThunk, allocate, array_dim, array_itemsize, array_ndim, array_type, count_live, free_arena,
+    has_flags, is_exact_array, plain_numbers)
+from theano_ng.gof.cells cimport cell_of, decref, empty, give, incref, peek, refcount, take
 
+cnp.import_array()
 
 cdef extern from "Python.h":
     PyObject *PyObject_CallNoArgs(PyObject *callable)
     PyObject *PyErr_Occurred()
+
+cdef extern from "numpy/arrayobject.h":
+    PyObject *array_base "PyArray_BASE"(Array *array) noexcept
 
 cdef extern from "time.h" nogil:
     ctypedef long time_t
@@ -44,11 +51,54 @@ cdef inline int execute(Step *step) noexcept:
     return 0
 
 
-cdef inline void clean_up(Step *step) noexcept:
-    """Empty the cells that no later step reads."""
+# Bytes of an array that is kept for the next run: what a node takes anyway. Larger ones cost more to compute than to allocate.
+cdef enum:
+    SPARE_LIMIT = 1024
+
+
+cdef inline bint is_spare(PyObject *value) noexcept:
+    """Whether a value is a small array with memory of its own, to which nobody else refers."""
+    cdef Array *array = <Array *>value
+    cdef size_t size
+    cdef int d
+    if not (refcount(value) == 1 and is_exact_array(value) and has_flags(array, cnp.NPY_ARRAY_OWNDATA) and plain_numbers(array_type(array))):
+        return False
+    size = array_itemsize(array)
+    for d in range(array_ndim(array)):
+        size *= array_dim(array, d)
+        if size > SPARE_LIMIT:
+            return False
+    return True
+
+
+cdef inline void discard(CLazyLinker self, int r) noexcept:
+    """Free a variable's value. A small array is put aside, for the step that made it to write into in the next run: that costs less
+    than a new one does."""
+    cdef PyObject *value = take(self.cells[r])
+    cdef PyObject *base
+    cdef int home = self.home[r]
+    if home >= 0 and self.spare[home] == NULL and refcount(value) == 1 and is_exact_array(value):
+        base = array_base(<Array *>value)
+        if base != NULL:
+            # the last view of an array: this is what is left of the array
+            incref(base)
+            decref(value)
+            value = base
+        if is_spare(value):
+            self.spare[home] = value
+            return
+    decref(value)
+
+
+cdef inline void lend(CLazyLinker self, Step *step) noexcept:
+    """Put arrays that were put aside where a step finds its output buffers."""
+    cdef PyObject *value
     cdef int j
-    for j in range(step.n_free):
-        empty(step.free[j])
+    for j in range(step.n_out):
+        value = self.spare[step.outs[j]]
+        if value != NULL:
+            self.spare[step.outs[j]] = NULL
+            give(self.cells[step.outs[j]], value)
 
 
 def checked_request(node, needed, int n_inputs):
@@ -86,6 +136,7 @@ cdef int set_thunk(Step *step, thunk) except -1:
     step.thunk = <PyObject *>thunk
     step.branch = NULL
     step.run = NULL
+    step.reuses = isinstance(thunk, NativeThunk) and not step.lazy
     if step.lazy and isinstance(thunk, LazyBranch):
         # the machine takes the variables from the node, by their places in the branch
         if 1 + 2 * (<LazyBranch>thunk).branch_size != step.n_inputs or (<LazyBranch>thunk).branch_size != step.n_out:
@@ -141,8 +192,9 @@ cdef class CLazyLinker:
             required.append(before)
         numbers = self.number_variables(program, required)
         self.reserve(numbers, required)
-        self.bind_steps(numbers, required, program.cells_to_clear())
+        self.bind_steps(numbers, required, program.clear_after or [()] * self.n_nodes)
         self.bind_outputs(numbers, program)
+        self.find_homes(numbers, program)
 
     cdef dict number_variables(self, program, list required):
         """Variable -> number; and how many there are of everything."""
@@ -173,6 +225,8 @@ cdef class CLazyLinker:
         self.owner = <int *>allocate(&self.arena, n, integer)
         self.clients = <int *>allocate(&self.arena, n, integer)
         self.waiting = <int *>allocate(&self.arena, n, integer)
+        self.spare = <PyObject **>allocate(&self.arena, n, pointer)
+        self.home = <int *>allocate(&self.arena, n, integer)
         self.keep = <char *>allocate(&self.arena, n, 1)
         self.computed = <char *>allocate(&self.arena, n, 1)
         # a node is expanded once, and pushes each of its edges at most once
@@ -191,19 +245,19 @@ cdef class CLazyLinker:
             self.flags[i] = self.own(self.compute_map.setdefault(r, [False]))
         return 0
 
-    cdef int bind_steps(self, dict numbers, list required, list cells_to_clear) except -1:
-        """The steps: thunks, the variables that they read and compute, the cells to empty after them."""
+    cdef int bind_steps(self, dict numbers, list required, freed) except -1:
+        """The steps: thunks, the variables that they read and compute, and those to free after them."""
         cdef int i, j
         cdef Step *step
         for i, node in enumerate(self.nodes):
             step = &self.steps[i]
             step.lazy = getattr(self.running[i], "lazy", False)
             step.n_in, step.n_inputs, step.n_out = len(required[i]), len(node.inputs), len(node.outputs)
-            step.n_free = len(cells_to_clear[i])
+            step.n_free = len(freed[i])
             set_thunk(step, self.running[i])
             step.ins = <int *>allocate(&self.arena, step.n_in, sizeof(int))
             step.outs = <int *>allocate(&self.arena, step.n_out, sizeof(int))
-            step.free = <PyObject **>allocate(&self.arena, step.n_free, sizeof(void *))
+            step.free = <int *>allocate(&self.arena, step.n_free, sizeof(int))
             for j, r in enumerate(required[i]):
                 step.ins[j] = numbers[r]
                 if j < step.n_inputs:
@@ -211,8 +265,8 @@ cdef class CLazyLinker:
             for j, r in enumerate(node.outputs):
                 step.outs[j] = numbers[r]
                 self.owner[step.outs[j]] = i
-            for j, cell in enumerate(cells_to_clear[i]):
-                step.free[j] = self.own(cell)
+            for j, r in enumerate(freed[i]):
+                step.free[j] = numbers[r]
         for i in range(self.n_vars):
             self.keep[i] = self.owner[i] < 0
         return 0
@@ -238,7 +292,35 @@ cdef class CLazyLinker:
             self.update[i].release = update.release
         return 0
 
+    cdef int find_homes(self, dict numbers, program) except -1:
+        """For each variable the one that was computed into its memory first, if that step can write into an array that it is given."""
+        cdef int i, o
+        for i in range(self.n_vars):
+            self.home[i] = i if self.owner[i] >= 0 else -1
+        for node in self.nodes:
+            for table in (getattr(node.op, "view_map", None) or {}, getattr(node.op, "destroy_map", None) or {}):
+                for o, places in table.items():
+                    if places:
+                        self.home[<int>numbers[node.outputs[o]]] = self.home[<int>numbers[node.inputs[places[0]]]]
+        held = {numbers[r] for r in program.clear_before}
+        for i in range(self.n_vars):
+            if self.home[i] >= 0 and (self.home[i] in held or not self.steps[self.owner[self.home[i]]].reuses):
+                self.home[i] = -1
+        return 0
+
+    cdef void drop_spares(self) noexcept:
+        cdef PyObject *value
+        cdef int i
+        if self.spare == NULL:
+            return
+        for i in range(self.n_vars):
+            value = self.spare[i]
+            if value != NULL:
+                self.spare[i] = NULL
+                decref(value)
+
     def __dealloc__(self):
+        self.drop_spares()
         free_arena(&self.arena)
         count_live(LIVE_MACHINES, -1)
 
@@ -304,13 +386,16 @@ cdef class CLazyLinker:
 
     cdef int run_all(self) except -1:
         cdef Step *step = self.steps
-        cdef int i
+        cdef int i, j
         for i in range(self.n_nodes):
+            if step.reuses:
+                lend(self, step)
             if self.time_thunks:
                 self.run_timed(i)
             elif execute(step) != 0:
                 return self.failed(i)
-            clean_up(step)
+            for j in range(step.n_free):
+                discard(self, step.free[j])
             step += 1
         return 0
 

@@ -87,18 +87,19 @@ cdef int raise_current() except -1:
 
 
 cdef extern from "numpy/arrayobject.h":
-    ctypedef struct Array "PyArrayObject":
-        pass
-    bint is_array "PyArray_Check"(PyObject *value) noexcept
-    int array_type "PyArray_TYPE"(Array *array) noexcept
-    int array_ndim "PyArray_NDIM"(Array *array) noexcept
-    bint behaved "PyArray_ISBEHAVED_RO"(Array *array) noexcept
     object PyArray_FromArray(cnp.ndarray array, cnp.dtype dtype, int requirements)
 
 
 cdef inline bint fits(PyObject *value, int layout) noexcept:
     """Whether a value is an array of a layout's type number and rank; -1 says that any value will do."""
     return layout < 0 or (is_array(value) and (array_type(<Array *>value) << 8 | array_ndim(<Array *>value)) == layout)
+
+
+cdef inline bint fits_plainly(PyObject *value, const Operand *operand) noexcept:
+    """Whether a value is what C code expects, as nearly all are: an aligned ndarray with NumPy's own descriptor; or any will do."""
+    return operand.descr == NULL or (
+        is_exact_array(value) and array_descr(<Array *>value) == operand.descr and array_ndim(<Array *>value) == operand.ndim
+        and has_flags(<Array *>value, cnp.NPY_ARRAY_ALIGNED))
 
 
 cdef int prepare(NativeCall *call, int i) noexcept:
@@ -109,8 +110,8 @@ cdef int prepare(NativeCall *call, int i) noexcept:
     """
     try:
         value = <object>call.values[i]
-        number = call.layout[i] >> 8
-        if fits(call.values[i], call.layout[i]):
+        number = call.operands[i].layout >> 8
+        if fits(call.values[i], call.operands[i].layout):
             dtype = cnp.PyArray_DescrFromType(number)
             Py_INCREF(dtype)        # PyArray_FromArray takes a reference away
             copy = PyArray_FromArray(value, dtype, cnp.NPY_ARRAY_DEFAULT | cnp.NPY_ARRAY_ENSURECOPY)
@@ -121,7 +122,7 @@ cdef int prepare(NativeCall *call, int i) noexcept:
         if not cnp.PyArray_Check(value):
             raise TypeError("expected an ndarray as input %d, not %r of type %s" % (i, value, type(value).__name__))
         raise TypeError("expected an array of dtype %s with %d dimensions as input %d, got dtype %s with %d dimensions" % (
-            cnp.PyArray_DescrFromType(number), call.layout[i] & 255, i, value.dtype, value.ndim))
+            cnp.PyArray_DescrFromType(number), call.operands[i].ndim, i, value.dtype, value.ndim))
     except BaseException as failure:
         set_exception(type(failure), failure)
     return -1
@@ -141,30 +142,32 @@ cdef int run_native(void *data) noexcept:
     While the function runs, the output cells hold None: it may drop the previous value and meet the garbage collector.
     """
     cdef NativeCall *call = <NativeCall *>data
-    cdef PyObject **cells = call.cells
+    cdef Operand *operand = call.operands
     cdef PyObject **values = call.values
-    cdef int i, layout, n = call.nin + call.nout
+    cdef PyObject *value
+    cdef int i, n = call.nin + call.nout
     cdef bint copied = False
     for i in range(call.nin):
-        values[i] = peek(cells[i])
-        layout = call.layout[i]
-        if layout >= 0 and not (fits(values[i], layout) and behaved(<Array *>values[i])):
+        values[i] = value = peek(operand.cell)
+        if not fits_plainly(value, operand) and not (fits(value, operand.layout) and behaved(<Array *>value)):
             if prepare(call, i) != 0:
                 drop_copies(call)
                 return -1
             copied = True
+        operand += 1
     for i in range(call.nin, n):
         values[i] = NULL
-        if peek(cells[i]) == Py_None:
-            continue
-        if fits(peek(cells[i]), call.layout[i]):
-            values[i] = take(cells[i])
-        else:
-            empty(cells[i])
+        value = peek(operand.cell)
+        if value != Py_None:
+            if fits_plainly(value, operand) or fits(value, operand.layout):
+                values[i] = take(operand.cell)
+            else:
+                empty(operand.cell)
+        operand += 1
     cdef int status = call.function(call.nin, call.nout, values, values + call.nin, call.words)
     for i in range(call.nin, n):
         if values[i] != NULL:
-            give(cells[i], values[i])
+            give(call.operands[i].cell, values[i])
     if copied:
         drop_copies(call)
     return status
@@ -242,21 +245,23 @@ cdef class NativeThunk(CThunk):
     def __cinit__(self, entry, list words, Py_ssize_t scratch_at, list inputs, list outputs, list layouts=None):
         cdef Py_ssize_t i, n_words = len(words), nin = len(inputs), nout = len(outputs)
         cdef const NativeEntry *native = entry_of(entry)
+        cdef Operand *operand
         self.keep = entry
         self.inputs, self.outputs, self.lazy = inputs, outputs, False
         self.call.function = native.function
         self.call.nin, self.call.nout = nin, nout
-        self.call.cells = <PyObject **>allocate(&self.arena, nin + nout, sizeof(PyObject *))
+        self.call.operands = <Operand *>allocate(&self.arena, nin + nout, sizeof(Operand))
         self.call.values = <PyObject **>allocate(&self.arena, nin + nout, sizeof(PyObject *))
-        self.call.layout = <int *>allocate(&self.arena, nin + nout, sizeof(int))
         self.call.copied = <char *>allocate(&self.arena, nin, 1)
         self.call.words = <int64_t *>allocate(&self.arena, n_words, sizeof(int64_t))
         for i in range(nin + nout):
-            self.call.layout[i] = -1 if layouts is None else layouts[i]
-        for i in range(nin):
-            self.call.cells[i] = cell_of(inputs[i])
-        for i in range(nout):
-            self.call.cells[nin + i] = cell_of(outputs[i])
+            operand = &self.call.operands[i]
+            operand.cell = cell_of(inputs[i] if i < nin else outputs[i - nin])
+            operand.layout = -1 if layouts is None else layouts[i]
+            if operand.layout >= 0:
+                operand.ndim = operand.layout & 255
+                descr = cnp.PyArray_DescrFromType(operand.layout >> 8)      # NumPy keeps it for good
+                operand.descr = <void *>descr
         for i in range(n_words):
             self.call.words[i] = words[i]
         if scratch_at >= 0:
@@ -323,18 +328,10 @@ cdef extern from "numpy/arrayobject.h":
     ctypedef struct ArrFuncs "PyArray_ArrFuncs":
         nonzero_fn nonzero
     ArrFuncs *array_functions "PyDataType_GetArrFuncs"(Descr *descr) noexcept
-    Descr *array_descr "PyArray_DESCR"(Array *array) noexcept
-    bint is_exact_array "PyArray_CheckExact"(PyObject *value) noexcept
-    bint has_flags "PyArray_CHKFLAGS"(Array *array, int flags) noexcept
     bint native_order "PyArray_ISNOTSWAPPED"(Array *array) noexcept
     void *array_data "PyArray_DATA"(Array *array) noexcept
     size_t array_nbytes "PyArray_NBYTES"(Array *array) noexcept
     bint same_shape "PyArray_SAMESHAPE"(Array *a, Array *b) noexcept
-
-
-cdef inline bint plain_numbers(int number) noexcept:
-    """Whether a type number is one of the fixed-size numeric ones."""
-    return number <= cnp.NPY_CLONGDOUBLE or number == cnp.NPY_FLOAT16
 
 
 cdef inline bint ours_alone(PyObject *value) noexcept:
@@ -417,7 +414,7 @@ cdef class LazyBranch(CThunk):
         """0 for the first branch, 1 for the second."""
         cdef PyObject *value = peek(self.condition)
         if is_exact_array(value) and array_ndim(<Array *>value) == 0 and plain_numbers(array_type(<Array *>value)):
-            return 0 if array_functions(array_descr(<Array *>value)).nonzero(array_data(<Array *>value), value) else 1
+            return 0 if array_functions(<Descr *>array_descr(<Array *>value)).nonzero(array_data(<Array *>value), value) else 1
         return 0 if <object>value != 0 else 1
 
     cdef int fill(self, int side, bint move) except -1:

@@ -2,7 +2,7 @@
 import logging
 import pickle
 
-from theano_ng.gof import trust
+from theano_ng.gof.compiler import trust
 
 _logger = logging.getLogger("theano_ng.gof.callcache")
 

@@ -393,7 +393,7 @@ class Constant(Variable):
     value = property(lambda self: self._data, doc="Read-only data access.")
 
     def read_test_value(self):
-        """The value."""
+        """The data itself: a constant is its own test value."""
         return self._data
 
     def equals(self, other):

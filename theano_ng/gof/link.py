@@ -9,7 +9,7 @@ import copy
 from copy import deepcopy
 
 from theano_ng.configdefaults import config
-from theano_ng.gof.kernelcache import load_kernels
+from theano_ng.gof.compiler.kernelcache import load_kernels
 from theano_ng.gof.link_errors import log_thunk_trace, raise_with_op, thunk_hook  # noqa: F401  (classic names of this module)
 from theano_ng.gof.native import native_code_of, prepared
 from theano_ng.gof.program import gc_helper, make_program
@@ -150,6 +150,13 @@ class Linker:
             This one, or a copy of it when it is bound to another graph.
         """
         raise NotImplementedError("%s must define accept" % type(self).__name__)
+
+    def _bound_to(self, fgraph, no_recycling):
+        """This linker, or a copy when it is bound to another graph, bound to `fgraph`."""
+        linker = self if self.fgraph is None or self.fgraph is fgraph else self.clone()
+        linker.fgraph = fgraph
+        linker.no_recycling = [] if no_recycling is None else no_recycling
+        return linker
 
     def make_thunk(self):
         """``(thunk, input containers, output containers)`` of the accepted graph."""
@@ -370,11 +377,7 @@ class PerformLinker(LocalLinker):
             self.schedule = schedule
 
     def accept(self, fgraph, no_recycling=None, profile=None):
-        if self.fgraph is not None and self.fgraph is not fgraph:
-            return self.clone().accept(fgraph, no_recycling, profile)
-        self.fgraph = fgraph
-        self.no_recycling = [] if no_recycling is None else no_recycling
-        return self
+        return self._bound_to(fgraph, no_recycling)
 
     def make_all(self, input_storage=None, output_storage=None, storage_map=None):
         program = make_eager_program(self, "py", input_storage, output_storage, storage_map)
@@ -477,12 +480,9 @@ class WrapLinker(Linker):
         return type(self)([linker.clone(allow_gc=allow_gc) for linker in self.linkers], self.wrapper)
 
     def accept(self, fgraph, no_recycling=None, profile=None):
-        if self.fgraph is not None and self.fgraph is not fgraph:
-            return type(self)(self.linkers, self.wrapper).accept(fgraph, no_recycling, profile)
-        self.fgraph = fgraph
-        self.no_recycling = [] if no_recycling is None else no_recycling
-        self.linkers = [linker.accept(fgraph, no_recycling) for linker in self.linkers]
-        return self
+        bound = self._bound_to(fgraph, no_recycling)
+        bound.linkers = [linker.accept(fgraph, no_recycling) for linker in bound.linkers]
+        return bound
 
     def pre(self, f, inputs, order, thunk_groups):
         """Called at the start of each run.

@@ -5,6 +5,7 @@ functions they are applied to.
 """
 
 import copy
+import importlib
 import math
 import sys
 
@@ -19,39 +20,33 @@ _generation = 0
 _loaders = []
 
 
-def register_loader(fn):
-    """Have `fn` called before the first query of any database, or when a name is not found.
+def register_loader(module):
+    """Have a module imported before the first query of any database, or when a name is not found.
 
-    Rules live above this layer, in modules that take time to import and are not needed before a function is compiled; `fn` imports
-    them.
+    Rules live above this layer, in modules that take time to import and are not needed before a function is compiled. A chapter names the
+    modules of its rules here; its Ops import none of them.
+
+    Parameters
+    ----------
+    module : str
+        Its path.
     """
-    _loaders.append(fn)
-    return fn
+    _loaders.append(module)
 
 
 def load():
-    """Call the registered loaders; each is called once."""
+    """Import the modules that have been registered."""
     while _loaders:
-        _loaders.pop(0)()
+        importlib.import_module(_loaders.pop(0))
 
 
-def _changed():
+def _changed(own):
     global _generation, _foreign
     _generation += 1
-    _foreign = _foreign or not _registers_own_rule()
+    _foreign = _foreign or not own
 
 
 _foreign = False
-_INFRASTRUCTURE = ("theano_ng.gof.optdb", "theano_ng.gof.opt", "theano_ng.tensor.opt.registration")
-
-
-def _registers_own_rule():
-    """Whether the code that is registering something belongs to this package (its tests do not)."""
-    frame = sys._getframe(2)
-    while frame is not None and frame.f_globals.get("__name__") in _INFRASTRUCTURE:
-        frame = frame.f_back
-    module = "" if frame is None else frame.f_globals.get("__name__", "")
-    return module.startswith("theano_ng.") and ".tests" not in module
 
 
 def has_foreign_rules():
@@ -85,7 +80,7 @@ class DB(object):
     def __hash__(self):
         return id(self) >> 4
 
-    def register(self, name, obj, *tags, **kwargs):
+    def register(self, name, obj, *tags, own=False, **kwargs):
         """Add an optimizer or a database.
 
         Parameters
@@ -95,6 +90,8 @@ class DB(object):
         obj : Optimizer, LocalOptimizer or DB
         *tags : str
             Words under which queries find it; its name, the name of its class and the name of this database are added.
+        own : bool, keyword
+            Whether it is this package that registers. What others register makes functions uncacheable, see `has_foreign_rules`.
         use_db_name_as_tag : bool, keyword
             False: the name of this database is no tag of it, so that a query for this database does not find it.
         """
@@ -111,7 +108,7 @@ class DB(object):
         self._table[name] = {obj: None}
         self._names.add(name)
         self._order[obj] = len(self._order)
-        self.add_tags(name, obj.__class__.__name__, *tags)
+        self._add_tags(name, (obj.__class__.__name__, *tags), own)
 
     def _one(self, name):
         found = self._table.get(name)
@@ -122,6 +119,9 @@ class DB(object):
 
     def add_tags(self, name, *tags):
         """Add tags to the optimization of that name."""
+        self._add_tags(name, tags, own=False)
+
+    def _add_tags(self, name, tags, own):
         obj = self._one(name)
         for tag in tags:
             if tag in self._names:
@@ -129,7 +129,7 @@ class DB(object):
                     continue
                 raise ValueError("The tag %r collides with the name of an optimization" % (tag,), obj)
             self._table.setdefault(tag, {})[obj] = None
-        _changed()
+        _changed(own)
 
     def remove_tags(self, name, *tags):
         """Take tags from the optimization of that name."""
@@ -138,7 +138,7 @@ class DB(object):
             if tag in self._names:
                 raise ValueError("%r is a name, not a tag" % (tag,), obj)
             self._table.get(tag, {}).pop(obj, None)
-        _changed()
+        _changed(own=False)
 
     def _tags_of(self, obj):
         return sorted(tag for tag, objs in self._table.items() if obj in objs and tag not in self._names)
@@ -378,8 +378,8 @@ class SequenceDB(DB):
         self.__position__ = {}
         self.failure_callback = failure_callback
 
-    def register(self, name, obj, position, *tags):
-        """Add an optimizer or a database at a position.
+    def register(self, name, obj, position, *tags, own=False):
+        """Add an optimizer or a database at a position; see `DB.register`.
 
         Parameters
         ----------
@@ -390,7 +390,7 @@ class SequenceDB(DB):
             position = max(self.__position__.values()) + 1 if self.__position__ else 0
         if not isinstance(position, integer_types + (float,)):
             raise TypeError("the position must be a number or 'last', got %r" % (position,), name)
-        super().register(name, obj, *tags)
+        super().register(name, obj, *tags, own=own)
         self.__position__[name] = position
 
     def query(self, *tags, **kwtags):

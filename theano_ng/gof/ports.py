@@ -85,7 +85,7 @@ label_graph = Port("label_graph", "theano_ng.printing.strings",
 cdata_op = Port("cdata_op", "theano_ng.scalar.cdata_op",
                 """``cdata_op(rtype)``: the Op from an integer address to a value of a CDataType; its ``compiled()`` is a function.""")
 
-link_node_in_c = Port("link_node_in_c", "theano_ng.gof.cc",
+link_node_in_c = Port("link_node_in_c", "theano_ng.gof.codegen.clinker",
                       """``link_node_in_c(node, storage_map, no_recycling)``: a thunk that runs a node's own C code, compiled.""")
 
 size_type = Port("size_type", "theano_ng.tensor.compile_ops", """``size_type(ndim)``: the type of lengths (0) and of shapes (1).""")
@@ -94,6 +94,9 @@ shape_feature = Port("shape_feature", "theano_ng.tensor.compile_ops",
                      """``shape_feature()``: a new Feature that finds symbolic shapes by the `infer_shape` of Ops.""")
 
 scalar_from_tensor = Port("scalar_from_tensor", "theano_ng.tensor.shaping", """The scalar variable in a 0-d tensor.""")
+
+sparse_from_rows = Port("sparse_from_rows", "theano_ng.sparse",
+                        """``sparse_from_rows(x, rows, positions)``: a sparse matrix of the shape of x with those rows.""")
 
 shared = Port("shared", "theano_ng.compile.sharedvalue", """A shared variable with a value, as ``shared(value, name, ...)``.""")
 

@@ -51,7 +51,7 @@ def _parts(obj):
             nodes, leaves = obj.toposort(), list(obj.inputs)
         else:
             node = obj if isinstance(obj, Apply) else obj.owner
-            nodes = ancestor_nodes(node) if node is not None else []
+            nodes = ancestor_nodes((node,)) if node is not None else []
             leaves = [obj] if node is None else []
         for node in nodes:
             yield "the Op of %.100s" % (node,), node.op

@@ -11,7 +11,7 @@ from theano_ng.configdefaults import config
 from theano_ng.gof import link
 from theano_ng.gof._cvm import CLazyLinker, checked_request
 from theano_ng.gof._native import CThunk
-from theano_ng.gof.inplace_order import lazy_prerequisites, needed_before_overwriting, overwrite_last
+from theano_ng.gof.destroy.inplace_order import lazy_prerequisites, needed_before_overwriting, overwrite_last
 from theano_ng.gof.program import make_program
 
 

@@ -82,7 +82,7 @@ class StripPickler(pickle.Pickler):
             self.tag_to_remove.extend([extra_tag_to_remove] if isinstance(extra_tag_to_remove, str) else extra_tag_to_remove)
 
     def dump(self, obj):
-        """Write one object."""
+        """Write one object; what cannot be pickled is named in the error."""
         with _saying_what(obj):
             super().dump(obj)
 

@@ -44,7 +44,7 @@ string_types = (str,)
 
 # Classic names of this module whose home is a higher floor.
 _lent, __dir__, _ = lazy_names(__name__, {
-    "theano_ng.compile.function_module": "Function",
+    "theano_ng.compile.functions.object": "Function",
     "theano_ng.compile.sharedvalue": "SharedVariable",
 })
 

@@ -12,6 +12,7 @@ asked for.
 """
 import importlib as _importlib
 
+from theano_ng.gof.optdb import register_loader as _register_loader
 from theano_ng.tensor.basic import *  # noqa: F401,F403
 from theano_ng.tensor import basic  # noqa: F401
 import theano_ng.tensor.constant_rules  # noqa: F401
@@ -31,6 +32,11 @@ from theano_ng.tensor.reductions.statistics import var  # noqa: F401
 
 # Old name of the type.
 Tensor = TensorType  # noqa: F405
+
+# The rules on the Ops that are there from the start.
+for _module in ('', '.uncanonicalize', '.blas'):
+    _register_loader('theano_ng.tensor.opt' + _module)
+del _module
 
 # Submodules that are imported when they are asked for as an attribute.
 _MODULES = frozenset([

@@ -26,10 +26,8 @@ from theano_ng.tensor.type_other import NoneConst
 LAPACK = "theano_ng.tensor.native.lapack:"
 
 
-@register_loader
-def _load_rules():
-    """Rules for the Ops of this module are imported when the first function is rewritten, or the next one."""
-    import theano_ng.tensor.opt.linalg  # noqa: F401
+# Rules for the Ops of this module.
+register_loader("theano_ng.tensor.opt.linalg")
 
 
 # --- inverses ----------------------------------------------------------------------------------------------------------------

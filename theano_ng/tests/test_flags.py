@@ -381,7 +381,7 @@ class NewProcesses(unittest.TestCase):
             self.assertRegex(error, r"blas.ldflags='-lno_such_blas' does not give a BLAS \(.*cannot find -lno_such_blas")
 
     def test_another_blas(self):
-        from theano_ng.gof.cmodule import GCC_compiler
+        from theano_ng.gof.compiler import GCC_compiler
         if not GCC_compiler.try_flags(["-lopenblas"], "extern \"C\" void dgemm_();", "dgemm_();"):
             self.skipTest("blas.ldflags is tried with OpenBLAS, which is not installed for linking (libopenblas-dev)")
         with tempfile.TemporaryDirectory() as folder:
@@ -447,7 +447,7 @@ class NewProcesses(unittest.TestCase):
             text = run("""
                 from theano_ng import config
                 import numpy, theano_ng as theano
-                from theano_ng.gof.cmodule import GCC_compiler
+                from theano_ng.gof.compiler import GCC_compiler
                 args = GCC_compiler.compile_args()
                 print([a for a in args if a[:2] in ('-O', '-D')], '-march=native' in args, numpy.geterr()['divide'], numpy.geterr()['over'])
                 print(config.warn.round, config.warn.sum_sum_bug, config.compile.timeout, config.warn.reduce_join)
@@ -505,7 +505,7 @@ class Locks(unittest.TestCase):
 
         import filelock
 
-        from theano_ng.gof import compilelock
+        from theano_ng.gof.compiler import compilelock
         with tempfile.TemporaryDirectory() as folder:
             other = filelock.FileLock(os.path.join(folder, compilelock.LOCK_NAME), is_singleton=False)
             with other, change_flags([("compile.timeout", 1), ("compile.wait", 1)]):

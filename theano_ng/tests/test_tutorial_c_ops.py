@@ -8,7 +8,7 @@ import numpy as np
 import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng import gof
-from theano_ng.gof import cmodule
+from theano_ng.gof import compiler as cmodule
 from theano_ng.tensor.opt import NotScalarConstantError, get_scalar_constant_value, register_specialize
 
 MODES = ("FAST_COMPILE", "FAST_RUN", "DebugMode")

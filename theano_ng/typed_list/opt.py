@@ -10,7 +10,7 @@ __all__ = ["typed_list_inplace_opt"]
 def typed_list_inplace_opt(node):
     """The list is changed instead of a copy of it.
 
-    Append(Reverse(x), y)  ->  Append{inplace}(Reverse(x), y)          [inplace, fast_run]
+    append(reverse(l), x)  ->  Append(inplace=True)(Reverse(inplace=True)(l), x)          [inplace, fast_run]
     """
     if node.op.inplace:
         return False
@@ -20,4 +20,4 @@ def typed_list_inplace_opt(node):
 
 
 optdb.register("typed_list_inplace_opt", TopoOptimizer(typed_list_inplace_opt, order="out_to_in",
-                                                       failure_callback=TopoOptimizer.warn_inplace), 60, "fast_run", "inplace")
+                                                       failure_callback=TopoOptimizer.warn_inplace), 60, "fast_run", "inplace", own=True)

@@ -3,6 +3,7 @@ import copy
 import io
 import os
 import pickle
+import pickletools
 import tempfile
 import unittest
 
@@ -11,10 +12,15 @@ import numpy as np
 import theano_ng as theano
 from theano_ng import tensor as T
 from theano_ng.compile.builders import OpFromGraph
+from theano_ng.compile.debugmode import DebugMode
 from theano_ng.compile.mode import Mode, get_mode, predefined_linkers, predefined_modes
 from theano_ng.compile.monitormode import MonitorMode
 from theano_ng.compile.tests.pickled_functions import MODES
 from theano_ng.compile.tests.test_graph_cache import run_process
+from theano_ng.gof import graph
+from theano_ng.gof.fg import FunctionGraph
+from theano_ng.gof.opt import MergeOptimizer
+from theano_ng.ifelse import ifelse
 from theano_ng.misc import pkl_utils
 
 CODE = "from theano_ng.compile.tests.pickled_functions import main; main()"
@@ -95,6 +101,98 @@ class TestParts(unittest.TestCase):
         self.assertIsNone(plain.profile)
         self.assertIs(copy.copy(f).profile, profile)
         self.assertEqual(pickle.loads(pickle.dumps(profile)).fct_callcount, 2)
+
+
+def fused(n):
+    """Elementwise operations, which fusion puts into few large Composites."""
+    x = y = T.dvector("x")
+    for k in range(n // 4):
+        y = y * 1.001 + T.sin(y) / (k + 2)
+    return [x], [y], []
+
+
+def mixed(n):
+    """Products, reductions and indexing, with branches."""
+    x = y = T.dmatrix("x")
+    w = theano.shared(np.eye(2), name="w")
+    for k in range(n // 6):
+        y = ifelse(T.lt(y[0, 0], k), T.tanh(T.dot(y, w)) - y.sum(), y)
+    return [x], [y], []
+
+
+def trained(n):
+    """Many shared variables, whose updates share most of their graphs."""
+    x = y = T.dvector("x")
+    parameters = [theano.shared(np.ones(2), name="p%d" % k) for k in range(n // 8)]
+    for p in parameters:
+        y = T.tanh(y * p + p.sum())
+    return [x], [y], [(p, p - 0.1 * y) for p in parameters]
+
+
+def nested(n):
+    """Ops with graphs inside."""
+    x = y = T.dvector("x")
+    for _ in range(n // 20):
+        y = OpFromGraph([x], [T.tanh(x + 1) * x])(y)
+    return [x], [y], []
+
+
+class TestGrowth(unittest.TestCase):
+    """What the pickle of a function holds grows with the graph, at most a kilobyte for each node of the expression."""
+
+    def assert_linear(self, make, mode, **kwargs):
+        found = []
+        for n in (60, 180):
+            inputs, outputs, updates = make(n)
+            # Without the cache, so that the graph has all features of the rewriting.
+            with theano.config.change_flags(cache_graphs=False):
+                f = theano.function(inputs, outputs, updates=updates, mode=mode, **kwargs)
+            nodes = len(graph.ops(inputs, outputs + [new for _, new in updates]))
+            written = pickle.dumps(f, pickle.HIGHEST_PROTOCOL)
+            found.append((nodes, len(written), sum(1 for _ in pickletools.genops(written))))
+        (few, few_bytes, few_codes), (many, many_bytes, many_codes) = found
+        # The difference of two leaves out what every function has.
+        self.assertLess(many_bytes - few_bytes, 1024 * (many - few))
+        self.assertLess((many_codes - few_codes) / (many - few), 1.1 * few_codes / few)
+
+    def test_functions(self):
+        for make in (fused, mixed, trained, nested):
+            for mode in ("FAST_RUN", "FAST_COMPILE", "NanGuardMode"):
+                with self.subTest(graph=make.__name__, mode=mode):
+                    self.assert_linear(make, mode)
+
+    def test_debugmode(self):
+        for make in (mixed, trained):
+            with self.subTest(graph=make.__name__):
+                self.assert_linear(make, DebugMode(stability_patience=1))
+
+    def test_profiles(self):
+        self.assert_linear(trained, "FAST_RUN", profile=theano.ProfileStats(atexit_print=False))
+
+    def test_what_rewriting_removed_is_gone(self):
+        x = T.dvector("x")
+        gone = T.exp(x)
+        gone.name = "gone" * 3
+        with theano.config.change_flags(cache_graphs=False):
+            f = theano.function([x], T.log(gone) + T.zeros_like(gone))
+        fgraph = f.maker.fgraph
+        self.assertNotIn(b"gone" * 3, pickle.dumps(fgraph))
+        loaded = pickle.loads(pickle.dumps(fgraph))
+        for fgraph in (fgraph, loaded):
+            length, = fgraph.shape_feature.shape_of[fgraph.outputs[0]]
+            self.assertEqual(str(length), "Shape_i{0}.0")
+            self.assertIs(length.owner.inputs[0], fgraph.inputs[0])
+
+    def test_a_graph_from_a_pickle_is_merged(self):
+        x = T.dvector("x")
+        fgraph = FunctionGraph([x], [T.exp(x) + 1, T.log(x)])
+        MergeOptimizer().optimize(fgraph)
+        fgraph = pickle.loads(pickle.dumps(fgraph))
+        x, = fgraph.inputs
+        for k, again in enumerate((T.exp(x) + 1, T.exp(x))):
+            fgraph.change_input("output", 1, again)
+            MergeOptimizer().optimize(fgraph)
+            self.assertIs(fgraph.outputs[1], (fgraph.outputs[0], fgraph.outputs[0].owner.inputs[0])[k])
 
 
 class TestRefusals(unittest.TestCase):

@@ -7,7 +7,7 @@ import numpy as np
 
 import theano_ng as theano
 import theano_ng.tensor as T
-from theano_ng.compile.function_inputs import quick_check
+from theano_ng.compile.functions.inputs import quick_check
 from theano_ng.configdefaults import config
 
 TARGETS = ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64"]

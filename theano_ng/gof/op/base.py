@@ -87,6 +87,14 @@ class PureOp:
             return list(outputs)
         return outputs[0]
 
+    def fails_on_values(self, node):
+        """Whether computing a node can raise for some values of its inputs, although it did not for others of the same shapes.
+
+        True when nothing is known. A function whose state is overwritten in place orders its nodes by it, and saves the state where it has to.
+        A subclass in another package says it again: it may do more.
+        """
+        return True
+
     # `grad(inputs, output_grads)` is not defined here: its absence tells `gradient.grad` that the Op has none.
 
     def L_op(self, inputs, outputs, output_grads):

@@ -2,7 +2,7 @@
 import warnings
 
 from theano_ng.configdefaults import config
-from theano_ng.gof.gxx import GCC_compiler
+from theano_ng.gof.compiler.gxx import GCC_compiler
 from theano_ng.gof.op.base import Op
 
 

@@ -7,7 +7,8 @@ import time
 import traceback
 
 from theano_ng.configdefaults import config
-from theano_ng.gof import destroyhandler, toolbox
+from theano_ng.gof import toolbox
+from theano_ng.gof.destroy import handler as destroyhandler
 
 _logger = logging.getLogger("theano_ng.gof.opt")
 
@@ -134,6 +135,7 @@ class FromFunctionOptimizer(Optimizer):
         self.fn = fn
         self.requirements = requirement_functions(requirements)
         self.__name__ = getattr(fn, "__name__", None)
+        self.__doc__ = getattr(fn, "__doc__", None)
 
     def apply(self, fgraph, *args, **kwargs):
         self.fn(fgraph, *args, **kwargs)

@@ -6,7 +6,9 @@ import sys
 import unittest
 
 from theano_ng.configdefaults import config
-from theano_ng.gof import cc, cmodule, cutils
+from theano_ng.gof.codegen import clinker as cc
+from theano_ng.gof.compiler import cutils
+from theano_ng.gof import compiler as cmodule
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import Apply, Constant
 from theano_ng.gof.op import Op
@@ -332,8 +334,8 @@ class TestCLinker(unittest.TestCase):
             "from theano_ng.gof.tests.test_cc import *\n"
             "x, y = double('x'), double('y')\n"
             "l = linked([x, y], [Binary('*')(Binary('+')(x, y), Constant(double, 3.0)), Checked(Log())(y)])\n"
-            "from theano_ng.gof.modulecache import get_module_hash\n"
-            "from theano_ng.gof.kernelcache import get_kernel_cache\n"
+            "from theano_ng.gof.compiler.modulecache import get_module_hash\n"
+            "from theano_ng.gof.compiler.kernelcache import get_kernel_cache\n"
             "from theano_ng.gof.native import Kernel\n"
             "print(get_module_hash(l.get_src_code(), (l.cmodule_key()[0], ())), get_kernel_cache().key(Kernel('void KERNEL(){}')))\n")
         said = {subprocess.run([sys.executable, "-c", program], env=dict(os.environ, PYTHONHASHSEED=seed), capture_output=True,

@@ -8,7 +8,7 @@ import unittest
 
 import numpy as np
 
-from theano_ng.gof.cmodule import GCC_compiler
+from theano_ng.gof.compiler import GCC_compiler
 from theano_ng.gof.native import Kernel, NativeCode, native_function
 from theano_ng.gof.native_words import Record
 
@@ -60,7 +60,7 @@ static int tng_forgotten(int nin, int nout, PyObject **in, PyObject **out, const
     return 0;
 }
 
-static int tng_wordless(int nin, int nout, PyObject **in, PyObject **out, int64_t *words)
+static int tng_wordless(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     native_set(out, PyLong_FromLong(nin));
     return 0;

@@ -15,7 +15,9 @@ from unittest import mock
 import numpy as np
 
 import theano_ng
-from theano_ng.gof import cmodule, gxx, kernelcache
+from theano_ng.gof.compiler import gxx
+from theano_ng.gof import compiler as cmodule
+from theano_ng.gof.compiler import kernelcache
 from theano_ng.gof.tests import test_cmodule
 
 SETUP = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(theano_ng.__file__))), "setup.py")
@@ -74,7 +76,7 @@ right(first + second)
 assert len(outputs) > count
 count = len(outputs)
 for command in ("clear", "purge", "clear"):
-    subprocess.run([sys.executable, "-m", "theano_ng.gof.cache_cli", command], check=True)
+    subprocess.run([sys.executable, "-m", "theano_ng.gof.compiler.cache_cli", command], check=True)
     right(first + second)
     third = compiled()
     right(first + second + third)

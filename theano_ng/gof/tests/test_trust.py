@@ -14,7 +14,17 @@ import unittest
 import warnings
 from unittest import mock
 
-from theano_ng.gof import cache_cli, callcache, cmodule, compilers, kernelcache, trust
+from theano_ng.gof import callcache
+
+from theano_ng.gof.compiler import trust
+
+from theano_ng.gof import compiler as cmodule
+
+from theano_ng.gof.compiler import cache_cli
+
+from theano_ng.gof.compiler import toolchain as compilers
+
+from theano_ng.gof.compiler import kernelcache
 from theano_ng.gof.tests import test_cmodule
 
 STRANGER = 54321    # no user of any system
@@ -26,7 +36,11 @@ import os, sys, warnings
 warnings.simplefilter("always")
 import theano_ng as theano
 import theano_ng.tensor as T
-from theano_ng.gof import compilers, gxx, kernelcache, modulecache, trust
+from theano_ng.gof.compiler import gxx
+from theano_ng.gof.compiler import trust
+from theano_ng.gof.compiler import toolchain as compilers
+from theano_ng.gof.compiler import modulecache
+from theano_ng.gof.compiler import kernelcache
 from theano_ng.configdefaults import config
 compiled = []
 for module in (kernelcache, gxx):
@@ -445,7 +459,7 @@ class TestCaches(InDirectory):
 def flags(**values):
     """The configuration of the commands, with some flags changed."""
     from theano_ng.configdefaults import config
-    from theano_ng.gof import compiledir
+    from theano_ng.gof.compiler import compiledir
 
     fake = mock.Mock(wraps=config, nocleanup=False, **values)
     with mock.patch.object(cache_cli, "config", fake), mock.patch.object(compiledir, "config", fake):

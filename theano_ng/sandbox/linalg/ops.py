@@ -28,9 +28,7 @@ _RULES = {name: home for home, names in {
 }.items() for name in names.split()}
 
 
-@register_loader
-def _load_rules():
-    import theano_ng.sandbox.linalg.rules  # noqa: F401
+register_loader("theano_ng.sandbox.linalg.rules")
 
 
 def __getattr__(name):

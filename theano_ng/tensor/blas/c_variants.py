@@ -1,7 +1,10 @@
 """Classic path of the BLAS Ops' C variants and the rules that choose them."""
-from theano_ng.compile import optdb
+import numpy as np
+
+from theano_ng.compile import In, Mode, function, optdb
 from theano_ng.tensor.blas.ops import (BlasOp as BaseBLAS, CGemv, CGer, cgemv_inplace, cgemv_no_inplace, cger_inplace,
                                        cger_no_inplace, gemv_inplace, gemv_no_inplace, ger, ger_destructive)
+from theano_ng.tensor.constructors import dmatrix, dvector
 from theano_ng.tensor.opt.blas import blas_optdb, make_c_gemv_destructive, make_c_ger_destructive, use_c_gemv, use_c_ger
 
 
@@ -13,12 +16,7 @@ def check_force_gemv_init():
     bool
         What the product in use does with a `y` of NaN.
     """
-    import numpy as np
-
-    from theano_ng import tensor as T
-    from theano_ng.compile import In, Mode, function
-
-    y, A, x = T.dvector(), T.dmatrix(), T.dvector()
+    y, A, x = dvector(), dmatrix(), dvector()
     product = cgemv_inplace(y, np.asarray(1.), A, x, np.asarray(0.))
     f = function([In(y, mutable=True), A, x], product, mode=Mode("cvm", None), accept_inplace=True)
     return bool(np.isnan(f(np.full(2, np.nan), np.ones((2, 2)), np.ones(2))).any())

@@ -1,7 +1,7 @@
 """Where the BLAS comes from: SciPy's by default, the library that blas.ldflags names otherwise."""
 from theano_ng.configdefaults import config
 from theano_ng.gof._native import capsule_address, read_address
-from theano_ng.gof.cmodule import load_kernels
+from theano_ng.gof.compiler import load_kernels
 from theano_ng.gof.native import Kernel
 
 NAMES = tuple(letter + name for name in ("gemm", "gemv") for letter in "sdcz") + ("sger", "dger", "cgeru", "zgeru")

@@ -106,8 +106,19 @@ def operand_classes(node):
     return classes
 
 
-def elemwise_kernel(op, node, classes):
-    """Return ``(Kernel, needs_python)`` for the Elemwise node `node` over the scalar op `op`."""
+def elemwise_kernel(op, node, classes, summed=None):
+    """Return ``(Kernel, needs_python)`` for the Elemwise node `node` over the scalar op `op`.
+
+    Parameters
+    ----------
+    op : ScalarOp
+    node : Apply
+    classes : list of int
+        From `operand_classes`.
+    summed : str, optional
+        A dtype: the kernel adds the sum of its output to an accumulator of that dtype, which the output's pointer leads to, instead of
+        storing it; see native/reduce_elemwise.h.
+    """
     nin = len(node.inputs)
     operands = [*node.inputs, *node.outputs]
     ctypes = [get_scalar_type(v.type.dtype).dtype_specs()[1] for v in operands]
@@ -125,30 +136,49 @@ def elemwise_kernel(op, node, classes):
     if wide:
         environment["support"] = support_text("half_blocks.h") + environment["support"]
     classes = [*classes, *[PLAIN] * len(node.outputs)]
+    accumulator = None
+    if summed is not None:
+        # Additions of signed integers that overflow are left to the compiler; those of unsigned ones give the same bits.
+        accumulator = get_scalar_type(summed.replace("int", "uint") if summed.startswith("int") else summed).dtype_specs()[1]
+        environment["support"] = support_text("sum_blocks.h") + environment["support"]
+        ctypes[nin] = accumulator
 
     def loop(hoisted, indent):
         fixed = {k: _HOISTED % k for k in hoisted}
         before, inner = op.c_code_fixed(small, "n", local[:nin], local[nin:], dict(fail=_FAIL), fixed) or ("", body)
         return [*[indent + before] * bool(before), *_loop(inner, ctypes, nin, hoisted, wide, indent)]
 
-    lines = ["void KERNEL(int64_t tng_n, char **tng_ptr, const int64_t *tng_stride)", "{"]
+    lines = ["void KERNEL(int64_t %s, char **tng_ptr, const int64_t *tng_stride)" % ("tng_total" if summed else "tng_n"), "{"]
     for k, ctype in enumerate(ctypes):
         const = "const " if k < nin else ""
-        lines.append("    %s%s *%s = (%s%s *)tng_ptr[%d];" % (const, ctype, _POINTER % k, const, ctype, k))
+        name = "tng_acc" if summed and k == nin else _POINTER % k
+        lines.append("    %s%s *%s = (%s%s *)tng_ptr[%d];" % (const, ctype, name, const, ctype, k))
     # The value and not the reference: an output may overwrite memory that the compiler would otherwise read again.
     for k, kind in enumerate(classes):
         if kind == HOISTED:
             lines.append("    " + _hoist(k, ctypes, wide))
     alternates = [k for k, kind in enumerate(classes) if kind == ALTERNATE]
+    hoisted = {k for k, kind in enumerate(classes) if kind == HOISTED}
+    if summed:
+        lines.append("    TNG_SUM_BEGIN(%s, %s)" % (accumulator, _POINTER % nin))
     if alternates:
         lines.append("    if (tng_stride[%d] == 0) {" % alternates[0])
         for k in alternates:
             lines.append("        " + _hoist(k, ctypes, wide))
-        lines += loop({k for k, kind in enumerate(classes) if kind != PLAIN}, " " * 8)
-        lines += ["        return;", "    }"]
-    lines += loop({k for k, kind in enumerate(classes) if kind == HOISTED}, " " * 4)
-    if not alternates:
+        lines += loop(hoisted | set(alternates), " " * 8)
+        lines.append("    } else {")
+    lines += loop(hoisted, " " * 4)
+    if alternates:
+        lines.append("    }")
+    else:
         lines.append("    (void)tng_stride;")
+    if summed:
+        for k in range(nin):
+            if classes[k] == PLAIN:
+                lines.append("    %s += tng_n;" % (_POINTER % k))
+            elif classes[k] == ALTERNATE:
+                lines.append("    %s += tng_stride[%d] ? tng_n : 0;" % (_POINTER % k, k))
+        lines.append("    TNG_SUM_END(%s, %s, tng_acc)" % (accumulator, _POINTER % nin))
     lines.append("}")
     return Kernel(source="\n".join(lines) + "\n", **environment), needs_python
 

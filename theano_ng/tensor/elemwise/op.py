@@ -13,6 +13,7 @@ from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.null_type import NullType
 from theano_ng.gof.op import COp, OpenMPOp
+from theano_ng.gof.own import is_own
 from theano_ng.gof.params_type import ParamsType
 from theano_ng.gof.traversal import postorder
 from theano_ng.gof.utils import MethodNotDefined
@@ -66,6 +67,9 @@ class DimShuffle(NativeOp, COp):
     _f16_ok = True
     check_input = False
     __props__ = ("input_broadcastable", "new_order", "inplace")
+
+    def fails_on_values(self, node):
+        return False
 
     # The classic constructor of COp reads C files; this op's C is native code.
     def __init__(self, input_broadcastable, new_order, inplace=True):
@@ -274,6 +278,9 @@ class Elemwise(NativeOp, OpenMPOp):
     __module__ = "theano_ng.tensor.elemwise"
     __props__ = ("scalar_op", "inplace_pattern")
     _f16_ok = True
+
+    def fails_on_values(self, node):
+        return not is_own(type(self.scalar_op))
 
     def __init__(self, scalar_op, inplace_pattern=None, name=None, nfunc_spec=None, openmp=None):
         self.name = name
@@ -498,8 +505,7 @@ class Elemwise(NativeOp, OpenMPOp):
 
     def prepare_node(self, node, storage_map, compute_map, impl):
         """Let the scalar op prepare for the implementation that will be used, ``'c'`` or ``'py'``."""
-        node.tag.fake_node = fake = scalar_node(self.scalar_op, node)
-        self.scalar_op.prepare_node(fake, None, None, impl)
+        self.scalar_op.prepare_node(scalar_node(self.scalar_op, node), None, None, impl)
 
     def _nfunc_fits(self, node):
         if self.nfunc is None:

@@ -1,6 +1,7 @@
 """Indexing of tensors by integer arrays and boolean masks, and the increments of such parts."""
 import numpy as np
 
+from theano_ng.gof import ports
 from theano_ng.gof.derivative import disconnected_gradients
 import theano_ng.scalar as scal
 from theano_ng.configdefaults import config
@@ -152,9 +153,7 @@ class AdvancedSubtensor1(NativeOp, Op):
             if x.type.ndim != 2:
                 raise TypeError(
                     "AdvancedSubtensor1: you can't take the sparse grad from a tensor with ndim != 2. ndim is %d" % x.type.ndim)
-            import theano_ng.sparse  # sparse builds on tensor
-
-            gx = theano_ng.sparse.construct_sparse_from_list(x, gz, ilist)
+            gx = ports.sparse_from_rows(x, gz, ilist)
         elif x.dtype in DISCRETE:
             gx = x.zeros_like(dtype=config.floatX)
         else:
@@ -168,6 +167,12 @@ class AdvancedSubtensor1(NativeOp, Op):
 
 
 advanced_subtensor1 = AdvancedSubtensor1()
+
+
+def _inc_code(op):
+    """The native code of an Op that writes to chosen elements of a copy of its input or, in place, of the input itself."""
+    return NativeCode(
+        "theano_ng.tensor.native.subtensor:inc", in_place=bool(op.inplace), set_instead_of_inc=bool(op.set_instead_of_inc))
 
 
 class AdvancedIncSubtensor1(NativeOp, Op):
@@ -211,8 +216,7 @@ class AdvancedIncSubtensor1(NativeOp, Op):
         return Apply(self, [x, y, ilist], [x.type()])
 
     def native_code(self, node):
-        return NativeCode(
-            "theano_ng.tensor.native.subtensor:inc", params=(int(self.inplace), int(self.set_instead_of_inc)))
+        return _inc_code(self)
 
     def copy_of_x(self, x):
         """C expression for a new array with the value of the array `x`."""
@@ -388,7 +392,7 @@ class BaseAdvancedIncSubtensor(NativeOp, Op):
         return Apply(self, [x, y, *index], [x.type()])
 
     def native_code(self, node):
-        return NativeCode("theano_ng.tensor.native.subtensor:inc", params=(int(self.inplace), int(self.set_instead_of_inc)))
+        return _inc_code(self)
 
     def perform(self, node, inputs, out_):
         _check_index(inputs[0], inputs[2:])

@@ -22,6 +22,9 @@ class Dot(NativeOp, Op):
     """
     __props__ = ()
 
+    def fails_on_values(self, node):
+        return False
+
     def make_node(self, *inputs):
         if len(inputs) != 2:
             raise TypeError("Dot takes 2 inputs, %d were given" % len(inputs))
@@ -43,7 +46,7 @@ class Dot(NativeOp, Op):
         if len(dtypes) == 1 and dtypes.issubset(BLAS_DTYPES):
             return NativeCode('theano_ng.tensor.native.blas:dot')
         return NativeCode('theano_ng.tensor.native.extra:dot',
-                          params=(np.dtype(node.outputs[0].dtype).num,))
+                          type_number=np.dtype(node.outputs[0].dtype).num)
 
     def perform(self, node, inp, out):
         x, y = inp

@@ -15,10 +15,8 @@ LAPACK = "theano_ng.tensor.native.lapack:"
 STRUCTURES = ("general", "symmetric", "lower_triangular", "upper_triangular", "hermitian", "banded", "diagonal", "toeplitz")
 
 
-@register_loader
-def _load_rules():
-    """Rules for the Ops of this module are imported when the first function is rewritten, or the next one."""
-    import theano_ng.tensor.opt.linalg  # noqa: F401
+# Rules for the Ops of this module.
+register_loader("theano_ng.tensor.opt.linalg")
 
 
 @functools.lru_cache(maxsize=1)
@@ -126,7 +124,7 @@ class Cholesky(NativeOp, Op):
         return Apply(self, [x], [x.type()])
 
     def native_code(self, node):
-        return NativeCode(LAPACK + "cholesky", params=(int(self.lower), int(self.destructive), int(self.on_error == "nan")))
+        return NativeCode(LAPACK + "cholesky", lower=bool(self.lower), in_place=bool(self.destructive), nan_for_error=self.on_error == "nan")
 
     def perform(self, node, inputs, outputs):
         x, = inputs
@@ -298,8 +296,8 @@ class Solve(NativeOp, Op):
         return Apply(self, [A, b], [b.type()])
 
     def native_code(self, node):
-        return NativeCode(LAPACK + "solve", params=(self._CODES.get(self.A_structure, 0), int(self.lower), int(self.overwrite_A),
-                                                    int(self.overwrite_b)))
+        return NativeCode(LAPACK + "solve", structure=self._CODES.get(self.A_structure, 0), lower=bool(self.lower),
+                          overwrite_a=bool(self.overwrite_A), overwrite_b=bool(self.overwrite_b))
 
     def perform(self, node, inputs, output_storage):
         A, b = inputs

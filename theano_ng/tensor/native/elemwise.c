@@ -492,6 +492,34 @@ static void run_sequence(const Run *run, int64_t begin, int64_t end)
     }
 }
 
+/* A group of rows, in pieces that fit the buffers; operands `across` the rows are transposed into theirs. */
+static void run_buffered(const Run *run, char *const *row, char *const *buffer, const char *across, int64_t rows, int64_t piece)
+{
+    const Plan *p = run->plan;
+    int nop = run->nop, nd = run->nd;
+    char *ptr[nop];
+    for (int64_t at = 0; at < p->lens[0]; at += piece) {
+        int64_t n = p->lens[0] - at < piece ? p->lens[0] - at : piece;
+        for (int o = 0; o < run->nin; ++o)
+            if (across[o])
+                strided_transpose(p->item[o], rows, n, buffer[o], piece * p->item[o], row[o] + at * p->strides[o * nd],
+                                  p->strides[o * nd]);
+        for (int64_t q = 0; q < rows; ++q) {
+            for (int o = 0; o < nop; ++o) {
+                const char *here = row[o] + q * p->strides[o * nd + 1] + at * p->strides[o * nd];
+                ptr[o] = across[o] ? buffer[o] + q * piece * p->item[o] : p->buffered[o] ? buffer[o] : (char *)here;
+                if (p->buffered[o] && !across[o] && o < run->nin)
+                    gather_run(buffer[o], here, n, p->strides[o * nd], p->item[o]);
+            }
+            run->kernel(n, ptr, p->kstride);
+            for (int o = run->nin; o < nop; ++o)
+                if (p->buffered[o])
+                    scatter_run(row[o] + q * p->strides[o * nd + 1] + at * p->strides[o * nd], buffer[o], n, p->strides[o * nd],
+                                p->item[o]);
+        }
+    }
+}
+
 /* Rows begin..end: the kernel runs along the innermost loop.
  *
  * Inputs that are dense across the rows (one operand of C order, the other of Fortran order) are brought to their buffers for a group of
@@ -550,26 +578,7 @@ static void run_rows(const Run *run, int64_t begin, int64_t end)
             run->kernel(n0, ptr, p->kstride);
         }
         else
-            for (int64_t at = 0; at < n0; at += piece) {
-                int64_t n = n0 - at < piece ? n0 - at : piece;
-                for (int o = 0; o < run->nin; ++o)
-                    if (across[o])
-                        strided_transpose(p->item[o], rows, n, buffer[o], piece * p->item[o], row[o] + at * p->strides[o * nd],
-                                          p->strides[o * nd]);
-                for (int64_t q = 0; q < rows; ++q) {
-                    for (int o = 0; o < nop; ++o) {
-                        const char *here = row[o] + q * p->strides[o * nd + 1] + at * p->strides[o * nd];
-                        ptr[o] = across[o] ? buffer[o] + q * piece * p->item[o] : p->buffered[o] ? buffer[o] : (char *)here;
-                        if (p->buffered[o] && !across[o] && o < run->nin)
-                            gather_run(buffer[o], here, n, p->strides[o * nd], p->item[o]);
-                    }
-                    run->kernel(n, ptr, p->kstride);
-                    for (int o = run->nin; o < nop; ++o)
-                        if (p->buffered[o])
-                            scatter_run(row[o] + q * p->strides[o * nd + 1] + at * p->strides[o * nd], buffer[o], n,
-                                        p->strides[o * nd], p->item[o]);
-                }
-            }
+            run_buffered(run, row, buffer, across, rows, piece);
         for (int k = 1; k < loops; ++k) {
             int64_t step = k == 1 ? rows : 1;
             for (int o = 0; o < nop; ++o)
@@ -651,11 +660,22 @@ static int bad_input(int i, PyObject *value, int nd, int type)
     return -1;
 }
 
+/* Whether two lists of lengths or strides are the same: they are too short for a call of memcmp. */
+static inline int same_lengths(int nd, const npy_intp *a, const int64_t *b)
+{
+    for (int d = 0; d < nd; ++d)
+        if (a[d] != b[d])
+            return 0;
+    return 1;
+}
+
 /* True if operand a's bytes may meet b's in any other way than element on element. */
 static int meet(const PyArrayObject *a, const PyArrayObject *b)
 {
     int64_t low_a, high_a, low_b, high_b;
     int nd = PyArray_NDIM(a);
+    if (a != b && PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA) && PyArray_CHKFLAGS(b, NPY_ARRAY_OWNDATA))
+        return 0; /* two blocks of memory */
     intptr_t at_a = (intptr_t)PyArray_DATA((PyArrayObject *)a), at_b = (intptr_t)PyArray_DATA((PyArrayObject *)b);
     extent(nd, PyArray_DIMS((PyArrayObject *)a), PyArray_STRIDES((PyArrayObject *)a), PyArray_ITEMSIZE((PyArrayObject *)a), &low_a, &high_a);
     extent(nd, PyArray_DIMS((PyArrayObject *)b), PyArray_STRIDES((PyArrayObject *)b), PyArray_ITEMSIZE((PyArrayObject *)b), &low_b, &high_b);
@@ -694,7 +714,7 @@ static int provide_outputs(int nd, int nin, int nout, PyObject **in, PyObject **
         int source = (int)operands[nin + j].overwrites, type = (int)operands[nin + j].type_number;
         PyArrayObject *target = source < 0 ? NULL : (PyArrayObject *)in[source];
         if (target != NULL && PyArray_ISWRITEABLE(target) && PyArray_TYPE(target) == type
-            && (nd == 0 || memcmp(PyArray_DIMS(target), dims, nd * sizeof(npy_intp)) == 0)) {
+            && same_lengths(nd, PyArray_DIMS(target), dims)) {
             for (int i = 0; i < nin; ++i)
                 if (i != source && in[i] != in[source] && meet(target, (PyArrayObject *)in[i])
                     && !same_elements(target, (PyArrayObject *)in[i]))
@@ -763,7 +783,7 @@ static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, const 
     }
 
     for (int j = 0; j < nout && known; ++j)
-        known = memcmp(PyArray_STRIDES((PyArrayObject *)out[j]), p.out_strides + j * nd, nd * sizeof(int64_t)) == 0;
+        known = same_lengths(nd, PyArray_STRIDES((PyArrayObject *)out[j]), p.out_strides + j * nd);
     if (!known) {
         make_plan(&p, nd, nin, nout, in, out, operands, (int)words->has_alternate);
         p.head[H_VALID] = 1;
@@ -822,7 +842,6 @@ static int tng_dimshuffle(int nin, int nout, PyObject **in, PyObject **out, cons
                                                                 PyArray_FLAGS(x) & (NPY_ARRAY_WRITEABLE | NPY_ARRAY_ALIGNED), NULL);
     if (view == NULL)
         return -1;
-    PyArray_UpdateFlags(view, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS | NPY_ARRAY_ALIGNED);
     Py_INCREF(x);
     if (PyArray_SetBaseObject(view, (PyObject *)x) < 0) {
         Py_DECREF(view);

@@ -9,8 +9,8 @@ from theano_ng.gof.rewriting import LocalOptimizer, copy_stack_trace, in2out, lo
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.opt import common
-from theano_ng.tensor.opt.common import as_output
-from theano_ng.tensor.opt.registration import ignores_nonfinite, register_canonicalize, register_stabilize
+from theano_ng.tensor.opt.common import answer
+from theano_ng.tensor.opt.own_registration import ignores_nonfinite, register_canonicalize, register_stabilize
 
 MAX_OPERANDS = 31
 """Most operands given to one addition or multiplication; NumPy's limit is 32 operands with the result."""
@@ -300,8 +300,7 @@ class Canonizer(LocalOptimizer):
         new = self.merge_num_denum(num, denum, out.type.dtype)
         if new is out:
             return False
-        new = as_output(new, out)
-        return False if new is None else [new]
+        return answer(new, out)
 
     def _client_takes_part(self, out):
         for client, _ in out.clients:
@@ -439,7 +438,7 @@ def local_neg_to_mul(node):
     -x  ->  -1 * x          [canonicalize, fast_run]
     """
     x, = node.inputs
-    if node.op != T.neg or x.dtype[0] not in "ifc":
+    if x.dtype[0] not in "ifc":
         # The factor of an unsigned number would not be -1.
         return False
     rval = T.mul(np.array(-1, dtype=x.dtype), x)
@@ -603,8 +602,7 @@ def local_greedy_distributor(node):
         return False
     num, denum = local_mul_canonizer.simplify(new_num + num, new_denum + denum, out.type)
     rval = local_mul_canonizer.merge_num_denum(num, denum, out.type.dtype)
-    rval = as_output(rval, out)
-    return False if rval is None else [rval]
+    return answer(rval, out)
 
 
 _SUMS = {T.add: None, T.sub: None, T.neg: None}

@@ -9,7 +9,7 @@ from theano_ng.tensor import basic as T
 from theano_ng.tensor.constant import NotScalarConstantError, get_scalar_constant_value
 from theano_ng.tensor.elemwise.op import DimShuffle
 
-MAX_SHARED = 32
+MAX_SHARED = 16
 """How many operands are looked at of the parts of an expression that others use too: a chain of products each of which is used elsewhere is
 looked at again from each of its nodes."""
 
@@ -150,6 +150,25 @@ def _fill_chain(new_out, orig_inputs):
     return [new_out]
 
 
+def answer(new, out):
+    """What a rule returns: `new` as the only replacement of `out`, an output of an elementwise node; False when its type does not fit."""
+    new = as_output(new, out)
+    return False if new is None else [new]
+
+
+def with_type(new, old):
+    """`new` with the type of `old`, whose shape it has; None when that is impossible."""
+    if new.type.dtype != old.type.dtype:
+        new = T.cast(new, old.type.dtype)
+    if new.type != old.type:
+        try:
+            new = old.type.filter_variable(new)
+        except TypeError:
+            return None
+    copy_stack_trace(old, new)
+    return new
+
+
 def as_output(new, old):
     """`new` with the type of `old`, whose shape it is known to have or to broadcast to; None when that is impossible.
 
@@ -166,15 +185,13 @@ def as_output(new, old):
         if old.owner is None or new.ndim > old.ndim:
             return None
         new = fill_like_inputs(new, old.owner.inputs)
-        if new.type.dtype != old.type.dtype:
-            new = T.cast(new, old.type.dtype)
-    if new.type != old.type:
-        try:
-            new = old.type.filter_variable(new)
-        except TypeError:
-            return None
-    copy_stack_trace(old, new)
-    return new
+    return with_type(new, old)
+
+
+def answer(new, old):
+    """What a rule returns: a list of `new` as `as_output` makes it, or False where that is impossible."""
+    new = as_output(new, old)
+    return False if new is None else [new]
 
 
 def fill_like_inputs(new, inputs):
@@ -205,6 +222,11 @@ def shuffled(v, order):
 def inputs_of(v, op):
     """Inputs of the node of `op` that computes `v`, or None when another one does."""
     return v.owner.inputs if v.owner is not None and v.owner.op == op else None
+
+
+def op_of(v):
+    """The op that computes `v`, or None when none does."""
+    return None if v.owner is None else v.owner.op
 
 
 def is_an_upcast(type1, type2):

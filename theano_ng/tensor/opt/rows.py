@@ -16,7 +16,7 @@ from theano_ng.gof.rewriting import PatternSub, copy_stack_trace, local_optimize
 from theano_ng.gof.rewriting.pattern import build, node_matcher
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise.op import Elemwise
-from theano_ng.tensor.opt.common import as_output, get_clients, get_clients2
+from theano_ng.tensor.opt.common import answer, get_clients, get_clients2
 
 
 class _Operators:
@@ -162,11 +162,10 @@ def rule(name, text, *rows, same_type=False):
 def _replacement(new, out, same_type):
     if isinstance(new, (int, float)):
         new = T.as_tensor_variable(np.asarray(new, dtype=out.dtype))
-    if new.type == out.type:
-        copy_stack_trace(out, new)
-    else:
-        new = None if same_type else as_output(new, out)
-    return False if new is None else [new]
+    if new.type != out.type:
+        return False if same_type else answer(new, out)
+    copy_stack_trace(out, new)
+    return [new]
 
 
 # In nearly every graph, with many clients: a pattern is looked for from a rarer op further in, from which its clients are few.

@@ -19,7 +19,7 @@ from theano_ng.tensor.constant import constant
 from theano_ng.tensor.shaping.creation import MakeVector
 from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.exceptions import ShapeError
-from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize
+from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 from theano_ng.tensor.shaping.reshaping import ScalarFromTensor, TensorFromScalar, tensor_from_scalar
 from theano_ng.tensor.indexing.subtensor import Subtensor
@@ -431,8 +431,8 @@ class UnShapeOptimizer(Optimizer):
             fgraph.remove_feature(feature)
 
 
-optdb.register("ShapeOpt", ShapeOptimizer(), 0.1, "fast_run", "fast_compile")
-optdb.register("UnShapeOpt", UnShapeOptimizer(), 10)
+optdb.register("ShapeOpt", ShapeOptimizer(), 0.1, "fast_run", "fast_compile", own=True)
+optdb.register("UnShapeOpt", UnShapeOptimizer(), 10, own=True)
 
 
 @register_specialize
@@ -441,9 +441,9 @@ optdb.register("UnShapeOpt", UnShapeOptimizer(), 10)
 def local_shape_to_shape_i(node):
     """A shape is made of lengths that need no values.
 
-    Shape(x ** 2)  ->  MakeVector(Shape_i{0}(x), Shape_i{1}(x))        [canonicalize, specialize, fast_run]
+    shape(sqr(A))  ->  MakeVector('int64')(Shape_i(0)(A), Shape_i(1)(A))          [canonicalize, specialize, fast_run]
     """
-    if not isinstance(node.op, Shape) or not hasattr(node.fgraph, "shape_feature"):
+    if not hasattr(node.fgraph, "shape_feature"):
         return None
     feature = node.fgraph.shape_feature
     if feature.shape_of[node.inputs[0]] is None:
@@ -462,9 +462,9 @@ def local_shape_to_shape_i(node):
 def local_dimshuffle_make_vector(node):
     """The one element of a vector, which is what indexing the shape of a vector comes to.
 
-    InplaceDimShuffle{}(MakeVector(x))  ->  x        [canonicalize, specialize, fast_run]
+    MakeVector('float64')(a).dimshuffle()  ->  a          [canonicalize, specialize, fast_run]
     """
-    if not isinstance(node.op, DimShuffle) or node.op.new_order != () or node.inputs[0].owner is None:
+    if node.op.new_order != () or node.inputs[0].owner is None:
         return None
     vector = node.inputs[0].owner
     if not isinstance(vector.op, MakeVector) or vector.inputs[0].type != node.outputs[0].type:
@@ -479,9 +479,9 @@ def local_dimshuffle_make_vector(node):
 def local_track_shape_i(node):
     """A length in better terms, once they are known.
 
-    Shape_i{0}(x ** 2)  ->  Shape_i{0}(x)        [canonicalize, specialize, fast_run]
+    Shape_i(0)(sqr(A))  ->  Shape_i(0)(A)          [canonicalize, specialize, fast_run]
     """
-    if not isinstance(node.op, Shape_i) or not hasattr(node.fgraph, "shape_feature"):
+    if not hasattr(node.fgraph, "shape_feature"):
         return None
     x = node.inputs[0]
     shape = node.fgraph.shape_feature.shape_of[x]

@@ -10,8 +10,8 @@ from theano_ng.tensor.reductions.careduce import CAReduce, Prod, Sum
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.reductions.extremes import MaxAndArgmax
 from theano_ng.tensor.opt.common import (
-    as_output, constant_value, fill_like_inputs, inputs_of, is_constant, scalarconsts_rest)
-from theano_ng.tensor.opt.registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
+    answer, constant_value, fill_like_inputs, inputs_of, is_constant, scalarconsts_rest)
+from theano_ng.tensor.opt.own_registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
 from theano_ng.tensor.opt.rows import names, pattern_rule, rule, such, terms
 
 
@@ -27,11 +27,6 @@ even = such("even", _is_even)
 erf, erfc, exp, log, log1p, maximum = terms(T.erf, T.erfc, T.exp, T.log, T.log1p, T.maximum)
 
 
-def _answer(new, out):
-    rval = as_output(new, out)
-    return False if rval is None else [rval]
-
-
 # -- log and exp -------------------------------------------------------------------------------------------------------------
 
 @register_stabilize
@@ -40,7 +35,8 @@ def _answer(new, out):
 def local_log1p(node):
     """Logarithms of numbers near one.
 
-    log(1 + x)  ->  log1p(x);  log(1 - x)  ->  log1p(-x)          [stabilize, specialize, fast_run]
+    log(1 + x)  ->  log1p(x)          [stabilize, specialize, fast_run]
+    log(1 - x)  ->  log1p(-x)
     """
     log_arg, = node.inputs
     out = node.outputs[0]
@@ -57,7 +53,7 @@ def local_log1p(node):
         new = T.log1p(ninp)
         if new.type.broadcastable != out.type.broadcastable:
             new = fill_like_inputs(new, log_arg.owner.inputs)
-        return _answer(new, out)
+        return answer(new, out)
     if log_arg.owner.op == T.sub:
         one, x = log_arg.owner.inputs
         value = constant_value(one)
@@ -67,7 +63,7 @@ def local_log1p(node):
             new = T.log1p(T.neg(x))
             if new.type.broadcastable != out.type.broadcastable:
                 new = fill_like_inputs(new, log_arg.owner.inputs)
-            return _answer(new, out)
+            return answer(new, out)
     return False
 
 
@@ -95,7 +91,9 @@ def _is_shifted(x, axis):
 def local_log_sum_exp(node):
     """The logarithm of a sum of exponentials, without overflow.
 
-    log(sum(exp(x), axis))  ->  max(x, axis) + log(sum(exp(x - max(x, axis, keepdims)), axis))          [position 1.6, fast_run]
+    log(sum(exp(A), axis=1))  ->
+        max(A, axis=1) + log(sum(switch(isinf(max(A, axis=1).dimshuffle(0, 'x')), exp(max(A, axis=1).dimshuffle(0, 'x')),
+                                        exp(A - max(A, axis=1).dimshuffle(0, 'x'))), axis=1))          [fast_run]
 
     Not where x is y - max(y, axis, keepdims) already.
     """
@@ -123,10 +121,10 @@ def local_log_sum_exp(node):
     ret = max_x + T.log(T.sum(shifted, axis=axis))
     if dimshuffle_op is not None:
         ret = dimshuffle_op(ret)
-    return _answer(ret, node.outputs[0])
+    return answer(ret, node.outputs[0])
 
 
-optdb.register("local_log_sum_exp", in2out(local_log_sum_exp, ignore_newtrees=True), 1.6, "fast_run")
+optdb.register("local_log_sum_exp", in2out(local_log_sum_exp, ignore_newtrees=True), 1.6, "fast_run", own=True)
 
 
 @register_stabilize
@@ -134,9 +132,10 @@ optdb.register("local_log_sum_exp", in2out(local_log_sum_exp, ignore_newtrees=Tr
 @register_canonicalize
 @local_optimizer([Elemwise])
 def local_expm1(node):
-    """Exponentials near one.
+    """exp(x) - 1 without cancellation near x = 0.
 
-    exp(x) - 1  ->  expm1(x);  exp(x) + -1  ->  expm1(x)          [canonicalize, stabilize, specialize, fast_run]
+    exp(x) - 1  ->  expm1(x)          [canonicalize, stabilize, specialize, fast_run]
+    exp(x) + -1  ->  expm1(x)
     """
     if len(node.inputs) != 2:
         return False
@@ -158,12 +157,13 @@ def local_expm1(node):
             new = T.expm1(inner[0])
             if new.type.broadcastable != out.type.broadcastable:
                 new = fill_like_inputs(new, node.inputs)
-            return _answer(new, out)
+            return answer(new, out)
     return False
 
 
 local_log_pow = register_stabilize(register_specialize(register_canonicalize(rule(
-    "local_log_pow", "Logarithms of powers. For a negative x and an even whole y that is no constant the result is NaN instead of a number.",
+    "local_log_pow",
+    "Logarithms of powers. For a negative x and an even whole y that is no constant the result is NaN instead of a number.",
     (log(float_x ** even), even * log(abs(float_x))),
     (log(x ** y), y * log(x))))))
 
@@ -176,7 +176,8 @@ local_log_pow = register_stabilize(register_specialize(register_canonicalize(rul
 def local_log_prod_sqr(node):
     """Logarithms of products of numbers that are not negative.
 
-    log(x ** 2 * ...)  ->  2 * log(abs(x)) + ...;  log(prod(exp(x)))  ->  sum(x)          [canonicalize, stabilize, specialize, fast_run]
+    log(sqr(x) * exp(y))  ->  2 * log(abs(x)) + y          [canonicalize, stabilize, specialize, fast_run]
+    log(prod(exp(x)))  ->  sum(x)
     """
     x = node.inputs[0]
     if x.owner is None:
@@ -185,11 +186,11 @@ def local_log_prod_sqr(node):
     if isinstance(op, Elemwise) and isinstance(op.scalar_op, scalar.Mul):
         # The factors must be known to be nonnegative: log of each is NaN otherwise.
         if all(_log_of_nonnegative(i) is not None for i in x.owner.inputs) and len(x.owner.inputs) > 1:
-            return _answer(T.add(*[_log_of_nonnegative(i) for i in x.owner.inputs]), node.outputs[0])
+            return answer(T.add(*[_log_of_nonnegative(i) for i in x.owner.inputs]), node.outputs[0])
     elif isinstance(op, Prod):
         inner = _log_of_nonnegative(x.owner.inputs[0])
         if inner is not None:
-            return _answer(T.sum(inner, axis=op.axis), node.outputs[0])
+            return answer(T.sum(inner, axis=op.axis), node.outputs[0])
     return False
 
 
@@ -248,8 +249,10 @@ def _erfc_series(x):
 def local_log_erfc(node):
     """The logarithm of erfc where erfc is zero.
 
-    log(erfc(x))  ->  switch(x < threshold, log(erfc(x)), -x**2 - log(x) - log(pi)/2 + log(1 - 1/(2x**2) + 3/(4x**4) - 15/(8x**6)))
-    [stabilize, specialize, fast_run]
+    log(erfc(x))  ->
+        switch(x < 26.641747557, log(erfc(x)),
+               -x ** 2 - log(x) - 0.5 * np.log(np.pi) + log(1 - 1 / (2 * x ** 2) + 3 / (4 * x ** 4) - 15 / (8 * x ** 6)))
+                                                               [stabilize, specialize, fast_run]
 
     The threshold is 10.0541949 for float32 and 26.641747557 for float64.
     """
@@ -268,7 +271,7 @@ def local_log_erfc(node):
     ret = T.switch(x < threshold, direct, stab)
     if ret.dtype != dtype:
         ret = T.cast(ret, dtype)
-    return _answer(ret, out)
+    return answer(ret, out)
 
 
 def _is_stabilized(v):
@@ -289,8 +292,10 @@ def _is_stabilized(v):
 def local_grad_log_erfc_neg(node):
     """The gradient of log(erfc(x)) where both erfc(x) and exp(-x**2) are zero.
 
-    y * exp(-x**2) / erfc(x)  ->  y * switch(x < threshold, exp(-x**2) / erfc(x), x * sqrt(pi) / (1 - 1/(2x**2) + 3/(4x**4) - 15/(8x**6)))
-    [stabilize, specialize, fast_run]
+    y * exp(-sqr(x)) / erfc(x)  ->
+        switch(x < 26.641747557, exp(-sqr(x)) / erfc(x),
+               x * np.sqrt(np.pi) / (1 - 1 / (2 * x ** 2) + 3 / (4 * x ** 4) - 15 / (8 * x ** 6))) * y
+                                                               [stabilize, specialize, fast_run]
 
     The threshold is 9.3 for float32 and 26.641747557 for float64.
     """
@@ -317,7 +322,7 @@ def local_grad_log_erfc_neg(node):
         ret = T.cast(ret, dtype)
     if others:
         ret = T.mul(ret, *others)
-    return _answer(ret, out)
+    return answer(ret, out)
 
 
 def _guarded_quotient(v):

@@ -6,6 +6,7 @@ from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.gof.utils import MethodNotDefined
+from theano_ng.scalar import Add
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.elemwise.kernel import ALTERNATE, elemwise_kernel, operand_classes, operand_rows
 
@@ -71,6 +72,15 @@ class ReducedElemwise(NativeOp, Op):
         self.elemwise.perform(inner, inputs, between)
         self.reduction.perform(outer, [np.asarray(between[0][0])], output_storage)
 
+    def _summed_dtype(self, inner, outer):
+        """The dtype of the accumulator where one sum is made of all elements, of a kind that the kernel adds up itself; else None."""
+        between = inner.outputs[0].type
+        dtype = self.reduction._acc_dtype(between.dtype)
+        everything = len(self.reduction._axes(between.ndim)) == between.ndim
+        if not everything or not isinstance(self.reduction.scalar_op, Add) or between.dtype == "float16":
+            return None
+        return dtype if dtype in ("int64", "uint64", "float32", "float64") and not between.dtype.startswith("complex") else None
+
     def native_code(self, node):
         inner, outer = self._nodes(node.inputs)
         between = inner.outputs[0].type
@@ -80,11 +90,12 @@ class ReducedElemwise(NativeOp, Op):
         if words is None:
             return None
         classes = operand_classes(inner)
+        summed = self._summed_dtype(inner, outer)
         try:
-            kernel, needs_python = elemwise_kernel(self.elemwise.scalar_op, inner, classes)
+            kernel, needs_python = elemwise_kernel(self.elemwise.scalar_op, inner, classes, summed)
         except (MethodNotDefined, NotImplementedError):
             return None
         if needs_python:
             return None
         return NativeCode(
-            _NATIVE, **words, kernel=kernel, has_alternate=ALTERNATE in classes, operands=operand_rows(inner, classes, {}))
+            _NATIVE, **words, kernel=kernel, folds=summed is not None, has_alternate=ALTERNATE in classes, operands=operand_rows(inner, classes, {}))
