@@ -318,7 +318,7 @@ def _is_destroyed(variable):
 def cond_make_inplace(node):
     """Let a conditional return its branch itself instead of a copy.
 
-    if{}(c, x, y)  ->  if{inplace}(c, x, y)          [fast_run, inplace]
+    exp(ifelse(flag, x, y))  ->  exp(IfElse(1, as_view=True)(flag, x, y))          [fast_run, inplace]
 
     Not where the result or a branch is overwritten, or could make an output share memory with an input: a view map names one
     input per output, so that the destroy handler does not watch the else branch.
@@ -348,7 +348,7 @@ _ACCEPTABLE_OPS = (Shape, SpecifyShape, Rebroadcast, Dot, Reshape, MaxAndArgmax,
 def ifelse_lift_single_if_through_acceptable_ops(main_node):
     """Lift a conditional over an Op that uses nothing else of it.
 
-    op(ifelse(c, x, y), z)  ->  ifelse(c, op(x, z), op(y, z))
+    dot(ifelse(flag, A, B), C)  ->  ifelse(flag, dot(A, C), dot(B, C))
 
     For Ops of `_ACCEPTABLE_OPS` that have exactly one conditional among their inputs, which has no other client.
     """
@@ -398,7 +398,7 @@ def _merge_nested(node, branch):
 def cond_merge_ifs_true(node):
     """A conditional in the then branch of one with the same condition is decided.
 
-    ifelse(c, ifelse(c, x, y), z)  ->  ifelse(c, x, z)
+    ifelse(flag, ifelse(flag, x, y), z)  ->  ifelse(flag, x, z)
     """
     return _merge_nested(node, 0)
 
@@ -407,7 +407,7 @@ def cond_merge_ifs_true(node):
 def cond_merge_ifs_false(node):
     """A conditional in the else branch of one with the same condition is decided.
 
-    ifelse(c, x, ifelse(c, y, z))  ->  ifelse(c, x, z)
+    ifelse(flag, x, ifelse(flag, y, z))  ->  ifelse(flag, x, z)
     """
     return _merge_nested(node, 1)
 
@@ -445,7 +445,7 @@ def _mergeable(first, second):
 class CondMerge(Optimizer):
     """Merge independent conditionals with the same condition into one.
 
-    ifelse(c, x, y), ifelse(c, u, v)  ->  ifelse(c, (x, u), (y, v))
+    (ifelse(flag, x, y), ifelse(flag, u, v))  ->  ifelse(flag, (x, u), (y, v))
     """
 
     def add_requirements(self, fgraph):
@@ -475,7 +475,7 @@ class CondMerge(Optimizer):
 def cond_remove_identical(node):
     """Values that a conditional returns twice are returned once.
 
-    ifelse(c, (x, x), (y, y))  ->  ifelse(c, x, y)
+    ifelse(flag, (x, x), (y, y))  ->  (ifelse(flag, x, y), ifelse(flag, x, y))
     """
     op = node.op
     places = {}
@@ -497,7 +497,7 @@ def cond_remove_identical(node):
 def cond_merge_random_op(main_node):
     """Merge the conditionals that one Op uses, when they have the same condition.
 
-    op(ifelse(c, x, y), ifelse(c, u, v))  ->  op(*ifelse(c, (x, u), (y, v)))
+    ifelse(flag, x, y) + ifelse(flag, u, v)  ->  add(*ifelse(flag, (x, u), (y, v)))
     """
     if isinstance(main_node.op, IfElse):
         return False

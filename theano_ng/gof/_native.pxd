@@ -24,7 +24,7 @@ cdef inline bint plain_numbers(int number) noexcept:
 
 
 ctypedef int (*thunk_fn)(void *data) noexcept
-ctypedef int (*native_fn)(int nin, int nout, PyObject **ins, PyObject **outs, int64_t *words) noexcept
+ctypedef int (*native_fn)(int nin, int nout, PyObject **ins, PyObject **outs, const int64_t *words) noexcept
 
 
 # What `live_objects` counts.

@@ -15,10 +15,10 @@
 #include <numpy/arrayobject.h>
 #include <numpy/arrayscalars.h>
 
-typedef int (*native_fn)(int nin, int nout, PyObject **in, PyObject **out, int64_t *params);
+typedef int (*native_fn)(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words);
 
 /* How many words of scratch memory a call with these words needs; -1 with an exception set when the words do not fit the call. */
-typedef int64_t (*native_scratch_fn)(int nin, int nout, const int64_t *params);
+typedef int64_t (*native_scratch_fn)(int nin, int nout, const int64_t *words);
 
 /* A native function; without a function, the record of a table's rows. `words`: what NATIVE_WORDS declares, NULL: none. */
 typedef struct {
@@ -48,15 +48,15 @@ typedef struct {
     static const char name##_text[] __attribute__((unused)) = NATIVE_TEXT(__VA_ARGS__)
 #define NATIVE_TABLE(name, row, rows, ...)   \
     struct name##_words {                    \
-        int64_t __VA_ARGS__, n_##rows;       \
+        int64_t __VA_OPT__(__VA_ARGS__, ) n_##rows; \
         struct row##_words rows[];           \
     };                                       \
-    static const char name##_text[] __attribute__((unused)) = NATIVE_TEXT(__VA_ARGS__, n_##rows, rows[row])
+    static const char name##_text[] __attribute__((unused)) = NATIVE_TEXT(__VA_OPT__(__VA_ARGS__, ) n_##rows, rows[row])
 
 /* Declares tng_<name>, which reads struct <name>_words, and defines what NATIVE_ENTRY(name) shows of it. */
 #define NATIVE_READER(name)                                                                                          \
     static int tng_##name(int nin, int nout, PyObject **in, PyObject **out, const struct name##_words *words);      \
-    static int name##_reader(int nin, int nout, PyObject **in, PyObject **out, int64_t *words)                      \
+    static int name##_reader(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)                \
     {                                                                                                               \
         return tng_##name(nin, nout, in, out, (const struct name##_words *)words);                                  \
     }

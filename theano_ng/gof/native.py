@@ -87,8 +87,6 @@ class NativeCode:
         TypeError, ValueError
             When they are not what the C code reads, see `native_words.Record.pack`.
         """
-        if "params" in self.words:
-            return [*addresses, *self.words["params"]]
         addresses = iter(addresses)
         words = {name: next(addresses) if isinstance(value, Kernel) else value for name, value in self.words.items()}
         return native_function(self.function).record.pack(words)

@@ -1,16 +1,18 @@
 """Pickling and deep-copying graphs of any size without recursion, in time and bytes that grow with the graph.
 
 A pickler descends from a variable to its owner, to the owner's inputs and so on: a long chain exhausts the stack. Here the first object
-of a graph that a pickler meets is reduced to the list of its ancestors in topological order, followed by itself. While that list is
-written, each of its nodes is reduced plainly: its inputs have been written before, so the pickler goes one level deep. On loading, the
-list is thrown away; the pickler's memo has everything.
+of a graph that a pickler meets is reduced to a call with its ancestors in topological order as arguments, followed by itself. While these
+are written, each of the nodes is reduced plainly: its inputs have been written before, so the pickler goes one level deep. On loading, the
+arguments are thrown away; the pickler's memo has everything.
 
-A pickler that meets many variables of one graph, one after the other, gets a list for each. A list leaves out what earlier ones had: it
-begins with the record of what this pickler has written (`_Written`), so that all lists together are as long as the graph.
+A pickler that meets many variables of one graph, one after the other, gets such a list for each. A list leaves out what earlier ones had:
+it begins with the record of what this pickler has written (`_Written`), so that all lists together are as long as the graph.
 """
 import threading
 import weakref
 from copy import deepcopy
+
+from theano_ng.gof.utils import fewer_collections
 
 
 class _Written:
@@ -28,17 +30,26 @@ class _Written:
     def __reduce__(self):
         if not self._has_pickler:
             self._has_pickler = True
-            return tuple, ()
-        nodes = ancestor_nodes(self.wanted)
-        other = _state.begin()
-        return tuple, ([other, *nodes, _state.cover(nodes, other)],)
+            return _Loading, ()
+        return _nothing, _state.list_of(ancestor_nodes(self.wanted), _state.begin())
+
+
+class _Loading:
+    """What a loaded record is: while the unpickler lives, in whose memo it is, the cycle collector runs less often."""
+
+    def __init__(self):
+        self.relief = fewer_collections()
+        self.relief.__enter__()
+
+    def __del__(self):
+        self.relief.__exit__(None, None, None)
 
 
 class _State(threading.local):
     """What this thread is pickling."""
 
     def __init__(self):
-        self.covered = []       # the lists being written, as dicts id -> Apply, innermost last
+        self.lists = []         # being written, innermost last
         self._written = None
 
     def written(self):
@@ -52,48 +63,79 @@ class _State(threading.local):
         self._written = weakref.ref(written)
         return written
 
-    def cover(self, nodes, written):
-        """Let nodes be reduced plainly until the object that is returned has been written."""
-        covered = {id(n): n for n in nodes}
-        self.covered.append(covered)
-        return _End(covered, self.covered, written)
+    def list_of(self, nodes, written, *objects):
+        """A tuple to be written: the record, nodes and objects, and an end; until that is written, the nodes are reduced plainly."""
+        found = _List({id(n): n for n in nodes}, written)
+        self.lists.append(found)
+        return (written, *nodes, *objects, _End(found, self.lists))
 
     def is_covered(self, node):
         """Whether a node belongs to the list that is being written."""
-        return bool(self.covered) and id(node) in self.covered[-1]
+        return bool(self.lists) and id(node) in self.lists[-1].nodes
 
 
 _state = _State()
 
 
-class _End:
-    """Last element of a list: writing it ends the list's coverage and puts its nodes on record; so does dropping it, when pickling has
-    failed, without the record."""
+class _List:
+    """The nodes of a list, the record that it belongs to, and what has to be written after it."""
 
-    def __init__(self, nodes, lists, written):
-        self.nodes = nodes
-        self.lists = lists      # of the thread that pickles: any thread may drop this
+    def __init__(self, nodes, written):
+        self.nodes = nodes      # id -> Apply
         self.written = written
+        self.postponed = []     # arguments of setattr
+
+
+class _End:
+    """Last element of a list: writing it closes the list and puts its nodes on record; dropping it, when pickling has failed, closes the
+    list without record.
+
+    A list is a tuple, which picklers do not keep before it is complete.
+    """
+
+    def __init__(self, ends, lists):
+        self.ends = ends
+        self.lists = lists      # of the thread that pickles: any thread may drop this
 
     def close(self):
-        """End the coverage; harmless when it has ended."""
+        """Close the list; harmless when it is closed."""
         lists = self.lists
         for i in range(len(lists) - 1, -1, -1):
-            if lists[i] is self.nodes:
+            if lists[i] is self.ends:
                 del lists[i]
                 return
 
     def __reduce__(self):
         self.close()
-        self.written.nodes.update(self.nodes)
-        return tuple, ()
+        self.ends.written.nodes.update(self.ends.nodes)
+        return _nothing, tuple(_Later(*arguments) for arguments in self.ends.postponed)
 
     def __del__(self):
         self.close()
 
 
-def _last(items):
+class _Later:
+    """An attribute that is set when its object is complete."""
+
+    def __init__(self, obj, name, value):
+        self.arguments = obj, name, value
+
+    def __reduce__(self):
+        return setattr, self.arguments
+
+
+def _nothing(*items):
+    """Items that are only there to be in the pickler's memo."""
+    return ()
+
+
+def _last_but_one(*items):
     """The pickled object itself; the pickler takes it from its memo and drops this value."""
+    return items[-2]
+
+
+def _last(items):
+    """The pickled object itself, in former pickles."""
     return items[-2]
 
 
@@ -137,11 +179,22 @@ def reduce_in_graph(obj, node, protocol):
         The variable's owner, or the node itself.
     """
     if node is None or _state.is_covered(node) or not any(v.owner is not None for v in node.inputs):
-        return object.__reduce_ex__(obj, max(protocol, 2))
+        reduced = object.__reduce_ex__(obj, max(protocol, 2))
+        return reduced if node is not None or not _state.lists else _without_update(obj, reduced)
     written = _state.written()
     written.wanted = (node,)
-    nodes = ancestor_nodes(written.wanted, written.nodes)
-    return _last, ([written, *nodes, obj, _state.cover(nodes, written)],)
+    return _last_but_one, _state.list_of(ancestor_nodes(written.wanted, written.nodes), written, obj)
+
+
+def _without_update(obj, reduced):
+    """Postpone the default update of a shared variable in a list: it may depend on the nodes of the list, and on other shared variables,
+    whose updates depend on others."""
+    state = reduced[2]
+    if not isinstance(state, dict) or getattr(state.get("default_update"), "owner", None) is None:
+        return reduced
+    state = dict(state)
+    _state.lists[-1].postponed.append((obj, "default_update", state.pop("default_update")))
+    return (*reduced[:2], state, *reduced[3:])
 
 
 def deepcopy_in_graph(obj, node, memo):
@@ -188,7 +241,7 @@ class Covering:
     def __reduce__(self):
         written = _state.written()
         written.wanted = self.nodes
-        return list, ([written, *self.nodes, _state.cover(self.nodes, written)],)
+        return _nothing, _state.list_of(self.nodes, written)
 
     def __deepcopy__(self, memo):
         return [deepcopy(node, memo) for node in self.nodes]

@@ -44,9 +44,7 @@ class Assert(NativeOp, ConditionalOp):
         if not isinstance(node.inputs[0].type, TensorType):
             return None
         text = str(self.msg).encode("utf-8")
-        padded = text + bytes(-len(text) % 8)
-        words = [int.from_bytes(padded[i:i + 8], "little", signed=True) for i in range(0, len(padded), 8)]
-        return NativeCode("theano_ng.tensor.native.shape:assert_true", params=(len(text), *words))
+        return NativeCode("theano_ng.tensor.native.shape:assert_true", length=len(text), message=text)
 
     def perform(self, node, inputs, out_):
         if not all(inputs[1:]):

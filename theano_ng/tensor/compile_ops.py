@@ -14,11 +14,11 @@ def _fixed(name):
 
 
 def _rebroadcast(op, node):
-    return NativeCode(_FAMILY + "rebroadcast", params=(*(axis for axis, flag in op.axis.items() if flag), -1))
+    return NativeCode(_FAMILY + "rebroadcast", axes=[axis for axis, flag in op.axis.items() if flag])
 
 
 def _shape_i(op, node):
-    return NativeCode(_FAMILY + "shape_i", params=(op.i,))
+    return NativeCode(_FAMILY + "shape_i", axis=op.i)
 
 
 def register(type_class):

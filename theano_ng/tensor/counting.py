@@ -136,8 +136,9 @@ class Unique(NativeOp, Op):
 
     def native_code(self, node):
         axis = -1 if self.axis is None else self.axis % node.inputs[0].ndim
-        return NativeCode('theano_ng.tensor.native.unique:unique', params=(
-            int(bool(self.return_index)), int(bool(self.return_inverse)), int(bool(self.return_counts)), axis))
+        return NativeCode(
+            'theano_ng.tensor.native.unique:unique', indices=bool(self.return_index), inverse=bool(self.return_inverse),
+            counts=bool(self.return_counts), axis=axis)
 
     def perform(self, node, inputs, output_storage):
         x, = inputs

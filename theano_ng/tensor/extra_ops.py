@@ -139,7 +139,7 @@ class RepeatOp(NativeOp, Op):
 
     def native_code(self, node):
         return NativeCode('theano_ng.tensor.native.rearrange:repeat',
-                          params=(-1 if self.axis is None else self.axis % node.inputs[0].ndim,))
+                          axis=-1 if self.axis is None else self.axis % node.inputs[0].ndim)
 
     def perform(self, node, inputs, output_storage):
         x, repeats = inputs

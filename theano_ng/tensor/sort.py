@@ -107,7 +107,7 @@ class SortOp(_Sorting):
     def native_code(self, node):
         if self.order is not None:
             return None
-        return NativeCode('theano_ng.tensor.native.sort:sort', params=(int(_KINDS[self.kind]),))
+        return NativeCode('theano_ng.tensor.native.sort:sort', stable=_KINDS[self.kind])
 
     def perform(self, node, inputs, output_storage):
         a, axis = inputs
@@ -297,9 +297,9 @@ class TopKOp(NativeOp, Op):
         return Apply(self, [inp, kth], outputs)
 
     def native_code(self, node):
-        return NativeCode('theano_ng.tensor.native.sort:topk', params=(
-            self.axis % node.inputs[0].ndim, int(self.sorted), int(self.return_values), int(self.return_indices),
-            np.dtype(self.idx_dtype).num))
+        return NativeCode(
+            'theano_ng.tensor.native.sort:topk', axis=self.axis % node.inputs[0].ndim, sorted=bool(self.sorted),
+            values=bool(self.return_values), indices=bool(self.return_indices), index_type=np.dtype(self.idx_dtype).num)
 
     def perform(self, node, inputs, output_storage):
         x, k = inputs

@@ -136,7 +136,11 @@ class _ListOp(NativeOp, Op):
     def native_code(self, node):
         if self.compares and not isinstance(node.inputs[0].type._innermost(), TensorType):
             return None
-        return NativeCode("theano_ng.tensor.native.lists:" + self.native_name, params=(int(getattr(self, "inplace", False)),))
+        return NativeCode("theano_ng.tensor.native.lists:" + self.native_name, **self._words())
+
+    def _words(self):
+        """What the C code reads."""
+        return {}
 
     def connection_pattern(self, node):
         return [[not self.counts and i not in self.indices] for i in range(len(node.inputs))]
@@ -191,6 +195,9 @@ class _InplaceListOp(_ListOp):
         if inplace:
             # The list itself is the result. What is put into it is copied.
             self.destroy_map = {0: [0]}
+
+    def _words(self):
+        return dict(in_place=bool(self.inplace))
 
     def __str__(self):
         return type(self).__name__ + ("{inplace}" if self.inplace else "")

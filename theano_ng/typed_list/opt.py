@@ -10,7 +10,7 @@ __all__ = ["typed_list_inplace_opt"]
 def typed_list_inplace_opt(node):
     """The list is changed instead of a copy of it.
 
-    Append(Reverse(x), y)  ->  Append{inplace}(Reverse(x), y)          [inplace, fast_run]
+    append(reverse(l), x)  ->  Append(inplace=True)(Reverse(inplace=True)(l), x)          [inplace, fast_run]
     """
     if node.op.inplace:
         return False

@@ -282,7 +282,10 @@ class Function(FunctionBase):
                 if variable.owner is not None and not isinstance(variable, Constant):
                     cell[0] = None
         for node in self.nodes_with_inner_function:
-            inner = getattr(node.op, ops_with_inner_function[type(node.op)], None)
+            # An InnerGraph has functions for several modes.
+            inner = getattr(node.op, "inner_graph", None)
+            if inner is None:
+                inner = getattr(node.op, ops_with_inner_function[type(node.op)], None)
             if hasattr(inner, "free"):
                 inner.free()
 

@@ -166,7 +166,9 @@ class TestInnerGraphs(unittest.TestCase):
         with np.errstate(all="ignore"):
             self.assertRaisesRegex(InvalidValueError, "log", strict, [0.0])
             self.assertEqual(lax([0.0]).tolist(), [0.0])
-        self.assertEqual(len(outer._checked), 3)        # one for each setting, and one for repeated runs, which are not checked inside
+        # One for each setting, and one for repeated runs, which are not checked inside; none was needed in the graph's own mode.
+        self.assertEqual(len(outer.inner_graph.functions), 3)
+        self.assertIsNone(outer.fn)
         self.assertEqual(lax([1.0]).tolist(), strict([1.0]).tolist())
 
 

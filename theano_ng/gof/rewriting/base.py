@@ -135,6 +135,7 @@ class FromFunctionOptimizer(Optimizer):
         self.fn = fn
         self.requirements = requirement_functions(requirements)
         self.__name__ = getattr(fn, "__name__", None)
+        self.__doc__ = getattr(fn, "__doc__", None)
 
     def apply(self, fgraph, *args, **kwargs):
         self.fn(fgraph, *args, **kwargs)

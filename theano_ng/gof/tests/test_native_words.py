@@ -60,7 +60,7 @@ static int tng_forgotten(int nin, int nout, PyObject **in, PyObject **out, const
     return 0;
 }
 
-static int tng_wordless(int nin, int nout, PyObject **in, PyObject **out, int64_t *words)
+static int tng_wordless(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     native_set(out, PyLong_FromLong(nin));
     return 0;

@@ -131,6 +131,45 @@ class TestDocumented(Base):
         self.assertRaises(TypeError, PatternSub, (log, (exp, "x")), "x", tracks=[exp])
 
 
+    def test_pattern_skips_identities(self):
+        def skip(v):
+            return v.owner.inputs[0] if v.owner is not None and v.owner.op == identity else None
+
+        x, y = self.x, self.y
+        for pattern, new, out, after in [
+                ((log, (exp, "a")), "a", log(identity(exp(x))), "[x]"),
+                ((log, (exp, "a")), "a", log(identity(identity(exp(x)))), "[log(identity(identity(exp(x))))]"),
+                ((add, "a", "a"), (neg, "a"), add(x, identity(x)), "[neg(x)]"),
+                ((add, "a", "a"), (neg, "a"), add(identity(x), x), "[add(identity(x), x)]"),
+                ((mul, 2, "a"), "a", mul(identity(constant(2.0)), x), "[x]"),
+                ((mul, constant(2.0), "a"), "a", mul(identity(constant(2.0)), x), "[x]"),
+                ((sub, {"pattern": (add, "a", "b")}, "a"), "b", sub(identity(add(x, y)), x), "[y]"),
+                ((sub, {"pattern": (add, "a", "b"), "constraint": lambda v: False}, "a"), "b", sub(identity(add(x, y)), x),
+                 "[sub(identity(add(x, y)), x)]")]:
+            e = graph_of(out)
+            out2in(PatternSub(pattern, new, skip_identities_fn=skip)).optimize(e)
+            self.assertEqual(str(e), after)
+
+    def test_pattern_of_a_class_and_of_nested_conditions(self):
+        e = graph_of(neg(exp(self.x)))
+        out2in(PatternSub((neg, (type(exp), "a")), (log, "a"))).optimize(e)
+        self.assertEqual(str(e), "[log(x)]")
+        for first, second, after in [(True, True, "[x]"), (False, True, "[exp(x)]"), (True, False, "[exp(x)]")]:
+            inner = {"pattern": (exp, "a"), "constraint": lambda v, value=first: value}
+            rule = PatternSub({"pattern": inner, "constraint": lambda v, value=second: value}, "a")
+            self.assertEqual(rule.tracks(), [exp])
+            e = graph_of(exp(self.x))
+            out2in(rule).optimize(e)
+            self.assertEqual(str(e), after)
+
+    def test_used_pattern_is_pickled(self):
+        rule = PatternSub((log, (exp, "a")), "a")
+        self.assertEqual(rule.transform(log(exp(self.x)).owner), [self.x])
+        again = pickle.loads(pickle.dumps(rule))
+        self.assertEqual(again.transform(log(exp(self.x)).owner), [self.x])
+        self.assertFalse(again.transform(exp(self.x).owner))
+
+
 class TestMerge(Base):
     def test_constants_and_chains(self):
         x = self.x

@@ -144,7 +144,7 @@ class InplaceBlasOp(BlasOp):
         return [input_shapes[0]]
 
     def native_code(self, node):
-        return NativeCode("theano_ng.tensor.native.blas:" + self.function, params=(int(self.is_inplace()),))
+        return NativeCode("theano_ng.tensor.native.blas:" + self.function, in_place=bool(self.is_inplace()))
 
     def target(self, value):
         """What perform works on: the input itself, or a copy."""

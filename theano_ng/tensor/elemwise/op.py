@@ -505,8 +505,7 @@ class Elemwise(NativeOp, OpenMPOp):
 
     def prepare_node(self, node, storage_map, compute_map, impl):
         """Let the scalar op prepare for the implementation that will be used, ``'c'`` or ``'py'``."""
-        node.tag.fake_node = fake = scalar_node(self.scalar_op, node)
-        self.scalar_op.prepare_node(fake, None, None, impl)
+        self.scalar_op.prepare_node(scalar_node(self.scalar_op, node), None, None, impl)
 
     def _nfunc_fits(self, node):
         if self.nfunc is None:

@@ -169,6 +169,12 @@ class AdvancedSubtensor1(NativeOp, Op):
 advanced_subtensor1 = AdvancedSubtensor1()
 
 
+def _inc_code(op):
+    """The native code of an Op that writes to chosen elements of a copy of its input or, in place, of the input itself."""
+    return NativeCode(
+        "theano_ng.tensor.native.subtensor:inc", in_place=bool(op.inplace), set_instead_of_inc=bool(op.set_instead_of_inc))
+
+
 class AdvancedIncSubtensor1(NativeOp, Op):
     """Increment or set rows: ``(x, y, ilist)`` gives x with y added to ``x[ilist]``; a repeated row is incremented repeatedly.
 
@@ -210,8 +216,7 @@ class AdvancedIncSubtensor1(NativeOp, Op):
         return Apply(self, [x, y, ilist], [x.type()])
 
     def native_code(self, node):
-        return NativeCode(
-            "theano_ng.tensor.native.subtensor:inc", params=(int(self.inplace), int(self.set_instead_of_inc)))
+        return _inc_code(self)
 
     def copy_of_x(self, x):
         """C expression for a new array with the value of the array `x`."""
@@ -387,7 +392,7 @@ class BaseAdvancedIncSubtensor(NativeOp, Op):
         return Apply(self, [x, y, *index], [x.type()])
 
     def native_code(self, node):
-        return NativeCode("theano_ng.tensor.native.subtensor:inc", params=(int(self.inplace), int(self.set_instead_of_inc)))
+        return _inc_code(self)
 
     def perform(self, node, inputs, out_):
         _check_index(inputs[0], inputs[2:])

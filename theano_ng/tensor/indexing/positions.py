@@ -52,7 +52,7 @@ class SearchsortedOp(NativeOp, Op):
 
     def native_code(self, node):
         return NativeCode('theano_ng.tensor.native.extra:searchsorted',
-                          params=(1 if self.side == 'right' else 0,))
+                          right=self.side == 'right')
 
     def get_params(self, node):
         """'left' or 'right', as `perform` gets it."""
@@ -154,7 +154,7 @@ class UnravelIndex(NativeOp, Op):
                       for _ in range(self.ndim)])
 
     def native_code(self, node):
-        return NativeCode('theano_ng.tensor.native.rearrange:unravel_index', params=(int(self.order == 'F'),))
+        return NativeCode('theano_ng.tensor.native.rearrange:unravel_index', fortran=self.order == 'F')
 
     def perform(self, node, inp, out):
         indices, dims = inp
@@ -255,7 +255,7 @@ class RavelMultiIndex(NativeOp, Op):
         modes = self.mode if isinstance(self.mode, tuple) else (self.mode,) * (len(node.inputs) - 1)
         numbers = {'raise': 0, 'wrap': 1, 'clip': 2}
         return NativeCode('theano_ng.tensor.native.rearrange:ravel_multi_index',
-                          params=(int(self.order == 'F'), *(numbers[mode] for mode in modes)))
+                          fortran=self.order == 'F', modes=[numbers[mode] for mode in modes])
 
     def perform(self, node, inp, out):
         coordinates, dims = inp[:-1], inp[-1]

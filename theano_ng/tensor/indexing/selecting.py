@@ -155,8 +155,8 @@ class Choose(NativeOp, Op):
 
     def native_code(self, node):
         out = node.outputs[0]
-        return NativeCode('theano_ng.tensor.native.selecting:choose', params=(
-            ('raise', 'wrap', 'clip').index(self.mode), np.dtype(out.dtype).num))
+        return NativeCode('theano_ng.tensor.native.selecting:choose', mode=('raise', 'wrap', 'clip').index(self.mode),
+                          type_number=np.dtype(out.dtype).num)
 
     def perform(self, node, inputs, outputs):
         a = inputs[0]

@@ -50,7 +50,6 @@ __all__ = [
 integer_types = (int,)
 
 # Kinds of entries and fields in the parameter words; see native/subtensor.c.
-_INTEGER, _SLICE = 0, 1
 _NONE, _VALUE, _INPUT = 0, 1, 2
 
 
@@ -100,29 +99,30 @@ class _BasicIndexing(ScalarInputsOp, Op):
         """The index for `perform`. NumPy's unsigned integers need not fit the type of an index."""
         return tuple([entry if isinstance(entry, slice) else checked(entry) for entry in get_idx_list(inputs, self.idx_list)])
 
-    def _index_words(self, node, first):
-        """The idx_list as parameter words; `first` is the place of the first index among the inputs."""
+    def _index_rows(self, node, first):
+        """The idx_list as rows of native/subtensor.c's table; `first` is the place of the first index among the inputs."""
         place = first
-        words = [len(self.idx_list)]
 
-        def field(entry):
+        def field(name, entry):
             nonlocal place
-            if entry is None:
-                return _NONE, 0
-            if not isinstance(entry, Type):
-                return _VALUE, int(entry)
-            variable = node.inputs[place]
-            place += 1
-            if isinstance(variable, Constant) and -(2 ** 63) <= int(variable.data) < 2 ** 63:
-                return _VALUE, int(variable.data)
-            return _INPUT, place - 1
+            what, value = _NONE, 0
+            if isinstance(entry, Type):
+                variable = node.inputs[place]
+                what, value = _INPUT, place
+                place += 1
+                if isinstance(variable, Constant) and -(2 ** 63) <= int(variable.data) < 2 ** 63:
+                    what, value = _VALUE, int(variable.data)
+            elif entry is not None:
+                what, value = _VALUE, int(entry)
+            return {name + "_is": what, name: value}
 
+        rows = []
         for entry in self.idx_list:
-            if isinstance(entry, slice):
-                words += [_SLICE, *field(entry.start), *field(entry.stop), *field(entry.step)]
-            else:
-                words += [_INTEGER, *field(entry)]
-        return tuple(words)
+            fields = entry if isinstance(entry, slice) else slice(entry, None, None)
+            rows.append({
+                "is_slice": isinstance(entry, slice), **field("start", fields.start), **field("stop", fields.stop),
+                **field("step", fields.step)})
+        return rows
 
 
 class Subtensor(_BasicIndexing):
@@ -235,7 +235,7 @@ class Subtensor(_BasicIndexing):
         return Apply(self, [x, *inputs], [TensorType(x.type.dtype, pattern)()])
 
     def native_code(self, node):
-        return NativeCode("theano_ng.tensor.native.subtensor:subtensor", params=self._index_words(node, 1))
+        return NativeCode("theano_ng.tensor.native.subtensor:subtensor", index=self._index_rows(node, 1))
 
     def perform(self, node, inputs, out_):
         out_[0][0] = np.asarray(inputs[0][self._values(inputs)])
@@ -373,7 +373,7 @@ class IncSubtensor(IncSubtensorHooks, _BasicIndexing):
             return None
         return NativeCode(
             "theano_ng.tensor.native.subtensor:inc_subtensor",
-            params=(int(self.inplace), int(self.set_instead_of_inc), *self._index_words(node, 2)))
+            in_place=bool(self.inplace), set_instead_of_inc=bool(self.set_instead_of_inc), index=self._index_rows(node, 2))
 
     def c_code(self, node, name, inputs, outputs, sub):
         if self.has_own_code():

@@ -86,7 +86,7 @@ class Eigvalsh(NativeOp, Op):
         return Apply(self, matrices, [TensorType(_real_dtype(matrices[0].dtype), (False,))()])
 
     def native_code(self, node):
-        return NativeCode(LAPACK + "eigvalsh", params=(int(self.lower),))
+        return NativeCode(LAPACK + "eigvalsh", lower=self.lower)
 
     def perform(self, node, inputs, outputs):
         _check_pencil(self, inputs)

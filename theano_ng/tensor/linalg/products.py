@@ -46,7 +46,7 @@ class Dot(NativeOp, Op):
         if len(dtypes) == 1 and dtypes.issubset(BLAS_DTYPES):
             return NativeCode('theano_ng.tensor.native.blas:dot')
         return NativeCode('theano_ng.tensor.native.extra:dot',
-                          params=(np.dtype(node.outputs[0].dtype).num,))
+                          type_number=np.dtype(node.outputs[0].dtype).num)
 
     def perform(self, node, inp, out):
         x, y = inp

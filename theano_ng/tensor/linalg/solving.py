@@ -124,7 +124,7 @@ class Cholesky(NativeOp, Op):
         return Apply(self, [x], [x.type()])
 
     def native_code(self, node):
-        return NativeCode(LAPACK + "cholesky", params=(int(self.lower), int(self.destructive), int(self.on_error == "nan")))
+        return NativeCode(LAPACK + "cholesky", lower=bool(self.lower), in_place=bool(self.destructive), nan_for_error=self.on_error == "nan")
 
     def perform(self, node, inputs, outputs):
         x, = inputs
@@ -296,8 +296,8 @@ class Solve(NativeOp, Op):
         return Apply(self, [A, b], [b.type()])
 
     def native_code(self, node):
-        return NativeCode(LAPACK + "solve", params=(self._CODES.get(self.A_structure, 0), int(self.lower), int(self.overwrite_A),
-                                                    int(self.overwrite_b)))
+        return NativeCode(LAPACK + "solve", structure=self._CODES.get(self.A_structure, 0), lower=bool(self.lower),
+                          overwrite_a=bool(self.overwrite_A), overwrite_b=bool(self.overwrite_b))
 
     def perform(self, node, inputs, output_storage):
         A, b = inputs

@@ -492,6 +492,34 @@ static void run_sequence(const Run *run, int64_t begin, int64_t end)
     }
 }
 
+/* A group of rows, in pieces that fit the buffers; operands `across` the rows are transposed into theirs. */
+static void run_buffered(const Run *run, char *const *row, char *const *buffer, const char *across, int64_t rows, int64_t piece)
+{
+    const Plan *p = run->plan;
+    int nop = run->nop, nd = run->nd;
+    char *ptr[nop];
+    for (int64_t at = 0; at < p->lens[0]; at += piece) {
+        int64_t n = p->lens[0] - at < piece ? p->lens[0] - at : piece;
+        for (int o = 0; o < run->nin; ++o)
+            if (across[o])
+                strided_transpose(p->item[o], rows, n, buffer[o], piece * p->item[o], row[o] + at * p->strides[o * nd],
+                                  p->strides[o * nd]);
+        for (int64_t q = 0; q < rows; ++q) {
+            for (int o = 0; o < nop; ++o) {
+                const char *here = row[o] + q * p->strides[o * nd + 1] + at * p->strides[o * nd];
+                ptr[o] = across[o] ? buffer[o] + q * piece * p->item[o] : p->buffered[o] ? buffer[o] : (char *)here;
+                if (p->buffered[o] && !across[o] && o < run->nin)
+                    gather_run(buffer[o], here, n, p->strides[o * nd], p->item[o]);
+            }
+            run->kernel(n, ptr, p->kstride);
+            for (int o = run->nin; o < nop; ++o)
+                if (p->buffered[o])
+                    scatter_run(row[o] + q * p->strides[o * nd + 1] + at * p->strides[o * nd], buffer[o], n, p->strides[o * nd],
+                                p->item[o]);
+        }
+    }
+}
+
 /* Rows begin..end: the kernel runs along the innermost loop.
  *
  * Inputs that are dense across the rows (one operand of C order, the other of Fortran order) are brought to their buffers for a group of
@@ -550,26 +578,7 @@ static void run_rows(const Run *run, int64_t begin, int64_t end)
             run->kernel(n0, ptr, p->kstride);
         }
         else
-            for (int64_t at = 0; at < n0; at += piece) {
-                int64_t n = n0 - at < piece ? n0 - at : piece;
-                for (int o = 0; o < run->nin; ++o)
-                    if (across[o])
-                        strided_transpose(p->item[o], rows, n, buffer[o], piece * p->item[o], row[o] + at * p->strides[o * nd],
-                                          p->strides[o * nd]);
-                for (int64_t q = 0; q < rows; ++q) {
-                    for (int o = 0; o < nop; ++o) {
-                        const char *here = row[o] + q * p->strides[o * nd + 1] + at * p->strides[o * nd];
-                        ptr[o] = across[o] ? buffer[o] + q * piece * p->item[o] : p->buffered[o] ? buffer[o] : (char *)here;
-                        if (p->buffered[o] && !across[o] && o < run->nin)
-                            gather_run(buffer[o], here, n, p->strides[o * nd], p->item[o]);
-                    }
-                    run->kernel(n, ptr, p->kstride);
-                    for (int o = run->nin; o < nop; ++o)
-                        if (p->buffered[o])
-                            scatter_run(row[o] + q * p->strides[o * nd + 1] + at * p->strides[o * nd], buffer[o], n,
-                                        p->strides[o * nd], p->item[o]);
-                }
-            }
+            run_buffered(run, row, buffer, across, rows, piece);
         for (int k = 1; k < loops; ++k) {
             int64_t step = k == 1 ? rows : 1;
             for (int o = 0; o < nop; ++o)

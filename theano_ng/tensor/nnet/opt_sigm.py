@@ -7,16 +7,12 @@ from theano_ng.tensor.elemwise import functions as T
 from theano_ng.tensor.nnet.mul_tree import (compute_mul, is_exp, is_mul, is_neg, parse_mul_tree, partition_num_or_denom,
                                             perform_sigm_times_exp, simplify_mul)
 from theano_ng.tensor.nnet.sigmoids import hard_sigmoid, sigmoid, softplus, ultra_fast_sigmoid
-from theano_ng.tensor.opt.common import MAX_SHARED, constant_value, is_constant, scalarconsts_rest
+from theano_ng.tensor.opt.common import MAX_SHARED, constant_value, is_constant, op_of, scalarconsts_rest
 from theano_ng.tensor.type import values_eq_approx
 from theano_ng.tensor.opt.own_registration import ignores_nonfinite, register_specialize, register_stabilize
 from theano_ng.tensor.opt.rows import names, pattern_rule, rule, such, terms
 
 register_local_1msigmoid = False
-
-
-def _owner_op(variable):
-    return None if variable.owner is None else variable.owner.op
 
 
 def _is_real(variable):
@@ -47,16 +43,16 @@ def is_1pexp(t, only_process_constants=True):
     if not _is_real(t):
         return None
     negative = False
-    while _owner_op(t) == T.neg:
+    while op_of(t) == T.neg:
         negative, t = not negative, t.owner.inputs[0]
-    if _owner_op(t) == T.sub:
+    if op_of(t) == T.sub:
         # -1 - exp(x)
         number = constant_value(t.owner.inputs[0], only_process_constants=only_process_constants)
         found = is_exp(t.owner.inputs[1])
         if number is None or found is None or number != (1 if found[0] else -1):
             return None
         return negative ^ (not found[0]), found[1]
-    if _owner_op(t) != T.add:
+    if op_of(t) != T.add:
         return None
     numbers, _, others = scalarconsts_rest(t.owner.inputs, only_process_constants=only_process_constants)
     found = is_exp(others[0]) if len(others) == 1 else None
@@ -112,7 +108,10 @@ register_stabilize(log1pexp_to_softplus, name="log1pexp_to_softplus")
 @ignores_nonfinite
 @local_optimizer([T.true_div])
 def local_exp_over_1_plus_exp(node):
-    """exp(x) / (1 + exp(x))  ->  sigmoid(x), and y / (1 + exp(x))  ->  y * sigmoid(-x)
+    """A sigmoid that is written with exponentials, which overflow.
+
+    exp(x) / (1 + exp(x))  ->  sigmoid(x)          [stabilize, specialize, fast_run]
+    y / (1 + exp(x))  ->  y * sigmoid(-x)
 
     Other factors of numerator and denominator stay.
     """
@@ -148,7 +147,10 @@ def local_exp_over_1_plus_exp(node):
 @register_specialize
 @local_optimizer([T.inv])
 def local_inv_1_plus_exp(node):
-    """1 / (1 + exp(x))  ->  sigmoid(-x)"""
+    """A sigmoid that is written as a reciprocal.
+
+    inv(1 + exp(x))  ->  sigmoid(-x)          [stabilize, specialize, fast_run]
+    """
     found = is_1pexp(node.inputs[0], only_process_constants=False)
     if found is None or found[0]:
         return None
@@ -159,7 +161,9 @@ def local_inv_1_plus_exp(node):
 @register_stabilize
 @local_optimizer([T.mul])
 def local_sigm_times_exp(node):
-    """exp(x) * sigmoid(-x)  ->  sigmoid(x)
+    """A sigmoid that is written as a product of the opposite one.
+
+    exp(x) * sigmoid(-x)  ->  sigmoid(x)          [stabilize, fast_run]
 
     Among any number of factors, also of products within the product, with the sign kept.
     """

@@ -39,7 +39,13 @@ _INVERSE_PAIRS = (
 def local_func_inv(node):
     """Cancel two consecutive functions that are inverse to each other.
 
-    f(g(x))  ->  x          [canonicalize, specialize, fast_run]
+    deg2rad(rad2deg(x))  ->  x          [canonicalize, specialize, fast_run]
+    cosh(arccosh(1 + x))  ->  1 + x
+    tanh(arctanh(x))  ->  x
+    sinh(arcsinh(x))  ->  x
+    conj(conj(w))  ->  w
+    -(-x)  ->  x
+    inv(inv(x))  ->  x
 
     for deg2rad and rad2deg, cosh, tanh, sinh and their inverses, conj, neg, inv. Where the inner function is not defined the
     result is x instead of NaN.
@@ -83,7 +89,8 @@ def _sign_is_exact(v):
 def local_abs_lift(node):
     """Move absolute values towards the inputs.
 
-    abs(x * y)  ->  abs(x) * abs(y);  abs(x / y)  ->  abs(x) / abs(y)          [canonicalize, fast_run]
+    abs(x * y)  ->  abs(x) * abs(y)          [canonicalize, fast_run]
+    abs(x / y)  ->  abs(x) / abs(y)
 
     Needed for `check_for_x_over_absX`.
     """
@@ -102,7 +109,8 @@ def local_abs_lift(node):
 def local_abs_merge(node):
     """Merge the absolute values that `local_abs_lift` made, when they were of no use.
 
-    abs(x) * abs(y)  ->  abs(x * y);  abs(x) / abs(y)  ->  abs(x / y)          [specialize, fast_run]
+    abs(x) * abs(y)  ->  abs(x * y)          [specialize, fast_run]
+    abs(x) / abs(y)  ->  abs(x / y)
     """
     if sum(inputs_of(i, T.abs_) is not None for i in node.inputs) < 2 or not all(_sign_is_exact(i) for i in node.inputs):
         return False
@@ -131,7 +139,8 @@ local_neg_neg = register_specialize(rule("local_neg_neg", "Cancel two negations.
 def local_neg_div_neg(node):
     """Cancel a negation around a fraction with one inside, or with a constant.
 
-    -(-a / b)  ->  a / b;  -(c / b)  ->  (-c) / b          [specialize, fast_run]
+    -(-x / y)  ->  x / y          [specialize, fast_run]
+    -(2 / x)  ->  constant([-2]) / x
     """
     frac = node.inputs[0]
     inputs = inputs_of(frac, T.true_div)
@@ -218,7 +227,10 @@ local_mul_to_sqr = register_specialize(rule("local_mul_to_sqr", "A product of a 
 def local_mul_specialize(node):
     """Remove ones and signs from a product.
 
-    x * 1 * y  ->  x * y;  x * -1  ->  -x;  -x * y  ->  -(x * y);  x * 0  ->  zeros_like(x)          [specialize, fast_run]
+    x * 1 * y  ->  x * y          [specialize, fast_run]
+    x * -1  ->  -x
+    -x * y  ->  -(x * y)
+    x * 0  ->  zeros_like(x)
     """
     out = node.outputs[0]
     neg = False
@@ -280,8 +292,11 @@ _POWERS = {
 def local_pow_specialize(node):
     """Powers with an exponent that has a function of its own.
 
-    x ** 2  ->  sqr(x);  x ** 0.5  ->  sqrt(x);  x ** -0.5  ->  inv(sqrt(x));  x ** -1  ->  inv(x);
-    x ** -2  ->  inv(sqr(x))          [specialize, fast_run]
+    x ** 2  ->  sqr(x)          [specialize, fast_run]
+    x ** 0.5  ->  sqrt(x)
+    x ** -0.5  ->  inv(sqrt(x))
+    x ** -1  ->  inv(x)
+    x ** -2  ->  inv(sqr(x))
     """
     out = node.outputs[0]
     x, y = node.inputs
@@ -311,6 +326,7 @@ def local_pow_specialize_device(node):
     """Powers with a small whole exponent as products of squares.
 
     x ** 5  ->  x * sqr(sqr(x))          [specialize_device, fast_run]
+    x ** -3  ->  inv(x * sqr(x))
 
     After the move to a device, because a device may have a better power. Exponents up to 512 in absolute value.
     """
@@ -346,7 +362,8 @@ def local_pow_specialize_device(node):
 def local_cast_cast(node):
     """Two casts in a row.
 
-    cast(cast(x, d1), d2)  ->  cast(x, d2) or x          [canonicalize, specialize, fast_run]
+    cast(cast(k, 'int32'), 'int64')  ->  cast(k, 'int64')          [canonicalize, specialize, fast_run]
+    cast(cast(f, 'float64'), 'float32')  ->  f
 
     when d1 is that of the result, or loses nothing of x.
     """
@@ -371,7 +388,7 @@ def local_cast_cast(node):
 def local_upcast_elemwise_constant_inputs(node):
     """Give scalar constants the dtype in which they are computed with, at compile time.
 
-    int8 constant + float64 x  ->  float64 constant + x          [canonicalize, fast_run]
+    x + constant([2])  ->  x + constant(2., dtype='float64')          [canonicalize, fast_run]
 
     So that they merge with others, and no conversion is left to the loop.
     """
@@ -418,7 +435,8 @@ def local_upcast_elemwise_constant_inputs(node):
 def local_0_dot_x(node):
     """A matrix product with zeros.
 
-    dot(0, x)  ->  zeros          [canonicalize, stabilize, fast_run]
+    dot(zeros_like(x), y)  ->  Assert()(constant(0., dtype='float64'), eq(zeros_like(x).shape[0], y.shape[0]))
+                                                               [canonicalize, stabilize, fast_run]
     """
     x, y = node.inputs
     if not any(v is not None and v == 0 for v in (constant_value(x), constant_value(y))):

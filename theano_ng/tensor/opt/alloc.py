@@ -47,8 +47,8 @@ def _is_plain_elemwise(node):
 def local_fill_sink(node):
     """Elementwise operations work on what tensors are filled with; the result is filled, if that is needed at all.
 
-    f(fill(a, b), c)  ->  f(b, c), where c has the shape of the result
-    f(fill(a, b), fill(c, d), e)  ->  fill(a, fill(c, f(b, d, e)))          [canonicalize, fast_run]
+    fill(x, s) + y  ->  s + y          [canonicalize, fast_run]
+    exp(fill(x, s))  ->  fill(x, exp(s.dimshuffle('x')))
     """
     if not _is_plain_elemwise(node) or not any(_is_fill(i) for i in node.inputs):
         return False
@@ -92,7 +92,7 @@ local_useless_fill = register_canonicalize("fast_compile")(rule(
 def local_fill_to_alloc(node):
     """What was only needed for its shape is not needed any more.
 
-    fill(s, v)  ->  Alloc(v, *shape of s)          [stabilize, specialize, fast_run]
+    fill(x, s)  ->  alloc(s.dimshuffle('x'), Shape_i(0)(x))          [stabilize, specialize, fast_run]
     """
     v, out = node.inputs[1], node.outputs[0]
     if v.type == out.type:
@@ -120,7 +120,7 @@ optdb.register("local_fill_to_alloc", in2out(local_fill_to_alloc), 1.51, "fast_r
 def local_useless_alloc(node):
     """A value that has the shape already.
 
-    Alloc(x, *x.shape)  ->  x          [canonicalize, stabilize, specialize, fast_run]
+    Alloc()(x, Shape_i(0)(x))  ->  x          [canonicalize, stabilize, specialize, fast_run]
 
     Where the shapes are not known to be equal the Alloc stays: it repeats what is one long at run time, or complains.
     """
@@ -141,7 +141,7 @@ def local_useless_alloc(node):
 def local_canonicalize_alloc(node):
     """New dimensions of length one on the left are left to DimShuffle.
 
-    Alloc(x, 1, 1, m, n)  ->  Alloc(x, m, n).dimshuffle('x', 'x', 0, 1)          [canonicalize, stabilize, specialize, fast_run]
+    alloc(s, 1, 1, n)  ->  alloc(s, n).dimshuffle('x', 'x', 0)          [canonicalize, stabilize, specialize, fast_run]
     """
     x, sizes, out = node.inputs[0], node.inputs[1:], node.outputs[0]
     if any(client != "output" and isinstance(client.op, Alloc) for client, _ in out.clients):
@@ -168,8 +168,8 @@ def local_canonicalize_alloc(node):
 def local_merge_alloc(node):
     """An Alloc of an Alloc.
 
-    Alloc(Alloc(x, m, 1, n), m, y, n)  ->  Alloc(x, m, y, n);  Alloc(Alloc(x, m, 1), n, m, k)  ->  Alloc(x, n, m, k)
-    [canonicalize, stabilize, specialize, fast_run]
+    alloc(alloc(s, n), j, n)  ->  alloc(s, j, n)          [canonicalize, stabilize, specialize, fast_run]
+    alloc(alloc(s, j, 1, n), j, i, n)  ->  alloc(s, j, i, n)
 
     Where lengths are not known to agree, an assertion takes the place of the error of the outer Alloc.
     """
@@ -192,7 +192,7 @@ def local_merge_alloc(node):
 def local_alloc_empty_to_zeros(node):
     """Zeros in place of undefined content, to find out where NaN come from.
 
-    AllocEmpty(m, n)  ->  Alloc(0, m, n)          [only with tag alloc_empty_to_zeros]
+    AllocEmpty('float64')(n, j)  ->  zeros((n, j))          [alloc_empty_to_zeros]
     """
     return fitted(T.zeros(node.inputs, dtype=node.outputs[0].dtype), node.outputs[0]) or False
 
@@ -205,7 +205,7 @@ optdb.register("local_alloc_empty_to_zeros", in2out(local_alloc_empty_to_zeros),
 def local_alloc_unary(node):
     """Functions of repeated elements are computed once.
 
-    f(Alloc(x, m, n))  ->  Alloc(f(x), m, n)          [specialize, fast_run]
+    exp(alloc(s, n, j))  ->  alloc(exp(s), n, j)          [specialize, fast_run]
     """
     if len(node.inputs) != 1 or not _is_plain_elemwise(node):
         return False
@@ -251,7 +251,7 @@ def local_elemwise_alloc_op(ElemwiseOP, AllocOP, DimShuffleOP):
     def local_elemwise_alloc(node):
         """Operands of elementwise operations need not be repeated.
 
-        f(Alloc(x, m, n), y)  ->  f(x, y), where y has the shape of the result          [specialize, fast_run]
+        alloc(s, Shape_i(0)(x)) + x  ->  s + x          [specialize, fast_run, local_alloc_elemwise]
 
         When the shapes are not known to be equal, y is guarded by an assertion (`config.experimental.local_alloc_elemwise_assert`).
         """

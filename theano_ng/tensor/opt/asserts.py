@@ -15,7 +15,8 @@ register_assert_op(Assert)
 def local_remove_useless_assert(node):
     """Remove conditions that are known to be true.
 
-    Assert(x, True, c, c)  ->  Assert(x, c);  Assert(x, True)  ->  x          [specialize, fast_run]
+    Assert()(x, True, s > 0, s > 0)  ->  Assert()(x, s > 0)          [specialize, fast_run]
+    Assert()(x, True)  ->  x
     """
     conds = []
     for c in node.inputs[1:]:
@@ -37,7 +38,7 @@ def local_remove_useless_assert(node):
 def local_remove_all_assert(node):
     """Remove all assertions, for those who are sure that they hold.
 
-    Assert(x, c)  ->  x          [useless, canonicalize, stabilize, specialize; only with tag unsafe]
+    Assert()(x, s > 0)  ->  x          [unsafe]
 
     Used with ``optimizer_including=local_remove_all_assert`` or in mode 'unsafe'.
     """

@@ -67,11 +67,9 @@ def _as_scalar(res, dtype=None):
 def local_dot_to_dot22(node):
     """Products of matrices of one BLAS dtype are Dot22; a vector is a matrix with one row or column.
 
-    dot(x, y)  ->  Dot22(x, y)
-    dot(x, v)  ->  Dot22(x, v.dimshuffle(0, 'x')).dimshuffle(0)
+    dot(A, B)  ->  _dot22(A, B)
+    dot(A, x)  ->  _dot22(A, x.dimshuffle(0, 'x')).dimshuffle(0)
     """
-    if not isinstance(node.op, Dot):
-        return None
     x, y = node.inputs
     if x.type.dtype != y.type.dtype or x.type.dtype not in ops.BLAS_DTYPES:
         return None
@@ -371,7 +369,7 @@ def _gemm_from_node2(node):
 class GemmOptimizer(Optimizer):
     """Sums of scaled matrices and products become Gemm.
 
-    b * z + a * Dot22(x, y)  ->  Gemm(z, a, x, y, b)            [BlasOpt, fast_run]
+    b * A + a * _dot22(B, C)  ->  gemm_no_inplace(A, a, B, C, b)          [BlasOpt, fast_run]
 
     A product with a vector is a Dot22 with one column, so that a sum of vectors gets a Gemm, too; it becomes a Gemv. Each sum is looked at
     once, from its outermost node.
@@ -435,8 +433,7 @@ class GemmOptimizer(Optimizer):
 @local_optimizer([T.sub, T.add])
 def local_print_as_we_go_along(node):
     """Print every sum and difference that a rewriting pass meets, and change nothing; to be added to a list of rules by hand."""
-    if node.op in (T.sub, T.add):
-        debugprint(node)
+    debugprint(node)
     return False
 
 
@@ -446,10 +443,8 @@ def local_print_as_we_go_along(node):
 def local_dot22_to_dot22scalar(node):
     """A product of matrices times scalars is one BLAS call.
 
-    a * Dot22(x, y) * ...  ->  Dot22Scalar(x, y, a) * ...      [BlasOpt, fast_run]
+    a * _dot22(A, B)  ->  _dot22scalar(A, B, a)          [BlasOpt, fast_run]
     """
-    if node.op != T.mul:
-        return None
     for i, product in enumerate(node.inputs):
         if not res_is_a(product, ops._dot22, 1):
             continue
@@ -479,12 +474,10 @@ def _one_and_zero(dtype):
 def local_dot22_to_ger_or_gemv(node):
     """Products in which a matrix has one row or column.
 
-    Dot22(x, y[n x 1])  ->  Gemv(AllocEmpty(m), 1, x, y, 0)
-    Dot22(x[1 x k], y)  ->  Gemv(AllocEmpty(n), 1, y.T, x, 0)
-    Dot22(x[m x 1], y[1 x n])  ->  Ger(zeros(m, n), 1, x, y)
+    _dot22(A, col)  ->  gemv_no_inplace(AllocEmpty('float64')(A.shape[0]), unit, A, col.dimshuffle(0), zero).dimshuffle(0, 'x')
+    _dot22(row, A)  ->  gemv_no_inplace(AllocEmpty('float64')(A.shape[1]), unit, A.T, row.dimshuffle(1), zero).dimshuffle('x', 0)
+    _dot22(col, row)  ->  ger(zeros((col.shape[0], row.shape[1])), unit, col.dimshuffle(0), row.dimshuffle(1))
     """
-    if node.op != ops._dot22:
-        return None
     x, y = node.inputs
     dtype = x.type.dtype
     x_rows, x_cols = x.broadcastable
@@ -510,10 +503,8 @@ def local_dot22_to_ger_or_gemv(node):
 def local_gemm_to_gemv(node):
     """A Gemm whose result has one row or column.
 
-    Gemm(z[m x 1], a, x, y[k x 1], b)  ->  Gemv(z, a, x, y, b)
+    gemm_no_inplace(col, a, A, col, b)  ->  gemv_no_inplace(col.dimshuffle(0), a, A, col.dimshuffle(0), b).dimshuffle(0, 'x')
     """
-    if node.op != ops.gemm_no_inplace:
-        return None
     z, a, x, y, b = node.inputs
     if z.broadcastable == x.broadcastable == (True, False):
         new = ops.gemv_no_inplace(z.dimshuffle(1), a, y.T, x.dimshuffle(1), b).dimshuffle("x", 0)
@@ -529,10 +520,8 @@ def local_gemm_to_gemv(node):
 def local_gemm_to_ger(node):
     """A Gemm whose product is an outer product.
 
-    Gemm(z, a, x[m x 1], y[1 x n], 1)  ->  Ger(z, a, x, y)
+    gemm_no_inplace(A, a, col, row, unit)  ->  ger(A, a, col.dimshuffle(0), row.dimshuffle(1))
     """
-    if node.op != ops.gemm_no_inplace:
-        return None
     z, a, x, y, b = node.inputs
     if not (x.broadcastable[1] and y.broadcastable[0]) or not hasattr(b, "data"):
         return None
@@ -555,8 +544,6 @@ def _swap_op(old, new):
     """A rule that puts one Op in the place of another."""
     @local_optimizer([old])
     def rule(node):
-        if node.op != old:
-            return None
         result = new(*node.inputs)
         copy_stack_trace(node.outputs[0], result)
         return [result]
@@ -569,16 +556,14 @@ def _named(rule, name, doc):
     return rule
 
 
-use_c_gemv = _named(_swap_op(ops.gemv_no_inplace, ops.cgemv_no_inplace), "use_c_gemv", "Gemv  ->  CGemv")
-use_c_ger = _named(_swap_op(ops.ger, ops.cger_no_inplace), "use_c_ger", "Ger  ->  CGer")
+use_c_gemv = _named(_swap_op(ops.gemv_no_inplace, ops.cgemv_no_inplace), "use_c_gemv", "Gemv becomes CGemv.")
+use_c_ger = _named(_swap_op(ops.ger, ops.cger_no_inplace), "use_c_ger", "Ger becomes CGer.")
 
 
 def _inplace(old, new):
     """A rule that lets an Op overwrite its first input; memory that somebody else writes too is allocated anew."""
     @local_optimizer([old], inplace=True)
     def rule(node):
-        if node.op != old:
-            return None
         inputs = list(node.inputs)
         target = inputs[0]
         if target.owner is not None and isinstance(target.owner.op, AllocEmpty) and len(target.clients) > 1:
@@ -590,15 +575,15 @@ def _inplace(old, new):
 
 
 local_inplace_gemm = _named(_inplace(ops.gemm_no_inplace, ops.gemm_inplace), "local_inplace_gemm",
-                            "Gemm{no_inplace}  ->  Gemm{inplace}")
+                            "gemm_no_inplace(exp(A), a, B, C, b)  ->  gemm_inplace(exp(A), a, B, C, b)")
 local_inplace_gemv = _named(_inplace(ops.gemv_no_inplace, ops.gemv_inplace), "local_inplace_gemv",
-                            "Gemv{no_inplace}  ->  Gemv{inplace}")
+                            "gemv_no_inplace(exp(x), a, A, y, b)  ->  gemv_inplace(exp(x), a, A, y, b)")
 local_inplace_ger = _named(_inplace(ops.ger, ops.ger_destructive), "local_inplace_ger",
-                           "Ger{non-destructive}  ->  Ger{destructive}")
+                           "ger(exp(A), a, x, y)  ->  ger_destructive(exp(A), a, x, y)")
 make_c_gemv_destructive = _named(_inplace(ops.cgemv_no_inplace, ops.cgemv_inplace), "make_c_gemv_destructive",
-                                 "CGemv{no_inplace}  ->  CGemv{inplace}")
+                                 "CGemv works in place.")
 make_c_ger_destructive = _named(_inplace(ops.cger_no_inplace, ops.cger_inplace), "make_c_ger_destructive",
-                                "CGer{non-destructive}  ->  CGer{destructive}")
+                                "CGer works in place.")
 
 blas_optdb.register("local_dot_to_dot22", in2out(local_dot_to_dot22), 0, "fast_run", "fast_compile", own=True)
 blas_optdb.register("gemm_optimizer", GemmOptimizer(), 10, "fast_run", own=True)
@@ -621,22 +606,21 @@ optdb.register("c_blas_destructive", in2out(make_c_ger_destructive, make_c_gemv_
 
 @local_optimizer([ops.ger])
 def use_scipy_ger(node):
-    """Ger  ->  ScipyGer, where C implementations are excluded."""
-    if node.op != ops.ger:
-        return None
+    """Ger by SciPy, where C implementations are excluded.
+
+    ger(A, a, x, y)  ->  scipy_ger_no_inplace(A, a, x, y)
+    """
     result = scipy_ger_no_inplace(*node.inputs)
     copy_stack_trace(node.outputs[0], result)
     return [result]
 
 
-@local_optimizer([ops.Ger], inplace=True)
+@local_optimizer([scipy_ger_no_inplace], inplace=True)
 def make_ger_destructive(node):
-    """A rank-one update is added to its matrix in place.
+    """Ger by SciPy works in place.
 
-    ScipyGer{non-destructive}  ->  ScipyGer{destructive}
+    scipy_ger_no_inplace(exp(A), a, x, y)  ->  scipy_ger_inplace(exp(A), a, x, y)
     """
-    if node.op != scipy_ger_no_inplace:
-        return None
     result = scipy_ger_inplace(*node.inputs)
     copy_stack_trace(node.outputs[0], result)
     return [result]

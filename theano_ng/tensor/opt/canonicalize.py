@@ -438,7 +438,7 @@ def local_neg_to_mul(node):
     -x  ->  -1 * x          [canonicalize, fast_run]
     """
     x, = node.inputs
-    if node.op != T.neg or x.dtype[0] not in "ifc":
+    if x.dtype[0] not in "ifc":
         # The factor of an unsigned number would not be -1.
         return False
     rval = T.mul(np.array(-1, dtype=x.dtype), x)

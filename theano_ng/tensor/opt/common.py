@@ -9,7 +9,7 @@ from theano_ng.tensor import basic as T
 from theano_ng.tensor.constant import NotScalarConstantError, get_scalar_constant_value
 from theano_ng.tensor.elemwise.op import DimShuffle
 
-MAX_SHARED = 32
+MAX_SHARED = 16
 """How many operands are looked at of the parts of an expression that others use too: a chain of products each of which is used elsewhere is
 looked at again from each of its nodes."""
 
@@ -150,12 +150,6 @@ def _fill_chain(new_out, orig_inputs):
     return [new_out]
 
 
-def answer(new, out):
-    """What a rule returns: `new` as the only replacement of `out`, an output of an elementwise node; False when its type does not fit."""
-    new = as_output(new, out)
-    return False if new is None else [new]
-
-
 def with_type(new, old):
     """`new` with the type of `old`, whose shape it has; None when that is impossible."""
     if new.type.dtype != old.type.dtype:
@@ -188,6 +182,12 @@ def as_output(new, old):
     return with_type(new, old)
 
 
+def answer(new, old):
+    """What a rule returns: a list of `new` as `as_output` makes it, or False where that is impossible."""
+    new = as_output(new, old)
+    return False if new is None else [new]
+
+
 def fill_like_inputs(new, inputs):
     """`new` filled to the shape that an elementwise operation on `inputs` has."""
     pattern_ = tuple(merge_broadcastables([i.broadcastable for i in inputs]))
@@ -216,6 +216,11 @@ def shuffled(v, order):
 def inputs_of(v, op):
     """Inputs of the node of `op` that computes `v`, or None when another one does."""
     return v.owner.inputs if v.owner is not None and v.owner.op == op else None
+
+
+def op_of(v):
+    """The op that computes `v`, or None when none does."""
+    return None if v.owner is None else v.owner.op
 
 
 def is_an_upcast(type1, type2):

@@ -12,7 +12,8 @@ from theano_ng.tensor.opt.own_registration import (
 def constant_folding(node):
     """Replace what depends on constants only by its value.
 
-    f(constant, constant)  ->  constant          [canonicalize, stabilize, specialize, uncanonicalize, fast_compile]
+    exp(constant(0.))  ->  1.          [canonicalize, stabilize, specialize, uncanonicalize,
+                                       fast_run, fast_compile, constant_folding]
 
     An op can refuse by ``op.do_constant_folding(node)``; a true ``op.python_constant_folding(node)`` keeps C code from being compiled.
     """

@@ -6,6 +6,7 @@ from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.linalg.products import _dot
 from theano_ng.tensor.opt.common import inputs_of, shuffled
+from theano_ng.tensor.opt.lift import lifted_through_functions, lifts
 from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize
 
 
@@ -49,13 +50,13 @@ def apply_local_dimshuffle_lift(var):
 
 @register_canonicalize
 @register_specialize
-@local_optimizer([DimShuffle])
+@local_optimizer([DimShuffle], requirements=[lifts(DimShuffle)])
 def local_dimshuffle_lift(node):
     """DimShuffle goes through elementwise operations, one DimShuffle takes in the next, and those without effect go.
 
-    f(x, y).dimshuffle(order)  ->  f(x.dimshuffle(order), y.dimshuffle(order)), where nobody else uses f(x, y)
-    x.dimshuffle(order1).dimshuffle(order2)  ->  x.dimshuffle(order);  x.dimshuffle(0, 1)  ->  x
-    [canonicalize, specialize, fast_run]
+    (A + B).T  ->  A.T + B.T          [canonicalize, specialize, fast_run]
+    A.dimshuffle(1, 'x', 0).dimshuffle(0, 2)  ->  A.T
+    A.dimshuffle(0, 1)  ->  A
     """
     x, out, order = node.inputs[0], node.outputs[0], node.op.new_order
     if is_dimshuffle_useless(order, x):
@@ -72,6 +73,9 @@ def local_dimshuffle_lift(node):
     # Clients are known of variables in a graph only; what is just built has one user.
     if not isinstance(inner.op, Elemwise) or len(inner.outputs) != 1 or inner.op.inplace_pattern or len(getattr(x, "clients", ())) > 1:
         return False
+    if len(inner.inputs) == 1:
+        lifted = lifted_through_functions(node)
+        return lifted and [lifted]
     inputs = []
     for i in inner.inputs:
         shuffled_input = shuffled(i, order)
@@ -90,7 +94,7 @@ def local_dimshuffle_lift(node):
 def local_lift_transpose_through_dot(node):
     """The transpose of a product is the product of the transposes.
 
-    dot(x, y).T  ->  dot(y.T, x.T)          [canonicalize, fast_run]
+    dot(A, B).T  ->  dot(B.T, A.T)          [canonicalize, fast_run]
     """
     if node.op.new_order != (1, 0):
         return False
@@ -116,7 +120,7 @@ def local_lift_transpose_through_dot(node):
 def local_useless_rebroadcast(node):
     """Only the dimensions that change are rebroadcast.
 
-    Rebroadcast(0, False)(x)  ->  x, where this dimension of x is not broadcastable          [canonicalize, specialize, fast_run]
+    Rebroadcast((0, False))(x)  ->  x          [canonicalize, specialize, fast_run]
     """
     x = node.inputs[0]
     changed = [(i, flag) for i, flag in node.op.axis.items() if flag != x.type.broadcastable[i]]
@@ -135,8 +139,8 @@ def local_useless_rebroadcast(node):
 def local_rebroadcast_lift(node):
     """Rebroadcast goes through functions of one variable, and one takes in the next.
 
-    Rebroadcast(f(x))  ->  f(Rebroadcast(x));  Rebroadcast(Rebroadcast(x))  ->  Rebroadcast(x)
-    [canonicalize, specialize, fast_run]
+    Rebroadcast((0, False))(exp(row))  ->  exp(Rebroadcast((0, False))(row))          [canonicalize, specialize, fast_run]
+    Rebroadcast((0, False))(Rebroadcast((1, False))(one))  ->  Rebroadcast((1, False), (0, False))(one)
     """
     if node.inputs[0].owner is None:
         return False

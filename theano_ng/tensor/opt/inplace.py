@@ -9,6 +9,147 @@ from theano_ng.gof.graph import Constant
 from theano_ng.gof.rewriting import Optimizer, copy_stack_trace
 from theano_ng.tensor.elemwise.op import Elemwise
 
+MOST_REFUSALS = 16
+"""How often nodes may be refused the same memory. Each time everybody who uses it is looked at, and these may be as many."""
+
+SOME_USERS = 16
+"""How many users of a variable are asked whether they come later."""
+
+
+class _Followers:
+    """Tells of some nodes that they depend on others, at no cost: of those below them in one depth-first walk along the clients.
+
+    A walk from an operation of a network comes to the gradient, most of the time, before anything else does.
+    """
+
+    def __init__(self, nodes):
+        self._place = {}    # node: its number in the walk, and the number of the last one below it
+        for start in nodes:
+            if start not in self._place:
+                self._walk(start)
+
+    def _walk(self, start):
+        place = self._place
+        place[start] = [len(place), None]
+        stack = [(start, iter(_users(start)))]
+        while stack:
+            node, pending = stack[-1]
+            for user in pending:
+                if user not in place:
+                    place[user] = [len(place), None]
+                    stack.append((user, iter(_users(user))))
+                    break
+            else:
+                place[node][1] = len(place) - 1
+                stack.pop()
+
+    def replaced(self, old, new):
+        """`new` is in the graph in the place of `old`."""
+        self._place[new] = self._place[old]
+
+    def known(self, user, node):
+        """Whether `user` is known to depend on `node`."""
+        later, place = self._place.get(user), self._place[node]
+        return later is not None and place[0] < later[0] <= place[1]
+
+
+def _users(node):
+    return [client for out in node.outputs for client, _ in out.clients if client != "output"]
+
+
+class _Run:
+    """What one application of `InplaceElemwiseOptimizer` to a graph knows.
+
+    Attributes
+    ----------
+    nodes : list of Apply
+        The elementwise nodes in the order in which they choose.
+    """
+
+    def __init__(self, op_class, fgraph):
+        self.op_class, self.fgraph = op_class, fgraph
+        self.protected = set(fgraph.outputs)
+        for feature in fgraph._features:
+            if isinstance(feature, Supervisor):
+                self.protected.update(feature.protected)
+        # Output variable -> the input variable whose new value it is.
+        self.update_of = {fgraph.outputs[o]: fgraph.inputs[i] for o, i in (getattr(fgraph, "update_mapping", None) or {}).items()}
+        nodes = fgraph.toposort()
+        self.nodes = [node for node in nodes if type(node.op) is op_class]
+        # New values of inputs come first: nobody else then takes the memory that they are to replace.
+        self.nodes.sort(key=lambda node: not any(o in self.update_of for o in node.outputs))
+        self.followers = _Followers(nodes)
+        self.refusals = {}      # root of a class of variables that share memory -> how many nodes may not overwrite it
+
+    def apply_to(self, node, validate):
+        """Give a node's outputs inputs to overwrite; returns how many got one, and the number of attempts."""
+        replaced = tried = 0
+        for output_index in range(len(node.outputs)):
+            if output_index in node.op.inplace_pattern:
+                continue
+            for candidate in self.candidates(node, output_index):
+                root = self.fgraph.destroy_handler.aliases.root(node.inputs[candidate])
+                if self.refusals.get(root, 0) >= MOST_REFUSALS:
+                    continue
+                tried += 1
+                new_node = self.attempt(node, output_index, candidate, validate)
+                if new_node is None:
+                    self.refusals[root] = self.refusals.get(root, 0) + 1
+                    continue
+                self.followers.replaced(node, new_node)
+                replaced += 1
+                node = new_node
+                break
+        return replaced, tried
+
+    def candidates(self, node, output_index):
+        """Positions of inputs that the output may overwrite, the best first."""
+        output = node.outputs[output_index]
+        taken = set(node.op.inplace_pattern.values())
+        found = [i for i, variable in enumerate(node.inputs)
+                 if i not in taken and variable.type == output.type and not isinstance(variable, Constant)
+                 and variable not in node.inputs[:i] and self.may_be_overwritten(variable, node)]
+        target = self.update_of.get(output)
+        if target is not None:
+            found.sort(key=lambda i: node.inputs[i] is not target)
+        return found
+
+    def may_be_overwritten(self, variable, node):
+        """Whether nothing obvious speaks against a node's overwriting an input."""
+        aliases = self.fgraph.destroy_handler.aliases
+        if variable in self.protected or aliases.root(variable) in self.protected or aliases.destroyers(variable):
+            return False
+        return not any(user is not node and user != "output" and self.followers.known(user, node)
+                       for user, _ in variable.clients[:SOME_USERS])
+
+    def attempt(self, node, output_index, input_index, validate):
+        """The node in place, in the graph, or None when that would destroy what others need (noticed at once with `validate`)."""
+        op = node.op
+        pattern = dict(op.inplace_pattern)
+        pattern[output_index] = input_index
+        if hasattr(op.scalar_op, "make_new_inplace"):
+            new_scalar = op.scalar_op.make_new_inplace(self._output_types(node, pattern))
+        else:
+            new_scalar = op.scalar_op.__class__(self._output_types(node, pattern))
+        new_op = self.op_class(new_scalar, pattern)
+        new_outputs = new_op(*node.inputs, **{"return_list": True})
+        if [o.type for o in new_outputs] != [o.type for o in node.outputs]:
+            return None
+        copy_stack_trace(node.outputs, new_outputs)
+        start = self.fgraph.checkpoint()
+        replace = self.fgraph.replace_all_validate if validate else self.fgraph.replace_all
+        try:
+            replace(list(zip(node.outputs, new_outputs)), reason="inplace_elemwise_optimizer")
+        except InconsistencyError:
+            self.fgraph.revert(start)    # replace_all_validate has done so already; then this changes nothing
+            return None
+        return new_outputs[0].owner
+
+    @staticmethod
+    def _output_types(node, pattern):
+        """Output types that follow those of the overwritten inputs."""
+        return scalar.transfer_type(*[pattern.get(i) for i in range(len(node.outputs))])
+
 
 class InplaceElemwiseOptimizer(Optimizer):
     """Gives elementwise nodes an in-place pattern where the destroy handler permits it.
@@ -39,95 +180,22 @@ class InplaceElemwiseOptimizer(Optimizer):
         ----------
         fgraph : FunctionGraph
         """
-        protected = set(fgraph.outputs)
-        for feature in fgraph._features:
-            if isinstance(feature, Supervisor):
-                protected.update(feature.protected)
-        update_of = self._update_targets(fgraph)
         batch_size = max(config.tensor.insert_inplace_optimizer_validate_nb, 1)
-        nodes = [node for node in fgraph.toposort() if type(node.op) is self.op]
-        # New values of inputs come first: nobody else then takes the memory that they are to replace.
-        nodes.sort(key=lambda node: not any(o in update_of for o in node.outputs))
+        run = _Run(self.op, fgraph)
         replaced = tried = 0
-        for first in range(0, len(nodes), batch_size):
-            batch = nodes[first:first + batch_size]
+        for first in range(0, len(run.nodes), batch_size):
+            batch = run.nodes[first:first + batch_size]
             start = fgraph.checkpoint()
-            counts = [self._apply_to(fgraph, node, protected, update_of, batch_size == 1) for node in batch]
+            counts = [run.apply_to(node, batch_size == 1) for node in batch]
             if batch_size > 1:
                 try:
                     fgraph.validate()
                 except InconsistencyError:
                     fgraph.revert(start)
-                    counts = [self._apply_to(fgraph, node, protected, update_of, True) for node in batch]
+                    counts = [run.apply_to(node, True) for node in batch]
             replaced += sum(done for done, _ in counts)
             tried += sum(attempts for _, attempts in counts)
         return self, replaced, tried
-
-    def _apply_to(self, fgraph, node, protected, update_of, validate):
-        """Give a node's outputs inputs to overwrite; returns how many got one, and the number of attempts."""
-        replaced = tried = 0
-        for output_index in range(len(node.outputs)):
-            if output_index in node.op.inplace_pattern:
-                continue
-            for candidate in self._candidates(fgraph, node, output_index, protected, update_of):
-                tried += 1
-                new_node = self._try(fgraph, node, output_index, candidate, validate)
-                if new_node is not None:
-                    replaced += 1
-                    node = new_node
-                    break
-        return replaced, tried
-
-    @staticmethod
-    def _update_targets(fgraph):
-        """Output variable -> the input variable whose new value it is."""
-        mapping = getattr(fgraph, "update_mapping", None) or {}
-        return {fgraph.outputs[o]: fgraph.inputs[i] for o, i in mapping.items()}
-
-    @staticmethod
-    def _candidates(fgraph, node, output_index, protected, update_of):
-        """Positions of inputs that the output may overwrite, the best first."""
-        output = node.outputs[output_index]
-        taken = set(node.op.inplace_pattern.values())
-        owner_of_memory = fgraph.destroy_handler.aliases.root
-        found = []
-        for i, variable in enumerate(node.inputs):
-            if (i in taken or variable.type != output.type or isinstance(variable, Constant) or variable in protected
-                    or owner_of_memory(variable) in protected or fgraph.has_destroyers([variable]) or variable in node.inputs[:i]):
-                continue
-            found.append(i)
-        target = update_of.get(output)
-        if target is not None:
-            found.sort(key=lambda i: node.inputs[i] is not target)
-        return found
-
-    def _try(self, fgraph, node, output_index, input_index, validate):
-        """The node in place, in the graph, or None when that would destroy what others need (noticed at once with `validate`)."""
-        op = node.op
-        pattern = dict(op.inplace_pattern)
-        pattern[output_index] = input_index
-        if hasattr(op.scalar_op, "make_new_inplace"):
-            new_scalar = op.scalar_op.make_new_inplace(self._output_types(node, pattern))
-        else:
-            new_scalar = op.scalar_op.__class__(self._output_types(node, pattern))
-        new_op = self.op(new_scalar, pattern)
-        new_outputs = new_op(*node.inputs, **{"return_list": True})
-        if [o.type for o in new_outputs] != [o.type for o in node.outputs]:
-            return None
-        copy_stack_trace(node.outputs, new_outputs)
-        start = fgraph.checkpoint()
-        replace = fgraph.replace_all_validate if validate else fgraph.replace_all
-        try:
-            replace(list(zip(node.outputs, new_outputs)), reason="inplace_elemwise_optimizer")
-        except InconsistencyError:
-            fgraph.revert(start)    # replace_all_validate has done so already; then this changes nothing
-            return None
-        return new_outputs[0].owner
-
-    @staticmethod
-    def _output_types(node, pattern):
-        """Output types that follow those of the overwritten inputs."""
-        return scalar.transfer_type(*[pattern.get(i) for i in range(len(node.outputs))])
 
     def print_summary(self, stream=None, level=0, depth=-1):
         import sys

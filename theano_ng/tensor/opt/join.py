@@ -50,7 +50,7 @@ local_join_1 = register_specialize(register_canonicalize(rule(
 def local_join_empty(node):
     """What is known to be empty along the axis adds nothing.
 
-    Join(0, x, constant of length 0, y)  ->  Join(0, x, y)          [canonicalize, specialize, fast_run]
+    join(0, x, [], y)  ->  join(0, x, y)          [canonicalize, specialize, fast_run]
     """
     axis = constant_value(node.inputs[0], only_process_constants=True)
     if axis is None:
@@ -98,7 +98,8 @@ def _agrees(x, axis, node):
 def local_join_make_vector(node):
     """Neighbours whose elements are known become one vector.
 
-    Join(0, MakeVector(a), MakeVector(b, c), x)  ->  Join(0, MakeVector(a, b, c), x)          [canonicalize, specialize, fast_run]
+    join(0, MakeVector('float64')(a), MakeVector('float64')(b, s), x)  ->  join(0, MakeVector('float64')(a, b, s), x)
+                                                               [canonicalize, specialize, fast_run]
     """
     if node.outputs[0].ndim != 1:
         return False
@@ -136,7 +137,9 @@ def local_join_make_vector(node):
 def local_useless_split(node):
     """A split into one part, which must have the whole length.
 
-    Split{1}(x, axis, splits)  ->  x          [canonicalize, specialize, fast_run]
+    Split(1)(x, 0, [3])  ->
+        Assert('Split: the only part must have the whole length of the axis')(
+            x, eq(constant([3]).shape[0], 1), eq(x.shape[constant(0)], constant([3])[0]))          [canonicalize, specialize, fast_run]
     """
     if node.op.len_splits != 1:
         return False
@@ -155,7 +158,8 @@ def local_useless_split(node):
 def local_useless_tile(node):
     """Repeating every dimension once changes at most the rank.
 
-    Tile(x, (1, 1))  ->  x, with new dimensions on the left          [canonicalize, stabilize, fast_run]
+    Tile(2)(A, [1, 1])  ->  A          [canonicalize, stabilize, fast_run]
+    Tile(2)(x, [1, 1])  ->  x.dimshuffle('x', 0)
     """
     x, reps = node.inputs
     if not isinstance(reps, Constant) or len(reps.data) != node.op.ndim or not np.all(reps.data == 1):

@@ -43,8 +43,10 @@ def _of_same_shape(new, out):
 def local_sum_prod_mul_by_scalar(node):
     """Take scalar factors and signs out of reductions.
 
-    sum(scalar * x)  ->  scalar * sum(x);  sum(-x)  ->  -sum(x);
-    prod(scalar * x)  ->  scalar ** size(x) * prod(x);  prod(-x)  ->  (-1) ** size(x) * prod(x)          [specialize, fast_run]
+    sum(s * x)  ->  s * sum(x)          [specialize, fast_run]
+    sum(-x)  ->  -sum(x)
+    prod(s * x)  ->  s ** x.shape[0] * prod(x)
+    prod(-x)  ->  constant(-1) ** x.shape[0] * prod(x)
 
     For reductions over some axes, size(x) is the number of elements reduced.
     """
@@ -96,7 +98,8 @@ def _count(x, axes):
 def local_sum_prod_div_dimshuffle(node):
     """Divide after the reduction when the divisor is the same along it.
 
-    sum(a / dimshuffle{..., 'x', ...}(b), axis=l)  ->  sum(a, axis=l) / dimshuffle(b)          [canonicalize, specialize, fast_run]
+    sum(A / x.dimshuffle(0, 'x'), axis=1)  ->  sum(A, axis=1) / x          [canonicalize, specialize, fast_run]
+    prod(A / x.dimshuffle(0, 'x'), axis=1)  ->  prod(A, axis=1) / x ** A.shape[1]
 
     For a product, b is raised to the power of the number of elements reduced. Axes along which b varies are reduced afterwards.
     """
@@ -131,7 +134,7 @@ def local_sum_prod_div_dimshuffle(node):
 def local_sum_prod_all_to_none(node):
     """One spelling for the reduction over all dimensions.
 
-    sum{0, 1, ..., N}(x)  ->  sum(x)          [canonicalize, fast_run]
+    sum(A, axis=(0, 1))  ->  sum(A)          [canonicalize, fast_run]
     """
     if node.op.axis is None:
         return False
@@ -145,7 +148,8 @@ def local_sum_prod_all_to_none(node):
 def local_op_of_op(node):
     """Two sums (or products) in a row are one over the axes of both.
 
-    sum(sum(x, axis=a), axis=b)  ->  sum(x, axis=a and b);  the same for prod          [canonicalize, fast_run]
+    sum(sum(A, axis=0), axis=0)  ->  sum(A)          [canonicalize, fast_run]
+    prod(prod(t, axis=0), axis=1)  ->  prod(t, axis=(0, 2))
     """
     x, = node.inputs
     out = node.outputs[0]
@@ -166,7 +170,7 @@ def local_op_of_op(node):
 def local_reduce_join(node):
     """Reduction over the dimension along which variables of length one were joined.
 
-    sum(join(0, a.dimshuffle('x', 0), b.dimshuffle('x', 0)), axis=0)  ->  a + b          [canonicalize, uncanonicalize, fast_run]
+    sum(join(0, x.dimshuffle('x', 0), y.dimshuffle('x', 0)), axis=0)  ->  x + y          [canonicalize, uncanonicalize, fast_run]
     """
     if isinstance(node.op, ProdWithoutZeros):
         return False
@@ -208,7 +212,7 @@ def local_reduce_join(node):
 def local_useless_reduce(node):
     """A reduction over no dimension.
 
-    sum(x, axis=[])  ->  x          [canonicalize, fast_run, fast_compile]
+    sum(x, axis=[])  ->  x          [canonicalize, fast_run, fast_compile, local_cut_useless_reduce]
     """
     if isinstance(node.op, ProdWithoutZeros):
         return False
@@ -225,7 +229,7 @@ def local_useless_reduce(node):
 def local_reduce_broadcastable(node):
     """A reduction over dimensions of length one.
 
-    sum(x of pattern (False, True), axis=1)  ->  x.dimshuffle(0)          [canonicalize, specialize, uncanonicalize, fast_run]
+    sum(col, axis=1)  ->  col.dimshuffle(0)          [canonicalize, specialize, uncanonicalize, fast_run]
     """
     # The product without zeros of a zero is one.
     if isinstance(node.op, ProdWithoutZeros):
@@ -254,8 +258,9 @@ def local_reduce_broadcastable(node):
 def local_opt_alloc(node):
     """The sum or product of one number many times is computed from the number of times.
 
-    sum(alloc(constant, *shape))  ->  constant * prod(shape);  prod(alloc(constant, *shape))  ->  constant ** prod(shape)
-    [specialize, fast_run]
+    sum(alloc(two, n, j))  ->  two * (n * j)          [specialize, fast_run]
+    prod(alloc(two, n))  ->  two ** n
+    sum(alloc(two, n, j), axis=0)  ->  alloc(two * n, j)
 
     For a reduction over some axes the result is an alloc of the other dimensions.
     """
@@ -290,7 +295,7 @@ def local_sumsqr2dot(node):
     """A sum of squares of an outer product as a matrix product.
 
     sqr(W.dimshuffle('x', 0, 1) * G.dimshuffle(0, 'x', 1)).sum(axis=(1, 2))  ->  dot(sqr(G), sqr(W).sum(axis=0))
-    [canonicalize, specialize, fast_run]
+                                                               [canonicalize, specialize, fast_run]
     """
     if node.inputs[0].ndim != 3 or set(_axes(node)) != {1, 2}:
         return False

@@ -7,8 +7,9 @@ from theano_ng.gof.graph import Constant
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.shaping.creation import MakeVector
-from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
+from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.opt.common import constant_value
+from theano_ng.tensor.opt.lift import lifted_through_functions, lifts
 from theano_ng.tensor.opt.own_registration import register_canonicalize, register_stabilize
 from theano_ng.tensor.opt.shape import same_length
 from theano_ng.tensor.shaping.reshaping import Flatten, Reshape
@@ -32,7 +33,7 @@ def local_reshape_chain(op):
     def local_reshape_chain(node):
         """A reshape of a reshape.
 
-        Reshape(Reshape(x, shape1), shape2)  ->  Reshape(x, shape2)          [canonicalize, fast_run]
+        A.reshape((9,)).reshape((3, 3))  ->  A.reshape((3, 3))          [canonicalize, fast_run]
         """
         if node.inputs[0].owner is None or not isinstance(node.inputs[0].owner.op, op):
             return False
@@ -80,7 +81,9 @@ def _is_length_of(entry, x, dim, fgraph):
 def local_useless_reshape(node):
     """A reshape to the shape that the tensor has.
 
-    Reshape(vector, shape)  ->  vector;  Reshape(x, x.shape)  ->  x, also with one -1          [canonicalize, stabilize, fast_run]
+    x.reshape((n,))  ->  x          [canonicalize, stabilize, fast_run]
+    A.reshape(A.shape)  ->  A
+    A.reshape((A.shape[0], -1))  ->  A
     """
     x, shape = node.inputs
     out = node.outputs[0]
@@ -116,7 +119,7 @@ def local_useless_reshape(node):
 def local_reshape_to_dimshuffle(node):
     """Dimensions of length one in the new shape are left to DimShuffle.
 
-    Reshape(x, (1, m, 1, n))  ->  Reshape(x, (m, n)).dimshuffle('x', 0, 'x', 1)          [canonicalize, fast_run]
+    A.reshape((1, 9))  ->  A.reshape((9,)).dimshuffle('x', 0)          [canonicalize, fast_run]
     """
     x, shape = node.inputs
     out = node.outputs[0]
@@ -149,8 +152,8 @@ def local_reshape_to_dimshuffle(node):
 def local_useless_dimshuffle_in_reshape(node):
     """A reshape does not mind dimensions of length one before it.
 
-    Reshape(vector.dimshuffle('x', 0), shape)  ->  Reshape(vector, shape);  Reshape(row.dimshuffle(1, 'x'), shape)  ->  Reshape(row, shape)
-    [canonicalize, fast_run]
+    x.dimshuffle('x', 0).reshape((n,))  ->  x.reshape((n,))          [canonicalize, fast_run]
+    row.dimshuffle(1, 'x').reshape((n,))  ->  row.reshape((n,))
     """
     inner = node.inputs[0].owner
     if inner is None or not isinstance(inner.op, DimShuffle):
@@ -166,42 +169,27 @@ def local_useless_dimshuffle_in_reshape(node):
     return [new]
 
 
-def _lift_through_unary(node, apply_inside):
-    """f(x) behind a view -> f(view of x); `apply_inside` makes the view."""
-    between, out = node.inputs[0], node.outputs[0]
-    inner = between.owner
-    if (inner is None or not isinstance(inner.op, Elemwise) or len(inner.inputs) != 1 or len(inner.outputs) != 1
-            or inner.op.inplace_pattern or len(getattr(between, "clients", ())) > 1):
-        # Used elsewhere too, the function would be computed twice.
-        return False
-    view = apply_inside(inner.inputs[0])
-    copy_stack_trace(out, view)
-    new = inner.op(view)
-    if new.type != out.type:
-        return False
-    copy_stack_trace([between, out], new)
-    return [new]
-
-
 @register_canonicalize
 @register_stabilize
-@local_optimizer([Reshape])
+@local_optimizer([Reshape], requirements=[lifts(Reshape)])
 def local_reshape_lift(node):
     """Reshape goes through functions of one variable.
 
-    Reshape(f(x), shape)  ->  f(Reshape(x, shape))          [canonicalize, stabilize, fast_run]
+    exp(A).reshape((9,))  ->  exp(A.reshape((9,)))          [canonicalize, stabilize, fast_run]
 
     Rules on compositions of functions, such as those of softplus, see through it so.
     """
-    return _lift_through_unary(node, lambda x: node.op(x, node.inputs[1]))
+    lifted = lifted_through_functions(node)
+    return lifted and [lifted]
 
 
 @register_canonicalize
 @register_stabilize
-@local_optimizer([Flatten])
+@local_optimizer([Flatten], requirements=[lifts(Flatten)])
 def local_flatten_lift(node):
     """Flatten goes through functions of one variable.
 
-    Flatten(f(x))  ->  f(Flatten(x))          [canonicalize, stabilize, fast_run]
+    Flatten(1)(exp(A))  ->  exp(Flatten(1)(A))          [canonicalize, stabilize, fast_run]
     """
-    return _lift_through_unary(node, node.op)
+    lifted = lifted_through_functions(node)
+    return lifted and [lifted]

@@ -441,9 +441,9 @@ optdb.register("UnShapeOpt", UnShapeOptimizer(), 10, own=True)
 def local_shape_to_shape_i(node):
     """A shape is made of lengths that need no values.
 
-    Shape(x ** 2)  ->  MakeVector(Shape_i{0}(x), Shape_i{1}(x))        [canonicalize, specialize, fast_run]
+    shape(sqr(A))  ->  MakeVector('int64')(Shape_i(0)(A), Shape_i(1)(A))          [canonicalize, specialize, fast_run]
     """
-    if not isinstance(node.op, Shape) or not hasattr(node.fgraph, "shape_feature"):
+    if not hasattr(node.fgraph, "shape_feature"):
         return None
     feature = node.fgraph.shape_feature
     if feature.shape_of[node.inputs[0]] is None:
@@ -462,9 +462,9 @@ def local_shape_to_shape_i(node):
 def local_dimshuffle_make_vector(node):
     """The one element of a vector, which is what indexing the shape of a vector comes to.
 
-    InplaceDimShuffle{}(MakeVector(x))  ->  x        [canonicalize, specialize, fast_run]
+    MakeVector('float64')(a).dimshuffle()  ->  a          [canonicalize, specialize, fast_run]
     """
-    if not isinstance(node.op, DimShuffle) or node.op.new_order != () or node.inputs[0].owner is None:
+    if node.op.new_order != () or node.inputs[0].owner is None:
         return None
     vector = node.inputs[0].owner
     if not isinstance(vector.op, MakeVector) or vector.inputs[0].type != node.outputs[0].type:
@@ -479,9 +479,9 @@ def local_dimshuffle_make_vector(node):
 def local_track_shape_i(node):
     """A length in better terms, once they are known.
 
-    Shape_i{0}(x ** 2)  ->  Shape_i{0}(x)        [canonicalize, specialize, fast_run]
+    Shape_i(0)(sqr(A))  ->  Shape_i(0)(A)          [canonicalize, specialize, fast_run]
     """
-    if not isinstance(node.op, Shape_i) or not hasattr(node.fgraph, "shape_feature"):
+    if not hasattr(node.fgraph, "shape_feature"):
         return None
     x = node.inputs[0]
     shape = node.fgraph.shape_feature.shape_of[x]

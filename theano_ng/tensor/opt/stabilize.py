@@ -35,7 +35,8 @@ erf, erfc, exp, log, log1p, maximum = terms(T.erf, T.erfc, T.exp, T.log, T.log1p
 def local_log1p(node):
     """Logarithms of numbers near one.
 
-    log(1 + x)  ->  log1p(x);  log(1 - x)  ->  log1p(-x)          [stabilize, specialize, fast_run]
+    log(1 + x)  ->  log1p(x)          [stabilize, specialize, fast_run]
+    log(1 - x)  ->  log1p(-x)
     """
     log_arg, = node.inputs
     out = node.outputs[0]
@@ -90,7 +91,9 @@ def _is_shifted(x, axis):
 def local_log_sum_exp(node):
     """The logarithm of a sum of exponentials, without overflow.
 
-    log(sum(exp(x), axis))  ->  max(x, axis) + log(sum(exp(x - max(x, axis, keepdims)), axis))          [position 1.6, fast_run]
+    log(sum(exp(A), axis=1))  ->
+        max(A, axis=1) + log(sum(switch(isinf(max(A, axis=1).dimshuffle(0, 'x')), exp(max(A, axis=1).dimshuffle(0, 'x')),
+                                        exp(A - max(A, axis=1).dimshuffle(0, 'x'))), axis=1))          [fast_run]
 
     Not where x is y - max(y, axis, keepdims) already.
     """
@@ -131,7 +134,8 @@ optdb.register("local_log_sum_exp", in2out(local_log_sum_exp, ignore_newtrees=Tr
 def local_expm1(node):
     """exp(x) - 1 without cancellation near x = 0.
 
-    exp(x) - 1  ->  expm1(x);  exp(x) + -1  ->  expm1(x)          [canonicalize, stabilize, specialize, fast_run]
+    exp(x) - 1  ->  expm1(x)          [canonicalize, stabilize, specialize, fast_run]
+    exp(x) + -1  ->  expm1(x)
     """
     if len(node.inputs) != 2:
         return False
@@ -158,7 +162,8 @@ def local_expm1(node):
 
 
 local_log_pow = register_stabilize(register_specialize(register_canonicalize(rule(
-    "local_log_pow", "Logarithms of powers. For a negative x and an even whole y that is no constant the result is NaN instead of a number.",
+    "local_log_pow",
+    "Logarithms of powers. For a negative x and an even whole y that is no constant the result is NaN instead of a number.",
     (log(float_x ** even), even * log(abs(float_x))),
     (log(x ** y), y * log(x))))))
 
@@ -171,7 +176,8 @@ local_log_pow = register_stabilize(register_specialize(register_canonicalize(rul
 def local_log_prod_sqr(node):
     """Logarithms of products of numbers that are not negative.
 
-    log(x ** 2 * ...)  ->  2 * log(abs(x)) + ...;  log(prod(exp(x)))  ->  sum(x)          [canonicalize, stabilize, specialize, fast_run]
+    log(sqr(x) * exp(y))  ->  2 * log(abs(x)) + y          [canonicalize, stabilize, specialize, fast_run]
+    log(prod(exp(x)))  ->  sum(x)
     """
     x = node.inputs[0]
     if x.owner is None:
@@ -243,8 +249,10 @@ def _erfc_series(x):
 def local_log_erfc(node):
     """The logarithm of erfc where erfc is zero.
 
-    log(erfc(x))  ->  switch(x < threshold, log(erfc(x)), -x**2 - log(x) - log(pi)/2 + log(1 - 1/(2x**2) + 3/(4x**4) - 15/(8x**6)))
-    [stabilize, specialize, fast_run]
+    log(erfc(x))  ->
+        switch(x < 26.641747557, log(erfc(x)),
+               -x ** 2 - log(x) - 0.5 * np.log(np.pi) + log(1 - 1 / (2 * x ** 2) + 3 / (4 * x ** 4) - 15 / (8 * x ** 6)))
+                                                               [stabilize, specialize, fast_run]
 
     The threshold is 10.0541949 for float32 and 26.641747557 for float64.
     """
@@ -284,8 +292,10 @@ def _is_stabilized(v):
 def local_grad_log_erfc_neg(node):
     """The gradient of log(erfc(x)) where both erfc(x) and exp(-x**2) are zero.
 
-    y * exp(-x**2) / erfc(x)  ->  y * switch(x < threshold, exp(-x**2) / erfc(x), x * sqrt(pi) / (1 - 1/(2x**2) + 3/(4x**4) - 15/(8x**6)))
-    [stabilize, specialize, fast_run]
+    y * exp(-sqr(x)) / erfc(x)  ->
+        switch(x < 26.641747557, exp(-sqr(x)) / erfc(x),
+               x * np.sqrt(np.pi) / (1 - 1 / (2 * x ** 2) + 3 / (4 * x ** 4) - 15 / (8 * x ** 6))) * y
+                                                               [stabilize, specialize, fast_run]
 
     The threshold is 9.3 for float32 and 26.641747557 for float64.
     """

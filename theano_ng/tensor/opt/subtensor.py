@@ -16,6 +16,7 @@ from theano_ng.tensor.indexing.lists import get_canonical_form_slice, get_idx_li
 from theano_ng.tensor.linalg.products import _dot
 from theano_ng.tensor.opt.alloc import fitted
 from theano_ng.tensor.opt.common import constant_value, inputs_of
+from theano_ng.tensor.opt.lift import is_function_of_one, lifted_through_functions, lifts
 from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize, register_stabilize
 from theano_ng.tensor.opt.shape import lengths, same_length
 from theano_ng.tensor.shaping.reshaping import scalar_from_tensor, tensor_from_scalar
@@ -128,7 +129,8 @@ def takes_all(entry, x, dim, fgraph):
 def local_useless_slice(node):
     """Full slices at the end are not written.
 
-    x[0, :]  ->  x[0];  x[1:, 0:]  ->  x[1:]          [canonicalize, specialize, fast_run]
+    A[0, :]  ->  A[0]          [canonicalize, specialize, fast_run]
+    A[1:, 0:]  ->  A[1:]
     """
     idx_list = node.op.idx_list
     if not idx_list or not isinstance(idx_list[-1], slice):
@@ -152,7 +154,8 @@ def local_useless_slice(node):
 def local_useless_subtensor(node):
     """Indexing that takes everything as it is.
 
-    x[0:x.shape[0], :]  ->  x;  x[arange(x.shape[0])]  ->  x          [canonicalize, specialize, fast_run]
+    A[0:Shape_i(0)(A), :]  ->  A          [canonicalize, specialize, fast_run]
+    A[arange(Shape_i(0)(A))]  ->  A
     """
     x, out = node.inputs[0], node.outputs[0]
     if isinstance(node.op, Subtensor):
@@ -184,8 +187,7 @@ def local_useless_subtensor(node):
 def local_subtensor_remove_broadcastable_index(node):
     """The only element of a dimension is taken by dropping the dimension.
 
-    x[0, :]  ->  x.dimshuffle(1), where the first dimension of x is broadcastable;  x[0:1]  ->  x
-    [canonicalize, specialize, fast_run]
+    row[0, :]  ->  row.dimshuffle(1)          [canonicalize, specialize, fast_run]
     """
     x = node.inputs[0]
     kept = []
@@ -206,12 +208,13 @@ def local_subtensor_remove_broadcastable_index(node):
 
 
 @register_canonicalize("fast_compile")
-@local_optimizer([Subtensor])
+@local_optimizer([Subtensor], requirements=[lifts(Subtensor)])
 def local_subtensor_lift(node):
     """Elements are taken before functions are applied.
 
-    f(x)[idx]  ->  f(x[idx]);  f(x, scalar)[idx]  ->  f(x[idx], scalar);  Rebroadcast(x)[idx]  ->  Rebroadcast(x[idx])
-    [canonicalize, fast_run, fast_compile]
+    exp(x)[i]  ->  exp(x[i])          [canonicalize, fast_run, fast_compile]
+    (x + y)[i:]  ->  x[i:] + y[i:]
+    Rebroadcast((0, False))(row)[:, i:]  ->  Rebroadcast((0, False))(row[:, i:])
 
     Only where nobody else uses f(x), or x is a shape, and each operand is either broadcast in all dimensions or in none.
     """
@@ -220,6 +223,9 @@ def local_subtensor_lift(node):
     if inner is None or (len(u.clients) > 1 and not _is_small(inner)):
         return False
     rest = node.inputs[1:]
+    if is_function_of_one(inner):
+        lifted = lifted_through_functions(node)
+        return lifted and [lifted]
     if isinstance(inner.op, Elemwise):
         if len(inner.outputs) != 1 or inner.op.inplace_pattern:
             return False
@@ -272,8 +278,8 @@ def _is_small(node):
 def local_subtensor_of_alloc(node):
     """Of a filled array only the selected part is filled.
 
-    Alloc(v, m, n)[i, a:b]  ->  Alloc(v, b - a);  the value is indexed where it is not repeated
-    [canonicalize, specialize, fast_run]
+    alloc(s, 3, n)[1]  ->  alloc(s, n)          [canonicalize, specialize, fast_run]
+    alloc(x, n, 3)[:, 1:]  ->  alloc(x[1:], n, 2)
     """
     if node.inputs[0].owner is None or not isinstance(node.inputs[0].owner.op, Alloc):
         return False
@@ -319,7 +325,7 @@ def _tensor(field):
 def local_subtensor_of_dot(node):
     """Only the rows and columns that are wanted are multiplied.
 
-    dot(a, b)[i, j]  ->  dot(a[i], b[:, j])          [canonicalize, stabilize, specialize, fast_run]
+    dot(A, B)[i, j]  ->  dot(A[i], B[:, j])          [canonicalize, stabilize, specialize, fast_run]
     """
     u, out = node.inputs[0], node.outputs[0]
     factors = inputs_of(u, _dot)
@@ -360,7 +366,9 @@ def _known_element(v):
 def local_subtensor_make_vector(node):
     """Elements of a vector whose elements are known.
 
-    [a, b, c][0]  ->  a;  [a, b, c][0:2]  ->  [a, b];  [a, b, c][[2, 0]]  ->  [c, a]          [specialize, fast_run]
+    MakeVector('float64')(a, b, s)[0]  ->  a          [specialize, fast_run]
+    MakeVector('float64')(a, b, s)[0:2]  ->  MakeVector('float64')(a, b)
+    MakeVector('float64')(a, b, s)[[2, 0]]  ->  MakeVector('float64')(s, a)
     """
     x, out = node.inputs[0], node.outputs[0]
     if x.owner is None or not isinstance(x.owner.op, MakeVector):
@@ -414,7 +422,7 @@ def local_subtensor_make_vector(node):
 def local_subtensor_inc_subtensor(node):
     """What was just written is read.
 
-    set_subtensor(x[idx], y)[idx]  ->  y          [canonicalize, specialize, fast_run]
+    set_subtensor(x[i:], exp(x[i:]))[i:]  ->  exp(x[i:])          [canonicalize, specialize, fast_run]
 
     A y that may be shorter than the part is filled to its shape; an assertion takes the place of the error of an integer index.
     """
@@ -553,6 +561,19 @@ def merge_two_slices(slice1, len1, slice2, len2):
     return slice(begin, bound, step)
 
 
+_REVERSED = slice(None, None, -1)
+
+
+def _without_ends(start1, stop1, second):
+    """``slice(start1, stop1)`` and then `second` as one slice, where the stops are counted from the end: [a:-b][c:-d] is [a+c:-b-d]."""
+    stops = [int(stop) for stop in (stop1, second.stop) if stop is not None]
+    if not stops or any(stop >= 0 for stop in stops) or (second.step is not None and second.step < 1):
+        return None
+    if second.start is not None and second.start < 0:
+        return None
+    return slice(start1 + (second.start or 0) or None, sum(stops), second.step)
+
+
 def _merged_without_lengths(first, second):
     """What two steps are, when that does not depend on lengths and needs no arithmetic at run time; else None."""
     if is_whole(first):
@@ -563,9 +584,21 @@ def _merged_without_lengths(first, second):
     fields += [second.start, second.stop, second.step] if isinstance(second, slice) else [second]
     if not all(field is None or is_integer(field) for field in fields):
         return None
+    if first == _REVERSED:
+        # Position p of the reversed dimension is position ~p of the dimension itself, from its other end.
+        if not isinstance(second, slice):
+            return ~int(second)
+        start, stop = [None if field is None else ~int(field) for field in (second.start, second.stop)]
+        return known_index(slice(start, stop, -1 if second.step is None else -int(second.step)))
     step1 = 1 if first.step is None else int(first.step)
     start1 = 0 if first.start is None else int(first.start)
-    if step1 < 1 or start1 < 0 or (first.stop is not None and first.stop < 0):
+    if step1 < 1 or start1 < 0:
+        return None
+    if step1 == 1 and isinstance(second, slice):
+        both = _without_ends(start1, first.stop, second)
+        if both is not None:
+            return both
+    if first.stop is not None and first.stop < 0:
         return None
     # Positions start1, start1 + step1, ... below first.stop.
     count1 = None if first.stop is None else len(range(start1, int(first.stop), step1))
@@ -590,8 +623,9 @@ def _merged_without_lengths(first, second):
 def local_subtensor_merge(node):
     """Two steps of indexing become one.
 
-    x[2:][1:5]  ->  x[3:7];  x[:, i][0]  ->  x[0, i];  x[::-1][2:], with a known length n  ->  x[n-3::-1]
-    [canonicalize, specialize, fast_run]
+    x[2:][1:5]  ->  x[3:7]          [canonicalize, specialize, fast_run]
+    A[:, i][0]  ->  A[0, i]
+    alloc(s, 3)[::-1][1:]  ->  alloc(s, 3)[-2::-1]
 
     Only where the result needs no arithmetic at run time: two views are cheaper than that.
     """
@@ -620,6 +654,8 @@ def local_subtensor_merge(node):
             if not isinstance(second, slice) and not -len2 <= second < len2:
                 return False    # left to fail at run time
             result = known_index(merge_two_slices(first, int(len1), second, len2))
+        if not _fits_index(result):
+            return False    # as the step of x[::2 ** 40][::2 ** 40]
         merged.append(result)
         place += 1
     merged += index2[place:]
@@ -631,6 +667,15 @@ def local_subtensor_merge(node):
     return [new]
 
 
+def _fields(entry):
+    return (entry.start, entry.stop, entry.step) if isinstance(entry, slice) else (entry,)
+
+
+def _fits_index(entry):
+    """Whether the integers of an index are int64."""
+    limits = np.iinfo("int64")
+    return all(limits.min <= field <= limits.max for field in _fields(entry) if is_integer(field))
+
+
 def _only_integers(*entries):
-    fields = [f for e in entries for f in ((e.start, e.stop, e.step) if isinstance(e, slice) else (e,))]
-    return all(field is None or is_integer(field) for field in fields)
+    return all(field is None or is_integer(field) for entry in entries for field in _fields(entry))

@@ -9,7 +9,7 @@ from theano_ng.tensor.opt.rows import names, rule, terms
 from theano_ng.tensor.shaping.reshaping import ScalarFromTensor, TensorFromScalar
 from theano_ng.tensor.sort import TopKOp
 
-x, = names("x")
+s, number = names("s", "number")
 tensor_from_scalar, scalar_from_tensor = terms(TensorFromScalar, ScalarFromTensor)
 
 
@@ -18,7 +18,7 @@ tensor_from_scalar, scalar_from_tensor = terms(TensorFromScalar, ScalarFromTenso
 def local_view_op(node):
     """What only matters while gradients are taken, such as `consider_constant`, goes.
 
-    ViewOp(x)  ->  x          [canonicalize, fast_run, fast_compile]
+    consider_constant(x)  ->  x          [canonicalize, fast_run, fast_compile]
 
     Subclasses are meant too, also those of users; so every node is looked at.
     """
@@ -30,11 +30,11 @@ def local_view_op(node):
 
 local_tensor_scalar_tensor = register_specialize(register_canonicalize(rule(
     "local_tensor_scalar_tensor", "A 0-d tensor need not become a scalar to become a tensor again.",
-    (tensor_from_scalar(scalar_from_tensor(x)), x))))
+    (tensor_from_scalar(scalar_from_tensor(s)), s))))
 
 local_scalar_tensor_scalar = register_specialize(register_canonicalize(rule(
     "local_scalar_tensor_scalar", "A scalar need not become a 0-d tensor to become a scalar again.",
-    (scalar_from_tensor(tensor_from_scalar(x)), x))))
+    (scalar_from_tensor(tensor_from_scalar(number)), number))))
 
 
 @register_canonicalize
@@ -42,7 +42,8 @@ local_scalar_tensor_scalar = register_specialize(register_canonicalize(rule(
 def local_useless_composite(node):
     """Outputs of a Composite that nobody uses are not computed.
 
-    Composite{a, b}(x)[0]  ->  Composite{a}(x)          [canonicalize, fast_run]
+    Elemwise(Composite([number], [number + number, number * number]))(x, return_list=True)[0]  ->
+        Elemwise(Composite([number], [number + number]))(x)          [canonicalize, fast_run]
     """
     if len(node.outputs) == 1 or not isinstance(node.op.scalar_op, scalar.Composite):
         return False
@@ -61,7 +62,7 @@ def local_useless_composite(node):
 def local_useless_topk(node):
     """Only the output that is used.
 
-    TopKOp(x, k)[0]  ->  TopKOp{values only}(x, k)          [for use by name; in no database]
+    topk_and_argtopk(x, 2)[0]  ->  topk(x, 2)
     """
     op = node.op
     if not (op.return_values and op.return_indices):

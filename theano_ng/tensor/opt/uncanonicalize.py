@@ -17,8 +17,8 @@ from theano_ng.tensor.indexing.subtensor import Subtensor
 def local_max_and_argmax(node):
     """Only what is used is computed.
 
-    MaxAndArgmax(x)[0]  ->  max(x)
-    MaxAndArgmax(x)[1]  ->  Argmax(x)
+    MaxAndArgmax([1])(A)[0]  ->  CAReduce(scalar.maximum, [1])(A)          [uncanonicalize, fast_run]
+    MaxAndArgmax([1])(A)[1]  ->  Argmax([1])(A)
     """
     axis = node.op.axis
     if len(node.outputs[0].clients) == 0:
@@ -35,7 +35,11 @@ def local_max_and_argmax(node):
 @register_uncanonicalize
 @local_optimizer([T.neg, T.invert])
 def local_max_to_min(node):
-    """-max(-x)  ->  min(x), and ~max(~x)  ->  min(x) for integers and bools."""
+    """The maximum of what is turned round.
+
+    -CAReduce(scalar.maximum)(-x)  ->  CAReduce(scalar.minimum)(x)          [uncanonicalize, fast_run]
+    ~CAReduce(scalar.maximum)(~k)  ->  CAReduce(scalar.minimum)(k)
+    """
     if node.inputs[0].owner is None:
         return None
     reduction = node.inputs[0].owner
@@ -52,7 +56,11 @@ def local_max_to_min(node):
 @register_uncanonicalize
 @local_optimizer([Argmax])
 def local_argmax_to_argmin(node):
-    """Argmax(-x)  ->  Argmin(x) for floats, and Argmax(~x)  ->  Argmin(x) for integers and bools."""
+    """The place of the maximum of what is turned round.
+
+    Argmax([0])(-x)  ->  Argmin([0])(x)          [uncanonicalize, fast_run]
+    Argmax([0])(~k)  ->  Argmin([0])(k)
+    """
     if type(node.op) is not Argmax or node.inputs[0].owner is None:
         return None
     x, = node.inputs
@@ -68,7 +76,7 @@ def local_argmax_to_argmin(node):
 def local_alloc_dimshuffle(node):
     """Alloc pads on the left itself.
 
-    Alloc(x.dimshuffle('x', 0), m, n)  ->  Alloc(x, m, n)
+    alloc(x.dimshuffle('x', 0), n, 3)  ->  alloc(x, n, 3)          [uncanonicalize, fast_run]
     """
     value = node.inputs[0]
     if value.owner is None or not isinstance(value.owner.op, DimShuffle):
@@ -87,7 +95,7 @@ def local_alloc_dimshuffle(node):
 def local_reshape_dimshuffle(node):
     """A reshape needs no new broadcastable dimensions before it.
 
-    reshape(x.dimshuffle('x', 0), shape)  ->  reshape(x, shape)
+    x.dimshuffle('x', 0).reshape((n,))  ->  x.reshape((n,))          [uncanonicalize, fast_run]
     """
     value = node.inputs[0]
     if value.owner is None or not isinstance(value.owner.op, DimShuffle):
@@ -107,7 +115,7 @@ def local_reshape_dimshuffle(node):
 def local_dimshuffle_alloc(node):
     """Padding on the left is left to Alloc.
 
-    Alloc(x, m, n).dimshuffle('x', 0, 1)  ->  Alloc(x, 1, m, n)
+    alloc(x, n, 3).dimshuffle('x', 0, 1)  ->  alloc(x, 1, n, 3)          [uncanonicalize, fast_run]
     """
     if node.inputs[0].owner is None:
         return None
@@ -131,7 +139,7 @@ def local_dimshuffle_alloc(node):
 def local_dimshuffle_subtensor(node):
     """Broadcastable dimensions that slicing kept and a DimShuffle drops are indexed away at once.
 
-    x[i:i+1].dimshuffle(1), with a broadcastable first dimension  ->  x[i]
+    row[0:1, i:].dimshuffle(1)  ->  row[0, i:].dimshuffle(0)          [uncanonicalize, fast_run]
     """
     if node.inputs[0].owner is None or not node.op.drop:
         return None

@@ -70,7 +70,7 @@ class CumOp(NativeOp, Op):
             return None
         axis = -1 if self.axis is None else self.axis % x.ndim
         return NativeCode('theano_ng.tensor.native.cumulative:cumulative',
-                          params=(axis, int(self.mode == 'mul'), z.type.numpy_dtype.num))
+                          axis=axis, product=self.mode == 'mul', type_number=z.type.numpy_dtype.num)
 
     def perform(self, node, inputs, output_storage, params=None):
         function = np.cumsum if self.mode == 'add' else np.cumprod
@@ -208,7 +208,7 @@ class DiffOp(NativeOp, Op):
 
     def native_code(self, node):
         x = node.inputs[0]
-        return NativeCode('theano_ng.tensor.native.rearrange:diff', params=(self.n, self.axis % x.ndim))
+        return NativeCode('theano_ng.tensor.native.rearrange:diff', n=self.n, axis=self.axis % x.ndim)
 
     def perform(self, node, inputs, output_storage):
         x, = inputs

@@ -51,12 +51,12 @@ class _ArgmaxBase(NativeOp, Op):
         # Rows of length 0 are no rows at all here; NumPy's argmax refuses them.
         return moved.reshape(shape + (length or 1,))
 
-    def _native(self, node, function, smallest=0):
+    def _native(self, node, function, **words):
         x = node.inputs[0]
         if x.dtype.startswith('complex') or x.ndim > 32:
             return None
-        mask = builtins.sum(1 << axis for axis in self._prepare(x)[1])
-        return NativeCode('theano_ng.tensor.native.argmax:' + function, params=(mask, smallest))
+        axes = builtins.sum(1 << axis for axis in self._prepare(x)[1])
+        return NativeCode('theano_ng.tensor.native.argmax:' + function, axes=axes, **words)
 
     def _reduced_shape(self, node, shape):
         axes = self._prepare(node.inputs[0])[1]
@@ -166,7 +166,7 @@ class Argmax(_ArgmaxBase):
         return Apply(self, [x], [TensorType('int64', pattern)(name='argmax')])
 
     def native_code(self, node):
-        return self._native(node, 'argmax')
+        return self._native(node, 'argmax', smallest=False)
 
     def get_params(self, node):
         """`c_axis`: the axis, or -1 when there are several or all."""
@@ -202,7 +202,7 @@ class Argmin(Argmax):
         return Apply(self, [x], [TensorType('int64', pattern)(name='argmin')])
 
     def native_code(self, node):
-        return self._native(node, 'argmax', smallest=1)
+        return self._native(node, 'argmax', smallest=True)
 
     def perform(self, node, inp, outs, params=None):
         rows = self._rows(inp[0], self._prepare(node.inputs[0])[1])

@@ -89,7 +89,7 @@ class Alloc(NativeOp, Op):
         return result
 
     def native_code(self, node):
-        return NativeCode("theano_ng.tensor.native.shape:alloc", params=(np.dtype(node.outputs[0].dtype).num,))
+        return NativeCode("theano_ng.tensor.native.shape:alloc", type_number=np.dtype(node.outputs[0].dtype).num)
 
     def perform(self, node, inputs, out_):
         (out,) = out_
@@ -174,7 +174,7 @@ class AllocEmpty(NativeOp, Op):
         return Apply(self, sizes, [output])
 
     def native_code(self, node):
-        return NativeCode("theano_ng.tensor.native.shape:alloc_empty", params=(np.dtype(self.dtype).num,))
+        return NativeCode("theano_ng.tensor.native.shape:alloc_empty", type_number=np.dtype(self.dtype).num)
 
     def debug_perform(self, node, inputs, out_, params=None):
         self.perform(node, inputs, out_, params)

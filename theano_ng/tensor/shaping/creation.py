@@ -154,7 +154,7 @@ class _IntegerParametrized(NativeOp, Op):
 
     def native_code(self, node):
         return NativeCode('theano_ng.tensor.native.creation:' + self.native_name,
-                          params=(_TYPE_NUMBER[self.dtype],))
+                          type_number=_TYPE_NUMBER[self.dtype])
 
     def infer_shape(self, node, in_shapes):
         return [tuple(maximum(cast(x, 'int64'), 0) for x in node.inputs[:2])]
@@ -320,7 +320,7 @@ class ARange(NativeOp, Op):
         if kind is None:
             return None
         return NativeCode('theano_ng.tensor.native.creation:arange_' + kind,
-                          params=(_TYPE_NUMBER[self.dtype],))
+                          type_number=_TYPE_NUMBER[self.dtype])
 
     def perform(self, node, inp, out_):
         start, stop, step = (x.item() for x in inp)
@@ -533,7 +533,7 @@ class MakeVector(NativeOp, Op):
 
     def native_code(self, node):
         return NativeCode('theano_ng.tensor.native.creation:make_vector',
-                          params=(_TYPE_NUMBER[self.dtype],))
+                          type_number=_TYPE_NUMBER[self.dtype])
 
     def perform(self, node, inputs, out_):
         cell, = out_

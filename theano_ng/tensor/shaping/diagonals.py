@@ -66,8 +66,9 @@ class ExtractDiag(NativeOp, Op):
         return Apply(self, [x], [TensorType(x.dtype, kept + [False])()])
 
     def native_code(self, node):
-        return NativeCode('theano_ng.tensor.native.creation:extract_diag',
-                          params=(_limited(self.offset), *self._axes(node.inputs[0].ndim), bool(self.view)))
+        axis1, axis2 = self._axes(node.inputs[0].ndim)
+        return NativeCode('theano_ng.tensor.native.creation:extract_diag', offset=_limited(self.offset), axis1=axis1, axis2=axis2,
+                          view=bool(self.view))
 
     def perform(self, node, inputs, outputs):
         x, = inputs
@@ -159,8 +160,8 @@ class AllocDiag(NativeOp, Op):
             diag.dtype, [flags[i] for i in self._order(diag.ndim + 1)])()])
 
     def native_code(self, node):
-        return NativeCode('theano_ng.tensor.native.creation:alloc_diag',
-                          params=(_limited(self.offset), *self._axes(node.outputs[0].ndim), 0))
+        axis1, axis2 = self._axes(node.outputs[0].ndim)
+        return NativeCode('theano_ng.tensor.native.creation:alloc_diag', offset=_limited(self.offset), axis1=axis1, axis2=axis2)
 
     def perform(self, node, inputs, outputs):
         x, = inputs

@@ -108,7 +108,7 @@ class Join(NativeOp, Op):
         return Apply(self, [axis, *tensors], [TensorType(dtype, pattern)()])
 
     def native_code(self, node):
-        return NativeCode("theano_ng.tensor.native.shape:join", params=(self.view, np.dtype(node.outputs[0].dtype).num))
+        return NativeCode("theano_ng.tensor.native.shape:join", view=self.view, type_number=np.dtype(node.outputs[0].dtype).num)
 
     def perform(self, node, axis_and_tensors, out_):
         (out,) = out_
@@ -460,7 +460,7 @@ class Tile(NativeOp, Op):
         return Apply(self, [x, reps], [TensorType(x.dtype, pattern)()])
 
     def native_code(self, node):
-        return NativeCode("theano_ng.tensor.native.shape:tile", params=(self.ndim,))
+        return NativeCode("theano_ng.tensor.native.shape:tile", ndim=self.ndim)
 
     def perform(self, node, inp, out_):
         x, reps = inp

@@ -49,7 +49,7 @@ class TensorFromScalar(ScalarInputsOp, Op):
         return Apply(self, [s], [TensorType(dtype=s.type.dtype, broadcastable=())()])
 
     def native_code(self, node):
-        return NativeCode("theano_ng.tensor.native.shape:tensor_from_scalar", params=(np.dtype(node.outputs[0].dtype).num,))
+        return NativeCode("theano_ng.tensor.native.shape:tensor_from_scalar", type_number=np.dtype(node.outputs[0].dtype).num)
 
     def perform(self, node, inp, out_):
         out_[0][0] = np.asarray(inp[0], dtype=node.outputs[0].dtype)
@@ -175,7 +175,7 @@ class Reshape(NativeOp, Op):
         return Apply(self, [x, shp], [TensorType(x.dtype, pattern)()])
 
     def native_code(self, node):
-        return NativeCode("theano_ng.tensor.native.shape:reshape", params=(self.ndim,))
+        return NativeCode("theano_ng.tensor.native.shape:reshape", ndim=self.ndim)
 
     def perform(self, node, inp, out_, params=None):
         x, shp = inp
@@ -320,7 +320,7 @@ class Flatten(NativeOp, Op):
         return Apply(self, [x], [TensorType(x.dtype, pattern)()])
 
     def native_code(self, node):
-        return NativeCode("theano_ng.tensor.native.shape:flatten", params=(self.outdim,))
+        return NativeCode("theano_ng.tensor.native.shape:flatten", ndim=self.outdim)
 
     def perform(self, node, inp, out_):
         x = inp[0]

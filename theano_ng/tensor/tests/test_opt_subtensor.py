@@ -9,7 +9,7 @@ import theano_ng.tensor as T
 from theano_ng.compile.mode import Mode
 from theano_ng.compile.ops import Rebroadcast
 from theano_ng.gof.optdb import Query
-from theano_ng.tensor.opt import merge_two_slices
+from theano_ng.tensor.opt import merge_two_slices, subtensor
 from theano_ng.tensor.tests.rewriting import RewriteCase, shown
 
 QUERY = Query(["fast_run"], exclude=["inplace", "fusion", "BlasOpt"])
@@ -180,7 +180,12 @@ class TestMerge(RewriteCase):
                 (m[i][j], "Subtensor{int32, int32}(m, ScalarFromTensor(i), ScalarFromTensor(j))"),
                 (m[:, i][0], "Subtensor{int64, int32}(m, 0, ScalarFromTensor(i))"),
                 (m[1:, i][0:1], "Subtensor{int64:int64:, int32}(m, 1, 2, ScalarFromTensor(i))"),
-                (x[::-1][2:], None), (x[1:][-1], None), (x[i:][j], None), (x[i:][::-1], None), (x[1:][:-1], None)]:
+                (x[::-1][::-1] + 0, "x"),
+                (x[::-1][2:], "Subtensor{int64::int64}(x, -3, -1)"),
+                (x[::-1][0], "Subtensor{int64}(x, -1)"),
+                (x[1:][:-1], "Subtensor{int64:int64:}(x, 1, -1)"),
+                (x[1:-2][2:-3:2], "Subtensor{int64:int64:int64}(x, 3, -5, 2)"),
+                (x[1:][-1], None), (x[i:][j], None), (x[i:][::-1], None), (x[::2 ** 40][::2 ** 40], None)]:
             self.check(out, expected, dict(ten, i=1, j=2))
             if expected is None:
                 continue
@@ -197,6 +202,21 @@ class TestMerge(RewriteCase):
         c = T.constant(np.arange(7.)) * T.dscalar("s")
         self.check(c[::-1][2:], None)
         self.check(c[-5:][::-2], None)
+
+    def test_without_lengths(self):
+        # What is merged without lengths holds for every length, with the same errors.
+        ends = [None, -4, -2, -1, 0, 1, 3]
+        firsts = [slice(*f) for f in itertools.product([None, 1, 3], [None, -1, -3, 2, 5], [None, 2])] + [slice(None, None, -1)]
+        seconds = [slice(*f) for f in itertools.product(ends, ends, [None, 2, -1, -2])] + [-3, -1, 0, 1, 4]
+        merged = 0
+        for first, second in itertools.product(firsts, seconds):
+            result = subtensor._merged_without_lengths(subtensor.known_index(first), subtensor.known_index(second))
+            if result is not None:
+                merged += 1
+                for length in (0, 1, 2, 3, 4, 6, 9):
+                    x = np.arange(length)
+                    self.assertEqual(_at(x, result), _at(x[first], second), (first, second, length))
+        self.assertGreater(merged, 1000)
 
     def test_merge_two_slices(self):
         self.assertRaises(ValueError, merge_two_slices, 1, 5, slice(None), 3)
@@ -223,6 +243,8 @@ class TestMerge(RewriteCase):
 
 
 def _at(x, i):
+    if isinstance(i, slice):
+        return x[i].tolist()
     return x[i] if -len(x) <= i < len(x) else None
 
 

@@ -1,0 +1,103 @@
+"""Views move towards the inputs through chains of functions, all views of a chain at once.
+
+One at a time they would wait for each other: in f(view(g(view(h(view(x)))))) every view passes all functions that are nearer to x, and makes
+each of them anew.
+"""
+
+from theano_ng.gof.rewriting import copy_stack_trace
+from theano_ng.gof.toolbox import AlreadyThere, Feature
+from theano_ng.tensor.elemwise.op import Elemwise
+
+
+MOST_WAITING = 16
+"""How many views in a row are looked at for a function before them: in a stack of views each looks at those before it."""
+
+
+class LiftedViews(Feature):
+    """Feature that knows the classes of Ops for which rules that lift them are at work.
+
+    Attributes
+    ----------
+    classes : dict
+        Class of Ops -> None. Found as ``fgraph.lifted_views.classes``.
+    """
+
+    pickle_rm_attr = ["lifted_views"]
+
+    def __init__(self):
+        self.classes = {}
+
+    def on_attach(self, fgraph):
+        if hasattr(fgraph, "lifted_views"):
+            raise AlreadyThere("This FunctionGraph already has a LiftedViews")
+        self.unpickle(fgraph)
+
+    def unpickle(self, fgraph):
+        """Put the attribute on the graph."""
+        fgraph.lifted_views = self
+
+    def clone_for(self, fgraph):
+        """A feature for a copy of the graph."""
+        clone = type(self)()
+        clone.classes.update(self.classes)
+        return clone
+
+    def on_detach(self, fgraph):
+        del fgraph.lifted_views
+
+
+def lifts(op_class):
+    """The requirement of a rule that lifts Ops of a class: a function of a graph, for ``local_optimizer(..., requirements=[...])``."""
+    def announce(fgraph):
+        fgraph.attach_feature(LiftedViews())
+        fgraph.lifted_views.classes[op_class] = None
+    return announce
+
+
+def is_function_of_one(node):
+    """Whether a node is an elementwise function of one variable that only one other uses."""
+    return (isinstance(node.op, Elemwise) and len(node.inputs) == 1 and len(node.outputs) == 1 and not node.op.inplace_pattern
+            and len(getattr(node.outputs[0], "clients", ())) <= 1)
+
+
+def lifted_through_functions(node):
+    """What a view of functions of one variable is with the view before them.
+
+    view(f(g(x)))  ->  f(g(view(x)));  view1(f(view2(g(x))))  ->  f(g(view1(view2(x)))), where view2 is lifted, too
+
+    Parameters
+    ----------
+    node : Apply
+        A view of its first input. Functions that others use as well would be computed twice: they stop it.
+
+    Returns
+    -------
+    Variable or None
+        None where there is no function to pass.
+    """
+    classes = getattr(getattr(getattr(node, "fgraph", None), "lifted_views", None), "classes", ())
+    views, functions, waiting = [node], [], []
+    x = source = node.inputs[0]
+    while x.owner is not None and len(getattr(x, "clients", ())) <= 1:
+        inner = x.owner
+        if is_function_of_one(inner):
+            functions.append(inner)
+            views += waiting
+            waiting = []
+            x = source = inner.inputs[0]
+        elif type(inner.op) in classes and len(waiting) < MOST_WAITING:
+            waiting.append(inner)       # stays where it is, unless there is a function before it
+            x = inner.inputs[0]
+        else:
+            break
+    if not functions:
+        return None
+    out = node.outputs[0]
+    lifted = source
+    for view in reversed(views):
+        lifted = view.op(lifted, *view.inputs[1:])
+        copy_stack_trace(out if view is node else view.outputs[0], lifted)
+    for function in reversed(functions):
+        lifted = function.op(lifted)
+        copy_stack_trace([function.outputs[0], out], lifted)
+    return lifted if lifted.type == out.type else None
