@@ -395,7 +395,7 @@ class Stack(VM):
         users_left : dict
             Variable -> number of the nodes that will read it; changed here.
         """
-        compute_map = self.compute_map
+        compute_map, thunks, node_idx, node_prereqs = self.compute_map, self.thunks, self.node_idx, self.node_prereqs
         stack = [output]
         while stack:
             r = stack[-1]
@@ -403,11 +403,9 @@ class Stack(VM):
                 stack.pop()
                 continue
             node = r.owner
-            lazy = self.lazy and getattr(self.thunks[self.node_idx[node]], "lazy", False)
-            required = self.node_prereqs[node] if lazy else [*node.inputs, *self.node_prereqs[node]]
-            missing = [other for other in required if not compute_map[other][0]]
-            if not missing:
-                missing = self._run(node)
+            lazy = self.lazy and getattr(thunks[node_idx[node]], "lazy", False)
+            required = node_prereqs[node] if lazy else [*node.inputs, *node_prereqs[node]]
+            missing = [other for other in required if not compute_map[other][0]] or self._run(node)
             if missing:
                 stack.extend(reversed(missing))
                 continue
@@ -441,11 +439,12 @@ class Stack(VM):
         for r in read:
             if r in users_left:
                 users_left[r] -= 1
-        freed = [r for r in dict.fromkeys((*read, *node.outputs))
-                 if users_left.get(r) == 0 and self.compute_map[r][0] == 1 and r not in self._kept]
-        for r in freed:
-            self.storage_map[r][0] = None
-            self.compute_map[r][0] = 2
+        compute_map, freed = self.compute_map, []
+        for r in (*read, *node.outputs):
+            if users_left.get(r) == 0 and compute_map[r][0] and r not in self._kept:
+                self.storage_map[r][0] = None
+                compute_map[r][0] = 2
+                freed.append(r)
         return freed
 
     def _note_memory(self, r):
