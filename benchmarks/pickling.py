@@ -4,8 +4,8 @@
     python benchmarks/pickling.py tree gemv                 # others, of those that scaling.py has
     python benchmarks/pickling.py --sizes 500 20000 --mode FAST_COMPILE
 
-CPU seconds, the shorter of two, and bytes, by the nodes of the expression as it was written, gradient included; a pickle holds the expression and
-the rewritten graph. The expression alone is the measure: its columns say how much more a function costs. Loading and copying contain
+CPU seconds, the shorter of two, and bytes, by the nodes of the expression as it was written, gradient included; a pickle holds the expression
+and the rewritten graph. The expression alone is the measure: its column says how much more a function costs. Loading and copying contain
 linking. An exponent of 1 is proportional, 2 quadratic.
 """
 import argparse
@@ -60,8 +60,8 @@ def main():
 
         table = measure.Table(
             "Pickling, loading and copying functions of %s and %s nodes" % tuple(format(size, ",") for size in arguments.sizes),
-            "family", "nodes", "pickling", "exponent", "loading", "exponent", "copying", "exponent", "ms per node, in all", "bytes per node",
-            "expression: pickling, bytes per node")
+            "family", "nodes", "pickling", "exponent", "loading", "exponent", "copying", "exponent", "ms per node, in all",
+            "bytes per node", "expression: pickling, bytes per node")
         for name in arguments.families:
             make = FAMILIES[name]
             found = []

@@ -11,8 +11,8 @@ from libc.string cimport memcpy, memset
 cimport numpy as cnp
 
 from theano_ng.gof._native cimport (
-    LIVE_MACHINES, Array, CThunk, LazyBranch, NativeThunk, allocate, array_dim, array_itemsize, array_ndim, array_type, count_live, free_arena,
-    has_flags, is_exact_array, plain_numbers)
+    LIVE_MACHINES, Array, CThunk, LazyBranch, NativeThunk, allocate, array_dim, array_itemsize, array_ndim, array_type, count_live,
+    free_arena, has_flags, is_exact_array, plain_numbers)
 from theano_ng.gof.cells cimport cell_of, decref, empty, give, incref, peek, refcount, take
 
 cnp.import_array()
@@ -61,7 +61,8 @@ cdef inline bint is_spare(PyObject *value) noexcept:
     cdef Array *array = <Array *>value
     cdef size_t size
     cdef int d
-    if not (refcount(value) == 1 and is_exact_array(value) and has_flags(array, cnp.NPY_ARRAY_OWNDATA) and plain_numbers(array_type(array))):
+    if not (refcount(value) == 1 and is_exact_array(value) and has_flags(array, cnp.NPY_ARRAY_OWNDATA)
+            and plain_numbers(array_type(array))):
         return False
     size = array_itemsize(array)
     for d in range(array_ndim(array)):

@@ -1,8 +1,8 @@
 """Virtual machines that run a graph's thunks.
 
-`VM_Linker` makes a `Program` (`gof.program`) and chooses the machine that runs it: the compiled `CVM`, or one of the Python machines `Loop`,
-`LoopGC` (every node in order) and `Stack` (on demand: lazy nodes, some of the outputs, callbacks, memory profiles). Each machine is made
-of a program by `of`; the constructors take the classic arguments.
+`VM_Linker` makes a `Program` (`gof.program`) and chooses the machine that runs it: the compiled `CVM`, or one of the Python machines
+`Loop`, `LoopGC` (every node in order) and `Stack` (on demand: lazy nodes, some of the outputs, callbacks, memory profiles). Each machine
+is made of a program by `of`; the constructors take the classic arguments.
 """
 import dataclasses
 import time

@@ -25,6 +25,7 @@ ELSEWHERE = {
     "MPIRecv": "needs a second process under MPI", "MPIRecvWait": "needs a second process under MPI",
     "MPISend": "needs a second process under MPI", "MPISendWait": "needs a second process under MPI",
     "LoadFromDisk": "its input is a path, its value that of a file: tested with tensor.io",
+    "MakeCData": "gives a C pointer, which has no value in Python: tested with CDataType.make_value",
     "SymPyCCode": "needs SymPy",
     "Raise": "never gives a value: tested with raise_op",
     "MulWithoutZeros": "the scalar Op of ProdWithoutZeros, which is audited; not defined on zeros by itself",

@@ -1,4 +1,5 @@
 """Pickles of functions, graphs, modes and profiles: in other processes, without caches, of any depth, and what cannot be pickled."""
+import base64
 import copy
 import io
 import os
@@ -6,6 +7,7 @@ import pickle
 import pickletools
 import tempfile
 import unittest
+import zlib
 
 import numpy as np
 
@@ -13,6 +15,7 @@ import theano_ng as theano
 from theano_ng import tensor as T
 from theano_ng.compile.builders import OpFromGraph
 from theano_ng.compile.debugmode import DebugMode
+from theano_ng.compile.function_module import Supervisor
 from theano_ng.compile.mode import Mode, get_mode, predefined_linkers, predefined_modes
 from theano_ng.compile.monitormode import MonitorMode
 from theano_ng.compile.tests.pickled_functions import MODES
@@ -193,6 +196,40 @@ class TestGrowth(unittest.TestCase):
             fgraph.change_input("output", 1, again)
             MergeOptimizer().optimize(fgraph)
             self.assertIs(fgraph.outputs[1], (fgraph.outputs[0], fgraph.outputs[0].owner.inputs[0])[k])
+
+
+# An expression with an OpFromGraph, its input, its shared variable, and a FunctionGraph, as the first version of this package wrote them.
+FORMER = (
+    "c-nPVZFAa25C&t+iw$<(oR>B&eM=y5XxgS}(x#0aC+SQzr87<@-x$py9jwNZ?s_`erX6OQ4@t_*&h!K7?`>BS7>I!na60Yo?epwDd;GQfuT#z>pE_RDz?m;hzt_~<"
+    "4}@wSF@@Ea$@&#j4(qsl6g6H)gF5Ck>qU5B>e3V4W~d!Ez;a+IrY(@nj;(Q3_a%?;(wXq_K9<w?FKIoAowrkuLe~{c-@g}OrK1G1Ef(lFhp2(8KJ$3g!u3Eh6>zhs"
+    "m>msq-48w4H^=_@<S81*8{ta#!SL^Q2T|R~VfIn0)%xW>`XpaQMt3Nv?Rb%q2|Jh<$39ndK;H3feiF5yjM<Y2%O(poVTeyRvSheD&wzBSL)Y<pm^WR@b`-Vi?~_ES"
+    "O2GV{lx}~5ctywvubv@@yWBf=0*=LJ<JH)Kvbi$Z`jel?9ddJg=`xECuoPI#Wy*XnX1d!HGB7=+0dvnz<f!pF36`T65ndLdmZ3IdwgOWs-sOt>7BPA4Y?z5%gj=DE"
+    ">E|X9lT>U(yljrsF(uQQD}OE(&k3w%SBXD3F>YxrPuHVp@a6#5Z60VP`jn}R23YpHp>LUi<W>Y97+E9x4%dX_z9*^Z1=F;JWt!BEymsqWjqTK8;<&F9?#ia=2|ILo"
+    "Y;k=l$3#~UQQ~Wqc&LM@4OxbTl#%!;lM=rIxyEZ)g?##0fFhI{P;SBc5H_F+n{oTV7Hq>gBNOjmFsfmPrGE70QtEekmQqW2(s6mS6FRQVRe<Zi$>&OVKgXStln6^s"
+    "Kn14G;zL|JJZ7pF44_P5DgiLXZ8OcfJsWlmFg1v!eDOt6yBEpEsh}6*Iu+kScr7@WC?bdmUk*!_@HM046rP`NcFOn=OZ$`8X}_()4&{Ca3xO7j^>`b%6QwpyODNv-"
+    "LRULXDb~jgQ*nw-y%17sKm`lFoxB+tnK%2{&bx!Uk!?VAxL-`CSY}su7#0<0w(#9Pkww1LRzs{Z*A>UqDaU?1M_RGb@1a9X46*2V(se9H55o=>3pZRrOiehA>hBkS"
+    "ZNdPYC;V%~$T9=W_Q|4f)?(*0#2qpyh8>QT^we?7wIjILuAlY`Tp3Gss(a#TR`+mikxWVLRA>zm=6(&`Q@xWfd<fUE9LkuD_|Oq`KYRoqlm4JKfKRZP6oRIdu|k4_"
+    "Plxas?#w8wCKc(*(lyboF~47<8g{sfpSsMV$_DT`d_gg95R5P3E{B_ERMa4)d^1%_X^~PEAZNBcj~wn{ZqK$);gLZ^_`aP-1P^AA+?YiYgx*;cG`7514EN!yWf;Dj"
+    "VkpmIc!<SV)Y|cBPUdwelMD2Kzd5)I4;kEmCftOtaXsm@be_^dYp}*~V|Ey~p~2$*kfu1|N;xzhv0(EqqY6b>jmPiw4Lrh%nl+`3s@ZdnxIdZ3)cs}>O$Gy6s_AlK"
+    "FvgsPI^14{`qmWn=EBNdr5NxdTjKuH)O~B#{W1J7rsy%;#;y5*((Pg8Ib8<Y5&mR8*5P|xbsf5HX9bfSzFe0f9eXZ5c5!mM)8x)C$M$5I`~KAZ!i+niq7-*wpVQA?"
+    "8+MJ%TlN;7v|&G8J#Ev)mJ~jD<}~`Z`3bi|%}r9Y+hNvWU~0$XMg}i0enWM<G*6lq!tIC?+&tikVqP)Vv6&vvek_0!PvZW7+Qb*sFf?^N>K^+ataO><nnz=M8jnUM"
+    "z>?YJOouA&%V#X+VK3p~DP5Q}6S{PlwXhn>*d@NfCH*04g>hANM>qcm#2>s<")
+
+
+class TestFormerPickles(unittest.TestCase):
+    def test_of_graphs(self):
+        x, out, s, fgraph = pickle.loads(zlib.decompress(base64.b85decode(FORMER)))
+        op = out.owner.inputs[0].owner.op
+        self.assertEqual((str(op), op.shared_inputs, op.kwargs), ("op{inline=False}", [s], {}))
+        f = theano.function([x], [out, theano.grad(T.log(out), x)])
+        s.set_value(5.0)
+        value, slope = f(0.5)
+        np.testing.assert_allclose([np.log(value), slope], [0.5 * np.exp(0.5) + 5, 1.5 * np.exp(0.5)])
+        fgraph.check_integrity()
+        self.assertEqual(str(fgraph), "[Elemwise{exp,no_inplace}(Elemwise{exp,no_inplace}(u))]")
+        fgraph.attach_feature(Supervisor(fgraph.inputs))
+        get_mode("FAST_RUN").optimizer(fgraph)
+        self.assertEqual(len(fgraph.apply_nodes), 1)
 
 
 class TestRefusals(unittest.TestCase):

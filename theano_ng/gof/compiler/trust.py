@@ -176,7 +176,7 @@ def directory(path):
 
 def _remedy(place, reason):
     """What to do about something that is not trusted, as the beginning of a sentence."""
-    if "link" in reason:
+    if reason.startswith("is "):    # a link, or no file
         return "Delete it"
     if "can be written" in reason:
         return "If nobody has put anything there: chmod go-w %s; otherwise delete it" % place
@@ -305,7 +305,7 @@ def open_named(path):
     path = os.path.realpath(path)
     found = first_problem(os.path.dirname(path))
     if found is not None:
-        _refuse(path, "is in a directory that is not trusted: %s %s" % found)
+        _refuse(path, found[1], found[0])
     return open_file(path)
 
 
@@ -330,12 +330,13 @@ def _open_checked(path, flags):
     return descriptor
 
 
-def _refuse(path, reason):
-    """Warn, once for each directory and reason, and raise Untrusted."""
+def _refuse(path, reason, place=None):
+    """Warn, once for each directory and reason, and raise Untrusted. `place` is what is wrong, if that is not the file itself."""
+    place = place or path
     warn_once(("untrusted", os.path.dirname(path), reason), (
-        "%s %s: it is not loaded, since it could be anybody's code. %s. `theano_ng-cache list` names all files of the compile directory "
-        "that are like this one.") % (path, reason, _remedy(path, reason)))
-    raise Untrusted(path, path, reason)
+        "%s is not loaded, since it could be anybody's code: %s %s. %s. `theano_ng-cache list` names all files of the compile directory "
+        "that are not trusted.") % (path, place, reason, _remedy(place, reason)))
+    raise Untrusted(path, place, reason)
 
 
 def is_trusted(path):

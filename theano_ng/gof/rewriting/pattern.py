@@ -202,8 +202,8 @@ class PatternSub(LocalOptimizer):
               file=stream)
 
 
-# Patterns are compiled into closures ``match(variable, bindings) -> bool`` that add what the names stand for to the dict `bindings`.
-# They are written by hand, so recursion over them is shallow.
+# Patterns are compiled into closures ``match(variable, bindings) -> bool`` that add what the names stand for to the dict `bindings`, and
+# the values of variables that were compared with numbers. They are written by hand, so recursion over them is shallow.
 
 
 def node_matcher(pattern, allow_multiple_clients, skip_identities_fn=None):
@@ -219,29 +219,42 @@ def node_matcher(pattern, allow_multiple_clients, skip_identities_fn=None):
         if pattern.get("constraint") is not None:
             constraints.append(pattern["constraint"])
         pattern = pattern["pattern"]
-    op, length = pattern[0], len(pattern) - 1
+    op = pattern[0]
     is_class = isinstance(op, type)
-    arguments = _arguments_matcher(pattern, allow_multiple_clients, skip_identities_fn)
+    arguments = arguments_matcher(pattern, allow_multiple_clients, skip_identities_fn)
 
     def match(node, bindings):
         for constraint in constraints:
             if not constraint(node.outputs[0]):
                 return False
-        if not (isinstance(node.op, op) if is_class else node.op == op) or len(node.inputs) != length:
-            return False
-        return arguments(node, bindings)
+        return (isinstance(node.op, op) if is_class else node.op == op) and arguments(node, bindings)
     return match
 
 
-def _arguments_matcher(pattern, allow, skip):
-    """``match(node, bindings)`` for the inputs of a node."""
-    arguments = tuple([_matcher(p, allow, allow, skip) for p in pattern[1:]])
+def arguments_matcher(pattern, allow_multiple_clients, skip_identities_fn=None):
+    """As `node_matcher`, for a tuple and nodes that are known to be of its op."""
+    arguments = [_matcher(p, allow_multiple_clients, allow_multiple_clients, skip_identities_fn) for p in pattern[1:]]
+    # Most ops have one or two operands; a loop takes longer than what it does here.
+    if len(arguments) == 1:
+        only, = arguments
 
-    def match(node, bindings):
-        for matches, variable in zip(arguments, node.inputs):
-            if not matches(variable, bindings):
+        def match(node, bindings):
+            inputs = node.inputs
+            return len(inputs) == 1 and only(inputs[0], bindings)
+    elif len(arguments) == 2:
+        first, second = arguments
+
+        def match(node, bindings):
+            inputs = node.inputs
+            return len(inputs) == 2 and first(inputs[0], bindings) and second(inputs[1], bindings)
+    else:
+        def match(node, bindings):
+            if len(node.inputs) != len(arguments):
                 return False
-        return True
+            for matches, variable in zip(arguments, node.inputs):
+                if not matches(variable, bindings):
+                    return False
+            return True
     return match
 
 
@@ -257,10 +270,11 @@ def _matcher(pattern, allow, allow_inside, skip, retries=True):
     elif isinstance(pattern, str):
         def direct(variable, bindings):
             bound = bindings.setdefault(pattern, variable)
-            return bound is variable or _equal_constants(bound, variable) or None
+            return bound is variable or isinstance(bound, graph.Constant) and _equal_constants(bound, variable) or None
     elif isinstance(pattern, (int, float)):
         def direct(variable, bindings):
-            value = _scalar_value(variable)
+            # Rules with several numbers for one operand ask for its value once.
+            value = bindings[variable] if variable in bindings else bindings.setdefault(variable, _scalar_value(variable))
             return value is not None and value == pattern or None
     elif isinstance(pattern, graph.Constant):
         def direct(variable, bindings):
@@ -287,7 +301,7 @@ def _matcher(pattern, allow, allow_inside, skip, retries=True):
 def _tuple_matcher(pattern, allow, allow_inside, skip):
     op, length = pattern[0], len(pattern) - 1
     is_class = isinstance(op, type)
-    arguments = _arguments_matcher(pattern, allow_inside, skip)
+    arguments = arguments_matcher(pattern, allow_inside, skip)
 
     def match(variable, bindings):
         node = variable.owner
@@ -295,7 +309,7 @@ def _tuple_matcher(pattern, allow, allow_inside, skip):
             return None
         if not allow and len(getattr(variable, "clients", ())) > 1:
             return False
-        return arguments(node, bindings)
+        return bool(arguments(node, bindings))
     return match
 
 

@@ -236,7 +236,7 @@ class TestFiles(InDirectory):
             trust.open_file(bad)
         self.assertFalse(trust.is_trusted(bad))
         os.symlink("good", os.path.join(self.base, "link"))
-        with self.one_warning("symbolic link"), self.assertRaises(trust.Untrusted):
+        with self.one_warning("symbolic link", "Delete it"), self.assertRaises(trust.Untrusted):
             trust.open_file(os.path.join(self.base, "link"))
         self.assertFalse(trust.is_trusted(os.path.join(self.base, "link")))
         os.mkfifo(os.path.join(self.base, "fifo"), 0o600)
@@ -279,7 +279,7 @@ class TestFiles(InDirectory):
             self.assertEqual({}, callcache.CallCache(path).cache)
         os.chmod(path, 0o600)
         os.chmod(self.base, 0o777)
-        with self.one_warning(path, self.base + " can be written"):
+        with self.one_warning(path, self.base + " can be written", "chmod go-w %s;" % self.base):
             self.assertEqual({}, callcache.CallCache(path).cache)
 
 

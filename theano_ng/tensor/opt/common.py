@@ -150,12 +150,6 @@ def _fill_chain(new_out, orig_inputs):
     return [new_out]
 
 
-def answer(new, out):
-    """What a rule returns: `new` as the only replacement of `out`, an output of an elementwise node; False when its type does not fit."""
-    new = as_output(new, out)
-    return False if new is None else [new]
-
-
 def with_type(new, old):
     """`new` with the type of `old`, whose shape it has; None when that is impossible."""
     if new.type.dtype != old.type.dtype:

@@ -13,7 +13,7 @@ Terms are the tuples, strings and dicts of `PatternSub`, with operators.
 import numpy as np
 
 from theano_ng.gof.rewriting import PatternSub, copy_stack_trace, local_optimizer
-from theano_ng.gof.rewriting.pattern import build, node_matcher
+from theano_ng.gof.rewriting.pattern import arguments_matcher, build
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.opt.common import answer, get_clients, get_clients2
@@ -145,18 +145,29 @@ def rule(name, text, *rows, same_type=False):
     LocalOptimizer
         It tracks the outermost ops.
     """
-    compiled = [(pattern[0], node_matcher(pattern, allow_multiple_clients=True), new) for pattern, new in rows]
+    by_op = {}
+    for pattern, new in rows:
+        by_op.setdefault(pattern[0], []).append((arguments_matcher(pattern, allow_multiple_clients=True), new))
+    tracks = list(by_op)
+    if len(tracks) > 1 and any(isinstance(op, type) for op in tracks):
+        raise ValueError("The rule %s: a class of ops must be the outermost of all rows, got %s" % (name, tracks))
+    # With one op there is nothing to find out: other nodes do not come here.
+    only = by_op[tracks[0]] if len(tracks) == 1 else None
 
     def transform(node):
-        for _, matches, new in compiled:
-            bindings = {}
+        compiled = by_op[node.op] if only is None else only
+        bindings = {}
+        for matches, new in compiled:
             if matches(node, bindings):
                 return _replacement(build(new, bindings), node.outputs[0], same_type)
+            if len(compiled) > 1:
+                # Names are bound anew; values of variables stay.
+                bindings = {key: value for key, value in bindings.items() if not isinstance(key, str)}
         return False
 
     transform.__name__ = transform.__qualname__ = name
     transform.__doc__ = _described(name, text, rows)
-    return local_optimizer(list(dict.fromkeys(op for op, _, _ in compiled)))(transform)
+    return local_optimizer(tracks)(transform)
 
 
 def _replacement(new, out, same_type):

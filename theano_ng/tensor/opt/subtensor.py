@@ -625,7 +625,7 @@ def local_subtensor_merge(node):
 
     x[2:][1:5]  ->  x[3:7]          [canonicalize, specialize, fast_run]
     A[:, i][0]  ->  A[0, i]
-    alloc(s, 3)[::-1][1:]  ->  alloc(s, 3)[1:-4:-1]
+    alloc(s, 3)[::-1][1:]  ->  alloc(s, 3)[-2::-1]
 
     Only where the result needs no arithmetic at run time: two views are cheaper than that.
     """

@@ -38,6 +38,7 @@ class TestTerms(unittest.TestCase):
 
 class TestRule(unittest.TestCase):
     def test_is_a_local_optimizer(self):
+        self.assertRaises(ValueError, rule, "r", "", (join(y, x), x), (exp(x), y))
         made = rule("squares", "Products.", (x * x, x ** 2), (exp(x) * y, y))
         self.assertIsInstance(made, LocalOptimizer)
         self.assertEqual((made.__name__, str(made), made.tracks()), ("squares", "squares", [T.mul]))
