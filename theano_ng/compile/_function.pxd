@@ -1,6 +1,7 @@
 """The hot path of compiled functions."""
 from cpython.object cimport PyObject
 
+from theano_ng.compile._scalars cimport Number
 from theano_ng.gof._cvm cimport CLazyLinker
 from theano_ng.gof._native cimport Arena
 
@@ -63,7 +64,7 @@ cdef class FunctionBase:
     cdef char *clear_output
 
     cdef int set_input(self, int i, value) except -1
-    cdef object scalar_array(self, int i, value)
+    cdef bint may_round(self, int i, value, const Number *number) except -1
     cdef int filter_input(self, int i, value) except -1
     cdef int break_aliases(self) except -1
     cdef int guard(self) except -1

@@ -277,6 +277,7 @@ cdef class FunctionBase:
         """Put an argument into its cell: as it is when it is recognised, otherwise through the Type."""
         cdef Quick *quick = &self.quick[i]
         cdef cnp.ndarray array
+        cdef Number number
         cdef int d
         if quick.role >= STATE:
             return self.filter_input(i, value)
@@ -294,26 +295,17 @@ cdef class FunctionBase:
                                 return self.filter_input(i, value)
                     put(self.cells[i], <PyObject *>value)
                     return 0
-            if quick.scalar:
-                made = self.scalar_array(i, value)
-                if made is not None:
-                    put(self.cells[i], <PyObject *>made)
-                    return 0
+            if quick.scalar and read(<PyObject *>value, quick.held, &number) and (
+                    fits_exactly(&number, quick.typenum) or self.may_round(i, value, &number)):
+                array = as_array(&number, quick.typenum)
+                put(self.cells[i], <PyObject *>array)
+                return 0
         return self.filter_input(i, value)
 
-    cdef object scalar_array(self, int i, value):
-        """A 0-d array of a number, the one that the Type would make; None when it has to be asked."""
-        cdef Quick *quick = &self.quick[i]
-        cdef Number number
-        if not read(<PyObject *>value, quick.held, &number):
-            return None
-        if not fits_exactly(&number, quick.typenum):
-            # Only the step from float to float32 is taken by rounding, where that is allowed, and not into infinity.
-            if quick.typenum != cnp.NPY_FLOAT or number.kind != REAL or not isfinite(<float>number.real):
-                return None
-            if not self._may_round(i, value):
-                return None
-        return as_array(&number, quick.typenum)
+    cdef bint may_round(self, int i, value, const Number *number) except -1:
+        """Whether a number may be rounded: only from float to float32, where the Type allows it, and not into infinity."""
+        return (self.quick[i].typenum == cnp.NPY_FLOAT and number.kind == REAL and isfinite(<float>number.real)
+                and self._may_round(i, value))
 
     cdef int filter_input(self, int i, value) except -1:
         if not self.trust_input:

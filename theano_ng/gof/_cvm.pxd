@@ -18,7 +18,7 @@ cdef struct Step:
     int *ins                # variable numbers
     int *outs
     int *free               # variables to free after the node
-    bint reuses             # whether the thunk can write into a spare array: see `discard`
+    bint borrows            # whether there may be arrays for the thunk to write into: see `discard`
 
 
 cdef struct Update:

@@ -78,7 +78,7 @@ cdef inline void discard(CLazyLinker self, int r) noexcept:
     cdef PyObject *value = take(self.cells[r])
     cdef PyObject *base
     cdef int home = self.home[r]
-    if home >= 0 and self.spare[home] == NULL and refcount(value) == 1 and is_exact_array(value):
+    if home >= 0 and refcount(value) == 1 and is_exact_array(value) and self.spare[home] == NULL:
         base = array_base(<Array *>value)
         if base != NULL:
             # the last view of an array: this is what is left of the array
@@ -137,7 +137,6 @@ cdef int set_thunk(Step *step, thunk) except -1:
     step.thunk = <PyObject *>thunk
     step.branch = NULL
     step.run = NULL
-    step.reuses = isinstance(thunk, NativeThunk) and not step.lazy
     if step.lazy and isinstance(thunk, LazyBranch):
         # the machine takes the variables from the node, by their places in the branch
         if 1 + 2 * (<LazyBranch>thunk).branch_size != step.n_inputs or (<LazyBranch>thunk).branch_size != step.n_out:
@@ -294,8 +293,9 @@ cdef class CLazyLinker:
         return 0
 
     cdef int find_homes(self, dict numbers, program) except -1:
-        """For each variable the one that was computed into its memory first, if that step can write into an array that it is given."""
+        """For each variable that is freed, the one that was computed into its memory first, if a native thunk did."""
         cdef int i, o
+        cdef Step *step
         for i in range(self.n_vars):
             self.home[i] = i if self.owner[i] >= 0 else -1
         for node in self.nodes:
@@ -304,9 +304,14 @@ cdef class CLazyLinker:
                     if places:
                         self.home[<int>numbers[node.outputs[o]]] = self.home[<int>numbers[node.inputs[places[0]]]]
         held = {numbers[r] for r in program.clear_before}
+        freed = {numbers[r] for variables in program.clear_after or () for r in variables}
         for i in range(self.n_vars):
-            if self.home[i] >= 0 and (self.home[i] in held or not self.steps[self.owner[self.home[i]]].reuses):
-                self.home[i] = -1
+            if self.home[i] >= 0:
+                step = &self.steps[self.owner[self.home[i]]]
+                if i in freed and self.home[i] not in held and isinstance(<object>step.thunk, NativeThunk):
+                    step.borrows = True
+                else:
+                    self.home[i] = -1
         return 0
 
     cdef void drop_spares(self) noexcept:
@@ -360,6 +365,7 @@ cdef class CLazyLinker:
             raise ValueError("a lazy thunk cannot replace one that is not lazy, nor the reverse")
         old = self.running[i]       # lives until the step has let go of it
         self.thunks[i] = self.running[i] = thunk
+        step.borrows = step.borrows and isinstance(thunk, NativeThunk)
         set_thunk(step, thunk)
 
     def __call__(self, output_subset=None):
@@ -389,7 +395,7 @@ cdef class CLazyLinker:
         cdef Step *step = self.steps
         cdef int i, j
         for i in range(self.n_nodes):
-            if step.reuses:
+            if step.borrows:
                 lend(self, step)
             if self.time_thunks:
                 self.run_timed(i)
