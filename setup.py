@@ -74,6 +74,23 @@ class BuildExt(build_ext):
         )
         super().finalize_options()
 
+    def copy_file(self, infile, outfile, *args, **kwargs):
+        """Copy an extension module to its place (--inplace) by one rename.
+
+        Written there piece by piece, it would be loaded half by a process that starts meanwhile; written over the old file, it would kill
+        those that run it.
+        """
+        if not self.force and os.path.exists(outfile) and os.path.getmtime(outfile) >= os.path.getmtime(infile):
+            return outfile, 0
+        temporary = "%s.%d.tmp" % (outfile, os.getpid())
+        try:
+            super().copy_file(infile, temporary, *args, **kwargs)
+            os.replace(temporary, outfile)
+        finally:
+            if os.path.exists(temporary):
+                os.unlink(temporary)
+        return outfile, 1
+
 
 os.chdir(HERE)
 setup(ext_modules=[*cython_extensions(), *native_extensions()], cmdclass={"build_ext": BuildExt})

@@ -16,6 +16,20 @@ def chain(x, length, maximum, tanh):
     return x
 
 
+def unfusable(x, length, tanh, cumsum):
+    """Elementwise operations, sums, broadcasting and cumulative sums in turns."""
+    for i in range(length):
+        if i % 4 == 0:
+            x = tanh(x)
+        elif i % 4 == 1:
+            total = x.sum()
+        elif i % 4 == 2:
+            x = x - total
+        else:
+            x = cumsum(x)
+    return x
+
+
 def cases():
     """Name, inputs, output, NumPy function, argument."""
     x, v = T.dscalar("x"), T.dvector("v")
@@ -27,10 +41,22 @@ def cases():
     for length in (10, 100):
         yield ("chain of %d on 10 numbers" % length, v, chain(v, length, T.maximum, T.tanh),
                lambda a, n=length: chain(a, n, np.maximum, np.tanh), ten)
+    yield "100 that cannot be fused, on 4", v, unfusable(v, 100, T.tanh, T.cumsum), lambda a: unfusable(a, 100, np.tanh, np.cumsum), ten[:4]
+
+
+def numbers():
+    """Name, input, function of it, the number that is given."""
+    for name, variable, given in (
+            ("int for int64", T.lscalar("n"), 3), ("int for int8", T.bscalar("n"), 3), ("float for float64", T.dscalar("n"), 0.5),
+            ("int for float64", T.dscalar("n"), 3), ("float for float32", T.fscalar("n"), 0.5),
+            ("bool for int64", T.lscalar("n"), True), ("np.float64 for float64", T.dscalar("n"), np.float64(0.5)),
+            ("np.int64 for int64", T.lscalar("n"), np.int64(3)), ("0-d int32 for int64", T.lscalar("n"), np.asarray(3, "int32")),
+            ("float for int64, a whole number", T.lscalar("n"), 3.0)):
+        yield name, variable, variable + variable, given
 
 
 def main():
-    table = measure.Table("Calls", "", "call", "with trust_input", "machine alone", "NumPy", "call / NumPy")
+    table = measure.Table("Calls", "", "call", "with trust_input", "machine alone", "nodes", "a node", "NumPy", "call / NumPy")
     for name, variable, output, reference, argument in cases():
         plain, trusting, filled = (theano.function([variable], output) for _ in range(3))
         np.testing.assert_allclose(plain(argument), reference(argument), rtol=1e-12)
@@ -38,7 +64,20 @@ def main():
         # With its input in the cell, what runs is the program between argument and result.
         filled.input_storage[0].storage[0] = argument
         times = measure.best(lambda: plain(argument), lambda: trusting(argument), filled.fn, lambda: reference(argument))
-        table.row(name, *map(measure.show_time, times), measure.show_ratio(times[0] / times[3]))
+        nodes = len(filled.maker.fgraph.apply_nodes)
+        table.row(name, *map(measure.show_time, times[:3]), str(nodes), measure.show_time(times[2] / nodes), measure.show_time(times[3]),
+                  measure.show_ratio(times[0] / times[3]))
+    table = measure.Table("Numbers given for scalar inputs", "", "call", "NumPy", "call / NumPy")
+    for name, variable, output, given in numbers():
+        function, dtype = theano.function([variable], output), variable.dtype
+
+        def reference(value=given, dtype=dtype):
+            array = np.asarray(value, dtype)
+            return array + array
+
+        np.testing.assert_array_equal(function(given), reference())
+        times = measure.best(lambda: function(given), reference)
+        table.row(name, *map(measure.show_time, times), measure.show_ratio(times[0] / times[1]))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-BENCHMARKS = ("latency", "calls", "ifelse", "elemwise", "training", "scaling")
+BENCHMARKS = ("latency", "calls", "ifelse", "elemwise", "training", "scaling", "pickling")
 
 
 def machine():

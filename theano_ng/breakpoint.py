@@ -1,9 +1,10 @@
 """A breakpoint inside a compiled function."""
 import importlib
 
+from theano_ng.gof.derivative import DisconnectedType
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
-from theano_ng.gradient import DisconnectedType
+from theano_ng.tensor.constant import as_tensor_variable
 
 
 class PdbBreakpoint(Op):
@@ -41,8 +42,6 @@ class PdbBreakpoint(Op):
         self.name = name
 
     def make_node(self, condition, *monitored_vars):
-        from theano_ng.tensor import as_tensor_variable  # tensor is above when only this module is imported
-
         if not monitored_vars:
             raise TypeError("a breakpoint has at least one value to watch, which it returns")
         condition = as_tensor_variable(condition)

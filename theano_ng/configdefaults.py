@@ -5,6 +5,7 @@ import sys
 
 from theano_ng.configparser import (AddConfigVar, BoolParam, ConfigParam, EnumStr, FloatParam, IntParam, StrParam,
                                     TheanoConfigError, TheanoConfigParser, TheanoConfigWarning, check_unknown_flags, config)
+from theano_ng.version import version
 
 _logger = logging.getLogger("theano_ng.configdefaults")
 
@@ -421,6 +422,8 @@ def _platform_text():
 class _CompiledirKeys:
     """What compiledir_format may name; each value is found when it is asked for."""
 
+    find_compiler_version = None    # see `register_compiler_version`
+
     def __getitem__(self, key):
         return getattr(self, key)()
 
@@ -448,21 +451,22 @@ class _CompiledirKeys:
         return numpy.__version__
 
     def theano_version(self):
-        from theano_ng import version
-
-        return version.version
+        return version
 
     def gxx_version(self):
-        from theano_ng.gof.compilers import find_toolchain    # a layer above this one; asks the compiler
-
-        toolchain = find_toolchain()
-        return "none" if toolchain is None else toolchain.version()
+        return "none" if self.find_compiler_version is None else self.find_compiler_version()
 
     def hostname(self):
         return "" if sys.platform == "win32" else os.uname().nodename
 
     def device(self):
         return config.device
+
+
+def register_compiler_version(function):
+    """Decorator: the function, without arguments, asks the compiler for its version, for the name of the compile directory."""
+    _CompiledirKeys.find_compiler_version = staticmethod(function)
+    return function
 
 
 compiledir_format_keys = ("device", "gxx_version", "hostname", "numpy_version", "platform", "processor", "python_bitwidth",
@@ -491,6 +495,12 @@ def get_home_dir():
 def default_base_compiledir():
     local = os.environ.get("LOCALAPPDATA") if sys.platform == "win32" else None
     return os.path.join(local, "Theano") if local else os.path.join(get_home_dir(), ".theano")
+
+
+def user_cache_directory():
+    """The folder for what the user's programs can make again."""
+    folder = os.environ.get("XDG_CACHE_HOME", "")
+    return folder if os.path.isabs(folder) else os.path.join(get_home_dir(), ".cache")
 
 
 def filter_base_compiledir(path):

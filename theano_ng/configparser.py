@@ -280,19 +280,19 @@ class TypedParam(ConfigParam):
         return "%s (%s) " % (self.fullname, self.mytype)
 
 
-def StrParam(default, is_valid=None, allow_override=True):
-    """A flag whose value is any text (that `is_valid` accepts)."""
-    return TypedParam(default, str, is_valid, allow_override=allow_override)
+def _flag_maker(name, convert, description):
+    """A function that makes flags whose values `convert` makes of texts."""
+    def make(default, is_valid=None, allow_override=True):
+        return TypedParam(default, convert, is_valid, allow_override)
+
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = description
+    return make
 
 
-def IntParam(default, is_valid=None, allow_override=True):
-    """A flag whose value is an integer."""
-    return TypedParam(default, int, is_valid, allow_override=allow_override)
-
-
-def FloatParam(default, is_valid=None, allow_override=True):
-    """A flag whose value is a float."""
-    return TypedParam(default, float, is_valid, allow_override=allow_override)
+StrParam = _flag_maker("StrParam", str, "A flag whose value is any text (that `is_valid` accepts).")
+IntParam = _flag_maker("IntParam", int, "A flag whose value is an integer.")
+FloatParam = _flag_maker("FloatParam", float, "A flag whose value is a float.")
 
 
 def _as_bool(value):

@@ -3,6 +3,12 @@ import sys
 
 import numpy as np
 
+from theano_ng.compile.function import function
+from theano_ng.compile.mode import FAST_RUN, get_mode
+from theano_ng.compile.sharedvalue import shared
+from theano_ng.gof.differentiate import grad
+from theano_ng.tensor.type import TensorType
+
 
 class GradientError(Exception):
     """A gradient was calculated, but it is incorrect.
@@ -22,25 +28,20 @@ class GradientError(Exception):
     """
 
     def __init__(self, arg, err_pos, shape, val1, val2, abs_err, rel_err, abs_tol, rel_tol):
-        Exception.__init__(self, arg, err_pos, shape, val1, val2, abs_err, rel_err, abs_tol, rel_tol)
-        self.arg = arg
-        self.err_pos = err_pos
-        self.shape = shape
-        self.val1 = val1
-        self.val2 = val2
-        self.abs_err = abs_err
-        self.rel_err = rel_err
-        self.abs_tol = abs_tol
-        self.rel_tol = rel_tol
+        super().__init__(arg, err_pos, shape, val1, val2, abs_err, rel_err, abs_tol, rel_tol)
+        self.arg, self.err_pos, self.shape = arg, err_pos, shape
+        self.val1, self.val2 = val1, val2
+        self.abs_err, self.abs_tol = abs_err, abs_tol
+        self.rel_err, self.rel_tol = rel_err, rel_tol
 
     def __str__(self):
-        return """GradientError: numeric gradient and analytic gradient exceed tolerance:
-        At position %i of argument %i with shape %s,
-            val1 = %f      ,  val2 = %f
-            abs. error = %f,  abs. tolerance = %f
-            rel. error = %f,  rel. tolerance = %f
-Exception args: %s""" % (self.err_pos, self.arg, self.shape, self.val1, self.val2, self.abs_err, self.abs_tol, self.rel_err,
-                         self.rel_tol, ", ".join(str(arg) for arg in self.args))
+        return "\n".join((
+            "GradientError: numeric gradient and analytic gradient exceed tolerance:",
+            "        At position %i of argument %i with shape %s," % (self.err_pos, self.arg, self.shape),
+            "            val1 = %f      ,  val2 = %f" % (self.val1, self.val2),
+            "            abs. error = %f,  abs. tolerance = %f" % (self.abs_err, self.abs_tol),
+            "            rel. error = %f,  rel. tolerance = %f" % (self.rel_err, self.rel_tol),
+            "Exception args: %s" % ", ".join(map(str, self.args))))
 
 
 class numeric_grad:
@@ -172,8 +173,6 @@ def mode_not_slow(mode):
     ----------
     mode : str, Mode or None
     """
-    from theano_ng.compile.mode import FAST_RUN, get_mode  # compile is above
-
     if mode == "FAST_COMPILE":
         return FAST_RUN
     mode = get_mode(mode)
@@ -182,6 +181,29 @@ def mode_not_slow(mode):
 
 
 _tolerances = {"float16": 5e-2, "float32": 1e-2, "float64": 1e-4, "complex64": 1e-2, "complex128": 1e-4}
+
+
+def _tolerance(dtypes):
+    """What the least precise of some dtypes asks for."""
+    return max([_tolerances.get(str(dtype), 1e-4) for dtype in dtypes], default=1e-4)
+
+
+def _floating_points(pt):
+    """Copies of the points that are given to `verify_grad`; TypeError for what has no finite differences."""
+    if isinstance(pt, np.ndarray):
+        pt = [pt]
+    if not isinstance(pt, (list, tuple)):
+        raise TypeError("pt has to be a list of arrays, not %s" % type(pt))
+    pt = [np.array(p) for p in pt]
+    for i, p in enumerate(pt):
+        if str(p.dtype) not in ("float16", "float32", "float64"):
+            raise TypeError('verify_grad can work only with floating point inputs, but input %i has dtype "%s".' % (i, p.dtype))
+    return pt
+
+
+def _random_projection(rng, shape, dtype):
+    """Factors away from zero, so that no element of the gradient is lost in the others."""
+    return np.asarray((rng.rand(*shape) if hasattr(rng, "rand") else rng.random(shape)) + 0.5, dtype)
 
 
 def verify_grad(fun, pt, n_tests=2, rng=None, eps=None, out_type=None, abs_tol=None, rel_tol=None, mode=None, cast_to_output_type=False,
@@ -218,25 +240,12 @@ def verify_grad(fun, pt, n_tests=2, rng=None, eps=None, out_type=None, abs_tol=N
     TypeError
         For a missing rng, points that are not floating point, and a list as output.
     """
-    from theano_ng import tensor  # compile and tensor are above
-    from theano_ng.compile.function import function
-    from theano_ng.compile.sharedvalue import shared
-    from theano_ng.gradient import grad
-
-    if isinstance(pt, np.ndarray):
-        pt = [pt]
-    if not isinstance(pt, (list, tuple)):
-        raise TypeError("pt has to be a list of arrays, not %s" % type(pt))
-    pt = [np.array(p) for p in pt]
-    for i, p in enumerate(pt):
-        if str(p.dtype) not in ("float16", "float32", "float64"):
-            raise TypeError('verify_grad can work only with floating point inputs, but input %i has dtype "%s".' % (i, p.dtype))
+    pt = _floating_points(pt)
     if rng is None:
         raise TypeError(
             "rng should be a valid instance of numpy.random.RandomState. You may want to use theano_ng.tests.unittest_tools.verify_grad"
             " instead of theano_ng.gradient.verify_grad.")
-    kinds = [str(p.dtype) for p in pt] + ([str(np.dtype(out_type))] if out_type is not None else [])
-    default_tol = max([_tolerances.get(kind, 1e-4) for kind in kinds], default=1e-4)
+    default_tol = _tolerance([p.dtype for p in pt] + ([] if out_type is None else [np.dtype(out_type)]))
     abs_tol = default_tol if abs_tol is None else abs_tol
     rel_tol = default_tol if rel_tol is None else rel_tol
     reference_mode = mode_not_slow(mode) if no_debug_ref else mode
@@ -244,7 +253,7 @@ def verify_grad(fun, pt, n_tests=2, rng=None, eps=None, out_type=None, abs_tol=N
     def compiled(inputs, outputs, mode, name):
         return function(inputs, outputs, accept_inplace=True, allow_input_downcast=True, mode=mode, on_unused_input="ignore", name=name)
 
-    inputs = [tensor.TensorType(p.dtype, [n == 1 for n in p.shape])(name="input %i" % i) for i, p in enumerate(pt)]
+    inputs = [TensorType(p.dtype, [n == 1 for n in p.shape])(name="input %i" % i) for i, p in enumerate(pt)]
     output = fun(*inputs)
     if isinstance(output, list):
         raise NotImplementedError("cant (yet) autotest gradient of fun with multiple outputs")
@@ -254,28 +263,21 @@ def verify_grad(fun, pt, n_tests=2, rng=None, eps=None, out_type=None, abs_tol=N
             "It seems like you are trying to use verify_grad on an op or a function which outputs a list: there should be a single"
             " (array-like) output instead")
 
-    def random_projection():
-        # Away from zero, so that no element of the gradient is lost in the others.
-        plain = rng.rand(*value.shape) + 0.5 if hasattr(rng, "rand") else rng.random(value.shape) + 0.5
-        if cast_to_output_type and output.dtype == "float32":
-            return np.array(plain, output.dtype)
-        return np.asarray(plain)
-
-    projection = shared(random_projection(), borrow=True, name="random_projection")
-    cost = tensor.sum(projection * output)
+    projected = "float32" if cast_to_output_type and output.dtype == "float32" else "float64"
+    projection = shared(_random_projection(rng, value.shape, projected), borrow=True, name="random_projection")
+    cost = (projection * output).sum()
     cost_fn = compiled(inputs, cost, reference_mode, "gradient.py cost")
     grad_fn = compiled(inputs, grad(cost, inputs, disconnected_inputs="ignore"), mode, "gradient.py symbolic grad")
     for test in range(n_tests):
         if test:
-            projection.set_value(random_projection(), borrow=True)
+            projection.set_value(_random_projection(rng, value.shape, projected), borrow=True)
         numeric = numeric_grad(cost_fn, [p.copy() for p in pt], eps, out_type)
         analytic = [np.asarray(g) for g in grad_fn(*[p.copy() for p in pt])]
         arg, pos, abs_err, rel_err = numeric.max_err(analytic, abs_tol, rel_tol)
         if abs_err > abs_tol and rel_err > rel_tol:
-            error = GradientError(
+            raise GradientError(
                 arg, pos, analytic[arg].shape, analytic[arg].reshape(-1)[pos], numeric.gf[arg].reshape(-1)[pos], abs_err, rel_err,
                 abs_tol, rel_tol)
-            raise error
 
 
 for _thing in (GradientError, numeric_grad, mode_not_slow, verify_grad):

@@ -2,13 +2,12 @@
 
 Documented as members of `theano_ng.gradient`.
 """
+import warnings
+
 from theano_ng.compile.ops import ViewOp
-
-
-def _as_tensor(x):
-    from theano_ng.tensor.basic import as_tensor_variable  # tensor imports gradient
-
-    return as_tensor_variable(x)
+from theano_ng.gof.derivative import disconnected_gradients, grad_undefined
+from theano_ng.tensor.constant import as_tensor_variable
+from theano_ng.tensor.elemwise.functions import cast, clip
 
 
 class ConsiderConstant(ViewOp):
@@ -32,24 +31,21 @@ class UndefinedGrad(ViewOp):
     """Identity without a derivative."""
 
     def grad(self, args, g_outs):
-        from theano_ng.gradient import grad_undefined  # gradient imports this module
+        return [grad_undefined(self, 0, args[0])]
 
-        return [grad_undefined(self, i, arg) for i, arg in enumerate(args)]
+    def connection_pattern(self, node):
+        # Connected: asking for the gradient is an error, not a zero.
+        return [[True]]
 
     def R_op(self, inputs, eval_points):
         return [None]
-
-    def connection_pattern(self, node):
-        return [[True]]
 
 
 class DisconnectedGrad(ViewOp):
     """Identity that passes nothing back."""
 
     def grad(self, args, g_outs):
-        from theano_ng.gradient import disconnected_type  # gradient imports this module
-
-        return [disconnected_type() for _ in g_outs]
+        return disconnected_gradients(len(g_outs))
 
     def R_op(self, inputs, eval_points):
         return [None]
@@ -76,8 +72,6 @@ class GradClip(ViewOp):
         self.clip_upper_bound = clip_upper_bound
 
     def grad(self, args, g_outs):
-        from theano_ng.tensor import cast, clip  # tensor imports gradient
-
         # Bounds that are not exact in float32 would make the gradient float64.
         return [cast(clip(g_out, self.clip_lower_bound, self.clip_upper_bound), g_out.type.dtype) for g_out in g_outs]
 
@@ -96,8 +90,6 @@ class GradScale(ViewOp):
         self.multiplier = multiplier
 
     def grad(self, args, g_outs):
-        from theano_ng.tensor import cast  # tensor imports gradient
-
         return [cast(self.multiplier * g_out, g_out.type.dtype) for g_out in g_outs]
 
 
@@ -119,10 +111,8 @@ def consider_constant(x):
     Variable
         Equal to x.
     """
-    import warnings
-
     warnings.warn("consider_constant() is deprecated, use zero_grad() or disconnected_grad() instead.", stacklevel=2)
-    return consider_constant_(_as_tensor(x))
+    return consider_constant_(as_tensor_variable(x))
 
 
 def zero_grad(x):

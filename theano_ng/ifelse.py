@@ -7,6 +7,8 @@ from collections import Counter
 
 import numpy as np
 
+from theano_ng.gof.derivative import DisconnectedType
+from theano_ng.gof.null_type import NullType
 import theano_ng.scalar as scal
 from theano_ng.compile.mode import optdb
 from theano_ng.compile.ops import Rebroadcast, Shape, SpecifyShape
@@ -14,10 +16,16 @@ from theano_ng.configdefaults import config
 from theano_ng.gof._native import LazyBranch
 from theano_ng.gof.graph import Apply, Variable
 from theano_ng.gof.op import Op
-from theano_ng.gof.opt import Optimizer, copy_stack_trace, in2out, local_optimizer
+from theano_ng.gof.rewriting import Optimizer, copy_stack_trace, in2out, local_optimizer
 from theano_ng.gof.optdb import EquilibriumDB
 from theano_ng.gof.toolbox import ReplaceValidate
 from theano_ng.tensor.constant import as_tensor_variable
+from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
+from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
+from theano_ng.tensor.linalg.products import Dot
+from theano_ng.tensor.reductions.extremes import MaxAndArgmax
+from theano_ng.tensor.shaping.allocation import Alloc
+from theano_ng.tensor.shaping.reshaping import Reshape
 from theano_ng.tensor.type import TensorType
 
 __all__ = [
@@ -170,8 +178,6 @@ class IfElse(Op):
         return [[True] * n, *own, *own]
 
     def grad(self, ins, grads):
-        from theano_ng.gradient import DisconnectedType, NullType  # gradient sits beside this module
-
         cond, n = ins[0], self.n_outs
         then, other = ins[1:1 + n], ins[1 + n:]
         special = [isinstance(g.type, (DisconnectedType, NullType)) for g in grads]
@@ -312,13 +318,13 @@ def _is_destroyed(variable):
 def cond_make_inplace(node):
     """Let a conditional return its branch itself instead of a copy.
 
-    if{}(c, x, y)  ->  if{inplace}(c, x, y)          [fast_run, inplace]
+    exp(ifelse(flag, x, y))  ->  exp(IfElse(1, as_view=True)(flag, x, y))          [fast_run, inplace]
 
     Not where the result or a branch is overwritten, or could make an output share memory with an input: a view map names one
     input per output, so that the destroy handler does not watch the else branch.
     """
     op = node.op
-    if not isinstance(op, IfElse) or op.as_view:
+    if op.as_view:
         return False
     then, other = op.branches(node)
     result = _aliases(node.outputs)
@@ -331,26 +337,22 @@ def cond_make_inplace(node):
     return copy_stack_trace(node.outputs, IfElse(op.n_outs, as_view=True, gpu=op.gpu, name=op.name)(*node.inputs, return_list=True))
 
 
-optdb.register("cond_make_inplace", in2out(cond_make_inplace, ignore_newtrees=True), 95, "fast_run", "inplace")
+optdb.register("cond_make_inplace", in2out(cond_make_inplace, ignore_newtrees=True), 95, "fast_run", "inplace", own=True)
 
 
-def _acceptable_ops():
-    import theano_ng.tensor as tensor  # complete only after this module's importer
-
-    return (Shape, SpecifyShape, Rebroadcast, tensor.basic.Dot, tensor.basic.Reshape, tensor.basic.MaxAndArgmax,
-            tensor.basic.Alloc, tensor.subtensor.Subtensor, tensor.subtensor.IncSubtensor, tensor.elemwise.Elemwise,
-            tensor.elemwise.DimShuffle)
+# Ops over which a conditional may be lifted.
+_ACCEPTABLE_OPS = (Shape, SpecifyShape, Rebroadcast, Dot, Reshape, MaxAndArgmax, Alloc, Subtensor, IncSubtensor, Elemwise, DimShuffle)
 
 
 @local_optimizer(None)
 def ifelse_lift_single_if_through_acceptable_ops(main_node):
     """Lift a conditional over an Op that uses nothing else of it.
 
-    op(ifelse(c, x, y), z)  ->  ifelse(c, op(x, z), op(y, z))
+    dot(ifelse(flag, A, B), C)  ->  ifelse(flag, dot(A, C), dot(B, C))
 
-    For Ops of `acceptable_ops` that have exactly one conditional among their inputs, which has no other client.
+    For Ops of `_ACCEPTABLE_OPS` that have exactly one conditional among their inputs, which has no other client.
     """
-    if not isinstance(main_node.op, _acceptable_ops()):
+    if not isinstance(main_node.op, _ACCEPTABLE_OPS):
         return False
     conditionals = {}
     for inp in main_node.inputs:
@@ -382,8 +384,6 @@ def ifelse_lift_single_if_through_acceptable_ops(main_node):
 def _merge_nested(node, branch):
     """Replace inputs of one branch that are conditionals on the same condition by their value in that case."""
     op = node.op
-    if not isinstance(op, IfElse):
-        return False
     inputs = list(node.inputs)
     for i in range(1 + branch * op.n_outs, 1 + (branch + 1) * op.n_outs):
         inner = inputs[i].owner
@@ -398,7 +398,7 @@ def _merge_nested(node, branch):
 def cond_merge_ifs_true(node):
     """A conditional in the then branch of one with the same condition is decided.
 
-    ifelse(c, ifelse(c, x, y), z)  ->  ifelse(c, x, z)
+    ifelse(flag, ifelse(flag, x, y), z)  ->  ifelse(flag, x, z)
     """
     return _merge_nested(node, 0)
 
@@ -407,7 +407,7 @@ def cond_merge_ifs_true(node):
 def cond_merge_ifs_false(node):
     """A conditional in the else branch of one with the same condition is decided.
 
-    ifelse(c, x, ifelse(c, y, z))  ->  ifelse(c, x, z)
+    ifelse(flag, x, ifelse(flag, y, z))  ->  ifelse(flag, x, z)
     """
     return _merge_nested(node, 1)
 
@@ -445,7 +445,7 @@ def _mergeable(first, second):
 class CondMerge(Optimizer):
     """Merge independent conditionals with the same condition into one.
 
-    ifelse(c, x, y), ifelse(c, u, v)  ->  ifelse(c, (x, u), (y, v))
+    (ifelse(flag, x, y), ifelse(flag, u, v))  ->  ifelse(flag, (x, u), (y, v))
     """
 
     def add_requirements(self, fgraph):
@@ -475,11 +475,9 @@ class CondMerge(Optimizer):
 def cond_remove_identical(node):
     """Values that a conditional returns twice are returned once.
 
-    ifelse(c, (x, x), (y, y))  ->  ifelse(c, x, y)
+    ifelse(flag, (x, x), (y, y))  ->  (ifelse(flag, x, y), ifelse(flag, x, y))
     """
     op = node.op
-    if not isinstance(op, IfElse):
-        return False
     places = {}
     for i, pair in enumerate(zip(*op.branches(node))):
         places.setdefault(pair, []).append(i)
@@ -499,7 +497,7 @@ def cond_remove_identical(node):
 def cond_merge_random_op(main_node):
     """Merge the conditionals that one Op uses, when they have the same condition.
 
-    op(ifelse(c, x, y), ifelse(c, u, v))  ->  op(*ifelse(c, (x, u), (y, v)))
+    ifelse(flag, x, y) + ifelse(flag, u, v)  ->  add(*ifelse(flag, (x, u), (y, v)))
     """
     if isinstance(main_node.op, IfElse):
         return False
@@ -519,6 +517,6 @@ def cond_merge_random_op(main_node):
 ifelse_equilibrium = EquilibriumDB()
 for _rule in (ifelse_lift_single_if_through_acceptable_ops, cond_merge_ifs_true, cond_merge_ifs_false, cond_remove_identical,
               cond_merge_random_op):
-    ifelse_equilibrium.register(_rule.__name__, _rule, "ifelse")
-ifelse_equilibrium.register("cond_merge", CondMerge(), "ifelse", final_opt=True)
-optdb.register("ifelse_equilibrium", ifelse_equilibrium, 0.5, "ifelse")
+    ifelse_equilibrium.register(_rule.__name__, _rule, "ifelse", own=True)
+ifelse_equilibrium.register("cond_merge", CondMerge(), "ifelse", final_opt=True, own=True)
+optdb.register("ifelse_equilibrium", ifelse_equilibrium, 0.5, "ifelse", own=True)

@@ -1,6 +1,9 @@
 """Ops that raise an exception at run time: always (Raise), or when a condition fails (CheckAndRaise, Assert)."""
+from theano_ng.gof import ports
+from theano_ng.gof.derivative import DisconnectedType
 from theano_ng.gof.graph import Apply, Variable
 from theano_ng.gof.op import Op
+from theano_ng.lazy import lazy_names
 
 __all__ = ["Raise", "CheckAndRaise", "Assert", "assert_op"]
 
@@ -44,7 +47,45 @@ class Raise(Op):
         return list(eval_points)
 
 
-class CheckAndRaise(Op):
+class ConditionalOp(Op):
+    """Base of Ops that return their first input as it is, a view, while the others, conditions, are true.
+
+    Subclasses define `perform`, which raises when one is false.
+
+    Attributes
+    ----------
+    not_scalar : str
+        The error for a condition that is no scalar, with places for `op` and `type`.
+    """
+
+    view_map = {0: [0]}
+    check_input = False
+    _f16_ok = True
+    not_scalar = "%(op)s: conditions must be scalars, got type %(type)s"
+
+    def make_node(self, value, *conds):
+        if not isinstance(value, Variable):
+            value = ports.as_variable(value)
+        conds = [ports.as_variable(int(cond) if isinstance(cond, bool) else cond) for cond in conds]
+        for cond in conds:
+            if cond.type.ndim != 0:
+                raise TypeError(self.not_scalar % {"op": self, "type": cond.type})
+        return Apply(self, [value, *conds], [value.type()])
+
+    def infer_shape(self, node, input_shapes):
+        return [input_shapes[0]]
+
+    def connection_pattern(self, node):
+        return [[True], *[[False] for _ in node.inputs[1:]]]
+
+    def grad(self, inputs, output_gradients):
+        return [*output_gradients, *[DisconnectedType()() for _ in inputs[1:]]]
+
+    def R_op(self, inputs, eval_points):
+        return [eval_points[0]]
+
+
+class CheckAndRaise(ConditionalOp):
     """Return the first input as it is, or raise when one of the conditions is false: ``CheckAndRaise(exc, msg)(x, *conds)``.
 
     Parameters
@@ -53,10 +94,7 @@ class CheckAndRaise(Op):
     msg : str
     """
 
-    view_map = {0: [0]}
-    check_input = False
     __props__ = ("exc_type", "msg")
-    _f16_ok = True
 
     def __init__(self, exc_type, msg=""):
         if not (isinstance(exc_type, type) and issubclass(exc_type, Exception)):
@@ -70,41 +108,11 @@ class CheckAndRaise(Op):
     def __str__(self):
         return "%s{%s, %r}" % (type(self).__name__, self.exc_type.__name__, self.msg)
 
-    def make_node(self, value, *conds):
-        from theano_ng.tensor.constant import as_tensor_variable  # tensor sits beside this module
-
-        if not isinstance(value, Variable):
-            value = as_tensor_variable(value)
-        conds = [as_tensor_variable(int(cond) if isinstance(cond, bool) else cond) for cond in conds]
-        for cond in conds:
-            if cond.type.ndim != 0:
-                raise TypeError("%s: conditions must be scalars, got type %s" % (self, cond.type))
-        return Apply(self, [value, *conds], [value.type()])
-
     def perform(self, node, inputs, out_):
         if not all(inputs[1:]):
             raise self.exc_type(self.msg)
         out_[0][0] = inputs[0]
 
-    def infer_shape(self, node, input_shapes):
-        return [input_shapes[0]]
 
-    def connection_pattern(self, node):
-        return [[True], *[[False] for _ in node.inputs[1:]]]
-
-    def grad(self, inputs, output_gradients):
-        from theano_ng.gradient import DisconnectedType
-
-        return [*output_gradients, *[DisconnectedType()() for _ in inputs[1:]]]
-
-    def R_op(self, inputs, eval_points):
-        return [eval_points[0]]
-
-
-def __getattr__(name):
-    # Assert has native code for tensors, so it lives with them.
-    if name in ("Assert", "assert_op"):
-        from theano_ng.tensor import assert_op as module
-
-        return getattr(module, name)
-    raise AttributeError("module %r has no attribute %r" % (__name__, name))
+# Assert has native code for tensors, so it lives with them.
+__getattr__, __dir__, _ = lazy_names(__name__, {"theano_ng.tensor.assert_op": "Assert assert_op"})

@@ -1,11 +1,7 @@
 """OrderedUpdates: what becomes of shared variables, in order."""
 from collections import OrderedDict
 
-
-def _shared_class():
-    from theano_ng.compile.sharedvalue import SharedVariable  # compile imports this module
-
-    return SharedVariable
+from theano_ng.compile.sharedvalue import SharedVariable
 
 
 class OrderedUpdates(OrderedDict):
@@ -30,7 +26,7 @@ class OrderedUpdates(OrderedDict):
             self[variable] = value
 
     def __setitem__(self, key, value):
-        if not isinstance(key, _shared_class()):
+        if not isinstance(key, SharedVariable):
             raise TypeError("OrderedUpdates keys must inherit from SharedVariable, not %s" % type(key))
         super().__setitem__(key, value)
 
@@ -67,9 +63,3 @@ class OrderedUpdates(OrderedDict):
         joined.update(other)
         joined.update(self)
         return joined
-
-
-def __getattr__(name):
-    if name == "SharedVariable":
-        return _shared_class()
-    raise AttributeError("module %r has no attribute %r" % (__name__, name))

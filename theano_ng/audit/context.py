@@ -52,7 +52,7 @@ class Context:
         return Verdict(self.check, "skipped", 0, time.perf_counter() - self._start, reason=reason)
 
     def failed(self, findings, examples=0):
-        """Something was found."""
+        """The verdict of a check that found something, after so many examples."""
         return Verdict(self.check, "failed", examples, time.perf_counter() - self._start, tuple(findings))
 
     def finding(self, problem, example=None):

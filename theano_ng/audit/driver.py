@@ -12,6 +12,17 @@ from theano_ng.audit.records import Case, Finding, Report, Verdict
 PATIENCE = 2
 
 
+def first_line(text):
+    """The first line of a text that is not blank, or an empty one."""
+    return next((line.strip() for line in str(text).splitlines() if line.strip()), "")
+
+
+def one_line(failure):
+    """One line about an exception."""
+    text = first_line(failure)
+    return "%s: %s" % (type(failure).__name__, text) if text else type(failure).__name__
+
+
 class Problem(Exception):
     """Raised by what a check tries on one example: something is wrong.
 
@@ -39,7 +50,7 @@ class Reject(Exception):
 
 @dataclass(frozen=True)
 class Check:
-    """A check.
+    """One of the audit's checks: its name, what runs it, and what it promises.
 
     Attributes
     ----------

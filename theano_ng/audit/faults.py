@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass, replace
 
 from theano_ng.audit.worker import CALL
-from theano_ng.gof.modulecode import locate, locate_file
+from theano_ng.gof.codegen.modulecode import locate, locate_file
 
 _FRAME = re.compile(r"^\s*#(\d+) 0x[0-9a-f]+ +(?:in (.+?) )?(\(?/?[^\s()]+\)?(?::\d+)*)(?: \(.*\))?$")
 _ADDRESS = re.compile(r"==\d+==ERROR: AddressSanitizer: (.*)")
@@ -24,7 +24,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Fault:
-    """One report.
+    """One report of a sanitizer, or of the death of its process.
 
     Attributes
     ----------
@@ -187,7 +187,7 @@ def symbolized(text, directory):
 
 
 def _look_up(file, offsets):
-    from theano_ng.gof.compilers import run_program
+    from theano_ng.gof.compiler.toolchain import run_program
 
     program = addr2line()
     status, output = run_program([program, "-a", "-f", "-i", "-C", "-e", file, *offsets]) if program else (1, "")

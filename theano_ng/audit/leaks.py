@@ -124,7 +124,7 @@ class _Calls:
         return ""
 
     def end(self):
-        """Empty the cells."""
+        """Let go of the outputs, so that only a leak keeps what is counted."""
         for cell in self.outputs:
             cell[0] = None
         for value, count in zip(self.values, self.counts):

@@ -2,8 +2,9 @@
 
 #: Name -> meaning. The first are those of DebugMode's exceptions.
 NAMES = {
-    # DebugMode
+    # DebugMode; AddressError is a name of sanitizers, too
     "BadThunkOutput": "two ways to compute the Op (perform, C code, memory it is given for its outputs) give different values",
+    "AddressError": "the C code touches memory that is not its own",
     "BadDestroyMap": "an input was overwritten that destroy_map does not name",
     "BadViewMap": "an output shares memory with an input, or with another output, and view_map does not say so",
     "InvalidValueError": "a value is not valid for the Type of its variable: dtype, rank, length of a broadcastable dimension",
@@ -32,7 +33,6 @@ NAMES = {
     "BadGradientType": "grad or L_op gives a wrong number of gradients, or of the wrong dtype, rank or kind",
     "BadRop": "R_op disagrees with the directional derivative",
     # sanitizer, references, memory
-    "AddressError": "the C code touches memory that is not its own",
     "UndefinedBehaviour": "the C code does what the C standard leaves undefined",
     "UninitializedOutput": "the C code leaves elements of an output unwritten",
     "ReferenceLeak": "each call leaves a reference behind",

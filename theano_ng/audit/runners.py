@@ -1,6 +1,7 @@
 """Runs one node by one of its implementations, without a function around it: what the Op does is seen as it is."""
 from theano_ng.audit.context import limited
-from theano_ng.compile.debug_checks import _lessbroken_deepcopy
+from theano_ng.audit.driver import one_line
+from theano_ng.compile.debugmode.checks import _lessbroken_deepcopy
 from theano_ng.gof.graph import Constant
 from theano_ng.gof.op import Op, has_c_implementation, has_perform
 from theano_ng.gof.utils import MethodNotDefined
@@ -132,14 +133,14 @@ def _built(built, kind):
     except (NotImplementedError, MethodNotDefined):
         raise
     except Exception as failure:
-        op, said = built.op, "%s: %s" % (type(failure).__name__, str(failure).strip().split("\n")[0])
+        op, reason = built.op, one_line(failure)
         if kind != "c":
             method = "make_thunk" if kind == "thunk" else "prepare_node"
-            raise Unbuildable("BadThunkOutput", "no thunk can be made for %s: %s" % (built, said), str(failure), method) from failure
+            raise Unbuildable("BadThunkOutput", "no thunk can be made for %s: %s" % (built, reason), str(failure), method) from failure
         try:
             op.c_code_cache_version_apply(built.node)
         except Exception as cause:
             if type(cause) is type(failure):
-                raise Unbuildable("BadCacheVersion", "c_code_cache_version raises %s" % said, str(failure),
+                raise Unbuildable("BadCacheVersion", "c_code_cache_version raises %s" % reason, str(failure),
                                   "c_code_cache_version") from failure
-        raise Unbuildable("CompileError", "the C code cannot be built for %s: %s" % (built, said), str(failure), "c_code") from failure
+        raise Unbuildable("CompileError", "the C code cannot be built for %s: %s" % (built, reason), str(failure), "c_code") from failure

@@ -7,9 +7,10 @@ import sys
 import threading
 
 from theano_ng.audit import faults, generate, worker
-from theano_ng.audit.driver import Problem, Reject
-from theano_ng.audit.value_checks import attempted, good_together
+from theano_ng.audit.driver import Problem, Reject, one_line
+from theano_ng.audit.value_checks import good_together, run_or_error
 from theano_ng.configdefaults import config
+from theano_ng.gof.compiler import trust
 from theano_ng.gof.graph import Constant
 
 #: -O1 for true stacks and quick builds. From gcc 12 on, local variables that the code leaves uninitialized get a pattern besides.
@@ -30,7 +31,7 @@ MOST_FAULTS = 40
 
 def unavailable():
     """Why there are no sanitizers here; "" when there are."""
-    from theano_ng.gof.compilers import find_toolchain
+    from theano_ng.gof.compiler.toolchain import find_toolchain
 
     if not sys.platform.startswith("linux"):
         return "the sanitizers are used on Linux only"
@@ -45,7 +46,7 @@ def unavailable():
 
 def _runtimes(toolchain):
     """Paths of the libraries to preload: None for those that the compiler does not have. libstdc++ is needed for exceptions to pass."""
-    from theano_ng.gof.compilers import run_program
+    from theano_ng.gof.compiler.toolchain import run_program
 
     if toolchain.cxx not in _known:
         paths = _known[toolchain.cxx] = []
@@ -86,12 +87,12 @@ class Worker:
     def __init__(self, limit=LIMIT):
         import tempfile
 
-        from theano_ng.gof.compiledir import SANITIZED
-        from theano_ng.gof.compilers import find_toolchain
+        from theano_ng.gof.compiler.compiledir import SANITIZED
+        from theano_ng.gof.compiler.toolchain import find_toolchain
 
         self.limit = limit
-        self.directory = os.path.join(config.compiledir, SANITIZED)
-        os.makedirs(self.directory, exist_ok=True)
+        self.directory = os.path.join(trust.directory(config.compiledir), SANITIZED)
+        trust.make_directory(self.directory)
         self.log = tempfile.TemporaryFile()
         environment = dict(os.environ)
         root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -246,7 +247,7 @@ def check_sanitizer(context):
         try:
             programs[built.index] = worker.program_of(built.node)
         except Exception as failure:    # no C code for these types; or params that cannot be sent
-            reason = reason or "%s: %s" % (type(failure).__name__, _first_line(failure))
+            reason = reason or one_line(failure)
     if not programs:
         return context.skipped("no C code for these types (%s)" % reason)
     if all(program.native is not None and not program.native.kernels for program in programs.values()):
@@ -309,7 +310,7 @@ class _Attempt:
         """The values of the node's variables, unless they ask for too much memory, or are no good together."""
         try:
             if self.context.target.has_perform:
-                attempted(self.context, "py", example, plain=True)    # what perform refuses, C code has to survive
+                run_or_error(self.context, "py", example, plain=True)    # what perform refuses, C code has to survive
             elif not good_together(self.context.case.tied, example.values):
                 raise Reject()
             return example.node_values()
@@ -357,7 +358,3 @@ class _Attempt:
 
 def _worst(found):
     return min(found, key=lambda fault: _SEVERITY.index(fault.error))
-
-
-def _first_line(failure):
-    return next((line.strip() for line in str(failure).splitlines() if line.strip()), "")

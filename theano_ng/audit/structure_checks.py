@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import numpy as np
 
 from theano_ng.audit.context import copied
-from theano_ng.audit.driver import Problem
+from theano_ng.audit.driver import Problem, one_line
 from theano_ng.audit.runners import make_runner
-from theano_ng.audit.value_checks import attempted, said, same, snapshot
+from theano_ng.audit.value_checks import first_difference, run_or_error, snapshot
 from theano_ng.gof.graph import Apply, Constant
 from theano_ng.gof.op import Op
 from theano_ng.gof.utils import MethodNotDefined
@@ -52,7 +52,7 @@ def check_make_node(context):
         try:
             again = built.op.make_node(*built.made.inputs)
         except Exception as failure:
-            problems.append(Problem("BadMakeNode", "make_node refuses the inputs of a node that it made: %s" % said(failure),
+            problems.append(Problem("BadMakeNode", "make_node refuses the inputs of a node that it made: %s" % one_line(failure),
                                     "node %s" % node, where))
             continue
         if not isinstance(again, Apply):
@@ -78,7 +78,7 @@ def check_make_node(context):
             try:
                 clone = node.clone_with_new_inputs(fresh, strict=strict)
             except Exception as failure:
-                problems.append(Problem("BadMakeNode", "the node cannot be cloned with inputs of the same types: %s" % said(failure),
+                problems.append(Problem("BadMakeNode", "the node cannot be cloned with inputs of the same types: %s" % one_line(failure),
                                         "node %s, strict=%s" % (node, strict), where))
                 continue
             if [v.type for v in clone.outputs] != types:
@@ -98,11 +98,11 @@ def check_props(context):
         try:
             function(op)
         except Exception as failure:
-            problems.append(Problem("BadEquality", "%s raises %s" % (name, said(failure)), location=target.location(name)))
+            problems.append(Problem("BadEquality", "%s raises %s" % (name, one_line(failure)), location=target.location(name)))
     try:
         hash(op)
     except Exception as failure:
-        problems.append(Problem("BadHash", "the Op has no hash: %s" % said(failure), "A class that defines __eq__ has to define __hash__; "
+        problems.append(Problem("BadHash", "the Op has no hash: %s" % one_line(failure), "A class that defines __eq__ has to define __hash__; "
                                 "all __props__ have to be hashable.", where))
     if hash_of(op) != hash_of(op):
         problems.append(Problem("BadHash", "the hash is another one each time", location=target.location("__hash__")))
@@ -113,7 +113,7 @@ def check_props(context):
             if op == other or not op != other:
                 problems.append(Problem("BadEquality", "the Op equals %r" % (other,), location=where))
     except Exception as failure:
-        problems.append(Problem("BadEquality", "comparing the Op raises %s" % said(failure), location=where))
+        problems.append(Problem("BadEquality", "comparing the Op raises %s" % one_line(failure), location=where))
         return context.verdict(_first_of_each(problems), 1)
     if not has_equality(op):
         if problems:
@@ -127,7 +127,7 @@ def check_props(context):
         try:
             equal = op == other
         except Exception as failure:
-            problems.append(Problem("BadEquality", "comparing the Op with one %s raises %s" % (change, said(failure)), location=where))
+            problems.append(Problem("BadEquality", "comparing the Op with one %s raises %s" % (change, one_line(failure)), location=where))
             continue
         if not equal:
             continue
@@ -263,14 +263,14 @@ def _differs(context, other):
         if example.built is not built:
             continue
         values = example.node_values()
-        outcome = attempted(context, "any", example, plain=True)
+        outcome = run_or_error(context, "any", example, plain=True)
         try:
             shim = SimpleNamespace(node=node, op=other, variables=built.variables)
             with np.errstate(all="ignore"):
                 outputs = make_runner(shim, "any")([copied(v) for v in values])
         except Exception:
             continue
-        i = same(built.node.outputs, outcome, outputs)
+        i = first_difference(built.node.outputs, outcome, outputs)
         if i is not None:
             return "computes something else: %r, not %r" % (outputs[i], outcome[i])
     return ""
@@ -287,7 +287,7 @@ def check_pickle(context):
         copy.deepcopy(op)
         copy.copy(op)
     except Exception as failure:
-        problems.append(Problem("BadPickle", "the Op cannot be copied: %s" % said(failure), location=where))
+        problems.append(Problem("BadPickle", "the Op cannot be copied: %s" % one_line(failure), location=where))
     reason = _why_not_importable(type(op))
     if reason:
         return context.verdict(problems, 1) if problems else context.skipped(reason)
@@ -295,7 +295,7 @@ def check_pickle(context):
         try:
             again = pickle.loads(pickle.dumps(op, protocol))
         except Exception as failure:
-            problems.append(Problem("BadPickle", "the Op cannot be pickled: %s" % said(failure), "protocol %d" % protocol, where))
+            problems.append(Problem("BadPickle", "the Op cannot be pickled: %s" % one_line(failure), "protocol %d" % protocol, where))
             break
         if type(again) is not type(op):
             problems.append(Problem("BadPickle", "unpickling gives a %s" % type(again).__name__, location=where))
@@ -336,9 +336,9 @@ def _function_problems(context, where):
     try:
         g = pickle.loads(pickle.dumps(f, pickle.HIGHEST_PROTOCOL))
     except Exception as failure:
-        return [Problem("BadPickle", "a function that uses the Op cannot be pickled: %s" % said(failure), location=where)]
+        return [Problem("BadPickle", "a function that uses the Op cannot be pickled: %s" % one_line(failure), location=where)]
     one, other = f(*[copied(v) for v in values]), g(*[copied(v) for v in values])
-    i = same(built.node.outputs, one, other)
+    i = first_difference(built.node.outputs, one, other)
     if i is None:
         return []
     return [Problem("BadPickle", "an unpickled function gives other values: %r, not %r" % (other[i], one[i]), location=where)]
@@ -418,7 +418,7 @@ def check_cache_version(context):
         try:
             text, text_again = c_text(built.node), c_text(built.node)
         except Exception as failure:
-            problems.append(Problem("CompileError", "c_code raises %s" % said(failure), "node %s" % built.node, target.location("c_code")))
+            problems.append(Problem("CompileError", "c_code raises %s" % one_line(failure), "node %s" % built.node, target.location("c_code")))
             continue
         if text is None:
             continue
@@ -430,7 +430,7 @@ def check_cache_version(context):
             version = built.op.c_code_cache_version_apply(built.node)
             again = built.op.c_code_cache_version_apply(built.node)
         except Exception as failure:
-            problems.append(Problem("BadCacheVersion", "the version raises %s" % said(failure), "node %s" % built.node, where))
+            problems.append(Problem("BadCacheVersion", "the version raises %s" % one_line(failure), "node %s" % built.node, where))
             continue
         problems += [Problem("BadCacheVersion", message, "version %r, node %s" % (version, built.node), where)
                      for message in _bad_version(version, again)]

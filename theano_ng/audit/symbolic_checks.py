@@ -6,12 +6,14 @@ import numpy as np
 from theano_ng import tensor
 from theano_ng.audit import generate
 from theano_ng.audit.context import copied
-from theano_ng.audit.driver import Problem, Reject
-from theano_ng.audit.value_checks import first_line, reference, said
+from theano_ng.audit.driver import Problem, Reject, first_line, one_line
+from theano_ng.audit.value_checks import reference
+from theano_ng.gof.derivative import DisconnectedType, NullTypeGradError, disconnected_type
+from theano_ng.gof.differentiate import DisconnectedInputError, grad, input_gradients
 from theano_ng.gof.graph import Constant, Variable
+from theano_ng.gof.null_type import NullType
 from theano_ng.gof.op import PureOp
 from theano_ng.gof.utils import MethodNotDefined
-from theano_ng.gradient import DisconnectedInputError, DisconnectedType, NullType, NullTypeGradError, disconnected_type, grad
 
 #: Half the distance between the points of a difference quotient, relative to values of about 1.
 STEP = 1e-5
@@ -65,7 +67,7 @@ def check_infer_shape(context):
         try:
             found = compute(values)
         except Exception as failure:
-            raise Problem("BadInferShape", "the inferred shape cannot be computed: %s" % said(failure), str(failure), where) from None
+            raise Problem("BadInferShape", "the inferred shape cannot be computed: %s" % one_line(failure), str(failure), where) from None
         for i, lengths in zip(places, found):
             shape = tuple(np.shape(outputs[i]))
             if tuple(int(n) for n in lengths) != shape:
@@ -101,7 +103,7 @@ def _shape_function(built, where):
     except (ShapeError, NotImplementedError):
         return None
     except Exception as failure:
-        raise Problem("BadInferShape", "infer_shape raises %s" % said(failure), "node %s" % node, where) from None
+        raise Problem("BadInferShape", "infer_shape raises %s" % one_line(failure), "node %s" % node, where) from None
     if not isinstance(answer, (list, tuple)) or len(answer) != len(node.outputs):
         raise Problem("BadInferShape", "infer_shape returned %r; it has to be a list with one shape for each of %d outputs" % (
             answer, len(node.outputs)), "node %s" % node, where)
@@ -133,7 +135,7 @@ def _shape_function(built, where):
     try:
         function = _compile([n for _, _, n in lengths] + list(built.variables), symbolic)
     except Exception as failure:
-        raise Problem("BadInferShape", "the graph of the inferred shape cannot be compiled: %s" % said(failure), "node %s" % node,
+        raise Problem("BadInferShape", "the graph of the inferred shape cannot be compiled: %s" % one_line(failure), "node %s" % node,
                       where) from None
 
     def compute(values):
@@ -194,7 +196,7 @@ def _check_pattern_form(node, where):
     try:
         pattern = node.op.connection_pattern(node)
     except Exception as failure:
-        raise Problem("BadConnectionPattern", "connection_pattern raises %s" % said(failure), "node %s" % node, where) from None
+        raise Problem("BadConnectionPattern", "connection_pattern raises %s" % one_line(failure), "node %s" % node, where) from None
     expected = "it has to be a list over %d inputs of lists over %d outputs of bools" % (len(node.inputs), len(node.outputs))
     if not isinstance(pattern, list) or len(pattern) != len(node.inputs):
         raise Problem("BadConnectionPattern", "connection_pattern returned %r; %s" % (pattern, expected), "node %s" % node, where)
@@ -253,13 +255,11 @@ class Gradients:
             if getattr(node.op, "destroy_map", None):
                 self.reason = "the gradient needs inputs that the Op overwrites"
                 return
-            raise Problem("BadGradientType", "the graph of the gradient cannot be compiled: %s" % said(failure), str(failure),
+            raise Problem("BadGradientType", "the graph of the gradient cannot be compiled: %s" % one_line(failure), str(failure),
                           where) from None
 
     def _terms(self, node, where):
         """What L_op returns, checked; None with a reason where the Op has no gradient for these inputs."""
-        from theano_ng.gradient import _input_gradients
-
         weights = dict(zip(self.outs, self.weights))
         cotangents = [weights[k] if k in weights else disconnected_type() for k in range(len(node.outputs))]
         if not self.outs:
@@ -268,14 +268,14 @@ class Gradients:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                terms = _input_gradients(node, cotangents)
+                terms = input_gradients(node, cotangents)
         except _NOT_THERE as failure:
             self.reason = "not implemented: %s" % first_line(failure)
             return None
         except Exception as failure:
             text = str(failure)
             error = "BadConnectionPattern" if "connection_pattern" in text else "BadGradientType"
-            raise Problem(error, "asking for the gradient raises %s" % said(failure), "node %s\n%s" % (node, text), where) from None
+            raise Problem(error, "asking for the gradient raises %s" % one_line(failure), "node %s\n%s" % (node, text), where) from None
         floats = {v.type.dtype for v in node.inputs + node.outputs if str(getattr(v.type, "dtype", "")).startswith(("float", "complex"))}
         for i, (v, term) in enumerate(zip(node.inputs, terms)):
             if isinstance(term.type, (NullType, DisconnectedType)) or not hasattr(v.type, "dtype"):
@@ -326,7 +326,7 @@ def check_grad(context):
         try:
             analytic = found(values, weights)
         except Exception as failure:
-            raise Problem("BadGradient", "the gradient cannot be computed: %s" % said(failure), str(failure), where) from None
+            raise Problem("BadGradient", "the gradient cannot be computed: %s" % one_line(failure), str(failure), where) from None
         for i, g in zip(found.places, analytic):
             if np.shape(g) != np.shape(values[i]):
                 if _broadcast_unsaid(example.built.variables[i].type, np.shape(values[i]), np.shape(g)):
@@ -501,9 +501,9 @@ def _second(found, where):
     except AttributeError as failure:
         if "has no attribute 'grad'" in str(failure):
             return None     # an Op that the gradient uses has none
-        return Problem("BadGradientType", "the gradient cannot be differentiated: %s" % said(failure), str(failure), where)
+        return Problem("BadGradientType", "the gradient cannot be differentiated: %s" % one_line(failure), str(failure), where)
     except Exception as failure:
-        return Problem("BadGradientType", "the gradient cannot be differentiated: %s" % said(failure), str(failure), where)
+        return Problem("BadGradientType", "the gradient cannot be differentiated: %s" % one_line(failure), str(failure), where)
     return None
 
 
@@ -534,7 +534,7 @@ def check_rop(context):
                 with np.errstate(all="ignore"):
                     tangents = function(*[copied(v) for v in values], *[directions[i].copy() for i in moving])
             except Exception as failure:
-                raise Problem("BadRop", "R_op cannot be computed: %s" % said(failure), str(failure), where) from None
+                raise Problem("BadRop", "R_op cannot be computed: %s" % one_line(failure), str(failure), where) from None
             for k, t in zip(outs, tangents):
                 if np.shape(t) != np.shape(outputs[k]):
                     raise Problem("BadRop", "R_op of output %d has shape %s, the output %s" % (k, np.shape(t), np.shape(outputs[k])),
@@ -566,7 +566,7 @@ def _rop_functions(built, where):
             continue        # maybe it is for another input alone
         except Exception as failure:
             what = "all inputs" if moving is free else "input %d alone, the other eval_points None," % moving[0]
-            raise Problem("BadRop", "R_op for a direction in %s raises %s" % (what, said(failure)), "node %s" % node, where) from None
+            raise Problem("BadRop", "R_op for a direction in %s raises %s" % (what, one_line(failure)), "node %s" % node, where) from None
         if not isinstance(tangents, (list, tuple)) or len(tangents) != len(node.outputs):
             raise Problem("BadRop", "R_op returned %r; it has to be a list with one entry for each of %d outputs" % (
                 tangents, len(node.outputs)), "node %s" % node, where)
@@ -585,7 +585,7 @@ def _rop_functions(built, where):
         except Exception as failure:
             if getattr(node.op, "destroy_map", None):
                 return "R_op needs inputs that the Op overwrites"
-            raise Problem("BadRop", "the graph of R_op cannot be compiled: %s" % said(failure), str(failure), where) from None
+            raise Problem("BadRop", "the graph of R_op cannot be compiled: %s" % one_line(failure), str(failure), where) from None
         result.append((moving, given, function))
     return result or reason
 

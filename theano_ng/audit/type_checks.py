@@ -3,8 +3,8 @@ import copy
 
 import numpy as np
 
-from theano_ng.audit.driver import Problem, Reject
-from theano_ng.audit.value_checks import reference, said
+from theano_ng.audit.driver import Problem, Reject, one_line
+from theano_ng.audit.value_checks import reference
 from theano_ng.gof.type import Type
 
 
@@ -41,19 +41,19 @@ def _wrong(t, values):
             if not t.is_valid_value(value):
                 continue        # a layout that has to be converted first
         except Exception as failure:
-            yield "is_valid_value raises %s" % said(failure), "is_valid_value"
+            yield "is_valid_value raises %s" % one_line(failure), "is_valid_value"
             continue
         valid.append(value)
         try:
             if t.filter(value, strict=True) is not value:
                 yield "filter with strict=True gives another object; it has to give the very value, or raise", "filter"
         except Exception as failure:
-            yield "filter with strict=True refuses what is_valid_value accepts: %s" % said(failure), "filter"
+            yield "filter with strict=True refuses what is_valid_value accepts: %s" % one_line(failure), "filter"
         for name in ("values_eq", "values_eq_approx"):
             try:
                 same = getattr(t, name)(value, value)
             except Exception as failure:
-                yield "%s raises %s" % (name, said(failure)), name
+                yield "%s raises %s" % (name, one_line(failure)), name
                 continue
             # values_eq may call NaN different from itself, as == does.
             if not same and not (name == "values_eq" and _has_nan(value)):
@@ -66,7 +66,7 @@ def _wrong(t, values):
                     yield message % (_brief(one), _brief(other)), "values_eq_approx"
                     return
             except Exception as failure:
-                yield "values_eq_approx raises %s" % said(failure), "values_eq_approx"
+                yield "values_eq_approx raises %s" % one_line(failure), "values_eq_approx"
 
 
 def _wrong_identity(t):

@@ -3,11 +3,11 @@ import numpy as np
 
 from theano_ng.audit.conditioning import explained_by_rounding
 from theano_ng.audit.context import copied, limited
-from theano_ng.audit.driver import Problem, Reject
+from theano_ng.audit.driver import Problem, Reject, first_line, one_line
 from theano_ng.audit.targets import destroyed
-from theano_ng.compile.debug_checks import _lessbroken_deepcopy
-from theano_ng.compile.debug_errors import BadThunkOutput, DebugModeError
-from theano_ng.compile.debug_tracking import check_eq
+from theano_ng.compile.debugmode.checks import _lessbroken_deepcopy
+from theano_ng.compile.debugmode.errors import AddressError, BadThunkOutput, DebugModeError
+from theano_ng.compile.debugmode.tracking import check_eq
 
 #: Outputs with more elements are not what an audit is about: lengths that are inputs become large.
 MOST_ELEMENTS = 1 << 13
@@ -24,13 +24,13 @@ def reference(context, example):
     Reject
         When the Op refuses the values, or the case's `tied` does.
     """
-    outcome = attempted(context, "any", example, plain=True)
+    outcome = run_or_error(context, "any", example, plain=True)
     if isinstance(outcome, Exception):
         raise Reject()
     return outcome
 
 
-def attempted(context, kind, example, plain=False, keep=False):
+def run_or_error(context, kind, example, plain=False, keep=False):
     """The outputs of one implementation, or the exception it refuses the example with; None where there is no such implementation.
 
     Parameters
@@ -90,17 +90,7 @@ def without_destroyed(built, values):
     return [_lessbroken_deepcopy(value) if v in overwritten else value for v, value in zip(built.variables, values)]
 
 
-def first_line(text):
-    lines = [line for line in str(text).splitlines() if line.strip()]
-    return lines[0].strip() if lines else ""
-
-
-def said(failure):
-    """One line about an exception."""
-    return "%s: %s" % (type(failure).__name__, first_line(failure)) if first_line(failure) else type(failure).__name__
-
-
-def same(variables, one, other):
+def first_difference(variables, one, other):
     """Index of the first output whose values differ, or None."""
     for i, (r, a, b) in enumerate(zip(variables, one, other)):
         try:
@@ -125,20 +115,20 @@ def different(context, example, one, other, exact=False):
         Whether the runs do the same on the same memory, so that rounding explains nothing.
     """
     outputs = example.built.node.outputs
-    i = same(outputs, one, other)
+    i = first_difference(outputs, one, other)
     if i is None or exact:
         return i
-    while i is not None and noise(context, example, i, one[i], other[i]):
-        rest = same(outputs[i + 1:], one[i + 1:], other[i + 1:])
+    while i is not None and is_rounding_noise(context, example, i, one[i], other[i]):
+        rest = first_difference(outputs[i + 1:], one[i + 1:], other[i + 1:])
         i = None if rest is None else rest + i + 1
     return i
 
 
-def noise(context, example, i, one, other):
+def is_rounding_noise(context, example, i, one, other):
     """Whether two values of output i differ by no more than rounding explains."""
     run = context.runner(example.built, "any")
     explained = explained_by_rounding(run, [copied(v) for v in example.node_values()], i, one, other)
-    return explained is not None and same(example.built.node.outputs[i:i + 1], [one], [np.where(explained, one, other)]) is None
+    return explained is not None and first_difference(example.built.node.outputs[i:i + 1], [one], [np.where(explained, one, other)]) is None
 
 
 def difference(node, i, name1, one, name2, other, values):
@@ -154,7 +144,7 @@ def check_output_types(context):
 
     def attempt(example):
         for kind, method in (("py", "perform"), ("c", "c_code")):
-            outcome = attempted(context, kind, example) if kind == "py" or runner_or_none(context, example.built) else None
+            outcome = run_or_error(context, kind, example) if kind == "py" or runner_or_none(context, example.built) else None
             if outcome is None:
                 continue
             if isinstance(outcome, Exception):
@@ -241,21 +231,23 @@ class DebugRun:
             raise Problem(type(failure).__name__, summary(failure), str(failure), where) from None
         except Exception as failure:
             raise Problem("BadThunkOutput", "fails when its output cells hold memory of other calls, or on DebugMode's copies of the inputs: "
-                          + said(failure), str(failure), where) from None
+                          + one_line(failure), str(failure), where) from None
 
     def _noise(self, failure, example):
         """Whether what DebugMode found is a difference that rounding explains."""
         if type(failure) is not BadThunkOutput or failure.hint:
             return False
         there = failure.r.owner         # a copy of our node
-        return there is not None and there.op == self.built.op and noise(
+        return there is not None and there.op == self.built.op and is_rounding_noise(
             self.context, example, there.outputs.index(failure.r), failure.val1, failure.val2)
 
 
 def summary(failure):
     """One line about an exception of DebugMode."""
     parts = [type(failure).__name__]
-    if getattr(failure, "thunk1", None):
+    if isinstance(failure, AddressError):
+        parts = [failure.one_line()]
+    elif getattr(failure, "thunk1", None):
         parts = ["%s and %s give different values" % (failure.thunk1, failure.thunk2)]
         parts.append(compared(failure.val1, failure.val2))
     elif hasattr(failure, "perform"):
@@ -299,14 +291,14 @@ def check_perform(context):
     debug = {}
 
     def attempt(example):
-        plain = attempted(context, "py", example, plain=True)
-        outcome = attempted(context, "py", example)
+        plain = run_or_error(context, "py", example, plain=True)
+        outcome = run_or_error(context, "py", example)
         if outcome is None:
             raise Reject()
-        again = attempted(context, "py", example)
+        again = run_or_error(context, "py", example)
         _agree(context, outcome, again, "perform", "perform again", example, where, "NonDeterministic")
         _agree(context, plain, outcome, "perform on contiguous copies", "perform", example, where)
-        again = attempted(context, "py", example, keep=True)
+        again = run_or_error(context, "py", example, keep=True)
         _agree(context, outcome, again, "perform", "perform with the memory of the last call", example, where)
         if example.built.index not in debug:
             debug[example.built.index] = DebugRun(context, example.built, True, False)
@@ -321,7 +313,7 @@ def _agree(context, one, other, name1, name2, example, where, error="BadThunkOut
         if isinstance(one, Exception) and isinstance(other, Exception):
             raise Reject()
         refusing, fine, failure = (name1, name2, one) if isinstance(one, Exception) else (name2, name1, other)
-        raise Problem(error, "%s refuses what %s accepts: %s" % (refusing, fine, said(failure)), str(failure), where)
+        raise Problem(error, "%s refuses what %s accepts: %s" % (refusing, fine, one_line(failure)), str(failure), where)
     i = different(context, example, one, other, error == "NonDeterministic")
     if i is not None:
         raise Problem(error, "%s and %s give different values; %s" % (name1, name2, compared(one[i], other[i])),
@@ -348,18 +340,18 @@ def check_c_code(context):
             broken[built.index] = context.runner(built, "c") is None
         if broken[built.index]:
             raise Reject()
-        c = attempted(context, "c", example)
+        c = run_or_error(context, "c", example)
         if python:
-            py = attempted(context, "py", example, plain=True)
+            py = run_or_error(context, "py", example, plain=True)
             if isinstance(py, Exception) is not isinstance(c, Exception):
                 refusing, fine, failure = ("perform", "C code", py) if isinstance(py, Exception) else ("C code", "perform", c)
-                raise Problem("PythonCDisagree", "%s refuses what %s accepts: %s" % (refusing, fine, said(failure)), str(failure), where)
+                raise Problem("PythonCDisagree", "%s refuses what %s accepts: %s" % (refusing, fine, one_line(failure)), str(failure), where)
             _agree(context, py, c, "perform", "C code", example, where)
-        plain = attempted(context, "c", example, plain=True)
+        plain = run_or_error(context, "c", example, plain=True)
         _agree(context, plain, c, "C code on contiguous copies", "C code", example, where)
-        again = attempted(context, "c", example)
+        again = run_or_error(context, "c", example)
         _agree(context, c, again, "C code", "C code again", example, where, "NonDeterministic")
-        again = attempted(context, "c", example, keep=True)
+        again = run_or_error(context, "c", example, keep=True)
         _agree(context, c, again, "C code", "C code with the memory of the last call", example, where)
         if built.index not in debug:
             debug[built.index] = DebugRun(context, built, python, True)
@@ -397,7 +389,7 @@ def check_mutation(context):
     for kind, method in (("py", "perform"), ("c", "c_code")):
         for example in examples:
             try:
-                attempted(context, kind, example)
+                run_or_error(context, kind, example)
             except Exception:
                 continue        # check_c_code tells what does not compile
         where = target.location(method)

@@ -166,10 +166,10 @@ def program_of(node):
     pickle.PicklingError, TypeError, AttributeError
         When its params cannot be pickled.
     """
-    from theano_ng.gof.cc import CLinker
-    from theano_ng.gof.cmodule import GCC_compiler
+    from theano_ng.gof.codegen.clinker import CLinker
+    from theano_ng.gof.compiler import GCC_compiler
     from theano_ng.gof.native import array_layout, native_code_of
-    from theano_ng.gof.op import graph_of_node
+    from theano_ng.gof.fg import FunctionGraph
     from theano_ng.gof.utils import MethodNotDefined
 
     outputs = tuple(
@@ -181,7 +181,7 @@ def program_of(node):
     if not getattr(node.op, "_f16_ok", False) and any(getattr(v.type, "dtype", None) == "float16" for v in node.inputs + node.outputs):
         raise MethodNotDefined("c_code is not used for float16, as _f16_ok is not set")
     node.op.prepare_node(node, storage_map={v: [None] for v in node.inputs + node.outputs}, compute_map={}, impl="c")
-    linker = CLinker().accept(graph_of_node(node))
+    linker = CLinker().accept(FunctionGraph(node.inputs, node.outputs))
     source = linker.get_src_code()
     usual = GCC_compiler.compile_args()
     arguments = linker.compile_args()
@@ -218,7 +218,7 @@ class _Text:
         return list(self._libraries)
 
     def c_compiler(self):
-        from theano_ng.gof.cmodule import GCC_compiler
+        from theano_ng.gof.compiler import GCC_compiler
 
         return GCC_compiler
 
@@ -226,7 +226,7 @@ class _Text:
 def _load_module(text):
     """Compile a module's text, or find it in the cache: its content is all that it depends on."""
     from theano_ng.configdefaults import config
-    from theano_ng.gof.cmodule import get_module_cache
+    from theano_ng.gof.compiler import get_module_cache
 
     return get_module_cache(config.compiledir).module_from_key((("audit",), (text.source,)), text)
 
@@ -245,12 +245,9 @@ class _Loaded:
         self.program = program
         self.instrumented = True
         if program.native is not None:
-            from theano_ng.gof.cmodule import load_kernels
-            from theano_ng.gof.native import native_function
+            from theano_ng.gof.compiler import load_kernels
 
-            self.function = native_function(program.native.function)
-            self.words = (*load_kernels(program.native.kernels),
-                          *program.native.params) if program.native.kernels else program.native.params
+            self.addresses = load_kernels(program.native.kernels) if program.native.kernels else ()
             self.instrumented = bool(program.native.kernels)
         else:
             text = _Text(program.source, program.arguments, program.without, program.header_dirs, program.lib_dirs, program.libraries)
@@ -267,11 +264,10 @@ class _Loaded:
 
     def thunk(self, inputs, outputs, second=False):
         """A callable bound to cells; of the second build if that is wanted and there is one."""
+        if self.program.native is not None:
+            return self.program.native.bind(self.addresses, inputs, outputs, list(self.program.layouts))
         from theano_ng.gof import _native
 
-        if self.program.native is not None:
-            return _native.NativeThunk(
-                self.function, self.words, self.program.native.scratch, inputs, outputs, list(self.program.layouts))
         constants = [[value] for value in pickle.loads(self.program.constants)]
         error = [None, None, None]
         return _native.CapsuleThunk(self.modules[-second].instantiate(error, *inputs, *outputs, *constants), error, inputs, outputs)

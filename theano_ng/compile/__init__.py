@@ -1,15 +1,17 @@
 """From graphs to callables: functions, shared variables, modes."""
+import importlib
+
 from theano_ng.configdefaults import config
+from theano_ng.gof.derivative import DisconnectedType
 from theano_ng.gof.graph import Variable, io_connection_pattern, is_same_graph
 from theano_ng.gof.link import Container
 from theano_ng.gof.null_type import NullType
 from theano_ng.compile.io import In, Out, SymbolicInput, SymbolicOutput
-from theano_ng.compile.mode import (FAST_COMPILE, FAST_RUN, OPT_FAST_COMPILE, OPT_FAST_RUN, OPT_FAST_RUN_STABLE, OPT_MERGE,
-                                    OPT_NONE, OPT_O2, OPT_O3, OPT_STABILIZE, OPT_UNSAFE, AddDestroyHandler,
-                                    AddFeatureOptimizer, Mode, PrintCurrentFunctionGraph, get_default_mode, get_mode,
-                                    local_useless, optdb, predefined_linkers, predefined_modes, predefined_optimizers,
-                                    register_linker, register_mode, register_optimizer)
-from theano_ng.compile.function_module import (AliasedMemoryError, Function, FunctionMaker, Supervisor, UnusedInputError,
+from theano_ng.compile.mode import (
+    FAST_COMPILE, FAST_RUN, OPT_FAST_COMPILE, OPT_FAST_RUN, OPT_FAST_RUN_STABLE, OPT_MERGE, OPT_NONE, OPT_O2, OPT_O3, OPT_STABILIZE,
+    OPT_UNSAFE, AddDestroyHandler, AddFeatureOptimizer, Mode, PrintCurrentFunctionGraph, get_default_mode, get_mode, local_useless, optdb,
+    predefined_linkers, predefined_modes, predefined_optimizers, register_linker, register_mode, register_mode_class, register_optimizer)
+from theano_ng.compile.functions.maker import (AliasedMemoryError, Function, FunctionMaker, Supervisor, UnusedInputError,
                                                alias_root, check_equal, convert_function_input, fgraph_updated_vars,
                                                get_info_on_inputs, infer_reuse_pattern, insert_deepcopy, orig_function,
                                                register_checker, std_fgraph, view_tree_set)
@@ -21,25 +23,28 @@ from theano_ng.compile.profiling import ProfileStats, ScanProfileStats
 from theano_ng.compile.sharedvalue import SharedVariable, shared, shared_constructor
 from theano_ng.compile.pfunc import Param, pfunc, rebuild_collect_shared
 from theano_ng.compile.function import function, function_dump
+from theano_ng.lazy import lazy_names
+from theano_ng.moved import former_modules
 
-_LAZY = {
-    "DebugMode": "theano_ng.compile.debugmode",
-    "NanGuardMode": "theano_ng.compile.nanguardmode",
-    "MonitorMode": "theano_ng.compile.monitormode",
-    "OpFromGraph": "theano_ng.compile.builders",
-    "inline_ofg_expansion": "theano_ng.compile.builders",
-    "DisconnectedType": "theano_ng.gradient",
-    "register_transfer": "theano_ng.tensor.transfer",
-}
+register_mode_class("DebugMode", "theano_ng.compile.debugmode")
+register_mode_class("NanGuardMode", "theano_ng.compile.nanguardmode")
+
+# The rarely used modes and builders, and a classic name of a higher floor.
+_lent, __dir__, _ = lazy_names(__name__, {
+    "theano_ng.compile.debugmode": "DebugMode",
+    "theano_ng.compile.nanguardmode": "NanGuardMode",
+    "theano_ng.compile.monitormode": "MonitorMode",
+    "theano_ng.compile.builders": "OpFromGraph inline_ofg_expansion",
+    "theano_ng.tensor.transfer": "register_transfer",
+})
+_former = former_modules(__name__)
+_MODULES = ("debugmode", "nanguardmode", "monitormode", "builders")
 
 
 def __getattr__(name):
-    """The rarely used modes and builders, imported when they are first asked for."""
-    import importlib
-
-    if name in _LAZY:
-        value = globals()[name] = getattr(importlib.import_module(_LAZY[name]), name)
-        return value
-    if name in ("debugmode", "nanguardmode", "monitormode", "builders"):
+    if name in _MODULES:
         return importlib.import_module("theano_ng.compile." + name)
-    raise AttributeError("module %r has no attribute %r" % (__name__, name))
+    try:
+        return _lent(name)
+    except AttributeError:
+        return _former(name)

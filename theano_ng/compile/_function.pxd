@@ -2,6 +2,7 @@
 from cpython.object cimport PyObject
 
 from theano_ng.gof._cvm cimport CLazyLinker
+from theano_ng.gof._native cimport Arena
 
 
 cdef class CallGate:
@@ -22,7 +23,8 @@ cdef struct Quick:
     int typenum
     int ndim
     int broadcast           # bit d: the length of axis d must be 1
-    bint scalar             # a Python float may be wrapped into a 0-d array without asking
+    unsigned int held       # 0-d arrays: bit n is set when an array of type number n is taken too, whatever its value
+    bint scalar             # a number may become a 0-d array without asking
     char role               # what to do with the cell after a call
 
 
@@ -54,12 +56,14 @@ cdef class FunctionBase:
     cdef set proven_shapes              # of calls that went well
     cdef long shapes, last_shapes
     cdef int n_in, n_positional, n_returned, n_pairs
+    cdef Arena arena                    # where the following are
     cdef Quick *quick
     cdef Pair *pairs
     cdef PyObject **cells
     cdef char *clear_output
 
     cdef int set_input(self, int i, value) except -1
+    cdef object scalar_array(self, int i, value)
     cdef int filter_input(self, int i, value) except -1
     cdef int break_aliases(self) except -1
     cdef int guard(self) except -1

@@ -5,21 +5,17 @@
 import copy
 import time
 
-from cpython.mem cimport PyMem_Calloc, PyMem_Free
 cimport numpy as cnp
+
+from theano_ng.compile._scalars cimport REAL, Number, as_array, fits_exactly, isfinite, read
+from theano_ng.gof._native cimport LIVE_FUNCTIONS, allocate, count_live, free_arena
+from theano_ng.gof.cells cimport empty, peek, put
 
 cnp.import_array()
 
 cdef extern from "Python.h":
-    PyObject *Py_None
-    PyObject *PyList_GET_ITEM(PyObject *cell, Py_ssize_t i) nogil
-    void PyList_SET_ITEM(PyObject *cell, Py_ssize_t i, PyObject *value) nogil
     PyObject *PyTuple_GET_ITEM(PyObject *args, Py_ssize_t i) nogil
-    void incref "Py_INCREF"(PyObject *) nogil
-    void decref "Py_DECREF"(PyObject *) nogil
     unsigned long PyThread_get_thread_ident() nogil
-    int PyFloat_CheckExact(object value)
-    double PyFloat_AS_DOUBLE(object value)
 
 cdef extern from "numpy/arrayobject.h":
     int PyArray_CheckExact(object value)
@@ -35,13 +31,6 @@ cdef enum:
 # bytes of state that may be copied in every call
 cdef enum:
     EXPOSED_LIMIT = 262144
-
-
-cdef inline void put(PyObject *cell, PyObject *value) noexcept:
-    cdef PyObject *old = PyList_GET_ITEM(cell, 0)
-    incref(value)
-    PyList_SET_ITEM(cell, 0, value)
-    decref(old)
 
 
 _waiting = {}       # thread -> the gate that it waits at
@@ -159,12 +148,11 @@ cdef class FunctionBase:
 
     def __cinit__(self, *args, **kwargs):
         self.gate = CallGate()
+        count_live(LIVE_FUNCTIONS, 1)
 
     def __dealloc__(self):
-        PyMem_Free(self.quick)
-        PyMem_Free(self.pairs)
-        PyMem_Free(self.cells)
-        PyMem_Free(self.clear_output)
+        free_arena(&self.arena)
+        count_live(LIVE_FUNCTIONS, -1)
 
     @property
     def fn(self):
@@ -184,7 +172,7 @@ cdef class FunctionBase:
         ----------
         roles : list of str
             For each input "emptied", "refed", "state" or "implicit".
-        quick : list of (typenum, ndim, broadcast bits, scalar) or None
+        quick : list of (typenum, ndim, broadcast bits, scalar, held) or None
             How an argument is recognised without its Type.
         defaults : list
             For each input ``(value, copy)``: what comes back after a call, and whether a copy of it does.
@@ -214,19 +202,18 @@ cdef class FunctionBase:
         self.proven_shapes = set()
         self.last_shapes = -1
         self.n_pairs = len(pairs)
-        self.quick = <Quick *>PyMem_Calloc(self.n_in + 1, sizeof(Quick))
-        self.pairs = <Pair *>PyMem_Calloc(self.n_pairs + 1, sizeof(Pair))
-        self.cells = <PyObject **>PyMem_Calloc(self.n_in + n_returned + 1, sizeof(PyObject *))
-        self.clear_output = <char *>PyMem_Calloc(n_returned + 1, 1)
-        if not (self.quick and self.pairs and self.cells and self.clear_output):
-            raise MemoryError()
+        self.quick = <Quick *>allocate(&self.arena, self.n_in, sizeof(Quick))
+        self.pairs = <Pair *>allocate(&self.arena, self.n_pairs, sizeof(Pair))
+        self.cells = <PyObject **>allocate(&self.arena, self.n_in + n_returned, sizeof(PyObject *))
+        self.clear_output = <char *>allocate(&self.arena, n_returned, 1)
         names = {"emptied": EMPTIED, "refed": REFED, "state": STATE, "implicit": IMPLICIT}
         self.n_positional = 0
         for i in range(self.n_in):
             self.cells[i] = <PyObject *>self.in_cells[i]
             self.quick[i].typenum = -1
             if quick[i] is not None:
-                self.quick[i].typenum, self.quick[i].ndim, self.quick[i].broadcast, self.quick[i].scalar = quick[i]
+                (self.quick[i].typenum, self.quick[i].ndim, self.quick[i].broadcast, self.quick[i].scalar,
+                 self.quick[i].held) = quick[i]
             self.quick[i].role = names[roles[i]]
             if roles[i] != "implicit" and self.n_positional == i:
                 self.n_positional = i + 1
@@ -307,12 +294,26 @@ cdef class FunctionBase:
                                 return self.filter_input(i, value)
                     put(self.cells[i], <PyObject *>value)
                     return 0
-            elif quick.scalar and PyFloat_CheckExact(value):
-                array = cnp.PyArray_SimpleNew(0, NULL, cnp.NPY_DOUBLE)
-                (<double *>cnp.PyArray_DATA(array))[0] = PyFloat_AS_DOUBLE(value)
-                put(self.cells[i], <PyObject *>array)
-                return 0
+            if quick.scalar:
+                made = self.scalar_array(i, value)
+                if made is not None:
+                    put(self.cells[i], <PyObject *>made)
+                    return 0
         return self.filter_input(i, value)
+
+    cdef object scalar_array(self, int i, value):
+        """A 0-d array of a number, the one that the Type would make; None when it has to be asked."""
+        cdef Quick *quick = &self.quick[i]
+        cdef Number number
+        if not read(<PyObject *>value, quick.held, &number):
+            return None
+        if not fits_exactly(&number, quick.typenum):
+            # Only the step from float to float32 is taken by rounding, where that is allowed, and not into infinity.
+            if quick.typenum != cnp.NPY_FLOAT or number.kind != REAL or not isfinite(<float>number.real):
+                return None
+            if not self._may_round(i, value):
+                return None
+        return as_array(&number, quick.typenum)
 
     cdef int filter_input(self, int i, value) except -1:
         if not self.trust_input:
@@ -335,8 +336,8 @@ cdef class FunctionBase:
         cdef PyObject *a
         cdef PyObject *b
         for i in range(self.n_pairs):
-            a = PyList_GET_ITEM(self.cells[self.pairs[i].changed], 0)
-            b = PyList_GET_ITEM(self.cells[self.pairs[i].other], 0)
+            a = peek(self.cells[self.pairs[i].changed])
+            b = peek(self.cells[self.pairs[i].other])
             if cnp.PyArray_Check(<object>a) and cnp.PyArray_Check(<object>b):
                 if not overlap(a, b):
                     continue
@@ -361,7 +362,7 @@ cdef class FunctionBase:
         cdef PyObject *value
         cdef int i, d
         for i in range(self.n_in):
-            value = PyList_GET_ITEM(self.cells[i], 0)
+            value = peek(self.cells[i])
             if cnp.PyArray_Check(<object>value):
                 array = <cnp.ndarray>value
                 key = key * 31 + cnp.PyArray_NDIM(array)
@@ -454,15 +455,15 @@ cdef class FunctionBase:
             values = values[:self.n_returned]
         elif self.n_returned == 1 and self.unpack_single and subset is None and self.output_keys is None:
             cell = self.cells[self.n_in]
-            value = <object>PyList_GET_ITEM(cell, 0)
+            value = <object>peek(cell)
             if self.clear_output[0]:
-                put(cell, Py_None)
+                empty(cell)
             return value
         else:
-            values = [<object>PyList_GET_ITEM(self.cells[self.n_in + i], 0) for i in range(self.n_returned)]
+            values = [<object>peek(self.cells[self.n_in + i]) for i in range(self.n_returned)]
         for i in range(self.n_returned):
             if self.clear_output[i]:
-                put(self.cells[self.n_in + i], Py_None)
+                empty(self.cells[self.n_in + i])
         if self.return_none:
             return None
         if subset is not None:
@@ -482,7 +483,7 @@ cdef class FunctionBase:
         for i in range(self.n_in):
             role = self.quick[i].role
             if role == EMPTIED:
-                put(self.cells[i], Py_None)
+                empty(self.cells[i])
             elif role == REFED:
                 value, copied = self.defaults_[i]
                 if copied:

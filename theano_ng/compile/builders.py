@@ -1,57 +1,21 @@
 """`OpFromGraph`: an Op made of a graph, with the derivatives that the graph has or that its maker gives it."""
-from theano_ng.compile.function import function
-from theano_ng.compile.mode import inner_mode, optdb
+from theano_ng.compile.inner_graph import InnerGraph
+from theano_ng.compile.mode import optdb
 from theano_ng.compile.ops import view_op
-from theano_ng.compile.pfunc import rebuild_collect_shared
-from theano_ng.compile.sharedvalue import SharedVariable
-from theano_ng.gof import opt
-from theano_ng.gof.fg import FunctionGraph, MissingInputError
-from theano_ng.gof.graph import Apply, Constant, Variable, clone_get_equiv, io_connection_pattern
+from theano_ng.configdefaults import config
+from theano_ng.gof import rewriting
+from theano_ng.gof.derivative import disconnected_type, is_absent, is_disconnected
+from theano_ng.gof.differentiate import Rop, grad
+from theano_ng.gof.graph import Apply, Variable, io_connection_pattern
 from theano_ng.gof.null_type import NullType
 from theano_ng.gof.op import Op, ops_with_inner_function
 
 __all__ = ["OpFromGraph", "inline_ofg_expansion"]
 
 
-def _is_absent(variable):
-    """Whether a gradient is no number: disconnected, or without value."""
-    from theano_ng.gradient import DisconnectedType  # gradient sits above compile
-
-    return isinstance(variable.type, (NullType, DisconnectedType))
-
-
-def _disconnected():
-    from theano_ng.gradient import disconnected_type
-
-    return disconnected_type()
-
-
 def _is_default(override):
     """Whether an override (a list may be one) leaves the derivative as it is."""
     return isinstance(override, str) and override == "default"
-
-
-def _is_disconnected(variable):
-    from theano_ng.gradient import DisconnectedType
-
-    return isinstance(variable.type, DisconnectedType)
-
-
-def substitute(outputs, replacements):
-    """Copy a graph with other inputs. The graphs of the replacements are not copied.
-
-    Parameters
-    ----------
-    outputs : list of Variable
-    replacements : dict
-        Input variable -> the variable that stands for it in the copy.
-
-    Returns
-    -------
-    list of Variable
-    """
-    memo = clone_get_equiv(list(replacements), outputs, copy_inputs=False, copy_orphans=False, memo=dict(replacements))
-    return [memo[o] for o in outputs]
 
 
 class OpFromGraph(Op):
@@ -118,42 +82,9 @@ class OpFromGraph(Op):
 
     def __init__(self, inputs, outputs, inline=False, lop_overrides="default", grad_overrides="default", rop_overrides="default",
                  connection_pattern=None, name=None, **kwargs):
-        if not isinstance(outputs, (list, tuple)):
-            raise TypeError("outputs must be list, got %s" % type(outputs))
-        if not isinstance(inputs, (list, tuple)):
-            raise TypeError("inputs must be list, got %s" % type(inputs))
-        for variable in list(inputs) + list(outputs):
-            if not isinstance(variable, Variable):
-                raise TypeError("Inputs and outputs should be Variable instances, got %r of type %s" % (variable, type(variable)))
-        for forbidden in ("updates", "givens"):
-            if forbidden in kwargs:
-                raise TypeError("%s are not allowed here: the Op computes the outputs from its inputs, and nothing else" % forbidden)
-        unknown = set(kwargs) - set(function.__code__.co_varnames[2:function.__code__.co_argcount])
-        if unknown:
-            raise TypeError("%s: no argument of OpFromGraph or of function" % ", ".join(sorted(unknown)))
-        if len(set(inputs)) != len(inputs):
-            raise TypeError("an input is given twice: %s" % (inputs,))
-        for variable in inputs:
-            if isinstance(variable, (Constant, SharedVariable)):
-                raise TypeError("%s cannot be an input: constants and shared variables have their values; give a free variable" % variable)
+        self.inner_graph = InnerGraph(inputs, outputs, kwargs, type(self).__name__)
         self.is_inline = bool(inline)
-        self.kwargs = kwargs
         self.name = name
-
-        given = set(inputs)
-        self.shared_inputs = []
-        for variable in self._leaves(inputs, outputs):
-            if isinstance(variable, SharedVariable):
-                self.shared_inputs.append(variable)
-            elif variable not in given and not isinstance(variable, Constant):
-                raise MissingInputError("The outputs depend on %s, which is neither an input, nor a constant or shared variable"
-                                        % variable, variable=variable)
-        outer = list(inputs) + self.shared_inputs
-        # The Op owns its graph: what the user does with his variables later does not change it.
-        self.local_inputs = [v.type(v.name) for v in outer]
-        self.local_outputs = rebuild_collect_shared(
-            list(outputs), [], replace=list(zip(outer, self.local_inputs)), copy_inputs_over=True)[1]
-        self.inputs, self.outputs = self.local_inputs, self.local_outputs
         self.input_types = [v.type for v in inputs]
         self.output_types = [v.type for v in outputs]
 
@@ -163,27 +94,18 @@ class OpFromGraph(Op):
         if not _is_default(self.lop_overrides) and not _is_default(self.grad_overrides):
             raise ValueError("lop_overrides and grad_overrides are mutually exclusive: give one of them")
         if connection_pattern is not None:
-            if len(connection_pattern) not in (len(inputs), len(outer)) or any(len(row) != len(outputs) for row in connection_pattern):
+            rows = len(connection_pattern)
+            if rows not in (len(inputs), len(self.local_inputs)) or any(len(row) != len(outputs) for row in connection_pattern):
                 raise ValueError("connection_pattern has a row for each of %d inputs with a column for each of %d outputs, not %r"
                                  % (len(inputs), len(outputs), connection_pattern))
         self._given_pattern = connection_pattern
         self._forget()
 
-    @staticmethod
-    def _leaves(inputs, outputs):
-        """What the outputs depend on, but not through the inputs."""
-        blocked = set(inputs)
-        reached, todo, leaves = set(), list(reversed(outputs)), []
-        while todo:
-            variable = todo.pop()
-            if variable in reached:
-                continue
-            reached.add(variable)
-            if variable.owner is None or variable in blocked:
-                leaves.append(variable)
-            else:
-                todo.extend(reversed(variable.owner.inputs))
-        return leaves
+    local_inputs = inputs = property(lambda self: self.inner_graph.inputs, doc="The graph's inputs, those for shared variables last.")
+    local_outputs = outputs = property(lambda self: self.inner_graph.outputs, doc="The graph's outputs.")
+    shared_inputs = property(lambda self: self.inner_graph.shared, doc="The shared variables that the graph reads.")
+    kwargs = property(lambda self: self.inner_graph.arguments, doc="The arguments for `function`.")
+    fn = property(lambda self: self.inner_graph.fn, doc="The compiled graph; None as long as nobody needed it.")
 
     @staticmethod
     def _checked_overrides(overrides, count, what):
@@ -197,7 +119,7 @@ class OpFromGraph(Op):
             if one is None or _is_default(one) or isinstance(one, OpFromGraph):
                 continue
             if isinstance(one, Variable):
-                if not _is_absent(one):
+                if not is_absent(one):
                     raise ValueError("%s: a variable has to be of NullType or DisconnectedType, not of type %s" % (what, one.type))
             elif not callable(one):
                 raise TypeError("%s: expected 'default', an OpFromGraph, a callable, a variable of NullType or DisconnectedType, None, "
@@ -211,11 +133,13 @@ class OpFromGraph(Op):
     def __str__(self):
         return "%s{inline=%s}" % (type(self).__name__ if self.name is None else self.name, self.is_inline)
 
-    def __getstate__(self):
-        state = dict(self.__dict__)
-        for name in ("fn", "_checked"):     # compiled again where they are needed
-            state.pop(name, None)
-        return state
+    def __setstate__(self, state):
+        if "inner_graph" not in state:      # a former pickle, with the parts of the graph
+            state = dict(state)
+            parts = {name: state.pop(name) for name in ("local_inputs", "local_outputs", "shared_inputs", "kwargs", "inputs", "outputs")}
+            state["inner_graph"] = InnerGraph.of_parts(
+                parts["local_inputs"], parts["local_outputs"], parts["shared_inputs"], parts["kwargs"])
+        self.__dict__.update(state)
 
     # -- the node
 
@@ -237,52 +161,15 @@ class OpFromGraph(Op):
 
     def infer_shape(self, node, shapes):
         """The shapes of the outputs, in terms of the shapes of the inputs, and of their values where these decide."""
-        from theano_ng.tensor.opt.shape import ShapeFeature  # tensor sits above compile
-        from theano_ng.tensor.constructors import lscalar
-
-        feature = ShapeFeature()
-        FunctionGraph([], []).attach_feature(feature)
-        replacements = dict(zip(self.local_inputs, node.inputs))
-        for local, shape in zip(self.local_inputs, shapes):
-            if shape is None:
-                continue
-            lengths = []
-            for i, length in enumerate(shape):
-                if local.type.broadcastable[i]:
-                    lengths.append(1)
-                    continue
-                stand_in = lscalar()
-                replacements[stand_in] = length if isinstance(length, Variable) else feature.unpack(length, local)
-                lengths.append(stand_in)
-            feature.set_shape(local, lengths)
-        inner = [feature.shape_of[out] for out in self.local_outputs]
-        flat = iter(substitute([length for shape in inner if shape is not None for length in shape], replacements))
-        return [None if shape is None else tuple(next(flat) for _ in shape) for shape in inner]
+        return self.inner_graph.infer_shape(node.inputs, shapes)
 
     def prepare_node(self, node, storage_map, compute_map, impl):
         """Compile the graph."""
-        self.compiled()
-
-    def compiled(self):
-        """The function that computes the outputs; compiled when it is first needed. In DebugMode it is one of that mode."""
-        mode = inner_mode()
-        if mode is not None:
-            key = mode.inner_key()
-            checked = self.__dict__.setdefault("_checked", {})
-            if key not in checked:
-                checked[key] = self._compile(mode=mode)
-            return checked[key]
-        fn = self.__dict__.get("fn")
-        if fn is None:
-            fn = self.fn = self._compile()
-        return fn
-
-    def _compile(self, **kwargs):
-        return function(self.local_inputs, self.local_outputs, **{"on_unused_input": "ignore", **self.kwargs, **kwargs})
+        self.inner_graph.compiled()
 
     def perform(self, node, inputs, outputs):
         # The function's results belong to whoever called it: they can be handed on without copies.
-        for cell, value in zip(outputs, self.compiled()(*inputs)):
+        for cell, value in zip(outputs, self.inner_graph(*inputs)):
             cell[0] = value
 
     # -- derivatives
@@ -325,7 +212,7 @@ class OpFromGraph(Op):
         """
         outputs, plan = [], []
         for term in terms:
-            if term is None or _is_absent(term):
+            if term is None or is_absent(term):
                 plan.append(term)       # no output of the Op
             else:
                 plan.append(len(outputs))
@@ -373,12 +260,10 @@ class OpFromGraph(Op):
             terms[:n] = self._call(overrides, arguments, n)
         for i, term in enumerate(terms):
             if term is None:    # of a callable, which is connected: nothing flows
-                terms[i] = _disconnected() if wanted[i] is None else self._zero_gradient(self.local_inputs[i])
+                terms[i] = disconnected_type() if wanted[i] is None else self._zero_gradient(self.local_inputs[i])
         return terms
 
     def _default_gradients(self, wrt, gradients):
-        from theano_ng.gradient import grad
-
         # A known gradient is the whole gradient of its variable; an output that others depend on, or that is an input, gets more.
         known = {view_op(out): g for out, g in zip(self.local_outputs, gradients) if g is not None}
         return grad(cost=None, wrt=wrt, known_grads=known, disconnected_inputs="ignore", return_disconnected="Disconnected",
@@ -407,7 +292,7 @@ class OpFromGraph(Op):
 
     def L_op(self, inputs, outputs, output_grads):
         """The gradients of the inputs, of the shared ones too."""
-        usable = [None if _is_absent(g) else g for g in output_grads]
+        usable = [None if is_absent(g) else g for g in output_grads]
         op, plan = self._lop_op([None if g is None else g.type for g in usable])
         terms = self._fill(op, plan, list(inputs) + list(outputs) + [g for g in usable if g is not None])
         null = next((g for g in output_grads if isinstance(g.type, NullType)), None)
@@ -426,8 +311,6 @@ class OpFromGraph(Op):
         return self._rop_ops[key]
 
     def _rop_terms(self, points):
-        from theano_ng.gradient import Rop
-
         overrides = self.rop_overrides
         wanted = overrides if isinstance(overrides, list) else [overrides] * len(self.local_outputs)
         terms = [None] * len(wanted)
@@ -449,12 +332,12 @@ class OpFromGraph(Op):
 
     def R_op(self, inputs, eval_points):
         """The directional derivatives of the outputs; None where there is none."""
-        usable = [None if p is None or _is_absent(p) else p for p in eval_points]
+        usable = [None if p is None or is_absent(p) else p for p in eval_points]
         if all(p is None for p in usable):
             return [None] * len(self.output_types)
         op, plan = self._rop_op([None if p is None else p.type for p in usable])
         terms = self._fill(op, plan, list(inputs) + [p for p in usable if p is not None])
-        return [None if term is not None and _is_disconnected(term) else term for term in terms]
+        return [None if term is not None and is_disconnected(term) else term for term in terms]
 
     def connection_pattern(self, node):
         """Which outputs depend differentiably on which inputs, those of shared variables last."""
@@ -467,7 +350,7 @@ class OpFromGraph(Op):
                 each = overrides if isinstance(overrides, list) else [overrides] * len(self.input_types)
                 for i, one in enumerate(each):
                     if not isinstance(one, str):
-                        connected = not (one is None or isinstance(one, Variable) and _is_disconnected(one))
+                        connected = not (one is None or isinstance(one, Variable) and is_disconnected(one))
                         pattern[i] = [connected] * len(self.local_outputs)
             self._pattern = pattern
         return self._pattern
@@ -475,8 +358,6 @@ class OpFromGraph(Op):
 
 def _float_of(out):
     """The dtype of the gradient of a tensor."""
-    from theano_ng.configdefaults import config
-
     dtype = out.type.dtype
     return dtype if dtype.startswith(("float", "complex")) else config.floatX
 
@@ -484,17 +365,17 @@ def _float_of(out):
 ops_with_inner_function[OpFromGraph] = "fn"
 
 
-@opt.local_optimizer([OpFromGraph])
+@rewriting.local_optimizer([OpFromGraph])
 def inline_ofg_expansion(node):
     """Replace an inlined Op by its graph.
 
-    OpFromGraph{inline=True}(x)  ->  its graph on x          [fast_run, fast_compile]
+    OpFromGraph([x], [exp(x)], inline=True)(y)  ->  exp(y)          [fast_run, fast_compile]
     """
     op = node.op
-    if not isinstance(op, OpFromGraph) or not op.is_inline:
+    if not op.is_inline:
         return False
-    return substitute(op.local_outputs, dict(zip(op.local_inputs, node.inputs)))
+    return op.inner_graph.on(node.inputs)
 
 
 # Before everything else, so that the graph inside is rewritten as if the Op had never been there.
-optdb.register("inline_ofg_expansion", opt.in2out(inline_ofg_expansion), -0.01, "fast_compile", "fast_run")
+optdb.register("inline_ofg_expansion", rewriting.in2out(inline_ofg_expansion), -0.01, "fast_compile", "fast_run", own=True)

@@ -2,9 +2,10 @@
 import os
 import sys
 
-from theano_ng.compile.function_module import convert_function_input
+from theano_ng.compile.functions.maker import convert_function_input
 from theano_ng.compile.io import In, Out
 from theano_ng.compile.pfunc import pfunc
+from theano_ng.gof import ports
 
 __all__ = ["function", "function_dump", "In", "Out"]
 
@@ -114,3 +115,6 @@ def function(inputs, outputs=None, mode=None, updates=None, givens=None, no_defa
                  no_default_updates=no_default_updates, accept_inplace=accept_inplace, name=name,
                  rebuild_strict=rebuild_strict, allow_input_downcast=allow_input_downcast, profile=profile,
                  on_unused_input=on_unused_input, output_keys=output_keys)
+
+
+ports.compile_function.fill(function)

@@ -12,14 +12,19 @@ import threading
 import numpy as np
 
 from theano_ng.compile.io import In
+from theano_ng.compile.mode import Mode
 from theano_ng.configdefaults import config
 from theano_ng.configparser import flags_in_effect
+from theano_ng.gof.compiler import trust
 from theano_ng.gof import optdb as gof_optdb
-from theano_ng.gof.destroyhandler import DestroyHandler
+from theano_ng.gof.destroy.handler import DestroyHandler
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import Apply, Constant, Variable
-from theano_ng.gof.kernelcache import _blake2b
+from theano_ng.gof.compiler.kernelcache import _blake2b
 from theano_ng.gof.optdb import Query
+from theano_ng.gof.own import is_own
+from theano_ng.gof.toolbox import PreserveVariableAttributes
+from theano_ng.gof.traversal import postorder
 from theano_ng.gof.type import Type
 
 MAGIC = b"theano_ng graph 1\n"
@@ -54,7 +59,7 @@ def package_fingerprint():
 # --- keys --------------------------------------------------------------------------------------------------------------------
 
 _PLAIN = (type(None), bool, int, str, bytes, complex)
-_OWN = ("theano_ng.", "numpy.", "builtins.")
+_BELOW = ("numpy.", "builtins.")      # packages whose versions are part of the fingerprint
 # Tags of variables that say nothing about rewriting, or that follow from what is part of the key.
 _SILENT_TAGS = frozenset(("trace", "test_value", "unique_value"))
 
@@ -135,7 +140,7 @@ class _Key:
     def _home(thing):
         """Where a class or function is defined; only what belongs to this package or below it can be part of a key."""
         name = "%s.%s" % (getattr(thing, "__module__", None), thing.__qualname__)
-        if not name.startswith(_OWN) or ".tests." in name or "<" in name:
+        if not (is_own(thing) or name.startswith(_BELOW)) or "<" in name:
             raise Uncacheable(thing)
         return name
 
@@ -160,15 +165,9 @@ class _Key:
         for variable in inputs:
             number(variable)
             parts.append("in %s %s %r" % (type(variable).__qualname__, self.text(variable.type), variable.name))
-        todo = list(reversed(outputs))
-        while todo:
-            variable = todo[-1]
-            if variable in numbers:
-                todo.pop()
-                continue
+        for variable in postorder(outputs, numbers):
             node = variable.owner
             if node is None:
-                todo.pop()
                 if not isinstance(variable, Constant):
                     raise Uncacheable(variable)     # a missing input: compiling it says so
                 number(variable)
@@ -178,11 +177,6 @@ class _Key:
                     raise Uncacheable("large constants")
                 parts.append("const %s %s %r" % (self.text(variable.type), self.text(data), variable.name))
                 continue
-            missing = [i for i in node.inputs if i not in numbers]
-            if missing:
-                todo.extend(reversed(missing))
-                continue
-            todo.pop()
             parts.append("%s %s" % (self.text(node.op), [numbers[i] for i in node.inputs]))
             for output in node.outputs:
                 number(output)
@@ -193,9 +187,6 @@ class _Key:
 
 def _checked_environment(mode, features):
     """Raise Uncacheable when something that cannot be part of a key has influence on rewriting."""
-    from theano_ng.compile.function_module import PreserveVariableAttributes
-    from theano_ng.compile.mode import Mode
-
     if type(mode) is not Mode or not isinstance(mode._optimizer, Query) or mode._optimizer.extra_optimizations:
         raise Uncacheable(mode)
     if gof_optdb.has_foreign_rules() or features != [PreserveVariableAttributes]:
@@ -226,7 +217,7 @@ class CachedGraph:
     def load(self):
         """The rewritten graph as a FunctionGraph, or None when there is no readable entry."""
         try:
-            with open(self.path, "rb") as f:
+            with trust.open_file(self.path) as f:
                 content = f.read()
             head, digest, body = content[:len(MAGIC)], content[len(MAGIC):len(MAGIC) + 20], content[len(MAGIC) + 20:]
             if head != MAGIC or _blake2b(body).digest() != digest:
@@ -270,10 +261,10 @@ class CachedGraph:
             return
         temporary = "%s.%d.%d.tmp" % (self.path, os.getpid(), threading.get_ident())
         try:
-            os.makedirs(os.path.dirname(self.path), exist_ok=True)
+            trust.make_directory(os.path.dirname(self.path))
             with open(temporary, "wb") as f:
                 f.write(MAGIC + _blake2b(body).digest() + body)
-            os.replace(temporary, self.path)
+            trust.publish(temporary, self.path)
         except OSError:
             try:
                 os.unlink(temporary)
@@ -351,4 +342,5 @@ def find(mode, inputs, outputs, accept_inplace, features):
         order = key.graph([spec.variable for spec in inputs], [spec.variable for spec in outputs] + updates)
     except Exception:       # Uncacheable, or properties that cannot be read: compiling says what is wrong
         return None
-    return CachedGraph(os.path.join(config.compiledir, "graphs", key.digest()), order, len(inputs), mapping)
+    folder = trust.directory(os.path.join(config.compiledir, "graphs"))
+    return CachedGraph(os.path.join(folder, key.digest()), order, len(inputs), mapping)

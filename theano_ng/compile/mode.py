@@ -1,19 +1,22 @@
 """Modes: how a function is rewritten (optimizer) and evaluated (linker); the database `optdb` with its phases."""
 
 import contextlib
+import importlib
 import logging
 import threading
 import warnings
 
 from theano_ng.configdefaults import config
-from theano_ng.gof import cc, link
-from theano_ng.gof import opt as gof_opt
+from theano_ng.gof import link
+from theano_ng.gof.codegen import clinker as cc
+from theano_ng.gof import rewriting as gof_opt
 from theano_ng.gof import optdb as gof_optdb
 from theano_ng.gof import vm
-from theano_ng.gof.destroyhandler import DestroyHandler
+from theano_ng.gof.destroy.handler import DestroyHandler
 from theano_ng.gof.optdb import Query
 from theano_ng.gof.toolbox import NoOutputFromInplace
 from theano_ng.gof.utils import string_types
+from theano_ng.printing import debugprint
 
 _logger = logging.getLogger("theano_ng.compile.mode")
 
@@ -34,6 +37,12 @@ predefined_linkers = {
 }
 
 
+def _add_name(table, kind, name, meaning):
+    if name in table:
+        raise ValueError("%s name already taken: %s" % (kind, name))
+    table[name] = meaning
+
+
 def register_linker(name, linker):
     """Add a linker under a name that ``Mode(linker=name)`` understands.
 
@@ -42,9 +51,7 @@ def register_linker(name, linker):
     ValueError
         When the name is taken.
     """
-    if name in predefined_linkers:
-        raise ValueError("Linker name already taken: %s" % name)
-    predefined_linkers[name] = linker
+    _add_name(predefined_linkers, "Linker", name, linker)
 
 
 # --------------------------------------------------------------- optimizers
@@ -94,9 +101,7 @@ def register_optimizer(name, opt):
     ValueError
         When the name is taken.
     """
-    if name in predefined_optimizers:
-        raise ValueError("Optimizer name already taken: %s" % name)
-    predefined_optimizers[name] = opt
+    _add_name(predefined_optimizers, "Optimizer", name, opt)
 
 
 class AddDestroyHandler(gof_opt.Optimizer):
@@ -107,8 +112,7 @@ class AddDestroyHandler(gof_opt.Optimizer):
     """
 
     def apply(self, fgraph):
-        from theano_ng.compile.function_module import Supervisor
-        if not any(isinstance(feature, Supervisor) for feature in fgraph._features):
+        if not any(getattr(feature, "protects_inputs", False) for feature in fgraph._features):
             _logger.warning("A Supervisor feature is missing from %s: its inputs are not protected from in-place operations.", fgraph)
 
     def add_requirements(self, fgraph):
@@ -163,9 +167,8 @@ class PrintCurrentFunctionGraph(gof_opt.Optimizer):
         self.header = header
 
     def apply(self, fgraph):
-        from theano_ng import printing
         print("PrintCurrentFunctionGraph:", self.header)
-        printing.debugprint(fgraph.outputs)
+        debugprint(fgraph.outputs)
 
 
 # --------------------------------------------------------------- database
@@ -173,58 +176,54 @@ class PrintCurrentFunctionGraph(gof_opt.Optimizer):
 optdb = gof_optdb.SequenceDB()
 
 # In no query by default: FunctionMaker attaches the check when config.check_stack_trace asks for it.
-optdb.register("CheckStackTrace", gof_opt.CheckStackTraceOptimization(), -1)
+optdb.register("CheckStackTrace", gof_opt.CheckStackTraceOptimization(), -1, own=True)
 
-optdb.register("merge1", gof_opt.MergeOptimizer(), 0, "fast_run", "fast_compile", "merge")
+optdb.register("merge1", gof_opt.MergeOptimizer(), 0, "fast_run", "fast_compile", "merge", own=True)
 
 # Rules for what need not be there at all; after the shape feature is attached, before canonicalization.
 local_useless = gof_optdb.LocalGroupDB(apply_all_opts=True, profile=True)
 optdb.register("useless", gof_optdb.TopoDB(local_useless, failure_callback=gof_opt.NavigatorOptimizer.warn_inplace),
-               0.6, "fast_run", "fast_compile")
-optdb.register("merge1.1", gof_opt.MergeOptimizer(), 0.65, "fast_run", "fast_compile", "merge")
+               0.6, "fast_run", "fast_compile", own=True)
+optdb.register("merge1.1", gof_opt.MergeOptimizer(), 0.65, "fast_run", "fast_compile", "merge", own=True)
 
 # Rearranges the graph to canonical forms; new nodes are visited at once, because forms build on each other.
-optdb.register("canonicalize", gof_optdb.EquilibriumDB(ignore_newtrees=False), 1, "fast_run", "fast_compile", "canonicalize_db")
-optdb["canonicalize"].register("merge", gof_opt.MergeOptimizer(), "fast_run", "fast_compile", cleanup=True)
+optdb.register("canonicalize", gof_optdb.EquilibriumDB(ignore_newtrees=False), 1, "fast_run", "fast_compile", "canonicalize_db", own=True)
+optdb["canonicalize"].register("merge", gof_opt.MergeOptimizer(), "fast_run", "fast_compile", cleanup=True, own=True)
 
-optdb.register("merge1.2", gof_opt.MergeOptimizer(), 1.2, "fast_run", "fast_compile", "merge")
-optdb.register("Print1.21", PrintCurrentFunctionGraph("Post-canonicalize"), 1.21)
+optdb.register("merge1.2", gof_opt.MergeOptimizer(), 1.2, "fast_run", "fast_compile", "merge", own=True)
+optdb.register("Print1.21", PrintCurrentFunctionGraph("Post-canonicalize"), 1.21, own=True)
 
 # Replaces expressions by equal ones with better numerical behaviour.
-optdb.register("stabilize", gof_optdb.EquilibriumDB(), 1.5, "fast_run")
-optdb.register("Print1.51", PrintCurrentFunctionGraph("Post-stabilize"), 1.51)
+optdb.register("stabilize", gof_optdb.EquilibriumDB(), 1.5, "fast_run", own=True)
+optdb.register("Print1.51", PrintCurrentFunctionGraph("Post-stabilize"), 1.51, own=True)
 
 # Special combined operations.
-optdb.register("specialize", gof_optdb.EquilibriumDB(), 2, "fast_run", "fast_compile_gpu")
+optdb.register("specialize", gof_optdb.EquilibriumDB(), 2, "fast_run", "fast_compile_gpu", own=True)
 
 # Forms that are better to compute than the canonical ones.
-optdb.register("uncanonicalize", gof_optdb.EquilibriumDB(), 3, "fast_run")
+optdb.register("uncanonicalize", gof_optdb.EquilibriumDB(), 3, "fast_run", own=True)
 
 # Special operations of a device; after 48.5, where graphs move to the GPU.
-optdb.register("specialize_device", gof_optdb.EquilibriumDB(), 48.6, "fast_compile", "fast_run")
+optdb.register("specialize_device", gof_optdb.EquilibriumDB(), 48.6, "fast_compile", "fast_run", own=True)
 
-optdb.register("merge2", gof_opt.MergeOptimizer(), 49, "fast_run", "merge")
+optdb.register("merge2", gof_opt.MergeOptimizer(), 49, "fast_run", "merge", own=True)
 
-optdb.register("add_no_output_from_inplace", AddNoOutputFromInplace(), 49.4)
-optdb.register("add_destroy_handler", AddDestroyHandler(), 49.5, "fast_run", "inplace")
+optdb.register("add_no_output_from_inplace", AddNoOutputFromInplace(), 49.4, own=True)
+optdb.register("add_destroy_handler", AddDestroyHandler(), 49.5, "fast_run", "inplace", own=True)
 
-optdb.register("merge3", gof_opt.MergeOptimizer(), 100, "fast_run", "merge")
-
-
-# Rules on the ops that are there from the start. They live above this layer and import much, so they are loaded when the first function
-# is compiled. Modules whose ops need an import by the user register their rules themselves then.
-_RULE_MODULES = ("theano_ng.tensor.opt", "theano_ng.tensor.opt_uncanonicalize", "theano_ng.tensor.blas", "theano_ng.tensor.blas_c",
-                 "theano_ng.tensor.blas_scipy", "theano_ng.tensor.nnet.opt_crossentropy", "theano_ng.tensor.nnet.opt_sigm")
-
-
-@gof_optdb.register_loader
-def _load_rules():
-    import importlib
-    for name in _RULE_MODULES:
-        importlib.import_module(name)
+optdb.register("merge3", gof_opt.MergeOptimizer(), 100, "fast_run", "merge", own=True)
 
 
 # ------------------------------------------------------------------- modes
+
+def _named(given, table, kind, others):
+    """What `table` has under the name `given`; anything that is no name is returned as it is."""
+    if given is not None and not isinstance(given, string_types):
+        return given
+    if given not in table:
+        raise ValueError("unknown %s %r: expected %s one of %s" % (kind, given, others, sorted(name for name in table if name)))
+    return table[given]
+
 
 class Mode(object):
     """A linker and an optimizer.
@@ -257,27 +256,13 @@ class Mode(object):
         self.__setstate__((linker, optimizer))
 
     def __getstate__(self):
-        return (self.provided_linker, self.provided_optimizer)
+        return self.provided_linker, self.provided_optimizer
 
     def __setstate__(self, state):
-        linker, optimizer = state
-        self.provided_linker = linker
-        self.provided_optimizer = optimizer
-        if isinstance(linker, string_types) or linker is None:
-            try:
-                linker = predefined_linkers[linker]
-            except KeyError:
-                raise ValueError("unknown linker %r: expected a linker or one of %s" % (linker, sorted(predefined_linkers))) from None
-        self.linker = linker
-        if isinstance(optimizer, string_types) or optimizer is None:
-            try:
-                optimizer = predefined_optimizers[optimizer]
-            except KeyError:
-                raise ValueError("unknown optimizer %r: expected an optimizer, a Query or one of %s"
-                                 % (optimizer, sorted(k for k in predefined_optimizers if k))) from None
-        self._optimizer = optimizer
-        self.call_time = 0
-        self.fn_time = 0
+        self.provided_linker, self.provided_optimizer = state
+        self.linker = _named(self.provided_linker, predefined_linkers, "linker", "a linker or")
+        self._optimizer = _named(self.provided_optimizer, predefined_optimizers, "optimizer", "an optimizer, a Query or")
+        self.call_time = self.fn_time = 0
 
     def __str__(self):
         return "%s(linker = %s, optimizer = %s)" % (self.__class__.__name__, self.provided_linker, self.provided_optimizer)
@@ -378,28 +363,29 @@ class _Modes(dict):
 predefined_modes = _Modes(FAST_COMPILE=FAST_COMPILE, FAST_RUN=FAST_RUN)
 
 
-def _debug_mode():
-    from theano_ng.compile.debugmode import DebugMode
-    return DebugMode(optimizer=config.optimizer)
-
-
 def _old_debug_mode():
     warnings.warn("The mode DEBUG_MODE is called DebugMode; the old name is deprecated.", DeprecationWarning, stacklevel=4)
-    return _debug_mode()
+    return _lazy_modes["DebugMode"]()
 
 
-def _nan_guard_mode():
-    from theano_ng.compile.nanguardmode import NanGuardMode
-    return NanGuardMode(optimizer=config.optimizer)
-
-
-# Modes whose modules are loaded when their name is first asked for.
 _lazy_modes = {
     "Mode": lambda: Mode(linker=config.linker, optimizer=config.optimizer),
-    "DebugMode": _debug_mode,
     "DEBUG_MODE": _old_debug_mode,
-    "NanGuardMode": _nan_guard_mode,
 }
+
+
+def register_mode_class(name, module):
+    """Have the name of a mode stand for an instance of a class, made with the optimizer that the flags name.
+
+    Parameters
+    ----------
+    name : str
+        Of the mode, and of its class.
+    module : str
+        Imported when the name is first asked for.
+    """
+    _lazy_modes[name] = lambda: getattr(importlib.import_module(module), name)(optimizer=config.optimizer)
+
 
 _default_modes = {}
 _inner = threading.local()
@@ -478,6 +464,4 @@ def register_mode(name, mode):
     ValueError
         When the name is taken.
     """
-    if name in predefined_modes:
-        raise ValueError("Mode name already taken: %s" % name)
-    predefined_modes[name] = mode
+    _add_name(predefined_modes, "Mode", name, mode)

@@ -3,6 +3,7 @@ from theano_ng.compile.mode import Mode
 from theano_ng.configdefaults import config
 from theano_ng.gof import link
 from theano_ng.gof.vm import VM_Linker
+from theano_ng.printing import debugprint
 
 _OWN_LINKERS = (None, "c|py", "py", "c|py_nogc", "vm", "cvm", "vm_nogc", "cvm_nogc")
 
@@ -74,8 +75,6 @@ def detect_nan(i, node, fn):
     Values that are not numeric arrays, e.g. random states, are passed over.
     """
     import numpy
-
-    from theano_ng.printing import debugprint
 
     for cell in fn.outputs:
         value = cell[0]

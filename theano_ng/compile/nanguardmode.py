@@ -5,6 +5,7 @@ from theano_ng.compile.mode import Mode
 from theano_ng.configdefaults import config
 from theano_ng.gof.link_errors import creation_trace_text
 from theano_ng.gof.vm import VM_Linker
+from theano_ng.printing import debugprint
 
 BIG = 1e10
 
@@ -181,8 +182,6 @@ class NanGuardMode(Mode):
 
     @staticmethod
     def _message(found, value, node, var):
-        from theano_ng.printing import debugprint  # for messages only
-
         lines = [found]
         if node is None:
             lines.append("In an input of the function: %s, of type %s" % (var, var.type))

@@ -9,11 +9,14 @@ import warnings
 import numpy as np
 
 from theano_ng.compile.function_op import FromFunctionOp, as_op, load_back
-from theano_ng.gof.graph import Apply, Variable
+from theano_ng.gof import ports
+from theano_ng.gof.derivative import disconnected_gradients, grad_not_implemented
+from theano_ng.gof.graph import Apply, Constant, Variable
 from theano_ng.gof.native import NativeOp, beside_native, registered_native_code
 from theano_ng.gof.op import Op
 from theano_ng.gof.params_type import ParamsType
 from theano_ng.gof.type import CDataType
+from theano_ng.scalar.types import int64
 
 for _made in (FromFunctionOp, as_op, load_back):
     # Pickles and reprs say the documented path.
@@ -29,16 +32,13 @@ expandable_types = ()
 value_types = ()
 
 
-def _disconnected(count):
-    from theano_ng.gradient import DisconnectedType  # gradient sits above compile
-
-    return [DisconnectedType()() for _ in range(count)]
+# Types of sizes, dtype by dtype.
+_SIZE_DTYPES = frozenset(kind + bits for kind in ("int", "uint") for bits in ("8", "16", "32", "64"))
 
 
-def _tensor():
-    import theano_ng.tensor  # tensor sits above compile; shape vectors are tensors
-
-    return theano_ng.tensor
+def _size(n):
+    """A length as a constant."""
+    return ports.as_variable(np.asarray(n, dtype="int64"))
 
 
 class _RegisteredCode(NativeOp):
@@ -113,6 +113,9 @@ class ViewOp(_RegisteredCode, Op):
     __props__ = ()
     _f16_ok = True
 
+    def fails_on_values(self, node):
+        return False
+
     def make_node(self, x):
         return Apply(self, [x], [x.type()])
 
@@ -174,6 +177,9 @@ class DeepCopyOp(_RegisteredCode, Op):
     __props__ = ()
     _f16_ok = True
 
+    def fails_on_values(self, node):
+        return False
+
     def __init__(self):
         pass
 
@@ -234,23 +240,25 @@ class Shape(_RegisteredCode, Op):
     __props__ = ()
     _f16_ok = True
 
+    def fails_on_values(self, node):
+        return False
+
     def make_node(self, x):
-        tensor = _tensor()
         if not isinstance(x, Variable):
-            x = tensor.as_tensor_variable(x)
-        return Apply(self, [x], [tensor.lvector()])
+            x = ports.as_variable(x)
+        return Apply(self, [x], [ports.size_type(1)()])
 
     def perform(self, node, inp, out_):
         out_[0][0] = np.asarray(inp[0].shape, dtype="int64")
 
     def infer_shape(self, node, in_shapes):
-        return [(_tensor().constant(np.asarray(len(in_shapes[0]), dtype="int64")),)]
+        return [(_size(len(in_shapes[0])),)]
 
     def connection_pattern(self, node):
         return [[False]]
 
     def grad(self, inp, grads):
-        return _disconnected(1)
+        return disconnected_gradients(1)
 
     def R_op(self, inputs, eval_points):
         return [None]
@@ -297,6 +305,9 @@ class Shape_i(_RegisteredCode, Op):
 
     _params_type = None
 
+    def fails_on_values(self, node):
+        return False
+
     def __init__(self, i):
         # Literal integers of NumPy would print and hash differently.
         self.i = int(i)
@@ -305,7 +316,6 @@ class Shape_i(_RegisteredCode, Op):
         return "%s{%i}" % (type(self).__name__, self.i)
 
     def make_node(self, x):
-        tensor = _tensor()
         if not isinstance(x, Variable):
             raise TypeError("Shape_i needs a Variable with an ndim, not %r" % (x,))
         ndim = getattr(x.type, "ndim", None)
@@ -313,13 +323,11 @@ class Shape_i(_RegisteredCode, Op):
             raise TypeError("Shape_i needs a Variable with an ndim, not one of type %s" % (x.type,))
         if not 0 <= self.i < ndim:
             raise TypeError("x has too few dimensions for Shape_i", (x, self.i))
-        return Apply(self, [x], [tensor.lscalar()])
+        return Apply(self, [x], [ports.size_type(0)()])
 
     @property
     def params_type(self):
         """A ParamsType with the field `i`; the text registered for a Type has the number itself."""
-        from theano_ng.scalar import int64  # scalar sits above compile
-
         params_type = Shape_i._params_type
         if params_type is None:
             params_type = Shape_i._params_type = ParamsType(i=int64)
@@ -339,8 +347,6 @@ class Shape_i(_RegisteredCode, Op):
         return [[False]]
 
     def grad(self, inp, grads):
-        from theano_ng.gradient import grad_not_implemented  # gradient sits above compile
-
         return [grad_not_implemented(op=self, x_pos=0, x=inp[0], comment="No gradient for the shape of a matrix is implemented.")]
 
     def R_op(self, inputs, eval_points):
@@ -446,6 +452,9 @@ class Rebroadcast(_RegisteredCode, Op):
     __props__ = ("axis",)
     _f16_ok = True
 
+    def fails_on_values(self, node):
+        return False
+
     def __init__(self, *axis):
         for item in axis:
             if not (isinstance(item, (tuple, list)) and len(item) == 2):
@@ -477,7 +486,7 @@ class Rebroadcast(_RegisteredCode, Op):
 
     def make_node(self, x):
         if not isinstance(x, Variable):
-            x = _tensor().as_tensor_variable(x)
+            x = ports.as_variable(x)
         if getattr(x, "ndim", None) is None:
             raise TypeError("Rebroadcast needs a Variable with an ndim, not one of type %s" % (x.type,))
         if self.axis and x.ndim <= max(self.axis):
@@ -500,7 +509,7 @@ class Rebroadcast(_RegisteredCode, Op):
         return [Rebroadcast(*[(i, pattern[i]) for i in self.axis])(grads[0])]
 
     def infer_shape(self, node, ishapes):
-        one = _tensor().constant(np.asarray(1, dtype="int64"))
+        one = _size(1)
         return [tuple(one if self.axis.get(i) else size for i, size in enumerate(ishapes[0]))]
 
     def R_op(self, inputs, eval_points):
@@ -516,6 +525,16 @@ class Rebroadcast(_RegisteredCode, Op):
         names = dict(iname=inp[0], oname=out[0], fail=sub["fail"])
         checks = "".join(text[0] % dict(names, axis=i) for i, flag in self.axis.items() if flag)
         return checks + "Py_XDECREF(%(oname)s);\n%(oname)s = %(iname)s;\nPy_XINCREF(%(oname)s);\n" % names
+
+
+def rebroadcast(x, flags):
+    """`x` with the broadcastable flags of {axis: flag}; `x` itself when it has them already."""
+    changes = [(axis, flag) for axis, flag in flags.items() if x.broadcastable[axis] != flag]
+    if not changes:
+        return x
+    if x.owner is not None and type(x.owner.op) is Rebroadcast and not set(x.owner.op.axis) & {axis for axis, _ in changes}:
+        return Rebroadcast(*x.owner.op.axis.items(), *changes)(x.owner.inputs[0])
+    return Rebroadcast(*changes)(x)
 
 
 def register_rebroadcast_c_code(typ, code, version=()):
@@ -551,9 +570,8 @@ class SpecifyShape(_RegisteredCode, Op):
     _f16_ok = True
 
     def make_node(self, x, shape):
-        tensor = _tensor()
         if not isinstance(x, Variable):
-            x = tensor.as_tensor_variable(x)
+            x = ports.as_variable(x)
         if getattr(x, "ndim", None) is None:
             raise TypeError("SpecifyShape needs a Variable with an ndim, not one of type %s" % (x.type,))
         if isinstance(shape, (list, tuple)):
@@ -564,16 +582,16 @@ class SpecifyShape(_RegisteredCode, Op):
                                  % (len(shape), x.ndim))
             if not shape:
                 shape = np.zeros(0, dtype="int64")
-        shape = tensor.as_tensor_variable(shape)
+        shape = ports.as_variable(shape)
         if shape.ndim > 1:
             raise TypeError("SpecifyShape needs a vector of sizes, got a variable with %d dimensions" % shape.ndim)
-        if shape.dtype not in tensor.integer_dtypes:
+        if shape.dtype not in _SIZE_DTYPES:
             raise TypeError("SpecifyShape needs integer sizes, got dtype %s" % shape.dtype)
-        if isinstance(shape, tensor.TensorConstant) and shape.data.size != x.ndim:
+        if isinstance(shape, Constant) and shape.data.size != x.ndim:
             raise ValueError(
                 "SpecifyShape needs the complete shape: %d sizes given for a variable with %d dimensions"
                 % (shape.data.size, x.ndim))
-        if isinstance(shape, tensor.TensorConstant) and np.any(shape.data < 0):
+        if isinstance(shape, Constant) and np.any(shape.data < 0):
             raise ValueError("SpecifyShape got a negative size: %s" % (shape.data.tolist(),))
         return Apply(self, [x, shape], [x.type()])
 
@@ -590,22 +608,18 @@ class SpecifyShape(_RegisteredCode, Op):
         out_[0][0] = x
 
     def infer_shape(self, node, shapes):
-        tensor = _tensor()
         sizes = []
         for i in range(node.inputs[0].ndim):
             size = node.inputs[1][i] if node.inputs[1].ndim else node.inputs[1]
-            try:
-                size = tensor.as_tensor_variable(np.asarray(tensor.get_scalar_constant_value(size), dtype="int64"))
-            except tensor.NotScalarConstantError:
-                pass
-            sizes.append(size)
+            known = ports.constant_value(size)
+            sizes.append(size if known is None else _size(known))
         return [tuple(sizes)]
 
     def connection_pattern(self, node):
         return [[True], [False]]
 
     def grad(self, inp, grads):
-        return [specify_shape(grads[0], inp[1]), *_disconnected(1)]
+        return [specify_shape(grads[0], inp[1]), *disconnected_gradients(1)]
 
     def R_op(self, inputs, eval_points):
         if eval_points[0] is None:

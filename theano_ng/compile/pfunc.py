@@ -1,12 +1,13 @@
 """From what a user gives to `function` to what FunctionMaker takes: shared variables, updates and givens become explicit."""
 import copy
 
-from theano_ng.compile.function_module import orig_function
+from theano_ng.compile.functions.maker import orig_function
 from theano_ng.compile.io import In, Out
 from theano_ng.compile.profiling import ProfileStats
 from theano_ng.compile.sharedvalue import SharedVariable, shared
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Constant, Variable
+from theano_ng.gof.traversal import postorder
 
 
 def iter_over_pairs(pairs):
@@ -58,22 +59,11 @@ class _Rebuild:
     def __call__(self, variable):
         """The copy of a variable's graph."""
         clone_d = self.clone_d
-        todo = [variable]
-        while todo:
-            current = todo[-1]
-            if current in clone_d:
-                todo.pop()
-                continue
+        for current in postorder([variable], clone_d):
             node = current.owner
             if node is None:
                 clone_d[current] = self.leaf(current)
-                todo.pop()
                 continue
-            missing = [i for i in node.inputs if i not in clone_d]
-            if missing:
-                todo.extend(reversed(missing))
-                continue
-            todo.pop()
             twin = clone_d[node] = node.clone_with_new_inputs([clone_d[i] for i in node.inputs], strict=self.rebuild_strict)
             for old, new in zip(node.outputs, twin.outputs):
                 clone_d.setdefault(old, new)
@@ -174,22 +164,7 @@ def rebuild_collect_shared(outputs, inputs=None, replace=None, updates=None, reb
         if target not in rebuild._seen_shared:
             rebuild.meet_shared(target)
 
-    def clone_output(output):
-        if isinstance(output, Variable):
-            return rebuild(output)
-        if isinstance(output, Out):
-            return Out(rebuild(output.variable), borrow=output.borrow, return_internal_type=output.return_internal_type)
-        raise TypeError(
-            "Outputs must be theano Variable or Out instances. Received %s of type %s" % (output, type(output)))
-
-    if outputs is None:
-        cloned_outputs = []
-    elif isinstance(outputs, dict):
-        cloned_outputs = {key: clone_output(output) for key, output in outputs.items()}
-    elif isinstance(outputs, list):
-        cloned_outputs = [clone_output(output) for output in outputs]
-    else:
-        cloned_outputs = clone_output(outputs)
+    cloned_outputs = _clone_outputs(rebuild, outputs)
 
     for given in inputs:
         if isinstance(given, In) and given.update is not None:
@@ -202,6 +177,25 @@ def rebuild_collect_shared(outputs, inputs=None, replace=None, updates=None, reb
         done += 1
     update_expr = [(target, rebuild.update_d[target]) for target, _ in rebuild.update_expr]
     return input_variables, cloned_outputs, [rebuild.clone_d, rebuild.update_d, update_expr, rebuild.shared_inputs]
+
+
+def _clone_outputs(rebuild, outputs):
+    """A copy of the outputs, in the structure in which they are given."""
+    if outputs is None:
+        return []
+    if isinstance(outputs, dict):
+        return {key: _clone_output(rebuild, output) for key, output in outputs.items()}
+    if isinstance(outputs, list):
+        return [_clone_output(rebuild, output) for output in outputs]
+    return _clone_output(rebuild, outputs)
+
+
+def _clone_output(rebuild, output):
+    if isinstance(output, Variable):
+        return rebuild(output)
+    if isinstance(output, Out):
+        return Out(rebuild(output.variable), borrow=output.borrow, return_internal_type=output.return_internal_type)
+    raise TypeError("Outputs must be theano Variable or Out instances. Received %s of type %s" % (output, type(output)))
 
 
 def _free_input(rebuild, variable):

@@ -9,6 +9,8 @@ from collections import defaultdict
 
 from theano_ng.compile.profiling_memory import memory_report
 from theano_ng.configdefaults import config
+from theano_ng.gof import differentiate
+from theano_ng.printing import debugprint
 
 _logger = logging.getLogger("theano_ng.compile.profiling")
 
@@ -63,10 +65,6 @@ def count_call(profile, seconds, before=None):
         return
     profile.fct_callcount += 1
     profile.fct_call_time += seconds
-
-
-def _grad_time():
-    return getattr(sys.modules.get("theano_ng.gradient"), "grad_time", 0.0)
 
 
 @contextlib.contextmanager
@@ -353,8 +351,6 @@ class ProfileStats:
             self._debugprint(file)
 
     def _debugprint(self, file):
-        from theano_ng.printing import debugprint   # printing sits above compile
-
         for fgraph in dict.fromkeys(node.fgraph for node in self.apply_callcount if getattr(node, "fgraph", None) is not None):
             debugprint(fgraph.outputs, file=file, print_type=True)
 
@@ -387,7 +383,7 @@ class ProfileStats:
 
     def summary_globals(self, file):
         """Print times that belong to no function."""
-        print("Time in all call to theano.grad() %es" % _grad_time(), file=file)
+        print("Time in all call to theano.grad() %es" % differentiate.grad_time, file=file)
         print("Time since theano import %.3fs" % (time.time() - theano_imported_time), file=file)
 
     def _table(self, file, title, header, rows, limit, remaining):

@@ -1,7 +1,7 @@
 """Shared variables: values that live between calls and are common to all functions that use them."""
 import copy
 
-from theano_ng.gof import utils
+from theano_ng.gof import ports, utils
 from theano_ng.gof.graph import Variable
 from theano_ng.gof.link import Container
 from theano_ng.gof.type import generic
@@ -46,6 +46,10 @@ class SharedVariable(Variable):
             self.container = Container(
                 self, storage=[type.filter(value, strict=strict, allow_downcast=allow_downcast)],
                 readonly=False, strict=strict, allow_downcast=allow_downcast)
+
+    def read_test_value(self):
+        """The value that the container has now, as it is."""
+        return self.get_value(borrow=True, return_internal_type=True)
 
     def get_value(self, borrow=False, return_internal_type=False):
         """The value.
@@ -151,3 +155,6 @@ shared.constructors = constructors = []
 def generic_constructor(value, name=None, strict=False, allow_downcast=None):
     """A shared variable of any Python object."""
     return SharedVariable(type=generic, value=value, name=name, strict=strict, allow_downcast=allow_downcast)
+
+
+ports.shared.fill(shared)

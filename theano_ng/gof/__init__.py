@@ -12,13 +12,18 @@ from theano_ng.gof.toolbox import (
     Validator,
 )
 from theano_ng.gof.fg import CachedConstantError, FunctionGraph, InconsistencyError, MissingInputError
-from theano_ng.gof.destroyhandler import DestroyHandler
+from theano_ng.gof.destroy.handler import DestroyHandler
 from theano_ng.gof.utils import MethodNotDefined, hashtype, object2
-from theano_ng.gof import destroyhandler, fg, opt, optdb
-from theano_ng.gof.opt import (
+from theano_ng.gof import fg, optdb
+from theano_ng.gof.destroy import handler as destroyhandler
+from theano_ng.gof import rewriting as opt
+from theano_ng.gof.rewriting import (
     CheckStackTraceOptimization, EquilibriumOptimizer, LocalOptGroup, LocalOptimizer, MergeOptimizer, NavigatorOptimizer,
     OpKeyOptimizer, OpRemove, OpSub, Optimizer, PatternSub, SeqOptimizer, TopoOptimizer, inplace_optimizer, local_optimizer, optimizer,
 )
 from theano_ng.gof.optdb import DB, EquilibriumDB, LocalGroupDB, ProxyDB, Query, SequenceDB
 from theano_ng.gof.link import Container, Linker, LocalLinker, PerformLinker, WrapLinker, WrapLinkerMany
-from theano_ng.gof.cc import CLinker, DualLinker, HideC, OpWiseCLinker
+from theano_ng.gof.codegen.clinker import CLinker, DualLinker, HideC, OpWiseCLinker
+from theano_ng.moved import former_modules
+
+__getattr__ = former_modules(__name__)

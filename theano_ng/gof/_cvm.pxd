@@ -1,7 +1,7 @@
 """What the compiled virtual machine lends to `compile._function`."""
 from cpython.object cimport PyObject
 
-from theano_ng.gof._native cimport thunk_fn
+from theano_ng.gof._native cimport Arena, thunk_fn
 
 
 cdef struct Step:
@@ -17,7 +17,8 @@ cdef struct Step:
     int n_free
     int *ins                # variable numbers
     int *outs
-    PyObject **free         # cells to empty after the node; borrowed
+    int *free               # variables to free after the node
+    bint reuses             # whether the thunk can write into a spare array: see `discard`
 
 
 cdef struct Update:
@@ -38,17 +39,17 @@ cdef class CLazyLinker:
     cdef public bint need_update_inputs
     cdef public int position_of_error
     cdef public bint allow_partial_eval
-    cdef readonly list updates
     cdef list owned                 # keeps the cells alive that C structures point to
     cdef list running               # keeps the thunks; `thunks` is for everybody to look at
-    cdef dict numbers               # Variable -> number
-    cdef int n_nodes, n_vars, n_clear, n_updates, n_outputs
+    cdef int n_nodes, n_vars, n_clear, n_updates, n_outputs, n_first
     cdef Step *steps
     cdef PyObject **clear
     cdef Update *update
     cdef PyObject **fresh           # room for the updates' values
-    cdef int *outputs               # variable numbers of the graph's outputs; then in which order the outputs are computed
+    cdef int *outputs               # variable numbers of the graph's outputs
+    cdef int *output_order          # the outputs' positions as they are asked for
     cdef char *is_update            # for each output
+    cdef int *first                 # variable numbers of what is computed on demand before the outputs
     # by variable number
     cdef PyObject **cells
     cdef PyObject **flags           # compute_map's cells
@@ -56,12 +57,20 @@ cdef class CLazyLinker:
     cdef int *clients               # how many steps read it
     cdef char *keep                 # never freed: outputs and what no step computes
     cdef char *computed
+    cdef PyObject **spare           # an array for the next run to write into, or NULL; owned
+    cdef int *home                  # where an array that is freed can be a spare one: what was computed into its memory first
     cdef int *waiting
     cdef int *stack
     cdef double *times
     cdef long long *counts
-    cdef void *pool
+    cdef Arena arena                # where all of these are
 
+    cdef dict number_variables(self, program, list required)
+    cdef int reserve(self, dict numbers, list required) except -1
+    cdef int bind_steps(self, dict numbers, list required, freed) except -1
+    cdef int find_homes(self, dict numbers, program) except -1
+    cdef int bind_outputs(self, dict numbers, program) except -1
+    cdef void drop_spares(self) noexcept
     cdef PyObject *own(self, cell) except NULL
     cdef int failed(self, int i) except -1
     cdef list ask_lazy(self, int i)
@@ -69,9 +78,6 @@ cdef class CLazyLinker:
     cdef int run(self, list subset) except -1
     cdef int run_all(self) except -1
     cdef int run_needed(self, list subset) except -1
-    cdef int run_step(self, int i) except -1
+    cdef int run_timed(self, int i) except -1
     cdef int apply_updates(self) except -1
-    cdef int n_first
-    cdef int *first                 # variable numbers of what is computed on demand before the outputs
-
     cdef int ask_branch(self, int i, int top) except -2

@@ -3,24 +3,26 @@
 Between two C nodes no Python object is made and no Python function is called: a step is a C function pointer with its data, and the
 cells to empty afterwards. Lazy graphs, and calls for some of the outputs, are evaluated on demand by an explicit stack.
 
-`gof.vm.Loop`, `LoopGC` and `Stack` are the Python twins.
+What it runs is a `gof.program.Program`; `gof.vm.Loop`, `LoopGC` and `Stack` are the Python twins.
 """
 import operator
 
-from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from libc.string cimport memcpy, memset
+cimport numpy as cnp
 
-from theano_ng.gof._native cimport CThunk, LazyBranch
+from theano_ng.gof._native cimport (
+    LIVE_MACHINES, Array, CThunk, LazyBranch, NativeThunk, allocate, array_dim, array_itemsize, array_ndim, array_type, count_live,
+    free_arena, has_flags, is_exact_array, plain_numbers)
+from theano_ng.gof.cells cimport cell_of, decref, empty, give, incref, peek, refcount, take
 
+cnp.import_array()
 
 cdef extern from "Python.h":
-    PyObject *Py_None
-    PyObject *PyList_GET_ITEM(PyObject *cell, Py_ssize_t i) nogil
-    void PyList_SET_ITEM(PyObject *cell, Py_ssize_t i, PyObject *value) nogil
-    void incref "Py_INCREF"(PyObject *) nogil
-    void decref "Py_DECREF"(PyObject *) nogil
     PyObject *PyObject_CallNoArgs(PyObject *callable)
     PyObject *PyErr_Occurred()
+
+cdef extern from "numpy/arrayobject.h":
+    PyObject *array_base "PyArray_BASE"(Array *array) noexcept
 
 cdef extern from "time.h" nogil:
     ctypedef long time_t
@@ -37,26 +39,67 @@ cdef inline double seconds() noexcept nogil:
     return now.tv_sec + 1e-9 * now.tv_nsec
 
 
-cdef inline void empty(PyObject *cell) noexcept:
-    """Put None into a cell. The cell is consistent before the old value's destructor runs."""
-    cdef PyObject *old = PyList_GET_ITEM(cell, 0)
-    if old != Py_None:
-        incref(Py_None)
-        PyList_SET_ITEM(cell, 0, Py_None)
-        decref(old)
+cdef inline int execute(Step *step) noexcept:
+    """Run a step's thunk: 0, or -1 with an exception set."""
+    cdef PyObject *result
+    if step.run != NULL:
+        return step.run(step.data)
+    result = PyObject_CallNoArgs(step.thunk)
+    if result == NULL:
+        return -1
+    decref(result)
+    return 0
 
 
-cdef inline void put(PyObject *cell, PyObject *value) noexcept:
-    cdef PyObject *old = PyList_GET_ITEM(cell, 0)
-    incref(value)
-    PyList_SET_ITEM(cell, 0, value)
-    decref(old)
+# Bytes of an array that is kept for the next run: what a node takes anyway. Larger ones cost more to compute than to allocate.
+cdef enum:
+    SPARE_LIMIT = 1024
 
 
-cdef PyObject *cell_of(cell) except NULL:
-    if type(cell) is not list or len(<list>cell) != 1:
-        raise TypeError("a cell is a list of one element, not %r" % (cell,))
-    return <PyObject *>cell
+cdef inline bint is_spare(PyObject *value) noexcept:
+    """Whether a value is a small array with memory of its own, to which nobody else refers."""
+    cdef Array *array = <Array *>value
+    cdef size_t size
+    cdef int d
+    if not (refcount(value) == 1 and is_exact_array(value) and has_flags(array, cnp.NPY_ARRAY_OWNDATA)
+            and plain_numbers(array_type(array))):
+        return False
+    size = array_itemsize(array)
+    for d in range(array_ndim(array)):
+        size *= array_dim(array, d)
+        if size > SPARE_LIMIT:
+            return False
+    return True
+
+
+cdef inline void discard(CLazyLinker self, int r) noexcept:
+    """Free a variable's value. A small array is put aside, for the step that made it to write into in the next run: that costs less
+    than a new one does."""
+    cdef PyObject *value = take(self.cells[r])
+    cdef PyObject *base
+    cdef int home = self.home[r]
+    if home >= 0 and self.spare[home] == NULL and refcount(value) == 1 and is_exact_array(value):
+        base = array_base(<Array *>value)
+        if base != NULL:
+            # the last view of an array: this is what is left of the array
+            incref(base)
+            decref(value)
+            value = base
+        if is_spare(value):
+            self.spare[home] = value
+            return
+    decref(value)
+
+
+cdef inline void lend(CLazyLinker self, Step *step) noexcept:
+    """Put arrays that were put aside where a step finds its output buffers."""
+    cdef PyObject *value
+    cdef int j
+    for j in range(step.n_out):
+        value = self.spare[step.outs[j]]
+        if value != NULL:
+            self.spare[step.outs[j]] = NULL
+            give(self.cells[step.outs[j]], value)
 
 
 def checked_request(node, needed, int n_inputs):
@@ -94,6 +137,7 @@ cdef int set_thunk(Step *step, thunk) except -1:
     step.thunk = <PyObject *>thunk
     step.branch = NULL
     step.run = NULL
+    step.reuses = isinstance(thunk, NativeThunk) and not step.lazy
     if step.lazy and isinstance(thunk, LazyBranch):
         # the machine takes the variables from the node, by their places in the branch
         if 1 + 2 * (<LazyBranch>thunk).branch_size != step.n_inputs or (<LazyBranch>thunk).branch_size != step.n_out:
@@ -106,29 +150,14 @@ cdef int set_thunk(Step *step, thunk) except -1:
 
 
 cdef class CLazyLinker:
-    """A compiled program over cells.
+    """The compiled machine of a program.
 
     Parameters
     ----------
-    fgraph : FunctionGraph
-        Gives the outputs.
-    nodes : list of Apply
-        In the order in which they run.
-    thunks : list of callable
-        One for each node; `CThunk`s run without Python. A thunk whose attribute `lazy` is true is called with what is computed so
-        far (`compute_map`), and returns the numbers of the inputs that it still needs; nothing when it is done.
-    pre_call_clear : list of cells
-        Emptied at the start of each run.
-    storage_map, compute_map : dict
-        Variable -> cell.
-    post_thunk_clear : list of list of cells, or None
-        For each node the cells to empty after it. None: intermediate values stay, and thunks meet them as output buffers.
-    updates : list of (Variable, Variable)
-        (input, output): after a complete run the input's cell takes the output's value.
-    prerequisites : dict
-        Apply -> list of Apply that must run before it although it does not read their outputs (it destroys something they read).
-    first : list of Variable
-        Computed before the outputs when evaluation is on demand: what is needed in any case, and shall not wait.
+    program : Program
+        See `gof.program`. Thunks that are `CThunk`s run without Python. A thunk whose attribute `lazy` is true is called with what is
+        computed so far (`compute_map`), and returns the numbers of the inputs that it still needs; nothing when it is done. Where values
+        are not freed, thunks meet those of the previous run as output buffers.
 
     Attributes
     ----------
@@ -140,134 +169,161 @@ cdef class CLazyLinker:
         False: whoever calls need not apply the updates.
     """
 
-    def __init__(self, fgraph, list nodes, list thunks, list pre_call_clear, dict storage_map, dict compute_map,
-                 post_thunk_clear=None, updates=(), dict prerequisites=None, list first=None):
-        cdef int i, j, n, total = 0, total_free = 0
-        cdef Step *step
-        cdef int *ints
-        cdef PyObject **pointers
-        if self.pool != NULL:
+    def __cinit__(self, *args, **kwargs):
+        count_live(LIVE_MACHINES, 1)
+
+    def __init__(self, program):
+        if self.steps != NULL:
             raise RuntimeError("a CLazyLinker is built once")
-        if len(nodes) != len(thunks):
-            raise ValueError("%d nodes, but %d thunks" % (len(nodes), len(thunks)))
-        self.nodes, self.thunks, self.pre_call_clear = nodes, thunks, pre_call_clear
-        self.storage_map, self.compute_map = storage_map, compute_map
-        self.allow_gc = post_thunk_clear is not None
-        self.running = list(thunks)
+        self.nodes, self.thunks = list(program.nodes), list(program.thunks)
+        self.pre_call_clear = program.cells(program.clear_before)
+        self.storage_map, self.compute_map = program.storage_map, program.compute_map
+        self.allow_gc, self.lazy = program.allow_gc, program.lazy
+        self.running = list(self.thunks)
         self.position_of_error = -1
         self.need_update_inputs = False
         self.allow_partial_eval = True
-        self.updates = list(updates)
-        prerequisites = prerequisites or {}
+        self.owned = []
+        # what a node needs before it runs: its inputs, then what its prerequisites compute
+        required = []
+        for node in self.nodes:
+            before = list(node.inputs)
+            for other in program.prerequisites.get(node, ()):
+                before += other.outputs
+            required.append(before)
+        numbers = self.number_variables(program, required)
+        self.reserve(numbers, required)
+        self.bind_steps(numbers, required, program.clear_after or [()] * self.n_nodes)
+        self.bind_outputs(numbers, program)
+        self.find_homes(numbers, program)
 
-        # number the variables
+    cdef dict number_variables(self, program, list required):
+        """Variable -> number; and how many there are of everything."""
         cdef dict numbers = {}
-        cdef list before = []
-        for node in nodes:
-            required = list(node.inputs)
-            for other in prerequisites.get(node, ()):
-                required += other.outputs
-            before.append(required)
-            total += len(required) + len(node.outputs)
-            for r in required:
+        for node, variables in zip(self.nodes, required):
+            for r in variables:
                 numbers.setdefault(r, len(numbers))
             for r in node.outputs:
                 numbers.setdefault(r, len(numbers))
-        for r in fgraph.outputs:
+        for r in program.fgraph.outputs:
             numbers.setdefault(r, len(numbers))
-        self.numbers = numbers
-        self.n_nodes, self.n_vars, self.n_outputs = len(nodes), len(numbers), len(fgraph.outputs)
-        self.n_clear, self.n_updates = len(pre_call_clear), len(self.updates)
-        first = first or []
-        self.n_first = len(first)
-        if post_thunk_clear is not None:
-            total_free = sum([len(cells) for cells in post_thunk_clear])
+        self.n_nodes, self.n_vars, self.n_outputs = len(self.nodes), len(numbers), len(program.fgraph.outputs)
+        self.n_clear, self.n_updates, self.n_first = len(self.pre_call_clear), len(program.updates), len(program.first)
+        return numbers
 
-        # one block of memory: pointers first, then doubles, ints and bytes
-        n = self.n_vars
-        self.pool = PyMem_Calloc(
-            self.n_nodes * sizeof(Step) + self.n_updates * (sizeof(Update) + sizeof(void *))
-            + (self.n_clear + total_free + 2 * n) * sizeof(void *)
-            + self.n_nodes * (sizeof(double) + sizeof(long long))
-            + (total + 2 * self.n_outputs + self.n_first + 3 * n + n + total + 1) * sizeof(int) + self.n_outputs + 2 * n, 1)
-        if self.pool == NULL:
-            raise MemoryError()
-        self.steps = <Step *>self.pool
-        self.update = <Update *>(self.steps + self.n_nodes)
-        pointers = <PyObject **>(self.update + self.n_updates)
-        self.fresh, pointers = pointers, pointers + self.n_updates
-        self.clear, pointers = pointers, pointers + self.n_clear
-        self.cells, pointers = pointers, pointers + n
-        self.flags, pointers = pointers, pointers + n
-        self.times = <double *>(pointers + total_free)
-        self.counts = <long long *>(self.times + self.n_nodes)
-        ints = <int *>(self.counts + self.n_nodes)
-        self.outputs, ints = ints, ints + 2 * self.n_outputs
-        self.first, ints = ints, ints + self.n_first
-        self.owner, ints = ints, ints + n
-        self.clients, ints = ints, ints + n
-        self.waiting, ints = ints, ints + n
+    cdef int reserve(self, dict numbers, list required) except -1:
+        """Memory for the tables, what every step looks at first; and the cells of the variables."""
+        cdef size_t pointer = sizeof(void *), integer = sizeof(int)
+        cdef int i, edges = 0, n = self.n_vars
+        for i in range(self.n_nodes):
+            edges += len(required[i])
+        self.steps = <Step *>allocate(&self.arena, self.n_nodes, sizeof(Step))
+        self.clear = <PyObject **>allocate(&self.arena, self.n_clear, pointer)
+        self.update = <Update *>allocate(&self.arena, self.n_updates, sizeof(Update))
+        self.fresh = <PyObject **>allocate(&self.arena, self.n_updates, pointer)
+        self.cells = <PyObject **>allocate(&self.arena, n, pointer)
+        self.flags = <PyObject **>allocate(&self.arena, n, pointer)
+        self.owner = <int *>allocate(&self.arena, n, integer)
+        self.clients = <int *>allocate(&self.arena, n, integer)
+        self.waiting = <int *>allocate(&self.arena, n, integer)
+        self.spare = <PyObject **>allocate(&self.arena, n, pointer)
+        self.home = <int *>allocate(&self.arena, n, integer)
+        self.keep = <char *>allocate(&self.arena, n, 1)
+        self.computed = <char *>allocate(&self.arena, n, 1)
         # a node is expanded once, and pushes each of its edges at most once
-        self.stack, ints = ints, ints + n + total + 1
-        self.is_update = <char *>(ints + total)
-        self.keep = self.is_update + self.n_outputs
-        self.computed = self.keep + n
-
-        self.owned = []
+        self.stack = <int *>allocate(&self.arena, n + edges + 1, integer)
+        self.outputs = <int *>allocate(&self.arena, self.n_outputs, integer)
+        self.output_order = <int *>allocate(&self.arena, self.n_outputs, integer)
+        self.is_update = <char *>allocate(&self.arena, self.n_outputs, 1)
+        self.first = <int *>allocate(&self.arena, self.n_first, integer)
+        self.times = <double *>allocate(&self.arena, self.n_nodes, sizeof(double))
+        self.counts = <long long *>allocate(&self.arena, self.n_nodes, sizeof(long long))
+        for i in range(self.n_clear):
+            self.clear[i] = self.own(self.pre_call_clear[i])
         for r, i in numbers.items():
             self.owner[i] = -1
-            self.cells[i] = self.own(storage_map[r])
-            self.flags[i] = self.own(compute_map.setdefault(r, [False]))
-        for i in range(self.n_clear):
-            self.clear[i] = self.own(pre_call_clear[i])
-        for i, node in enumerate(nodes):
+            self.cells[i] = self.own(self.storage_map[r])
+            self.flags[i] = self.own(self.compute_map.setdefault(r, [False]))
+        return 0
+
+    cdef int bind_steps(self, dict numbers, list required, freed) except -1:
+        """The steps: thunks, the variables that they read and compute, and those to free after them."""
+        cdef int i, j
+        cdef Step *step
+        for i, node in enumerate(self.nodes):
             step = &self.steps[i]
-            thunk = thunks[i]
-            step.lazy = getattr(thunk, "lazy", False)
-            required = before[i]
-            step.n_in, step.n_inputs, step.n_out = len(required), len(node.inputs), len(node.outputs)
-            set_thunk(step, thunk)
-            self.lazy = self.lazy or step.lazy
-            step.ins, ints = ints, ints + step.n_in
-            step.outs, ints = ints, ints + step.n_out
-            for j, r in enumerate(required):
+            step.lazy = getattr(self.running[i], "lazy", False)
+            step.n_in, step.n_inputs, step.n_out = len(required[i]), len(node.inputs), len(node.outputs)
+            step.n_free = len(freed[i])
+            set_thunk(step, self.running[i])
+            step.ins = <int *>allocate(&self.arena, step.n_in, sizeof(int))
+            step.outs = <int *>allocate(&self.arena, step.n_out, sizeof(int))
+            step.free = <int *>allocate(&self.arena, step.n_free, sizeof(int))
+            for j, r in enumerate(required[i]):
                 step.ins[j] = numbers[r]
                 if j < step.n_inputs:
                     self.clients[step.ins[j]] += 1
             for j, r in enumerate(node.outputs):
                 step.outs[j] = numbers[r]
                 self.owner[step.outs[j]] = i
-            step.free = pointers
-            if post_thunk_clear is not None:
-                for cell in post_thunk_clear[i]:
-                    pointers[0] = self.own(cell)
-                    pointers += 1
-                step.n_free = len(post_thunk_clear[i])
-
-        for i in range(n):
+            for j, r in enumerate(freed[i]):
+                step.free[j] = numbers[r]
+        for i in range(self.n_vars):
             self.keep[i] = self.owner[i] < 0
-        outputs = list(fgraph.outputs)
-        sources = {source for _, source in self.updates}
-        uses = {}
-        for r in outputs:
-            uses[r] = uses.get(r, 0) + 1
+        return 0
+
+    cdef int bind_outputs(self, dict numbers, program) except -1:
+        """The outputs, the order in which they are asked for, and the updates."""
+        cdef int i
+        outputs = program.fgraph.outputs
+        sources = {update.source for update in program.updates}
         for i, r in enumerate(outputs):
             self.outputs[i] = numbers[r]
             self.keep[numbers[r]] = 1
             self.is_update[i] = r in sources
-        for i, r in enumerate(first):
+        for i, r in enumerate(program.first):
             self.first[i] = numbers[r]
         # on demand, what the linker put last is asked for last: see `inplace_order.overwrite_last`
-        for i, j in enumerate(sorted(range(self.n_outputs), key=[self.owner[numbers[r]] for r in outputs].__getitem__)):
-            self.outputs[self.n_outputs + i] = j
-        for i, (destination, source) in enumerate(self.updates):
-            self.update[i].destination = self.own(storage_map[destination])
-            self.update[i].source = self.own(storage_map[source])
-            # An output that is returned as well, or is an input itself, keeps its value.
-            self.update[i].release = uses[source] == 1 and self.owner[numbers[source]] >= 0
+        owners = [self.owner[self.outputs[i]] for i in range(self.n_outputs)]
+        for i, which in enumerate(sorted(range(self.n_outputs), key=owners.__getitem__)):
+            self.output_order[i] = which
+        for i, update in enumerate(program.updates):
+            self.update[i].destination = self.own(self.storage_map[update.destination])
+            self.update[i].source = self.own(self.storage_map[update.source])
+            self.update[i].release = update.release
+        return 0
+
+    cdef int find_homes(self, dict numbers, program) except -1:
+        """For each variable the one that was computed into its memory first, if that step can write into an array that it is given."""
+        cdef int i, o
+        for i in range(self.n_vars):
+            self.home[i] = i if self.owner[i] >= 0 else -1
+        for node in self.nodes:
+            for table in (getattr(node.op, "view_map", None) or {}, getattr(node.op, "destroy_map", None) or {}):
+                for o, places in table.items():
+                    if places:
+                        self.home[<int>numbers[node.outputs[o]]] = self.home[<int>numbers[node.inputs[places[0]]]]
+        held = {numbers[r] for r in program.clear_before}
+        for i in range(self.n_vars):
+            if self.home[i] >= 0 and (self.home[i] in held or not self.steps[self.owner[self.home[i]]].reuses):
+                self.home[i] = -1
+        return 0
+
+    cdef void drop_spares(self) noexcept:
+        cdef PyObject *value
+        cdef int i
+        if self.spare == NULL:
+            return
+        for i in range(self.n_vars):
+            value = self.spare[i]
+            if value != NULL:
+                self.spare[i] = NULL
+                decref(value)
 
     def __dealloc__(self):
-        PyMem_Free(self.pool)
+        self.drop_spares()
+        free_arena(&self.arena)
+        count_live(LIVE_MACHINES, -1)
 
     cdef PyObject *own(self, cell) except NULL:
         self.owned.append(cell)
@@ -331,26 +387,16 @@ cdef class CLazyLinker:
 
     cdef int run_all(self) except -1:
         cdef Step *step = self.steps
-        cdef PyObject *result
         cdef int i, j
-        if self.time_thunks:
-            for i in range(self.n_nodes):
-                self.run_step(i)
-                step = &self.steps[i]
-                for j in range(step.n_free):
-                    empty(step.free[j])
-            return 0
         for i in range(self.n_nodes):
-            if step.run != NULL:
-                if step.run(step.data) != 0:
-                    return self.failed(i)
-            else:
-                result = PyObject_CallNoArgs(step.thunk)
-                if result == NULL:
-                    return self.failed(i)
-                decref(result)
+            if step.reuses:
+                lend(self, step)
+            if self.time_thunks:
+                self.run_timed(i)
+            elif execute(step) != 0:
+                return self.failed(i)
             for j in range(step.n_free):
-                empty(step.free[j])
+                discard(self, step.free[j])
             step += 1
         return 0
 
@@ -361,24 +407,13 @@ cdef class CLazyLinker:
             raise RuntimeError("the C code of %s failed and set no exception" % (self.nodes[i],))
         return -1
 
-    cdef int run_step(self, int i) except -1:
-        """Run a node that is not lazy; measured when `time_thunks` is on."""
-        cdef Step *step = &self.steps[i]
-        cdef PyObject *result
-        cdef double start = 0
-        if self.time_thunks:
-            start = seconds()
-        if step.run != NULL:
-            if step.run(step.data) != 0:
-                return self.failed(i)
-        else:
-            result = PyObject_CallNoArgs(step.thunk)
-            if result == NULL:
-                return self.failed(i)
-            decref(result)
-        if self.time_thunks:
-            self.times[i] += seconds() - start
-            self.counts[i] += 1
+    cdef int run_timed(self, int i) except -1:
+        """Run a node, and measure it."""
+        cdef double start = seconds()
+        if execute(&self.steps[i]) != 0:
+            return self.failed(i)
+        self.times[i] += seconds() - start
+        self.counts[i] += 1
         return 0
 
     cdef list ask_lazy(self, int i):
@@ -461,7 +496,7 @@ cdef class CLazyLinker:
             if place < 0:
                 stack[0] = self.first[self.n_first + place]
             else:
-                k = self.outputs[self.n_outputs + place]
+                k = self.output_order[place]
                 if wanted is not None and not self.is_update[k] and k not in wanted:
                     continue
                 stack[0] = self.outputs[k]
@@ -494,8 +529,10 @@ cdef class CLazyLinker:
                             top += 1
                             stack[top] = step.ins[<int>which]
                         continue
-                else:
-                    self.run_step(i)
+                elif self.time_thunks:
+                    self.run_timed(i)
+                elif execute(step) != 0:
+                    return self.failed(i)
                 for j in range(step.n_out):
                     self.computed[step.outs[j]] = 1
                 if self.allow_gc:
@@ -531,13 +568,12 @@ cdef class CLazyLinker:
         cdef int i
         cdef Update *update
         for i in range(self.n_updates):
-            self.fresh[i] = PyList_GET_ITEM(self.update[i].source, 0)
+            self.fresh[i] = peek(self.update[i].source)
             incref(self.fresh[i])
         for i in range(self.n_updates):
             update = &self.update[i]
             if update.release:
                 empty(update.source)
         for i in range(self.n_updates):
-            put(self.update[i].destination, self.fresh[i])
-            decref(self.fresh[i])
+            give(self.update[i].destination, self.fresh[i])
         return 0

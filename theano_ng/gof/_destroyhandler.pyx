@@ -6,7 +6,7 @@ cimport cython
 from cpython.dict cimport PyDict_GetItem
 from cpython.object cimport PyObject
 
-from theano_ng.gof.dynamic_order import CycleError
+from theano_ng.gof.destroy.dynamic_order import CycleError
 
 cdef object GAP = 1 << 32
 cdef tuple NONE = ()

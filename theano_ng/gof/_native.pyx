@@ -1,4 +1,7 @@
-"""C thunks: native functions bound to cells, compiled modules' capsules, the lazy choice between two branches; kernels by dlopen."""
+"""C thunks: native functions bound to cells, compiled modules' capsules, the lazy choice between two branches; kernels by dlopen.
+
+Below them what all compiled parts of a function share: memory in arenas, and counters of what is alive.
+"""
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from cpython.pycapsule cimport PyCapsule_GetContext, PyCapsule_GetName, PyCapsule_GetPointer
 from cpython.ref cimport Py_INCREF, Py_XDECREF
@@ -8,18 +11,70 @@ from posix.dlfcn cimport RTLD_LOCAL, RTLD_NOW, dlclose, dlerror, dlopen, dlsym
 
 cimport numpy as cnp
 
+from theano_ng.gof.cells cimport Py_None, cell_of, decref, empty, give, incref, peek, put, refcount, take
+
 cnp.import_array()
 
 cdef extern from "Python.h":
-    PyObject *Py_None
-    PyObject *PyList_GET_ITEM(PyObject *cell, Py_ssize_t i) nogil
-    void PyList_SET_ITEM(PyObject *cell, Py_ssize_t i, PyObject *value) nogil
-    void incref "Py_INCREF"(PyObject *) nogil
-    void decref "Py_DECREF"(PyObject *) nogil
-    Py_ssize_t PyList_GET_SIZE(PyObject *cell) nogil
+    void set_exception "PyErr_SetObject"(object kind, object value)
+
+
+cdef long live[N_LIVE]
+
+
+cdef void count_live(int kind, int change) noexcept:
+    live[kind] += change
+
+
+def live_objects():
+    """How many objects of compiled functions are alive: what is made for a function has to go with it.
+
+    Returns
+    -------
+    dict
+        Name -> count, for thunks in C, compiled machines, functions and blocks of memory that these own.
+    """
+    return {"CThunk": live[LIVE_THUNKS], "CLazyLinker": live[LIVE_MACHINES], "FunctionBase": live[LIVE_FUNCTIONS],
+            "Block": live[LIVE_BLOCKS]}
+
+
+cdef void *allocate(Arena *arena, size_t count, size_t size) except NULL:
+    """`count` elements of `size` bytes each, zeroed and aligned for whatever is no wider than 8 bytes."""
+    cdef size_t wanted = (count * size + 7) & ~<size_t>7
+    cdef size_t length
+    cdef Block *block
+    if arena.blocks == NULL or wanted > arena.left:
+        # each block is twice the one before: few of them, and not much more than what is needed
+        length = max(wanted, 2 * arena.size if arena.size else 240)
+        block = <Block *>PyMem_Calloc(1, sizeof(Block) + length)
+        if block == NULL:
+            raise MemoryError()
+        count_live(LIVE_BLOCKS, 1)
+        block.older, arena.blocks = arena.blocks, block
+        arena.next, arena.left, arena.size = <char *>&block.first, length, length
+    cdef void *memory = arena.next
+    arena.next += wanted
+    arena.left -= wanted
+    return memory
+
+
+cdef void free_arena(Arena *arena) noexcept:
+    cdef Block *block
+    while arena.blocks != NULL:
+        block = arena.blocks
+        arena.blocks = block.older
+        PyMem_Free(block)
+        count_live(LIVE_BLOCKS, -1)
+    arena.left = 0
 
 
 cdef class CThunk:
+    def __cinit__(self):
+        count_live(LIVE_THUNKS, 1)
+
+    def __dealloc__(self):
+        count_live(LIVE_THUNKS, -1)
+
     def __call__(self):
         """Run once; raises what the C code raised."""
         if self.run(self.data) != 0:
@@ -32,18 +87,19 @@ cdef int raise_current() except -1:
 
 
 cdef extern from "numpy/arrayobject.h":
-    ctypedef struct Array "PyArrayObject":
-        pass
-    bint is_array "PyArray_Check"(PyObject *value) noexcept
-    int array_type "PyArray_TYPE"(Array *array) noexcept
-    int array_ndim "PyArray_NDIM"(Array *array) noexcept
-    bint behaved "PyArray_ISBEHAVED_RO"(Array *array) noexcept
     object PyArray_FromArray(cnp.ndarray array, cnp.dtype dtype, int requirements)
 
 
 cdef inline bint fits(PyObject *value, int layout) noexcept:
     """Whether a value is an array of a layout's type number and rank; -1 says that any value will do."""
     return layout < 0 or (is_array(value) and (array_type(<Array *>value) << 8 | array_ndim(<Array *>value)) == layout)
+
+
+cdef inline bint fits_plainly(PyObject *value, const Operand *operand) noexcept:
+    """Whether a value is what C code expects, as nearly all are: an aligned ndarray with NumPy's own descriptor; or any will do."""
+    return operand.descr == NULL or (
+        is_exact_array(value) and array_descr(<Array *>value) == operand.descr and array_ndim(<Array *>value) == operand.ndim
+        and has_flags(<Array *>value, cnp.NPY_ARRAY_ALIGNED))
 
 
 cdef int prepare(NativeCall *call, int i) noexcept:
@@ -54,8 +110,8 @@ cdef int prepare(NativeCall *call, int i) noexcept:
     """
     try:
         value = <object>call.values[i]
-        number = call.layout[i] >> 8
-        if fits(call.values[i], call.layout[i]):
+        number = call.operands[i].layout >> 8
+        if fits(call.values[i], call.operands[i].layout):
             dtype = cnp.PyArray_DescrFromType(number)
             Py_INCREF(dtype)        # PyArray_FromArray takes a reference away
             copy = PyArray_FromArray(value, dtype, cnp.NPY_ARRAY_DEFAULT | cnp.NPY_ARRAY_ENSURECOPY)
@@ -66,7 +122,7 @@ cdef int prepare(NativeCall *call, int i) noexcept:
         if not cnp.PyArray_Check(value):
             raise TypeError("expected an ndarray as input %d, not %r of type %s" % (i, value, type(value).__name__))
         raise TypeError("expected an array of dtype %s with %d dimensions as input %d, got dtype %s with %d dimensions" % (
-            cnp.PyArray_DescrFromType(number), call.layout[i] & 255, i, value.dtype, value.ndim))
+            cnp.PyArray_DescrFromType(number), call.operands[i].ndim, i, value.dtype, value.ndim))
     except BaseException as failure:
         set_exception(type(failure), failure)
     return -1
@@ -86,40 +142,87 @@ cdef int run_native(void *data) noexcept:
     While the function runs, the output cells hold None: it may drop the previous value and meet the garbage collector.
     """
     cdef NativeCall *call = <NativeCall *>data
-    cdef PyObject **cells = call.cells
+    cdef Operand *operand = call.operands
     cdef PyObject **values = call.values
     cdef PyObject *value
-    cdef int i, layout, n = call.nin + call.nout
+    cdef int i, n = call.nin + call.nout
     cdef bint copied = False
     for i in range(call.nin):
-        values[i] = PyList_GET_ITEM(cells[i], 0)
-        layout = call.layout[i]
-        if layout >= 0 and not (fits(values[i], layout) and behaved(<Array *>values[i])):
+        values[i] = value = peek(operand.cell)
+        if not fits_plainly(value, operand) and not (fits(value, operand.layout) and behaved(<Array *>value)):
             if prepare(call, i) != 0:
                 drop_copies(call)
                 return -1
             copied = True
+        operand += 1
     for i in range(call.nin, n):
-        value = PyList_GET_ITEM(cells[i], 0)
-        if value == Py_None:
-            values[i] = NULL
-            continue
-        incref(Py_None)
-        PyList_SET_ITEM(cells[i], 0, Py_None)
-        if fits(value, call.layout[i]):
-            values[i] = value
-        else:
-            values[i] = NULL
-            decref(value)
-    cdef int status = call.function(call.nin, call.nout, values, values + call.nin, call.params)
+        values[i] = NULL
+        value = peek(operand.cell)
+        if value != Py_None:
+            if fits_plainly(value, operand) or fits(value, operand.layout):
+                values[i] = take(operand.cell)
+            else:
+                empty(operand.cell)
+        operand += 1
+    cdef int status = call.function(call.nin, call.nout, values, values + call.nin, call.words)
     for i in range(call.nin, n):
         if values[i] != NULL:
-            value = PyList_GET_ITEM(cells[i], 0)
-            PyList_SET_ITEM(cells[i], 0, values[i])
-            decref(value)
+            give(call.operands[i].cell, values[i])
     if copied:
         drop_copies(call)
     return status
+
+
+cdef extern from "native.h":
+    ctypedef int64_t (*native_scratch_fn)(int nin, int nout, const int64_t *words) except? -1
+
+    ctypedef struct NativeEntry:
+        native_fn function
+        native_scratch_fn scratch
+
+
+cdef const NativeEntry *entry_of(capsule) except NULL:
+    return <const NativeEntry *>PyCapsule_GetPointer(capsule, "theano_ng.native_entry")
+
+
+cdef int64_t scratch_needed(const NativeEntry *native, int nin, int nout, const int64_t *words) except -1:
+    if native.scratch == NULL:
+        raise SystemError("a native function with a word called scratch is listed by NATIVE_ENTRY_WITH_SCRATCH")
+    return native.scratch(nin, nout, words)
+
+
+def scratch_words(entry, list words, int nin, int nout):
+    """How many words of scratch memory a native function needs for calls with these words.
+
+    Parameters
+    ----------
+    entry : PyCapsule
+        A `NativeEntry` (see native.h) with a word called scratch.
+    words : list of int
+        What the function reads.
+    nin, nout : int
+        Numbers of inputs and outputs.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ValueError
+        When the words do not fit these numbers.
+    """
+    cdef const NativeEntry *native = entry_of(entry)
+    cdef int64_t *copy = <int64_t *>PyMem_Calloc(len(words) + 1, sizeof(int64_t))
+    cdef Py_ssize_t i
+    if copy == NULL:
+        raise MemoryError()
+    try:
+        for i in range(len(words)):
+            copy[i] = words[i]
+        return scratch_needed(native, nin, nout, copy)
+    finally:
+        PyMem_Free(copy)
 
 
 cdef class NativeThunk(CThunk):
@@ -127,55 +230,51 @@ cdef class NativeThunk(CThunk):
 
     Parameters
     ----------
-    function : PyCapsule
-        A `native_fn` (see native.h).
-    params : sequence of int
-        The function's parameter words.
-    scratch : int
-        Number of zeroed words that follow them.
+    entry : PyCapsule
+        A `NativeEntry` (see native.h).
+    words : list of int
+        What the function reads.
+    scratch_at : int
+        Which of the words is to be the address of scratch memory, -1: none.
     inputs, outputs : list of cells
         One-element lists.
     layouts : list of int, optional
         For each input, then each output, ``type number << 8 | ndim`` of its arrays, or -1 where any value will do.
     """
 
-    def __cinit__(self, function, params, Py_ssize_t scratch, list inputs, list outputs, list layouts=None):
-        cdef Py_ssize_t i, n_params = len(params), nin = len(inputs), nout = len(outputs)
-        self.keep = function
+    def __cinit__(self, entry, list words, Py_ssize_t scratch_at, list inputs, list outputs, list layouts=None):
+        cdef Py_ssize_t i, n_words = len(words), nin = len(inputs), nout = len(outputs)
+        cdef const NativeEntry *native = entry_of(entry)
+        cdef Operand *operand
+        self.keep = entry
         self.inputs, self.outputs, self.lazy = inputs, outputs, False
-        self.call.function = <native_fn>PyCapsule_GetPointer(function, "theano_ng.native_fn")
+        self.call.function = native.function
         self.call.nin, self.call.nout = nin, nout
-        self.call.cells = <PyObject **>PyMem_Calloc(nin + nout + 1, sizeof(PyObject *))
-        self.call.values = <PyObject **>PyMem_Calloc(nin + nout + 1, sizeof(PyObject *))
-        self.call.params = <int64_t *>PyMem_Calloc(n_params + scratch + 1, sizeof(int64_t))
-        self.call.layout = <int *>PyMem_Calloc(nin + nout + 1, sizeof(int))
-        self.call.copied = <char *>PyMem_Calloc(nin + 1, 1)
-        if not (self.call.cells and self.call.values and self.call.params and self.call.layout and self.call.copied):
-            raise MemoryError()
+        self.call.operands = <Operand *>allocate(&self.arena, nin + nout, sizeof(Operand))
+        self.call.values = <PyObject **>allocate(&self.arena, nin + nout, sizeof(PyObject *))
+        self.call.copied = <char *>allocate(&self.arena, nin, 1)
+        self.call.words = <int64_t *>allocate(&self.arena, n_words, sizeof(int64_t))
         for i in range(nin + nout):
-            self.call.layout[i] = -1 if layouts is None else layouts[i]
-        for i in range(nin):
-            check_cell(inputs[i])
-            self.call.cells[i] = <PyObject *>inputs[i]
-        for i in range(nout):
-            check_cell(outputs[i])
-            self.call.cells[nin + i] = <PyObject *>outputs[i]
-        for i in range(n_params):
-            self.call.params[i] = params[i]
+            operand = &self.call.operands[i]
+            operand.cell = cell_of(inputs[i] if i < nin else outputs[i - nin])
+            operand.layout = -1 if layouts is None else layouts[i]
+            if operand.layout >= 0:
+                operand.ndim = operand.layout & 255
+                descr = cnp.PyArray_DescrFromType(operand.layout >> 8)      # NumPy keeps it for good
+                operand.descr = <void *>descr
+        for i in range(n_words):
+            self.call.words[i] = words[i]
+        if scratch_at >= 0:
+            # A block of its own: a memory checker sees a step beyond its end.
+            self.scratch = <int64_t *>PyMem_Calloc(scratch_needed(native, nin, nout, self.call.words), sizeof(int64_t))
+            if self.scratch == NULL:
+                raise MemoryError()
+            self.call.words[scratch_at] = <intptr_t>self.scratch
         self.run, self.data = run_native, &self.call
 
     def __dealloc__(self):
-        PyMem_Free(self.call.cells)
-        PyMem_Free(self.call.values)
-        PyMem_Free(self.call.params)
-        PyMem_Free(self.call.layout)
-        PyMem_Free(self.call.copied)
-
-
-cdef int check_cell(cell) except -1:
-    if type(cell) is not list or len(<list>cell) != 1:
-        raise TypeError("a cell is a list of one element, not %r" % (cell,))
-    return 0
+        free_arena(&self.arena)
+        PyMem_Free(self.scratch)
 
 
 cdef int run_capsule(void *data) noexcept:
@@ -196,10 +295,6 @@ cdef int run_capsule(void *data) noexcept:
         set_exception(type(value), value)
         return -1
     return 0
-
-
-cdef extern from "Python.h":
-    void set_exception "PyErr_SetObject"(object kind, object value)
 
 
 cdef class CapsuleThunk(CThunk):
@@ -225,10 +320,6 @@ cdef class CapsuleThunk(CThunk):
         self.run, self.data = run_capsule, <void *>self
 
 
-cdef extern from "Python.h":
-    Py_ssize_t refcount "Py_REFCNT"(PyObject *value) noexcept
-    PyObject *PyErr_Occurred()
-
 ctypedef cnp.npy_bool (*nonzero_fn)(void *item, void *array) noexcept
 
 cdef extern from "numpy/arrayobject.h":
@@ -237,25 +328,10 @@ cdef extern from "numpy/arrayobject.h":
     ctypedef struct ArrFuncs "PyArray_ArrFuncs":
         nonzero_fn nonzero
     ArrFuncs *array_functions "PyDataType_GetArrFuncs"(Descr *descr) noexcept
-    Descr *array_descr "PyArray_DESCR"(Array *array) noexcept
-    bint is_exact_array "PyArray_CheckExact"(PyObject *value) noexcept
-    bint has_flags "PyArray_CHKFLAGS"(Array *array, int flags) noexcept
     bint native_order "PyArray_ISNOTSWAPPED"(Array *array) noexcept
     void *array_data "PyArray_DATA"(Array *array) noexcept
     size_t array_nbytes "PyArray_NBYTES"(Array *array) noexcept
     bint same_shape "PyArray_SAMESHAPE"(Array *a, Array *b) noexcept
-
-
-cdef inline void give(PyObject *cell, PyObject *value) noexcept:
-    """Put a value into a cell, which takes over the reference."""
-    cdef PyObject *old = PyList_GET_ITEM(cell, 0)
-    PyList_SET_ITEM(cell, 0, value)
-    decref(old)
-
-
-cdef inline bint plain_numbers(int number) noexcept:
-    """Whether a type number is one of the fixed-size numeric ones."""
-    return number <= cnp.NPY_CLONGDOUBLE or number == cnp.NPY_FLOAT16
 
 
 cdef inline bint ours_alone(PyObject *value) noexcept:
@@ -305,14 +381,12 @@ cdef class LazyBranch(CThunk):
         if len(inputs) != 1 + 2 * n or len(input_flags) != len(inputs) or len(output_flags) != n:
             raise ValueError("a condition and two branches of %d values are expected, got %d inputs" % (n, len(inputs)))
         for cell in (*inputs, *outputs, *input_flags, *output_flags):
-            check_cell(cell)
+            cell_of(cell)
         self.inputs, self.outputs, self.lazy, self.branch_size, self.view, self.copy = inputs, outputs, True, n, view, copy
         # the lists of cells are anybody's to change: these tuples are ours
         self.owned = tuple(inputs), tuple(outputs), tuple(input_flags), tuple(output_flags)
-        self.sides = <PyObject **>PyMem_Calloc(3 * n + 1, sizeof(PyObject *))
-        self.movable = <char *>PyMem_Calloc(n + 1, 1)
-        if not (self.sides and self.movable):
-            raise MemoryError()
+        self.sides = <PyObject **>allocate(&self.arena, 3 * n, sizeof(PyObject *))
+        self.movable = <char *>allocate(&self.arena, n, 1)
         self.condition = <PyObject *>inputs[0]
         self.results = self.sides + 2 * n
         for i in range(2 * n):
@@ -322,8 +396,7 @@ cdef class LazyBranch(CThunk):
         self.run, self.data = run_branch, <void *>self
 
     def __dealloc__(self):
-        PyMem_Free(self.sides)
-        PyMem_Free(self.movable)
+        free_arena(&self.arena)
 
     def __call__(self):
         _, _, input_flags, output_flags = self.owned
@@ -339,9 +412,9 @@ cdef class LazyBranch(CThunk):
 
     cdef int choose(self) except -1:
         """0 for the first branch, 1 for the second."""
-        cdef PyObject *value = PyList_GET_ITEM(self.condition, 0)
+        cdef PyObject *value = peek(self.condition)
         if is_exact_array(value) and array_ndim(<Array *>value) == 0 and plain_numbers(array_type(<Array *>value)):
-            return 0 if array_functions(array_descr(<Array *>value)).nonzero(array_data(<Array *>value), value) else 1
+            return 0 if array_functions(<Descr *>array_descr(<Array *>value)).nonzero(array_data(<Array *>value), value) else 1
         return 0 if <object>value != 0 else 1
 
     cdef int fill(self, int side, bint move) except -1:
@@ -358,28 +431,23 @@ cdef class LazyBranch(CThunk):
         cdef PyObject *old
         cdef int j
         for j in range(self.branch_size):
-            value = PyList_GET_ITEM(self.sides[side * self.branch_size + j], 0)
+            value = peek(self.sides[side * self.branch_size + j])
             if self.view and side == 0:
-                incref(value)
-                give(self.results[j], value)
+                put(self.results[j], value)
             elif not is_exact_array(value):
                 copied = self.copy(<object>value)
-                incref(<PyObject *>copied)
-                give(self.results[j], <PyObject *>copied)
+                put(self.results[j], <PyObject *>copied)
             elif move and self.movable[j] and ours_alone(value):
-                incref(Py_None)
-                PyList_SET_ITEM(self.sides[side * self.branch_size + j], 0, Py_None)
-                give(self.results[j], value)
+                give(self.results[j], take(self.sides[side * self.branch_size + j]))
             else:
-                old = PyList_GET_ITEM(self.results[j], 0)
+                old = peek(self.results[j])
                 if (ours_alone(old) and array_type(<Array *>old) == array_type(<Array *>value) and same_shape(<Array *>old, <Array *>value)
                         and plain_numbers(array_type(<Array *>old)) and native_order(<Array *>old) and native_order(<Array *>value)
                         and has_flags(<Array *>old, cnp.NPY_ARRAY_C_CONTIGUOUS) and has_flags(<Array *>value, cnp.NPY_ARRAY_C_CONTIGUOUS)):
                     memcpy(array_data(<Array *>old), array_data(<Array *>value), array_nbytes(<Array *>old))
                 else:
                     copied = cnp.PyArray_NewCopy(<cnp.ndarray>value, cnp.NPY_CORDER)
-                    incref(<PyObject *>copied)
-                    give(self.results[j], <PyObject *>copied)
+                    put(self.results[j], <PyObject *>copied)
         return 0
 
 

@@ -2,6 +2,8 @@
 import logging
 import pickle
 
+from theano_ng.gof.compiler import trust
+
 _logger = logging.getLogger("theano_ng.gof.callcache")
 
 
@@ -11,7 +13,8 @@ class CallCache:
     Parameters
     ----------
     filename : str, optional
-        A file written by `persist`; it need not exist.
+        A file written by `persist`; it need not exist. One that somebody else owns or can write, itself or through a directory above it,
+        is not loaded, with a warning: it could be anybody's code.
     """
 
     def __init__(self, filename=None):
@@ -19,10 +22,10 @@ class CallCache:
         self.cache = {}
         if filename is not None:
             try:
-                with open(filename, "rb") as f:
+                with trust.open_named(filename) as f:
                     self.cache = pickle.load(f)
             except OSError:
-                # There is no cache yet.
+                # There is no cache yet, or none to trust.
                 self.cache = {}
 
     def persist(self, filename=None):
@@ -39,6 +42,7 @@ class CallCache:
             raise ValueError("CallCache.persist needs a filename: none was given to the constructor either")
         with open(filename, "wb") as f:
             pickle.dump(self.cache, f, protocol=pickle.HIGHEST_PROTOCOL)
+        trust.close_to_others(filename)
 
     def call(self, fn, args=(), key=None):
         """``fn(*args)``, computed once.

@@ -18,7 +18,7 @@ class Clients(list):
         self._positions = None
 
     def append(self, client):
-        """Add a pair."""
+        """Add a pair ``(node, i)``; no pair comes twice."""
         if self._positions is not None:
             self._positions[client] = len(self)
         list.append(self, client)

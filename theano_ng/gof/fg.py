@@ -2,22 +2,18 @@
 import time
 
 from theano_ng.configdefaults import config
-from theano_ng.gof import graph, toolbox, utils
+from theano_ng.gof import graph, ports, toolbox, utils
 from theano_ng.gof.clients import Clients
 from theano_ng.gof.graph import Constant
 from theano_ng.gof.null_type import NullType
 from theano_ng.gof.pickling import Covering
-from theano_ng.gof.toolbox import AlreadyThere
+from theano_ng.gof.toolbox import AlreadyThere, InconsistencyError
 from theano_ng.gof.utils import object2
 from theano_ng.misc.ordered_set import OrderedSet
 
 
 class CachedConstantError(Exception):
     """A cached constant was put into a FunctionGraph: it would be shared between graphs. Clone the graph first."""
-
-
-class InconsistencyError(Exception):
-    """Raised by a feature's `validate` when a graph may not be used as it is, e.g. because of an invalid in-place operation."""
 
 
 class MissingInputError(Exception):
@@ -252,9 +248,7 @@ class FunctionGraph(object2):
                 raise Exception("%s is already owned by another fgraph" % r)
             if r.owner is None and not isinstance(r, Constant) and r not in self._input_set:
                 if config.exception_verbosity == "high":
-                    from theano_ng.printing import min_informative_str      # printing sits above this module
-
-                    hint = "It is needed for\n" + min_informative_str(node.outputs[0])
+                    hint = "It is needed for\n" + ports.label_graph(node.outputs[0])
                 else:
                     hint = "Use the Theano flag exception_verbosity='high', for more information on this error."
                 raise MissingInputError(
@@ -352,10 +346,8 @@ class FunctionGraph(object2):
 
     @staticmethod
     def _check_test_values(r, new_r):
-        from theano_ng.gof.op import get_test_value  # op needs this module for its thunks
-
         try:
-            old, new = get_test_value(r), get_test_value(new_r)
+            old, new = r.read_test_value(), new_r.read_test_value()
         except AttributeError:
             return
         old_shape, new_shape = getattr(old, "shape", None), getattr(new, "shape", None)
@@ -591,10 +583,10 @@ class FunctionGraph(object2):
         # Variables and nodes do not carry what this graph wrote on them; it is written again on loading.
         clients = [(r, [tuple(c) for c in r.clients]) for r in self.variables]
         covering = Covering(graph.io_toposort(self.inputs, self.outputs))
-        return covering, list(self.apply_nodes), clients, state, covering.end
+        return covering, list(self.apply_nodes), clients, state
 
     def __setstate__(self, state):
-        _, nodes, clients, state, _ = state
+        _, nodes, clients, state = state[:4]     # former pickles end with something more
         self.__dict__.update(state)
         self._callbacks = {}
         self._sorted = None

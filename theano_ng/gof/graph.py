@@ -3,7 +3,7 @@ import contextlib
 from itertools import count
 
 from theano_ng.configdefaults import config
-from theano_ng.gof import utils
+from theano_ng.gof import ports, utils
 from theano_ng.gof.pickling import deepcopy_in_graph, reduce_in_graph
 from theano_ng.gof.utils import MethodNotDefined, integer_types, object2, scratchpad, string_types
 
@@ -265,11 +265,33 @@ class Variable(Node):
             return str(op) + "." + str(self.index)
         return "<%s>" % str(self.type)
 
+    def read_test_value(self):
+        """The test value, as a value of the variable's type.
+
+        Raises
+        ------
+        AttributeError
+            When there is none.
+        """
+        if hasattr(self.tag, "test_value"):
+            try:
+                return self.type.filter(self.tag.test_value)
+            except Exception as e:
+                detail = (
+                    "For compute_test_value, one input test value does not have the requested type.\n"
+                    "%s\nThe error when converting the test value to that variable type:" % utils.get_variable_trace_string(self))
+                # Some exception classes take something other than one text.
+                try:
+                    error = type(e)("\n".join([detail] + [str(arg) for arg in e.args]))
+                except Exception:
+                    error = TypeError("\n".join([detail, str(e)]))
+                raise error from e
+        # not str(self), which looks for the test value when config.print_test_value is on
+        raise AttributeError("%s has no test value %s" % (self.__repr__(firstPass=False), utils.get_variable_trace_string(self)))
+
     def __repr_test_value__(self):
         """The repr of the test value; AttributeError when there is none."""
-        from theano_ng.gof.op import get_test_value  # op imports this module
-
-        return repr(get_test_value(self))
+        return repr(self.read_test_value())
 
     def _test_value_line(self):
         if config.print_test_value:
@@ -321,9 +343,8 @@ class Variable(Node):
         cache = self.__dict__.setdefault("_fn_cache", {})
         inputs = tuple(sorted(inputs_to_values, key=id))
         if inputs not in cache:
-            from theano_ng.compile.function import function  # an upward name: a graph does not know how it is compiled
-
-            cache[inputs] = function(list(inputs), self)
+            compile_function = ports.compile_function.function      # called from here: that is where the function has its name from
+            cache[inputs] = compile_function(list(inputs), self)
         return cache[inputs](*[inputs_to_values[variable] for variable in inputs])
 
     def __getstate__(self):
@@ -370,6 +391,10 @@ class Constant(Variable):
         self._data = value
 
     value = property(lambda self: self._data, doc="Read-only data access.")
+
+    def read_test_value(self):
+        """The data itself: a constant is its own test value."""
+        return self._data
 
     def equals(self, other):
         """Whether `other` is a constant of the same type and value."""

@@ -4,12 +4,15 @@ A linker binds every variable of a graph to a *cell* (a one-element list) and ev
 that reads input cells and fills output cells). This module holds what all linkers share, the linker that only calls `perform`, and
 the one that runs several linkers side by side. The virtual machine is in `gof.vm`, compiled C in `gof.cc`.
 """
+import contextlib
 import copy
 from copy import deepcopy
 
 from theano_ng.configdefaults import config
+from theano_ng.gof.compiler.kernelcache import load_kernels
 from theano_ng.gof.link_errors import log_thunk_trace, raise_with_op, thunk_hook  # noqa: F401  (classic names of this module)
-from theano_ng.gof.native import native_code_of
+from theano_ng.gof.native import native_code_of, prepared
+from theano_ng.gof.program import gc_helper, make_program
 from theano_ng.gof.type import Type
 
 undef = object()
@@ -148,6 +151,13 @@ class Linker:
         """
         raise NotImplementedError("%s must define accept" % type(self).__name__)
 
+    def _bound_to(self, fgraph, no_recycling):
+        """This linker, or a copy when it is bound to another graph, bound to `fgraph`."""
+        linker = self if self.fgraph is None or self.fgraph is fgraph else self.clone()
+        linker.fgraph = fgraph
+        linker.no_recycling = [] if no_recycling is None else no_recycling
+        return linker
+
     def make_thunk(self):
         """``(thunk, input containers, output containers)`` of the accepted graph."""
         raise NotImplementedError("%s must define make_thunk" % type(self).__name__)
@@ -238,60 +248,6 @@ def map_storage(fgraph, order, input_storage, output_storage, storage_map=None):
     return input_storage, output_storage, storage_map
 
 
-def gc_helper(node_list):
-    """What may be freed, and when.
-
-    Parameters
-    ----------
-    node_list : list of Apply
-        In the order in which they run.
-
-    Returns
-    -------
-    computed : set of Variable
-        Everything that the nodes compute.
-    last_user : dict
-        Variable -> the last node that reads it.
-    """
-    last_user = {}
-    computed = set()
-    for node in node_list:
-        for r in node.inputs:
-            last_user[r] = node
-        computed.update(node.outputs)
-    return computed, last_user
-
-
-def post_thunk_clear_cells(order, storage_map, keep):
-    """For each node the cells to empty after it: computed values that no later node reads.
-
-    Parameters
-    ----------
-    order : list of Apply
-    storage_map : dict
-    keep : iterable of Variable
-        Never freed (the graph's outputs).
-
-    Returns
-    -------
-    list of list of cells
-    """
-    computed, last_user = gc_helper(order)
-    keep = set(keep)
-    clear = []
-    for node in order:
-        cells = {}
-        for r in node.inputs:
-            if r in computed and r not in keep and last_user[r] is node:
-                cells[r] = storage_map[r]
-        for r in node.outputs:
-            # an output that nobody reads
-            if r not in last_user and r not in keep:
-                cells[r] = storage_map[r]
-        clear.append(list(cells.values()))
-    return clear
-
-
 def add_clear_storage(f, computed, storage_map):
     """Give `f` a method `clear_storage()` that empties the cells of the computed variables."""
 
@@ -362,6 +318,47 @@ def containers(variables, cells, readonly=False):
     return [Container(r, cell, readonly) for r, cell in zip(variables, cells)]
 
 
+def make_eager_program(linker, impl, input_storage, output_storage, storage_map):
+    """The program of a linker whose nodes all run, in order.
+
+    Parameters
+    ----------
+    linker : LocalLinker
+        With a graph, its `no_recycling`, `schedule` and `allow_gc`.
+    impl : {None, "c", "py"}
+        Which implementation the thunks use.
+    input_storage, output_storage, storage_map
+        As for `map_storage`.
+
+    Returns
+    -------
+    Program
+    """
+    fgraph = linker.fgraph
+    order = linker.schedule(fgraph)
+    input_storage, output_storage, storage_map = map_storage(fgraph, order, input_storage, output_storage, storage_map)
+    # All values that a thunk could ask for are there when it runs, so every variable counts as computed.
+    compute_map = {r: [True] for r in storage_map}
+    with native_kernels(order if impl != "py" else ()):
+        thunks = [make_node_thunk(node, storage_map, compute_map, linker.no_recycling, impl) for node in order]
+    return make_program(
+        fgraph, order, thunks, storage_map, compute_map, input_storage, output_storage, linker.allow_gc, linker.no_recycling)
+
+
+def streamlined(program, nice_errors=True):
+    """A Python function that runs a program, see `streamline`; it has the attributes that Functions and users look for."""
+    f = streamline(program.fgraph, list(program.thunks), list(program.nodes), program.cells_to_clear(),
+                   no_recycling=program.cells(program.clear_before), nice_errors=nice_errors)
+    f.program, f.storage_map, f.allow_gc = program, program.storage_map, program.allow_gc
+    add_clear_storage(f, [r for node in program.nodes for r in node.outputs], program.storage_map)
+    return f
+
+
+def program_containers(program):
+    """Containers around the cells of a program's inputs, and of its outputs."""
+    return (containers(program.fgraph.inputs, program.input_cells), containers(program.fgraph.outputs, program.output_cells, True))
+
+
 class PerformLinker(LocalLinker):
     """Runs every node by its Op's `perform`, in topological order: linker 'py'.
 
@@ -380,34 +377,11 @@ class PerformLinker(LocalLinker):
             self.schedule = schedule
 
     def accept(self, fgraph, no_recycling=None, profile=None):
-        if self.fgraph is not None and self.fgraph is not fgraph:
-            return self.clone().accept(fgraph, no_recycling, profile)
-        self.fgraph = fgraph
-        self.no_recycling = [] if no_recycling is None else no_recycling
-        return self
+        return self._bound_to(fgraph, no_recycling)
 
     def make_all(self, input_storage=None, output_storage=None, storage_map=None):
-        fgraph = self.fgraph
-        order = self.schedule(fgraph)
-        no_recycling = self.no_recycling
-        input_storage, output_storage, storage_map = map_storage(fgraph, order, input_storage, output_storage, storage_map)
-        # All values that a thunk could ask for are there when it runs, so every variable counts as computed.
-        compute_map = {r: [True] for r in storage_map}
-        thunks = []
-        for node in order:
-            thunks.append(make_node_thunk(node, storage_map, compute_map, no_recycling, "py"))
-
-        computed, _ = gc_helper(order)
-        clear = post_thunk_clear_cells(order, storage_map, fgraph.outputs) if self.allow_gc else None
-        if no_recycling is True:
-            no_recycling = [cell for r, cell in storage_map.items() if r in computed]
-        else:
-            no_recycling = [storage_map[r] for r in no_recycling if r in computed]
-        f = streamline(fgraph, thunks, order, clear, no_recycling=no_recycling)
-        f.allow_gc = self.allow_gc
-        f.storage_map = storage_map
-        add_clear_storage(f, computed, storage_map)
-        return f, containers(fgraph.inputs, input_storage), containers(fgraph.outputs, output_storage, True), thunks, order
+        program = make_eager_program(self, "py", input_storage, output_storage, storage_map)
+        return (streamlined(program), *program_containers(program), list(program.thunks), list(program.nodes))
 
 
 class Thunk:
@@ -447,8 +421,6 @@ def make_node_thunk(node, storage_map, compute_map, no_recycling, impl=None):
     except Exception as failure:
         failure.args = ("The following error happened while compiling the node", node, "\n") + failure.args
         raise
-    finally:
-        node.__dict__.pop("prepared_code", None)
     inputs = getattr(thunk, "inputs", None) or [storage_map[r] for r in node.inputs]
     outputs = getattr(thunk, "outputs", None) or [storage_map[r] for r in node.outputs]
     lazy = getattr(thunk, "lazy", False)
@@ -459,27 +431,25 @@ def make_node_thunk(node, storage_map, compute_map, no_recycling, impl=None):
     return thunk
 
 
-def load_native_kernels(order):
-    """Compile the kernels of all nodes at once, so that making their thunks finds them loaded.
+@contextlib.contextmanager
+def native_kernels(order):
+    """Compile the kernels of all nodes at once; thunks that are made meanwhile find them loaded.
 
     Parameters
     ----------
-    order : list of Apply
+    order : iterable of Apply
     """
-    kernels = []
-    for node in order:
-        code = native_code_of(node)
-        if code is not None:
-            kernels.extend(code.kernels)
-            node.prepared_code = code       # so that Op.make_c_thunk need not ask again; taken off there
+    codes = {node: native_code_of(node) for node in order}
+    codes = {node: code for node, code in codes.items() if code is not None}
+    kernels = [kernel for code in codes.values() for kernel in code.kernels]
     if len(kernels) > 1 and config.cxx:
-        from theano_ng.gof.cmodule import load_kernels  # not needed by graphs without compiled loops
-
         try:
             load_kernels(kernels)
         except Exception:
             # Each node compiles its own again and reports by name what is wrong with it.
             pass
+    with prepared(codes):
+        yield
 
 
 class WrapLinker(Linker):
@@ -510,12 +480,9 @@ class WrapLinker(Linker):
         return type(self)([linker.clone(allow_gc=allow_gc) for linker in self.linkers], self.wrapper)
 
     def accept(self, fgraph, no_recycling=None, profile=None):
-        if self.fgraph is not None and self.fgraph is not fgraph:
-            return type(self)(self.linkers, self.wrapper).accept(fgraph, no_recycling, profile)
-        self.fgraph = fgraph
-        self.no_recycling = [] if no_recycling is None else no_recycling
-        self.linkers = [linker.accept(fgraph, no_recycling) for linker in self.linkers]
-        return self
+        bound = self._bound_to(fgraph, no_recycling)
+        bound.linkers = [linker.accept(fgraph, no_recycling) for linker in bound.linkers]
+        return bound
 
     def pre(self, f, inputs, order, thunk_groups):
         """Called at the start of each run.

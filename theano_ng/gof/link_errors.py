@@ -4,6 +4,7 @@ import sys
 import traceback
 
 from theano_ng.configdefaults import config
+from theano_ng.gof import ports
 
 HINT_TRACE = (
     "HINT: Re-running with most Theano optimization disabled could give you a back-traces when this node was created. This can be done "
@@ -188,10 +189,8 @@ def _message(node, thunk, trace, storage_map):
 
 
 def _debugprint(node):
-    from theano_ng.printing import debugprint  # printing sits above gof and is needed here only
-
     out = io.StringIO()
-    debugprint(node, file=out, stop_on_name=True, print_type=True)
+    ports.format_graph(node, file=out, stop_on_name=True, print_type=True)
     return out.getvalue()
 
 

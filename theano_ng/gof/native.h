@@ -15,16 +15,62 @@
 #include <numpy/arrayobject.h>
 #include <numpy/arrayscalars.h>
 
-typedef int (*native_fn)(int nin, int nout, PyObject **in, PyObject **out, int64_t *params);
+typedef int (*native_fn)(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words);
 
+/* How many words of scratch memory a call with these words needs; -1 with an exception set when the words do not fit the call. */
+typedef int64_t (*native_scratch_fn)(int nin, int nout, const int64_t *words);
+
+/* A native function; without a function, the record of a table's rows. `words`: what NATIVE_WORDS declares, NULL: none. */
 typedef struct {
     const char *name;
     native_fn function;
+    const char *words;
+    native_scratch_fn scratch;
 } NativeEntry;
 
-#define NATIVE_CAPSULE "theano_ng.native_fn"
+#define NATIVE_CAPSULE "theano_ng.native_entry"
 
-/* Defines the extension module `name`, whose attributes are the entries' functions as capsules. */
+/* Parameter words. NATIVE_WORDS(solve, structure, lower, shape[2]) declares
+ *
+ *     struct solve_words { int64_t structure, lower, shape[2]; };
+ *
+ * and the same text for Python, where an Op gives them by these names (gof/native_words.py). An array at the end, `n_axes, axes[]`, has
+ * any length. NATIVE_TABLE(name, row, rows, words ...) ends in a table `rows` of `n_rows` structs that NATIVE_WORDS(row, ...) declares.
+ *
+ * Two names are filled in by the thunk: `scratch`, the address of zeroed memory that is private to it and kept between calls (the entry
+ * has a function that says how much), and `n_...`.
+ */
+#define NATIVE_TEXT(...) #__VA_ARGS__
+#define NATIVE_WORDS(name, ...)          \
+    struct name##_words {                \
+        int64_t __VA_ARGS__;             \
+    };                                   \
+    static const char name##_text[] __attribute__((unused)) = NATIVE_TEXT(__VA_ARGS__)
+#define NATIVE_TABLE(name, row, rows, ...)   \
+    struct name##_words {                    \
+        int64_t __VA_OPT__(__VA_ARGS__, ) n_##rows; \
+        struct row##_words rows[];           \
+    };                                       \
+    static const char name##_text[] __attribute__((unused)) = NATIVE_TEXT(__VA_OPT__(__VA_ARGS__, ) n_##rows, rows[row])
+
+/* Declares tng_<name>, which reads struct <name>_words, and defines what NATIVE_ENTRY(name) shows of it. */
+#define NATIVE_READER(name)                                                                                          \
+    static int tng_##name(int nin, int nout, PyObject **in, PyObject **out, const struct name##_words *words);      \
+    static int name##_reader(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)                \
+    {                                                                                                               \
+        return tng_##name(nin, nout, in, out, (const struct name##_words *)words);                                  \
+    }
+
+/* Both: for most functions. */
+#define NATIVE_FUNCTION(name, ...)   \
+    NATIVE_WORDS(name, __VA_ARGS__); \
+    NATIVE_READER(name)
+
+#define NATIVE_ENTRY(name) {#name, name##_reader, name##_text, NULL}
+#define NATIVE_ENTRY_WITH_SCRATCH(name) {#name, name##_reader, name##_text, name##_scratch}
+#define NATIVE_ROW(name) {#name, NULL, name##_text, NULL}
+
+/* Defines the extension module `name`, whose attributes are the entries as capsules, and `words`, a dict of the texts of their words. */
 #define NATIVE_MODULE(name, entries)                                                                              \
     static struct PyModuleDef native_module_def = {PyModuleDef_HEAD_INIT, #name, NULL, -1, NULL, NULL, NULL, NULL, NULL}; \
     PyMODINIT_FUNC PyInit_##name(void)                                                                            \
@@ -40,22 +86,31 @@ typedef struct {
 
 static inline int native_add_entries(PyObject *module, const NativeEntry *entry)
 {
-    for (; entry->name != NULL; ++entry) {
-        PyObject *capsule = PyCapsule_New((void *)entry->function, NATIVE_CAPSULE, NULL);
-        if (capsule == NULL || PyModule_AddObject(module, entry->name, capsule) < 0) {
+    PyObject *texts = PyDict_New();
+    int status = PyModule_AddObjectRef(module, "words", texts);
+    for (; entry->name != NULL && status == 0; ++entry) {
+        PyObject *text = PyUnicode_FromString(entry->words == NULL ? "" : entry->words);
+        status = text == NULL ? -1 : PyDict_SetItemString(texts, entry->name, text);
+        Py_XDECREF(text);
+        if (status == 0 && entry->function != NULL) {
+            PyObject *capsule = PyCapsule_New((void *)entry, NATIVE_CAPSULE, NULL);
+            status = PyModule_AddObjectRef(module, entry->name, capsule);
             Py_XDECREF(capsule);
-            return -1;
         }
     }
-    return 0;
+    Py_XDECREF(texts);
+    return status;
 }
 
-/* A double that travelled in a parameter word. */
-static inline double native_word_as_double(int64_t word)
+/* An entry of another module of native code, by the full name of the module. Returns NULL with an exception set on failure. */
+static inline const NativeEntry *native_entry(const char *module_name, const char *name)
 {
-    double value;
-    memcpy(&value, &word, sizeof value);
-    return value;
+    PyObject *module = PyImport_ImportModule(module_name);
+    PyObject *capsule = module == NULL ? NULL : PyObject_GetAttrString(module, name);
+    const NativeEntry *entry = capsule == NULL ? NULL : (const NativeEntry *)PyCapsule_GetPointer(capsule, NATIVE_CAPSULE);
+    Py_XDECREF(capsule);
+    Py_XDECREF(module);
+    return entry;
 }
 
 /* Arrays of at least this many bytes get recycled memory (theano_ng/tensor/native/alloc.c). */

@@ -3,9 +3,14 @@
 An Op whose C code does not depend on the graph names a compiled function and its parameter words (`NativeCode`). The linkers bind
 it to cells without compiling anything; the classic C interface (`c_code` and friends) is derived from the same record.
 """
+import contextlib
+import functools
 import importlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from theano_ng.gof import _native
+from theano_ng.gof.compiler.kernelcache import load_kernels, rename_symbol
+from theano_ng.gof.native_words import SCRATCH, Record
 from theano_ng.gof.utils import MethodNotDefined
 
 _registered = {}
@@ -38,38 +43,96 @@ class Kernel:
     libraries: tuple = ()
 
 
-@dataclass(frozen=True)
 class NativeCode:
-    """One node's native implementation.
+    """One node's native implementation: ``NativeCode("theano_ng.tensor.native.blas:gemm", in_place=True)``.
+
+    Parameters
+    ----------
+    function : str
+        ``"package.module:name"`` of a native function.
+    **words
+        What the C code reads, by the names that it declares (`NATIVE_WORDS` in native.h): integers, sequences of integers or bytes for
+        arrays, sequences of dicts for tables, a `Kernel` for its address. They are compared with the declaration when the code is bound
+        to cells or becomes the text of a module.
+    """
+
+    __slots__ = ("function", "words")
+
+    def __init__(self, function, /, **words):
+        self.function = function
+        self.words = words
+
+    def __repr__(self):
+        return "NativeCode(%s)" % ", ".join([repr(self.function), *["%s=%r" % word for word in self.words.items()]])
+
+    @property
+    def kernels(self):
+        """The kernels among the words."""
+        return tuple([value for value in self.words.values() if isinstance(value, Kernel)])
+
+    def packed(self, addresses):
+        """The words for C.
+
+        Parameters
+        ----------
+        addresses : sequence of int
+            In place of `kernels`.
+
+        Returns
+        -------
+        list of int
+
+        Raises
+        ------
+        TypeError, ValueError
+            When they are not what the C code reads, see `native_words.Record.pack`.
+        """
+        addresses = iter(addresses)
+        words = {name: next(addresses) if isinstance(value, Kernel) else value for name, value in self.words.items()}
+        return native_function(self.function).record.pack(words)
+
+    def bind(self, addresses, inputs, outputs, layouts):
+        """Make a thunk.
+
+        Parameters
+        ----------
+        addresses : sequence of int
+            In place of `kernels`.
+        inputs, outputs : list of cells
+        layouts : list of int
+            `array_layout` of each input's Type, then of each output's.
+
+        Returns
+        -------
+        _native.NativeThunk
+        """
+        function = native_function(self.function)
+        return _native.NativeThunk(
+            function.entry, self.packed(addresses), function.record.offsets.get(SCRATCH, -1), inputs, outputs, layouts)
+
+
+@dataclass(frozen=True)
+class NativeFunction:
+    """A compiled function.
 
     Attributes
     ----------
-    function : str
-        ``"package.module:name"`` of a `native_fn` capsule.
-    params : tuple of int
-        Parameter words (after the kernels' addresses).
-    scratch : int
-        Zeroed words that follow, private to the thunk.
-    kernels : tuple of Kernel
+    entry : capsule
+        Of its `NativeEntry` (native.h).
+    record : Record
+        Of its words.
     """
 
-    function: str
-    params: tuple = ()
-    scratch: int = 0
-    kernels: tuple = field(default=())
+    entry: object
+    record: Record
 
 
-def double_word(value):
-    """The int64 word that carries a double."""
-    import struct
-
-    return struct.unpack("<q", struct.pack("<d", value))[0]
-
-
+@functools.lru_cache(maxsize=None)
 def native_function(name):
-    """The capsule behind ``"package.module:name"``; imports the module when it is needed for the first time."""
+    """The NativeFunction called ``"package.module:name"``; imports the module when it is needed for the first time."""
     module, _, attribute = name.partition(":")
-    return getattr(importlib.import_module(module), attribute)
+    module = importlib.import_module(module)
+    return NativeFunction(getattr(module, attribute), Record(name, module.words[attribute], module.words))
 
 
 def array_layout(type_):
@@ -91,15 +154,8 @@ def make_native_thunk(node, code, inputs, outputs):
     -------
     _native.NativeThunk
     """
-    from theano_ng.gof import _native
-
-    params = code.params
-    if code.kernels:
-        from theano_ng.gof.cmodule import load_kernels
-
-        params = (*load_kernels(code.kernels), *params)
-    layouts = [array_layout(variable.type) for variable in (*node.inputs, *node.outputs)]
-    thunk = _native.NativeThunk(native_function(code.function), params, code.scratch, inputs, outputs, layouts)
+    addresses = load_kernels(code.kernels) if code.kernels else ()
+    thunk = code.bind(addresses, inputs, outputs, [array_layout(variable.type) for variable in (*node.inputs, *node.outputs)])
     thunk.node = node
     return thunk
 
@@ -132,8 +188,30 @@ def beside_native(c_code):
     return c_code
 
 
+_prepared = {}      # Apply -> NativeCode, while thunks are made
+
+
+@contextlib.contextmanager
+def prepared(codes):
+    """Let `native_code_of` know some nodes' code for a while: generating it again for each thunk would take twice the time.
+
+    Parameters
+    ----------
+    codes : dict
+        Apply -> NativeCode.
+    """
+    _prepared.update(codes)
+    try:
+        yield
+    finally:
+        for node in codes:
+            _prepared.pop(node, None)
+
+
 def native_code_of(node):
     """The NativeCode by which a node runs; None when its Op has none, or has a `c_code` that overrides it."""
+    if node in _prepared:
+        return _prepared[node]
     native_code = getattr(node.op, "native_code", None)
     return None if native_code is None or getattr(node.op, "own_c_code", False) else native_code(node)
 
@@ -145,7 +223,7 @@ class NativeOp:
 
         class DimShuffle(NativeOp, Op):
             def native_code(self, node):
-                return NativeCode("theano_ng.tensor.native.elemwise:dimshuffle", params=...)
+                return NativeCode("theano_ng.tensor.native.elemwise:dimshuffle", copies=not self.inplace, order=...)
     """
 
     # Whether the class is a subclass of an Op with native code, and has written a `c_code` that is to be used instead.
@@ -182,29 +260,42 @@ class NativeOp:
 
     def c_support_code_struct(self, node, name):
         code = self._native_code(node)
-        return "native_fn native_%s;\nint64_t words_%s[%d];" % (
-            name, name, len(code.kernels) + len(code.params) + code.scratch + 1)
+        words = code.packed([0] * len(code.kernels))
+        text = "native_fn native_%s;\nint64_t words_%s[%d];" % (name, name, len(words) or 1)
+        count = self._scratch(node, code, words)
+        return text if count is None else text + "\nint64_t scratch_%s[%d];" % (name, count or 1)
+
+    def _scratch(self, node, code, words):
+        """How many words of scratch memory the C code needs; None if it does not ask for any."""
+        function = native_function(code.function)
+        if SCRATCH not in function.record.offsets:
+            return None
+        return _native.scratch_words(function.entry, words, len(node.inputs), len(node.outputs))
 
     def c_init_code_struct(self, node, name, sub):
         code = self._native_code(node)
         module, _, attribute = code.function.partition(":")
-        words = ["(int64_t)(intptr_t)&%s" % kernel_name(name, i) for i in range(len(code.kernels))]
-        words += ["INT64_MIN" if word == -2 ** 63 else "%dLL" % word for word in code.params]
+        offsets = native_function(code.function).record.offsets
+        words = ["INT64_MIN" if word == -2 ** 63 else "%dLL" % word for word in code.packed([0] * len(code.kernels))]
+        kernels = [word for word, value in code.words.items() if isinstance(value, Kernel)]
+        for i, word in enumerate(kernels):
+            words[offsets[word]] = "(int64_t)(intptr_t)&%s" % kernel_name(name, i)
+        clear = ""
+        if SCRATCH in offsets:
+            words[offsets[SCRATCH]] = "(int64_t)(intptr_t)scratch_%s" % name
+            clear = "memset(scratch_%s, 0, sizeof scratch_%s);" % (name, name)
         fill = "\n".join("words_%s[%d] = %s;" % (name, i, word) for i, word in enumerate(words))
         return """
-memset(words_%(name)s, 0, sizeof words_%(name)s);
+%(clear)s
 %(fill)s
 {
-    PyObject *module = PyImport_ImportModule("%(module)s");
-    PyObject *capsule = module == NULL ? NULL : PyObject_GetAttrString(module, "%(attribute)s");
-    native_%(name)s = capsule == NULL ? NULL : (native_fn)PyCapsule_GetPointer(capsule, NATIVE_CAPSULE);
-    Py_XDECREF(capsule);
-    Py_XDECREF(module);
-    if (native_%(name)s == NULL) {
+    const NativeEntry *entry = native_entry("%(module)s", "%(attribute)s");
+    if (entry == NULL) {
         %(fail)s
     }
+    native_%(name)s = entry->function;
 }
-""" % dict(name=name, fill=fill, module=module, attribute=attribute, fail=sub["fail"])
+""" % dict(name=name, clear=clear, fill=fill, module=module, attribute=attribute, fail=sub["fail"])
 
     def c_code(self, node, name, inputs, outputs, sub):
         self._native_code(node)
@@ -226,7 +317,7 @@ memset(words_%(name)s, 0, sizeof words_%(name)s);
         )
 
     def c_code_cache_version(self):
-        return (1,)
+        return (2,)
 
 
 def kernel_name(name, i):
@@ -238,10 +329,3 @@ def kernel_in_module(kernel, symbol):
     """The text that defines a kernel inside a C++ module that has included the kernel prologue."""
     includes = "".join("#include %s\n" % header for header in kernel.headers)
     return includes + kernel.support + "\n" + rename_symbol(kernel.source, kernel.symbol, symbol)
-
-
-def rename_symbol(source, symbol, name):
-    """Put a function's real name in place of `symbol`, also where that is the beginning of a helper's name (``KERNEL_helper``)."""
-    import re
-
-    return re.sub(r"\b%s(?=_|\b)" % re.escape(symbol), name, source)

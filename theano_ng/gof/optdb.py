@@ -5,58 +5,53 @@ functions they are applied to.
 """
 
 import copy
+import importlib
 import math
 import sys
 
 from theano_ng.configdefaults import config
-from theano_ng.gof import opt
+from theano_ng.gof import rewriting
 from theano_ng.gof.utils import integer_types
 
-_generation = [0]
+_generation = 0
 """Counts registrations in all databases; results of queries of an older generation are stale (databases contain each other)."""
 
 
 _loaders = []
 
 
-def register_loader(fn):
-    """Have `fn` called before the first query of any database, or when a name is not found.
+def register_loader(module):
+    """Have a module imported before the first query of any database, or when a name is not found.
 
-    Rules live above this layer, in modules that take time to import and are not needed before a function is compiled; `fn` imports
-    them.
+    Rules live above this layer, in modules that take time to import and are not needed before a function is compiled. A chapter names the
+    modules of its rules here; its Ops import none of them.
+
+    Parameters
+    ----------
+    module : str
+        Its path.
     """
-    _loaders.append(fn)
-    return fn
+    _loaders.append(module)
 
 
 def load():
-    """Call the registered loaders; each is called once."""
+    """Import the modules that have been registered."""
     while _loaders:
-        _loaders.pop(0)()
+        importlib.import_module(_loaders.pop(0))
 
 
-def _changed():
-    _generation[0] += 1
-    if not _foreign[0]:
-        _foreign[0] = not _registers_own_rule()
+def _changed(own):
+    global _generation, _foreign
+    _generation += 1
+    _foreign = _foreign or not own
 
 
-_foreign = [False]
-_INFRASTRUCTURE = ("theano_ng.gof.optdb", "theano_ng.gof.opt", "theano_ng.tensor.opt.registration")
-
-
-def _registers_own_rule():
-    """Whether the code that is registering something belongs to this package (its tests do not)."""
-    frame = sys._getframe(2)
-    while frame is not None and frame.f_globals.get("__name__") in _INFRASTRUCTURE:
-        frame = frame.f_back
-    module = "" if frame is None else frame.f_globals.get("__name__", "")
-    return module.startswith("theano_ng.") and ".tests" not in module
+_foreign = False
 
 
 def has_foreign_rules():
     """Whether anybody but this package has registered something or changed tags: rewriting then depends on more than the package."""
-    return _foreign[0]
+    return _foreign
 
 
 class DB(object):
@@ -85,7 +80,7 @@ class DB(object):
     def __hash__(self):
         return id(self) >> 4
 
-    def register(self, name, obj, *tags, **kwargs):
+    def register(self, name, obj, *tags, own=False, **kwargs):
         """Add an optimizer or a database.
 
         Parameters
@@ -95,13 +90,15 @@ class DB(object):
         obj : Optimizer, LocalOptimizer or DB
         *tags : str
             Words under which queries find it; its name, the name of its class and the name of this database are added.
+        own : bool, keyword
+            Whether it is this package that registers. What others register makes functions uncacheable, see `has_foreign_rules`.
         use_db_name_as_tag : bool, keyword
             False: the name of this database is no tag of it, so that a query for this database does not find it.
         """
         use_db_name_as_tag = kwargs.pop("use_db_name_as_tag", True)
         if kwargs:
             raise TypeError("register got unknown arguments %s" % sorted(kwargs))
-        if not isinstance(obj, (DB, opt.Optimizer, opt.LocalOptimizer)):
+        if not isinstance(obj, (DB, rewriting.Optimizer, rewriting.LocalOptimizer)):
             raise TypeError("Object cannot be registered in OptDB: expected a DB, an Optimizer or a LocalOptimizer", obj)
         if name in self._table:
             raise ValueError("The tag of the object collides with a name or a tag of the database: choose another name.", name, obj)
@@ -111,7 +108,7 @@ class DB(object):
         self._table[name] = {obj: None}
         self._names.add(name)
         self._order[obj] = len(self._order)
-        self.add_tags(name, obj.__class__.__name__, *tags)
+        self._add_tags(name, (obj.__class__.__name__, *tags), own)
 
     def _one(self, name):
         found = self._table.get(name)
@@ -122,6 +119,9 @@ class DB(object):
 
     def add_tags(self, name, *tags):
         """Add tags to the optimization of that name."""
+        self._add_tags(name, tags, own=False)
+
+    def _add_tags(self, name, tags, own):
         obj = self._one(name)
         for tag in tags:
             if tag in self._names:
@@ -129,7 +129,7 @@ class DB(object):
                     continue
                 raise ValueError("The tag %r collides with the name of an optimization" % (tag,), obj)
             self._table.setdefault(tag, {})[obj] = None
-        _changed()
+        _changed(own)
 
     def remove_tags(self, name, *tags):
         """Take tags from the optimization of that name."""
@@ -138,7 +138,7 @@ class DB(object):
             if tag in self._names:
                 raise ValueError("%r is a name, not a tag" % (tag,), obj)
             self._table.get(tag, {}).pop(obj, None)
-        _changed()
+        _changed(own=False)
 
     def _tags_of(self, obj):
         return sorted(tag for tag, objs in self._table.items() if obj in objs and tag not in self._names)
@@ -200,9 +200,9 @@ class DB(object):
                                 "got %s" % (wrong or sorted(kwtags)))
             q = Query(include, require, exclude, subquery, **options)
         load()
-        if self._cache_generation != _generation[0]:
+        if self._cache_generation != _generation:
             self._cache.clear()
-            self._cache_generation = _generation[0]
+            self._cache_generation = _generation
         key = (q._key(), bool(config.cxx), config.optdb.max_use_ratio, config.optdb.position_cutoff)
         found = self._cache.get(key)
         if found is None:
@@ -354,9 +354,9 @@ class EquilibriumDB(DB):
         final_opts = [o for o in opts if self.__final__.get(o.name)]
         cleanup_opts = [o for o in opts if self.__cleanup__.get(o.name)]
         others = [o for o in opts if not self.__final__.get(o.name) and not self.__cleanup__.get(o.name)]
-        ret = opt.EquilibriumOptimizer(others, max_use_ratio=config.optdb.max_use_ratio, ignore_newtrees=self.ignore_newtrees,
+        ret = rewriting.EquilibriumOptimizer(others, max_use_ratio=config.optdb.max_use_ratio, ignore_newtrees=self.ignore_newtrees,
                                        tracks_on_change_inputs=self.tracks_on_change_inputs,
-                                       failure_callback=opt.NavigatorOptimizer.warn_inplace,
+                                       failure_callback=rewriting.NavigatorOptimizer.warn_inplace,
                                        final_optimizers=final_opts, cleanup_optimizers=cleanup_opts)
         ret.name = self.name
         return ret
@@ -371,15 +371,15 @@ class SequenceDB(DB):
         See `SeqOptimizer`.
     """
 
-    seq_opt = opt.SeqOptimizer
+    seq_opt = rewriting.SeqOptimizer
 
-    def __init__(self, failure_callback=opt.SeqOptimizer.warn):
+    def __init__(self, failure_callback=rewriting.SeqOptimizer.warn):
         super().__init__()
         self.__position__ = {}
         self.failure_callback = failure_callback
 
-    def register(self, name, obj, position, *tags):
-        """Add an optimizer or a database at a position.
+    def register(self, name, obj, position, *tags, own=False):
+        """Add an optimizer or a database at a position; see `DB.register`.
 
         Parameters
         ----------
@@ -390,7 +390,7 @@ class SequenceDB(DB):
             position = max(self.__position__.values()) + 1 if self.__position__ else 0
         if not isinstance(position, integer_types + (float,)):
             raise TypeError("the position must be a number or 'last', got %r" % (position,), name)
-        super().register(name, obj, *tags)
+        super().register(name, obj, *tags, own=own)
         self.__position__[name] = position
 
     def query(self, *tags, **kwtags):
@@ -442,7 +442,7 @@ class LocalGroupDB(DB):
         What a query gives, called as ``local_opt(*rules, apply_all_opts=, profile=)``.
     """
 
-    def __init__(self, apply_all_opts=False, profile=False, local_opt=opt.LocalOptGroup):
+    def __init__(self, apply_all_opts=False, profile=False, local_opt=rewriting.LocalOptGroup):
         super().__init__()
         self.apply_all_opts = apply_all_opts
         self.profile = profile
@@ -501,7 +501,7 @@ class TopoDB(_WrapperDB):
         self.failure_callback = failure_callback
 
     def _build(self, q):
-        ret = opt.TopoOptimizer(self.db.query(q), order=self.order, ignore_newtrees=self.ignore_newtrees,
+        ret = rewriting.TopoOptimizer(self.db.query(q), order=self.order, ignore_newtrees=self.ignore_newtrees,
                                 failure_callback=self.failure_callback)
         ret.name = self.name
         return ret

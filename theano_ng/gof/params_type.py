@@ -2,7 +2,7 @@
 import hashlib
 import re
 
-from theano_ng.gof.enum_type import EnumType
+from theano_ng.gof.type import EnumType
 from theano_ng.gof.type import Type
 from theano_ng.gof.utils import MethodNotDefined
 

@@ -1,75 +1,171 @@
-"""Pickling and deep-copying graphs of any depth without recursion.
+"""Pickling and deep-copying graphs of any size without recursion, in time and bytes that grow with the graph.
 
 A pickler descends from a variable to its owner, to the owner's inputs and so on: a long chain exhausts the stack. Here the first object
-of a graph that a pickler meets is reduced to the list of its ancestors in topological order, followed by itself. While that list is
-written, each of its nodes is reduced plainly: its inputs have been written before, so the pickler goes one level deep. On loading, the
-list is thrown away; the pickler's memo has everything.
+of a graph that a pickler meets is reduced to a call with its ancestors in topological order as arguments, followed by itself. While these
+are written, each of the nodes is reduced plainly: its inputs have been written before, so the pickler goes one level deep. On loading, the
+arguments are thrown away; the pickler's memo has everything.
+
+A pickler that meets many variables of one graph, one after the other, gets such a list for each. A list leaves out what earlier ones had:
+it begins with the record of what this pickler has written (`_Written`), so that all lists together are as long as the graph.
 """
-import copyreg
 import threading
+import weakref
 from copy import deepcopy
 
+from theano_ng.gof.utils import fewer_collections
 
-class _Open(threading.local):
-    """The lists being written by this thread: sets of the ids of their nodes, innermost last."""
+
+class _Written:
+    """The nodes of the lists that one pickler has written.
+
+    A pickler's memo holds it, so it lives as long as its pickler. Each list begins with it. The pickler that has it in its memo does not
+    ask for it again; when it is asked for a second time, it is by another pickler, which gets a list of everything and a record of its own.
+    """
 
     def __init__(self):
-        self.covered = []
+        self.nodes = {}         # id -> Apply
+        self.wanted = ()        # nodes for the sake of which the latest list was begun
+        self._has_pickler = False
+
+    def __reduce__(self):
+        if not self._has_pickler:
+            self._has_pickler = True
+            return _Loading, ()
+        return _nothing, _state.list_of(ancestor_nodes(self.wanted), _state.begin())
 
 
-_open = _Open()
+class _Loading:
+    """What a loaded record is: while the unpickler lives, in whose memo it is, the cycle collector runs less often."""
+
+    def __init__(self):
+        self.relief = fewer_collections()
+        self.relief.__enter__()
+
+    def __del__(self):
+        self.relief.__exit__(None, None, None)
+
+
+class _State(threading.local):
+    """What this thread is pickling."""
+
+    def __init__(self):
+        self.lists = []         # being written, innermost last
+        self._written = None
+
+    def written(self):
+        """The record of the pickler at work."""
+        written = None if self._written is None else self._written()
+        return self.begin() if written is None else written
+
+    def begin(self):
+        """Start a new record, in place of the last one."""
+        written = _Written()
+        self._written = weakref.ref(written)
+        return written
+
+    def list_of(self, nodes, written, *objects):
+        """A tuple to be written: the record, nodes and objects, and an end; until that is written, the nodes are reduced plainly."""
+        found = _List({id(n): n for n in nodes}, written)
+        self.lists.append(found)
+        return (written, *nodes, *objects, _End(found, self.lists))
+
+    def is_covered(self, node):
+        """Whether a node belongs to the list that is being written."""
+        return bool(self.lists) and id(node) in self.lists[-1].nodes
+
+
+_state = _State()
+
+
+class _List:
+    """The nodes of a list, the record that it belongs to, and what has to be written after it."""
+
+    def __init__(self, nodes, written):
+        self.nodes = nodes      # id -> Apply
+        self.written = written
+        self.postponed = []     # arguments of setattr
 
 
 class _End:
-    """Last element of a list: writing it (or dropping it, when pickling failed) ends the list's coverage."""
+    """Last element of a list: writing it closes the list and puts its nodes on record; dropping it, when pickling has failed, closes the
+    list without record.
 
-    def __init__(self, ids):
-        self.ids = ids
+    A list is a tuple, which picklers do not keep before it is complete.
+    """
+
+    def __init__(self, ends, lists):
+        self.ends = ends
+        self.lists = lists      # of the thread that pickles: any thread may drop this
 
     def close(self):
-        """End the coverage; harmless when it has ended."""
-        covered = _open.covered
-        for i in range(len(covered) - 1, -1, -1):
-            if covered[i] is self.ids:
-                del covered[i]
+        """Close the list; harmless when it is closed."""
+        lists = self.lists
+        for i in range(len(lists) - 1, -1, -1):
+            if lists[i] is self.ends:
+                del lists[i]
                 return
 
     def __reduce__(self):
         self.close()
-        return tuple, ()
+        self.ends.written.nodes.update(self.ends.nodes)
+        return _nothing, tuple(_Later(*arguments) for arguments in self.ends.postponed)
 
     def __del__(self):
         self.close()
 
 
-def _last(items):
+class _Later:
+    """An attribute that is set when its object is complete."""
+
+    def __init__(self, obj, name, value):
+        self.arguments = obj, name, value
+
+    def __reduce__(self):
+        return setattr, self.arguments
+
+
+def _nothing(*items):
+    """Items that are only there to be in the pickler's memo."""
+    return ()
+
+
+def _last_but_one(*items):
     """The pickled object itself; the pickler takes it from its memo and drops this value."""
     return items[-2]
 
 
-def ancestor_nodes(node, done=()):
-    """The Apply nodes that `node` depends on and `node`, inputs first.
+def _last(items):
+    """The pickled object itself, in former pickles."""
+    return items[-2]
+
+
+def ancestor_nodes(nodes, done=()):
+    """The Apply nodes that some nodes depend on and these nodes, inputs first.
 
     Parameters
     ----------
-    node : Apply
+    nodes : iterable of Apply
     done : container of id
         Nodes to leave out, with what lies behind them.
     """
     order = []
-    seen = {id(node)}
-    stack = [(node, iter(node.inputs))]
-    while stack:
-        current, pending = stack[-1]
-        for variable in pending:
-            owner = variable.owner
-            if owner is not None and id(owner) not in seen and id(owner) not in done:
-                seen.add(id(owner))
-                stack.append((owner, iter(owner.inputs)))
-                break
-        else:
-            order.append(current)
-            stack.pop()
+    seen = set()
+    for node in nodes:
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        stack = [(node, iter(node.inputs))]
+        while stack:
+            current, pending = stack[-1]
+            for variable in pending:
+                owner = variable.owner
+                if owner is not None and id(owner) not in seen and id(owner) not in done:
+                    seen.add(id(owner))
+                    stack.append((owner, iter(owner.inputs)))
+                    break
+            else:
+                order.append(current)
+                stack.pop()
     return order
 
 
@@ -82,19 +178,29 @@ def reduce_in_graph(obj, node, protocol):
     node : Apply or None
         The variable's owner, or the node itself.
     """
-    covered = _open.covered
-    if node is None or (covered and id(node) in covered[-1]) or not any(v.owner is not None for v in node.inputs):
-        return object.__reduce_ex__(obj, max(protocol, 2))
-    nodes = ancestor_nodes(node)
-    ids = {id(n) for n in nodes}
-    covered.append(ids)
-    return _last, ([*nodes, obj, _End(ids)],)
+    if node is None or _state.is_covered(node) or not any(v.owner is not None for v in node.inputs):
+        reduced = object.__reduce_ex__(obj, max(protocol, 2))
+        return reduced if node is not None or not _state.lists else _without_update(obj, reduced)
+    written = _state.written()
+    written.wanted = (node,)
+    return _last_but_one, _state.list_of(ancestor_nodes(written.wanted, written.nodes), written, obj)
+
+
+def _without_update(obj, reduced):
+    """Postpone the default update of a shared variable in a list: it may depend on the nodes of the list, and on other shared variables,
+    whose updates depend on others."""
+    state = reduced[2]
+    if not isinstance(state, dict) or getattr(state.get("default_update"), "owner", None) is None:
+        return reduced
+    state = dict(state)
+    _state.lists[-1].postponed.append((obj, "default_update", state.pop("default_update")))
+    return (*reduced[:2], state, *reduced[3:])
 
 
 def deepcopy_in_graph(obj, node, memo):
     """`__deepcopy__` of a variable or node: copies what it depends on first, inputs before users."""
     if node is not None:
-        for ancestor in ancestor_nodes(node, memo):
+        for ancestor in ancestor_nodes((node,), memo):
             if id(ancestor) not in memo:
                 _deepcopy_plain(ancestor, memo)
     found = memo.get(id(obj))
@@ -121,111 +227,21 @@ def _deepcopy_plain(obj, memo):
 
 
 class Covering:
-    """Opens the coverage of nodes that belong to one container, when the container's own state is pickled.
-
-    A container (FunctionGraph) puts a Covering and its `end` around its state: ``(covering, state, covering.end)``; what lies between
-    is written without a list for every variable.
+    """The nodes of a container, to stand first in the container's state: whatever follows them finds them written.
 
     Parameters
     ----------
     nodes : list of Apply
-        In topological order.
+        In topological order, with all that they depend on.
     """
 
     def __init__(self, nodes):
         self.nodes = nodes
-        self.ids = {id(n) for n in nodes}
-        self.end = _End(self.ids)
 
     def __reduce__(self):
-        _open.covered.append(self.ids)
-        return list, (self.nodes,)
+        written = _state.written()
+        written.wanted = self.nodes
+        return _nothing, _state.list_of(self.nodes, written)
 
     def __deepcopy__(self, memo):
         return [deepcopy(node, memo) for node in self.nodes]
-
-
-def unpicklable_part(obj, dumps):
-    """Where in an object lies what cannot be pickled.
-
-    Parameters
-    ----------
-    obj : object
-        Something that `dumps` refuses.
-    dumps : callable
-        Pickles a part, or raises.
-
-    Returns
-    -------
-    (list of str, object)
-        The way there, in words, and what is found at its end.
-    """
-    way = []
-    done = set()
-    while id(obj) not in done and len(way) < 10:    # no message gets better after that
-        done.add(id(obj))
-        for name, part in _parts(obj):
-            if id(part) in done or part is None:
-                continue
-            try:
-                dumps(part)
-            except Exception:
-                way.append(name)
-                obj = part
-                break
-    return way, obj
-
-
-def _parts(obj):
-    """What an object's pickle is made of: pairs (name, part), of a graph without its depth."""
-    from theano_ng.gof.fg import FunctionGraph      # these modules import this one
-    from theano_ng.gof.graph import Apply, Variable
-
-    if isinstance(obj, dict):
-        for key, value in obj.items():
-            yield "key %.60r" % (key,), key
-            yield "[%.60r]" % (key,), value
-    elif isinstance(obj, (list, tuple, set, frozenset)):
-        for i, item in enumerate(obj):
-            yield "[%d]" % i, item
-    elif isinstance(obj, (Apply, Variable, FunctionGraph)):
-        if isinstance(obj, FunctionGraph):
-            nodes, leaves = obj.toposort(), list(obj.inputs)
-        else:
-            node = obj if isinstance(obj, Apply) else obj.owner
-            nodes = ancestor_nodes(node) if node is not None else []
-            leaves = [obj] if node is None else []
-        for node in nodes:
-            yield "the Op of %.100s" % (node,), node.op
-            yield "the tag of %.100s" % (node,), node.tag.__dict__
-            leaves.extend(v for v in [*node.inputs, *node.outputs] if v.owner in (None, node))
-        for v in dict.fromkeys(leaves):
-            if isinstance(v, Variable):
-                for name, part in v.__dict__.items():
-                    if name not in ("owner", "clients", "fgraph", "tag"):
-                        yield "%s of the variable %.60s" % (name, v), part
-                for name, part in v.tag.__dict__.items():
-                    yield "tag.%s of the variable %.60s" % (name, v), part
-    elif not isinstance(obj, type) and not hasattr(obj, "__code__"):
-        registered = copyreg.dispatch_table.get(type(obj))
-        try:
-            reduced = obj.__reduce_ex__(4) if registered is None else registered(obj)
-        except Exception:
-            return
-        if isinstance(reduced, str):
-            return
-        for arguments in reduced[1:2]:
-            for i, part in enumerate(arguments):
-                if not isinstance(part, type):
-                    yield _label(obj, part, i), part
-        state = reduced[2] if len(reduced) > 2 else None
-        for part in state if isinstance(state, tuple) else (state,):
-            if isinstance(part, dict):
-                for name, value in part.items():
-                    yield "attribute %s of the %s" % (name, type(obj).__name__), value
-            elif part is not None:
-                yield "the state of the %s" % type(obj).__name__, part
-
-
-def _label(obj, part, i):
-    return "%s of the %s" % (type(part).__name__ if part.__class__.__module__ != "builtins" else "argument %d" % i, type(obj).__name__)

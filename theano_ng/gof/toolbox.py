@@ -4,12 +4,18 @@ import time
 from functools import partial
 
 from theano_ng.configdefaults import config
-from theano_ng.gof import graph
+from theano_ng.gof import graph, ports
 from theano_ng.gof.traces import complete_stack_traces
 
 
 class AlreadyThere(Exception):
     """Raised by a Feature's `on_attach` to say that its job is being done: the feature is not attached."""
+
+
+class InconsistencyError(Exception):
+    """Raised by a feature's `validate` when a graph may not be used as it is, e.g. because of an invalid in-place operation."""
+
+    __module__ = "theano_ng.gof.fg"     # the documented path, in pickles and tracebacks
 
 
 class ReplacementDidntRemovedError(Exception):
@@ -75,10 +81,8 @@ def _printed(variable):
         return None
     from io import StringIO
 
-    from theano_ng.printing import debugprint  # an upward name, needed for a message only
-
     text = StringIO()
-    debugprint(variable, depth=6, print_type=True, file=text)
+    ports.format_graph(variable, depth=6, print_type=True, file=text)
     return text.getvalue()
 
 
@@ -370,14 +374,11 @@ class ReplaceValidate(History, Validator):
         return chk
 
     def on_import(self, fgraph, node, reason):
-        if node in self._nodes_removed:
-            self.fail_validate = True
+        self.fail_validate = self.fail_validate or node in self._nodes_removed
 
     def validate(self, fgraph):
-        if self.fail_validate:
-            self.fail_validate = False
-            from theano_ng.gof.fg import InconsistencyError  # fg imports this module
-
+        failed, self.fail_validate = self.fail_validate, False
+        if failed:
             raise InconsistencyError("Trying to reintroduce a removed node")
 
 
@@ -450,25 +451,24 @@ class PrintListener(Feature):
     def __init__(self, active=True):
         self.active = active
 
-    def on_attach(self, fgraph):
+    def _tell(self, *words):
         if self.active:
-            print("-- attaching to: ", fgraph)
+            print(*words)
+
+    def on_attach(self, fgraph):
+        self._tell("-- attaching to: ", fgraph)
 
     def on_detach(self, fgraph):
-        if self.active:
-            print("-- detaching from: ", fgraph)
+        self._tell("-- detaching from: ", fgraph)
 
     def on_import(self, fgraph, node, reason):
-        if self.active:
-            print("-- importing: %s, reason: %s" % (node, reason))
+        self._tell("-- importing: %s, reason: %s" % (node, reason))
 
     def on_prune(self, fgraph, node, reason):
-        if self.active:
-            print("-- pruning: %s, reason: %s" % (node, reason))
+        self._tell("-- pruning: %s, reason: %s" % (node, reason))
 
     def on_change_input(self, fgraph, node, i, r, new_r, reason=None):
-        if self.active:
-            print("-- changing (%s.inputs[%s]) from %s to %s" % (node, i, r, new_r))
+        self._tell("-- changing (%s.inputs[%s]) from %s to %s" % (node, i, r, new_r))
 
 
 class PreserveNames(Feature):
@@ -507,9 +507,7 @@ class NoOutputFromInplace(Feature):
             return True
         for out in fgraph.outputs[self.first_idx:self.last_idx]:
             if out.owner is not None and out.index in (getattr(out.owner.op, "destroy_map", None) or {}):
-                from theano_ng.gof.fg import InconsistencyError  # fg imports this module
-
-                raise InconsistencyError(
+                    raise InconsistencyError(
                     "A function graph Feature has requested (probably for efficiency reasons for scan) that outputs of the graph be"
                     " prevented from being the result of inplace operations. This has prevented output %s from being computed by"
                     " modifying another variable inplace." % out)

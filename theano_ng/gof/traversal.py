@@ -4,6 +4,8 @@ The functions are documented as members of `theano_ng.gof.graph`.
 """
 from collections import deque
 
+from theano_ng.misc.ordered_set import OrderedSet
+
 
 def stack_search(start, expand, mode="bfs", build_inv=False):
     """Search through a graph, breadth- or depth-first.
@@ -44,6 +46,38 @@ def stack_search(start, expand, mode="bfs", build_inv=False):
                     inverse.setdefault(f, []).append(node)
             start.extend(following)
     return (found, inverse) if build_inv else found
+
+
+def _operands(r):
+    return () if r.owner is None else r.owner.inputs
+
+
+def postorder(roots, known, operands=_operands):
+    """Some variables and those that they are computed from, operands first.
+
+    Parameters
+    ----------
+    roots : list of Variable
+    known : container of Variable
+        These are left out, with what is behind them. The caller extends it: before asking for the next variable, by the one it was given
+        (and by others that need not come any more, such as the other outputs of its node).
+    operands : callable, optional
+        ``operands(r)`` gives the variables that have to be known before `r` comes; default: the inputs of its node.
+
+    Yields
+    ------
+    Variable
+    """
+    stack = list(reversed(roots))
+    while stack:
+        r = stack[-1]
+        missing = [i for i in operands(r) if i not in known] if r not in known else ()
+        if missing:
+            stack.extend(reversed(missing))
+            continue
+        stack.pop()
+        if r not in known:
+            yield r
 
 
 def ancestors(variable_list, blockers=None):
@@ -142,8 +176,6 @@ def ops(i, o):
     OrderedSet of Apply
         The owners of the variables in `o` and everything between, without the owners of the variables in `i`.
     """
-    from theano_ng.misc.ordered_set import OrderedSet  # misc is above gof; the class itself knows nothing of graphs
-
     known = set(i)
     return OrderedSet(r.owner for r in variables(i, o) if r.owner is not None and r not in known)
 

@@ -1,10 +1,12 @@
 """Small utilities of the graph layer: stack traces, scratchpads, `__props__`, sequences, hashes."""
+import contextlib
+import gc
 import linecache
 import os
 import sys
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Sequence
-from functools import wraps
+from functools import lru_cache, wraps
 from operator import attrgetter
 
 from theano_ng.configdefaults import config
@@ -44,7 +46,7 @@ class StackTrace(Sequence):
     def _resolve(self):
         entries = self._entries
         if entries is None:
-            entries = self._entries = tuple(_frame_entry(code, offset) for code, offset in self._raw)
+            entries = self._entries = _shared_stack(tuple([_frame_entry(code, offset) for code, offset in self._raw]))
             self._raw = None
         return entries
 
@@ -86,10 +88,28 @@ def _line_of(code, offset):
     return found
 
 
+# Graphs are built in loops: thousands of stacks have the same levels. Those share one object, which a pickle then has once.
+_MOST_LEVELS = 4096
+_levels = {}        # (id of code, offset) -> (code, so that its id stays its own; level)
+
+
 def _frame_entry(code, offset):
-    line = _line_of(code, offset)
-    text = linecache.getline(code.co_filename, line).strip() or None
-    return code.co_filename, line, code.co_name, text
+    """The level of a stack for a place in some code."""
+    key = id(code), offset
+    found = _levels.get(key)
+    if found is None:
+        line = _line_of(code, offset)
+        text = linecache.getline(code.co_filename, line).strip() or None
+        if len(_levels) >= _MOST_LEVELS:
+            _levels.clear()
+        found = _levels[key] = code, (code.co_filename, line, code.co_name, text)
+    return found[1]
+
+
+@lru_cache(maxsize=1024)
+def _shared_stack(levels):
+    """The one tuple that stands for all equal ones."""
+    return levels
 
 
 _is_internal = {}
@@ -296,6 +316,22 @@ class scratchpad:
             print("  %s: %s" % (name, value))
 
 
+@contextlib.contextmanager
+def fewer_collections():
+    """Let Python's cycle collector run less often: who makes many objects that stay spends half of the time on looking through them again
+    and again."""
+    before, relaxed = gc.get_threshold(), (20000, 20, 100)
+    if not 0 < before[0] < relaxed[0]:
+        yield       # off, or relaxed already
+        return
+    gc.set_threshold(*relaxed)
+    try:
+        yield
+    finally:
+        if gc.get_threshold() == relaxed:
+            gc.set_threshold(*before)
+
+
 class D:
     """A namespace filled from keyword arguments."""
 
@@ -433,14 +469,13 @@ class Keyword:
         self.name = name
         self.nonzero = nonzero
 
-    def __bool__(self):
-        return self.nonzero
-
-    def __str__(self):
-        return "<%s>" % self.name
-
     def __repr__(self):
         return "<%s>" % self.name
+
+    __str__ = __repr__
+
+    def __bool__(self):
+        return self.nonzero
 
 
 ABORT = Keyword("ABORT", False)
@@ -528,10 +563,7 @@ def unique(x):
 
 def hist(coll):
     """How often each element appears, as a dict."""
-    counts = {}
-    for elem in coll:
-        counts[elem] = counts.get(elem, 0) + 1
-    return counts
+    return dict(Counter(coll))
 
 
 def give_variables_names(*args, **kwargs):

@@ -1,15 +1,18 @@
 """Virtual machines that run a graph's thunks.
 
-`VM_Linker` makes the thunks and chooses the machine: the compiled `CVM`, or one of the Python machines `Loop`, `LoopGC` (every node in
-order) and `Stack` (on demand: lazy nodes, some of the outputs, callbacks, memory profiles).
+`VM_Linker` makes a `Program` (`gof.program`) and chooses the machine that runs it: the compiled `CVM`, or one of the Python machines
+`Loop`, `LoopGC` (every node in order) and `Stack` (on demand: lazy nodes, some of the outputs, callbacks, memory profiles). Each machine
+is made of a program by `of`; the constructors take the classic arguments.
 """
+import dataclasses
 import time
-from collections import Counter
 
 from theano_ng.configdefaults import config
 from theano_ng.gof import link
 from theano_ng.gof._cvm import CLazyLinker, checked_request
-from theano_ng.gof.inplace_order import lazy_prerequisites, needed_before_overwriting, overwrite_last
+from theano_ng.gof._native import CThunk
+from theano_ng.gof.destroy.inplace_order import lazy_prerequisites, needed_before_overwriting, overwrite_last
+from theano_ng.gof.program import make_program
 
 
 def calculate_reallocate_info(order, fgraph, storage_map, compute_map_re, dependencies):
@@ -80,9 +83,12 @@ class VM:
         Index of the node that failed.
     need_update_inputs : bool
         True: the machine leaves the updates to the Function.
+    program : Program or None
+        What the machine was made of by `of`; with it come `storage_map`, `compute_map` and `updated_vars`.
     """
 
     need_update_inputs = True
+    program = None
 
     def __init__(self, nodes, thunks, pre_call_clear):
         if len(nodes) != len(thunks):
@@ -94,6 +100,23 @@ class VM:
         self.call_times = [0.0] * len(nodes)
         self.time_thunks = False
         self.position_of_error = -1
+
+    @classmethod
+    def of(cls, program):
+        """A machine that runs a program.
+
+        Parameters
+        ----------
+        program : Program
+        """
+        raise NotImplementedError("%s must define of" % cls.__name__)
+
+    def _keep(self, program):
+        """Remember what the machine was made of; returns the machine."""
+        self.program = program
+        self.storage_map, self.compute_map = program.storage_map, program.compute_map
+        self.updated_vars = {update.destination: update.source for update in program.updates}
+        return self
 
     def __call__(self):
         """Run the program once; values are taken from and left in the cells."""
@@ -120,7 +143,7 @@ class VM:
         for node, thunk, seconds, count in zip(self.nodes, self.thunks, self.call_times, self.call_counts):
             profile.apply_time[node] = profile.apply_time.get(node, 0.0) + seconds
             profile.apply_callcount[node] = profile.apply_callcount.get(node, 0) + count
-            profile.apply_cimpl[node] = hasattr(thunk, "cthunk") or isinstance(thunk, _c_thunk_class())
+            profile.apply_cimpl[node] = hasattr(thunk, "cthunk") or isinstance(thunk, CThunk)
         for name in ("variable_shape", "variable_strides", "variable_offset"):
             if hasattr(self, name):
                 setattr(profile, name, getattr(self, name).copy())
@@ -132,16 +155,15 @@ class VM:
         self.reset_timing()
 
 
-def _c_thunk_class():
-    from theano_ng.gof._native import CThunk
-
-    return CThunk
-
-
 class Loop(VM):
     """Runs every node in order and keeps all values."""
 
     allow_gc = False
+
+    @classmethod
+    def of(cls, program):
+        """See `VM.of`."""
+        return cls(list(program.nodes), list(program.thunks), program.cells(program.clear_before))._keep(program)
 
     def __call__(self):
         self.position_of_error = -1
@@ -179,6 +201,12 @@ class LoopGC(VM):
         self.post_thunk_clear = post_thunk_clear
         if len(nodes) != len(post_thunk_clear):
             raise ValueError("%d nodes, but %d lists of cells to clear" % (len(nodes), len(post_thunk_clear)))
+
+    @classmethod
+    def of(cls, program):
+        """See `VM.of`."""
+        cells = program.cells(program.clear_before)
+        return cls(list(program.nodes), list(program.thunks), cells, program.cells_to_clear())._keep(program)
 
     def __call__(self):
         self.position_of_error = -1
@@ -225,46 +253,66 @@ class Stack(VM):
 
     def __init__(self, nodes, thunks, pre_call_clear, storage_map, compute_map, fgraph, allow_gc, n_updates, dependencies=None,
                  callback=None, callback_input=None):
-        super().__init__(nodes, thunks, pre_call_clear)
         if allow_gc and dependencies is None:
             raise ValueError("Must set dependencies when using GC")
-        self.storage_map = storage_map
-        self.compute_map = compute_map
+        super().__init__(nodes, thunks, pre_call_clear)
+        prerequisites, first = demands(fgraph, nodes, thunks, thunks, {})
+        outputs = fgraph.outputs
+        self._set_up(
+            fgraph, storage_map, compute_map, allow_gc, range(len(outputs) - n_updates, len(outputs)), dependencies or {}, callback,
+            callback_input, prerequisites, first, True)
+
+    @classmethod
+    def of(cls, program, dependencies=None, callback=None, callback_input=None):
+        """See `VM.of`; the other arguments are those of the class."""
+        if program.allow_gc and dependencies is None:
+            raise ValueError("Must set dependencies when using GC")
+        machine = cls.__new__(cls)
+        VM.__init__(machine, list(program.nodes), list(program.thunks), program.cells(program.clear_before))
+        sources = {update.source for update in program.updates}
+        machine._set_up(
+            program.fgraph, program.storage_map, program.compute_map, program.allow_gc,
+            [i for i, r in enumerate(program.fgraph.outputs) if r in sources], dependencies or {}, callback, callback_input,
+            program.prerequisites, program.first, program.lazy)
+        return machine._keep(program)
+
+    def _set_up(self, fgraph, storage_map, compute_map, allow_gc, always, dependencies, callback, callback_input, prerequisites, first,
+                lazy):
+        """Prepare the tables of a run.
+
+        Parameters
+        ----------
+        always : iterable of int
+            Numbers of the outputs that every run computes.
+        prerequisites, first, lazy
+            As in `Program`. Without laziness, lazy nodes are given all their inputs at once.
+
+        The other parameters are those of the class.
+        """
+        self.storage_map, self.compute_map = storage_map, compute_map
         self.fgraph = fgraph
         self.outputs = fgraph.outputs
         self.allow_gc = allow_gc
-        self.n_updates = n_updates
-        self.dependencies = dependencies if dependencies is not None else {}
+        self.n_updates = len(always)
+        self.dependencies = dependencies
         self.callback = callback
         self.callback_input = callback_input
-        self.node_idx = {node: i for i, node in enumerate(nodes)}
+        self.node_idx = {node: i for i, node in enumerate(self.nodes)}
         self.message = ""
         self.base_apply_stack = [r.owner for r in fgraph.outputs if r.owner]
         self.memory_profile = bool(config.profile and config.profile_memory)
         if self.memory_profile:
             self._forget_memory()
-        self.set_lazy(True)
+        self.lazy = lazy
+        self.first = list(first)
+        self.node_prereqs = {node: [r for other in prerequisites.get(node, ()) for r in other.outputs] for node in self.nodes}
+        self._always = set(always)
         # what the linker put last is asked for last: see `inplace_order.overwrite_last`
         self._output_order = sorted(range(len(self.outputs)), key=[self.node_idx.get(r.owner, -1) for r in self.outputs].__getitem__)
-        self._computed_outputs = [r for node in nodes for r in node.outputs]
+        self._computed_outputs = [r for node in self.nodes for r in node.outputs]
+        self._kept = set(self.outputs)
         # how many nodes read a variable that may be freed
-        self._users = {r: len({user.owner for user in users}) for r, users in self.dependencies.items() if r.owner is not None}
-
-    def set_lazy(self, lazy, updated_vars=None):
-        """Choose between evaluating lazy nodes as they ask and giving them all their inputs at once.
-
-        Parameters
-        ----------
-        lazy : bool
-        updated_vars : dict, optional
-            Input variable -> output variable.
-        """
-        self.lazy = lazy
-        orderings = self.fgraph.orderings() if hasattr(self.fgraph, "orderings") else {}
-        # what must run before a node that destroys something
-        before = lazy_prerequisites(self.nodes, self.thunks if lazy else (), orderings, self.outputs)
-        self.first = needed_before_overwriting(self.nodes, self.thunks, before, updated_vars or {})
-        self.node_prereqs = {node: [r for other in before.get(node, ()) for r in other.outputs] for node in self.nodes}
+        self._users = {r: len({user.owner for user in users}) for r, users in dependencies.items() if r.owner is not None}
 
     def _forget_memory(self):
         self.variable_shape, self.variable_strides, self.variable_offset = {}, {}, {}
@@ -301,84 +349,104 @@ class Stack(VM):
         output_subset : list of int, optional
             Compute these outputs and the updates only.
         """
-        storage_map, compute_map = self.storage_map, self.compute_map
-        self.position_of_error = -1
-        for cell in self.pre_call_clear:
-            cell[0] = None
-        for r, flag in compute_map.items():
-            flag[0] = int(r.owner is None)
-        if self.callback_input:
-            for r, flag in compute_map.items():
-                if flag[0]:
-                    self.callback_input(r, storage_map[r][0])
-        if self.memory_profile:
-            self._forget_memory()
-            for r, flag in compute_map.items():
-                if flag[0]:
-                    self._note_memory(r)
-
-        first_update = len(self.outputs) - self.n_updates
-        if output_subset is not None:
-            output_subset = set(output_subset)
-        wanted = self.first + [self.outputs[i] for i in self._output_order
-                               if output_subset is None or i >= first_update or i in output_subset]
-        kept = set(self.outputs)
+        self._begin()
+        wanted = None if output_subset is None else self._always.union(output_subset)
         users_left = self._users.copy()
-        for output in wanted:
-            stack = [output]
-            while stack:
-                r = stack[-1]
-                if compute_map[r][0]:
-                    stack.pop()
-                    continue
-                node = r.owner
-                i = self.node_idx[node]
-                lazy = self.lazy and getattr(self.thunks[i], "lazy", False)
-                required = self.node_prereqs[node] if lazy else [*node.inputs, *self.node_prereqs[node]]
-                missing = [other for other in required if not compute_map[other][0]]
-                if missing:
-                    stack.extend(reversed(missing))
-                    continue
-                try:
-                    needed = self.run_thunk_of_node(node)
-                    if needed:
-                        needed = checked_request(node, needed, len(node.inputs))
-                        needed = [k for k in needed if not compute_map[node.inputs[k]][0]]
-                        if not needed:
-                            raise RuntimeError("the lazy thunk of %s asks for inputs that are computed already" % node)
-                        stack.extend(node.inputs[k] for k in reversed(needed))
-                        continue
-                except BaseException:
-                    self.position_of_error = i
-                    raise
-                if self.memory_profile:
-                    for out in node.outputs:
-                        self._note_memory(out)
-                cleared = []
-                if self.allow_gc:
-                    read = dict.fromkeys(node.inputs)
-                    for other in read:
-                        if other in users_left:
-                            users_left[other] -= 1
-                    for other in (*read, *node.outputs):
-                        if users_left.get(other) == 0 and compute_map[other][0] and other not in kept:
-                            storage_map[other][0] = None
-                            compute_map[other][0] = 2
-                            cleared.append(other)
-                if self.memory_profile:
-                    self.node_executed_order.append(node)
-                    self.node_cleared_order.append(cleared)
-                stack.pop()
-
+        for r in self.first:
+            self._compute(r, users_left)
+        for k in self._output_order:
+            if wanted is None or k in wanted:
+                self._compute(self.outputs[k], users_left)
         if self.allow_gc:
             # values whose other readers were never needed
             for r in self._computed_outputs:
-                if r not in kept:
-                    storage_map[r][0] = None
-        if output_subset is not None:
+                if r not in self._kept:
+                    self.storage_map[r][0] = None
+        if wanted is not None:
+            # an output of an earlier call must not look like a result of this one
             for r in self.outputs:
-                if not compute_map[r][0]:
-                    storage_map[r][0] = None
+                if not self.compute_map[r][0]:
+                    self.storage_map[r][0] = None
+
+    def _begin(self):
+        """Forget the previous run; show the inputs to whom it concerns."""
+        self.position_of_error = -1
+        for cell in self.pre_call_clear:
+            cell[0] = None
+        given = []
+        for r, flag in self.compute_map.items():
+            flag[0] = int(r.owner is None)
+            if flag[0]:
+                given.append(r)
+        if self.callback_input:
+            for r in given:
+                self.callback_input(r, self.storage_map[r][0])
+        if self.memory_profile:
+            self._forget_memory()
+            for r in given:
+                self._note_memory(r)
+
+    def _compute(self, output, users_left):
+        """Compute a variable and all that it needs, depth first.
+
+        Parameters
+        ----------
+        output : Variable
+        users_left : dict
+            Variable -> number of the nodes that will read it; changed here.
+        """
+        compute_map = self.compute_map
+        stack = [output]
+        while stack:
+            r = stack[-1]
+            if compute_map[r][0]:
+                stack.pop()
+                continue
+            node = r.owner
+            lazy = self.lazy and getattr(self.thunks[self.node_idx[node]], "lazy", False)
+            required = self.node_prereqs[node] if lazy else [*node.inputs, *self.node_prereqs[node]]
+            missing = [other for other in required if not compute_map[other][0]]
+            if not missing:
+                missing = self._run(node)
+            if missing:
+                stack.extend(reversed(missing))
+                continue
+            cleared = self._free(node, users_left) if self.allow_gc else []
+            if self.memory_profile:
+                self.node_executed_order.append(node)
+                self.node_cleared_order.append(cleared)
+            stack.pop()
+
+    def _run(self, node):
+        """Run a node; the inputs that it asks for first, if it is a lazy one."""
+        try:
+            needed = self.run_thunk_of_node(node)
+            if needed:
+                needed = [node.inputs[k] for k in checked_request(node, needed, len(node.inputs))]
+                needed = [r for r in needed if not self.compute_map[r][0]]
+                if not needed:
+                    raise RuntimeError("the lazy thunk of %s asks for inputs that are computed already" % node)
+                return needed
+        except BaseException:
+            self.position_of_error = self.node_idx[node]
+            raise
+        if self.memory_profile:
+            for r in node.outputs:
+                self._note_memory(r)
+        return None
+
+    def _free(self, node, users_left):
+        """Free what nobody reads any more, now that a node has run; the variables."""
+        read = dict.fromkeys(node.inputs)
+        for r in read:
+            if r in users_left:
+                users_left[r] -= 1
+        freed = [r for r in dict.fromkeys((*read, *node.outputs))
+                 if users_left.get(r) == 0 and self.compute_map[r][0] == 1 and r not in self._kept]
+        for r in freed:
+            self.storage_map[r][0] = None
+            self.compute_map[r][0] = 2
+        return freed
 
     def _note_memory(self, r):
         value = self.storage_map[r][0]
@@ -403,6 +471,35 @@ class CVM(CLazyLinker, VM):
 
     def __init__(self, *args, **kwargs):
         CLazyLinker.__init__(self, *args, **kwargs)
+
+    @classmethod
+    def of(cls, program):
+        """See `VM.of`."""
+        return cls(program)._keep(program)
+
+
+def demands(fgraph, nodes, thunks, asked, updated_vars):
+    """What a machine that evaluates on demand computes beyond the inputs of nodes.
+
+    Parameters
+    ----------
+    fgraph : FunctionGraph
+    nodes, thunks : sequence
+        In the order in which they run.
+    asked : sequence of callable
+        The thunks once more, or none when lazy ones are not asked for what they need.
+    updated_vars : dict
+        Input variable -> output variable.
+
+    Returns
+    -------
+    prerequisites : dict
+    first : list of Variable
+        See `Program`.
+    """
+    orderings = fgraph.orderings() if hasattr(fgraph, "orderings") else {}
+    prerequisites = lazy_prerequisites(nodes, asked, orderings, fgraph.outputs)
+    return prerequisites, needed_before_overwriting(nodes, thunks, prerequisites, updated_vars)
 
 
 class VM_Linker(link.LocalLinker):
@@ -487,8 +584,58 @@ class VM_Linker(link.LocalLinker):
                 dependencies[r] = [out for user in users for out in user.outputs]
         return dependencies
 
+    def machine_class(self, lazy):
+        """Which machine runs a program.
+
+        Parameters
+        ----------
+        lazy : bool
+            Whether nodes run on demand.
+
+        Returns
+        -------
+        class
+        """
+        if self.calls_back or (config.profile and config.profile_memory) or (not self.use_cloop and (lazy or self.allow_partial_eval)):
+            return Stack
+        if self.use_cloop:
+            return CVM
+        return LoopGC if self.allow_gc else Loop
+
+    def machine(self, program):
+        """The machine for a program of this linker.
+
+        Parameters
+        ----------
+        program : Program
+
+        Returns
+        -------
+        VM
+        """
+        kind = self.machine_class(program.lazy)
+        if kind is Stack:
+            vm = Stack.of(program, self.compute_gc_dependencies(program.storage_map), self.callback, self.callback_input)
+        else:
+            vm = kind.of(program)
+        vm.allow_partial_eval = kind in (Stack, CVM) and self.allow_partial_eval is not False
+        return vm
+
+    def _program(self, nodes, thunks, input_storage, output_storage, storage_map, compute_map, updated_vars):
+        lazy = config.vm.lazy if self.lazy is None else self.lazy
+        if lazy is None:
+            lazy = any(getattr(thunk, "lazy", False) for thunk in thunks)
+        lazy = bool(lazy)
+        kind = self.machine_class(lazy)
+        # A Stack that is not lazy has all inputs of lazy nodes computed. The compiled machine asks when some of the outputs are wanted.
+        prerequisites, first = ({}, ()) if kind in (Loop, LoopGC) else demands(
+            self.fgraph, nodes, thunks, thunks if lazy or kind is CVM else (), updated_vars)
+        return make_program(
+            self.fgraph, nodes, thunks, storage_map, compute_map, input_storage, output_storage, self.allow_gc, self.no_recycling,
+            updated_vars, prerequisites, first, lazy)
+
     def make_vm(self, nodes, thunks, input_storage, output_storage, storage_map, post_thunk_clear, computed, compute_map, updated_vars):
-        """Choose and build the machine.
+        """The machine for thunks that were made elsewhere.
 
         Parameters
         ----------
@@ -496,9 +643,9 @@ class VM_Linker(link.LocalLinker):
         input_storage, output_storage : list of cells
         storage_map, compute_map : dict
         post_thunk_clear : list of list of cells
-            Used when values are freed.
+            For each node the cells to empty after it; used when values are freed.
         computed : set of Variable
-            What the nodes compute.
+            What the nodes compute; of these the machine may clear those of `no_recycling` before each run.
         updated_vars : dict
             Input variable -> output variable.
 
@@ -506,72 +653,48 @@ class VM_Linker(link.LocalLinker):
         -------
         VM
         """
-        no_recycling = computed if self.no_recycling is True else [r for r in self.no_recycling if r in computed]
-        pre_call_clear = [storage_map[r] for r in no_recycling]
-        updates = list(updated_vars.items())
-        lazy = config.vm.lazy if self.lazy is None else self.lazy
-        if lazy is None:
-            lazy = any(getattr(thunk, "lazy", False) for thunk in thunks)
-        profile_memory = config.profile and config.profile_memory
+        program = self._program(nodes, thunks, input_storage, output_storage, storage_map, compute_map, updated_vars)
+        variables = {id(cell): r for r, cell in storage_map.items()}
+        return self.machine(dataclasses.replace(
+            program, clear_before=tuple(r for r in program.clear_before if r in computed),
+            clear_after=tuple(tuple(variables[id(cell)] for cell in cells) for cells in post_thunk_clear) if self.allow_gc else None))
 
-        if self.callback or self.callback_input or profile_memory or (not self.use_cloop and (lazy or self.allow_partial_eval)):
-            vm = Stack(
-                nodes, thunks, pre_call_clear, storage_map, compute_map, self.fgraph, self.allow_gc, len(updates),
-                dependencies=self.compute_gc_dependencies(storage_map), callback=self.callback, callback_input=self.callback_input)
-            vm.set_lazy(bool(lazy), updated_vars)
-        elif self.use_cloop:
-            # An update that is returned as well stays in its cell, and must not become a buffer.
-            uses = Counter(self.fgraph.outputs)
-            pre_call_clear += [
-                storage_map[source] for source in dict.fromkeys(updated_vars.values())
-                if source.owner is not None and uses[source] > 1 and source not in no_recycling]
-            orderings = self.fgraph.orderings() if hasattr(self.fgraph, "orderings") else {}
-            prerequisites = lazy_prerequisites(nodes, thunks, orderings, self.fgraph.outputs)
-            vm = CVM(
-                self.fgraph, nodes, thunks, pre_call_clear, storage_map, compute_map,
-                post_thunk_clear if self.allow_gc else None, updates, prerequisites,
-                needed_before_overwriting(nodes, thunks, prerequisites, updated_vars))
-            vm.lazy = bool(lazy)
-        elif self.allow_gc:
-            vm = LoopGC(nodes, thunks, pre_call_clear, post_thunk_clear)
-        else:
-            vm = Loop(nodes, thunks, pre_call_clear)
-        if not lazy:
-            # Every node runs, in order: to a lazy thunk, all of it is computed.
-            for flag in compute_map.values():
-                flag[0] = True
-        vm.allow_partial_eval = isinstance(vm, (Stack, CVM)) and self.allow_partial_eval is not False
-        vm.updated_vars = updated_vars
-        vm.storage_map, vm.compute_map = storage_map, compute_map
-        return vm
+    def make_program(self, input_storage=None, output_storage=None, storage_map=None):
+        """The program of the graph: thunks for all nodes, bound to cells.
 
-    def make_all(self, profiler=None, input_storage=None, output_storage=None, storage_map=None):
+        Parameters
+        ----------
+        input_storage, output_storage : list of cells, optional
+        storage_map : dict, optional
+            See `link.map_storage`. What is not given gets new cells.
+
+        Returns
+        -------
+        Program
+        """
         fgraph = self.fgraph
         order = self.schedule(fgraph)
         if self.updated_vars:
             order = overwrite_last(order, fgraph.orderings(), self.updated_vars)
         input_storage, output_storage, storage_map = link.map_storage(fgraph, order, input_storage, output_storage, storage_map)
         compute_map = {r: [r.owner is None] for r in storage_map}
-        computed, _ = link.gc_helper(order)
 
         start = time.perf_counter()
         impl = "py" if self.c_thunks is False else None
-        if impl is None:
-            link.load_native_kernels(order)
         thunks = []
-        for node in order:
-            before = time.perf_counter()
-            thunk = link.make_node_thunk(node, storage_map, compute_map, self.no_recycling, impl)
-            if self.profile is not None:
-                self.profile.linker_make_thunk_time[node] = time.perf_counter() - before
-            thunks.append(thunk)
+        with link.native_kernels(order if impl is None else ()):
+            for node in order:
+                before = time.perf_counter()
+                thunks.append(link.make_node_thunk(node, storage_map, compute_map, self.no_recycling, impl))
+                if self.profile is not None:
+                    self.profile.linker_make_thunk_time[node] = time.perf_counter() - before
         if self.profile is not None:
             self.profile.linker_node_make_thunks += time.perf_counter() - start
+        return self._program(order, thunks, input_storage, output_storage, storage_map, compute_map, self.updated_vars)
 
-        clear = link.post_thunk_clear_cells(order, storage_map, fgraph.outputs) if self.allow_gc else None
-        vm = self.make_vm(
-            order, thunks, input_storage, output_storage, storage_map, clear, computed, compute_map, self.updated_vars)
-        return (vm, link.containers(fgraph.inputs, input_storage), link.containers(fgraph.outputs, output_storage, True), thunks, order)
+    def make_all(self, profiler=None, input_storage=None, output_storage=None, storage_map=None):
+        program = self.make_program(input_storage, output_storage, storage_map)
+        return (self.machine(program), *link.program_containers(program), list(program.thunks), list(program.nodes))
 
     def __getstate__(self):
         # a thunk or a graph that was accepted is no part of the linker's identity

@@ -39,13 +39,11 @@ class DoubleOp(gof.Op):
         # The product of 0-d arrays is no array.
         output_storage[0][0] = np.asarray(inputs[0] * inputs[0].dtype.type(2))
 
-    def infer_shape(self, node, i0_shapes):
-        return i0_shapes
+    def R_op(self, inputs, eval_points):
+        return [None if direction is None else direction * 2 for direction in eval_points]
 
     def grad(self, inputs, output_grads):
         return [output_grads[0] * 2]
 
-    def R_op(self, inputs, eval_points):
-        if eval_points[0] is None:
-            return [None]
-        return [eval_points[0] * 2]
+    def infer_shape(self, node, input_shapes):
+        return input_shapes

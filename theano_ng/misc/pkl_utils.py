@@ -15,7 +15,8 @@ import numpy as np
 
 from theano_ng.compile.sharedvalue import SharedVariable
 from theano_ng.gof.graph import Apply, Variable
-from theano_ng.gof.pickling import reduce_in_graph, unpicklable_part
+from theano_ng.gof.pickling import reduce_in_graph
+from theano_ng.gof.unpicklable import unpicklable_part
 
 __all__ = [
     "CompatUnpickler", "PersistentGpuArrayID", "PersistentNdarrayID", "PersistentNdarrayLoad", "PersistentSharedVariableID",
@@ -81,7 +82,7 @@ class StripPickler(pickle.Pickler):
             self.tag_to_remove.extend([extra_tag_to_remove] if isinstance(extra_tag_to_remove, str) else extra_tag_to_remove)
 
     def dump(self, obj):
-        """Write one object."""
+        """Write one object; what cannot be pickled is named in the error."""
         with _saying_what(obj):
             super().dump(obj)
 

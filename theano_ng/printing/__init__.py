@@ -9,8 +9,9 @@
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
+from theano_ng.lazy import lazy_names
 from theano_ng.printing.debug import char_from_number, debugprint
-from theano_ng.printing.picture import pydot_imported_msg, pydotprint, pydotprint_variables
+from theano_ng.printing.picture import pydot_available, pydot_imported_msg, pydotprint, pydotprint_variables
 from theano_ng.printing.pretty import (
     DefaultPrinter,
     FunctionPrinter,
@@ -41,21 +42,18 @@ integer_types = (int,)
 string_types = (str,)
 
 
+# Classic names of this module whose home is a higher floor.
+_lent, __dir__, _ = lazy_names(__name__, {
+    "theano_ng.compile.functions.object": "Function",
+    "theano_ng.compile.sharedvalue": "SharedVariable",
+})
+
+
 def __getattr__(name):
     if name == "pydot_imported":
         # Asked for lazily: importing pydot costs more than the rest of this package.
-        from theano_ng.printing.picture import pydot_available
-
         return pydot_available()
-    if name == "Function":
-        from theano_ng.compile.function_module import Function
-
-        return Function
-    if name == "SharedVariable":
-        from theano_ng.compile.sharedvalue import SharedVariable
-
-        return SharedVariable
-    raise AttributeError("module %r has no attribute %r" % (__name__, name))
+    return _lent(name)
 
 
 __all__ = [

@@ -3,8 +3,10 @@
 import sys
 from io import StringIO
 
+from theano_ng.gof import ports
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import Apply, Variable
+from theano_ng.gof.op import ops_with_inner_function
 
 
 def char_from_number(number):
@@ -26,8 +28,6 @@ def char_from_number(number):
 
 def inner_function_attribute(op):
     """Return the name of the attribute of `op` that holds its inner function, or None."""
-    from theano_ng.gof.op import ops_with_inner_function
-
     for cls in type(op).__mro__:
         if cls in ops_with_inner_function:
             return ops_with_inner_function[cls]
@@ -269,3 +269,6 @@ def _inner_to_outer(node, inner_inputs):
                 yield inner_inputs[i], node.inputs[outer]
     elif len(inner_inputs) == len(node.inputs):
         yield from zip(inner_inputs, node.inputs)
+
+
+ports.format_graph.fill(debugprint)

@@ -281,8 +281,8 @@ class PPrinter:
         lines = []
         if display_inputs:
             lines.append("inputs: " + ", ".join(str(i) for i in list(inputs) + list(targets.values())))
-        current = [None]
-        printer = self.clone_assign(lambda pstate, r: r.name is not None and r is not current[0], leaf_printer)
+        current = None
+        printer = self.clone_assign(lambda pstate, r: r.name is not None and r is not current, leaf_printer)
         for node in gof.graph.io_toposort(list(inputs) + list(targets.values()), list(outputs) + list(targets)):
             for output in node.outputs:
                 if output in targets:
@@ -291,11 +291,11 @@ class PPrinter:
                     name = "out[%d]" % outputs.index(output) if output.name is None else output.name
                 else:
                     continue
-                current[0] = output
+                current = output
                 try:
                     lines.append("%s = %s" % (name, printer.process(output)))
                 finally:
-                    current[0] = None
+                    current = None
         return "\n".join(lines)
 
     def __call__(self, *args):
@@ -388,10 +388,7 @@ class _ScalarPrinter(_Printer):
 
 def _scalar_op(op):
     """Return the scalar op of an elementwise op, or `op` itself if it is one."""
-    # printing is imported before the packages whose ops it prints.
-    from theano_ng.scalar.op import ScalarOp
-
-    if isinstance(op, ScalarOp):
+    if getattr(op, "is_scalar_op", False):
         return op
     return getattr(op, "scalar_op", None) if type(op).__name__ in ("Elemwise", "GpuElemwise") else None
 

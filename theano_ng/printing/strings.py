@@ -2,7 +2,9 @@
 
 import numpy as np
 
+from theano_ng.gof import ports
 from theano_ng.gof.graph import Apply, Variable
+from theano_ng.printing.debug import char_from_number
 
 
 class _TagGenerator:
@@ -13,8 +15,6 @@ class _TagGenerator:
 
     def get_tag(self):
         """Return the next tag."""
-        from theano_ng.printing.debug import char_from_number
-
         tag = char_from_number(self.cur_tag_number)
         self.cur_tag_number += 1
         return tag
@@ -155,3 +155,6 @@ def hex_digest(x):
     strides = ",".join(map(str, x.strides))
     shape = ",".join(map(str, x.shape))
     return "%s|strides=[%s]|shape=[%s]" % (digest, strides, shape)
+
+
+ports.label_graph.fill(min_informative_str)

@@ -5,6 +5,7 @@ The code lives by theme in `types`, `variables`, `out_types`, `op`, `ops_arith`,
 """
 
 from theano_ng.configdefaults import config
+from theano_ng.printing import pprint
 from theano_ng.scalar.composite import (
     Composite,
     Compositef32,
@@ -12,6 +13,7 @@ from theano_ng.scalar.composite import (
     handle_cast,
     handle_composite,
 )
+from theano_ng.scalar.instances import ops
 from theano_ng.scalar.op import BinaryScalarOp, ScalarOp, UnaryScalarOp
 from theano_ng.scalar.ops_arith import (
     Add,
@@ -254,12 +256,4 @@ conj = Conj(same_out_min8, name="conj")
 complex_from_polar = ComplexFromPolar(specific_out(complex128), name="complex_from_polar")
 
 __all__ = [name for name in dir() if not name.startswith("__")]
-
-
-def __getattr__(name):
-    # printing sits above this package; its printer is a classic attribute of this module.
-    if name == "pprint":
-        from theano_ng.printing import pprint
-
-        return pprint
-    raise AttributeError("module %r has no attribute %r" % (__name__, name))
+ops.define({name: globals()[name] for name in __all__})

@@ -9,7 +9,8 @@ import math
 
 import numpy as np
 
-import theano_ng.scalar as _scalar
+from theano_ng.gof.derivative import grad_not_implemented
+from theano_ng.scalar.instances import ops
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar.op import (
     BinaryScalarOp,
@@ -80,12 +81,9 @@ class _Special:
         result = []
         for k, slope in enumerate(self.derivatives(inputs, outputs[0])):
             if slope is None:
-                # gradient.py sits above this package.
-                from theano_ng.gradient import grad_not_implemented
-
                 result.append(grad_not_implemented(self, k, inputs[k]))
             else:
-                result.append(_scalar.mul(gz, slope))
+                result.append(ops.mul(gz, slope))
         return result
 
     def grad(self, inputs, grads):
@@ -123,7 +121,7 @@ class Erf(_LibmSpecial):
 
     def derivatives(self, inputs, output):
         (x,) = inputs
-        return [_scalar.mul(_number(2 / math.sqrt(math.pi), output), _scalar.exp(_scalar.neg(_scalar.mul(x, x))))]
+        return [ops.mul(_number(2 / math.sqrt(math.pi), output), ops.exp(ops.neg(ops.mul(x, x))))]
 
 
 class Erfc(_LibmSpecial):
@@ -134,7 +132,7 @@ class Erfc(_LibmSpecial):
 
     def derivatives(self, inputs, output):
         (x,) = inputs
-        return [_scalar.mul(_number(-2 / math.sqrt(math.pi), output), _scalar.exp(_scalar.neg(_scalar.mul(x, x))))]
+        return [ops.mul(_number(-2 / math.sqrt(math.pi), output), ops.exp(ops.neg(ops.mul(x, x))))]
 
 
 class Erfcx(_UnarySpecial):
@@ -145,7 +143,7 @@ class Erfcx(_UnarySpecial):
 
     def derivatives(self, inputs, output):
         (x,) = inputs
-        return [_scalar.sub(_scalar.mul(constant(2, dtype="int8"), x, output), _number(2 / math.sqrt(math.pi), output))]
+        return [ops.sub(ops.mul(constant(2, dtype="int8"), x, output), _number(2 / math.sqrt(math.pi), output))]
 
 
 class Erfinv(_UnarySpecial):
@@ -155,7 +153,7 @@ class Erfinv(_UnarySpecial):
     scipy_name, c_function, c_helpers = "erfinv", "tng_erfinv", "erf.h"
 
     def derivatives(self, inputs, output):
-        return [_scalar.mul(_number(math.sqrt(math.pi) / 2, output), _scalar.exp(_scalar.mul(output, output)))]
+        return [ops.mul(_number(math.sqrt(math.pi) / 2, output), ops.exp(ops.mul(output, output)))]
 
 
 class Erfcinv(_UnarySpecial):
@@ -170,7 +168,7 @@ class Erfcinv(_UnarySpecial):
         return value.dtype.type(27.213293210812948815) if float(x) == 5e-324 else value
 
     def derivatives(self, inputs, output):
-        return [_scalar.mul(_number(-math.sqrt(math.pi) / 2, output), _scalar.exp(_scalar.mul(output, output)))]
+        return [ops.mul(_number(-math.sqrt(math.pi) / 2, output), ops.exp(ops.mul(output, output)))]
 
 
 class Gamma(_UnarySpecial):
@@ -180,7 +178,7 @@ class Gamma(_UnarySpecial):
     scipy_name, c_function, c_helpers = "gamma", "tng_gamma", "gamma.h"
 
     def derivatives(self, inputs, output):
-        return [_scalar.mul(output, _scalar.psi(inputs[0]))]
+        return [ops.mul(output, ops.psi(inputs[0]))]
 
 
 class GammaLn(_UnarySpecial):
@@ -195,7 +193,7 @@ class GammaLn(_UnarySpecial):
         return -np.log(abs(x)) if 0 < abs(float(x)) < 1e-100 else value
 
     def derivatives(self, inputs, output):
-        return [_scalar.psi(inputs[0])]
+        return [ops.psi(inputs[0])]
 
 
 class Psi(_UnarySpecial):
@@ -205,7 +203,7 @@ class Psi(_UnarySpecial):
     scipy_name, c_function, c_helpers = "psi", "tng_psi", "gamma.h"
 
     def derivatives(self, inputs, output):
-        return [_scalar.tri_gamma(inputs[0])]
+        return [ops.tri_gamma(inputs[0])]
 
 
 class TriGamma(_UnarySpecial):
@@ -237,17 +235,17 @@ class Chi2SF(_BinarySpecial):
     def derivatives(self, inputs, output):
         x, k = inputs
         half = _number(0.5, output)
-        a = _scalar.mul(k, half)
+        a = ops.mul(k, half)
         # d Q(a, t) / d t = -t**(a - 1) exp(-t) / gamma(a), t = x / 2
-        t = _scalar.mul(x, half)
-        density = _scalar.exp(
-            _scalar.sub(
-                _scalar.mul(_scalar.sub(a, constant(1, dtype="int8")), _scalar.log(t)), _scalar.add(t, _scalar.gammaln(a))
+        t = ops.mul(x, half)
+        density = ops.exp(
+            ops.sub(
+                ops.mul(ops.sub(a, constant(1, dtype="int8")), ops.log(t)), ops.add(t, ops.gammaln(a))
             )
         )
-        slope = _scalar.mul(_number(-0.5, output), density)
+        slope = ops.mul(_number(-0.5, output), density)
         # Below 0 there is nothing.
-        return [_scalar.switch(_scalar.lt(x, constant(0, dtype="int8")), slope.zeros_like(), slope), None]
+        return [ops.switch(ops.lt(x, constant(0, dtype="int8")), slope.zeros_like(), slope), None]
 
 
 class _IncompleteGamma(_BinarySpecial):
@@ -265,11 +263,11 @@ class _IncompleteGamma(_BinarySpecial):
 
     def derivatives(self, inputs, output):
         k, x = inputs
-        exponent = _scalar.sub(_scalar.mul(_scalar.sub(k, constant(1, dtype="int8")), _scalar.log(x)), x)
+        exponent = ops.sub(ops.mul(ops.sub(k, constant(1, dtype="int8")), ops.log(x)), x)
         if self.regularized:
-            exponent = _scalar.sub(exponent, _scalar.gammaln(k))
-        slope = _scalar.exp(exponent)
-        return [None, slope if self.sign > 0 else _scalar.neg(slope)]
+            exponent = ops.sub(exponent, ops.gammaln(k))
+        slope = ops.exp(exponent)
+        return [None, slope if self.sign > 0 else ops.neg(slope)]
 
 
 class GammaInc(_IncompleteGamma):
@@ -313,6 +311,12 @@ class GammaL(_IncompleteGamma):
             return super().impl(np.float64(k), np.float64(x)) * _special("gamma")(np.float64(k))
 
 
+def _orders_beside(bessel, v, x):
+    """A Bessel function of the orders v - 1 and v + 1, of which its derivative is made (DLMF 10.6.1 and 10.29.1)."""
+    one = constant(1, dtype="int8")
+    return bessel(ops.sub(v, one), x), bessel(ops.add(v, one), x)
+
+
 class Jv(_BinarySpecial):
     """Bessel function of the first kind of real order, ``jv(v, x)``. No C code."""
 
@@ -320,10 +324,8 @@ class Jv(_BinarySpecial):
     scipy_name = "jv"
 
     def derivatives(self, inputs, output):
-        v, x = inputs
-        one = constant(1, dtype="int8")
-        lower, upper = _scalar.jv(_scalar.sub(v, one), x), _scalar.jv(_scalar.add(v, one), x)
-        return [None, _scalar.mul(_scalar.sub(lower, upper), _number(0.5, output))]
+        lower, upper = _orders_beside(ops.jv, *inputs)
+        return [None, ops.mul(ops.sub(lower, upper), _number(0.5, output))]
 
 
 class J1(_UnarySpecial):
@@ -335,8 +337,8 @@ class J1(_UnarySpecial):
 
     def derivatives(self, inputs, output):
         (x,) = inputs
-        two = _scalar.jv(constant(2, dtype="int8"), x)
-        return [_scalar.mul(_scalar.sub(_scalar.j0(x), two), _number(0.5, output))]
+        two = ops.jv(constant(2, dtype="int8"), x)
+        return [ops.mul(ops.sub(ops.j0(x), two), _number(0.5, output))]
 
 
 class J0(_UnarySpecial):
@@ -347,7 +349,7 @@ class J0(_UnarySpecial):
     output_types_preference = staticmethod(upgrade_to_float_no_complex)
 
     def derivatives(self, inputs, output):
-        return [_scalar.neg(_scalar.j1(inputs[0]))]
+        return [ops.neg(ops.j1(inputs[0]))]
 
 
 class Iv(_BinarySpecial):
@@ -357,10 +359,8 @@ class Iv(_BinarySpecial):
     scipy_name = "iv"
 
     def derivatives(self, inputs, output):
-        v, x = inputs
-        one = constant(1, dtype="int8")
-        lower, upper = _scalar.iv(_scalar.sub(v, one), x), _scalar.iv(_scalar.add(v, one), x)
-        return [None, _scalar.mul(_scalar.add(lower, upper), _number(0.5, output))]
+        lower, upper = _orders_beside(ops.iv, *inputs)
+        return [None, ops.mul(ops.add(lower, upper), _number(0.5, output))]
 
 
 class I1(_UnarySpecial):
@@ -372,8 +372,8 @@ class I1(_UnarySpecial):
 
     def derivatives(self, inputs, output):
         (x,) = inputs
-        two = _scalar.iv(constant(2, dtype="int8"), x)
-        return [_scalar.mul(_scalar.add(_scalar.i0(x), two), _number(0.5, output))]
+        two = ops.iv(constant(2, dtype="int8"), x)
+        return [ops.mul(ops.add(ops.i0(x), two), _number(0.5, output))]
 
 
 class I0(_UnarySpecial):
@@ -384,7 +384,7 @@ class I0(_UnarySpecial):
     output_types_preference = staticmethod(upgrade_to_float_no_complex)
 
     def derivatives(self, inputs, output):
-        return [_scalar.i1(inputs[0])]
+        return [ops.i1(inputs[0])]
 
 
 erf = Erf(upgrade_to_float, name="erf")
@@ -413,3 +413,4 @@ __all__ = [
     "Iv", "J0", "J1", "Jv", "Psi", "TriGamma", "chi2sf", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "gamma", "gammainc", "gammaincc",
     "gammal", "gammaln", "gammau", "i0", "i1", "imported_scipy_special", "iv", "j0", "j1", "jv", "psi", "tri_gamma",
 ]
+ops.define({name: globals()[name] for name in __all__})

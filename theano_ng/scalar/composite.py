@@ -9,7 +9,8 @@ import re
 
 import numpy as np
 
-import theano_ng.scalar as _scalar
+from theano_ng.gof.fg import FunctionGraph
+from theano_ng.scalar.instances import ops
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar.op import ScalarOp, zeros_for
@@ -132,8 +133,6 @@ class Composite(ScalarOp):
 
     def init_fgraph(self):
         """Make the FunctionGraph of the inner graph."""
-        from theano_ng.gof.fg import FunctionGraph
-
         inputs = [t.make_variable() for t in self._program.input_types]
         values, _ = self._program.build(inputs)
         self._fgraph = FunctionGraph(inputs, [values[o] for o in self._program.outputs], clone=False)
@@ -204,7 +203,7 @@ class Composite(ScalarOp):
 
     def make_node(self, *inputs):
         """Apply the op; for inputs of other types an op with the same inner ops is made for them."""
-        inputs = [_scalar.as_scalar(i) for i in inputs]
+        inputs = [ops.as_scalar(i) for i in inputs]
         if len(inputs) != self.nin:
             raise TypeError("Wrong number of inputs for %s.make_node (got %d, expected %d)" % (self, len(inputs), self.nin))
         types = tuple(i.type for i in inputs)
@@ -278,7 +277,7 @@ class Composite(ScalarOp):
 
         def accumulate(slot, gradient):
             if isinstance(gradient.type, Scalar):
-                grads[slot] = _scalar.add(grads[slot], gradient) if slot in grads else gradient
+                grads[slot] = ops.add(grads[slot], gradient) if slot in grads else gradient
 
         for slot, gradient in zip(program.outputs, output_grads):
             accumulate(slot, gradient)
@@ -460,8 +459,6 @@ class Compositef32:
         ----------
         fgraph : FunctionGraph
         """
-        from theano_ng.gof.fg import FunctionGraph
-
         mapping = {i: _wide(i.type).make_variable(name=i.name) for i in fgraph.inputs}
         for node in fgraph.toposort():
             for i in node.inputs:

@@ -5,7 +5,7 @@ from copy import copy
 
 import numpy as np
 
-import theano_ng.scalar as _scalar
+from theano_ng.scalar.instances import ops
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.null_type import NullType
@@ -87,13 +87,6 @@ def discrete_gradient(inputs, outputs):
     return None
 
 
-def disconnected():
-    """Return a new variable of ``DisconnectedType``; gradient.py sits above this package, hence the late import."""
-    from theano_ng.gradient import DisconnectedType
-
-    return DisconnectedType()()
-
-
 class ScalarOp(Op):
     """An operation on numbers, which Elemwise and CAReduce extend to tensors.
 
@@ -112,6 +105,7 @@ class ScalarOp(Op):
     `output_types_preference` and the same ``__props__`` if the class has them.
     """
 
+    is_scalar_op = True
     nin = -1
     nout = 1
     # Whether `c_code` computes on the bits of float16, and is preferred to `c_code_wide`.
@@ -217,8 +211,8 @@ class ScalarOp(Op):
                     raise NotImplementedError("R_op: " + slope.type.why_null)
                 if not hasattr(slope.type, "dtype"):
                     continue        # disconnected
-                term = _scalar.mul(slope, point)
-                total = term if total is None else _scalar.add(total, term)
+                term = ops.mul(slope, point)
+                total = term if total is None else ops.add(total, term)
             results.append(total)
         return results
 
@@ -493,7 +487,7 @@ class UnaryMath(UnaryScalarOp):
             return zeros
         if x.type in discrete_types:
             # Integer arithmetic on x could overflow in the formula.
-            x = _scalar.cast(x, z.type.dtype)
+            x = ops.cast(x, z.type.dtype)
         return [self.gradient(gz, x, z)]
 
     def grad(self, inputs, gout):

@@ -4,15 +4,15 @@ from functools import reduce
 
 import numpy as np
 
-import theano_ng.scalar as _scalar
+from theano_ng.scalar.instances import ops
 from theano_ng.configdefaults import config
+from theano_ng.gof.derivative import disconnected_type
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar.op import (
     BinaryScalarOp,
     ScalarOp,
     UnaryScalarOp,
     c_cast,
-    disconnected,
     discrete_gradient,
     is_complex,
     is_discrete,
@@ -65,7 +65,7 @@ def wrapping(operator, args, dtypes, out):
 def _reduced_gradient(x, gz):
     """Return `gz` in a dtype fit for `x`: the real part when x is real and gz is complex."""
     if gz.type in complex_types and x.type not in complex_types:
-        return _scalar.real(gz)
+        return ops.real(gz)
     return gz
 
 
@@ -125,8 +125,8 @@ class Mul(ScalarOp):
             others = inputs[:k] + inputs[k + 1:]
             if gz.type in complex_types and others:
                 # gz holds d cost / d re and d cost / d im of the output as its parts: the factor enters conjugated.
-                others = [_scalar.conj(o) if o.type in complex_types else o for o in others]
-            result.append(_reduced_gradient(x, _scalar.mul(gz, *others) if others else gz))
+                others = [ops.conj(o) if o.type in complex_types else o for o in others]
+            result.append(_reduced_gradient(x, ops.mul(gz, *others) if others else gz))
         return result
 
 
@@ -147,7 +147,7 @@ class Sub(BinaryScalarOp):
         if zeros is not None:
             return zeros
         (x, y), (gz,) = inputs, gout
-        return [_reduced_gradient(x, gz), _reduced_gradient(y, _scalar.neg(gz))]
+        return [_reduced_gradient(x, gz), _reduced_gradient(y, ops.neg(gz))]
 
     def grad(self, inputs, gout):
         return self.L_op(inputs, self.make_node(*inputs).outputs, gout)
@@ -180,15 +180,15 @@ class TrueDiv(BinaryScalarOp):
         (x, y), (gz,) = inputs, gout
         if self.output_types([x.type, y.type])[0] in discrete_types:
             return zeros_for(inputs)
-        gx = _scalar.true_div(gz, conj_if_complex(y))
-        gy = _scalar.true_div(_scalar.neg(_scalar.mul(gz, conj_if_complex(x))), conj_if_complex(_scalar.mul(y, y)))
+        gx = ops.true_div(gz, conj_if_complex(y))
+        gy = ops.true_div(ops.neg(ops.mul(gz, conj_if_complex(x))), conj_if_complex(ops.mul(y, y)))
         # With a discrete input the gradient is that with respect to the same number taken as a float.
         return [_reduced_gradient(x, gx), _reduced_gradient(y, gy)]
 
 
 def conj_if_complex(x):
     """Return the conjugate of a complex variable, and any other as it is."""
-    return _scalar.conj(x) if x.type in complex_types else x
+    return ops.conj(x) if x.type in complex_types else x
 
 
 def _real_only(op, types):
@@ -196,11 +196,18 @@ def _real_only(op, types):
         raise ComplexError("%s is not defined for complex numbers; got the types %s" % (op, list(types)))
 
 
-class IntDiv(BinaryScalarOp):
-    """Floor division; an integer divided by zero is zero, as in NumPy."""
+class _RealDivision(BinaryScalarOp):
+    """What floor division and modulus have in common: no complex numbers, and C functions of ``integer.h``, one for each dtype.
 
-    nfunc_spec = ("floor_divide", 2, 1)
-    complex_error = ComplexError("Theano does not support integer division (//) on complex numbers, since numpy deprecated it.")
+    Attributes
+    ----------
+    ufunc : callable
+        NumPy's function.
+    c_function : str
+        Name in C, without the dtype.
+    complex_error : ComplexError
+    """
+
     c_helpers = "integer.h"
     output_types_preference = staticmethod(upcast_out_min8)
 
@@ -211,12 +218,21 @@ class IntDiv(BinaryScalarOp):
         return super().make_node(*inputs)
 
     def impl(self, x, y):
-        return quiet(np.floor_divide, _bool_as_int8(x), _bool_as_int8(y))
+        return quiet(self.ufunc, _bool_as_int8(x), _bool_as_int8(y))
 
     def c_expression(self, args, dtypes, out):
         if is_complex(out) or out == "bool":
             raise self.complex_error
-        return "tng_floordiv_%s(%s, %s)" % ((out,) + tuple(c_cast(a, d, out) for a, d in zip(args, dtypes)))
+        x, y = (c_cast(a, d, out) for a, d in zip(args, dtypes))
+        return "%s_%s(%s, %s)" % (self.c_function, out, x, y)
+
+
+class IntDiv(_RealDivision):
+    """Floor division; an integer divided by zero is zero, as in NumPy."""
+
+    nfunc_spec = ("floor_divide", 2, 1)
+    ufunc, c_function = np.floor_divide, "tng_floordiv"
+    complex_error = ComplexError("Theano does not support integer division (//) on complex numbers, since numpy deprecated it.")
 
     def c_code_fixed(self, node, name, inputs, outputs, sub, fixed):
         """One divisor: its scaled inverse is computed once."""
@@ -244,30 +260,15 @@ def mod_check(x, y):
     """
     if as_scalar(x).type in complex_types or as_scalar(y).type in complex_types:
         raise Mod.complex_error
-    return _scalar.mod(x, y)
+    return ops.mod(x, y)
 
 
-class Mod(BinaryScalarOp):
+class Mod(_RealDivision):
     """Modulus with the sign of the divisor, as in Python; an integer modulo zero is zero, as in NumPy."""
 
     nfunc_spec = ("mod", 2, 1)
+    ufunc, c_function = np.mod, "tng_mod"
     complex_error = ComplexError("Theano does not support the mod operator (%) on complex numbers, since numpy deprecated it.")
-    c_helpers = "integer.h"
-    output_types_preference = staticmethod(upcast_out_min8)
-
-    def make_node(self, *inputs):
-        inputs = [as_scalar(x) for x in inputs]
-        if any(x.type in complex_types for x in inputs):
-            raise self.complex_error
-        return super().make_node(*inputs)
-
-    def impl(self, x, y):
-        return quiet(np.mod, _bool_as_int8(x), _bool_as_int8(y))
-
-    def c_expression(self, args, dtypes, out):
-        if is_complex(out) or out == "bool":
-            raise self.complex_error
-        return "tng_mod_%s(%s, %s)" % ((out,) + tuple(c_cast(a, d, out) for a, d in zip(args, dtypes)))
 
     def L_op(self, inputs, outputs, gout):
         zeros = discrete_gradient(inputs, outputs)
@@ -275,7 +276,7 @@ class Mod(BinaryScalarOp):
             return zeros
         (x, y), (gz,) = inputs, gout
         # x % y = x - y * floor(x / y), and the floor is constant almost everywhere.
-        return [gz, _scalar.neg(_scalar.mul(gz, _scalar.floor(_scalar.true_div(x, y))))]
+        return [gz, ops.neg(ops.mul(gz, ops.floor(ops.true_div(x, y))))]
 
     def grad(self, inputs, gout):
         return self.L_op(inputs, self.make_node(*inputs).outputs, gout)
@@ -356,9 +357,9 @@ class Pow(BinaryScalarOp):
             return zeros
         gx = gz * y * x ** (y - 1)
         # The limit of x**y * log(x) for x -> 0 and y > 0 is 0.
-        gy = _scalar.mul(gz, z, _scalar.log(x))
+        gy = ops.mul(gz, z, ops.log(x))
         if z.type not in complex_types:
-            gy = _scalar.switch(_scalar.and_(_scalar.eq(x, 0), _scalar.gt(y, 0)), gy.zeros_like(), gy)
+            gy = ops.switch(ops.and_(ops.eq(x, 0), ops.gt(y, 0)), gy.zeros_like(), gy)
         return [gx, gy]
 
     def grad(self, inputs, gout):
@@ -393,8 +394,8 @@ class _Extremum(BinaryScalarOp):
         if zeros is not None:
             return zeros
         # Where both are equal, the gradient goes to the first input only.
-        first = _scalar.eq(z, x)
-        return [_scalar.mul(first, gz), _scalar.mul(_scalar.sub(constant(1, dtype="int8"), first), gz)]
+        first = ops.eq(z, x)
+        return [ops.mul(first, gz), ops.mul(ops.sub(constant(1, dtype="int8"), first), gz)]
 
     def grad(self, inputs, gout):
         return self.L_op(inputs, self.make_node(*inputs).outputs, gout)
@@ -437,12 +438,12 @@ class Clip(ScalarOp):
         zeros = discrete_gradient(inputs, outputs)
         if zeros is not None:
             return zeros
-        below = _scalar.lt(x, low)
-        above = _scalar.gt(x, high)
+        below = ops.lt(x, low)
+        above = ops.gt(x, high)
         # Below the minimum the test against the maximum is not made, as in impl.
-        inside = _scalar.mul(_scalar.sub(constant(1, dtype="int8"), below), _scalar.sub(constant(1, dtype="int8"), above))
-        over = _scalar.mul(_scalar.sub(constant(1, dtype="int8"), below), above)
-        return [_scalar.mul(inside, gz), _scalar.mul(below, gz), _scalar.mul(over, gz)]
+        inside = ops.mul(ops.sub(constant(1, dtype="int8"), below), ops.sub(constant(1, dtype="int8"), above))
+        over = ops.mul(ops.sub(constant(1, dtype="int8"), below), above)
+        return [ops.mul(inside, gz), ops.mul(below, gz), ops.mul(over, gz)]
 
     def grad(self, inputs, gout):
         return self.L_op(inputs, self.make_node(*inputs).outputs, gout)
@@ -469,8 +470,8 @@ class Second(BinaryScalarOp):
     def grad(self, inputs, gout):
         y, (gz,) = inputs[1], gout
         if y.type not in discrete_types:
-            return [disconnected(), gz]
-        return [disconnected(), y.zeros_like(dtype=config.floatX)]
+            return [disconnected_type(), gz]
+        return [disconnected_type(), y.zeros_like(dtype=config.floatX)]
 
 
 class Identity(UnaryScalarOp):
@@ -520,7 +521,7 @@ class Switch(ScalarOp):
         if outputs[0].type in discrete_types:
             return [gcond] + zeros_for([ift, iff])
         zero = gz.zeros_like()
-        return [gcond, _scalar.switch(cond, gz, zero), _scalar.switch(cond, zero, gz)]
+        return [gcond, ops.switch(cond, gz, zero), ops.switch(cond, zero, gz)]
 
     def grad(self, inputs, gout):
         return self.L_op(inputs, self.make_node(*inputs).outputs, gout)
@@ -551,8 +552,8 @@ def int_or_true_div(x_discrete, y_discrete):
                 "result either cast one of the arguments to a float or directly call `x.__truediv__(y)`."
             )
         if config.int_division == "int":
-            return _scalar.int_div
-    return _scalar.true_div
+            return ops.int_div
+    return ops.true_div
 
 
 def div_proxy(x, y):

@@ -5,7 +5,7 @@ The gradient of a real cost with respect to a complex variable z is ``d cost / d
 
 import numpy as np
 
-import theano_ng.scalar as _scalar
+from theano_ng.scalar.instances import ops
 from theano_ng.configdefaults import config
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar.op import BinaryScalarOp, UnaryScalarOp, c_cast, is_complex, is_discrete, zeros_for
@@ -28,7 +28,7 @@ _PART = {"complex64": "float32", "complex128": "float64"}
 
 def _rebuild(x, re, im):
     """Return the complex number (re, im) in the dtype of the complex variable `x`."""
-    return _scalar.cast(_scalar.complex(re, im), x.type.dtype)
+    return ops.cast(ops.complex(re, im), x.type.dtype)
 
 
 class Real(UnaryScalarOp):
@@ -90,9 +90,9 @@ class Angle(UnaryScalarOp):
         (x,), (gz,) = inputs, gout
         if x.type not in complex_types:
             return zeros_for(inputs)
-        re, im = _scalar.real(x), _scalar.imag(x)
-        scaled = _scalar.true_div(gz, _scalar.add(_scalar.sqr(re), _scalar.sqr(im)))
-        return [_rebuild(x, _scalar.neg(_scalar.mul(im, scaled)), _scalar.mul(re, scaled))]
+        re, im = ops.real(x), ops.imag(x)
+        scaled = ops.true_div(gz, ops.add(ops.sqr(re), ops.sqr(im)))
+        return [_rebuild(x, ops.neg(ops.mul(im, scaled)), ops.mul(re, scaled))]
 
 
 def _refuse_complex(op, x, y):
@@ -128,7 +128,7 @@ class Complex(BinaryScalarOp):
 
     def grad(self, inputs, gout):
         (x, y), (gz,) = inputs, gout
-        parts = [_scalar.real(gz), _scalar.imag(gz)]
+        parts = [ops.real(gz), ops.imag(gz)]
         return [p if v.type not in discrete_types else zeros_for([v])[0] for v, p in zip(inputs, parts)]
 
 
@@ -148,7 +148,7 @@ class Conj(UnaryScalarOp):
         (x,), (gz,) = inputs, gout
         if x.type in discrete_types:
             return zeros_for(inputs)
-        return [_scalar.conj(gz) if gz.type in complex_types else gz]
+        return [ops.conj(gz) if gz.type in complex_types else gz]
 
 
 class ComplexFromPolar(BinaryScalarOp):
@@ -180,10 +180,10 @@ class ComplexFromPolar(BinaryScalarOp):
 
     def grad(self, inputs, gout):
         (r, theta), (gz,) = inputs, gout
-        re, im = _scalar.real(gz), _scalar.imag(gz)
-        cos, sin = _scalar.cos(theta), _scalar.sin(theta)
-        gr = _scalar.add(_scalar.mul(re, cos), _scalar.mul(im, sin))
-        gtheta = _scalar.mul(r, _scalar.sub(_scalar.mul(im, cos), _scalar.mul(re, sin)))
+        re, im = ops.real(gz), ops.imag(gz)
+        cos, sin = ops.cos(theta), ops.sin(theta)
+        gr = ops.add(ops.mul(re, cos), ops.mul(im, sin))
+        gtheta = ops.mul(r, ops.sub(ops.mul(im, cos), ops.mul(re, sin)))
         return [g if v.type not in discrete_types else zeros_for([v])[0] for v, g in zip(inputs, (gr, gtheta))]
 
 
@@ -216,7 +216,7 @@ class Cast(UnaryScalarOp):
 
     def clone_float32(self):
         """Return the cast to use where float16 is computed as float32."""
-        return _scalar.convert_to_float32 if self.o_type == _scalar.float16 else self
+        return ops.convert_to_float32 if self.o_type == ops.float16 else self
 
     def make_new_inplace(self, output_types_preference=None, name=None):
         """Return an equal cast; its output type cannot be changed."""
@@ -260,8 +260,8 @@ class Cast(UnaryScalarOp):
         if self.o_type in discrete_types:
             return [x.zeros_like(dtype=dtype)]
         if gz.type in complex_types and x.type not in complex_types:
-            gz = _scalar.real(gz)
-        return [_scalar.cast(gz, dtype)]
+            gz = ops.real(gz)
+        return [ops.cast(gz, dtype)]
 
 
 # Made here, so that `cast` gives one instance per dtype.

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-import theano_ng.scalar as _scalar
+from theano_ng.scalar.instances import ops
 from theano_ng.configdefaults import config
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar.op import (
@@ -57,7 +57,7 @@ class Expm1(UnaryMath):
     c_complex = False
 
     def gradient(self, gz, x, z):
-        return gz * _scalar.exp(x)
+        return gz * ops.exp(x)
 
 
 class Log(UnaryMath):
@@ -154,7 +154,7 @@ class Cos(UnaryMath):
     amd_float64 = "amd_vrda_cos"
 
     def gradient(self, gz, x, z):
-        return -gz * _scalar.sin(x)
+        return -gz * ops.sin(x)
 
 
 class Sin(UnaryMath):
@@ -166,7 +166,7 @@ class Sin(UnaryMath):
     amd_float64 = "amd_vrda_sin"
 
     def gradient(self, gz, x, z):
-        return gz * _scalar.cos(x)
+        return gz * ops.cos(x)
 
 
 class Tan(UnaryMath):
@@ -176,7 +176,7 @@ class Tan(UnaryMath):
     c_function = "tan"
 
     def gradient(self, gz, x, z):
-        return gz / _scalar.sqr(_scalar.cos(x))
+        return gz / ops.sqr(ops.cos(x))
 
 
 class ArcCos(UnaryMath):
@@ -186,7 +186,7 @@ class ArcCos(UnaryMath):
     c_function = "acos"
 
     def gradient(self, gz, x, z):
-        return -gz / _scalar.sqrt(1 - _scalar.sqr(x))
+        return -gz / ops.sqrt(1 - ops.sqr(x))
 
 
 class ArcSin(UnaryMath):
@@ -196,7 +196,7 @@ class ArcSin(UnaryMath):
     c_function = "asin"
 
     def gradient(self, gz, x, z):
-        return gz / _scalar.sqrt(1 - _scalar.sqr(x))
+        return gz / ops.sqrt(1 - ops.sqr(x))
 
 
 class ArcTan(UnaryMath):
@@ -206,7 +206,7 @@ class ArcTan(UnaryMath):
     c_function = "atan"
 
     def gradient(self, gz, x, z):
-        return gz / (1 + _scalar.sqr(x))
+        return gz / (1 + ops.sqr(x))
 
 
 class Cosh(UnaryMath):
@@ -216,7 +216,7 @@ class Cosh(UnaryMath):
     c_function = "cosh"
 
     def gradient(self, gz, x, z):
-        return gz * _scalar.sinh(x)
+        return gz * ops.sinh(x)
 
 
 class Sinh(UnaryMath):
@@ -226,7 +226,7 @@ class Sinh(UnaryMath):
     c_function = "sinh"
 
     def gradient(self, gz, x, z):
-        return gz * _scalar.cosh(x)
+        return gz * ops.cosh(x)
 
 
 class Tanh(UnaryMath):
@@ -242,7 +242,7 @@ class Tanh(UnaryMath):
         return super().c_expression(args, dtypes, out)
 
     def gradient(self, gz, x, z):
-        return gz * (1 - _scalar.sqr(z))
+        return gz * (1 - ops.sqr(z))
 
 
 class ArcCosh(UnaryMath):
@@ -258,7 +258,7 @@ class ArcCosh(UnaryMath):
         return super().c_expression(args, dtypes, out)
 
     def gradient(self, gz, x, z):
-        return gz / _scalar.sqrt(_scalar.sqr(x) - 1)
+        return gz / ops.sqrt(ops.sqr(x) - 1)
 
 
 class ArcSinh(UnaryMath):
@@ -268,7 +268,7 @@ class ArcSinh(UnaryMath):
     c_function = "asinh"
 
     def gradient(self, gz, x, z):
-        return gz / _scalar.sqrt(_scalar.sqr(x) + 1)
+        return gz / ops.sqrt(ops.sqr(x) + 1)
 
 
 class ArcTanh(UnaryMath):
@@ -278,7 +278,7 @@ class ArcTanh(UnaryMath):
     c_function = "atanh"
 
     def gradient(self, gz, x, z):
-        return gz / (1 - _scalar.sqr(x))
+        return gz / (1 - ops.sqr(x))
 
 
 class ArcTan2(BinaryScalarOp):
@@ -302,10 +302,10 @@ class ArcTan2(BinaryScalarOp):
         zeros = discrete_gradient(inputs, outputs)
         if zeros is not None:
             return zeros
-        norm = _scalar.add(_scalar.sqr(x), _scalar.sqr(y))
+        norm = ops.add(ops.sqr(x), ops.sqr(y))
         return [
-            _scalar.true_div(_scalar.mul(gz, x), norm),
-            _scalar.true_div(_scalar.neg(_scalar.mul(gz, y)), norm),
+            ops.true_div(ops.mul(gz, x), norm),
+            ops.true_div(ops.neg(ops.mul(gz, y)), norm),
         ]
 
     def grad(self, inputs, gout):

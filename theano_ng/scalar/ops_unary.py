@@ -2,7 +2,7 @@
 
 import numpy as np
 
-import theano_ng.scalar as _scalar
+from theano_ng.scalar.instances import ops
 from theano_ng.scalar.op import ScalarOp, UnaryScalarOp, c_cast, compute_in_output_float, discrete_gradient, is_complex, is_discrete, zeros_for
 from theano_ng.scalar.ops_arith import conj_if_complex, quiet, wrapping
 from theano_ng.scalar.out_types import real_out, same_out, same_out_nobool, upgrade_to_float
@@ -46,7 +46,7 @@ class Abs(UnaryScalarOp):
         zeros = discrete_gradient(inputs, outputs)
         if zeros is not None:
             return zeros
-        return [_scalar.mul(gz, _scalar.sgn(x))]
+        return [ops.mul(gz, ops.sgn(x))]
 
     def grad(self, inputs, gout):
         return self.L_op(inputs, self.make_node(*inputs).outputs, gout)
@@ -95,7 +95,7 @@ class Neg(UnaryScalarOp):
         zeros = discrete_gradient(inputs, outputs)
         if zeros is not None:
             return zeros
-        return [_scalar.neg(gout[0])]
+        return [ops.neg(gout[0])]
 
     def grad(self, inputs, gout):
         return self.L_op(inputs, self.make_node(*inputs).outputs, gout)
@@ -122,7 +122,7 @@ class Inv(UnaryScalarOp):
         zeros = discrete_gradient(inputs, outputs)
         if zeros is not None:
             return zeros
-        return [_scalar.true_div(_scalar.neg(gz), conj_if_complex(_scalar.mul(x, x)))]
+        return [ops.true_div(ops.neg(gz), conj_if_complex(ops.mul(x, x)))]
 
     def grad(self, inputs, gout):
         return self.L_op(inputs, self.make_node(*inputs).outputs, gout)

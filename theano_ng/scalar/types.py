@@ -5,6 +5,7 @@ import functools
 import numpy as np
 
 from theano_ng.configdefaults import config
+from theano_ng.gof import ports
 from theano_ng.gof.graph import Variable
 from theano_ng.gof.type import Type
 from theano_ng.gof.utils import MethodNotDefined
@@ -499,10 +500,7 @@ def as_scalar(x, name=None):
         if isinstance(x.type, Scalar):
             return x
         if getattr(x.type, "ndim", None) == 0 and hasattr(x.type, "dtype"):
-            # Tensors know scalars, not the reverse: the conversion is imported when it is needed.
-            from theano_ng.tensor.basic import scalar_from_tensor
-
-            return scalar_from_tensor(x)
+            return ports.scalar_from_tensor(x)
         raise TypeError("Cannot convert %s to a scalar: expected a Scalar or a 0-d tensor, got the type %s" % (x, x.type))
     if hasattr(x, "owner") is False and hasattr(x, "outputs") and hasattr(x, "op"):
         if len(x.outputs) != 1:

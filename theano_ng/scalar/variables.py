@@ -1,7 +1,7 @@
 """Scalar variables and their Python operators."""
 
 # The operators build ops of this package; the module is only looked into when an operator is called.
-import theano_ng.scalar as _scalar
+from theano_ng.scalar.instances import ops
 from theano_ng.gof.graph import Constant, Variable
 
 
@@ -14,104 +14,104 @@ class _scalar_py_operators:
 
     # UNARY
     def __abs__(self):
-        return _scalar.abs_(self)
+        return ops.abs_(self)
 
     def __neg__(self):
-        return _scalar.neg(self)
+        return ops.neg(self)
 
     def __invert__(self):
-        return _scalar.invert(self)
+        return ops.invert(self)
 
     # CASTS
     def astype(self, dtype):
         """Return the variable converted to `dtype`."""
-        return _scalar.cast(self, dtype)
+        return ops.cast(self, dtype)
 
     def zeros_like(self, dtype=None):
         """Return zero in `dtype` (default: this dtype), as a function of self so that the graph stays connected."""
-        return _scalar.second(self, _scalar.constant(0, dtype=self.type.dtype if dtype is None else str(dtype)))
+        return ops.second(self, ops.constant(0, dtype=self.type.dtype if dtype is None else str(dtype)))
 
     def ones_like(self, dtype=None):
         """Return one in `dtype` (default: this dtype), as a function of self."""
-        return _scalar.second(self, _scalar.constant(1, dtype=self.type.dtype if dtype is None else str(dtype)))
+        return ops.second(self, ops.constant(1, dtype=self.type.dtype if dtype is None else str(dtype)))
 
     # COMPARISONS; == and != keep the identity semantics of variables
     def __lt__(self, other):
-        return _scalar.lt(self, other)
+        return ops.lt(self, other)
 
     def __le__(self, other):
-        return _scalar.le(self, other)
+        return ops.le(self, other)
 
     def __gt__(self, other):
-        return _scalar.gt(self, other)
+        return ops.gt(self, other)
 
     def __ge__(self, other):
-        return _scalar.ge(self, other)
+        return ops.ge(self, other)
 
     # BITWISE
     def __and__(self, other):
-        return _scalar.and_(self, other)
+        return ops.and_(self, other)
 
     def __or__(self, other):
-        return _scalar.or_(self, other)
+        return ops.or_(self, other)
 
     def __xor__(self, other):
-        return _scalar.xor(self, other)
+        return ops.xor(self, other)
 
     def __rand__(self, other):
-        return _scalar.and_(other, self)
+        return ops.and_(other, self)
 
     def __ror__(self, other):
-        return _scalar.or_(other, self)
+        return ops.or_(other, self)
 
     def __rxor__(self, other):
-        return _scalar.xor(other, self)
+        return ops.xor(other, self)
 
     # ARITHMETIC
     def __add__(self, other):
-        return _scalar.add(self, other)
+        return ops.add(self, other)
 
     def __radd__(self, other):
-        return _scalar.add(other, self)
+        return ops.add(other, self)
 
     def __sub__(self, other):
-        return _scalar.sub(self, other)
+        return ops.sub(self, other)
 
     def __rsub__(self, other):
-        return _scalar.sub(other, self)
+        return ops.sub(other, self)
 
     def __mul__(self, other):
-        return _scalar.mul(self, other)
+        return ops.mul(self, other)
 
     def __rmul__(self, other):
-        return _scalar.mul(other, self)
+        return ops.mul(other, self)
 
     def __truediv__(self, other):
-        return _scalar.div_proxy(self, other)
+        return ops.div_proxy(self, other)
 
     def __rtruediv__(self, other):
-        return _scalar.div_proxy(other, self)
+        return ops.div_proxy(other, self)
 
     __div__ = __truediv__
     __rdiv__ = __rtruediv__
 
     def __floordiv__(self, other):
-        return _scalar.int_div(self, other)
+        return ops.int_div(self, other)
 
     def __rfloordiv__(self, other):
-        return _scalar.int_div(other, self)
+        return ops.int_div(other, self)
 
     def __mod__(self, other):
-        return _scalar.mod_check(self, other)
+        return ops.mod_check(self, other)
 
     def __rmod__(self, other):
-        return _scalar.mod_check(other, self)
+        return ops.mod_check(other, self)
 
     def __pow__(self, other):
-        return _scalar.pow(self, other)
+        return ops.pow(self, other)
 
     def __rpow__(self, other):
-        return _scalar.pow(other, self)
+        return ops.pow(other, self)
 
 
 class ScalarVariable(_scalar_py_operators, Variable):

@@ -12,8 +12,11 @@ asked for.
 """
 import importlib as _importlib
 
+from theano_ng.gof.optdb import register_loader as _register_loader
 from theano_ng.tensor.basic import *  # noqa: F401,F403
 from theano_ng.tensor import basic  # noqa: F401
+import theano_ng.tensor.constant_rules  # noqa: F401
+import theano_ng.tensor.methods  # noqa: F401
 from theano_ng.compile.sharedvalue import shared as _shared  # noqa: F401
 from theano_ng.tensor.var import _tensor_py_operators  # noqa: F401
 from theano_ng.tensor.type_other import *  # noqa: F401,F403
@@ -25,16 +28,21 @@ from theano_ng.tensor.extra_ops import (  # noqa: F401
 # these are reached by `import theano_ng.tensor.sort` or `from ... import`.
 from theano_ng.tensor.sort import (  # noqa: F401
     argsort, argtopk, sort, topk, topk_and_argtopk)
-from theano_ng.tensor.reductions import var  # noqa: F401
+from theano_ng.tensor.reductions.statistics import var  # noqa: F401
 
 # Old name of the type.
 Tensor = TensorType  # noqa: F405
 
+# The rules on the Ops that are there from the start.
+for _module in ('', '.uncanonicalize', '.blas'):
+    _register_loader('theano_ng.tensor.opt' + _module)
+del _module
+
 # Submodules that are imported when they are asked for as an attribute.
 _MODULES = frozenset([
-    'blas', 'blas_c', 'blas_headers', 'blas_scipy', 'fft', 'fourier',
+    'blas', 'blas_c', 'blas_headers', 'blas_scipy', 'elemwise_cgen', 'fft', 'fourier',
     'inplace', 'io', 'nlinalg', 'nnet', 'opt', 'opt_uncanonicalize',
-    'raw_random', 'shared_randomstreams', 'signal', 'slinalg', 'utils',
+    'raw_random', 'shared_randomstreams', 'signal', 'slinalg', 'subtensor', 'utils',
     'xlogx',
 ])
 
@@ -49,7 +57,7 @@ _HOMES = {name: home for home, names in {
         'load mpi_cmps mpi_enabled mpi_keys mpi_send_wait_cmp mpi_send_wait_key '
         'mpi_tag_cmp mpi_tag_key recv send'),
     'theano_ng.gof.sched': 'key_to_cmp',
-    'theano_ng.tensor.inc_code': 'inc_code',
+    'theano_ng.tensor.indexing.inc_code': 'inc_code',
 }.items() for name in names.split()}
 
 

@@ -1,14 +1,12 @@
 """Assert: a tensor that is itself as long as conditions hold at run time."""
-from theano_ng.gof.graph import Apply, Variable
 from theano_ng.gof.native import NativeCode, NativeOp
-from theano_ng.gof.op import Op
-from theano_ng.tensor.constant import as_tensor_variable
+from theano_ng.raise_op import ConditionalOp
 from theano_ng.tensor.type import TensorType
 
 __all__ = ["Assert", "assert_", "assert_op"]
 
 
-class Assert(NativeOp, Op):
+class Assert(NativeOp, ConditionalOp):
     """Return the first input (a view) or raise AssertionError: ``Assert(msg)(value, *conds)``.
 
     Parameters
@@ -29,10 +27,8 @@ class Assert(NativeOp, Op):
     >>> func = theano.function([x], assert_op(x, x.size < 2))
     """
 
-    view_map = {0: [0]}
-    check_input = False
     __props__ = ("msg",)
-    _f16_ok = True
+    not_scalar = "Assert: conditions must be scalars, got a variable of type %(type)s"
 
     def __init__(self, msg="Theano Assert failed!"):
         self.msg = msg
@@ -44,41 +40,16 @@ class Assert(NativeOp, Op):
     def __str__(self):
         return "%s{msg=%r}" % (type(self).__name__, self.msg)
 
-    def make_node(self, value, *conds):
-        if not isinstance(value, Variable):
-            value = as_tensor_variable(value)
-        conds = [as_tensor_variable(int(cond) if isinstance(cond, bool) else cond) for cond in conds]
-        for cond in conds:
-            if cond.type.ndim != 0:
-                raise TypeError("Assert: conditions must be scalars, got a variable of type %s" % (cond.type,))
-        return Apply(self, [value, *conds], [value.type()])
-
     def native_code(self, node):
         if not isinstance(node.inputs[0].type, TensorType):
             return None
         text = str(self.msg).encode("utf-8")
-        padded = text + bytes(-len(text) % 8)
-        words = [int.from_bytes(padded[i:i + 8], "little", signed=True) for i in range(0, len(padded), 8)]
-        return NativeCode("theano_ng.tensor.native.shape:assert_true", params=(len(text), *words))
+        return NativeCode("theano_ng.tensor.native.shape:assert_true", length=len(text), message=text)
 
     def perform(self, node, inputs, out_):
         if not all(inputs[1:]):
             raise AssertionError(self.msg)
         out_[0][0] = inputs[0]
-
-    def infer_shape(self, node, input_shapes):
-        return [input_shapes[0]]
-
-    def connection_pattern(self, node):
-        return [[True], *[[False] for _ in node.inputs[1:]]]
-
-    def grad(self, input, output_gradients):
-        from theano_ng.gradient import DisconnectedType  # gradient sits beside tensor
-
-        return [*output_gradients, *[DisconnectedType()() for _ in input[1:]]]
-
-    def R_op(self, inputs, eval_points):
-        return [eval_points[0]]
 
 
 assert_ = Assert()

@@ -29,18 +29,27 @@ from theano_ng.tensor.var import (
     _tensor_py_operators)
 from theano_ng.tensor.constant import *  # noqa: F401,F403
 from theano_ng.tensor.constructors import *  # noqa: F401,F403
-from theano_ng.tensor.elemwise import CAReduce, DimShuffle, Elemwise, Sum
-from theano_ng.tensor.elemwise_ops import *  # noqa: F401,F403
+from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
+from theano_ng.tensor.reductions.careduce import CAReduce, Sum
+from theano_ng.tensor.elemwise.functions import *  # noqa: F401,F403
 from theano_ng.compile.ops import (
     Rebroadcast, Shape, SpecifyShape, shape, specify_shape)
-from theano_ng.tensor.creation import *  # noqa: F401,F403
-from theano_ng.tensor.selecting import *  # noqa: F401,F403
-from theano_ng.tensor.shaping import *  # noqa: F401,F403
-from theano_ng.tensor.joining import _permute_row_elements
-from theano_ng.tensor.reductions import *  # noqa: F401,F403
-from theano_ng.tensor.linear import *  # noqa: F401,F403
+from theano_ng.tensor.shaping.creation import *  # noqa: F401,F403
+from theano_ng.tensor.shaping.diagonals import *  # noqa: F401,F403
+from theano_ng.tensor.indexing.selecting import *  # noqa: F401,F403
+from theano_ng.tensor.shaping.allocation import *  # noqa: F401,F403
+from theano_ng.tensor.shaping.broadcasting import *  # noqa: F401,F403
+from theano_ng.tensor.shaping.joining import *  # noqa: F401,F403
+from theano_ng.tensor.shaping.reshaping import *  # noqa: F401,F403
+from theano_ng.tensor.shaping.joining import _permute_row_elements
+from theano_ng.tensor.reductions.axes import *  # noqa: F401,F403
+from theano_ng.tensor.reductions.extremes import *  # noqa: F401,F403
+from theano_ng.tensor.reductions.statistics import *  # noqa: F401,F403
+from theano_ng.tensor.reductions.sums import *  # noqa: F401,F403
+from theano_ng.tensor.linalg.batches import *  # noqa: F401,F403
+from theano_ng.tensor.linalg.products import *  # noqa: F401,F403
 from theano_ng.tensor.transfer import register_transfer, transfer
-from theano_ng.tensor.subtensor import *  # noqa: F401,F403
+from theano_ng.tensor.indexing.subtensor import *  # noqa: F401,F403
 
 integer_types = (int,)
 

@@ -1,5 +1,6 @@
 """What `compile.ops` does not know about tensors and numbers: the native code of its Ops for TensorType and Scalar."""
 import theano_ng.compile.ops as ops
+from theano_ng.gof import ports
 from theano_ng.gof.native import NativeCode, register_native_code
 from theano_ng.scalar import Scalar
 from theano_ng.tensor.type import TensorType
@@ -13,11 +14,11 @@ def _fixed(name):
 
 
 def _rebroadcast(op, node):
-    return NativeCode(_FAMILY + "rebroadcast", params=(*(axis for axis, flag in op.axis.items() if flag), -1))
+    return NativeCode(_FAMILY + "rebroadcast", axes=[axis for axis, flag in op.axis.items() if flag])
 
 
 def _shape_i(op, node):
-    return NativeCode(_FAMILY + "shape_i", params=(op.i,))
+    return NativeCode(_FAMILY + "shape_i", axis=op.i)
 
 
 def register(type_class):
@@ -41,3 +42,7 @@ ops.expandable_types += (TensorType,)
 ops.value_types += (Scalar,)
 for _op_class in (ops.ViewOp, ops.OutputGuard, ops.DeepCopyOp):
     register_native_code(_op_class, Scalar, _fixed("view"))
+
+_size_types = {ndim: TensorType("int64", (False,) * ndim) for ndim in (0, 1)}
+ports.size_type.fill(_size_types.__getitem__)
+ports.shape_feature.fill("theano_ng.tensor.opt.shape:ShapeFeature")

@@ -9,6 +9,7 @@ import numbers
 
 import numpy as np
 
+from theano_ng.gof import ports
 import theano_ng.scalar as scal
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Apply, Constant, Variable
@@ -16,7 +17,7 @@ from theano_ng.gof.rewriting.base import constant_makers
 from theano_ng.scalar import (
     NumpyAutocaster, autocast_float, autocast_float_as, autocast_int)
 from theano_ng.tensor.type import TensorType
-from theano_ng.tensor.var import AsTensorError, TensorConstant, TensorVariable
+from theano_ng.tensor.var import AsTensorError, TensorConstant
 
 __all__ = [
     'as_tensor_variable', 'as_tensor', '_as_tensor_variable', 'constant',
@@ -57,6 +58,26 @@ def check_equal_numpy(x, y):
 # ---------------------------------------------------------------------------
 # values -> variables
 
+def _obvious_output(node):
+    """The output that an Apply stands for; ValueError where it has several and its Op names none."""
+    if len(node.outputs) != 1 and node.op.default_output is None:
+        raise ValueError(
+            "It is ambiguous which output of the multi-output Op %s has "
+            "to be taken as a tensor; pass one of its outputs." % (node.op,), node)
+    return node.default_output()
+
+
+def _tensor_of_variable(x, ndim):
+    """A variable as a tensor of `ndim` dimensions (None: as many as it has)."""
+    if isinstance(x.type, scal.Scalar):
+        x = _conversions['scalar'](x)
+    if not isinstance(x.type, TensorType):
+        raise AsTensorError(
+            "Variable type field must be a TensorType, but %s has type %s. "
+            "Convert it to a tensor first." % (x, x.type), x, x.type)
+    return x if ndim in (None, x.type.ndim) else _with_ndim(x, ndim)
+
+
 def as_tensor_variable(x, name=None, ndim=None):
     """Return `x` as a tensor variable.
 
@@ -92,30 +113,13 @@ def as_tensor_variable(x, name=None, ndim=None):
         return convert()
 
     if isinstance(x, Apply):
-        # default_output() refuses an Apply without an obvious output.
-        if len(x.outputs) != 1 and x.op.default_output is None:
-            raise ValueError(
-                "It is ambiguous which output of the multi-output Op %s has "
-                "to be taken as a tensor; pass one of its outputs." % (x.op,),
-                x)
-        x = x.default_output()
-
+        return _tensor_of_variable(_obvious_output(x), ndim)
     if isinstance(x, Variable):
-        if isinstance(x.type, scal.Scalar):
-            from theano_ng.tensor.shaping import tensor_from_scalar
-            x = tensor_from_scalar(x)
-        if not isinstance(x.type, TensorType):
-            raise AsTensorError(
-                "Variable type field must be a TensorType, but %s has type %s. "
-                "Convert it to a tensor first." % (x, x.type), x, x.type)
-        if ndim is None or x.type.ndim == ndim:
-            return x
-        return _with_ndim(x, ndim)
+        return _tensor_of_variable(x, ndim)
 
     if isinstance(x, (tuple, list)) and _holds_variable(x):
-        from theano_ng.tensor.shaping import stack
         try:
-            result = stack(x)
+            result = _conversions['sequence'](x)
         except (TypeError, ValueError) as err:
             raise AsTensorError(
                 "The elements of %s cannot be stacked into one tensor: %s"
@@ -134,6 +138,19 @@ def as_tensor_variable(x, name=None, ndim=None):
     except TypeError as err:
         raise AsTensorError("Cannot convert %s to TensorType" % _short(x),
                             type(x)) from err
+
+
+# What needs Ops, which are defined above this module: scalar variables and sequences of variables as tensors, the length of a vector
+# behind its node.
+_conversions = {}
+
+
+def register_conversion(kind):
+    """Decorator: the function makes a tensor of a 'scalar' variable or of a 'sequence' that holds variables, or finds a vector's 'length'."""
+    def decorate(function):
+        _conversions[kind] = function
+        return function
+    return decorate
 
 
 as_tensor = as_tensor_variable
@@ -249,6 +266,7 @@ def constant(x, name=None, ndim=None, dtype=None):
 # Off while a graph is rewritten: what rules build goes into one graph.
 constant.enable = True
 constant_makers.append(constant)
+TensorConstant.of_value = staticmethod(constant)
 
 
 def _is_small(data):
@@ -362,9 +380,6 @@ def has_scalar_constant_rule(op):
 
 
 def _rule_of(op):
-    # constant_rules imports modules that import this one.
-    if not _scalar_constant_rules:
-        import theano_ng.tensor.constant_rules  # noqa: F401
     cls = type(op)
     if cls not in _rule_of_class:
         found = (_scalar_constant_rules.get(base) for base in cls.__mro__)
@@ -439,8 +454,7 @@ def extract_constant(x, elemwise=True, only_process_constants=False):
     except NotScalarConstantError:
         pass
     if isinstance(x, Variable) and isinstance(x.type, scal.Scalar):
-        from theano_ng.tensor.shaping import tensor_from_scalar
-        x = tensor_from_scalar(x)
+        x = _conversions['scalar'](x)
     return x
 
 
@@ -472,9 +486,20 @@ def get_vector_length(v):
         return 1
     if isinstance(v, Constant):
         return len(v.data)
-    from theano_ng.tensor.constant_rules import vector_length
-    length = vector_length(v)
+    length = _conversions['length'](v)
     if length is None:
         raise ValueError("The length of the vector %s cannot be determined "
                          "while the graph is built" % (v,))
     return length
+
+
+def _constant_or_none(x):
+    """What the port `constant_value` answers."""
+    try:
+        return get_scalar_constant_value(x)
+    except (NotScalarConstantError, TypeError):
+        return None
+
+
+ports.as_variable.fill(as_tensor_variable)
+ports.constant_value.fill(_constant_or_none)

@@ -11,12 +11,14 @@ from theano_ng.compile.ops import (
 from theano_ng.gof.graph import Constant, Variable
 from theano_ng.tensor.constant import (
     NotScalarConstantError, get_scalar_constant_value, get_vector_length,
-    has_scalar_constant_rule, register_scalar_constant)
-from theano_ng.tensor.creation import MakeVector
-from theano_ng.tensor.elemwise import DimShuffle, Elemwise
-from theano_ng.tensor.shaping import (
-    Alloc, Join, Reshape, ScalarFromTensor, TensorFromScalar)
-from theano_ng.tensor.subtensor import Subtensor
+    has_scalar_constant_rule, register_conversion, register_scalar_constant)
+from theano_ng.tensor.indexing.lists import get_idx_list
+from theano_ng.tensor.shaping.creation import MakeVector
+from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
+from theano_ng.tensor.shaping.allocation import Alloc
+from theano_ng.tensor.shaping.joining import Join
+from theano_ng.tensor.shaping.reshaping import Reshape, ScalarFromTensor, TensorFromScalar
+from theano_ng.tensor.indexing.subtensor import Subtensor
 
 __all__ = ['vector_length']
 
@@ -165,7 +167,6 @@ _subtensor.is_lookup = True
 
 def _constant_index(node, max_recur):
     """The index of a Subtensor node as integers, or None."""
-    from theano_ng.tensor.subtensor import get_idx_list
     result = []
     for item in get_idx_list(node.inputs, node.op.idx_list):
         if isinstance(item, slice):
@@ -214,6 +215,7 @@ def _shape_element(x, position):
 
 # ---------------------------------------------------------------------------
 
+@register_conversion('length')
 def vector_length(v):
     """The length of the vector `v` if its owner tells, else None."""
     node = v.owner
@@ -260,7 +262,6 @@ def _length_from_scalar(x):
 
 
 def _length_of_slice(node):
-    from theano_ng.tensor.subtensor import get_idx_list
     try:
         whole = get_vector_length(node.inputs[0])
     except ValueError:

@@ -1,18 +1,22 @@
 """What occurs in a tensor, and how often: `bincount` and `Unique`."""
 import numpy as np
 
+from theano_ng.compile.ops import Shape_i
 from theano_ng.configdefaults import config
+from theano_ng.gof.derivative import DisconnectedType
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
+from theano_ng.tensor.assert_op import Assert
 from theano_ng.tensor.constant import as_tensor_variable, constant
-from theano_ng.tensor.creation import _undefined_grads
-from theano_ng.tensor.elemwise_ops import cast
+from theano_ng.tensor.dtypes import DISCRETE
+from theano_ng.tensor.shaping.broadcasting import patternbroadcast
+from theano_ng.tensor.shaping.creation import _undefined_grads
+from theano_ng.tensor.elemwise.functions import cast
 from theano_ng.tensor.type import TensorType
 
 __all__ = ['Bincount', 'bincount', 'Unique']
 
-_INTEGERS = frozenset(['bool', 'int8', 'int16', 'int32', 'int64', 'uint8', 'uint16', 'uint32', 'uint64'])
 
 
 class Bincount(NativeOp, Op):
@@ -23,9 +27,9 @@ class Bincount(NativeOp, Op):
         x, minlength = as_tensor_variable(x), as_tensor_variable(minlength)
         if x.ndim != 1:
             raise TypeError("bincount: expected a vector, got %s" % (x.type,))
-        if x.dtype not in _INTEGERS:
+        if x.dtype not in DISCRETE:
             raise TypeError("bincount: expected integers, got %s" % (x.type,))
-        if minlength.ndim != 0 or minlength.dtype not in _INTEGERS:
+        if minlength.ndim != 0 or minlength.dtype not in DISCRETE:
             raise TypeError("bincount: minlength must be an integer scalar, got %s" % (minlength.type,))
         inputs = [x, minlength]
         if weights is not None:
@@ -53,12 +57,10 @@ class Bincount(NativeOp, Op):
         return [[False], [False], [True]][:len(node.inputs)]
 
     def grad(self, inputs, output_grads):
-        from theano_ng.gradient import DisconnectedType
         gradients = [DisconnectedType()(), DisconnectedType()()]
         if len(inputs) == 3:
-            from theano_ng.tensor.shaping import patternbroadcast
             weights = inputs[2]
-            gradients.append(weights.zeros_like(dtype=config.floatX) if weights.dtype in _INTEGERS else
+            gradients.append(weights.zeros_like(dtype=config.floatX) if weights.dtype in DISCRETE else
                              patternbroadcast(output_grads[0][cast(inputs[0], 'int64')], weights.broadcastable))
         return gradients
 
@@ -89,10 +91,8 @@ def bincount(x, weights=None, minlength=None, assert_nonneg=False):
         `weights`.
     """
     x = as_tensor_variable(x)
-    if assert_nonneg and x.dtype in _INTEGERS:
-        from theano_ng.raise_op import Assert
-        from theano_ng.tensor.reductions import all as all_
-        x = Assert('Input to bincount has negative values!')(x, all_(x >= 0))
+    if assert_nonneg and x.dtype in DISCRETE:
+        x = Assert('Input to bincount has negative values!')(x, (x >= 0).all())
     return Bincount()(x, 0 if minlength is None else minlength, *([] if weights is None else [weights]))
 
 
@@ -113,11 +113,8 @@ class Unique(NativeOp, Op):
     """
     __props__ = ('return_index', 'return_inverse', 'return_counts', 'axis')
 
-    def __init__(self, return_index=False, return_inverse=False,
-                 return_counts=False, axis=None):
-        self.return_index = return_index
-        self.return_inverse = return_inverse
-        self.return_counts = return_counts
+    def __init__(self, return_index=False, return_inverse=False, return_counts=False, axis=None):
+        self.return_index, self.return_inverse, self.return_counts = return_index, return_inverse, return_counts
         self.axis = axis
 
     def make_node(self, x):
@@ -139,8 +136,9 @@ class Unique(NativeOp, Op):
 
     def native_code(self, node):
         axis = -1 if self.axis is None else self.axis % node.inputs[0].ndim
-        return NativeCode('theano_ng.tensor.native.unique:unique', params=(
-            int(bool(self.return_index)), int(bool(self.return_inverse)), int(bool(self.return_counts)), axis))
+        return NativeCode(
+            'theano_ng.tensor.native.unique:unique', indices=bool(self.return_index), inverse=bool(self.return_inverse),
+            counts=bool(self.return_counts), axis=axis)
 
     def perform(self, node, inputs, output_storage):
         x, = inputs
@@ -153,7 +151,6 @@ class Unique(NativeOp, Op):
             cell[0] = np.asarray(value, dtype='int64').reshape(-1)
 
     def infer_shape(self, node, i0_shapes):
-        from theano_ng.compile.ops import Shape_i
         shape = i0_shapes[0]
         axis = None if self.axis is None else self.axis % len(shape)
         # Only the values tell how many there are.

@@ -4,6 +4,7 @@ The Ops that repeat and fill live here; those of `cumulative.py`, `counting.py` 
 """
 import numpy as np
 
+from theano_ng.gof.derivative import DisconnectedType, grad_undefined
 import theano_ng.scalar as scal
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Apply
@@ -11,11 +12,16 @@ from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.tensor.constant import as_tensor_variable, constant
 from theano_ng.tensor.counting import Bincount, Unique, bincount  # noqa: F401
-from theano_ng.tensor.creation import _undefined_grads, arange, zeros
-from theano_ng.tensor.cumulative import (  # noqa: F401
+from theano_ng.tensor.dtypes import DISCRETE
+from theano_ng.tensor.indexing.selecting import flatnonzero
+from theano_ng.tensor.indexing.subtensor import inc_subtensor, set_subtensor
+from theano_ng.tensor.reductions.axes import check_and_normalize_axes
+from theano_ng.tensor.shaping.broadcasting import patternbroadcast, unbroadcast
+from theano_ng.tensor.shaping.creation import _undefined_grads, arange, zeros
+from theano_ng.tensor.reductions.cumulative import (  # noqa: F401
     CumOp, CumprodOp, CumsumOp, DiffOp, cumprod, cumsum, diff)
-from theano_ng.tensor.elemwise_ops import cast, eq, maximum, minimum, switch
-from theano_ng.tensor.indices import (  # noqa: F401
+from theano_ng.tensor.elemwise.functions import cast, eq, maximum, minimum, switch
+from theano_ng.tensor.indexing.positions import (  # noqa: F401
     RavelMultiIndex, SearchsortedOp, UnravelIndex, ravel_multi_index,
     searchsorted, unravel_index)
 from theano_ng.tensor.type import TensorType
@@ -30,8 +36,6 @@ __all__ = [
     'RavelMultiIndex', 'ravel_multi_index',
 ]
 
-_INTEGERS = frozenset(['bool', 'int8', 'int16', 'int32', 'int64',
-                       'uint8', 'uint16', 'uint32', 'uint64'])
 
 
 class CpuContiguous(NativeOp, Op):
@@ -84,7 +88,6 @@ def squeeze(x, axis=None):
     if axis is None:
         dropped = [i for i in range(x.ndim) if x.broadcastable[i]]
     else:
-        from theano_ng.tensor.reductions import check_and_normalize_axes
         dropped = check_and_normalize_axes(x, axis)
     if not dropped:
         return x
@@ -101,7 +104,6 @@ def compress(condition, x, axis=None):
     axis : int or None
         None for the flattened tensor.
     """
-    from theano_ng.tensor.selecting import flatnonzero
     return as_tensor_variable(x).take(flatnonzero(condition), axis=axis)
 
 
@@ -122,7 +124,7 @@ class RepeatOp(NativeOp, Op):
 
     def make_node(self, x, repeats):
         x, repeats = as_tensor_variable(x), as_tensor_variable(repeats)
-        if repeats.dtype not in _INTEGERS or repeats.ndim > 1:
+        if repeats.dtype not in DISCRETE or repeats.ndim > 1:
             raise TypeError("RepeatOp: repeats must be an integer scalar or "
                             "vector, got %s" % (repeats.type,))
         if self.axis is None:
@@ -137,7 +139,7 @@ class RepeatOp(NativeOp, Op):
 
     def native_code(self, node):
         return NativeCode('theano_ng.tensor.native.rearrange:repeat',
-                          params=(-1 if self.axis is None else self.axis % node.inputs[0].ndim,))
+                          axis=-1 if self.axis is None else self.axis % node.inputs[0].ndim)
 
     def perform(self, node, inputs, output_storage):
         x, repeats = inputs
@@ -173,11 +175,9 @@ class RepeatOp(NativeOp, Op):
         return [tuple(shape)]
 
     def grad(self, inputs, gout):
-        from theano_ng.gradient import DisconnectedType
-        from theano_ng.tensor.subtensor import inc_subtensor
         x, repeats = inputs
         gz, = gout
-        if x.dtype in _INTEGERS:
+        if x.dtype in DISCRETE:
             return [x.zeros_like(dtype=config.floatX), DisconnectedType()()]
         axis = 0 if self.axis is None else self.axis % x.ndim
         flat = x.flatten() if self.axis is None else x
@@ -192,13 +192,11 @@ class RepeatOp(NativeOp, Op):
         zero = flat.zeros_like(dtype=gz.dtype)
         if zero.broadcastable[axis]:
             # Indexing needs an axis that may be longer than 1.
-            from theano_ng.tensor.shaping import unbroadcast
             zero = unbroadcast(zero, axis)
         return [self._shaped_like(inc_subtensor(zero[place], gz), x), DisconnectedType()()]
 
     def _shaped_like(self, gx, x):
         """The gradient, which is flat if the axis is None, with the shape and pattern of x."""
-        from theano_ng.tensor.shaping import patternbroadcast
         if self.axis is None:
             gx = gx.reshape(x.shape, ndim=x.ndim)
         return gx if gx.broadcastable == x.broadcastable else patternbroadcast(gx, x.broadcastable)
@@ -227,7 +225,7 @@ def repeat(x, repeats, axis=None):
     x, repeats = as_tensor_variable(x), as_tensor_variable(repeats)
     if repeats.ndim > 1:
         raise ValueError('The dimension of repeats should not exceed 1.')
-    if repeats.dtype not in _INTEGERS:
+    if repeats.dtype not in DISCRETE:
         raise TypeError("repeat: repeats must be integers, got %s"
                         % (repeats.type,))
     if repeats.ndim == 1 and repeats.broadcastable[0]:
@@ -246,7 +244,7 @@ class Bartlett(NativeOp, Op):
         if M.ndim != 0:
             raise TypeError('%s only works on scalar input, got %s'
                             % (type(self).__name__, M.type))
-        if M.dtype not in _INTEGERS:
+        if M.dtype not in DISCRETE:
             raise TypeError('%s only works on integer input, got %s'
                             % (type(self).__name__, M.type))
         return Apply(self, [M], [TensorType('float64', (False,))()])
@@ -331,7 +329,7 @@ class FillDiagonal(NativeOp, Op):
     def grad(self, inp, cost_grad):
         a, val = inp
         grad, = cost_grad
-        if a.dtype in _INTEGERS:
+        if a.dtype in DISCRETE:
             return [a.zeros_like(dtype=config.floatX),
                     val.zeros_like(dtype=config.floatX)]
         length = grad.shape[0]
@@ -391,7 +389,7 @@ class FillDiagonalOffset(NativeOp, Op):
         if val.ndim != 0:
             raise TypeError('%s: the second parameter must be a scalar, got %s'
                             % (name, val.type))
-        if offset.ndim != 0 or offset.dtype not in _INTEGERS:
+        if offset.ndim != 0 or offset.dtype not in DISCRETE:
             raise TypeError('%s: the offset must be an integer scalar, got %s. '
                             'Use theano.tensor.cast(offset, \'int32\')'
                             % (name, offset.type))
@@ -415,11 +413,10 @@ class FillDiagonalOffset(NativeOp, Op):
         return [in_shapes[0]]
 
     def grad(self, inp, cost_grad):
-        from theano_ng.gradient import grad_undefined
         a, val, offset = inp
         grad, = cost_grad
         g_offset = grad_undefined(self, 2, offset, 'the offset is an integer')
-        if a.dtype in _INTEGERS:
+        if a.dtype in DISCRETE:
             return [a.zeros_like(dtype=config.floatX),
                     val.zeros_like(dtype=config.floatX), g_offset]
         offset = cast(offset, 'int64')
@@ -466,7 +463,6 @@ def to_one_hot(y, nb_class, dtype=None):
     TensorVariable
         Matrix of shape ``(y.shape[0], nb_class)``.
     """
-    from theano_ng.tensor.subtensor import set_subtensor
     y = as_tensor_variable(y)
     if y.dtype == "bool":
         y = y.astype("int8")    # numbers of columns, no mask

@@ -5,9 +5,16 @@ gradient of that, is the caller's concern; the gradient of a transform is the op
 """
 import numpy as np
 
-from theano_ng.gof.graph import Apply
+from theano_ng.gof.derivative import disconnected_type
+from theano_ng.gof.graph import Apply, is_same_graph
 from theano_ng.gof.op import Op
 from theano_ng.tensor.constant import as_tensor_variable
+from theano_ng.tensor.dtypes import INTEGERS
+from theano_ng.tensor.elemwise.functions import minimum, sqrt
+from theano_ng.tensor.indexing.subtensor import set_subtensor
+from theano_ng.tensor.shaping.broadcasting import patternbroadcast
+from theano_ng.tensor.shaping.creation import zeros_like
+from theano_ng.tensor.shaping.joining import stack
 from theano_ng.tensor.type import TensorType
 
 __all__ = ["IRFFTOp", "RFFTOp", "irfft", "irfft_op", "rfft", "rfft_op"]
@@ -36,7 +43,7 @@ class _RealTransform(Op):
             raise TypeError("%s: expected real numbers of floating point, got %s of type %s; cast it to float32 or float64"
                             % (type(self).__name__, a, a.type))
         s = as_tensor_variable(self.fitting_lengths(a)[0] if s is None else s)
-        if s.ndim != 1 or not s.dtype.startswith(("int", "uint")):
+        if s.ndim != 1 or s.dtype not in INTEGERS:
             raise TypeError("%s: the lengths s must be an integer vector, got %s of type %s" % (type(self).__name__, s, s.type))
         return Apply(self, [a, s], [self.output_type(a)()])
 
@@ -121,7 +128,7 @@ class RFFTOp(_RealTransform):
         a, s = _signed_lengths(inputs)
         # The opposite transform counts all but the first and, for even lengths, last element twice, as they stand for two.
         half = _scale_inner(output_grads[0], s[-1], 0.5)
-        return [_fitted(irfft_op(half, s), a, s, _fits(self, a, s)), _disconnected()]
+        return [_fitted(irfft_op(half, s), a, s, _fits(self, a, s)), disconnected_type()]
 
 
 class IRFFTOp(_RealTransform):
@@ -185,7 +192,7 @@ class IRFFTOp(_RealTransform):
         a, s = _signed_lengths(inputs)
         # All but the first and, for even lengths, last element stand for two.
         back = _scale_inner(rfft_op(output_grads[0], s), s[-1], 2)
-        return [_fitted(back, a, s, _fits(self, a, s)), _disconnected()]
+        return [_fitted(back, a, s, _fits(self, a, s)), disconnected_type()]
 
 
 rfft_op = RFFTOp()
@@ -210,16 +217,8 @@ def _items(node):
     return [s[i].astype("int64") for i in range(n)]
 
 
-def _disconnected():
-    from theano_ng.gradient import DisconnectedType  # beside tensor
-
-    return DisconnectedType()()
-
-
 def _whole_lengths(a, is_odd):
     """The lengths of real arrays whose transforms are the pairs `a`."""
-    from theano_ng.tensor.joining import stack
-
     n = a.ndim - 2
     lengths = [a.shape[i] for i in range(1, n)]
     last = (a.shape[n] - 1) * 2
@@ -228,27 +227,18 @@ def _whole_lengths(a, is_odd):
 
 def _fits(op, a, s):
     """Whether the lengths are made of the shape of `a` in a way that neither cuts nor pads it."""
-    from theano_ng.gof.graph import is_same_graph
-
     # What `a` is made of does not matter.
     return any(is_same_graph(s, lengths, givens={a: a.type()}) for lengths in op.fitting_lengths(a))
 
 
 def _scale_inner(pairs, n, factor):
     """Multiply the elements of the transform that stand for two; their axis is the last but one, `n` the length of the real axis."""
-    from theano_ng.tensor.subtensor import set_subtensor
-
     inner = (slice(None),) * (pairs.ndim - 2) + (slice(1, (n + 1) // 2),)
     return set_subtensor(pairs[inner], pairs[inner] * np.asarray(factor, pairs.dtype))
 
 
 def _fitted(gradient, a, s, fits):
     """The gradient of cutting and padding `a`: zeros for what was cut, nothing for what was padded."""
-    from theano_ng.tensor.creation import zeros_like
-    from theano_ng.tensor.elemwise_ops import minimum
-    from theano_ng.tensor.shaping import patternbroadcast
-    from theano_ng.tensor.subtensor import set_subtensor
-
     if not fits:
         n = a.ndim - 1
         common = (slice(None), *[slice(None, minimum(a.shape[i], gradient.shape[i])) for i in range(1, n + 1)])
@@ -339,8 +329,6 @@ def irfft(inp, norm=None, is_odd=False):
 
 
 def _root_of_product(s, dtype):
-    from theano_ng.tensor.elemwise_ops import sqrt
-
     return sqrt(s.prod().astype("float64")).astype(dtype)
 
 

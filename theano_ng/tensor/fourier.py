@@ -1,13 +1,17 @@
 """The discrete Fourier transform of NumPy as an Op."""
 import numpy as np
 
+from theano_ng.gof.derivative import DisconnectedType
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
-from theano_ng.gradient import DisconnectedType
 from theano_ng.tensor.constant import NotScalarConstantError, as_tensor_variable, get_scalar_constant_value
+from theano_ng.tensor.dtypes import DISCRETE
+from theano_ng.tensor.elemwise.functions import cast, conj, minimum, real
+from theano_ng.tensor.exceptions import ShapeError
+from theano_ng.tensor.indexing.subtensor import set_subtensor
+from theano_ng.tensor.shaping.creation import zeros_like
 from theano_ng.tensor.type import TensorType
 
-_DISCRETE = ("bool", "int", "uint")
 
 
 class Fourier(Op):
@@ -25,7 +29,7 @@ class Fourier(Op):
             raise TypeError("Fourier: the input needs at least one dimension, got %s" % a.type)
         n, axis = as_tensor_variable(n), as_tensor_variable(axis)
         for name, v in (("n", n), ("axis", axis)):
-            if v.ndim != 0 or not v.dtype.startswith(_DISCRETE):
+            if v.ndim != 0 or v.dtype not in DISCRETE:
                 raise TypeError("Fourier: %s must be an integer scalar, got %s" % (name, v.type))
         try:
             position = int(get_scalar_constant_value(axis))
@@ -53,8 +57,6 @@ class Fourier(Op):
         try:
             axis = self._axis(node)
         except NotScalarConstantError:
-            from theano_ng.tensor.exceptions import ShapeError
-
             raise ShapeError("Fourier: the axis is not known")
         shape = list(in_shapes[0])
         shape[axis] = node.inputs[1]
@@ -64,10 +66,6 @@ class Fourier(Op):
         return [[True], [False], [False]]
 
     def grad(self, inputs, cost_grad):
-        from theano_ng.tensor.creation import zeros_like
-        from theano_ng.tensor.elemwise_ops import cast, conj, minimum, real
-        from theano_ng.tensor.subtensor import set_subtensor
-
         a, n, axis = inputs
         try:
             position = int(get_scalar_constant_value(axis)) % a.ndim
@@ -78,7 +76,7 @@ class Fourier(Op):
         kept = (slice(None),) * position + (slice(None, minimum(n, a.shape[position])),)
         padded = set_subtensor(zeros_like(a, dtype="complex128")[kept], back[kept])
         result = padded if a.dtype.startswith("complex") else real(padded)
-        result = result if a.dtype.startswith(_DISCRETE) else cast(result, a.dtype)
+        result = result if a.dtype in DISCRETE else cast(result, a.dtype)
         return [result, DisconnectedType()(), DisconnectedType()()]
 
     def R_op(self, inputs, eval_points):

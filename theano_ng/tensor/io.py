@@ -365,6 +365,10 @@ def recv(shape, dtype, source, tag):
     return MPIRecvWait(tag)(*irecv(shape, dtype, source, tag))
 
 
+_STARTS = (MPISend, MPIRecv)
+_WAITS = (MPISendWait, MPIRecvWait)
+
+
 def mpi_send_wait_key(a):
     """Scheduling key: wait as late, send and receive as early as possible.
 
@@ -383,18 +387,12 @@ def mpi_send_wait_key(a):
         from theano_ng.gof.sched import sort_schedule_fn
         linker = theano_ng.gof.OpWiseCLinker(schedule=sort_schedule_fn(*mpi_cmps))
     """
-    if isinstance(a.op, (MPIRecvWait, MPISendWait)):
-        return 1
-    if isinstance(a.op, (MPIRecv, MPISend)):
-        return -1
-    return 0
+    return int(isinstance(a.op, _WAITS)) - int(isinstance(a.op, _STARTS))
 
 
 def mpi_tag_key(a):
     """Scheduling key: among MPI nodes, the lower tag first."""
-    if isinstance(a.op, (MPISend, MPIRecv, MPIRecvWait, MPISendWait)):
-        return a.op.tag
-    return 0
+    return a.op.tag if isinstance(a.op, _STARTS + _WAITS) else 0
 
 
 mpi_send_wait_cmp = key_to_cmp(mpi_send_wait_key)

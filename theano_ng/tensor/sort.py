@@ -2,12 +2,16 @@
 import numpy as np
 
 from theano_ng.configdefaults import config
+from theano_ng.gof.derivative import DisconnectedType, grad_undefined
 from theano_ng.gof.graph import Apply, Constant, Variable
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.tensor.constant import (
     NotScalarConstantError, as_tensor_variable, get_scalar_constant_value)
-from theano_ng.tensor.elemwise_ops import cast, eq, switch
+from theano_ng.tensor.dtypes import DISCRETE
+from theano_ng.tensor.elemwise.functions import abs_, cast, eq, switch
+from theano_ng.tensor.indexing.subtensor import set_subtensor
+from theano_ng.tensor.shaping.creation import arange
 from theano_ng.tensor.type import TensorType
 from theano_ng.tensor.type_other import NoneTypeT
 
@@ -16,8 +20,6 @@ __all__ = ['SortOp', 'sort', 'ArgSortOp', 'argsort', 'TopKOp', 'topk',
 
 # The kinds, and whether they keep the order of equal elements.
 _KINDS = {'quicksort': False, 'mergesort': True, 'heapsort': False, 'stable': True}
-_INTEGERS = frozenset(['bool', 'int8', 'int16', 'int32', 'int64',
-                       'uint8', 'uint16', 'uint32', 'uint64'])
 
 
 def _variable_is_none(var):
@@ -37,7 +39,6 @@ def _along_axis(indices, axis):
 
     The axis is a number, or a variable that is not negative.
     """
-    from theano_ng.tensor.creation import arange
     if indices.ndim == 1:
         return indices
     index = []
@@ -71,7 +72,7 @@ class _Sorting(NativeOp, Op):
                              % (input,))
         axis = as_tensor_variable(axis)
         _check_tensor_is_scalar(axis)
-        if axis.dtype not in _INTEGERS:
+        if axis.dtype not in DISCRETE:
             raise TypeError("The axis must be an integer, got %s" % axis.type)
         return Apply(self, [input, axis], [self._output_type(input)])
 
@@ -106,7 +107,7 @@ class SortOp(_Sorting):
     def native_code(self, node):
         if self.order is not None:
             return None
-        return NativeCode('theano_ng.tensor.native.sort:sort', params=(int(_KINDS[self.kind]),))
+        return NativeCode('theano_ng.tensor.native.sort:sort', stable=_KINDS[self.kind])
 
     def perform(self, node, inputs, output_storage):
         a, axis = inputs
@@ -114,12 +115,10 @@ class SortOp(_Sorting):
         output_storage[0][0] = np.ascontiguousarray(np.sort(a, int(axis), 'stable', self.order))
 
     def grad(self, inputs, output_grads):
-        from theano_ng.gradient import grad_undefined
-        from theano_ng.tensor.subtensor import set_subtensor
         a, axis_variable = inputs
         gz, = output_grads
         g_axis = grad_undefined(self, 1, axis_variable, 'the axis is an integer')
-        if a.dtype in _INTEGERS:
+        if a.dtype in DISCRETE:
             return [a.zeros_like(dtype=config.floatX), g_axis]
         # Each element goes back to where it came from.
         order = ArgSortOp(self.kind, self.order)(a, axis_variable)
@@ -150,9 +149,8 @@ class ArgSortOp(_Sorting):
         output_storage[0][0] = np.ascontiguousarray(np.argsort(a, int(axis), 'stable', self.order), dtype='int64')
 
     def grad(self, inputs, output_grads):
-        from theano_ng.gradient import grad_undefined
         a, axis = inputs
-        return [a.zeros_like(dtype=config.floatX if a.dtype in _INTEGERS else a.dtype),
+        return [a.zeros_like(dtype=config.floatX if a.dtype in DISCRETE else a.dtype),
                 grad_undefined(self, 1, axis, 'the axis is an integer')]
 
     def R_op(self, inputs, eval_points):
@@ -258,7 +256,7 @@ class TopKOp(NativeOp, Op):
         if not isinstance(axis, (int, np.integer)):
             raise TypeError('"axis" parameter must be integer, got "%s"'
                             % type(axis))
-        if idx_dtype not in _INTEGERS or idx_dtype == 'bool':
+        if idx_dtype not in DISCRETE or idx_dtype == 'bool':
             raise TypeError('"idx_dtype" parameter must be an integer dtype, '
                             'got "%s"' % (idx_dtype,))
         if not (return_indices or return_values):
@@ -278,7 +276,7 @@ class TopKOp(NativeOp, Op):
         inp = as_tensor_variable(inp)
         kth = as_tensor_variable(kth)
         _check_tensor_is_scalar(kth)
-        if kth.dtype not in _INTEGERS:
+        if kth.dtype not in DISCRETE:
             raise TypeError('"kth" must be an integer scalar, got %s'
                             % (kth.type,))
         ndim = inp.ndim
@@ -299,9 +297,9 @@ class TopKOp(NativeOp, Op):
         return Apply(self, [inp, kth], outputs)
 
     def native_code(self, node):
-        return NativeCode('theano_ng.tensor.native.sort:topk', params=(
-            self.axis % node.inputs[0].ndim, int(self.sorted), int(self.return_values), int(self.return_indices),
-            np.dtype(self.idx_dtype).num))
+        return NativeCode(
+            'theano_ng.tensor.native.sort:topk', axis=self.axis % node.inputs[0].ndim, sorted=bool(self.sorted),
+            values=bool(self.return_values), indices=bool(self.return_indices), index_type=np.dtype(self.idx_dtype).num)
 
     def perform(self, node, inputs, output_storage):
         x, k = inputs
@@ -311,7 +309,6 @@ class TopKOp(NativeOp, Op):
             cell[0] = value
 
     def infer_shape(self, node, inp_shapes):
-        from theano_ng.tensor.elemwise_ops import abs_
         shape = list(inp_shapes[0])
         shape[self.axis] = abs_(cast(node.inputs[1], 'int64'))
         return [tuple(shape) for _ in node.outputs]
@@ -324,8 +321,6 @@ class TopKOp(NativeOp, Op):
         return values
 
     def L_op(self, inputs, outputs, out_grads):
-        from theano_ng.gradient import DisconnectedType, grad_undefined
-        from theano_ng.tensor.subtensor import set_subtensor
         x, k = inputs
         k_grad = DisconnectedType()()
         if not self.return_values:
@@ -333,7 +328,7 @@ class TopKOp(NativeOp, Op):
         gz = out_grads[0]
         if isinstance(gz.type, DisconnectedType):
             return [DisconnectedType()(), k_grad]
-        if x.dtype in _INTEGERS:
+        if x.dtype in DISCRETE:
             return [grad_undefined(self, 0, x, 'the input is discrete'),
                     k_grad]
         axis = self.axis % x.ndim

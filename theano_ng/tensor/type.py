@@ -3,6 +3,7 @@
 import numpy as np
 
 from theano_ng import scalar as scal
+from theano_ng.compile.ops import rebroadcast
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Variable
 from theano_ng.gof.type import Type
@@ -351,10 +352,7 @@ class TensorType(Type):
             and self.ndim == var.type.ndim
             and all(mine == theirs or theirs for mine, theirs in zip(self.broadcastable, var.type.broadcastable))
         ):
-            # tensor.basic imports this module.
-            from theano_ng.tensor.basic import patternbroadcast
-
-            return patternbroadcast(var, self.broadcastable)
+            return rebroadcast(var, dict(enumerate(self.broadcastable)))
         return None
 
     @staticmethod
@@ -490,23 +488,26 @@ class TensorType(Type):
         }
         """ % dict(name=name)
 
-    def c_headers(self, c_compiler):
-        return scal.get_scalar_type(self.dtype).c_headers(c_compiler)
-
-    def c_libraries(self, c_compiler):
-        return scal.get_scalar_type(self.dtype).c_libraries(c_compiler)
-
-    def c_compile_args(self, c_compiler):
-        return scal.get_scalar_type(self.dtype).c_compile_args(c_compiler)
+    # What C code needs for the elements.
+    _element = property(lambda self: scal.get_scalar_type(self.dtype))
 
     def c_support_code(self):
-        return scal.get_scalar_type(self.dtype).c_support_code()
+        return self._element.c_support_code()
 
     def c_init_code(self):
-        return scal.get_scalar_type(self.dtype).c_init_code()
+        return self._element.c_init_code()
+
+    def c_headers(self, c_compiler):
+        return self._element.c_headers(c_compiler)
+
+    def c_libraries(self, c_compiler):
+        return self._element.c_libraries(c_compiler)
+
+    def c_compile_args(self, c_compiler):
+        return self._element.c_compile_args(c_compiler)
 
     def c_code_cache_version(self):
-        scalar_version = scal.get_scalar_type(self.dtype).c_code_cache_version()
+        scalar_version = self._element.c_code_cache_version()
         return (1,) + scalar_version if scalar_version else ()
 
 
@@ -572,17 +573,17 @@ def values_eq_approx(a, b, allow_remove_inf=False, allow_remove_nan=False, rtol=
 
 def values_eq_approx_remove_inf(a, b):
     """`values_eq_approx` that lets a rewrite replace infinities by something else."""
-    return values_eq_approx(a, b, True)
+    return values_eq_approx(a, b, allow_remove_inf=True)
 
 
 def values_eq_approx_remove_nan(a, b):
     """`values_eq_approx` that lets a rewrite replace NaN by something else."""
-    return values_eq_approx(a, b, False, True)
+    return values_eq_approx(a, b, allow_remove_nan=True)
 
 
 def values_eq_approx_remove_inf_nan(a, b):
     """`values_eq_approx` that lets a rewrite replace infinities and NaN by something else."""
-    return values_eq_approx(a, b, True, True)
+    return values_eq_approx(a, b, allow_remove_inf=True, allow_remove_nan=True)
 
 
 def values_eq_approx_always_true(a, b):

@@ -4,10 +4,13 @@ import operator
 
 import numpy as np
 
+from theano_ng.gof.derivative import DisconnectedType
 from theano_ng.gof.graph import Apply, Constant
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.gof.type import Generic, Type
+from theano_ng.tensor.constant import as_tensor_variable
+from theano_ng.tensor.dtypes import INTEGERS
 
 __all__ = ["MakeSlice", "NoneConst", "NoneTypeT", "SliceConstant", "SliceType", "as_int_none_variable", "make_slice",
            "none_type_t", "slicetype"]  # fmt: skip
@@ -25,11 +28,8 @@ def as_int_none_variable(x):
         return NoneConst
     if NoneConst.equals(x):
         return x
-    # tensor.basic needs this module to index tensors.
-    from theano_ng.tensor.basic import as_tensor_variable, integer_dtypes
-
     x = as_tensor_variable(x, ndim=0)
-    if x.type.dtype not in integer_dtypes:
+    if x.type.dtype not in INTEGERS:
         raise TypeError("index must be integers, got %s of type %s" % (x, x.type))
     return x
 
@@ -59,9 +59,6 @@ class MakeSlice(NativeOp, Op):
         return [[False] for _ in node.inputs]
 
     def grad(self, inputs, grads):
-        # The gradient module builds on tensors.
-        from theano_ng.gradient import DisconnectedType
-
         return [DisconnectedType()() for _ in inputs]
 
     def R_op(self, inputs, eval_points):

@@ -1,35 +1,14 @@
 """Helpers: hashing arrays, shapes of a graph's variables."""
-import hashlib
-
 import numpy as np
 
+from theano_ng.compile.function import function
+from theano_ng.gof.fg import MissingInputError
+from theano_ng.gof.graph import Constant
+from theano_ng.tensor.constructors import lscalar
+from theano_ng.tensor.hashing import hash_from_ndarray
+from theano_ng.tensor.opt.shape import ShapeFeature
+
 __all__ = ['hash_from_ndarray', 'shape_of_variables']
-
-
-def hash_from_ndarray(data):
-    """Hash an array by its content, shape, strides and dtype.
-
-    Parameters
-    ----------
-    data : ndarray
-
-    Returns
-    -------
-    str
-        The same in every process.
-
-    Notes
-    -----
-    Two arrays with the same bytes but another shape, strides or dtype have
-    different hashes.
-    """
-    digest = hashlib.sha256()
-    # Length-prefixed parts cannot run into each other.
-    for part in (str(data.shape), str(data.strides), str(data.dtype)):
-        digest.update(b'%d:' % len(part))
-        digest.update(part.encode())
-    digest.update(np.ascontiguousarray(data).tobytes())
-    return digest.hexdigest()
 
 
 def shape_of_variables(fgraph, input_shapes):
@@ -63,12 +42,6 @@ def shape_of_variables(fgraph, input_shapes):
     >>> d[y]
     (array(512), array(1024))
     """
-    # compile and the rewrites import this package.
-    from theano_ng.compile.function import function
-    from theano_ng.gof.fg import MissingInputError
-    from theano_ng.gof.graph import Constant
-    from theano_ng.tensor.constructors import lscalar
-    from theano_ng.tensor.opt import ShapeFeature
     if not hasattr(fgraph, 'shape_feature'):
         fgraph.attach_feature(ShapeFeature())
     missing = [x for x in fgraph.inputs if x not in input_shapes]

@@ -115,13 +115,13 @@ class TestLinkers(unittest.TestCase):
         """Several outputs, repeated ones, inputs and constants as outputs, no inputs at all."""
         def build():
             x, y = T.dvectors("x", "y")
-            z = T.exp(x) * 2 + y
+            z = T.sqr(x) * 2 + y        # exact: `c|py` asks C and Python for equal values
             return [x, y], [z, z.sum(), z, x, T.constant(2.5), T.dot(x, y)], {}
 
         for f, in self.functions(build):
             for n in (3, 1, 0, 3):
                 x, y = np.arange(n) / 4, np.arange(n) - 1.0
-                z = np.exp(x) * 2 + y
+                z = x ** 2 * 2 + y
                 for got, want in zip(f(x, y), (z, z.sum(), z, x, 2.5, x.dot(y))):
                     np.testing.assert_allclose(got, want, rtol=1e-13)
         for f, in self.functions(lambda: ([], [T.constant(3.0), T.constant(2.0) + 1], {})):

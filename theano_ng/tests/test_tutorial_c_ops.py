@@ -1,552 +1,401 @@
-"""The tutorials about C code, as written, in FAST_COMPILE, FAST_RUN and DebugMode: vector Ops, Fibby, and the double type and its Ops."""
+"""What the tutorials about C code promise, in FAST_COMPILE, FAST_RUN and DebugMode: Ops in C on arrays, C code in a file of its own, a rule
+that removes an Op, a type that C knows, and types and Ops that are plain instances with methods put on them."""
+import math
 import unittest
 
-import numpy
+import numpy as np
 
 import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng import gof
-from theano_ng.gof import cmodule
-from theano_ng.tensor.opt import NotScalarConstantError, get_scalar_constant_value
+from theano_ng.gof import compiler as cmodule
+from theano_ng.tensor.opt import NotScalarConstantError, get_scalar_constant_value, register_specialize
 
 MODES = ("FAST_COMPILE", "FAST_RUN", "DebugMode")
 
 
-class VectorTimesScalar(gof.Op):
+def leaky(x, rate):
+    """``out[i] = x[i] + rate * out[i - 1]``"""
+    out, level = np.empty_like(x), 0.0
+    for i, value in enumerate(x):
+        out[i] = level = value + rate * level
+    return out
+
+
+class LeakySum(gof.Op):
+    """`leaky` of a vector and a 0-d rate, in C alone."""
+
     __props__ = ()
 
-    def make_node(self, x, y):
-        # Validate the inputs' type
-        if x.type.ndim != 1:
-            raise TypeError('x must be a 1-d vector')
-        if y.type.ndim != 0:
-            raise TypeError('y must be a scalar')
+    def make_node(self, x, rate):
+        for variable, ndim, what in ((x, 1, "a vector to sum"), (rate, 0, "a number as its rate")):
+            if variable.ndim != ndim:
+                raise TypeError("LeakySum wants %s, not %s" % (what, variable.type))
+        return gof.Apply(self, [x, rate], [x.type()])
 
-        # Create an output variable of the same type as x
-        output_var = x.type()
-
-        return gof.Apply(self, [x, y], [output_var])
+    def c_code(self, node, name, inputs, outputs, sub):
+        names = dict(zip(("x", "rate", "out"), inputs + outputs), fail=sub["fail"])
+        names.update(("t_" + key, "npy_" + v.dtype) for key, v in zip(("x", "rate"), node.inputs))
+        return """
+        if (%(out)s != NULL && !PyArray_SAMESHAPE(%(x)s, %(out)s))
+            Py_CLEAR(%(out)s);
+        if (%(out)s == NULL)
+            %(out)s = (PyArrayObject *)PyArray_NewLikeArray(%(x)s, NPY_CORDER, NULL, 0);
+        if (%(out)s == NULL) {
+            %(fail)s
+        }
+        // C++ lets no goto of the failures above pass an initialization.
+        double level, leak;
+        level = 0, leak = *(%(t_rate)s *)PyArray_DATA(%(rate)s);
+        for (npy_intp k = 0; k < PyArray_SIZE(%(x)s); ++k) {
+            level = *(%(t_x)s *)PyArray_GETPTR1(%(x)s, k) + leak * level;
+            *(%(t_x)s *)PyArray_GETPTR1(%(out)s, k) = level;
+        }
+        """ % names
 
     def c_code_cache_version(self):
-        return (1, 0)
-
-    def c_code(self, node, name, inp, out, sub):
-        x, y = inp
-        z, = out
-
-        # Extract the dtypes of the inputs and outputs storage to
-        # be able to declare pointers for those dtypes in the C
-        # code.
-        dtype_x = node.inputs[0].dtype
-        dtype_y = node.inputs[1].dtype
-        dtype_z = node.outputs[0].dtype
-
-        itemsize_x = numpy.dtype(dtype_x).itemsize
-        itemsize_z = numpy.dtype(dtype_z).itemsize
-
-        fail = sub['fail']
-
-        c_code = """
-        // Validate that the output storage exists and has the same
-        // dimension as x.
-        if (NULL == %(z)s ||
-            PyArray_DIMS(%(x)s)[0] != PyArray_DIMS(%(z)s)[0])
-        {
-            /* Reference received to invalid output variable.
-            Decrease received reference's ref count and allocate new
-            output variable */
-            Py_XDECREF(%(z)s);
-            %(z)s = (PyArrayObject*)PyArray_EMPTY(1,
-                                                PyArray_DIMS(%(x)s),
-                                                PyArray_TYPE(%(x)s),
-                                                0);
-
-            if (!%(z)s) {
-                %(fail)s;
-            }
-        }
-
-        // Perform the vector multiplication by a scalar
-        {
-            /* The declaration of the following variables is done in a new
-            scope to prevent cross initialization errors */
-            npy_%(dtype_x)s* x_data_ptr =
-                            (npy_%(dtype_x)s*)PyArray_DATA(%(x)s);
-            npy_%(dtype_z)s* z_data_ptr =
-                            (npy_%(dtype_z)s*)PyArray_DATA(%(z)s);
-            npy_%(dtype_y)s y_value =
-                            ((npy_%(dtype_y)s*)PyArray_DATA(%(y)s))[0];
-            int x_stride = PyArray_STRIDES(%(x)s)[0] / %(itemsize_x)s;
-            int z_stride = PyArray_STRIDES(%(z)s)[0] / %(itemsize_z)s;
-            int x_dim = PyArray_DIMS(%(x)s)[0];
-
-            for(int i=0; i < x_dim; i++)
-            {
-                z_data_ptr[i * z_stride] = (x_data_ptr[i * x_stride] *
-                                            y_value);
-            }
-        }
-        """
-
-        return c_code % locals()
+        return (3,)
 
 
-class VectorTimesVector(gof.Op):
+class Interleave(gof.Op):
+    """The elements of two vectors in turns; a function in C for all nodes, and one for the dtypes of each."""
+
     __props__ = ()
 
-    def make_node(self, x, y):
-        # Validate the inputs' type
-        if x.type.ndim != 1:
-            raise TypeError('x must be a 1-d vector')
-        if y.type.ndim != 1:
-            raise TypeError('y must be a 1-d vector')
-
-        # Create an output variable of the same type as x
-        output_var = theano.tensor.TensorType(
-                        dtype=theano.scalar.upcast(x.dtype, y.dtype),
-                        broadcastable=[False])()
-
-        return gof.Apply(self, [x, y], [output_var])
-
-    def c_code_cache_version(self):
-        return (1, 0, 2)
+    def make_node(self, even, odd):
+        if (even.ndim, odd.ndim) != (1, 1):
+            raise TypeError("Interleave wants two vectors, not %s and %s" % (even.type, odd.type))
+        return gof.Apply(self, [even, odd], [T.vector(dtype=theano.scalar.upcast(even.dtype, odd.dtype))])
 
     def c_support_code(self):
-        c_support_code = """
-        bool vector_same_shape(PyArrayObject* arr1,
-            PyArrayObject* arr2)
-        {
-            return (PyArray_DIMS(arr1)[0] == PyArray_DIMS(arr2)[0]);
+        return """
+        static int count_pairs(PyArrayObject *even, PyArrayObject *odd, npy_intp *pairs) {
+            *pairs = PyArray_DIM(even, 0);
+            if (*pairs == PyArray_DIM(odd, 0))
+                return 0;
+            PyErr_Format(PyExc_ValueError, "interleave: %zd elements and %zd", (Py_ssize_t)*pairs, (Py_ssize_t)PyArray_DIM(odd, 0));
+            return -1;
         }
         """
-
-        return c_support_code
 
     def c_support_code_apply(self, node, name):
-        dtype_x = node.inputs[0].dtype
-        dtype_y = node.inputs[1].dtype
-        dtype_z = node.outputs[0].dtype
-
-        c_support_code = """
-        void vector_elemwise_mult_%(name)s(npy_%(dtype_x)s* x_ptr,
-            int x_str, npy_%(dtype_y)s* y_ptr, int y_str,
-            npy_%(dtype_z)s* z_ptr, int z_str, int nbElements)
-        {
-            for (int i=0; i < nbElements; i++){
-                z_ptr[i * z_str] = x_ptr[i * x_str] * y_ptr[i * y_str];
+        even, odd, both = ("npy_" + v.dtype for v in node.inputs + node.outputs)
+        return """
+        static void interleave_%s(npy_intp pairs, PyArrayObject *even, PyArrayObject *odd, %s *to) {
+            for (npy_intp k = 0; k < pairs; ++k) {
+                *to++ = *(%s *)PyArray_GETPTR1(even, k);
+                *to++ = *(%s *)PyArray_GETPTR1(odd, k);
             }
         }
-        """
+        """ % (name, both, even, odd)
 
-        return c_support_code % locals()
-
-    def c_code(self, node, name, inp, out, sub):
-        x, y = inp
-        z, = out
-
-        dtype_x = node.inputs[0].dtype
-        dtype_y = node.inputs[1].dtype
-        dtype_z = node.outputs[0].dtype
-
-        itemsize_x = numpy.dtype(dtype_x).itemsize
-        itemsize_y = numpy.dtype(dtype_y).itemsize
-        itemsize_z = numpy.dtype(dtype_z).itemsize
-
-        typenum_z = numpy.dtype(dtype_z).num
-
-        fail = sub['fail']
-
-        c_code = """
-        // Validate that the inputs have the same shape
-        if ( !vector_same_shape(%(x)s, %(y)s) )
-        {
-            PyErr_Format(PyExc_ValueError, "Shape mismatch : "
-                "x.shape[0] and y.shape[0] should match but "
-                "x.shape[0] == %%i and y.shape[0] == %%i",
-                PyArray_DIMS(%(x)s)[0], PyArray_DIMS(%(y)s)[0]);
-            %(fail)s;
+    def c_code(self, node, name, inputs, outputs, sub):
+        return """
+        npy_intp pairs, total;
+        if (count_pairs(%(even)s, %(odd)s, &pairs) < 0) {
+            %(fail)s
         }
-
-        // Validate that the output storage exists and has the same
-        // dimension as x.
-        if (NULL == %(z)s || !(vector_same_shape(%(x)s, %(z)s)))
-        {
-            /* Reference received to invalid output variable.
-            Decrease received reference's ref count and allocate new
-            output variable */
-            Py_XDECREF(%(z)s);
-            %(z)s = (PyArrayObject*)PyArray_EMPTY(1,
-                                                PyArray_DIMS(%(x)s),
-                                                %(typenum_z)s,
-                                                0);
-
-            if (!%(z)s) {
-                %(fail)s;
-            }
+        total = 2 * pairs;
+        Py_XDECREF(%(both)s);
+        %(both)s = (PyArrayObject *)PyArray_SimpleNew(1, &total, %(typenum)d);
+        if (!%(both)s) {
+            %(fail)s
         }
+        interleave_%(name)s(pairs, %(even)s, %(odd)s, (npy_%(dtype)s *)PyArray_DATA(%(both)s));
+        """ % dict(even=inputs[0], odd=inputs[1], both=outputs[0], name=name, fail=sub["fail"], dtype=node.outputs[0].dtype,
+                   typenum=np.dtype(node.outputs[0].dtype).num)
 
-        // Perform the vector elemwise multiplication
-        vector_elemwise_mult_%(name)s(
-                                (npy_%(dtype_x)s*)PyArray_DATA(%(x)s),
-                                PyArray_STRIDES(%(x)s)[0] / %(itemsize_x)s,
-                                (npy_%(dtype_y)s*)PyArray_DATA(%(y)s),
-                                PyArray_STRIDES(%(y)s)[0] / %(itemsize_y)s,
-                                (npy_%(dtype_z)s*)PyArray_DATA(%(z)s),
-                                PyArray_STRIDES(%(z)s)[0] / %(itemsize_z)s,
-                                PyArray_DIMS(%(x)s)[0]);
-        """
-
-        return c_code % locals()
+    def c_code_cache_version(self):
+        return (5, "in turns")
 
 
-class VectorTimesVectorCOp(gof.COp):
+class InterleaveFromFile(gof.COp):
+    """The same from a file, whose macros know the dtypes."""
+
     __props__ = ()
-
-    func_file = "./vectorTimesVector.c"
-    func_name = "APPLY_SPECIFIC(vector_times_vector)"
+    make_node = Interleave.make_node
 
     def __init__(self):
-        super().__init__(self.func_file, self.func_name)
-
-    make_node = VectorTimesVector.make_node
+        super().__init__("interleave.c", "APPLY_SPECIFIC(interleave)")
 
 
-class Fibby(theano.Op):
-    """
-    An arbitrarily generalized Fibonacci sequence
-    """
+class RunningMax(gof.Op):
+    """The largest element so far, for each place of a vector: in Python and in C."""
+
     __props__ = ()
 
     def make_node(self, x):
-        x_ = T.as_tensor_variable(x)
-        assert x_.ndim == 1
-        return theano.Apply(self,
-            inputs=[x_],
-            outputs=[x_.type()])
-        # using x_.type() is dangerous, it copies x's broadcasting behaviour
+        x = T.as_tensor_variable(x)
+        return gof.Apply(self, [x], [T.vector(dtype=x.dtype)])
 
     def perform(self, node, inputs, output_storage):
-        x, = inputs
-        y = output_storage[0][0] = x.copy()
-        for i in range(2, len(x)):
-            y[i] = y[i-1] * y[i-2] + x[i]
+        output_storage[0][0] = np.maximum.accumulate(inputs[0])
 
-    def c_code(self, node, name, inames, onames, sub):
-        x, = inames
-        y, = onames
-        fail = sub['fail']
+    def c_code(self, node, name, inputs, outputs, sub):
+        # dtype_<variable> is what a tensor type declares for its elements.
         return """
-Py_XDECREF(%(y)s);
-%(y)s = (PyArrayObject*)PyArray_FromArray(
-            %(x)s, 0, NPY_ARRAY_ENSURECOPY);
-if (!(%(y)s))
-  %(fail)s;
-{ //New scope needed to make compilation work
-  dtype_%(y)s * y = (dtype_%(y)s*)PyArray_DATA(%(y)s);
-  dtype_%(x)s * x = (dtype_%(x)s*)PyArray_DATA(%(x)s);
-  for (int i = 2; i < PyArray_DIMS(%(x)s)[0]; ++i)
-    y[i] = y[i-1]*y[i-2] + x[i];
-}
-        """ % locals()
+        Py_XDECREF(%(top)s);
+        %(top)s = (PyArrayObject *)PyArray_NewCopy(%(x)s, NPY_CORDER);
+        if (!%(top)s) {
+            %(fail)s
+        }
+        dtype_%(top)s *top;
+        top = (dtype_%(top)s *)PyArray_DATA(%(top)s);
+        for (npy_intp k = PyArray_SIZE(%(top)s); --k > 0; ++top)
+            top[1] = top[0] > top[1] ? top[0] : top[1];
+        """ % dict(x=inputs[0], top=outputs[0], fail=sub["fail"])
+
+    def c_code_cache_version(self):
+        return (2,)
+
+
+running_max = RunningMax()
+
+
+@unittest.skipUnless(cmodule.find_toolchain(), "needs a C++ compiler")
+class VectorOps(unittest.TestCase):
+    def test_vector_and_number(self):
+        x, rate = T.fvector("x"), T.dscalar("rate")
+        for arguments, message in (((rate, rate), "a vector to sum"), ((x, x), "a number as its rate")):
+            with self.assertRaisesRegex(TypeError, message):
+                LeakySum()(*arguments)
+        signal = np.cos(np.arange(15.0)).astype("float32")
+        for mode in MODES:
+            f = theano.function([x, rate], LeakySum()(x, rate), mode=mode)
+            for part in (signal, signal[1::4], signal[::-3], signal[7:7]):
+                np.testing.assert_allclose(f(part, -0.75), leaky(part, -0.75), rtol=1e-5, atol=1e-6)
+
+    def test_two_vectors(self):
+        even, odd = T.fvector("even"), T.dvector("odd")
+        numbers = np.linspace(-4, 4, 9)
+        for op in (Interleave(), InterleaveFromFile()):
+            with self.assertRaisesRegex(TypeError, "wants two vectors"):
+                op(even, T.dscalar())
+            both = op(even, odd)
+            self.assertEqual(both.type, T.dvector)
+            for mode in MODES:
+                f = theano.function([even, odd], [both, op(odd, even), op(even, even)], mode=mode)    # nodes with different dtypes
+                for a, b in ((numbers, -numbers), (numbers[::4], numbers[2::-1]), (numbers[:0], numbers[9:])):
+                    a = a.astype("float32")
+                    got = f(a, b)
+                    for value, pair in zip(got, ((a, b), (b, a), (a, a))):
+                        np.testing.assert_array_equal(value, np.stack(pair, axis=1).ravel())
+                    self.assertEqual([value.dtype for value in got], ["float64", "float64", "float32"])
+                with self.assertRaisesRegex(ValueError, "interleave: 9 elements and 4"):
+                    f(numbers.astype("float32"), numbers[:4])
+
+
+class RunningMaxAndItsRule(unittest.TestCase):
+    """A registered rule is applied where it fits, and nowhere else."""
+
+    @classmethod
+    def setUpClass(cls):
+        @register_specialize
+        @gof.local_optimizer([RunningMax])
+        def running_max_of_equal_elements(node):
+            try:
+                get_scalar_constant_value(node.inputs[0])
+            except NotScalarConstantError:
+                return False
+            return [node.inputs[0]]
+
+    @classmethod
+    def tearDownClass(cls):
+        # Other tests see the database as it was.
+        theano.compile.optdb["specialize"].remove_tags("running_max_of_equal_elements", "fast_run")
+        assert RunningMax in cls.ops_of_filled()
+
+    @staticmethod
+    def ops_of_filled():
+        """Of a vector whose length is not known: nothing folds it as a constant."""
+        length = T.lscalar()
+        f = theano.function([length], running_max(T.alloc(np.float64(2.5), length)), mode="FAST_RUN")
+        np.testing.assert_array_equal(f(3), np.full(3, 2.5))
+        return [type(node.op) for node in f.maker.fgraph.toposort()]
+
+    def test_filled(self):
+        self.assertEqual(self.ops_of_filled(), [T.Alloc])
+        for mode, ops in zip(MODES, ([RunningMax, theano.compile.DeepCopyOp], [theano.compile.DeepCopyOp], [theano.compile.DeepCopyOp])):
+            # The result is never the memory of a constant: what is left is a copy. FAST_COMPILE does not specialize.
+            f = theano.function([], running_max(T.fill(np.zeros(4), -1.0)), mode=mode)
+            self.assertEqual(f().tolist(), [-1.0] * 4)
+            self.assertIn(type(f.maker.fgraph.outputs[0].owner.op), ops, mode)
+
+    def test_others(self):
+        x = T.dvector()
+        heights = np.random.RandomState(8).normal(size=11)
+        for mode in MODES:    # DebugMode compares perform with the C code
+            f = theano.function([x], running_max(x), mode=mode)
+            self.assertEqual([node.op for node in f.maker.fgraph.toposort()], [running_max])
+            for part in (heights, heights[::-2], heights[:1], heights[:0]):
+                self.assertEqual(f(part).tolist(), [max(part[:i + 1]) for i in range(len(part))])
+
+
+# Integers of Python as a type, `long long` in C, written down as the methods of an instance and as a class.
+
+def whole_filter(data, strict=False, allow_downcast=None):
+    if isinstance(data, int):
+        return data
+    if strict:
+        raise TypeError("%r is not an int" % (data,))
+    whole = int(data)
+    if whole != data and not allow_downcast:
+        raise TypeError("%r has a fraction, which allow_downcast=True would drop" % (data,))
+    return whole
+
+
+IN_C = dict(
+    c_declare=lambda name, sub: "long long %s;" % name,
+    c_init=lambda name, sub: "%s = 0;" % name,
+    c_extract=lambda name, sub: "%s = PyLong_AsLongLong(py_%s); if (PyErr_Occurred()) { %s }" % (name, name, sub["fail"]),
+    c_sync=lambda name, sub: "Py_XDECREF(py_%s); py_%s = PyLong_FromLongLong(%s);" % (name, name, name),
+    c_cleanup=lambda name, sub: "",
+)
+
+# Euclid's algorithm.
+GCD = """
+    long long a, b;
+    a = %(a)s, b = %(b)s;
+    while (b) {
+        long long rest = a %% b;
+        a = b;
+        b = rest;
+    }
+    %(out)s = a < 0 ? -a : a;
+"""
+
+
+def whole_type():
+    """A plain instance of Type with the two methods that Python needs."""
+    whole = gof.Type()
+    whole.filter = whole_filter
+    whole.values_eq_approx = lambda a, b: a == b
+    return whole
+
+
+def gcd_of(whole):
+    """A plain instance of Op with the two methods that Python needs."""
+    gcd = gof.Op()
+
+    def make_node(*numbers):
+        numbers = [gof.Constant(whole, n) if isinstance(n, int) else n for n in numbers]
+        wrong = [n for n in numbers if n.type is not whole]
+        if wrong or len(numbers) != 2:
+            raise TypeError("gcd is for two whole numbers; these are none: %s" % wrong)
+        return gof.Apply(gcd, numbers, [whole()])
+
+    def perform(node, inputs, output_storage):
+        output_storage[0][0] = math.gcd(*inputs)
+
+    gcd.make_node, gcd.perform = make_node, perform
+    return gcd
+
+
+class Whole(gof.Type):
+    """As a class: instances are equal, and say what they are."""
+
+    def __eq__(self, other):
+        return type(self) is type(other)
+
+    def __hash__(self):
+        return hash(Whole.__qualname__)
+
+    def __repr__(self):
+        return "whole"
+
+    def filter(self, data, strict=False, allow_downcast=None):
+        return whole_filter(data, strict, allow_downcast)
+
+    def values_eq_approx(self, a, b):
+        return a == b
 
     def c_code_cache_version(self):
         return (1,)
 
 
-fibby = Fibby()
+for _name, _text in IN_C.items():
+    setattr(Whole, _name, staticmethod(_text))
 
 
-@unittest.skipUnless(cmodule.find_toolchain(), "needs a C++ compiler")
-class TestVectorOps(unittest.TestCase):
-    def test_vector_times_scalar(self):
-        x, y = T.fvector("x"), T.dscalar("y")
-        data = numpy.arange(12, dtype="float32")
-        with self.assertRaisesRegex(TypeError, "x must be a 1-d vector"):
-            VectorTimesScalar()(y, y)
-        with self.assertRaisesRegex(TypeError, "y must be a scalar"):
-            VectorTimesScalar()(x, x)
-        for mode in MODES:
-            f = theano.function([x, y], VectorTimesScalar()(x, y), mode=mode)
-            for vector in (data, data[::3], data[::-2], data[:0]):
-                numpy.testing.assert_allclose(f(vector, 1.5), vector * numpy.float32(1.5))
+class OfTwoWhole(gof.Op):
+    """One class for several Ops, told apart by what they are made of."""
 
-    def test_vector_times_vector(self):
-        x, y = T.fvector("x"), T.dvector("y")
-        data = numpy.arange(6.0)
-        for op, names in ((VectorTimesVector(), "x.shape"), (VectorTimesVectorCOp(), "input0.shape")):
-            for mode in MODES:
-                z = op(x, y)
-                self.assertEqual((z.dtype, z.broadcastable), ("float64", (False,)))
-                f = theano.function([x, y], [z, op(z, y)], mode=mode)    # two nodes with different dtypes
-                for a, b in ((data, data), (data[::-2], data[1::2]), (data[:0], data[:0])):
-                    for got, expected in zip(f(a.astype("float32"), b), [a * b, a * b * b]):
-                        numpy.testing.assert_allclose(got, expected)
-                with self.assertRaisesRegex(ValueError, r"Shape mismatch : %s.*x.shape\[0\] == 6 and y.shape\[0\] == 2" % names):
-                    f(data.astype("float32"), data[:2])
+    __props__ = ("symbol", "python", "c")
 
+    def __init__(self, symbol, python, c):
+        self.symbol, self.python, self.c = symbol, python, c
 
-class TestFibby(unittest.TestCase):
-    def test_fibby(self):
-        @theano.tensor.opt.register_specialize
-        @theano.gof.local_optimizer([fibby])
-        def fibby_of_zero(node):
-            if node.op == fibby:
-                x = node.inputs[0]
-                try:
-                    if numpy.all(0 == get_scalar_constant_value(x)):
-                        return [x]
-                except NotScalarConstantError:
-                    pass
+    def make_node(self, *operands):
+        operands = [gof.Constant(Whole(), v) if isinstance(v, int) else v for v in operands]
+        for v in operands:
+            if v.type != Whole():
+                raise TypeError("%s takes whole numbers, not %s" % (self.symbol, v.type))
+        return gof.Apply(self, operands, [Whole()()])
 
-        n = T.lscalar()
+    def perform(self, node, inputs, output_storage):
+        output_storage[0][0] = self.python(*inputs)
 
-        def is_removed():    # of a vector whose length is not known: nothing folds it as a constant
-            f = theano.function([n], fibby(T.zeros([n])))
-            return not any(isinstance(node.op, Fibby) for node in f.maker.fgraph.toposort())
+    def c_code(self, node, name, inputs, outputs, sub):
+        return self.c % dict(a=inputs[0], b=inputs[1], out=outputs[0])
 
-        def forget():    # other tests see the optdb as it was
-            theano.compile.optdb["specialize"].remove_tags("fibby_of_zero", "fast_run")
-            self.assertFalse(is_removed())
-
-        self.addCleanup(forget)
-        self.assertTrue(is_removed())
-
-        for mode in MODES:
-            # Test it does not apply when not needed
-            x = T.dvector()
-            f = theano.function([x], fibby(x), mode=mode)
-
-            # We call the function to make sure it runs.
-            # If you run in DebugMode, it will compare the C and Python outputs.
-            values = numpy.random.RandomState(3).rand(5)
-            expected = values.copy()
-            for i in range(2, 5):
-                expected[i] = expected[i - 1] * expected[i - 2] + values[i]
-            numpy.testing.assert_allclose(f(values), expected)
-            topo = f.maker.fgraph.toposort()
-            assert len(topo) == 1
-            assert isinstance(topo[0].op, Fibby)
-
-            # Test that the optimization gets applied.
-            f_zero = theano.function([], fibby(T.zeros([5])), mode=mode)
-
-            # If you run in DebugMode, it will compare the output before
-            # and after the optimization.
-            numpy.testing.assert_array_equal(f_zero(), numpy.zeros(5))
-            if mode == "FAST_COMPILE":
-                continue    # without specialization the Op stays
-
-            # Check that the optimization removes the Fibby Op.
-            # For security, the Theano memory interface ensures that the output
-            # of the function is always memory not aliased to the input.
-            # That is why there is a DeepCopyOp op.
-            topo = f_zero.maker.fgraph.toposort()
-            assert len(topo) == 1
-            assert isinstance(topo[0].op, theano.compile.ops.DeepCopyOp)
-
-
-def double_filter(x, strict=False, allow_downcast=None):
-    if strict:
-        if isinstance(x, float):
-            return x
-        else:
-            raise TypeError('Expected a float!')
-    elif allow_downcast:
-        return float(x)
-    else:  # Covers both the False and None cases.
-        x_float = float(x)
-        if x_float == x:
-            return x_float
-        else:
-            raise TypeError('The double type cannot accurately represent '
-                            'value %s (of type %s): you must explicitly '
-                            'allow downcasting if you want to do this.'
-                            % (x, type(x)))
-
-
-def values_eq_approx(x, y, tolerance=1e-4):
-    return abs(x - y) / (abs(x) + abs(y)) < tolerance
-
-
-C_TYPE = dict(
-    c_declare=lambda name, sub: """
-    double %(name)s;
-    """ % dict(name=name),
-    c_init=lambda name, sub: """
-    %(name)s = 0.0;
-    """ % dict(name=name),
-    c_extract=lambda name, sub: """
-    if (!PyFloat_Check(py_%(name)s)) {
-        PyErr_SetString(PyExc_TypeError, "expected a float");
-        %(fail)s
-    }
-    %(name)s = PyFloat_AsDouble(py_%(name)s);
-    """ % dict(name=name, fail=sub['fail']),
-    c_sync=lambda name, sub: """
-    Py_XDECREF(py_%(name)s);
-    py_%(name)s = PyFloat_FromDouble(%(name)s);
-    if (!py_%(name)s) {
-        printf("PyFloat_FromDouble failed on: %%f\\n", %(name)s);
-        Py_XINCREF(Py_None);
-        py_%(name)s = Py_None;
-    }
-    """ % dict(name=name),
-    c_cleanup=lambda name, sub: "")
-
-
-def make_double():
-    """The type as a plain instance, without C code."""
-    double = gof.Type()
-    double.filter = double_filter
-    double.values_eq_approx = values_eq_approx
-    return double
-
-
-def make_mul(double):
-    """The Op as a plain instance."""
-    def make_node(x, y):
-        if isinstance(x, (int, float)):
-            x = gof.Constant(double, x)
-        if isinstance(y, (int, float)):
-            y = gof.Constant(double, y)
-        if x.type != double or y.type != double:
-            raise TypeError('mul only works on doubles')
-        return gof.Apply(mul, [x, y], [double()])
-
-    def perform(node, inputs, output_storage):
-        x, y = inputs[0], inputs[1]
-        z = output_storage[0]
-        z[0] = x * y
-
-    mul = gof.Op()
-    mul.make_node = make_node
-    mul.perform = perform
-    return mul
-
-
-def c_code(node, name, input_names, output_names, sub):
-    x_name, y_name = input_names[0], input_names[1]
-    output_name = output_names[0]
-    return """
-    %(output_name)s = %(x_name)s * %(y_name)s;
-    """ % locals()
-
-
-class Double(gof.Type):
-    """The final version."""
-
-    def filter(self, x, strict=False, allow_downcast=None):
-        if strict and not isinstance(x, float):
-            raise TypeError('Expected a float!')
-        return float(x)
-
-    def values_eq_approx(self, x, y, tolerance=1e-4):
-        return abs(x - y) / (x + y) < tolerance
+    def c_code_cache_version(self):
+        return (1,)
 
     def __str__(self):
-        return "double"
-
-    def c_declare(self, name, sub):
-        return C_TYPE["c_declare"](name, sub)
-
-    def c_init(self, name, sub):
-        return C_TYPE["c_init"](name, sub)
-
-    def c_extract(self, name, sub):
-        return C_TYPE["c_extract"](name, sub)
-
-    def c_sync(self, name, sub):
-        return C_TYPE["c_sync"](name, sub)
-
-    def c_cleanup(self, name, sub):
-        return ""
+        return self.symbol
 
 
-final_double = Double()
+greatest = OfTwoWhole("gcd", math.gcd, GCD)
+times = OfTwoWhole("*", lambda a, b: a * b, "%(out)s = %(a)s * %(b)s;")
+distance = OfTwoWhole("|-|", lambda a, b: abs(a - b), "%(out)s = %(a)s > %(b)s ? %(a)s - %(b)s : %(b)s - %(a)s;")
 
 
-class BinaryDoubleOp(gof.Op):
+class WholeNumbers(unittest.TestCase):
+    def test_filter(self):
+        whole = whole_type()
+        self.assertEqual([whole.filter(v) for v in (7, 7.0, -2.0)], [7, 7, -2])
+        self.assertEqual(whole.filter(2.75, allow_downcast=True), 2)
+        for arguments, message in (((7.0, True), "7.0 is not an int"), ((2.75,), "2.75 has a fraction"), ((2.75, False, False), "2.75 has")):
+            with self.assertRaisesRegex(TypeError, message):
+                whole.filter(*arguments)
 
-    __props__ = ("name", "fn", "ccode")
-
-    def __init__(self, name, fn, ccode):
-        self.name = name
-        self.fn = fn
-        self.ccode = ccode
-
-    def make_node(self, x, y):
-        if isinstance(x, (int, float)):
-            x = gof.Constant(final_double, x)
-        if isinstance(y, (int, float)):
-            y = gof.Constant(final_double, y)
-        if x.type != final_double or y.type != final_double:
-            raise TypeError('%s only works on doubles' % self.name)
-        return gof.Apply(self, [x, y], [final_double()])
-
-    def perform(self, node, inp, out):
-        x, y = inp
-        z, = out
-        z[0] = self.fn(x, y)
-
-    def __str__(self):
-        return self.name
-
-    def c_code(self, node, name, inp, out, sub):
-        x, y = inp
-        z, = out
-        return self.ccode % locals()
-
-
-add = BinaryDoubleOp(name='add', fn=lambda x, y: x + y, ccode="%(z)s = %(x)s + %(y)s;")
-sub = BinaryDoubleOp(name='sub', fn=lambda x, y: x - y, ccode="%(z)s = %(x)s - %(y)s;")
-mul = BinaryDoubleOp(name='mul', fn=lambda x, y: x * y, ccode="%(z)s = %(x)s * %(y)s;")
-div = BinaryDoubleOp(name='div', fn=lambda x, y: x / y, ccode="%(z)s = %(x)s / %(y)s;")
-
-
-class TestDouble(unittest.TestCase):
-    def test_plain_instances_in_python(self):
-        double = make_double()
-        mul = make_mul(double)
-        x, y = double('x'), double('y')
-        with self.assertRaisesRegex(TypeError, "mul only works on doubles"):
-            mul(T.dscalar(), 2)
-        with self.assertRaisesRegex(TypeError, "cannot accurately represent value 100000000000000001"):
-            double.filter(10 ** 17 + 1)
+    def test_instances_in_python(self):
+        whole = whole_type()
+        gcd = gcd_of(whole)
+        m, n = whole("m"), whole("n")
+        with self.assertRaisesRegex(TypeError, "gcd is for two whole numbers"):
+            gcd(m, T.lscalar())
         for mode in MODES:
-            f = theano.function([x, y], mul(x, y), mode=mode)
-            self.assertEqual(f(5, 6), 30.0)
-            self.assertEqual(f(5.6, 6.7), 5.6 * 6.7)
-            g = theano.function([x], mul(mul(x, 2), 3.5), mode=mode)
-            self.assertEqual(g(2), 14.0)
+            f = theano.function([m, n], [gcd(m, n), gcd(gcd(m, 90), 84)], mode=mode)
+            self.assertEqual(f(48, 180.0), [12, 6])
+            self.assertEqual(f(-35, 0), [35, 1])
+            self.assertRaises(TypeError, f, 1.5, 3)
 
     @unittest.skipUnless(cmodule.find_toolchain(), "needs a C++ compiler")
-    def test_plain_instances_in_c(self):
-        double = make_double()
-        for name, method in C_TYPE.items():
-            setattr(double, name, method)
-        mul = make_mul(double)
-        mul.c_code = c_code
-        x, y = double('x'), double('y')
-        for mode in MODES + (theano.Mode(linker="c"),):
-            f = theano.function([x, y], mul(x, y), mode=mode)
-            self.assertEqual(f(5.6, 6.7), 5.6 * 6.7)
-        del mul.perform    # C only
-        for mode in MODES[:2] + (theano.Mode(linker="c"), theano.Mode(linker="c|py"), theano.Mode(linker="cvm")):
-            f = theano.function([x, y], mul(x, y), mode=mode)
-            self.assertEqual(f(5.6, 6.7), 5.6 * 6.7)
+    def test_instances_in_c(self):
+        whole = whole_type()
+        for name, method in IN_C.items():
+            setattr(whole, name, method)
+        gcd = gcd_of(whole)
+        gcd.c_code = lambda node, name, inputs, outputs, sub: GCD % dict(a=inputs[0], b=inputs[1], out=outputs[0])
+        m, n = whole("m"), whole("n")
+        in_c = theano.Mode(linker="c")
+        for mode in (*MODES, in_c):
+            self.assertEqual(theano.function([m, n], gcd(m, n), mode=mode)(1071, 462), 21)
+        del gcd.perform    # C alone
+        for mode in (*MODES[:2], in_c, theano.Mode(linker="c|py"), theano.Mode(linker="cvm")):
+            self.assertEqual(theano.function([m, n], gcd(n, m), mode=mode)(-1071, 147), 21)
 
     @unittest.skipUnless(cmodule.find_toolchain(), "needs a C++ compiler")
-    def test_final_version(self):
-        x, y, z = final_double('x'), final_double('y'), final_double('z')
-        a = add(x, y)
-        b = mul(a, z)
-        for mode in MODES + (theano.Mode(linker="c"),):
-            f = theano.function([x, y, z], b, mode=mode)
-            self.assertEqual(f(1.0, 2.0, 3.0), 9.0)
-        with self.assertRaisesRegex(TypeError, "div only works on doubles"):
-            div(x, T.dscalar())
-        f = theano.function([x, y], div(sub(x, y), 2), mode=theano.Mode(linker="c"))
-        self.assertEqual(f(7.0, 2.0), 2.5)
+    def test_classes(self):
+        a, b, c = (Whole()(name) for name in "abc")
+        self.assertEqual(str(greatest(a, b).owner), "gcd(a, b)")
+        with self.assertRaisesRegex(TypeError, "|-| takes whole numbers, not TensorType"):
+            distance(a, T.lscalar())
+        for mode in (*MODES, theano.Mode(linker="c")):
+            f = theano.function([a, b, c], times(greatest(a, b), distance(c, 100)), mode=mode)
+            self.assertEqual(f(54, 24, 93), 42)
+            self.assertEqual(f(17, 5, 130), 30)
 
 
 if __name__ == "__main__":

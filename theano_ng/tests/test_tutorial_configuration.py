@@ -1,15 +1,12 @@
 """The tutorial's listings and their documented results: configuration and modes."""
 import unittest
 
-import numpy as np
 
 import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng import function
+from theano_ng.tests.closeness import assert_close
 
-
-def same(got, want, tol=1e-6):
-    np.testing.assert_allclose(np.asarray(got, dtype="float64"), np.asarray(want, dtype="float64"), rtol=tol, atol=tol)
 
 class ConfigurationAndModes(unittest.TestCase):
     def test_precedence(self):
@@ -29,9 +26,9 @@ class ConfigurationAndModes(unittest.TestCase):
         for mode in ['FAST_COMPILE', 'FAST_RUN', 'DebugMode', 'NanGuardMode'] + \
                     [theano.Mode(linker=l) for l in ('py', 'c|py', 'c|py_nogc', 'vm', 'cvm', 'cvm_nogc')] + \
                     [theano.Mode(optimizer=o) for o in (None, 'o1', 'fast_compile', 'o2', 'o3', 'o4', 'fast_run', 'unsafe', 'stabilize')]:
-            same(function([a], 10 * a, mode=mode)([5]), [50])
+            assert_close(function([a], 10 * a, mode=mode)([5]), [50])
         f = function([a], 10 * a, mode='DebugMode')
-        same(f([0]), [0]); same(f([7]), [70])
+        assert_close(f([0]), [0]); assert_close(f([7]), [70])
 
     def test_floatx_followed_at_construction(self):
         old = theano.config.floatX

@@ -6,10 +6,8 @@ import numpy as np
 import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng import function
+from theano_ng.tests.closeness import assert_close
 
-
-def same(got, want, tol=1e-6):
-    np.testing.assert_allclose(np.asarray(got, dtype="float64"), np.asarray(want, dtype="float64"), rtol=tol, atol=tol)
 
 class ErrorsAndDebugging(unittest.TestCase):
     def test_elementwise_mismatch_names_the_node(self):
@@ -73,7 +71,7 @@ class ErrorsAndDebugging(unittest.TestCase):
         buf = io.StringIO()
         with contextlib.redirect_stdout(buf):
             r = f([1, 2, 3])
-        same(r, [5, 10, 15])
+        assert_close(r, [5, 10, 15])
         assert buf.getvalue().startswith('this is a very important value __str__ = [')
 
     def test_monitormode_callbacks(self):
@@ -114,4 +112,4 @@ class ErrorsAndDebugging(unittest.TestCase):
         import os, pickle, tempfile
         x = T.dvector('x'); fn = os.path.join(tempfile.mkdtemp(), 'dump.pkl')
         theano.function_dump(fn, [x], x * 2)
-        same(theano.function(**pickle.load(open(fn, 'rb')))([1, 2]), [2, 4])
+        assert_close(theano.function(**pickle.load(open(fn, 'rb')))([1, 2]), [2, 4])

@@ -6,10 +6,8 @@ import numpy as np
 import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng import function
+from theano_ng.tests.closeness import assert_close
 
-
-def same(got, want, tol=1e-6):
-    np.testing.assert_allclose(np.asarray(got, dtype="float64"), np.asarray(want, dtype="float64"), rtol=tol, atol=tol)
 
 class LogisticRegression(unittest.TestCase):
     def test_trains_after_a_few_hundred_steps_predictions_equal(self):
@@ -47,19 +45,19 @@ class Derivatives(unittest.TestCase):
     def test_gradient_of_the_logistic_function(self):
         x = T.dmatrix('x')
         gs = T.grad(T.sum(1 / (1 + T.exp(-x))), x)
-        same(function([x], gs)([[0, 1], [-1, -2]]), [[0.25, 0.19661193], [0.19661193, 0.10499359]])
+        assert_close(function([x], gs)([[0, 1], [-1, -2]]), [[0.25, 0.19661193], [0.19661193, 0.10499359]])
 
     def test_rop_and_lop(self):
         W, V, x = T.dmatrix('W'), T.dmatrix('V'), T.dvector('x')
-        same(function([W, V, x], T.Rop(T.dot(x, W), W, V))([[1, 1], [1, 1]], [[2, 2], [2, 2]], [0, 1]), [2, 2])
+        assert_close(function([W, V, x], T.Rop(T.dot(x, W), W, V))([[1, 1], [1, 1]], [[2, 2], [2, 2]], [0, 1]), [2, 2])
         W, v, x = T.dmatrix('W'), T.dvector('v'), T.dvector('x')
-        same(function([v, x], T.Lop(T.dot(x, W), W, v))([2, 2], [0, 1]), [[0, 0], [2, 2]])   # W must not be needed as an input
+        assert_close(function([v, x], T.Lop(T.dot(x, W), W, v))([2, 2], [0, 1]), [[0, 0], [2, 2]])   # W must not be needed as an input
 
     def test_hessian_times_vector(self):
         x, v = T.dvector('x'), T.dvector('v')
         gy = T.grad(T.sum(x ** 2), x)
-        same(function([x, v], T.grad(T.sum(gy * v), x))([4, 4], [2, 2]), [4, 4])
-        same(function([x, v], T.Rop(gy, x, v))([4, 4], [2, 2]), [4, 4])
+        assert_close(function([x, v], T.grad(T.sum(gy * v), x))([4, 4], [2, 2]), [4, 4])
+        assert_close(function([x, v], T.Rop(gy, x, v))([4, 4], [2, 2]), [4, 4])
 
     def test_order_of_list_gradient_scalar_cost_only(self):
         a, b = T.dscalars('a', 'b')

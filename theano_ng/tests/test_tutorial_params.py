@@ -1,12 +1,14 @@
-"""The tutorial on Op params: its listings as they are printed, in Python and in C, in every mode.
-
-One listing has lost lines in the printed text (the ``%(fail)s`` after each test, and the releases of what was fetched); they are
-restored.
-"""
+"""What the tutorial on Op params promises, in Python and in C, in every mode."""
+import dataclasses
+import math
 import unittest
 
+import numpy as np
+
 import theano_ng as theano
-from theano_ng.gof import Apply, ParamsType, cc, cmodule
+from theano_ng.gof import Apply, ParamsType
+from theano_ng.gof.codegen import clinker as cc
+from theano_ng.gof import compiler as cmodule
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import NoParams
 from theano_ng import Op
@@ -16,101 +18,107 @@ from theano_ng.scalar import Scalar, as_scalar
 MODES = ["FAST_COMPILE", "FAST_RUN", "DebugMode"]
 
 
-class MulOp(Op):
-    params_type = Generic()
-    __props__ = ('mul',)
+class AtLeast(Op):
+    """The larger of its input and a number, which the C code gets as an object of Python."""
 
-    def __init__(self, mul):
-        self.mul = float(mul)
+    __props__ = ("floor",)
+    params_type = Generic()
+
+    def __init__(self, floor):
+        self.floor = floor + 0.0
+
+    def make_node(self, value):
+        return Apply(self, [as_scalar(value)], [theano.scalar.float64()])
 
     def get_params(self, node):
-        return self.mul
-
-    def make_node(self, inp):
-        inp = as_scalar(inp)
-        return Apply(self, [inp], [inp.type()])
+        return self.floor
 
     def perform(self, node, inputs, output_storage, params):
-        # Here params is a python float so this is ok
-        output_storage[0][0] = inputs[0] * params
-
-    def c_code(self, node, name, inputs, outputs, sub):
-        return ("%(z)s = %(x)s * PyFloat_AsDouble(%(p)s);" %
-                dict(z=outputs[0], x=inputs[0], p=sub['params']))
-
-    def c_code_cache_version(self):     # not printed there: keeps the tests from compiling it in every process
-        return (1,)
-
-
-class ab(object):
-    def __init__(self, alpha, beta):
-        self.alpha = alpha
-        self.beta = beta
-
-    def __hash__(self):
-        return hash((type(self), self.alpha, self.beta))
-
-    def __eq__(self, other):
-        return (type(self) == type(other) and
-                self.alpha == other.alpha and
-                self.beta == other.beta)
-
-
-class Mix(Op):
-    params_type = Generic()
-    __props__ = ('alpha', 'beta')
-
-    def __init__(self, alpha, beta):
-        self.alpha = alpha
-        self.beta = beta
-
-    def get_params(self, node):
-        return ab(alpha=self.alpha, beta=self.beta)
-
-    def make_node(self, x, y):
-        x = as_scalar(x)
-        y = as_scalar(y)
-        return Apply(self, [x, y], [x.type()])
-
-    def c_support_code_struct(self, node, name):
-        return """
-        double alpha_%(name)s;
-        double beta_%(name)s;
-        """ % dict(name=name)
-
-    def c_init_code_struct(self, node, name, sub):
-        return """{
-        PyObject *tmp;
-        tmp = PyObject_GetAttrString(%(p)s, "alpha");
-        if (tmp == NULL)
-          %(fail)s
-        alpha_%(name)s = PyFloat_AsDouble(tmp);
-        Py_DECREF(tmp);
-        if (PyErr_Occurred())
-          %(fail)s
-        tmp = PyObject_GetAttrString(%(p)s, "beta");
-        if (tmp == NULL)
-          %(fail)s
-        beta_%(name)s = PyFloat_AsDouble(tmp);
-        Py_DECREF(tmp);
-        if (PyErr_Occurred())
-          %(fail)s
-        }""" % dict(name=name, p=sub['params'], fail=sub['fail'])
+        output_storage[0][0] = np.maximum(inputs[0], params)
 
     def c_code(self, node, name, inputs, outputs, sub):
         return """
-        %(z)s = alpha_%(name)s * %(x)s + beta_%(name)s * %(y)s;
-        """ % dict(name=name, z=outputs[0], x=inputs[0], y=inputs[1])
+        %(out)s = PyFloat_AsDouble(%(floor)s);
+        if (%(value)s > %(out)s)
+            %(out)s = %(value)s;
+        """ % dict(out=outputs[0], value=inputs[0], floor=sub["params"])
 
     def c_code_cache_version(self):
         return (1,)
 
 
-class BothMix(Mix):
-    """The listing has no `perform`; with one it runs in DebugMode's comparison, too."""
+@dataclasses.dataclass(frozen=True)
+class Curve:
+    """Params of `Bell`: frozen, so that equal ones are equal and have the same hash."""
+
+    centre: float
+    width: float
+
+
+class Bell(Op):
+    """``height * exp(-((at - centre) / width) ** 2)``; the C code fetches the params once, when the thunk is made. It has no perform."""
+
+    __props__ = ("curve",)
+    params_type = Generic()
+
+    def __init__(self, centre, width):
+        self.curve = Curve(centre, width)
+
+    def make_node(self, height, at):
+        return Apply(self, [as_scalar(height), as_scalar(at)], [theano.scalar.float64()])
+
+    def get_params(self, node):
+        return self.curve
+
+    def c_headers(self):
+        return ["<math.h>"]
+
+    def c_support_code(self):
+        return """
+        static int fetch(PyObject *from, const char *attribute, double *to) {
+            PyObject *found = PyObject_GetAttrString(from, attribute);
+            if (!found)
+                return 0;
+            *to = PyFloat_AsDouble(found);
+            Py_DECREF(found);
+            return !PyErr_Occurred();
+        }
+        """
+
+    def c_support_code_struct(self, node, name):
+        return "double centre_%s, width_%s;" % (name, name)
+
+    def c_init_code_struct(self, node, name, sub):
+        return """
+        if (!fetch(%(curve)s, "centre", &centre_%(name)s) || !fetch(%(curve)s, "width", &width_%(name)s)) {
+            %(fail)s
+        }
+        """ % dict(sub, name=name, curve=sub["params"])
+
+    def c_code(self, node, name, inputs, outputs, sub):
+        return "%s = %s * exp(-pow((%s - centre_%s) / width_%s, 2));" % (*outputs, *inputs, name, name)
+
+    def c_code_cache_version(self):
+        return (1,)
+
+
+class BellInBoth(Bell):
+    """With a perform, which DebugMode compares with the C code."""
 
     def perform(self, node, inputs, output_storage, params):
-        output_storage[0][0] = params.alpha * inputs[0] + params.beta * inputs[1]
+        height, at = inputs
+        output_storage[0][0] = height * math.exp(-((at - params.centre) / params.width) ** 2)
+
+
+class Weighted(Op):
+    """``a * x + b * y``; subclasses say where `a` and `b` come from."""
+
+    def make_node(self, *terms):
+        first, second = (as_scalar(term) for term in terms)
+        return Apply(self, [first, second], [theano.scalar.float64()])
+
+    def c_code_cache_version(self):
+        return (1,)
 
 
 x, y = theano.scalar.float64("x"), theano.scalar.float64("y")
@@ -124,31 +132,34 @@ def modules(*outputs):
 
 @unittest.skipUnless(cmodule.find_toolchain(), "needs a C++ compiler")
 class TestTutorial(unittest.TestCase):
-    def test_mul_op(self):
+    def test_an_object_as_params(self):
         for mode in MODES:
-            for factor in (3, 0.5):
-                self.assertEqual(theano.function([x], MulOp(factor)(x), mode=mode)(2.0), 2.0 * factor, (mode, factor))
+            for floor in (2, -0.5):
+                f = theano.function([x], AtLeast(floor)(x), mode=mode)
+                self.assertEqual([f(-3.0), f(2.5)], [floor, 2.5], (mode, floor))
         # The value is no part of the code.
-        first, second = modules(MulOp(3)(x), MulOp(0.5)(x))
+        first, second = modules(AtLeast(2)(x), AtLeast(-0.5)(x))
         self.assertIs(first, second)
-        self.assertEqual(MulOp(3), MulOp(3.0))
-        self.assertNotEqual(MulOp(3), MulOp(4))
+        self.assertEqual(AtLeast(2), AtLeast(2.0))
+        self.assertNotEqual(AtLeast(2), AtLeast(-0.5))
 
-    def test_mix(self):
-        for op in (Mix, BothMix):
+    def test_params_fetched_when_the_thunk_is_made(self):
+        for op in (Bell, BellInBoth):
             for mode in MODES:
-                for alpha, beta in ((0.25, 4.0), (-1.0, 0.5)):
-                    f = theano.function([x, y], op(alpha, beta)(x, y), mode=mode)
-                    self.assertEqual(f(8.0, 3.0), alpha * 8 + beta * 3, (op, mode))
-        first, second = modules(Mix(0.25, 4.0)(x, y), Mix(-1.0, 0.5)(x, y))
+                for centre, width in ((1.5, 2.0), (-4.0, 0.125)):
+                    f = theano.function([x, y], op(centre, width)(x, y), mode=mode)
+                    self.assertEqual(f(6.0, centre), 6.0)
+                    self.assertAlmostEqual(float(f(6.0, centre + 2 * width)), 6.0 * math.exp(-4), places=14, msg=(op, mode))
+        first, second = modules(Bell(1.5, 2.0)(x, y), Bell(-4.0, 0.125)(x, y))
         self.assertIs(first, second)
-        # A params object that lacks what the code reads: the error of Python's C API, from the thunk's initialization.
-        class Broken(Mix):
-            def get_params(self, node):
-                return 7
 
-        with self.assertRaisesRegex(AttributeError, "'int' object has no attribute 'alpha'"):
-            theano.function([x, y], Broken(1.0, 2.0)(x, y), mode="FAST_RUN")
+        # A params object that lacks what the code reads: the error of Python's C API, from the thunk's initialization.
+        class Shapeless(Bell):
+            def get_params(self, node):
+                return "a text"
+
+        with self.assertRaisesRegex(AttributeError, "'str' object has no attribute 'centre'"):
+            theano.function([x, y], Shapeless(1.0, 1.0)(x, y), mode="FAST_RUN")
 
     def test_params_may_depend_on_the_node_and_none_means_none(self):
         class Sized(Op):
@@ -209,10 +220,9 @@ class TestTutorial(unittest.TestCase):
             def c_code_cache_version(self):
                 return (1,)
 
-        class PairMix(Op):
-            __props__ = ('pair',)
+        class PairMix(Weighted):
+            __props__ = ("pair",)
             params_type = PairType()
-            make_node = Mix.make_node
 
             def __init__(self, *pair):
                 self.pair = pair
@@ -226,9 +236,6 @@ class TestTutorial(unittest.TestCase):
             def c_code(self, node, name, inputs, outputs, sub):
                 return "%(z)s = %(p)s[0] * %(x)s + %(p)s[1] * %(y)s;" % dict(z=outputs[0], x=inputs[0], y=inputs[1], p=sub['params'])
 
-            def c_code_cache_version(self):
-                return (1,)
-
         for mode in MODES:
             f = theano.function([x, y], [PairMix(2.0, 0.5)(x, y), PairMix(3, -1)(x, y)], mode=mode)
             self.assertEqual(f(3.0, 4.0), [8.0, 5.0], mode)
@@ -238,22 +245,19 @@ class TestTutorial(unittest.TestCase):
             theano.function([x, y], PairMix("a", 2)(x, y), mode="FAST_RUN")
 
     def test_bundle(self):
-        """"If you want to have multiple parameters": the same Op with a ParamsType needs neither class nor struct code."""
-        class StructMix(Op):
-            __props__ = ('alpha', 'beta')
-            params_type = ParamsType(alpha=Scalar('float64'), beta=Scalar('float64'))
-            make_node = Mix.make_node
-            perform = BothMix.perform
+        """With a ParamsType, several params need neither a class of their own nor struct code."""
+        class StructMix(Weighted):
+            __props__ = ("rise", "run")
+            params_type = ParamsType(rise=Scalar("float64"), run=Scalar("float64"))
 
-            def __init__(self, alpha, beta):
-                self.alpha, self.beta = alpha, beta
+            def __init__(self, rise, run):
+                self.rise, self.run = rise, run
+
+            def perform(self, node, inputs, output_storage, params):
+                output_storage[0][0] = params.rise * inputs[0] + params.run * inputs[1]
 
             def c_code(self, node, name, inputs, outputs, sub):
-                return "%(z)s = %(p)s->alpha * %(x)s + %(p)s->beta * %(y)s;" % dict(
-                    z=outputs[0], x=inputs[0], y=inputs[1], p=sub['params'])
-
-            def c_code_cache_version(self):
-                return (1,)
+                return "%(z)s = %(p)s->rise * %(x)s + %(p)s->run * %(y)s;" % dict(z=outputs[0], x=inputs[0], y=inputs[1], p=sub["params"])
 
         for mode in MODES:
             self.assertEqual(theano.function([x, y], StructMix(2, 0.5)(x, y), mode=mode)(3.0, 4.0), 8.0, mode)

@@ -6,17 +6,15 @@ import numpy as np
 import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng import function
+from theano_ng.tests.closeness import assert_close
 
-
-def same(got, want, tol=1e-6):
-    np.testing.assert_allclose(np.asarray(got, dtype="float64"), np.asarray(want, dtype="float64"), rtol=tol, atol=tol)
 
 class PicklingAndAliasing(unittest.TestCase):
     def test_pickling_shared_variables_and_graphs(self):
         import pickle
         W, b = theano.shared(np.ones((2, 2)), name='W'), theano.shared(np.zeros(2), name='b')
         W2, b2 = pickle.loads(pickle.dumps((W, b), pickle.HIGHEST_PROTOCOL))      # the tuple that __getstate__ returns in the guide
-        same(W2.get_value(), np.ones((2, 2))); assert W2.name == 'W' and b2.get_value().shape == (2,)
+        assert_close(W2.get_value(), np.ones((2, 2))); assert W2.name == 'W' and b2.get_value().shape == (2,)
         x = T.matrix('x'); y2 = pickle.loads(pickle.dumps(T.dot(x, W) + b, pickle.HIGHEST_PROTOCOL))   # symbolic graphs pickle too
         assert theano.pp(y2) == theano.pp(T.dot(x, W) + b)
 
@@ -26,22 +24,22 @@ class PicklingAndAliasing(unittest.TestCase):
         p = os.path.join(tempfile.mkdtemp(), 'model.zip')
         with open(p, 'wb') as fh: dump((theano.shared(np.arange(3.), name='w'),), fh)
         arrs = np.load(p); assert any(np.array_equal(arrs[k], np.arange(3.)) for k in arrs.files if k.startswith('w'))
-        with open(p, 'rb') as fh: same(load(fh)[0].get_value(), [0, 1, 2])
+        with open(p, 'rb') as fh: assert_close(load(fh)[0].get_value(), [0, 1, 2])
 
     def test_borrowing_at_construction(self):
         a = np.ones(2, dtype='float32')
         s0, s1, s2 = theano.shared(a), theano.shared(a, borrow=False), theano.shared(a, borrow=True)
         a += 1
-        same(s0.get_value(), [1, 1]); same(s1.get_value(), [1, 1]); same(s2.get_value(), [2, 2])     # last line: CPU only
+        assert_close(s0.get_value(), [1, 1]); assert_close(s1.get_value(), [1, 1]); assert_close(s2.get_value(), [2, 2])     # last line: CPU only
 
     def test_borrowing_values(self):
         s = theano.shared(np.zeros(3))
-        v = s.get_value(borrow=False); v += 1; same(s.get_value(), [0, 0, 0])
+        v = s.get_value(borrow=False); v += 1; assert_close(s.get_value(), [0, 0, 0])
         assert isinstance(s.get_value(borrow=True), np.ndarray) and s.get_value(borrow=True, return_internal_type=True) is not None
         def bump(z): z += 2; return z
-        s.set_value(bump(s.get_value(borrow=True)), borrow=True); same(s.get_value(), [2, 2, 2])
+        s.set_value(bump(s.get_value(borrow=True)), borrow=True); assert_close(s.get_value(), [2, 2, 2])
 
     def test_borrowing_arguments_and_results(self):
         x = T.matrix()
         f = function([theano.In(x, borrow=True)], theano.Out(2 * x, borrow=True))
-        same(f(np.ones((2, 2), theano.config.floatX)), [[2, 2], [2, 2]])
+        assert_close(f(np.ones((2, 2), theano.config.floatX)), [[2, 2], [2, 2]])

@@ -6,10 +6,8 @@ import numpy as np
 import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng import function
+from theano_ng.tests.closeness import assert_close
 
-
-def same(got, want, tol=1e-6):
-    np.testing.assert_allclose(np.asarray(got, dtype="float64"), np.asarray(want, dtype="float64"), rtol=tol, atol=tol)
 
 class ShapeAndBroadcasting(unittest.TestCase):
     def test_shape_needs_no_values(self):
@@ -40,8 +38,8 @@ class ShapeAndBroadcasting(unittest.TestCase):
         r, c, m = T.row(), T.col(), T.matrix()
         assert r.broadcastable == (True, False) and c.broadcastable == (False, True) and m.broadcastable == (False, False)
         M = np.arange(9).reshape(3, 3)
-        same(function([r, m], [r + m])(np.arange(3).reshape(1, 3), M)[0], [[0, 2, 4], [3, 5, 7], [6, 8, 10]])
-        same(function([c, m], [c + m])(np.arange(3).reshape(3, 1), M)[0], [[0, 1, 2], [4, 5, 6], [8, 9, 10]])
+        assert_close(function([r, m], [r + m])(np.arange(3).reshape(1, 3), M)[0], [[0, 2, 4], [3, 5, 7], [6, 8, 10]])
+        assert_close(function([c, m], [c + m])(np.arange(3).reshape(3, 1), M)[0], [[0, 1, 2], [4, 5, 6], [8, 9, 10]])
         assert (T.vector() + T.matrix()).ndim == 2
 
 
@@ -119,7 +117,7 @@ class BookChapter(unittest.TestCase):
         a = T.matrix(); f = function([a], [T.exp(a), T.log(a), a ** 2])
         with np.errstate(all='ignore'):
             e, l, q = f(np.array([[-1., 2.]], dtype=theano.config.floatX))
-        assert np.isnan(l[0, 0]) and np.isfinite(l[0, 1]); same(q, [[1, 4]])
+        assert np.isnan(l[0, 0]) and np.isfinite(l[0, 1]); assert_close(q, [[1, 4]])
 
     def test_grad_of_a_scalar(self):
         a = T.scalar(); assert function([a], theano.grad(a ** 2, a))(3) == 6.0

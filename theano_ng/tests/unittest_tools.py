@@ -241,11 +241,11 @@ class TestOptimizationMixin:
 
     def assertFunctionContains0(self, f, op):
         """The function has no node of an Op."""
-        return self.assertFunctionContains(f, op, min=0, max=0)
+        return self.assertFunctionContainsN(f, op, 0)
 
     def assertFunctionContains1(self, f, op):
         """The function has one node of an Op."""
-        return self.assertFunctionContains(f, op, min=1, max=1)
+        return self.assertFunctionContainsN(f, op, 1)
 
     def assertFunctionContainsN(self, f, op, N):
         """The function has `N` nodes of an Op."""

@@ -7,6 +7,7 @@ import operator
 
 import numpy as np
 
+from theano_ng.gof.derivative import DisconnectedType, grad_undefined
 from theano_ng.gof.graph import Apply, Constant, Variable
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
@@ -40,33 +41,33 @@ class _typed_list_py_operators:
                         " arange(length(x), dtype='int64') with the list among the non_sequences.")
 
     def append(self, toAppend):
-        """See `append`."""
+        """A list with one element more, at the end; see `append`."""
         return append(self, toAppend)
 
-    def extend(self, toAppend):
-        """See `extend`."""
-        return extend(self, toAppend)
-
     def insert(self, index, toInsert):
-        """See `insert`."""
+        """A list with one element more, before that at `index`; see `insert`."""
         return insert(self, index, toInsert)
 
-    def remove(self, toRemove):
-        """See `remove`."""
-        return remove(self, toRemove)
-
-    def reverse(self):
-        """See `reverse`."""
-        return reverse(self)
+    def extend(self, toAppend):
+        """A list that goes on with the elements of another; see `extend`."""
+        return extend(self, toAppend)
 
     def count(self, elem):
-        """See `count`."""
+        """How often `elem` is in the list; see `count`."""
         return count(self, elem)
 
     # `index` is an attribute of variables: the number of an output.
     def ind(self, elem):
-        """See `index_`."""
+        """Where `elem` is in the list for the first time; see `index_`."""
         return index_(self, elem)
+
+    def reverse(self):
+        """The elements in the opposite order; see `reverse`."""
+        return reverse(self)
+
+    def remove(self, toRemove):
+        """A list without the first element that equals `toRemove`; see `remove`."""
+        return remove(self, toRemove)
 
     ttype = property(lambda self: self.type.ttype, doc="The Type of the elements.")
 
@@ -135,15 +136,17 @@ class _ListOp(NativeOp, Op):
     def native_code(self, node):
         if self.compares and not isinstance(node.inputs[0].type._innermost(), TensorType):
             return None
-        return NativeCode("theano_ng.tensor.native.lists:" + self.native_name, params=(int(getattr(self, "inplace", False)),))
+        return NativeCode("theano_ng.tensor.native.lists:" + self.native_name, **self._words())
+
+    def _words(self):
+        """What the C code reads."""
+        return {}
 
     def connection_pattern(self, node):
         return [[not self.counts and i not in self.indices] for i in range(len(node.inputs))]
 
     def grad(self, inputs, output_grads):
         """Undefined for lists and elements, disconnected for positions and for results that are counts."""
-        from theano_ng.gradient import DisconnectedType, grad_undefined  # beside tensor
-
         return [DisconnectedType()() if self.counts or i in self.indices else grad_undefined(self, i, x, _NO_GRADIENT)
                 for i, x in enumerate(inputs)]
 
@@ -192,6 +195,9 @@ class _InplaceListOp(_ListOp):
         if inplace:
             # The list itself is the result. What is put into it is copied.
             self.destroy_map = {0: [0]}
+
+    def _words(self):
+        return dict(in_place=bool(self.inplace))
 
     def __str__(self):
         return type(self).__name__ + ("{inplace}" if self.inplace else "")

@@ -1,6 +1,6 @@
 """Lists that nobody needs any more are changed in place."""
 from theano_ng.compile import optdb
-from theano_ng.gof.opt import TopoOptimizer, copy_stack_trace, local_optimizer
+from theano_ng.gof.rewriting import TopoOptimizer, copy_stack_trace, local_optimizer
 from theano_ng.typed_list.basic import Append, Extend, Insert, Remove, Reverse
 
 __all__ = ["typed_list_inplace_opt"]
@@ -10,9 +10,9 @@ __all__ = ["typed_list_inplace_opt"]
 def typed_list_inplace_opt(node):
     """The list is changed instead of a copy of it.
 
-    Append(Reverse(x), y)  ->  Append{inplace}(Reverse(x), y)          [inplace, fast_run]
+    append(reverse(l), x)  ->  Append(inplace=True)(Reverse(inplace=True)(l), x)          [inplace, fast_run]
     """
-    if not isinstance(node.op, (Append, Extend, Insert, Reverse, Remove)) or node.op.inplace:
+    if node.op.inplace:
         return False
     new = type(node.op)(inplace=True)(*node.inputs)
     copy_stack_trace(node.outputs[0], new)
@@ -20,4 +20,4 @@ def typed_list_inplace_opt(node):
 
 
 optdb.register("typed_list_inplace_opt", TopoOptimizer(typed_list_inplace_opt, order="out_to_in",
-                                                       failure_callback=TopoOptimizer.warn_inplace), 60, "fast_run", "inplace")
+                                                       failure_callback=TopoOptimizer.warn_inplace), 60, "fast_run", "inplace", own=True)

@@ -312,11 +312,61 @@ class AddsToOldOutputInC(DoubleInC):
     """
 
 
-@wrong("BadThunkOutput", "debugmode", "takes the memory of the output for contiguous")
+@wrong("AddressError", "debugmode", "takes the memory of the output for contiguous")
 class ExpectsContiguousOutputInC(DoubleInC):
     LOOP = """
         for (npy_intp i = 0; i < n; i++)
             ((%(type)s *)PyArray_BYTES(%(z)s))[PyArray_STRIDE(%(z)s, 0) < 0 ? -i : i] = 2 * X(i);
+    """
+
+
+@wrong("AddressError", "debugmode", "ignores the strides of the output, and writes past its end when they are negative")
+class IgnoresStridesOfOutput(DoubleInC):
+    LOOP = """
+        for (npy_intp i = 0; i < n; i++)
+            ((%(type)s *)PyArray_DATA(%(z)s))[i] = 2 * X(i);
+    """
+
+
+@wrong("AddressError", "c_code", "the same, found by the audit", twin=DoubleInC)
+class IgnoresStridesOfOutputToo(IgnoresStridesOfOutput):
+    pass
+
+
+# These err with memory that they find only: nothing guards what they allocate.
+
+FOUND = "int found = %(z)s && PyArray_DIM(%(z)s, 0) == n && n > 0;"
+
+
+@wrong("AddressError", "debugmode", "writes one element past the end of memory that it finds")
+class WritesPastFoundEnd(DoubleInC):
+    BEFORE = FOUND
+    AFTER = "if (found && PyArray_STRIDE(%(z)s, 0) == (npy_intp)sizeof(%(type)s)) Z(n) = 0;"
+
+
+@wrong("AddressError", "debugmode", "writes one element before the start of memory that it finds")
+class WritesBeforeFoundStart(DoubleInC):
+    BEFORE = FOUND
+    AFTER = "if (found && PyArray_STRIDE(%(z)s, 0) == (npy_intp)sizeof(%(type)s)) Z(-1) = 0;"
+
+
+@wrong("AddressError", "c_code", "writes between the elements of memory that it finds, whose values stay right")
+class WritesBetweenElements(DoubleInC):
+    BEFORE = FOUND
+    AFTER = "if (found && PyArray_STRIDE(%(z)s, 0) == 2 * (npy_intp)sizeof(%(type)s)) ((%(type)s *)PyArray_DATA(%(z)s))[1] = 0;"
+
+
+@wrong("AddressError", "debugmode", "expects the memory to be as long as it has to be")
+class OverrunsOldLength(DoubleInC):
+    ALLOCATE = DoubleInC.ALLOCATE.replace("|| PyArray_DIM(%(z)s, 0) != n", "")
+
+
+@wrong("AddressError", "debugmode", "writes double precision into single precision", VECTOR.astype("float32"))
+class WritesWiderElements(DoubleInC):
+    BEFORE = FOUND
+    AFTER = """
+        for (npy_intp i = 0; found && i < n; i++)
+            ((double *)PyArray_DATA(%(z)s))[i] = 2 * X(i);
     """
 
 

@@ -11,7 +11,7 @@ from theano_ng.compile.debugmode import DebugMode
 from theano_ng.compile.nanguardmode import NanGuardMode
 from theano_ng.configdefaults import config
 from theano_ng.gof import Apply, Op, Type, local_optimizer
-from theano_ng.gof.opt import EquilibriumOptimizer, out2in
+from theano_ng.gof.rewriting import EquilibriumOptimizer, out2in
 
 GALLERY = []
 

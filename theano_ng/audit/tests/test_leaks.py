@@ -6,7 +6,7 @@ import numpy as np
 from theano_ng import tensor
 from theano_ng.audit import audit
 from theano_ng.gof import Apply, Op
-from theano_ng.gof.compilers import find_toolchain
+from theano_ng.gof.compiler.toolchain import find_toolchain
 
 
 class Twice(Op):

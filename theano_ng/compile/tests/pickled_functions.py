@@ -14,7 +14,7 @@ from theano_ng.compile.debugmode import DebugMode
 from theano_ng.compile.mode import Mode, get_mode
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
-from theano_ng.gof.opt import Optimizer
+from theano_ng.gof.rewriting import Optimizer
 from theano_ng.misc import pkl_utils
 
 

@@ -11,7 +11,7 @@ from theano_ng.compile.debugmode import (
     BadDestroyMap, BadOptimization, BadThunkOutput, BadViewMap, DebugMode, DebugModeError, InvalidValueError, StochasticOrder)
 from theano_ng.compile.mode import get_mode
 from theano_ng.gof import Apply, Op, local_optimizer
-from theano_ng.gof.opt import Optimizer, in2out
+from theano_ng.gof.rewriting import Optimizer, in2out
 
 PY = dict(check_c_code=False, stability_patience=1)
 V = np.array([1.0, 2.0, 3.0, 4.0])

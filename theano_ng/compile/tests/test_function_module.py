@@ -6,8 +6,8 @@ import time
 import unittest
 import warnings
 
-from theano_ng.compile import function_module
-from theano_ng.compile.function_module import Function, UnusedInputError, convert_function_input, get_info_on_inputs
+from theano_ng.compile.functions import maker as function_module
+from theano_ng.compile.functions.maker import Function, UnusedInputError, convert_function_input, get_info_on_inputs
 from theano_ng.compile.io import In, Out
 from theano_ng.compile.mode import Mode
 from theano_ng.compile.pfunc import pfunc

@@ -14,7 +14,7 @@ import numpy as np
 import theano_ng as theano
 from theano_ng import tensor as tt
 from theano_ng.compile import graph_cache
-from theano_ng.compile.function_module import std_fgraph
+from theano_ng.compile.functions.maker import std_fgraph
 from theano_ng.compile.io import In, Out
 from theano_ng.compile.mode import get_mode
 

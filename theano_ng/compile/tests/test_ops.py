@@ -11,7 +11,8 @@ import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng.compile import ops
 from theano_ng.compile.ops import as_op
-from theano_ng.gof import CLinker, cmodule
+from theano_ng.gof import CLinker
+from theano_ng.gof import compiler as cmodule
 from theano_ng.gof.type import Generic
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.tensor.tests.single_node import check_node, run_node

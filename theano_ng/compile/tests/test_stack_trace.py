@@ -12,7 +12,7 @@ from theano_ng import tensor as T
 from theano_ng.configparser import change_flags
 from theano_ng.compile.mode import get_mode, optdb
 from theano_ng.gof.op import PureOp
-from theano_ng.gof.opt import check_stack_trace, copy_stack_trace, in2out, local_optimizer
+from theano_ng.gof.rewriting import check_stack_trace, copy_stack_trace, in2out, local_optimizer
 from theano_ng.gof.optdb import Query
 from theano_ng.ifelse import ifelse
 from theano_ng.misc.pkl_utils import StripPickler

@@ -1,6 +1,4 @@
-"""The rewriting engine: merging, local rules, patterns, navigators and the equilibrium worklist.
-
-The public face is `theano_ng.gof.opt`, which re-exports every name under its classic path; nothing else should be imported from here.
+"""The rewriting engine: merging, local rules, patterns, navigators and the equilibrium worklist; documented as `theano_ng.gof.opt`.
 
 ========================  ==========================================================================
 `base`                    `Optimizer`, `SeqOptimizer`, optimizers made from functions
@@ -13,3 +11,35 @@ The public face is `theano_ng.gof.opt`, which re-exports every name under its cl
 `tools`                   helpers of rewrites
 ========================  ==========================================================================
 """
+from theano_ng.configdefaults import config
+from theano_ng.gof.rewriting.base import (
+    FromFunctionOptimizer, Optimizer, SeqOptimizer, _logger, inplace_optimizer, merge_dict, optimizer)
+from theano_ng.gof.rewriting.equilibrium import EquilibriumOptimizer
+from theano_ng.gof.rewriting.local import (
+    FromFunctionLocalOptimizer, GraphToGPULocalOptGroup, LocalMetaOptimizer, LocalMetaOptimizerSkipAssertionError, LocalOptGroup,
+    LocalOptimizer, local_optimizer)
+from theano_ng.gof.rewriting.merge import (
+    MergeFeature, MergeOptimizer, is_same_graph_with_merge, pre_constant_merge, register_assert_op)
+from theano_ng.gof.rewriting.navigate import (
+    ChangeTracker, NavigatorOptimizer, OpKeyOptimizer, TopoOptimizer, Updater, in2out, out2in, topogroup_optimizer)
+from theano_ng.gof.rewriting.pattern import OpRemove, OpSub, PatternSub
+from theano_ng.gof.rewriting.stacktrace import (
+    CheckStackTraceOptimization, CheckStrackTraceFeature, check_stack_trace, copy_stack_trace, inherit_stack_trace)
+from theano_ng.gof.rewriting.tools import _check_chain, check_chain, pre_greedy_local_optimizer
+from theano_ng.gof.utils import integer_types, string_types
+
+Navigator = NavigatorOptimizer
+
+
+def _list_of_nodes(fgraph):
+    """Nodes of a `FunctionGraph`, inputs first."""
+    return list(fgraph.toposort())
+
+
+# Classes say their classic path in their repr, and pickle by it.
+for _cls in (FromFunctionOptimizer, Optimizer, SeqOptimizer, EquilibriumOptimizer, FromFunctionLocalOptimizer,
+             GraphToGPULocalOptGroup, LocalMetaOptimizer, LocalMetaOptimizerSkipAssertionError, LocalOptGroup, LocalOptimizer,
+             MergeFeature, MergeOptimizer, ChangeTracker, NavigatorOptimizer, OpKeyOptimizer, TopoOptimizer, Updater, OpRemove,
+             OpSub, PatternSub, CheckStackTraceOptimization, CheckStrackTraceFeature):
+    _cls.__module__ = "theano_ng.gof.opt"
+del _cls

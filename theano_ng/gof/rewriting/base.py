@@ -1,21 +1,39 @@
 """Global optimizers: the base class, optimizers made from functions, and sequences of them."""
 
+import itertools
 import logging
 import sys
 import time
 import traceback
 
 from theano_ng.configdefaults import config
+from theano_ng.gof import toolbox
+from theano_ng.gof.destroy import handler as destroyhandler
 
 _logger = logging.getLogger("theano_ng.gof.opt")
 
-_instance_counter = [0]
+_numbers = itertools.count(1)
 
 
 def next_index():
     """Number of this optimizer among all of the process; makes their hash independent of addresses."""
-    _instance_counter[0] += 1
-    return _instance_counter[0]
+    return next(_numbers)
+
+
+class Numbered(object):
+    """What is equal to nothing but itself; its hash is a number that it gets when it is first asked for it."""
+
+    def __hash__(self):
+        index = self.__dict__.get("_optimizer_idx")
+        if index is None:
+            index = self._optimizer_idx = next_index()
+        return index
+
+    def __eq__(self, other):
+        return self is other
+
+    def __ne__(self, other):
+        return self is not other
 
 
 def report_failure(what, exc, details=()):
@@ -51,25 +69,13 @@ constant_makers = []
 this is off while optimizers run."""
 
 
-class Optimizer(object):
+class Optimizer(Numbered):
     """A graph transformation: takes a `FunctionGraph` and replaces variables in it.
 
     Subclasses define `apply`, and `add_requirements` when they need features attached to the graph.
     """
 
     name = None
-
-    def __hash__(self):
-        index = self.__dict__.get("_optimizer_idx")
-        if index is None:
-            index = self._optimizer_idx = next_index()
-        return index
-
-    def __eq__(self, other):
-        return self is other
-
-    def __ne__(self, other):
-        return self is not other
 
     def apply(self, fgraph):
         """Transform `fgraph`. Returns profile data whose first item is this optimizer, or None."""
@@ -129,6 +135,7 @@ class FromFunctionOptimizer(Optimizer):
         self.fn = fn
         self.requirements = requirement_functions(requirements)
         self.__name__ = getattr(fn, "__name__", None)
+        self.__doc__ = getattr(fn, "__doc__", None)
 
     def apply(self, fgraph, *args, **kwargs):
         self.fn(fgraph, *args, **kwargs)
@@ -163,13 +170,11 @@ def inplace_optimizer(f):
 
 def attach_replace_validate(fgraph):
     """Attach `ReplaceValidate`; harmless when it is there already."""
-    from theano_ng.gof import toolbox
     fgraph.attach_feature(toolbox.ReplaceValidate())
 
 
 def attach_destroy_handler(fgraph):
     """Attach `DestroyHandler`; harmless when it is there already."""
-    from theano_ng.gof import destroyhandler
     fgraph.attach_feature(destroyhandler.DestroyHandler())
 
 

@@ -4,30 +4,20 @@ import sys
 import time
 
 from theano_ng.configdefaults import config
+from theano_ng.gof import graph
 from theano_ng.gof import op as op_module
-from theano_ng.gof.rewriting.base import attach_destroy_handler, merge_dict, next_index, requirement_functions
+from theano_ng.gof import ports
+from theano_ng.gof.rewriting.base import Numbered, attach_destroy_handler, merge_dict, requirement_functions
 from theano_ng.gof.utils import MethodNotDefined
 
 
-class LocalOptimizer(object):
+class LocalOptimizer(Numbered):
     """A rewriting rule on one node.
 
     Subclasses define `transform`, and `tracks` so that the engine calls it only where it may apply.
     """
 
     name = None
-
-    def __hash__(self):
-        index = self.__dict__.get("_optimizer_idx")
-        if index is None:
-            index = self._optimizer_idx = next_index()
-        return index
-
-    def __eq__(self, other):
-        return self is other
-
-    def __ne__(self, other):
-        return self is not other
 
     def tracks(self):
         """Op classes and op instances to which this rule applies; None or an empty list for every op.
@@ -58,8 +48,11 @@ class FromFunctionLocalOptimizer(LocalOptimizer):
     """Rule whose `transform` is a function of the node; see `local_optimizer`."""
 
     def __init__(self, fn, tracks=None, requirements=()):
-        self.transform = fn
+        self.fn = fn
         self._tracks = tracks
+        # A tuple compares by identity first: a dict would call __hash__ and __eq__ of the op each time.
+        self._ops = tuple([t for t in tracks or () if not isinstance(t, type)])
+        self._classes = tuple([t for t in tracks if isinstance(t, type)]) if tracks else object
         self.requirements = requirement_functions(requirements)
         self.__name__ = getattr(fn, "__name__", None)
         self.__doc__ = getattr(fn, "__doc__", None)
@@ -71,6 +64,16 @@ class FromFunctionLocalOptimizer(LocalOptimizer):
     def tracks(self):
         return self._tracks
 
+    def transform(self, node, *more):
+        """What the function says of `node`; False for an op that is not tracked, subclasses of tracked classes included.
+
+        So no function has to ask for the op of its node. With more arguments `node` is the op itself (`GraphToGPULocalOptGroup`).
+        """
+        op = node if more else node.op
+        if op in self._ops or isinstance(op, self._classes):
+            return self.fn(node, *more)
+        return False
+
     def __str__(self):
         return getattr(self, "__name__", None) or "<FromFunctionLocalOptimizer instance>"
 
@@ -78,7 +81,7 @@ class FromFunctionLocalOptimizer(LocalOptimizer):
         return str(self)
 
     def print_summary(self, stream=sys.stdout, level=0, depth=-1):
-        print("%s%s id=%i" % (" " * level, self.transform if self.__name__ is None else self.__name__, id(self)), file=stream)
+        print("%s%s id=%i" % (" " * level, self.fn if self.__name__ is None else self.__name__, id(self)), file=stream)
 
 
 def local_optimizer(tracks, inplace=False, requirements=()):
@@ -87,7 +90,8 @@ def local_optimizer(tracks, inplace=False, requirements=()):
     Parameters
     ----------
     tracks : sequence or None
-        Op classes and op instances to which the rule applies. None: called for every node, which is slow.
+        Op classes and op instances to which the rule applies: ``f`` is called with their nodes only, whoever calls `transform`. None:
+        called for every node, which is slow.
     inplace : bool
         The rule introduces operations that work in place: the destroy handler is attached before it runs.
     requirements : sequence of callables
@@ -365,9 +369,6 @@ class LocalMetaOptimizer(LocalOptimizer):
         return time.perf_counter() - start
 
     def transform(self, node):
-        # Compiling a function is the business of `compile`, above gof; it is there when a rule runs.
-        import theano_ng
-        from theano_ng.gof import graph
         if self.verbose > 1:
             print("LocalMetaOptimizer: testing %s" % node)
         givens, missing = {}, []
@@ -375,10 +376,10 @@ class LocalMetaOptimizer(LocalOptimizer):
             if isinstance(variable, graph.Constant):
                 continue
             if hasattr(variable, "get_value"):
-                givens[variable] = theano_ng.shared(variable.get_value(borrow=False), variable.name,
+                givens[variable] = ports.shared(variable.get_value(borrow=False), variable.name,
                                                     broadcastable=variable.broadcastable, borrow=True)
             elif hasattr(variable.tag, "test_value"):
-                givens[variable] = theano_ng.shared(variable.type.filter(variable.tag.test_value), variable.name,
+                givens[variable] = ports.shared(variable.type.filter(variable.tag.test_value), variable.name,
                                                     broadcastable=variable.broadcastable, borrow=True)
             else:
                 missing.append(variable)
@@ -402,7 +403,7 @@ class LocalMetaOptimizer(LocalOptimizer):
             if not outputs:
                 continue
             try:
-                fn = theano_ng.function([], outputs, givens=givens, on_unused_input="ignore")
+                fn = ports.compile_function([], outputs, givens=givens, on_unused_input="ignore")
                 fn.trust_input = True
                 timing = min(self.time_call(fn) for _ in range(2))
             except Exception as e:

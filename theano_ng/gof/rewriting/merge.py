@@ -3,7 +3,7 @@
 import time
 
 from theano_ng.gof import graph
-from theano_ng.gof.fg import InconsistencyError
+from theano_ng.gof.fg import FunctionGraph, InconsistencyError
 from theano_ng.gof.rewriting.base import Optimizer, attach_replace_validate, merge_dict
 from theano_ng.gof.rewriting.stacktrace import copy_stack_trace
 from theano_ng.gof.toolbox import AlreadyThere
@@ -53,6 +53,14 @@ class MergeFeature(object):
         if hasattr(fgraph, "merge_feature"):
             raise AlreadyThere()
         fgraph.merge_feature = self
+        self.unpickle(fgraph)
+
+    def __getstate__(self):
+        # The tables are made again: what they know variables by means nothing in another process.
+        return {}
+
+    def unpickle(self, fgraph):
+        """Begin with nothing known, and every node of the graph to be looked at."""
         # constant -> signature, signature -> the constant that stays
         self.atomic_sig = {}
         self.atomic_sig_inv = {}
@@ -62,7 +70,8 @@ class MergeFeature(object):
         self.destroyers = set()
         self.scheduled = []
         self.blacklist = set()
-        for node in fgraph.toposort():
+        # Without the orders of other features, which may come later out of a pickle.
+        for node in graph.io_toposort(fgraph.inputs, fgraph.outputs):
             self.on_import(fgraph, node, "on_attach")
 
     def on_detach(self, fgraph):
@@ -390,7 +399,6 @@ def is_same_graph_with_merge(var1, var2, givens=None):
     bool
     """
     givens = dict(givens or {})
-    from theano_ng.gof.fg import FunctionGraph
     roots = graph.inputs([var1, var2])
     equiv = graph.clone_get_equiv(roots, [var1, var2])
     copied = [equiv[var1], equiv[var2]]

@@ -5,9 +5,10 @@ import time
 from collections import deque
 
 from theano_ng.gof import graph
+from theano_ng.gof.fg import InconsistencyError
 from theano_ng.gof.rewriting.base import Optimizer, attach_replace_validate, report_failure
 from theano_ng.gof.rewriting.local import LocalOptGroup
-from theano_ng.gof.toolbox import AlreadyThere
+from theano_ng.gof.toolbox import AlreadyThere, NodeFinder
 
 
 class Updater(object):
@@ -23,49 +24,35 @@ class Updater(object):
     """
 
     def __init__(self, importer, pruner, chin, name=None):
-        self.importer = importer
-        self.pruner = pruner
-        self.chin = chin
         self.name = name
+        self.importer, self.pruner, self.chin = importer, pruner, chin
 
-    def __str__(self):
-        return "Updater{%s}" % (self.name,)
+    def on_change_input(self, fgraph, node, i, r, new_r, reason):
+        if self.chin is not None:
+            self.chin(node, i, r, new_r)
 
     def on_import(self, fgraph, node, reason):
-        if self.importer:
+        if self.importer is not None:
             self.importer(node)
 
     def on_prune(self, fgraph, node, reason):
-        if self.pruner:
+        if self.pruner is not None:
             self.pruner(node)
-
-    def on_change_input(self, fgraph, node, i, r, new_r, reason):
-        if self.chin:
-            self.chin(node, i, r, new_r)
 
     def on_detach(self, fgraph):
         # The functions are closures over a walk that is over; do not keep it alive.
-        self.importer = None
-        self.pruner = None
-        self.chin = None
+        self.importer = self.pruner = self.chin = None
+
+    def __str__(self):
+        return "Updater{%s}" % (self.name,)
 
 
 class ChangeTracker(object):
     """Feature with one bit, `changed`: whether the graph was modified since `reset`; reachable as ``fgraph.change_tracker``."""
 
     def __init__(self):
-        self.changed = False
         self.nb_imported = 0
-
-    def on_import(self, fgraph, node, reason):
-        self.nb_imported += 1
-        self.changed = True
-
-    def on_change_input(self, fgraph, node, i, r, new_r, reason):
-        self.changed = True
-
-    def reset(self):
-        self.changed = False
+        self.reset()
 
     def on_attach(self, fgraph):
         if hasattr(fgraph, "change_tracker"):
@@ -74,6 +61,16 @@ class ChangeTracker(object):
 
     def on_detach(self, fgraph):
         del fgraph.change_tracker
+
+    def reset(self):
+        self.changed = False
+
+    def on_change_input(self, fgraph, node, i, r, new_r, reason):
+        self.changed = True
+
+    def on_import(self, fgraph, node, reason):
+        self.changed = True
+        self.nb_imported += 1
 
 
 class NavigatorOptimizer(Optimizer):
@@ -98,7 +95,6 @@ class NavigatorOptimizer(Optimizer):
     @staticmethod
     def warn_inplace(exc, nav, repl_pairs, local_opt, node):
         """Like `warn`, but an inconsistent graph is no failure: an in-place rule was just not possible at this place."""
-        from theano_ng.gof.fg import InconsistencyError
         if not isinstance(exc, InconsistencyError):
             NavigatorOptimizer.warn(exc, nav, repl_pairs, local_opt, node)
 
@@ -118,13 +114,11 @@ class NavigatorOptimizer(Optimizer):
 
         With `ignore_newtrees` set, `importer` is left out.
         """
-        if self.ignore_newtrees:
-            importer = None
-        if importer is None and pruner is None:
+        updater = Updater(None if self.ignore_newtrees else importer, pruner, chin, name)
+        if updater.importer is None and updater.pruner is None:
             return None
-        u = Updater(importer, pruner, chin, name=name)
-        fgraph.attach_feature(u)
-        return u
+        fgraph.attach_feature(updater)
+        return updater
 
     def detach_updater(self, fgraph, u):
         """Undo `attach_updater`; None is accepted."""
@@ -383,9 +377,8 @@ class OpKeyOptimizer(NavigatorOptimizer):
             self.detach_updater(fgraph, u)
 
     def add_requirements(self, fgraph):
-        from theano_ng.gof import toolbox
         super().add_requirements(fgraph)
-        fgraph.attach_feature(toolbox.NodeFinder())
+        fgraph.attach_feature(NodeFinder())
 
 
 def _navigator(order, prefix, local_opts, kwargs):

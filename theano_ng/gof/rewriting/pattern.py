@@ -7,7 +7,16 @@ from theano_ng.gof.rewriting.local import LocalOptimizer
 from theano_ng.gof.rewriting.stacktrace import copy_stack_trace
 
 
-class OpSub(LocalOptimizer):
+class _RuleOfOneOp(LocalOptimizer):
+    """A rule for the nodes of one Op, `op_key()`; what it makes of them has no node of this Op."""
+
+    reentrant = False
+
+    def tracks(self):
+        return [self.op_key()]
+
+
+class OpSub(_RuleOfOneOp):
     """Replace every application of `op1` by `op2` on the same inputs: ``op1(*inputs) -> op2(*inputs)``.
 
     Parameters
@@ -18,20 +27,13 @@ class OpSub(LocalOptimizer):
         Whether the tags of the outputs go with them.
     """
 
-    # The result has no op1, so visiting it again is useless.
-    reentrant = False
     retains_inputs = True
 
     def __init__(self, op1, op2, transfer_tags=True):
-        self.op1 = op1
-        self.op2 = op2
-        self.transfer_tags = transfer_tags
+        self.op1, self.op2, self.transfer_tags = op1, op2, transfer_tags
 
     def op_key(self):
         return self.op1
-
-    def tracks(self):
-        return [self.op1]
 
     def transform(self, node):
         if node.op != self.op1:
@@ -49,7 +51,7 @@ class OpSub(LocalOptimizer):
         return "%s -> %s" % (self.op1, self.op2)
 
 
-class OpRemove(LocalOptimizer):
+class OpRemove(_RuleOfOneOp):
     """Remove every application of `op`: its outputs are replaced by its inputs, in order: ``op(x) -> x``.
 
     Parameters
@@ -58,16 +60,11 @@ class OpRemove(LocalOptimizer):
         Has as many outputs as inputs.
     """
 
-    reentrant = False
-
     def __init__(self, op):
         self.op = op
 
     def op_key(self):
         return self.op
-
-    def tracks(self):
-        return [self.op]
 
     def transform(self, node):
         if node.op != self.op:
@@ -92,7 +89,7 @@ class PatternSub(LocalOptimizer):
 
     A pattern is one of
 
-    - a tuple ``(op, pattern, ...)``: the result of `op` on arguments that match;
+    - a tuple ``(op, pattern, ...)``: the result of `op`, or of an op of the class `op`, on arguments that match;
     - a string: anything; the same string elsewhere must match the same variable (or an equal constant);
     - an int or float, or a Constant: an equal constant;
     - a dict ``{'pattern': pattern, 'constraint': fn}``: what matches `pattern` and has ``fn(variable)`` true.
@@ -124,28 +121,30 @@ class PatternSub(LocalOptimizer):
         self.in_pattern = in_pattern
         self.out_pattern = out_pattern
         self.values_eq_approx = values_eq_approx
-        if isinstance(in_pattern, (list, tuple)):
-            self.op = in_pattern[0]
-        elif isinstance(in_pattern, dict):
-            self.op = in_pattern["pattern"][0]
-        else:
+        outermost = in_pattern
+        while isinstance(outermost, dict):
+            outermost = outermost["pattern"]
+        if not isinstance(outermost, (list, tuple)):
             raise TypeError("The pattern to search for must start with a specific Op instance, got %r" % (in_pattern,))
+        self.op = outermost[0]
         self.__doc__ = "%s\n\nThis instance does: %s\n" % (self.__class__.__doc__, self)
-        self.allow_multiple_clients = allow_multiple_clients
-        self.skip_identities_fn = skip_identities_fn
         if name:
             self.__name__ = name
-        self.pdb = pdb
-        self._tracks = tracks
-        self.get_nodes = get_nodes
         if tracks != () and get_nodes is None:
             raise TypeError("PatternSub with tracks needs get_nodes, a function from a node to the nodes to match")
+        self._tracks, self.get_nodes = tracks, get_nodes
+        self.allow_multiple_clients, self.skip_identities_fn, self.pdb = allow_multiple_clients, skip_identities_fn, pdb
+        self._match = None
 
-    def op_key(self):
-        return self.op
+    def __getstate__(self):
+        # The matcher consists of closures; it is made again.
+        return {**self.__dict__, "_match": None}
 
     def tracks(self):
         return list(self._tracks) if self._tracks != () else [self.op]
+
+    def op_key(self):
+        return self.op
 
     def transform(self, node, get_nodes=True):
         if get_nodes and self.get_nodes is not None:
@@ -157,17 +156,17 @@ class PatternSub(LocalOptimizer):
                     if len(real_node.outputs) != len(ret):
                         raise ValueError("PatternSub %s: wrong number of replacements for %s" % (self, real_node))
                     return dict(zip(real_node.outputs, ret))
-        if node.op != self.op:
-            return False
         if len(node.outputs) != 1:
             return False
-        bindings = self._match_node(self.in_pattern, node, {})
-        if bindings is None:
+        if self._match is None:
+            self._match = node_matcher(self.in_pattern, self.allow_multiple_clients, self.skip_identities_fn)
+        bindings = {}
+        if not self._match(node, bindings):
             return False
         if self.pdb:
             import pdb
             pdb.set_trace()
-        ret = self._build(self.out_pattern, bindings)
+        ret = build(self.out_pattern, bindings)
         old = node.outputs[0]
         if getattr(ret, "type", None) != old.type:
             # A pattern says nothing of dtypes and broadcasting; a result of another type is no replacement.
@@ -180,71 +179,6 @@ class PatternSub(LocalOptimizer):
         if ret.owner is not None:
             copy_stack_trace(old, [out for out in ret.owner.outputs])
         return [ret]
-
-    def _match_node(self, pattern, node, bindings):
-        """Match the outermost node; inner ones go through `_match`. Patterns are written by hand, so recursion over them is shallow."""
-        while isinstance(pattern, dict):
-            constraint = pattern.get("constraint")
-            if constraint is not None and not constraint(node.outputs[0]):
-                return None
-            pattern = pattern["pattern"]
-        if node.op != pattern[0] or len(node.inputs) != len(pattern) - 1:
-            return None
-        for sub, r in zip(pattern[1:], node.inputs):
-            bindings = self._match(sub, r, bindings, self.allow_multiple_clients, False)
-            if bindings is None:
-                return None
-        return bindings
-
-    def _match(self, pattern, expr, bindings, allow_multiple, skipped):
-        """New bindings when `expr` matches, else None."""
-        def retry():
-            if skipped or self.skip_identities_fn is None:
-                return None
-            other = self.skip_identities_fn(expr)
-            if not other:
-                return None
-            return self._match(pattern, other, bindings, allow_multiple, True)
-
-        if isinstance(pattern, (list, tuple)):
-            if expr.owner is None or expr.owner.op != pattern[0] or len(expr.owner.inputs) != len(pattern) - 1:
-                return retry()
-            if not allow_multiple and len(getattr(expr, "clients", ())) > 1:
-                return None
-            for sub, r in zip(pattern[1:], expr.owner.inputs):
-                bindings = self._match(sub, r, bindings, self.allow_multiple_clients, False)
-                if bindings is None:
-                    return None
-            return bindings
-        if isinstance(pattern, dict):
-            allow = pattern.get("allow_multiple_clients", allow_multiple)
-            result = self._match(pattern["pattern"], expr, bindings, allow, skipped)
-            constraint = pattern.get("constraint")
-            if result is None or (constraint is not None and not constraint(expr)):
-                return retry() if result is None else None
-            return result
-        if isinstance(pattern, str):
-            bound = bindings.get(pattern)
-            if bound is None:
-                return {**bindings, pattern: expr}
-            if bound is expr or _equal_constants(bound, expr):
-                return bindings
-            return retry()
-        if isinstance(pattern, (int, float)):
-            value = _scalar_value(expr)
-            return bindings if value is not None and value == pattern else retry()
-        if isinstance(pattern, graph.Constant):
-            return bindings if _equal_constants(pattern, expr) else retry()
-        raise TypeError("PatternSub: a pattern is a tuple, a string, a number, a Constant or a dict, got %r" % (pattern,))
-
-    def _build(self, pattern, bindings):
-        if isinstance(pattern, (list, tuple)):
-            return pattern[0](*[self._build(p, bindings) for p in pattern[1:]])
-        if isinstance(pattern, str):
-            return bindings[pattern]
-        if isinstance(pattern, (int, float, graph.Variable)):
-            return pattern
-        raise TypeError("PatternSub: a replacement is a tuple, a string, a number or a Variable, got %r" % (pattern,))
 
     def __str__(self):
         if getattr(self, "__name__", None):
@@ -268,13 +202,148 @@ class PatternSub(LocalOptimizer):
               file=stream)
 
 
+# Patterns are compiled into closures ``match(variable, bindings) -> bool`` that add what the names stand for to the dict `bindings`, and
+# the values of variables that were compared with numbers. They are written by hand, so recursion over them is shallow.
+
+
+def node_matcher(pattern, allow_multiple_clients, skip_identities_fn=None):
+    """Compile a pattern of `PatternSub`, for its outermost node.
+
+    Returns
+    -------
+    callable
+        ``match(node, bindings)``; `bindings` is of no use after a False.
+    """
+    constraints = []
+    while isinstance(pattern, dict):
+        if pattern.get("constraint") is not None:
+            constraints.append(pattern["constraint"])
+        pattern = pattern["pattern"]
+    op = pattern[0]
+    is_class = isinstance(op, type)
+    arguments = arguments_matcher(pattern, allow_multiple_clients, skip_identities_fn)
+
+    def match(node, bindings):
+        for constraint in constraints:
+            if not constraint(node.outputs[0]):
+                return False
+        return (isinstance(node.op, op) if is_class else node.op == op) and arguments(node, bindings)
+    return match
+
+
+def arguments_matcher(pattern, allow_multiple_clients, skip_identities_fn=None):
+    """As `node_matcher`, for a tuple and nodes that are known to be of its op."""
+    arguments = [_matcher(p, allow_multiple_clients, allow_multiple_clients, skip_identities_fn) for p in pattern[1:]]
+    # Most ops have one or two operands; a loop takes longer than what it does here.
+    if len(arguments) == 1:
+        only, = arguments
+
+        def match(node, bindings):
+            inputs = node.inputs
+            return len(inputs) == 1 and only(inputs[0], bindings)
+    elif len(arguments) == 2:
+        first, second = arguments
+
+        def match(node, bindings):
+            inputs = node.inputs
+            return len(inputs) == 2 and first(inputs[0], bindings) and second(inputs[1], bindings)
+    else:
+        def match(node, bindings):
+            if len(node.inputs) != len(arguments):
+                return False
+            for matches, variable in zip(arguments, node.inputs):
+                if not matches(variable, bindings):
+                    return False
+            return True
+    return match
+
+
+def _matcher(pattern, allow, allow_inside, skip, retries=True):
+    """``match(variable, bindings)`` for any pattern: True, False, or None where what `skip` makes of the variable may be tried.
+
+    `allow` is about the clients of the variable, `allow_inside` about those of variables further in.
+    """
+    if isinstance(pattern, (list, tuple)):
+        direct = _tuple_matcher(pattern, allow, allow_inside, skip)
+    elif isinstance(pattern, dict):
+        direct = _constraint_matcher(pattern, allow, allow_inside, skip, retries)
+    elif isinstance(pattern, str):
+        def direct(variable, bindings):
+            bound = bindings.setdefault(pattern, variable)
+            return bound is variable or isinstance(bound, graph.Constant) and _equal_constants(bound, variable) or None
+    elif isinstance(pattern, (int, float)):
+        def direct(variable, bindings):
+            # Rules with several numbers for one operand ask for its value once.
+            value = bindings[variable] if variable in bindings else bindings.setdefault(variable, _scalar_value(variable))
+            return value is not None and value == pattern or None
+    elif isinstance(pattern, graph.Constant):
+        def direct(variable, bindings):
+            return _equal_constants(pattern, variable) or None
+    else:
+        raise TypeError("PatternSub: a pattern is a tuple, a string, a number, a Constant or a dict, got %r" % (pattern,))
+    if skip is None or not retries:
+        return direct
+    last = _matcher(pattern, allow, allow_inside, skip, retries=False)
+
+    def match(variable, bindings):
+        before = dict(bindings)
+        result = direct(variable, bindings)
+        if result is None:
+            other = skip(variable)
+            if other:
+                bindings.clear()
+                bindings.update(before)
+                result = last(other, bindings)
+        return result
+    return match
+
+
+def _tuple_matcher(pattern, allow, allow_inside, skip):
+    op, length = pattern[0], len(pattern) - 1
+    is_class = isinstance(op, type)
+    arguments = arguments_matcher(pattern, allow_inside, skip)
+
+    def match(variable, bindings):
+        node = variable.owner
+        if node is None or not (isinstance(node.op, op) if is_class else node.op == op) or len(node.inputs) != length:
+            return None
+        if not allow and len(getattr(variable, "clients", ())) > 1:
+            return False
+        return bool(arguments(node, bindings))
+    return match
+
+
+def _constraint_matcher(pattern, allow, allow_inside, skip, retries):
+    inner = _matcher(pattern["pattern"], pattern.get("allow_multiple_clients", allow), allow_inside, skip, retries)
+    constraint = pattern.get("constraint")
+
+    def match(variable, bindings):
+        if not inner(variable, bindings):
+            return None
+        return constraint is None or bool(constraint(variable))
+    return match
+
+
+def build(pattern, bindings):
+    """What a replacement of `PatternSub` stands for: a Variable, or the number itself for a number."""
+    if isinstance(pattern, (list, tuple)):
+        return pattern[0](*[build(p, bindings) for p in pattern[1:]])
+    if isinstance(pattern, str):
+        return bindings[pattern]
+    if isinstance(pattern, dict):
+        return build(pattern["pattern"], bindings)
+    if isinstance(pattern, (int, float, graph.Variable)):
+        return pattern
+    raise TypeError("PatternSub: a replacement is a tuple, a string, a number or a Variable, got %r" % (pattern,))
+
+
 def _equal_constants(a, b):
     return isinstance(a, graph.Constant) and isinstance(b, graph.Constant) and a.equals(b)
 
 
 def _scalar_value(expr):
     """Value of a constant that is one number, possibly behind broadcasting; None for everything else."""
-    return scalar_constant_value[0](expr)
+    return _read_constant(expr)
 
 
 def _plain_constant(expr):
@@ -287,5 +356,10 @@ def _plain_constant(expr):
         return None
 
 
-scalar_constant_value = [_plain_constant]
-"""One function: variable -> number or None. Replaced by the tensor layer with one that sees through broadcasting."""
+_read_constant = _plain_constant
+
+
+def read_constants_by(function):
+    """Have numbers in patterns compared with ``function(variable)``, a number or None: above this layer one sees through broadcasting."""
+    global _read_constant
+    _read_constant = function

@@ -5,6 +5,8 @@ import warnings
 
 from theano_ng.configdefaults import config
 from theano_ng.gof import graph
+from theano_ng.gof.fg import FunctionGraph
+from theano_ng.gof.op import PureOp
 from theano_ng.gof.rewriting.base import Optimizer
 from theano_ng.gof.traces import copy_stack_trace, has_trace
 
@@ -39,8 +41,6 @@ def check_stack_trace(f_or_fgraph, ops_to_check="last", bug_print="raise"):
     ValueError
         When an argument is not one of the above.
     """
-    from theano_ng.gof.fg import FunctionGraph
-    from theano_ng.gof.op import PureOp
     if bug_print not in ("raise", "warn", "ignore"):
         raise ValueError("bug_print must be 'raise', 'warn' or 'ignore', got %r" % (bug_print,))
     if isinstance(f_or_fgraph, FunctionGraph):

@@ -5,28 +5,28 @@ from theano_ng.gof import op as op_module
 from theano_ng.gof.rewriting.local import RuleIndex
 
 
+def _is_computed_by(r, expected):
+    """Whether the node of `r` is what an element of a chain stands for: an op, a class of ops, or None for no node at all."""
+    if expected is None or r.owner is None:
+        return expected is r.owner
+    if isinstance(expected, op_module.PureOp):
+        return r.owner.op == expected
+    if not isinstance(expected, type):
+        return False
+    # A class that is none of ops (`object`, say) stands for any.
+    return isinstance(r.owner.op, expected) or not issubclass(expected, op_module.PureOp)
+
+
 def _check_chain(r, chain):
-    """See `check_chain`; `chain` is a list of ops, classes, None (anything) and ints (which input to follow)."""
-    chain = list(reversed(chain))
-    while chain:
-        elem = chain.pop()
-        if elem is None:
-            if r.owner is not None:
-                return False
-        elif r.owner is None:
+    """See `check_chain`; `chain` is a sequence."""
+    rest = list(reversed(chain))
+    while rest:
+        if not _is_computed_by(r, rest.pop()):
             return False
-        elif isinstance(elem, op_module.PureOp):
-            if r.owner.op != elem:
-                return False
-        else:
-            try:
-                if issubclass(elem, op_module.PureOp) and not isinstance(r.owner.op, elem):
-                    return False
-            except TypeError:
-                return False
-        if chain:
-            r = r.owner.inputs[chain.pop()]
-    return r is not None
+        if rest:
+            # Without an index between two ops the chain follows the first input.
+            r = r.owner.inputs[rest.pop() if isinstance(rest[-1], int) else 0]
+    return True
 
 
 def check_chain(r, *chain):
@@ -46,15 +46,7 @@ def check_chain(r, *chain):
     """
     if isinstance(r, graph.Apply):
         r = r.outputs[0]
-    if not chain:
-        return True
-    # One without an index between two ops follows the first input.
-    steps = []
-    for elem in chain:
-        if steps and not isinstance(elem, int) and not isinstance(steps[-1], int):
-            steps.append(0)
-        steps.append(elem)
-    return _check_chain(r, steps)
+    return _check_chain(r, chain)
 
 
 def pre_greedy_local_optimizer(list_optimizations, out):

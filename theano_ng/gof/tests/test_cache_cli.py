@@ -5,7 +5,11 @@ import os
 import unittest
 from unittest import mock
 
-from theano_ng.gof import cache_cli, cmodule, compiledir
+from theano_ng.gof import compiler as cmodule
+
+from theano_ng.gof.compiler import cache_cli
+
+from theano_ng.gof.compiler import compiledir
 from theano_ng.gof.tests.test_compiledir import InDirectory
 
 

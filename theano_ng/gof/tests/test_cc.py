@@ -6,7 +6,9 @@ import sys
 import unittest
 
 from theano_ng.configdefaults import config
-from theano_ng.gof import cc, cmodule, cutils
+from theano_ng.gof.codegen import clinker as cc
+from theano_ng.gof.compiler import cutils
+from theano_ng.gof import compiler as cmodule
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import Apply, Constant
 from theano_ng.gof.op import Op
@@ -15,12 +17,12 @@ from theano_ng.gof.utils import MethodNotDefined
 
 
 class Double(Type):
-    """The documentation's type: a Python float."""
+    """A type with the methods that the documentation asks for, and no more: Python's float, `double` in C."""
 
     def filter(self, x, strict=False, allow_downcast=None):
-        if strict and not isinstance(x, float):
-            raise TypeError("Expected a float!")
-        return float(x)
+        if isinstance(x, float) or not strict:
+            return float(x)
+        raise TypeError("%r is no float" % (x,))
 
     def __eq__(self, other):
         return type(self) is type(other)
@@ -39,20 +41,20 @@ class Double(Type):
 
     def c_extract(self, name, sub):
         return """
-        if (!PyFloat_Check(py_%(name)s)) {
-            PyErr_SetString(PyExc_TypeError, "expected a float");
+        if (PyFloat_Check(py_%(name)s)) {
+            %(name)s = PyFloat_AS_DOUBLE(py_%(name)s);
+        } else {
+            PyErr_Format(PyExc_TypeError, "expected a float, got %%.80s", Py_TYPE(py_%(name)s)->tp_name);
             %(fail)s
         }
-        %(name)s = PyFloat_AsDouble(py_%(name)s);
         """ % dict(sub, name=name)
 
     def c_sync(self, name, sub):
         return """
-        Py_XDECREF(py_%(name)s);
-        py_%(name)s = PyFloat_FromDouble(%(name)s);
-        if (!py_%(name)s) {
-            Py_XINCREF(Py_None);
-            py_%(name)s = Py_None;
+        {
+            PyObject *boxed = PyFloat_FromDouble(%(name)s);
+            Py_XDECREF(py_%(name)s);
+            py_%(name)s = boxed != NULL ? boxed : (Py_INCREF(Py_None), Py_None);
         }
         """ % dict(name=name)
 
@@ -332,8 +334,8 @@ class TestCLinker(unittest.TestCase):
             "from theano_ng.gof.tests.test_cc import *\n"
             "x, y = double('x'), double('y')\n"
             "l = linked([x, y], [Binary('*')(Binary('+')(x, y), Constant(double, 3.0)), Checked(Log())(y)])\n"
-            "from theano_ng.gof.modulecache import get_module_hash\n"
-            "from theano_ng.gof.kernelcache import get_kernel_cache\n"
+            "from theano_ng.gof.compiler.modulecache import get_module_hash\n"
+            "from theano_ng.gof.compiler.kernelcache import get_kernel_cache\n"
             "from theano_ng.gof.native import Kernel\n"
             "print(get_module_hash(l.get_src_code(), (l.cmodule_key()[0], ())), get_kernel_cache().key(Kernel('void KERNEL(){}')))\n")
         said = {subprocess.run([sys.executable, "-c", program], env=dict(os.environ, PYTHONHASHSEED=seed), capture_output=True,

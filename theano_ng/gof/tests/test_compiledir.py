@@ -10,8 +10,12 @@ import unittest
 from unittest import mock
 
 from theano_ng.configdefaults import config
-from theano_ng.gof import cmodule, compiledir, compilelock, kernelcache, modulecache
-from theano_ng.gof.kernelcache import KernelCache
+from theano_ng.gof import compiler as cmodule
+from theano_ng.gof.compiler import compiledir
+from theano_ng.gof.compiler import compilelock
+from theano_ng.gof.compiler import modulecache
+from theano_ng.gof.compiler import kernelcache
+from theano_ng.gof.compiler.kernelcache import KernelCache
 from theano_ng.gof.tests import test_cmodule
 
 

@@ -3,8 +3,14 @@ import random
 import unittest
 from unittest import mock
 
-from theano_ng.gof import alias_classes, destroyhandler, dynamic_order, traversal
-from theano_ng.gof.destroyhandler import DestroyHandler, ProtocolError, _contains_cycle, fast_inplace_check
+from theano_ng.gof import traversal
+
+from theano_ng.gof.destroy import dynamic_order
+
+from theano_ng.gof.destroy import alias_classes
+
+from theano_ng.gof.destroy import handler as destroyhandler
+from theano_ng.gof.destroy.handler import DestroyHandler, ProtocolError, _contains_cycle, fast_inplace_check
 from theano_ng.gof.fg import FunctionGraph, InconsistencyError
 from theano_ng.gof.graph import Constant
 from theano_ng.gof.tests.test_graph_core import MyOp, MyType, add, inplace, sigmoid, var, view

@@ -4,9 +4,9 @@ import io
 import pickle
 import unittest
 
-from theano_ng.compile.function_module import Supervisor
+from theano_ng.compile.functions.maker import Supervisor
 from theano_ng.gof import toolbox
-from theano_ng.gof.destroyhandler import DestroyHandler
+from theano_ng.gof.destroy.handler import DestroyHandler
 from theano_ng.gof.fg import CachedConstantError, FunctionGraph, InconsistencyError
 from theano_ng.gof.graph import Constant
 from theano_ng.gof.tests.test_graph_core import MyOp, MyType, add, inplace, sigmoid, var, view

@@ -3,8 +3,8 @@ import copy
 import pickle
 import unittest
 
-from theano_ng.gof import graph, toolbox, utils
-from theano_ng.gof.destroyhandler import DestroyHandler
+from theano_ng.gof import graph, toolbox, traversal, utils
+from theano_ng.gof.destroy.handler import DestroyHandler
 from theano_ng.gof.fg import FunctionGraph, MissingInputError
 from theano_ng.gof.graph import Apply, Constant, Variable
 from theano_ng.gof.op import Op
@@ -76,6 +76,38 @@ class TestGraph(unittest.TestCase):
         self.assertFalse(graph.is_same_graph(add(x, y), add(y, x)))
         self.assertTrue(graph.is_in_ancestors(e.owner, e.owner.inputs[0].owner))
         self.assertEqual(graph.view_roots(view(view(x))), [x])
+
+    def test_postorder(self):
+        a, b = var("a"), var("b")
+        shared = add(a, b)
+        left, right = add(shared, b), sigmoid(shared)
+        known, order = {}, []
+
+        def read(roots, **options):
+            for r in traversal.postorder(roots, known, **options):
+                known[r] = len(order)
+                order.append(r)
+
+        read([left])
+        self.assertEqual(order, [a, b, shared, left])
+        read([left, right, right])      # what is known does not come again
+        self.assertEqual(order[4:], [right])
+        known.clear()
+        del order[:]
+        known[shared] = 0               # nor what only leads to it
+        read([right, left])
+        self.assertEqual(order, [right, b, left])
+        known.clear()
+        del order[:]
+        read([left], operands=lambda r: r.owner.inputs[:1] if r is left else ())
+        self.assertEqual(order, [shared, left])
+        deep = a
+        for _ in range(20000):
+            deep = add(deep, deep)
+        known.clear()
+        del order[:]
+        read([deep])
+        self.assertEqual((len(order), order[0], order[-1]), (20001, a, deep))
 
     def test_toposort_orderings_and_cycles(self):
         x = var("x")

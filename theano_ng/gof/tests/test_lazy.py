@@ -7,7 +7,7 @@ import numpy as np
 
 from theano_ng.gof import vm
 from theano_ng.gof._native import LazyBranch
-from theano_ng.gof.destroyhandler import DestroyHandler
+from theano_ng.gof.destroy.handler import DestroyHandler
 from theano_ng.gof.fg import FunctionGraph, InconsistencyError
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op

@@ -6,7 +6,8 @@ from functools import partial
 import numpy as np
 
 from theano_ng.configdefaults import config
-from theano_ng.gof import cc, link, vm
+from theano_ng.gof import link, vm
+from theano_ng.gof.codegen import clinker as cc
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.tests.floats import Compute, add, as_number, choose, div, mul, number
 from theano_ng.gof.utils import MethodNotDefined

@@ -6,8 +6,8 @@ import unittest
 
 from theano_ng import gof
 from theano_ng.configdefaults import config
-from theano_ng.gof import opt as gof_opt
-from theano_ng.gof.opt import (
+from theano_ng.gof import rewriting as gof_opt
+from theano_ng.gof.rewriting import (
     ChangeTracker, CheckStackTraceOptimization, EquilibriumOptimizer, LocalOptGroup, LocalOptimizer, MergeOptimizer,
     NavigatorOptimizer, OpKeyOptimizer, OpRemove, OpSub, Optimizer, PatternSub, SeqOptimizer, TopoOptimizer, check_chain,
     check_stack_trace, copy_stack_trace, in2out, inherit_stack_trace, is_same_graph_with_merge, local_optimizer, optimizer, out2in,
@@ -131,6 +131,45 @@ class TestDocumented(Base):
         self.assertRaises(TypeError, PatternSub, (log, (exp, "x")), "x", tracks=[exp])
 
 
+    def test_pattern_skips_identities(self):
+        def skip(v):
+            return v.owner.inputs[0] if v.owner is not None and v.owner.op == identity else None
+
+        x, y = self.x, self.y
+        for pattern, new, out, after in [
+                ((log, (exp, "a")), "a", log(identity(exp(x))), "[x]"),
+                ((log, (exp, "a")), "a", log(identity(identity(exp(x)))), "[log(identity(identity(exp(x))))]"),
+                ((add, "a", "a"), (neg, "a"), add(x, identity(x)), "[neg(x)]"),
+                ((add, "a", "a"), (neg, "a"), add(identity(x), x), "[add(identity(x), x)]"),
+                ((mul, 2, "a"), "a", mul(identity(constant(2.0)), x), "[x]"),
+                ((mul, constant(2.0), "a"), "a", mul(identity(constant(2.0)), x), "[x]"),
+                ((sub, {"pattern": (add, "a", "b")}, "a"), "b", sub(identity(add(x, y)), x), "[y]"),
+                ((sub, {"pattern": (add, "a", "b"), "constraint": lambda v: False}, "a"), "b", sub(identity(add(x, y)), x),
+                 "[sub(identity(add(x, y)), x)]")]:
+            e = graph_of(out)
+            out2in(PatternSub(pattern, new, skip_identities_fn=skip)).optimize(e)
+            self.assertEqual(str(e), after)
+
+    def test_pattern_of_a_class_and_of_nested_conditions(self):
+        e = graph_of(neg(exp(self.x)))
+        out2in(PatternSub((neg, (type(exp), "a")), (log, "a"))).optimize(e)
+        self.assertEqual(str(e), "[log(x)]")
+        for first, second, after in [(True, True, "[x]"), (False, True, "[exp(x)]"), (True, False, "[exp(x)]")]:
+            inner = {"pattern": (exp, "a"), "constraint": lambda v, value=first: value}
+            rule = PatternSub({"pattern": inner, "constraint": lambda v, value=second: value}, "a")
+            self.assertEqual(rule.tracks(), [exp])
+            e = graph_of(exp(self.x))
+            out2in(rule).optimize(e)
+            self.assertEqual(str(e), after)
+
+    def test_used_pattern_is_pickled(self):
+        rule = PatternSub((log, (exp, "a")), "a")
+        self.assertEqual(rule.transform(log(exp(self.x)).owner), [self.x])
+        again = pickle.loads(pickle.dumps(rule))
+        self.assertEqual(again.transform(log(exp(self.x)).owner), [self.x])
+        self.assertFalse(again.transform(exp(self.x).owner))
+
+
 class TestMerge(Base):
     def test_constants_and_chains(self):
         x = self.x
@@ -209,6 +248,34 @@ class TestWalks(Base):
             e = graph_of(exp(self.x))
             TopoOptimizer(step, ignore_newtrees=ignore).optimize(e)
             self.assertEqual(str(e), after)
+
+    def test_untracked_nodes_never_reach_the_function(self):
+        """Whoever calls `transform`; a class stands for its subclasses, too."""
+        class Sub(type(exp)):
+            pass
+
+        seen = []
+
+        def note(node, *more):
+            seen.append(node)
+            return list(node.inputs) if not more else more[-1]
+
+        x = self.x
+        special = Sub(exp.output_types_preference, name="special")
+        for tracks, applies, not_to in [([exp], [exp], [neg, log, special]), ([type(exp)], [exp, special], [neg]),
+                                        ([Sub], [special], [exp]), ([neg, Sub], [neg, special], [exp]),
+                                        (None, [exp, special], [])]:
+            rule = local_optimizer(tracks)(note)
+            self.assertEqual(rule.tracks(), tracks)
+            for op in applies:
+                self.assertEqual(rule.transform(op(x).owner), [x])
+            del seen[:]
+            for op in not_to:
+                self.assertIs(rule.transform(op(x).owner), False)
+            self.assertEqual(seen, [])
+        group = gof_opt.GraphToGPULocalOptGroup(local_optimizer([exp])(note))
+        self.assertEqual(group.transform(exp, "dev0", [x], ["out"]), ["out"])
+        self.assertFalse(group.transform(neg, "dev0", [x], ["out"]))
 
     def test_bad_answers(self):
         x = self.x

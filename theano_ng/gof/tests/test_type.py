@@ -11,7 +11,8 @@ import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng.compile.sharedvalue import SharedVariable, shared_constructor
 from theano_ng.configdefaults import config
-from theano_ng.gof import Constant, cmodule
+from theano_ng.gof import Constant
+from theano_ng.gof import compiler as cmodule
 from theano_ng.gof.graph import Apply, Variable
 from theano_ng.gof.null_type import NullType, null_type
 from theano_ng.gof.op import Op

@@ -7,7 +7,7 @@
 """
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
-from theano_ng.gof.opt import Optimizer
+from theano_ng.gof.rewriting import Optimizer
 from theano_ng.gof.optdb import register_loader
 from theano_ng.gof.toolbox import AlreadyThere, Feature
 from theano_ng.gof.utils import integer_types
@@ -28,9 +28,7 @@ _RULES = {name: home for home, names in {
 }.items() for name in names.split()}
 
 
-@register_loader
-def _load_rules():
-    import theano_ng.sandbox.linalg.rules  # noqa: F401
+register_loader("theano_ng.sandbox.linalg.rules")
 
 
 def __getattr__(name):

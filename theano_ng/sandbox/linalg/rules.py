@@ -1,14 +1,14 @@
 """Rules that use hints; imported with the first function that is rewritten after `theano_ng.sandbox.linalg`."""
 from theano_ng.compile.mode import optdb
-from theano_ng.gof.opt import local_optimizer
+from theano_ng.gof.rewriting import local_optimizer
 from theano_ng.sandbox.linalg.ops import Hint, HintsOptimizer, is_psd, is_symmetric
-from theano_ng.tensor.elemwise import DimShuffle
+from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.opt.linalg import answer, transposed
-from theano_ng.tensor.opt.registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
-from theano_ng.tensor.slinalg import Solve, cholesky, solve_lower_triangular, solve_upper_triangular
+from theano_ng.tensor.opt.own_registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.linalg.solving import Solve, cholesky, solve_lower_triangular, solve_upper_triangular
 
 # Before everything else, so that hints are noted while their nodes are there.
-optdb.register("HintsOpt", HintsOptimizer(), -1, "fast_run", "fast_compile")
+optdb.register("HintsOpt", HintsOptimizer(), -1, "fast_run", "fast_compile", own=True)
 
 
 @register_canonicalize
@@ -16,7 +16,7 @@ optdb.register("HintsOpt", HintsOptimizer(), -1, "fast_run", "fast_compile")
 def remove_hint_nodes(node):
     """Take hints out of the graph; the feature has noted them.
 
-    Hint{psd=True}(x)  ->  x          [canonicalize, fast_run]
+    Hint(psd=True)(S)  ->  S          [canonicalize, fast_run]
     """
     return node.inputs
 
@@ -28,7 +28,7 @@ def remove_hint_nodes(node):
 def no_transpose_symmetric(node):
     """Drop the transposition of a matrix that is known to be symmetric.
 
-    x.T, x symmetric  ->  x          [canonicalize, stabilize, specialize, fast_run]
+    psd(S).T  ->  psd(S)          [canonicalize, stabilize, specialize, fast_run]
     """
     x = transposed(node.outputs[0])
     if x is None or not is_symmetric(x) or x.type != node.outputs[0].type:
@@ -42,7 +42,8 @@ def no_transpose_symmetric(node):
 def psd_solve_with_chol(node):
     """Solve by a Cholesky factor where the matrix is known to be positive semi-definite.
 
-    solve(A, b)  ->  solve_upper_triangular(L.T, solve_lower_triangular(L, b)), L = cholesky(A)          [stabilize, fast_run]
+    solve(psd(S), x)  ->  solve_upper_triangular(cholesky(psd(S)).T, solve_lower_triangular(cholesky(psd(S)), x))
+                                                               [stabilize, fast_run]
     """
     matrix, b = node.inputs
     if node.op.A_structure not in ("general", "symmetric") or not is_psd(matrix) or node.outputs[0].dtype.startswith("complex"):

@@ -6,7 +6,7 @@ import unittest
 import numpy as np
 
 import theano_ng.scalar as scalar
-from theano_ng.gof.cmodule import load_kernels
+from theano_ng.gof.compiler import load_kernels
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar.tests.kernels import call_kernel, op_kernel
 

@@ -8,7 +8,7 @@ import unittest
 import numpy as np
 
 import theano_ng.scalar as scalar
-from theano_ng.gof.cmodule import load_kernels
+from theano_ng.gof.compiler import load_kernels
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
 from theano_ng.scalar import Composite, bool as bool_, constant, float16, float32, float64, int8

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.special
 
 import theano_ng.scalar as scalar
-from theano_ng.gof.cmodule import load_kernels
+from theano_ng.gof.compiler import load_kernels
 from theano_ng.scalar.tests.kernels import call_kernel, op_kernel
 
 # Values of mpmath, rounded.

@@ -193,7 +193,7 @@ static Find find_find(int type, int smallest)
     case KEY('f', 2): FIND(half);
     case KEY('f', 4): FIND(f32);
     case KEY('f', 8): FIND(f64);
-    default: return (Find){NULL, NULL};
+    default: return (Find){NULL};
     }
 }
 
@@ -240,9 +240,9 @@ static void find_all(const Find *find, PyArrayObject *rows, int64_t length, int6
     }
 }
 
-/* Words: the axes (bits), which are walked in C order; whether the smallest is wanted. `best` and `place` are the outputs' cells; `best` may
+/* `axes` (bits) are walked in C order; `smallest`: whether the smallest is wanted. `best` and `place` are the outputs' cells; `best` may
  * be NULL. */
-static int search(PyObject *input, PyObject **best, PyObject **place, const int64_t *params)
+static int search(PyObject *input, PyObject **best, PyObject **place, int64_t axes, int smallest)
 {
     PyArrayObject *x = (PyArrayObject *)input, *moved = NULL, *rows = NULL, *index, *values = NULL;
     int kept = 0, nd = PyArray_Check(input) ? PyArray_NDIM(x) : -1, status = -1;
@@ -256,19 +256,19 @@ static int search(PyObject *input, PyObject **best, PyObject **place, const int6
     x = (PyArrayObject *)PyArray_FromArray(x, PyArray_DescrFromType(PyArray_TYPE(x)), NPY_ARRAY_ALIGNED | NPY_ARRAY_NOTSWAPPED);
     if (x == NULL)
         return -1;
-    Find find = find_find(PyArray_TYPE(x), (int)params[1]);
+    Find find = find_find(PyArray_TYPE(x), smallest);
     if (find.stretch == NULL) {
         PyErr_SetString(PyExc_TypeError, "argmax: dtypes without an order have no C code");
         goto done;
     }
     for (int d = 0; d < nd; ++d)
-        if (!(params[0] >> d & 1)) {
+        if (!(axes >> d & 1)) {
             kept_dims[kept] = PyArray_DIM(x, d);
             order[kept++] = d;
         }
     int at = kept, first = -1;
     for (int d = 0; d < nd; ++d)
-        if (params[0] >> d & 1) {
+        if (axes >> d & 1) {
             order[at++] = d;
             length *= PyArray_DIM(x, d);
             first = first < 0 && PyArray_DIM(x, d) == 0 ? d : first;
@@ -309,19 +309,21 @@ done:
     return status;
 }
 
-static int tng_max_and_argmax(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+NATIVE_FUNCTION(max_and_argmax, axes)
+static int tng_max_and_argmax(int nin, int nout, PyObject **in, PyObject **out, const struct max_and_argmax_words *words)
 {
     (void)nin;
     (void)nout;
-    return search(in[0], &out[0], &out[1], params);
+    return search(in[0], &out[0], &out[1], words->axes, 0);
 }
 
-static int tng_argmax(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+NATIVE_FUNCTION(argmax, axes, smallest)
+static int tng_argmax(int nin, int nout, PyObject **in, PyObject **out, const struct argmax_words *words)
 {
     (void)nin;
     (void)nout;
-    return search(in[0], NULL, &out[0], params);
+    return search(in[0], NULL, &out[0], words->axes, words->smallest != 0);
 }
 
-static const NativeEntry entries[] = {{"max_and_argmax", tng_max_and_argmax}, {"argmax", tng_argmax}, {NULL, NULL}};
+static const NativeEntry entries[] = {NATIVE_ENTRY(max_and_argmax), NATIVE_ENTRY(argmax), {NULL}};
 NATIVE_MODULE(argmax, entries)

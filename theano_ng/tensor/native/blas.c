@@ -1,6 +1,6 @@
 /* Products of matrices and vectors through a table of BLAS function pointers.
  *
- * The table is filled on the first call by theano_ng.tensor.blas_table, which takes SciPy's BLAS or the library that blas.ldflags names.
+ * The table is filled on the first call by theano_ng.tensor.blas.table, which takes SciPy's BLAS or the library that blas.ldflags names.
  */
 #include "blas_views.h"
 
@@ -18,9 +18,9 @@ static int fill(void)
 {
     static const char *const names[N_FUNCTIONS * N_TYPES] = {
         "sgemm", "dgemm", "cgemm", "zgemm", "sgemv", "dgemv", "cgemv", "zgemv", "sger", "dger", "cgeru", "zgeru"};
-    if (fill_table("theano_ng.tensor.blas_table", N_FUNCTIONS * N_TYPES, names, &table[0][0]) < 0)
+    if (fill_table("theano_ng.tensor.blas.table", N_FUNCTIONS * N_TYPES, names, &table[0][0]) < 0)
         return -1;
-    PyObject *module = PyImport_ImportModule("theano_ng.tensor.blas_table");
+    PyObject *module = PyImport_ImportModule("theano_ng.tensor.blas.table");
     PyObject *threads = module == NULL ? NULL : PyObject_CallMethod(module, "threads", NULL);
     Py_XDECREF(module);
     if (threads == NULL)
@@ -214,7 +214,7 @@ static int multiply_into(int type, void *alpha, PyArrayObject *x, PyArrayObject 
 }
 
 /* out = x y.  in: x (m, k), y (k, n), same dtype. */
-static int tng_dot22(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+static int tng_dot22(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     PyArrayObject *x = (PyArrayObject *)in[0], *y = (PyArrayObject *)in[1];
     int type = blas_type(x);
@@ -227,7 +227,7 @@ static int tng_dot22(int nin, int nout, PyObject **in, PyObject **out, int64_t *
 }
 
 /* out = scalar x y.  in: x, y, scalar (0-d), same dtype. */
-static int tng_dot22scalar(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+static int tng_dot22scalar(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     PyArrayObject *x = (PyArrayObject *)in[0], *y = (PyArrayObject *)in[1];
     int type = blas_type(x);
@@ -263,8 +263,9 @@ static int is_zero(PyArrayObject *scalar)
     return memcmp(PyArray_DATA(scalar), zeros, PyArray_ITEMSIZE(scalar)) == 0;
 }
 
-/* out = b z + a x y.  in: z (m, n), a (0-d), x (m, k), y (k, n), b (0-d).  params: in place? */
-static int tng_gemm(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+/* out = b z + a x y.  in: z (m, n), a (0-d), x (m, k), y (k, n), b (0-d). */
+NATIVE_FUNCTION(gemm, in_place)
+static int tng_gemm(int nin, int nout, PyObject **in, PyObject **out, const struct gemm_words *words)
 {
     PyArrayObject *z = (PyArrayObject *)in[0], *x = (PyArrayObject *)in[2], *y = (PyArrayObject *)in[3];
     int type = blas_type(z);
@@ -279,7 +280,7 @@ static int tng_gemm(int nin, int nout, PyObject **in, PyObject **out, int64_t *p
         return -1;
     }
     PyArrayObject *b = (PyArrayObject *)in[4];
-    PyArrayObject *target = accumulator(in[0], out, params[0] != 0, !is_zero(b));
+    PyArrayObject *target = accumulator(in[0], out, words->in_place != 0, !is_zero(b));
     if (target == NULL)
         return -1;
     return multiply_into(type, PyArray_DATA((PyArrayObject *)in[1]), x, y, PyArray_DATA(b), target);
@@ -321,8 +322,9 @@ static int gemv_into(int type, void *alpha, PyArrayObject *a, PyArrayObject *x, 
     return status;
 }
 
-/* out = b y + a A x.  in: y (m), a (0-d), A (m, n), x (n), b (0-d).  params: in place? */
-static int tng_gemv(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+/* out = b y + a A x.  in: y (m), a (0-d), A (m, n), x (n), b (0-d). */
+NATIVE_FUNCTION(gemv, in_place)
+static int tng_gemv(int nin, int nout, PyObject **in, PyObject **out, const struct gemv_words *words)
 {
     PyArrayObject *y = (PyArrayObject *)in[0], *a = (PyArrayObject *)in[2], *x = (PyArrayObject *)in[3];
     int type = blas_type(y);
@@ -341,14 +343,15 @@ static int tng_gemv(int nin, int nout, PyObject **in, PyObject **out, int64_t *p
         return -1;
     }
     PyArrayObject *b = (PyArrayObject *)in[4];
-    PyArrayObject *target = accumulator(in[0], out, params[0] != 0, !is_zero(b));
+    PyArrayObject *target = accumulator(in[0], out, words->in_place != 0, !is_zero(b));
     if (target == NULL)
         return -1;
     return gemv_into(type, PyArray_DATA((PyArrayObject *)in[1]), a, x, PyArray_DATA(b), target);
 }
 
-/* out = A + alpha x y'.  in: A (m, n), alpha (0-d), x (m), y (n).  params: in place? */
-static int tng_ger(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+/* out = A + alpha x y'.  in: A (m, n), alpha (0-d), x (m), y (n). */
+NATIVE_FUNCTION(ger, in_place)
+static int tng_ger(int nin, int nout, PyObject **in, PyObject **out, const struct ger_words *words)
 {
     PyArrayObject *a = (PyArrayObject *)in[0], *x = (PyArrayObject *)in[2], *y = (PyArrayObject *)in[3];
     int type = blas_type(a);
@@ -363,7 +366,7 @@ static int tng_ger(int nin, int nout, PyObject **in, PyObject **out, int64_t *pa
         PyErr_SetString(PyExc_ValueError, "Shape mismatch: A.shape[1] != y.shape[0]");
         return -1;
     }
-    PyArrayObject *target = accumulator(in[0], out, params[0] != 0, 1);
+    PyArrayObject *target = accumulator(in[0], out, words->in_place != 0, 1);
     if (target == NULL)
         return -1;
     BlasMatrix m = {0};
@@ -402,12 +405,12 @@ static PyArrayObject *as_transposed(PyArrayObject *a)
 }
 
 /* out = dot(x, y) for ranks (1, 1), (1, 2), (2, 1), (2, 2), same dtype. */
-static int tng_dot(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+static int tng_dot(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     PyArrayObject *x = (PyArrayObject *)in[0], *y = (PyArrayObject *)in[1];
     int nx = PyArray_NDIM(x), ny = PyArray_NDIM(y), type = blas_type(x);
     if (nx == 2 && ny == 2)
-        return tng_dot22(nin, nout, in, out, params);
+        return tng_dot22(nin, nout, in, out, NULL);
     if (type < 0 || ready() < 0 || check_same(nin, in, type, 0, 1) < 0 || check_rank(in[0], nx, "x") < 0
         || check_rank(in[1], ny, "y") < 0)
         return -1;
@@ -589,7 +592,7 @@ static int mismatch(const char *what, PyArrayObject *x, PyArrayObject *y)
 }
 
 /* out[i] = x[i] y[i].  in: x (b, m, k) or (b, k), y (b, k, n) or (b, k), same dtype. */
-static int tng_batched_dot(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+static int tng_batched_dot(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     PyArrayObject *x = (PyArrayObject *)in[0], *y = (PyArrayObject *)in[1];
     int type = blas_type(x), x_nd = PyArray_NDIM(x), y_nd = PyArray_NDIM(y);
@@ -625,7 +628,7 @@ static int tng_batched_dot(int nin, int nout, PyObject **in, PyObject **out, int
 }
 
 static const NativeEntry entries[] = {
-    {"dot22", tng_dot22}, {"dot22scalar", tng_dot22scalar}, {"gemm", tng_gemm}, {"gemv", tng_gemv}, {"ger", tng_ger},
-    {"dot", tng_dot},     {"batched_dot", tng_batched_dot}, {NULL, NULL}};
+    {"dot22", tng_dot22}, {"dot22scalar", tng_dot22scalar}, NATIVE_ENTRY(gemm), NATIVE_ENTRY(gemv), NATIVE_ENTRY(ger),
+    {"dot", tng_dot},     {"batched_dot", tng_batched_dot}, {NULL}};
 
 NATIVE_MODULE(blas, entries)

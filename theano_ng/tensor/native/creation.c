@@ -9,7 +9,7 @@
     DO(NPY_INT8, npy_int8) DO(NPY_INT16, npy_int16) DO(NPY_INT32, npy_int32) DO(NPY_INT64, npy_int64)             \
     DO(NPY_UINT8, npy_uint8) DO(NPY_UINT16, npy_uint16) DO(NPY_UINT32, npy_uint32) DO(NPY_UINT64, npy_uint64)
 
-/* ---------------------------------------------------------------- eye, tri: (rows, columns, k); params: type number */
+/* ---------------------------------------------------------------- eye, tri: (rows, columns, k) */
 
 /* The bytes of the number 1; returns their count, 0 with an exception for another type. */
 static int one_of(int type_num, char *bytes)
@@ -81,17 +81,19 @@ static int banded(PyObject **in, PyObject **out, int type_num, int lower)
     return 0;
 }
 
-static int tng_eye(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+NATIVE_FUNCTION(eye, type_number)
+static int tng_eye(int nin, int nout, PyObject **in, PyObject **out, const struct eye_words *words)
 {
-    return banded(in, out, (int)params[0], 0);
+    return banded(in, out, (int)words->type_number, 0);
 }
 
-static int tng_tri(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+NATIVE_FUNCTION(tri, type_number)
+static int tng_tri(int nin, int nout, PyObject **in, PyObject **out, const struct tri_words *words)
 {
-    return banded(in, out, (int)params[0], 1);
+    return banded(in, out, (int)words->type_number, 1);
 }
 
-/* ---------------------------------------------------------------- ranges: (start, stop, step), 0-d; params: type number */
+/* ---------------------------------------------------------------- ranges: (start, stop, step), 0-d */
 
 static int refuse_zero_step(void)
 {
@@ -125,7 +127,8 @@ static int read_wide(PyObject *value, __int128 *result)
 /* Elements are written in blocks of this many: a table of multiples of the step, and the first element of the block. */
 #define LANES 32
 
-static int tng_arange_int(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+NATIVE_FUNCTION(arange_int, type_number)
+static int tng_arange_int(int nin, int nout, PyObject **in, PyObject **out, const struct arange_int_words *words)
 {
     __int128 start, stop, step;
     if (read_wide(in[0], &start) < 0 || read_wide(in[1], &stop) < 0 || read_wide(in[2], &step) < 0)
@@ -138,7 +141,7 @@ static int tng_arange_int(int nin, int nout, PyObject **in, PyObject **out, int6
     if ((step > 0) != (span > 0) || span == 0)
         count = 0;
     npy_intp length = (npy_intp)count;
-    PyArrayObject *vector = native_alloc(out, 1, &length, (int)params[0]);
+    PyArrayObject *vector = native_alloc(out, 1, &length, (int)words->type_number);
     if (vector == NULL)
         return -1;
 #define FILL(number, ctype)                                                                                       \
@@ -160,9 +163,9 @@ static int tng_arange_int(int nin, int nout, PyObject **in, PyObject **out, int6
             data[i + k] = (ctype)(base + multiple[k]);                                                            \
         return 0;                                                                                                 \
     }
-    switch ((int)params[0]) {
+    switch ((int)words->type_number) {
         FOR_INTEGERS(FILL)
-    default: PyErr_Format(PyExc_TypeError, "arange: no native code for NumPy type number %d", (int)params[0]); return -1;
+    default: PyErr_Format(PyExc_TypeError, "arange: no native code for NumPy type number %d", (int)words->type_number); return -1;
     }
 #undef FILL
 }
@@ -190,7 +193,8 @@ static int read_double(PyObject *value, double *result)
 }
 
 /* As NumPy: the length is that of doubles; the step is the difference of the first two elements, in the dtype of the result. */
-static int tng_arange_float(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+NATIVE_FUNCTION(arange_float, type_number)
+static int tng_arange_float(int nin, int nout, PyObject **in, PyObject **out, const struct arange_float_words *words)
 {
     double start, stop, step;
     if (read_double(in[0], &start) < 0 || read_double(in[1], &stop) < 0 || read_double(in[2], &step) < 0)
@@ -207,7 +211,7 @@ static int tng_arange_float(int nin, int nout, PyObject **in, PyObject **out, in
     if (refuse_count(count))
         return -1;
     npy_intp length = count > 0 ? (npy_intp)count : 0;
-    int type_num = (int)params[0];
+    int type_num = (int)words->type_number;
     if (type_num == NPY_FLOAT16) {
         PyObject *range = PyArray_Arange(start, stop, step, type_num);
         if (range == NULL)
@@ -251,11 +255,12 @@ static int tng_arange_float(int nin, int nout, PyObject **in, PyObject **out, in
     return 0;
 }
 
-/* ---------------------------------------------------------------- a vector of the inputs, 0-d arrays; params: type number */
+/* ---------------------------------------------------------------- a vector of the inputs, 0-d arrays */
 
-static int tng_make_vector(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+NATIVE_FUNCTION(make_vector, type_number)
+static int tng_make_vector(int nin, int nout, PyObject **in, PyObject **out, const struct make_vector_words *words)
 {
-    int type_num = (int)params[0];
+    int type_num = (int)words->type_number;
     npy_intp length = nin;
     PyArrayObject *vector = native_alloc(out, 1, &length, type_num);
     if (vector == NULL)
@@ -281,14 +286,15 @@ static int tng_make_vector(int nin, int nout, PyObject **in, PyObject **out, int
     return 0;
 }
 
-/* ---------------------------------------------------------------- diagonals; params: offset, axis1, axis2 of the planes, view */
+/* ---------------------------------------------------------------- diagonals, of the planes of axis1 and axis2 */
 
 /* Input: an array of 2 or more dimensions. Output: the diagonals of its planes in a last dimension, after the others. */
-static int tng_extract_diag(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+NATIVE_FUNCTION(extract_diag, offset, axis1, axis2, view)
+static int tng_extract_diag(int nin, int nout, PyObject **in, PyObject **out, const struct extract_diag_words *words)
 {
     PyArrayObject *x = (PyArrayObject *)in[0];
-    int64_t offset = params[0];
-    int axis1 = (int)params[1], axis2 = (int)params[2], nd = 0;
+    int64_t offset = words->offset;
+    int axis1 = (int)words->axis1, axis2 = (int)words->axis2, nd = 0;
     npy_intp dims[NPY_MAXDIMS], strides[NPY_MAXDIMS], rows = PyArray_DIM(x, axis1), columns = PyArray_DIM(x, axis2);
     for (int i = 0; i < PyArray_NDIM(x); ++i)
         if (i != axis1 && i != axis2) {
@@ -303,7 +309,7 @@ static int tng_extract_diag(int nin, int nout, PyObject **in, PyObject **out, in
     if (dims[nd] > 0)
         data += down * PyArray_STRIDE(x, axis1) + right * PyArray_STRIDE(x, axis2);
     ++nd;
-    if (params[3]) {
+    if (words->view) {
         PyObject *view = strided_view(x, nd, dims, strides, data);
         if (view == NULL)
             return -1;
@@ -318,11 +324,12 @@ static int tng_extract_diag(int nin, int nout, PyObject **in, PyObject **out, in
 }
 
 /* Input: an array of 1 or more dimensions. Output: zeros, with the input's last dimension on a diagonal of the planes. */
-static int tng_alloc_diag(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+NATIVE_FUNCTION(alloc_diag, offset, axis1, axis2)
+static int tng_alloc_diag(int nin, int nout, PyObject **in, PyObject **out, const struct alloc_diag_words *words)
 {
     PyArrayObject *x = (PyArrayObject *)in[0];
-    int64_t offset = params[0];
-    int axis1 = (int)params[1], axis2 = (int)params[2], nd = PyArray_NDIM(x) + 1, kept = 0;
+    int64_t offset = words->offset;
+    int axis1 = (int)words->axis1, axis2 = (int)words->axis2, nd = PyArray_NDIM(x) + 1, kept = 0;
     npy_intp dims[NPY_MAXDIMS], strides[NPY_MAXDIMS], down = offset < 0 ? -offset : 0, right = offset > 0 ? offset : 0, side;
     if (nd > NPY_MAXDIMS || __builtin_add_overflow(PyArray_DIM(x, nd - 2), down + right, &side)) {
         PyErr_SetString(PyExc_ValueError, "AllocDiag: the result is larger than any array");
@@ -347,13 +354,13 @@ static int tng_alloc_diag(int nin, int nout, PyObject **in, PyObject **out, int6
 }
 
 static const NativeEntry entries[] = {
-    {"eye", tng_eye},
-    {"tri", tng_tri},
-    {"arange_int", tng_arange_int},
-    {"arange_float", tng_arange_float},
-    {"make_vector", tng_make_vector},
-    {"extract_diag", tng_extract_diag},
-    {"alloc_diag", tng_alloc_diag},
-    {NULL, NULL},
+    NATIVE_ENTRY(eye),
+    NATIVE_ENTRY(tri),
+    NATIVE_ENTRY(arange_int),
+    NATIVE_ENTRY(arange_float),
+    NATIVE_ENTRY(make_vector),
+    NATIVE_ENTRY(extract_diag),
+    NATIVE_ENTRY(alloc_diag),
+    {NULL},
 };
 NATIVE_MODULE(creation, entries)

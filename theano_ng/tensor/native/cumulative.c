@@ -112,10 +112,11 @@ static PyArrayObject *alloc_fortran(PyObject **out, int nd, const npy_intp *dims
 
 /* The result is C-contiguous, but along an axis of an array that is only F-contiguous it has the layout of that.
  * Words: axis (-1: of the flattened array), whether products are wanted, type number of the output. */
-static int tng_cumulative(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+NATIVE_FUNCTION(cumulative, axis, product, type_number)
+static int tng_cumulative(int nin, int nout, PyObject **in, PyObject **out, const struct cumulative_words *words)
 {
     PyArrayObject *x = (PyArrayObject *)in[0];
-    int axis = (int)params[0], type = (int)params[2];
+    int axis = (int)words->axis, type = (int)words->type_number;
     (void)nin;
     (void)nout;
     if (!PyArray_Check(in[0]) || axis >= PyArray_NDIM(x)) {
@@ -129,7 +130,7 @@ static int tng_cumulative(int nin, int nout, PyObject **in, PyObject **out, int6
                                  : native_alloc(out, PyArray_NDIM(x), PyArray_DIMS(x), type);
     if (z == NULL)
         return -1;
-    scan_fn scan = find_scan(type, PyArray_ITEMSIZE(z), params[1] != 0);
+    scan_fn scan = find_scan(type, PyArray_ITEMSIZE(z), words->product != 0);
     if (scan == NULL) {
         PyErr_Format(PyExc_TypeError, "Cumulative sum or product: no code for NumPy type number %d", type);
         return -1;
@@ -154,5 +155,5 @@ static int tng_cumulative(int nin, int nout, PyObject **in, PyObject **out, int6
     return 0;
 }
 
-static const NativeEntry entries[] = {{"cumulative", tng_cumulative}, {NULL, NULL}};
+static const NativeEntry entries[] = {NATIVE_ENTRY(cumulative), {NULL}};
 NATIVE_MODULE(cumulative, entries)

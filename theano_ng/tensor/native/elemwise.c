@@ -8,7 +8,7 @@
  * operands of class HOISTED (always) and, all of them together, of class ALTERNATE. An operand whose memory does not look like that
  * travels through a small buffer, piece by piece, so that odd strides still run the vectorized loop.
  *
- * Parameter words: the kernel's address; then see E_*; then one word for each operand (O_*); then the scratch words of struct Plan.
+ * Its words are in elemwise_words.h; its scratch memory is a Plan.
  */
 #include "elemwise_words.h"
 #include "strided.h"
@@ -24,48 +24,54 @@ typedef void (*kernel_fn)(int64_t n, char **ptr, const int64_t *stride);
 #define GROUP 16                       /* rows that are transposed together */
 #define GROUP_BYTES 2048               /* of one row in the buffers of such a group */
 
-/* How to loop over one set of shapes and strides; lives in the scratch words and serves until they change. */
+/* How to loop over one set of shapes and strides; lives in the scratch memory and serves until they change. PART(name, words): */
+#define PLAN_PARTS(PART)                                                                                               \
+    PART(head, H_COUNT)            /* H_* below */                                                                     \
+    PART(dims, nd)                 /* shape of the result */                                                           \
+    PART(in_dims, nin * nd)        /* [nin][nd] what the plan was made for */                                          \
+    PART(in_strides, nin * nd)     /* [nin][nd] */                                                                     \
+    PART(out_strides, nout * nd)   /* [nout][nd] */                                                                    \
+    PART(low, nin + nout)          /* bytes from an operand's data pointer to its first byte */                        \
+    PART(high, nin + nout)         /* and behind its last */                                                           \
+    PART(base, nin + nout)         /* bytes from the data pointer to the first element of the loop (negative strides) */ \
+    PART(item, nin + nout)         /* item size */                                                                     \
+    PART(buffered, nin + nout)     /* goes through a buffer */                                                         \
+    PART(kstride, nin + nout)      /* stride the kernel is told */                                                     \
+    PART(lens, nd)                 /* loop lengths, innermost first */                                                 \
+    PART(strides, (nin + nout) * nd) /* [nop][nd] loop strides, innermost first */
+
+#define PLAN_FIELD(part, count) int64_t *part;
 typedef struct {
-    int64_t *head;        /* H_* below */
-    int64_t *dims;        /* [nd] shape of the result */
-    int64_t *in_dims;     /* [nin][nd] what the plan was made for */
-    int64_t *in_strides;  /* [nin][nd] */
-    int64_t *out_strides; /* [nout][nd] */
-    int64_t *low, *high;  /* [nop] bytes from an operand's data pointer to its first byte and behind its last */
-    int64_t *base;        /* [nop] bytes from the data pointer to the first element of the loop (negative strides) */
-    int64_t *item;        /* [nop] item size */
-    int64_t *buffered;    /* [nop] goes through a buffer */
-    int64_t *kstride;     /* [nop] stride the kernel is told */
-    int64_t *lens;        /* [nd] loop lengths, innermost first */
-    int64_t *strides;     /* [nop][nd] loop strides, innermost first */
+    PLAN_PARTS(PLAN_FIELD)
 } Plan;
 
 enum { H_VALID, H_LOOPS, H_SIZE, H_FORTRAN, H_ROWS, H_BUFFERED, H_ITEMS, H_PIECE, H_COUNT };
 
+#define PLAN_PLACE(part, count) p.part = words, words += (count);
 static inline Plan plan_at(int64_t *words, int nd, int nin, int nout)
 {
-    int nop = nin + nout;
     Plan p;
-    p.head = words;
-    p.dims = p.head + H_COUNT;
-    p.in_dims = p.dims + nd;
-    p.in_strides = p.in_dims + nin * nd;
-    p.out_strides = p.in_strides + nin * nd;
-    p.low = p.out_strides + nout * nd;
-    p.high = p.low + nop;
-    p.base = p.high + nop;
-    p.item = p.base + nop;
-    p.buffered = p.item + nop;
-    p.kstride = p.buffered + nop;
-    p.lens = p.kstride + nop;
-    p.strides = p.lens + nd;
+    PLAN_PARTS(PLAN_PLACE)
     return p;
+}
+
+#define PLAN_COUNT(part, count) +(count)
+static int64_t elemwise_scratch(int nin, int nout, const int64_t *given)
+{
+    const struct elemwise_words *words = (const struct elemwise_words *)given;
+    int64_t nd = words->ndim;
+    if (words->n_operands != nin + nout || nd < 0 || nd > MAX_ND) {
+        PyErr_Format(PyExc_ValueError, "Elemwise: words for %lld operands with %lld dimensions, but there are %d inputs and outputs",
+                     (long long)words->n_operands, (long long)nd, nin + nout);
+        return -1;
+    }
+    return 0 PLAN_PARTS(PLAN_COUNT);
 }
 
 /* -- shapes ------------------------------------------------------------------------------------------------------- */
 
 /* Outputs are C-contiguous unless the strides of all inputs grow from the first dimension to the last; rows and columns fit either order. */
-static int wants_fortran(int nd, int nin, PyObject **in, const int64_t *operands)
+static int wants_fortran(int nd, int nin, PyObject **in, const struct operand_words *operands)
 {
     int seen = 0;
     if (nd < 2)
@@ -73,7 +79,7 @@ static int wants_fortran(int nd, int nin, PyObject **in, const int64_t *operands
     for (int i = 0; i < nin; ++i) {
         PyArrayObject *a = (PyArrayObject *)in[i];
         int64_t before = 0;
-        if (O_CLASS(operands[i]) == HOISTED)
+        if (operands[i].kind == HOISTED)
             continue;
         for (int d = 0; d < nd; ++d) {
             int64_t stride = PyArray_STRIDE(a, d);
@@ -114,30 +120,32 @@ static void drop_loop(Plan *p, int nd, int nop, int loops, int k)
     }
 }
 
-/* Everything after H_VALID; `out` holds the final output arrays. */
-static void make_plan(Plan *p, int nd, int nin, int nout, PyObject **in, PyObject **out, const int64_t *operands, int has_alternate)
+/* What the plan is made for, and the bytes that each operand takes up. */
+static void note_operands(Plan *p, int nd, int nin, int nout, PyObject **in, PyObject **out)
 {
-    int nop = nin + nout, loops = 0, order[MAX_ND];
-    int64_t *strides = p->strides, size = 1;
-
-    for (int o = 0; o < nop; ++o) {
+    size_t bytes = (size_t)nd * sizeof(int64_t);
+    for (int o = 0; o < nin + nout; ++o) {
         PyArrayObject *a = (PyArrayObject *)(o < nin ? in[o] : out[o - nin]);
         p->item[o] = PyArray_ITEMSIZE(a);
         p->base[o] = 0;
         extent(nd, PyArray_DIMS(a), PyArray_STRIDES(a), p->item[o], &p->low[o], &p->high[o]);
     }
     for (int i = 0; i < nin; ++i) {
-        memcpy(p->in_dims + i * nd, PyArray_DIMS((PyArrayObject *)in[i]), nd * sizeof(int64_t));
-        memcpy(p->in_strides + i * nd, PyArray_STRIDES((PyArrayObject *)in[i]), nd * sizeof(int64_t));
+        memcpy(p->in_dims + i * nd, PyArray_DIMS((PyArrayObject *)in[i]), bytes);
+        memcpy(p->in_strides + i * nd, PyArray_STRIDES((PyArrayObject *)in[i]), bytes);
     }
     for (int j = 0; j < nout; ++j)
-        memcpy(p->out_strides + j * nd, PyArray_STRIDES((PyArrayObject *)out[j]), nd * sizeof(int64_t));
+        memcpy(p->out_strides + j * nd, PyArray_STRIDES((PyArrayObject *)out[j]), bytes);
+}
 
-    /* Loops from the smallest stride of the first output to the largest; dimensions of length 1 need none. */
-    const npy_intp *lead = PyArray_STRIDES((PyArrayObject *)out[0]);
+/* The dimensions to loop over, from the smallest stride of the first output to the largest; those of length 1 need no loop. Returns how
+ * many there are. */
+static int order_loops(const int64_t *dims, int nd, PyArrayObject *first, int *order)
+{
+    const npy_intp *lead = PyArray_STRIDES(first);
+    int loops = 0;
     for (int d = nd - 1; d >= 0; --d) {
-        size *= p->dims[d];
-        if (p->dims[d] == 1)
+        if (dims[d] == 1)
             continue;
         int at = loops++;
         int64_t key = lead[d] < 0 ? -lead[d] : lead[d];
@@ -147,23 +155,34 @@ static void make_plan(Plan *p, int nd, int nin, int nout, PyObject **in, PyObjec
         }
         order[at] = d;
     }
+    return loops;
+}
+
+/* Lengths and strides of the loops; each goes in the direction in which most operands go. */
+static void set_loops(Plan *p, int nd, int nin, int nop, PyObject **in, PyObject **out, int loops, const int *order)
+{
     for (int k = 0; k < loops; ++k) {
         int d = order[k], backwards = 0;
         p->lens[k] = p->dims[d];
         for (int o = 0; o < nop; ++o) {
             PyArrayObject *a = (PyArrayObject *)(o < nin ? in[o] : out[o - nin]);
             int64_t s = PyArray_DIM(a, d) == 1 ? 0 : PyArray_STRIDE(a, d);
-            strides[o * nd + k] = s;
+            p->strides[o * nd + k] = s;
             backwards += (s < 0) - (s > 0);
         }
-        /* As most operands go. */
         if (backwards > 0)
             for (int o = 0; o < nop; ++o) {
-                int64_t *s = &strides[o * nd + k];
+                int64_t *s = &p->strides[o * nd + k];
                 p->base[o] += (p->lens[k] - 1) * *s;
                 *s = -*s;
             }
     }
+}
+
+/* Makes one loop of two where every operand steps on as the inner one does. Returns how many are left. */
+static int join_loops(Plan *p, int nd, int nop, int loops)
+{
+    int64_t *strides = p->strides;
     for (int k = 0; k + 1 < loops;) {
         int joins = 1;
         for (int o = 0; o < nop && joins; ++o)
@@ -181,50 +200,74 @@ static void make_plan(Plan *p, int nd, int nin, int nout, PyObject **in, PyObjec
         p->lens[k] = length;
         --loops;
     }
-    if (loops == 0 && nd > 0) {
-        p->lens[0] = 1;
-        for (int o = 0; o < nop; ++o)
-            strides[o * nd] = 0;
-    }
+    return loops;
+}
 
-    /* Which operands the kernel can read where they are, along one row; `alternate` asks for stride 0 in that class. */
-    /* ROW_MIN < PIECE_MIN: rows that run together fit a piece. */
-    int rows = loops > 1 && p->lens[0] >= ROW_MIN, best = -1;
-    int64_t buffered = 0, items = 0;
-    for (int alternate = 0; alternate <= (has_alternate && (rows || loops == 1)); ++alternate) {
-        int misfits = 0;
+/* The stride that the kernel wants of an operand along one row; `alternate`: of the kernel's variant for operands of that kind. */
+static int64_t wanted_stride(const Plan *p, const struct operand_words *operands, int o, int alternate)
+{
+    return operands[o].kind == HOISTED || (alternate && operands[o].kind == ALTERNATE) ? 0 : p->item[o];
+}
+
+/* Which variant of the kernel can read most operands where they are, along one row. */
+static int choose_variant(const Plan *p, int nd, int nop, const struct operand_words *operands, int has_alternate)
+{
+    int misfits[2] = {0, 0};
+    for (int alternate = 0; alternate <= has_alternate; ++alternate)
         for (int o = 0; o < nop; ++o) {
-            int64_t want = O_CLASS(operands[o]) == HOISTED || (alternate && O_CLASS(operands[o]) == ALTERNATE) ? 0 : p->item[o];
-            misfits += want != 0 && strides[o * nd] != want ? 1 : want == 0 && strides[o * nd] != 0 ? 1000000 : 0;
+            int64_t want = wanted_stride(p, operands, o, alternate), here = p->strides[o * nd];
+            /* Where it wants one value and the operand steps on, the variant cannot be used. */
+            misfits[alternate] += want != 0 && here != want ? 1 : want == 0 && here != 0 ? 1000000 : 0;
         }
-        if (best < 0 || misfits < best) {
-            best = misfits;
-            buffered = items = 0;
-            for (int o = 0; o < nop; ++o) {
-                int hoisted = O_CLASS(operands[o]) == HOISTED;
-                int zero = hoisted || (alternate && O_CLASS(operands[o]) == ALTERNATE);
-                p->kstride[o] = zero ? 0 : p->item[o];
-                p->buffered[o] = !zero && strides[o * nd] != p->item[o];
-                /* Rows that run together must also follow each other in memory. */
-                if (!rows && !zero)
-                    for (int k = 1; k < loops; ++k)
-                        p->buffered[o] |= strides[o * nd + k] != strides[o * nd + k - 1] * p->lens[k - 1];
-                if (size <= 1)
-                    p->buffered[o] = 0;
-                buffered += p->buffered[o];
-                items += p->buffered[o] ? p->item[o] : 0;
-            }
-        }
+    return has_alternate && misfits[1] < misfits[0];
+}
+
+/* How the operands reach the kernel: where they are, or through buffers. */
+static void choose_buffers(Plan *p, int nd, int nop, const struct operand_words *operands, int has_alternate, int loops)
+{
+    /* ROW_MIN < PIECE_MIN: rows that run together fit a piece. */
+    int rows = loops > 1 && p->lens[0] >= ROW_MIN;
+    int alternate = choose_variant(p, nd, nop, operands, has_alternate && (rows || loops == 1));
+    int64_t buffered = 0, items = 0, piece = PIECE_MAX;
+    for (int o = 0; o < nop; ++o) {
+        const int64_t *strides = p->strides + o * nd;
+        p->kstride[o] = wanted_stride(p, operands, o, alternate);
+        p->buffered[o] = p->kstride[o] != 0 && strides[0] != p->item[o];
+        /* Rows that run together must also follow each other in memory. */
+        if (!rows && p->kstride[o] != 0)
+            for (int k = 1; k < loops; ++k)
+                p->buffered[o] |= strides[k] != strides[k - 1] * p->lens[k - 1];
+        if (p->head[H_SIZE] <= 1)
+            p->buffered[o] = 0;
+        buffered += p->buffered[o];
+        items += p->buffered[o] ? p->item[o] : 0;
     }
-    int64_t piece = PIECE_MAX;
     while (piece > PIECE_MIN && piece * items > 128 * 1024)
         piece /= 2;
-    p->head[H_LOOPS] = loops;
-    p->head[H_SIZE] = size;
     p->head[H_ROWS] = rows;
     p->head[H_BUFFERED] = buffered;
     p->head[H_ITEMS] = items;
     p->head[H_PIECE] = piece;
+}
+
+/* Everything after H_VALID; `out` holds the final output arrays. */
+static void make_plan(Plan *p, int nd, int nin, int nout, PyObject **in, PyObject **out, const struct operand_words *operands, int has_alternate)
+{
+    int nop = nin + nout, order[MAX_ND];
+    note_operands(p, nd, nin, nout, in, out);
+    int loops = order_loops(p->dims, nd, (PyArrayObject *)out[0], order);
+    set_loops(p, nd, nin, nop, in, out, loops, order);
+    loops = join_loops(p, nd, nop, loops);
+    if (loops == 0 && nd > 0) {
+        p->lens[0] = 1;
+        for (int o = 0; o < nop; ++o)
+            p->strides[o * nd] = 0;
+    }
+    p->head[H_LOOPS] = loops;
+    p->head[H_SIZE] = 1;
+    for (int d = 0; d < nd; ++d)
+        p->head[H_SIZE] *= p->dims[d];
+    choose_buffers(p, nd, nop, operands, has_alternate, loops);
 }
 
 /* -- running ------------------------------------------------------------------------------------------------------ */
@@ -449,6 +492,34 @@ static void run_sequence(const Run *run, int64_t begin, int64_t end)
     }
 }
 
+/* A group of rows, in pieces that fit the buffers; operands `across` the rows are transposed into theirs. */
+static void run_buffered(const Run *run, char *const *row, char *const *buffer, const char *across, int64_t rows, int64_t piece)
+{
+    const Plan *p = run->plan;
+    int nop = run->nop, nd = run->nd;
+    char *ptr[nop];
+    for (int64_t at = 0; at < p->lens[0]; at += piece) {
+        int64_t n = p->lens[0] - at < piece ? p->lens[0] - at : piece;
+        for (int o = 0; o < run->nin; ++o)
+            if (across[o])
+                strided_transpose(p->item[o], rows, n, buffer[o], piece * p->item[o], row[o] + at * p->strides[o * nd],
+                                  p->strides[o * nd]);
+        for (int64_t q = 0; q < rows; ++q) {
+            for (int o = 0; o < nop; ++o) {
+                const char *here = row[o] + q * p->strides[o * nd + 1] + at * p->strides[o * nd];
+                ptr[o] = across[o] ? buffer[o] + q * piece * p->item[o] : p->buffered[o] ? buffer[o] : (char *)here;
+                if (p->buffered[o] && !across[o] && o < run->nin)
+                    gather_run(buffer[o], here, n, p->strides[o * nd], p->item[o]);
+            }
+            run->kernel(n, ptr, p->kstride);
+            for (int o = run->nin; o < nop; ++o)
+                if (p->buffered[o])
+                    scatter_run(row[o] + q * p->strides[o * nd + 1] + at * p->strides[o * nd], buffer[o], n, p->strides[o * nd],
+                                p->item[o]);
+        }
+    }
+}
+
 /* Rows begin..end: the kernel runs along the innermost loop.
  *
  * Inputs that are dense across the rows (one operand of C order, the other of Fortran order) are brought to their buffers for a group of
@@ -507,26 +578,7 @@ static void run_rows(const Run *run, int64_t begin, int64_t end)
             run->kernel(n0, ptr, p->kstride);
         }
         else
-            for (int64_t at = 0; at < n0; at += piece) {
-                int64_t n = n0 - at < piece ? n0 - at : piece;
-                for (int o = 0; o < run->nin; ++o)
-                    if (across[o])
-                        strided_transpose(p->item[o], rows, n, buffer[o], piece * p->item[o], row[o] + at * p->strides[o * nd],
-                                          p->strides[o * nd]);
-                for (int64_t q = 0; q < rows; ++q) {
-                    for (int o = 0; o < nop; ++o) {
-                        const char *here = row[o] + q * p->strides[o * nd + 1] + at * p->strides[o * nd];
-                        ptr[o] = across[o] ? buffer[o] + q * piece * p->item[o] : p->buffered[o] ? buffer[o] : (char *)here;
-                        if (p->buffered[o] && !across[o] && o < run->nin)
-                            gather_run(buffer[o], here, n, p->strides[o * nd], p->item[o]);
-                    }
-                    run->kernel(n, ptr, p->kstride);
-                    for (int o = run->nin; o < nop; ++o)
-                        if (p->buffered[o])
-                            scatter_run(row[o] + q * p->strides[o * nd + 1] + at * p->strides[o * nd], buffer[o], n,
-                                        p->strides[o * nd], p->item[o]);
-                }
-            }
+            run_buffered(run, row, buffer, across, rows, piece);
         for (int k = 1; k < loops; ++k) {
             int64_t step = k == 1 ? rows : 1;
             for (int o = 0; o < nop; ++o)
@@ -571,10 +623,10 @@ static void run_all(const Run *run, int64_t openmp_minsize)
 
 /* -- the native function ------------------------------------------------------------------------------------------ */
 
-static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, int64_t *params);
+NATIVE_READER(elemwise)
 
 /* Runs again with native, aligned copies of the inputs that `copy` marks. */
-static int with_copies(int nin, int nout, PyObject **in, PyObject **out, int64_t *params, const char *copy)
+static int with_copies(int nin, int nout, PyObject **in, PyObject **out, const struct elemwise_words *words, const char *copy)
 {
     PyObject *given[nin];
     int status = -1, made = 0;
@@ -582,7 +634,7 @@ static int with_copies(int nin, int nout, PyObject **in, PyObject **out, int64_t
     for (; made < nin; ++made) {
         if (copy[made]) {
             PyArrayObject *a = (PyArrayObject *)in[made];
-            PyArray_Descr *dtype = PyArray_DescrFromType(O_TYPE(params[E_OPERANDS + made]));
+            PyArray_Descr *dtype = PyArray_DescrFromType((int)words->operands[made].type_number);
             given[made] = dtype == NULL ? NULL : PyArray_NewLikeArray(a, NPY_KEEPORDER, dtype, 0);
             if (given[made] == NULL || PyArray_CopyInto((PyArrayObject *)given[made], a) < 0) {
                 Py_XDECREF(given[made]);
@@ -590,7 +642,7 @@ static int with_copies(int nin, int nout, PyObject **in, PyObject **out, int64_t
             }
         }
     }
-    status = tng_elemwise(nin, nout, given, out, params);
+    status = tng_elemwise(nin, nout, given, out, words);
 done:
     for (int i = 0; i < made; ++i)
         if (copy[i])
@@ -608,11 +660,22 @@ static int bad_input(int i, PyObject *value, int nd, int type)
     return -1;
 }
 
+/* Whether two lists of lengths or strides are the same: they are too short for a call of memcmp. */
+static inline int same_lengths(int nd, const npy_intp *a, const int64_t *b)
+{
+    for (int d = 0; d < nd; ++d)
+        if (a[d] != b[d])
+            return 0;
+    return 1;
+}
+
 /* True if operand a's bytes may meet b's in any other way than element on element. */
 static int meet(const PyArrayObject *a, const PyArrayObject *b)
 {
     int64_t low_a, high_a, low_b, high_b;
     int nd = PyArray_NDIM(a);
+    if (a != b && PyArray_CHKFLAGS(a, NPY_ARRAY_OWNDATA) && PyArray_CHKFLAGS(b, NPY_ARRAY_OWNDATA))
+        return 0; /* two blocks of memory */
     intptr_t at_a = (intptr_t)PyArray_DATA((PyArrayObject *)a), at_b = (intptr_t)PyArray_DATA((PyArrayObject *)b);
     extent(nd, PyArray_DIMS((PyArrayObject *)a), PyArray_STRIDES((PyArrayObject *)a), PyArray_ITEMSIZE((PyArrayObject *)a), &low_a, &high_a);
     extent(nd, PyArray_DIMS((PyArrayObject *)b), PyArray_STRIDES((PyArrayObject *)b), PyArray_ITEMSIZE((PyArrayObject *)b), &low_b, &high_b);
@@ -643,16 +706,15 @@ static int fits_again(PyObject *old, int nd, const int64_t *dims, int type, int 
 }
 
 /* Provides the output arrays. Returns 1 when inputs must be copied first (marked in `copy`), -1 on error. */
-static int provide_outputs(int nd, int nin, int nout, PyObject **in, PyObject **out, const int64_t *operands, const int64_t *dims,
+static int provide_outputs(int nd, int nin, int nout, PyObject **in, PyObject **out, const struct operand_words *operands, const int64_t *dims,
                            int fortran, char *copy)
 {
     int copies = 0;
     for (int j = 0; j < nout; ++j) {
-        int64_t word = operands[nin + j];
-        int source = O_OVERWRITES(word), type = O_TYPE(word);
+        int source = (int)operands[nin + j].overwrites, type = (int)operands[nin + j].type_number;
         PyArrayObject *target = source < 0 ? NULL : (PyArrayObject *)in[source];
         if (target != NULL && PyArray_ISWRITEABLE(target) && PyArray_TYPE(target) == type
-            && (nd == 0 || memcmp(PyArray_DIMS(target), dims, nd * sizeof(npy_intp)) == 0)) {
+            && same_lengths(nd, PyArray_DIMS(target), dims)) {
             for (int i = 0; i < nin; ++i)
                 if (i != source && in[i] != in[source] && meet(target, (PyArrayObject *)in[i])
                     && !same_elements(target, (PyArrayObject *)in[i]))
@@ -679,27 +741,27 @@ static int provide_outputs(int nd, int nin, int nout, PyObject **in, PyObject **
     return copies;
 }
 
-static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, const struct elemwise_words *words)
 {
-    kernel_fn kernel = (kernel_fn)(intptr_t)params[E_KERNEL];
-    int nd = (int)params[E_ND], nop = nin + nout, unfit = 0, status;
-    const int64_t *operands = params + E_OPERANDS;
+    kernel_fn kernel = (kernel_fn)(intptr_t)words->kernel;
+    int nd = (int)words->ndim, nop = nin + nout, unfit = 0, status;
+    const struct operand_words *operands = words->operands;
     char copy[nin + 1], *data[nop];
-    Plan p = plan_at(params + E_OPERANDS + nop, nd, nin, nout);
+    Plan p = plan_at((int64_t *)(intptr_t)words->scratch, nd, nin, nout);
 
     int known = (int)p.head[H_VALID];
     for (int i = 0; i < nin; ++i) {
         PyArrayObject *a = (PyArrayObject *)in[i];
         if (!PyArray_Check(in[i]) || PyArray_NDIM(a) != nd
-            || (PyArray_TYPE(a) != O_TYPE(operands[i]) && !PyArray_EquivTypenums(PyArray_TYPE(a), O_TYPE(operands[i]))))
-            return bad_input(i, in[i], nd, O_TYPE(operands[i]));
+            || (PyArray_TYPE(a) != (int)operands[i].type_number && !PyArray_EquivTypenums(PyArray_TYPE(a), (int)operands[i].type_number)))
+            return bad_input(i, in[i], nd, (int)operands[i].type_number);
         /* long and long long may be one type under two numbers; the outputs' checks want one number. */
-        unfit |= copy[i] = !PyArray_ISBEHAVED_RO(a) || PyArray_TYPE(a) != O_TYPE(operands[i]);
+        unfit |= copy[i] = !PyArray_ISBEHAVED_RO(a) || PyArray_TYPE(a) != (int)operands[i].type_number;
         for (int d = 0; d < nd && known; ++d)
             known = PyArray_DIM(a, d) == p.in_dims[i * nd + d] && PyArray_STRIDE(a, d) == p.in_strides[i * nd + d];
     }
     if (unfit)
-        return with_copies(nin, nout, in, out, params, copy);
+        return with_copies(nin, nout, in, out, words, copy);
     if (!known) {
         p.head[H_VALID] = 0;
         if (result_dims(nd, nin, in, operands, p.dims) < 0)
@@ -710,20 +772,20 @@ static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, int64_
     if (status < 0)
         return -1;
     if (status > 0)
-        return with_copies(nin, nout, in, out, params, copy);
+        return with_copies(nin, nout, in, out, words, copy);
 
     if (nd == 0) {
         for (int o = 0; o < nop; ++o)
             data[o] = PyArray_DATA((PyArrayObject *)(o < nin ? in[o] : out[o - nin]));
         p.head[H_VALID] = 1;
         kernel(1, data, p.kstride);
-        return params[E_MAY_FAIL] && PyErr_Occurred() ? -1 : 0;
+        return words->may_fail && PyErr_Occurred() ? -1 : 0;
     }
 
     for (int j = 0; j < nout && known; ++j)
-        known = memcmp(PyArray_STRIDES((PyArrayObject *)out[j]), p.out_strides + j * nd, nd * sizeof(int64_t)) == 0;
+        known = same_lengths(nd, PyArray_STRIDES((PyArrayObject *)out[j]), p.out_strides + j * nd);
     if (!known) {
-        make_plan(&p, nd, nin, nout, in, out, operands, (int)params[E_HAS_ALTERNATE]);
+        make_plan(&p, nd, nin, nout, in, out, operands, (int)words->has_alternate);
         p.head[H_VALID] = 1;
     }
     if (p.head[H_SIZE] == 0)
@@ -733,18 +795,19 @@ static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, int64_
         data[o] = PyArray_BYTES(a) + p.base[o];
     }
     Run run = {&p, kernel, data, nd, nin, nop};
-    run_all(&run, params[E_MAY_FAIL] ? 0 : params[E_OPENMP_MINSIZE]);
-    return params[E_MAY_FAIL] && PyErr_Occurred() ? -1 : 0;
+    run_all(&run, words->may_fail ? 0 : words->openmp_minsize);
+    return words->may_fail && PyErr_Occurred() ? -1 : 0;
 }
 
 /* -- DimShuffle --------------------------------------------------------------------------------------------------- */
 
-/* Words: copy the result (1) or view (0), rank of the input, rank of the output, then the input dimension of each output dimension (-1: new). */
-static int tng_dimshuffle(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+/* Whether the result is a copy, the rank of the input, and the input dimension of each dimension of the result (-1: new). */
+NATIVE_FUNCTION(dimshuffle, copies, ndim_in, n_order, order[])
+static int tng_dimshuffle(int nin, int nout, PyObject **in, PyObject **out, const struct dimshuffle_words *words)
 {
     PyArrayObject *x = (PyArrayObject *)in[0];
-    int copies = (int)params[0], nd_in = (int)params[1], nd = (int)params[2];
-    const int64_t *order = params + 3;
+    int nd_in = (int)words->ndim_in, nd = (int)words->n_order;
+    const int64_t *order = words->order;
     npy_intp dims[MAX_ND + 1], strides[MAX_ND + 1];
     uint32_t kept = 0;
     (void)nin;
@@ -779,13 +842,12 @@ static int tng_dimshuffle(int nin, int nout, PyObject **in, PyObject **out, int6
                                                                 PyArray_FLAGS(x) & (NPY_ARRAY_WRITEABLE | NPY_ARRAY_ALIGNED), NULL);
     if (view == NULL)
         return -1;
-    PyArray_UpdateFlags(view, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS | NPY_ARRAY_ALIGNED);
     Py_INCREF(x);
     if (PyArray_SetBaseObject(view, (PyObject *)x) < 0) {
         Py_DECREF(view);
         return -1;
     }
-    if (copies) {
+    if (words->copies) {
         PyArrayObject *result = native_alloc(&out[0], nd, dims, PyArray_TYPE(x));
         int status = result == NULL ? -1 : PyArray_CopyInto(result, view);
         Py_DECREF(view);
@@ -795,5 +857,5 @@ static int tng_dimshuffle(int nin, int nout, PyObject **in, PyObject **out, int6
     return 0;
 }
 
-static const NativeEntry entries[] = {{"elemwise", tng_elemwise}, {"dimshuffle", tng_dimshuffle}, {NULL, NULL}};
+static const NativeEntry entries[] = {NATIVE_ENTRY_WITH_SCRATCH(elemwise), NATIVE_ROW(operand), NATIVE_ENTRY(dimshuffle), {NULL}};
 NATIVE_MODULE(elemwise, entries)

@@ -4,24 +4,29 @@
 
 #include "native.h"
 
-enum { E_KERNEL, E_ND, E_OPENMP_MINSIZE, E_MAY_FAIL, E_HAS_ALTERNATE, E_OPERANDS };
-
-/* An operand's word: bits 0-31 broadcastable dimensions, 32-39 NumPy type number, 40-41 class, 44-59 input it overwrites + 1. */
-#define O_BROADCAST(word, d) (((word) >> (d)) & 1)
-#define O_TYPE(word) ((int)(((word) >> 32) & 0xff))
-#define O_CLASS(word) ((int)(((word) >> 40) & 3))
-#define O_OVERWRITES(word) ((int)(((word) >> 44) & 0xffff) - 1)
+/* An input or output: the dimensions that are broadcastable (bits), NumPy's number of its type, how the kernel reads it, and which input
+ * an output overwrites (-1: none). */
+NATIVE_WORDS(operand, broadcastable, type_number, kind, overwrites);
 enum { PLAIN, HOISTED, ALTERNATE };
 
+/* The kernel's address; the rank; the size from which threads share the work (0: never); whether the kernel uses Python's API and may set an
+ * exception; whether an input is of kind ALTERNATE; the inputs, then the outputs. */
+NATIVE_TABLE(elemwise, operand, operands, kernel, scratch, ndim, openmp_minsize, may_fail, has_alternate);
+
+static inline int is_broadcast(const struct operand_words *operand, int d)
+{
+    return operand->broadcastable >> d & 1;
+}
+
 /* The common shape of the inputs. Returns 0, or -1 with an exception set. */
-static int result_dims(int nd, int nin, PyObject **in, const int64_t *operands, int64_t *dims)
+static int result_dims(int nd, int nin, PyObject **in, const struct operand_words *operands, int64_t *dims)
 {
     for (int d = 0; d < nd; ++d) {
         int reference = -1;
         int64_t length = 1;
         for (int i = 0; i < nin; ++i) {
             int64_t here = PyArray_DIM((PyArrayObject *)in[i], d);
-            if (O_BROADCAST(operands[i], d)) {
+            if (is_broadcast(&operands[i], d)) {
                 if (here != 1) {
                     PyErr_Format(PyExc_ValueError,
                                  "Input dimension mis-match. (input[%d].shape[%d] = %lld, but its type says that this dimension is "

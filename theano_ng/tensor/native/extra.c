@@ -28,11 +28,12 @@ static PyArrayObject *as_array(PyObject *value, int type_num)
     return (PyArrayObject *)PyArray_FROMANY(value, type_num, 0, 0, NPY_ARRAY_BEHAVED | NPY_ARRAY_FORCECAST);
 }
 
-/* ------------------------------------------------------------------ searchsorted: (sorted vector, values[, sorter]); params: right? */
+/* ------------------------------------------------------------------ searchsorted: (sorted vector, values[, sorter]) */
 
-static int tng_searchsorted(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+NATIVE_FUNCTION(searchsorted, right)
+static int tng_searchsorted(int nin, int nout, PyObject **in, PyObject **out, const struct searchsorted_words *words)
 {
-    PyObject *found = PyArray_SearchSorted((PyArrayObject *)in[0], in[1], params[0] ? NPY_SEARCHRIGHT : NPY_SEARCHLEFT,
+    PyObject *found = PyArray_SearchSorted((PyArrayObject *)in[0], in[1], words->right ? NPY_SEARCHRIGHT : NPY_SEARCHLEFT,
                                            nin > 2 ? in[2] : NULL);
     if (found == NULL)
         return -1;
@@ -45,11 +46,12 @@ static int tng_searchsorted(int nin, int nout, PyObject **in, PyObject **out, in
     return 0;
 }
 
-/* ------------------------------------------------------------------ product of vectors or matrices; params: type number */
+/* ------------------------------------------------------------------ product of vectors or matrices */
 
-static int tng_dot(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+NATIVE_FUNCTION(dot, type_number)
+static int tng_dot(int nin, int nout, PyObject **in, PyObject **out, const struct dot_words *words)
 {
-    int type_num = (int)params[0], result = -1;
+    int type_num = (int)words->type_number, result = -1;
     PyArrayObject *x = as_array(in[0], type_num), *y = x == NULL ? NULL : as_array(in[1], type_num);
     if (y == NULL)
         goto finish;
@@ -81,8 +83,8 @@ finish:
 }
 
 static const NativeEntry entries[] = {
-    {"searchsorted", tng_searchsorted},
-    {"dot", tng_dot},
-    {NULL, NULL},
+    NATIVE_ENTRY(searchsorted),
+    NATIVE_ENTRY(dot),
+    {NULL},
 };
 NATIVE_MODULE(extra, entries)

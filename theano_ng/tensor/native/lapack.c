@@ -33,7 +33,7 @@ static int ready(void)
         "strsv",  "dtrsv",  "ctrsv",  "ztrsv",  "strsm",  "dtrsm",  "ctrsm",  "ztrsm"};
     if (table_is_filled)
         return 0;
-    table_is_filled = fill_table("theano_ng.tensor.lapack_table", N_FUNCTIONS * N_TYPES, names, &table[0][0]) == 0;
+    table_is_filled = fill_table("theano_ng.tensor.linalg.lapack", N_FUNCTIONS * N_TYPES, names, &table[0][0]) == 0;
     return table_is_filled - 1;
 }
 
@@ -203,20 +203,21 @@ static void fill_nan(char *data, npy_intp count, int type)
 }
 
 /* The Cholesky factor of a Hermitian positive definite matrix, of which one triangle is read; zeros in the other triangle.
- * in: a (n, n).  params: lower?, in place?, NaNs instead of an error? */
-static int tng_cholesky(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+ * in: a (n, n). */
+NATIVE_FUNCTION(cholesky, lower, in_place, nan_for_error)
+static int tng_cholesky(int nin, int nout, PyObject **in, PyObject **out, const struct cholesky_words *words)
 {
     int type = check_square(in[0], "cholesky");
     if (type < 0)
         return -1;
     PyArrayObject *a = (PyArrayObject *)in[0];
-    int n = (int)PyArray_DIM(a, 0), ld = n, upper = params[0] != 0, info = 0;
+    int n = (int)PyArray_DIM(a, 0), ld = n, upper = words->lower != 0, info = 0;
     npy_intp size = PyArray_ITEMSIZE(a);
     BlasMatrix m;
     char *data;
-    if (params[1] && PyArray_FailUnlessWriteable(a, "the matrix that cholesky overwrites") < 0)
+    if (words->in_place && PyArray_FailUnlessWriteable(a, "the matrix that cholesky overwrites") < 0)
         return -1;
-    if (params[1] && fits_blas(a, &m)) {
+    if (words->in_place && fits_blas(a, &m)) {
         Py_INCREF(a);
         native_set(out, (PyObject *)a);
         data = m.data;
@@ -240,7 +241,7 @@ static int tng_cholesky(int nin, int nout, PyObject **in, PyObject **out, int64_
             info = i + 1;
     }
     if (info > 0) {
-        if (!params[2])
+        if (!words->nan_for_error)
             return linalg_error("Matrix is not positive definite: of the %d leading minors, that of order %d is not positive", n, info);
         for (npy_intp i = 0; i < n; ++i)
             fill_nan(data + i * ld * size, n, type);
@@ -410,9 +411,10 @@ static int solve_general(int type, PyArrayObject *a, int k, int overwrite, char 
 
 enum { GENERAL, SYMMETRIC, LOWER_TRIANGULAR, UPPER_TRIANGULAR };
 
-/* X with A X = B.  in: a (n, n), b (n) or (n, k), same dtype.  params: structure of A, which triangle of a symmetric A is read (lower?),
- * may a be overwritten?, is b overwritten (and the result)? */
-static int tng_solve(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+/* X with A X = B.  in: a (n, n), b (n) or (n, k), same dtype. `lower`: which triangle of a symmetric A is read; `overwrite_a`: it may
+ * be; `overwrite_b`: it is the result. */
+NATIVE_FUNCTION(solve, structure, lower, overwrite_a, overwrite_b)
+static int tng_solve(int nin, int nout, PyObject **in, PyObject **out, const struct solve_words *words)
 {
     int type = check_square(in[0], "solve");
     if (type < 0)
@@ -432,10 +434,10 @@ static int tng_solve(int nin, int nout, PyObject **in, PyObject **out, int64_t *
         PyErr_Format(PyExc_ValueError, "solve: %zd right-hand sides are beyond what LAPACK can index", (Py_ssize_t)k);
         return -1;
     }
-    if (params[3] && PyArray_FailUnlessWriteable(b, "the right-hand side that solve overwrites") < 0)
+    if (words->overwrite_b && PyArray_FailUnlessWriteable(b, "the right-hand side that solve overwrites") < 0)
         return -1;
     PyArrayObject *x = b;
-    if (params[3] && native_has_c_strides(b) && PyArray_ISBEHAVED(b)) {
+    if (words->overwrite_b && native_has_c_strides(b) && PyArray_ISBEHAVED(b)) {
         Py_INCREF(b);
         native_set(out, (PyObject *)b);
     }
@@ -449,11 +451,11 @@ static int tng_solve(int nin, int nout, PyObject **in, PyObject **out, int64_t *
     if (n == 0)
         return 0;
     char *data = PyArray_BYTES(x);
-    switch (params[0]) {
-    case SYMMETRIC: return solve_symmetric(type, a, (int)k, params[1] != 0, data);
+    switch (words->structure) {
+    case SYMMETRIC: return solve_symmetric(type, a, (int)k, words->lower != 0, data);
     case LOWER_TRIANGULAR: return solve_triangular(type, a, (int)k, 1, data);
     case UPPER_TRIANGULAR: return solve_triangular(type, a, (int)k, 0, data);
-    default: return solve_general(type, a, (int)k, params[2] != 0, data);
+    default: return solve_general(type, a, (int)k, words->overwrite_a != 0, data);
     }
 }
 
@@ -486,7 +488,7 @@ static void multiply(Product *p, double re, double im)
 }
 
 /* The determinant.  in: a (n, n).  out: 0-d of the same dtype. */
-static int tng_det(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+static int tng_det(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     int type = check_square(in[0], "det");
     if (type < 0)
@@ -539,7 +541,7 @@ static int tng_det(int nin, int nout, PyObject **in, PyObject **out, int64_t *pa
 }
 
 /* The inverse.  in: a (n, n). */
-static int tng_inverse(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+static int tng_inverse(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     int type = check_square(in[0], "inverse");
     if (type < 0)
@@ -574,8 +576,9 @@ static int tng_inverse(int nin, int nout, PyObject **in, PyObject **out, int64_t
 }
 
 /* The eigenvalues of a Hermitian matrix, or of a pair of them, ascending.  in: a (n, n), and maybe b (n, n), positive definite.
- * out: vector, real.  params: lower? */
-static int tng_eigvalsh(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+ * out: vector, real. */
+NATIVE_FUNCTION(eigvalsh, lower)
+static int tng_eigvalsh(int nin, int nout, PyObject **in, PyObject **out, const struct eigvalsh_words *words)
 {
     PyArrayObject *matrices[2] = {(PyArrayObject *)in[0], (PyArrayObject *)in[nin - 1]};
     int type = check_square(in[0], "eigvalsh");
@@ -595,7 +598,7 @@ static int tng_eigvalsh(int nin, int nout, PyObject **in, PyObject **out, int64_
     if (n == 0)
         return 0;
     /* The eigenvalues of the transposes, which LAPACK reads, are the same. */
-    int upper = params[0] != 0, kind = 1, info = 0;
+    int upper = words->lower != 0, kind = 1, info = 0;
     char *uplo = upper ? "U" : "L", *values = PyArray_DATA(w);
     /* Room for all that the drivers ask for without vectors, with blocks of 64 rows. */
     enum { BLOCK = 66 };
@@ -631,7 +634,7 @@ static int tng_eigvalsh(int nin, int nout, PyObject **in, PyObject **out, int64_
 }
 
 static const NativeEntry entries[] = {
-    {"cholesky", tng_cholesky}, {"solve", tng_solve}, {"det", tng_det}, {"inverse", tng_inverse},
-    {"eigvalsh", tng_eigvalsh}, {NULL, NULL}};
+    NATIVE_ENTRY(cholesky), NATIVE_ENTRY(solve), {"det", tng_det}, {"inverse", tng_inverse},
+    NATIVE_ENTRY(eigvalsh), {NULL}};
 
 NATIVE_MODULE(lapack, entries)

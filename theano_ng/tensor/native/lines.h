@@ -63,14 +63,21 @@ typedef struct {
     int direct;                              /* lines are contiguous where they are */
 } LinesOperand;
 
-/* Calls fn for all lines of x and of the outputs along an axis. Nothing is called when there are no lines. */
-static __attribute__((unused)) int lines_run(PyArrayObject *x, int axis, int nout, PyArrayObject *const *outs, lines_fn fn, void *context)
+/* The walk. Lines of one dimension (`group`) go together, `block` at a time. */
+typedef struct {
+    LinesOperand op[1 + LINES_OUTPUTS];      /* the input, then the outputs */
+    int count, group, outers, outer[NPY_MAXDIMS];
+    npy_intp lines, together, block;
+} Lines;
+
+/* Everything but the buffers. */
+static inline void lines_describe(Lines *l, PyArrayObject *x, int axis, int nout, PyArrayObject *const *outs)
 {
-    LinesOperand op[1 + LINES_OUTPUTS];
-    int nd = PyArray_NDIM(x), result = -1, all_direct = 1;
-    npy_intp lines = 1, widest = 0;
-    for (int j = 0; j <= nout; ++j) {
-        LinesOperand *o = &op[j];
+    npy_intp widest = 0;
+    LinesOperand *led = NULL;
+    l->count = 1 + nout;
+    for (int j = 0; j < l->count; ++j) {
+        LinesOperand *o = &l->op[j];
         o->array = j == 0 ? x : outs[j - 1];
         o->data = PyArray_BYTES(o->array);
         o->item = PyArray_ITEMSIZE(o->array);
@@ -79,87 +86,110 @@ static __attribute__((unused)) int lines_run(PyArrayObject *x, int axis, int nou
         o->direct = o->step == o->item || o->length <= 1;
         o->pitch = lines_pitch(o->item * o->length);
         o->buffer = NULL;
-        all_direct &= o->direct;
-        if (o->pitch > widest)
-            widest = o->pitch;
+        widest = o->pitch > widest ? o->pitch : widest;
+        led = led == NULL && !o->direct ? o : led;
     }
     /* The dimension whose lines go together: the one with the smallest stride in the first operand that has to be moved. */
-    LinesOperand *led = &op[0];
-    for (int j = nout; j >= 0; --j)
-        if (!op[j].direct)
-            led = &op[j];
-    int group = -1, outer[NPY_MAXDIMS], outers = 0;
-    for (int i = 0; i < nd; ++i) {
+    PyArrayObject *leader = led == NULL ? x : led->array;
+    l->group = -1;
+    l->outers = 0;
+    l->lines = 1;
+    for (int i = 0; i < PyArray_NDIM(x); ++i) {
         if (i == axis)
             continue;
         npy_intp dim = PyArray_DIM(x, i);
-        lines *= dim;
-        if (dim > 1 && (group < 0 || lines_abs(PyArray_STRIDE(led->array, i)) <= lines_abs(PyArray_STRIDE(led->array, group))))
-            group = i;
+        l->lines *= dim;
+        if (dim > 1 && (l->group < 0 || lines_abs(PyArray_STRIDE(leader, i)) <= lines_abs(PyArray_STRIDE(leader, l->group))))
+            l->group = i;
     }
-    if (lines == 0)
-        return 0;
-    for (int i = 0; i < nd; ++i)
-        if (i != axis && i != group && PyArray_DIM(x, i) > 1)
-            outer[outers++] = i;
-    npy_intp together = group < 0 ? 1 : PyArray_DIM(x, group), block = together;
-    if (!all_direct) {
-        block = widest > 0 ? LINES_BUFFER / widest : together;
+    for (int i = 0; i < PyArray_NDIM(x); ++i)
+        if (i != axis && i != l->group && PyArray_DIM(x, i) > 1)
+            l->outer[l->outers++] = i;
+    for (int j = 0; j < l->count; ++j)
+        l->op[j].row = l->group < 0 ? 0 : PyArray_STRIDE(l->op[j].array, l->group);
+    l->together = l->group < 0 ? 1 : PyArray_DIM(x, l->group);
+    l->block = l->together;
+    if (led != NULL && widest > 0) {
+        npy_intp block = LINES_BUFFER / widest;
         block = block < LINES_GROUP ? LINES_GROUP : block;
-        block = block < together ? block : together;
+        l->block = block < l->together ? block : l->together;
     }
-    for (int j = 0; j <= nout; ++j) {
-        op[j].row = group < 0 ? 0 : PyArray_STRIDE(op[j].array, group);
-        if (op[j].direct)
+}
+
+/* Buffers for what has to be moved. Returns 0, or -1 with an exception set. */
+static inline int lines_buffers(Lines *l)
+{
+    for (int j = 0; j < l->count; ++j) {
+        LinesOperand *o = &l->op[j];
+        if (o->direct)
             continue;
-        if (op[j].pitch > 0 && block > NPY_MAX_INTP / op[j].pitch)
-            goto no_memory;
-        op[j].buffer = PyMem_RawMalloc((size_t)(block * op[j].pitch) + 1);
-        if (op[j].buffer == NULL)
-            goto no_memory;
+        if (o->pitch == 0 || l->block <= NPY_MAX_INTP / o->pitch)
+            o->buffer = PyMem_RawMalloc((size_t)(l->block * o->pitch) + 1);
+        if (o->buffer == NULL) {
+            PyErr_NoMemory();
+            return -1;
+        }
     }
+    return 0;
+}
+
+/* Calls fn for `rows` lines, from the line `first` of those that go together. */
+static inline int lines_call(const Lines *l, npy_intp first, npy_intp rows, lines_fn fn, void *context)
+{
+    const LinesOperand *op = l->op;
+    char *data[1 + LINES_OUTPUTS];
+    npy_intp pitch[1 + LINES_OUTPUTS];
+    for (int j = 0; j < l->count; ++j) {
+        data[j] = op[j].direct ? op[j].data + first * op[j].row : op[j].buffer;
+        pitch[j] = op[j].direct ? op[j].row : op[j].pitch;
+    }
+    if (!op[0].direct)
+        lines_move(op[0].item, rows, op[0].length, op[0].buffer, op[0].pitch, op[0].item, op[0].data + first * op[0].row, op[0].row,
+                   op[0].step);
+    if (fn(context, rows, data[0], pitch[0], data + 1, pitch + 1) < 0)
+        return -1;
+    for (int j = 1; j < l->count; ++j)
+        if (!op[j].direct)
+            lines_move(op[j].item, rows, op[j].length, op[j].data + first * op[j].row, op[j].row, op[j].step, op[j].buffer, op[j].pitch,
+                       op[j].item);
+    return 0;
+}
+
+/* Goes on to the next group. Returns 0 behind the last one. */
+static inline int lines_next(Lines *l, npy_intp *at)
+{
+    for (int k = l->outers - 1; k >= 0; --k) {
+        int d = l->outer[k];
+        npy_intp dim = PyArray_DIM(l->op[0].array, d);
+        for (int j = 0; j < l->count; ++j)
+            l->op[j].data += PyArray_STRIDE(l->op[j].array, d);
+        if (++at[k] < dim)
+            return 1;
+        for (int j = 0; j < l->count; ++j)
+            l->op[j].data -= dim * PyArray_STRIDE(l->op[j].array, d);
+        at[k] = 0;
+    }
+    return 0;
+}
+
+/* Calls fn for all lines of x and of the outputs along an axis. Nothing is called when there are no lines. Returns 0, or -1 with an
+ * exception set. */
+static __attribute__((unused)) int lines_run(PyArrayObject *x, int axis, int nout, PyArrayObject *const *outs, lines_fn fn, void *context)
+{
+    Lines l;
     npy_intp at[NPY_MAXDIMS] = {0};
-    for (;;) {
-        for (npy_intp first = 0; first < together; first += block) {
-            npy_intp rows = together - first < block ? together - first : block;
-            char *data[1 + LINES_OUTPUTS];
-            npy_intp pitch[1 + LINES_OUTPUTS];
-            for (int j = 0; j <= nout; ++j) {
-                char *start = op[j].data + first * op[j].row;
-                data[j] = op[j].direct ? start : op[j].buffer;
-                pitch[j] = op[j].direct ? op[j].row : op[j].pitch;
-                if (j == 0 && !op[0].direct)
-                    lines_move(op[0].item, rows, op[0].length, op[0].buffer, op[0].pitch, op[0].item, start, op[0].row, op[0].step);
-            }
-            if (fn(context, rows, data[0], pitch[0], data + 1, pitch + 1) < 0)
-                goto finish;
-            for (int j = 1; j <= nout; ++j)
-                if (!op[j].direct)
-                    lines_move(op[j].item, rows, op[j].length, op[j].data + first * op[j].row, op[j].row, op[j].step, op[j].buffer,
-                               op[j].pitch, op[j].item);
-        }
-        int k = outers - 1;
-        for (; k >= 0; --k) {
-            npy_intp dim = PyArray_DIM(x, outer[k]);
-            for (int j = 0; j <= nout; ++j)
-                op[j].data += PyArray_STRIDE(op[j].array, outer[k]);
-            if (++at[k] < dim)
-                break;
-            for (int j = 0; j <= nout; ++j)
-                op[j].data -= dim * PyArray_STRIDE(op[j].array, outer[k]);
-            at[k] = 0;
-        }
-        if (k < 0)
-            break;
+    lines_describe(&l, x, axis, nout, outs);
+    if (l.lines == 0)
+        return 0;
+    int status = lines_buffers(&l), more = status == 0;
+    while (more) {
+        for (npy_intp first = 0; first < l.together && status == 0; first += l.block)
+            status = lines_call(&l, first, l.together - first < l.block ? l.together - first : l.block, fn, context);
+        more = status == 0 && lines_next(&l, at);
     }
-    result = 0;
-    goto finish;
-no_memory:
-    PyErr_NoMemory();
-finish:
-    for (int j = 0; j <= nout; ++j)
-        PyMem_RawFree(op[j].buffer);
-    return result;
+    for (int j = 0; j < l.count; ++j)
+        PyMem_RawFree(l.op[j].buffer);
+    return status;
 }
 
 #endif

@@ -1,6 +1,6 @@
 /* Native code of the typed lists' Ops: values are Python lists whose elements are arrays, lists, or anything else.
  *
- * A result is a list of its own, with copies of the elements, unless the Op works in place (params[0]) or is a view (getitem). */
+ * A result is a list of its own, with copies of the elements, unless the Op works in place (in_place) or is a view (getitem). */
 #include "native.h"
 
 /* ------------------------------------------------------------------ copies */
@@ -222,19 +222,19 @@ static int put(PyObject **out, PyObject *value)
     return 0;
 }
 
-#define UNUSED (void)nin, (void)nout, (void)params
+#define UNUSED (void)nin, (void)nout, (void)words
 
-/* ------------------------------------------------------------------ the Ops; params: in place */
+/* ------------------------------------------------------------------ the Ops */
 
 /* length: (list) */
-static int tng_length(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+static int tng_length(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     UNUSED;
     return check_list(in[0], "length") < 0 ? -1 : put_int64(&out[0], PyList_GET_SIZE(in[0]));
 }
 
 /* getitem: (list, integer or slice); the element itself, or a list of the elements themselves */
-static int tng_getitem(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+static int tng_getitem(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     UNUSED;
     int64_t index;
@@ -274,14 +274,16 @@ static int insert_at(PyObject *list, int64_t at, PyObject *value, PyObject **out
 }
 
 /* append: (list, element) */
-static int tng_append(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+NATIVE_FUNCTION(append, in_place)
+static int tng_append(int nin, int nout, PyObject **in, PyObject **out, const struct append_words *words)
 {
     UNUSED;
-    return check_list(in[0], "append") < 0 ? -1 : insert_at(in[0], PyList_GET_SIZE(in[0]), in[1], &out[0], params[0] != 0);
+    return check_list(in[0], "append") < 0 ? -1 : insert_at(in[0], PyList_GET_SIZE(in[0]), in[1], &out[0], words->in_place != 0);
 }
 
 /* insert: (list, position, element); positions beyond the ends are the ends, as list.insert has it */
-static int tng_insert(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+NATIVE_FUNCTION(insert, in_place)
+static int tng_insert(int nin, int nout, PyObject **in, PyObject **out, const struct insert_words *words)
 {
     UNUSED;
     int64_t at;
@@ -289,11 +291,12 @@ static int tng_insert(int nin, int nout, PyObject **in, PyObject **out, int64_t 
         return -1;
     int64_t n = PyList_GET_SIZE(in[0]);
     at = at < -n ? 0 : at < 0 ? at + n : at > n ? n : at;
-    return insert_at(in[0], at, in[2], &out[0], params[0] != 0);
+    return insert_at(in[0], at, in[2], &out[0], words->in_place != 0);
 }
 
 /* extend: (list, list) */
-static int tng_extend(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+NATIVE_FUNCTION(extend, in_place)
+static int tng_extend(int nin, int nout, PyObject **in, PyObject **out, const struct extend_words *words)
 {
     UNUSED;
     if (check_list(in[0], "extend") < 0 || check_list(in[1], "extend") < 0)
@@ -301,7 +304,7 @@ static int tng_extend(int nin, int nout, PyObject **in, PyObject **out, int64_t 
     PyObject *tail = copy_list(in[1], -1);
     if (tail == NULL)
         return -1;
-    PyObject *made = params[0] ? Py_NewRef(in[0]) : copy_list(in[0], -1);
+    PyObject *made = words->in_place ? Py_NewRef(in[0]) : copy_list(in[0], -1);
     if (made != NULL && PyList_SetSlice(made, PyList_GET_SIZE(made), PyList_GET_SIZE(made), tail) < 0)
         Py_CLEAR(made);
     Py_DECREF(tail);
@@ -315,7 +318,8 @@ static int not_found(const char *what, PyObject *list)
 }
 
 /* remove: (list, element); takes away the first one that is equal */
-static int tng_remove(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+NATIVE_FUNCTION(remove, in_place)
+static int tng_remove(int nin, int nout, PyObject **in, PyObject **out, const struct remove_words *words)
 {
     UNUSED;
     if (check_list(in[0], "remove") < 0)
@@ -323,26 +327,27 @@ static int tng_remove(int nin, int nout, PyObject **in, PyObject **out, int64_t 
     Py_ssize_t at = find(in[0], in[1], 0);
     if (at < 0)
         return at == -1 ? not_found("remove", in[0]) : -1;
-    PyObject *made = params[0] ? Py_NewRef(in[0]) : copy_list(in[0], -1);
+    PyObject *made = words->in_place ? Py_NewRef(in[0]) : copy_list(in[0], -1);
     if (made != NULL && PySequence_DelItem(made, at) < 0)
         Py_CLEAR(made);
     return put(&out[0], made);
 }
 
 /* reverse: (list) */
-static int tng_reverse(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+NATIVE_FUNCTION(reverse, in_place)
+static int tng_reverse(int nin, int nout, PyObject **in, PyObject **out, const struct reverse_words *words)
 {
     UNUSED;
     if (check_list(in[0], "reverse") < 0)
         return -1;
-    PyObject *made = params[0] ? Py_NewRef(in[0]) : copy_list(in[0], -1);
+    PyObject *made = words->in_place ? Py_NewRef(in[0]) : copy_list(in[0], -1);
     if (made != NULL && PyList_Reverse(made) < 0)
         Py_CLEAR(made);
     return put(&out[0], made);
 }
 
 /* index: (list, element); position of the first one that is equal */
-static int tng_index(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+static int tng_index(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     UNUSED;
     if (check_list(in[0], "index") < 0)
@@ -354,7 +359,7 @@ static int tng_index(int nin, int nout, PyObject **in, PyObject **out, int64_t *
 }
 
 /* count: (list, element) */
-static int tng_count(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+static int tng_count(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     UNUSED;
     int64_t count = 0;
@@ -367,7 +372,7 @@ static int tng_count(int nin, int nout, PyObject **in, PyObject **out, int64_t *
 }
 
 /* make_list: (elements) */
-static int tng_make_list(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+static int tng_make_list(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     UNUSED;
     PyObject *made = PyList_New(nin);
@@ -382,13 +387,13 @@ static int tng_make_list(int nin, int nout, PyObject **in, PyObject **out, int64
 }
 
 /* deep_copy, view: (list) */
-static int tng_deep_copy(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+static int tng_deep_copy(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     UNUSED;
     return check_list(in[0], "deep_copy") < 0 ? -1 : put(&out[0], copy_list(in[0], -1));
 }
 
-static int tng_view(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+static int tng_view(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     UNUSED;
     return put(&out[0], Py_NewRef(in[0]));
@@ -397,16 +402,16 @@ static int tng_view(int nin, int nout, PyObject **in, PyObject **out, int64_t *p
 static const NativeEntry entries[] = {
     {"length", tng_length},
     {"getitem", tng_getitem},
-    {"append", tng_append},
-    {"insert", tng_insert},
-    {"extend", tng_extend},
-    {"remove", tng_remove},
-    {"reverse", tng_reverse},
+    NATIVE_ENTRY(append),
+    NATIVE_ENTRY(insert),
+    NATIVE_ENTRY(extend),
+    NATIVE_ENTRY(remove),
+    NATIVE_ENTRY(reverse),
     {"index", tng_index},
     {"count", tng_count},
     {"make_list", tng_make_list},
     {"deep_copy", tng_deep_copy},
     {"view", tng_view},
-    {NULL, NULL},
+    {NULL},
 };
 NATIVE_MODULE(lists, entries)

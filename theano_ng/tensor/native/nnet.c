@@ -79,7 +79,7 @@ static inline __attribute__((always_inline)) double exp_f64(double x)
 #define REAL npy_float64
 #define EXP exp_f64
 #define LOG log
-#define LANES 16
+#define LANES 32
 #define NAME(f) f##_f64
 #include "nnet_rows.h"
 
@@ -179,18 +179,18 @@ done:
     return status;
 }
 
-static int tng_softmax(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+static int tng_softmax(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     return softmax_of(nin, in, out, 0);
 }
 
-static int tng_log_softmax(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+static int tng_log_softmax(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     return softmax_of(nin, in, out, 1);
 }
 
 /* out = gradient of softmax.  in: dy (m, n), sm (m, n). */
-static int tng_softmax_grad(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+static int tng_softmax_grad(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     int type = float_type(in[0]), status = -1;
     PyArrayObject *dy = NULL, *sm = NULL;
@@ -229,7 +229,7 @@ static int return_labels(PyArrayObject *am, int type, PyObject **out)
 }
 
 /* nll, softmax(x + b), argmax.  in: x (m, n), b (n), y (m) of integers. */
-static int tng_crossentropy(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+static int tng_crossentropy(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     int type = float_type(in[0]), status = -1;
     PyArrayObject *x = NULL, *b = NULL, *y = NULL, *am = NULL;
@@ -267,7 +267,7 @@ done:
 }
 
 /* dx = dy (sm - onehot(y)).  in: dy (m or 1, or 0-d), sm (m, n), y (m). */
-static int tng_crossentropy_dx(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+static int tng_crossentropy_dx(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     int type = float_type(in[1]), status = -1;
     PyArrayObject *dy = NULL, *sm = NULL, *y = NULL;
@@ -298,7 +298,7 @@ done:
 }
 
 /* -log q[y].  in: q (m, n), y (m). */
-static int tng_onehot_crossentropy(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+static int tng_onehot_crossentropy(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     int type = float_type(in[0]), status = -1;
     PyArrayObject *q = NULL, *y = NULL;
@@ -322,7 +322,7 @@ done:
 }
 
 /* Gradient of the above.  in: dy (m), q (m, n), y (m). */
-static int tng_onehot_crossentropy_grad(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+static int tng_onehot_crossentropy_grad(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     int type = float_type(in[1]), status = -1;
     PyArrayObject *dy = NULL, *q = NULL, *y = NULL;
@@ -354,6 +354,6 @@ static const NativeEntry entries[] = {{"softmax", tng_softmax},
                                       {"crossentropy_dx", tng_crossentropy_dx},
                                       {"onehot_crossentropy", tng_onehot_crossentropy},
                                       {"onehot_crossentropy_grad", tng_onehot_crossentropy_grad},
-                                      {NULL, NULL}};
+                                      {NULL}};
 
 NATIVE_MODULE(nnet, entries)

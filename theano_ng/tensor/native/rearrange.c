@@ -15,7 +15,7 @@ static PyArrayObject *as_integers(PyObject *value)
     return (PyArrayObject *)PyArray_FROMANY(value, NPY_INT64, 0, 0, NPY_ARRAY_CARRAY_RO | NPY_ARRAY_FORCECAST);
 }
 
-/* ------------------------------------------------------------------ repeat: (x, repeats); params: axis (-1: flat) */
+/* ------------------------------------------------------------------ repeat: (x, repeats); axis -1: flat */
 
 /* `times` copies of each of n items, which are short. */
 #define REPEAT_AS(T)                                                                                              \
@@ -45,10 +45,11 @@ static char *repeat_chunks(char *to, const char *from, npy_intp n, npy_intp size
     }
 }
 
-static int tng_repeat(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+NATIVE_FUNCTION(repeat, axis)
+static int tng_repeat(int nin, int nout, PyObject **in, PyObject **out, const struct repeat_words *words)
 {
     PyArrayObject *x = with_flags(in[0], NPY_ARRAY_C_CONTIGUOUS), *repeats = x == NULL ? NULL : as_integers(in[1]);
-    int axis = (int)params[0], nd = 1, result = -1;
+    int axis = (int)words->axis, nd = 1, result = -1;
     if (repeats == NULL)
         goto finish;
     npy_intp dims[NPY_MAXDIMS], outer = 1, inner = 1, n = PyArray_SIZE(x), given = PyArray_SIZE(repeats);
@@ -96,7 +97,7 @@ finish:
     return result;
 }
 
-/* ------------------------------------------------------------------ diff: x; params: n, axis */
+/* ------------------------------------------------------------------ diff: x */
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__linux__)
 #define CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
@@ -150,10 +151,11 @@ static void diff_repeated(diff_fn diff, npy_intp item, npy_intp count, npy_intp 
     diff(count, step, from, z);
 }
 
-static int tng_diff(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+NATIVE_FUNCTION(diff, n, axis)
+static int tng_diff(int nin, int nout, PyObject **in, PyObject **out, const struct diff_words *words)
 {
-    npy_intp times = (npy_intp)params[0];
-    int axis = (int)params[1], result = -1;
+    npy_intp times = (npy_intp)words->n;
+    int axis = (int)words->axis, result = -1;
     char *work = NULL;
     PyArrayObject *x = with_flags(in[0], 0), *z = NULL;
     if (x == NULL)
@@ -220,7 +222,7 @@ finish:
 
 /* ------------------------------------------------------------------ fill_diagonal: (x, value[, offset]) */
 
-static int tng_fill_diagonal(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+static int tng_fill_diagonal(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     PyArrayObject *x = with_flags(in[0], 0), *value = x == NULL ? NULL : with_flags(in[1], 0);
     int64_t offset = 0;
@@ -270,7 +272,7 @@ finish:
 
 /* ------------------------------------------------------------------ bartlett: number of points */
 
-static int tng_bartlett(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+static int tng_bartlett(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     int64_t given;
     if (native_as_int64(in[0], &given) < 0)
@@ -290,7 +292,7 @@ static int tng_bartlett(int nin, int nout, PyObject **in, PyObject **out, int64_
     return 0;
 }
 
-/* ------------------------------------------------------------------ unravel_index: (indices, dims); params: Fortran's order? */
+/* ------------------------------------------------------------------ unravel_index: (indices, dims) */
 
 /* The lengths of axes, and their product; refuses negative ones. */
 static int read_lengths(PyArrayObject *dims, const char *who, int expected, int64_t *total)
@@ -319,7 +321,8 @@ static int read_lengths(PyArrayObject *dims, const char *who, int expected, int6
     return 0;
 }
 
-static int tng_unravel_index(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+NATIVE_FUNCTION(unravel_index, fortran)
+static int tng_unravel_index(int nin, int nout, PyObject **in, PyObject **out, const struct unravel_index_words *words)
 {
     PyArrayObject *x = as_integers(in[0]), *dims = x == NULL ? NULL : as_integers(in[1]);
     int64_t total;
@@ -351,7 +354,7 @@ static int tng_unravel_index(int nin, int nout, PyObject **in, PyObject **out, i
     for (npy_intp i = 0; i < n; ++i) {                                                                            \
         T rest = (T)index[i];                                                                                     \
         for (int step = 0; step < nout; ++step) {                                                                 \
-            int k = params[0] ? step : nout - 1 - step;                                                           \
+            int k = words->fortran ? step : nout - 1 - step;                                                           \
             T length = (T)lengths[k], quotient = rest / length;                                                   \
             to[k][i] = (int64_t)(rest - quotient * length);                                                       \
             rest = quotient;                                                                                      \
@@ -367,8 +370,8 @@ finish:
     return result;
 }
 
-/* ------------------------------------------------------------------ ravel_multi_index: (coordinates ..., dims); params: Fortran's order?,
- * modes (0: raise, 1: wrap, 2: clip), one for each coordinate */
+/* ------------------------------------------------------------------ ravel_multi_index: (coordinates ..., dims); a mode for each coordinate
+ * (0: raise, 1: wrap, 2: clip) */
 
 #define BLOCK 1024   /* coordinates that stay in the cache from axis to axis */
 
@@ -401,11 +404,16 @@ CLONES static void add_coordinates(npy_intp n, const int64_t *x, int64_t length,
             to[i] += (x[i] < 0 ? 0 : x[i] >= length ? length - 1 : x[i]) * weight;
 }
 
-static int tng_ravel_multi_index(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+NATIVE_FUNCTION(ravel_multi_index, fortran, n_modes, modes[])
+static int tng_ravel_multi_index(int nin, int nout, PyObject **in, PyObject **out, const struct ravel_multi_index_words *words)
 {
     int ndim = nin - 1, result = -1, nd = 0;
     PyArrayObject *dims = as_integers(in[ndim]), *x[NPY_MAXDIMS] = {NULL};
     int64_t total, weight = 1;
+    if (words->n_modes != ndim) {
+        PyErr_Format(PyExc_ValueError, "ravel_multi_index: %lld modes for %d coordinates", (long long)words->n_modes, ndim);
+        goto finish;
+    }
     if (ndim > NPY_MAXDIMS) {
         PyErr_Format(PyExc_ValueError, "ravel_multi_index: %d dimensions are more than the %d of NumPy", ndim, NPY_MAXDIMS);
         goto finish;
@@ -439,7 +447,7 @@ static int tng_ravel_multi_index(int nin, int nout, PyObject **in, PyObject **ou
     int64_t *to = (int64_t *)PyArray_DATA(z), weights[NPY_MAXDIMS];
     npy_intp n = PyArray_SIZE(z);
     for (int turn = 0; turn < ndim && n > 0; ++turn) {
-        int k = params[0] ? turn : ndim - 1 - turn;
+        int k = words->fortran ? turn : ndim - 1 - turn;
         weights[k] = weight;
         weight *= lengths[k];
         if (lengths[k] == 0) {
@@ -461,7 +469,7 @@ static int tng_ravel_multi_index(int nin, int nout, PyObject **in, PyObject **ou
         memset(to + start, 0, (size_t)length * sizeof *to);
         for (int k = 0; k < ndim; ++k) {
             const int64_t *c = (const int64_t *)PyArray_DATA(x[k]) + start;
-            int mode = (int)params[1 + k];
+            int mode = (int)words->modes[k];
             if (mode == 0 && any_outside(length, c, lengths[k])) {
                 while (*c >= 0 && *c < lengths[k])
                     ++c;
@@ -481,12 +489,12 @@ finish:
 }
 
 static const NativeEntry entries[] = {
-    {"repeat", tng_repeat},
-    {"diff", tng_diff},
+    NATIVE_ENTRY(repeat),
+    NATIVE_ENTRY(diff),
     {"fill_diagonal", tng_fill_diagonal},
     {"bartlett", tng_bartlett},
-    {"unravel_index", tng_unravel_index},
-    {"ravel_multi_index", tng_ravel_multi_index},
-    {NULL, NULL},
+    NATIVE_ENTRY(unravel_index),
+    NATIVE_ENTRY(ravel_multi_index),
+    {NULL},
 };
 NATIVE_MODULE(rearrange, entries)

@@ -2,9 +2,9 @@
  *
  * The dimensions become loops, from the smallest stride of the input to the largest. Accumulators lie in the same order, so that the
  * innermost loop either runs along one accumulator or along contiguous ones. The inner loops are folds: those of reduce_folds.h, or for
- * other operations a generated kernel of the form fold_fn (tensor/careduce.py). Sums of floats are pairwise over contiguous stretches.
+ * other operations a generated kernel of the form fold_fn (tensor/reductions/careduce.py). Sums of floats are pairwise over contiguous stretches.
  */
-#include "elemwise_words.h"
+#include "native.h"
 #include "reduce_folds.h"
 #include "threads.h"
 #include <stdlib.h>
@@ -267,9 +267,10 @@ static int fold_in_threads(const How *how, const Loops *l, char *acc, int64_t ac
 
 /* -- one reduction ------------------------------------------------------------------------------------------------ */
 
-/* Words: fold kernel (0: shipped), operation OP_*, rank, reduced axes (bits), element, accumulator and output type numbers, size from
- * which threads share the work (0: never), has an identity, the identity's bytes (two words). */
-enum { W_KERNEL, W_OP, W_ND, W_AXES, W_X_TYPE, W_ACC_TYPE, W_OUT_TYPE, W_OPENMP, W_HAS_IDENTITY, W_IDENTITY, W_END = W_IDENTITY + 2 };
+/* The operation OP_*; rank and reduced axes (bits); numbers of the elements', accumulators' and result's types; the bytes of the
+ * identity, if there is one. Every record of this file begins with these words. */
+#define REDUCTION operation, ndim, axes, element_type, accumulator_type, result_type, has_identity, identity[2]
+NATIVE_WORDS(reduction, REDUCTION);
 
 typedef struct {
     How how;
@@ -315,15 +316,16 @@ static void set_lowest(How *how, int type, int highest)
     how->has_identity = 1;
 }
 
-static int set_how(How *how, const int64_t *params)
+/* `fold`: a generated one; NULL: this file has it. */
+static int set_how(How *how, const struct reduction_words *words, fold_fn fold)
 {
-    int op = (int)params[W_OP], x_type = (int)params[W_X_TYPE], acc_type = (int)params[W_ACC_TYPE];
+    int op = (int)words->operation, x_type = (int)words->element_type, acc_type = (int)words->accumulator_type;
     memset(how, 0, sizeof *how);
     how->op = op;
-    how->has_identity = (int)params[W_HAS_IDENTITY];
-    memcpy(how->identity, &params[W_IDENTITY], sizeof how->identity);
-    if (params[W_KERNEL]) {
-        how->fold.fold = (fold_fn)(intptr_t)params[W_KERNEL];
+    how->has_identity = (int)words->has_identity;
+    memcpy(how->identity, words->identity, sizeof how->identity);
+    if (fold != NULL) {
+        how->fold.fold = fold;
         return 0;
     }
     if (op == OP_ADD) {
@@ -341,6 +343,17 @@ static int set_how(How *how, const int64_t *params)
         return 0;
     PyErr_SetString(PyExc_SystemError, "Reduction: no shipped code for these types and no kernel");
     return -1;
+}
+
+/* Bytes of an element; -1 with an exception set when there is no such type. */
+static int64_t item_size(int type)
+{
+    PyArray_Descr *descr = PyArray_DescrFromType(type);
+    if (descr == NULL)
+        return -1;
+    int64_t item = PyDataType_ELSIZE(descr);
+    Py_DECREF(descr);
+    return item;
 }
 
 /* Whether the extents of two arrays overlap. */
@@ -361,88 +374,95 @@ static int share_memory(PyArrayObject *a, PyArrayObject *b)
     return low[0] < high[1] && low[1] < high[0];
 }
 
-/* Provides the result in *out and accumulators with their first values, for elements of this shape and order in
- * memory. The result shares no memory with the inputs. Returns 0, or -1 with an exception set. */
-static int begin(Reduction *r, const int64_t *params, const int64_t *dims, const int64_t *x_strides, PyObject **inputs, int n_inputs,
-                 PyObject **out)
+/* The result in *out, for elements of this shape; it shares no memory with the inputs. Returns NULL with an exception set on failure. */
+static PyArrayObject *provide_result(Reduction *r, const struct reduction_words *words, const int64_t *dims, PyObject **inputs, int n_inputs,
+                                     PyObject **out)
 {
-    int64_t axes = r->axes = params[W_AXES];
-    int by_stride[MAX_ND], acc_type = (int)params[W_ACC_TYPE], out_type = (int)params[W_OUT_TYPE], first = -1;
-    r->own = NULL;
-    r->nd = (int)params[W_ND];
+    int type = (int)words->result_type, empty = -1;
     r->kept = 0;
-    r->type = acc_type;
-    if (set_how(&r->how, params) < 0)
-        return -1;
     for (int d = 0; d < r->nd; ++d)
-        if (axes >> d & 1) {
-            if (dims[d] == 0 && first < 0)
-                first = d;
-        }
-        else
+        if (!(r->axes >> d & 1))
             r->out_dims[r->kept++] = dims[d];
-    PyArrayObject *result = native_alloc(out, r->kept, r->out_dims, out_type);
+        else if (dims[d] == 0 && empty < 0)
+            empty = d;
+    PyArrayObject *result = native_alloc(out, r->kept, r->out_dims, type);
     for (int i = 0; i < n_inputs && result != NULL; ++i)
         if (share_memory(result, (PyArrayObject *)inputs[i])) {
             Py_CLEAR(*out);
-            result = native_alloc(out, r->kept, r->out_dims, out_type);
+            result = native_alloc(out, r->kept, r->out_dims, type);
         }
     if (result == NULL)
-        return -1;
+        return NULL;
     r->count = PyArray_SIZE(result);
-    if (first >= 0 && r->count > 0 && !params[W_HAS_IDENTITY]) {
+    if (empty >= 0 && r->count > 0 && !words->has_identity) {
         PyErr_Format(PyExc_ValueError,
                      "Reduction: the input has length 0 in dimension %d, and the reduced operation has no identity to return for no elements",
-                     first);
-        return -1;
+                     empty);
+        return NULL;
     }
-    /* Accumulators in the order of the elements that they take. */
-    int n = 0;
+    return result;
+}
+
+/* Strides of the accumulators, in the order of the elements that they take. Returns the place of the first elements' accumulator, in bytes. */
+static int64_t order_accumulators(Reduction *r, const int64_t *dims, const int64_t *x_strides)
+{
+    int by_stride[MAX_ND], n = 0;
     for (int d = r->nd - 1; d >= 0; --d)
-        if (!(axes >> d & 1)) {
+        if (!(r->axes >> d & 1)) {
             int at = n++;
             for (; at > 0 && dims[d] != 1 && (dims[by_stride[at - 1]] == 1 || llabs(x_strides[by_stride[at - 1]]) > llabs(x_strides[d])); --at)
                 by_stride[at] = by_stride[at - 1];
             by_stride[at] = d;
         }
-    int64_t item = PyArray_ITEMSIZE(result), offset = 0, in_place = PyArray_EquivTypenums(acc_type, out_type);
-    if (!in_place) {
-        PyArray_Descr *descr = PyArray_DescrFromType(acc_type);
-        if (descr == NULL)
-            return -1;
-        item = PyDataType_ELSIZE(descr);
-        Py_DECREF(descr);
-    }
-    r->how.acc_item = item;
+    int64_t step = r->how.acc_item, offset = 0;
     memset(r->strides, 0, sizeof r->strides);
-    int64_t step = item;
     for (int k = 0; k < n; ++k) {
         int d = by_stride[k];
         r->strides[d] = x_strides[d] < 0 ? -step : step;
         offset += x_strides[d] < 0 ? (dims[d] - 1) * step : 0;
         step *= dims[d];
     }
+    return offset;
+}
+
+/* Provides the result in *out and accumulators with their first values, for elements of this shape and order in memory. Returns 0, or -1
+ * with an exception set. */
+static int begin(Reduction *r, const struct reduction_words *words, fold_fn fold, const int64_t *dims, const int64_t *x_strides,
+                 PyObject **inputs, int n_inputs, PyObject **out)
+{
+    static const char zeros[16] = {0};
+    r->own = NULL;
+    r->axes = words->axes;
+    r->nd = (int)words->ndim;
+    r->type = (int)words->accumulator_type;
+    if (set_how(&r->how, words, fold) < 0)
+        return -1;
+    PyArrayObject *result = provide_result(r, words, dims, inputs, n_inputs, out);
+    if (result == NULL)
+        return -1;
+    int in_place = PyArray_EquivTypenums(r->type, (int)words->result_type);
+    r->how.acc_item = in_place ? PyArray_ITEMSIZE(result) : item_size(r->type);
+    if (r->how.acc_item < 0)
+        return -1;
+    int64_t offset = order_accumulators(r, dims, x_strides);
     for (int d = 0, k = 0; d < r->nd; ++d)
-        if (!(axes >> d & 1)) {
+        if (!(r->axes >> d & 1)) {
             r->out_strides[k] = r->strides[d];
             in_place &= dims[d] == 1 || r->strides[d] == PyArray_STRIDE(result, k);
             ++k;
         }
     char *room = PyArray_BYTES(result);
     if (!in_place && r->count > 0) {
-        r->own = native_new(1, &r->count, acc_type, 0);
+        r->own = native_new(1, &r->count, r->type, 0);
         if (r->own == NULL)
             return -1;
         room = PyArray_BYTES(r->own);
     }
     r->acc = room + (r->count > 0 ? offset : 0);
-    static const char zeros[16] = {0};
-    if (!r->how.has_identity)
-        ;
-    else if (memcmp(r->how.identity, zeros, sizeof zeros) == 0)
-        memset(room, 0, (size_t)(r->count * item));
-    else
-        fill(room, r->count, r->how.identity, item);
+    if (r->how.has_identity && memcmp(r->how.identity, zeros, sizeof zeros) == 0)
+        memset(room, 0, (size_t)(r->count * r->how.acc_item));
+    else if (r->how.has_identity)
+        fill(room, r->count, r->how.identity, r->how.acc_item);
     return 0;
 }
 
@@ -548,18 +568,18 @@ static int check_input(PyObject *value, int nd, int type, PyArrayObject **x)
 }
 
 /* A vector of few elements, of which the general road costs more than the fold. Returns 0 where that road has to be taken, or -1. */
-static int reduce_few(const int64_t *params, PyArrayObject *x, PyObject **out)
+static int reduce_few(const struct reduction_words *words, fold_fn fold, PyArrayObject *x, PyObject **out)
 {
     int64_t n = PyArray_DIM(x, 0);
     How how;
-    int single = params[W_ACC_TYPE] == NPY_DOUBLE && params[W_OUT_TYPE] == NPY_FLOAT;
-    if (params[W_AXES] != 1 || !params[W_HAS_IDENTITY] || (params[W_ACC_TYPE] != params[W_OUT_TYPE] && !single) || n > PAIRWISE_MIN)
+    int single = words->accumulator_type == NPY_DOUBLE && words->result_type == NPY_FLOAT;
+    if (words->axes != 1 || !words->has_identity || (words->accumulator_type != words->result_type && !single) || n > PAIRWISE_MIN)
         return 0;
-    if (set_how(&how, params) < 0)
+    if (set_how(&how, words, fold) < 0)
         return -1;
     if (how.pairs)
         return 0;
-    PyArrayObject *result = native_alloc(out, 0, NULL, (int)params[W_OUT_TYPE]);
+    PyArrayObject *result = native_alloc(out, 0, NULL, (int)words->result_type);
     if (result == NULL)
         return -1;
     if (share_memory(result, x))
@@ -573,17 +593,21 @@ static int reduce_few(const int64_t *params, PyArrayObject *x, PyObject **out)
     return 1;
 }
 
-static int tng_reduce(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+/* The address of a generated fold (0: this file has it); the size from which threads share the work (0: never). */
+NATIVE_FUNCTION(reduce, REDUCTION, kernel, openmp_minsize)
+static int tng_reduce(int nin, int nout, PyObject **in, PyObject **out, const struct reduce_words *words)
 {
-    int nd = (int)params[W_ND], status;
+    const struct reduction_words *reduction = (const struct reduction_words *)words;
+    fold_fn fold = (fold_fn)(intptr_t)words->kernel;
+    int nd = (int)words->ndim, status;
     int64_t dims[MAX_ND], x_strides[MAX_ND];
     PyArrayObject *x;
     Reduction r;
     (void)nin;
     (void)nout;
-    if (check_input(in[0], nd, (int)params[W_X_TYPE], &x) < 0)
+    if (check_input(in[0], nd, (int)words->element_type, &x) < 0)
         return -1;
-    if (nd == 1 && (status = reduce_few(params, x, &out[0])) != 0) {
+    if (nd == 1 && (status = reduce_few(reduction, fold, x, &out[0])) != 0) {
         Py_DECREF(x);
         return status < 0 ? -1 : 0;
     }
@@ -591,10 +615,10 @@ static int tng_reduce(int nin, int nout, PyObject **in, PyObject **out, int64_t 
         dims[d] = PyArray_DIM(x, d);
         x_strides[d] = PyArray_STRIDE(x, d);
     }
-    status = begin(&r, params, dims, x_strides, (PyObject **)&x, 1, &out[0]);
+    status = begin(&r, reduction, fold, dims, x_strides, (PyObject **)&x, 1, &out[0]);
     if (status == 0) {
         if (r.how.has_identity)
-            accumulate(&r, dims, r.acc, PyArray_BYTES(x), x_strides, PyArray_ITEMSIZE(x), params[W_OPENMP]);
+            accumulate(&r, dims, r.acc, PyArray_BYTES(x), x_strides, PyArray_ITEMSIZE(x), words->openmp_minsize);
         else
             status = fold_from_first(&r, dims, x, x_strides);
     }
@@ -603,175 +627,7 @@ static int tng_reduce(int nin, int nout, PyObject **in, PyObject **out, int64_t 
     return status;
 }
 
-/* -- the reduction of an elementwise operation --------------------------------------------------------------------- */
-
-#define BLOCK 32768  /* bytes of intermediate results that are reduced while they are in the cache */
-#define COLUMNS 1024 /* accumulators side by side, so that they stay there too */
-
-/* How the common shape is cut into blocks. */
-typedef struct {
-    int64_t dims[MAX_ND], block[MAX_ND];
-    int order[MAX_ND]; /* dimensions, the one that blocks are counted along first */
-    int rank[MAX_ND];  /* dimensions, the one with the largest stride first: the operation gets C-like arrays */
-} Blocks;
-
-static void cut_blocks(Blocks *b, int nd, int64_t axes, const int64_t *strides, int64_t item)
-{
-    int64_t room = BLOCK / item;
-    for (int d = nd - 1, n = 0; d >= 0; --d) {
-        int at = n++;
-        for (; at > 0 && llabs(strides[b->order[at - 1]]) > llabs(strides[d]); --at)
-            b->order[at] = b->order[at - 1];
-        b->order[at] = d;
-    }
-    for (int k = 0; k < nd; ++k)
-        b->rank[k] = b->order[nd - 1 - k];
-    if (nd > 0 && !(axes >> b->order[0] & 1))
-        for (int k = 1; k < nd; ++k)
-            if (axes >> b->order[k] & 1) {
-                int reduced = b->order[k];
-                memmove(&b->order[2], &b->order[1], (size_t)(k - 1) * sizeof(int));
-                b->order[1] = reduced;
-                room = room < COLUMNS ? room : COLUMNS;
-                break;
-            }
-    for (int k = 0; k < nd; ++k) {
-        int d = b->order[k];
-        b->block[d] = b->dims[d] < room ? b->dims[d] : room;
-        if (k == 0)
-            room = BLOCK / item;
-        room = room / (b->block[d] > 0 ? b->block[d] : 1);
-        room = room > 1 ? room : 1;
-    }
-}
-
-/* Views of the inputs' parts at `start`, their dimension k that of number rank[k] here; those of the previous block serve again when it had
- * the same lengths. */
-static int set_views(int nd, int nin, PyObject **in, const int64_t *operands, const int *rank, const int64_t *start, const int64_t *lens,
-                     int same, PyObject **views)
-{
-    for (int i = 0; i < nin; ++i) {
-        PyArrayObject *a = (PyArrayObject *)in[i];
-        char *data = PyArray_BYTES(a);
-        npy_intp dims[MAX_ND], strides[MAX_ND];
-        for (int k = 0; k < nd; ++k) {
-            int repeated = O_BROADCAST(operands[i], k) != 0;
-            dims[k] = repeated ? 1 : lens[k];
-            strides[k] = PyArray_STRIDE(a, rank[k]);
-            data += repeated ? 0 : start[rank[k]] * strides[k];
-        }
-        if (same) {
-            /* Only this function knows the view. */
-            ((PyArrayObject_fields *)views[i])->data = data;
-            continue;
-        }
-        PyArray_Descr *descr = PyArray_DESCR(a);
-        Py_INCREF(descr);
-        PyObject *view = PyArray_NewFromDescr(&PyArray_Type, descr, nd, dims, strides, data, PyArray_FLAGS(a) & NPY_ARRAY_ALIGNED,
-                                              NULL);
-        if (view == NULL)
-            return -1;
-        Py_XSETREF(views[i], view);
-    }
-    return 0;
-}
-
-/* Words: the kernel of the elementwise operation, the words of tng_reduce, those of tng_elemwise (the kernel's is free) with its scratch. */
-static int tng_reduce_elemwise(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
-{
-    static native_fn elemwise = NULL;
-    const int64_t *how = params + 1;
-    int64_t *inner = params + 1 + W_END, *operands = inner + E_OPERANDS;
-    int nd = (int)how[W_ND], lead = 0, most = -1, status, same = 0;
-    (void)nout;
-    if (elemwise == NULL) {
-        PyObject *module = PyImport_ImportModule("theano_ng.tensor.native.elemwise");
-        PyObject *capsule = module == NULL ? NULL : PyObject_GetAttrString(module, "elemwise");
-        elemwise = capsule == NULL ? NULL : (native_fn)PyCapsule_GetPointer(capsule, NATIVE_CAPSULE);
-        Py_XDECREF(capsule);
-        Py_XDECREF(module);
-        if (elemwise == NULL)
-            return -1;
-    }
-    inner[E_KERNEL] = params[0];
-    for (int i = 0; i < nin; ++i) {
-        int longer = 0;
-        if (!PyArray_Check(in[i]) || PyArray_NDIM((PyArrayObject *)in[i]) != nd) {
-            PyErr_Format(PyExc_TypeError, "Elemwise: input[%d] must be an ndarray with %d dimensions", i, nd);
-            return -1;
-        }
-        for (int d = 0; d < nd; ++d)
-            longer += !O_BROADCAST(operands[i], d);
-        if (longer > most) {
-            most = longer;
-            lead = i;
-        }
-    }
-    Blocks b;
-    Reduction r;
-    if (result_dims(nd, nin, in, operands, b.dims) < 0)
-        return -1;
-    int64_t strides[MAX_ND], start[MAX_ND] = {0}, before[MAX_ND], total = 1;
-    PyArray_Descr *descr = PyArray_DescrFromType((int)how[W_X_TYPE]);
-    if (descr == NULL)
-        return -1;
-    int64_t item = PyDataType_ELSIZE(descr);
-    Py_DECREF(descr);
-    for (int d = 0; d < nd; ++d) {
-        /* Dimensions along which the leading input is repeated count as the outermost. */
-        strides[d] = O_BROADCAST(operands[lead], d) ? INT64_MAX : PyArray_STRIDE((PyArrayObject *)in[lead], d);
-        total = b.dims[d] == 0 ? 0 : total;
-    }
-    cut_blocks(&b, nd, how[W_AXES], strides, item);
-    for (int d = 0; d < nd; ++d)
-        strides[d] = strides[d] == INT64_MAX ? INT64_MAX : llabs(strides[d]);
-    if (begin(&r, how, b.dims, strides, in, nin, out) < 0)
-        return finish(&r, *out, -1);
-    /* From here on, dimensions of blocks and what is reduced are counted by rank. */
-    int64_t given[nin + 1];
-    memcpy(given, operands, (size_t)nin * sizeof(int64_t));
-    memcpy(strides, r.strides, sizeof strides);
-    for (int k = 0; k < nd; ++k)
-        r.strides[k] = strides[b.rank[k]];
-    for (int i = 0; i < nin; ++i)
-        for (int k = 0; k < nd; ++k)
-            operands[i] = (operands[i] & ~(INT64_C(1) << k)) | (int64_t)O_BROADCAST(given[i], b.rank[k]) << k;
-    PyObject *views[nin + 1], *piece = NULL;
-    memset(views, 0, sizeof views);
-    status = 0;
-    while (total > 0 && status == 0) {
-        int64_t lens[MAX_ND], offset = 0;
-        for (int k = 0; k < nd; ++k) {
-            int d = b.rank[k];
-            lens[k] = b.dims[d] - start[d] < b.block[d] ? b.dims[d] - start[d] : b.block[d];
-            offset += start[d] * r.strides[k];
-        }
-        same = same && memcmp(lens, before, (size_t)nd * sizeof(int64_t)) == 0;
-        memcpy(before, lens, (size_t)nd * sizeof(int64_t));
-        status = set_views(nd, nin, in, operands, b.rank, start, lens, same, views);
-        same = 1;
-        if (status == 0)
-            status = elemwise(nin, 1, views, &piece, inner);
-        if (status == 0)
-            accumulate(&r, lens, r.acc + offset, PyArray_BYTES((PyArrayObject *)piece), PyArray_STRIDES((PyArrayObject *)piece), item, 0);
-        int k = 0;
-        for (; k < nd; ++k) {
-            int d = b.order[k];
-            if ((start[d] += b.block[d]) < b.dims[d])
-                break;
-            start[d] = 0;
-        }
-        /* What decides all or any ends the search. */
-        if (k == nd || (r.count == 1 && r.type == NPY_BOOL && *r.acc == (r.how.op == OP_OR) && r.how.op != OP_XOR))
-            break;
-    }
-    status = finish(&r, *out, status);
-    memcpy(operands, given, (size_t)nin * sizeof(int64_t));
-    for (int i = 0; i < nin; ++i)
-        Py_XDECREF(views[i]);
-    Py_XDECREF(piece);
-    return status;
-}
+#include "reduce_elemwise.h"
 
 /* -- module ------------------------------------------------------------------------------------------------------- */
 
@@ -793,7 +649,12 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static const NativeEntry entries[] = {{"reduce", tng_reduce}, {"reduce_elemwise", tng_reduce_elemwise}, {NULL, NULL}};
+static const NativeEntry entries[] = {
+    NATIVE_ENTRY(reduce),
+    NATIVE_ENTRY_WITH_SCRATCH(reduce_elemwise),
+    NATIVE_ROW(operand),
+    {NULL},
+};
 
 static struct PyModuleDef module_def = {PyModuleDef_HEAD_INIT, "reduce", NULL, -1, methods, NULL, NULL, NULL, NULL};
 

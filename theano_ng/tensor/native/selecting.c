@@ -62,7 +62,7 @@ static npy_intp places_of_bytes(const char *data, npy_intp n, npy_int64 first, n
     return count + places_1(data + i, 1, n - i, first + i, place + count);
 }
 
-static int tng_nonzero(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+static int tng_nonzero(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     PyArrayObject *x = (PyArrayObject *)PyArray_FROM_OF(in[0], NPY_ARRAY_NOTSWAPPED);
     if (x == NULL)
@@ -118,7 +118,7 @@ done:
 
 /* ---------------------------------------------------------------- choose
  *
- * params: mode, type number of the result. Inputs: numbers, then the choices, or one array that lists them along its first dimension. */
+ * Inputs: numbers, then the choices, or one array that lists them along its first dimension. */
 enum { MODE_RAISE, MODE_WRAP, MODE_CLIP };
 
 /* Reads n <= CHUNK numbers as those of choices, 0 .. many-1. Returns the position of one out of range, or -1. */
@@ -214,122 +214,165 @@ static npy_intp stride_in(PyArrayObject *x, int skip, int nd, int k)
     return own < skip || PyArray_DIM(x, own) == 1 ? 0 : PyArray_STRIDE(x, own);
 }
 
-static int tng_choose(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+enum { DIMS = NPY_MAXDIMS + 1 };
+
+/* The numbers, then the choices. */
+typedef struct {
+    int count, listed, nd;          /* listed: there is one array of choices, of which the first dimension is left out below */
+    PyArrayObject **array;
+    char **at;                      /* where each operand is */
+    npy_intp *stride, *step;        /* [count][DIMS], for the dimensions of the result; of the last one */
+    npy_intp dim[DIMS];
+} Operands;
+
+static void close_operands(Operands *o)
 {
-    int mode = (int)params[0], type = (int)params[1], listed = nin == 2, n_choices = nin - 1, nd = 0, kept = 0, status = -1;
-    npy_intp dim[NPY_MAXDIMS + 1], number[CHUNK];
-    /* Operands: the numbers, then the choices; for each its array, where it is and, per dimension of the result, its strides. */
-    PyArrayObject **array = PyMem_Calloc((size_t)nin, sizeof *array);
-    char **at = PyMem_Calloc((size_t)nin, sizeof *at);
-    npy_intp *stride = PyMem_Calloc((size_t)nin * (NPY_MAXDIMS + 1), sizeof *stride);
-    if (array == NULL || at == NULL || stride == NULL) {
+    for (int i = 0; o->array != NULL && i < o->count; ++i)
+        Py_XDECREF(o->array[i]);
+    PyMem_Free(o->array);
+    PyMem_Free(o->at);
+    PyMem_Free(o->stride);
+    PyMem_Free(o->step);
+}
+
+/* Takes the inputs, the choices as arrays of this type, and finds the shape of the result. Returns 0, or -1 with an exception set; the
+ * operands have to be closed anyway. */
+static int open_operands(Operands *o, int nin, PyObject **in, int type)
+{
+    size_t count = (size_t)nin;
+    memset(o, 0, sizeof *o);
+    o->count = nin;
+    o->listed = nin == 2;
+    o->array = PyMem_Calloc(count, sizeof *o->array);
+    o->at = PyMem_Calloc(count, sizeof *o->at);
+    o->stride = PyMem_Calloc(count * DIMS, sizeof *o->stride);
+    o->step = PyMem_Calloc(count, sizeof *o->step);
+    if (o->array == NULL || o->at == NULL || o->stride == NULL || o->step == NULL) {
         PyErr_NoMemory();
-        goto done;
+        return -1;
     }
     for (int i = 0; i < nin; ++i) {
         PyArrayObject *given = (PyArrayObject *)PyArray_FROM_O(in[i]);
         if (given == NULL)
-            goto done;
+            return -1;
         PyArray_Descr *descr = PyArray_DescrFromType(i == 0 ? PyArray_TYPE(given) : type);
-        array[i] = descr == NULL ? NULL : (PyArrayObject *)PyArray_FromArray(
+        o->array[i] = descr == NULL ? NULL : (PyArrayObject *)PyArray_FromArray(
             given, descr, NPY_ARRAY_ALIGNED | NPY_ARRAY_NOTSWAPPED | NPY_ARRAY_FORCECAST);
         Py_DECREF(given);
-        if (array[i] == NULL || broadcast_into(&nd, dim, array[i], listed && i == 1) < 0)
-            goto done;
-        at[i] = PyArray_BYTES(array[i]);
+        if (o->array[i] == NULL || broadcast_into(&o->nd, o->dim, o->array[i], o->listed && i == 1) < 0)
+            return -1;
+        o->at[i] = PyArray_BYTES(o->array[i]);
     }
-    npy_int64 many = listed ? PyArray_DIM(array[1], 0) : n_choices;
-    PyArrayObject *z = native_alloc(out, nd, dim, type);
-    if (z == NULL)
-        goto done;
-    if (PyArray_SIZE(z) == 0) {
-        status = 0;
-        goto done;
-    }
-    if (many == 0) {
-        PyErr_SetString(PyExc_ValueError, "choose: there is nothing to choose from");
-        goto done;
-    }
-    /* Dimensions that run on in all operands become one; z is contiguous. */
-    for (int k = 0; k < nd; ++k) {
+    return 0;
+}
+
+/* Dimensions that run on in all operands become one; the result is contiguous. */
+static void join_dimensions(Operands *o)
+{
+    int kept = 0;
+    for (int k = 0; k < o->nd; ++k) {
         int joins = kept > 0;
-        if (dim[k] == 1)
+        npy_intp length = o->dim[k];
+        if (length == 1)
             continue;
-        for (int i = 0; i < nin; ++i) {
-            npy_intp *own = stride + (npy_intp)i * (NPY_MAXDIMS + 1);
-            own[kept] = stride_in(array[i], listed && i == 1, nd, k);
-            joins = joins && own[kept - 1] == own[kept] * dim[k];
+        for (int i = 0; i < o->count; ++i) {
+            npy_intp *own = o->stride + (npy_intp)i * DIMS;
+            own[kept] = stride_in(o->array[i], o->listed && i == 1, o->nd, k);
+            joins = joins && own[kept - 1] == own[kept] * length;
         }
         if (joins) {
-            dim[kept - 1] *= dim[k];
-            for (int i = 0; i < nin; ++i)
-                stride[(npy_intp)i * (NPY_MAXDIMS + 1) + kept - 1] = stride[(npy_intp)i * (NPY_MAXDIMS + 1) + kept];
+            o->dim[kept - 1] *= length;
+            for (int i = 0; i < o->count; ++i)
+                o->stride[(npy_intp)i * DIMS + kept - 1] = o->stride[(npy_intp)i * DIMS + kept];
         }
         else
-            dim[kept++] = dim[k];
+            o->dim[kept++] = length;
     }
-    npy_intp place[NPY_MAXDIMS + 1] = {0}, size = PyArray_ITEMSIZE(z), length = kept > 0 ? dim[kept - 1] : 1;
-    npy_intp step_a = kept > 0 ? stride[kept - 1] : 0, *steps = PyMem_Malloc((size_t)nin * sizeof *steps);
-    if (steps == NULL) {
-        PyErr_NoMemory();
-        goto done;
+    o->nd = kept;
+    for (int i = 0; i < o->count; ++i)
+        o->step[i] = kept > 0 ? o->stride[(npy_intp)i * DIMS + kept - 1] : 0;
+}
+
+/* Goes on to the next line of the last dimension. Returns 0 behind the last one. */
+static int next_line(Operands *o, npy_intp *place)
+{
+    for (int k = o->nd - 2; k >= 0; --k) {
+        int on = ++place[k] < o->dim[k];
+        for (int i = 0; i < o->count; ++i) {
+            npy_intp stride = o->stride[(npy_intp)i * DIMS + k];
+            o->at[i] += on ? stride : -stride * (o->dim[k] - 1);
+        }
+        if (on)
+            return 1;
+        place[k] = 0;
     }
-    for (int i = 0; i < nin; ++i)
-        steps[i] = kept > 0 ? stride[(npy_intp)i * (NPY_MAXDIMS + 1) + kept - 1] : 0;
-    npy_intp apart = listed ? PyArray_STRIDE(array[1], 0) : 0;
-    numbers_fn read = numbers_of(array[0]);
+    return 0;
+}
+
+/* Elements i .. i + n - 1 of a line, each of the choice with its number. */
+static void choose_items(const Operands *o, npy_intp i, npy_intp n, const npy_intp *number, npy_intp size, char *to)
+{
+#define CHOOSE(NAME)                                                                                              \
+    if (o->listed)                                                                                                \
+        NAME##_of_list(n, number, o->at[1] + i * o->step[1], PyArray_STRIDE(o->array[1], 0), o->step[1], to);     \
+    else                                                                                                          \
+        NAME(n, number, o->at + 1, o->step + 1, i, to);                                                           \
+    break
+    switch (size) {
+    case 1: CHOOSE(choose_1);
+    case 2: CHOOSE(choose_2);
+    case 4: CHOOSE(choose_4);
+    case 8: CHOOSE(choose_8);
+    default: CHOOSE(choose_16);
+    }
+#undef CHOOSE
+}
+
+/* The whole result, which has elements. Returns 0, or -1 with an exception set. */
+static int choose_all(Operands *o, int mode, PyArrayObject *z)
+{
+    npy_intp number[CHUNK], place[DIMS] = {0}, size = PyArray_ITEMSIZE(z);
+    npy_int64 many = o->listed ? PyArray_DIM(o->array[1], 0) : o->count - 1;
+    if (many == 0) {
+        PyErr_SetString(PyExc_ValueError, "choose: there is nothing to choose from");
+        return -1;
+    }
+    join_dimensions(o);
+    npy_intp length = o->nd > 0 ? o->dim[o->nd - 1] : 1;
+    numbers_fn read = numbers_of(o->array[0]);
     char *to = PyArray_BYTES(z);
-    for (;;) {
+    do {
         for (npy_intp i = 0; i < length; i += CHUNK) {
             npy_intp n = length - i < CHUNK ? length - i : CHUNK;
-            npy_intp wrong = read(at[0] + i * step_a, step_a, n, many, mode, number);
+            npy_intp wrong = read(o->at[0] + i * o->step[0], o->step[0], n, many, mode, number);
             if (wrong >= 0) {
                 PyErr_Format(PyExc_ValueError, "choose: index %zd is outside of [0, %zd]; see mode='wrap' and mode='clip'",
                              (Py_ssize_t)number[wrong], (Py_ssize_t)(many - 1));
-                PyMem_Free(steps);
-                goto done;
+                return -1;
             }
-#define CHOOSE(NAME)                                                                                              \
-    if (listed)                                                                                                   \
-        NAME##_of_list(n, number, at[1] + i * steps[1], apart, steps[1], to);                                     \
-    else                                                                                                          \
-        NAME(n, number, at + 1, steps + 1, i, to);                                                                \
-    break
-            switch (size) {
-            case 1: CHOOSE(choose_1);
-            case 2: CHOOSE(choose_2);
-            case 4: CHOOSE(choose_4);
-            case 8: CHOOSE(choose_8);
-            default: CHOOSE(choose_16);
-            }
+            choose_items(o, i, n, number, size, to);
             to += n * size;
         }
-        int k = kept - 2;
-        for (; k >= 0; --k) {
-            int on = ++place[k] < dim[k];
-            for (int i = 0; i < nin; ++i)
-                at[i] += on ? stride[(npy_intp)i * (NPY_MAXDIMS + 1) + k] : -stride[(npy_intp)i * (NPY_MAXDIMS + 1) + k] * (dim[k] - 1);
-            if (on)
-                break;
-            place[k] = 0;
-        }
-        if (k < 0)
-            break;
+    } while (next_line(o, place));
+    return 0;
+}
+
+NATIVE_FUNCTION(choose, mode, type_number)
+static int tng_choose(int nin, int nout, PyObject **in, PyObject **out, const struct choose_words *words)
+{
+    Operands o;
+    int status = open_operands(&o, nin, in, (int)words->type_number);
+    if (status == 0) {
+        PyArrayObject *z = native_alloc(out, o.nd, o.dim, (int)words->type_number);
+        status = z == NULL ? -1 : PyArray_SIZE(z) == 0 ? 0 : choose_all(&o, (int)words->mode, z);
     }
-    PyMem_Free(steps);
-    status = 0;
-done:
-    for (int i = 0; array != NULL && i < nin; ++i)
-        Py_XDECREF(array[i]);
-    PyMem_Free(array);
-    PyMem_Free(at);
-    PyMem_Free(stride);
+    close_operands(&o);
     return status;
 }
 
 static const NativeEntry entries[] = {
     {"nonzero", tng_nonzero},
-    {"choose", tng_choose},
-    {NULL, NULL},
+    NATIVE_ENTRY(choose),
+    {NULL},
 };
 NATIVE_MODULE(selecting, entries)

@@ -4,14 +4,14 @@
 /* ---------------------------------------------------------------- identity, copies, assertions */
 
 /* ViewOp, OutputGuard: the value itself. */
-static int tng_view(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+static int tng_view(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     Py_INCREF(in[0]);
     native_set(out, in[0]);
     return 0;
 }
 
-static int tng_deep_copy(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+static int tng_deep_copy(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     PyArrayObject *x = (PyArrayObject *)in[0];
     if (out[0] != NULL && (out[0] == in[0] || strided_ranges_meet(x, (PyArrayObject *)out[0])))
@@ -36,11 +36,11 @@ static int tng_deep_copy(int nin, int nout, PyObject **in, PyObject **out, int64
 }
 
 /* CpuContiguous: the value itself, or a contiguous copy. The previous output is not written to: it may be a view of an input. */
-static int tng_contiguous(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+static int tng_contiguous(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     PyArrayObject *x = (PyArrayObject *)in[0];
     if (PyArray_IS_C_CONTIGUOUS(x))
-        return tng_view(nin, nout, in, out, params);
+        return tng_view(nin, nout, in, out, NULL);
     PyArrayObject *z = native_new(PyArray_NDIM(x), PyArray_DIMS(x), PyArray_TYPE(x), 0);
     if (z == NULL)
         return -1;
@@ -50,17 +50,20 @@ static int tng_contiguous(int nin, int nout, PyObject **in, PyObject **out, int6
     return 0;
 }
 
-/* params: axes that have to be 1 long, -1. */
-static int tng_rebroadcast(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+/* The axes have to be 1 long. */
+NATIVE_FUNCTION(rebroadcast, n_axes, axes[])
+static int tng_rebroadcast(int nin, int nout, PyObject **in, PyObject **out, const struct rebroadcast_words *words)
 {
     PyArrayObject *x = (PyArrayObject *)in[0];
-    for (; *params >= 0; ++params)
-        if (PyArray_DIM(x, (int)*params) != 1) {
-            PyErr_Format(PyExc_ValueError, "Dimension %d in Rebroadcast's input was supposed to be 1 (got %zd instead)",
-                         (int)*params, (Py_ssize_t)PyArray_DIM(x, (int)*params));
+    for (int64_t k = 0; k < words->n_axes; ++k) {
+        int axis = (int)words->axes[k];
+        if (PyArray_DIM(x, axis) != 1) {
+            PyErr_Format(PyExc_ValueError, "Dimension %d in Rebroadcast's input was supposed to be 1 (got %zd instead)", axis,
+                         (Py_ssize_t)PyArray_DIM(x, axis));
             return -1;
         }
-    return tng_view(nin, nout, in, out, params);
+    }
+    return tng_view(nin, nout, in, out, NULL);
 }
 
 /* Reads a vector (or 0-d array) of integers of any integer dtype. Returns its length, or -1 with an exception set. */
@@ -94,7 +97,7 @@ static int read_integers(PyObject *vector, npy_intp *value, int capacity, const 
     return (int)n;
 }
 
-static int tng_specify_shape(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+static int tng_specify_shape(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     PyArrayObject *x = (PyArrayObject *)in[0];
     npy_intp wanted[NPY_MAXDIMS];
@@ -112,7 +115,7 @@ static int tng_specify_shape(int nin, int nout, PyObject **in, PyObject **out, i
                          (Py_ssize_t)PyArray_DIM(x, i), (Py_ssize_t)wanted[i]);
             return -1;
         }
-    return tng_view(nin, nout, in, out, params);
+    return tng_view(nin, nout, in, out, NULL);
 }
 
 /* Whether a 0-d value is true; -1 with an exception set. */
@@ -130,15 +133,17 @@ static int is_true(PyObject *value)
     return PyObject_IsTrue(value);
 }
 
-/* Assert; params: length of the message, its bytes in words. Inputs: value, conditions. */
-static int tng_assert(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+/* Assert. Inputs: value, conditions. The message has `length` bytes. */
+NATIVE_FUNCTION(assert_true, length, n_message, message[])
+static int tng_assert_true(int nin, int nout, PyObject **in, PyObject **out, const struct assert_true_words *words)
 {
     for (int i = 1; i < nin; ++i) {
         int truth = is_true(in[i]);
         if (truth < 0)
             return -1;
         if (!truth) {
-            PyObject *message = PyUnicode_FromStringAndSize((const char *)(params + 1), (Py_ssize_t)params[0]);
+            Py_ssize_t room = (Py_ssize_t)(words->n_message * (int64_t)sizeof(int64_t)), length = (Py_ssize_t)words->length;
+            PyObject *message = PyUnicode_FromStringAndSize((const char *)words->message, length < room ? length : room);
             if (message != NULL) {
                 PyErr_SetObject(PyExc_AssertionError, message);
                 Py_DECREF(message);
@@ -146,12 +151,12 @@ static int tng_assert(int nin, int nout, PyObject **in, PyObject **out, int64_t 
             return -1;
         }
     }
-    return tng_view(nin, nout, in, out, params);
+    return tng_view(nin, nout, in, out, NULL);
 }
 
 /* ---------------------------------------------------------------- shapes */
 
-static int tng_shape(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+static int tng_shape(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     PyArrayObject *x = (PyArrayObject *)in[0];
     npy_intp nd = PyArray_NDIM(x);
@@ -164,42 +169,42 @@ static int tng_shape(int nin, int nout, PyObject **in, PyObject **out, int64_t *
     return 0;
 }
 
-/* params: the dimension. */
-static int tng_shape_i(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+NATIVE_FUNCTION(shape_i, axis)
+static int tng_shape_i(int nin, int nout, PyObject **in, PyObject **out, const struct shape_i_words *words)
 {
     PyArrayObject *x = (PyArrayObject *)in[0];
-    if (params[0] >= PyArray_NDIM(x)) {
+    if (words->axis >= PyArray_NDIM(x)) {
         PyErr_Format(PyExc_TypeError, "Number of dimensions lower than expected: dimension %d of an array with %d",
-                     (int)params[0], PyArray_NDIM(x));
+                     (int)words->axis, PyArray_NDIM(x));
         return -1;
     }
     PyArrayObject *z = native_alloc(out, 0, NULL, NPY_INT64);
     if (z == NULL)
         return -1;
-    *(npy_int64 *)PyArray_DATA(z) = PyArray_DIM(x, (int)params[0]);
+    *(npy_int64 *)PyArray_DATA(z) = PyArray_DIM(x, (int)words->axis);
     return 0;
 }
 
 /* ---------------------------------------------------------------- scalars and 0-d tensors */
 
-/* params: type number. */
-static int tng_tensor_from_scalar(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+NATIVE_FUNCTION(tensor_from_scalar, type_number)
+static int tng_tensor_from_scalar(int nin, int nout, PyObject **in, PyObject **out, const struct tensor_from_scalar_words *words)
 {
-    PyArrayObject *z = native_alloc(out, 0, NULL, (int)params[0]);
+    PyArrayObject *z = native_alloc(out, 0, NULL, (int)words->type_number);
     if (z == NULL)
         return -1;
-    if (params[0] == NPY_INT64 && PyArray_IsScalar(in[0], Int64)) {
+    if (words->type_number == NPY_INT64 && PyArray_IsScalar(in[0], Int64)) {
         *(npy_int64 *)PyArray_DATA(z) = PyArrayScalar_VAL(in[0], Int64);
         return 0;
     }
-    if (params[0] == NPY_FLOAT64 && PyArray_IsScalar(in[0], Float64)) {
+    if (words->type_number == NPY_FLOAT64 && PyArray_IsScalar(in[0], Float64)) {
         *(npy_float64 *)PyArray_DATA(z) = PyArrayScalar_VAL(in[0], Float64);
         return 0;
     }
     return PyArray_SETITEM(z, PyArray_BYTES(z), in[0]);
 }
 
-static int tng_scalar_from_tensor(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+static int tng_scalar_from_tensor(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     PyArrayObject *x = (PyArrayObject *)in[0];
     PyObject *scalar = PyArray_ToScalar(PyArray_DATA(x), x);
@@ -292,16 +297,17 @@ static int set_reshaped(PyObject **out, PyArrayObject *x, int nd, npy_intp *dims
     return 0;
 }
 
-/* params: ndim of the result. Inputs: x, vector of sizes, of which one may be -1. */
-static int tng_reshape(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+/* Inputs: x, vector of sizes, of which one may be -1. */
+NATIVE_FUNCTION(reshape, ndim)
+static int tng_reshape(int nin, int nout, PyObject **in, PyObject **out, const struct reshape_words *words)
 {
     PyArrayObject *x = (PyArrayObject *)in[0];
     npy_intp dims[NPY_MAXDIMS], asked[NPY_MAXDIMS];
     int nd = read_integers(in[1], dims, NPY_MAXDIMS, "Reshape");
     if (nd < 0)
         return -1;
-    if (nd != (int)params[0]) {
-        PyErr_Format(PyExc_ValueError, "shape argument to Reshape has incorrect length %d, should be %d", nd, (int)params[0]);
+    if (nd != (int)words->ndim) {
+        PyErr_Format(PyExc_ValueError, "shape argument to Reshape has incorrect length %d, should be %d", nd, (int)words->ndim);
         return -1;
     }
     npy_intp size = PyArray_SIZE(x), known = 1;
@@ -334,12 +340,13 @@ static int tng_reshape(int nin, int nout, PyObject **in, PyObject **out, int64_t
     return set_reshaped(out, x, nd, dims);
 }
 
-/* params: ndim of the result; the leading dimensions stay, the others become one. */
-static int tng_flatten(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+/* The leading dimensions stay, the others become one: the result has `ndim`. */
+NATIVE_FUNCTION(flatten, ndim)
+static int tng_flatten(int nin, int nout, PyObject **in, PyObject **out, const struct flatten_words *words)
 {
     PyArrayObject *x = (PyArrayObject *)in[0];
     npy_intp dims[NPY_MAXDIMS];
-    int nd = (int)params[0];
+    int nd = (int)words->ndim;
     for (int i = 0; i < nd - 1; ++i)
         dims[i] = PyArray_DIM(x, i);
     dims[nd - 1] = 1;
@@ -382,21 +389,22 @@ static PyArrayObject *alloc_fortran(PyObject **out, int nd, const npy_intp *dims
     return (PyArrayObject *)*out;
 }
 
-/* params: `view` (index of the tensor to return as it is when all others are empty, or -1), type number.
+/* `view`: index of the tensor to return as it is when all others are empty, or -1.
  * Inputs: axis, tensors. The result is C-contiguous, but of tensors that are all F-contiguous it is too, as NumPy's is. */
-static int tng_join(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+NATIVE_FUNCTION(join, view, type_number)
+static int tng_join(int nin, int nout, PyObject **in, PyObject **out, const struct join_words *words)
 {
     PyArrayObject **x = (PyArrayObject **)(in + 1);
     int n = nin - 1, nd = PyArray_NDIM(x[0]);
-    if (params[0] >= 0)
+    if (words->view >= 0)
         Py_CLEAR(out[0]); /* the previous value may be an input of the previous call */
     int64_t axis;
     if (read_axis(in[0], nd, &axis, "Join") < 0)
         return -1;
     npy_intp dims[NPY_MAXDIMS];
     memcpy(dims, PyArray_DIMS(x[0]), (size_t)nd * sizeof *dims);
-    int others_empty = params[0] >= 0, c_order = PyArray_IS_C_CONTIGUOUS(x[0]), fortran = PyArray_IS_F_CONTIGUOUS(x[0]);
-    if (params[0] > 0)
+    int others_empty = words->view >= 0, c_order = PyArray_IS_C_CONTIGUOUS(x[0]), fortran = PyArray_IS_F_CONTIGUOUS(x[0]);
+    if (words->view > 0)
         others_empty &= dims[axis] == 0;
     for (int i = 1; i < n; ++i) {
         for (int k = 0; k < nd; ++k)
@@ -407,7 +415,7 @@ static int tng_join(int nin, int nout, PyObject **in, PyObject **out, int64_t *p
                              k, (Py_ssize_t)dims[k], i, (Py_ssize_t)PyArray_DIM(x[i], k));
                 return -1;
             }
-        if (i != params[0])
+        if (i != words->view)
             others_empty &= PyArray_DIM(x[i], (int)axis) == 0;
         c_order &= PyArray_IS_C_CONTIGUOUS(x[i]);
         fortran &= PyArray_IS_F_CONTIGUOUS(x[i]);
@@ -417,12 +425,12 @@ static int tng_join(int nin, int nout, PyObject **in, PyObject **out, int64_t *p
         }
     }
     if (others_empty) {
-        Py_INCREF(x[params[0]]);
-        native_set(out, (PyObject *)x[params[0]]);
+        Py_INCREF(x[words->view]);
+        native_set(out, (PyObject *)x[words->view]);
         return 0;
     }
     fortran &= !c_order;
-    PyArrayObject *z = (fortran ? alloc_fortran : native_alloc)(out, nd, dims, (int)params[1]);
+    PyArrayObject *z = (fortran ? alloc_fortran : native_alloc)(out, nd, dims, (int)words->type_number);
     if (z == NULL)
         return -1;
     /* Blocks that lie side by side in the memory of every tensor: of the dimensions from the axis on, or back to the first. */
@@ -454,7 +462,7 @@ static int tng_join(int nin, int nout, PyObject **in, PyObject **out, int64_t *p
 }
 
 /* Inputs: x, axis, vector of sizes; every output is a copy of a part of x. */
-static int tng_split(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+static int tng_split(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     PyArrayObject *x = (PyArrayObject *)in[0];
     int nd = PyArray_NDIM(x);
@@ -525,8 +533,9 @@ static int read_sizes(int n, PyObject **in, npy_intp *dims)
     return 0;
 }
 
-/* params: type number of the result. Inputs: value, sizes. */
-static int tng_alloc(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+/* Inputs: value, sizes. */
+NATIVE_FUNCTION(alloc, type_number)
+static int tng_alloc(int nin, int nout, PyObject **in, PyObject **out, const struct alloc_words *words)
 {
     PyArrayObject *value = (PyArrayObject *)in[0];
     npy_intp dims[NPY_MAXDIMS], from[NPY_MAXDIMS];
@@ -549,29 +558,31 @@ static int tng_alloc(int nin, int nout, PyObject **in, PyObject **out, int64_t *
         for (npy_intp i = 0; i < itemsize; ++i)
             zero &= byte[i] == 0;
         if (zero)
-            return strided_zeros(out, nd, dims, (int)params[0]) == NULL ? -1 : 0;
+            return strided_zeros(out, nd, dims, (int)words->type_number) == NULL ? -1 : 0;
     }
-    PyArrayObject *z = native_alloc(out, nd, dims, (int)params[0]);
+    PyArrayObject *z = native_alloc(out, nd, dims, (int)words->type_number);
     if (z == NULL)
         return -1;
     strided_copy(itemsize, nd, dims, PyArray_BYTES(z), PyArray_STRIDES(z), PyArray_BYTES(value), from);
     return 0;
 }
 
-/* params: type number. Inputs: sizes. */
-static int tng_alloc_empty(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+/* Inputs: sizes. */
+NATIVE_FUNCTION(alloc_empty, type_number)
+static int tng_alloc_empty(int nin, int nout, PyObject **in, PyObject **out, const struct alloc_empty_words *words)
 {
     npy_intp dims[NPY_MAXDIMS];
     if (read_sizes(nin, in, dims) < 0)
         return -1;
-    return native_alloc(out, nin, dims, (int)params[0]) == NULL ? -1 : 0;
+    return native_alloc(out, nin, dims, (int)words->type_number) == NULL ? -1 : 0;
 }
 
-/* params: ndim of the result, at least x's. Inputs: x, vector of that many repetitions. */
-static int tng_tile(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+/* Inputs: x, vector of as many repetitions as the result has dimensions, at least x's. */
+NATIVE_FUNCTION(tile, ndim)
+static int tng_tile(int nin, int nout, PyObject **in, PyObject **out, const struct tile_words *words)
 {
     PyArrayObject *x = (PyArrayObject *)in[0];
-    int nd = (int)params[0], pad = nd - PyArray_NDIM(x);
+    int nd = (int)words->ndim, pad = nd - PyArray_NDIM(x);
     npy_intp reps[NPY_MAXDIMS], dims[NPY_MAXDIMS], from[NPY_MAXDIMS], part[NPY_MAXDIMS];
     int given = read_integers(in[1], reps, NPY_MAXDIMS, "Tile");
     if (given < 0)
@@ -647,7 +658,7 @@ static npy_intp permute_row(npy_intp size, npy_intp n, char *z, const char *x, n
 }
 
 /* Inputs: x, y (permutations in its last dimension), inverse; leading dimensions broadcast against each other. */
-static int tng_permute_rows(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+static int tng_permute_rows(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     PyArrayObject *x = (PyArrayObject *)in[0];
     int64_t inverse;
@@ -705,21 +716,21 @@ static const NativeEntry entries[] = {
     {"view", tng_view},
     {"deep_copy", tng_deep_copy},
     {"contiguous", tng_contiguous},
-    {"rebroadcast", tng_rebroadcast},
+    NATIVE_ENTRY(rebroadcast),
     {"specify_shape", tng_specify_shape},
-    {"assert_true", tng_assert},
+    NATIVE_ENTRY(assert_true),
     {"shape", tng_shape},
-    {"shape_i", tng_shape_i},
-    {"tensor_from_scalar", tng_tensor_from_scalar},
+    NATIVE_ENTRY(shape_i),
+    NATIVE_ENTRY(tensor_from_scalar),
     {"scalar_from_tensor", tng_scalar_from_tensor},
-    {"reshape", tng_reshape},
-    {"flatten", tng_flatten},
-    {"join", tng_join},
+    NATIVE_ENTRY(reshape),
+    NATIVE_ENTRY(flatten),
+    NATIVE_ENTRY(join),
     {"split", tng_split},
-    {"alloc", tng_alloc},
-    {"alloc_empty", tng_alloc_empty},
-    {"tile", tng_tile},
+    NATIVE_ENTRY(alloc),
+    NATIVE_ENTRY(alloc_empty),
+    NATIVE_ENTRY(tile),
     {"permute_rows", tng_permute_rows},
-    {NULL, NULL},
+    {NULL},
 };
 NATIVE_MODULE(shape, entries)

@@ -22,9 +22,10 @@ static int read_axis(PyObject *value, PyArrayObject *x, int *axis)
     return 0;
 }
 
-/* ------------------------------------------------------------------ sort: (x, axis); params: stable? */
+/* ------------------------------------------------------------------ sort: (x, axis) */
 
-static int tng_sort(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+NATIVE_FUNCTION(sort, stable)
+static int tng_sort(int nin, int nout, PyObject **in, PyObject **out, const struct sort_words *words)
 {
     PyArrayObject *x = behaved(in[0]);
     int axis, result = -1;
@@ -35,7 +36,7 @@ static int tng_sort(int nin, int nout, PyObject **in, PyObject **out, int64_t *p
     PyArrayObject *z = native_alloc(out, PyArray_NDIM(x), PyArray_DIMS(x), PyArray_TYPE(x));
     if (z != NULL) {
         Sorting s;
-        if (make_sorting(&s, x, PyArray_DIM(x, axis), (int)params[0]) == 0)
+        if (make_sorting(&s, x, PyArray_DIM(x, axis), (int)words->stable) == 0)
             result = lines_run(x, axis, 1, &z, sort_lines, &s);
         free_sorting(&s);
     }
@@ -52,7 +53,7 @@ static int order_lines(void *context, npy_intp rows, const char *in, npy_intp in
     return 0;
 }
 
-static int tng_argsort(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+static int tng_argsort(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     PyArrayObject *x = behaved(in[0]);
     int axis, result = -1;
@@ -71,7 +72,7 @@ static int tng_argsort(int nin, int nout, PyObject **in, PyObject **out, int64_t
     return result;
 }
 
-/* ------------------------------------------------------------------ topk: (x, k); params: axis, sorted?, values?, indices?, index type */
+/* ------------------------------------------------------------------ topk: (x, k); `values`, `indices`: whether these are outputs */
 
 #define FEW_BEST 192                 /* so many best are kept in a small pool during one scan: 2 * FEW_BEST + 64 <= FEW_KEYED */
 #define FEW_INSERTED 24
@@ -232,14 +233,15 @@ static int choose_lines(void *context, npy_intp rows, const char *in, npy_intp i
     return 0;
 }
 
-static int tng_topk(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+NATIVE_FUNCTION(topk, axis, sorted, values, indices, index_type)
+static int tng_topk(int nin, int nout, PyObject **in, PyObject **out, const struct topk_words *words)
 {
     PyArrayObject *x = behaved(in[0]), *z[2];
     Choice c;
-    int result = -1, axis = (int)params[0], j = 0;
+    int result = -1, axis = (int)words->axis, j = 0;
     int64_t k;
     memset(&c, 0, sizeof c);
-    PyArrayObject *words = NULL;
+    PyArrayObject *room = NULL;
     if (x == NULL || native_as_int64(in[1], &k) < 0)
         goto finish;
     npy_intp n = PyArray_DIM(x, axis), dims[NPY_MAXDIMS];
@@ -250,11 +252,11 @@ static int tng_topk(int nin, int nout, PyObject **in, PyObject **out, int64_t *p
     }
     c.k = (npy_intp)(k < 0 ? -k : k);
     c.flip = k > 0 ? UINT64_MAX : 0;
-    c.sorted = (int)params[1];
-    c.values = (int)params[2];
-    c.indices = (int)params[3];
-    c.index_type = (int)params[4];
-        memcpy(dims, PyArray_DIMS(x), PyArray_NDIM(x) * sizeof *dims);
+    c.sorted = (int)words->sorted;
+    c.values = (int)words->values;
+    c.indices = (int)words->indices;
+    c.index_type = (int)words->index_type;
+    memcpy(dims, PyArray_DIMS(x), PyArray_NDIM(x) * sizeof *dims);
     dims[axis] = c.k;
     if (c.values && (z[j++] = native_alloc(&out[0], PyArray_NDIM(x), dims, PyArray_TYPE(x))) == NULL)
         goto finish;
@@ -263,24 +265,24 @@ static int tng_topk(int nin, int nout, PyObject **in, PyObject **out, int64_t *p
     j += c.indices;
     c.by = new_ordering(x, n);
     npy_intp ordered = c.by.load == NULL ? n : c.k;
-    words = work_space(3 * c.k + ordered, sizeof(int64_t));
-    if (words == NULL)
+    room = work_space(3 * c.k + ordered, sizeof(int64_t));
+    if (room == NULL)
         goto finish;
-    c.chosen = (int64_t *)PyArray_DATA(words);
+    c.chosen = (int64_t *)PyArray_DATA(room);
     c.best = (uint64_t *)(c.chosen + c.k);
     c.order = c.chosen + 3 * c.k;
     result = lines_run(x, axis, j, z, choose_lines, &c);
 finish:
     Py_XDECREF(x);
     free_ordering(&c.by);
-    Py_XDECREF(words);
+    Py_XDECREF(room);
     return result;
 }
 
 static const NativeEntry entries[] = {
-    {"sort", tng_sort},
+    NATIVE_ENTRY(sort),
     {"argsort", tng_argsort},
-    {"topk", tng_topk},
-    {NULL, NULL},
+    NATIVE_ENTRY(topk),
+    {NULL},
 };
 NATIVE_MODULE(sort, entries)

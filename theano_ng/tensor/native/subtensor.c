@@ -1,24 +1,20 @@
 /* Native code of the indexing Ops: views by integers and slices, gathers and scatters by arrays and masks. */
 #include "move.h"
 
-/* ---------------------------------------------------------------- basic indexing
- *
- * The Op's idx_list as words: number of entries, then for an integer
- *     0, field
- * and for a slice
- *     1, field (start), field (stop), field (step)
- * where a field is (FIELD_NONE, 0), (FIELD_VALUE, the number) or (FIELD_INPUT, index into `in`).
- */
-enum { ENTRY_INTEGER, ENTRY_SLICE };
+/* ---------------------------------------------------------------- basic indexing */
+
+/* An entry of the Op's idx_list: an integer, which is the `start`, or a slice. `..._is` says what a field is: nothing, the number itself, or
+ * the place of an input. */
+NATIVE_WORDS(entry, is_slice, start_is, start, stop_is, stop, step_is, step);
 enum { FIELD_NONE, FIELD_VALUE, FIELD_INPUT };
 
-static inline int read_field(const int64_t *word, PyObject **in, npy_intp absent, npy_intp *value)
+static inline int read_field(int64_t is, int64_t field, PyObject **in, npy_intp absent, npy_intp *value)
 {
-    if (word[0] == FIELD_VALUE)
-        *value = (npy_intp)word[1];
-    else if (word[0] == FIELD_INPUT) {
+    if (is == FIELD_VALUE)
+        *value = (npy_intp)field;
+    else if (is == FIELD_INPUT) {
         int64_t number;
-        if (native_as_int64(in[word[1]], &number) == 0)
+        if (native_as_int64(in[field], &number) == 0)
             *value = (npy_intp)number;
         else if (PyErr_ExceptionMatches(PyExc_OverflowError)) {
             /* An unsigned number, beyond the end of any dimension. */
@@ -33,27 +29,26 @@ static inline int read_field(const int64_t *word, PyObject **in, npy_intp absent
     return 0;
 }
 
-static int index_basic(const int64_t *word, PyObject **in, PyArrayObject *x, BasicView *view)
+static int index_basic(int n, const struct entry_words *entry, PyObject **in, PyArrayObject *x, BasicView *view)
 {
-    int n = (int)*word++, axis = 0, nd = PyArray_NDIM(x);
+    int axis = 0, nd = PyArray_NDIM(x);
     view->nd = 0;
     view->data = PyArray_BYTES(x);
     if (n > nd) {
         PyErr_Format(PyExc_IndexError, "too many indices for array: array is %d-dimensional, but %d were indexed", nd, n);
         return -1;
     }
-    for (; axis < n; ++axis) {
+    for (; axis < n; ++axis, ++entry) {
         npy_intp size = PyArray_DIM(x, axis), stride = PyArray_STRIDE(x, axis), start, stop, step;
-        if (*word++ == ENTRY_INTEGER) {
-            if (read_field(word, in, 0, &start) < 0)
+        if (!entry->is_slice) {
+            if (read_field(entry->start_is, entry->start, in, 0, &start) < 0)
                 return -1;
-            word += 2;
             if (start < -size || start >= size)
                 return out_of_bounds(start, axis, size);
             view->data += (start < 0 ? start + size : start) * stride;
             continue;
         }
-        if (read_field(word + 4, in, 1, &step) < 0)
+        if (read_field(entry->step_is, entry->step, in, 1, &step) < 0)
             return -1;
         if (step == 0) {
             PyErr_SetString(PyExc_ValueError, "slice step cannot be zero");
@@ -61,10 +56,9 @@ static int index_basic(const int64_t *word, PyObject **in, PyArrayObject *x, Bas
         }
         if (step < -NPY_MAX_INTP)
             step = -NPY_MAX_INTP;
-        if (read_field(word, in, step < 0 ? NPY_MAX_INTP : 0, &start) < 0
-            || read_field(word + 2, in, step < 0 ? NPY_MIN_INTP : NPY_MAX_INTP, &stop) < 0)
+        if (read_field(entry->start_is, entry->start, in, step < 0 ? NPY_MAX_INTP : 0, &start) < 0
+            || read_field(entry->stop_is, entry->stop, in, step < 0 ? NPY_MIN_INTP : NPY_MAX_INTP, &stop) < 0)
             return -1;
-        word += 6;
         push_slice(view, size, stride, start, stop, step);
     }
     for (; axis < nd; ++axis) {
@@ -74,11 +68,13 @@ static int index_basic(const int64_t *word, PyObject **in, PyArrayObject *x, Bas
     return 0;
 }
 
-/* params: idx_list. Inputs: x, indices. */
-static int tng_subtensor(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+/* Inputs: x, indices. */
+NATIVE_TABLE(subtensor, entry, index);
+NATIVE_READER(subtensor)
+static int tng_subtensor(int nin, int nout, PyObject **in, PyObject **out, const struct subtensor_words *words)
 {
     BasicView view;
-    if (index_basic(params, in, (PyArrayObject *)in[0], &view) < 0)
+    if (index_basic((int)words->n_index, words->index, in, (PyArrayObject *)in[0], &view) < 0)
         return -1;
     PyObject *z = strided_view((PyArrayObject *)in[0], view.nd, view.dim, view.stride, view.data);
     if (z == NULL)
@@ -160,13 +156,15 @@ static inc_row_fn adder_for(PyArrayObject *z)
     return add;
 }
 
-/* params: inplace, set_instead_of_inc, idx_list. Inputs: x, y, indices. */
-static int tng_inc_subtensor(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+/* Inputs: x, y, indices. */
+NATIVE_TABLE(inc_subtensor, entry, index, in_place, set_instead_of_inc);
+NATIVE_READER(inc_subtensor)
+static int tng_inc_subtensor(int nin, int nout, PyObject **in, PyObject **out, const struct inc_subtensor_words *words)
 {
     BasicView view;
     npy_intp sy[NPY_MAXDIMS];
-    PyArrayObject *z = target_of(in[0], out, (int)params[0]);
-    if (z == NULL || index_basic(params + 2, in, z, &view) < 0)
+    PyArrayObject *z = target_of(in[0], out, (int)words->in_place);
+    if (z == NULL || index_basic((int)words->n_index, words->index, in, z, &view) < 0)
         return -1;
     PyArrayObject *y = source_for(in[1], z);
     if (y == NULL)
@@ -175,7 +173,7 @@ static int tng_inc_subtensor(int nin, int nout, PyObject **in, PyObject **out, i
     StridedPlan plan;
     if (status == 0 && strided_plan(&plan, view.nd, view.dim, view.stride, sy) > 0) {
         inc_row_fn add;
-        if (params[1])
+        if (words->set_instead_of_inc)
             strided_copy_planned(PyArray_ITEMSIZE(z), &plan, view.data, PyArray_BYTES(y));
         else if ((add = adder_for(z)) != NULL)
             strided_add_planned(add, &plan, view.data, PyArray_BYTES(y));
@@ -286,7 +284,7 @@ done:
 }
 
 /* Inputs: x, indices. */
-static int tng_take(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+static int tng_take(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     Gather g;
     int status = read_gather(&g, (PyArrayObject *)in[0], nin - 1, in + 1, NULL);
@@ -296,27 +294,28 @@ static int tng_take(int nin, int nout, PyObject **in, PyObject **out, int64_t *p
     return status;
 }
 
-/* params: inplace, set_instead_of_inc. Inputs: x, y, indices. */
-static int tng_inc(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+/* Inputs: x, y, indices. */
+NATIVE_FUNCTION(inc, in_place, set_instead_of_inc)
+static int tng_inc(int nin, int nout, PyObject **in, PyObject **out, const struct inc_words *words)
 {
     Gather g;
-    PyArrayObject *z = target_of(in[0], out, (int)params[0]);
+    PyArrayObject *z = target_of(in[0], out, (int)words->in_place);
     if (z == NULL)
         return -1;
     int status = read_gather(&g, z, nin - 2, in + 2, z);
     if (status == 0)
-        status = scatter(&g, z, in[1], (int)params[0], (int)params[1]);
+        status = scatter(&g, z, in[1], (int)words->in_place, (int)words->set_instead_of_inc);
     gather_close(&g);
     return status;
 }
 
 /* make_slice: start, stop and step, each an integer array without dimensions or None, become a slice of Python's own integers. */
-static int tng_make_slice(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+static int tng_make_slice(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     PyObject *fields[3] = {NULL, NULL, NULL};
     int filled = 0;
     (void)nout;
-    (void)params;
+    (void)words;
     for (; filled < nin && filled < 3; filled++) {
         if (in[filled] == Py_None)
             fields[filled] = Py_NewRef(Py_None);
@@ -336,11 +335,12 @@ static int tng_make_slice(int nin, int nout, PyObject **in, PyObject **out, int6
 }
 
 static const NativeEntry entries[] = {
-    {"subtensor", tng_subtensor},
-    {"inc_subtensor", tng_inc_subtensor},
+    NATIVE_ENTRY(subtensor),
+    NATIVE_ROW(entry),
+    NATIVE_ENTRY(inc_subtensor),
     {"take", tng_take},
-    {"inc", tng_inc},
+    NATIVE_ENTRY(inc),
     {"make_slice", tng_make_slice},
-    {NULL, NULL},
+    {NULL},
 };
 NATIVE_MODULE(subtensor, entries)

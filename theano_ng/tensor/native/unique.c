@@ -3,7 +3,7 @@
 #include "inc_code.h"
 #include "sort_line.h"
 
-/* ------------------------------------------------------------------ unique: x; params: indices?, inverse?, counts?, axis (-1: flat) */
+/* ------------------------------------------------------------------ unique: x; axis -1: flat; the others: which outputs follow */
 
 typedef struct {
     npy_intp n, row;             /* how many slices (elements) there are, and bytes of one */
@@ -157,9 +157,10 @@ static int store_slices(const Slices *s, PyArrayObject *x, int axis, npy_intp un
     return 0;
 }
 
-static int tng_unique(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+NATIVE_FUNCTION(unique, indices, inverse, counts, axis)
+static int tng_unique(int nin, int nout, PyObject **in, PyObject **out, const struct unique_words *words)
 {
-    const int indices = (int)params[0], inverse = (int)params[1], counts = (int)params[2], axis = (int)params[3];
+    const int indices = (int)words->indices, inverse = (int)words->inverse, counts = (int)words->counts, axis = (int)words->axis;
     PyArrayObject *given = (PyArrayObject *)in[0], *turned = NULL, *order = NULL, *first = NULL, *starts_ = NULL;
     int result = -1, at = 0;
     /* Slices one after the other: the axis comes first. */
@@ -232,7 +233,7 @@ finish:
     return result;
 }
 
-/* ------------------------------------------------------------------ bincount: (x, minlength[, weights]); params: weights? */
+/* ------------------------------------------------------------------ bincount: (x, minlength[, weights]) */
 
 #define CHUNK 1024
 #define FEW_BINS 2048
@@ -310,7 +311,7 @@ static int count_few(PyArrayObject *x, const int64_t *whole, npy_intp least, PyO
     return 0;
 }
 
-static int tng_bincount(int nin, int nout, PyObject **in, PyObject **out, int64_t *params)
+static int tng_bincount(int nin, int nout, PyObject **in, PyObject **out, const int64_t *words)
 {
     PyArrayObject *x = behaved(in[0]), *weights = NULL;
     int64_t copied[CHUNK], low = 0, high = -1, least;
@@ -381,8 +382,8 @@ finish:
 }
 
 static const NativeEntry entries[] = {
-    {"unique", tng_unique},
+    NATIVE_ENTRY(unique),
     {"bincount", tng_bincount},
-    {NULL, NULL},
+    {NULL},
 };
 NATIVE_MODULE(unique, entries)

@@ -6,10 +6,13 @@ from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
 from theano_ng.scalar.op import float_function
 from theano_ng.tensor.constant import as_tensor_variable
-from theano_ng.tensor.elemwise import Elemwise
-from theano_ng.tensor.elemwise_ops import expm1, minimum, switch
+from theano_ng.tensor.elemwise.op import Elemwise
+from theano_ng.tensor.elemwise.functions import expm1, int_div, minimum, mod, switch
+from theano_ng.tensor.linalg.batches import batched_dot
+from theano_ng.tensor.linalg.products import dot, tensordot
 from theano_ng.tensor.nnet.sigmoids import ScalarActivation
 from theano_ng.tensor.nnet.softmax import softmax
+from theano_ng.tensor.shaping.creation import arange
 
 
 class ScalarSoftsign(ScalarActivation):
@@ -171,10 +174,6 @@ def h_softmax(x, batch_size, n_outputs, n_classes, n_outputs_per_class, W1, b1, 
     ----------
     J. Goodman, Classes for Fast Maximum Entropy Training, 2001, arXiv:cs/0108006.
     """
-    from theano_ng.tensor.creation import arange
-    from theano_ng.tensor.linear import batched_dot, dot, tensordot
-    from theano_ng.tensor.elemwise_ops import int_div, mod
-
     W1, b1, W2, b2 = [as_tensor_variable(v) for v in (W1, b1, W2, b2)]
     class_probs = softmax(dot(x, W1) + b1)
     if target is None:

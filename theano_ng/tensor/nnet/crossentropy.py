@@ -1,14 +1,20 @@
 """Cross-entropies: between distributions, with labels, and fused with softmax."""
 import numpy as np
 
+from theano_ng.compile.builders import OpFromGraph
+from theano_ng.gof.derivative import DisconnectedType, grad_not_implemented, grad_undefined
 from theano_ng.gof.graph import Apply
-from theano_ng.gradient import DisconnectedType, grad_not_implemented, grad_undefined
 from theano_ng.tensor.constant import as_tensor_variable
-from theano_ng.tensor.creation import arange, zeros_like
-from theano_ng.tensor.elemwise_ops import eq, log
+from theano_ng.tensor.counting import Unique
+from theano_ng.tensor.dtypes import INTEGERS
+from theano_ng.tensor.indexing.subtensor import set_subtensor
+from theano_ng.tensor.linalg.products import dot
+from theano_ng.tensor.shaping.creation import arange, zeros_like
+from theano_ng.tensor.elemwise.functions import eq, log
 from theano_ng.tensor.nnet.row_op import RowOp, float_matrix, integer_vector
-from theano_ng.tensor.nnet.sigmoids import softplus
-from theano_ng.tensor.nnet.softmax import _softmax
+from theano_ng.tensor.nnet.sigmoids import sigmoid, softplus
+from theano_ng.tensor.nnet.softmax import _softmax, softmax_with_bias
+from theano_ng.tensor.shaping.joining import concatenate
 from theano_ng.tensor.type import TensorType
 
 
@@ -60,35 +66,32 @@ class CrossentropySoftmaxArgmax1HotWithBias(RowOp):
         return [(x_shp[0],), x_shp, idx_shp]
 
     def connection_pattern(self, node):
-        return [[True, True, True],      # x
-                [True, True, True],      # b
-                [False, False, True]]    # y_idx
+        # The labels are connected with the argmax alone, which has their dtype.
+        return [[True] * 3, [True] * 3, [False, False, True]]
 
     def grad(self, inp, grads):
         x, b, y_idx = inp
-        g_nll, g_sm, g_am = grads
-        dx_terms, db_terms, d_idx = [], [], DisconnectedType()()
-        if not isinstance(g_nll.type, DisconnectedType):
-            nll, sm = crossentropy_softmax_1hot_with_bias(x, b, y_idx)
-            dx = crossentropy_softmax_1hot_with_bias_dx(g_nll, sm, y_idx)
-            dx_terms.append(dx)
-            db_terms.append(dx.sum(axis=0))
-        if not isinstance(g_sm.type, DisconnectedType):
-            from theano_ng.tensor.nnet.softmax import softmax_with_bias
-
-            dx, db = softmax_with_bias.L_op((x, b), [softmax_with_bias(x, b)], (g_sm,))
-            dx_terms.append(dx)
-            db_terms.append(db)
-        if not isinstance(g_am.type, DisconnectedType):
+        to_x, to_b, to_labels = [], [], DisconnectedType()()
+        from_nll, from_softmax, from_argmax = (None if isinstance(g.type, DisconnectedType) else g for g in grads)
+        if from_nll is not None:
+            _, softmax = crossentropy_softmax_1hot_with_bias(x, b, y_idx)
+            dx = crossentropy_softmax_1hot_with_bias_dx(from_nll, softmax, y_idx)
+            to_x.append(dx)
+            to_b.append(dx.sum(axis=0))
+        if from_softmax is not None:
+            dx, db = softmax_with_bias.L_op((x, b), [softmax_with_bias(x, b)], (from_softmax,))
+            to_x.append(dx)
+            to_b.append(db)
+        if from_argmax is not None:
             # The argmax is piecewise constant in x and b; its gradient does not pass, and is undefined for the labels.
-            dx_terms.append(x.zeros_like())
-            db_terms.append(b.zeros_like())
-            d_idx = grad_undefined(self, 2, y_idx)
+            to_x.append(x.zeros_like())
+            to_b.append(b.zeros_like())
+            to_labels = grad_undefined(self, 2, y_idx)
 
         def total(terms):
             return sum(terms[1:], terms[0]) if terms else DisconnectedType()()
 
-        return [total(dx_terms), total(db_terms), d_idx]
+        return [total(to_x), total(to_b), to_labels]
 
 
 class CrossentropySoftmax1HotWithBiasDx(RowOp):
@@ -192,8 +195,6 @@ class CrossentropyCategorical1HotGrad(RowOp):
         g, = grads
         rows = arange(labels.shape[0])
         picked, g_picked = coding_dist[rows, labels], g[rows, labels]
-        from theano_ng.tensor.subtensor import set_subtensor
-
         g_coding = set_subtensor(zeros_like(coding_dist)[rows, labels], g_picked * g_y / picked ** 2)
         return [-g_picked / picked, g_coding, grad_not_implemented(self, 2, labels)]
 
@@ -212,7 +213,7 @@ class CrossentropyCategorical1Hot(RowOp):
     def make_node(self, coding_dist, true_one_of_n):
         coding_dist = float_matrix(self, coding_dist, "coding_dist")
         labels = as_tensor_variable(true_one_of_n)
-        if labels.type.ndim != 1 or not labels.type.dtype.startswith(("int", "uint")):
+        if labels.type.ndim != 1 or labels.type.dtype not in INTEGERS:
             raise TypeError("integer vector required for argument: true_one_of_n (got type: %s instead)" % labels.type)
         return Apply(self, [coding_dist, labels], [TensorType(coding_dist.dtype, coding_dist.broadcastable[:1])()])
 
@@ -261,12 +262,8 @@ def binary_crossentropy(output, target):
 def sigmoid_binary_crossentropy(output, target):
     """Elementwise ``binary_crossentropy(sigmoid(output), target)``, stable for large absolute values of `output`."""
     def grad(inputs, out_grads):
-        from theano_ng.tensor.nnet.sigmoids import sigmoid
-
         (output, target), (out_grad,) = inputs, out_grads
         return [(sigmoid(output) - target) * out_grad, output * -out_grad]
-
-    from theano_ng.compile.builders import OpFromGraph
 
     inp = [as_tensor_variable(output), as_tensor_variable(target)]
     variables = [i.type() for i in inp]
@@ -323,10 +320,6 @@ def confusion_matrix(actual, pred):
     ValueError
         When an argument is no vector.
     """
-    from theano_ng.tensor.extra_ops import Unique
-    from theano_ng.tensor.joining import concatenate
-    from theano_ng.tensor.linear import dot
-
     for name, variable in (("actual", actual), ("pred", pred)):
         if variable.ndim != 1:
             raise ValueError("%s must be 1-d tensor variable" % name)

@@ -3,7 +3,7 @@
 A tree is a pair ``[negative, content]``: `content` is a Variable (a leaf), a list of trees (their product), or None (a factor that is
 1); a true `negative` stands for a change of sign.
 """
-from theano_ng.tensor import elemwise_ops as T
+from theano_ng.tensor.elemwise import functions as T
 from theano_ng.tensor.nnet.sigmoids import sigmoid
 from theano_ng.tensor.opt.common import constant_value
 

@@ -2,38 +2,47 @@
 import numpy as np
 
 from theano_ng.compile import optdb
+from theano_ng.compile.ops import Shape, Shape_i
 from theano_ng.gof.graph import Variable
-from theano_ng.gof.opt import copy_stack_trace, local_optimizer, optimizer
-from theano_ng.tensor import elemwise_ops as T
-from theano_ng.tensor.allocation import Alloc
-from theano_ng.tensor.basic import ARange, Argmax, MaxAndArgmax, Subtensor, zeros_like
-from theano_ng.tensor.constant import NotScalarConstantError, get_scalar_constant_value
-from theano_ng.tensor.elemwise import DimShuffle, Elemwise, Sum
+from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer, optimizer
+from theano_ng.tensor.dtypes import INTEGERS
+from theano_ng.tensor.elemwise import functions as T
+from theano_ng.tensor.nnet.activations import softsign
+from theano_ng.tensor.nnet.sigmoids import sigmoid
+from theano_ng.tensor.shaping.allocation import Alloc
+from theano_ng.tensor.indexing.subtensor import Subtensor
+from theano_ng.tensor.reductions.extremes import Argmax, MaxAndArgmax
+from theano_ng.tensor.shaping.creation import ARange, zeros_like
+from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
+from theano_ng.tensor.reductions.careduce import Sum
 from theano_ng.tensor.nnet.crossentropy import (CrossentropyCategorical1HotGrad,
                                                 CrossentropySoftmaxArgmax1HotWithBias, crossentropy_categorical_1hot,
                                                 crossentropy_softmax_1hot_with_bias_dx,
                                                 crossentropy_softmax_argmax_1hot_with_bias)
 from theano_ng.tensor.nnet.softmax import SoftmaxGrad, logsoftmax_op, softmax_grad, softmax_op, softmax_with_bias
 from theano_ng.tensor.opt.canonicalize import local_mul_canonizer
+from theano_ng.tensor.opt.common import constant_value, is_constant, op_of
 from theano_ng.tensor.opt.shape import same_length
-from theano_ng.tensor.opt.registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
-from theano_ng.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor
+from theano_ng.tensor.opt.own_registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.opt.rows import names, rule, terms
+from theano_ng.tensor.indexing.advanced import AdvancedIncSubtensor, AdvancedSubtensor
+from theano_ng.tensor.shaping.reshaping import ScalarFromTensor, TensorFromScalar
 
 _SOFTMAXES = (softmax_op, softmax_with_bias)
 
-
-def _owner_op(variable):
-    return None if variable.owner is None else variable.owner.op
+x, A, labels = names("x", "A", "labels")
+log, softmax, logsoftmax, d_softmax = terms(T.log, softmax_op, logsoftmax_op, softmax_grad)
+d_crossentropy, d_both = terms(CrossentropyCategorical1HotGrad, crossentropy_softmax_1hot_with_bias_dx)
 
 
 def _split_bias(x):
     """(m, b) when `x` is m + b with a vector b for every row, None otherwise."""
-    if _owner_op(x) != T.add:
+    if op_of(x) != T.add:
         return None
     vectors, matrices = [], []
     for term in x.owner.inputs:
         if term.type.broadcastable == (True, False):
-            is_row = isinstance(_owner_op(term), DimShuffle) and term.owner.op.new_order == ("x", 0)
+            is_row = isinstance(op_of(term), DimShuffle) and term.owner.op.new_order == ("x", 0)
             vectors.append(term.owner.inputs[0] if is_row else term.dimshuffle(1))
         else:
             matrices.append(term)
@@ -64,7 +73,7 @@ def _fuse_crossentropies(fgraph, softmaxes, reason):
         if node.op != crossentropy_categorical_1hot or node.fgraph is not fgraph:
             continue
         sm, labels = node.inputs
-        if _owner_op(sm) not in softmaxes:
+        if op_of(sm) not in softmaxes:
             continue
         new_nll, new_sm, argmax = crossentropy_softmax_argmax_1hot_with_bias(*_softmax_input(sm), labels)
         if new_nll.type != node.outputs[0].type:
@@ -80,7 +89,8 @@ def _fuse_crossentropies(fgraph, softmaxes, reason):
 def crossentropy_to_crossentropy_with_softmax_with_bias(fgraph):
     """`crossentropy_to_crossentropy_with_softmax` where a bias is added within the softmax.
 
-    CrossentropyCategorical1Hot(softmax_with_bias(x, b), y)  ->  CrossentropySoftmaxArgmax1HotWithBias(x, b, y)[0]
+    crossentropy_categorical_1hot(softmax_with_bias(A, x), labels)  ->
+        crossentropy_softmax_argmax_1hot_with_bias(A, x, labels)[0]          [stabilize, specialize, fast_run, fast_compile_gpu]
     """
     _fuse_crossentropies(fgraph, (softmax_with_bias,), "crossentropy_to_crossentropy_with_softmax_with_bias")
 
@@ -89,7 +99,8 @@ def crossentropy_to_crossentropy_with_softmax_with_bias(fgraph):
 def crossentropy_to_crossentropy_with_softmax(fgraph):
     """The cross-entropy of a softmax with labels is computed from the input of the softmax.
 
-    CrossentropyCategorical1Hot(softmax(x), y)  ->  CrossentropySoftmaxArgmax1HotWithBias(x, 0, y)[0]     [fast_run, xent]
+    crossentropy_categorical_1hot(softmax_op(A), labels)  ->
+        crossentropy_softmax_argmax_1hot_with_bias(A, zeros_like(A[0, :]), labels)[0]          [fast_run, xent, fast_compile_gpu]
 
     Late, where a bias would have been recognized.
     """
@@ -97,24 +108,14 @@ def crossentropy_to_crossentropy_with_softmax(fgraph):
 
 
 optdb.register("crossentropy_to_crossentropy_with_softmax", crossentropy_to_crossentropy_with_softmax, 2.01, "fast_run", "xent",
-               "fast_compile_gpu")
+               "fast_compile_gpu", own=True)
 
 
-@register_specialize("fast_compile_gpu", "local_crossentropy_to_crossentropy_with_softmax_grad")
-@local_optimizer([softmax_grad])
-def local_softmax_grad_to_crossentropy_with_softmax_grad(node):
-    """SoftmaxGrad(CrossentropyCategorical1HotGrad(g, sm, y), sm)  ->  CrossentropySoftmax1HotWithBiasDx(g, sm, y)"""
-    if node.op != softmax_grad:
-        return None
-    g_coding, coding = node.inputs
-    if not isinstance(_owner_op(g_coding), CrossentropyCategorical1HotGrad):
-        return None
-    g_nll, other, labels = g_coding.owner.inputs
-    if other is not coding:
-        return None
-    dx = crossentropy_softmax_1hot_with_bias_dx(g_nll, coding, labels)
-    copy_stack_trace(node.outputs[0], dx)
-    return [dx]
+local_softmax_grad_to_crossentropy_with_softmax_grad = register_specialize(
+    "fast_compile_gpu", "local_crossentropy_to_crossentropy_with_softmax_grad")(rule(
+        "local_softmax_grad_to_crossentropy_with_softmax_grad",
+        "The gradient of a cross-entropy of a softmax needs no division by the softmax.",
+        (d_softmax(d_crossentropy(x, A, labels), A), d_both(x, A, labels))))
 
 
 @register_specialize("fast_compile_gpu")
@@ -123,9 +124,9 @@ def local_softmax_grad_to_crossentropy_with_softmax_grad(node):
 def local_argmax_pushdown(node):
     """Softmax does not change which element of a row is the largest, nor do other increasing functions.
 
-    argmax(softmax(x), axis=1)  ->  argmax(x, axis=1)
+    Argmax([1])(softmax_op(A))  ->  Argmax([1])(A)          [specialize, fast_run, fast_compile_gpu]
     """
-    if not isinstance(node.op, (Argmax, MaxAndArgmax)) or (isinstance(node.op, MaxAndArgmax) and node.outputs[0].clients):
+    if isinstance(node.op, MaxAndArgmax) and node.outputs[0].clients:
         return None
     x, = node.inputs[:1]
     if tuple(node.op.axis or ()) not in ((x.ndim - 1,), (-1,)) or x.owner is None:
@@ -145,18 +146,16 @@ def local_argmax_pushdown(node):
 
 
 def _is_monotonic(op):
-    from theano_ng.tensor.nnet.sigmoids import sigmoid
-    from theano_ng.tensor.nnet.activations import softsign
-
     return op in (sigmoid, softsign, softmax_op, T.tanh)
 
 
 @register_specialize("fast_compile_gpu")
 @local_optimizer([softmax_op])
 def local_softmax_with_bias(node):
-    """softmax(x + b), where b is a vector  ->  softmax_with_bias(x, b)"""
-    if node.op != softmax_op:
-        return None
+    """A vector that is added in a softmax is left to that.
+
+    softmax_op(A + x)  ->  softmax_with_bias(A, x)          [specialize, fast_run, fast_compile_gpu]
+    """
     found = _split_bias(node.inputs[0])
     if found is None:
         return None
@@ -168,28 +167,23 @@ def local_softmax_with_bias(node):
 @register_specialize("fast_compile_gpu")
 @local_optimizer([softmax_op, softmax_with_bias])
 def graph_merge_softmax_with_crossentropy_softmax(node):
-    """A softmax that a cross-entropy of the same x and b computes anyway is taken from there."""
-    if node.op not in _SOFTMAXES:
-        return None
+    """A softmax that a cross-entropy of the same x and b computes anyway is taken from there.
+
+    (softmax_with_bias(A, x), crossentropy_softmax_argmax_1hot_with_bias(A, x, labels)[0])  ->
+        crossentropy_softmax_argmax_1hot_with_bias(A, x, labels)[1::-1]          [specialize, fast_run, fast_compile_gpu]
+    """
     x = node.inputs[0]
     for client, _ in x.clients:
         if client != "output" and isinstance(client.op, CrossentropySoftmaxArgmax1HotWithBias) and client.inputs[0] is x:
             b = client.inputs[1]
-            if b is node.inputs[1] if node.op == softmax_with_bias else _is_zero(b):
+            if b is node.inputs[1] if node.op == softmax_with_bias else is_constant(b, 0):
                 return [client.outputs[1]]
     return None
 
 
-@register_stabilize("fast_compile")
-@register_specialize("stabilize", "fast_compile")
-@local_optimizer([T.log])
-def local_logsoftmax(node):
-    """log(softmax(x))  ->  LogSoftmax(x)"""
-    if node.op != T.log or _owner_op(node.inputs[0]) != softmax_op:
-        return None
-    result = logsoftmax_op(node.inputs[0].owner.inputs[0])
-    copy_stack_trace(node.outputs[0], result)
-    return [result]
+local_logsoftmax = register_stabilize("fast_compile")(register_specialize("stabilize", "fast_compile")(rule(
+    "local_logsoftmax", "The logarithm of a softmax, without the loss of probabilities that are rounded to 0.",
+    (log(softmax(A)), logsoftmax(A)))))
 
 
 # --- labels by advanced indexing ---------------------------------------------------------------------------------------------
@@ -198,37 +192,28 @@ def _check_rows_is_arange_len_labels(rows, labels):
     """Whether `rows` is arange(len(labels)), of constants or of the shape of labels."""
     feature = getattr(getattr(labels, "fgraph", None), "shape_feature", None)
     shape_of = {} if feature is None else feature.shape_of
-    if isinstance(_owner_op(rows), ARange):
+    if isinstance(op_of(rows), ARange):
         start, stop, step = rows.owner.inputs
-        try:
-            if get_scalar_constant_value(start) != 0 or get_scalar_constant_value(step) != 1:
-                return False
-        except NotScalarConstantError:
+        if not is_constant(start, 0) or not is_constant(step, 1):
             return False
         return _is_length_of(stop, labels, shape_of)
     if hasattr(rows, "data") and labels in shape_of:
-        try:
-            length = get_scalar_constant_value(shape_of[labels][0])
-        except NotScalarConstantError:
-            return False
-        return np.array_equal(rows.data, np.arange(length))
+        length = constant_value(shape_of[labels][0])
+        return length is not None and np.array_equal(rows.data, np.arange(length))
     return False
 
 
 def _is_length_of(stop, labels, shape_of):
     """Whether a scalar is labels.shape[0], through what canonicalization makes of it."""
-    from theano_ng.compile.ops import Shape, Shape_i
-    from theano_ng.tensor.shaping import ScalarFromTensor, TensorFromScalar
-
     while stop.owner is not None:
         node = stop.owner
         if isinstance(node.op, Shape_i) and node.op.i == 0 and node.inputs[0] is labels:
             return True
-        if isinstance(node.op, Subtensor) and isinstance(_owner_op(node.inputs[0]), Shape):
+        if isinstance(node.op, Subtensor) and isinstance(op_of(node.inputs[0]), Shape):
             # only before canonicalization
             index = node.inputs[1:]
             return (node.inputs[0].owner.inputs[0] is labels and len(index) == 1 and not isinstance(node.op.idx_list[0], slice)
-                    and _is_zero(index[0]))
+                    and is_constant(index[0], 0))
         if isinstance(node.op, (ScalarFromTensor, TensorFromScalar)) or (
                 isinstance(node.op, Elemwise) and len(node.inputs) == 1 and type(node.op.scalar_op).__name__ == "Cast"):
             stop = node.inputs[0]
@@ -243,7 +228,7 @@ def _is_label_indexing(node):
     if not isinstance(node.op, AdvancedSubtensor) or len(node.inputs) != 3:
         return None
     matrix, rows, labels = node.inputs
-    if matrix.ndim != 2 or getattr(labels, "ndim", None) != 1 or not labels.type.dtype.startswith(("int", "uint")):    # it may be a slice
+    if matrix.ndim != 2 or getattr(labels, "ndim", None) != 1 or labels.type.dtype not in INTEGERS:    # it may be a slice
         return None
     return (matrix, labels) if _check_rows_is_arange_len_labels(rows, labels) else None
 
@@ -253,41 +238,34 @@ def _is_label_indexing(node):
 def local_advanced_indexing_crossentropy_onehot(node):
     """Cross-entropies written with advanced indexing.
 
-    log(softmax(x))[arange(len(y)), y]  ->  -CrossentropySoftmaxArgmax1HotWithBias(x, 0, y)[0]
-    log(softmax(x)[arange(len(y)), y])  ->  the same
+    log(softmax_op(A))[every_row, labels]  ->
+        -crossentropy_softmax_argmax_1hot_with_bias(A, zeros_like(A[0, :]), labels)[0]          [specialize, fast_run, fast_compile_gpu]
+    log(softmax_op(A)[every_row, labels])  ->
+        -crossentropy_softmax_argmax_1hot_with_bias(A, zeros_like(A[0, :]), labels)[0]
     """
     if isinstance(node.op, AdvancedSubtensor):
         found = _is_label_indexing(node)
         if found is None:
             return None
         matrix, labels = found
-        if _owner_op(matrix) == logsoftmax_op:
+        if op_of(matrix) == logsoftmax_op:
             source = _with_bias(matrix.owner.inputs[0])
-        elif _owner_op(matrix) == T.log:
+        elif op_of(matrix) == T.log:
             source = _softmax_input(matrix.owner.inputs[0])
         else:
             return None
-    elif node.op == T.log:
+    else:
         picked = node.inputs[0]
         found = None if picked.owner is None else _is_label_indexing(picked.owner)
         if found is None:
             return None
         labels = found[1]
         source = _softmax_input(found[0])
-    else:
-        return None
     if source is None:
         return None
     result = -crossentropy_softmax_argmax_1hot_with_bias(*source, labels)[0]
     copy_stack_trace(node.outputs[0], result)
     return [result] if result.type == node.outputs[0].type else None
-
-
-def _is_zero(variable):
-    try:
-        return get_scalar_constant_value(variable) == 0
-    except NotScalarConstantError:
-        return False
 
 
 def _label_increment(variable):
@@ -296,7 +274,7 @@ def _label_increment(variable):
     if node is None or not isinstance(node.op, AdvancedIncSubtensor) or len(node.inputs) != 4:
         return None
     zeros, values, rows, labels = node.inputs
-    if not _is_zero(zeros) or labels.ndim != 1 or not _check_rows_is_arange_len_labels(rows, labels):
+    if not is_constant(zeros, 0) or labels.ndim != 1 or not _check_rows_is_arange_len_labels(rows, labels):
         return None
     return values, labels
 
@@ -342,13 +320,13 @@ def _increment_over_picked(d_sm, sm):
 def local_advanced_indexing_crossentropy_onehot_grad(node):
     """Gradients of the forms that `local_advanced_indexing_crossentropy_onehot` handles.
 
-    SoftmaxGrad(inc(0, [arange, y], g) / sm, sm)  ->  CrossentropySoftmax1HotWithBiasDx(-g, sm, y)
-    SoftmaxGrad(inc(0, [arange, y], g / sm[arange, y]), sm)  ->  the same
+    softmax_grad(inc_subtensor(zeros_like(A)[every_row, labels], x) / softmax_op(A), softmax_op(A))  ->
+        crossentropy_softmax_1hot_with_bias_dx(-x, softmax_op(A), labels)          [specialize, fast_run, fast_compile_gpu]
+    softmax_grad(inc_subtensor(zeros_like(A)[every_row, labels], x / softmax_op(A)[every_row, labels]), softmax_op(A))  ->
+        crossentropy_softmax_1hot_with_bias_dx(-x, softmax_op(A), labels)
 
     Other factors of the quotients, which do not vary within a row, become a part of g.
     """
-    if node.op != softmax_grad:
-        return None
     d_sm, sm = node.inputs
     if d_sm.owner is None:
         return None
@@ -371,12 +349,11 @@ def local_advanced_indexing_crossentropy_onehot_grad(node):
 def local_logsoftmax_grad(node):
     """Gradient of log(softmax(x)), without dividing by softmax.
 
-    SoftmaxGrad(g / sm, sm)  ->  g - sum(g, axis=1) * sm
+    softmax_grad(B / softmax_op(A), softmax_op(A))  ->  B - sum(B, axis=1, keepdims=True) * softmax_op(A)
+                                                               [stabilize, specialize, fast_run, fast_compile]
     """
-    if not isinstance(node.op, SoftmaxGrad):
-        return None
     quotient, sm = node.inputs
-    if _owner_op(quotient) != T.true_div or quotient.owner.inputs[1] is not sm or sm.owner is None:
+    if op_of(quotient) != T.true_div or quotient.owner.inputs[1] is not sm or sm.owner is None:
         return None
     if sm.owner.op != softmax_op or len(quotient.clients) != 1:
         return None
@@ -397,10 +374,9 @@ def local_logsoftmax_grad(node):
 def local_useless_crossentropy_softmax_1hot_with_bias_dx_alloc(node):
     """A gradient that is the same for all rows need not be allocated for each.
 
-    CrossentropySoftmax1HotWithBiasDx(Alloc(g, m), sm, y)  ->  CrossentropySoftmax1HotWithBiasDx(g, sm, y)
+    crossentropy_softmax_1hot_with_bias_dx(alloc(s, n), softmax_op(A), labels)  ->
+        crossentropy_softmax_1hot_with_bias_dx(s, softmax_op(A), labels)          [canonicalize, stabilize, specialize, fast_run]
     """
-    if node.op != crossentropy_softmax_1hot_with_bias_dx:
-        return None
     dy, sm, labels = node.inputs
     if dy.owner is None:
         return None
@@ -421,7 +397,7 @@ def softmax_simplifier(numerators, denominators):
     """Finds exp(x) / sum(exp(x), axis=1) among the factors of a fraction; a part of the canonical form of products."""
     # Constants are numbers here, not variables.
     for numerator in [n for n in numerators if isinstance(n, Variable)]:
-        if _owner_op(numerator) != T.exp or numerator.ndim != 2:
+        if op_of(numerator) != T.exp or numerator.ndim != 2:
             continue
         for denominator in [d for d in denominators if isinstance(d, Variable)]:
             shuffle = denominator.owner

@@ -2,20 +2,17 @@
 import numpy as np
 
 from theano_ng.compile import optdb
-from theano_ng.gof.opt import PatternSub, copy_stack_trace, local_optimizer
-from theano_ng.tensor import elemwise_ops as T
+from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
+from theano_ng.tensor.elemwise import functions as T
 from theano_ng.tensor.nnet.mul_tree import (compute_mul, is_exp, is_mul, is_neg, parse_mul_tree, partition_num_or_denom,
                                             perform_sigm_times_exp, simplify_mul)
 from theano_ng.tensor.nnet.sigmoids import hard_sigmoid, sigmoid, softplus, ultra_fast_sigmoid
-from theano_ng.tensor.opt.common import MAX_SHARED, constant_value, scalarconsts_rest
+from theano_ng.tensor.opt.common import MAX_SHARED, constant_value, is_constant, op_of, scalarconsts_rest
 from theano_ng.tensor.type import values_eq_approx
-from theano_ng.tensor.opt.registration import ignores_nonfinite, register_specialize, register_stabilize
+from theano_ng.tensor.opt.own_registration import ignores_nonfinite, register_specialize, register_stabilize
+from theano_ng.tensor.opt.rows import names, pattern_rule, rule, such, terms
 
 register_local_1msigmoid = False
-
-
-def _owner_op(variable):
-    return None if variable.owner is None else variable.owner.op
 
 
 def _is_real(variable):
@@ -25,8 +22,13 @@ def _is_real(variable):
 
 def _is_1(expr):
     """Whether every element of an expression is 1."""
-    value = constant_value(expr)
-    return value is not None and value == 1
+    return is_constant(expr, 1)
+
+
+x, = names("x")
+real_x = such(x, _is_real)
+exp, log, log1p, sigm, soft_plus = terms(T.exp, T.log, T.log1p, sigmoid, softplus)
+hard, ultra_fast = terms(hard_sigmoid, ultra_fast_sigmoid)
 
 
 def is_1pexp(t, only_process_constants=True):
@@ -41,16 +43,16 @@ def is_1pexp(t, only_process_constants=True):
     if not _is_real(t):
         return None
     negative = False
-    while _owner_op(t) == T.neg:
+    while op_of(t) == T.neg:
         negative, t = not negative, t.owner.inputs[0]
-    if _owner_op(t) == T.sub:
+    if op_of(t) == T.sub:
         # -1 - exp(x)
         number = constant_value(t.owner.inputs[0], only_process_constants=only_process_constants)
         found = is_exp(t.owner.inputs[1])
         if number is None or found is None or number != (1 if found[0] else -1):
             return None
         return negative ^ (not found[0]), found[1]
-    if _owner_op(t) != T.add:
+    if op_of(t) != T.add:
         return None
     numbers, _, others = scalarconsts_rest(t.owner.inputs, only_process_constants=only_process_constants)
     found = is_exp(others[0]) if len(others) == 1 else None
@@ -83,18 +85,17 @@ def _loses_less(a, b):
     return values_eq_approx(same, b, allow_remove_inf=True)
 
 
-log1msigm_to_softplus = PatternSub(
-    (T.log, (T.sub, dict(pattern="y", constraint=_is_1), (sigmoid, "x"))), (T.neg, (softplus, "x")),
-    allow_multiple_clients=True, skip_identities_fn=lambda *args: False,
-    values_eq_approx=_loses_less)
-logsigm_to_softplus = PatternSub((T.log, (sigmoid, "x")), (T.neg, (softplus, (T.neg, "x"))), allow_multiple_clients=True,
-                                 skip_identities_fn=lambda *args: False, values_eq_approx=_loses_less)
-log1p_neg_sigmoid = PatternSub((T.log1p, (T.neg, (sigmoid, "x"))), (T.neg, (softplus, "x")), allow_multiple_clients=True,
-                               skip_identities_fn=lambda *args: False, values_eq_approx=_loses_less)
-log1pexp_to_softplus = PatternSub((T.log1p, (T.exp, dict(pattern="x", constraint=_is_real))), (softplus, "x"), allow_multiple_clients=True)
+def _softplus_rule(name, pattern, new):
+    return pattern_rule(name, "Without the loss of digits of a sigmoid that is rounded to 0 or 1.", pattern, new,
+                        values_eq_approx=_loses_less)
+
+
+log1msigm_to_softplus = _softplus_rule("log1msigm_to_softplus", log(1 - sigm(x)), -soft_plus(x))
+logsigm_to_softplus = _softplus_rule("logsigm_to_softplus", log(sigm(x)), -soft_plus(-x))
+log1p_neg_sigmoid = _softplus_rule("log1p_neg_sigmoid", log1p(-sigm(x)), -soft_plus(x))
 # what canonicalization makes of a change of sign
-log1p_minus_one_sigmoid = PatternSub((T.log1p, (T.mul, -1, (sigmoid, "x"))), (T.neg, (softplus, "x")), allow_multiple_clients=True,
-                                     skip_identities_fn=lambda *args: False, values_eq_approx=_loses_less)
+log1p_minus_one_sigmoid = _softplus_rule("log1p_minus_one_sigmoid", log1p(-1 * sigm(x)), -soft_plus(x))
+log1pexp_to_softplus = pattern_rule("log1pexp_to_softplus", "Without overflow.", log1p(exp(real_x)), soft_plus(real_x))
 register_stabilize(log1msigm_to_softplus, name="log1msigm_to_softplus")
 register_stabilize(logsigm_to_softplus, name="logsigm_to_softplus")
 register_stabilize(log1p_neg_sigmoid, name="log1p_neg_sigmoid,")     # the comma is part of the documented name
@@ -107,12 +108,13 @@ register_stabilize(log1pexp_to_softplus, name="log1pexp_to_softplus")
 @ignores_nonfinite
 @local_optimizer([T.true_div])
 def local_exp_over_1_plus_exp(node):
-    """exp(x) / (1 + exp(x))  ->  sigmoid(x), and y / (1 + exp(x))  ->  y * sigmoid(-x)
+    """A sigmoid that is written with exponentials, which overflow.
+
+    exp(x) / (1 + exp(x))  ->  sigmoid(x)          [stabilize, specialize, fast_run]
+    y / (1 + exp(x))  ->  y * sigmoid(-x)
 
     Other factors of numerator and denominator stay.
     """
-    if node.op != T.true_div:
-        return None
     numerator, denominator = node.inputs
     factors = list(is_mul(numerator) or [numerator])
     arguments, divisors, negative = partition_num_or_denom(denominator, lambda f: is_1pexp(f, only_process_constants=False))
@@ -145,9 +147,10 @@ def local_exp_over_1_plus_exp(node):
 @register_specialize
 @local_optimizer([T.inv])
 def local_inv_1_plus_exp(node):
-    """1 / (1 + exp(x))  ->  sigmoid(-x)"""
-    if node.op != T.inv:
-        return None
+    """A sigmoid that is written as a reciprocal.
+
+    inv(1 + exp(x))  ->  sigmoid(-x)          [stabilize, specialize, fast_run]
+    """
     found = is_1pexp(node.inputs[0], only_process_constants=False)
     if found is None or found[0]:
         return None
@@ -158,12 +161,12 @@ def local_inv_1_plus_exp(node):
 @register_stabilize
 @local_optimizer([T.mul])
 def local_sigm_times_exp(node):
-    """exp(x) * sigmoid(-x)  ->  sigmoid(x)
+    """A sigmoid that is written as a product of the opposite one.
+
+    exp(x) * sigmoid(-x)  ->  sigmoid(x)          [stabilize, fast_run]
 
     Among any number of factors, also of products within the product, with the sign kept.
     """
-    if node.op != T.mul:
-        return None
     clients = node.outputs[0].clients
     if len(clients) == 1 and clients[0][0] != "output" and clients[0][0].op == T.mul:
         # The larger product has these factors too.
@@ -174,27 +177,12 @@ def local_sigm_times_exp(node):
     return _finish(node, compute_mul(simplify_mul(tree)))
 
 
-@local_optimizer([T.sub])
-def local_1msigmoid(node):
-    """1 - sigmoid(x)  ->  sigmoid(-x); not registered, because it hides log(1 - sigmoid(x))"""
-    if node.op != T.sub or not _is_1(node.inputs[0]) or _owner_op(node.inputs[1]) != sigmoid:
-        return None
-    return _finish(node, sigmoid(-node.inputs[1].owner.inputs[0]))
+# Not registered, because it hides log(1 - sigmoid(x)).
+local_1msigmoid = rule("local_1msigmoid", "The complement of a sigmoid.", (1 - sigm(x), sigm(-x)))
 
-
-def _approximation(name, approximate, text):
-    @local_optimizer([sigmoid])
-    def rule(node):
-        if node.op != sigmoid:
-            return None
-        return _finish(node, approximate(node.inputs[0]))
-    rule.__name__ = rule.name = name
-    rule.__doc__ = "sigmoid(x)  ->  %s(x); only where optimizer_including asks for it" % text
-    return rule
-
-
-local_ultra_fast_sigmoid = _approximation("local_ultra_fast_sigmoid", ultra_fast_sigmoid, "ultra_fast_sigmoid")
-local_hard_sigmoid = _approximation("local_hard_sigmoid", hard_sigmoid, "hard_sigmoid")
+# Only where optimizer_including asks for them.
+local_ultra_fast_sigmoid = rule("local_ultra_fast_sigmoid", "A piecewise approximation.", (sigm(x), ultra_fast(x)))
+local_hard_sigmoid = rule("local_hard_sigmoid", "An approximation by three lines.", (sigm(x), hard(x)))
 
 for _rule in (local_ultra_fast_sigmoid, local_hard_sigmoid):
-    optdb["uncanonicalize"].register(_rule.name, _rule)
+    optdb["uncanonicalize"].register(_rule.__name__, _rule, own=True)

@@ -2,6 +2,7 @@
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.tensor.constant import as_tensor_variable
+from theano_ng.tensor.dtypes import INTEGERS
 
 FLOATS = ("float16", "float32", "float64")
 
@@ -54,6 +55,6 @@ def integer_vector(op, y, name="y_idx"):
         For another rank or dtype.
     """
     y = as_tensor_variable(y)
-    if y.type.ndim != 1 or not y.type.dtype.startswith(("int", "uint")):
+    if y.type.ndim != 1 or y.type.dtype not in INTEGERS:
         raise ValueError("%s: %s must be a vector of integers. Got %s" % (op, name, y.type))
     return y

@@ -1,10 +1,10 @@
 """Softmax over the rows of a matrix, its logarithm and its gradient."""
 import numpy as np
 
+from theano_ng.gof.derivative import DisconnectedType
 from theano_ng.gof.graph import Apply
-from theano_ng.gradient import DisconnectedType
 from theano_ng.tensor.constant import as_tensor_variable
-from theano_ng.tensor.elemwise_ops import exp
+from theano_ng.tensor.elemwise.functions import exp
 from theano_ng.tensor.nnet.row_op import RowOp, float_matrix
 
 
@@ -22,6 +22,9 @@ class Softmax(RowOp):
 
     nin, nout = 1, 1
     function = "softmax"
+
+    def fails_on_values(self, node):
+        return False
 
     def make_node(self, x):
         x = float_matrix("Softmax", x, vector_is_row=True)
@@ -52,6 +55,9 @@ class SoftmaxWithBias(RowOp):
 
     nin, nout = 2, 1
     function = "softmax"
+
+    def fails_on_values(self, node):
+        return False
 
     def make_node(self, x, b):
         x, b = float_matrix("SoftmaxWithBias", x), as_tensor_variable(b)
@@ -94,6 +100,9 @@ class SoftmaxGrad(RowOp):
     nin, nout = 2, 1
     function = "softmax_grad"
 
+    def fails_on_values(self, node):
+        return False
+
     def make_node(self, dy, sm):
         dy, sm = float_matrix("SoftmaxGrad", dy, "dy", True), float_matrix("SoftmaxGrad", sm, "sm", True)
         return Apply(self, [dy, sm], [sm.type()])
@@ -134,6 +143,9 @@ class LogSoftmax(RowOp):
 
     nin, nout = 1, 1
     function = "log_softmax"
+
+    def fails_on_values(self, node):
+        return False
 
     def make_node(self, x):
         x = float_matrix("LogSoftmax", x, vector_is_row=True)

@@ -5,9 +5,9 @@ rules are tried on a node.
 """
 
 from theano_ng.compile.ops import Shape, Shape_i
-from theano_ng.gof.opt import in2out, out2in
+from theano_ng.gof.rewriting import in2out, out2in
 from theano_ng.gof.utils import integer_types
-from theano_ng.tensor.subtensor import advanced_inc_subtensor1, advanced_subtensor, advanced_subtensor1
+from theano_ng.tensor.indexing.advanced import advanced_inc_subtensor1, advanced_subtensor, advanced_subtensor1
 from theano_ng.tensor.constant import NotScalarConstantError, get_scalar_constant_value
 from theano_ng.tensor.opt.registration import (
     register_canonicalize, register_specialize, register_specialize_device, register_stabilize, register_uncanonicalize,
@@ -16,7 +16,7 @@ from theano_ng.tensor.opt.common import (
     _fill_chain, broadcast_like, encompasses_broadcastable, get_clients, get_clients2, is_an_upcast, is_inverse_pair,
     merge_broadcastables, scalarconsts_rest)
 from theano_ng.tensor.assert_op import Assert, assert_, assert_op
-from theano_ng.tensor.creation import MakeVector, make_vector
+from theano_ng.tensor.shaping.creation import MakeVector, make_vector
 from theano_ng.tensor.opt.shape import (
     ShapeFeature, ShapeOptimizer, UnShapeOptimizer, local_shape_to_shape_i, local_track_shape_i)
 from theano_ng.tensor.opt.trivial import (

@@ -4,21 +4,20 @@ import numpy as np
 
 from theano_ng import scalar
 from theano_ng.gof.graph import Constant
-from theano_ng.gof.opt import copy_stack_trace, local_optimizer
+from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.assert_op import assert_op
-from theano_ng.tensor.elemwise import Elemwise
-from theano_ng.tensor.opt.canonicalize import in_dtype, local_mul_canonizer
+from theano_ng.tensor.elemwise.op import Elemwise
+from theano_ng.tensor.opt.canonicalize import in_dtype
 from theano_ng.tensor.opt.common import (
-    as_output, constant_value, fill_like_inputs, inputs_of, is_an_upcast, is_inverse_pair)
-from theano_ng.tensor.opt.registration import (
+    answer, constant_value, fill_like_inputs, inputs_of, is_an_upcast, is_inverse_pair)
+from theano_ng.tensor.opt.own_registration import (
     ignores_nonfinite, register_canonicalize, register_specialize, register_specialize_device, register_stabilize)
+from theano_ng.tensor.opt.rows import names, rule, such, terms
 
-
-def _answer(new, out):
-    """A rule's return value: `new` with the type of `out`."""
-    rval = as_output(new, out)
-    return False if rval is None else [rval]
+x, = names("x")
+integer = such("i", lambda v: v.dtype in T.integer_dtypes)
+inv, sqr, zeros_like = terms(T.inv, T.sqr, T.zeros_like)
 
 
 # -- functions and their inverses ----------------------------------------------------------------------------------------
@@ -40,12 +39,18 @@ _INVERSE_PAIRS = (
 def local_func_inv(node):
     """Cancel two consecutive functions that are inverse to each other.
 
-    f(g(x))  ->  x          [canonicalize, specialize, fast_run]
+    deg2rad(rad2deg(x))  ->  x          [canonicalize, specialize, fast_run]
+    cosh(arccosh(1 + x))  ->  1 + x
+    tanh(arctanh(x))  ->  x
+    sinh(arcsinh(x))  ->  x
+    conj(conj(w))  ->  w
+    -(-x)  ->  x
+    inv(inv(x))  ->  x
 
     for deg2rad and rad2deg, cosh, tanh, sinh and their inverses, conj, neg, inv. Where the inner function is not defined the
     result is x instead of NaN.
     """
-    if not isinstance(node.op, Elemwise) or len(node.inputs) != 1:
+    if len(node.inputs) != 1:
         return False
     prev = node.inputs[0].owner
     if prev is None or not isinstance(prev.op, Elemwise):
@@ -67,13 +72,11 @@ def local_inv_canon(node):
 
     inv(x)  ->  x ** -1          [canonicalize, fast_run]
     """
-    if node.op != T.inv:
-        return False
     x, out = node.inputs[0], node.outputs[0]
     if x.dtype[0] in "bui":
         # The power of two integers is an integer.
         x = T.cast(x, out.dtype)
-    return _answer(T.pow(x, np.array(-1, dtype="int8")), out)
+    return answer(T.pow(x, np.array(-1, dtype="int8")), out)
 
 
 def _sign_is_exact(v):
@@ -86,19 +89,18 @@ def _sign_is_exact(v):
 def local_abs_lift(node):
     """Move absolute values towards the inputs.
 
-    abs(x * y)  ->  abs(x) * abs(y);  abs(x / y)  ->  abs(x) / abs(y)          [canonicalize, fast_run]
+    abs(x * y)  ->  abs(x) * abs(y)          [canonicalize, fast_run]
+    abs(x / y)  ->  abs(x) / abs(y)
 
     Needed for `check_for_x_over_absX`.
     """
-    if node.op != T.abs_:
-        return False
     inner = node.inputs[0].owner
     if inner is None or not all(_sign_is_exact(i) for i in inner.inputs):
         return False
     if inner.op == T.mul:
-        return _answer(T.mul(*[T.abs_(i) for i in inner.inputs]), node.outputs[0])
+        return answer(T.mul(*[T.abs_(i) for i in inner.inputs]), node.outputs[0])
     if inner.op == T.true_div:
-        return _answer(T.true_div(*[T.abs_(i) for i in inner.inputs]), node.outputs[0])
+        return answer(T.true_div(*[T.abs_(i) for i in inner.inputs]), node.outputs[0])
     return False
 
 
@@ -107,7 +109,8 @@ def local_abs_lift(node):
 def local_abs_merge(node):
     """Merge the absolute values that `local_abs_lift` made, when they were of no use.
 
-    abs(x) * abs(y)  ->  abs(x * y);  abs(x) / abs(y)  ->  abs(x / y)          [specialize, fast_run]
+    abs(x) * abs(y)  ->  abs(x * y)          [specialize, fast_run]
+    abs(x) / abs(y)  ->  abs(x / y)
     """
     if sum(inputs_of(i, T.abs_) is not None for i in node.inputs) < 2 or not all(_sign_is_exact(i) for i in node.inputs):
         return False
@@ -122,25 +125,13 @@ def local_abs_merge(node):
             if value is None or value < 0:
                 return False
             inner.append(i)
-        return _answer(T.abs_(T.mul(*inner)), node.outputs[0])
-    if node.op == T.true_div:
-        return _answer(T.abs_(T.true_div(node.inputs[0].owner.inputs[0], node.inputs[1].owner.inputs[0])), node.outputs[0])
-    return False
+        return answer(T.abs_(T.mul(*inner)), node.outputs[0])
+    return answer(T.abs_(T.true_div(node.inputs[0].owner.inputs[0], node.inputs[1].owner.inputs[0])), node.outputs[0])
 
 
 # -- negation ------------------------------------------------------------------------------------------------------------
 
-@register_specialize
-@local_optimizer([T.neg])
-def local_neg_neg(node):
-    """Cancel two negations.
-
-    --x  ->  x          [specialize, fast_run]
-    """
-    if node.op != T.neg:
-        return False
-    inputs = inputs_of(node.inputs[0], T.neg)
-    return False if inputs is None else _answer(inputs[0], node.outputs[0])
+local_neg_neg = register_specialize(rule("local_neg_neg", "Cancel two negations.", (-(-x), x)))
 
 
 @register_specialize
@@ -148,10 +139,9 @@ def local_neg_neg(node):
 def local_neg_div_neg(node):
     """Cancel a negation around a fraction with one inside, or with a constant.
 
-    -(-a / b)  ->  a / b;  -(c / b)  ->  (-c) / b          [specialize, fast_run]
+    -(-x / y)  ->  x / y          [specialize, fast_run]
+    -(2 / x)  ->  constant([-2]) / x
     """
-    if node.op != T.neg:
-        return False
     frac = node.inputs[0]
     inputs = inputs_of(frac, T.true_div)
     if inputs is None:
@@ -159,10 +149,10 @@ def local_neg_div_neg(node):
     num, denom = inputs
     negated = inputs_of(num, T.neg) if _sign_is_exact(num) else None
     if negated is not None and len(frac.clients) == 1:
-        return _answer(T.true_div(negated[0], denom), node.outputs[0])
+        return answer(T.true_div(negated[0], denom), node.outputs[0])
     value = constant_value(num) if all(num.broadcastable) else None
     if value is not None and len(frac.clients) == 1 and value.dtype.kind in "ifc":
-        return _answer(T.true_div(np.asarray(-value).reshape((1,) * num.ndim), denom), node.outputs[0])
+        return answer(T.true_div(np.asarray(-value).reshape((1,) * num.ndim), denom), node.outputs[0])
     return False
 
 
@@ -176,63 +166,25 @@ def local_mul_zero(node):
 
     x * 0  ->  zeros_like(x)          [canonicalize, fast_run]
     """
-    if node.op != T.mul:
-        return False
     out = node.outputs[0]
     for i in node.inputs:
         value = constant_value(i)
         if value is not None and value == 0:
             zero = T.as_tensor_variable(np.asarray(0, dtype=out.dtype))
-            return _answer(fill_like_inputs(zero, node.inputs), out)
+            return answer(fill_like_inputs(zero, node.inputs), out)
     return False
 
 
-@register_canonicalize
-@local_optimizer([T.int_div])
-def local_intdiv_by_one(node):
-    """Integer division by one.
+local_intdiv_by_one = register_canonicalize(rule("local_intdiv_by_one", "Integer division by one.", (integer // 1, integer)))
 
-    x // 1  ->  x          [canonicalize, fast_run]
-    """
-    x, y = node.inputs
-    if node.op != T.int_div or x.dtype not in T.integer_dtypes:
-        return False
-    value = constant_value(y)
-    if value is None or value != 1:
-        return False
-    return _answer(x, node.outputs[0])
+local_zero_div = ignores_nonfinite(register_specialize(register_canonicalize(rule(
+    "local_zero_div", "Zero divided by anything is zero, also where the divisor is zero or NaN.",
+    (0 / x, 0),
+    (0 // x, 0)))))
 
-
-@register_canonicalize
-@register_specialize
-@ignores_nonfinite
-@local_optimizer([T.int_div, T.true_div])
-def local_zero_div(node):
-    """Zero divided by anything is zero, also where the divisor is zero or NaN.
-
-    0 / x  ->  zeros_like(x)          [canonicalize, specialize, fast_run]
-    """
-    if node.op != T.int_div and node.op != T.true_div:
-        return False
-    value = constant_value(node.inputs[0])
-    if value is None or value != 0:
-        return False
-    out = node.outputs[0]
-    zero = T.as_tensor_variable(np.asarray(0, dtype=out.dtype))
-    return _answer(fill_like_inputs(zero, node.inputs), out)
-
-
-@register_specialize
-@local_optimizer([Elemwise])
-def local_elemwise_sub_zeros(node):
-    """A difference of a variable with itself, also where it is NaN or infinite.
-
-    x - x  ->  zeros_like(x)          [specialize, fast_run]
-    """
-    if (isinstance(node.op, Elemwise) and node.op.scalar_op.nin == 2 and isinstance(node.op.scalar_op, scalar.Sub)
-            and node.inputs[0] is node.inputs[1]):
-        return _answer(T.zeros_like(node.inputs[0]), node.outputs[0])
-    return False
+local_elemwise_sub_zeros = register_specialize(rule(
+    "local_elemwise_sub_zeros", "A difference of a variable with itself, also where it is NaN or infinite.",
+    (x - x, zeros_like(x))))
 
 
 @register_specialize
@@ -242,8 +194,6 @@ def local_add_specialize(node):
 
     x + 0 + y  ->  x + y          [specialize, fast_run]
     """
-    if node.op != T.add:
-        return False
     out = node.outputs[0]
     new_inputs = []
     for i in node.inputs:
@@ -259,7 +209,7 @@ def local_add_specialize(node):
         new = new_inputs[0]
     else:
         new = T.add(*new_inputs)
-    return _answer(_filled(new, node), out)
+    return answer(_filled(new, node), out)
 
 
 def _filled(new, node):
@@ -269,16 +219,7 @@ def _filled(new, node):
 
 # -- products, quotients, powers -------------------------------------------------------------------------------------------
 
-@register_specialize
-@local_optimizer([T.mul])
-def local_mul_to_sqr(node):
-    """A product of a variable with itself.
-
-    x * x  ->  sqr(x)          [specialize, fast_run]
-    """
-    if node.op == T.mul and len(node.inputs) == 2 and node.inputs[0] is node.inputs[1]:
-        return _answer(T.sqr(node.inputs[0]), node.outputs[0])
-    return False
+local_mul_to_sqr = register_specialize(rule("local_mul_to_sqr", "A product of a variable with itself.", (x * x, sqr(x))))
 
 
 @register_specialize
@@ -286,10 +227,11 @@ def local_mul_to_sqr(node):
 def local_mul_specialize(node):
     """Remove ones and signs from a product.
 
-    x * 1 * y  ->  x * y;  x * -1  ->  -x;  -x * y  ->  -(x * y);  x * 0  ->  zeros_like(x)          [specialize, fast_run]
+    x * 1 * y  ->  x * y          [specialize, fast_run]
+    x * -1  ->  -x
+    -x * y  ->  -(x * y)
+    x * 0  ->  zeros_like(x)
     """
-    if node.op != T.mul:
-        return False
     out = node.outputs[0]
     neg = False
     new_inputs = []
@@ -308,7 +250,7 @@ def local_mul_specialize(node):
         if value is not None and value == -1 and i.dtype[0] in "ifc":
             neg ^= True
         elif value is not None and value == 0:
-            return _answer(fill_like_inputs(T.as_tensor_variable(np.asarray(0, dtype=out.dtype)), node.inputs), out)
+            return answer(fill_like_inputs(T.as_tensor_variable(np.asarray(0, dtype=out.dtype)), node.inputs), out)
         else:
             new_inputs.append(i)
     if len(new_inputs) == len(node.inputs) and nb_neg_node == 0:
@@ -316,50 +258,21 @@ def local_mul_specialize(node):
     if neg and out.dtype[0] not in "ifc":
         return False
     if not new_inputs:
-        return _answer(_filled(T.as_tensor_variable(np.asarray(-1 if neg else 1, dtype=out.dtype)), node), out)
+        return answer(_filled(T.as_tensor_variable(np.asarray(-1 if neg else 1, dtype=out.dtype)), node), out)
     if neg and len(new_inputs) > 1 and nb_neg_node + nb_constant == 0:
         return False
     rval = new_inputs[0] if len(new_inputs) == 1 else in_dtype(T.mul, new_inputs, out.dtype)
     if neg:
         rval = in_dtype(T.neg, [rval], out.dtype)
-    return _answer(_filled(rval, node), out)
+    return answer(_filled(rval, node), out)
 
 
-@register_specialize
-@local_optimizer([T.true_div])
-def local_div_to_inv(node):
-    """A quotient of one.
+local_div_to_inv = register_specialize(rule("local_div_to_inv", "A quotient of one.", (1 / x, inv(x))))
 
-    1 / x  ->  inv(x)          [specialize, fast_run]
-    """
-    if node.op != T.true_div:
-        return False
-    value = constant_value(node.inputs[0])
-    if value is None or value != 1:
-        return False
-    out = node.outputs[0]
-    new = T.inv(local_mul_canonizer.merge_num_denum(node.inputs[1:], []))
-    return _answer(_filled(new, node), out)
-
-
-@register_canonicalize
-@local_optimizer([T.pow])
-def local_pow_canonicalize(node):
-    """Powers with exponent zero and one.
-
-    x ** 0  ->  ones_like(x);  x ** 1  ->  x          [canonicalize, fast_run]
-    """
-    if node.op != T.pow:
-        return False
-    out = node.outputs[0]
-    exponent = constant_value(node.inputs[1])
-    if exponent is None:
-        return False
-    if exponent == 0:
-        return _answer(fill_like_inputs(T.as_tensor_variable(np.asarray(1, dtype=out.dtype)), node.inputs), out)
-    if exponent == 1:
-        return _answer(_filled(T.cast(node.inputs[0], out.dtype), node), out)
-    return False
+local_pow_canonicalize = register_canonicalize(rule(
+    "local_pow_canonicalize", "Powers with exponent zero and one.",
+    (x ** 0, 1),
+    (x ** 1, x)))
 
 
 # exponent -> replacement
@@ -379,11 +292,12 @@ _POWERS = {
 def local_pow_specialize(node):
     """Powers with an exponent that has a function of its own.
 
-    x ** 2  ->  sqr(x);  x ** 0.5  ->  sqrt(x);  x ** -0.5  ->  inv(sqrt(x));  x ** -1  ->  inv(x);
-    x ** -2  ->  inv(sqr(x))          [specialize, fast_run]
+    x ** 2  ->  sqr(x)          [specialize, fast_run]
+    x ** 0.5  ->  sqrt(x)
+    x ** -0.5  ->  inv(sqrt(x))
+    x ** -1  ->  inv(x)
+    x ** -2  ->  inv(sqr(x))
     """
-    if node.op != T.pow:
-        return False
     out = node.outputs[0]
     x, y = node.inputs
     exponent = constant_value(y)
@@ -399,7 +313,7 @@ def local_pow_specialize(node):
         x = T.cast(x, out.dtype)
     if out.dtype[0] in "iu" and exponent < 0:
         return False
-    return _answer(_filled(make(x), node), out)
+    return answer(_filled(make(x), node), out)
 
 
 def _covers(x, out):
@@ -412,11 +326,10 @@ def local_pow_specialize_device(node):
     """Powers with a small whole exponent as products of squares.
 
     x ** 5  ->  x * sqr(sqr(x))          [specialize_device, fast_run]
+    x ** -3  ->  inv(x * sqr(x))
 
     After the move to a device, because a device may have a better power. Exponents up to 512 in absolute value.
     """
-    if node.op != T.pow:
-        return False
     out = node.outputs[0]
     x, y = node.inputs
     exponent = constant_value(y)
@@ -438,7 +351,7 @@ def local_pow_specialize_device(node):
     rval = factors[0] if len(factors) == 1 else T.mul(*factors)
     if exponent < 0:
         rval = T.inv(rval)
-    return _answer(rval, out)
+    return answer(rval, out)
 
 
 # -- casts -----------------------------------------------------------------------------------------------------------------
@@ -449,11 +362,12 @@ def local_pow_specialize_device(node):
 def local_cast_cast(node):
     """Two casts in a row.
 
-    cast(cast(x, d1), d2)  ->  cast(x, d2) or x          [canonicalize, specialize, fast_run]
+    cast(cast(k, 'int32'), 'int64')  ->  cast(k, 'int64')          [canonicalize, specialize, fast_run]
+    cast(cast(f, 'float64'), 'float32')  ->  f
 
     when d1 is that of the result, or loses nothing of x.
     """
-    if not isinstance(node.op, Elemwise) or not isinstance(node.op.scalar_op, scalar.Cast):
+    if not isinstance(node.op.scalar_op, scalar.Cast):
         return False
     inner = node.inputs[0].owner
     if inner is None or not isinstance(inner.op, Elemwise) or not isinstance(inner.op.scalar_op, scalar.Cast):
@@ -461,11 +375,11 @@ def local_cast_cast(node):
     x, out = inner.inputs[0], node.outputs[0]
     if node.op.scalar_op.o_type == inner.op.scalar_op.o_type:
         # The second does nothing.
-        return _answer(inner.outputs[0], out)
+        return answer(inner.outputs[0], out)
     if is_an_upcast(x.dtype, inner.outputs[0].dtype):
         if x.dtype == out.dtype:
-            return _answer(x, out)
-        return _answer(node.op(x), out)
+            return answer(x, out)
+        return answer(node.op(x), out)
     return False
 
 
@@ -474,11 +388,11 @@ def local_cast_cast(node):
 def local_upcast_elemwise_constant_inputs(node):
     """Give scalar constants the dtype in which they are computed with, at compile time.
 
-    int8 constant + float64 x  ->  float64 constant + x          [canonicalize, fast_run]
+    x + constant([2])  ->  x + constant(2., dtype='float64')          [canonicalize, fast_run]
 
     So that they merge with others, and no conversion is left to the loop.
     """
-    if not isinstance(node.op, Elemwise) or len(node.outputs) > 1:
+    if len(node.outputs) > 1:
         return False
     scalar_op = node.op.scalar_op
     # Only where all inputs are converted to the dtype of the output anyway.
@@ -521,10 +435,9 @@ def local_upcast_elemwise_constant_inputs(node):
 def local_0_dot_x(node):
     """A matrix product with zeros.
 
-    dot(0, x)  ->  zeros          [canonicalize, stabilize, fast_run]
+    dot(zeros_like(x), y)  ->  Assert()(constant(0., dtype='float64'), eq(zeros_like(x).shape[0], y.shape[0]))
+                                                               [canonicalize, stabilize, fast_run]
     """
-    if not isinstance(node.op, T.Dot):
-        return False
     x, y = node.inputs
     if not any(v is not None and v == 0 for v in (constant_value(x), constant_value(y))):
         return False

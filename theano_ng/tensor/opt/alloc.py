@@ -2,13 +2,17 @@
 
 from theano_ng.compile import optdb
 from theano_ng.configdefaults import config
-from theano_ng.gof.opt import copy_stack_trace, in2out, local_optimizer
+from theano_ng.gof.rewriting import copy_stack_trace, in2out, local_optimizer
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.allocation import Alloc, AllocEmpty
+from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty
 from theano_ng.tensor.assert_op import assert_op
-from theano_ng.tensor.elemwise import DimShuffle, Elemwise
-from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
+from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.opt.rows import names, rule, terms
 from theano_ng.tensor.opt.shape import lengths, same_length
+
+x, y = names("x", "y")
+fill, = terms(T.fill)
 
 
 def fitted(new, old):
@@ -43,10 +47,10 @@ def _is_plain_elemwise(node):
 def local_fill_sink(node):
     """Elementwise operations work on what tensors are filled with; the result is filled, if that is needed at all.
 
-    f(fill(a, b), c)  ->  f(b, c), where c has the shape of the result
-    f(fill(a, b), fill(c, d), e)  ->  fill(a, fill(c, f(b, d, e)))          [canonicalize, fast_run]
+    fill(x, s) + y  ->  s + y          [canonicalize, fast_run]
+    exp(fill(x, s))  ->  fill(x, exp(s.dimshuffle('x')))
     """
-    if not isinstance(node.op, Elemwise) or not _is_plain_elemwise(node) or not any(_is_fill(i) for i in node.inputs):
+    if not _is_plain_elemwise(node) or not any(_is_fill(i) for i in node.inputs):
         return False
     models, below, result = [], None, None
     # A chain of operations is climbed at once: one by one, each would take another pass over the graph.
@@ -77,17 +81,9 @@ def local_fill_sink(node):
     return {below: result}
 
 
-@register_canonicalize("fast_compile")
-@local_optimizer([T.fill])
-def local_useless_fill(node):
-    """A value that has the shape already.
-
-    fill(s, v)  ->  v, where v has the broadcastable pattern of the result          [canonicalize, fast_run, fast_compile]
-    """
-    if node.op != T.fill:
-        return False
-    v, out = node.inputs[1], node.outputs[0]
-    return [v] if v.type == out.type else False
+local_useless_fill = register_canonicalize("fast_compile")(rule(
+    "local_useless_fill", "A value that has the broadcastable pattern of the result, and so the shape.",
+    (fill(y, x), x), same_type=True))
 
 
 @register_specialize
@@ -96,10 +92,8 @@ def local_useless_fill(node):
 def local_fill_to_alloc(node):
     """What was only needed for its shape is not needed any more.
 
-    fill(s, v)  ->  Alloc(v, *shape of s)          [stabilize, specialize, fast_run]
+    fill(x, s)  ->  alloc(s.dimshuffle('x'), Shape_i(0)(x))          [stabilize, specialize, fast_run]
     """
-    if node.op != T.fill:
-        return False
     v, out = node.inputs[1], node.outputs[0]
     if v.type == out.type:
         return [v]
@@ -113,7 +107,7 @@ def _shape_of_fill(node):
     return [s.shape[i] if v.broadcastable[i] else v.shape[i] for i in range(v.ndim)]
 
 
-optdb.register("local_fill_to_alloc", in2out(local_fill_to_alloc), 1.51, "fast_run")
+optdb.register("local_fill_to_alloc", in2out(local_fill_to_alloc), 1.51, "fast_run", own=True)
 
 
 # -- Alloc -------------------------------------------------------------------------------------------------------------------
@@ -126,12 +120,10 @@ optdb.register("local_fill_to_alloc", in2out(local_fill_to_alloc), 1.51, "fast_r
 def local_useless_alloc(node):
     """A value that has the shape already.
 
-    Alloc(x, *x.shape)  ->  x          [canonicalize, stabilize, specialize, fast_run]
+    Alloc()(x, Shape_i(0)(x))  ->  x          [canonicalize, stabilize, specialize, fast_run]
 
     Where the shapes are not known to be equal the Alloc stays: it repeats what is one long at run time, or complains.
     """
-    if not isinstance(node.op, Alloc):
-        return False
     x, out = node.inputs[0], node.outputs[0]
     if x.type != out.type:
         return False
@@ -149,10 +141,8 @@ def local_useless_alloc(node):
 def local_canonicalize_alloc(node):
     """New dimensions of length one on the left are left to DimShuffle.
 
-    Alloc(x, 1, 1, m, n)  ->  Alloc(x, m, n).dimshuffle('x', 'x', 0, 1)          [canonicalize, stabilize, specialize, fast_run]
+    alloc(s, 1, 1, n)  ->  alloc(s, n).dimshuffle('x', 'x', 0)          [canonicalize, stabilize, specialize, fast_run]
     """
-    if not isinstance(node.op, Alloc):
-        return False
     x, sizes, out = node.inputs[0], node.inputs[1:], node.outputs[0]
     if any(client != "output" and isinstance(client.op, Alloc) for client, _ in out.clients):
         return False    # for local_merge_alloc
@@ -178,12 +168,12 @@ def local_canonicalize_alloc(node):
 def local_merge_alloc(node):
     """An Alloc of an Alloc.
 
-    Alloc(Alloc(x, m, 1, n), m, y, n)  ->  Alloc(x, m, y, n);  Alloc(Alloc(x, m, 1), n, m, k)  ->  Alloc(x, n, m, k)
-    [canonicalize, stabilize, specialize, fast_run]
+    alloc(alloc(s, n), j, n)  ->  alloc(s, j, n)          [canonicalize, stabilize, specialize, fast_run]
+    alloc(alloc(s, j, 1, n), j, i, n)  ->  alloc(s, j, i, n)
 
     Where lengths are not known to agree, an assertion takes the place of the error of the outer Alloc.
     """
-    if not isinstance(node.op, Alloc) or node.inputs[0].owner is None or not isinstance(node.inputs[0].owner.op, Alloc):
+    if node.inputs[0].owner is None or not isinstance(node.inputs[0].owner.op, Alloc):
         return False
     inner, out = node.inputs[0].owner, node.outputs[0]
     x, inner_sizes, sizes = inner.inputs[0], inner.inputs[1:], list(node.inputs[1:])
@@ -202,14 +192,12 @@ def local_merge_alloc(node):
 def local_alloc_empty_to_zeros(node):
     """Zeros in place of undefined content, to find out where NaN come from.
 
-    AllocEmpty(m, n)  ->  Alloc(0, m, n)          [only with tag alloc_empty_to_zeros]
+    AllocEmpty('float64')(n, j)  ->  zeros((n, j))          [alloc_empty_to_zeros]
     """
-    if not isinstance(node.op, AllocEmpty):
-        return False
     return fitted(T.zeros(node.inputs, dtype=node.outputs[0].dtype), node.outputs[0]) or False
 
 
-optdb.register("local_alloc_empty_to_zeros", in2out(local_alloc_empty_to_zeros), 49.3, "alloc_empty_to_zeros")
+optdb.register("local_alloc_empty_to_zeros", in2out(local_alloc_empty_to_zeros), 49.3, "alloc_empty_to_zeros", own=True)
 
 
 @register_specialize
@@ -217,9 +205,9 @@ optdb.register("local_alloc_empty_to_zeros", in2out(local_alloc_empty_to_zeros),
 def local_alloc_unary(node):
     """Functions of repeated elements are computed once.
 
-    f(Alloc(x, m, n))  ->  Alloc(f(x), m, n)          [specialize, fast_run]
+    exp(alloc(s, n, j))  ->  alloc(exp(s), n, j)          [specialize, fast_run]
     """
-    if not isinstance(node.op, Elemwise) or len(node.inputs) != 1 or not _is_plain_elemwise(node):
+    if len(node.inputs) != 1 or not _is_plain_elemwise(node):
         return False
     a, out = node.inputs[0], node.outputs[0]
     if a.owner is None or not isinstance(a.owner.op, Alloc):
@@ -263,11 +251,11 @@ def local_elemwise_alloc_op(ElemwiseOP, AllocOP, DimShuffleOP):
     def local_elemwise_alloc(node):
         """Operands of elementwise operations need not be repeated.
 
-        f(Alloc(x, m, n), y)  ->  f(x, y), where y has the shape of the result          [specialize, fast_run]
+        alloc(s, Shape_i(0)(x)) + x  ->  s + x          [specialize, fast_run, local_alloc_elemwise]
 
         When the shapes are not known to be equal, y is guarded by an assertion (`config.experimental.local_alloc_elemwise_assert`).
         """
-        if not isinstance(node.op, ElemwiseOP) or len(node.inputs) < 2:
+        if len(node.inputs) < 2:
             return False
         if not any(i.owner is not None and isinstance(i.owner.op, (AllocOP, DimShuffleOP)) for i in node.inputs):
             return False
@@ -315,4 +303,4 @@ def _padded(ndim, wanted):
 
 local_elemwise_alloc = register_specialize(
     local_optimizer([Elemwise])(local_elemwise_alloc_op(Elemwise, Alloc, DimShuffle)), "local_alloc_elemwise")
-optdb.register("local_elemwise_alloc", in2out(local_elemwise_alloc), 1.52, "fast_run")
+optdb.register("local_elemwise_alloc", in2out(local_elemwise_alloc), 1.52, "fast_run", own=True)

@@ -1,10 +1,10 @@
 """Rules that remove assertions, and what merging has to know of them."""
 
 from theano_ng.compile.mode import local_useless, optdb
-from theano_ng.gof.opt import copy_stack_trace, local_optimizer, register_assert_op
+from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer, register_assert_op
 from theano_ng.tensor.assert_op import Assert
 from theano_ng.tensor.opt.common import constant_value
-from theano_ng.tensor.opt.registration import register_specialize
+from theano_ng.tensor.opt.own_registration import register_specialize
 
 # Nodes that differ only in assertions on their inputs are merged.
 register_assert_op(Assert)
@@ -15,10 +15,9 @@ register_assert_op(Assert)
 def local_remove_useless_assert(node):
     """Remove conditions that are known to be true.
 
-    Assert(x, True, c, c)  ->  Assert(x, c);  Assert(x, True)  ->  x          [specialize, fast_run]
+    Assert()(x, True, s > 0, s > 0)  ->  Assert()(x, s > 0)          [specialize, fast_run]
+    Assert()(x, True)  ->  x
     """
-    if not isinstance(node.op, Assert):
-        return False
     conds = []
     for c in node.inputs[1:]:
         value = constant_value(c)
@@ -39,16 +38,14 @@ def local_remove_useless_assert(node):
 def local_remove_all_assert(node):
     """Remove all assertions, for those who are sure that they hold.
 
-    Assert(x, c)  ->  x          [useless, canonicalize, stabilize, specialize; only with tag unsafe]
+    Assert()(x, s > 0)  ->  x          [unsafe]
 
     Used with ``optimizer_including=local_remove_all_assert`` or in mode 'unsafe'.
     """
-    if not isinstance(node.op, Assert):
-        return False
     return [node.inputs[0]]
 
 
 # Without the name of the database as tag: asking for all of canonicalize must not include it.
 for _db in (optdb["canonicalize"], optdb["stabilize"], optdb["specialize"], local_useless):
-    _db.register("local_remove_all_assert", local_remove_all_assert, "unsafe", use_db_name_as_tag=False)
+    _db.register("local_remove_all_assert", local_remove_all_assert, "unsafe", use_db_name_as_tag=False, own=True)
 del _db

@@ -7,24 +7,25 @@ import time
 
 import numpy as np
 
-import theano_ng.tensor.blas_ops as ops
+import theano_ng.tensor.blas.ops as ops
 from theano_ng.compile import optdb
 from theano_ng.gof.fg import InconsistencyError
 from theano_ng.gof.graph import Variable
-from theano_ng.gof.opt import EquilibriumOptimizer, LocalOptGroup, Optimizer, copy_stack_trace, in2out, local_optimizer
+from theano_ng.gof.rewriting import EquilibriumOptimizer, LocalOptGroup, Optimizer, copy_stack_trace, in2out, local_optimizer
 from theano_ng.gof.optdb import SequenceDB
 from theano_ng.gof.toolbox import ReplaceValidate
 from theano_ng.printing import debugprint
 from theano_ng.scalar import upcast
-from theano_ng.tensor import elemwise_ops as T
-from theano_ng.tensor.allocation import AllocEmpty
+from theano_ng.tensor.blas.scipy_ger import scipy_ger_inplace, scipy_ger_no_inplace
+from theano_ng.tensor.elemwise import functions as T
+from theano_ng.tensor.shaping.allocation import AllocEmpty
 from theano_ng.tensor.constant import constant
-from theano_ng.tensor.creation import zeros
-from theano_ng.tensor.elemwise import DimShuffle, Elemwise
-from theano_ng.tensor.linear import Dot, dot
+from theano_ng.tensor.shaping.creation import zeros
+from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
+from theano_ng.tensor.linalg.products import Dot, dot
 
 blas_optdb = SequenceDB()
-optdb.register("BlasOpt", blas_optdb, 1.7, "fast_run", "fast_compile")
+optdb.register("BlasOpt", blas_optdb, 1.7, "fast_run", "fast_compile", own=True)
 
 
 def res_is_a(node, op, maxclients=None):
@@ -66,11 +67,9 @@ def _as_scalar(res, dtype=None):
 def local_dot_to_dot22(node):
     """Products of matrices of one BLAS dtype are Dot22; a vector is a matrix with one row or column.
 
-    dot(x, y)  ->  Dot22(x, y)
-    dot(x, v)  ->  Dot22(x, v.dimshuffle(0, 'x')).dimshuffle(0)
+    dot(A, B)  ->  _dot22(A, B)
+    dot(A, x)  ->  _dot22(A, x.dimshuffle(0, 'x')).dimshuffle(0)
     """
-    if not isinstance(node.op, Dot):
-        return None
     x, y = node.inputs
     if x.type.dtype != y.type.dtype or x.type.dtype not in ops.BLAS_DTYPES:
         return None
@@ -370,7 +369,7 @@ def _gemm_from_node2(node):
 class GemmOptimizer(Optimizer):
     """Sums of scaled matrices and products become Gemm.
 
-    b * z + a * Dot22(x, y)  ->  Gemm(z, a, x, y, b)            [BlasOpt, fast_run]
+    b * A + a * _dot22(B, C)  ->  gemm_no_inplace(A, a, B, C, b)          [BlasOpt, fast_run]
 
     A product with a vector is a Dot22 with one column, so that a sum of vectors gets a Gemm, too; it becomes a Gemv. Each sum is looked at
     once, from its outermost node.
@@ -434,8 +433,7 @@ class GemmOptimizer(Optimizer):
 @local_optimizer([T.sub, T.add])
 def local_print_as_we_go_along(node):
     """Print every sum and difference that a rewriting pass meets, and change nothing; to be added to a list of rules by hand."""
-    if node.op in (T.sub, T.add):
-        debugprint(node)
+    debugprint(node)
     return False
 
 
@@ -445,10 +443,8 @@ def local_print_as_we_go_along(node):
 def local_dot22_to_dot22scalar(node):
     """A product of matrices times scalars is one BLAS call.
 
-    a * Dot22(x, y) * ...  ->  Dot22Scalar(x, y, a) * ...      [BlasOpt, fast_run]
+    a * _dot22(A, B)  ->  _dot22scalar(A, B, a)          [BlasOpt, fast_run]
     """
-    if node.op != T.mul:
-        return None
     for i, product in enumerate(node.inputs):
         if not res_is_a(product, ops._dot22, 1):
             continue
@@ -478,12 +474,10 @@ def _one_and_zero(dtype):
 def local_dot22_to_ger_or_gemv(node):
     """Products in which a matrix has one row or column.
 
-    Dot22(x, y[n x 1])  ->  Gemv(AllocEmpty(m), 1, x, y, 0)
-    Dot22(x[1 x k], y)  ->  Gemv(AllocEmpty(n), 1, y.T, x, 0)
-    Dot22(x[m x 1], y[1 x n])  ->  Ger(zeros(m, n), 1, x, y)
+    _dot22(A, col)  ->  gemv_no_inplace(AllocEmpty('float64')(A.shape[0]), unit, A, col.dimshuffle(0), zero).dimshuffle(0, 'x')
+    _dot22(row, A)  ->  gemv_no_inplace(AllocEmpty('float64')(A.shape[1]), unit, A.T, row.dimshuffle(1), zero).dimshuffle('x', 0)
+    _dot22(col, row)  ->  ger(zeros((col.shape[0], row.shape[1])), unit, col.dimshuffle(0), row.dimshuffle(1))
     """
-    if node.op != ops._dot22:
-        return None
     x, y = node.inputs
     dtype = x.type.dtype
     x_rows, x_cols = x.broadcastable
@@ -509,10 +503,8 @@ def local_dot22_to_ger_or_gemv(node):
 def local_gemm_to_gemv(node):
     """A Gemm whose result has one row or column.
 
-    Gemm(z[m x 1], a, x, y[k x 1], b)  ->  Gemv(z, a, x, y, b)
+    gemm_no_inplace(col, a, A, col, b)  ->  gemv_no_inplace(col.dimshuffle(0), a, A, col.dimshuffle(0), b).dimshuffle(0, 'x')
     """
-    if node.op != ops.gemm_no_inplace:
-        return None
     z, a, x, y, b = node.inputs
     if z.broadcastable == x.broadcastable == (True, False):
         new = ops.gemv_no_inplace(z.dimshuffle(1), a, y.T, x.dimshuffle(1), b).dimshuffle("x", 0)
@@ -528,10 +520,8 @@ def local_gemm_to_gemv(node):
 def local_gemm_to_ger(node):
     """A Gemm whose product is an outer product.
 
-    Gemm(z, a, x[m x 1], y[1 x n], 1)  ->  Ger(z, a, x, y)
+    gemm_no_inplace(A, a, col, row, unit)  ->  ger(A, a, col.dimshuffle(0), row.dimshuffle(1))
     """
-    if node.op != ops.gemm_no_inplace:
-        return None
     z, a, x, y, b = node.inputs
     if not (x.broadcastable[1] and y.broadcastable[0]) or not hasattr(b, "data"):
         return None
@@ -554,8 +544,6 @@ def _swap_op(old, new):
     """A rule that puts one Op in the place of another."""
     @local_optimizer([old])
     def rule(node):
-        if node.op != old:
-            return None
         result = new(*node.inputs)
         copy_stack_trace(node.outputs[0], result)
         return [result]
@@ -568,16 +556,14 @@ def _named(rule, name, doc):
     return rule
 
 
-use_c_gemv = _named(_swap_op(ops.gemv_no_inplace, ops.cgemv_no_inplace), "use_c_gemv", "Gemv  ->  CGemv")
-use_c_ger = _named(_swap_op(ops.ger, ops.cger_no_inplace), "use_c_ger", "Ger  ->  CGer")
+use_c_gemv = _named(_swap_op(ops.gemv_no_inplace, ops.cgemv_no_inplace), "use_c_gemv", "Gemv becomes CGemv.")
+use_c_ger = _named(_swap_op(ops.ger, ops.cger_no_inplace), "use_c_ger", "Ger becomes CGer.")
 
 
 def _inplace(old, new):
     """A rule that lets an Op overwrite its first input; memory that somebody else writes too is allocated anew."""
     @local_optimizer([old], inplace=True)
     def rule(node):
-        if node.op != old:
-            return None
         inputs = list(node.inputs)
         target = inputs[0]
         if target.owner is not None and isinstance(target.owner.op, AllocEmpty) and len(target.clients) > 1:
@@ -589,54 +575,52 @@ def _inplace(old, new):
 
 
 local_inplace_gemm = _named(_inplace(ops.gemm_no_inplace, ops.gemm_inplace), "local_inplace_gemm",
-                            "Gemm{no_inplace}  ->  Gemm{inplace}")
+                            "gemm_no_inplace(exp(A), a, B, C, b)  ->  gemm_inplace(exp(A), a, B, C, b)")
 local_inplace_gemv = _named(_inplace(ops.gemv_no_inplace, ops.gemv_inplace), "local_inplace_gemv",
-                            "Gemv{no_inplace}  ->  Gemv{inplace}")
+                            "gemv_no_inplace(exp(x), a, A, y, b)  ->  gemv_inplace(exp(x), a, A, y, b)")
 local_inplace_ger = _named(_inplace(ops.ger, ops.ger_destructive), "local_inplace_ger",
-                           "Ger{non-destructive}  ->  Ger{destructive}")
+                           "ger(exp(A), a, x, y)  ->  ger_destructive(exp(A), a, x, y)")
 make_c_gemv_destructive = _named(_inplace(ops.cgemv_no_inplace, ops.cgemv_inplace), "make_c_gemv_destructive",
-                                 "CGemv{no_inplace}  ->  CGemv{inplace}")
+                                 "CGemv works in place.")
 make_c_ger_destructive = _named(_inplace(ops.cger_no_inplace, ops.cger_inplace), "make_c_ger_destructive",
-                                "CGer{non-destructive}  ->  CGer{destructive}")
+                                "CGer works in place.")
 
-blas_optdb.register("local_dot_to_dot22", in2out(local_dot_to_dot22), 0, "fast_run", "fast_compile")
-blas_optdb.register("gemm_optimizer", GemmOptimizer(), 10, "fast_run")
-blas_optdb.register("local_dot22_to_dot22scalar", in2out(local_dot22_to_dot22scalar), 11, "fast_run")
+blas_optdb.register("local_dot_to_dot22", in2out(local_dot_to_dot22), 0, "fast_run", "fast_compile", own=True)
+blas_optdb.register("gemm_optimizer", GemmOptimizer(), 10, "fast_run", own=True)
+blas_optdb.register("local_dot22_to_dot22scalar", in2out(local_dot22_to_dot22scalar), 11, "fast_run", own=True)
 blas_optdb.register(
     "local_gemm_to_gemv",
     EquilibriumOptimizer([local_gemm_to_gemv, local_gemm_to_ger, local_dot22_to_ger_or_gemv], max_use_ratio=5,
                          ignore_newtrees=False),
-    15, "fast_run")
+    15, "fast_run", own=True)
 use_c_blas = in2out(use_c_ger, use_c_gemv, name="use_c_blas")
-blas_optdb.register("use_c_blas", use_c_blas, 20, "fast_run", "c_blas")
+blas_optdb.register("use_c_blas", use_c_blas, 20, "fast_run", "c_blas", own=True)
 
 blas_opt_inplace = in2out(LocalOptGroup(local_inplace_gemm, local_inplace_gemv, local_inplace_ger), name="blas_opt_inplace")
-optdb.register("InplaceBlasOpt", blas_opt_inplace, 70.0, "fast_run", "inplace", "blas_opt_inplace")
+optdb.register("InplaceBlasOpt", blas_opt_inplace, 70.0, "fast_run", "inplace", "blas_opt_inplace", own=True)
 optdb.register("c_blas_destructive", in2out(make_c_ger_destructive, make_c_gemv_destructive, name="c_blas_destructive"), 70.0,
-               "fast_run", "inplace", "c_blas")
+               "fast_run", "inplace", "c_blas", own=True)
 
 
 # --- without C ---------------------------------------------------------------------------------------------------------------
 
 @local_optimizer([ops.ger])
 def use_scipy_ger(node):
-    """Ger  ->  ScipyGer, where C implementations are excluded."""
-    from theano_ng.tensor.blas_scipy import scipy_ger_no_inplace
+    """Ger by SciPy, where C implementations are excluded.
 
-    if node.op != ops.ger:
-        return None
+    ger(A, a, x, y)  ->  scipy_ger_no_inplace(A, a, x, y)
+    """
     result = scipy_ger_no_inplace(*node.inputs)
     copy_stack_trace(node.outputs[0], result)
     return [result]
 
 
-@local_optimizer([ops.Ger], inplace=True)
+@local_optimizer([scipy_ger_no_inplace], inplace=True)
 def make_ger_destructive(node):
-    """ScipyGer{non-destructive}  ->  ScipyGer{destructive}"""
-    from theano_ng.tensor.blas_scipy import scipy_ger_inplace, scipy_ger_no_inplace
+    """Ger by SciPy works in place.
 
-    if node.op != scipy_ger_no_inplace:
-        return None
+    scipy_ger_no_inplace(exp(A), a, x, y)  ->  scipy_ger_inplace(exp(A), a, x, y)
+    """
     result = scipy_ger_inplace(*node.inputs)
     copy_stack_trace(node.outputs[0], result)
     return [result]
@@ -644,5 +628,5 @@ def make_ger_destructive(node):
 
 use_scipy_blas = in2out(use_scipy_ger)
 make_scipy_blas_destructive = in2out(make_ger_destructive)
-blas_optdb.register("scipy_blas", use_scipy_blas, 100, "fast_run")
-optdb.register("make_scipy_blas_destructive", make_scipy_blas_destructive, 70.0, "fast_run", "inplace")
+blas_optdb.register("scipy_blas", use_scipy_blas, 100, "fast_run", own=True)
+optdb.register("make_scipy_blas_destructive", make_scipy_blas_destructive, 70.0, "fast_run", "inplace", own=True)

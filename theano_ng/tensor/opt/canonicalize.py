@@ -5,12 +5,12 @@ from functools import reduce
 import numpy as np
 
 from theano_ng import scalar
-from theano_ng.gof.opt import LocalOptimizer, copy_stack_trace, in2out, local_optimizer
+from theano_ng.gof.rewriting import LocalOptimizer, copy_stack_trace, in2out, local_optimizer
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.elemwise import DimShuffle
+from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.opt import common
-from theano_ng.tensor.opt.common import as_output
-from theano_ng.tensor.opt.registration import ignores_nonfinite, register_canonicalize, register_stabilize
+from theano_ng.tensor.opt.common import answer
+from theano_ng.tensor.opt.own_registration import ignores_nonfinite, register_canonicalize, register_stabilize
 
 MAX_OPERANDS = 31
 """Most operands given to one addition or multiplication; NumPy's limit is 32 operands with the result."""
@@ -22,15 +22,13 @@ class Canonizer(LocalOptimizer):
     An expression made of the three is ``inverse(main(*num), main(*denum))``. Common factors of the two lists are removed, their
     constants collected, and the cheapest expression for what is left is built::
 
-        x / x -> 1
-        (x * y) / x -> y
-        x / y / x -> 1 / y
-        x / y / z -> x / (y * z)
-        x / (y / z) -> (x * z) / y
-        (a / b) * (b / c) * (c / d) -> a / d
-        (2.0 * x) / (4.0 * y) -> (0.5 * x) / y
-        2 * x / 2 -> x
-        x * y * z -> Elemwise(mul){x,y,z}
+        a * b / a                 ->  b
+        a / (b / c)               ->  (a * c) / b
+        a / b / c                 ->  a / (b * c)
+        (p / q) * (q / r)         ->  p / r
+        3 * a / 3                 ->  a
+        (6.0 * a) / (1.5 * b)     ->  (4.0 * a) / b
+        a * b * c                 ->  Elemwise(mul){a,b,c}
 
     ``x / x`` becomes 1 also where it would be NaN.
 
@@ -50,11 +48,8 @@ class Canonizer(LocalOptimizer):
     """
 
     def __init__(self, main, inverse, reciprocal, calculate, use_reciprocal=True):
-        self.main = main
-        self.inverse = inverse
-        self.reciprocal = reciprocal
-        self.calculate = calculate
-        self.use_reciprocal = use_reciprocal
+        self.main, self.inverse, self.reciprocal = main, inverse, reciprocal
+        self.calculate, self.use_reciprocal = calculate, use_reciprocal
         self.external_simplifiers = []
         # Found by one look, and an Op of another class without any.
         self._ours = {main: "main", inverse: "inverse", reciprocal: "reciprocal"}
@@ -305,8 +300,7 @@ class Canonizer(LocalOptimizer):
         new = self.merge_num_denum(num, denum, out.type.dtype)
         if new is out:
             return False
-        new = as_output(new, out)
-        return False if new is None else [new]
+        return answer(new, out)
 
     def _client_takes_part(self, out):
         for client, _ in out.clients:
@@ -444,7 +438,7 @@ def local_neg_to_mul(node):
     -x  ->  -1 * x          [canonicalize, fast_run]
     """
     x, = node.inputs
-    if node.op != T.neg or x.dtype[0] not in "ifc":
+    if x.dtype[0] not in "ifc":
         # The factor of an unsigned number would not be -1.
         return False
     rval = T.mul(np.array(-1, dtype=x.dtype), x)
@@ -608,8 +602,7 @@ def local_greedy_distributor(node):
         return False
     num, denum = local_mul_canonizer.simplify(new_num + num, new_denum + denum, out.type)
     rval = local_mul_canonizer.merge_num_denum(num, denum, out.type.dtype)
-    rval = as_output(rval, out)
-    return False if rval is None else [rval]
+    return answer(rval, out)
 
 
 _SUMS = {T.add: None, T.sub: None, T.neg: None}

@@ -3,11 +3,11 @@
 import numpy as np
 
 from theano_ng.gof.graph import Constant, Variable
-from theano_ng.gof.opt import copy_stack_trace
+from theano_ng.gof.rewriting import copy_stack_trace
 from theano_ng.gof.rewriting import pattern
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.constant import NotScalarConstantError, get_scalar_constant_value
-from theano_ng.tensor.elemwise import DimShuffle
+from theano_ng.tensor.elemwise.op import DimShuffle
 
 MAX_SHARED = 16
 """How many operands are looked at of the parts of an expression that others use too: a chain of products each of which is used elsewhere is
@@ -23,7 +23,7 @@ def constant_value(v, only_process_constants=False):
 
 
 # Numbers in patterns match what is this number everywhere.
-pattern.scalar_constant_value[0] = constant_value
+pattern.read_constants_by(constant_value)
 
 
 def is_constant(v, value):
@@ -150,6 +150,19 @@ def _fill_chain(new_out, orig_inputs):
     return [new_out]
 
 
+def with_type(new, old):
+    """`new` with the type of `old`, whose shape it has; None when that is impossible."""
+    if new.type.dtype != old.type.dtype:
+        new = T.cast(new, old.type.dtype)
+    if new.type != old.type:
+        try:
+            new = old.type.filter_variable(new)
+        except TypeError:
+            return None
+    copy_stack_trace(old, new)
+    return new
+
+
 def as_output(new, old):
     """`new` with the type of `old`, whose shape it is known to have or to broadcast to; None when that is impossible.
 
@@ -166,15 +179,13 @@ def as_output(new, old):
         if old.owner is None or new.ndim > old.ndim:
             return None
         new = fill_like_inputs(new, old.owner.inputs)
-        if new.type.dtype != old.type.dtype:
-            new = T.cast(new, old.type.dtype)
-    if new.type != old.type:
-        try:
-            new = old.type.filter_variable(new)
-        except TypeError:
-            return None
-    copy_stack_trace(old, new)
-    return new
+    return with_type(new, old)
+
+
+def answer(new, old):
+    """What a rule returns: a list of `new` as `as_output` makes it, or False where that is impossible."""
+    new = as_output(new, old)
+    return False if new is None else [new]
 
 
 def fill_like_inputs(new, inputs):
@@ -205,6 +216,11 @@ def shuffled(v, order):
 def inputs_of(v, op):
     """Inputs of the node of `op` that computes `v`, or None when another one does."""
     return v.owner.inputs if v.owner is not None and v.owner.op == op else None
+
+
+def op_of(v):
+    """The op that computes `v`, or None when none does."""
+    return None if v.owner is None else v.owner.op
 
 
 def is_an_upcast(type1, type2):

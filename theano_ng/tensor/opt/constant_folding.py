@@ -2,9 +2,9 @@
 
 from theano_ng.gof import graph
 from theano_ng.gof.op import has_perform
-from theano_ng.gof.opt import copy_stack_trace, local_optimizer, topogroup_optimizer
+from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer, topogroup_optimizer
 from theano_ng.gof.utils import MethodNotDefined
-from theano_ng.tensor.opt.registration import (
+from theano_ng.tensor.opt.own_registration import (
     register_canonicalize, register_specialize, register_stabilize, register_uncanonicalize)
 
 
@@ -12,7 +12,8 @@ from theano_ng.tensor.opt.registration import (
 def constant_folding(node):
     """Replace what depends on constants only by its value.
 
-    f(constant, constant)  ->  constant          [canonicalize, stabilize, specialize, uncanonicalize, fast_compile]
+    exp(constant(0.))  ->  1.          [canonicalize, stabilize, specialize, uncanonicalize,
+                                       fast_run, fast_compile, constant_folding]
 
     An op can refuse by ``op.do_constant_folding(node)``; a true ``op.python_constant_folding(node)`` keeps C code from being compiled.
     """

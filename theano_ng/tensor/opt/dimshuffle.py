@@ -1,13 +1,13 @@
 """DimShuffle and Rebroadcast move towards the inputs, where they meet each other and vanish."""
 
 from theano_ng.compile.ops import Rebroadcast
-from theano_ng.gof.opt import copy_stack_trace, local_optimizer
+from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.elemwise import DimShuffle, Elemwise
-from theano_ng.tensor.linear import _dot
+from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
+from theano_ng.tensor.linalg.products import _dot
 from theano_ng.tensor.opt.common import inputs_of, shuffled
 from theano_ng.tensor.opt.lift import lifted_through_functions, lifts
-from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize
+from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize
 
 
 def is_dimshuffle_useless(new_order, input):
@@ -54,12 +54,10 @@ def apply_local_dimshuffle_lift(var):
 def local_dimshuffle_lift(node):
     """DimShuffle goes through elementwise operations, one DimShuffle takes in the next, and those without effect go.
 
-    f(x, y).dimshuffle(order)  ->  f(x.dimshuffle(order), y.dimshuffle(order)), where nobody else uses f(x, y)
-    x.dimshuffle(order1).dimshuffle(order2)  ->  x.dimshuffle(order);  x.dimshuffle(0, 1)  ->  x
-    [canonicalize, specialize, fast_run]
+    (A + B).T  ->  A.T + B.T          [canonicalize, specialize, fast_run]
+    A.dimshuffle(1, 'x', 0).dimshuffle(0, 2)  ->  A.T
+    A.dimshuffle(0, 1)  ->  A
     """
-    if not isinstance(node.op, DimShuffle):
-        return False
     x, out, order = node.inputs[0], node.outputs[0], node.op.new_order
     if is_dimshuffle_useless(order, x):
         return [x] if x.type == out.type else False
@@ -96,9 +94,9 @@ def local_dimshuffle_lift(node):
 def local_lift_transpose_through_dot(node):
     """The transpose of a product is the product of the transposes.
 
-    dot(x, y).T  ->  dot(y.T, x.T)          [canonicalize, fast_run]
+    dot(A, B).T  ->  dot(B.T, A.T)          [canonicalize, fast_run]
     """
-    if not isinstance(node.op, DimShuffle) or node.op.new_order != (1, 0):
+    if node.op.new_order != (1, 0):
         return False
     factors = inputs_of(node.inputs[0], _dot)
     if factors is None or len(node.inputs[0].clients) > 1:
@@ -122,10 +120,8 @@ def local_lift_transpose_through_dot(node):
 def local_useless_rebroadcast(node):
     """Only the dimensions that change are rebroadcast.
 
-    Rebroadcast(0, False)(x)  ->  x, where this dimension of x is not broadcastable          [canonicalize, specialize, fast_run]
+    Rebroadcast((0, False))(x)  ->  x          [canonicalize, specialize, fast_run]
     """
-    if not isinstance(node.op, Rebroadcast):
-        return False
     x = node.inputs[0]
     changed = [(i, flag) for i, flag in node.op.axis.items() if flag != x.type.broadcastable[i]]
     if len(changed) == len(node.op.axis) and changed:
@@ -143,10 +139,10 @@ def local_useless_rebroadcast(node):
 def local_rebroadcast_lift(node):
     """Rebroadcast goes through functions of one variable, and one takes in the next.
 
-    Rebroadcast(f(x))  ->  f(Rebroadcast(x));  Rebroadcast(Rebroadcast(x))  ->  Rebroadcast(x)
-    [canonicalize, specialize, fast_run]
+    Rebroadcast((0, False))(exp(row))  ->  exp(Rebroadcast((0, False))(row))          [canonicalize, specialize, fast_run]
+    Rebroadcast((0, False))(Rebroadcast((1, False))(one))  ->  Rebroadcast((1, False), (0, False))(one)
     """
-    if not isinstance(node.op, Rebroadcast) or node.inputs[0].owner is None:
+    if node.inputs[0].owner is None:
         return False
     between, out = node.inputs[0], node.outputs[0]
     inner = between.owner

@@ -9,13 +9,14 @@ from theano_ng import scalar
 from theano_ng.compile import optdb
 from theano_ng.configdefaults import config
 from theano_ng.gof.fg import InconsistencyError
-from theano_ng.gof.opt import Optimizer, copy_stack_trace
+from theano_ng.gof.rewriting import Optimizer, copy_stack_trace
 from theano_ng.gof.optdb import SequenceDB
 from theano_ng.gof.toolbox import ReplaceValidate
+from theano_ng.gof.traversal import postorder
 from theano_ng.gof.utils import MethodNotDefined
-from theano_ng.tensor.careduce import CAReduce
-from theano_ng.tensor.elemwise import Elemwise
-from theano_ng.tensor.reduce_elemwise import ReducedElemwise
+from theano_ng.tensor.reductions.careduce import CAReduce
+from theano_ng.tensor.elemwise.op import Elemwise
+from theano_ng.tensor.reductions.fused import ReducedElemwise
 
 MAX_OPERATIONS = 120    # compilers take more than linear time for longer loop bodies
 
@@ -109,25 +110,14 @@ def _composite(root, members):
     """The scalar op of a group, and the variables that go into it, in the order in which a reader of the expression meets them."""
     inside = {member.outputs[0]: member for member in members}
     scalars, inputs, scalar_inputs = {}, [], []
-    todo = [root.outputs[0]]
-    while todo:
-        variable = todo[-1]
-        if variable in scalars:
-            todo.pop()
-            continue
+    for variable in postorder(root.outputs[:1], scalars, lambda r: inside[r].inputs if r in inside else ()):
         member = inside.get(variable)
         if member is None:
             scalars[variable] = scalar.get_scalar_type(variable.type.dtype).make_variable()
             inputs.append(variable)
             scalar_inputs.append(scalars[variable])
-            todo.pop()
-            continue
-        missing = [i for i in member.inputs if i not in scalars]
-        if missing:
-            todo.extend(reversed(missing))
-            continue
-        scalars[variable] = member.op.scalar_op.make_node(*[scalars[i] for i in member.inputs]).outputs[0]
-        todo.pop()
+        else:
+            scalars[variable] = member.op.scalar_op.make_node(*[scalars[i] for i in member.inputs]).outputs[0]
     return scalar.Composite(scalar_inputs, [scalars[root.outputs[0]]]), inputs
 
 
@@ -276,7 +266,7 @@ class FusionOptimizer(Optimizer):
 
 
 fuse_seqopt = SequenceDB()
-fuse_seqopt.register("local_add_mul_fusion", FusionOptimizer(local_add_mul_fusion), 0, "fast_run", "fusion")
-fuse_seqopt.register("composite_elemwise_fusion", FusionOptimizer(local_elemwise_fusion), 1, "fast_run", "fusion")
-fuse_seqopt.register("local_elemwise_reduction_fusion", FusionOptimizer(local_elemwise_reduction_fusion), 2, "fast_run", "fusion")
-optdb.register("elemwise_fusion", fuse_seqopt, 49, "fast_run", "fusion", "local_elemwise_fusion", "FusionOptimizer")
+fuse_seqopt.register("local_add_mul_fusion", FusionOptimizer(local_add_mul_fusion), 0, "fast_run", "fusion", own=True)
+fuse_seqopt.register("composite_elemwise_fusion", FusionOptimizer(local_elemwise_fusion), 1, "fast_run", "fusion", own=True)
+fuse_seqopt.register("local_elemwise_reduction_fusion", FusionOptimizer(local_elemwise_reduction_fusion), 2, "fast_run", "fusion", own=True)
+optdb.register("elemwise_fusion", fuse_seqopt, 49, "fast_run", "fusion", "local_elemwise_fusion", "FusionOptimizer", own=True)

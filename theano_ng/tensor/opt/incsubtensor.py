@@ -4,26 +4,21 @@ import numpy as np
 
 from theano_ng.compile import optdb
 from theano_ng.gof.graph import Constant
-from theano_ng.gof.opt import TopoOptimizer, copy_stack_trace, in2out, local_optimizer
+from theano_ng.gof.rewriting import TopoOptimizer, copy_stack_trace, in2out, local_optimizer
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.advanced_subtensor import (
+from theano_ng.tensor.indexing.advanced import (
     AdvancedBooleanIncSubtensor, AdvancedIncSubtensor, AdvancedIncSubtensor1, AdvancedSubtensor1)
-from theano_ng.tensor.allocation import Alloc
+from theano_ng.tensor.shaping.allocation import Alloc
 from theano_ng.tensor.assert_op import Assert
 from theano_ng.tensor.opt.alloc import fitted
-from theano_ng.tensor.opt.common import constant_value, inputs_of
-from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.opt.common import constant_value, inputs_of, is_constant
+from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize, register_stabilize
 from theano_ng.tensor.opt.shape import lengths, same_length
 from theano_ng.tensor.opt.subtensor import node_index, takes_all
-from theano_ng.tensor.subtensor import IncSubtensor, Subtensor
+from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
 
 INCREMENTS = (IncSubtensor, AdvancedIncSubtensor1, AdvancedIncSubtensor, AdvancedBooleanIncSubtensor)
 """Ops with inputs x, y and the index."""
-
-
-def _is_zero(v):
-    value = constant_value(v)
-    return value is not None and value == 0
 
 
 def _unique_rows(rows):
@@ -44,13 +39,13 @@ def _unique_rows(rows):
 @register_stabilize("local_incsubtensor_of_allocs")
 @local_optimizer([IncSubtensor, AdvancedIncSubtensor, AdvancedIncSubtensor1])
 def local_incsubtensor_of_zeros(node):
-    """An increment by zeros.
+    """Adding zeros to elements changes nothing.
 
-    inc_subtensor(x[idx], 0)  ->  x          [canonicalize, stabilize, fast_run]
+    inc_subtensor(x[i:], 0)  ->  x          [canonicalize, stabilize, fast_run, local_incsubtensor_of_allocs]
     """
-    if not isinstance(node.op, (IncSubtensor, AdvancedIncSubtensor, AdvancedIncSubtensor1)) or node.op.set_instead_of_inc:
+    if node.op.set_instead_of_inc:
         return False
-    return [node.inputs[0]] if _is_zero(node.inputs[1]) else False
+    return [node.inputs[0]] if is_constant(node.inputs[1], 0) else False
 
 
 @register_canonicalize
@@ -59,9 +54,9 @@ def local_incsubtensor_of_zeros(node):
 def local_incsubtensor_of_zeros_to_setsubtensor(node):
     """In zeros, the part is set instead of incremented.
 
-    inc_subtensor(zeros[idx], y)  ->  set_subtensor(zeros[idx], y)          [canonicalize, specialize, fast_run]
+    inc_subtensor(zeros_like(x)[i:], s)  ->  set_subtensor(zeros_like(x)[i:], s)          [canonicalize, specialize, fast_run]
     """
-    if not isinstance(node.op, IncSubtensor) or node.op.set_instead_of_inc or not _is_zero(node.inputs[0]):
+    if node.op.set_instead_of_inc or not is_constant(node.inputs[0], 0):
         return False
     op = node.op
     new = IncSubtensor(op.idx_list, op.inplace, set_instead_of_inc=True,
@@ -76,9 +71,9 @@ def local_incsubtensor_of_zeros_to_setsubtensor(node):
 def local_setsubtensor_of_constants(node):
     """The part is set to what it is.
 
-    set_subtensor(x[idx], c)  ->  x, where x is c everywhere          [canonicalize, stabilize, fast_run]
+    set_subtensor(zeros_like(x)[i:], 0)  ->  zeros_like(x)          [canonicalize, stabilize, fast_run, local_setsubtensor_of_allocs]
     """
-    if not isinstance(node.op, IncSubtensor) or not node.op.set_instead_of_inc:
+    if not node.op.set_instead_of_inc:
         return False
     x, y = node.inputs[:2]
     before = constant_value(x)
@@ -92,14 +87,15 @@ def local_setsubtensor_of_constants(node):
 @register_specialize
 @local_optimizer([IncSubtensor])
 def local_useless_inc_subtensor(node):
-    """Everything is overwritten.
+    """Writing to all elements, or adding to zeros, needs no array to write to.
 
-    set_subtensor(x[:], y)  ->  y;  inc_subtensor(zeros[:], y)  ->  y;  set_subtensor(x[::-1], y)  ->  y[::-1]
-    [canonicalize, specialize, fast_run]
+    set_subtensor(x[:], exp(x))  ->  exp(x)          [canonicalize, specialize, fast_run]
+    inc_subtensor(zeros_like(x)[:], exp(x))  ->  exp(x)
+    set_subtensor(x[::-1], exp(x))  ->  exp(x)[::-1]
 
     Only where y is known to have the shape of x.
     """
-    if not isinstance(node.op, IncSubtensor) or node.op.inplace:
+    if node.op.inplace:
         return False
     if not all(isinstance(entry, slice) for entry in node.op.idx_list):
         return False
@@ -107,7 +103,7 @@ def local_useless_inc_subtensor(node):
     out = node.outputs[0]
     if y.ndim != x.ndim or y.broadcastable != x.broadcastable:
         return False
-    if not node.op.set_instead_of_inc and not _is_zero(x):
+    if not node.op.set_instead_of_inc and not is_constant(x, 0):
         return False
     index, reverse = node_index(node, first=2), False
     for dim, entry in enumerate(index):
@@ -134,12 +130,10 @@ def local_useless_inc_subtensor(node):
 def local_useless_inc_subtensor_alloc(node):
     """What is written need not be repeated before: writing does that.
 
-    inc_subtensor(x[idx], Alloc(v, m, n))  ->  inc_subtensor(x[idx], v)          [canonicalize, stabilize, specialize, fast_run]
+    inc_subtensor(x[:], alloc(s, Shape_i(0)(x)))  ->  inc_subtensor(x[:], s)          [canonicalize, stabilize, specialize, fast_run]
 
     Where m, n are not known to be the shape of the part, v is guarded by an assertion.
     """
-    if not isinstance(node.op, (IncSubtensor, AdvancedIncSubtensor, AdvancedIncSubtensor1)):
-        return False
     x, y = node.inputs[:2]
     index = node.inputs[2:]
     if y.owner is None or not isinstance(y.owner.op, Alloc):
@@ -180,11 +174,11 @@ def local_useless_inc_subtensor_alloc(node):
 def local_set_to_inc_subtensor(node):
     """Setting rows to what they are and more.
 
-    set_subtensor(x[rows], x[rows] + y)  ->  inc_subtensor(x[rows], y)          [canonicalize, fast_run]
+    set_subtensor(x[[2, 0]], x[[2, 0]] + y[:2])  ->  inc_subtensor(x[[2, 0]], y[:2])          [canonicalize, fast_run]
 
     Only where no row is named twice: it would be incremented twice.
     """
-    if not isinstance(node.op, AdvancedIncSubtensor1) or not node.op.set_instead_of_inc:
+    if not node.op.set_instead_of_inc:
         return False
     x, y, rows = node.inputs
     terms = inputs_of(y, T.add)
@@ -214,12 +208,12 @@ def local_set_to_inc_subtensor(node):
 def local_adv_sub1_adv_inc_sub1(node):
     """Rows that were just written are read.
 
-    set_subtensor(x[rows], y)[rows]  ->  y          [canonicalize, stabilize, fast_run]
+    set_subtensor(x[[2, 0]], MakeVector('float64')(a, b))[[2, 0]]  ->
+        Assert('Bad indexing or shapes in a AdvancedIncSubtensor1 that was optimized away')(
+            MakeVector('float64')(a, b), eq(2, 2), lt(2, Shape_i(0)(x)))          [canonicalize, stabilize, fast_run]
 
     Only where no row is named twice. Assertions take the place of the errors of indexing.
     """
-    if not isinstance(node.op, AdvancedSubtensor1):
-        return False
     inner = node.inputs[0].owner
     if inner is None or not isinstance(inner.op, AdvancedIncSubtensor1) or not inner.op.set_instead_of_inc:
         return False
@@ -250,20 +244,18 @@ def local_adv_sub1_adv_inc_sub1(node):
 def local_IncSubtensor_serialize(node):
     """Increments that are added become increments of one tensor: the gradient of a tensor of which several parts are used.
 
-    inc_subtensor(a[i], b) + inc_subtensor(a[j], c)  ->  inc_subtensor(inc_subtensor((a + a)[i], b)[j], c)
-    [canonicalize, fast_run; before it pre_local_IncSubtensor_serialize]
+    inc_subtensor(x[i:], s) + inc_subtensor(y[j:], s)  ->  inc_subtensor(inc_subtensor((x + y)[i:], s)[j:], s)
+                                                               [canonicalize, fast_run]
 
     With zeros for a, as in gradients, the sum of the zeros is removed by other rules.
     """
-    if node.op != T.add:
-        return False
     out = node.outputs[0]
     movable = [_is_movable(i, out) for i in node.inputs]
     if not any(movable):
         return False
     bases = [i.owner.inputs[0] if m else i for i, m in zip(node.inputs, movable)]
     # Zeros need not be added, as long as something of the right type is left.
-    left = [b for b in bases if not _is_zero(b)]
+    left = [b for b in bases if not is_constant(b, 0)]
     if not any(b.type == out.type for b in left):
         left.append(next(b for b in bases if b.type == out.type))
     tip = left[0] if len(left) == 1 else T.add(*left)
@@ -284,7 +276,7 @@ def _is_movable(v, out):
             and not node.op.set_instead_of_inc and not node.op.inplace)
 
 
-optdb.register("pre_local_IncSubtensor_serialize", in2out(local_IncSubtensor_serialize), 0.99, "fast_run")
+optdb.register("pre_local_IncSubtensor_serialize", in2out(local_IncSubtensor_serialize), 0.99, "fast_run", own=True)
 
 
 # -- in place ----------------------------------------------------------------------------------------------------------------------
@@ -294,9 +286,10 @@ optdb.register("pre_local_IncSubtensor_serialize", in2out(local_IncSubtensor_ser
 def local_inplace_setsubtensor(node):
     """The tensor itself is written into.
 
-    IncSubtensor{Set;i}(x, y)  ->  IncSubtensor{InplaceSet;i}(x, y)          [inplace, fast_run]
+    set_subtensor(exp(x)[i:], s)  ->  set_subtensor(exp(x)[i:], s, inplace=True)          [inplace, fast_run]
+    inc_subtensor(exp(x)[i:], s)  ->  inc_subtensor(exp(x)[i:], s, inplace=True)
     """
-    if not isinstance(node.op, IncSubtensor) or node.op.inplace:
+    if node.op.inplace:
         return False
     op = node.op
     new = type(op)(op.idx_list, inplace=True, set_instead_of_inc=op.set_instead_of_inc,
@@ -309,11 +302,11 @@ def local_inplace_setsubtensor(node):
 def local_inplace_incsubtensor1(node):
     """The rows that are named are written, the others are not touched.
 
-    AdvancedIncSubtensor1{no_inplace,inc}(x, y, rows)  ->  AdvancedIncSubtensor1{inplace,inc}(x, y, rows)          [inplace, fast_run]
+    inc_subtensor(exp(x)[labels], y)  ->  inc_subtensor(exp(x)[labels], y, inplace=True)          [inplace, fast_run]
 
     The same for the other increments by arrays and masks.
     """
-    if not isinstance(node.op, INCREMENTS[1:]) or node.op.inplace:
+    if node.op.inplace:
         return False
     new = type(node.op)(inplace=True, set_instead_of_inc=node.op.set_instead_of_inc)(*node.inputs)
     copy_stack_trace(node.outputs[0], new)
@@ -322,5 +315,5 @@ def local_inplace_incsubtensor1(node):
 
 for _rule in (local_inplace_setsubtensor, local_inplace_incsubtensor1):
     optdb.register(_rule.__name__, TopoOptimizer(_rule, order="out_to_in", failure_callback=TopoOptimizer.warn_inplace), 60, "fast_run",
-                   "inplace")
+                   "inplace", own=True)
 del _rule

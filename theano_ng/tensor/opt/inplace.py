@@ -1,13 +1,13 @@
 """Elementwise operations overwrite an input that nobody needs any more."""
 from theano_ng import scalar
 from theano_ng.compile import optdb
-from theano_ng.compile.function_module import Supervisor
+from theano_ng.compile.functions.maker import Supervisor
 from theano_ng.configdefaults import config
-from theano_ng.gof import destroyhandler
+from theano_ng.gof.destroy import handler as destroyhandler
 from theano_ng.gof.fg import InconsistencyError
 from theano_ng.gof.graph import Constant
-from theano_ng.gof.opt import Optimizer, copy_stack_trace
-from theano_ng.tensor.elemwise import Elemwise
+from theano_ng.gof.rewriting import Optimizer, copy_stack_trace
+from theano_ng.tensor.elemwise.op import Elemwise
 
 MOST_REFUSALS = 16
 """How often nodes may be refused the same memory. Each time everybody who uses it is looked at, and these may be as many."""
@@ -205,4 +205,4 @@ class InplaceElemwiseOptimizer(Optimizer):
 
 inplace_elemwise_optimizer = InplaceElemwiseOptimizer(Elemwise)
 optdb.register("inplace_elemwise_opt", inplace_elemwise_optimizer, 75, "inplace_opt", "inplace_elemwise_optimizer", "fast_run",
-               "inplace")
+               "inplace", own=True)

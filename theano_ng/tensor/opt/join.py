@@ -3,14 +3,18 @@
 import numpy as np
 
 from theano_ng.gof.graph import Constant
-from theano_ng.gof.opt import copy_stack_trace, local_optimizer
+from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.printing import pprint
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.assert_op import Assert
-from theano_ng.tensor.creation import MakeVector
-from theano_ng.tensor.joining import Join, Split, Tile
+from theano_ng.tensor.shaping.creation import MakeVector
+from theano_ng.tensor.shaping.joining import Join, Split, Tile
 from theano_ng.tensor.opt.common import constant_value
-from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.opt.rows import names, rule, terms
+
+x, axis = names("x", "axis")
+join, = terms(Join)
 
 
 class MakeVectorPrinter:
@@ -36,18 +40,8 @@ class MakeVectorPrinter:
 pprint.assign(lambda pstate, r: r.owner is not None and isinstance(r.owner.op, MakeVector), MakeVectorPrinter())
 
 
-@register_specialize
-@register_canonicalize
-@local_optimizer([Join])
-def local_join_1(node):
-    """A join of one tensor.
-
-    Join(axis, x)  ->  x          [canonicalize, specialize, fast_run]
-    """
-    if not isinstance(node.op, Join) or len(node.inputs) != 2:
-        return False
-    x = node.inputs[1]
-    return [x] if x.type == node.outputs[0].type else False
+local_join_1 = register_specialize(register_canonicalize(rule(
+    "local_join_1", "A join of one tensor.", (join(axis, x), x), same_type=True)))
 
 
 @register_specialize
@@ -56,10 +50,8 @@ def local_join_1(node):
 def local_join_empty(node):
     """What is known to be empty along the axis adds nothing.
 
-    Join(0, x, constant of length 0, y)  ->  Join(0, x, y)          [canonicalize, specialize, fast_run]
+    join(0, x, [], y)  ->  join(0, x, y)          [canonicalize, specialize, fast_run]
     """
-    if not isinstance(node.op, Join):
-        return False
     axis = constant_value(node.inputs[0], only_process_constants=True)
     if axis is None:
         return False
@@ -106,9 +98,10 @@ def _agrees(x, axis, node):
 def local_join_make_vector(node):
     """Neighbours whose elements are known become one vector.
 
-    Join(0, MakeVector(a), MakeVector(b, c), x)  ->  Join(0, MakeVector(a, b, c), x)          [canonicalize, specialize, fast_run]
+    join(0, MakeVector('float64')(a), MakeVector('float64')(b, s), x)  ->  join(0, MakeVector('float64')(a, b, s), x)
+                                                               [canonicalize, specialize, fast_run]
     """
-    if not isinstance(node.op, Join) or node.outputs[0].ndim != 1:
+    if node.outputs[0].ndim != 1:
         return False
     merged, group = [], None
     for x in node.inputs[1:]:
@@ -144,9 +137,11 @@ def local_join_make_vector(node):
 def local_useless_split(node):
     """A split into one part, which must have the whole length.
 
-    Split{1}(x, axis, splits)  ->  x          [canonicalize, specialize, fast_run]
+    Split(1)(x, 0, [3])  ->
+        Assert('Split: the only part must have the whole length of the axis')(
+            x, eq(constant([3]).shape[0], 1), eq(x.shape[constant(0)], constant([3])[0]))          [canonicalize, specialize, fast_run]
     """
-    if not isinstance(node.op, Split) or node.op.len_splits != 1:
+    if node.op.len_splits != 1:
         return False
     x, axis, splits = node.inputs
     guard = Assert("Split: the only part must have the whole length of the axis")
@@ -161,12 +156,11 @@ def local_useless_split(node):
 @register_stabilize
 @local_optimizer([Tile])
 def local_useless_tile(node):
-    """Every dimension once.
+    """Repeating every dimension once changes at most the rank.
 
-    Tile(x, (1, 1))  ->  x, with new dimensions on the left          [canonicalize, stabilize, fast_run]
+    Tile(2)(A, [1, 1])  ->  A          [canonicalize, stabilize, fast_run]
+    Tile(2)(x, [1, 1])  ->  x.dimshuffle('x', 0)
     """
-    if not isinstance(node.op, Tile):
-        return False
     x, reps = node.inputs
     if not isinstance(reps, Constant) or len(reps.data) != node.op.ndim or not np.all(reps.data == 1):
         return False

@@ -4,9 +4,9 @@ One at a time they would wait for each other: in f(view(g(view(h(view(x)))))) ev
 each of them anew.
 """
 
-from theano_ng.gof.opt import copy_stack_trace
+from theano_ng.gof.rewriting import copy_stack_trace
 from theano_ng.gof.toolbox import AlreadyThere, Feature
-from theano_ng.tensor.elemwise import Elemwise
+from theano_ng.tensor.elemwise.op import Elemwise
 
 
 MOST_WAITING = 16

@@ -2,15 +2,15 @@
 
 They are imported together with the Ops that they know, when the next function is rewritten (`theano_ng.tensor.nlinalg`, `slinalg`).
 """
-from theano_ng.gof.opt import copy_stack_trace, local_optimizer
+from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.blas_ops import Dot22
-from theano_ng.tensor.elemwise import DimShuffle
-from theano_ng.tensor.linear import Dot
+from theano_ng.tensor.blas.ops import Dot22
+from theano_ng.tensor.elemwise.op import DimShuffle
+from theano_ng.tensor.linalg.products import Dot
 from theano_ng.tensor.nlinalg import Det, MatrixInverse, matrix_inverse
 from theano_ng.tensor.opt.common import shuffled
-from theano_ng.tensor.opt.registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
-from theano_ng.tensor.slinalg import Cholesky, Solve, solve
+from theano_ng.tensor.opt.own_registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.linalg.solving import Cholesky, Solve, solve
 
 
 def answer(new, node):
@@ -61,7 +61,8 @@ def _only_in_products(inverse):
 def inv_as_solve(node):
     """Solve systems of equations instead of computing the inverse, where nothing but products needs that.
 
-    dot(inv(A), b)  ->  solve(A, b);  dot(b, inv(A))  ->  solve(A.T, b.T).T          [stabilize, fast_run]
+    dot(matrix_inverse(A), x)  ->  solve(A, x)          [stabilize, fast_run]
+    dot(B, matrix_inverse(A))  ->  solve(A.T, B.T).T
     """
     left, right = node.inputs
     matrix, inverse = _inverted(left)
@@ -79,7 +80,7 @@ def inv_as_solve(node):
 def transinv_to_invtrans(node):
     """Transpose the matrix instead of its inverse, where only the transpose is used.
 
-    inv(A).T  ->  inv(A.T)          [canonicalize, fast_run]
+    matrix_inverse(A).T  ->  matrix_inverse(A.T)          [canonicalize, fast_run]
     """
     inverse = transposed(node.outputs[0])
     if inverse is None or inverse.owner is None or not isinstance(inverse.owner.op, MatrixInverse) or len(inverse.clients) != 1:
@@ -94,7 +95,7 @@ def transinv_to_invtrans(node):
 def tag_solve_triangular(node):
     """Solve by substitution where the matrix is a Cholesky factor.
 
-    solve(cholesky(X), b)  ->  solve_lower_triangular(cholesky(X), b)          [canonicalize, stabilize, fast_run]
+    solve(cholesky(S), x)  ->  Solve('lower_triangular', lower=True)(cholesky(S), x)          [canonicalize, stabilize, fast_run]
 
     Likewise upper factors and transposes of factors.
     """
@@ -116,7 +117,7 @@ def tag_solve_triangular(node):
 def local_det_chol(node):
     """Take the determinant from a Cholesky factor that is computed anyway.
 
-    det(X), cholesky(X) = L  ->  prod(diag(L) ** 2)          [stabilize, specialize, fast_run]
+    (det(S), cholesky(S))  ->  (prod(sqr(diag(cholesky(S)))), cholesky(S))          [stabilize, specialize, fast_run]
     """
     x, = node.inputs
     if x.dtype.startswith("complex"):

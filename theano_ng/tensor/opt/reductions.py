@@ -3,12 +3,12 @@
 import numpy as np
 
 from theano_ng import scalar
-from theano_ng.gof.opt import copy_stack_trace, local_optimizer
+from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.careduce import All, Any, CAReduce, Prod, ProdWithoutZeros, Sum
-from theano_ng.tensor.elemwise import DimShuffle, Elemwise
-from theano_ng.tensor.opt.common import constant_value, inputs_of, shuffled
-from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_uncanonicalize
+from theano_ng.tensor.reductions.careduce import All, Any, CAReduce, Prod, ProdWithoutZeros, Sum
+from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
+from theano_ng.tensor.opt.common import constant_value, inputs_of, shuffled, with_type
+from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize, register_uncanonicalize
 
 # The elementwise ops that users know, rather than new ones around the same scalar op.
 _ELEMWISE = {scalar.Add: T.add, scalar.Mul: T.mul, scalar.Maximum: T.maximum, scalar.Minimum: T.minimum, scalar.OR: T.or_,
@@ -32,17 +32,10 @@ def with_axis(op, axis):
     return type(op)(op.scalar_op, axis=axis)
 
 
-def _answer(new, out):
+def _of_same_shape(new, out):
     """`new` as the only replacement of `out`; False when its type does not fit."""
-    if new.dtype != out.dtype:
-        new = T.cast(new, out.dtype)
-    if new.type != out.type:
-        try:
-            new = out.type.filter_variable(new)
-        except TypeError:
-            return False
-    copy_stack_trace(out, new)
-    return [new]
+    new = with_type(new, out)
+    return False if new is None else [new]
 
 
 @register_specialize
@@ -50,13 +43,13 @@ def _answer(new, out):
 def local_sum_prod_mul_by_scalar(node):
     """Take scalar factors and signs out of reductions.
 
-    sum(scalar * x)  ->  scalar * sum(x);  sum(-x)  ->  -sum(x);
-    prod(scalar * x)  ->  scalar ** size(x) * prod(x);  prod(-x)  ->  (-1) ** size(x) * prod(x)          [specialize, fast_run]
+    sum(s * x)  ->  s * sum(x)          [specialize, fast_run]
+    sum(-x)  ->  -sum(x)
+    prod(s * x)  ->  s ** x.shape[0] * prod(x)
+    prod(-x)  ->  constant(-1) ** x.shape[0] * prod(x)
 
     For reductions over some axes, size(x) is the number of elements reduced.
     """
-    if not isinstance(node.op, (Sum, Prod)):
-        return False
     x, = node.inputs
     out = node.outputs[0]
     factors = inputs_of(x, T.mul)
@@ -82,13 +75,13 @@ def local_sum_prod_mul_by_scalar(node):
     copy_stack_trace(out, reduced)
     if isinstance(node.op, Sum):
         if scalars is None:
-            return _answer(-reduced, out) if out.dtype[0] in "ifc" else False
-        return _answer(T.mul(*[shuffled(t, ()) for t in scalars] + [reduced]), out)
+            return _of_same_shape(-reduced, out) if out.dtype[0] in "ifc" else False
+        return _of_same_shape(T.mul(*[shuffled(t, ()) for t in scalars] + [reduced]), out)
     count = _count(inner, _axes(node))
     if scalars is None:
-        return _answer(T.mul(T.pow(np.asarray(-1, dtype="int8"), count), reduced), out) if out.dtype[0] in "ifc" else False
+        return _of_same_shape(T.mul(T.pow(np.asarray(-1, dtype="int8"), count), reduced), out) if out.dtype[0] in "ifc" else False
     powers = [T.pow(T.cast(shuffled(t, ()), out.dtype), count) for t in scalars]
-    return _answer(T.mul(*powers + [reduced]), out)
+    return _of_same_shape(T.mul(*powers + [reduced]), out)
 
 
 def _count(x, axes):
@@ -105,12 +98,11 @@ def _count(x, axes):
 def local_sum_prod_div_dimshuffle(node):
     """Divide after the reduction when the divisor is the same along it.
 
-    sum(a / dimshuffle{..., 'x', ...}(b), axis=l)  ->  sum(a, axis=l) / dimshuffle(b)          [canonicalize, specialize, fast_run]
+    sum(A / x.dimshuffle(0, 'x'), axis=1)  ->  sum(A, axis=1) / x          [canonicalize, specialize, fast_run]
+    prod(A / x.dimshuffle(0, 'x'), axis=1)  ->  prod(A, axis=1) / x ** A.shape[1]
 
     For a product, b is raised to the power of the number of elements reduced. Axes along which b varies are reduced afterwards.
     """
-    if not isinstance(node.op, (Sum, Prod)):
-        return False
     x, = node.inputs
     out = node.outputs[0]
     inputs = inputs_of(x, T.true_div)
@@ -134,7 +126,7 @@ def local_sum_prod_div_dimshuffle(node):
     rest = [left.index(a) for a in axes if a not in same]
     if rest:
         rval = with_axis(node.op, rest)(rval)
-    return _answer(rval, out)
+    return _of_same_shape(rval, out)
 
 
 @register_canonicalize
@@ -142,24 +134,23 @@ def local_sum_prod_div_dimshuffle(node):
 def local_sum_prod_all_to_none(node):
     """One spelling for the reduction over all dimensions.
 
-    sum{0, 1, ..., N}(x)  ->  sum(x)          [canonicalize, fast_run]
+    sum(A, axis=(0, 1))  ->  sum(A)          [canonicalize, fast_run]
     """
-    if not isinstance(node.op, (Sum, Prod)) or node.op.axis is None:
+    if node.op.axis is None:
         return False
     if set(node.op.axis) != set(range(node.inputs[0].ndim)):
         return False
-    return _answer(with_axis(node.op, None)(node.inputs[0]), node.outputs[0])
+    return _of_same_shape(with_axis(node.op, None)(node.inputs[0]), node.outputs[0])
 
 
 @register_canonicalize
 @local_optimizer([Sum, Prod])
 def local_op_of_op(node):
-    """Reductions of reductions.
+    """Two sums (or products) in a row are one over the axes of both.
 
-    sum(sum(x, axis=a), axis=b)  ->  sum(x, axis=a and b);  the same for prod          [canonicalize, fast_run]
+    sum(sum(A, axis=0), axis=0)  ->  sum(A)          [canonicalize, fast_run]
+    prod(prod(t, axis=0), axis=1)  ->  prod(t, axis=(0, 2))
     """
-    if not isinstance(node.op, (Sum, Prod)):
-        return False
     x, = node.inputs
     out = node.outputs[0]
     # A second reduction of x costs more than it saves when the first is used elsewhere.
@@ -170,7 +161,7 @@ def local_op_of_op(node):
     kept = [d for i, d in enumerate(kept) if i not in _axes(node)]
     axis = [d for d in range(inner.ndim) if d not in kept]
     op = type(node.op)(axis=axis if kept else None, dtype=out.dtype, acc_dtype=node.op.acc_dtype or x.owner.op.acc_dtype)
-    return _answer(op(inner), out)
+    return _of_same_shape(op(inner), out)
 
 
 @register_canonicalize
@@ -179,9 +170,9 @@ def local_op_of_op(node):
 def local_reduce_join(node):
     """Reduction over the dimension along which variables of length one were joined.
 
-    sum(join(0, a.dimshuffle('x', 0), b.dimshuffle('x', 0)), axis=0)  ->  a + b          [canonicalize, uncanonicalize, fast_run]
+    sum(join(0, x.dimshuffle('x', 0), y.dimshuffle('x', 0)), axis=0)  ->  x + y          [canonicalize, uncanonicalize, fast_run]
     """
-    if not isinstance(node.op, CAReduce) or isinstance(node.op, ProdWithoutZeros):
+    if isinstance(node.op, ProdWithoutZeros):
         return False
     x, = node.inputs
     if x.owner is None or not isinstance(x.owner.op, T.Join):
@@ -213,7 +204,7 @@ def local_reduce_join(node):
     ret = (Elemwise(scalar_op) if op is None else op)(*terms)
     if ret.dtype != out.dtype:
         return False
-    return _answer(ret, out)
+    return _of_same_shape(ret, out)
 
 
 @register_canonicalize("fast_compile", "local_cut_useless_reduce")
@@ -221,9 +212,9 @@ def local_reduce_join(node):
 def local_useless_reduce(node):
     """A reduction over no dimension.
 
-    sum(x, axis=[])  ->  x          [canonicalize, fast_run, fast_compile]
+    sum(x, axis=[])  ->  x          [canonicalize, fast_run, fast_compile, local_cut_useless_reduce]
     """
-    if not isinstance(node.op, CAReduce) or isinstance(node.op, ProdWithoutZeros):
+    if isinstance(node.op, ProdWithoutZeros):
         return False
     x, = node.inputs
     if x.type == node.outputs[0].type and not _axes(node):
@@ -238,10 +229,10 @@ def local_useless_reduce(node):
 def local_reduce_broadcastable(node):
     """A reduction over dimensions of length one.
 
-    sum(x of pattern (False, True), axis=1)  ->  x.dimshuffle(0)          [canonicalize, specialize, uncanonicalize, fast_run]
+    sum(col, axis=1)  ->  col.dimshuffle(0)          [canonicalize, specialize, uncanonicalize, fast_run]
     """
     # The product without zeros of a zero is one.
-    if not isinstance(node.op, CAReduce) or isinstance(node.op, ProdWithoutZeros):
+    if isinstance(node.op, ProdWithoutZeros):
         return False
     x, = node.inputs
     out = node.outputs[0]
@@ -259,21 +250,20 @@ def local_reduce_broadcastable(node):
         if node.op.axis is None and len(rest) == len(kept):
             rest = None
         new = with_axis(node.op, rest)(new)
-    return _answer(new, out)
+    return _of_same_shape(new, out)
 
 
 @register_specialize
 @local_optimizer([Sum, Prod])
 def local_opt_alloc(node):
-    """Reductions of constants.
+    """The sum or product of one number many times is computed from the number of times.
 
-    sum(alloc(constant, *shape))  ->  constant * prod(shape);  prod(alloc(constant, *shape))  ->  constant ** prod(shape)
-    [specialize, fast_run]
+    sum(alloc(two, n, j))  ->  two * (n * j)          [specialize, fast_run]
+    prod(alloc(two, n))  ->  two ** n
+    sum(alloc(two, n, j), axis=0)  ->  alloc(two * n, j)
 
     For a reduction over some axes the result is an alloc of the other dimensions.
     """
-    if not isinstance(node.op, (Sum, Prod)):
-        return False
     x, = node.inputs
     if x.owner is None or not isinstance(x.owner.op, T.Alloc):
         return False
@@ -295,7 +285,7 @@ def local_opt_alloc(node):
     val = val * size if isinstance(node.op, Sum) else val ** size
     val = T.cast(val, out.dtype)
     others = [s for d, s in enumerate(shapes) if d not in axes]
-    return _answer(T.alloc(val, *others) if others else val, out)
+    return _of_same_shape(T.alloc(val, *others) if others else val, out)
 
 
 @register_specialize
@@ -305,9 +295,9 @@ def local_sumsqr2dot(node):
     """A sum of squares of an outer product as a matrix product.
 
     sqr(W.dimshuffle('x', 0, 1) * G.dimshuffle(0, 'x', 1)).sum(axis=(1, 2))  ->  dot(sqr(G), sqr(W).sum(axis=0))
-    [canonicalize, specialize, fast_run]
+                                                               [canonicalize, specialize, fast_run]
     """
-    if not isinstance(node.op, Sum) or node.inputs[0].ndim != 3 or set(_axes(node)) != {1, 2}:
+    if node.inputs[0].ndim != 3 or set(_axes(node)) != {1, 2}:
         return False
     out = node.outputs[0]
     squared = inputs_of(node.inputs[0], T.sqr)
@@ -322,7 +312,7 @@ def local_sumsqr2dot(node):
             # The products below would not notice that a length one is broadcast.
             if W.broadcastable[1] or G.broadcastable[1]:
                 return False
-            return _answer(T.dot(T.sqr(G), T.sqr(W).sum(axis=0)), out)
+            return _of_same_shape(T.dot(T.sqr(G), T.sqr(W).sum(axis=0)), out)
     return False
 
 

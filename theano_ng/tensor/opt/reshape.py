@@ -4,16 +4,16 @@ import numpy as np
 
 from theano_ng.compile.ops import Shape, Shape_i
 from theano_ng.gof.graph import Constant
-from theano_ng.gof.opt import copy_stack_trace, local_optimizer
+from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.creation import MakeVector
-from theano_ng.tensor.elemwise import DimShuffle
+from theano_ng.tensor.shaping.creation import MakeVector
+from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.opt.common import constant_value
 from theano_ng.tensor.opt.lift import lifted_through_functions, lifts
-from theano_ng.tensor.opt.registration import register_canonicalize, register_stabilize
+from theano_ng.tensor.opt.own_registration import register_canonicalize, register_stabilize
 from theano_ng.tensor.opt.shape import same_length
-from theano_ng.tensor.shaping import Flatten, Reshape
-from theano_ng.tensor.subtensor import Subtensor
+from theano_ng.tensor.shaping.reshaping import Flatten, Reshape
+from theano_ng.tensor.indexing.subtensor import Subtensor
 
 
 def local_reshape_chain(op):
@@ -33,9 +33,9 @@ def local_reshape_chain(op):
     def local_reshape_chain(node):
         """A reshape of a reshape.
 
-        Reshape(Reshape(x, shape1), shape2)  ->  Reshape(x, shape2)          [canonicalize, fast_run]
+        A.reshape((9,)).reshape((3, 3))  ->  A.reshape((3, 3))          [canonicalize, fast_run]
         """
-        if not isinstance(node.op, op) or node.inputs[0].owner is None or not isinstance(node.inputs[0].owner.op, op):
+        if node.inputs[0].owner is None or not isinstance(node.inputs[0].owner.op, op):
             return False
         new = node.op(node.inputs[0].owner.inputs[0], node.inputs[1])
         # The pattern of the old output may say more: the constants in its shape may not be visible any more.
@@ -81,10 +81,10 @@ def _is_length_of(entry, x, dim, fgraph):
 def local_useless_reshape(node):
     """A reshape to the shape that the tensor has.
 
-    Reshape(vector, shape)  ->  vector;  Reshape(x, x.shape)  ->  x, also with one -1          [canonicalize, stabilize, fast_run]
+    x.reshape((n,))  ->  x          [canonicalize, stabilize, fast_run]
+    A.reshape(A.shape)  ->  A
+    A.reshape((A.shape[0], -1))  ->  A
     """
-    if not isinstance(node.op, Reshape):
-        return False
     x, shape = node.inputs
     out = node.outputs[0]
     if x.ndim != out.ndim:
@@ -119,10 +119,8 @@ def local_useless_reshape(node):
 def local_reshape_to_dimshuffle(node):
     """Dimensions of length one in the new shape are left to DimShuffle.
 
-    Reshape(x, (1, m, 1, n))  ->  Reshape(x, (m, n)).dimshuffle('x', 0, 'x', 1)          [canonicalize, fast_run]
+    A.reshape((1, 9))  ->  A.reshape((9,)).dimshuffle('x', 0)          [canonicalize, fast_run]
     """
-    if not isinstance(node.op, Reshape):
-        return False
     x, shape = node.inputs
     out = node.outputs[0]
     entries = _shape_entries(shape, out.ndim)
@@ -154,11 +152,9 @@ def local_reshape_to_dimshuffle(node):
 def local_useless_dimshuffle_in_reshape(node):
     """A reshape does not mind dimensions of length one before it.
 
-    Reshape(vector.dimshuffle('x', 0), shape)  ->  Reshape(vector, shape);  Reshape(row.dimshuffle(1, 'x'), shape)  ->  Reshape(row, shape)
-    [canonicalize, fast_run]
+    x.dimshuffle('x', 0).reshape((n,))  ->  x.reshape((n,))          [canonicalize, fast_run]
+    row.dimshuffle(1, 'x').reshape((n,))  ->  row.reshape((n,))
     """
-    if not isinstance(node.op, Reshape):
-        return False
     inner = node.inputs[0].owner
     if inner is None or not isinstance(inner.op, DimShuffle):
         return False
@@ -179,12 +175,10 @@ def local_useless_dimshuffle_in_reshape(node):
 def local_reshape_lift(node):
     """Reshape goes through functions of one variable.
 
-    Reshape(f(x), shape)  ->  f(Reshape(x, shape))          [canonicalize, stabilize, fast_run]
+    exp(A).reshape((9,))  ->  exp(A.reshape((9,)))          [canonicalize, stabilize, fast_run]
 
     Rules on compositions of functions, such as those of softplus, see through it so.
     """
-    if not isinstance(node.op, Reshape):
-        return False
     lifted = lifted_through_functions(node)
     return lifted and [lifted]
 
@@ -195,9 +189,7 @@ def local_reshape_lift(node):
 def local_flatten_lift(node):
     """Flatten goes through functions of one variable.
 
-    Flatten(f(x))  ->  f(Flatten(x))          [canonicalize, stabilize, fast_run]
+    Flatten(1)(exp(A))  ->  exp(Flatten(1)(A))          [canonicalize, stabilize, fast_run]
     """
-    if not isinstance(node.op, Flatten):
-        return False
     lifted = lifted_through_functions(node)
     return lifted and [lifted]

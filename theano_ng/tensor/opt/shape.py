@@ -12,15 +12,17 @@ from theano_ng.compile.ops import Shape, Shape_i, shape_i_op
 from theano_ng.configdefaults import config
 from theano_ng.gof import toolbox
 from theano_ng.gof.graph import Constant, Variable
-from theano_ng.gof.opt import Optimizer, copy_stack_trace, local_optimizer
-from theano_ng.tensor import elemwise_ops as T
+from theano_ng.gof.rewriting import Optimizer, copy_stack_trace, local_optimizer
+from theano_ng.tensor.dtypes import DISCRETE
+from theano_ng.tensor.elemwise import functions as T
 from theano_ng.tensor.constant import constant
-from theano_ng.tensor.creation import MakeVector
-from theano_ng.tensor.elemwise import DimShuffle
+from theano_ng.tensor.shaping.creation import MakeVector
+from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.exceptions import ShapeError
-from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize
-from theano_ng.tensor.shaping import ScalarFromTensor, TensorFromScalar, patternbroadcast, tensor_from_scalar
-from theano_ng.tensor.subtensor import Subtensor
+from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize
+from theano_ng.tensor.shaping.broadcasting import patternbroadcast
+from theano_ng.tensor.shaping.reshaping import ScalarFromTensor, TensorFromScalar, tensor_from_scalar
+from theano_ng.tensor.indexing.subtensor import Subtensor
 
 _LENGTHS = {}
 
@@ -72,15 +74,25 @@ class ShapeFeature:
             raise toolbox.AlreadyThere("This FunctionGraph already has a ShapeFeature")
         fgraph.shape_feature = self
         self.fgraph = fgraph
+        self._forget()
+
+    def on_detach(self, fgraph):
+        self._forget()
+        self.fgraph = None
+        del fgraph.shape_feature
+
+    def __getstate__(self):
+        # Shapes are inferred when asked for; the record of former variables would bring the graph before rewriting into the pickle.
+        return {"fgraph": self.fgraph}
+
+    def unpickle(self, fgraph):
+        """Begin without any known shape."""
+        self._forget()
+
+    def _forget(self):
         self.shape_of = _Shapes(self)
         self._former = {}       # variable -> the one whose place it took
         self._opaque = set()    # variables whose shape is only known by having them
-
-    def on_detach(self, fgraph):
-        self.shape_of = _Shapes(self)
-        self._former, self._opaque = {}, set()
-        self.fgraph = None
-        del fgraph.shape_feature
 
     def on_change_input(self, fgraph, node, i, r, new_r, reason):
         self._former.setdefault(new_r, r)
@@ -252,7 +264,7 @@ class ShapeFeature:
                 raise TypeError("Shape element must be scalar, got %s for %s" % (s_i.type, var))
             if s_i.type.dtype == "int64":
                 return s_i
-            if not s_i.type.dtype.startswith(("int", "uint", "bool")):
+            if s_i.type.dtype not in DISCRETE:
                 raise TypeError("Shape element must be an integer, got %s for %s" % (s_i.type, var))
             return _length(int(s_i.data)) if isinstance(s_i, Constant) else T.cast(s_i, "int64")
         if isinstance(s_i, (float, np.floating)) and int(s_i) == s_i or isinstance(s_i, (int, np.integer)) or (
@@ -404,11 +416,11 @@ def lengths(v, fgraph):
 class ShapeOptimizer(Optimizer):
     """Gives the graph a `ShapeFeature`."""
 
+    def apply(self, fgraph):
+        """Nothing: the feature alone is wanted."""
+
     def add_requirements(self, fgraph):
         fgraph.attach_feature(ShapeFeature())
-
-    def apply(self, fgraph):
-        pass
 
 
 class UnShapeOptimizer(Optimizer):
@@ -419,8 +431,8 @@ class UnShapeOptimizer(Optimizer):
             fgraph.remove_feature(feature)
 
 
-optdb.register("ShapeOpt", ShapeOptimizer(), 0.1, "fast_run", "fast_compile")
-optdb.register("UnShapeOpt", UnShapeOptimizer(), 10)
+optdb.register("ShapeOpt", ShapeOptimizer(), 0.1, "fast_run", "fast_compile", own=True)
+optdb.register("UnShapeOpt", UnShapeOptimizer(), 10, own=True)
 
 
 @register_specialize
@@ -429,9 +441,9 @@ optdb.register("UnShapeOpt", UnShapeOptimizer(), 10)
 def local_shape_to_shape_i(node):
     """A shape is made of lengths that need no values.
 
-    Shape(x ** 2)  ->  MakeVector(Shape_i{0}(x), Shape_i{1}(x))        [canonicalize, specialize, fast_run]
+    shape(sqr(A))  ->  MakeVector('int64')(Shape_i(0)(A), Shape_i(1)(A))          [canonicalize, specialize, fast_run]
     """
-    if not isinstance(node.op, Shape) or not hasattr(node.fgraph, "shape_feature"):
+    if not hasattr(node.fgraph, "shape_feature"):
         return None
     feature = node.fgraph.shape_feature
     if feature.shape_of[node.inputs[0]] is None:
@@ -450,9 +462,9 @@ def local_shape_to_shape_i(node):
 def local_dimshuffle_make_vector(node):
     """The one element of a vector, which is what indexing the shape of a vector comes to.
 
-    InplaceDimShuffle{}(MakeVector(x))  ->  x        [canonicalize, specialize, fast_run]
+    MakeVector('float64')(a).dimshuffle()  ->  a          [canonicalize, specialize, fast_run]
     """
-    if not isinstance(node.op, DimShuffle) or node.op.new_order != () or node.inputs[0].owner is None:
+    if node.op.new_order != () or node.inputs[0].owner is None:
         return None
     vector = node.inputs[0].owner
     if not isinstance(vector.op, MakeVector) or vector.inputs[0].type != node.outputs[0].type:
@@ -467,9 +479,9 @@ def local_dimshuffle_make_vector(node):
 def local_track_shape_i(node):
     """A length in better terms, once they are known.
 
-    Shape_i{0}(x ** 2)  ->  Shape_i{0}(x)        [canonicalize, specialize, fast_run]
+    Shape_i(0)(sqr(A))  ->  Shape_i(0)(A)          [canonicalize, specialize, fast_run]
     """
-    if not isinstance(node.op, Shape_i) or not hasattr(node.fgraph, "shape_feature"):
+    if not hasattr(node.fgraph, "shape_feature"):
         return None
     x = node.inputs[0]
     shape = node.fgraph.shape_feature.shape_of[x]

@@ -4,19 +4,27 @@ import numpy as np
 
 from theano_ng import scalar
 from theano_ng.compile.mode import optdb
-from theano_ng.gof.opt import PatternSub, in2out, local_optimizer
+from theano_ng.gof.rewriting import in2out, local_optimizer
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.careduce import CAReduce, Prod, Sum
-from theano_ng.tensor.elemwise import DimShuffle, Elemwise
-from theano_ng.tensor.extremes import MaxAndArgmax
+from theano_ng.tensor.reductions.careduce import CAReduce, Prod, Sum
+from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
+from theano_ng.tensor.reductions.extremes import MaxAndArgmax
 from theano_ng.tensor.opt.common import (
-    as_output, constant_value, fill_like_inputs, get_clients, get_clients2, inputs_of, scalarconsts_rest)
-from theano_ng.tensor.opt.registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
+    answer, constant_value, fill_like_inputs, inputs_of, is_constant, scalarconsts_rest)
+from theano_ng.tensor.opt.own_registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.opt.rows import names, pattern_rule, rule, such, terms
 
 
-def _answer(new, out):
-    rval = as_output(new, out)
-    return False if rval is None else [rval]
+def _is_even(v):
+    value = constant_value(v)
+    return value is not None and value.dtype.kind != "c" and value != 0 and value % 2 == 0
+
+
+x, y = names("x", "y")
+float_x, float_y = [such(name, lambda v: v.dtype[0] == "f") for name in (x, y)]
+real_x = such(x, lambda v: v.dtype[0] != "c")
+even = such("even", _is_even)
+erf, erfc, exp, log, log1p, maximum = terms(T.erf, T.erfc, T.exp, T.log, T.log1p, T.maximum)
 
 
 # -- log and exp -------------------------------------------------------------------------------------------------------------
@@ -27,10 +35,9 @@ def _answer(new, out):
 def local_log1p(node):
     """Logarithms of numbers near one.
 
-    log(1 + x)  ->  log1p(x);  log(1 - x)  ->  log1p(-x)          [stabilize, specialize, fast_run]
+    log(1 + x)  ->  log1p(x)          [stabilize, specialize, fast_run]
+    log(1 - x)  ->  log1p(-x)
     """
-    if node.op != T.log:
-        return False
     log_arg, = node.inputs
     out = node.outputs[0]
     if log_arg.owner is None or out.dtype[0] == "c":
@@ -46,7 +53,7 @@ def local_log1p(node):
         new = T.log1p(ninp)
         if new.type.broadcastable != out.type.broadcastable:
             new = fill_like_inputs(new, log_arg.owner.inputs)
-        return _answer(new, out)
+        return answer(new, out)
     if log_arg.owner.op == T.sub:
         one, x = log_arg.owner.inputs
         value = constant_value(one)
@@ -56,31 +63,13 @@ def local_log1p(node):
             new = T.log1p(T.neg(x))
             if new.type.broadcastable != out.type.broadcastable:
                 new = fill_like_inputs(new, log_arg.owner.inputs)
-            return _answer(new, out)
+            return answer(new, out)
     return False
 
 
-@register_stabilize
-@register_specialize
-@local_optimizer([T.log])
-def local_log_add(node):
-    """The logarithm of a sum of two exponentials, without overflow.
-
-    log(exp(x) + exp(y))  ->  max(x, y) + log1p(exp(-abs(x - y)))          [stabilize, specialize, fast_run]
-    """
-    if node.op != T.log:
-        return False
-    inputs = inputs_of(node.inputs[0], T.add)
-    if inputs is None or len(inputs) != 2:
-        return False
-    pre_exp = [inputs_of(i, T.exp) for i in inputs]
-    if any(p is None for p in pre_exp):
-        return False
-    (x,), (y,) = pre_exp
-    if x.dtype[0] != "f" or y.dtype[0] != "f":
-        return False
-    highest = T.maximum(x, y)
-    return _answer(highest + T.log1p(T.exp(-abs(x - y))), node.outputs[0])
+local_log_add = register_stabilize(register_specialize(rule(
+    "local_log_add", "The logarithm of a sum of two exponentials, without overflow.",
+    (log(exp(float_x) + exp(float_y)), maximum(float_x, float_y) + log1p(exp(-abs(float_x - float_y)))))))
 
 
 def _is_shifted(x, axis):
@@ -102,12 +91,12 @@ def _is_shifted(x, axis):
 def local_log_sum_exp(node):
     """The logarithm of a sum of exponentials, without overflow.
 
-    log(sum(exp(x), axis))  ->  max(x, axis) + log(sum(exp(x - max(x, axis, keepdims)), axis))          [position 1.6, fast_run]
+    log(sum(exp(A), axis=1))  ->
+        max(A, axis=1) + log(sum(switch(isinf(max(A, axis=1).dimshuffle(0, 'x')), exp(max(A, axis=1).dimshuffle(0, 'x')),
+                                        exp(A - max(A, axis=1).dimshuffle(0, 'x'))), axis=1))          [fast_run]
 
     Not where x is y - max(y, axis, keepdims) already.
     """
-    if node.op != T.log:
-        return False
     sum_node = node.inputs[0].owner
     # Of sum(x, keepdims=True) the dimensions are put back by a DimShuffle.
     if sum_node is not None and isinstance(sum_node.op, DimShuffle):
@@ -132,10 +121,10 @@ def local_log_sum_exp(node):
     ret = max_x + T.log(T.sum(shifted, axis=axis))
     if dimshuffle_op is not None:
         ret = dimshuffle_op(ret)
-    return _answer(ret, node.outputs[0])
+    return answer(ret, node.outputs[0])
 
 
-optdb.register("local_log_sum_exp", in2out(local_log_sum_exp, ignore_newtrees=True), 1.6, "fast_run")
+optdb.register("local_log_sum_exp", in2out(local_log_sum_exp, ignore_newtrees=True), 1.6, "fast_run", own=True)
 
 
 @register_stabilize
@@ -143,11 +132,12 @@ optdb.register("local_log_sum_exp", in2out(local_log_sum_exp, ignore_newtrees=Tr
 @register_canonicalize
 @local_optimizer([Elemwise])
 def local_expm1(node):
-    """Exponentials near one.
+    """exp(x) - 1 without cancellation near x = 0.
 
-    exp(x) - 1  ->  expm1(x);  exp(x) + -1  ->  expm1(x)          [canonicalize, stabilize, specialize, fast_run]
+    exp(x) - 1  ->  expm1(x)          [canonicalize, stabilize, specialize, fast_run]
+    exp(x) + -1  ->  expm1(x)
     """
-    if not isinstance(node.op, Elemwise) or len(node.inputs) != 2:
+    if len(node.inputs) != 2:
         return False
     scalar_op = node.op.scalar_op
     in1, in2 = node.inputs
@@ -167,32 +157,15 @@ def local_expm1(node):
             new = T.expm1(inner[0])
             if new.type.broadcastable != out.type.broadcastable:
                 new = fill_like_inputs(new, node.inputs)
-            return _answer(new, out)
+            return answer(new, out)
     return False
 
 
-@register_stabilize
-@register_specialize
-@register_canonicalize
-@local_optimizer([T.log])
-def local_log_pow(node):
-    """Logarithms of powers.
-
-    log(x ** y)  ->  y * log(x)          [canonicalize, stabilize, specialize, fast_run]
-
-    For a negative x and an even whole y the result is NaN instead of a number, except for y a constant even number, where abs(x)
-    is taken.
-    """
-    if node.op != T.log:
-        return False
-    inputs = inputs_of(node.inputs[0], T.pow)
-    if inputs is None:
-        return False
-    base, exponent = inputs
-    value = constant_value(exponent)
-    if value is not None and value.dtype.kind != "c" and base.dtype[0] == "f" and value != 0 and value % 2 == 0:
-        base = T.abs_(base)
-    return _answer(T.mul(exponent, T.log(base)), node.outputs[0])
+local_log_pow = register_stabilize(register_specialize(register_canonicalize(rule(
+    "local_log_pow",
+    "Logarithms of powers. For a negative x and an even whole y that is no constant the result is NaN instead of a number.",
+    (log(float_x ** even), even * log(abs(float_x))),
+    (log(x ** y), y * log(x))))))
 
 
 @register_stabilize
@@ -203,10 +176,9 @@ def local_log_pow(node):
 def local_log_prod_sqr(node):
     """Logarithms of products of numbers that are not negative.
 
-    log(x ** 2 * ...)  ->  2 * log(abs(x)) + ...;  log(prod(exp(x)))  ->  sum(x)          [canonicalize, stabilize, specialize, fast_run]
+    log(sqr(x) * exp(y))  ->  2 * log(abs(x)) + y          [canonicalize, stabilize, specialize, fast_run]
+    log(prod(exp(x)))  ->  sum(x)
     """
-    if node.op != T.log:
-        return False
     x = node.inputs[0]
     if x.owner is None:
         return False
@@ -214,11 +186,11 @@ def local_log_prod_sqr(node):
     if isinstance(op, Elemwise) and isinstance(op.scalar_op, scalar.Mul):
         # The factors must be known to be nonnegative: log of each is NaN otherwise.
         if all(_log_of_nonnegative(i) is not None for i in x.owner.inputs) and len(x.owner.inputs) > 1:
-            return _answer(T.add(*[_log_of_nonnegative(i) for i in x.owner.inputs]), node.outputs[0])
+            return answer(T.add(*[_log_of_nonnegative(i) for i in x.owner.inputs]), node.outputs[0])
     elif isinstance(op, Prod):
         inner = _log_of_nonnegative(x.owner.inputs[0])
         if inner is not None:
-            return _answer(T.sum(inner, axis=op.axis), node.outputs[0])
+            return answer(T.sum(inner, axis=op.axis), node.outputs[0])
     return False
 
 
@@ -241,53 +213,25 @@ def _log_of_nonnegative(v):
 
 # -- error functions -----------------------------------------------------------------------------------------------------------
 
-# Patterns start from the rare inner op: additions are everywhere, erf is not. Where the inner op is two levels down, get_clients2.
-# erf takes complex numbers, erfc does not.
-_REAL = {"pattern": "x", "constraint": lambda v: not v.dtype.startswith("complex")}
-_ONE = {"pattern": "y", "constraint": lambda v: _is(v, 1)}
+def _everywhere(name, text, pattern, new):
+    made = pattern_rule(name, text, pattern, new)
+    return register_specialize(register_stabilize(register_canonicalize(made)))
 
 
-def _is(v, number):
-    value = constant_value(v)
-    return value is not None and value == number
-
-
-def _register_everywhere(name, pattern, replacement, tracks, get_nodes):
-    rule = PatternSub(pattern, replacement, allow_multiple_clients=True, name=name, tracks=tracks, get_nodes=get_nodes)
-    register_canonicalize(rule)
-    register_stabilize(rule)
-    register_specialize(rule)
-    return rule
-
-
-# 1 + -erf(x) -> erfc(x), erf(x) is not needed for positive large x
-local_one_minus_erf = _register_everywhere(
-    "local_one_minus_erf", (T.sub, _ONE, (T.erf, _REAL)), (T.erfc, "x"), [T.sub], lambda node: [node])
-local_one_minus_erf2 = _register_everywhere(
-    "local_one_minus_erf2", (T.add, 1, (T.mul, -1, (T.erf, _REAL))), (T.erfc, "x"), [T.add], lambda node: [node])
-local_one_plus_neg_erf = _register_everywhere(
-    "local_one_plus_neg_erf", (T.add, 1, (T.neg, (T.erf, _REAL))), (T.erfc, "x"), [T.erf], get_clients2)
-# erf(x) - 1, in its canonical form -1 + erf(x) -> -erfc(x)
-local_erf_minus_one = _register_everywhere(
-    "local_erf_minus_one", (T.add, -1, (T.erf, _REAL)), (T.neg, (T.erfc, "x")), [T.erf], get_clients)
-# 1 + erf(-x) -> erfc(x)
-local_one_plus_erf = _register_everywhere(
-    "local_one_plus_erf", (T.add, 1, (T.erf, (T.neg, _REAL))), (T.erfc, "x"), [T.erf], get_clients)
-# 1 - erfc(x) -> erf(x)
-local_one_minus_erfc = _register_everywhere(
-    "local_one_minus_erfc", (T.sub, _ONE, (T.erfc, "x")), (T.erf, "x"), [T.erfc], get_clients)
-local_one_minus_erfc2 = _register_everywhere(
-    "local_one_minus_erfc2", (T.add, 1, (T.neg, (T.erfc, "x"))), (T.erf, "x"), [T.erfc], get_clients2)
-local_one_minus_erfc3 = _register_everywhere(
-    "local_one_minus_erfc3", (T.add, 1, (T.mul, -1, (T.erfc, "x"))), (T.erf, "x"), [T.erfc], get_clients2)
-# 1 - erfc(-x) = -erf(x), spelled with additions
-local_one_add_neg_erfc = _register_everywhere(
-    "local_one_add_neg_erfc", (T.add, (T.neg, (T.erfc, "x")), 1), (T.erf, "x"), [T.erfc], get_clients2)
-# -1 + erfc(-x) -> erf(x)
-local_erf_neg_minus_one = _register_everywhere(
-    "local_erf_neg_minus_one", (T.add, -1, (T.erfc, (T.neg, "x"))), (T.erf, "x"), [T.erfc], get_clients)
-local_erf_neg_minus_one2 = _register_everywhere(
-    "local_erf_neg_minus_one2", (T.add, -1, (T.erfc, (T.mul, -1, "x"))), (T.erf, "x"), [T.erfc], get_clients)
+_FOR_LARGE = "For large x, erf(x) is rounded to 1, and erfc(x) keeps its digits."
+_BACK = "erf needs no detour by erfc."
+# erf takes complex numbers, erfc does not. The variants are what canonicalization leaves of a change of sign.
+local_one_minus_erf = _everywhere("local_one_minus_erf", _FOR_LARGE, 1 - erf(real_x), erfc(real_x))
+local_one_minus_erf2 = _everywhere("local_one_minus_erf2", _FOR_LARGE, 1 + -1 * erf(real_x), erfc(real_x))
+local_one_plus_neg_erf = _everywhere("local_one_plus_neg_erf", _FOR_LARGE, 1 + -erf(real_x), erfc(real_x))
+local_erf_minus_one = _everywhere("local_erf_minus_one", _FOR_LARGE, -1 + erf(real_x), -erfc(real_x))
+local_one_plus_erf = _everywhere("local_one_plus_erf", _FOR_LARGE, 1 + erf(-real_x), erfc(real_x))
+local_one_minus_erfc = _everywhere("local_one_minus_erfc", _BACK, 1 - erfc(x), erf(x))
+local_one_minus_erfc2 = _everywhere("local_one_minus_erfc2", _BACK, 1 + -erfc(x), erf(x))
+local_one_minus_erfc3 = _everywhere("local_one_minus_erfc3", _BACK, 1 + -1 * erfc(x), erf(x))
+local_one_add_neg_erfc = _everywhere("local_one_add_neg_erfc", _BACK, -erfc(x) + 1, erf(x))
+local_erf_neg_minus_one = _everywhere("local_erf_neg_minus_one", _BACK, -1 + erfc(-x), erf(x))
+local_erf_neg_minus_one2 = _everywhere("local_erf_neg_minus_one2", _BACK, -1 + erfc(-1 * x), erf(x))
 
 
 # Where erfc underflows to zero, or is about to, its logarithm comes from the asymptotic series (Abramowitz & Stegun 7.1.23):
@@ -305,13 +249,13 @@ def _erfc_series(x):
 def local_log_erfc(node):
     """The logarithm of erfc where erfc is zero.
 
-    log(erfc(x))  ->  switch(x < threshold, log(erfc(x)), -x**2 - log(x) - log(pi)/2 + log(1 - 1/(2x**2) + 3/(4x**4) - 15/(8x**6)))
-    [stabilize, specialize, fast_run]
+    log(erfc(x))  ->
+        switch(x < 26.641747557, log(erfc(x)),
+               -x ** 2 - log(x) - 0.5 * np.log(np.pi) + log(1 - 1 / (2 * x ** 2) + 3 / (4 * x ** 4) - 15 / (8 * x ** 6)))
+                                                               [stabilize, specialize, fast_run]
 
     The threshold is 10.0541949 for float32 and 26.641747557 for float64.
     """
-    if node.op != T.log:
-        return False
     inputs = inputs_of(node.inputs[0], T.erfc)
     out = node.outputs[0]
     if inputs is None or _is_stabilized(out) or out.dtype not in _ERFC_THRESHOLD:
@@ -327,7 +271,7 @@ def local_log_erfc(node):
     ret = T.switch(x < threshold, direct, stab)
     if ret.dtype != dtype:
         ret = T.cast(ret, dtype)
-    return _answer(ret, out)
+    return answer(ret, out)
 
 
 def _is_stabilized(v):
@@ -348,13 +292,13 @@ def _is_stabilized(v):
 def local_grad_log_erfc_neg(node):
     """The gradient of log(erfc(x)) where both erfc(x) and exp(-x**2) are zero.
 
-    y * exp(-x**2) / erfc(x)  ->  y * switch(x < threshold, exp(-x**2) / erfc(x), x * sqrt(pi) / (1 - 1/(2x**2) + 3/(4x**4) - 15/(8x**6)))
-    [stabilize, specialize, fast_run]
+    y * exp(-sqr(x)) / erfc(x)  ->
+        switch(x < 26.641747557, exp(-sqr(x)) / erfc(x),
+               x * np.sqrt(np.pi) / (1 - 1 / (2 * x ** 2) + 3 / (4 * x ** 4) - 15 / (8 * x ** 6))) * y
+                                                               [stabilize, specialize, fast_run]
 
     The threshold is 9.3 for float32 and 26.641747557 for float64.
     """
-    if node.op != T.true_div:
-        return False
     out = node.outputs[0]
     numerator, denominator = node.inputs
     inputs = inputs_of(denominator, T.erfc)
@@ -378,7 +322,7 @@ def local_grad_log_erfc_neg(node):
         ret = T.cast(ret, dtype)
     if others:
         ret = T.mul(ret, *others)
-    return _answer(ret, out)
+    return answer(ret, out)
 
 
 def _guarded_quotient(v):
@@ -400,7 +344,7 @@ def _exp_of_minus_square(v, x):
     factors = inputs_of(arg, T.mul)
     if factors is None:
         return False
-    rest = [f for f in factors if not _is(f, -1)]
+    rest = [f for f in factors if not is_constant(f, -1)]
     if len(rest) == len(factors) - 1 and len(rest) == 1:
         return _is_square(rest[0], x)
     if len(factors) == 3 and len(rest) == 2:
@@ -418,6 +362,6 @@ def _is_square(v, x):
         return squared[0] is x
     power = inputs_of(v, T.pow)
     if power is not None:
-        return power[0] is x and _is(power[1], 2)
+        return power[0] is x and is_constant(power[1], 2)
     product = inputs_of(v, T.mul)
     return product is not None and len(product) == 2 and product[0] is x and product[1] is x

@@ -5,22 +5,23 @@ import numpy as np
 from theano_ng import scalar
 from theano_ng.compile.ops import Rebroadcast, Shape, Shape_i
 from theano_ng.gof.graph import Constant, Variable
-from theano_ng.gof.opt import copy_stack_trace, local_optimizer
+from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.allocation import Alloc
+from theano_ng.tensor.shaping.allocation import Alloc
 from theano_ng.tensor.assert_op import Assert
 from theano_ng.tensor.constant import NotScalarConstantError, get_scalar_constant_value
-from theano_ng.tensor.creation import ARange, MakeVector
-from theano_ng.tensor.elemwise import Elemwise
-from theano_ng.tensor.indexing import get_canonical_form_slice, get_idx_list, is_integer, slice_length
-from theano_ng.tensor.linear import _dot
+from theano_ng.tensor.shaping.creation import ARange, MakeVector
+from theano_ng.tensor.elemwise.op import Elemwise
+from theano_ng.tensor.indexing.lists import get_canonical_form_slice, get_idx_list, is_integer, slice_length
+from theano_ng.tensor.linalg.products import _dot
 from theano_ng.tensor.opt.alloc import fitted
 from theano_ng.tensor.opt.common import constant_value, inputs_of
 from theano_ng.tensor.opt.lift import is_function_of_one, lifted_through_functions, lifts
-from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize, register_stabilize
 from theano_ng.tensor.opt.shape import lengths, same_length
-from theano_ng.tensor.shaping import scalar_from_tensor, tensor_from_scalar
-from theano_ng.tensor.subtensor import AdvancedSubtensor1, IncSubtensor, Subtensor
+from theano_ng.tensor.shaping.reshaping import scalar_from_tensor, tensor_from_scalar
+from theano_ng.tensor.indexing.advanced import AdvancedSubtensor1
+from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
 
 _WHOLE = slice(None)
 
@@ -128,10 +129,9 @@ def takes_all(entry, x, dim, fgraph):
 def local_useless_slice(node):
     """Full slices at the end are not written.
 
-    x[0, :]  ->  x[0];  x[1:, 0:]  ->  x[1:]          [canonicalize, specialize, fast_run]
+    A[0, :]  ->  A[0]          [canonicalize, specialize, fast_run]
+    A[1:, 0:]  ->  A[1:]
     """
-    if not isinstance(node.op, Subtensor):
-        return False
     idx_list = node.op.idx_list
     if not idx_list or not isinstance(idx_list[-1], slice):
         return False
@@ -154,7 +154,8 @@ def local_useless_slice(node):
 def local_useless_subtensor(node):
     """Indexing that takes everything as it is.
 
-    x[0:x.shape[0], :]  ->  x;  x[arange(x.shape[0])]  ->  x          [canonicalize, specialize, fast_run]
+    A[0:Shape_i(0)(A), :]  ->  A          [canonicalize, specialize, fast_run]
+    A[arange(Shape_i(0)(A))]  ->  A
     """
     x, out = node.inputs[0], node.outputs[0]
     if isinstance(node.op, Subtensor):
@@ -164,7 +165,7 @@ def local_useless_subtensor(node):
             return False
         index = node_index(node)
         return [x] if all(takes_all(entry, x, dim, node.fgraph) for dim, entry in enumerate(index)) else False
-    if not isinstance(node.op, AdvancedSubtensor1) or x.type != out.type:
+    if x.type != out.type:
         return False
     rows = node.inputs[1]
     if isinstance(rows, Constant):
@@ -186,11 +187,8 @@ def local_useless_subtensor(node):
 def local_subtensor_remove_broadcastable_index(node):
     """The only element of a dimension is taken by dropping the dimension.
 
-    x[0, :]  ->  x.dimshuffle(1), where the first dimension of x is broadcastable;  x[0:1]  ->  x
-    [canonicalize, specialize, fast_run]
+    row[0, :]  ->  row.dimshuffle(1)          [canonicalize, specialize, fast_run]
     """
-    if not isinstance(node.op, Subtensor):
-        return False
     x = node.inputs[0]
     kept = []
     for dim, entry in enumerate(node_index(node)):
@@ -214,13 +212,12 @@ def local_subtensor_remove_broadcastable_index(node):
 def local_subtensor_lift(node):
     """Elements are taken before functions are applied.
 
-    f(x)[idx]  ->  f(x[idx]);  f(x, scalar)[idx]  ->  f(x[idx], scalar);  Rebroadcast(x)[idx]  ->  Rebroadcast(x[idx])
-    [canonicalize, fast_run, fast_compile]
+    exp(x)[i]  ->  exp(x[i])          [canonicalize, fast_run, fast_compile]
+    (x + y)[i:]  ->  x[i:] + y[i:]
+    Rebroadcast((0, False))(row)[:, i:]  ->  Rebroadcast((0, False))(row[:, i:])
 
     Only where nobody else uses f(x), or x is a shape, and each operand is either broadcast in all dimensions or in none.
     """
-    if not isinstance(node.op, Subtensor):
-        return False
     u, out = node.inputs[0], node.outputs[0]
     inner = u.owner
     if inner is None or (len(u.clients) > 1 and not _is_small(inner)):
@@ -279,12 +276,12 @@ def _is_small(node):
 @register_specialize
 @local_optimizer([Subtensor])
 def local_subtensor_of_alloc(node):
-    """Less is filled.
+    """Of a filled array only the selected part is filled.
 
-    Alloc(v, m, n)[i, a:b]  ->  Alloc(v, b - a);  the value is indexed where it is not repeated
-    [canonicalize, specialize, fast_run]
+    alloc(s, 3, n)[1]  ->  alloc(s, n)          [canonicalize, specialize, fast_run]
+    alloc(x, n, 3)[:, 1:]  ->  alloc(x[1:], n, 2)
     """
-    if not isinstance(node.op, Subtensor) or node.inputs[0].owner is None or not isinstance(node.inputs[0].owner.op, Alloc):
+    if node.inputs[0].owner is None or not isinstance(node.inputs[0].owner.op, Alloc):
         return False
     filled, out = node.inputs[0].owner, node.outputs[0]
     value, sizes = filled.inputs[0], filled.inputs[1:]
@@ -328,10 +325,8 @@ def _tensor(field):
 def local_subtensor_of_dot(node):
     """Only the rows and columns that are wanted are multiplied.
 
-    dot(a, b)[i, j]  ->  dot(a[i], b[:, j])          [canonicalize, stabilize, specialize, fast_run]
+    dot(A, B)[i, j]  ->  dot(A[i], B[:, j])          [canonicalize, stabilize, specialize, fast_run]
     """
-    if not isinstance(node.op, Subtensor):
-        return False
     u, out = node.inputs[0], node.outputs[0]
     factors = inputs_of(u, _dot)
     if factors is None or len(u.clients) > 1:
@@ -371,7 +366,9 @@ def _known_element(v):
 def local_subtensor_make_vector(node):
     """Elements of a vector whose elements are known.
 
-    [a, b, c][0]  ->  a;  [a, b, c][0:2]  ->  [a, b];  [a, b, c][[2, 0]]  ->  [c, a]          [specialize, fast_run]
+    MakeVector('float64')(a, b, s)[0]  ->  a          [specialize, fast_run]
+    MakeVector('float64')(a, b, s)[0:2]  ->  MakeVector('float64')(a, b)
+    MakeVector('float64')(a, b, s)[[2, 0]]  ->  MakeVector('float64')(s, a)
     """
     x, out = node.inputs[0], node.outputs[0]
     if x.owner is None or not isinstance(x.owner.op, MakeVector):
@@ -405,15 +402,13 @@ def local_subtensor_make_vector(node):
         if not all(field is None or is_integer(field) for field in fields) or entry.step == 0:
             return False
         chosen = elements[entry]
-    elif isinstance(node.op, AdvancedSubtensor1):
+    else:
         if not isinstance(node.inputs[1], Constant):
             return False
         rows = [int(i) for i in node.inputs[1].data]
         if any(not -len(elements) <= i < len(elements) for i in rows):
             return False
         chosen = [elements[i] for i in rows]
-    else:
-        return False
     new = x.owner.op(*chosen)
     if new.type != out.type:
         new = T.patternbroadcast(new, out.broadcastable)
@@ -427,12 +422,10 @@ def local_subtensor_make_vector(node):
 def local_subtensor_inc_subtensor(node):
     """What was just written is read.
 
-    set_subtensor(x[idx], y)[idx]  ->  y          [canonicalize, specialize, fast_run]
+    set_subtensor(x[i:], exp(x[i:]))[i:]  ->  exp(x[i:])          [canonicalize, specialize, fast_run]
 
     A y that may be shorter than the part is filled to its shape; an assertion takes the place of the error of an integer index.
     """
-    if not isinstance(node.op, Subtensor):
-        return False
     inner = node.inputs[0].owner
     if inner is None or not isinstance(inner.op, IncSubtensor) or not inner.op.set_instead_of_inc:
         return False
@@ -485,6 +478,17 @@ def _choose(condition, then, otherwise):
     return T.switch(condition, then, otherwise)
 
 
+def _counted_from_the_front(index, length):
+    """An index that may be negative as a position from the front, and whether the dimension has it; known as far as the arguments are."""
+    if not is_integer(index):
+        position = T.switch(T.lt(index, 0), index + length, index)
+        return position, T.and_(T.ge(position, 0), T.lt(position, length))
+    position = index + length if index < 0 else index
+    if is_integer(position) and is_integer(length):
+        return position, 0 <= position < length
+    return position, T.lt(position, length) if index >= 0 else T.ge(position, 0)
+
+
 def merge_two_slices(slice1, len1, slice2, len2):
     """One slice or index that does what `slice2` does after `slice1`.
 
@@ -530,18 +534,7 @@ def merge_two_slices(slice1, len1, slice2, len2):
         return T.switch(T.lt(direction1, 0), backward, forward)
 
     if not isinstance(slice2, slice):
-        index = _int_or_variable(slice2)
-        position = index + len2 if is_integer(index) and index < 0 else index
-        if not is_integer(index):
-            position = T.switch(T.lt(index, 0), index + len2, index)
-        if is_integer(position) and is_integer(len2):
-            inside = 0 <= position < len2
-        elif is_integer(index) and index >= 0:
-            inside = T.lt(position, len2)
-        elif is_integer(index):
-            inside = T.ge(position, 0)
-        else:
-            inside = T.and_(T.ge(position, 0), T.lt(position, len2))
+        position, inside = _counted_from_the_front(_int_or_variable(slice2), len2)
         return _choose(inside, at(position), len1 + 1)
     second, direction2 = get_canonical_form_slice(slice2, len2)
     count = slice_length(slice2, len2)
@@ -630,13 +623,12 @@ def _merged_without_lengths(first, second):
 def local_subtensor_merge(node):
     """Two steps of indexing become one.
 
-    x[2:][1:5]  ->  x[3:7];  x[:, i][0]  ->  x[0, i];  x[::-1][2:]  ->  x[-3::-1];  x[-5:][::-1], with a known length n  ->  x[:n-6:-1]
-    [canonicalize, specialize, fast_run]
+    x[2:][1:5]  ->  x[3:7]          [canonicalize, specialize, fast_run]
+    A[:, i][0]  ->  A[0, i]
+    alloc(s, 3)[::-1][1:]  ->  alloc(s, 3)[-2::-1]
 
     Only where the result needs no arithmetic at run time: two views are cheaper than that.
     """
-    if not isinstance(node.op, Subtensor):
-        return False
     u, out = node.inputs[0], node.outputs[0]
     if u.owner is None or not isinstance(u.owner.op, Subtensor):
         return False

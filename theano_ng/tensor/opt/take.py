@@ -4,20 +4,13 @@
 reading a transposed view row by row, and giving a transposed result to the next Op, costs twice the time of indexing the axis where it is.
 """
 
-from theano_ng.gof.opt import copy_stack_trace, local_optimizer
+from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.advanced_subtensor import AdvancedIncSubtensor, AdvancedIncSubtensor1, AdvancedSubtensor1, advanced_subtensor
-from theano_ng.tensor.allocation import Alloc
-from theano_ng.tensor.elemwise import DimShuffle
-from theano_ng.tensor.opt.registration import register_specialize
-
-
-def _shuffled(x, order):
-    """``x.dimshuffle(order)``, without a step in between when x itself is shuffled."""
-    if x.owner is not None and isinstance(x.owner.op, DimShuffle):
-        inner, own = x.owner.inputs[0], x.owner.op.new_order
-        order, x = [i if i == "x" else own[i] for i in order], inner
-    return x if list(order) == list(range(x.ndim)) else x.dimshuffle(order)
+from theano_ng.tensor.indexing.advanced import AdvancedIncSubtensor, AdvancedIncSubtensor1, AdvancedSubtensor1, advanced_subtensor
+from theano_ng.tensor.shaping.allocation import Alloc
+from theano_ng.tensor.elemwise.op import DimShuffle
+from theano_ng.tensor.opt.common import shuffled
+from theano_ng.tensor.opt.own_registration import register_specialize
 
 
 def _is_permutation(order):
@@ -29,10 +22,10 @@ def _is_permutation(order):
 def local_take_along_axis(node):
     """Rows of a transposed view are taken, or incremented, along an axis of the tensor.
 
-    x.T[rows].T  ->  x[:, rows];  inc_subtensor(x.T[rows], y.T).T  ->  inc_subtensor(x[:, rows], y), also where x.T is an Alloc
-    [specialize, fast_run]
+    A.T[labels].T  ->  advanced_subtensor(A, slice(None), labels)          [specialize, fast_run]
+    inc_subtensor(A.T[labels], B.T).T  ->  AdvancedIncSubtensor()(A, B, slice(None), labels)
     """
-    if not isinstance(node.op, DimShuffle) or node.op.drop or not node.op.new_order or not _is_permutation(node.op.new_order):
+    if node.op.drop or not node.op.new_order or not _is_permutation(node.op.new_order):
         return False
     moved, order = node.inputs[0], list(node.op.new_order)
     inner = moved.owner
@@ -63,7 +56,7 @@ def local_take_along_axis(node):
         new = advanced_subtensor(x, *index)
     else:
         missing = view.ndim - y.ndim
-        value = _shuffled(y, ["x" if i < missing else i - missing for i in order])
+        value = shuffled(y, ["x" if i < missing else i - missing for i in order])
         if value.owner is not None and value is not y:
             copy_stack_trace(y, value)
         new = AdvancedIncSubtensor(set_instead_of_inc=inner.op.set_instead_of_inc)(x, value, *index)

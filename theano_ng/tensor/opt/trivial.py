@@ -2,11 +2,15 @@
 
 from theano_ng import scalar
 from theano_ng.compile.ops import OutputGuard, ViewOp
-from theano_ng.gof.opt import copy_stack_trace, local_optimizer
-from theano_ng.tensor.elemwise import Elemwise
-from theano_ng.tensor.opt.registration import register_canonicalize, register_specialize
-from theano_ng.tensor.shaping import ScalarFromTensor, TensorFromScalar
+from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
+from theano_ng.tensor.elemwise.op import Elemwise
+from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize
+from theano_ng.tensor.opt.rows import names, rule, terms
+from theano_ng.tensor.shaping.reshaping import ScalarFromTensor, TensorFromScalar
 from theano_ng.tensor.sort import TopKOp
+
+s, number = names("s", "number")
+tensor_from_scalar, scalar_from_tensor = terms(TensorFromScalar, ScalarFromTensor)
 
 
 @register_canonicalize("fast_compile")
@@ -14,7 +18,7 @@ from theano_ng.tensor.sort import TopKOp
 def local_view_op(node):
     """What only matters while gradients are taken, such as `consider_constant`, goes.
 
-    ViewOp(x)  ->  x          [canonicalize, fast_run, fast_compile]
+    consider_constant(x)  ->  x          [canonicalize, fast_run, fast_compile]
 
     Subclasses are meant too, also those of users; so every node is looked at.
     """
@@ -24,32 +28,13 @@ def local_view_op(node):
     return [x] if x.type == out.type else False
 
 
-@register_specialize
-@register_canonicalize
-@local_optimizer([TensorFromScalar])
-def local_tensor_scalar_tensor(node):
-    """There and back.
+local_tensor_scalar_tensor = register_specialize(register_canonicalize(rule(
+    "local_tensor_scalar_tensor", "A 0-d tensor need not become a scalar to become a tensor again.",
+    (tensor_from_scalar(scalar_from_tensor(s)), s))))
 
-    TensorFromScalar(ScalarFromTensor(x))  ->  x          [canonicalize, specialize, fast_run]
-    """
-    if not isinstance(node.op, TensorFromScalar):
-        return False
-    inner = node.inputs[0].owner
-    return [inner.inputs[0]] if inner is not None and isinstance(inner.op, ScalarFromTensor) else False
-
-
-@register_specialize
-@register_canonicalize
-@local_optimizer([ScalarFromTensor])
-def local_scalar_tensor_scalar(node):
-    """There and back.
-
-    ScalarFromTensor(TensorFromScalar(s))  ->  s          [canonicalize, specialize, fast_run]
-    """
-    if not isinstance(node.op, ScalarFromTensor):
-        return False
-    inner = node.inputs[0].owner
-    return [inner.inputs[0]] if inner is not None and isinstance(inner.op, TensorFromScalar) else False
+local_scalar_tensor_scalar = register_specialize(register_canonicalize(rule(
+    "local_scalar_tensor_scalar", "A scalar need not become a 0-d tensor to become a scalar again.",
+    (scalar_from_tensor(tensor_from_scalar(number)), number))))
 
 
 @register_canonicalize
@@ -57,9 +42,10 @@ def local_scalar_tensor_scalar(node):
 def local_useless_composite(node):
     """Outputs of a Composite that nobody uses are not computed.
 
-    Composite{a, b}(x)[0]  ->  Composite{a}(x)          [canonicalize, fast_run]
+    Elemwise(Composite([number], [number + number, number * number]))(x, return_list=True)[0]  ->
+        Elemwise(Composite([number], [number + number]))(x)          [canonicalize, fast_run]
     """
-    if not isinstance(node.op, Elemwise) or len(node.outputs) == 1 or not isinstance(node.op.scalar_op, scalar.Composite):
+    if len(node.outputs) == 1 or not isinstance(node.op.scalar_op, scalar.Composite):
         return False
     if node.op.inplace_pattern:
         return False
@@ -76,10 +62,10 @@ def local_useless_composite(node):
 def local_useless_topk(node):
     """Only the output that is used.
 
-    TopKOp(x, k)[0]  ->  TopKOp{values only}(x, k)          [for use by name; in no database]
+    topk_and_argtopk(x, 2)[0]  ->  topk(x, 2)
     """
     op = node.op
-    if not isinstance(op, TopKOp) or not (op.return_values and op.return_indices):
+    if not (op.return_values and op.return_indices):
         return False
     values, indices = node.outputs
     if bool(values.clients) == bool(indices.clients):

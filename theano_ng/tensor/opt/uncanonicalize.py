@@ -1,12 +1,15 @@
 """Forms that are better to compute than the canonical ones."""
-from theano_ng.gof.opt import copy_stack_trace, local_optimizer
-from theano_ng.tensor import elemwise_ops as T
-from theano_ng.tensor.allocation import Alloc, alloc
-from theano_ng.tensor.basic import Argmax, Argmin, MaxAndArgmax, Reshape
-from theano_ng.tensor.elemwise import CAReduce, DimShuffle
-from theano_ng.tensor.opt.registration import register_uncanonicalize
-from theano_ng.tensor.shaping import reshape
-from theano_ng.tensor.subtensor import Subtensor
+from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
+from theano_ng.tensor.elemwise import functions as T
+from theano_ng.tensor.indexing.lists import get_idx_list
+from theano_ng.tensor.shaping.allocation import Alloc, alloc
+from theano_ng.tensor.reductions.extremes import Argmax, Argmin, MaxAndArgmax
+from theano_ng.tensor.shaping.reshaping import Reshape
+from theano_ng.tensor.elemwise.op import DimShuffle
+from theano_ng.tensor.reductions.careduce import CAReduce
+from theano_ng.tensor.opt.own_registration import register_uncanonicalize
+from theano_ng.tensor.shaping.reshaping import reshape
+from theano_ng.tensor.indexing.subtensor import Subtensor
 
 
 @register_uncanonicalize
@@ -14,11 +17,9 @@ from theano_ng.tensor.subtensor import Subtensor
 def local_max_and_argmax(node):
     """Only what is used is computed.
 
-    MaxAndArgmax(x)[0]  ->  max(x)
-    MaxAndArgmax(x)[1]  ->  Argmax(x)
+    MaxAndArgmax([1])(A)[0]  ->  CAReduce(scalar.maximum, [1])(A)          [uncanonicalize, fast_run]
+    MaxAndArgmax([1])(A)[1]  ->  Argmax([1])(A)
     """
-    if not isinstance(node.op, MaxAndArgmax):
-        return None
     axis = node.op.axis
     if len(node.outputs[0].clients) == 0:
         new = Argmax(axis)(node.inputs[0])
@@ -34,8 +35,12 @@ def local_max_and_argmax(node):
 @register_uncanonicalize
 @local_optimizer([T.neg, T.invert])
 def local_max_to_min(node):
-    """-max(-x)  ->  min(x), and ~max(~x)  ->  min(x) for integers and bools."""
-    if node.op not in (T.neg, T.invert) or node.inputs[0].owner is None:
+    """The maximum of what is turned round.
+
+    -CAReduce(scalar.maximum)(-x)  ->  CAReduce(scalar.minimum)(x)          [uncanonicalize, fast_run]
+    ~CAReduce(scalar.maximum)(~k)  ->  CAReduce(scalar.minimum)(k)
+    """
+    if node.inputs[0].owner is None:
         return None
     reduction = node.inputs[0].owner
     if not isinstance(reduction.op, CAReduce) or reduction.op.scalar_op != T.maximum.scalar_op:
@@ -51,7 +56,11 @@ def local_max_to_min(node):
 @register_uncanonicalize
 @local_optimizer([Argmax])
 def local_argmax_to_argmin(node):
-    """Argmax(-x)  ->  Argmin(x) for floats, and Argmax(~x)  ->  Argmin(x) for integers and bools."""
+    """The place of the maximum of what is turned round.
+
+    Argmax([0])(-x)  ->  Argmin([0])(x)          [uncanonicalize, fast_run]
+    Argmax([0])(~k)  ->  Argmin([0])(k)
+    """
     if type(node.op) is not Argmax or node.inputs[0].owner is None:
         return None
     x, = node.inputs
@@ -67,10 +76,8 @@ def local_argmax_to_argmin(node):
 def local_alloc_dimshuffle(node):
     """Alloc pads on the left itself.
 
-    Alloc(x.dimshuffle('x', 0), m, n)  ->  Alloc(x, m, n)
+    alloc(x.dimshuffle('x', 0), n, 3)  ->  alloc(x, n, 3)          [uncanonicalize, fast_run]
     """
-    if not isinstance(node.op, Alloc):
-        return None
     value = node.inputs[0]
     if value.owner is None or not isinstance(value.owner.op, DimShuffle):
         return None
@@ -88,10 +95,8 @@ def local_alloc_dimshuffle(node):
 def local_reshape_dimshuffle(node):
     """A reshape needs no new broadcastable dimensions before it.
 
-    reshape(x.dimshuffle('x', 0), shape)  ->  reshape(x, shape)
+    x.dimshuffle('x', 0).reshape((n,))  ->  x.reshape((n,))          [uncanonicalize, fast_run]
     """
-    if not isinstance(node.op, Reshape):
-        return None
     value = node.inputs[0]
     if value.owner is None or not isinstance(value.owner.op, DimShuffle):
         return None
@@ -110,9 +115,9 @@ def local_reshape_dimshuffle(node):
 def local_dimshuffle_alloc(node):
     """Padding on the left is left to Alloc.
 
-    Alloc(x, m, n).dimshuffle('x', 0, 1)  ->  Alloc(x, 1, m, n)
+    alloc(x, n, 3).dimshuffle('x', 0, 1)  ->  alloc(x, 1, n, 3)          [uncanonicalize, fast_run]
     """
-    if not isinstance(node.op, DimShuffle) or node.inputs[0].owner is None:
+    if node.inputs[0].owner is None:
         return None
     inner = node.inputs[0].owner
     if not isinstance(inner.op, Alloc):
@@ -134,16 +139,14 @@ def local_dimshuffle_alloc(node):
 def local_dimshuffle_subtensor(node):
     """Broadcastable dimensions that slicing kept and a DimShuffle drops are indexed away at once.
 
-    x[i:i+1].dimshuffle(1), with a broadcastable first dimension  ->  x[i]
+    row[0:1, i:].dimshuffle(1)  ->  row[0, i:].dimshuffle(0)          [uncanonicalize, fast_run]
     """
-    if not isinstance(node.op, DimShuffle) or node.inputs[0].owner is None or not node.op.drop:
+    if node.inputs[0].owner is None or not node.op.drop:
         return None
     inner = node.inputs[0].owner
     if not isinstance(inner.op, Subtensor):
         return None
     source = inner.inputs[0]
-    from theano_ng.tensor.subtensor import get_idx_list
-
     index = list(get_idx_list(inner.inputs, inner.op.idx_list))
     index += [slice(None)] * (source.ndim - len(index))
     dropped, dim = set(node.op.drop), 0

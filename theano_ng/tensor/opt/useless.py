@@ -3,19 +3,20 @@
 import numpy as np
 
 from theano_ng import scalar
+from theano_ng.compile.ops import Shape, Shape_i
 from theano_ng.gof.graph import Constant
-from theano_ng.gof.opt import OpRemove, copy_stack_trace, local_optimizer
+from theano_ng.gof.rewriting import OpRemove, copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.elemwise import Elemwise
-from theano_ng.tensor.opt.common import as_output, constant_value, fill_like_inputs, get_constant, inputs_of
-from theano_ng.tensor.opt.registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.elemwise.op import Elemwise
+from theano_ng.tensor.indexing.subtensor import Subtensor
+from theano_ng.tensor.opt.common import answer, constant_value, fill_like_inputs, get_constant, inputs_of
+from theano_ng.tensor.opt.own_registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
 
 
 def _filled_with(value, node):
     """List of the number `value` in the shape and dtype of the output of an elementwise node."""
     out = node.outputs[0]
-    new = as_output(fill_like_inputs(T.as_tensor_variable(np.asarray(value, dtype=out.dtype)), node.inputs), out)
-    return False if new is None else [new]
+    return answer(fill_like_inputs(T.as_tensor_variable(np.asarray(value, dtype=out.dtype)), node.inputs), out)
 
 
 @register_specialize
@@ -25,14 +26,19 @@ def _filled_with(value, node):
 def local_useless_elemwise(node):
     """Elementwise operations that return an input or a constant.
 
-    eq(x, x) -> 1;  neq(x, x) -> 0 (integers);  add(x) -> x;  mul(x) -> x;  identity(x) -> x;  cast(x, its dtype) -> x;
-    xor(x, x) -> 0;  or(x, 0) -> x;  or(x, true) -> true;  and(x, 0) -> 0;  and(x, true) -> x
-    [canonicalize, specialize, fast_run, fast_compile]
+    eq(x, x)  ->  1          [canonicalize, specialize, fast_run, fast_compile]
+    neq(x, x)  ->  0
+    add(x)  ->  x
+    mul(x)  ->  x
+    tensor_copy(x)  ->  x
+    p ^ p  ->  0
+    p | constant([True])  ->  1
+    k | constant([0], dtype='int8')  ->  k
+    k & constant([0], dtype='int8')  ->  0
+    p & constant([True])  ->  p
 
     eq(x, x) of floats is 1 also where x is NaN.
     """
-    if not isinstance(node.op, Elemwise):
-        return False
     # A scalar op is looked up by class; functions of the row decide.
     rule = _USELESS.get(type(node.op.scalar_op))
     return False if rule is None else rule(node)
@@ -82,8 +88,7 @@ def _or(node):
         return False
     other, bits = found
     if np.all(bits == 0):
-        new = as_output(node.inputs[other], node.outputs[0])
-        return False if new is None else [new]
+        return answer(node.inputs[other], node.outputs[0])
     return _filled_with(bits, node)
 
 
@@ -94,8 +99,7 @@ def _and(node):
     other, bits = found
     if np.all(bits == 0):
         return _filled_with(0, node)
-    new = as_output(node.inputs[other], node.outputs[0])
-    return False if new is None else [new]
+    return answer(node.inputs[other], node.outputs[0])
 
 
 def _xor(node):
@@ -131,8 +135,6 @@ def _is_length(v):
     owner = v.owner
     if owner is None:
         return False
-    from theano_ng.compile.ops import Shape, Shape_i
-    from theano_ng.tensor.subtensor import Subtensor
     if isinstance(owner.op, Shape_i):
         return True
     if isinstance(owner.op, Subtensor):
@@ -152,15 +154,22 @@ def _is_sum_of_lengths(v):
 @ignores_nonfinite
 @local_optimizer([Elemwise])
 def local_useless_elemwise_comparison(node):
-    """Comparisons that are known.
+    """Comparisons whose outcome does not depend on values.
 
-    x < x -> 0;  x > x -> 0;  x <= x -> 1;  x >= x -> 1;  minimum(x, x) -> x;  maximum(x, x) -> x;
-    x.shape[i] < 0 -> 0;  x.shape[i] >= 0 -> 1;  maximum(x.shape[i], 0) -> x.shape[i];  minimum(x.shape[i], 0) -> 0;
-    the same for sums of lengths          [canonicalize, stabilize, specialize, fast_run]
+    x < x  ->  0          [canonicalize, stabilize, specialize, fast_run]
+    x > x  ->  0
+    x <= x  ->  1
+    x >= x  ->  1
+    minimum(x, x)  ->  x
+    maximum(x, x)  ->  x
+    x.shape[0] < 0  ->  0
+    x.shape[0] + y.shape[0] >= 0  ->  1
+    maximum(x.shape[0], 0)  ->  x.shape[0]
+    minimum(x.shape[0], 0)  ->  cast(0, 'int64')
 
     x <= x and x >= x are 1 also where x is NaN.
     """
-    if not isinstance(node.op, Elemwise) or len(node.inputs) != 2:
+    if len(node.inputs) != 2:
         return False
     cls = type(node.op.scalar_op)
     a, b = node.inputs
@@ -181,8 +190,7 @@ def local_useless_elemwise_comparison(node):
             return _filled_with(0, node) if bound < 0 else False
         if cls is scalar.Maximum and bound <= 0 or cls is scalar.Minimum and bound <= 0:
             keep = length if cls is scalar.Maximum else other
-            new = as_output(keep, out)
-            return False if new is None else [new]
+            return answer(keep, out)
         # As "length op bound".
         kind = _MIRRORED[cls] if swapped and cls in _MIRRORED else cls
         if kind is scalar.LT and bound <= 0 or kind is scalar.LE and bound < 0:
@@ -205,12 +213,14 @@ def _is_switch(v):
 @register_canonicalize("fast_compile", "local_remove_switch_const_cond")
 @local_optimizer([Elemwise])
 def local_useless_switch(node):
-    """Switches that are known.
+    """Switches whose condition is constant, or whose branches are the same.
 
-    switch(const, a, b) -> a or b;  switch(c, a, a) -> a;  switch(le(x.shape[i], 0), 0, x.shape[i]) -> x.shape[i]
-    [canonicalize, specialize, fast_run, fast_compile]
+    switch(1, x, y)  ->  x          [canonicalize, specialize, fast_run, fast_compile, local_remove_switch_const_cond]
+    switch(0, x, y)  ->  y
+    switch(c, x, x)  ->  x
+    switch(x.shape[0] <= 0, 0, x.shape[0])  ->  x.shape[0]
     """
-    if not isinstance(node.op, Elemwise) or not isinstance(node.op.scalar_op, scalar.Switch):
+    if not isinstance(node.op.scalar_op, scalar.Switch):
         return False
     cond, left, right = node.inputs
     out = node.outputs[0]
@@ -229,13 +239,11 @@ def local_useless_switch(node):
         compared = _less_equal_zero(cond)
         if (compared is not None and right is compared and _is_length(right) and constant_value(left) is not None
                 and constant_value(left) == 0):
-            new = as_output(right, out)
-            return False if new is None else [new]
+            return answer(right, out)
         return False
     if chosen.type.broadcastable != out.type.broadcastable:
         chosen = fill_like_inputs(chosen, [i for i in node.inputs if i is not chosen])
-    new = as_output(chosen, out)
-    return False if new is None else [new]
+    return answer(chosen, out)
 
 
 def _less_equal_zero(cond):
@@ -256,9 +264,9 @@ def _equal_constants(a, b):
 def local_merge_switch_same_cond(node):
     """Two switches with the same condition under an elementwise operation.
 
-    f(switch(c, a, b), switch(c, d, e))  ->  switch(c, f(a, d), f(b, e))          [canonicalize, fast_run]
+    switch(c, x, y) * switch(c, u, v)  ->  switch(c, x * u, y * v)          [canonicalize, fast_run]
     """
-    if not isinstance(node.op, Elemwise) or len(node.outputs) != 1:
+    if len(node.outputs) != 1:
         return False
     inputs = node.inputs
     if len(inputs) < 2 or not all(_is_switch(s) and len(s.clients) == 1 for s in inputs):
@@ -267,18 +275,17 @@ def local_merge_switch_same_cond(node):
     if any(s.owner.inputs[0] is not cond for s in inputs):
         return False
     new = T.switch(cond, node.op(*[s.owner.inputs[1] for s in inputs]), node.op(*[s.owner.inputs[2] for s in inputs]))
-    new = as_output(new, node.outputs[0])
-    return False if new is None else [new]
+    return answer(new, node.outputs[0])
 
 
-def _sink_into_switch(node, idx, op):
-    """`op` applied to the branches of the switch that is input `idx`; None unless one of the branches is zero."""
+def _sink_into_switch(node, idx):
+    """The answer with the op applied to the branches of the switch that is input `idx`; False unless one of the branches is zero."""
     switch = node.inputs[idx].owner
     cond, left, right = switch.inputs
     others = node.inputs
 
     def applied(branch):
-        return op(*(others[:idx] + [branch] + others[idx + 1:]))
+        return node.op(*(others[:idx] + [branch] + others[idx + 1:]))
 
     zero_left, zero_right = (v is not None and v == 0 for v in
                              (constant_value(left, only_process_constants=True), constant_value(right, only_process_constants=True)))
@@ -287,8 +294,8 @@ def _sink_into_switch(node, idx, op):
     elif zero_right:
         new = T.switch(cond, applied(left), 0)
     else:
-        return None
-    return as_output(new, node.outputs[0])
+        return False
+    return answer(new, node.outputs[0])
 
 
 @register_canonicalize
@@ -298,18 +305,16 @@ def _sink_into_switch(node, idx, op):
 def local_mul_switch_sink(node):
     """Multiply inside a switch that has a zero branch: where it is zero, the product is, also if the other factor is NaN.
 
-    switch(c, 0, a) * b  ->  switch(c, 0, a * b);  switch(c, a, 0) * b  ->  switch(c, a * b, 0)
-    [canonicalize, specialize, fast_run]
+    switch(c, constant([0]), x) * y  ->  switch(c, 0, x * y)          [canonicalize, specialize, fast_run]
+    switch(c, x, constant([0])) * y  ->  switch(c, x * y, 0)
 
     Gradients of expressions guarded by a switch stay free of NaN so.
     """
-    if node.op != T.mul:
-        return False
     for idx, i in enumerate(node.inputs):
         if _is_switch(i):
-            new = _sink_into_switch(node, idx, node.op)
-            if new is not None:
-                return [new]
+            new = _sink_into_switch(node, idx)
+            if new:
+                return new
     return False
 
 
@@ -319,11 +324,9 @@ def local_mul_switch_sink(node):
 def local_div_switch_sink(node):
     """Divide inside a switch that has a zero branch: where it is zero, the quotient is, also if the divisor is zero or NaN.
 
-    switch(c, 0, a) / b  ->  switch(c, 0, a / b);  switch(c, a, 0) / b  ->  switch(c, a / b, 0)          [canonicalize, fast_run]
+    switch(c, constant([0]), x) / y  ->  switch(c, 0, x / y)          [canonicalize, fast_run]
+    switch(c, k, constant([0])) // x  ->  switch(c, k // x, 0)
     """
-    if node.op != T.true_div and node.op != T.int_div:
-        return False
     if not _is_switch(node.inputs[0]):
         return False
-    new = _sink_into_switch(node, 0, node.op)
-    return False if new is None else [new]
+    return _sink_into_switch(node, 0)

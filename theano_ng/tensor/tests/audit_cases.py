@@ -11,7 +11,7 @@ from theano_ng import tensor as tt
 from theano_ng.audit.records import Case
 from theano_ng.tensor import blas, extra_ops, fft, nnet, xlogx
 from theano_ng.tensor.tests import audit_nlinalg, audit_slinalg
-from theano_ng.tensor.reduce_elemwise import ReducedElemwise
+from theano_ng.tensor.reductions.fused import ReducedElemwise
 from theano_ng.tests import odd_arrays
 
 RNG = np.random.RandomState(11)

@@ -9,7 +9,7 @@ from theano_ng.tensor.constant import (
     EmptyConstantError, NotScalarConstantError, as_tensor_variable, constant,
     constant_or_value, extract_constant, get_scalar_constant_value,
     get_vector_length, numpy_scalar)
-from theano_ng.tensor.creation import MakeVector
+from theano_ng.tensor.shaping.creation import MakeVector
 from theano_ng.tensor.var import TensorConstant
 
 

@@ -6,8 +6,10 @@ from hypothesis import strategies as st
 
 from theano_ng import compile as compiled
 from theano_ng import tensor
-from theano_ng.tensor import joining, shaping
-from theano_ng.tensor.creation import AllocDiag, ExtractDiag, Eye, Tri
+from theano_ng.tensor import basic as shaping
+from theano_ng.tensor.shaping import joining
+from theano_ng.tensor.shaping.creation import Eye, Tri
+from theano_ng.tensor.shaping.diagonals import AllocDiag, ExtractDiag
 from theano_ng.tensor.tests.generated import ALL_DTYPES, Compared, arrays, generated
 
 # Each dtype costs compilation: one of every size and kind.

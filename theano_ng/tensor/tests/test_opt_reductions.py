@@ -6,7 +6,7 @@ import numpy as np
 import theano_ng
 import theano_ng.tensor as T
 from theano_ng.compile.mode import Mode
-from theano_ng.tensor.careduce import CAReduce, ProdWithoutZeros
+from theano_ng.tensor.reductions.careduce import CAReduce, ProdWithoutZeros
 from theano_ng.tensor.tests.rewriting import RewriteCase
 
 

@@ -183,7 +183,7 @@ class TestValues(unittest.TestCase):
                 rows = x.transpose(kept + list(axes)).reshape([x.shape[d] for d in kept] + [-1])
                 node = tt.max_and_argmax(variable(x), axis=0)[0].owner
                 cells = [[None], [None]]
-                make_native_thunk(node, NativeCode("theano_ng.tensor.native.argmax:max_and_argmax", params=(mask, 0)), [[x]], cells)()
+                make_native_thunk(node, NativeCode("theano_ng.tensor.native.argmax:max_and_argmax", axes=mask), [[x]], cells)()
                 np.testing.assert_array_equal(cells[0][0], rows.max(-1))
                 np.testing.assert_array_equal(cells[1][0], rows.argmax(-1))
 

@@ -5,7 +5,7 @@ import numpy as np
 
 import theano_ng as theano
 import theano_ng.tensor as T
-from theano_ng.tensor import shaping
+from theano_ng.tensor import basic as shaping
 from theano_ng.tensor.tests.single_node import check_node, run_node
 
 DTYPES = ("bool", "int8", "uint16", "int64", "float16", "float32", "float64", "complex64", "complex128")

@@ -1,0 +1,311 @@
+"""The mode, its linker and the maker of its functions."""
+import logging
+
+from theano_ng.compile.debugmode.errors import StochasticOrder
+from theano_ng.compile.debugmode.run import _Call, _Checks, _Runs
+from theano_ng.compile.debugmode.tracking import _VariableEquivalenceTracker
+from theano_ng.compile.functions.maker import FunctionMaker, std_fgraph
+from theano_ng.compile.mode import Mode, inner_functions
+from theano_ng.configdefaults import config
+from theano_ng.gof import link
+from theano_ng.gof.graph import io_toposort
+
+_logger = logging.getLogger("theano_ng.compile.debugmode")
+
+
+class NoDuplicateOptWarningFilter(logging.Filter):
+    """Lets each warning about rewriting through once."""
+
+    def __init__(self, name=""):
+        super().__init__(name)
+        self.prev_msgs = set()
+
+    def filter(self, record):
+        message = record.getMessage()
+        if message.startswith("Optimization Warning: "):
+            if message in self.prev_msgs:
+                return False
+            self.prev_msgs.add(message)
+        return True
+
+
+_logger.addFilter(NoDuplicateOptWarningFilter())
+
+
+class DataDestroyed:
+    """What stands for the value of a variable that a node destroyed."""
+
+
+data_destroyed = DataDestroyed()
+
+
+def _optcheck_fgraph(input_specs, output_specs, accept_inplace=False, snapshots=True):
+    """As `std_fgraph`, with a feature that records what rewriting does: ``fgraph.equivalence_tracker``."""
+    fgraph, updates = std_fgraph(input_specs, output_specs, accept_inplace)
+    _track(fgraph, snapshots)
+    return fgraph, updates
+
+
+def _track(fgraph, snapshots=True):
+    fgraph.equivalence_tracker = _VariableEquivalenceTracker(snapshots)
+    fgraph.attach_feature(fgraph.equivalence_tracker)
+
+
+class _Linker(link.LocalLinker):
+    """Makes functions that run every node with all its implementations, and check.
+
+    Parameters
+    ----------
+    maker : _Maker
+    schedule : callable, optional
+        ``schedule(fgraph)`` gives the order of the nodes.
+    """
+
+    def __init__(self, maker, schedule=None):
+        self.maker = maker
+        self.fgraph = None
+        self.no_recycling = []
+        if schedule is not None:
+            self.schedule = schedule
+
+    def accept(self, fgraph, no_recycling=None, profile=None):
+        if self.fgraph is not None and self.fgraph is not fgraph:
+            return type(self)(self.maker).accept(fgraph, no_recycling, profile)
+        self.fgraph = fgraph
+        self.no_recycling = [] if no_recycling is None else no_recycling
+        return self
+
+    def make_all(self, profiler=None, input_storage=None, output_storage=None, storage_map=None):
+        fgraph = self.fgraph
+        tracker = fgraph.equivalence_tracker
+        active_order = self.schedule(fgraph)
+        # Nodes that rewriting removed run too: their values say whether it was right to.
+        # Not so a node that was refused because it destroys what it also reads: it computes nothing of meaning.
+        active = set(active_order)
+        once = [r for r in tracker.all_variables_ever if r.owner in active or not _destroys_what_it_reads(r.owner)]
+        order = io_toposort(fgraph.inputs, list(fgraph.outputs) + once)
+        known = {r for node in order for r in node.outputs}.union(r for r in tracker.reasons if r.owner is None)
+        reasons = {new: [entry for entry in entries if entry[1].owner is None or entry[1] in known]
+                   for new, entries in tracker.reasons.items() if new in known}
+        input_storage, output_storage, storage_map = link.map_storage(fgraph, order, input_storage, output_storage, storage_map)
+        # Nodes run in cells of their own: those of inputs may belong to shared variables, which others read meanwhile.
+        cells = {r: [None] for r in storage_map}
+        compute_map = {r: [True] for r in storage_map}
+        checks = self.maker.checks
+        runs = []
+        with inner_functions(checks.mode), link.native_kernels(order if checks.c_code else ()):
+            for node in order:
+                try:
+                    runs.append(_Runs(node, cells, compute_map, checks))
+                except Exception as failure:
+                    failure.args = ("The following error happened while compiling the node", node, "\n") + failure.args
+                    raise
+
+        call = _Call(fgraph, checks, order, active, runs, cells, storage_map, reasons)
+        computed, _ = link.gc_helper(order)
+        link.add_clear_storage(call, computed, storage_map)
+        thunks = [run.py or run.c for run in runs]
+        return (call, link.containers(fgraph.inputs, input_storage), link.containers(fgraph.outputs, output_storage, True), thunks, order)
+
+
+def _destroys_what_it_reads(node):
+    """Whether a variable that a node destroys is another of its inputs, too."""
+    destroyed = {i for indices in (getattr(node.op, "destroy_map", None) or {}).values() for i in indices}
+    return any(node.inputs.count(node.inputs[i]) > 1 for i in destroyed)
+
+
+class _Maker(FunctionMaker):
+    """Compiles graphs for DebugMode: rewrites each several times, and links it with `_Linker`. Parameters as for `FunctionMaker`."""
+
+    def _make_linker(self, mode):
+        self.checks = _Checks(mode)     # flags count as they are now
+        if not hasattr(self.fgraph, "equivalence_tracker"):
+            _track(self.fgraph)     # a graph that came rewritten, from a pickle
+        return _Linker(self)
+
+    def _rewritten_graph(self, inputs, outputs, accept_inplace):
+        kept = None
+        for i in range(max(self.mode.stability_patience, 1)):
+            fgraph, additional_outputs = _optcheck_fgraph(inputs, outputs, accept_inplace, snapshots=i == 0)
+            fgraph.profile = self.profile
+            self._rewrite(fgraph, inputs, outputs + additional_outputs)
+            if kept is None:
+                kept = fgraph
+            else:
+                self._compare(kept.equivalence_tracker.event_list, fgraph.equivalence_tracker.event_list)
+        return kept
+
+    @staticmethod
+    def _compare(first, other):
+        """Raise when two runs of rewriting did not do the same things in the same order."""
+        if first == other:
+            return
+        lines = ["Rewriting the same graph again did not do the same things in the same order; the runs part here:"]
+        for i in range(max(len(first), len(other))):
+            a, b = (events[i] if i < len(events) else None for events in (first, other))
+            if a != b:
+                for j in range(max(i - 3, 0), i):
+                    lines.append("   both  : %s" % first[j])
+                lines += ["   first : %s" % a, "   later : %s" % b]
+                break
+        raise StochasticOrder("\n".join(lines))
+
+
+class _DummyLinker:
+    """Stands where other modes have a linker; DebugMode makes one for each function."""
+
+    def clone(self, allow_gc=None):
+        """Nothing is copied: it has no state."""
+        return self
+
+    def __reduce__(self):
+        return _the_dummy_linker, ()
+
+
+default_linker = _DummyLinker()
+
+
+def _the_dummy_linker():
+    return default_linker
+
+
+class _Setting:
+    """A setting of DebugMode: the mode's own value, otherwise that of a flag when it is read.
+
+    Parameters
+    ----------
+    flag : str
+        Of the section DebugMode of the configuration.
+    convert : callable, optional
+    doc : str
+    """
+
+    def __init__(self, flag, doc, convert=lambda value: value):
+        self.flag, self.convert, self.__doc__ = flag, convert, doc
+
+    def __set_name__(self, owner, name):
+        self.name = name
+
+    def __get__(self, mode, owner=None):
+        value = None if mode is None else mode.__dict__.get(self.name)
+        return self.convert(getattr(config.DebugMode, self.flag)) if value is None else value
+
+    def __set__(self, mode, value):
+        mode.__dict__[self.name] = value
+
+
+class DebugMode(Mode):
+    """A mode whose functions look for errors of Ops and rewrites.
+
+    Parameters
+    ----------
+    optimizer : str, Query or Optimizer
+    stability_patience : int, optional
+        How often to rewrite a graph, to see whether that is deterministic. This and the following parameters are by default what the
+        configuration says when a function is compiled: `config.DebugMode.patience`.
+    check_c_code, check_py_code : bool, optional
+        Whether to run (and check) C code, and `perform`: `config.DebugMode.check_c`, `check_py`. At least one has to be.
+    check_isfinite : bool, optional
+        Whether NaN and infinities are errors: `config.DebugMode.check_finite`.
+    check_preallocated_output : list of str, optional
+        The kinds of memory that outputs may find and have to cope with: `config.DebugMode.check_preallocated_output`.
+    require_matching_strides : int, optional
+        Whether C code and `perform` have to return arrays with equal strides. 0: no; 1: warn; 2: raise TypeError:
+        `config.DebugMode.check_strides`.
+    linker : optional
+        Not used; there so that methods of `Mode` can make copies.
+
+    Raises
+    ------
+    ValueError
+        When neither C nor Python code is to run.
+    Exception
+        For a linker of another mode.
+
+    Notes
+    -----
+    Compiling a function, or calling it, raises a subclass of `DebugModeError`:
+
+    - `BadThunkOutput`: two runs of a node on the same inputs differ: Python and C code, the first and the second run of either, or runs
+      with and without memory for the output; or both runs return the same memory;
+    - `AddressError`, a `BadThunkOutput`: a node wrote outside of the memory that it found for an output, or between its elements; seen for
+      memory that DebugMode made (`check_preallocated_output`), around which there are guard margins;
+    - `BadOptimization`: a rewrite replaced a variable by one of another value. What the old graph made NaN or infinite may change; NaN and
+      infinities that came in may change for rules with an attribute ``ignores_nonfinite = True``; differences may be as large as rounding
+      makes them (`debug_tracking._Judge` has the details);
+    - `BadDestroyMap`, `BadViewMap`: a node changes inputs, or shares memory with them, and does not say so;
+    - `StochasticOrder`: rewriting the same graph again does other things;
+    - `InvalidValueError`: a value does not fit its type, or is not finite, in the rewritten graph.
+
+    An Op that changes itself, or its node, while it runs, is reported as a plain `DebugModeError`. Nodes that rewriting removed run as
+    well, but once, and without memory for the output. Ops that run a function of their own compile it in this mode
+    (`compile.mode.inner_mode`).
+
+    Examples
+    --------
+    >>> import theano_ng as theano
+    >>> from theano_ng.compile.debugmode import DebugMode
+    >>> x = theano.tensor.dscalar('x')
+    >>> f = theano.function([x], 10 * x, mode=DebugMode(check_c_code=False))
+    >>> f(5).tolist()
+    50.0
+    """
+
+    stability_patience = _Setting("patience", "How often a graph is rewritten.")
+    check_c_code = _Setting("check_c", "Whether C code runs.")
+    check_py_code = _Setting("check_py", "Whether `perform` runs.")
+    check_isfinite = _Setting("check_finite", "Whether NaN and infinities are errors.")
+    require_matching_strides = _Setting("check_strides", "0, 1 or 2: no matter, warning or error when strides differ.")
+    check_preallocated_output = _Setting("check_preallocated_output", "Kinds of memory that outputs find.",
+                                         lambda text: [kind for kind in text.split(":") if kind])
+
+    def __init__(self, optimizer="fast_run", stability_patience=None, check_c_code=None, check_py_code=None, check_isfinite=None,
+                 check_preallocated_output=None, require_matching_strides=None, linker=default_linker):
+        if linker is not None and not isinstance(linker, _DummyLinker):
+            raise Exception("DebugMode can only use its own linker! You should not provide one.", linker)
+        if isinstance(check_preallocated_output, str):
+            check_preallocated_output = [kind for kind in check_preallocated_output.split(":") if kind]
+        self.stability_patience = stability_patience
+        self.check_c_code = check_c_code
+        self.check_py_code = check_py_code
+        self.check_isfinite = check_isfinite
+        self.check_preallocated_output = check_preallocated_output
+        self.require_matching_strides = require_matching_strides
+        super().__init__(linker=default_linker, optimizer=optimizer)
+        if not (self.check_c_code or self.check_py_code):
+            raise ValueError("DebugMode has to check at least one of c and py code")
+
+    def function_maker(self, i, o, m, *args, **kwargs):
+        """The maker of a function of this mode, which is `m`."""
+        if m is not self:
+            raise ValueError("the mode of the function is another one: %s" % (m,))
+        return _Maker(i, o, self, *args, **kwargs)
+
+    def __getstate__(self):
+        return super().__getstate__(), {name: self.__dict__.get(name) for name in _SETTINGS}
+
+    def __setstate__(self, state):
+        if len(state) == 2 and isinstance(state[1], dict):
+            state, settings = state
+            self.__dict__.update(settings)
+        super().__setstate__(state)
+
+    def clone(self, link_kwargs=None, optimizer="", **kwargs):
+        """A mode with the same settings, and another optimizer when one is given."""
+        if isinstance(optimizer, str) and optimizer == "":
+            optimizer = self.provided_optimizer
+        settings = {name: self.__dict__.get(name) for name in _SETTINGS}
+        return type(self)(optimizer=optimizer, **dict(settings, **kwargs))
+
+    def inner_key(self):
+        """What distinguishes the functions that this mode compiles now from those of other instances, or of other flags."""
+        flags = config.DebugMode
+        return (str(self._optimizer), flags.warn_input_not_reused, flags.check_preallocated_output_ndim) + tuple(
+            str(getattr(self, name)) for name in _SETTINGS)
+
+    def __str__(self):
+        return "DebugMode(linker=%s, optimizer=%s)" % (self.provided_linker, self.provided_optimizer)
+
+
+_SETTINGS = ("stability_patience", "check_c_code", "check_py_code", "check_isfinite", "check_preallocated_output",
+             "require_matching_strides")

@@ -1,0 +1,313 @@
+"""How DebugMode runs a graph: each node with all its implementations, each of these twice, and what is compared."""
+import contextlib
+import logging
+import time
+
+import numpy as np
+
+from theano_ng.compile.functions.aliasing import alias_root
+from theano_ng.compile.debugmode.checks import (
+    _check_inputs, _check_preallocated_output, _check_strides_match, _check_viewmap, _copy_for, _may_share_memory, check_valid)
+from theano_ng.compile.debugmode.errors import BadThunkOutput, DebugModeError, InvalidValueError
+from theano_ng.compile.debugmode.tracking import _find_bad_optimizations, check_eq
+from theano_ng.compile.mode import FAST_RUN, inner_functions
+from theano_ng.configdefaults import config
+from theano_ng.gof import link
+from theano_ng.gof.graph import Constant
+from theano_ng.gof.op import Op, has_c_implementation, has_perform
+from theano_ng.gof.utils import MethodNotDefined
+from theano_ng.tensor.native import alloc
+
+_logger = logging.getLogger("theano_ng.compile.debugmode")
+
+
+class _Checks:
+    """What a function checks: the settings of a mode, with the flags as they are when this is made.
+
+    Parameters
+    ----------
+    mode : DebugMode
+    """
+
+    def __init__(self, mode):
+        flags = config.DebugMode
+        self.mode = mode
+        self.c_code, self.py_code, self.finite = mode.check_c_code, mode.check_py_code, mode.check_isfinite
+        self.strides = mode.require_matching_strides
+        self.memory = [kind for kind in mode.check_preallocated_output if kind]
+        self.varied = flags.check_preallocated_output_ndim
+        self.warn_not_reused = flags.warn_input_not_reused
+
+
+@contextlib.contextmanager
+def _filled_memory(byte):
+    """Have new arrays hold a byte in all places: code that reads memory before it writes there computes something else each time."""
+    previous = alloc.fill(byte)
+    try:
+        yield
+    finally:
+        alloc.restore(previous)
+
+
+# As floating point numbers: next to nothing, and a big negative number; no NaN, which would be found under another name.
+_FIRST_FILL, _SECOND_FILL = 0x3A, 0xC5
+
+
+class _Runs:
+    """The thunks of a node: one of `perform`, one of C code, each possibly None.
+
+    Parameters
+    ----------
+    node : Apply
+    cells, compute_map : dict
+    checks : _Checks
+    """
+
+    def __init__(self, node, cells, compute_map, checks):
+        self.node, self.compute_map = node, compute_map
+        self.py = self.c = None
+        op = node.op
+        self.state = self._state()
+        own = getattr(type(op), "make_thunk", None) is not Op.make_thunk or "make_thunk" in vars(op)
+        if checks.c_code and has_c_implementation(op) and (config.cxx or hasattr(op, "native_code")):
+            try:
+                op.prepare_node(node, storage_map=cells, compute_map=compute_map, impl="c")
+                self.c = op.make_c_thunk(node, cells, compute_map, [])
+            except (NotImplementedError, MethodNotDefined):
+                pass    # no C for this node
+        if has_perform(op) and (checks.py_code or (self.c is None and not own)):
+            if not checks.py_code:
+                _logger.warning("Op %s doesn't have a c_code, forcing check of the python code", op)
+            op.prepare_node(node, storage_map=cells, compute_map=compute_map, impl="py")
+            self.py = op.make_py_thunk(node, cells, compute_map, [], debug=True)
+        if own:
+            thunk = link.make_node_thunk(node, cells, compute_map, [])
+            if self.py is None:
+                self.py = thunk
+            elif self.c is None:
+                self.c = thunk
+            else:
+                _logger.warning("We won't check the perform function of node '%s' but we will check its make_thunk function", node)
+                self.py = thunk
+        if self.py is None and self.c is None:
+            if not checks.c_code and has_c_implementation(op):
+                _logger.warning("Op %s doesn't have a perform, forcing check of the C code", op)
+            self.c = link.make_node_thunk(node, cells, compute_map, [])
+
+        # Ops in Python that only pass inputs on do so to print them, or to stop there: once is enough.
+        self.twice = self.c is not None or any(i not in (getattr(op, "view_map", None) or {}) for i in range(len(node.outputs)))
+
+    def _state(self):
+        """What computing must not change: the node's links, and what the Op's equality depends on."""
+        node = self.node
+        return node.op, list(node.inputs), list(node.outputs), hash(node.op)
+
+    def check_state(self):
+        """Raise DebugModeError when a run changed the node, or the Op."""
+        op, inputs, outputs, hashed = self.state
+        node = self.node
+        if node.op is not op or list(node.inputs) != inputs or list(node.outputs) != outputs:
+            raise DebugModeError("Compiling or running changed the node: it was %s of %s, it is %s" % (op, inputs, node))
+        if hash(op) != hashed:
+            raise DebugModeError(
+                "Compiling or running the node %s changed the Op: its hash was another one before. What `__props__` names must not change; "
+                "Ops that were equal, and were merged, are different now." % node)
+
+    def call(self, thunk):
+        """Run a thunk; a lazy one until it has no more questions, all its inputs being there."""
+        for r in self.node.outputs:
+            self.compute_map[r][0] = False
+        asked = set()
+        while True:
+            missing = thunk()
+            if not getattr(thunk, "lazy", False) or not missing:
+                break
+            if set(missing) <= asked:
+                raise RuntimeError("the lazy thunk of %s keeps asking for inputs that are there" % (self.node,))
+            asked.update(missing)
+        for r in self.node.outputs:
+            self.compute_map[r][0] = True
+
+
+class _Call:
+    """What `Function` calls: one checked run of a graph.
+
+    Parameters
+    ----------
+    fgraph : FunctionGraph
+    checks : _Checks
+    order : list of Apply
+        All nodes, those that rewriting removed too.
+    active : set of Apply
+        Those of the rewritten graph.
+    runs : list of _Runs
+        One for each of `order`.
+    cells : dict
+        Variable -> cell in which the nodes run.
+    storage_map : dict
+        Variable -> cell that callers fill and read.
+    reasons : dict
+        See `_VariableEquivalenceTracker`.
+    """
+
+    def __init__(self, fgraph, checks, order, active, runs, cells, storage_map, reasons):
+        self.fgraph, self.checks, self.order, self.active, self.runs = fgraph, checks, order, active, runs
+        self.cells, self.storage_map, self.reasons = cells, storage_map, reasons
+        self.allow_gc = True
+        self.run_of = None
+        self.reset_timing()
+        self.last = {}      # values of the previous call, where they are wanted as memory for the next
+
+    def __call__(self):
+        checks, given = self.checks, self.storage_map
+        roots = [r for r in given if r.owner is None]
+        r_vals, dr_vals, originals = {}, {}, {}
+        for r in roots:
+            value = originals[r] = given[r][0]
+            if value is None and not r.type.is_valid_value(None):
+                raise InvalidValueError(r, hint="Graph Input '%s' is missing" % r)
+            check_valid(r, value, checks.finite and not isinstance(r, Constant), "Graph Input '%s' has invalid value" % r, "none")
+            # Others may change shared variables meanwhile.
+            r_vals[r] = value if isinstance(r, Constant) else _copy_for(r, value)
+        with inner_functions(checks.mode):
+            for i, (node, run) in enumerate(zip(self.order, self.runs)):
+                start = time.perf_counter()
+                self._run_node(node, run, r_vals, dr_vals)
+                self.call_times[i] += time.perf_counter() - start
+                self.call_counts[i] += 1
+        _find_bad_optimizations(self.order, self.reasons, r_vals, self._compute)
+        if "initial" in checks.memory or "ALL" in checks.memory:
+            self.last = {r: value for r, value in r_vals.items() if r.owner is not None}
+        self._hand_over(originals, r_vals, dr_vals)
+
+    def reset_timing(self):
+        """Start the nodes' times and counts anew."""
+        self.call_times, self.call_counts = [0.0] * len(self.order), [0] * len(self.order)
+
+    def update_profile(self, profile):
+        """Add the nodes' times, with all that was checked, and counts to a profile, and start them anew."""
+        for node, run, seconds, count in zip(self.order, self.runs, self.call_times, self.call_counts):
+            profile.apply_time[node] = profile.apply_time.get(node, 0.0) + seconds
+            profile.apply_callcount[node] = profile.apply_callcount.get(node, 0) + count
+            profile.apply_cimpl[node] = run.c is not None
+        self.reset_timing()
+
+    def _compute(self, node, inputs):
+        """The outputs of a node for other inputs, without any check."""
+        if self.run_of is None:
+            self.run_of = dict(zip(self.order, self.runs))
+        run = self.run_of[node]
+        self._fill(node, dict(zip(node.inputs, inputs)))
+        try:
+            run.call(run.c or run.py)
+            return [self.cells[r][0] for r in node.outputs]
+        finally:
+            for r in [*node.inputs, *node.outputs]:
+                self.cells[r][0] = None
+
+    def _hand_over(self, originals, r_vals, dr_vals):
+        """Leave what the function did where others see it: in the inputs that it may destroy, and in the cells of the outputs."""
+        written = {}
+        for r, (value, _) in dr_vals.items():
+            if r.owner is not None or isinstance(r, Constant):
+                continue
+            memory = originals[r]
+            if type(memory) is np.ndarray and memory.flags.writeable and getattr(value, "shape", None) == memory.shape:
+                memory[...] = value
+                written[r] = memory
+            else:
+                self.storage_map[r][0] = value
+        for r in self.fgraph.outputs:
+            if r.owner is None:
+                continue
+            value = r_vals[r]
+            # An output that was computed in the memory of an input is that input's object, as without checks.
+            memory = written.get(alias_root(r)) if written else None
+            same = memory is not None and (memory.shape, memory.dtype) == (value.shape, value.dtype) and r.type.values_eq(memory, value)
+            self.storage_map[r][0] = memory if same else value
+
+    def _run_node(self, node, run, r_vals, dr_vals):
+        """Run and check one node; its values are in `r_vals` afterwards."""
+        cells, checks = self.cells, self.checks
+        # What rewriting removed may well compute infinities: that can be why it was removed.
+        finite = checks.finite and node in self.active
+        first = None
+        try:
+            for kind, thunk in (("perform", run.py), ("c_code", run.c)):
+                if thunk is None:
+                    continue
+                self._fill(node, r_vals)
+                with _filled_memory(_FIRST_FILL):
+                    run.call(thunk)
+                self._check_outputs(node, kind, finite)
+                inplace = _check_inputs(node, cells, r_vals, dr_vals, self.active, clobber_dr_vals=True, perform=kind,
+                                        warn_input_not_reused=checks.warn_not_reused and node in self.active)
+                _check_viewmap(node, cells)
+                if first is None:
+                    first = kind
+                    for r in node.outputs:
+                        r_vals[r] = _copy_for(r, cells[r][0])
+                else:
+                    self._compare(node, r_vals, first, kind)
+                    for r in node.outputs:
+                        _check_strides_match(r_vals[r], cells[r][0], checks.strides, node.op)
+                # What rewriting removed has to compute the right value, to judge what replaced it; no more.
+                if node not in self.active:
+                    continue
+                # Functions inside were checked by the first run.
+                with inner_functions(FAST_RUN):
+                    if run.twice:
+                        self._run_again(node, run, thunk, kind, finite, r_vals, dr_vals)
+                    if checks.memory:
+                        initial = {r: self.last.get(r) for r in node.outputs}
+                        _check_preallocated_output(
+                            node, thunk, checks.memory, checks.varied, cells, r_vals, dr_vals, kind, self.active, inplace, initial,
+                            run=lambda: run.call(thunk), finite=finite)
+            run.check_state()
+        except DebugModeError:
+            raise
+        except Exception:
+            link.raise_with_op(node, run.py or run.c, storage_map=cells)
+        finally:
+            for r in list(node.inputs) + list(node.outputs):
+                cells[r][0] = None
+
+    def _run_again(self, node, run, thunk, kind, finite, r_vals, dr_vals):
+        """A second run on the same inputs: state that a run left behind, and memory that was never written, show as another result."""
+        cells, again = self.cells, kind + ", called again"
+        before = [cells[r][0] for r in node.outputs]
+        self._fill(node, r_vals)
+        with _filled_memory(_SECOND_FILL):
+            run.call(thunk)
+        self._check_outputs(node, again, finite)
+        _check_inputs(node, cells, r_vals, dr_vals, self.active, clobber_dr_vals=False, perform=again, warn_input_not_reused=False)
+        _check_viewmap(node, cells)
+        self._compare(node, r_vals, kind, again)
+        maps = [getattr(node.op, name, None) or {} for name in ("view_map", "destroy_map")]
+        for i, (r, value) in enumerate(zip(node.outputs, before)):
+            if any(i in table for table in maps):
+                continue    # in the memory of an input
+            if _may_share_memory(r, value, cells[r][0]):
+                raise BadThunkOutput(
+                    r, thunk1=kind, val1=value, thunk2=again, val2=cells[r][0], inputs_val=[r_vals[i] for i in node.inputs],
+                    hint="both runs returned the same memory: what the first returned changes, or is changed by others, when the second "
+                         "runs. Outputs are new memory, or that found in output_storage.")
+
+    def _check_outputs(self, node, kind, finite):
+        for r in node.outputs:
+            check_valid(r, self.cells[r][0], finite, "%s output" % kind, "none")
+
+    def _compare(self, node, r_vals, kind, other):
+        """Raise BadThunkOutput when the outputs in the cells are not those in `r_vals`."""
+        for r in node.outputs:
+            value = self.cells[r][0]
+            if not check_eq(r, r_vals[r], value):
+                raise BadThunkOutput(r, thunk1=kind, val1=r_vals[r], thunk2=other, val2=_copy_for(r, value),
+                                     inputs_val=[r_vals[i] for i in node.inputs])
+
+    def _fill(self, node, r_vals):
+        """Copies of the inputs in their cells, nothing in those of the outputs."""
+        for r in node.inputs:
+            self.cells[r][0] = _copy_for(r, r_vals[r])
+        for r in node.outputs:
+            self.cells[r][0] = None

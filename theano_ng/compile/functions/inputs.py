@@ -1,0 +1,222 @@
+"""What callers may give to a function and to its compilation: specifications, keys, checks, and the messages about them."""
+import functools
+import sys
+import warnings
+
+from theano_ng.compile.io import In, SymbolicInput
+from theano_ng.configdefaults import config
+from theano_ng.gof import graph
+from theano_ng.gof.graph import Constant, Variable
+
+
+class UnusedInputError(Exception):
+    """An input of a function is not needed to compute its outputs."""
+
+
+DUPLICATE = object()    # in a finder: the name of several inputs
+
+
+def convert_function_input(input):
+    """An In for what `function` accepts as an input.
+
+    Parameters
+    ----------
+    input : SymbolicInput, Variable, or a shortcut
+        ``(name, variable)``, ``(variable, value)``, ``((variable, update), value)``, ``(name, variable, value)``,
+        ``(name, (variable, update), value)``.
+
+    Raises
+    ------
+    TypeError
+        For anything else, and for constants.
+    """
+    if isinstance(input, SymbolicInput):
+        return input
+    if isinstance(input, Constant):
+        raise TypeError("A Constant instance is not a legal function input", input)
+    if isinstance(input, Variable):
+        return In(input)
+    if isinstance(input, (list, tuple)):
+        rest = list(input)
+        if not rest:
+            raise TypeError("Nonsensical input specification: %s" % (input,))
+        name = None
+        if isinstance(rest[0], str):
+            name = rest.pop(0)
+        if not rest:
+            raise TypeError("Nonsensical input specification: %s" % (input,))
+        value = update = None
+        if len(rest) == 2:
+            value = rest[1]
+        elif len(rest) > 2:
+            raise TypeError("The input specification is not valid: %s" % (input,))
+        variable = rest[0]
+        if isinstance(variable, (list, tuple)):
+            if len(variable) != 2 or value is None:
+                raise TypeError(
+                    "Invalid input syntax: %s (check documentation or use an In instance)" % (input,))
+            variable, update = variable
+            if not isinstance(update, Variable):
+                raise TypeError("Unknown update type: %s, expected Variable instance" % type(update), input)
+        if not isinstance(variable, Variable):
+            raise TypeError("Unknown input type: %s, expected Variable instance" % type(variable), input)
+        if isinstance(variable, Constant):
+            raise TypeError("A Constant instance is not a legal function input", input)
+        if value is None:
+            return In(variable, name=name, update=update)
+        if isinstance(value, Variable):
+            raise TypeError("%s: the default value of an input cannot be a variable (%s). With an update it is written as "
+                            "((variable, update), value)" % (input, value))
+        return In(variable, name=name, value=value, update=update)
+    raise TypeError("Unknown input type: %s, expected Variable instance" % type(input), input)
+
+
+def check_unused_inputs(inputs, outputs, on_unused_input):
+    """Raise UnusedInputError, warn or do nothing about inputs that no output and no update needs.
+
+    Parameters
+    ----------
+    inputs : list of SymbolicInput
+    outputs : list of SymbolicOutput
+    on_unused_input : {"raise", "warn", "ignore", None}
+        None: as the flag ``on_unused_input`` says.
+    """
+    if on_unused_input is None:
+        on_unused_input = config.on_unused_input
+    if on_unused_input == "ignore":
+        return
+    if on_unused_input not in ("warn", "raise"):
+        raise ValueError("Invalid value for keyword on_unused_input of theano.function: '%s'.\n"
+                         "Valid values are 'raise', 'warn', and 'ignore'." % (on_unused_input,))
+    needed = [spec.variable for spec in outputs] + [spec.update for spec in inputs if spec.update is not None]
+    used = set(graph.ancestors(needed, blockers=[spec.variable for spec in inputs]))
+    for i, spec in enumerate(inputs):
+        if spec.variable in used or spec.update is not None:
+            continue
+        text = ("theano.function was asked to create a function computing outputs given certain inputs, but the provided input variable "
+                "at index %i is not part of the computational graph needed to compute the outputs: %s.\n" % (i, spec.variable))
+        if on_unused_input == "warn":
+            warnings.warn(text + "To disable this warning, you can pass the parameter on_unused_input='ignore' to theano.function.",
+                          stacklevel=6)
+        else:
+            raise UnusedInputError(
+                text + "To make this error into a warning, you can pass the parameter on_unused_input='warn' to theano.function. "
+                "To disable it completely, use on_unused_input='ignore'.")
+
+
+def get_info_on_inputs(named_inputs, n_unnamed_inputs):
+    """A sentence about the inputs of a function, for error messages.
+
+    Parameters
+    ----------
+    named_inputs : list of str
+    n_unnamed_inputs : int
+    """
+
+    def plural(n):
+        return "" if n == 1 else "s"
+
+    n_named = len(named_inputs)
+    if n_named == 0 and n_unnamed_inputs == 0:
+        return "The function is supposed to have no input."
+    if n_named == 0:
+        if n_unnamed_inputs == 1:
+            return ("The function has a single input variable which has no name, and thus cannot be assigned through a keyword "
+                    "argument (use 'name=...' in a Variable's constructor to give it a name).")
+        return ("The function has %d inputs, but none of them is named, and thus they cannot be assigned through keyword arguments "
+                "(use 'name=...' in a Variable's constructor to give it a name)." % n_unnamed_inputs)
+    if n_unnamed_inputs == 0:
+        return "The function has %d named input%s (%s)." % (n_named, plural(n_named), ", ".join(named_inputs))
+    return ("The function has %d named input%s (%s), and %d unnamed input%s which thus cannot be accessed through keyword argument%s "
+            "(use 'name=...' in a variable's constructor to give it a name)." % (
+                n_named, plural(n_named), ", ".join(named_inputs), n_unnamed_inputs, plural(n_unnamed_inputs),
+                plural(n_unnamed_inputs)))
+
+
+class _Finder:
+    """Mapping from position, name or Variable to what an input has."""
+
+    def __init__(self, function):
+        self.function = function
+
+    def find(self, item):
+        function = self.function
+        try:
+            found = function.finder[item]
+        except (KeyError, TypeError):
+            names = [str(spec.name) for spec in function.maker.inputs if spec.name is not None and not spec.implicit]
+            unnamed = sum(spec.name is None and not spec.implicit for spec in function.maker.inputs)
+            raise TypeError("Unknown input or state: %s. %s" % (item, get_info_on_inputs(names, unnamed))) from None
+        if found is DUPLICATE:
+            raise TypeError(
+                "Ambiguous name: %s - please check the names of the inputs of your function for duplicates." % (item,))
+        return found
+
+    def __contains__(self, item):
+        try:
+            self.find(item)
+        except TypeError:       # unknown, ambiguous, or nothing that could be a key
+            return False
+        return True
+
+
+class ContainerAttribute(_Finder):
+    """`Function.container`: the inputs' Containers, by position, name or Variable; read-only."""
+
+    def __getitem__(self, item):
+        return self.find(item)
+
+
+class ValueAttribute(_Finder):
+    """`Function.value`: the inputs' current values, by position, name or Variable; assignment goes through the Type."""
+
+    def __getitem__(self, item):
+        return self.find(item).value
+
+    def __setitem__(self, item, value):
+        self.find(item).value = value
+
+
+def quick_check(container):
+    """How an argument for a container is recognised without asking its Type, or None.
+
+    Only plain tensor types have a test: ndarray itself, dtype, rank, alignment, byte order, length 1 where broadcastable. Numbers become
+    0-d arrays when these hold them exactly; see `compile/_scalars.pxd`.
+
+    Returns
+    -------
+    (int, int, int, bool, int) or None
+        NumPy's type number, rank, bits of the broadcastable dimensions; whether the value may be a number; bits of the type numbers of
+        0-d arrays that the Type converts whatever their values.
+    """
+    # gof and compile know no tensors: if that module was never imported, no type can be one of its own.
+    module = sys.modules.get("theano_ng.tensor.type")
+    tensor_type = getattr(module, "TensorType", None)
+    kind = container.type
+    if tensor_type is None or type(kind) is not tensor_type or getattr(kind, "filter_checks_isfinite", False) or len(
+            kind.broadcastable) > 30:
+        return None
+    import numpy
+
+    dtype = numpy.dtype(kind.dtype)
+    bits = sum(1 << d for d, flag in enumerate(kind.broadcastable) if flag)
+    scalar = kind.ndim == 0 and dtype.kind in "biuf" and not container.strict
+    return dtype.num, kind.ndim, bits, scalar, _held(kind) if scalar else 0
+
+
+@functools.lru_cache(maxsize=None)
+def _held(kind):
+    """Bits of the type numbers of arrays that a 0-d tensor type converts because it holds all of their values."""
+    import numpy
+
+    bits = 0
+    for code in "?bBhHiIlLqQfd":
+        array = numpy.zeros((), code)
+        # Another number for the same type is no conversion: the Type gives a view.
+        if array.dtype != kind.dtype:
+            try:
+                kind.filter(array, allow_downcast=False)
+            except TypeError:
+                continue
+            bits |= 1 << array.dtype.num
+    return bits

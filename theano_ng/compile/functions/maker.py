@@ -1,0 +1,621 @@
+"""Compiled functions: FunctionMaker compiles a graph, Function is what callers call."""
+import copy
+import copyreg
+import functools
+import threading
+import time
+import warnings
+
+from theano_ng.compile import graph_cache, profiling
+from theano_ng.compile.functions.aliasing import (  # noqa: F401  (classic names of this module)
+    alias_root, destroyed_roots, infer_reuse_pattern, insert_deepcopy, view_tree_set)
+from theano_ng.compile.functions.inputs import (  # noqa: F401
+    UnusedInputError, check_unused_inputs, convert_function_input, get_info_on_inputs)
+from theano_ng.compile.functions.object import Function
+from theano_ng.compile.io import SymbolicInput, SymbolicOutput
+from theano_ng.compile.mode import Mode, get_mode
+from theano_ng.compile.ops import deep_copy_op, view_op  # noqa: F401
+from theano_ng.configdefaults import config
+from theano_ng.gof import link
+from theano_ng.gof.compiler import gxx
+from theano_ng.gof.destroy.handler import DestroyHandler
+from theano_ng.gof.destroy.failures import fails_on_values
+from theano_ng.gof.fg import FunctionGraph, InconsistencyError
+from theano_ng.gof.graph import Constant, Variable
+from theano_ng.gof.own import is_own
+from theano_ng.gof.program import updates_of
+from theano_ng.gof.rewriting import CheckStackTraceOptimization
+from theano_ng.gof.toolbox import PreserveVariableAttributes
+from theano_ng.gof.utils import fewer_collections
+
+string_types = (str,)
+
+_compiling = threading.RLock()
+
+
+def _one_at_a_time(compile_something):
+    """Let threads compile one after another: rewriting sets flags for its duration, and these are the same for all threads."""
+    @functools.wraps(compile_something)
+    def locked(*args, **kwargs):
+        with _compiling:
+            return compile_something(*args, **kwargs)
+    return locked
+
+
+__all__ = [
+    "AliasedMemoryError", "Function", "FunctionMaker", "Supervisor", "UnusedInputError", "alias_root", "check_equal",
+    "convert_function_input", "fgraph_updated_vars", "get_info_on_inputs", "infer_reuse_pattern", "insert_deepcopy", "orig_function",
+    "register_checker", "std_fgraph", "view_tree_set",
+]
+
+
+class AliasedMemoryError(Exception):
+    """Memory is aliased that should not be.
+
+    Parameters
+    ----------
+    a, b : object
+        The values that share memory.
+    """
+
+    def __init__(self, a, b):
+        self.a = a
+        self.b = b
+        super().__init__(a, b)
+
+
+_checkers = []
+
+
+def register_checker(checker):
+    """Add a comparison to those that `check_equal` tries first: ``checker(x, y)`` is a bool, or it raises for foreign values."""
+    _checkers.append(checker)
+
+
+def check_equal(x, y):
+    """Whether two values are equal: by the first registered checker that does not raise, otherwise by ``==``."""
+    for checker in _checkers:
+        try:
+            return checker(x, y)
+        except Exception:
+            continue    # not a pair that this checker knows
+    return x == y
+
+
+class Supervisor:
+    """Feature of a FunctionGraph: no node may change certain variables, nor the outputs, in place.
+
+    Parameters
+    ----------
+    protected : iterable of Variable
+    """
+
+    protects_inputs = True
+
+    def __init__(self, protected):
+        self.protected = list(protected)
+        # What may share memory with something that is destroyed since the last check, as keys; None: everything has to be checked.
+        self._suspects = None
+
+    def __getstate__(self):
+        return {"protected": self.protected, "_suspects": None}
+
+    def on_import(self, fgraph, node, reason):
+        """Note what a new node destroys and views."""
+        if self._suspects is not None:
+            for places in (getattr(node.op, "destroy_map", None) or {}).values():
+                for i in places:
+                    self._suspects[node.inputs[i]] = None
+            for o in getattr(node.op, "view_map", None) or ():
+                self._suspects[node.outputs[o]] = None
+
+    def on_change_input(self, fgraph, node, i, r, new_r, reason=None):
+        """Note what a changed node destroys and views, or what is an output now."""
+        if node != "output":
+            self.on_import(fgraph, node, reason)
+        elif self._suspects is not None:
+            self._suspects[new_r] = None
+
+    def validate(self, fgraph):
+        """Raise InconsistencyError when a protected variable is destroyed."""
+        if not hasattr(fgraph, "destroyers"):
+            return True
+        aliases = getattr(getattr(fgraph, "destroy_handler", None), "aliases", None)
+        if self._suspects is None or aliases is None:
+            for r in self.protected + list(fgraph.outputs):
+                if fgraph.destroyers(r):
+                    raise InconsistencyError("Trying to destroy a protected Variable.", r)
+        else:
+            protected = None
+            for suspect in self._suspects:
+                if not aliases.destroyers(suspect):
+                    continue
+                protected = protected or set(self.protected)
+                root = aliases.root(suspect)
+                # What is protected is mostly an input, a root: then its views, of which there may be many, need not be looked at.
+                for r in [root] if root in protected else aliases.members(suspect):
+                    if r in protected or any(client == "output" for client, _ in r.clients):
+                        raise InconsistencyError("Trying to destroy a protected Variable.", r)
+        self._suspects = {}
+        return True
+
+
+def protect_inputs(fgraph, input_specs):
+    """Give a graph the Supervisor that keeps rewrites from changing what callers own.
+
+    Parameters
+    ----------
+    fgraph : FunctionGraph
+    input_specs : list of SymbolicInput
+        Inputs that are mutable, or are changed in place already, are not protected.
+    """
+    fgraph.attach_feature(Supervisor(
+        variable for spec, variable in zip(input_specs, fgraph.inputs)
+        if not (spec.mutable or (hasattr(fgraph, "destroyers") and fgraph.has_destroyers([variable])))))
+
+
+def fgraph_updated_vars(fgraph, expanded_inputs):
+    """Which input takes which output's value after a call.
+
+    Parameters
+    ----------
+    fgraph : FunctionGraph
+        Its last outputs are the updates, in the order of the inputs.
+    expanded_inputs : list of In
+
+    Returns
+    -------
+    dict
+        Input variable -> output variable, of the graph.
+    """
+    updated = {}
+    left = list(fgraph.outputs)
+    if len(expanded_inputs) != len(fgraph.inputs):
+        raise ValueError("%d input specifications for %d inputs" % (len(expanded_inputs), len(fgraph.inputs)))
+    for spec, variable in reversed(list(zip(expanded_inputs, fgraph.inputs))):
+        if spec.update is not None:
+            updated[variable] = left.pop()
+    return dict(reversed(updated.items()))
+
+
+def std_fgraph(input_specs, output_specs, accept_inplace=False):
+    """The FunctionGraph of a function, with the features that protect what callers own.
+
+    Parameters
+    ----------
+    input_specs : list of SymbolicInput
+    output_specs : list of SymbolicOutput
+    accept_inplace : bool
+        False refuses a graph that has in-place operations already.
+
+    Returns
+    -------
+    fgraph : FunctionGraph
+        A copy of the graph; its outputs are those of `output_specs`, then the updates.
+    additional_outputs : list of SymbolicOutput
+        The updates.
+    """
+    updates, update_mapping = [], {}
+    n_outputs = len(output_specs)
+    for i, spec in enumerate(input_specs):
+        if spec.update is not None:
+            update_mapping[n_outputs + len(updates)] = i
+            updates.append(spec.update)
+    fgraph = FunctionGraph(
+        [spec.variable for spec in input_specs], [spec.variable for spec in output_specs] + updates, update_mapping=update_mapping)
+    for node in fgraph.apply_nodes:
+        if getattr(node.op, "destroy_map", None):
+            if not accept_inplace:
+                raise TypeError("Graph must not contain inplace operations", node, node.op)
+            fgraph.attach_feature(DestroyHandler())
+            break
+    protect_inputs(fgraph, input_specs)
+    for feature in std_fgraph.features:
+        fgraph.attach_feature(feature())
+    return fgraph, list(map(SymbolicOutput, updates))
+
+
+std_fgraph.features = [PreserveVariableAttributes]
+
+
+class FunctionMaker:
+    """Compiles a graph; `create` makes functions of it.
+
+    Parameters
+    ----------
+    inputs : list of SymbolicInput or Variable
+    outputs : SymbolicOutput, Variable, list of them, or None
+    mode : Mode or str, optional
+    accept_inplace : bool
+        Whether the graph may hold in-place operations already.
+    function_builder : callable
+        Makes the function; takes the arguments of `Function`.
+    profile : ProfileStats, optional
+    on_unused_input : {"raise", "warn", "ignore"}, optional
+    fgraph : FunctionGraph, optional
+        A graph that is rewritten already.
+    output_keys : list of str, optional
+    name : str, optional
+
+    Attributes
+    ----------
+    fgraph : FunctionGraph
+        The rewritten graph.
+    linker : Linker
+    updates : tuple of Update
+        Which inputs take which outputs' values after a call.
+    """
+
+    _pairs = None       # see alias_pairs
+
+    @staticmethod
+    def wrap_in(input):
+        """An input specification for a variable, or for one of the classic shortcuts."""
+        if isinstance(input, SymbolicInput):
+            return input
+        if isinstance(input, Variable):
+            return SymbolicInput(input)
+        if isinstance(input, (list, tuple)):
+            if len(input) == 2:
+                return SymbolicInput(input[0], update=input[1])
+            raise TypeError("Expected two elements in the list or tuple.", input)
+        raise TypeError("Unknown input type: %s (%s), expected Variable instance" % (type(input), input))
+
+    @staticmethod
+    def wrap_out(output):
+        """An output specification for a variable."""
+        if isinstance(output, SymbolicOutput):
+            return output
+        if isinstance(output, Variable):
+            return SymbolicOutput(output)
+        raise TypeError("Unknown output type: %s (%s)" % (type(output), output))
+
+    @_one_at_a_time
+    def __init__(self, inputs, outputs, mode=None, accept_inplace=False, function_builder=Function, profile=None,
+                 on_unused_input=None, fgraph=None, output_keys=None, name=None):
+        mode = get_mode(mode)
+        # Asking a Mode for its optimizer would load all rules, which a function whose rewritten graph is known does not need.
+        if not isinstance(mode, Mode) and not (hasattr(mode, "optimizer") and hasattr(mode, "linker")):
+            raise TypeError("mode is the name of a mode or a Mode, not %r" % (mode,))
+        self.return_none = outputs is None
+        unpack_single = True
+        if outputs is None:
+            outputs = []
+        if not isinstance(outputs, (list, tuple)):
+            outputs = [outputs]
+        elif not getattr(outputs, "unpack", False):
+            unpack_single = False
+        inputs = [self.wrap_in(i) for i in inputs]
+        outputs = [self.wrap_out(o) for o in outputs]
+        for spec in inputs:
+            if isinstance(spec.variable, Constant):
+                raise TypeError("A constant cannot be an input of a function; its value is fixed", spec.variable)
+        check_unused_inputs(inputs, outputs, on_unused_input)
+
+        self.mode = mode
+        self.profile = profile
+        self.inputs = self.expanded_inputs = inputs
+        self.outputs = outputs
+        self.unpack_single = unpack_single
+        self.accept_inplace = accept_inplace
+        self.function_builder = function_builder
+        self.on_unused_input = on_unused_input
+        self.output_keys = output_keys
+        self.name = name
+        self.indices = [(spec, [i], [spec]) for i, spec in enumerate(inputs)]
+
+        additional_outputs = [SymbolicOutput(spec.update) for spec in inputs if spec.update is not None]
+        if fgraph is None:
+            fgraph = self._rewritten_graph(inputs, outputs, accept_inplace)
+        fgraph.profile = profile
+        fgraph.name = name
+        self.fgraph = fgraph
+
+        linker = self._make_linker(mode)
+        if not hasattr(linker, "accept"):
+            raise ValueError("'linker' parameter of FunctionMaker should be a Linker with an accept method or one of "
+                             "the names in theano.compile.mode.predefined_linkers; got %r" % (linker,))
+        no_borrow = [variable for variable, spec in zip(fgraph.outputs, outputs + additional_outputs) if not spec.borrow]
+        no_recycling = infer_reuse_pattern(fgraph, no_borrow) if no_borrow else []
+        self.linker = linker.accept(fgraph, no_recycling=no_recycling, profile=profile)
+        updated_vars = fgraph_updated_vars(fgraph, inputs)
+        self.updates = updates_of(fgraph, updated_vars)
+        if hasattr(self.linker, "accept_var_updates"):
+            self.linker.accept_var_updates(updated_vars)
+        self.required = [spec.value is None if hasattr(spec, "value") else True for spec in inputs]
+        self.refeed = [
+            getattr(spec, "value", None) is not None and not isinstance(spec.value, link.Container) and spec.update is None
+            for spec in inputs]
+
+    def __reduce__(self):
+        return _pickle_FunctionMaker(self)      # the makers of special modes too
+
+    def _make_linker(self, mode):
+        """A linker of this maker's own; makers of special modes override it."""
+        return copy.copy(mode.linker)
+
+    def _rewritten_graph(self, inputs, outputs, accept_inplace):
+        """The rewritten graph: from the cache, or made and put there."""
+        cached = graph_cache.find(self.mode, inputs, outputs, accept_inplace, std_fgraph.features)
+        if cached is not None:
+            start = time.perf_counter()
+            fgraph = cached.load()
+            if fgraph is not None:
+                protect_inputs(fgraph, inputs)
+                seconds = time.perf_counter() - start
+                profiling.total_graph_opt_time += seconds
+                if self.profile is not None:
+                    self.profile.optimizer_time += seconds
+                return fgraph
+        fgraph, additional_outputs = std_fgraph(inputs, outputs, accept_inplace)
+        fgraph.profile = self.profile
+        self._rewrite(fgraph, inputs, outputs + additional_outputs)
+        if cached is not None:
+            cached.save(fgraph)
+        return fgraph
+
+    def _rewrite(self, fgraph, inputs, wrapped_outputs):
+        """Apply the mode's rewrites, then break aliasing."""
+        profile = self.profile
+        optimizer = self.mode.optimizer
+        CheckStackTraceOptimization().add_requirements(fgraph)
+        start = time.perf_counter()
+        with config.change_flags({
+                "compute_test_value": config.compute_test_value_opt, "traceback.limit": config.traceback.compile_limit}):
+            optimizer_profile = optimizer(fgraph)
+        seconds = time.perf_counter() - start
+        profiling.total_graph_opt_time += seconds
+        if profile is not None:
+            profile.optimizer_time += seconds
+            if config.profile_optimizer:
+                profile.optimizer_profile = (optimizer, optimizer_profile)
+        elif config.profile_optimizer:
+            warnings.warn("config.profile_optimizer requires config.profile to be set to True as well")
+        with config.change_flags({"traceback.limit": config.traceback.compile_limit}):
+            insert_deepcopy(fgraph, inputs, wrapped_outputs)
+
+    def optimize_graph_with_cache(self, optimizer, inputs, outputs):
+        """Rewrite this maker's kind of graph anew: no rewritten graph is kept on disk, so this is `optimizer` on a fresh graph.
+
+        Parameters
+        ----------
+        optimizer : callable
+            Applied to the new FunctionGraph.
+        inputs : list of SymbolicInput
+        outputs : list of SymbolicOutput
+
+        Returns
+        -------
+        object
+            What the optimizer returns (its profile).
+        """
+        fgraph, _ = std_fgraph(inputs, outputs, self.accept_inplace)
+        result = optimizer(fgraph)
+        self.fgraph = fgraph
+        return result
+
+    def _destroyed_inputs(self):
+        """The variables without owner that the graph changes in place."""
+        if any(getattr(node.op, "destroy_map", None) for node in self.fgraph.apply_nodes):
+            return destroyed_roots(self.fgraph)
+        return ()
+
+    def guarded_inputs(self, calls_back=False):
+        """Positions of the inputs that hold state, are changed in place, and could be when something fails after that.
+
+        Parameters
+        ----------
+        calls_back : bool
+            Whether functions are called between the nodes, and after the last one, which may raise.
+
+        Returns
+        -------
+        list of int
+        """
+        if not calls_back and len(self.fgraph.apply_nodes) < 2 and all(is_own(type(node.op)) for node in self.fgraph.apply_nodes):
+            return []
+        destroyed = self._destroyed_inputs()
+        return [i for i, (spec, variable) in enumerate(zip(self.inputs, self.fgraph.inputs))
+                if variable in destroyed and (spec.update is not None or spec.implicit)]
+
+    def exposed_inputs(self, guarded, order):
+        """Of the guarded inputs, those that are overwritten before or by a node that can fail because of values.
+
+        Parameters
+        ----------
+        guarded : list of int
+            From `guarded_inputs`.
+        order : iterable of Apply
+            The nodes as they run.
+
+        Returns
+        -------
+        list of int
+        """
+        states = {self.fgraph.inputs[i]: i for i in guarded}
+        in_memory = {variable: {i} for variable, i in states.items()}   # variable -> the states in whose memory it may be
+        overwritten, exposed = set(), set()
+        for node in order:
+            destroyed = getattr(node.op, "destroy_map", None) or {}
+            changed = set().union(*(in_memory.get(node.inputs[k], ()) for places in destroyed.values() for k in places))
+            if (overwritten or changed) and fails_on_values(node):
+                # The package's own Ops check their arguments before they change anything.
+                exposed |= overwritten if is_own(type(node.op)) else overwritten | changed
+            overwritten |= changed
+            for table in (getattr(node.op, "view_map", None) or {}, destroyed):
+                for output, places in table.items():
+                    shared = set().union(*(in_memory.get(node.inputs[k], ()) for k in places))
+                    if shared:
+                        in_memory.setdefault(node.outputs[output], set()).update(shared)
+        return sorted(exposed)
+
+    def alias_pairs(self):
+        """The pairs of inputs of which one is changed in place and must not share memory with the other.
+
+        Returns
+        -------
+        list of (int, int, int)
+            Changed input, other input, the one to copy when they share memory. Two shared variables are never a pair: they share
+            no memory.
+        """
+        if self._pairs is None:
+            destroyed = self._destroyed_inputs()
+            pairs = []
+            explicit = [j for j, spec in enumerate(self.inputs) if not spec.implicit]
+            for i, variable in enumerate(self.fgraph.inputs):
+                if variable not in destroyed:
+                    continue
+                for j in explicit if self.inputs[i].implicit else range(len(self.inputs)):
+                    if j == i:
+                        continue
+                    if self.inputs[j].implicit:
+                        pairs.append((i, j, i))
+                    elif j > i or self.fgraph.inputs[j] not in destroyed or self.inputs[i].implicit:
+                        pairs.append((i, j, j))
+            self._pairs = pairs
+        return self._pairs
+
+    @_one_at_a_time
+    def create(self, input_storage=None, trustme=False, storage_map=None):
+        """Make a function, with cells of its own.
+
+        Parameters
+        ----------
+        input_storage : list, optional
+            For each input a default value, a Container (whose cell the function shares), or None. Default: those of the inputs'
+            specifications.
+        trustme : bool
+            True permits a value for an input that callers must give; it is passed over. Otherwise that is an error.
+        storage_map : dict, optional
+            Variable -> cell that the function is to use for it.
+
+        Returns
+        -------
+        Function
+        """
+        if input_storage is None:
+            input_storage = [getattr(spec, "value", None) for spec in self.inputs]
+        cells, defaults = [], []
+        for spec, required, refeed, value in zip(self.inputs, self.required, self.refeed, input_storage):
+            if isinstance(value, link.Container):
+                cells.append(value.storage)
+                if refeed:
+                    value = value.storage[0]    # the default is what the container holds now
+                defaults.append((required, refeed, None if required else value))
+            else:
+                if required and value is not None and not trustme:
+                    raise TypeError(
+                        "A value was given for input %s, which callers must give: it has no default. Use In(variable, value=...) to "
+                        "make one." % spec.variable, value)
+                cells.append([None])
+                if value is None and not required:
+                    value = spec.value
+                defaults.append((required, refeed, None if required else value))
+        profile = self.profile
+        start = time.perf_counter()
+        import_before = _import_time()
+
+        with config.change_flags({"traceback.limit": config.traceback.compile_limit}):
+            fn, inputs, outputs = self.linker.make_thunk(input_storage=cells, storage_map=storage_map)
+        seconds = time.perf_counter() - start
+        profiling.total_time_linker += seconds
+        if profile is not None:
+            profile.linker_time += seconds
+            profile.import_time += _import_time() - import_before
+            if hasattr(fn, "time_thunks"):
+                fn.time_thunks = profile.flag_time_thunks
+        function = self.function_builder(
+            fn, inputs, outputs, self.indices, self.outputs, defaults, self.unpack_single, self.return_none, self.output_keys, self,
+            name=self.name)
+        function.profile = profile
+        return function
+
+
+@_one_at_a_time
+def orig_function(inputs, outputs, mode=None, accept_inplace=False, name=None, profile=None, on_unused_input=None, output_keys=None):
+    """Compile a graph whose inputs are all explicit (shared variables are inputs here); see `function` for the parameters.
+
+    Returns
+    -------
+    Function
+    """
+    start = time.perf_counter()
+    mode = get_mode(mode)
+    inputs = [convert_function_input(i) for i in inputs]
+    if isinstance(mode, (list, tuple)):
+        raise ValueError("We do not support the passing of multiple modes")
+    maker_class = getattr(mode, "function_maker", FunctionMaker)
+    with fewer_collections():
+        maker = maker_class(
+            inputs, outputs, mode, accept_inplace=accept_inplace, profile=profile, on_unused_input=on_unused_input,
+            output_keys=output_keys, name=name)
+        with config.change_flags(compute_test_value="off"):
+            function = maker.create([getattr(spec, "value", None) for spec in inputs])
+    if profile is not None:
+        profile.compile_time += time.perf_counter() - start
+        profile.nb_nodes = len(function.maker.fgraph.apply_nodes)
+    function.name = name
+    return function
+
+
+def _import_time():
+    """Seconds spent so far in loading compiled modules."""
+    return gxx.import_time
+
+
+# Pickling
+
+
+def _pickle_Function(f):
+    values = [container.storage[0] for container in f.input_storage]
+    return _constructor_Function, (f.maker, list(f.input_storage), values, f.trust_input)
+
+
+@fewer_collections()
+def _constructor_Function(maker, input_storage, inputs_data, trust_input=False):
+    """Make the function of an unpickled maker."""
+    if not config.unpickle_function or maker is None:
+        return None
+    storage = []
+    for spec, container, value in zip(maker.inputs, input_storage, inputs_data):
+        if isinstance(spec.value, link.Container):
+            # a shared variable: its container came with the same pickle
+            storage.append(spec.value)
+        else:
+            storage.append(value)
+    f = maker.create(storage, trustme=True)
+    f.trust_input = trust_input
+    return f
+
+
+def _pickle_FunctionMaker(self):
+    kwargs = dict(
+        inputs=self.inputs, outputs=self.outputs, unpack_single=self.unpack_single, return_none=self.return_none, fgraph=self.fgraph,
+        mode=self.mode, accept_inplace=self.accept_inplace, function_builder=self.function_builder,
+        profile=None if self.profile is None else self.profile.blank(), on_unused_input=self.on_unused_input,
+        output_keys=self.output_keys, name=self.name)
+    return _constructor_FunctionMaker, (kwargs,)
+
+
+@fewer_collections()
+def _constructor_FunctionMaker(kwargs):
+    """Make the maker of an unpickled function: from the rewritten graph, or by rewriting again (reoptimize_unpickled_function)."""
+    if not config.unpickle_function:
+        return None
+    kwargs = dict(kwargs)
+    unpack_single, return_none = kwargs.pop("unpack_single"), kwargs.pop("return_none")
+    if config.reoptimize_unpickled_function:
+        del kwargs["fgraph"]
+    kwargs["on_unused_input"] = "ignore"
+    mode = kwargs.pop("mode")
+    maker = getattr(mode, "function_maker", FunctionMaker)(kwargs.pop("inputs"), kwargs.pop("outputs"), mode, **kwargs)
+    maker.unpack_single, maker.return_none = unpack_single, return_none
+    return maker
+
+
+copyreg.pickle(Function, _pickle_Function)
+
+for _thing in (AliasedMemoryError, FunctionMaker, Supervisor, UnusedInputError):
+    # Pickles, reprs and tracebacks say the documented path.
+    _thing.__module__ = "theano_ng.compile.function_module"
+del _thing

@@ -1,0 +1,305 @@
+"""The callable that compilation gives."""
+import copy
+
+from theano_ng.compile._function import FunctionBase
+from theano_ng.compile.functions.copying import copy_function
+from theano_ng.compile.functions.inputs import DUPLICATE, ContainerAttribute, ValueAttribute, quick_check
+from theano_ng.configdefaults import config
+from theano_ng.gof import link
+from theano_ng.gof.graph import Constant
+from theano_ng.gof.op import ops_with_inner_function
+
+
+class Function(FunctionBase):
+    """A compiled function.
+
+    Parameters
+    ----------
+    fn : callable
+        Runs the graph: a virtual machine, or any callable without arguments.
+    input_storage, output_storage : list of Container
+        Of all inputs, implicit ones included, and of all outputs, updates included.
+    indices : list of (In, list, list of In)
+        For each input its specification, positions and specifications; kept for callers that look.
+    outputs : list of Out
+    defaults : list of (bool, bool, object)
+        For each input: must the caller give a value, does the default come back after a call, the default.
+    unpack_single : bool
+        Return a single output itself instead of a list.
+    return_none : bool
+        Return None.
+    output_keys : list of str or None
+        Return a dictionary with these keys.
+    maker : FunctionMaker
+    name : str, optional
+
+    Attributes
+    ----------
+    trust_input : bool
+        True skips the check and conversion of arguments. Values of a wrong type may work in Python code; C code raises.
+    profile : ProfileStats or None
+    finder : dict
+        Position, name or Variable -> Container.
+    inv_finder : dict
+        Container -> In.
+    container, value
+        Read-only mapping to Containers, and mapping to values, by position, name or Variable.
+    """
+
+    # Arguments of the constructor, kept on the instance.
+    maker = indices = defaults = None
+
+    def __init__(self, fn, input_storage, output_storage, indices, outputs, defaults, unpack_single, return_none, output_keys, maker,
+                 name=None):
+        self.fn = fn
+        self.input_storage = list(input_storage)
+        self.output_storage = list(output_storage)
+        self.indices = indices
+        self.outputs = outputs
+        self.defaults = defaults
+        self.unpack_single = unpack_single
+        self.return_none = return_none
+        self.output_keys = output_keys
+        self.maker = maker
+        self.profile = None
+        self.trust_input = False
+        self.name = name
+        self.nodes_with_inner_function = [
+            node for node in maker.fgraph.apply_nodes if type(node.op) in ops_with_inner_function]
+        self._finder = None
+        self._setup()
+
+    def _setup(self):
+        specs = [index[0] for index in self.indices]
+        roles, quick, defaults = [], [], []
+        for spec, container, (required, refeed, value) in zip(specs, self.input_storage, self.defaults):
+            container.strict = getattr(spec, "strict", False)
+            container.allow_downcast = getattr(spec, "allow_downcast", None)
+            container.required = required
+            container.implicit = spec.implicit
+            copied = False
+            if value is not None and not isinstance(value, link.Container):
+                container.value = value
+                value = container.storage[0]
+                copied = bool(refeed and spec.mutable)
+                if copied:
+                    container.storage[0] = copy.copy(value)
+            defaults.append((value if refeed else None, copied))
+            roles.append("implicit" if spec.implicit else "refed" if refeed else "emptied" if required else "state")
+            quick.append(quick_check(container))
+        updates = self.maker.updates
+        n_returned = len(self.output_storage) - len(updates)
+        variables = self.maker.fgraph.outputs
+        # (input, output, whether that cell is emptied) for runners that leave the updates to us
+        numbers = {variable: i for i, variable in enumerate(self.maker.fgraph.inputs)}
+        self._updates = [(numbers[update.destination], n_returned + k, update.release) for k, update in enumerate(updates)]
+        calls_back = getattr(self.maker.linker, "calls_back", False)
+        guarded = self.maker.guarded_inputs(calls_back)
+        order = getattr(self.fn, "nodes", None) or self.maker.fgraph.toposort()
+        exposed = self.maker.exposed_inputs(guarded, order) if guarded else []
+        self.setup(
+            roles, quick, defaults, self.maker.alias_pairs(),
+            [not spec.borrow and variable.owner is not None for spec, variable in zip(self.outputs[:n_returned], variables)],
+            n_returned, guarded, exposed, calls_back)
+
+    def _apply_updates(self, values):
+        """Give the inputs the new values among `values` (all outputs); the outputs' cells let go of them."""
+        for i, k, clear in self._updates:
+            self.input_storage[i].storage[0] = values[k]
+            if clear:
+                self.output_storage[k].storage[0] = None
+
+    # Access to inputs
+
+    @property
+    def finder(self):
+        if self._finder is None:
+            finder = {}
+            for i, (index, container) in enumerate(zip(self.indices, self.input_storage)):
+                spec = index[0]
+                finder[i] = container
+                finder[spec.variable] = container
+                if spec.name is not None:
+                    finder[spec.name] = DUPLICATE if spec.name in finder else container
+            self._finder = finder
+        return self._finder
+
+    @property
+    def inv_finder(self):
+        return {container: index[0] for index, container in zip(self.indices, self.input_storage)}
+
+    @property
+    def container(self):
+        return ContainerAttribute(self)
+
+    @property
+    def value(self):
+        return ValueAttribute(self)
+
+    def __getitem__(self, key):
+        """The current value of an input, by position, name or Variable."""
+        return self.value[key]
+
+    def __setitem__(self, key, value):
+        """Set the stored value of an input; it is converted to the input's type."""
+        self.value[key] = value
+
+    def __eq__(self, other):
+        """A function is only equal to itself."""
+        return self is other
+
+    __hash__ = object.__hash__
+
+    def __contains__(self, item):
+        return item in self.value
+
+    # Calls: what FunctionBase asks for off its fast path
+
+    def _may_round(self, i, value):
+        """Whether a number that input `i` cannot hold exactly may be rounded; as its Type's `filter` has it."""
+        container = self.input_storage[i]
+        if container.allow_downcast is None:
+            return type(value) is float and container.type.dtype == config.floatX
+        return container.allow_downcast
+
+    def _filter(self, i, value):
+        """An argument in the form that its input's type wants."""
+        container = self.input_storage[i]
+        try:
+            return container.type.filter(value, strict=container.strict, allow_downcast=container.allow_downcast)
+        except Exception as failure:
+            where = ' with name "%s" ' % self.name if self.name else ""
+            failure.args = ("Bad input argument to theano function%s at index %d(0-based)" % (where, i),) + failure.args
+            raise
+
+    def _bind(self, args, kwargs):
+        """Give arguments to inputs by position and by name; the wanted outputs' numbers, or None."""
+        subset = kwargs.pop("output_subset", None)
+        if subset is not None:
+            subset = self._output_numbers(subset)
+        containers = self.input_storage
+        if len(args) > len(containers) or any(c.implicit for c in containers[:len(args)]):
+            n_explicit = sum(not c.implicit for c in containers)
+            if len(args) > n_explicit:
+                raise TypeError(
+                    "Too many parameter passed to theano function%s: it takes at most %d, and %d were given" % (
+                        " %s" % self.name if self.name else "", n_explicit, len(args)))
+        given = {}
+        for i, value in enumerate(args):
+            given[i] = value
+        if kwargs:
+            numbers = {id(container): i for i, container in enumerate(containers)}
+            for key, value in kwargs.items():
+                i = numbers[id(self.container[key])]
+                if i in given:
+                    raise TypeError("Multiple values for input: %s" % self.indices[i][0].variable)
+                given[i] = value
+        for i, container in enumerate(containers):
+            if i in given:
+                if container.implicit:
+                    raise TypeError("Tried to provide value for implicit input: %s" % self.indices[i][0].variable)
+            elif container.required:
+                raise TypeError("Missing required input: %s" % self.indices[i][0].variable)
+        for i, value in given.items():
+            self._set_input(i, value)
+        return subset
+
+    def _output_numbers(self, subset):
+        keys = self.output_keys
+        numbers = []
+        n_returned = len(self.output_storage) - len(self._updates)
+        for item in subset:
+            if keys is not None and item in keys:
+                item = keys.index(item)
+            if not isinstance(item, int) or not -n_returned <= item < n_returned:
+                raise ValueError("output_subset: %r is no output of this function; it has %s" % (
+                    item, "the keys %s" % keys if keys is not None else "%d outputs" % n_returned))
+            numbers.append(item % n_returned)
+        return numbers
+
+    def _explain_failure(self):
+        """Raise the current exception again, with the story of the node that failed."""
+        fn = self.fn
+        position = getattr(fn, "position_of_error", -1)
+        if position is None or position < 0 or not hasattr(fn, "thunks"):
+            return
+        link.raise_with_op(fn.nodes[position], fn.thunks[position], storage_map=getattr(fn, "storage_map", None))
+
+    # Copies and pickles
+
+    def __copy__(self):
+        """Another function with the same maker; its containers hold copies of what may be changed in place."""
+        values = []
+        for index, container, (required, refeed, value) in zip(self.indices, self.input_storage, self.defaults):
+            spec = index[0]
+            if isinstance(spec.value, link.Container):
+                values.append(spec.value)
+            elif required:
+                values.append(None)
+            else:
+                current = container.storage[0]
+                values.append(copy.copy(current) if spec.mutable else current)
+        new = self.maker.create(values, trustme=True)
+        new.trust_input, new.name = self.trust_input, self.name
+        return new
+
+    def copy(self, share_memory=False, swap=None, delete_updates=False, name=None, profile=None):
+        """A copy of this function, with its own maker and graph; nothing is rewritten or compiled twice.
+
+        Parameters
+        ----------
+        share_memory : bool
+            Share the cells of intermediate values; the two functions then run one at a time. With ``allow_gc=False`` this saves
+            memory.
+        swap : dict, optional
+            Shared variable -> the shared variable that the copy uses in its place.
+        delete_updates : bool
+            The copy updates nothing.
+        name : str, optional
+            Default: this function's name and " copy".
+        profile : bool, str or ProfileStats, optional
+            As for `function`.
+
+        Returns
+        -------
+        Function
+            It returns a list also where this function returns its single output itself.
+
+        Raises
+        ------
+        ValueError
+            When a key of `swap` is no shared variable of this function.
+        TypeError
+            When the two variables of a swap differ in type, or the new one is no shared variable.
+        """
+        return copy_function(self, share_memory, swap, delete_updates, name, profile)
+
+    def free(self):
+        """With ``allow_gc=False``, forget the intermediate values that are kept between calls."""
+        storage_map = getattr(self.fn, "storage_map", None)
+        if storage_map is not None:
+            for variable, cell in storage_map.items():
+                if variable.owner is not None and not isinstance(variable, Constant):
+                    cell[0] = None
+        for node in self.nodes_with_inner_function:
+            # An InnerGraph has functions for several modes.
+            inner = getattr(node.op, "inner_graph", None)
+            if inner is None:
+                inner = getattr(node.op, ops_with_inner_function[type(node.op)], None)
+            if hasattr(inner, "free"):
+                inner.free()
+
+    def get_shared(self):
+        """The shared variables that this function reads or updates."""
+        return [spec.variable for spec in self.maker.inputs if spec.implicit]
+
+    def sync_shared(self):
+        """Wait until the shared variables' values are up to date on their device."""
+        for index, container in zip(self.indices, self.input_storage):
+            if index[0].update is not None:
+                sync = getattr(container.storage[0], "sync", None)
+                if sync is not None:
+                    sync()
+
+    def __str__(self):
+        return "<%s %s>" % (type(self).__name__, self.name) if self.name else object.__repr__(self)

@@ -1,0 +1,300 @@
+"""`InnerGraph`: a graph inside an Op, with the functions that are compiled of it when they are needed."""
+from theano_ng.compile.function import function
+from theano_ng.compile.mode import inner_mode
+from theano_ng.compile.pfunc import rebuild_collect_shared
+from theano_ng.compile.sharedvalue import SharedVariable
+from theano_ng.gof import ports
+from theano_ng.gof.fg import FunctionGraph, MissingInputError
+from theano_ng.gof.graph import Constant, Variable, clone_get_equiv, io_toposort
+
+__all__ = ["InnerGraph", "substitute"]
+
+
+def substitute(outputs, replacements):
+    """Copy a graph with other inputs. The graphs of the replacements are not copied.
+
+    Parameters
+    ----------
+    outputs : list of Variable
+    replacements : dict
+        Input variable -> the variable that stands for it in the copy.
+
+    Returns
+    -------
+    list of Variable
+    """
+    memo = clone_get_equiv(list(replacements), outputs, copy_inputs=False, copy_orphans=False, memo=dict(replacements))
+    return [memo[o] for o in outputs]
+
+
+class InnerGraph:
+    """The graph inside an Op: its variables, and a compiled function for each mode that asks for one.
+
+    The graph belongs to the Op: what becomes of the given variables later does not change it, and nobody changes the variables here. It is
+    compiled when it is first called, and again in another mode when `compile.mode.inner_mode` wants that, as DebugMode does to check the
+    nodes inside. Pickles and deep copies hold the graph; its functions are compiled anew.
+
+    Two of them are equal when they compute the same in the same way: equal graphs, equal types of inputs, the same shared variables, equal
+    arguments of `function`. Names, and where lines were written, do not count.
+
+    Parameters
+    ----------
+    inputs : list of Variable
+        Free variables, no constants and no shared variables.
+    outputs : list of Variable
+        Depend on `inputs`, constants and shared variables only.
+    arguments : dict, optional
+        For `theano_ng.function`. `updates` and `givens` are not allowed.
+    op_name : str
+        The Op's class, for error messages.
+
+    Attributes
+    ----------
+    inputs : list of Variable
+        Those for the given inputs, then one for each of `shared`.
+    outputs : list of Variable
+    shared : list of SharedVariable
+        The shared variables that the given outputs depend on. They are inputs here; whoever calls passes their values.
+    arguments : dict
+    functions : dict
+        What was compiled: `Mode.inner_key` (None for the graph's own mode) -> Function.
+
+    Raises
+    ------
+    TypeError
+        For inputs and outputs that are no variables or not allowed, and for arguments that `function` does not take.
+    MissingInputError
+        When the outputs depend on another variable.
+
+    Examples
+    --------
+    >>> from theano_ng import tensor
+    >>> x, y = tensor.dscalars("x", "y")
+    >>> graph = InnerGraph([x, y], [x + y * 2])
+    >>> graph(1.0, 2.0)
+    [array(5.)]
+    >>> graph == InnerGraph([y, x], [y + x * 2]), graph == InnerGraph([x, y], [y + x * 2])
+    (True, False)
+    """
+
+    def __init__(self, inputs, outputs, arguments=None, op_name="InnerGraph"):
+        arguments = dict(arguments or {})
+        self._check(inputs, outputs, arguments, op_name)
+        given = set(inputs)
+        self.shared = []
+        for variable in _leaves(inputs, outputs):
+            if isinstance(variable, SharedVariable):
+                self.shared.append(variable)
+            elif variable not in given and not isinstance(variable, Constant):
+                raise MissingInputError("The outputs depend on %s, which is neither an input, nor a constant or shared variable"
+                                        % variable, variable=variable)
+        outer = list(inputs) + self.shared
+        self.inputs = [v.type(v.name) for v in outer]
+        self.outputs = rebuild_collect_shared(
+            list(outputs), [], replace=list(zip(outer, self.inputs)), copy_inputs_over=True)[1]
+        self.arguments = arguments
+        self._start()
+
+    def _start(self):
+        self.functions = {}
+        self._key = self._hash = None
+
+    @staticmethod
+    def _check(inputs, outputs, arguments, op_name):
+        if not isinstance(outputs, (list, tuple)):
+            raise TypeError("outputs must be list, got %s" % type(outputs))
+        if not isinstance(inputs, (list, tuple)):
+            raise TypeError("inputs must be list, got %s" % type(inputs))
+        for variable in list(inputs) + list(outputs):
+            if not isinstance(variable, Variable):
+                raise TypeError("Inputs and outputs should be Variable instances, got %r of type %s" % (variable, type(variable)))
+        for forbidden in ("updates", "givens"):
+            if forbidden in arguments:
+                raise TypeError("%s are not allowed here: the Op computes the outputs from its inputs, and nothing else" % forbidden)
+        unknown = set(arguments) - set(function.__code__.co_varnames[2:function.__code__.co_argcount])
+        if unknown:
+            raise TypeError("%s: no argument of %s or of function" % (", ".join(sorted(unknown)), op_name))
+        if len(set(inputs)) != len(inputs):
+            raise TypeError("an input is given twice: %s" % (inputs,))
+        for variable in inputs:
+            if isinstance(variable, (Constant, SharedVariable)):
+                raise TypeError("%s cannot be an input: constants and shared variables have their values; give a free variable" % variable)
+
+    @classmethod
+    def of_parts(cls, inputs, outputs, shared, arguments):
+        """An InnerGraph that takes variables over as they are.
+
+        Parameters
+        ----------
+        inputs, outputs : list of Variable
+            Of a graph that nobody else uses; the last inputs stand for `shared`.
+        shared : list of SharedVariable
+        arguments : dict
+        """
+        graph = cls.__new__(cls)
+        graph.inputs, graph.outputs, graph.shared, graph.arguments = inputs, outputs, shared, arguments
+        graph._start()
+        return graph
+
+    def clone(self, **arguments):
+        """The same graph on variables of its own, not compiled.
+
+        Parameters
+        ----------
+        **arguments
+            Take the places of those for `function`.
+        """
+        inputs = [v.clone() for v in self.inputs]
+        return self.of_parts(inputs, self.on(inputs), list(self.shared), {**self.arguments, **arguments})
+
+    def __getstate__(self):
+        return {"inputs": self.inputs, "outputs": self.outputs, "shared": self.shared, "arguments": self.arguments}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self._start()
+
+    # -- what it computes
+
+    @property
+    def n_given(self):
+        """How many of the inputs are no shared variables."""
+        return len(self.inputs) - len(self.shared)
+
+    def on(self, inputs):
+        """The outputs as a graph on other variables.
+
+        Parameters
+        ----------
+        inputs : list of Variable
+            For each of `inputs`, one of its type.
+
+        Returns
+        -------
+        list of Variable
+        """
+        return substitute(self.outputs, dict(zip(self.inputs, inputs)))
+
+    def infer_shape(self, inputs, shapes):
+        """The shapes of the outputs, in terms of the shapes of the inputs, and of their values where these decide.
+
+        Parameters
+        ----------
+        inputs : list of Variable
+            For each of `inputs`, one of its type.
+        shapes : list of tuple, or None
+            For each of them its lengths: variables or what `ShapeFeature.unpack` takes; None for what has no shape.
+
+        Returns
+        -------
+        list of tuple of Variable, or None
+            For each output.
+        """
+        feature = ports.shape_feature()
+        FunctionGraph([], []).attach_feature(feature)
+        replacements = dict(zip(self.inputs, inputs))
+        for local, shape in zip(self.inputs, shapes):
+            if shape is None:
+                continue
+            lengths = []
+            for i, length in enumerate(shape):
+                if local.type.broadcastable[i]:
+                    lengths.append(1)
+                    continue
+                stand_in = ports.size_type(0)()
+                replacements[stand_in] = length if isinstance(length, Variable) else feature.unpack(length, local)
+                lengths.append(stand_in)
+            feature.set_shape(local, lengths)
+        inner = [feature.shape_of[out] for out in self.outputs]
+        flat = iter(substitute([length for shape in inner if shape is not None for length in shape], replacements))
+        return [None if shape is None else tuple(next(flat) for _ in shape) for shape in inner]
+
+    @property
+    def fn(self):
+        """The function in the graph's own mode, or None as long as nobody needed it."""
+        return self.functions.get(None)
+
+    def compiled(self):
+        """The function that computes the outputs, in the graph's own mode or in the one that `inner_mode` asks for."""
+        mode = inner_mode()
+        key = None if mode is None else mode.inner_key()
+        found = self.functions.get(key)
+        if found is None:
+            arguments = {"on_unused_input": "ignore", **self.arguments}
+            if mode is not None:
+                arguments["mode"] = mode
+            found = self.functions[key] = function(self.inputs, self.outputs, **arguments)
+        return found
+
+    def __call__(self, *values):
+        """The values of the outputs, as a list.
+
+        Parameters
+        ----------
+        *values : array_like
+            One for each of `inputs`, those of shared variables too.
+        """
+        return self.compiled()(*values)
+
+    def free(self):
+        """Let the functions forget the intermediate values that they keep between calls (``allow_gc=False``)."""
+        for compiled in self.functions.values():
+            compiled.free()
+
+    # -- identity
+
+    def _identity(self):
+        """What equal graphs have in common, hashable: the graph with numbers for variables, in the order in which the outputs need them."""
+        if self._key is None:
+            numbers = {v: i for i, v in enumerate(self.inputs)}
+            parts = [tuple(v.type for v in self.inputs), tuple(self.shared), tuple(sorted(self.arguments)),
+                     tuple(_hashable(self.arguments[name]) for name in sorted(self.arguments))]
+            nodes = io_toposort(self.inputs, self.outputs)
+            for variable in [v for node in nodes for v in node.inputs] + self.outputs:
+                if isinstance(variable, Constant) and variable not in numbers:
+                    numbers[variable] = len(numbers)
+                    parts.append(variable.merge_signature())
+            for node in nodes:
+                parts.append((node.op, tuple(numbers[v] for v in node.inputs), tuple(v.type for v in node.outputs)))
+                for variable in node.outputs:
+                    numbers[variable] = len(numbers)
+            parts.append(tuple(numbers[v] for v in self.outputs))
+            self._key = tuple(parts)
+        return self._key
+
+    def __eq__(self, other):
+        return self is other or (
+            type(self) is type(other) and hash(self) == hash(other) and self._identity() == other._identity())
+
+    def __hash__(self):
+        if self._hash is None:
+            self._hash = hash(self._identity())
+        return self._hash
+
+    def __str__(self):
+        return "%s{%s}" % (type(self).__name__, ", ".join(map(str, self.outputs)))
+
+
+def _leaves(inputs, outputs):
+    """What the outputs depend on, but not through the inputs."""
+    blocked = set(inputs)
+    reached, todo, leaves = set(), list(reversed(outputs)), []
+    while todo:
+        variable = todo.pop()
+        if variable in reached:
+            continue
+        reached.add(variable)
+        if variable.owner is None or variable in blocked:
+            leaves.append(variable)
+        else:
+            todo.extend(reversed(variable.owner.inputs))
+    return leaves
+
+
+def _hashable(value):
+    """An argument of `function` as part of a key: itself, or which object it is."""
+    try:
+        hash(value)
+    except TypeError:
+        return "not hashable", id(value)
+    return value

@@ -1,0 +1,430 @@
+"""The pieces of which the C code of a graph is made: blocks, what is done with each variable, and the struct around them."""
+from theano_ng.configdefaults import config
+from theano_ng.gof.codegen.modulecode import delimited, indented
+from theano_ng.gof.type import CLinkerType
+from theano_ng.gof.utils import MethodNotDefined
+
+__all__ = ["CodeBlock", "Roles", "StructBlock", "accepts", "apply_policy", "code_gen", "failure_code", "failure_code_init",
+           "further_cell", "get_c_cleanup", "get_c_declare", "get_c_extract", "get_c_extract_out", "get_c_init", "get_c_sync", "get_nothing",
+           "module_comment", "optional", "store_value", "struct_gen", "struct_variable_codeblocks", "type_text"]
+
+
+def accepts(method, count):
+    """Whether a method (or a function in its place) can be called with `count` positional arguments."""
+    function = getattr(method, "__func__", method)
+    code = getattr(function, "__code__", None)
+    if code is None:    # a partial or another callable object; these are rare and signature is slow
+        import inspect
+
+        try:
+            inspect.signature(method).bind(*(None,) * count)
+        except TypeError:
+            return False
+        except ValueError:    # nobody knows
+            pass
+        return True
+    return bool(code.co_flags & 0x04) or code.co_argcount - (function is not method) >= count
+
+
+class CodeBlock:
+    """One level of nesting in the run function.
+
+    Parameters
+    ----------
+    declare : str
+        Declarations; the blocks inside see them too.
+    behavior : str
+        What the block does.
+    cleanup : str
+        What undoes it: run after all inner blocks, or right after the behaviour has failed.
+    sub : dict
+        ``sub["id"]`` numbers the block.
+    """
+
+    def __init__(self, declare, behavior, cleanup, sub):
+        self.declare = declare
+        self.behavior = behavior
+        self.cleanup = cleanup
+        self.label = "__label_%(id)i:" % sub
+
+
+# Levels of nesting up to which the text is indented further.
+_DEEPEST = 8
+
+
+def code_gen(blocks):
+    """Nest blocks into each other, in order.
+
+    Parameters
+    ----------
+    blocks : list of CodeBlock
+
+    Returns
+    -------
+    str
+        ``{ declare; behavior; { ... inner blocks ... } label: cleanup; }``
+    """
+    opening, closing = [], []
+    for depth, block in enumerate(blocks):
+        margin = 4 * min(depth, _DEEPEST)
+        opening.append(" " * margin + "{")
+        opening += [indented(text, margin + 4) for text in (block.declare, block.behavior) if text.strip()]
+        # A label must be followed by a statement.
+        cleanup = indented(block.cleanup, margin + 4) + "\n" if block.cleanup.strip() else ""
+        closing.append("%s%s ;\n%s%s}" % (" " * margin, block.label, cleanup, " " * margin))
+    return "\n".join(opening + closing[::-1])
+
+
+def failure_code(sub, use_goto=True):
+    """The statement that leaves a block of the run function after an error. One line, so that lines of C text keep their numbers.
+
+    Parameters
+    ----------
+    sub : dict
+        ``failure_var``: the variable that takes the number of the block; ``id``: that number.
+    use_goto : bool
+        False: only note the failure, without leaving.
+    """
+    leave = " goto __label_%(id)i;" % sub if use_goto else ""
+    return "{ %s = %i;%s }" % (sub["failure_var"], sub["id"], leave)
+
+
+def failure_code_init(sub):
+    """The statement that leaves the struct's init function after an error."""
+    return "{ return %i; }" % sub["id"]
+
+
+def apply_policy(policy, r, name, sub):
+    """The texts of one or several policies, in order.
+
+    Parameters
+    ----------
+    policy : callable, or list of callable
+        ``policy(r, name, sub)`` returns C code.
+    r : Variable
+    name : str
+        Its C name.
+    sub : dict
+    """
+    if isinstance(policy, (list, tuple)):
+        return "".join(part(r, name, sub) for part in policy)
+    return policy(r, name, sub)
+
+
+def get_nothing(r, name, sub):
+    """No code."""
+    return ""
+
+
+def _checks_input(r):
+    """Whether an Op that reads the variable wants it checked. Of an input that nothing reads the flag decides."""
+    clients = [client for client, _ in getattr(r, "clients", ()) if not isinstance(client, str)]
+    if clients:
+        return any(getattr(client.op, "check_input", config.check_input) for client in clients)
+    return config.check_input and getattr(r, "owner", None) is None
+
+
+def _text(r, method_name, name, sub, check=None):
+    """What a method of a variable's type returns, between comments."""
+    method = getattr(r.type, method_name)
+    # Types written after the documentation's first examples take no check_input.
+    text = method(name, sub) if check is None or not accepts(method, 3) else method(name, sub, check)
+    return delimited(r.type, method_name, text, name)
+
+
+def get_c_declare(r, name, sub):
+    """``PyObject* py_<name>`` and the type's declarations."""
+    owner = getattr(r, "owner", None)
+    check = _checks_input(r) or (owner is not None and getattr(owner.op, "check_input", config.check_input))
+    return "PyObject* py_%s;\n" % name + _text(r, "c_declare", name, sub, check)
+
+
+def get_c_init(r, name, sub):
+    """Initialization of a variable without a value."""
+    return "py_%s = Py_None;\nPy_INCREF(py_%s);\n" % (name, name) + _text(r, "c_init", name, sub)
+
+
+def _take(name):
+    return "py_%s = PyList_GET_ITEM(storage_%s, 0);\nPy_XINCREF(py_%s);\n" % (name, name, name)
+
+
+def get_c_extract(r, name, sub):
+    """Take the value out of the cell."""
+    return _take(name) + _text(r, "c_extract", name, sub, _checks_input(r))
+
+
+def get_c_extract_out(r, name, sub):
+    """Take an output's previous value out of the cell, if there is one."""
+    owner = getattr(r, "owner", None)
+    check = getattr(owner.op, "check_input", config.check_input) if owner is not None else config.check_input
+    if getattr(r.type.c_extract_out, "__func__", None) is not CLinkerType.c_extract_out:
+        return _take(name) + _text(r, "c_extract_out", name, sub, check)
+    return _take(name) + "if (py_%s == Py_None) {\n%s\n} else {\n%s\n}\n" % (
+        name, indented(_text(r, "c_init", name, sub), 4), indented(_text(r, "c_extract", name, sub, check), 4))
+
+
+def get_c_cleanup(r, name, sub):
+    """Give up what the variable holds."""
+    return "%sPy_XDECREF(py_%s);\n" % (_text(r, "c_cleanup", name, sub), name)
+
+
+def store_value(name, storage):
+    """Put ``py_<name>`` into a cell."""
+    return """{
+    PyObject* old = PyList_GET_ITEM(%(storage)s, 0);
+    Py_XINCREF(py_%(name)s);
+    PyList_SET_ITEM(%(storage)s, 0, py_%(name)s);
+    Py_XDECREF(old);
+}
+""" % dict(name=name, storage=storage)
+
+
+def get_c_sync(r, name, sub):
+    """Pack the result into its cell, unless something has failed."""
+    return "if (!%s) {\n%s\n}\n" % (
+        sub["failure_var"], indented(_text(r, "c_sync", name, sub) + store_value(name, "storage_" + name), 4))
+
+
+def further_cell(name, i):
+    """The cell of output `i`, when that is a variable `name` which has a cell already."""
+    return "storage_%s_out%d" % (name, i)
+
+
+class Roles:
+    """What the variables of a linker's graph are to the module.
+
+    Attributes
+    ----------
+    inputs, orphans, outputs, params : set of Variable
+    places : dict
+        Inputs and outputs: which ones, in words.
+    more_cells : dict
+        Outputs that are an input, a constant or an earlier output: the numbers of the outputs that have a cell of their own, which is
+        filled besides.
+    """
+
+    def __init__(self, linker):
+        self.inputs, self.orphans, self.outputs = set(linker.inputs), set(linker.orphans), set(linker.outputs)
+        self.params = set(linker.node_params.values())
+        self._no_recycling = linker.no_recycling
+        self.more_cells, seen = {}, self.inputs | self.orphans
+        for i, r in enumerate(linker.outputs):
+            if r in seen:
+                self.more_cells.setdefault(r, []).append(i)
+            seen.add(r)
+        self.places = {}
+        for kind, variables in (("output", linker.outputs), ("input", linker.inputs)):
+            numbers = {}
+            for i, r in enumerate(variables):
+                numbers.setdefault(r, []).append(str(i))
+            self.places.update((r, "%s %s" % (kind, " and ".join(which))) for r, which in numbers.items())
+
+    def literal(self, r):
+        """The C literal of a constant, if its Type has one."""
+        if r in self.orphans and r not in self.outputs and r not in self.params:
+            try:
+                return "(" + r.type.c_literal(r.data) + ")"
+            except (MethodNotDefined, NotImplementedError):
+                pass
+        return None
+
+    def policies(self, r):
+        """How a variable is declared, read and cleaned up, by the struct and by the run function."""
+        def fill(r, name, sub):
+            cells = [further_cell(name, i) for i in self.more_cells.get(r, ())]
+            return "if (!%s) {\n%s}\n" % (sub["failure_var"], "".join(store_value(name, cell) for cell in cells)) if cells else ""
+
+        nothing = (get_nothing,) * 3
+        kept = not (self._no_recycling is True or r in self._no_recycling)
+        if r in self.inputs:
+            return nothing, (get_c_declare, get_c_extract, (fill, get_c_cleanup))
+        if r in self.orphans:
+            return (get_c_declare, get_c_extract, get_c_cleanup), (get_nothing, get_nothing, fill)
+        if r in self.outputs:
+            first = get_c_extract_out if kept else get_c_init
+            return nothing, (get_c_declare, first, (get_c_sync, fill, get_c_cleanup))
+        fresh = (get_c_declare, get_c_init, get_c_cleanup)
+        # A temporary that owns memory keeps it for the next run.
+        return (fresh, nothing) if kept and not optional(r.type.c_is_simple, default=False) else (nothing, fresh)
+
+    def title(self, r):
+        """For the comment beside its declaration."""
+        return self.places.get(r) or ("params" if r in self.params else "constant" if r in self.orphans else "temporary")
+
+
+def struct_variable_codeblocks(variable, policies, id, symbol_table, sub):
+    """The struct's block and the run function's block of a variable.
+
+    Parameters
+    ----------
+    variable : Variable
+    policies : pair of (declare, behavior, cleanup) policies
+        For the struct, then for the run function.
+    id : int
+        Number of the struct's block; the run function's block has the next one.
+    symbol_table : dict
+        Variable -> C name; extended with a new name when the variable has none.
+    sub : dict
+
+    Returns
+    -------
+    (StructBlock, CodeBlock)
+    """
+    name = symbol_table.setdefault(variable, "V%i" % id)
+    texts = []
+    for policy, number, fail in zip(policies, (id, id + 1), (failure_code_init, failure_code)):
+        block_sub = dict(sub, id=number, py_ptr="py_" + name, stor_ptr="storage_" + name)
+        block_sub["fail"] = fail(block_sub)
+        texts.append([apply_policy(part, variable, name, block_sub) for part in policy] + [block_sub])
+    (declare, init, cleanup, struct_sub), run = texts
+    return StructBlock(struct_sub["id"], declare, init, cleanup), CodeBlock(*run)
+
+
+class StructBlock:
+    """A struct's share in a variable or a node: members, what init does, and what undoes it.
+
+    `id` numbers it; a failing init runs the cleanups up to the block that failed.
+    """
+
+    def __init__(self, id, declare, init, cleanup):
+        self.id, self.declare, self.init, self.cleanup = id, declare, init, cleanup
+
+
+_STRUCT = """namespace {
+
+struct %(name)s {
+    PyObject* __ERROR;
+    int __init_level;
+    int __last_failure;
+%(members)s
+
+    %(name)s() = default;
+    ~%(name)s() { cleanup(); }
+
+    // Runs once per thunk, which holds on to the cells of its variables.
+    int init(%(arguments)s) {
+%(adopt)s
+%(init)s
+        return 0;
+    }
+
+    // Runs when the thunk is freed.
+    void cleanup(void) {
+%(cleanup)s
+    }
+
+    // Runs in each call. The result is the failure code: 0, or the number of the block that failed.
+    int run(void) {
+        int %(failure_var)s = 0;
+%(behavior)s
+        if (%(failure_var)s == 0 && PyErr_Occurred())
+            %(failure_var)s = %(leftover)d;    // an exception was set, and the code went on
+        __last_failure = %(failure_var)s;
+        if (%(failure_var)s) {
+            // The exception goes to the error storage, from which the caller raises it.
+            theano_ng_ensure_exception();
+            PyObject* error[3] = {NULL, NULL, NULL};
+            PyErr_Fetch(&error[0], &error[1], &error[2]);
+            for (int i = 0; i < 3; ++i) {
+                PyObject* old = PyList_GET_ITEM(__ERROR, i);
+                if (error[i] == NULL) {
+                    error[i] = Py_None;
+                    Py_INCREF(Py_None);
+                }
+                PyList_SET_ITEM(__ERROR, i, error[i]);
+                Py_XDECREF(old);
+            }
+        }
+        return %(failure_var)s;
+    }
+};
+
+static int %(name)s_executor(%(name)s* self) {
+    return self->run();
+}
+
+static void %(name)s_destructor(PyObject* capsule) {
+    delete (%(name)s*)PyCapsule_GetPointer(capsule, NULL);
+}
+
+}  // namespace
+"""
+
+
+def struct_gen(args, struct_builders, blocks, sub):
+    """The struct of a thunk: its cells, its members, and init, cleanup and run.
+
+    Parameters
+    ----------
+    args : list of str
+        Names of the cells that init gets, after the error storage.
+    struct_builders : list of StructBlock
+    blocks : list of CodeBlock
+        Of the run function.
+    sub : dict
+        ``name``: of the struct; ``failure_var``; ``leftover``: the failure code for an exception that nobody left for, -1 by default.
+
+    Returns
+    -------
+    str
+    """
+    members = ["    PyObject* %s;" % arg for arg in args]
+    members += [indented(block.declare, 4) for block in struct_builders if block.declare.strip()]
+    names = ["__ERROR"] + args
+    init, cleanup = [], []
+    for block in struct_builders:
+        # The cleanup of a block whose init failed runs too.
+        if block.init.strip() or block.cleanup.strip():
+            init.append("        __init_level = %d;" % block.id)
+        if block.init.strip():
+            init.append("        {\n%s\n        }" % indented(block.init, 12))
+        if block.cleanup.strip():
+            cleanup.append("        if (__init_level >= %d) {\n%s\n        }" % (block.id, indented(block.cleanup, 12)))
+    cleanup = cleanup[::-1] + ["        Py_XDECREF(this->%s);" % name for name in names]
+    return _STRUCT % dict(
+        dict({"leftover": -1}, **sub),
+        members="\n".join(members),
+        arguments=", ".join("PyObject* %s" % name for name in names),
+        adopt="\n".join("        Py_XINCREF(%s);\n        this->%s = %s;" % (name, name, name) for name in names),
+        init="\n".join(init),
+        cleanup="\n".join(cleanup),
+        behavior=indented(code_gen(blocks), 8),
+    )
+
+
+def optional(method, *args, default=""):
+    """What a method of the C interface returns, or `default` when the class leaves it out."""
+    try:
+        result = method(*args)
+    except MethodNotDefined:
+        return default
+    return default if result is None else result
+
+
+def type_text(type_):
+    """A type in a few words that do not change from process to process."""
+    text = type(type_).__name__
+    if hasattr(type_, "dtype"):
+        text += " " + str(type_.dtype)
+    if hasattr(type_, "ndim"):
+        text += ", %dd" % type_.ndim
+    return text
+
+
+def module_comment(nodes):
+    """The lines at the top of a module. They name classes only: modules are shared between Ops whose props differ, but not their text.
+
+    Parameters
+    ----------
+    nodes : list of Apply
+
+    Returns
+    -------
+    list of str
+    """
+    ops = [type(node.op).__name__ for node in nodes]
+    return [
+        "C++ code of %s." % (ops[0] if len(ops) == 1 else "a graph of %d nodes: %s" % (len(ops), ", ".join(dict.fromkeys(ops)))), "",
+        "Comments name the method that a piece of text came from. For example, \"// Fibby.c_code: node_0(V1) -> V3\" and",
+        "\"// end of Fibby.c_code\" would be around what c_code of an Op class Fibby returned for a node whose input is V1",
+        "and whose output V3. A type's method is followed by the variable it was asked for. Everything else is the linker's."]

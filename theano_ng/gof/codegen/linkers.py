@@ -1,0 +1,156 @@
+"""Linkers that run compiled nodes one by one, and one that compares them with Python; `cc` compiles the nodes."""
+from theano_ng.configdefaults import config
+from theano_ng.gof import compiler as cmodule
+from theano_ng.gof.link import Linker, LocalLinker, PerformLinker, make_eager_program, program_containers, raise_with_op, streamlined
+from theano_ng.gof.utils import MethodNotDefined
+
+
+class OpWiseCLinker(LocalLinker):
+    """One thunk per node: C where the Op has it, else Python. Linkers 'c|py' and 'c|py_nogc'.
+
+    Parameters
+    ----------
+    fallback_on_perform : bool
+        Whether an Op without C code may run in Python.
+    allow_gc : bool, optional
+        Free intermediate values as soon as possible; None: `config.allow_gc`.
+    nice_errors : bool
+        Errors tell about the node.
+    schedule : callable, optional
+        ``schedule(fgraph)`` gives the order of the nodes.
+    """
+
+    def __init__(self, fallback_on_perform=True, allow_gc=None, nice_errors=True, schedule=None):
+        self.fgraph = None
+        self.allow_gc = allow_gc
+        self.fallback_on_perform = fallback_on_perform
+        self.nice_errors = nice_errors
+        if schedule is not None:
+            self.schedule = schedule
+
+    def accept(self, fgraph, no_recycling=None, profile=None):
+        return self._bound_to(fgraph, no_recycling)
+
+    def make_all(self, profiler=None, input_storage=None, output_storage=None, storage_map=None):
+        """``(function, input containers, output containers, thunks, nodes)``.
+
+        Parameters
+        ----------
+        profiler : callable, optional
+            ``profiler(function, thunks, order)`` returns the function to use in place of `function`.
+        input_storage, output_storage : list of cells, optional
+        storage_map : dict, optional
+        """
+        impl = "py" if not cmodule.compiler_available() else None if self.fallback_on_perform else "c"
+        program = make_eager_program(self, impl, input_storage, output_storage, storage_map)
+        f, thunks, order = streamlined(program, self.nice_errors), list(program.thunks), list(program.nodes)
+        if profiler is not None:
+            f = profiler(f, thunks, order)
+        return (f, *program_containers(program), thunks, order)
+
+
+def _default_checker(x, y):
+    """Compare the value of a Python cell and of a C cell; NaN equals NaN, lists are compared element by element.
+
+    Raises
+    ------
+    Exception
+        When they differ.
+    """
+    import numpy
+
+    def equal(one, other):
+        if isinstance(one, list) and isinstance(other, list):
+            return len(one) == len(other) and all(equal(a, b) for a, b in zip(one, other))
+        numbers = all(getattr(getattr(v, "dtype", None), "kind", "") in ("f", "c") for v in (one, other))
+        return numpy.array_equal(one, other, equal_nan=numbers)
+
+    if not equal(x[0], y[0]):
+        raise Exception("Output mismatch.", {"performlinker": x[0], "clinker": y[0]})
+
+
+class DualLinker(Linker):
+    """Runs a graph twice, node by node, in Python and in C, and compares.
+
+    Parameters
+    ----------
+    checker : callable
+        ``checker(python_cell, c_cell)`` raises when the values differ; the error then names the node, the output and both values.
+    schedule : callable, optional
+        ``schedule(fgraph)`` gives the order of the nodes.
+    """
+
+    def __init__(self, checker=_default_checker, schedule=None):
+        self.fgraph = None
+        self.checker = checker
+        if schedule is not None:
+            self.schedule = schedule
+
+    def accept(self, fgraph, no_recycling=None, profile=None):
+        """See `Linker.accept`."""
+        return self._bound_to(fgraph, no_recycling)
+
+    def make_thunk(self, **kwargs):
+        """Both linkers' thunks behind one; the inputs are copied for the C one, the Python one's outputs are handed out.
+
+        Parameters
+        ----------
+        **kwargs
+            As for `LocalLinker.make_thunk`; they go to the Python linker.
+        """
+        from copy import deepcopy
+
+        schedule = self.__dict__.get("schedule")
+        no_recycling = self.no_recycling
+        _, inputs, outputs, py_thunks, order = PerformLinker(schedule=schedule, allow_gc=False).accept(
+            self.fgraph, no_recycling=no_recycling).make_all(**kwargs)
+        _, c_inputs, _, c_thunks, _ = OpWiseCLinker(schedule=schedule, allow_gc=False).accept(
+            self.fgraph, no_recycling=no_recycling).make_all()
+        checker = self.checker
+
+        def f():
+            for ours, theirs in zip(inputs, c_inputs):
+                theirs.storage[0] = deepcopy(ours.storage[0])
+            for py_thunk, c_thunk, node in zip(py_thunks, c_thunks, order):
+                thunk = py_thunk
+                try:
+                    thunk()
+                    thunk = c_thunk
+                    thunk()
+                    for i, cells in enumerate(zip(py_thunk.outputs, c_thunk.outputs)):
+                        try:
+                            checker(*cells)
+                        except Exception as failure:
+                            told = any(isinstance(arg, dict) and "clinker" in arg for arg in failure.args)
+                            values = () if told else ({"performlinker": cells[0][0], "clinker": cells[1][0]},)
+                            failure.args = (*failure.args, *values, "output %d of %s" % (i, node))
+                            raise
+                except Exception:
+                    raise_with_op(node, thunk)
+
+        return f, inputs, outputs
+
+
+class HideC:
+    """Mixin, first among the bases, that hides the C code an Op inherits: it then runs in Python."""
+
+    def _hidden(*args):
+        raise MethodNotDefined()
+
+    c_code = c_code_cleanup = _hidden
+    c_headers = c_header_dirs = c_libraries = c_lib_dirs = _hidden
+    c_support_code = c_support_code_apply = c_support_code_struct = _hidden
+    c_compile_args = c_no_compile_args = _hidden
+    c_init_code = c_init_code_apply = c_init_code_struct = c_cleanup_code_struct = _hidden
+
+    def native_code(self, node):
+        """None: shipped native code is hidden too."""
+        return None
+
+    def c_code_cache_version(self):
+        """``()``: modules with the Op are not found again by later processes."""
+        return ()
+
+    def c_code_cache_version_apply(self, node):
+        """`c_code_cache_version`."""
+        return self.c_code_cache_version()

@@ -1,0 +1,72 @@
+"""``theano_ng-cache``: look at the compile cache and clean it."""
+import sys
+
+from theano_ng.configdefaults import config
+from theano_ng.gof.compiler import trust
+from theano_ng.gof.compiler import compiledir
+from theano_ng.gof.compiler import compilelock
+
+USAGE = """\
+Usage: theano_ng-cache [COMMAND]
+
+Commands:
+  (none)                 print the name of the compile directory that is used
+  help                   print this text
+  list                   list the compiled modules and kernels, and what is not loaded because others own it or can write it
+  cleanup                delete what has not been used for long, what cannot be used, and leftovers
+  clear                  delete all compiled modules, kernels and headers
+  purge                  delete everything in the compile directory
+  unlock                 remove lock files
+  basecompiledir         list the compile directories of all platforms and versions
+  basecompiledir list    the same
+  basecompiledir purge   delete everything in the base compile directory
+
+The directories are chosen by THEANO_FLAGS=base_compiledir=... or compiledir=...
+"""
+
+
+def main(argv=None):
+    """Run the command line program.
+
+    Parameters
+    ----------
+    argv : list of str, optional
+        Arguments without the program's name; default: those of the process.
+
+    Returns
+    -------
+    int
+        Exit status: 0, 2 for a command that does not exist, 1 when something could not be deleted.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if not arguments:
+        print(trust.directory(config.compiledir))
+        return 0
+    if arguments[0] in ("help", "-h", "--help"):
+        print(USAGE, end="")
+        return 0
+
+    commands = {
+        ("list",): compiledir.print_compiledir_content,
+        ("cleanup",): lambda: print("%d modules and kernels deleted" % compiledir.cleanup()),
+        ("clear",): compiledir.clear,
+        ("purge",): compiledir.compiledir_purge,
+        ("unlock",): compilelock.force_unlock,
+        ("basecompiledir",): compiledir.basecompiledir_ls,
+        ("basecompiledir", "list"): compiledir.basecompiledir_ls,
+        ("basecompiledir", "purge"): compiledir.basecompiledir_purge,
+    }
+    command = commands.get(tuple(arguments))
+    if command is None:
+        sys.stderr.write("theano_ng-cache: no command %r\n%s" % (" ".join(arguments), USAGE))
+        return 2
+    try:
+        command()
+    except OSError as error:
+        sys.stderr.write("theano_ng-cache: %s\n" % error)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,155 @@
+"""Looking at compile directories and cleaning them."""
+import os
+
+from theano_ng.configdefaults import config
+from theano_ng.gof.compiler import trust
+from theano_ng.gof.compiler.kernelcache import linked_unit
+from theano_ng.gof.compiler.modulecache import _is_module_hash, _rmtree, get_module_cache, read_info
+
+string_types = (str,)
+
+#: Sub-folder of the compile directory with what an audit compiled under the sanitizers.
+SANITIZED = "sanitizer"
+
+__all__ = ["basecompiledir_ls", "basecompiledir_purge", "cleanup", "compiledir_purge", "config", "print_compiledir_content",
+           "print_title", "string_types"]
+
+
+def cleanup():
+    """Delete modules and kernels that have not been used for `config.cmodule.age_thresh_use` and a week, entries that cannot be used,
+    and what killed processes left behind.
+
+    Returns
+    -------
+    int
+        Number of modules and kernels deleted.
+    """
+    return get_module_cache(config.compiledir).clear_old(delete_if_problem=True)
+
+
+def print_title(title, overline="", underline=""):
+    """Print a title between two lines of a character.
+
+    Parameters
+    ----------
+    title : str
+    overline, underline : str
+        One character each, or ''.
+    """
+    if overline:
+        print(overline * len(title))
+    print(title)
+    if underline:
+        print(underline * len(title))
+
+
+def print_compiledir_content():
+    """Print what is in `config.compiledir`: for each Op its modules, then kernels, with sizes; and what is not loaded, with reasons."""
+    folder = trust.directory(config.compiledir)
+    print_title("Theano cache: %s" % folder, overline="=", underline="=")
+    modules, total = {}, 0
+    for name in _names(folder):
+        if _is_module_hash(name):
+            info = read_info(os.path.join(folder, name))
+            size = _size(os.path.join(folder, name))
+            total += size
+            ops = info.get("ops", "") if info is not None else "(unusable)"
+            modules.setdefault(ops or "(none)", []).append((name, size))
+    print()
+    print_title("List of %d compiled modules, by the classes of their Ops" % sum(map(len, modules.values())), underline="-")
+    for ops in sorted(modules):
+        print("%s: %d" % (ops, len(modules[ops])))
+        for name, size in modules[ops]:
+            print("    %s %s" % (_human(size).rjust(10), name))
+    kernels = os.path.join(folder, "kernels")
+    names = _names(kernels)
+    units = {linked_unit(os.path.join(kernels, name)) for name in names if name.startswith("k")}
+    print()
+    print_title("Kernels", underline="-")
+    print("%d kernels in %d libraries, %s" % (sum(name.startswith("k") for name in names), len(units), _human(_size(kernels))))
+    headers = [name for name in _names(folder) if name.startswith("pch-")]
+    print("%d precompiled headers, %s" % (len(headers), _human(sum(_size(os.path.join(folder, name)) for name in headers))))
+    print("Total size: %s" % _human(_size(folder)))
+    _print_untrusted()
+
+
+def _print_untrusted():
+    """Print what in `config.compiledir`, or above it, is not loaded since somebody else could have written it; nothing when all is well."""
+    found = trust.untrusted_content(config.compiledir)
+    if found:
+        print()
+        print_title("Not loaded: only files that belong to %s or to root, and that nobody else can write, are"
+                    % trust.user_name(os.geteuid()), underline="-")
+        for path, reason in found:
+            print("%s %s" % (path, reason))
+
+
+def clear():
+    """Delete all compiled modules, kernels and headers, those of audits too."""
+    get_module_cache(config.compiledir).clear(unversioned_min_age=-1, clear_base_files=True, delete_if_problem=True)
+    _remove(os.path.join(trust.directory(config.compiledir), SANITIZED))
+
+
+def compiledir_purge():
+    """Delete everything in `config.compiledir`, and in the directory that is used instead when it is not trusted."""
+    for folder in dict.fromkeys((config.compiledir, trust.directory(config.compiledir))):
+        for name in _names(folder):
+            _remove(os.path.join(folder, name))
+
+
+def basecompiledir_ls():
+    """Print the compile directories in `config.base_compiledir`, with sizes and the times of their last change."""
+    import time
+
+    folder = config.base_compiledir
+    print_title("Base compile directory: %s" % folder, overline="=", underline="=")
+    found = [name for name in _names(folder) if os.path.isdir(os.path.join(folder, name))]
+    for name in found:
+        path = os.path.join(folder, name)
+        changed = time.strftime("%Y-%m-%d %H:%M", time.localtime(os.stat(path).st_mtime))
+        print("%s  %s  %s" % (_human(_size(path)).rjust(10), changed, name))
+    print("%d directories" % len(found))
+
+
+def basecompiledir_purge():
+    """Delete everything in `config.base_compiledir`."""
+    for name in _names(config.base_compiledir):
+        _remove(os.path.join(config.base_compiledir, name))
+
+
+def _names(folder):
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
+def _remove(path):
+    if os.path.isdir(path) and not os.path.islink(path):
+        _rmtree(path, ignore_nocleanup=True, msg="purge", ignore_if_missing=True)
+    else:
+        try:
+            os.unlink(path)
+        except OSError:
+            pass
+
+
+def _size(path):
+    """Bytes of all files below a directory; links count nothing."""
+    total = 0
+    for folder, _, files in os.walk(path):
+        for name in files:
+            try:
+                status = os.lstat(os.path.join(folder, name))
+            except OSError:
+                continue
+            total += status.st_size
+    return total
+
+
+def _human(size):
+    for unit in ("bytes", "KiB", "MiB"):
+        if size < 1024:
+            return "%.0f %s" % (size, unit) if unit == "bytes" else "%.1f %s" % (size, unit)
+        size /= 1024.0
+    return "%.1f GiB" % size

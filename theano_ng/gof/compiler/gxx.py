@@ -1,0 +1,346 @@
+"""C++ modules: the compiler's command line, the precompiled prologue, and loading."""
+import os
+import sys
+import time
+
+from theano_ng.configdefaults import config
+from theano_ng.gof.compiler import trust
+from theano_ng.gof.compiler.toolchain import (CompileError, compile_file, find_toolchain, require_toolchain, run_program,
+                                     shared_library_argument)
+from theano_ng.gof.compiler.kernelcache import UnitLock, _blake2b, _unlink, kernel_prologue
+
+import_time = 0.0    # seconds spent loading compiled modules
+
+_GOF = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+class Compiler:
+    """Base of the compilers that a type or Op may ask for by `c_compiler`."""
+
+
+class GCC_compiler(Compiler):
+    """The C++ compiler of `config.cxx`: g++, or one that takes its arguments."""
+
+    supports_amdlibm = True
+
+    @staticmethod
+    def version_str():
+        """The compiler's name and version."""
+        toolchain = find_toolchain()
+        return "no compiler" if toolchain is None else "%s %s" % (os.path.basename(toolchain.cxx), toolchain.version())
+
+    @staticmethod
+    def compile_args(march_flags=True):
+        """The arguments that every module is compiled with.
+
+        Parameters
+        ----------
+        march_flags : bool
+            Whether to compile for this very processor.
+
+        Returns
+        -------
+        list of str
+        """
+        toolchain = find_toolchain()
+        if toolchain is None:
+            return []
+        flags = ["-g"] + [flag for flag in toolchain.flags() if march_flags or not flag.startswith("-march")]
+        flags += toolchain.user_flags()
+        return list(dict.fromkeys(flags))
+
+    @staticmethod
+    def try_flags(flag_list, preambule="", body="", try_run=False, output=False):
+        """Whether a program compiles with additional arguments; see `try_compile_tmp`."""
+        return GCC_compiler.try_compile_tmp("%s\nint main(int argc, char** argv)\n{\n%s\nreturn 0;\n}\n" % (preambule, body),
+                                            flags=flag_list, try_run=try_run, output=output)
+
+    @staticmethod
+    def try_compile_tmp(src_code, tmp_prefix="", flags=(), try_run=False, output=False):
+        """Whether a program compiles, and runs.
+
+        Parameters
+        ----------
+        src_code : str
+        tmp_prefix : str
+            Beginning of the temporary file's name.
+        flags : list of str
+        try_run : bool
+            Run it too.
+        output : bool
+            Also return what was printed.
+
+        Returns
+        -------
+        bool, or (bool, bool) with `try_run`, followed by (out, err) with `output`
+        """
+        import tempfile
+
+        compiled = ran = False
+        text = ""
+        toolchain = find_toolchain()
+        if toolchain is not None:
+            with tempfile.TemporaryDirectory(prefix=tmp_prefix or "theano_ng-") as folder:
+                source, program = os.path.join(folder, "try.cpp"), os.path.join(folder, "try")
+                with open(source, "w") as file:
+                    file.write(src_code)
+                status, text = run_program([toolchain.cxx, source, "-o", program, *flags])
+                compiled = status == 0
+                if compiled and try_run:
+                    status, text = run_program([program])
+                    ran = status == 0
+        answer = (compiled, ran) if try_run else (compiled,)
+        if output:
+            return (*answer, text, text)
+        return answer if try_run else compiled
+
+    @staticmethod
+    def compile_str(module_name, src_code, location=None, include_dirs=(), lib_dirs=(), libs=(), preargs=(), py_module=True,
+                    hide_symbols=True, final_location=None):
+        """Compile a module.
+
+        Parameters
+        ----------
+        module_name : str
+        src_code : str
+            Its text; written to ``mod.cpp``.
+        location : str
+            A directory that exists.
+        include_dirs, lib_dirs, libs : sequence of str
+        preargs : sequence of str
+            Compiler arguments, such as those of `compile_args`.
+        py_module : bool
+            Load it and return the module; False: return its path.
+        hide_symbols : bool
+            Export nothing but the initialization function.
+        final_location : str, optional
+            Where the directory will be renamed to: debuggers look for the text there.
+
+        Returns
+        -------
+        module or str
+
+        Raises
+        ------
+        MissingGXX, CompileError, OSError
+        """
+        toolchain = require_toolchain()
+        location = location or os.getcwd()
+        source = os.path.join(location, "mod.cpp")
+        library = os.path.join(location, module_name + get_lib_extension())
+        # Not all linkers make a new file where one is, and this one may be loaded: written in place, it would kill who runs it.
+        output = os.path.join(location, "tmp-%d-%s%s" % (os.getpid(), os.urandom(6).hex(), get_lib_extension()))
+        with open(source, "w", encoding="utf-8") as file:
+            file.write(src_code)
+
+        def command():
+            dropped = set(toolchain.dropped)
+            common = [flag for flag in common_arguments(preargs, hide_symbols) if flag not in dropped]
+            # It does not depend on what an Op defines; if it did, the compiler would find out and read the header itself.
+            prologue = precompiled_prologue(toolchain, [flag for flag in common if not flag.startswith(("-D", "-U", "-I", "-L", "-W"))])
+            folders = ([prologue] if prologue else []) + standard_include_dirs() + list(include_dirs)
+            parts = [toolchain.cxx, *common, shared_library_argument()]
+            if final_location is not None:
+                parts.append("-fdebug-prefix-map=%s=%s" % (location, final_location))
+            parts += ["-I" + folder for folder in folders]
+            parts += ["-o", output, source]
+            parts += ["-L" + folder for folder in lib_dirs] + ["-l" + name for name in libs]
+            if sys.platform != "win32":    # a library that is linked is found when the module is loaded, too
+                parts += ["-Wl,-rpath," + folder for folder in lib_dirs]
+            if sys.platform == "darwin":
+                parts += ["-undefined", "dynamic_lookup"]
+            return parts + toolchain.math_libraries()
+
+        try:
+            try:
+                compile_file(command(), source, output, src_code)
+            except CompileError:
+                if not toolchain.probe(trust.directory(config.compiledir)):
+                    raise
+                compile_file(command(), source, output, src_code)
+            trust.publish(output, library)
+        finally:
+            _unlink(output)
+        if not py_module:
+            return library
+        return dlimport(library)
+
+
+def common_arguments(preargs, hide_symbols=True):
+    """The arguments that the precompiled prologue and a module share."""
+    arguments = list(preargs)
+    if not any(arg.startswith("-std=") for arg in arguments):
+        arguments.append("-std=gnu++14")    # later ones make <cmath>, and with it every module, slower
+    arguments.append("-fPIC")
+    if hide_symbols:
+        arguments.append("-fvisibility=hidden")
+    if "clang" not in os.path.basename(config.cxx):
+        # Classic C code jumps over initializations and mixes pointer types, which C++ compilers have come to refuse.
+        arguments.append("-fpermissive")
+    else:
+        arguments.append("-fbracket-depth=100000")    # one level for each variable and node
+    if not config.cmodule.compilation_warning:
+        arguments.append("-w")
+    return arguments
+
+
+def standard_include_dirs():
+    """Where the headers of Python, NumPy and this package are."""
+    import sysconfig
+
+    import numpy
+
+    paths = sysconfig.get_paths()
+    return list(dict.fromkeys([paths["include"], paths["platinclude"], numpy.get_include(), os.path.join(_GOF, "c_include"), _GOF]))
+
+
+def precompiled_prologue(toolchain, arguments):
+    """The directory with module_prologue.h precompiled for these arguments, made if need be.
+
+    Parameters
+    ----------
+    toolchain : Toolchain
+    arguments : list of str
+
+    Returns
+    -------
+    str or None
+        None when there is no use in one (unusual arguments), or it cannot be made: the header itself serves then.
+    """
+    import numpy
+
+    usual = set(common_arguments(GCC_compiler.compile_args())) | {"-fopenmp"}
+    if "clang" in os.path.basename(toolchain.cxx) or not usual.issuperset(arguments):
+        return None
+    with open(os.path.join(_GOF, "c_include", "module_prologue.h")) as file:
+        text = file.read()
+    digest = _blake2b("\0".join([
+        text, kernel_prologue(), toolchain.identity, sys.version, numpy.__version__, *standard_include_dirs(), *arguments]).encode(),
+        12).hexdigest()
+    folder = os.path.join(trust.directory(config.compiledir), "pch-" + digest)
+    header = os.path.join(folder, "module_prologue.h.gch")
+    if trust.is_trusted(folder) and trust.is_trusted(header):
+        return folder
+    lock = temporary = None
+    try:
+        trust.make_directory(folder)
+        lock = UnitLock(os.path.join(folder, "lock"))
+        if trust.is_trusted(header):
+            return folder
+        temporary = os.path.join(folder, "tmp-%d-%s" % (os.getpid(), os.urandom(6).hex()))
+        source = os.path.join(_GOF, "c_include", "module_prologue.h")
+        status, _ = run_program([toolchain.cxx, *arguments, *("-I" + path for path in standard_include_dirs()),
+                                 "-x", "c++-header", source, "-o", temporary])
+        if status != 0:    # what is wrong shows in the module's own compilation
+            return None
+        trust.publish(temporary, header)
+        return folder
+    except OSError:
+        return None
+    finally:
+        if temporary is not None:
+            _unlink(temporary)
+        if lock is not None:
+            lock.release()
+
+
+def get_lib_extension():
+    """The extension of a loadable module's file: ``.so``, or ``.pyd`` on Windows."""
+    return ".pyd" if sys.platform in ("win32", "cygwin") else ".so"
+
+
+def get_gcc_shared_library_arg():
+    """The argument that makes the compiler link a loadable library."""
+    return shared_library_argument()
+
+
+def dlimport(fullpath, suffix=None):
+    """Load a compiled extension module.
+
+    Parameters
+    ----------
+    fullpath : str
+        Its file.
+    suffix : str, optional
+        What follows the module's name in the file's name; default: the extension.
+
+    Returns
+    -------
+    module
+        It is not entered into `sys.modules`.
+
+    Raises
+    ------
+    ImportError
+    """
+    global import_time
+    import importlib.machinery
+    import importlib.util
+
+    if not os.path.isabs(fullpath):
+        raise ValueError("`fullpath` must be an absolute path", fullpath)
+    name = os.path.basename(fullpath)
+    name = name[:-len(suffix)] if suffix and name.endswith(suffix) else name.split(".")[0]
+    start = time.time()
+    loader = importlib.machinery.ExtensionFileLoader(name, fullpath)
+    spec = importlib.util.spec_from_file_location(name, fullpath, loader=loader)
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    import_time += time.time() - start
+    return module
+
+
+def dlimport_workdir(basedir):
+    """A new directory in `basedir` to compile a module in."""
+    import tempfile
+
+    os.makedirs(basedir, exist_ok=True)
+    return tempfile.mkdtemp(prefix="tmp-%d-" % os.getpid(), dir=basedir)
+
+
+def gcc_version():
+    """The C++ compiler's version, such as ``"12.2.0"``, or '' when there is no compiler."""
+    toolchain = find_toolchain()
+    return toolchain.version() if toolchain is not None else ""
+
+
+def gcc_llvm():
+    """Whether the compiler is LLVM's; None when there is no compiler."""
+    toolchain = find_toolchain()
+    return toolchain.is_llvm() if toolchain is not None else None
+
+
+def try_march_flag(flags):
+    """Whether a program compiled with these flags computes correctly here.
+
+    Parameters
+    ----------
+    flags : list of str
+    """
+    body = "int *a = new int[10]; for (int i = 0; i < 10; i++) a[i] = i * 2; volatile int s = a[9]; delete[] a; if (s != 18) return 1;"
+    compiled, ran = GCC_compiler.try_flags(list(flags), body=body, try_run=True)
+    return compiled and ran
+
+
+def std_include_dirs():
+    """Directories of the headers of Python and NumPy and of this package."""
+    return standard_include_dirs()
+
+
+def std_lib_dirs_and_libs():
+    """``(libraries, directories)`` to link a module against Python: both empty except on Windows, where symbols have to be resolved."""
+    if sys.platform != "win32":
+        return [], []
+    import sysconfig
+
+    return ["python%d%d" % sys.version_info[:2]], [os.path.join(sysconfig.get_config_var("installed_base"), "libs")]
+
+
+def std_libs():
+    """See `std_lib_dirs_and_libs`."""
+    return std_lib_dirs_and_libs()[0]
+
+
+def std_lib_dirs():
+    """See `std_lib_dirs_and_libs`."""
+    return std_lib_dirs_and_libs()[1]

@@ -1,0 +1,434 @@
+"""The cache of compiled kernels: content-addressed, shared by processes, never blocking.
+
+Layout of the directory (``<compiledir>/kernels``):
+
+- ``u<digest>.so``: a unit, one or more kernels compiled together; its name is the checksum of its content, so a truncated or foreign
+  file is noticed before it is mapped;
+- ``k<key>``: a symbolic link to the unit that holds this kernel (a text file with its name where links are not allowed);
+- ``tmp-*``, ``lock-*``: of compilations under way; leftovers of killed processes are swept when they are a day old.
+
+Everything is published by rename. Locks only spare work: they are flock locks, which die with their process, and whoever waits too
+long goes ahead without.
+"""
+import os
+import time
+
+from theano_ng.configdefaults import config
+from theano_ng.gof.compiler import trust
+from theano_ng.gof._native import dlopen_symbols
+from theano_ng.gof.compiler.toolchain import KERNEL_FLAGS, CompileError, compile_file, require_toolchain, shared_library_argument, warn_once
+
+FORMAT = b"theano_ng kernels 1"
+STALE = 24 * 3600.0    # seconds after which leftovers of killed processes are swept
+
+use_locks = True       # compilelock.set_lock_status
+_prologue = None
+
+
+def kernel_prologue():
+    """The text of kernel_prologue.h."""
+    global _prologue
+    if _prologue is None:
+        with open(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "c_include", "kernel_prologue.h")) as file:
+            _prologue = file.read()
+    return _prologue
+
+
+def _blake2b(data=b"", size=20):
+    try:    # the C module alone: hashlib would bring OpenSSL
+        from _blake2 import blake2b
+    except ImportError:
+        from hashlib import blake2b
+    return blake2b(data, digest_size=size)
+
+
+class KernelCache:
+    """Compiled kernels of one directory.
+
+    Parameters
+    ----------
+    directory : str
+        Made when it is first needed. When it is not trusted another one takes its place (`trust.directory`), when it cannot be written a
+        private temporary one, each with one warning.
+    """
+
+    def __init__(self, directory):
+        self.shared = self.directory = trust.directory(directory)
+        self._addresses = {}    # key -> address of a loaded kernel
+        self._units = set()     # paths of the units that are loaded
+        self._bases = {}        # what keys of one language and flags start with
+        self._swept = False
+
+    def load(self, kernels):
+        """Addresses of kernels; those that nobody has compiled yet are compiled together, by one compiler process.
+
+        Parameters
+        ----------
+        kernels : sequence of Kernel
+
+        Returns
+        -------
+        list of int
+
+        Raises
+        ------
+        CompileError
+            With the kernel at fault in its `kernel` attribute.
+        MissingGXX
+            When there is no compiler.
+        """
+        toolchain = require_toolchain()
+        keys = [self.key(kernel, toolchain) for kernel in kernels]
+        missing = {}
+        for key, kernel in zip(keys, kernels):
+            if key not in self._addresses and key not in missing and not self._find(key):
+                missing[key] = kernel
+        if missing:
+            groups = {}
+            for key, kernel in missing.items():
+                kind = (kernel.language, tuple(kernel.headers), tuple(kernel.compile_args), tuple(kernel.libraries))
+                groups.setdefault(kind, {})[key] = kernel
+            for group in groups.values():
+                self._build(group, toolchain)
+        return [self._addresses[key] for key in keys]
+
+    def key(self, kernel, toolchain=None):
+        """The content hash of a kernel, its prologue, the compiler and the flags; a hex string."""
+        toolchain = toolchain or require_toolchain()
+        kind = (kernel.language, toolchain.identity, config.gcc.cxxflags, config.cmodule.remove_gxx_opt, config.cmodule.debug)
+        base = self._bases.get(kind)
+        if base is None:
+            base = _blake2b(FORMAT)
+            for part in (kernel_prologue(), toolchain.vector_declarations(), *KERNEL_FLAGS, *map(str, kind)):
+                base.update(b"\0" + part.encode("utf-8", "surrogateescape"))
+            self._bases[kind] = base
+        hasher = base.copy()
+        hasher.update(b"\0".join([
+            b"", kernel.symbol.encode(), kernel.support.encode(), kernel.source.encode(),
+            repr((tuple(kernel.headers), tuple(kernel.compile_args), tuple(kernel.libraries))).encode()]))
+        return hasher.hexdigest()
+
+    # Looking up
+
+    def _find(self, key):
+        """Load a kernel that is in the directory; False when it is not there or cannot be used."""
+        for directory in dict.fromkeys((self.shared, self.directory)):
+            unit = linked_unit(os.path.join(directory, "k" + key))
+            try:
+                if unit is not None and self._load_unit(directory, unit, [key]):
+                    return True
+            except OSError:
+                pass
+        return False
+
+    def _load_unit(self, directory, unit, keys):
+        """Check a unit's content against its name and load kernels from it."""
+        path = os.path.join(directory, unit)
+        known = path in self._units    # mapped already: what is on the disk by now does not matter
+        if not known:
+            with trust.open_file(path) as file:
+                content = file.read()
+                modified = os.fstat(file.fileno()).st_mtime
+            if unit != unit_name(content) or time.time() - modified > config.cmodule.age_thresh_use:
+                return False
+        try:
+            addresses = dlopen_symbols(path, ["k" + key for key in keys])
+        except OSError:
+            return False
+        self._addresses.update(zip(keys, addresses))
+        self._units.add(path)
+        if not known and time.time() - modified > STALE:
+            try:
+                os.utime(path)    # the age by which the cache is cleaned is that of the last use, to a day
+            except OSError:
+                pass
+        return True
+
+    # Compiling
+
+    def _build(self, group, toolchain):
+        """Compile kernels of one kind that were missing, publish and load them."""
+        try:
+            try:
+                self._compile(group, toolchain)
+            except OSError as error:
+                if self.directory != self.shared:
+                    raise
+                self._give_up(error)
+                self._compile(group, toolchain)
+        except CompileError as error:
+            if len(group) == 1:
+                (error.kernel,) = group.values()
+                raise
+            # Alone, each tells whether it is at fault; helper functions of the same name in two kernels do no harm then.
+            for key, kernel in group.items():
+                self._build({key: kernel}, toolchain)
+
+    def _give_up(self, error):
+        """Compile in a private directory from now on."""
+        self.directory = os.path.join(trust.private_directory(), "kernels-%d" % id(self))
+        warn_once(
+            ("directory", self.shared),
+            "The compile directory %s cannot be written (%s). Compiled code goes to a temporary directory and is lost when the process "
+            "ends. Free disk space, or choose another directory with THEANO_FLAGS=base_compiledir=..." % (self.shared, error))
+
+    def _compile(self, group, toolchain):
+        trust.make_directory(self.directory)
+        toolchain.recall(self.directory)
+        if not self._swept:
+            self._swept = True
+            sweep(self.directory)
+        name = _blake2b("".join(group).encode(), 12).hexdigest()
+        lock = UnitLock(os.path.join(self.directory, "lock-" + name))
+        try:
+            # Again, now that nobody else is at it: somebody may have published since.
+            if all([self._find(key) for key in group]):
+                return
+            self._compile_and_publish(group, toolchain)
+        finally:
+            lock.release()
+
+    def _compile_and_publish(self, group, toolchain):
+        source = unit_source(group, toolchain)
+        stem = os.path.join(self.directory, "tmp-%d-%s" % (os.getpid(), os.urandom(6).hex()))
+        first = next(iter(group.values()))
+        suffix = ".cpp" if first.language == "c++" else ".c"
+        output = stem + ".so"
+        try:
+            with open(stem + suffix, "w", encoding="utf-8") as file:
+                file.write(source)
+            try:
+                compile_file(unit_command(first, toolchain, stem + suffix, output), stem + suffix, output, source)
+            except CompileError:
+                if not toolchain.probe(self.directory):
+                    raise
+                compile_file(unit_command(first, toolchain, stem + suffix, output), stem + suffix, output, source)
+            with open(output, "rb") as file:
+                unit = unit_name(file.read())
+            trust.publish(output, os.path.join(self.directory, unit))
+            if config.cmodule.debug or config.cmodule.remove_gxx_opt:    # somebody wants to see the source in a debugger
+                os.replace(stem + suffix, os.path.join(self.directory, unit[:-3] + suffix))
+            if not self._load_unit(self.directory, unit, list(group)):
+                # The compiler was content, the dynamic linker is not (a missing library): say what it says.
+                os.replace(os.path.join(self.directory, unit), output)
+                try:
+                    dlopen_symbols(output, ["k" + key for key in group])
+                except OSError as error:
+                    raise CompileError(unit_command(first, toolchain, stem + suffix, output), 0, str(error), source) from None
+            for key in group:
+                self._publish(key, unit)
+        finally:
+            for leftover in (stem + suffix, output):
+                if not config.nocleanup:
+                    _unlink(leftover)
+
+    def _publish(self, key, unit):
+        path = os.path.join(self.directory, "k" + key)
+        try:
+            os.symlink(unit, path)
+            return
+        except FileExistsError:
+            pass
+        except (OSError, NotImplementedError):
+            with open("%s.%d" % (path, os.getpid()), "w") as file:
+                file.write(unit)
+            trust.publish(file.name, path)
+            return
+        temporary = os.path.join(self.directory, "tmp-%d-%s" % (os.getpid(), os.urandom(6).hex()))
+        os.symlink(unit, temporary)
+        os.replace(temporary, path)
+
+
+def linked_unit(path):
+    """The name of the unit that a kernel's link (or text file) names, or None when there is none."""
+    try:
+        unit = os.readlink(path)
+    except FileNotFoundError:
+        return None
+    except OSError:
+        try:
+            with open(path, "rb") as file:
+                unit = file.read(200).decode("ascii", "replace")
+        except OSError:
+            return None
+    return unit if os.path.basename(unit) == unit else None
+
+
+def unit_name(content):
+    """The file name of a unit with this content."""
+    return "u%s.so" % _blake2b(content).hexdigest()
+
+
+def unit_source(group, toolchain):
+    """The C text of a unit.
+
+    Parameters
+    ----------
+    group : dict
+        Key -> Kernel; all of one language and with the same headers.
+    toolchain : Toolchain
+
+    Returns
+    -------
+    str
+    """
+    first = next(iter(group.values()))
+    cplusplus = first.language == "c++"
+    parts = ["#include %s\n" % header for header in first.headers]
+    parts.append(kernel_prologue())
+    parts.append(toolchain.vector_declarations())
+    parts.extend(dict.fromkeys(kernel.support for kernel in group.values() if kernel.support))
+    for key, kernel in group.items():
+        text = rename_symbol(kernel.source, kernel.symbol, "k" + key)
+        parts.append('extern "C" {\n%s\n}' % text if cplusplus else text)
+    return "\n".join(parts) + "\n"
+
+
+def unit_command(kernel, toolchain, source_path, output_path):
+    """The command line that compiles a unit of kernels like this one."""
+    cplusplus = kernel.language == "c++"
+    compiler = toolchain.cxx if cplusplus else toolchain.cc
+    command = [compiler, *toolchain.flags(), "-std=gnu++17" if cplusplus else "-std=gnu11", shared_library_argument(), "-fPIC"]
+    if not config.cmodule.compilation_warning:
+        command.append("-w")
+    command += kernel.compile_args
+    command += toolchain.user_flags()
+    # A C kernel needs nothing of what a program is started with: without it, linking takes half the time.
+    bare = not (cplusplus or kernel.libraries or kernel.compile_args) and "gcc" in os.path.basename(compiler)
+    if bare:
+        command.append("-nostdlib")
+    command += ["-x", "c++" if cplusplus else "c", source_path, "-x", "none", "-o", output_path]
+    command += ["-l" + library for library in kernel.libraries]
+    command += toolchain.math_libraries()
+    if bare:
+        command.append("-lgcc")
+    return command
+
+
+class UnitLock:
+    """The right to compile a unit, as far as that can be had; `waited` says that somebody else had it before.
+
+    An flock lock: it ends with its holder, however that ends. A lock that cannot be made or is not given in time is done without.
+    """
+
+    def __init__(self, path):
+        self.path, self.waited, self._fd = path, False, None
+        if not use_locks:
+            return
+        try:
+            import fcntl
+        except ImportError:    # no flock on this system: two processes may compile the same unit, and one rename wins
+            return
+        # OSError here means a directory that cannot be written: the caller's business.
+        fd = trust.open_stamp(path)
+        pause, deadline = 0.002, time.monotonic() + config.compile.timeout
+        while True:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self._fd = fd
+                return
+            except BlockingIOError:
+                self.waited = True
+                if time.monotonic() > deadline:
+                    break
+                time.sleep(pause)
+                pause = min(2 * pause, 0.05)
+            except OSError:    # a file system without locks
+                break
+        os.close(fd)
+
+    def release(self):
+        """Give the lock back."""
+        if self._fd is not None:
+            # Unlinked while held: who waits for this file gets it next, and finds the unit published.
+            _unlink(self.path)
+            os.close(self._fd)
+            self._fd = None
+
+
+def sweep(directory, age=STALE):
+    """Remove leftovers of killed processes older than `age` seconds; at most once in that time, unless `age` is 0."""
+    stamp = os.path.join(directory, "swept")
+    now = time.time()
+    try:
+        if age and now - os.stat(stamp).st_mtime < age:
+            return
+    except OSError:
+        pass
+    try:
+        os.close(trust.open_stamp(stamp))
+        os.utime(stamp)
+    except OSError:
+        return
+    for entry in os.scandir(directory):
+        if entry.name.startswith(("tmp-", "lock-")):
+            try:
+                if now - entry.stat(follow_symlinks=False).st_mtime >= age:
+                    os.unlink(entry.path)
+            except OSError:
+                pass
+
+
+def clear_kernels(directory, age=0.0):
+    """Remove units not used for `age` seconds, the links to units that are gone, and leftovers.
+
+    Returns
+    -------
+    int
+        Number of kernels removed.
+    """
+    removed, now = 0, time.time()
+    try:
+        entries = sorted(entry.name for entry in os.scandir(directory))
+    except OSError:
+        return 0
+    units = set()
+    for name in entries:
+        if name.startswith("u"):
+            path = os.path.join(directory, name)
+            try:
+                if now - os.stat(path).st_mtime >= age:
+                    os.unlink(path)
+                else:
+                    units.add(name)
+            except OSError:
+                pass
+    for name in entries:
+        if name.startswith("k"):
+            path = os.path.join(directory, name)
+            if linked_unit(path) not in units:
+                _unlink(path)
+                removed += 1
+    sweep(directory, age=0 if age == 0 else STALE)
+    return removed
+
+
+def _unlink(path):
+    try:
+        os.unlink(path)
+    except OSError:
+        pass
+
+
+_caches = {}
+
+
+def get_kernel_cache():
+    """The KernelCache of `config.compiledir`."""
+    directory = os.path.join(config.compiledir, "kernels")
+    cache = _caches.get(directory)
+    if cache is None:
+        cache = _caches[directory] = KernelCache(directory)
+    return cache
+
+
+def load_kernels(kernels):
+    """Addresses of kernels, compiled if need be; see `KernelCache.load`."""
+    return get_kernel_cache().load(kernels)
+
+
+def rename_symbol(source, symbol, name):
+    """Put a function's real name in place of `symbol`, also where that is the beginning of a helper's name (``KERNEL_helper``)."""
+    import re
+
+    return re.sub(r"\b%s(?=_|\b)" % re.escape(symbol), name, source)

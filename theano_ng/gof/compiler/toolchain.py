@@ -1,0 +1,456 @@
+"""The machine's C and C++ compilers: which they are, the flags they take, and how one of them is run.
+
+Nothing here starts a compiler to learn about it. A toolchain is recognized by the compiler's resolved path, size and modification
+time, and the processor by the system's description of it; the usual flags are assumed, and only when a compilation fails for the
+first time is the compiler asked which of them it knows (`Toolchain.probe`, remembered in the compile directory).
+"""
+import os
+import sys
+
+from theano_ng.configdefaults import config, register_compiler_version
+from theano_ng.gof._native import dlopen_symbols
+from theano_ng.gof.codegen.modulecode import locate, locate_file
+
+# gcc would replace the sine and cosine of one number by a call of sincos, which it cannot vectorize: it shall not know them. Nor shall it
+# move what only one side of `? :` needs into a branch, since a loop with calls in branches is not vectorized.
+KERNEL_FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fno-tree-sink",
+                "-fno-builtin-sin", "-fno-builtin-cos", "-fno-builtin-sinf", "-fno-builtin-cosf")
+
+# Functions that some glibc has vectorized: name -> number of arguments.
+VECTOR_FUNCTIONS = dict(
+    dict.fromkeys("exp log sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp2 expm1 log2 log10 log1p cbrt erf "
+                  "erfc".split(), 1),
+    pow=2, atan2=2, hypot=2,
+)
+
+# Symbol prefixes of the variants that gcc may call for simd("notinbranch"), by machine: (double, float).
+_VECTOR_ABIS = {
+    "x86_64": (("_ZGVbN2", "_ZGVcN4", "_ZGVdN4", "_ZGVeN8"), ("_ZGVbN4", "_ZGVcN8", "_ZGVdN8", "_ZGVeN16")),
+    "aarch64": (("_ZGVnN2",), ("_ZGVnN2", "_ZGVnN4")),
+}
+
+_DISK_TROUBLE = ("No space left on device", "Disk quota exceeded", "Read-only file system", "Permission denied")
+
+
+class MissingGXX(NotImplementedError):
+    """C or C++ code was to be compiled, and there is no compiler (`config.cxx` is empty or names no program).
+
+    A NotImplementedError, so that an Op with a Python implementation falls back to it.
+    """
+
+
+class CompileError(Exception):
+    """A compiler refused generated code.
+
+    Attributes
+    ----------
+    command : list of str
+        The command line.
+    status : int
+        The compiler's exit status.
+    output : str
+        What it printed.
+    source : str
+        The C code.
+    kernel : Kernel or None
+        The kernel at fault, when that is known.
+    node : Apply or None
+        The node that the code belongs to; set with `name_node`.
+    """
+
+    def __init__(self, command, status, output, source):
+        super().__init__(command, status, output, source)
+        self.command, self.status, self.output, self.source = command, status, output, source
+        self.kernel = self.node = None
+
+    def name_node(self, node):
+        """Say which Apply node the code was for; the first answer stays. Returns self."""
+        if self.node is None:
+            self.node = node
+        return self
+
+    def __str__(self):
+        lines = "\n".join("%05d\t%s" % (i, line) for i, line in enumerate(self.source.split("\n"), 1))
+        parts = [
+            "Compilation failed (return status=%s): %s" % (self.status, self.output.strip().replace("\n", ". ")),
+            "===============================\n" + lines + "\n===============================",
+            "Problem occurred during compilation with the command line below:\n" + " ".join(self.command),
+            self.output.rstrip(),
+        ]
+        if self.node is not None:
+            parts.insert(1, "Apply node that the code belongs to: %s" % (self.node,))
+        return "\n".join(parts + self.places() + self._where())
+
+    def places(self):
+        """The lines that the compiler complains about, as lines of what the methods of Ops and types returned; a list of strings."""
+        import re
+
+        lines, places = self.source.split("\n"), []
+        for number in dict.fromkeys(int(number) for number in re.findall(r"mod\.cpp:(\d+)", self.output)):
+            place, in_file = locate(self.source, number), locate_file(self.source, number)
+            if place is not None:
+                places.append("mod.cpp:%d is line %d of what %s.%s returned%s: %s" % (
+                    number, place[2], place[0], place[1], " (%s, line %d)" % in_file if in_file else "", lines[number - 1].strip()))
+        return places
+
+    def _where(self):
+        path = next((word for word in self.command if word.endswith("mod.cpp")), None)
+        if path is None:
+            return []
+        if not os.path.exists(path):
+            return ["To keep mod.cpp after an error, set the flag nocleanup=True"]
+        return ["The module's text is in %s%s" % (path, "" if config.nocleanup else
+                                                  ", until this process ends; the flag nocleanup=True keeps it")]
+
+
+class OutOfDisk(OSError):
+    """The compiler could not write its output."""
+
+
+class Toolchain:
+    """A C++ compiler, the C compiler that came with it, and this processor.
+
+    Parameters
+    ----------
+    cxx : str
+        Resolved path of the C++ compiler.
+    stat : os.stat_result
+        Of that file.
+
+    Attributes
+    ----------
+    cxx, cc : str
+        The compilers. `cc` is `cxx` itself when it has no companion.
+    identity : str
+        Equal for equal compilers on equal processors; part of every cache key.
+    dropped : tuple of str
+        Flags among `KERNEL_FLAGS` that this compiler does not know.
+    """
+
+    def __init__(self, cxx, stat):
+        self.cxx = cxx
+        self.cc = _companion(cxx)
+        self.identity = "%s|%d|%d|%s" % (cxx, stat.st_size, stat.st_mtime_ns, processor_identity())
+        self.probed = False
+        self.dropped = ()
+        self._vectorized = None
+        self._versions = {}
+
+    def flags(self, optimize=True):
+        """`KERNEL_FLAGS` as far as this compiler knows them, changed by `config.cmodule.remove_gxx_opt` and `debug`."""
+        flags = [flag for flag in KERNEL_FLAGS if flag not in self.dropped]
+        if not optimize or config.cmodule.remove_gxx_opt:
+            flags = [flag for flag in flags if not flag.startswith("-O")]
+            flags.append("-g")
+        if config.cmodule.debug:
+            flags.append("-DDEBUG")
+        return flags
+
+    def user_flags(self):
+        """`config.gcc.cxxflags`, split like a shell would."""
+        text = config.gcc.cxxflags
+        if not text:
+            return []
+        if "'" in text or '"' in text or "\\" in text:
+            import shlex
+
+            return shlex.split(text)
+        return text.split()
+
+    def vectorized(self):
+        """Names of the math functions (double and float) with all the variants that gcc may call in this machine's libmvec."""
+        if self._vectorized is None:
+            self._vectorized = _find_vectorized()
+        return self._vectorized
+
+    def vector_declarations(self):
+        """C text that declares the functions of `vectorized` again with simd("notinbranch"); follows the kernel prologue."""
+        lines = []
+        for name in self.vectorized():
+            single = name.endswith("f") and name != "erf"
+            kind = "float" if single else "double"
+            arguments = ", ".join([kind] * VECTOR_FUNCTIONS[name[:-1] if single else name])
+            lines.append('extern %s %s(%s) TNG_NOTHROW __attribute__((simd("notinbranch")));' % (kind, name, arguments))
+        text = "\n".join(lines)
+        return '#ifdef __cplusplus\nextern "C" {\n#endif\n%s\n#ifdef __cplusplus\n}\n#endif\n' % text if lines else ""
+
+    def math_libraries(self):
+        """Linker arguments for the math library, by their run-time names where that is possible: quicker than linker scripts."""
+        if not sys.platform.startswith("linux") or not _loads("libm.so.6"):
+            return ["-lm"]
+        return (["-l:libmvec.so.1"] if self.vectorized() else []) + ["-l:libm.so.6"]
+
+    def version(self):
+        """The compiler's version, e.g. ``"12.2.0"``; asks it once."""
+        return self._ask("-dumpfullversion") or self._ask("-dumpversion")
+
+    def is_llvm(self):
+        """Whether this is clang under any name."""
+        return "clang" in self._ask("--version").lower()
+
+    def _ask(self, argument):
+        if argument not in self._versions:
+            status, output = run_program([self.cxx, argument])
+            self._versions[argument] = output.strip() if status == 0 else ""
+        return self._versions[argument]
+
+    def recall(self, directory):
+        """Take over what an earlier `probe` left in the directory."""
+        if not self.probed:
+            try:
+                with open(self._memory(directory)) as file:
+                    self.dropped = tuple(flag for flag in file.read().split() if flag in KERNEL_FLAGS)
+                self.probed = True
+            except (OSError, UnicodeDecodeError):
+                pass
+
+    def probe(self, directory):
+        """After a failed compilation: find the flags that the compiler does not know, and leave a note in the directory.
+
+        Returns
+        -------
+        bool
+            True when the flags changed, so that it is worth trying again.
+        """
+        if self.probed:
+            return False
+        self.probed = True
+        dropped = tuple(flag for flag in KERNEL_FLAGS if not self._accepts(flag))
+        if not dropped or len(dropped) == len(KERNEL_FLAGS):    # it compiles nothing at all: the flags are not to blame
+            return False
+        self.dropped = dropped
+        memory = self._memory(directory)
+        try:
+            with open("%s.%d" % (memory, os.getpid()), "w") as file:
+                file.write(" ".join(dropped))
+            os.replace(file.name, memory)
+        except OSError:
+            pass
+        return True
+
+    def _memory(self, directory):
+        return os.path.join(directory, "compiler-" + _digest(self.identity))
+
+    def _accepts(self, flag):
+        status, _ = run_program([self.cc, "-Werror", flag, "-x", "c", "-E", "-o", os.devnull, os.devnull])
+        return status == 0
+
+
+def _companion(cxx):
+    """The C compiler beside a C++ compiler: g++-12 -> gcc-12, clang++ -> clang, c++ -> cc."""
+    folder, name = os.path.split(cxx)
+    for plus, plain in (("clang++", "clang"), ("g++", "gcc"), ("c++", "cc")):
+        if plus in name:
+            path = os.path.join(folder, name.replace(plus, plain))
+            if os.access(path, os.X_OK):
+                return path
+            break
+    return cxx
+
+
+def _find_vectorized():
+    machine = os.uname().machine if hasattr(os, "uname") else ""
+    if not sys.platform.startswith("linux") or machine not in _VECTOR_ABIS:
+        return ()
+    found = []
+    for base, arguments in VECTOR_FUNCTIONS.items():
+        for suffix, prefixes in zip(("", "f"), _VECTOR_ABIS[machine]):
+            name = base + suffix
+            try:
+                dlopen_symbols("libmvec.so.1", [prefix + "v" * arguments + "_" + name for prefix in prefixes])
+            except OSError:
+                continue
+            found.append(name)
+    return tuple(found)
+
+
+def _loads(library):
+    try:
+        dlopen_symbols(library, [])
+    except OSError:
+        return False
+    return True
+
+
+_processor = None
+
+
+def processor_identity():
+    """Text that tells processors apart for which ``-march=native`` means different things."""
+    global _processor
+    if _processor is None:
+        lines = []
+        try:
+            with open("/proc/cpuinfo", "rb") as file:
+                head = file.read(8192).split(b"\n\n")[0].decode("latin-1")
+            wanted = ("vendor_id", "cpu family", "model", "model name", "stepping", "flags", "Features", "CPU implementer", "CPU part")
+            lines = [line for line in head.split("\n") if line.split("\t")[0].rstrip(" :") in wanted]
+        except OSError:
+            pass
+        if not lines:
+            import platform
+
+            lines = [platform.machine(), platform.processor()]
+        _processor = _digest("\n".join(lines))
+    return _processor
+
+
+def _digest(text):
+    from hashlib import blake2b
+
+    return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=12).hexdigest()
+
+
+_toolchains = {}
+
+
+def find_toolchain():
+    """The `Toolchain` of `config.cxx`.
+
+    Returns
+    -------
+    Toolchain or None
+        None when `config.cxx` is empty or names no program.
+    """
+    program = config.cxx
+    try:
+        return _toolchains[program]
+    except KeyError:
+        pass
+    toolchain = None
+    if program:
+        path = program if os.path.dirname(program) else _which(program)
+        if path is not None and os.access(path, os.X_OK):
+            # The folder is resolved, the last link is not: drivers such as ccache and g++ look at the name they are called by.
+            path = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+            toolchain = Toolchain(path, os.stat(path))
+    _toolchains[program] = toolchain
+    return toolchain
+
+
+def _which(program):
+    for folder in os.get_exec_path():
+        path = os.path.join(folder, program)
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    return None
+
+
+@register_compiler_version
+def compiler_version():
+    """The version of the compiler as text; "none" when there is no compiler."""
+    toolchain = find_toolchain()
+    return "none" if toolchain is None else toolchain.version()
+
+
+def require_toolchain():
+    """As `find_toolchain`, but raises MissingGXX (after the warning of `compiler_available`) instead of returning None."""
+    toolchain = find_toolchain()
+    if toolchain is None:
+        compiler_available()
+        raise MissingGXX(
+            "no C++ compiler: config.cxx is %r. Install g++ (or clang++), or name the compiler with THEANO_FLAGS=cxx=/path/to/g++."
+            % (config.cxx,))
+    return toolchain
+
+
+def shared_library_argument():
+    """The argument that makes the compiler link a library that can be loaded at run time."""
+    return "-bundle" if sys.platform == "darwin" else "-shared"
+
+
+_warned = set()
+
+
+def warn_once(key, message):
+    """A warning that a process shows once, whatever the warning filters' memory is."""
+    if key not in _warned:
+        _warned.add(key)
+        import warnings
+
+        warnings.warn(message, stacklevel=3)
+
+
+def compiler_available():
+    """Whether C code can be compiled. The first time that it cannot, a warning says so."""
+    if find_toolchain() is not None:
+        return True
+    warn_once(
+        "compiler",
+        "No C++ compiler is available (config.cxx is %r): functions will run without compiled kernels, which is much slower. "
+        "Install g++, or name a compiler with THEANO_FLAGS=cxx=/path/to/g++." % (config.cxx,))
+    return False
+
+
+def _spawn_environment():
+    # Messages in English; and no libraries slipped under the compiler.
+    environment = dict(os.environ)
+    environment["LC_ALL"] = "C"
+    environment.pop("LD_PRELOAD", None)
+    return environment
+
+
+def run_program(command, directory=None):
+    """Run a program without a shell and collect what it prints.
+
+    posix_spawn where there is one: the subprocess module alone takes longer to import than a kernel's link step.
+
+    Returns
+    -------
+    (int, str)
+        Exit status (negative: the signal that ended it; 127: it could not be started), and stdout with stderr.
+    """
+    if not hasattr(os, "posix_spawn"):
+        import subprocess
+
+        try:
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        except OSError as error:
+            return 127, str(error)
+        return done.returncode, done.stdout.decode("utf-8", "replace")
+    reader, writer = os.pipe()
+    try:
+        actions = [
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_DUP2, writer, 1),
+            (os.POSIX_SPAWN_DUP2, writer, 2),
+        ]
+        try:
+            pid = os.posix_spawn(command[0], command, _spawn_environment(), file_actions=actions)
+        except OSError as error:
+            return 127, str(error)
+        finally:
+            os.close(writer)
+        try:
+            with open(reader, "rb", closefd=False) as stream:
+                output = stream.read()
+            status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        except ChildProcessError:    # the host program reaps children itself; the output file tells the rest
+            status = 0
+        except BaseException:    # interrupted: leave no compiler behind
+            os.kill(pid, 9)
+            os.waitpid(pid, 0)
+            raise
+    finally:
+        os.close(reader)
+    return status, output.decode("utf-8", "replace")
+
+
+def compile_file(command, source_path, output_path, source):
+    """Run a compiler command that turns `source_path` into `output_path`.
+
+    Raises
+    ------
+    CompileError
+        The code was refused.
+    OutOfDisk
+        The output could not be written; another directory may work.
+    """
+    status, output = run_program(command)
+    if status != 0 or not os.path.exists(output_path):
+        if any(trouble in output for trouble in _DISK_TROUBLE):
+            raise OutOfDisk("%s\n%s" % (" ".join(command), output))
+        raise CompileError(command, status, output, source)
+    if output and config.cmodule.compilation_warning:
+        sys.stderr.write(output)
+    return output

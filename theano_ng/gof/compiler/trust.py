@@ -1,0 +1,431 @@
+"""Whose files code is loaded from.
+
+A compile directory holds pickles and shared objects: who can write there runs code as this user. The rules are those of sshd for its
+files (`StrictModes`), from the root of the file system down to each file:
+
+- the owner is this user, or root;
+- nobody else can write. Write permission of the group counts as somebody else's unless the group is the owner's own: of the same number
+  and name, without other members, as systems with umask 002 have it;
+- a directory on the way down may be open to all when its sticky bit is set, as that of /tmp is: what is ours in it stays ours;
+- symbolic links on the way are followed when their owner is one of these, and the rules hold for what is above them and for what they
+  lead to. A file in the cache is no symbolic link.
+
+Files are checked when they are open. What cannot be swapped, because the directories above it passed, is checked before it is loaded by
+its name. A directory that fails is replaced by one for this user alone (`directory`), with a warning that says who owns it; a file that
+fails is as good as none. Windows keeps permissions elsewhere, and nothing is checked there.
+"""
+import errno
+import os
+import stat
+
+from theano_ng.configdefaults import config, user_cache_directory
+from theano_ng.gof.compiler.toolchain import _digest, warn_once
+
+CHECKED = hasattr(os, "geteuid")
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+_MOST_LINKS = 40    # as many as Linux follows in one path
+_READ = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(
+    os, "O_BINARY", 0)
+
+_known = {}         # directory -> what `os.stat` said when all above it was found in order
+
+
+class Untrusted(PermissionError):
+    """Raised for a file or directory that somebody else owns or can write.
+
+    Parameters
+    ----------
+    path : str
+        What was to be used.
+    place : str
+        What is wrong: `path`, or something above it.
+    reason : str
+        As of `problem`.
+    """
+
+    def __init__(self, path, place, reason):
+        super().__init__(errno.EPERM, "%s %s" % (place, reason), path)
+        self.place, self.reason = place, reason
+
+
+def problem(status, crossed=False):
+    """Why a file or directory is not trusted.
+
+    Parameters
+    ----------
+    status : os.stat_result
+    crossed : bool
+        It is a directory on the way to another one.
+
+    Returns
+    -------
+    str or None
+        A clause to follow its name, such as "belongs to alice (uid 1001, mode 0755)"; None when all is in order.
+    """
+    mode = stat.S_IMODE(status.st_mode)
+    if status.st_uid not in (0, os.geteuid()):
+        return "belongs to %s (mode %04o)" % (user_name(status.st_uid), mode)
+    if not mode & OTHERS_WRITE or stat.S_ISLNK(status.st_mode):     # the permissions of links mean nothing
+        return None
+    if crossed and mode & stat.S_ISVTX or mode & OTHERS_WRITE == stat.S_IWGRP and _is_own_group(status):
+        return None
+    return "can be written by others (it belongs to %s, group %s, mode %04o)" % (user_name(status.st_uid), status.st_gid, mode)
+
+
+def user_name(uid):
+    """A user as text: "alice (uid 1001)"."""
+    import pwd      # not on Windows, and for messages only
+
+    try:
+        return "%s (uid %d)" % (pwd.getpwuid(uid).pw_name, uid)
+    except KeyError:
+        return "uid %d" % uid
+
+
+def _is_own_group(status):
+    """Whether a file's group is that of its owner alone."""
+    if status.st_gid != status.st_uid:
+        return False
+    import grp      # neither is on Windows, and few files get here
+    import pwd
+
+    try:
+        group, user = grp.getgrgid(status.st_gid), pwd.getpwuid(status.st_uid)
+    except KeyError:
+        return False
+    return group.gr_name == user.pw_name and set(group.gr_mem) <= {user.pw_name}
+
+
+def first_problem(path):
+    """The first thing on the way to a directory, itself included, that is not trusted.
+
+    Parameters
+    ----------
+    path : str
+
+    Returns
+    -------
+    (str, str) or None
+        Its path, without symbolic links, and the reason. What does not exist is no problem: `make_directory` looks again.
+    """
+    if not CHECKED:
+        return None
+    todo = [part for part in reversed(os.path.abspath(path).split(os.sep)) if part]
+    place, links = os.sep, 0
+    try:
+        reason = problem(os.lstat(place), crossed=bool(todo))
+        while todo and not reason:
+            part = todo.pop()
+            if part == "..":    # in the target of a link: `place` has none any more
+                place = os.path.dirname(place)
+                continue
+            above, place = place, os.path.join(place, part)
+            status = os.lstat(place)
+            reason = problem(status, crossed=bool(todo))
+            if not reason and stat.S_ISLNK(status.st_mode):
+                target = os.readlink(place)
+                links += 1
+                if links > _MOST_LINKS:
+                    return None
+                todo.extend(part for part in reversed(target.split(os.sep)) if part not in ("", "."))
+                place = os.sep if os.path.isabs(target) else above
+    except OSError:     # not there, or out of reach
+        return None
+    return (place, reason) if reason else None
+
+
+def directory(path):
+    """A directory that can be trusted: the one that was asked for, or one for this user alone in its place.
+
+    Parameters
+    ----------
+    path : str
+        It need not exist, and is not made.
+
+    Returns
+    -------
+    str
+        `path`, or the directory that replaces it: of a name that depends on nothing but `path`, in the user's cache directory (or else
+        in that for temporary files, in a folder with the user's number), so that the next process finds what this one compiled. When
+        none of these can be had, it is in a directory of this process. A warning says what is wrong and what to do.
+    """
+    if not CHECKED:
+        return path
+    now = None
+    try:
+        status = os.stat(path)
+        now = os.geteuid(), status.st_dev, status.st_ino, status.st_uid, status.st_gid, status.st_mode
+        if _known.get(path) == now:
+            return path
+    except OSError:
+        pass
+    found = first_problem(path)
+    if found is None:
+        if now is not None:
+            _known[path] = now
+        return path
+    place, reason = found
+    replacement = _replacement(path)
+    warn_once(("untrusted",) + found, (
+        "The compile directory %s is not used: %s %s. Who can write there could have this process run any code; it has to belong to %s or "
+        "to root, and nobody else may write it. Compiled code is kept in %s instead. %s, or choose another directory with "
+        "THEANO_FLAGS=base_compiledir=...") % (path, place, reason, user_name(os.geteuid()), replacement, _remedy(place, reason)))
+    return replacement
+
+
+def _remedy(place, reason):
+    """What to do about something that is not trusted, as the beginning of a sentence."""
+    if reason.startswith("is "):    # a link, or no file
+        return "Delete it"
+    if "can be written" in reason:
+        return "If nobody has put anything there: chmod go-w %s; otherwise delete it" % place
+    return "If you trust what is there: chown -R %s %s; otherwise delete it" % (os.geteuid(), place)
+
+
+def _replacement(path):
+    """A directory in the place of one that is not trusted, made."""
+    import tempfile
+
+    name = "%s-%s" % (os.path.basename(path), _digest(os.path.abspath(path)))
+    for folder in (os.path.join(user_cache_directory(), "theano_ng"),
+                   os.path.join(tempfile.gettempdir(), "theano_ng-%d" % os.geteuid())):
+        try:
+            return make_directory(os.path.join(folder, name))
+        except OSError:     # not to be written, or not to be trusted either
+            pass
+    return make_directory(os.path.join(private_directory(), name))
+
+
+def make_directory(path):
+    """Make a directory, and those above it that are missing, for this user alone (mode 0700).
+
+    Parameters
+    ----------
+    path : str
+
+    Returns
+    -------
+    str
+        `path`.
+
+    Raises
+    ------
+    Untrusted
+        When it is there, or what is above it is, and belongs to somebody else.
+    OSError
+    """
+    def check():
+        found = first_problem(path)
+        if found is not None:
+            raise Untrusted(path, *found)
+
+    check()
+    missing, folder = [], os.path.abspath(path)
+    while not os.path.lexists(folder):
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    for folder in reversed(missing):
+        try:
+            os.mkdir(folder, 0o700)
+        except FileExistsError:
+            pass    # somebody was quicker: who?
+    if not os.path.isdir(path):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
+    check()
+    return path
+
+
+_private = None
+
+
+def private_directory():
+    """A temporary directory of this process, removed when it ends.
+
+    Raises
+    ------
+    Untrusted
+        When others can replace what is in the directories for temporary files and for the user's caches.
+    """
+    global _private
+    if _private is None or _private[0] != os.getpid():
+        import atexit
+        import shutil
+        import tempfile
+
+        path = tempfile.mkdtemp(prefix="theano_ng-")
+        found = first_problem(path)
+        if found is not None:
+            os.rmdir(path)
+            try:
+                path = tempfile.mkdtemp(prefix="theano_ng-", dir=make_directory(user_cache_directory()))
+            except OSError:
+                raise Untrusted(path, *found) from None
+        _private = (os.getpid(), path)
+        owner = os.getpid()
+
+        def remove():
+            if os.getpid() == owner and not config.nocleanup:    # a forked child ends too
+                shutil.rmtree(path, ignore_errors=True)
+
+        atexit.register(remove)
+    return _private[1]
+
+
+# ------------------------------------------------- files in a directory that is trusted
+
+def open_file(path):
+    """Open a file to read bytes from, when it is a trusted one.
+
+    Parameters
+    ----------
+    path : str
+        In a directory that is trusted.
+
+    Returns
+    -------
+    binary file
+
+    Raises
+    ------
+    Untrusted
+        After a warning.
+    OSError
+    """
+    return open(path, "rb", opener=_open_checked)
+
+
+def open_named(path):
+    """As `open_file`, for a file anywhere: all directories above it are checked, and symbolic links lead to it.
+
+    Parameters
+    ----------
+    path : str
+    """
+    path = os.path.realpath(path)
+    found = first_problem(os.path.dirname(path))
+    if found is not None:
+        _refuse(path, found[1], found[0])
+    return open_file(path)
+
+
+def _open_checked(path, flags):
+    try:
+        descriptor = os.open(path, _READ)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            _refuse(path, "is a symbolic link")
+        raise
+    try:
+        status = os.fstat(descriptor)
+        if CHECKED:
+            reason = problem(status)
+            if reason is None and not stat.S_ISREG(status.st_mode):
+                reason = "is no regular file"
+            if reason is not None:
+                _refuse(path, reason)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _refuse(path, reason, place=None):
+    """Warn, once for each directory and reason, and raise Untrusted. `place` is what is wrong, if that is not the file itself."""
+    place = place or path
+    warn_once(("untrusted", os.path.dirname(path), reason), (
+        "%s is not loaded, since it could be anybody's code: %s %s. %s. `theano_ng-cache list` names all files of the compile directory "
+        "that are not trusted.") % (path, place, reason, _remedy(place, reason)))
+    raise Untrusted(path, place, reason)
+
+
+def is_trusted(path):
+    """Whether something in a trusted directory is there and can be used by its name: a file, or a directory. Warns when it belongs to others.
+
+    Parameters
+    ----------
+    path : str
+    """
+    try:
+        status = os.lstat(path)
+        if CHECKED:
+            reason = "is a symbolic link" if stat.S_ISLNK(status.st_mode) else problem(status)
+            if reason is not None:
+                _refuse(path, reason)
+    except OSError:
+        return False
+    return True
+
+
+def close_to_others(path):
+    """Take from others the permission to write a file, which a umask of 0 gives them."""
+    if CHECKED:
+        mode = os.stat(path).st_mode
+        if mode & OTHERS_WRITE:
+            os.chmod(path, stat.S_IMODE(mode) & ~OTHERS_WRITE)
+
+
+def publish(temporary, path):
+    """Give a finished file its name, at once, for this user alone to write.
+
+    A file that was there before stays what it is for those who have mapped it.
+
+    Parameters
+    ----------
+    temporary, path : str
+        On the same file system.
+    """
+    close_to_others(temporary)
+    os.replace(temporary, path)
+
+
+def open_stamp(path):
+    """A file descriptor of a lock, or of a file whose time matters; made if need be, and anew when somebody else's, or a link, is there.
+
+    Parameters
+    ----------
+    path : str
+        In a directory that is trusted.
+
+    Raises
+    ------
+    OSError
+    """
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+    if CHECKED:
+        try:
+            reason = problem(os.stat(path, follow_symlinks=False))
+        except FileNotFoundError:
+            reason = None
+        if reason is not None or os.path.islink(path):
+            os.unlink(path)
+    return os.open(path, flags, 0o600)
+
+
+def untrusted_content(folder):
+    """All that is not trusted in a directory, and the first such thing on the way to it.
+
+    Parameters
+    ----------
+    folder : str
+
+    Returns
+    -------
+    list of (str, str)
+        Paths and reasons.
+    """
+    found = []
+    if not CHECKED:
+        return found
+    above = first_problem(folder)
+    if above is not None:
+        found.append(above)
+    for place, folders, files in os.walk(folder):
+        for path in sorted(os.path.join(place, name) for name in folders + files):
+            try:
+                reason = problem(os.lstat(path))
+            except OSError:     # gone meanwhile
+                continue
+            if reason is not None:
+                found.append((path, reason))
+    return found

@@ -1,0 +1,442 @@
+"""In-place safety: a feature that orders and validates Ops that overwrite their inputs."""
+from functools import partial
+
+from theano_ng.configdefaults import config
+from theano_ng.gof import toolbox
+from theano_ng.gof.destroy.alias_classes import destroyed_indices
+from theano_ng.gof.destroy.dynamic_order import CycleError
+from theano_ng.gof.fg import InconsistencyError
+from theano_ng.gof.graph import Constant, io_toposort
+from theano_ng.misc.ordered_set import OrderedSet
+
+try:
+    from theano_ng.gof._destroyhandler import AliasClasses, Constraints, DynamicOrder
+except ImportError:     # not compiled; the twins do the same
+    from theano_ng.gof.destroy.alias_classes import AliasClasses, Constraints
+    from theano_ng.gof.destroy.dynamic_order import DynamicOrder
+
+
+_PATIENCE = 32
+
+
+class ProtocolError(Exception):
+    """The graph told the DestroyHandler something impossible (a node imported twice, an unknown one pruned)."""
+
+
+def _contains_cycle(fgraph, orderings):
+    """Whether the nodes of a graph, with additional orderings, cannot be sorted.
+
+    Parameters
+    ----------
+    fgraph : FunctionGraph
+    orderings : dict
+        Node to the nodes that have to come before it.
+    """
+    try:
+        io_toposort(fgraph.inputs, fgraph.outputs, orderings)
+    except ValueError:
+        return True
+    return False
+
+
+def _build_droot_impact(destroy_handler):
+    """Who destroys what.
+
+    Returns
+    -------
+    droot : dict
+        Every variable that is destroyed, itself or as a view, to the root of its views.
+    impact : dict
+        Each such root to it and its views.
+    root_destroyer : dict
+        Each such root to the node that destroys it.
+
+    Raises
+    ------
+    InconsistencyError
+        When a root has two destroyers.
+    """
+    droot, impact, root_destroyer = {}, {}, {}
+    aliases = destroy_handler.aliases
+    for app in destroy_handler.destroyers:
+        for i in destroyed_indices(app):
+            root = aliases.root(app.inputs[i])
+            if root in droot:
+                raise InconsistencyError("Multiple destroyers of %s" % root)
+            root_destroyer[root] = app
+            impact[root] = OrderedSet(aliases.members(root))
+            for v in impact[root]:
+                droot[v] = root
+    return droot, impact, root_destroyer
+
+
+def fast_inplace_check(inputs):
+    """The inputs of a node that an in-place operation may overwrite, as far as can be told without looking for cycles.
+
+    Parameters
+    ----------
+    inputs : list of Variable
+        Of one FunctionGraph.
+
+    Returns
+    -------
+    list of Variable
+        Without constants, what has a destroyer, what a Supervisor protects, and the graph's outputs.
+    """
+    if not inputs:
+        return []
+    fgraph = inputs[0].fgraph
+    protected = set(fgraph.outputs)
+    for feature in fgraph._features:
+        protected.update(getattr(feature, "protected", ()))
+    return [r for r in inputs if not isinstance(r, Constant) and r not in protected and not fgraph.has_destroyers([r])]
+
+
+class DestroyHandler(toolbox.Bookkeeper):
+    """Feature that lets a graph contain in-place Ops, as long as they can be put in an order in which nobody reads what is overwritten.
+
+    An Op with a `destroy_map` overwrites inputs: whoever else uses them, or views of them (`view_map`), has to run before. Two destroyers
+    of the same memory, constants, variables with ``tag.indestructible``, and inputs that alias the destroyed one are refused.
+
+    Parameters
+    ----------
+    do_imports_on_attach : bool
+        Whether to look at the nodes present when attached.
+    algo : {None, 'regular', 'fast'}
+        'fast' refuses more than is necessary: a destroyed variable may have one client and be no view. None:
+        ``config.cycle_detection``.
+
+    Notes
+    -----
+    Gives the graph ``destroyers(r)``, the list of nodes that destroy a variable, ``has_destroyers(variables)`` and
+    ``destroy_handler``. An Op's `destroyhandler_tolerate_same` is a list of pairs ``(i, j)``: input j may be the same variable as the
+    destroyed input i; `destroyhandler_tolerate_aliased`: input j may share memory with the destroyed input i.
+
+    Variables that share memory form a class, named by its root. What changes is noted in the callbacks and checked by `validate`, at a cost
+    that depends on what changed: a topological order of all nodes, in-place constraints included, is kept (see `dynamic_order`).
+    """
+
+    pickle_rm_attr = ["destroyers", "has_destroyers"]
+    parts = (AliasClasses, Constraints, DynamicOrder)
+    # What `orderings` returns depends on the graph only; sorted nodes may be kept.
+    orderings_follow_graph = True
+
+    def __init__(self, do_imports_on_attach=True, algo=None):
+        self.fgraph = None
+        self.do_imports_on_attach = do_imports_on_attach
+        self.algo = config.cycle_detection if algo is None else algo
+        if self.algo not in ("regular", "fast"):
+            raise ValueError("algo has to be 'regular' or 'fast', not %r" % (self.algo,))
+        self._reset()
+
+    def _reset(self):
+        # Nodes with a destroy_map; all nodes.
+        self.destroyers = OrderedSet()
+        self.apps = {}
+        aliases, constraints, order = self.parts
+        self.aliases = aliases()
+        # What has to be looked at by the next validate: nodes, with the indices of the changed inputs, or None for all of them; variables
+        # whose classes changed.
+        self._touched_apps = {}
+        self._touched_classes = {}
+        # How many touched nodes are left to `validate`; see `_settle`.
+        self._patience = _PATIENCE
+        self.fail_validate = {}
+        self._constraints = constraints(self.aliases)
+        self._order = order(self._constraints.successors, self._constraints.predecessors)
+
+    def clone_for(self, fgraph):
+        """A handler for a copy of the graph."""
+        return type(self)(self.do_imports_on_attach, self.algo)
+
+    def __getstate__(self):
+        return {"fgraph": self.fgraph, "do_imports_on_attach": self.do_imports_on_attach, "algo": self.algo}
+
+    def on_attach(self, fgraph):
+        """Give the graph its methods and look at its nodes.
+
+        Raises
+        ------
+        AlreadyThere
+            When the graph has a DestroyHandler.
+        Exception
+            When this one serves another graph.
+        """
+        if any(hasattr(fgraph, attr) for attr in ("destroyers", "destroy_handler")):
+            raise toolbox.AlreadyThere("DestroyHandler feature is already present or in conflict with another plugin.")
+        if self.fgraph is not None and self.fgraph is not fgraph:
+            raise Exception("A DestroyHandler instance can only serve one FunctionGraph.")
+        self.fgraph = fgraph
+        fgraph.destroy_handler = self
+        self._reset()
+        self._publish(fgraph)
+        if self.do_imports_on_attach:
+            toolbox.Bookkeeper.on_attach(self, fgraph)
+
+    def _publish(self, fgraph):
+        fgraph.destroyers = self.destroyers_of
+        fgraph.has_destroyers = partial(self.has_destroyers, fgraph)
+
+    def unpickle(self, fgraph):
+        """Put the methods on the graph and look at its nodes."""
+        self.fgraph = fgraph
+        self._reset()
+        self._publish(fgraph)
+        for app in io_toposort(fgraph.inputs, fgraph.outputs):
+            self.on_import(fgraph, app, "unpickle")
+
+    def on_detach(self, fgraph):
+        if fgraph is not self.fgraph:
+            raise Exception("This DestroyHandler instance was not attached to the provided fgraph.")
+        del fgraph.destroyers
+        del fgraph.has_destroyers
+        del fgraph.destroy_handler
+        self.fgraph = None
+        self._reset()
+
+    # ------------------------------------------------------------ questions
+
+    def destroyers_of(self, r):
+        """The nodes that overwrite the memory of `r`; a list of one or none in a valid graph."""
+        return list(dict.fromkeys([app for app, _ in self.aliases.destroyers(r)]))
+
+    def has_destroyers(self, fgraph, protected_list):
+        """Whether any of the variables is overwritten."""
+        destroyers = self.aliases.destroyers
+        return any(destroyers(r) for r in protected_list)
+
+    def refresh_droot_impact(self):
+        """What `_build_droot_impact` says about the graph as it is."""
+        self.droot, self.impact, self.root_destroyer = _build_droot_impact(self)
+        return self.droot, self.impact, self.root_destroyer
+
+    # ------------------------------------------------------------ news of the graph
+
+    def on_import(self, fgraph, app, reason):
+        """Take note of a new node."""
+        if app in self.apps:
+            raise ProtocolError("double import of %s" % app)
+        indices = destroyed_indices(app)
+        if indices and len(self._touched_apps) + len(self._touched_classes) > self._patience and self.algo != "fast":
+            self._settle()
+        self.apps[app] = None
+        self._touched_apps[app] = None
+        for o, places in (getattr(app.op, "view_map", None) or {}).items():
+            self._add_view(app, o, places)
+        if indices:
+            self.destroyers.add(app)
+            for i in indices:
+                self._add_destroyer(app, i)
+            if self.algo == "fast":
+                self.fast_destroy(app, reason)
+
+    def on_prune(self, fgraph, app, reason):
+        """Take a node that left the graph out of all tables; ProtocolError when it was never imported."""
+        if app not in self.apps:
+            raise ProtocolError("prune of %s, which was not imported" % app)
+        del self.apps[app]
+        self._touched_apps.pop(app, None)
+        self.fail_validate.pop(app, None)
+        self._order.remove(app)
+        if app in self.destroyers:
+            self.destroyers.remove(app)
+            for i in dict.fromkeys(destroyed_indices(app)):
+                self.aliases.remove_destroyer(app.inputs[i], app, i)
+        for o in getattr(app.op, "view_map", None) or ():
+            self.aliases.remove_view(app.outputs[o])
+        for o in app.outputs:
+            self._touched_classes.pop(o, None)
+
+    def on_change_input(self, fgraph, app, i, old_r, new_r, reason):
+        """Take note of a changed input."""
+        if app == "output":
+            return
+        if app not in self.apps:
+            raise ProtocolError("input changed of %s, which was not imported" % app)
+        changed = self._touched_apps.setdefault(app, {})
+        if changed is not None:
+            changed[i] = None
+        for o, places in (getattr(app.op, "view_map", None) or {}).items():
+            if i in places:
+                self.aliases.move_view(app.outputs[o], new_r)
+                self._touched_classes[new_r] = None
+        if app in self.destroyers:
+            times = destroyed_indices(app).count(i)
+            if times:
+                self.aliases.remove_destroyer(old_r, app, i)
+                for _ in range(times):
+                    self._add_destroyer(app, i)
+            if self.algo == "fast":
+                self.fast_destroy(app, reason)
+
+    def _add_view(self, app, o, places):
+        if len(places) != 1:
+            raise NotImplementedError("%s: output %d is declared to be a view of the inputs %s; it can be a view of one" % (
+                app.op, o, list(places)))
+        viewed = app.inputs[places[0]]
+        self.aliases.add_view(app.outputs[o], viewed)
+        # The class of the viewed variable grows by that of the view.
+        self._touched_classes[viewed] = None
+
+    def _add_destroyer(self, app, i):
+        r = app.inputs[i]
+        self.aliases.add_destroyer(r, app, i)
+        self._touched_classes[r] = None
+
+    def fast_destroy(self, app, reason):
+        """Check one level: a destroyed variable may have one client and be no view. What is wrong is raised by `validate`."""
+        self.fail_validate.pop(app, None)
+        for i in destroyed_indices(app):
+            r = app.inputs[i]
+            if len(r.clients) > 1:
+                self.fail_validate[app] = InconsistencyError(
+                    "Destroyed variable has more than one client. Client: %s, reason: %s" % (app, reason))
+            elif r.owner is not None and r.index in (getattr(r.owner.op, "view_map", None) or {}):
+                self.fail_validate[app] = InconsistencyError(
+                    "Destroyed variable is a view of another one. Client: %s, reason: %s" % (app, reason))
+
+    # ------------------------------------------------------------ validation
+
+    def validate(self, fgraph):
+        """Check the in-place operations.
+
+        Returns
+        -------
+        bool
+            True.
+
+        Raises
+        ------
+        InconsistencyError
+            When memory is overwritten that someone else, or the wrong one, needs.
+        """
+        if not self.destroyers:
+            # Without in-place operations there is nothing to refuse. What was touched is kept for later.
+            return True
+        if self.algo == "fast":
+            if self.fail_validate:
+                # A node that came in saw the one that it replaces as another client; what counts is the graph as it is now. What
+                # fails stays, so that the node fails again unless it leaves.
+                for app in list(self.fail_validate):
+                    self.fast_destroy(app, "validate")
+                for error in self.fail_validate.values():
+                    raise error
+            self._check_touched_classes()
+            return True
+        edges = self._check_touched_classes()
+        try:
+            self._order.add_edges(edges + self._edges_of_touched_apps())
+        except CycleError:
+            raise InconsistencyError("Dependency graph contains cycles") from None
+        self._forget_touched()
+        return True
+
+    def _settle(self):
+        """Look at what was touched before one more destroyer comes.
+
+        `validate` keeps what it could not accept. The replacement that it refused is undone after that, and the next one may be refused as
+        well: without this, each of a long row of refused replacements would be checked together with all before it. Nodes on their
+        way into the graph are left out; they are touched when they arrive.
+        """
+        try:
+            edges = self._check_touched_classes() if self.destroyers else []
+            edges.extend(self._edges_of_touched_apps())
+            order = self._order
+            order.add_edges([(u, v) for u, v in edges if u in order and v in order])
+        except (InconsistencyError, CycleError):
+            # In the middle of a replacement the graph need not be valid.
+            self._patience = 2 * (len(self._touched_apps) + len(self._touched_classes))
+        else:
+            self._forget_touched()
+
+    def _forget_touched(self):
+        self._touched_apps = {}
+        self._touched_classes = {}
+        self._patience = _PATIENCE
+
+    def _edges_of_touched_apps(self):
+        """Give each touched node a place in the order; returns the edges that it may contradict."""
+        order = self._order
+        destroyers_of = self._constraints.destroyers_of if self.destroyers else None
+        edges = []
+        for app in self._touched_apps:
+            if app not in order:
+                order.place(app)
+        for app, changed in self._touched_apps.items():
+            inputs = app.inputs if changed is None else [app.inputs[i] for i in changed]
+            edges.extend([(r.owner, app) for r in inputs if r.owner is not None])
+            if destroyers_of is not None:
+                edges.extend([(app, s) for s in destroyers_of(app, inputs)])
+        return edges
+
+    def _check_touched_classes(self):
+        """Check the classes that changed, and those of destroyers whose inputs changed; returns the constraints that follow."""
+        aliases = self.aliases
+        roots = dict.fromkeys([aliases.root(r) for r in self._touched_classes])
+        for app in self._touched_apps:
+            if app in self.destroyers:
+                for i in destroyed_indices(app):
+                    roots[aliases.root(app.inputs[i])] = None
+        edges = []
+        for root in roots:
+            destroyers = aliases.destroyers(root)
+            if not destroyers:
+                continue
+            app, i = next(iter(destroyers))
+            if len(destroyers) > 1 or aliases.destroyed[app.inputs[i]][app, i] > 1:
+                raise InconsistencyError("Multiple destroyers of %s" % root)
+            impact = dict.fromkeys(aliases.members(root))
+            illegal = [r for r in impact if isinstance(r, Constant) or getattr(r.tag, "indestructible", False)]
+            if illegal:
+                raise InconsistencyError("Attempting to destroy indestructible variables: %s" % illegal)
+            _check_input_aliasing(app, i, impact)
+            edges.extend((user, app) for user in self._constraints.other_users(app, impact))
+        return edges
+
+    def orderings(self, fgraph, ordered=True):
+        """The constraints of the in-place operations.
+
+        Parameters
+        ----------
+        fgraph : FunctionGraph
+        ordered : bool
+            Whether the nodes come in lists of a deterministic order; False gives sets.
+
+        Returns
+        -------
+        dict
+            Each destroyer to the other users of what it destroys.
+
+        Raises
+        ------
+        InconsistencyError
+            When memory is destroyed twice, or inputs alias.
+        """
+        result = {}
+        if not self.destroyers:
+            return result
+        _, impact, _ = self.refresh_droot_impact()
+        for app in self.destroyers:
+            users = OrderedSet()
+            for i in destroyed_indices(app):
+                root = self.droot[app.inputs[i]]
+                _check_input_aliasing(app, i, impact[root])
+                users.update(self._constraints.other_users(app, impact[root]))
+            if users:
+                result[app] = users if ordered else set(users)
+        return result
+
+
+def _check_input_aliasing(app, destroyed_index, impact):
+    """Refuse a node whose other inputs share memory with the one it destroys, except where its Op tolerates that."""
+    op = app.op
+    destroyed = app.inputs[destroyed_index]
+    same = {j for i, j in getattr(op, "destroyhandler_tolerate_same", ()) if i == destroyed_index}
+    same.add(destroyed_index)
+    aliased = {j for i, j in getattr(op, "destroyhandler_tolerate_aliased", ()) if i == destroyed_index}
+    for j, r in enumerate(app.inputs):
+        if j not in aliased and r in impact and (j not in same or r is not destroyed):
+            raise InconsistencyError("Input aliasing: %s (%i, %i)" % (app, destroyed_index, j))
+
+
+__all__ = ["DestroyHandler", "InconsistencyError", "ProtocolError", "config", "fast_inplace_check", "toolbox"]

@@ -1,0 +1,642 @@
+"""Differentiation of graphs: `grad`, `subgraph_grad`, `Lop`, `Rop`.
+
+Gradients are propagated from Op to Op by their `L_op` and `R_op`; nothing here knows what a tensor is. Documented as members of
+`theano_ng.gradient`.
+"""
+import time
+import warnings
+from functools import reduce
+
+from theano_ng.configdefaults import config
+from theano_ng.gof import ports, utils
+from theano_ng.gof.derivative import DisconnectedType, NullTypeGradError, disconnected_type, is_absent
+from theano_ng.gof.graph import Variable
+from theano_ng.gof.null_type import NullType
+from theano_ng.gof.op import PureOp, get_test_value
+
+# Seconds spent in grad, for profiles.
+grad_time = 0
+
+
+class DisconnectedInputError(ValueError):
+    """Raised when `grad` is asked for the gradient with respect to something the cost does not depend on."""
+
+
+# ---------------------------------------------------------------- small helpers
+
+
+def format_as(use_list, use_tuple, outputs):
+    """Outputs as a list or tuple.
+
+    Parameters
+    ----------
+    use_list, use_tuple : bool
+        Not both.
+    outputs : object or list
+        A single output is taken for a list of one, when a list or tuple is asked for.
+
+    Returns
+    -------
+    list, tuple or object
+        With neither, the only output of a list of one.
+    """
+    if use_list and use_tuple:
+        raise ValueError("Both flags cannot be simultaneously True")
+    if use_list or use_tuple:
+        if isinstance(outputs, (list, tuple)):
+            return list(outputs) if use_list else tuple(outputs)
+        return [outputs] if use_list else (outputs,)
+    if isinstance(outputs, (list, tuple)):
+        if len(outputs) != 1:
+            raise ValueError("Wrong arguments. Expected a one element list; got %d elements" % len(outputs))
+        return outputs[0]
+    return outputs
+
+
+def as_list(things):
+    return list(things) if isinstance(things, (list, tuple)) else [things]
+
+
+def _is_discrete(dtype):
+    """Whether a dtype has no derivatives: integers and bool."""
+    return isinstance(dtype, str) and dtype.startswith(("int", "uint", "bool"))
+
+
+def _is_continuous(dtype):
+    return isinstance(dtype, str) and dtype.startswith(("float", "complex"))
+
+
+def _float_zeros_like(x):
+    """Zeros of a variable's shape, and of its dtype if that is a floating point one."""
+    dtype = x.type.dtype
+    return x.zeros_like(dtype=dtype if _is_continuous(dtype) else config.floatX)
+
+
+def _float_ones_like(x):
+    """Ones of a variable's shape, and of its dtype if that is a floating point one."""
+    dtype = x.type.dtype
+    return x.ones_like(dtype=dtype if _is_continuous(dtype) else config.floatX)
+
+
+def is_zero(x):
+    """Whether a gradient is zero.
+
+    Returns
+    -------
+    {'yes', 'no', 'maybe'}
+        'maybe': not known to be a constant.
+    """
+    if not hasattr(x, "type"):
+        return "yes" if (x == 0) is True or getattr(x == 0, "all", lambda: False)() else "no"
+    if isinstance(x.type, NullType):
+        return "no"
+    if isinstance(x.type, DisconnectedType):
+        return "yes"
+    constant = ports.constant_value(x)
+    if constant is None:
+        return "maybe"
+    return "no" if constant.any() else "yes"
+
+
+def _node_to_pattern(node):
+    """Which outputs of a node depend differentiably on which inputs: a list over inputs of lists over outputs of bools."""
+    if not hasattr(node.op, "connection_pattern"):
+        return [[True] * len(node.outputs) for _ in node.inputs]
+    pattern = node.op.connection_pattern(node)
+    if not isinstance(pattern, list):
+        raise TypeError("Op.connection_pattern should return list of list of bool, but for Op=%s got %s with type %s."
+                        % (node.op, pattern, type(pattern)))
+    if len(pattern) != len(node.inputs):
+        raise ValueError("%s.connection_pattern should have %d rows but has %d." % (node.op, len(node.inputs), len(pattern)))
+    for i, row in enumerate(pattern):
+        if not isinstance(row, list):
+            raise TypeError("%s.connection_pattern should return a list of lists, but element %d is %s of type %s."
+                            % (node.op, i, row, type(row)))
+        if len(row) != len(node.outputs):
+            raise ValueError("%s.connection_pattern should have %d columns but row %d has %d." % (node.op, len(node.outputs), i, len(row)))
+    return pattern
+
+
+def _check_policy(value, name, allowed):
+    if value not in allowed:
+        raise ValueError("Invalid value for keyword '%s': %r. Valid values are %s." % (
+            name, value, ", ".join("'%s'" % a for a in allowed)))
+
+
+# ---------------------------------------------------------------- grad
+
+
+def grad(cost, wrt, consider_constant=None, disconnected_inputs="raise", add_names=True, known_grads=None, return_disconnected="zero",
+         null_gradients="raise"):
+    """Gradients of a scalar with respect to one or several variables.
+
+    Parameters
+    ----------
+    cost : Variable or None
+        0-d; None is allowed with `known_grads`.
+    wrt : Variable, or list or tuple of Variable
+    consider_constant : list of Variable, optional
+        Expressions through which nothing is propagated.
+    disconnected_inputs : {'raise', 'warn', 'ignore'}
+        What to do when the cost does not depend (differentiably) on a variable of `wrt`: DisconnectedInputError, or a gradient of zero with
+        or without warning.
+    add_names : bool
+        Whether gradients get the name ``(d<cost>/d<wrt>)``, where both have names.
+    known_grads : dict, optional
+        Variable to its gradient, for when that is known and the cost is not (an ordered mapping). Together with a cost they replace what
+        would have been computed for these variables.
+    return_disconnected : {'zero', 'None', 'Disconnected'}
+        What a disconnected variable gets: ``wrt[i].zeros_like()``, None, or a variable of DisconnectedType.
+    null_gradients : {'raise', 'return'}
+        Whether a derivative that does not exist raises NullTypeGradError or is returned, as a variable of NullType.
+
+    Returns
+    -------
+    Variable, list or tuple
+        As `wrt`.
+
+    Raises
+    ------
+    DisconnectedInputError, NullTypeGradError
+    TypeError
+        For a cost that is no scalar, and things that are no variables.
+    """
+    global grad_time
+    start = time.perf_counter()
+    _check_policy(disconnected_inputs, "disconnected_inputs", ("ignore", "warn", "raise"))
+    _check_policy(return_disconnected, "return_disconnected", ("zero", "None", "Disconnected"))
+    _check_policy(null_gradients, "null_gradients", ("raise", "return"))
+    _check_cost(cost, known_grads)
+    using_list, using_tuple = isinstance(wrt, list), isinstance(wrt, tuple)
+    wrt = as_list(wrt)
+    for elem in wrt:
+        if not isinstance(elem, Variable):
+            raise TypeError("Expected Variable, got %s of type %s" % (elem, type(elem)))
+    grad_dict = {} if cost is None else {cost: _float_ones_like(cost)}
+    outputs = list(grad_dict) + list(known_grads or ())
+    for var, g_var in (known_grads or {}).items():
+        _check_known_gradient(g_var)
+        # The gradient of an integer variable may differ from zero here: the Op that computes it does not propagate it further.
+        grad_dict[var] = g_var
+
+    var_to_app_to_idx = _populate_var_to_app_to_idx(outputs, wrt, consider_constant)
+    for elem in wrt:
+        if elem not in var_to_app_to_idx and elem not in grad_dict:
+            _report_disconnected(elem, disconnected_inputs)
+            grad_dict[elem] = disconnected_type()
+    named = cost.name if add_names and cost is not None else None
+    rval = _populate_grad_dict(var_to_app_to_idx, grad_dict, wrt, named)
+    for i, g in enumerate(rval):
+        if isinstance(g.type, NullType):
+            if null_gradients == "raise":
+                raise getattr(g.type, "error", NullTypeGradError)("tensor.grad encountered a NaN. " + g.type.why_null)
+        elif isinstance(g.type, DisconnectedType):
+            if wrt[i] in var_to_app_to_idx:
+                # A connection on paper that no Op has confirmed.
+                _report_disconnected(wrt[i], disconnected_inputs)
+            if return_disconnected == "zero":
+                rval[i] = _float_zeros_like(wrt[i])
+            elif return_disconnected == "None":
+                rval[i] = None
+    grad_time += time.perf_counter() - start
+    return format_as(using_list, using_tuple, rval)
+
+
+def _check_cost(cost, known_grads):
+    """Raise unless `cost` is a scalar that has derivatives, or known gradients take its place."""
+    if cost is None:
+        if known_grads is None:
+            raise AssertionError("cost and known_grads can't both be None.")
+        return
+    if not isinstance(cost, Variable):
+        raise TypeError("cost must be a variable, not %r" % (cost,))
+    if isinstance(cost.type, NullType):
+        raise ValueError("Can't differentiate a NaN cost. cost is NaN because " + cost.type.why_null)
+    if cost.type.ndim != 0:
+        raise TypeError("cost must be a scalar; %s has %d dimensions. Reduce it, e.g. by sum()" % (cost, cost.type.ndim))
+
+
+def _check_known_gradient(gradient):
+    if not hasattr(gradient, "type"):
+        raise TypeError("output grads must be variables. Ambiguous whether %s should be made into tensor or sparse variable"
+                        % type(gradient))
+    if not is_absent(gradient) and not _is_continuous(getattr(gradient.type, "dtype", None)):
+        raise TypeError("Gradients must always be NullType, DisconnectedType, or continuous, but grad was given a known_grad of type %s"
+                        % gradient.type)
+
+
+def _report_disconnected(var, policy):
+    """Do what `grad`'s caller, two frames above, wants about a variable that the cost does not depend on: raise, warn or ignore it."""
+    message = (
+        "grad method was asked to compute the gradient with respect to a variable that is not part of the computational graph of the"
+        " cost, or is used only by a non-differentiable operator: %s" % var)
+    if policy == "warn":
+        warnings.warn(message, stacklevel=3)
+    elif policy == "raise":
+        raise DisconnectedInputError(message + utils.get_variable_trace_string(var))
+
+
+def _populate_var_to_app_to_idx(outputs, wrt, consider_constant):
+    """The part of the graph that gradients flow through.
+
+    Parameters
+    ----------
+    outputs : list of Variable
+        Where gradients come from.
+    wrt : list of Variable
+        Where they are needed.
+    consider_constant : list of Variable or None
+
+    Returns
+    -------
+    dict
+        Variable to dict of node to list of input indices: the uses through which `outputs` depend on the variable, for every variable that
+        depends on one of `wrt`.
+    """
+    if consider_constant is None:
+        consider_constant = ()
+    elif not hasattr(consider_constant, "__iter__") or isinstance(consider_constant, Variable):
+        raise TypeError("Expected consider_constant to be an iterable collection, got %s" % type(consider_constant))
+    constants = set()
+    for elem in consider_constant:
+        if not isinstance(elem, Variable):
+            raise TypeError("Elements of consider_constant must be variables, but got %s" % type(elem))
+        constants.add(elem)
+    # Against the arrows: what the outputs depend on differentiably.
+    order = _nodes_behind(outputs, constants)
+    patterns = {}
+    uses = {}
+    reached = set(outputs)
+    for node in reversed(order):
+        flowing = [k for k, out in enumerate(node.outputs) if out in reached and out not in constants]
+        if not flowing:
+            continue
+        pattern = patterns[node] = _node_to_pattern(node)
+        for i, r in enumerate(node.inputs):
+            row = pattern[i]
+            for k in flowing:
+                if row[k]:
+                    uses.setdefault(r, {}).setdefault(node, []).append(i)
+                    reached.add(r)
+                    break
+    # With the arrows: what of that depends on wrt.
+    relevant = {r for r in wrt if r in uses}
+    for node in order:
+        pattern = patterns.get(node)
+        if pattern is None:
+            continue
+        for i, r in enumerate(node.inputs):
+            if r in relevant:
+                row = pattern[i]
+                for k, out in enumerate(node.outputs):
+                    if row[k] and out in uses:
+                        relevant.add(out)
+    return {r: apps for r, apps in uses.items() if r in relevant}
+
+
+def _nodes_behind(outputs, constants=()):
+    """The nodes that variables depend on, not looking behind `constants`; inputs first."""
+    order = []
+    seen = set()
+    for out in outputs:
+        if out.owner is None or out in constants or out.owner in seen:
+            continue
+        seen.add(out.owner)
+        stack = [(out.owner, iter(out.owner.inputs))]
+        while stack:
+            node, pending = stack[-1]
+            for r in pending:
+                owner = r.owner
+                if owner is not None and owner not in seen and r not in constants:
+                    seen.add(owner)
+                    stack.append((owner, iter(owner.inputs)))
+                    break
+            else:
+                order.append(node)
+                stack.pop()
+    return order
+
+
+def _populate_grad_dict(var_to_app_to_idx, grad_dict, wrt, cost_name=None):
+    """Compute gradients from the outputs to `wrt`.
+
+    Parameters
+    ----------
+    var_to_app_to_idx : dict
+        See `_populate_var_to_app_to_idx`.
+    grad_dict : dict
+        Variable to gradient: those known. Filled with those computed.
+    wrt : list of Variable
+    cost_name : str, optional
+        For the names of gradients.
+
+    Returns
+    -------
+    list of Variable
+        The gradients of `wrt`.
+    """
+    terms = {}
+
+    def gradient_of(var):
+        """The gradient of a variable all of whose users have been dealt with."""
+        if var in grad_dict:
+            return grad_dict[var]
+        found = []
+        for node, indices in var_to_app_to_idx.get(var, {}).items():
+            for i in indices:
+                term = terms[node][i]
+                if isinstance(term.type, NullType):
+                    grad_dict[var] = term
+                    return term
+                if not isinstance(term.type, DisconnectedType):
+                    found.append(term)
+        if found:
+            g = grad_dict[var] = reduce(_add, found)
+            if cost_name is not None and var.name is not None and (len(found) > 1 or g.name is None):
+                g.name = "(d%s/d%s)" % (cost_name, var.name)
+        else:
+            g = grad_dict[var] = disconnected_type()
+        return g
+
+    # Users before what they use; only nodes that lead to wrt.
+    nodes = dict.fromkeys(node for apps in var_to_app_to_idx.values() for node in apps)
+    for node in reversed(_ordered(nodes)):
+        terms[node] = input_gradients(node, [gradient_of(out) for out in node.outputs])
+    return [gradient_of(r) for r in wrt]
+
+
+def _add(x, y):
+    return x + y
+
+
+def _ordered(nodes):
+    """Some nodes of a graph in topological order."""
+    return [node for node in _nodes_behind([out for node in nodes for out in node.outputs]) if node in nodes]
+
+
+def input_gradients(node, output_grads):
+    """The gradients of a node's inputs, checked.
+
+    Parameters
+    ----------
+    node : Apply
+    output_grads : list of Variable
+
+    Returns
+    -------
+    list of Variable
+        Possibly of NullType or DisconnectedType.
+    """
+    op = node.op
+    pattern = _node_to_pattern(node)
+    to_cost = [not isinstance(g.type, DisconnectedType) for g in output_grads]
+    connected = [any(a and b for a, b in zip(row, to_cost)) for row in pattern]
+    if not any(connected):
+        return [disconnected_type() for _ in node.inputs]
+    is_int = [_is_discrete(getattr(out.type, "dtype", None)) for out in node.outputs]
+    is_null = [isinstance(g.type, NullType) for g in output_grads]
+    only_null = [not any(a and b and not n for a, b, n in zip(row, to_cost, is_null)) for row in pattern]
+    only_int = [not any(a and b and not n for a, b, n in zip(row, to_cost, is_int)) for row in pattern]
+    if all(only_null):
+        null = next(g for g in output_grads if isinstance(g.type, NullType))
+        return [null.type() if c else disconnected_type() for c in connected]
+    new_grads = []
+    for out, g in zip(node.outputs, output_grads):
+        dtype, g_dtype = getattr(out.type, "dtype", None), getattr(g.type, "dtype", None)
+        if dtype is not None and g_dtype is not None and not _is_discrete(dtype) and dtype != g_dtype:
+            g = g.astype(dtype)
+        new_grads.append(g)
+    if type(op).L_op is PureOp.L_op and not hasattr(op, "grad"):
+        raise AttributeError(
+            "'%s' object has no attribute 'grad': the Op %s cannot be differentiated. Define grad (or L_op) in its class, or keep gradients"
+            " from flowing through it by disconnected_grad" % (type(op).__name__, op))
+    input_grads = op.L_op(list(node.inputs), list(node.outputs), new_grads)
+    if input_grads is None:
+        raise TypeError("%s.grad returned NoneType, expected iterable." % op)
+    if len(input_grads) != len(node.inputs):
+        raise ValueError("%s returned the wrong number of gradient terms: %d for %d inputs." % (op, len(input_grads), len(node.inputs)))
+    input_grads = list(input_grads)
+    for i, (r, term) in enumerate(zip(node.inputs, input_grads)):
+        if term is None:
+            raise ValueError(
+                "%s.grad returned None for a gradient term, this is prohibited. Instead of None, return zeros_like(input),"
+                " disconnected_type(), or a NullType variable such as those made with the grad_undefined or grad_not_implemented helper"
+                " functions." % op)
+        if not isinstance(term, Variable):
+            raise TypeError("%s.grad returned %s of type %s for input %d; gradients have to be variables." % (op, term, type(term), i))
+        if only_null[i] and connected[i] and not is_absent(term):
+            # Nothing that is known has flowed into it.
+            null = next(g for g, a in zip(output_grads, pattern[i]) if a and isinstance(g.type, NullType))
+            input_grads[i] = term = null.type()
+        if not is_absent(term):
+            dtype = getattr(term.type, "dtype", None)
+            if dtype is not None and not _is_continuous(dtype):
+                raise TypeError("%s.grad illegally  returned an integer-valued variable. (Input index %d, dtype %s)" % (op, i, dtype))
+            if connected[i] and only_int[i] and is_zero(term) == "no":
+                raise ValueError(
+                    "%s.grad returned %s of type %s for input %d. This input's only connections to the cost through this op are via"
+                    " integer-valued outputs so it should be NullType, DisconnectedType, or some form of zeros; it is verifiably not zeros."
+                    % (op, term, type(term), i))
+            if config.compute_test_value != "off":
+                _check_test_shapes(op, i, r, term)
+        actually = not isinstance(term.type, DisconnectedType)
+        if actually and not connected[i]:
+            raise TypeError("%s.grad returned %s of type %s for input %d. Expected DisconnectedType instance based on the output of the"
+                            " op's connection_pattern method." % (op, term, type(term), i))
+        if connected[i] and not actually:
+            message = "%s.grad returned DisconnectedType for input %d." % (op, i)
+            if hasattr(op, "connection_pattern"):
+                raise TypeError(message + " Its connection_pattern method does not allow this.")
+            warnings.warn(message + " You may want to implement a connection_pattern method for it.", stacklevel=2)
+    return input_grads
+
+
+def _check_test_shapes(op, i, r, term):
+    """Compare the shapes of the test values of an input and its gradient, where both have some."""
+    try:
+        shape, g_shape = get_test_value(r).shape, get_test_value(term).shape
+    except AttributeError:
+        return
+    if shape != g_shape:
+        raise ValueError("%s.grad returned object of shape %s as gradient term on input %d of shape %s" % (op, g_shape, i, shape))
+
+
+def subgraph_grad(wrt, end, start=None, cost=None, details=False):
+    """Gradients of a part of a graph: from a cost, or gradients known at its start, back to its end.
+
+    Parameters
+    ----------
+    wrt : list of Variable
+        Whose gradients are wanted.
+    end : list of Variable
+        Where back-propagation stops; these are taken as constants.
+    start : dict, optional
+        Variable to its gradient: where back-propagation starts. An ordered mapping.
+    cost : Variable, optional
+        A scalar: another start. A gradient in `start` that is also reached from `cost` may be counted twice.
+    details : bool
+        Whether to return, in addition, the parts of the gradients that come from `start` and from `cost`.
+
+    Returns
+    -------
+    (list, list) or (list, list, list, list)
+        Gradients with respect to `wrt` and to `end`; with details also the parts of those with respect to `wrt` that come from `start`
+        and from `cost`; an absent one gives None.
+
+    Examples
+    --------
+    A network can be back-propagated layer by layer: ``next_grad = dict(zip(end, grads_end))`` is the `start` of the part before.
+    """
+    if cost is None and start is None:
+        raise ValueError("`cost` or `start` must be specified.")
+    if not isinstance(end, list) or not isinstance(wrt, list):
+        raise TypeError("wrt and end have to be lists of variables, not %s and %s" % (type(wrt), type(end)))
+    if start is not None and not isinstance(start, dict):
+        raise TypeError("start has to be a dict of variables to gradients, not %s" % type(start))
+    params = list(dict.fromkeys(wrt + end))
+    start_grads = cost_grads = None
+    if start is not None:
+        start_grads = grad(cost=None, wrt=params, known_grads=start, consider_constant=end, disconnected_inputs="ignore")
+    if cost is not None:
+        cost_grads = grad(cost=cost, wrt=params, consider_constant=end, disconnected_inputs="ignore")
+    if start_grads is None:
+        grads = cost_grads
+    elif cost_grads is None:
+        grads = start_grads
+    else:
+        grads = [s + c for s, c in zip(start_grads, cost_grads)]
+    by_param = dict(zip(params, grads))
+    result = [by_param[r] for r in wrt], [by_param[r] for r in end]
+    if not details:
+        return result
+    parts = [None if part is None else dict(zip(params, part)) for part in (start_grads, cost_grads)]
+    return (*result, *(part and [part[r] for r in wrt] for part in parts))
+
+
+# ---------------------------------------------------------------- operators
+
+
+def Lop(f, wrt, eval_points, consider_constant=None, disconnected_inputs="raise"):
+    """The L operator: the Jacobian of `f` with respect to `wrt`, multiplied from the left by `eval_points`.
+
+    Parameters
+    ----------
+    f : Variable or list of Variable
+    wrt : Variable, list or tuple of Variable
+    eval_points : Variable or list of Variable
+        One for each of `f`.
+    consider_constant, disconnected_inputs
+        As for `grad`.
+
+    Returns
+    -------
+    Variable, list or tuple
+        As `wrt`.
+    """
+    points = [p if isinstance(p, Variable) else ports.as_variable(p) for p in as_list(eval_points)]
+    f = as_list(f)
+    if len(f) != len(points):
+        raise ValueError("`eval_points` must be the same length as `f`: %d and %d" % (len(points), len(f)))
+    known = {}
+    for out, point in zip(f, points):
+        known[out] = known[out] + point if out in known else point
+    grads = grad(cost=None, known_grads=known, consider_constant=consider_constant, wrt=as_list(wrt),
+                 disconnected_inputs=disconnected_inputs)
+    return format_as(isinstance(wrt, list), isinstance(wrt, tuple), grads)
+
+
+def Rop(f, wrt, eval_points, disconnected_outputs="raise", return_disconnected="zero"):
+    """The R operator: the Jacobian of `f` with respect to `wrt`, multiplied from the right by `eval_points`.
+
+    Parameters
+    ----------
+    f : Variable, list or tuple of Variable
+    wrt : Variable or list of Variable
+    eval_points : Variable or list of Variable
+        One for each of `wrt`, of the same number of dimensions.
+    disconnected_outputs : {'raise', 'warn', 'ignore'}
+        What to do when one of `f` does not depend on `wrt`.
+    return_disconnected : {'zero', 'None', 'Disconnected'}
+        What such an output gets: zeros of its shape, None, or a variable of DisconnectedType.
+
+    Returns
+    -------
+    Variable, list or tuple
+        As `f`.
+
+    Raises
+    ------
+    DisconnectedInputError
+    ValueError
+        When `wrt` and `eval_points` do not fit.
+    """
+    _check_policy(disconnected_outputs, "disconnected_outputs", ("ignore", "warn", "raise"))
+    _check_policy(return_disconnected, "return_disconnected", ("zero", "None", "Disconnected"))
+    using_list, using_tuple = isinstance(f, list), isinstance(f, tuple)
+    wrt, f = as_list(wrt), as_list(f)
+    points = [p if isinstance(p, Variable) else ports.as_variable(p) for p in as_list(eval_points)]
+    if len(wrt) != len(points):
+        raise ValueError("`wrt` must be the same length as `eval_points`: %d and %d." % (len(wrt), len(points)))
+    tangents = {}
+    for i, (r, point) in enumerate(zip(wrt, points)):
+        if r.type.ndim != point.type.ndim:
+            raise ValueError("Element %d of wrt/eval_point have mismatched dimensionality: %d versus %d"
+                             % (i, r.type.ndim, point.type.ndim))
+        tangents[r] = point
+    for node in _nodes_behind(f, tangents):
+        inputs = [tangents.get(r) for r in node.inputs]
+        if all(t is None for t in inputs):
+            # No path from wrt: the node need not even have an R_op.
+            continue
+        inputs = [_constant_tangent(r) if t is None else _like(r, t) for r, t in zip(node.inputs, inputs)]
+        results = node.op.R_op(list(node.inputs), inputs)
+        if len(results) != len(node.outputs):
+            raise ValueError("%s.R_op returned %d values for %d outputs" % (node.op, len(results), len(node.outputs)))
+        for out, t in zip(node.outputs, results):
+            if t is not None and not isinstance(t.type, DisconnectedType) and out not in tangents:
+                tangents[out] = t
+    rval = []
+    for out in f:
+        t = tangents.get(out)
+        if t is None:
+            message = ("Rop method was asked to compute the gradient with respect to a variable that is not part of the computational"
+                       " graph of variables in wrt, or is used only by a non-differentiable operator: %s" % out)
+            if disconnected_outputs == "warn":
+                warnings.warn(message, stacklevel=2)
+            elif disconnected_outputs == "raise":
+                raise DisconnectedInputError(message + utils.get_variable_trace_string(out))
+            if return_disconnected == "zero":
+                t = out.zeros_like()
+            elif return_disconnected == "Disconnected":
+                t = disconnected_type()
+        rval.append(t)
+    return format_as(using_list, using_tuple, rval)
+
+
+def _constant_tangent(r):
+    """The tangent of a variable that does not depend on wrt: zeros for what callers supply, so that the result has the inputs that its
+    readers expect (``Rop(dot(x, W), W, V)`` is a function of x, W and V, as documented), None for anything else."""
+    dtype = getattr(r.type, "dtype", None)
+    if r.owner is None and type(r) is getattr(r.type, "Variable", None) and dtype is not None and not _is_discrete(dtype):
+        return r.zeros_like()
+    return None
+
+
+def _like(r, tangent):
+    """A tangent with the type of its variable."""
+    if isinstance(tangent.type, NullType) or tangent.type == r.type:
+        return tangent
+    dtype = getattr(r.type, "dtype", None)
+    if dtype is not None and not _is_discrete(dtype) and tangent.type.dtype != dtype:
+        tangent = tangent.astype(dtype)
+    try:
+        return r.type.filter_variable(tangent)
+    except TypeError:
+        # Another broadcastable pattern; the Op will cope or complain.
+        return tangent
+
+
+for _thing in (DisconnectedInputError, format_as, grad, subgraph_grad, Lop, Rop):
+    # Pickles, reprs and tracebacks say the documented path.
+    _thing.__module__ = "theano_ng.gradient"
+del _thing

@@ -1,0 +1,127 @@
+"""The parameter words of native functions: C declares what it reads, Python gives it by name.
+
+A native function reads a C struct of int64 words. ``NATIVE_WORDS(gemm, in_place)`` in its source declares the struct, and the same
+text, ``"in_place"``, is what the extension module shows as ``module.words["gemm"]``. `Record` reads that text and lays out what an Op
+gives, so that no place and no length of a word is written down twice.
+"""
+import operator
+import re
+
+# A word the thunk fills in: the address of zeroed memory of its own, as much as the C code asks for.
+SCRATCH = "scratch"
+
+_FIELD = re.compile(r"(\w+)(?:\[(\w*)\])?$")
+
+
+class Record:
+    """The words of one native function, or of one row of a table.
+
+    Parameters
+    ----------
+    name : str
+        For messages.
+    text : str
+        The names in the order of the C struct, separated by commas. ``name`` is one word and ``name[2]`` as many as it says. The last
+        one may be ``name[]``, any number of words, or ``name[row]``, any number of rows that are laid out as ``texts["row"]`` says. In
+        front of it stands ``n_name``, the number of these words or rows.
+    texts : dict
+        The texts of all records of the module.
+
+    Attributes
+    ----------
+    offsets : dict
+        Name -> number of words in front of it.
+    given : dict
+        The names that `pack` has to be given, as keys.
+
+    Raises
+    ------
+    ValueError
+        When the text declares something else.
+    """
+
+    def __init__(self, name, text, texts):
+        self.name = name
+        self.offsets = {}
+        self.tail = self.row = None
+        self._lengths = {}      # of words and arrays in front of the tail and its number; None: one word
+        offset = 0
+        for field in text.split(", ") if text else ():
+            match = _FIELD.match(field)
+            if match is None or self.tail is not None:
+                raise ValueError("%s: cannot read %r in the declaration of its words, %r" % (name, field, text))
+            word, length = match.groups()
+            self.offsets[word] = offset
+            if length is None or length.isdigit():
+                self._lengths[word] = length and int(length)
+                offset += int(length or 1)
+            else:
+                self.tail = word
+                self.row = Record("%s, %s" % (name, word), texts[length], texts) if length else None
+                if [*self._lengths.items()][-1:] != [("n_" + word, None)]:
+                    raise ValueError("%s: %s in the declaration of its words, %r, needs n_%s in front of it" % (name, field, text, word))
+                del self._lengths["n_" + word]
+        names = [*self._lengths, *[self.tail] * (self.tail is not None)]
+        self.given = dict.fromkeys(word for word in names if word != SCRATCH)
+
+    def pack(self, words):
+        """Lay out the words for C.
+
+        Parameters
+        ----------
+        words : dict
+            For each name an integer; for an array a sequence of integers, or bytes, padded with zeros; for a table a sequence of dicts.
+
+        Returns
+        -------
+        list of int
+            With 0 in place of the address of scratch memory.
+
+        Raises
+        ------
+        TypeError
+            When a name is missing or unknown, or a value is no integer.
+        ValueError
+            When a value has more or fewer words than C has room for, or does not fit a word.
+        """
+        if words.keys() != self.given.keys():
+            raise TypeError(self._wrong_names(words))
+        packed = []
+        for name, length in self._lengths.items():
+            if length is None:
+                packed.append(0 if name == SCRATCH else self._word(name, words[name]))
+            else:
+                packed.extend(self._array(name, words[name], length))
+        if self.tail is not None:
+            rows = words[self.tail]
+            if self.row is None:
+                entries = self._array(self.tail, rows)
+                packed += [len(entries), *entries]
+            else:
+                packed.append(len(rows))
+                for row in rows:
+                    packed += self.row.pack(row)
+        return packed
+
+    def _word(self, name, value):
+        try:
+            number = operator.index(value)
+        except TypeError:
+            raise TypeError("%s: the word %s must be an integer, not %r" % (self.name, name, value)) from None
+        if not -(2 ** 63) <= number < 2 ** 63:
+            raise ValueError("%s: the word %s does not fit 64 bits: %d" % (self.name, name, number))
+        return number
+
+    def _array(self, name, values, length=None):
+        if isinstance(values, bytes):
+            padded = values + bytes(-len(values) % 8 if length is None else max(0, 8 * length - len(values)))
+            values = memoryview(padded).cast("q") if len(padded) % 8 == 0 else padded
+        if length is not None and len(values) != length:
+            raise ValueError("%s: %s has room for %d words, not for %d: %r" % (self.name, name, length, len(values), values))
+        return [self._word(name, value) for value in values]
+
+    def _wrong_names(self, words):
+        missing = [name for name in self.given if name not in words]
+        unknown = [name for name in words if name not in self.given]
+        parts = ["does not know %s" % ", ".join(unknown)] * bool(unknown) + ["misses %s" % ", ".join(missing)] * bool(missing)
+        return "%s %s: the words that it reads are %s" % (self.name, " and ".join(parts), ", ".join(self.given) or "none")

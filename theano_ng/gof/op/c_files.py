@@ -1,0 +1,317 @@
+"""COp: an Op whose C code lives in files of its own."""
+import inspect
+import os
+import re
+import warnings
+
+import numpy as np
+
+from theano_ng.gof.graph import NoParams
+from theano_ng.gof.op.base import Op
+from theano_ng.gof.type import Generic
+from theano_ng.gof.utils import MethodNotDefined, hash_from_code
+
+_END = "// end of section"    # for `modulecode.locate_file`
+
+
+def simple_meth(tag):
+    """A method `c_<tag>` that returns the text of a section, in a list.
+
+    Parameters
+    ----------
+    tag : str
+    """
+
+    def f(self):
+        if tag in self.code_sections:
+            return [self.code_sections[tag]]
+        return getattr(super(COp, self), "c_" + tag)()
+
+    f.__name__ = "c_" + tag
+    f.__doc__ = "The section %s of the C files." % tag
+    return f
+
+
+def apply_meth(tag):
+    """A method ``c_<tag>(node, name)`` that returns the text of a section between the macros of the node.
+
+    Parameters
+    ----------
+    tag : str
+    """
+
+    def f(self, node, name):
+        if tag not in self.code_sections:
+            return getattr(super(COp, self), "c_" + tag)(node, name)
+        define_macros, undef_macros = self.get_c_macros(node, name)
+        return "\n".join(["", define_macros, self.code_sections[tag], _END, undef_macros])
+
+    f.__name__ = "c_" + tag
+    f.__doc__ = "The section %s of the C files, with the macros of the node." % tag
+    return f
+
+
+class COp(Op):
+    """An Op whose C code is read from files.
+
+    Parameters
+    ----------
+    func_files : str or list of str
+        Paths of the C files; relative paths start in the directory of the Python file that defines the subclass.
+    func_name : str, optional
+        C function that computes the outputs: ``int f(inputs..., outputs *..., [PARAMS_TYPE *params])``, zero on success. It may be a
+        macro use such as ``APPLY_SPECIFIC(f)``. Without it the files need a section `code`.
+
+    Notes
+    -----
+    Lines ``#section <tag>`` divide the files; the text of a tag, from all files in order, becomes the method ``c_<tag>``. Macros:
+    ``APPLY_SPECIFIC(str)``, ``DTYPE_INPUT_i``, ``TYPENUM_INPUT_i``, ``ITEMSIZE_INPUT_i`` and the same for ``OUTPUT``, and ``PARAMS_TYPE``
+    everywhere except in `init_code` and `support_code`; ``FAIL`` and ``PARAMS`` in `init_code_struct`, `code` and `code_cleanup`;
+    ``INPUT_i`` and ``OUTPUT_i`` in `code` and `code_cleanup`.
+
+    Raises
+    ------
+    ValueError
+        For an unknown tag, text in front of the first tag of a file, a file without tag, or both a section `code` and `func_name`.
+    """
+
+    section_re = re.compile(r"^#section ([a-zA-Z0-9_]+)$", re.MULTILINE)
+    backward_re = re.compile(r"^THEANO_(APPLY|SUPPORT)_CODE_SECTION$", re.MULTILINE)
+    # The methods that a section can become; subclasses add theirs.
+    SECTIONS = {
+        "init_code", "init_code_apply", "init_code_struct", "support_code", "support_code_apply", "support_code_struct",
+        "cleanup_code_struct", "code", "code_cleanup"}
+    # Of an Op that is a COp by name only and brings its C code in another way (DimShuffle and other native Ops).
+    code_sections = {}
+
+    @classmethod
+    def get_path(cls, f):
+        """A path relative to the file of the class as an absolute one.
+
+        Parameters
+        ----------
+        f : str
+        """
+        if not os.path.isabs(f):
+            class_file = inspect.getfile(cls)
+            f = os.path.realpath(os.path.join(os.path.dirname(class_file), f))
+        return f
+
+    def __init__(self, func_files, func_name=None):
+        func_files = list(func_files) if isinstance(func_files, (list, tuple)) else [func_files]
+        self.func_name = func_name
+        self.func_files = [self.get_path(f) for f in func_files]
+        self.load_c_code(func_files)
+        if not self.code_sections:
+            raise ValueError("%s has no sections: give it C files with lines '#section <tag>'" % type(self).__name__)
+        if self.func_name is not None and "code" in self.code_sections:
+            raise ValueError("%s has a section \"code\" in its C files %s and a func_name, %r: either one computes the outputs"
+                             % (type(self).__name__, ", ".join(func_files), self.func_name))
+
+    def load_c_code(self, func_files):
+        """Read the C files and divide them into sections.
+
+        Parameters
+        ----------
+        func_files : list of str
+        """
+        self.func_codes = []
+        for func_file in func_files:
+            # Through get_path of the subclass: the path depends on where it is defined.
+            path = self.get_path(func_file)
+            try:
+                with open(path, encoding="utf-8") as f:
+                    self.func_codes.append(f.read())
+            except OSError as error:
+                raise type(error)(error.errno, "%s: the C file %r of %s cannot be read (relative paths start in the directory of the "
+                                  "Python file that defines the class)" % (error.strerror, func_file, type(self).__name__), path) from None
+        # Old files divide into two parts by other markers.
+        if any(self.backward_re.search(code) for code in self.func_codes):
+            if len(self.func_codes) != 1:
+                raise ValueError("If a C file uses THEANO_APPLY_CODE_SECTION or THEANO_SUPPORT_CODE_SECTION, it has to be the only file;"
+                                 " use #section instead")
+            warnings.warn("THEANO_APPLY_CODE_SECTION and THEANO_SUPPORT_CODE_SECTION are deprecated, use #section support_code_apply and"
+                          " #section support_code", stacklevel=3)
+            names = {"APPLY": "support_code_apply", "SUPPORT": "support_code"}
+            parts = self.backward_re.split(self.func_codes[0])
+        else:
+            names, parts = None, None
+        self.code_sections = {}
+        if parts is not None:
+            if parts[0].strip():
+                self.code_sections["support_code"] = parts[0]
+            for tag, text in zip(parts[1::2], parts[2::2]):
+                self.code_sections[names[tag]] = self.code_sections.get(names[tag], "") + text
+            return
+        for i, code in enumerate(self.func_codes):
+            # Where each section starts, for who follows a line of a generated module to the file (`modulecode.locate_file`).
+            starts = [code.count("\n", 0, match.start()) + 1 for match in self.section_re.finditer(code)]
+            parts = self.section_re.split(code)
+            if len(parts) == 1:
+                raise ValueError("C file %s has no line '#section <tag>'" % func_files[i])
+            if parts[0].strip():
+                raise ValueError("Stray code before first #section statement (in file %s): %s" % (func_files[i], parts[0].strip()[:200]))
+            for tag, text, line in zip(parts[1::2], parts[2::2], starts):
+                if tag not in self.SECTIONS:
+                    raise ValueError("Unknown section type (in file %s, line %d): %s; known are %s"
+                                     % (func_files[i], line, tag, ", ".join(sorted(self.SECTIONS))))
+                text = "// #section %s, line %d of %s%s" % (tag, line, os.path.basename(func_files[i]), text)
+                before = self.code_sections.get(tag, "")
+                self.code_sections[tag] = before + ("" if before.endswith("\n") or not before else "\n") + text
+
+    def c_code_cache_version(self):
+        """A hash of the files' content."""
+        version = [hash_from_code("\n".join(self.func_codes)), self.func_name]
+        params_type = getattr(self, "params_type", None)
+        if params_type is not None:
+            version.append(params_type.c_code_cache_version())
+        return tuple(version)
+
+    c_init_code = simple_meth("init_code")
+    c_support_code = simple_meth("support_code")
+    c_support_code_apply = apply_meth("support_code_apply")
+    c_support_code_struct = apply_meth("support_code_struct")
+    c_cleanup_code_struct = apply_meth("cleanup_code_struct")
+    c_init_code_apply = apply_meth("init_code_apply")
+
+    def format_c_function_args(self, inp, out):
+        """The arguments of the main function, NULL for missing ones.
+
+        Parameters
+        ----------
+        inp, out : list of str
+        """
+        inp, out = list(inp), ["&%s" % o for o in out]
+        inp += ["NULL"] * (getattr(self, "_cop_num_inputs", len(inp)) - len(inp))
+        out += ["NULL"] * (getattr(self, "_cop_num_outputs", len(out)) - len(out))
+        return ", ".join(inp + out)
+
+    def get_c_macros(self, node, name, check_input=None):
+        """The lines that define and undefine the macros of a node.
+
+        Parameters
+        ----------
+        node : Apply
+        name : str
+        check_input : bool, optional
+            Whether the inputs have macros; the Op's `check_input` by default.
+
+        Returns
+        -------
+        (str, str)
+        """
+        define_template = "#define %s %s"
+        undef_template = "#undef %s"
+        define_macros = []
+        undef_macros = []
+
+        def define(macro, value, parameters=""):
+            define_macros.append(define_template % (macro + parameters, value))
+            undef_macros.append(undef_template % macro)
+
+        if check_input is None:
+            check_input = getattr(self, "check_input", True)
+        variables = [("OUTPUT_%i" % i, out) for i, out in enumerate(node.outputs)]
+        if check_input:
+            variables = [("INPUT_%i" % i, inp) for i, inp in enumerate(node.inputs)] + variables
+        for vname, v in variables:
+            if not hasattr(v.type, "dtype"):
+                continue
+            dtype = np.dtype(v.type.dtype)
+            if hasattr(v.type, "dtype_specs"):
+                _, ctype, typenum = v.type.dtype_specs()
+            else:
+                ctype, typenum = "npy_" + dtype.name, "NPY_" + dtype.name.upper()
+            define("DTYPE_" + vname, ctype)
+            define("TYPENUM_" + vname, typenum)
+            define("ITEMSIZE_" + vname, dtype.itemsize)    # a number, also for ``#if``
+        params_type = self._params_c_type()
+        if params_type is not None:
+            define("PARAMS_TYPE", params_type)
+        define("APPLY_SPECIFIC", "str##_%s" % name, "(str)")
+        return "\n".join(define_macros), "\n".join(undef_macros)
+
+    def _params_c_type(self):
+        """What ``PARAMS_TYPE`` stands for: params point to it, or, for Scalar and enum types, are a value of it; None without params."""
+        kind = getattr(self, "params_type", None)
+        if kind is None:
+            return None
+        if hasattr(kind, "fields"):
+            return kind.name
+        if hasattr(kind, "ctype"):
+            return kind.ctype.strip().rstrip("*").strip()
+        if hasattr(kind, "dtype_specs"):
+            return "PyArrayObject" if hasattr(kind, "broadcastable") else kind.dtype_specs()[1]
+        return "PyObject" if isinstance(kind, Generic) else None
+
+    @staticmethod
+    def _lquote_macro(txt):
+        """Text of several lines as the value of a macro."""
+        return " \\\n".join(txt.split("\n"))
+
+    def get_sub_macros(self, sub):
+        """The lines that define and undefine FAIL and PARAMS.
+
+        Parameters
+        ----------
+        sub : dict
+        """
+        define_macros = ["#define FAIL %s" % self._lquote_macro(sub["fail"])]
+        undef_macros = ["#undef FAIL"]
+        if "params" in sub:
+            define_macros.append("#define PARAMS %s" % sub["params"])
+            undef_macros.append("#undef PARAMS")
+        return "\n".join(define_macros), "\n".join(undef_macros)
+
+    def get_io_macros(self, inputs, outputs):
+        """The lines that define and undefine INPUT_i and OUTPUT_i.
+
+        Parameters
+        ----------
+        inputs, outputs : list of str
+        """
+        names = [("INPUT_%d" % i, name) for i, name in enumerate(inputs)] + [("OUTPUT_%d" % i, name) for i, name in enumerate(outputs)]
+        return "\n".join("#define %s %s" % pair for pair in names), "\n".join("#undef %s" % macro for macro, _ in names)
+
+    def c_init_code_struct(self, node, name, sub):
+        """The section `init_code_struct` of the C files, with macros."""
+        if "init_code_struct" not in self.code_sections:
+            return super().c_init_code_struct(node, name, sub)
+        def_macros, undef_macros = self.get_c_macros(node, name)
+        def_sub, undef_sub = self.get_sub_macros(sub)
+        return "\n".join(["", def_macros, def_sub, self.code_sections["init_code_struct"], _END, undef_sub, undef_macros])
+
+    def c_code(self, node, name, inp, out, sub):
+        """A call of the main function, or the section `code` of the C files."""
+        if self.func_name is not None:
+            define_macros, undef_macros = self.get_c_macros(node, name, check_input=False)
+            params = ", %s" % sub["params"] if "params" in sub and self._has_params(node) else ""
+            return """
+                %(define_macros)s
+                {
+                  if (%(func_name)s(%(func_args)s%(params)s) != 0) {
+                    %(fail)s
+                  }
+                }
+                %(undef_macros)s
+                """ % dict(func_name=self.func_name, fail=sub["fail"], params=params, define_macros=define_macros,
+                           undef_macros=undef_macros, func_args=self.format_c_function_args(inp, out))
+        if "code" in self.code_sections:
+            return self._with_all_macros("code", node, name, inp, out, sub)
+        raise MethodNotDefined("c_code", type(self), type(self).__name__)
+
+    @staticmethod
+    def _has_params(node):
+        return node.run_params() is not NoParams
+
+    def _with_all_macros(self, tag, node, name, inputs, outputs, sub):
+        def_macros, undef_macros = self.get_c_macros(node, name)
+        def_sub, undef_sub = self.get_sub_macros(sub)
+        def_io, undef_io = self.get_io_macros(inputs, outputs)
+        return "\n".join([def_macros, def_sub, def_io, "{", self.code_sections[tag], _END, "}", undef_io, undef_sub, undef_macros])
+
+    def c_code_cleanup(self, node, name, inputs, outputs, sub):
+        """The section `code_cleanup` of the C files, with macros."""
+        if "code_cleanup" in self.code_sections:
+            return self._with_all_macros("code_cleanup", node, name, inputs, outputs, sub)
+        return super().c_code_cleanup(node, name, inputs, outputs, sub)

@@ -1,0 +1,78 @@
+"""Base class of Ops whose C code uses OpenMP."""
+import warnings
+
+from theano_ng.configdefaults import config
+from theano_ng.gof.compiler.gxx import GCC_compiler
+from theano_ng.gof.op.base import Op
+
+
+class OpenMPOp(Op):
+    """An Op whose C code has OpenMP pragmas.
+
+    Parameters
+    ----------
+    openmp : bool, optional
+        Whether to use OpenMP; ``config.openmp`` by default.
+
+    Attributes
+    ----------
+    openmp : bool
+        False as well when the compiler has no OpenMP; subclasses write pragmas only when it is true.
+    """
+
+    # Whether the compiler understands OpenMP; None: not asked yet.
+    gxx_support_openmp = None
+
+    def __init__(self, openmp=None):
+        if openmp is None:
+            openmp = config.openmp
+        self.openmp = openmp
+
+    def __setstate__(self, d):
+        self.__dict__.update(d)
+        # Pickles from before the attribute existed.
+        if not hasattr(self, "openmp"):
+            self.openmp = False
+
+    def c_compile_args(self):
+        self.update_self_openmp()
+        return ["-fopenmp"] if self.openmp else []
+
+    def c_headers(self):
+        self.update_self_openmp()
+        return ["omp.h"] if self.openmp else []
+
+    @staticmethod
+    def test_gxx_support():
+        """Whether the compiler compiles and links an OpenMP program."""
+        code = """
+        #include <omp.h>
+        int main( int argc, const char* argv[] )
+        {
+            int res[10];
+            for(int i=0; i < 10; i++){
+                res[i] = i;
+            }
+            return 0;
+        }
+        """
+        return bool(GCC_compiler.try_compile_tmp(
+            src_code=code, tmp_prefix="test_omp_", flags=["-fopenmp"], try_run=False))
+
+    def update_self_openmp(self):
+        """Set `openmp` to False when the compiler has no OpenMP."""
+        if self.openmp:
+            if OpenMPOp.gxx_support_openmp is None:
+                OpenMPOp.gxx_support_openmp = OpenMPOp.test_gxx_support()
+                if not OpenMPOp.gxx_support_openmp:
+                    warnings.warn(
+                        "Your g++ compiler fails to compile OpenMP code. OpenMP is disabled; set the flag openmp=False to silence"
+                        " this warning.", stacklevel=3)
+                    # Asking every other op again would be of no use.
+                    config.openmp = False
+            if not OpenMPOp.gxx_support_openmp:
+                self.openmp = False
+
+    def prepare_node(self, node, storage_map, compute_map, impl):
+        if impl == "c":
+            self.update_self_openmp()

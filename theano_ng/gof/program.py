@@ -1,0 +1,263 @@
+"""A linked graph: which thunks run in which order, on which cells.
+
+Linkers make a `Program`, machines (`gof.vm`, `gof._cvm`) run it. It holds everything that a machine has to know, so a program and a machine
+are enough to compute: whoever runs a graph again and again needs no `Function` around it::
+
+    linker = VM_Linker(use_cloop=True).accept(fgraph)
+    program = linker.make_program()
+    machine = linker.machine(program)
+    program.input_cells[0][0] = value
+    machine()
+    result = program.output_cells[0][0]
+
+``print(program)`` shows it step by step; that of a function is ``function.fn.program``.
+"""
+from collections import Counter
+from dataclasses import dataclass, field
+
+from theano_ng.gof._native import CThunk
+from theano_ng.gof.fg import FunctionGraph
+from theano_ng.gof.graph import Constant, Variable
+
+
+@dataclass(frozen=True)
+class Update:
+    """After a run, an input takes an output's value.
+
+    Attributes
+    ----------
+    destination : Variable
+        The input.
+    source : Variable
+        The output.
+    release : bool
+        Whether the output's cell is emptied then. One that is returned as well, or is an input itself, keeps its value.
+    """
+
+    destination: Variable
+    source: Variable
+    release: bool
+
+
+def updates_of(fgraph, updated_vars):
+    """The updates of a graph.
+
+    Parameters
+    ----------
+    fgraph : FunctionGraph
+    updated_vars : dict
+        Input variable -> output variable.
+
+    Returns
+    -------
+    tuple of Update
+    """
+    uses = Counter(fgraph.outputs)
+    return tuple(Update(destination, source, source.owner is not None and uses[source] == 1)
+                 for destination, source in updated_vars.items())
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """What a machine runs.
+
+    Attributes
+    ----------
+    fgraph : FunctionGraph
+        The graph; its inputs and outputs are those of the program.
+    nodes : tuple of Apply
+        In the order in which they run when all of them do.
+    thunks : tuple of callable
+        One for each node. They are bound to the cells, so each program has cells of its own, unless it was given others to share.
+    storage_map : dict
+        Variable -> cell of its value.
+    compute_map : dict
+        Variable -> cell that tells whether it is computed; what lazy thunks look at.
+    input_cells, output_cells : tuple of cells
+        Where values are put before a run, and found after it.
+    clear_before : tuple of Variable
+        Emptied at the start of each run: values that others may hold, which must not become output buffers.
+    clear_after : tuple of tuple of Variable, or None
+        For each node what is freed after it. None: nothing is; the values stay as output buffers of the next run.
+    updates : tuple of Update
+        What inputs become after a complete run. A machine whose `need_update_inputs` is true leaves them to its caller.
+    prerequisites : dict
+        Apply -> list of Apply that must run before it although it does not read their outputs (it destroys something they read).
+    first : tuple of Variable
+        Computed before the outputs when evaluation is on demand: what is needed in any case, and shall not wait.
+    lazy : bool
+        Whether nodes run on demand. False: all of them, in order.
+    """
+
+    fgraph: FunctionGraph
+    nodes: tuple
+    thunks: tuple
+    storage_map: dict
+    compute_map: dict
+    input_cells: tuple
+    output_cells: tuple
+    clear_before: tuple = ()
+    clear_after: tuple = None
+    updates: tuple = ()
+    prerequisites: dict = field(default_factory=dict)
+    first: tuple = ()
+    lazy: bool = False
+
+    def __post_init__(self):
+        for name, table in (("thunks", self.thunks), ("tuples of variables to clear", self.clear_after)):
+            if table is not None and len(table) != len(self.nodes):
+                raise ValueError("%d nodes, but %d %s" % (len(self.nodes), len(table), name))
+
+    @property
+    def allow_gc(self):
+        """Whether values are freed after their last use."""
+        return self.clear_after is not None
+
+    def cells(self, variables):
+        """The cells of some variables, in a list."""
+        return [self.storage_map[r] for r in variables]
+
+    def cells_to_clear(self):
+        """For each node the cells to empty after it."""
+        return [self.cells(variables) for variables in self.clear_after or [()] * len(self.nodes)]
+
+    def __str__(self):
+        return "\n".join(_listing(self))
+
+
+def make_program(fgraph, nodes, thunks, storage_map, compute_map, input_cells, output_cells, allow_gc, no_recycling=(), updated_vars=None,
+                 prerequisites=None, first=(), lazy=False):
+    """A program, with what follows from the graph: what is cleared, and when, and which updates leave their cells.
+
+    Parameters
+    ----------
+    fgraph : FunctionGraph
+    nodes, thunks : iterable
+    storage_map, compute_map : dict
+    input_cells, output_cells : iterable of cells
+    allow_gc : bool
+        Whether values are freed after their last use.
+    no_recycling : iterable of Variable, or True
+        Variables whose previous values must not be handed to thunks as output buffers; True: all that the nodes compute.
+    updated_vars : dict, optional
+        Input variable -> output variable.
+    prerequisites, first, lazy
+        As in `Program`.
+
+    Returns
+    -------
+    Program
+    """
+    nodes = tuple(nodes)
+    computed = dict.fromkeys(r for node in nodes for r in node.outputs)
+    updates = updates_of(fgraph, updated_vars or {})
+    clear_before = dict.fromkeys(computed if no_recycling is True else [r for r in no_recycling if r in computed])
+    # The value of an update that is returned as well is the input's and the caller's: it stays in its cell, but is no buffer.
+    clear_before.update((update.source, None) for update in updates if not update.release and update.source in computed)
+    if not lazy:
+        # Every node runs, in order: to a lazy thunk, all of it is computed.
+        for flag in compute_map.values():
+            flag[0] = True
+    return Program(
+        fgraph, nodes, tuple(thunks), storage_map, compute_map, tuple(input_cells), tuple(output_cells), tuple(clear_before),
+        last_uses(nodes, fgraph.outputs) if allow_gc else None, updates, prerequisites or {}, tuple(first), lazy)
+
+
+def gc_helper(node_list):
+    """What may be freed, and when.
+
+    Parameters
+    ----------
+    node_list : list of Apply
+        In the order in which they run.
+
+    Returns
+    -------
+    computed : set of Variable
+        Everything that the nodes compute.
+    last_user : dict
+        Variable -> the last node that reads it.
+    """
+    last_user = {}
+    computed = set()
+    for node in node_list:
+        for r in node.inputs:
+            last_user[r] = node
+        computed.update(node.outputs)
+    return computed, last_user
+
+
+def last_uses(order, keep):
+    """For each node what can be freed after it: computed values that no later node reads.
+
+    Parameters
+    ----------
+    order : iterable of Apply
+        In the order in which they run.
+    keep : iterable of Variable
+        Never freed (the graph's outputs).
+
+    Returns
+    -------
+    tuple of tuple of Variable
+    """
+    computed, last_user = gc_helper(order)
+    keep = set(keep)
+    freed = []
+    for node in order:
+        dead = dict.fromkeys(r for r in node.inputs if r in computed and r not in keep and last_user[r] is node)
+        dead.update((r, None) for r in node.outputs if r not in last_user and r not in keep)    # nobody reads these
+        freed.append(tuple(dead))
+    return tuple(freed)
+
+
+def _listing(program):
+    """The lines of a program's text."""
+    names = _names(program)
+
+    def several(variables):
+        return ", ".join([names[r] for r in variables])
+
+    yield "inputs   " + (several(program.fgraph.inputs) or "none")
+    if program.clear_before:
+        yield "empty    " + several(program.clear_before)
+    if program.lazy and program.first:
+        yield "first    " + several(program.first)
+    width = len(str(len(program.nodes)))
+    for i, (node, thunk) in enumerate(zip(program.nodes, program.thunks)):
+        line = "%*d  %-6s %s = %s(%s)" % (
+            width, i, "C" if isinstance(thunk, CThunk) else "Python", several(node.outputs), node.op, several(node.inputs))
+        notes = ["lazy"] if getattr(thunk, "lazy", False) else []
+        for verb, table in (("overwrites", getattr(node.op, "destroy_map", None)), ("views", getattr(node.op, "view_map", None))):
+            read = dict.fromkeys(node.inputs[k] for _, places in sorted((table or {}).items()) for k in places)
+            if read:
+                notes.append("%s %s" % (verb, several(read)))
+        if program.prerequisites.get(node):
+            notes.append("after %s" % several([r for other in program.prerequisites[node] for r in other.outputs]))
+        if program.clear_after is not None and program.clear_after[i]:
+            notes.append("frees %s" % several(program.clear_after[i]))
+        yield line + ("    # " + "; ".join(notes) if notes else "")
+    yield "outputs  " + (several(program.fgraph.outputs) or "none")
+    for update in program.updates:
+        yield "update   %s <- %s" % (names[update.destination], names[update.source])
+
+
+def _names(program):
+    """A short name for each variable that the text mentions, and no name twice.
+
+    Results are numbered like the steps that make them: ``r3``, or ``r3.0`` and ``r3.1``. Inputs have their own names where they have any.
+    """
+    names = {}
+    for i, node in enumerate(program.nodes):
+        for j, r in enumerate(node.outputs):
+            names[r] = "r%d" % i if len(node.outputs) == 1 else "r%d.%d" % (i, j)
+    taken = set(names.values())
+    for i, r in enumerate(program.fgraph.inputs):
+        name = r.name if r.name and r.name not in taken else "input%d" % i
+        taken.add(name)
+        names[r] = name
+    for r in (*[r for node in program.nodes for r in node.inputs], *program.fgraph.outputs):
+        if r not in names:
+            one_number = isinstance(r, Constant) and (isinstance(r.data, (int, float)) or getattr(r.data, "size", 0) == 1)
+            names[r] = str(r.data) if one_number else str(r)
+    return names

@@ -1,0 +1,219 @@
+"""A type for C pointers that only C code reads."""
+import operator
+
+from theano_ng.gof import ports
+from theano_ng.gof.graph import Apply, Constant
+from theano_ng.gof.type.base import Type
+
+
+class CDataType(Type):
+    """A C pointer, carried through Python in a PyCapsule.
+
+    Parameters
+    ----------
+    ctype : str
+        The C type: a pointer type.
+    freefunc : str, optional
+        C function (``void`` with one pointer argument) that releases a value.
+    headers, header_dirs, libraries, lib_dirs, compile_args : sequence of str
+        What the C compiler needs for the type.
+    extra_support_code : str
+        C text for file scope.
+    version : tuple, optional
+        For the cache; without it modules are not cached across processes.
+
+    Raises
+    ------
+    TypeError
+        When `ctype` is no string.
+    """
+
+    __props__ = ("ctype", "freefunc", "headers", "header_dirs", "libraries", "lib_dirs", "extra_support_code", "compile_args", "version")
+
+    def __init__(self, ctype, freefunc=None, headers=(), header_dirs=(), libraries=(), lib_dirs=(), compile_args=(),
+                 extra_support_code="", version=None):
+        if not isinstance(ctype, str):
+            raise TypeError("the C type has to be a string, not %r" % (ctype,))
+        if freefunc is not None and not isinstance(freefunc, str):
+            raise TypeError("freefunc has to be the name of a C function, not %r" % (freefunc,))
+        if version is not None and not isinstance(version, tuple):
+            raise TypeError("version has to be a tuple, not %r" % (version,))
+        self.ctype, self.freefunc, self.extra_support_code, self.version = ctype, freefunc, extra_support_code, version
+        self.headers, self.header_dirs = tuple(headers), tuple(header_dirs)
+        self.libraries, self.lib_dirs = tuple(libraries), tuple(lib_dirs)
+        self.compile_args = tuple(compile_args)
+        self._fn = None
+
+    def __getstate__(self):
+        # The compiled function is made again when it is needed.
+        return dict(self.__dict__, _fn=None)
+
+    @staticmethod
+    def may_share_memory(a, b):
+        """Whether two values are the same handle; what C keeps behind different ones is not known."""
+        return a is not None and a is b
+
+    def values_eq(self, a, b):
+        return a is b
+
+    def values_eq_approx(self, a, b):
+        """Whether both are pointers, or both None: nobody here can look behind them."""
+        return (a is None) == (b is None)
+
+    def filter(self, data, strict=False, allow_downcast=None):
+        # A PyCapsule or None; there is no name for the capsule type.
+        if data is not None and type(data).__name__ != "PyCapsule":
+            raise TypeError("expected a PyCapsule that holds a %s, or None; got %s" % (self.ctype, type(data)))
+        return data
+
+    def _get_func(self):
+        """A compiled function from an integer to a value of this type."""
+        if self._fn is None:
+            self._fn = ports.cdata_op(self).compiled()
+        return self._fn
+
+    def make_value(self, ptr):
+        """A value of this type.
+
+        Parameters
+        ----------
+        ptr : int
+            The address. It belongs to the value from now on: with a `freefunc`, that is called with it when the value dies.
+
+        Returns
+        -------
+        PyCapsule
+            None for address 0.
+
+        Raises
+        ------
+        TypeError
+            When `ptr` is no integer.
+        """
+        try:
+            ptr = operator.index(ptr)
+        except TypeError:
+            raise TypeError("%s.make_value expected an address (an integer), got %r" % (self, ptr)) from None
+        return self._get_func()(ptr)
+
+    def c_is_simple(self):
+        """True: a pointer fits in a register, and a temporary's is released after every run."""
+        return True
+
+    def c_declare(self, name, sub, check_input=True):
+        # <name>_owned: what a capsule owns. <name>_failure: where a temporary can see whether the run has failed.
+        return "\n%(ctype)s %(name)s;\n%(ctype)s %(name)s_owned;\nconst int *%(name)s_failure;\n" % dict(ctype=self.ctype, name=name)
+
+    def c_init(self, name, sub):
+        failure = "&" + sub["failure_var"] if "failure_var" in sub else "NULL"
+        return "%(name)s = %(name)s_owned = NULL;\n%(name)s_failure = %(failure)s;\n" % dict(name=name, failure=failure)
+
+    def c_extract(self, name, sub, check_input=True):
+        # None stands for the null pointer.
+        return """
+  if (py_%(name)s == Py_None) {
+    %(name)s = NULL;
+  } else {
+    %(name)s = (%(ctype)s)PyCapsule_GetPointer(py_%(name)s, NULL);
+    if (%(name)s == NULL) {
+      %(fail)s
+    }
+  }
+  %(name)s_owned = %(name)s;
+  %(name)s_failure = NULL;
+        """ % dict(name=name, ctype=self.ctype, fail=sub["fail"])
+
+    def c_support_code(self):
+        # Two texts: types that differ in the second share the first.
+        return ["""
+static void _theano_capsule_destructor(PyObject *o) {
+    void *p = PyCapsule_GetPointer(o, NULL);
+    void (*f)(void *) = (void (*)(void *))PyCapsule_GetContext(o);
+    if (f != NULL) f(p);
+}
+""", self.extra_support_code]
+
+    def c_sync(self, name, sub):
+        # An Op that leaves the pointer of the previous call alone leaves it to the previous capsule: two would free it twice.
+        freefunc = "NULL" if self.freefunc is None else self.freefunc
+        return """
+if (%(name)s == NULL) {
+  Py_XDECREF(py_%(name)s);
+  py_%(name)s = Py_None;
+  Py_INCREF(py_%(name)s);
+} else if (%(name)s != %(name)s_owned) {
+  PyObject *capsule_%(name)s = PyCapsule_New((void *)%(name)s, NULL, _theano_capsule_destructor);
+  if (capsule_%(name)s != NULL) {
+    // Fails only for what is no capsule.
+    PyCapsule_SetContext(capsule_%(name)s, (void *)%(freefunc)s);
+    %(name)s_owned = %(name)s;
+  }
+  Py_XDECREF(py_%(name)s);
+  py_%(name)s = capsule_%(name)s;
+  if (py_%(name)s == NULL) {
+    Py_INCREF(Py_None);
+    py_%(name)s = Py_None;
+  }
+}
+        """ % dict(name=name, freefunc=freefunc)
+
+    def c_cleanup(self, name, sub):
+        if self.freefunc is None:
+            return ""
+        # No capsule ever holds what one Op hands to the next inside a module. After a failure nobody knows who has freed what.
+        return """
+if (%(name)s != NULL && %(name)s != %(name)s_owned && %(name)s_failure != NULL && *%(name)s_failure == 0) {
+  ((void (*)(void *))%(freefunc)s)((void *)%(name)s);
+}
+        """ % dict(name=name, freefunc=self.freefunc)
+
+    def c_headers(self):
+        return list(self.headers)
+
+    def c_header_dirs(self):
+        return list(self.header_dirs)
+
+    def c_libraries(self):
+        return list(self.libraries)
+
+    def c_lib_dirs(self):
+        return list(self.lib_dirs)
+
+    def c_compile_args(self):
+        return list(self.compile_args)
+
+    def c_code_cache_version(self):
+        if self.version is None:
+            return ()
+        return (5, self.version)
+
+    def __str__(self):
+        return "%s{%s}" % (self.__class__.__name__, self.ctype)
+
+
+class CDataTypeConstant(Constant):
+    """A constant C pointer: two are equal when they hold the same capsule. It cannot be pickled, as an address means nothing elsewhere."""
+
+    def __reduce_ex__(self, protocol):
+        if self.data is not None:
+            raise TypeError("cannot pickle %s of type %s: it holds a C pointer, which means nothing in another process. Make the value"
+                            " again there (CDataType.make_value, or an Op that computes it)." % (self, self.type))
+        return super().__reduce_ex__(protocol)
+
+    def __deepcopy__(self, memo):
+        # In this process the capsule can be shared.
+        memo[id(self)] = new = self.clone()
+        return new
+
+    def merge_signature(self):
+        # Capsules hash by identity, and the constant keeps its capsule alive.
+        return (self.type, id(self.data))
+
+    def signature(self):
+        return (self.type, id(self.data))
+
+
+CDataType.Constant = CDataTypeConstant
+
+
+_cdata_type = CDataType("void *", version=(1,))

@@ -1,0 +1,364 @@
+"""Types of op params that are named constants, in Python and in C."""
+import numbers
+import re
+
+import numpy as np
+
+from theano_ng.configdefaults import config
+from theano_ng.gof.type.base import Type
+
+_constant_name = re.compile(r"^[A-Z][A-Z0-9_]*$")
+_c_identifier = re.compile(r"^[a-zA-Z_][a-zA-Z0-9_]*$")
+
+
+class EnumType(Type, dict):
+    """Named constants: attributes in Python, macros in C; for op params only.
+
+    Parameters
+    ----------
+    **kwargs
+        ``NAME=value`` or ``NAME=(alias, value)``; ``(value, alias)`` is understood too. A name begins with a capital and holds capitals,
+        digits and underscores; a value is an int, a float or a bool (which becomes an int); an alias is a string, for Python code only.
+    ctype : str, optional
+        C type of the param; 'double' by default.
+    cname : str, optional
+        C name of the enumeration; `ctype` with blanks replaced by underscores by default.
+
+    Raises
+    ------
+    AttributeError
+        For a bad name, alias or cname.
+    TypeError
+        For a bad value, or an alias that appears twice or is the name of a constant.
+
+    Examples
+    --------
+    >>> enum = EnumType(A=('alpha', 1), B=2.5, C=True)
+    >>> enum.A, enum.fromalias('alpha'), enum.C
+    (1, 1, 1)
+    >>> enum.filter('alpha')
+    1
+    """
+
+    _default_ctype = "double"
+
+    def __init__(self, **kwargs):
+        self.ctype = kwargs.pop("ctype", self._default_ctype)
+        self.cname = kwargs.pop("cname", re.sub(r"\s+", "_", self.ctype.strip()))
+        if not _c_identifier.match(self.cname):
+            raise AttributeError(
+                '%s: cname "%s" is not a valid C identifier; give the enumeration a name by cname=...' % (type(self).__name__, self.cname))
+        self.aliases = {}
+        constants = {}
+        for name, value in kwargs.items():
+            if not _constant_name.match(name):
+                raise AttributeError(
+                    '%s: invalid constant name "%s": it has to begin with a capital letter and to hold only capital letters, digits'
+                    " and underscores" % (type(self).__name__, name))
+            if isinstance(value, (list, tuple)):
+                if len(value) != 2:
+                    raise TypeError("%s: when using a tuple to define a constant, your tuple should contain 2 values: alias and value,"
+                                    " not %r" % (type(self).__name__, value))
+                # The documentation writes both orders; values are never strings.
+                alias, value = value if isinstance(value[0], str) else reversed(value)
+                if not isinstance(alias, str):
+                    raise TypeError("%s: constant alias should be a string, got %r." % (type(self).__name__, alias))
+                if alias == name:
+                    raise TypeError("%s: it is useless to create an alias with the same name as its associated constant (%s)."
+                                    % (type(self).__name__, name))
+                if alias in self.aliases:
+                    raise TypeError('%s: constant alias "%s" already used.' % (type(self).__name__, alias))
+                self.aliases[alias] = name
+            if isinstance(value, np.generic):
+                value = value.item()
+            if isinstance(value, bool):
+                value = int(value)
+            if not isinstance(value, (int, float)):
+                raise TypeError("%s: constant %s: expected integer or floating value, got %r." % (type(self).__name__, name, value))
+            if isinstance(value, int) and not -2 ** 63 <= value < 2 ** 64:
+                raise TypeError("%s: constant %s: no C integer holds %d." % (type(self).__name__, name, value))
+            constants[name] = value
+        for alias in self.aliases:
+            if alias in constants:
+                raise TypeError('%s: constant alias "%s" is the name of a constant.' % (type(self).__name__, alias))
+        dict.__init__(self, constants)
+
+    def __getattr__(self, key):
+        if key in self:
+            return self[key]
+        raise AttributeError("%s: no constant or attribute %s; constants: %s" % (type(self).__name__, key, ", ".join(sorted(self))))
+
+    def __setattr__(self, key, value):
+        if dict.__contains__(self, key):
+            raise AttributeError("constant values are immutable.")
+        Type.__setattr__(self, key, value)
+
+    def _immutable(self, *args, **kwargs):
+        raise AttributeError("constant values are immutable.")
+
+    __setitem__ = __delitem__ = update = clear = pop = popitem = setdefault = _immutable
+
+    def __reduce__(self):
+        return _rebuild_enum, (type(self), dict(self), dict(self.aliases), dict(self.__dict__))
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def _key(self):
+        return (self.ctype, self.cname, self._value_key(), tuple(sorted(self.aliases.items())))
+
+    def _value_key(self):
+        # By text: 1 and 1.0 differ in C, and NaN equals itself.
+        return tuple((name, repr(self[name])) for name in sorted(self))
+
+    def __hash__(self):
+        return hash((type(self).__name__, *self._key()))
+
+    def __eq__(self, other):
+        return type(self) is type(other) and self._key() == other._key()
+
+    def __ne__(self, other):
+        return not self == other
+
+    def __repr__(self):
+        names_to_aliases = {name: alias for alias, name in self.aliases.items()}
+        return "%s<%s>(%s)" % (type(self).__name__, self.ctype, ", ".join(
+            "%s%s:%s" % (name, "(%s)" % names_to_aliases[name] if name in names_to_aliases else "", self[name]) for name in sorted(self)))
+
+    __str__ = __repr__
+
+    # An enum without constants is still a type.
+    def __bool__(self):
+        return True
+
+    def has_alias(self, alias):
+        """Whether this enum has this alias."""
+        return alias in self.aliases
+
+    def get_aliases(self):
+        """The sorted tuple of all aliases."""
+        return tuple(sorted(self.aliases))
+
+    def fromalias(self, alias):
+        """The value for an alias, or for a constant of that name when there is no such alias.
+
+        Raises
+        ------
+        KeyError
+        """
+        name = self.aliases.get(alias, alias)
+        if name not in self:
+            raise KeyError("%s: no constant has the alias or name %r; aliases: %s; constants: %s" % (
+                type(self).__name__, alias, ", ".join(self.get_aliases()) or "none", ", ".join(sorted(self))))
+        return self[name]
+
+    def filter(self, data, strict=False, allow_downcast=None):
+        """Return `data` if it is one of the values.
+
+        Parameters
+        ----------
+        data : int, float or str
+            Unless `strict`, an alias or the name of a constant gives its value, and numbers of other classes (bool, NumPy's) the
+            constant that they equal.
+        strict : bool
+        allow_downcast : bool, optional
+            No conversion loses anything.
+
+        Raises
+        ------
+        TypeError
+            When no constant has this value, name or alias.
+        """
+        if not strict:
+            if isinstance(data, str) and (data in self.aliases or data in self):
+                return self.fromalias(data)
+            if isinstance(data, (numbers.Number, np.generic)):
+                for value in self.values():
+                    if self.values_eq(value, data):
+                        return value
+        elif isinstance(data, (int, float)) and any(self.values_eq(data, value) for value in self.values()):
+            return data
+        raise TypeError("%s: expected one of the values %s%s, got %r" % (
+            type(self).__name__, sorted(set(self.values())), " or aliases %s" % (self.get_aliases(),) if self.aliases else "", data))
+
+    def values_eq(self, a, b):
+        return bool(a == b or (a != a and b != b))
+
+    def values_eq_approx(self, a, b):
+        # Neighbouring constants may be close to each other, and integers are never approximate.
+        if isinstance(a, int) and isinstance(b, int):
+            return a == b
+        return self.values_eq(a, b) or abs(a - b) <= 1e-8 * max(abs(a), abs(b)) < float("inf")
+
+    def _names(self):
+        """The constants in the order in which they are written to C code."""
+        return sorted(self)
+
+    def c_to_string(self):
+        """C function ``int theano_enum_to_string_<cname>(<ctype> value, char* output_string)``.
+
+        It writes the name of the constant; an unknown value sets a ValueError and returns non-zero.
+        """
+        cases = "\n".join("    if (%s) { strcpy(output_string, \"%s\"); return 0; }" % (
+            "value != value" if self[name] != self[name] else "value == %s" % name, name) for name in self._names())
+        return """
+static int theano_enum_to_string_%(cname)s(%(ctype)s value, char* output_string) {
+%(cases)s
+    PyErr_SetString(PyExc_ValueError, "%(classname)s: unknown enumeration value.");
+    return 1;
+}
+""" % dict(cname=self.cname, ctype=self.ctype, cases=cases, classname=type(self).__name__)
+
+    def c_support_code(self):
+        text = "".join("\n#define %s %s\n" % (name, _c_number(self[name])) for name in self._names())
+        return text + self._c_to_string_if_debug()
+
+    def _c_to_string_if_debug(self):
+        return self.c_to_string() if config.cmodule.debug else ""
+
+    def c_declare(self, name, sub, check_input=True):
+        return "%s %s;" % (self.ctype, name)
+
+    def c_init(self, name, sub):
+        return "%s = (%s)0;" % (name, self.ctype)
+
+    def c_cleanup(self, name, sub):
+        return ""
+
+    def c_extract(self, name, sub, check_input=True):
+        return """
+        if (PyLong_Check(py_%(name)s)) {
+            int overflow_%(name)s = 0;
+            %(name)s = (%(ctype)s)PyLong_AsLongLongAndOverflow(py_%(name)s, &overflow_%(name)s);
+            if (overflow_%(name)s > 0)
+                %(name)s = (%(ctype)s)PyLong_AsUnsignedLongLong(py_%(name)s);
+        } else {
+            %(name)s = (%(ctype)s)PyFloat_AsDouble(py_%(name)s);
+        }
+        if (PyErr_Occurred()) {
+            %(fail)s
+        }
+        """ % dict(ctype=self.ctype, name=name, fail=sub["fail"])
+
+    def c_code_cache_version(self):
+        return (4, self.ctype, self.cname, self._value_key())
+
+
+def check_enum_constants(types):
+    """Refuse a module in which one macro would have two values: C takes the last, for all nodes.
+
+    Parameters
+    ----------
+    types : iterable
+        Enums are looked for among them and among the fields of those that bundle others.
+
+    Raises
+    ------
+    ValueError
+    """
+    owners = {}
+    for kind in types:
+        for enum in (kind, *(getattr(kind, "types", ()) if isinstance(kind, Type) else ())):
+            if not isinstance(enum, EnumType) or isinstance(enum, CEnumType):
+                continue
+            for name in enum:
+                other = owners.setdefault(name, enum)
+                if repr(other[name]) != repr(enum[name]):
+                    raise ValueError(
+                        "The constant %s of two enums has different values in one C module: %s and %s. Give it two names, or use a linker"
+                        " that makes a module for every node (cvm, vm, c|py)." % (name, other, enum))
+
+
+def _c_number(value):
+    """C text of a constant's value; negative ones in parentheses."""
+    if isinstance(value, float):
+        return {"inf": "INFINITY", "-inf": "(-INFINITY)", "nan": "NAN"}.get(repr(value), "(%r)" % value if value < 0 else repr(value))
+    if value == -2 ** 63:    # there are no negative literals, and the positive one does not fit
+        return "(-9223372036854775807LL - 1)"
+    suffix = "" if abs(value) < 2 ** 31 else "LL" if value < 2 ** 63 else "ULL"
+    return ("(%d%s)" if value < 0 else "%d%s") % (value, suffix)
+
+
+def _rebuild_enum(cls, constants, aliases, attributes):
+    enum = cls.__new__(cls)
+    dict.__init__(enum, constants)
+    for name, value in attributes.items():
+        object.__setattr__(enum, name, value)
+    object.__setattr__(enum, "aliases", aliases)
+    return enum
+
+
+class EnumList(EnumType):
+    """Named constants whose values are their positions, from 0.
+
+    Parameters
+    ----------
+    *args : str or (str, str)
+        ``'NAME'`` or ``('NAME', 'alias')``.
+    ctype : str, optional
+        'int' by default.
+    cname : str, optional
+
+    Examples
+    --------
+    >>> enum = EnumList('A', ('B', 'beta'), 'C')
+    >>> enum.B, enum.fromalias('beta')
+    (1, 1)
+    """
+
+    _default_ctype = "int"
+
+    def __init__(self, *args, **kwargs):
+        unexpected = sorted(set(kwargs) - {"ctype", "cname"})
+        if unexpected:
+            raise TypeError("%s: expected only keyword arguments ctype and cname, got %s" % (type(self).__name__, unexpected))
+        constants = {}
+        for position, arg in enumerate(args):
+            if isinstance(arg, (tuple, list)):
+                if len(arg) != 2:
+                    raise TypeError("%s: when using a tuple to define a constant, your tuple should contain 2 values: constant name and"
+                                    " alias, not %r" % (type(self).__name__, arg))
+                name, alias = arg
+                value = (alias, position)
+            else:
+                name, value = arg, position
+            if not isinstance(name, str):
+                raise TypeError("%s: expected constant names (strings), got %r" % (type(self).__name__, name))
+            if name in constants:
+                raise AttributeError("%s: constant %s is given twice" % (type(self).__name__, name))
+            constants[name] = value
+        EnumType.__init__(self, **constants, **kwargs)
+
+
+class CEnumType(EnumList):
+    """Constants that C headers define (see `c_headers`, `c_header_dirs`): C code uses their C values, Python arbitrary ones.
+
+    Parameters
+    ----------
+    *args : str or (str, str)
+        ``'NAME'`` or ``('NAME', 'alias')``.
+    ctype : str, optional
+        'int' by default.
+    cname : str, optional
+    """
+
+    def c_support_code(self):
+        return self._c_to_string_if_debug()
+
+    def c_extract(self, name, sub, check_input=True):
+        cases = "\n".join("                case %d: %s = %s; break;" % (self[constant], name, constant) for constant in self._names())
+        return """
+        switch (PyLong_AsLong(py_%(name)s)) {
+%(cases)s
+            default:
+                PyErr_SetString(PyExc_ValueError, "%(classname)s: invalid value to map to C constants.");
+                %(fail)s
+        }
+        """ % dict(name=name, cases=cases, classname=type(self).__name__, fail=sub["fail"])
+
+    def c_code_cache_version(self):
+        # The C values belong to the headers, so only names and positions count.
+        return (2, super().c_code_cache_version())

@@ -1,0 +1,886 @@
+"""Every elementwise operation of the tensor level.
+
+Each is an :class:`Elemwise` around the scalar op of the same name.  A function
+below only lends its name, signature and docstring; the decorator replaces it.
+"""
+import numpy as np
+
+from theano_ng.configdefaults import config
+import theano_ng.scalar as scal
+from theano_ng.tensor.constant import as_tensor_variable
+from theano_ng.tensor.dtypes import DISCRETE
+from theano_ng.tensor.elemwise.op import Elemwise
+
+__all__ = []
+
+
+def _scal_elemwise_with_nfunc(nfunc, nin, nout):
+    """A decorator that makes an Elemwise of a function's name.
+
+    Parameters
+    ----------
+    nfunc : str or None
+        Name of the equivalent NumPy function, called by `perform`.
+    nin, nout : int or None
+        Its numbers of inputs and outputs.
+
+    Notes
+    -----
+    The scalar op of the same name is applied.  For a name that ends in
+    ``_inplace`` the result overwrites the first argument.
+    """
+    nfunc_spec = (nfunc, nin, nout) if nfunc else None
+
+    def construct(symbol):
+        name = symbol.__name__
+        if name.endswith('_inplace'):
+            scalar_name = name[:-len('_inplace')]
+            scalar_op = getattr(scal, scalar_name)
+            # The output must have the type of the overwritten input.
+            inplace_op = scalar_op.__class__(scal.transfer_type(0))
+            op = Elemwise(inplace_op, {0: 0}, name=name,
+                          nfunc_spec=nfunc_spec)
+        else:
+            op = Elemwise(getattr(scal, name),
+                          name='Elemwise{%s,no_inplace}' % name,
+                          nfunc_spec=nfunc_spec)
+            __all__.append(name)
+        op.__doc__ = symbol.__doc__
+        op.__module__ = symbol.__module__
+        return op
+    return construct
+
+
+_scal_elemwise = _scal_elemwise_with_nfunc(None, None, None)
+
+
+# -- comparison --------------------------------------------------------------
+
+@_scal_elemwise_with_nfunc('less', 2, 1)
+def lt(a, b):
+    """a < b, elementwise (bool)"""
+
+
+@_scal_elemwise_with_nfunc('greater', 2, 1)
+def gt(a, b):
+    """a > b, elementwise (bool)"""
+
+
+@_scal_elemwise_with_nfunc('less_equal', 2, 1)
+def le(a, b):
+    """a <= b, elementwise (bool)"""
+
+
+@_scal_elemwise_with_nfunc('greater_equal', 2, 1)
+def ge(a, b):
+    """a >= b, elementwise (bool)"""
+
+
+@_scal_elemwise_with_nfunc('equal', 2, 1)
+def eq(a, b):
+    """a == b, elementwise (bool)"""
+
+
+@_scal_elemwise_with_nfunc('not_equal', 2, 1)
+def neq(a, b):
+    """a != b, elementwise (bool)"""
+
+
+def _named_elemwise(scalar_op, symbol, nfunc=None, nin=1, nout=1):
+    """An Elemwise whose Python name has a trailing underscore."""
+    return Elemwise(scalar_op, name='Elemwise{%s,no_inplace}' % symbol,
+                    nfunc_spec=(nfunc, nin, nout) if nfunc else None)
+
+
+isnan_ = _named_elemwise(scal.isnan, 'isnan', 'isnan')
+isinf_ = _named_elemwise(scal.isinf, 'isinf', 'isinf')
+
+
+def isnan(a):
+    """Whether each element is NaN.
+
+    Parameters
+    ----------
+    a : tensor_like
+
+    Returns
+    -------
+    TensorVariable
+        bool; False for integers.
+    """
+    a = as_tensor_variable(a)
+    if a.dtype in DISCRETE:
+        return _all_false(a)
+    return isnan_(a)
+
+
+def isinf(a):
+    """Whether each element is infinite.
+
+    Parameters
+    ----------
+    a : tensor_like
+
+    Returns
+    -------
+    TensorVariable
+        bool; False for integers.
+    """
+    a = as_tensor_variable(a)
+    if a.dtype in DISCRETE:
+        return _all_false(a)
+    return isinf_(a)
+
+
+
+def _all_false(a):
+    return a.zeros_like(dtype='bool')
+
+
+@_scal_elemwise_with_nfunc('where', 3, 1)
+def switch(cond, ift, iff):
+    """ift where cond is nonzero, else iff; both are evaluated"""
+
+
+where = switch
+
+
+# -- bitwise and logical -----------------------------------------------------
+
+@_scal_elemwise_with_nfunc('bitwise_and', 2, 1)
+def and_(a, b):
+    """bitwise a & b"""
+
+
+@_scal_elemwise_with_nfunc('bitwise_or', 2, 1)
+def or_(a, b):
+    """bitwise a | b"""
+
+
+@_scal_elemwise_with_nfunc('bitwise_xor', 2, 1)
+def xor(a, b):
+    """bitwise a ^ b"""
+
+
+@_scal_elemwise_with_nfunc('invert', 1, 1)
+def invert(a):
+    """bitwise ~a"""
+
+
+bitwise_and = and_
+bitwise_or = or_
+bitwise_xor = xor
+bitwise_not = invert
+
+
+# -- arithmetic --------------------------------------------------------------
+
+@_scal_elemwise_with_nfunc('add', 2, 1)
+def add(a, *other_terms):
+    """elementwise sum of any number of terms"""
+
+
+@_scal_elemwise_with_nfunc('subtract', 2, 1)
+def sub(a, b):
+    """elementwise a - b"""
+
+
+@_scal_elemwise_with_nfunc('multiply', 2, 1)
+def mul(a, *other_terms):
+    """elementwise product of any number of factors"""
+
+
+@_scal_elemwise_with_nfunc('true_divide', 2, 1)
+def true_div(a, b):
+    """elementwise a / b; integers give floats"""
+
+
+@_scal_elemwise_with_nfunc('floor_divide', 2, 1)
+def int_div(a, b):
+    """elementwise floor of a / b"""
+
+
+floor_div = int_div
+
+
+@_scal_elemwise_with_nfunc('mod', 2, 1)
+def mod(a, b):
+    """elementwise a % b, with the sign of b"""
+
+
+@_scal_elemwise_with_nfunc('power', 2, 1)
+def pow(a, b):
+    """elementwise a ** b"""
+
+
+@_scal_elemwise_with_nfunc('negative', 1, 1)
+def neg(a):
+    """elementwise -a"""
+
+
+@_scal_elemwise_with_nfunc('reciprocal', 1, 1)
+def inv(a):
+    """elementwise 1.0 / a (a float)"""
+
+
+@_scal_elemwise_with_nfunc('abs', 1, 1)
+def abs_(a):
+    """elementwise |a|; real for complex a
+
+    Python's `abs` gives the same.
+    """
+
+
+@_scal_elemwise_with_nfunc('square', 1, 1)
+def sqr(a):
+    """elementwise a * a"""
+
+
+square = sqr
+
+
+@_scal_elemwise_with_nfunc('sqrt', 1, 1)
+def sqrt(a):
+    """elementwise square root of a"""
+
+
+@_scal_elemwise_with_nfunc('sign', 1, 1)
+def sgn(a):
+    """elementwise sign of a: -1, 0 or 1 (NaN for NaN)"""
+
+
+@_scal_elemwise_with_nfunc('maximum', 2, 1)
+def maximum(x, y):
+    """elementwise maximum; NaN if one of the two is NaN"""
+
+
+@_scal_elemwise_with_nfunc('minimum', 2, 1)
+def minimum(x, y):
+    """elementwise minimum; NaN if one of the two is NaN"""
+
+
+@_scal_elemwise
+def clip(x, min, max):
+    """x limited to the interval [min, max]
+
+    The three arguments broadcast.  With min > max the result is undefined.
+    """
+
+
+@_scal_elemwise
+def second(a, b):
+    """`b` broadcast to the shape of `a`; `fill` is the usual name"""
+
+
+fill = second
+
+
+# -- rounding ----------------------------------------------------------------
+
+@_scal_elemwise_with_nfunc('ceil', 1, 1)
+def ceil(a):
+    """smallest integer not below a (2.1 -> 3), as a float"""
+
+
+@_scal_elemwise_with_nfunc('floor', 1, 1)
+def floor(a):
+    """largest integer not above a (2.9 -> 2), as a float"""
+
+
+@_scal_elemwise_with_nfunc('trunc', 1, 1)
+def trunc(a):
+    """a without its fractional part (-1.7 -> -1), as a float"""
+
+
+@_scal_elemwise_with_nfunc('around', 1, 1)
+def round_half_to_even(a):
+    """nearest integer, halves to the even one: 0.5 -> 0, 2.5 -> 2"""
+
+
+@_scal_elemwise
+def round_half_away_from_zero(a):
+    """nearest integer, halves away from zero: 0.5 -> 1, -2.5 -> -3"""
+
+
+def round(a, mode=None):
+    """Round to the nearest integer, elementwise, keeping the dtype.
+
+    Parameters
+    ----------
+    a : tensor_like
+    mode : {'half_away_from_zero', 'half_to_even'}, optional
+        Where halves go; 'half_away_from_zero' by default.
+
+    Returns
+    -------
+    TensorVariable
+
+    Raises
+    ------
+    ValueError
+        If `mode` is another one.
+    """
+    if mode is None or mode == 'half_away_from_zero':
+        return round_half_away_from_zero(a)
+    if mode == 'half_to_even':
+        return round_half_to_even(a)
+    raise ValueError("round: mode must be 'half_away_from_zero' or "
+                     "'half_to_even', not %r" % (mode,))
+
+
+def iround(a, mode=None):
+    """``cast(round(a, mode), 'int64')``.
+
+    Parameters
+    ----------
+    a : tensor_like
+    mode : {'half_away_from_zero', 'half_to_even'}, optional
+        See :func:`round`.
+
+    Returns
+    -------
+    TensorVariable
+        int64.
+    """
+    return cast(round(a, mode), 'int64')
+
+
+# -- exponentials and logarithms ---------------------------------------------
+
+@_scal_elemwise_with_nfunc('exp', 1, 1)
+def exp(a):
+    """e ** a, elementwise"""
+
+
+@_scal_elemwise_with_nfunc('exp2', 1, 1)
+def exp2(a):
+    """2 ** a, elementwise"""
+
+
+@_scal_elemwise_with_nfunc('expm1', 1, 1)
+def expm1(a):
+    """e ** a - 1, accurate for small a"""
+
+
+@_scal_elemwise_with_nfunc('log', 1, 1)
+def log(a):
+    """natural logarithm"""
+
+
+@_scal_elemwise_with_nfunc('log2', 1, 1)
+def log2(a):
+    """logarithm of base 2"""
+
+
+@_scal_elemwise_with_nfunc('log10', 1, 1)
+def log10(a):
+    """logarithm of base 10"""
+
+
+@_scal_elemwise_with_nfunc('log1p', 1, 1)
+def log1p(a):
+    """log(1 + a), accurate for small a"""
+
+
+# -- trigonometry ------------------------------------------------------------
+
+@_scal_elemwise_with_nfunc('deg2rad', 1, 1)
+def deg2rad(a):
+    """degrees to radians"""
+
+
+@_scal_elemwise_with_nfunc('rad2deg', 1, 1)
+def rad2deg(a):
+    """radians to degrees"""
+
+
+@_scal_elemwise_with_nfunc('cos', 1, 1)
+def cos(a):
+    """cosine of a"""
+
+
+@_scal_elemwise_with_nfunc('arccos', 1, 1)
+def arccos(a):
+    """arc cosine of a"""
+
+
+@_scal_elemwise_with_nfunc('sin', 1, 1)
+def sin(a):
+    """sine of a"""
+
+
+@_scal_elemwise_with_nfunc('arcsin', 1, 1)
+def arcsin(a):
+    """arc sine of a"""
+
+
+@_scal_elemwise_with_nfunc('tan', 1, 1)
+def tan(a):
+    """tangent of a"""
+
+
+@_scal_elemwise_with_nfunc('arctan', 1, 1)
+def arctan(a):
+    """arc tangent of a"""
+
+
+@_scal_elemwise_with_nfunc('arctan2', 2, 1)
+def arctan2(a, b):
+    """angle of the point (b, a): arc tangent of a / b in the right quadrant"""
+
+
+@_scal_elemwise_with_nfunc('cosh', 1, 1)
+def cosh(a):
+    """hyperbolic cosine of a"""
+
+
+@_scal_elemwise_with_nfunc('arccosh', 1, 1)
+def arccosh(a):
+    """inverse of cosh"""
+
+
+@_scal_elemwise_with_nfunc('sinh', 1, 1)
+def sinh(a):
+    """hyperbolic sine of a"""
+
+
+@_scal_elemwise_with_nfunc('arcsinh', 1, 1)
+def arcsinh(a):
+    """inverse of sinh"""
+
+
+@_scal_elemwise_with_nfunc('tanh', 1, 1)
+def tanh(a):
+    """hyperbolic tangent of a"""
+
+
+@_scal_elemwise_with_nfunc('arctanh', 1, 1)
+def arctanh(a):
+    """inverse of tanh"""
+
+
+# -- special functions -------------------------------------------------------
+
+@_scal_elemwise_with_nfunc('scipy.special.erf', 1, 1)
+def erf(a):
+    """error function"""
+
+
+@_scal_elemwise_with_nfunc('scipy.special.erfc', 1, 1)
+def erfc(a):
+    """complementary error function, 1 - erf(a)"""
+
+
+@_scal_elemwise_with_nfunc('scipy.special.erfcx', 1, 1)
+def erfcx(a):
+    """scaled complementary error function, exp(a**2) * erfc(a)"""
+
+
+@_scal_elemwise_with_nfunc('scipy.special.erfinv', 1, 1)
+def erfinv(a):
+    """inverse of erf"""
+
+
+@_scal_elemwise_with_nfunc('scipy.special.erfcinv', 1, 1)
+def erfcinv(a):
+    """inverse of erfc"""
+
+
+@_scal_elemwise_with_nfunc('scipy.special.gamma', 1, 1)
+def gamma(a):
+    """gamma function"""
+
+
+@_scal_elemwise_with_nfunc('scipy.special.gammaln', 1, 1)
+def gammaln(a):
+    """logarithm of |gamma(a)|"""
+
+
+@_scal_elemwise_with_nfunc('scipy.special.psi', 1, 1)
+def psi(a):
+    """derivative of gammaln (digamma)"""
+
+
+@_scal_elemwise
+def tri_gamma(a):
+    """second derivative of gammaln"""
+
+
+@_scal_elemwise_with_nfunc('scipy.special.gammainc', 2, 1)
+def gammainc(a, x):
+    """regularized lower incomplete gamma function"""
+
+
+@_scal_elemwise_with_nfunc('scipy.special.gammaincc', 2, 1)
+def gammaincc(a, x):
+    """regularized upper incomplete gamma function, 1 - gammainc(a, x)"""
+
+
+@_scal_elemwise
+def gammau(a, x):
+    """upper incomplete gamma function (not regularized)"""
+
+
+@_scal_elemwise
+def gammal(a, x):
+    """lower incomplete gamma function (not regularized)"""
+
+
+@_scal_elemwise
+def chi2sf(x, k):
+    """survival function of the chi squared distribution with k degrees of
+    freedom, at x"""
+
+
+@_scal_elemwise_with_nfunc('scipy.special.j0', 1, 1)
+def j0(x):
+    """Bessel function of the first kind of order 0"""
+
+
+@_scal_elemwise_with_nfunc('scipy.special.j1', 1, 1)
+def j1(x):
+    """Bessel function of the first kind of order 1"""
+
+
+@_scal_elemwise_with_nfunc('scipy.special.jv', 2, 1)
+def jv(v, x):
+    """Bessel function of the first kind of real order v"""
+
+
+@_scal_elemwise_with_nfunc('scipy.special.i0', 1, 1)
+def i0(x):
+    """modified Bessel function of the first kind of order 0"""
+
+
+@_scal_elemwise_with_nfunc('scipy.special.i1', 1, 1)
+def i1(x):
+    """modified Bessel function of the first kind of order 1"""
+
+
+@_scal_elemwise_with_nfunc('scipy.special.iv', 2, 1)
+def iv(v, x):
+    """modified Bessel function of the first kind of real order v"""
+
+
+# -- complex numbers ---------------------------------------------------------
+
+@_scal_elemwise_with_nfunc('real', 1, 1)
+def real(z):
+    """real part of z; z itself if it is not complex"""
+
+
+@_scal_elemwise_with_nfunc('imag', 1, 1)
+def imag(z):
+    """imaginary part of z; zeros if z is not complex"""
+
+
+@_scal_elemwise_with_nfunc('angle', 1, 1)
+def angle(z):
+    """polar angle of z, in radians"""
+
+
+@_scal_elemwise
+def complex(real, imag):
+    """complex number with these real and imaginary parts"""
+
+
+@_scal_elemwise_with_nfunc('conj', 1, 1)
+def conj(z):
+    """complex conjugate of z"""
+
+
+@_scal_elemwise
+def complex_from_polar(abs, angle):
+    """complex number with this absolute value and angle"""
+
+
+# -- conversion --------------------------------------------------------------
+
+tensor_copy = Elemwise(scal.identity)
+
+
+def _conversion(real_value, name):
+    """Document a casting Elemwise by the dtype it converts to."""
+    real_value.__doc__ = "Elementwise conversion to %s; see `cast`." % name
+    return real_value
+
+
+def _convert_to(dtype):
+    return _conversion(Elemwise(getattr(scal, 'convert_to_' + dtype)), dtype)
+
+
+_convert_to_bool = _convert_to('bool')
+_convert_to_int8 = _convert_to('int8')
+_convert_to_int16 = _convert_to('int16')
+_convert_to_int32 = _convert_to('int32')
+_convert_to_int64 = _convert_to('int64')
+_convert_to_uint8 = _convert_to('uint8')
+_convert_to_uint16 = _convert_to('uint16')
+_convert_to_uint32 = _convert_to('uint32')
+_convert_to_uint64 = _convert_to('uint64')
+_convert_to_float16 = _convert_to('float16')
+_convert_to_float32 = _convert_to('float32')
+_convert_to_float64 = _convert_to('float64')
+_convert_to_complex64 = _convert_to('complex64')
+_convert_to_complex128 = _convert_to('complex128')
+
+_cast_mapping = {
+    'bool': _convert_to_bool,
+    'int8': _convert_to_int8, 'int16': _convert_to_int16,
+    'int32': _convert_to_int32, 'int64': _convert_to_int64,
+    'uint8': _convert_to_uint8, 'uint16': _convert_to_uint16,
+    'uint32': _convert_to_uint32, 'uint64': _convert_to_uint64,
+    'float16': _convert_to_float16, 'float32': _convert_to_float32,
+    'float64': _convert_to_float64,
+    'complex64': _convert_to_complex64, 'complex128': _convert_to_complex128,
+}
+
+
+def cast(x, dtype):
+    """Convert the elements of `x` to `dtype`, by value.
+
+    Parameters
+    ----------
+    x : tensor_like
+    dtype : str or dtype
+        'floatX' stands for ``config.floatX``.
+
+    Returns
+    -------
+    TensorVariable
+        `x` itself if it has this dtype.
+
+    Raises
+    ------
+    TypeError
+        If `x` is complex and `dtype` is not: use `real`, `imag`, `abs` or
+        `angle`; or if the dtype is unknown.
+    """
+    if isinstance(dtype, str) and dtype == 'floatX':
+        dtype = config.floatX
+    name = np.dtype(dtype).name
+    variable = as_tensor_variable(x)
+    if variable.type.dtype == name:
+        return variable
+    if variable.type.dtype.startswith('complex') and \
+            not name.startswith('complex'):
+        raise TypeError(
+            "Casting from complex to real is ambiguous (%s to %s): consider "
+            "real(), imag(), angle() or abs()." % (variable.type.dtype, name))
+    if name not in _cast_mapping:
+        raise TypeError("cast: dtype %r is not supported; supported are %s"
+                        % (dtype, ', '.join(_cast_mapping)))
+    return _cast_mapping[name](variable)
+
+
+# -- functions made of several operations -------------------------------------
+
+float16_rtol, float16_atol = 1e-3, 1e-3
+float32_rtol, float32_atol = 1e-5, 1e-5
+float64_rtol, float64_atol = 1.0000000000000001e-05, 1e-8
+
+
+def _get_atol_rtol(a, b):
+    """Tolerances that suit the least precise of two dtypes."""
+    dtypes = (str(a.dtype), str(b.dtype))
+    if 'float16' in dtypes:
+        return float16_atol, float16_rtol
+    if 'float32' in dtypes or 'complex64' in dtypes:
+        return float32_atol, float32_rtol
+    return float64_atol, float64_rtol
+
+
+def _allclose(a, b, rtol=None, atol=None):
+    """`numpy.allclose` on values, with tolerances that follow the dtypes.
+
+    Parameters
+    ----------
+    a, b : array_like
+    rtol, atol : float, optional
+
+    Returns
+    -------
+    bool
+    """
+    a, b = np.asarray(a), np.asarray(b)
+    default_atol, default_rtol = _get_atol_rtol(a, b)
+    return np.allclose(a, b,
+                       atol=default_atol if atol is None else atol,
+                       rtol=default_rtol if rtol is None else rtol)
+
+
+def isclose(a, b, rtol=1.e-5, atol=1.e-8, equal_nan=False):
+    """Elementwise: whether ``|a - b| <= atol + rtol * |b|``.
+
+    Parameters
+    ----------
+    a, b : tensor_like
+        Broadcast against each other.
+    rtol, atol : float
+        Relative and absolute tolerance.
+    equal_nan : bool
+        Whether NaN is close to NaN.
+
+    Returns
+    -------
+    TensorVariable
+        bool.  Infinities are close to infinities of the same sign only.
+    """
+    # The difference is finite exactly where neither is NaN nor inf.
+    a, b = as_tensor_variable(a), as_tensor_variable(b)
+    near = le(abs_(a - b), atol + rtol * abs_(b))
+    if not (_may_be_special(a) or _may_be_special(b)):
+        return near
+    special = or_(or_(isnan(a), isinf(a)), or_(isnan(b), isinf(b)))
+    result = or_(and_(invert(special), near), eq(a, b))
+    if equal_nan:
+        result = or_(result, and_(isnan(a), isnan(b)))
+    return result
+
+
+def _may_be_special(x):
+    return x.dtype not in DISCRETE
+
+
+def allclose(a, b, rtol=1.e-5, atol=1.e-8, equal_nan=False):
+    """Whether all elements are close; see :func:`isclose`.
+
+    Parameters
+    ----------
+    a, b : tensor_like
+        Broadcast against each other.
+    rtol, atol : float
+        Relative and absolute tolerance.
+    equal_nan : bool
+        Whether NaN is close to NaN.
+
+    Returns
+    -------
+    TensorVariable
+        0-d, bool.
+    """
+    return isclose(a, b, rtol, atol, equal_nan).all()
+
+
+def div_proxy(x, y):
+    """The division of Python 2: between integers what `config.int_division` says, by default floor division.
+
+    Parameters
+    ----------
+    x, y : tensor_like
+        Broadcast against each other.
+
+    Raises
+    ------
+    theano_ng.scalar.IntegerDivisionError
+        For two integers when the flag is 'raise'.
+    """
+    x, y = as_tensor_variable(x), as_tensor_variable(y)
+    op = scal.int_or_true_div(x.dtype in DISCRETE, y.dtype in DISCRETE)
+    return int_div(x, y) if op is scal.int_div else true_div(x, y)
+
+
+def divmod(x, y):
+    """``(floor_div(x, y), mod(x, y))``, elementwise.
+
+    Parameters
+    ----------
+    x, y : tensor_like
+        Broadcast against each other.
+
+    Returns
+    -------
+    tuple of two TensorVariable
+    """
+    return floor_div(x, y), mod_check(x, y)
+
+
+def mod_check(x, y):
+    """``mod(x, y)``, refusing complex numbers.
+
+    Raises
+    ------
+    theano_ng.scalar.ComplexError
+    """
+    x, y = as_tensor_variable(x), as_tensor_variable(y)
+    if x.dtype.startswith('complex') or y.dtype.startswith('complex'):
+        raise scal.ComplexError(
+            "% has no meaning for complex numbers: operands have types "
+            "{} and {}".format(x.type, y.type))
+    return mod(x, y)
+
+
+def power(x, y):
+    """``pow(x, y)``, elementwise.
+
+    Parameters
+    ----------
+    x, y : tensor_like
+        Broadcast against each other.
+    """
+    return pow(x, y)
+
+
+def ceil_intdiv(a, b):
+    """Smallest integer not below a / b, for integers, without overflow.
+
+    Parameters
+    ----------
+    a, b : tensor_like
+        Of integers; they broadcast.
+
+    Returns
+    -------
+    TensorVariable
+        Of the dtype of ``a // b``.
+    """
+    # (a + b - 1) // b would overflow near the end of the dtype's range.
+    div = int_div(a, b)
+    return cast(neq(mod(a, b), 0), div.dtype) + div
+
+
+def smallest(*args):
+    """Elementwise minimum of several tensors.
+
+    Parameters
+    ----------
+    *args : tensor_like
+        At least one; they broadcast.
+    """
+    return _extremum(args, minimum, 'smallest')
+
+
+def largest(*args):
+    """Elementwise maximum of several tensors.
+
+    Parameters
+    ----------
+    *args : tensor_like
+        At least one; they broadcast.
+    """
+    return _extremum(args, maximum, 'largest')
+
+
+def _extremum(args, op, name):
+    if not args:
+        raise TypeError("%s needs at least one argument" % name)
+    args = [as_tensor_variable(arg) for arg in args]
+    # A balanced tree keeps the graph shallow however many arguments.
+    while len(args) > 1:
+        paired = [op(a, b) for a, b in zip(args[::2], args[1::2])]
+        if len(args) % 2:
+            paired.append(args[-1])
+        args = paired
+    return args[0]
+
+
+__all__ += [
+    'isnan', 'isinf', 'isnan_', 'isinf_', 'where', 'bitwise_and',
+    'bitwise_or', 'bitwise_xor', 'bitwise_not', 'floor_div', 'square', 'fill',
+    'round', 'iround', 'tensor_copy', 'cast', 'isclose', 'allclose',
+    'div_proxy', 'divmod', 'mod_check', 'power', 'ceil_intdiv', 'smallest',
+    'largest', 'float16_rtol', 'float16_atol', 'float32_rtol', 'float32_atol',
+    'float64_rtol', 'float64_atol',
+    '_scal_elemwise', '_scal_elemwise_with_nfunc', '_allclose',
+    '_get_atol_rtol', '_conversion', '_cast_mapping',
+] + ['_convert_to_' + dtype for dtype in _cast_mapping]

@@ -1,0 +1,242 @@
+"""Inner loops for `Elemwise`: from a scalar op's C code to a `Kernel`, and the operands' rows in the words of native/elemwise.c."""
+
+import re
+
+from theano_ng.gof.graph import Apply
+from theano_ng.gof.native import Kernel
+from theano_ng.gof.utils import MethodNotDefined
+from theano_ng.scalar import get_scalar_type
+from theano_ng.scalar.op import support_text
+
+# How a kernel reads an operand: as in native/elemwise_words.h.
+PLAIN, HOISTED, ALTERNATE = 0, 1, 2
+
+# C code that talks to Python cannot live in a kernel, which knows no Python header.
+_PYTHON_API = re.compile(r"\bPy(?:_\w+|[A-Z]\w*)\b")
+_FAIL = "return; /* the driver sees the exception */"
+
+_LOCAL = "tng_v%d"
+_POINTER = "tng_p%d"
+_HOISTED = "tng_h%d"
+
+
+def scalar_node(op, node):
+    """Return the application of `op`, a ScalarOp, to scalar variables with the dtypes of `node`."""
+    return Apply(
+        op,
+        [get_scalar_type(v.type.dtype).make_variable() for v in node.inputs],
+        [get_scalar_type(v.type.dtype).make_variable() for v in node.outputs],
+    )
+
+
+def scalar_c_parts(op, node, names_in, names_out, name="n", wide=False):
+    """Return the C text of one evaluation of a scalar op and what it needs around it.
+
+    Parameters
+    ----------
+    op : ScalarOp
+    node : Apply
+        An application of `op`, see `scalar_node`.
+    names_in, names_out : list of str
+        C expressions of the inputs, C lvalues of the outputs.
+    name : str
+        Makes the identifiers of the text unique.
+    wide : bool
+        Whether the names of float16 operands are those of npy_float32 variables.
+
+    Returns
+    -------
+    body : str
+    environment : dict
+        Keyword arguments for `Kernel`: language, headers, support, compile_args, libraries.
+    needs_python : bool
+        Whether the text uses Python's C API.
+
+    Raises
+    ------
+    MethodNotDefined or NotImplementedError
+        If the op has no C code for these dtypes.
+    """
+    body = (op.c_code_wide if wide else op.c_code)(node, name, names_in, names_out, dict(fail=_FAIL))
+    support = [_text(_optional(op.c_support_code)), _text(_optional(op.c_support_code_apply, node, name))]
+    support = "\n".join(text for text in support if text)
+    headers = [h for h in _optional(op.c_headers) or () if h]
+    compile_args = [*(_optional(op.c_compile_args) or ())]
+    compile_args += ["-I" + d for d in _optional(op.c_header_dirs) or ()]
+    compile_args += ["-L" + d for d in _optional(op.c_lib_dirs) or ()]
+    libraries = [*(_optional(op.c_libraries) or ())]
+    plain_c = not headers and (not support or getattr(op, "c_support_is_c", False))
+    environment = dict(
+        language="c" if plain_c else "c++",
+        headers=tuple(h if h[0] in '<"' else "<%s>" % h for h in headers),
+        support=support,
+        compile_args=tuple(compile_args),
+        libraries=tuple(libraries),
+    )
+    needs_python = bool(_PYTHON_API.search(body) or _PYTHON_API.search(support)) or _FAIL in body
+    # Kernels are compiled without the include paths of Python and NumPy.
+    needs_python = needs_python or any("numpy/" in h or "Python.h" in h for h in headers)
+    return body, environment, needs_python
+
+
+def _optional(method, *args):
+    try:
+        return method(*args)
+    except MethodNotDefined:
+        return None
+
+
+def _text(code):
+    return "\n".join(code) if isinstance(code, (list, tuple)) else code or ""
+
+
+def operand_classes(node):
+    """Return the class of each input of an Elemwise node, see native/elemwise.c."""
+    pattern = node.outputs[0].type.broadcastable
+    loops = [d for d, b in enumerate(pattern) if not b]
+    classes = []
+    for variable in node.inputs:
+        broadcast = variable.type.broadcastable
+        if not loops:
+            classes.append(PLAIN)
+        elif all(broadcast):
+            classes.append(HOISTED)
+        else:
+            classes.append(ALTERNATE if broadcast[loops[-1]] else PLAIN)
+    return classes
+
+
+def elemwise_kernel(op, node, classes, summed=None):
+    """Return ``(Kernel, needs_python)`` for the Elemwise node `node` over the scalar op `op`.
+
+    Parameters
+    ----------
+    op : ScalarOp
+    node : Apply
+    classes : list of int
+        From `operand_classes`.
+    summed : str, optional
+        A dtype: the kernel adds the sum of its output to an accumulator of that dtype, which the output's pointer leads to, instead of
+        storing it; see native/reduce_elemwise.h.
+    """
+    nin = len(node.inputs)
+    operands = [*node.inputs, *node.outputs]
+    ctypes = [get_scalar_type(v.type.dtype).dtype_specs()[1] for v in operands]
+    local = [_LOCAL % k for k in range(len(operands))]
+    small = scalar_node(op, node)
+    # float16 operands that are converted by blocks.
+    wide = set() if getattr(op, "on_half_bits", False) else {k for k, v in enumerate(operands) if v.type.dtype == "float16"}
+    try:
+        body, environment, needs_python = scalar_c_parts(op, small, local[:nin], local[nin:], wide=bool(wide))
+    except (MethodNotDefined, AttributeError):      # a user's op may not know c_code_wide
+        if not wide:
+            raise
+        wide = set()
+        body, environment, needs_python = scalar_c_parts(op, small, local[:nin], local[nin:])
+    if wide:
+        environment["support"] = support_text("half_blocks.h") + environment["support"]
+    classes = [*classes, *[PLAIN] * len(node.outputs)]
+    accumulator = None
+    if summed is not None:
+        # Additions of signed integers that overflow are left to the compiler; those of unsigned ones give the same bits.
+        accumulator = get_scalar_type(summed.replace("int", "uint") if summed.startswith("int") else summed).dtype_specs()[1]
+        environment["support"] = support_text("sum_blocks.h") + environment["support"]
+        ctypes[nin] = accumulator
+
+    def loop(hoisted, indent):
+        fixed = {k: _HOISTED % k for k in hoisted}
+        before, inner = op.c_code_fixed(small, "n", local[:nin], local[nin:], dict(fail=_FAIL), fixed) or ("", body)
+        return [*[indent + before] * bool(before), *_loop(inner, ctypes, nin, hoisted, wide, indent)]
+
+    lines = ["void KERNEL(int64_t %s, char **tng_ptr, const int64_t *tng_stride)" % ("tng_total" if summed else "tng_n"), "{"]
+    for k, ctype in enumerate(ctypes):
+        const = "const " if k < nin else ""
+        name = "tng_acc" if summed and k == nin else _POINTER % k
+        lines.append("    %s%s *%s = (%s%s *)tng_ptr[%d];" % (const, ctype, name, const, ctype, k))
+    # The value and not the reference: an output may overwrite memory that the compiler would otherwise read again.
+    for k, kind in enumerate(classes):
+        if kind == HOISTED:
+            lines.append("    " + _hoist(k, ctypes, wide))
+    alternates = [k for k, kind in enumerate(classes) if kind == ALTERNATE]
+    hoisted = {k for k, kind in enumerate(classes) if kind == HOISTED}
+    if summed:
+        lines.append("    TNG_SUM_BEGIN(%s, %s)" % (accumulator, _POINTER % nin))
+    if alternates:
+        lines.append("    if (tng_stride[%d] == 0) {" % alternates[0])
+        for k in alternates:
+            lines.append("        " + _hoist(k, ctypes, wide))
+        lines += loop(hoisted | set(alternates), " " * 8)
+        lines.append("    } else {")
+    lines += loop(hoisted, " " * 4)
+    if alternates:
+        lines.append("    }")
+    else:
+        lines.append("    (void)tng_stride;")
+    if summed:
+        for k in range(nin):
+            if classes[k] == PLAIN:
+                lines.append("    %s += tng_n;" % (_POINTER % k))
+            elif classes[k] == ALTERNATE:
+                lines.append("    %s += tng_stride[%d] ? tng_n : 0;" % (_POINTER % k, k))
+        lines.append("    TNG_SUM_END(%s, %s, tng_acc)" % (accumulator, _POINTER % nin))
+    lines.append("}")
+    return Kernel(source="\n".join(lines) + "\n", **environment), needs_python
+
+
+def _hoist(k, ctypes, wide):
+    """The declaration of a value that is read once."""
+    if k in wide:
+        return "const npy_float32 %s = tng_half_to_float(*%s);" % (_HOISTED % k, _POINTER % k)
+    return "const %s %s = *%s;" % (ctypes[k], _HOISTED % k, _POINTER % k)
+
+
+def _loop(body, ctypes, nin, hoisted, wide, indent):
+    """One loop; operands in `hoisted` are values, the others contiguous; those in `wide` go through blocks of floats.
+
+    Iterations do not depend on each other (ivdep) even where an output overwrites an input: they are the same element, or the driver
+    has made a copy.
+    """
+    before, after, count, at = [], [], "tng_n", "tng_i"
+    if wide:
+        count, at = "tng_m", "tng_at + tng_i"
+        before = [
+            indent + "for (int64_t tng_at = 0; tng_at < tng_n; tng_at += TNG_HALF_BLOCK) {",
+            indent + "const int64_t tng_m = tng_n - tng_at < TNG_HALF_BLOCK ? tng_n - tng_at : TNG_HALF_BLOCK;",
+        ]
+        after = [indent + "}"]
+    for k in sorted(wide - hoisted):
+        before.append(indent + "npy_float32 tng_w%d[TNG_HALF_BLOCK];" % k)
+        if k < nin:
+            before.append(indent + "tng_widen(tng_m, %s + tng_at, tng_w%d);" % (_POINTER % k, k))
+        else:
+            after.insert(0, indent + "tng_narrow(tng_m, tng_w%d, %s + tng_at);" % (k, _POINTER % k))
+    lines = [*before, "#pragma GCC ivdep", indent + "for (int64_t tng_i = 0; tng_i < %s; ++tng_i) {" % count]
+    inner = indent + "    "
+    for k, ctype in enumerate(ctypes):
+        ctype = "npy_float32" if k in wide else ctype
+        if k >= nin:
+            lines.append("%s%s %s;" % (inner, ctype, _LOCAL % k))
+        elif k in hoisted:
+            lines.append("%sconst %s %s = %s;" % (inner, ctype, _LOCAL % k, _HOISTED % k))
+        elif k in wide:
+            lines.append("%sconst %s %s = tng_w%d[tng_i];" % (inner, ctype, _LOCAL % k, k))
+        else:
+            lines.append("%sconst %s %s = %s[%s];" % (inner, ctype, _LOCAL % k, _POINTER % k, at))
+    lines.append("%s{" % inner)
+    lines.append(body)
+    lines.append("%s}" % inner)
+    for k in range(nin, len(ctypes)):
+        lines.append("%s%s = %s;" % (inner, "tng_w%d[tng_i]" % k if k in wide else "%s[%s]" % (_POINTER % k, at), _LOCAL % k))
+    return [*lines, indent + "}", *after]
+
+
+def operand_rows(node, classes, inplace_pattern):
+    """Return the rows of native/elemwise.c's table of operands: the inputs, of these classes, then the outputs."""
+    rows = []
+    for variable, kind in zip(node.inputs, classes):
+        mask = sum(1 << d for d, b in enumerate(variable.type.broadcastable) if b)
+        rows.append(dict(broadcastable=mask, type_number=variable.type.numpy_dtype.num, kind=kind, overwrites=-1))
+    for j, variable in enumerate(node.outputs):
+        rows.append(dict(
+            broadcastable=0, type_number=variable.type.numpy_dtype.num, kind=PLAIN, overwrites=inplace_pattern.get(j, -1)))
+    return rows

@@ -1,0 +1,622 @@
+"""Elementwise operations on tensors: `Elemwise`, which lifts a scalar op, and `DimShuffle`, which aligns dimensions."""
+
+import functools
+
+import numpy as np
+
+from theano_ng import scalar
+from theano_ng.configdefaults import config
+from theano_ng.configparser import change_flags
+from theano_ng.gof.derivative import is_disconnected
+from theano_ng.gof.differentiate import is_zero
+from theano_ng.gof.graph import Apply
+from theano_ng.gof.native import NativeCode, NativeOp
+from theano_ng.gof.null_type import NullType
+from theano_ng.gof.op import COp, OpenMPOp
+from theano_ng.gof.own import is_own
+from theano_ng.gof.params_type import ParamsType
+from theano_ng.gof.traversal import postorder
+from theano_ng.gof.utils import MethodNotDefined
+from theano_ng.misc.frozendict import frozendict
+from theano_ng.scalar import get_scalar_type
+from theano_ng.tensor.constant import as_tensor_variable, constant
+from theano_ng.tensor.elemwise.kernel import ALTERNATE, elemwise_kernel, operand_classes, operand_rows, scalar_node
+from theano_ng.tensor.elemwise.perform import broadcast_shape, call_nfunc, evaluate_scalar_op
+from theano_ng.tensor.type import TensorType
+
+__all__ = ["DimShuffle", "DimShufflePrinter", "Elemwise", "scalar_continuous", "scalar_one"]
+
+_NATIVE = "theano_ng.tensor.native.elemwise"
+# The C side keeps a dimension's flag in a bit of a word.
+_NATIVE_MAX_NDIM = 32
+
+
+@functools.lru_cache(None)
+def _dimshuffle_params():
+    vector = functools.partial(TensorType, broadcastable=(False,))
+    return ParamsType(input_broadcastable=vector("bool"), _new_order=vector("int64"), transposition=vector("uint32"), inplace=scalar.bool)
+
+
+class DimShuffle(NativeOp, COp):
+    """Reorder the dimensions of a tensor, insert dimensions of length 1 and drop broadcastable ones.
+
+    Parameters
+    ----------
+    input_broadcastable : sequence of bool
+        Broadcast pattern of the input.
+    new_order : sequence of {int, 'x'}
+        For each dimension of the output the dimension of the input that it is, or ``'x'`` for a new broadcastable dimension.
+        Broadcastable dimensions of the input may be left out.
+    inplace : bool
+        True (default): the output is a view of the input. False: a copy.
+
+    Raises
+    ------
+    TypeError
+        If `new_order` holds something else than integers and ``'x'``.
+    ValueError
+        If a dimension is out of range, used twice, or dropped without being broadcastable.
+
+    Examples
+    --------
+    ``DimShuffle((False, False), [1, 0])`` transposes, ``DimShuffle((False,), ['x', 0])`` makes a row of a vector,
+    ``DimShuffle((True, False), [1])`` makes a vector of a row.
+    """
+
+    __module__ = "theano_ng.tensor.elemwise"   # the documented path, which profiles print and pickles name
+    _f16_ok = True
+    check_input = False
+    __props__ = ("input_broadcastable", "new_order", "inplace")
+
+    def fails_on_values(self, node):
+        return False
+
+    # The classic constructor of COp reads C files; this op's C is native code.
+    def __init__(self, input_broadcastable, new_order, inplace=True):
+        self.input_broadcastable = tuple([bool(b) for b in input_broadcastable])
+        order = []
+        for entry in new_order:
+            if isinstance(entry, str) and entry == "x":
+                order.append("x")
+            elif isinstance(entry, (int, np.integer)) and not isinstance(entry, (bool, np.bool_)):
+                order.append(int(entry))
+            elif isinstance(entry, np.ndarray) and entry.ndim == 0 and entry.dtype.kind in "iu":
+                order.append(int(entry))
+            else:
+                raise TypeError("DimShuffle indices must be Python integers or 'x'. Got: %r of type %s." % (entry, type(entry)))
+        self.new_order = tuple(order)
+        self.inplace = bool(inplace)
+
+        kept = [d for d in order if d != "x"]
+        ndim = len(self.input_broadcastable)
+        for d in kept:
+            if not 0 <= d < ndim:
+                raise ValueError(
+                    "new_order[%d] is %d, but the input only has %d axes." % (order.index(d), d, ndim)
+                )
+        if len(set(kept)) != len(kept):
+            raise ValueError(
+                "The same input dimension may not appear twice in the list of output dimensions", self.new_order
+            )
+        self.shuffle = kept
+        self.drop = [d for d in range(ndim) if d not in kept]
+        self.augment = [i for i, d in enumerate(order) if d == "x"]
+        for d in self.drop:
+            if not self.input_broadcastable[d]:
+                raise ValueError(
+                    "You cannot drop a non-broadcastable dimension.", (self.input_broadcastable, self.new_order)
+                )
+        if self.inplace:
+            self.view_map = {0: [0]}
+        self._hash = hash((type(self).__name__, self.input_broadcastable, self.new_order, self.inplace))
+
+    def __getstate__(self):
+        state = self.__dict__.copy()
+        state.pop("_hash", None)
+        return state
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self._hash = hash((type(self).__name__, self.input_broadcastable, self.new_order, self.inplace))
+
+    def __eq__(self, other):
+        return self is other or (
+            type(self) is type(other)
+            and self.new_order == other.new_order
+            and self.input_broadcastable == other.input_broadcastable
+            and self.inplace == other.inplace
+        )
+
+    def __hash__(self):
+        return self._hash
+
+    # The params that C code of older subclasses reads.
+    params_type = property(lambda self: _dimshuffle_params())
+    _new_order = property(lambda self: [-1 if entry == "x" else entry for entry in self.new_order])
+    transposition = property(lambda self: self.shuffle + self.drop)
+
+    def make_node(self, _input):
+        x = as_tensor_variable(_input)
+        given = tuple(x.type.broadcastable)
+        if given != self.input_broadcastable:
+            if len(given) != len(self.input_broadcastable):
+                raise TypeError(
+                    "The number of dimensions of the input is incorrect for this op. Expected %s, got %s."
+                    % (self.input_broadcastable, given)
+                )
+            for expected, actual in zip(self.input_broadcastable, given):
+                # A length-1 dimension may be used as any dimension, but not the reverse.
+                if expected and not actual:
+                    raise TypeError(
+                        "The broadcastable pattern of the input is incorrect for this op. Expected %s, got %s."
+                        % (self.input_broadcastable, given)
+                    )
+        pattern = [True if d == "x" else given[d] for d in self.new_order]
+        return Apply(self, [x], [x.type.clone(broadcastable=pattern)()])
+
+    def __str__(self):
+        name = "InplaceDimShuffle" if self.inplace else "DimShuffle"
+        return "%s{%s}" % (name, ",".join([str(d) for d in self.new_order]))
+
+    def perform(self, node, inp, out, params=None):
+        (x,) = inp
+        (storage,) = out
+        if not isinstance(x, np.ndarray):
+            x = np.asarray(x)
+        for d in self.drop:
+            if x.shape[d] != 1:
+                raise ValueError(
+                    "DimShuffle: dimension %d of the input is dropped, so its length must be 1, but it is %d" % (d, x.shape[d])
+                )
+        result = x.transpose(self.shuffle + self.drop)
+        lengths = iter(result.shape)
+        result = result.reshape([1 if d == "x" else next(lengths) for d in self.new_order])
+        storage[0] = result if self.inplace else result.copy()
+
+    def native_code(self, node):
+        ndim = len(self.input_broadcastable)
+        if ndim > _NATIVE_MAX_NDIM or len(self.new_order) > _NATIVE_MAX_NDIM:
+            return None
+        return NativeCode(_NATIVE + ":dimshuffle", copies=not self.inplace, ndim_in=ndim, order=self._new_order)
+
+    def infer_shape(self, node, shapes):
+        (shape,) = shapes
+        one = scalar_one()
+        return [tuple([one if d == "x" else shape[d] for d in self.new_order])]
+
+    def R_op(self, inputs, eval_points):
+        if None in eval_points:
+            return [None]
+        return self(*eval_points, **dict(return_list=True))
+
+    def grad(self, inp, grads):
+        (x,) = inp
+        (gz,) = grads
+        gz = as_tensor_variable(gz)
+        order = ["x"] * x.type.ndim
+        for i, d in enumerate(self.new_order):
+            if d != "x":
+                order[d] = i
+        # The cotangent of something discrete is a float, and that of a pattern that was only assumed broadcastable is not.
+        if not x.type.dtype in scalar_continuous():
+            return [x.zeros_like(dtype=config.floatX)]
+        return [DimShuffle(gz.type.broadcastable, order)(Elemwise(scalar.identity)(gz))]
+
+
+def scalar_one():
+    """The constant 1 of int64 shapes."""
+    return constant(1, dtype="int64")
+
+
+@functools.lru_cache(maxsize=None)
+def scalar_continuous():
+    """dtypes with a gradient."""
+    return frozenset(str(t.dtype) for t in scalar.continuous_types)
+
+
+class DimShufflePrinter:
+    """How `pp` prints a DimShuffle: transposes as ``x.T``, broadcasts as nothing, the rest in full."""
+
+    def process(self, r, pstate):
+        """Return the text of the variable `r`, the output of a DimShuffle."""
+        if r.owner is None or not isinstance(r.owner.op, DimShuffle):
+            raise TypeError("DimShufflePrinter prints results of DimShuffle only, not %s" % r)
+        (x,) = r.owner.inputs
+        order = list(r.owner.op.new_order)
+        while order and order[0] == "x":
+            del order[0]
+        text = pstate.pprinter.process(x, pstate)
+        dims = list(range(x.type.ndim))
+        if order == dims:
+            return text
+        if order == dims[::-1]:
+            return "%s.T" % text
+        return "DimShuffle{%s}(%s)" % (", ".join([str(d) for d in order]), text)
+
+
+def _output_order(node, inputs):
+    """The layout of an elementwise node's outputs, that of the C code: "F" when the strides of all inputs grow from the first dimension to
+    the last, by their magnitudes and apart from dimensions of length 1, and those of one do not just stay the same; otherwise "C"."""
+    if node.outputs[0].type.ndim < 2:
+        return "C"
+    grows = False
+    for x, variable in zip(inputs, node.inputs):
+        if not all(variable.type.broadcastable):
+            strides = [abs(stride) for stride, length in zip(x.strides, x.shape) if length != 1]
+            if any(a > b for a, b in zip(strides, strides[1:])):
+                return "C"
+            grows = grows or any(0 < a < b for a, b in zip(strides, strides[1:]))
+    return "F" if grows else "C"
+
+
+class Elemwise(NativeOp, OpenMPOp):
+    """A scalar op, applied to each element of tensors.
+
+    All inputs have the rank of the output (`make_node` pads on the left). In each dimension they have one length, except that a
+    dimension whose type is broadcastable has length 1 and is repeated. A length of 1 that the type does not promise is not
+    repeated but an error.
+
+    Parameters
+    ----------
+    scalar_op : ScalarOp
+        Determines the dtypes of the outputs.
+    inplace_pattern : dict, optional
+        Output index -> index of the input whose memory it overwrites.
+    name : str, optional
+        How the op prints, instead of ``Elemwise{...}``.
+    nfunc_spec : tuple, optional
+        ``(name, nin, nout)`` of the equivalent function of numpy, which `perform` uses. Default: the scalar op's own.
+    openmp : bool, optional
+        Use several threads for large outputs. Default: `config.openmp`.
+
+    Notes
+    -----
+    Outputs are C-contiguous, except when the strides of all inputs (apart from those with one element) grow from the first dimension to the
+    last, as those of F-contiguous arrays and of views of them do: then they are F-contiguous.
+    """
+
+    __module__ = "theano_ng.tensor.elemwise"
+    __props__ = ("scalar_op", "inplace_pattern")
+    _f16_ok = True
+
+    def fails_on_values(self, node):
+        return not is_own(type(self.scalar_op))
+
+    def __init__(self, scalar_op, inplace_pattern=None, name=None, nfunc_spec=None, openmp=None):
+        self.name = name
+        self.scalar_op = scalar_op
+        self.inplace_pattern = frozendict(inplace_pattern or {})
+        self.destroy_map = {o: [i] for o, i in self.inplace_pattern.items()}
+        if nfunc_spec is None:
+            nfunc_spec = getattr(scalar_op, "nfunc_spec", None)
+        self.nfunc_spec = nfunc_spec
+        self._set_nfunc()
+        OpenMPOp.__init__(self, openmp=openmp)
+
+    def _set_nfunc(self):
+        self.nfunc = None
+        if self.nfunc_spec and self.nfunc_spec[0]:
+            self.nfunc = getattr(np, self.nfunc_spec[0], None)
+        self._hash = hash((type(self).__name__, self.scalar_op, self.inplace_pattern))
+
+    def __getstate__(self):
+        state = self.__dict__.copy()
+        for derived in ("nfunc", "_hash"):
+            state.pop(derived, None)
+        return state
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self._set_nfunc()
+
+    def __eq__(self, other):
+        return self is other or (
+            type(self) is type(other)
+            and self.scalar_op == other.scalar_op
+            and self.inplace_pattern == other.inplace_pattern
+        )
+
+    def __hash__(self):
+        return self._hash
+
+    def __str__(self):
+        if self.name is not None:
+            return self.name
+        if self.inplace_pattern:
+            return "Elemwise{%s}%s" % (self.scalar_op, sorted(self.inplace_pattern.items()))
+        return "Elemwise{%s}" % (self.scalar_op,)
+
+    __repr__ = __str__
+
+    # -- graph -------------------------------------------------------------------------------------------------------
+
+    def get_output_info(self, dim_shuffle, *inputs):
+        """Return what the outputs of a node with these inputs are.
+
+        Parameters
+        ----------
+        dim_shuffle : class
+            `DimShuffle` or a class with its constructor.
+        *inputs : tensor variables
+
+        Returns
+        -------
+        out_dtypes : list of str
+        out_broadcastables : list of list of bool
+        inputs : list of variables
+            All of the same rank.
+
+        Raises
+        ------
+        TypeError
+            If an output has another dtype than the input that it should overwrite.
+        ValueError
+            If it would be longer than that input.
+        """
+        out_dtypes = self._output_dtypes([i.type.dtype for i in inputs])
+
+        target = max([i.type.ndim for i in inputs], default=0)
+        padded = []
+        for x in inputs:
+            length = x.type.ndim
+            if length < target:
+                x = _padding(dim_shuffle, x.type.broadcastable, target)(x)
+            padded.append(x)
+        inputs = padded
+
+        pattern = [all(flags) for flags in zip(*[i.type.broadcastable for i in inputs])]
+        for output, overwritten in self.inplace_pattern.items():
+            for out_flag, in_flag in zip(pattern, inputs[overwritten].type.broadcastable):
+                if in_flag and not out_flag:
+                    raise ValueError(
+                        "Operation cannot be done inplace on an input with broadcasted dimensions.",
+                        [i.type for i in inputs],
+                        self.inplace_pattern,
+                    )
+        if any(inputs[i].type.dtype != out_dtypes[o] for o, i in self.inplace_pattern.items()):
+            raise TypeError(
+                "Cannot do an inplace operation on incompatible data types.",
+                [i.type.dtype for i in inputs],
+                out_dtypes,
+                self.inplace_pattern,
+            )
+        return out_dtypes, [list(pattern) for _ in out_dtypes], inputs
+
+    def _output_dtypes(self, dtypes):
+        op = self.scalar_op
+        if type(op).make_node is scalar.ScalarOp.make_node and op.nin in (-1, len(dtypes)):
+            # What make_node would find out, without the variables.
+            return [t.dtype for t in op.output_types([get_scalar_type(dtype) for dtype in dtypes])]
+        return [o.type.dtype for o in op.make_node(*[_shadow(dtype) for dtype in dtypes]).outputs]
+
+    def make_node(self, *inputs):
+        """Apply to tensors; those of lower rank get broadcastable dimensions on the left by `DimShuffle`."""
+        inputs = [as_tensor_variable(i) for i in inputs]
+        out_dtypes, out_patterns, inputs = self.get_output_info(DimShuffle, *inputs)
+        outputs = [_tensor_type(dtype, tuple(pattern))() for dtype, pattern in zip(out_dtypes, out_patterns)]
+        return Apply(self._for_types([i.type.dtype for i in inputs]), inputs, outputs)
+
+    def _for_types(self, dtypes):
+        """This op, or one whose scalar op is for inputs of these types: a Composite computes in the types that it was made for."""
+        op = self.scalar_op
+        if getattr(op, "inputs_type", None) in (None, tuple([get_scalar_type(dtype) for dtype in dtypes])):
+            return self
+        typed = op.make_node(*[_shadow(dtype) for dtype in dtypes]).op
+        return self if typed == op else type(self)(typed, dict(self.inplace_pattern), openmp=self.openmp)
+
+    def connection_pattern(self, node):
+        if hasattr(self.scalar_op, "connection_pattern"):
+            return self.scalar_op.connection_pattern(node)
+        return [[True for _ in node.outputs] for _ in node.inputs]
+
+    def infer_shape(self, node, i_shapes):
+        one = scalar_one()
+        shape = []
+        for d, broadcastable in enumerate(node.outputs[0].type.broadcastable):
+            length = one
+            if not broadcastable:
+                for x, x_shape in zip(node.inputs, i_shapes):
+                    if not x.type.broadcastable[d]:
+                        length = x_shape[d]
+                        break
+            shape.append(length)
+        return [tuple(shape)] * len(node.outputs)
+
+    def python_constant_folding(self, node):
+        """Return True if constant folding of this node should not compile C code."""
+        return node.outputs[0].type.ndim == 0 or self._nfunc_fits(node)
+
+    # -- derivatives -------------------------------------------------------------------------------------------------
+
+    def L_op(self, inputs, outs, ograds):
+        gradients = self._bgrad(inputs, outs, ograds)
+        pattern = outs[0].type.broadcastable
+        for i, x in enumerate(inputs):
+            if not hasattr(gradients[i].type, "broadcastable"):
+                continue  # disconnected or undefined
+            repeated = [d for d, b in enumerate(x.type.broadcastable) if b and not pattern[d]]
+            if repeated:
+                gradients[i] = gradients[i].sum(axis=repeated, keepdims=True)
+        return gradients
+
+    def grad(self, inputs, ograds):
+        outs = self(*inputs, **dict(return_list=True))
+        return self.L_op(inputs, outs, ograds)
+
+    def _bgrad(self, inputs, outputs, ograds):
+        """Return the gradients before the sum over repeated dimensions: the scalar gradient's graph, lifted to tensors."""
+        ograds = [o.zeros_like(dtype=_gradient_dtype(o)) if is_disconnected(g) else as_tensor_variable(g) for o, g in zip(outputs, ograds)]
+
+        def scalars(variables):
+            return [get_scalar_type(dtype=v.type.dtype).make_variable() for v in variables]
+
+        # The scalar graph is a template: its variables have no test values, those that it is lifted to have.
+        with change_flags(compute_test_value="off"):
+            scalar_inputs = scalars(inputs)
+            scalar_ograds = scalars(ograds)
+            scalar_outputs = self.scalar_op.make_node(*scalar_inputs).outputs
+            scalar_igrads = self.scalar_op.L_op(scalar_inputs, scalar_outputs, scalar_ograds)
+        if len(scalar_igrads) != len(inputs):
+            raise ValueError(
+                "The gradient of %s must be a list of %d variables, one for each input, but has %d."
+                % (self.scalar_op, len(inputs), len(scalar_igrads))
+            )
+        lifted = {}
+        for small, large in ((scalar_ograds, ograds), (scalar_outputs, outputs), (scalar_inputs, inputs)):
+            lifted.update(zip(small, large))
+        ndim = outputs[0].type.ndim
+        for igrad in scalar_igrads:
+            _lift_graph(igrad, lifted, ndim)
+        return [lifted[igrad] for igrad in scalar_igrads]
+
+    def R_op(self, inputs, eval_points):
+        outs = self(*inputs, **dict(return_list=True))
+        results = []
+        for out in outs:
+            if out.type.dtype not in scalar_continuous():
+                results.append(None)
+                continue
+            total = self._tangent(inputs, eval_points, outs, out, 1)
+            if total is not None and out.type.dtype.startswith("complex"):
+                # The gradient by a real and by an imaginary cotangent are the rows of the Jacobian of the parts.
+                total = Elemwise(scalar.complex)(total, self._tangent(inputs, eval_points, outs, out, 1j)).astype(out.type.dtype)
+            if total is not None and total.type.broadcastable != out.type.broadcastable:
+                total = out.fill(total)        # only inputs that are repeated have a direction
+            results.append(total)
+        return results
+
+    def _tangent(self, inputs, eval_points, outs, out, part):
+        """The real (`part` is 1) or imaginary (1j) part of an output's tangent; None where no input has a direction."""
+
+        ograds = [o.zeros_like(dtype=_gradient_dtype(o)) if o is not out else o.ones_like() if part == 1 else o.ones_like() * part
+                  for o in outs]
+        total = None
+        for slope, point in zip(self._bgrad(inputs, outs, ograds), eval_points):
+            if point is not None and isinstance(slope.type, NullType) and is_zero(point) != "yes":
+                raise NotImplementedError("R_op: " + slope.type.why_null)
+            if point is None or not hasattr(slope.type, "broadcastable"):
+                continue
+            # What Jacobians of real and imaginary parts give.
+            term = (slope.conj() * point).real if slope.type.dtype.startswith("complex") else slope * point
+            total = term if total is None else total + term
+        return total
+
+    # -- Python ------------------------------------------------------------------------------------------------------
+
+    def prepare_node(self, node, storage_map, compute_map, impl):
+        """Let the scalar op prepare for the implementation that will be used, ``'c'`` or ``'py'``."""
+        self.scalar_op.prepare_node(scalar_node(self.scalar_op, node), None, None, impl)
+
+    def _nfunc_fits(self, node):
+        if self.nfunc is None:
+            return False
+        _, nin, nout = self.nfunc_spec
+        if nout != len(node.outputs):
+            return False
+        # A scalar op of any number of inputs over a binary function of NumPy is a fold (add, mul, maximum ...).
+        return nin == len(node.inputs) or (nin == 2 and len(node.inputs) > 2 and self.scalar_op.nin < 0)
+
+    def perform(self, node, inputs, output_storage):
+        inputs = [np.asarray(x) for x in inputs]
+        shape = broadcast_shape(node, inputs)
+        dtypes = [o.type.dtype for o in node.outputs]
+        with np.errstate(all="ignore"):
+            if self._nfunc_fits(node):
+                results = call_nfunc(self.nfunc, self.nfunc_spec[1], inputs, dtypes)
+            else:
+                results = evaluate_scalar_op(self.scalar_op, inputs, dtypes, shape)
+            for j, (storage, result, dtype) in enumerate(zip(output_storage, results, dtypes)):
+                if j in self.inplace_pattern and inputs[self.inplace_pattern[j]].flags.writeable:
+                    target = inputs[self.inplace_pattern[j]]
+                    np.copyto(target, result, casting="unsafe")
+                    storage[0] = target
+                    continue
+                result = np.asarray(result)
+                if result.dtype != dtype:
+                    result = result.real.astype(dtype) if result.dtype.kind == "c" and dtype[0] != "c" else result.astype(dtype)
+                if result.shape != shape:
+                    result = np.broadcast_to(result, shape)
+                order = _output_order(node, inputs)
+                if not result.flags.writeable or any(np.may_share_memory(result, x) for x in inputs):
+                    result = result.copy(order)
+                storage[0] = np.asarray(result, order=order)
+
+    # -- C -----------------------------------------------------------------------------------------------------------
+
+    def native_code(self, node):
+        code, needs_python = self._generate(node)
+        return None if needs_python else code
+
+    def _native_code(self, node):
+        # Inside a module with Python's headers the kernel may use Python's API, so more ops have classic C code than kernels.
+        code, _ = self._generate(node)
+        if code is None:
+            raise MethodNotDefined("c_code", type(self), self.__class__.__name__)
+        return code
+
+    def _generate(self, node):
+        """Return ``(NativeCode or None, whether the kernel uses Python's API)``."""
+        if node.outputs[0].type.ndim > _NATIVE_MAX_NDIM:
+            return None, False
+        classes = operand_classes(node)
+        try:
+            kernel, needs_python = elemwise_kernel(self.scalar_op, node, classes)
+        except (MethodNotDefined, NotImplementedError):
+            return None, False
+        openmp_minsize = config.openmp_elemwise_minsize if self.openmp else 0
+        code = NativeCode(
+            _NATIVE + ":elemwise", kernel=kernel, ndim=node.outputs[0].type.ndim, openmp_minsize=openmp_minsize, may_fail=needs_python,
+            has_alternate=ALTERNATE in classes, operands=operand_rows(node, classes, self.inplace_pattern))
+        return code, needs_python
+
+    def c_headers(self):
+        return [*NativeOp.c_headers(self), '"kernel_prologue.h"']
+
+    def c_header_dirs(self):
+        import os
+
+        dirs = NativeOp.c_header_dirs(self)
+        return [*dirs, *[os.path.join(d, "c_include") for d in dirs]]
+
+
+# Graphs are made of few different types and paddings, many times each; all of these are immutable.
+
+
+@functools.lru_cache(maxsize=None)
+def _shadow(dtype):
+    """A scalar variable to ask a scalar op about its output types."""
+    return get_scalar_type(dtype=dtype).make_variable()
+
+
+@functools.lru_cache(maxsize=1024)
+def _tensor_type(dtype, broadcastable):
+    return TensorType(dtype=dtype, broadcastable=broadcastable)
+
+
+@functools.lru_cache(maxsize=1024)
+def _padding(dim_shuffle, broadcastable, target):
+    """The op that adds broadcastable dimensions on the left, up to the rank `target`."""
+    length = len(broadcastable)
+    return dim_shuffle(broadcastable, ["x"] * (target - length) + list(range(length)))
+
+
+def _gradient_dtype(variable):
+    """The dtype of a gradient with respect to `variable`."""
+    return variable.type.dtype if variable.type.dtype in scalar_continuous() else config.floatX
+
+
+def _lift_graph(root, lifted, ndim):
+    """Add to `lifted`, scalar variable -> tensor, the tensor of `root` and of all that it is computed from."""
+    for variable in postorder([root], lifted):
+        node = variable.owner
+        if node is None:
+            if not isinstance(variable.type, scalar.Scalar):
+                lifted[variable] = variable  # disconnected or undefined gradients stay what they are
+                continue
+            if not hasattr(variable, "data"):
+                raise ValueError("The gradient of a scalar op uses a variable that is no input, output or constant: %s" % variable)
+            value = constant(np.asarray(variable.data, dtype=variable.type.dtype))
+            lifted[variable] = DimShuffle((), ["x"] * ndim)(value) if ndim else value
+            continue
+        results = Elemwise(node.op, {})(*[lifted[i] for i in node.inputs], **dict(return_list=True))
+        lifted.update(zip(node.outputs, results))

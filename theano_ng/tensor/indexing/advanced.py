@@ -1,0 +1,438 @@
+"""Indexing of tensors by integer arrays and boolean masks, and the increments of such parts."""
+import numpy as np
+
+from theano_ng.gof import ports
+from theano_ng.gof.derivative import disconnected_gradients
+import theano_ng.scalar as scal
+from theano_ng.configdefaults import config
+from theano_ng.gof.graph import Apply
+from theano_ng.gof.native import NativeCode, NativeOp
+from theano_ng.gof.op import Op
+from theano_ng.gof.params_type import ParamsType
+from theano_ng.tensor.constant import as_tensor_variable, constant
+from theano_ng.tensor.dtypes import DISCRETE, INTEGERS
+from theano_ng.tensor.elemwise.functions import eq, switch
+from theano_ng.tensor.exceptions import ShapeError
+from theano_ng.tensor.indexing.lists import (
+    adv_index_broadcastable_pattern, advanced_layout, AdvancedBooleanIndexingError, as_index_variable,
+    check_advanced_indexing_dimensions, check_increment_dtypes,  is_mask, slice_length, slice_of)
+from theano_ng.tensor.shaping.broadcasting import patternbroadcast
+from theano_ng.tensor.type import TensorType
+
+__all__ = [
+    "AdvancedBooleanIncSubtensor", "AdvancedBooleanSubtensor", "AdvancedIncSubtensor", "AdvancedIncSubtensor1",
+    "AdvancedSubtensor", "AdvancedSubtensor1", "BaseAdvancedIncSubtensor", "BaseAdvancedSubtensor",
+    "_sum_grad_over_bcasted_dims", "advanced_boolean_inc_subtensor", "advanced_boolean_set_subtensor",
+    "advanced_boolean_subtensor", "advanced_inc_subtensor", "advanced_inc_subtensor1", "advanced_set_subtensor",
+    "advanced_set_subtensor1", "advanced_subtensor", "advanced_subtensor1",
+]
+
+
+def _sum_grad_over_bcasted_dims(x, gx):
+    """Sum gx over the dimensions in which x was broadcast, so that it gets x's pattern."""
+    if gx.broadcastable == x.broadcastable:
+        return gx
+    added = gx.ndim - x.ndim
+    pattern = (True,) * added + tuple(x.broadcastable)
+    axes = [i for i in range(gx.ndim) if pattern[i] and not gx.broadcastable[i]]
+    if axes:
+        gx = gx.sum(axis=axes, keepdims=True)
+    if added:
+        gx = gx.dimshuffle(list(range(added, gx.ndim)))
+    return patternbroadcast(gx, x.broadcastable)
+
+
+def _check_dtypes(x, y, set_instead_of_inc):
+    check_increment_dtypes(x, y, set_instead_of_inc)
+
+
+def _target(x, y, inplace):
+    """The array to write into and the value, for `perform`."""
+    if not inplace:
+        return x.copy(), y
+    if not x.flags.writeable:
+        raise ValueError("the input of an in-place increment is read-only")
+    return x, y.copy() if np.may_share_memory(x, y) else y
+
+
+def _write(x, index, y, set_instead_of_inc):
+    """``x[index] = y``, or the increment, in the order of the result's elements: of those that name the same place, the last one stays."""
+    index = tuple(np.array(entry, order="C") if isinstance(entry, np.ndarray) else entry for entry in index)
+    # NumPy itself broadcasts y wrongly where it adds a vector at a matrix of places of a vector.
+    y = np.broadcast_to(y, x[index].shape)
+    if set_instead_of_inc:
+        x[index] = y
+    else:
+        np.add.at(x, index, y.astype(x.dtype, copy=False))
+
+
+def _increment_grads(op, inputs, gz, part):
+    """Gradients of an increment with respect to x and y; `part` is the Op that takes what `op` writes."""
+    x, y, rest = inputs[0], inputs[1], inputs[2:]
+    if x.dtype in DISCRETE:
+        gx, gy = x.zeros_like(dtype=config.floatX), y.zeros_like(dtype=config.floatX)
+    else:
+        gx = gz
+        if op.set_instead_of_inc:
+            gx = type(op)(set_instead_of_inc=True)(gz, y.zeros_like(dtype=gz.dtype), *rest)
+        if y.dtype in DISCRETE:
+            gy = y.zeros_like(dtype=config.floatX)
+        else:
+            gy = _sum_grad_over_bcasted_dims(y, part(gz, *rest))
+    return [gx, gy, *disconnected_gradients(len(rest))]
+
+
+def _increment_R_op(op, inputs, eval_points):
+    if eval_points[0] is None and eval_points[1] is None:
+        return [None]
+    points = [x.zeros_like() if point is None else point for x, point in zip(inputs[:2], eval_points[:2])]
+    return op.make_node(*points, *inputs[2:]).outputs
+
+
+def _check_unsigned(index):
+    """Refuse numbers that NumPy would take for negative ones."""
+    for entry in index:
+        if isinstance(entry, np.ndarray) and entry.dtype == "uint64" and entry.size and entry.max() > np.iinfo("int64").max:
+            raise IndexError("index out of bounds: index %d is larger than any axis" % entry.max())
+
+
+# ---------------------------------------------------------------- rows by one integer vector
+
+
+def _row_indices(ilist):
+    ilist = as_tensor_variable(ilist)
+    if ilist.type.dtype not in INTEGERS:
+        raise TypeError("index must be integers, got a variable of type %s" % (ilist.type,))
+    if ilist.type.ndim != 1:
+        raise TypeError("index must be vector, got a variable of type %s" % (ilist.type,))
+    return ilist
+
+
+class AdvancedSubtensor1(NativeOp, Op):
+    """Rows of a tensor: ``AdvancedSubtensor1()(x, ilist)`` with an integer vector.
+
+    Parameters
+    ----------
+    sparse_grad : bool
+        Make the gradient with respect to x a sparse matrix.
+    """
+
+    check_input = False
+    __props__ = ()
+    _f16_ok = True
+
+    def __init__(self, sparse_grad=False):
+        self.sparse_grad = sparse_grad
+
+    def make_node(self, x, ilist):
+        x, ilist = as_tensor_variable(x), _row_indices(ilist)
+        if x.type.ndim == 0:
+            raise TypeError("cannot index into a scalar")
+        pattern = (ilist.broadcastable[0], *x.broadcastable[1:])
+        return Apply(self, [x, ilist], [TensorType(x.dtype, pattern)()])
+
+    def native_code(self, node):
+        return NativeCode("theano_ng.tensor.native.subtensor:take")
+
+    def perform(self, node, inp, out_):
+        x, rows = inp
+        _check_unsigned([rows])
+        out_[0][0] = np.asarray(x[rows], order="C")
+
+    def connection_pattern(self, node):
+        return [[True], *[[False] for _ in node.inputs[1:]]]
+
+    def infer_shape(self, node, ishapes):
+        x, ilist = ishapes
+        return [(*ilist, *x[1:])]
+
+    def grad(self, inputs, grads):
+        x, ilist = inputs
+        (gz,) = grads
+        if self.sparse_grad:
+            if x.type.ndim != 2:
+                raise TypeError(
+                    "AdvancedSubtensor1: you can't take the sparse grad from a tensor with ndim != 2. ndim is %d" % x.type.ndim)
+            gx = ports.sparse_from_rows(x, gz, ilist)
+        elif x.dtype in DISCRETE:
+            gx = x.zeros_like(dtype=config.floatX)
+        else:
+            gx = advanced_inc_subtensor1(x.zeros_like(), gz, ilist)
+        return [gx, *disconnected_gradients(1)]
+
+    def R_op(self, inputs, eval_points):
+        if eval_points[0] is None:
+            return [None]
+        return self.make_node(eval_points[0], *inputs[1:]).outputs
+
+
+advanced_subtensor1 = AdvancedSubtensor1()
+
+
+def _inc_code(op):
+    """The native code of an Op that writes to chosen elements of a copy of its input or, in place, of the input itself."""
+    return NativeCode(
+        "theano_ng.tensor.native.subtensor:inc", in_place=bool(op.inplace), set_instead_of_inc=bool(op.set_instead_of_inc))
+
+
+class AdvancedIncSubtensor1(NativeOp, Op):
+    """Increment or set rows: ``(x, y, ilist)`` gives x with y added to ``x[ilist]``; a repeated row is incremented repeatedly.
+
+    Parameters
+    ----------
+    inplace : bool
+        Work on x itself.
+    set_instead_of_inc : bool
+        Set the rows to y; of a repeated row, the last value stays.
+    """
+
+    check_input = False
+    __props__ = ("inplace", "set_instead_of_inc")
+    params_type = ParamsType(inplace=scal.bool, set_instead_of_inc=scal.bool)
+
+    def __init__(self, inplace=False, set_instead_of_inc=False):
+        self.inplace = bool(inplace)
+        self.set_instead_of_inc = bool(set_instead_of_inc)
+        if inplace:
+            self.destroy_map = {0: [0]}
+
+    def clone_inplace(self):
+        """This Op, working in place."""
+        return type(self)(inplace=True, set_instead_of_inc=self.set_instead_of_inc)
+
+    def __str__(self):
+        return "%s{%s,%s}" % (
+            type(self).__name__, "inplace" if self.inplace else "no_inplace", "set" if self.set_instead_of_inc else "inc")
+
+    def make_node(self, x, y, ilist):
+        x, y, ilist = as_tensor_variable(x), as_tensor_variable(y), _row_indices(ilist)
+        if x.type.ndim == 0:
+            raise TypeError("cannot index into a scalar")
+        if y.type.ndim > x.type.ndim:
+            raise TypeError(
+                "cannot %s x subtensor with ndim=%s by y with ndim=%s."
+                % ("set" if self.set_instead_of_inc else "increment", x.type.ndim, y.type.ndim))
+        _check_dtypes(x, y, self.set_instead_of_inc)
+        return Apply(self, [x, y, ilist], [x.type()])
+
+    def native_code(self, node):
+        return _inc_code(self)
+
+    def copy_of_x(self, x):
+        """C expression for a new array with the value of the array `x`."""
+        return "(PyArrayObject *)PyArray_FromAny((PyObject *)%s, NULL, 0, 0, NPY_ARRAY_ENSURECOPY, NULL)" % x
+
+    def perform(self, node, inp, out_, params=None):
+        x, y, rows = inp
+        _check_unsigned([rows])
+        x, y = _target(x, y, self.inplace)
+        _write(x, (rows,), y, self.set_instead_of_inc)
+        out_[0][0] = x
+
+    def infer_shape(self, node, ishapes):
+        return [ishapes[0]]
+
+    def connection_pattern(self, node):
+        return [[True], [True], [False]]
+
+    def grad(self, inputs, grads):
+        return _increment_grads(self, inputs, grads[0], advanced_subtensor1)
+
+    def R_op(self, inputs, eval_points):
+        return _increment_R_op(self, inputs, eval_points)
+
+
+advanced_inc_subtensor1 = AdvancedIncSubtensor1()
+advanced_set_subtensor1 = AdvancedIncSubtensor1(set_instead_of_inc=True)
+
+
+# ---------------------------------------------------------------- any index
+
+
+def _check_index(x, index):
+    """Refuse masks of another shape than what they select from, where NumPy lets those without elements pass; and huge numbers."""
+    _check_unsigned(index)
+    axis = 0
+    for entry in index:
+        mask = isinstance(entry, np.ndarray) and entry.dtype == bool
+        length = entry.ndim if mask else 0 if entry is None else 1
+        for k in range(entry.ndim if mask else 0):
+            if entry.shape[k] != x.shape[axis + k]:
+                raise IndexError("boolean index did not match indexed array along axis %d; size of axis is %d but size of corresponding "
+                                 "boolean axis is %d" % (axis + k, x.shape[axis + k], entry.shape[k]))
+        axis += length
+
+
+class BaseAdvancedSubtensor(NativeOp, Op):
+    """Indexing by any mix of integer arrays, masks, slices and None."""
+
+    __props__ = ()
+
+    def make_node(self, x, *index):
+        x = as_tensor_variable(x)
+        index = [as_index_variable(idx) for idx in index]
+        check_advanced_indexing_dimensions(x, index)
+        pattern = adv_index_broadcastable_pattern(x, index)
+        return Apply(self, [x, *index], [TensorType(x.type.dtype, pattern)()])
+
+    def native_code(self, node):
+        return NativeCode("theano_ng.tensor.native.subtensor:take")
+
+    def perform(self, node, inputs, out_):
+        _check_index(inputs[0], inputs[1:])
+        result = inputs[0][tuple(inputs[1:])]
+        # A single element comes as a NumPy scalar, an index without arrays as a view, others in various orders of the dimensions.
+        result = np.asarray(result, order="C")
+        out_[0][0] = result.copy() if result.base is not None and np.may_share_memory(result, inputs[0]) else result
+
+    def infer_shape(self, node, ishapes):
+        x, index = node.inputs[0], node.inputs[1:]
+        rest, position, arrays = advanced_layout(x.ndim, index)
+        one = constant(1, dtype="int64")
+        sizes = []
+        for axis, entry in rest:
+            if axis is None:
+                sizes.append(one)
+            elif entry is None:
+                sizes.append(ishapes[0][axis])
+            else:
+                fields = slice_of(entry)
+                if fields is None:
+                    raise ShapeError("the length of the slice %s is not known before run time" % (entry,))
+                sizes.append(as_tensor_variable(slice_length(fields, ishapes[0][axis])))
+        shapes = {id(inp): shp for inp, shp in zip(index, ishapes[1:])}
+        # Of every dimension, the length of the arrays that do not broadcast there; that of one can be 1 all the same.
+        known = [((False,), (a.sum(dtype="int64"),)) if is_mask(a) else (a.broadcastable, shapes[id(a)]) for a in arrays]
+        ndim = max((len(flags) for flags, _ in known), default=0)
+        joint = []
+        for i in range(ndim):
+            size = None
+            for flags, shape in known:
+                k = i - (ndim - len(flags))
+                if k >= 0 and not flags[k] and shape[k] is not size:
+                    size = shape[k] if size is None else switch(eq(size, 1), shape[k], size)
+            joint.append(one if size is None else size)
+        return [(*sizes[:position], *joint, *sizes[position:])]
+
+    def connection_pattern(self, node):
+        return [[True], *[[False] for _ in node.inputs[1:]]]
+
+    def _grad(self, inputs, grads, increment):
+        x, rest = inputs[0], inputs[1:]
+        if x.dtype in DISCRETE:
+            gx = x.zeros_like(dtype=config.floatX)
+        else:
+            gx = increment(x.zeros_like(), grads[0], *rest)
+        return [gx, *disconnected_gradients(len(rest))]
+
+    def R_op(self, inputs, eval_points):
+        if eval_points[0] is None:
+            return [None]
+        return self.make_node(eval_points[0], *inputs[1:]).outputs
+
+
+class AdvancedSubtensor(BaseAdvancedSubtensor):
+    """Indexing by integer arrays, beside slices and None: ``AdvancedSubtensor()(x, *index)``; a copy.
+
+    Raises
+    ------
+    AdvancedBooleanIndexingError
+        When an index is a mask.
+    """
+
+    def make_node(self, x, *index):
+        index = [as_index_variable(idx) for idx in index]
+        if any(is_mask(idx) for idx in index):
+            raise AdvancedBooleanIndexingError("AdvancedSubtensor takes no boolean masks; use AdvancedBooleanSubtensor")
+        return super().make_node(x, *index)
+
+    def grad(self, inputs, grads):
+        return self._grad(inputs, grads, advanced_inc_subtensor)
+
+
+class AdvancedBooleanSubtensor(BaseAdvancedSubtensor):
+    """Indexing by boolean masks, beside integer arrays, slices and None; a copy."""
+
+    def grad(self, inputs, grads):
+        return self._grad(inputs, grads, advanced_boolean_inc_subtensor)
+
+
+class BaseAdvancedIncSubtensor(NativeOp, Op):
+    """Increment or set what an advanced index takes: ``(x, y, *index)``; an element taken twice is incremented twice.
+
+    Parameters
+    ----------
+    inplace : bool
+        Work on x itself.
+    set_instead_of_inc : bool
+        Set the elements to y.
+    """
+
+    __props__ = ("inplace", "set_instead_of_inc")
+
+    def __init__(self, inplace=False, set_instead_of_inc=False):
+        self.inplace = bool(inplace)
+        self.set_instead_of_inc = bool(set_instead_of_inc)
+        if inplace:
+            self.destroy_map = {0: [0]}
+
+    def __str__(self):
+        return "%s{inplace=%s,  set_instead_of_inc=%s}" % (type(self).__name__, self.inplace, self.set_instead_of_inc)
+
+    def make_node(self, x, y, *inputs):
+        x, y = as_tensor_variable(x), as_tensor_variable(y)
+        index = [as_index_variable(idx) for idx in inputs]
+        check_advanced_indexing_dimensions(x, index)
+        part = len(adv_index_broadcastable_pattern(x, index))
+        if y.ndim > part:
+            raise TypeError(
+                "cannot %s a %d-dimensional part of x by y with ndim=%d"
+                % ("set" if self.set_instead_of_inc else "increment", part, y.ndim))
+        _check_dtypes(x, y, self.set_instead_of_inc)
+        return Apply(self, [x, y, *index], [x.type()])
+
+    def native_code(self, node):
+        return _inc_code(self)
+
+    def perform(self, node, inputs, out_):
+        _check_index(inputs[0], inputs[2:])
+        x, y = _target(inputs[0], inputs[1], self.inplace)
+        _write(x, inputs[2:], y, self.set_instead_of_inc)
+        out_[0][0] = x
+
+    def infer_shape(self, node, ishapes):
+        return [ishapes[0]]
+
+    def connection_pattern(self, node):
+        return [[True], [True], *[[False] for _ in node.inputs[2:]]]
+
+    def R_op(self, inputs, eval_points):
+        return _increment_R_op(self, inputs, eval_points)
+
+
+class AdvancedIncSubtensor(BaseAdvancedIncSubtensor):
+    """Increment or set what integer arrays, slices and None take of a tensor."""
+
+    def make_node(self, x, y, *inputs):
+        inputs = [as_index_variable(idx) for idx in inputs]
+        if any(is_mask(idx) for idx in inputs):
+            raise AdvancedBooleanIndexingError("AdvancedIncSubtensor takes no boolean masks; use AdvancedBooleanIncSubtensor")
+        return super().make_node(x, y, *inputs)
+
+    def grad(self, inpt, output_gradients):
+        return _increment_grads(self, inpt, output_gradients[0], advanced_subtensor)
+
+
+class AdvancedBooleanIncSubtensor(BaseAdvancedIncSubtensor):
+    """Increment or set what boolean masks, beside other indices, take of a tensor."""
+
+    def grad(self, inpt, output_gradients):
+        return _increment_grads(self, inpt, output_gradients[0], advanced_boolean_subtensor)
+
+
+advanced_subtensor = AdvancedSubtensor()
+advanced_boolean_subtensor = AdvancedBooleanSubtensor()
+advanced_inc_subtensor = AdvancedIncSubtensor()
+advanced_set_subtensor = AdvancedIncSubtensor(set_instead_of_inc=True)
+advanced_boolean_inc_subtensor = AdvancedBooleanIncSubtensor()
+advanced_boolean_set_subtensor = AdvancedBooleanIncSubtensor(set_instead_of_inc=True)

@@ -1,0 +1,307 @@
+"""Selecting elements: `nonzero` and its family, `choose`, `default`."""
+import copy
+
+import numpy as np
+
+from theano_ng.configdefaults import config
+from theano_ng.gof.derivative import DisconnectedType, grad_undefined
+from theano_ng.gof.graph import Apply
+from theano_ng.gof.native import NativeCode, NativeOp
+from theano_ng.gof.op import Op
+from theano_ng.scalar import upcast
+from theano_ng.tensor.constant import as_tensor_variable, constant
+from theano_ng.tensor.dtypes import DISCRETE
+from theano_ng.tensor.shaping.creation import arange
+from theano_ng.tensor.elemwise.functions import cast, eq, real, switch
+from theano_ng.tensor.indexing.lists import within
+from theano_ng.tensor.shaping.joining import stack
+from theano_ng.tensor.type import TensorType
+
+__all__ = ['Nonzero', '_nonzero', 'nonzero', 'flatnonzero', 'nonzero_values',
+           'Choose', 'choose', 'Default', 'default', 'setdefault']
+
+
+class Nonzero(NativeOp, Op):
+    """The indices of the nonzero elements: one int64 vector per dimension."""
+    __props__ = ()
+
+    def make_node(self, a):
+        a = as_tensor_variable(a)
+        if a.ndim == 0:
+            raise ValueError('Nonzero only supports non-scalar arrays.')
+        return Apply(self, [a], [TensorType('int64', (False,))()
+                                 for _ in range(a.ndim)])
+
+    def native_code(self, node):
+        return NativeCode('theano_ng.tensor.native.selecting:nonzero')
+
+    def perform(self, node, inp, out_):
+        for cell, indices in zip(out_, np.nonzero(inp[0])):
+            cell[0] = indices.astype('int64')
+
+    def grad(self, inp, grads):
+        return [grad_undefined(self, 0, inp[0],
+                               'indices do not vary smoothly')]
+
+    def R_op(self, inputs, eval_points):
+        return [None] * inputs[0].ndim
+
+
+_nonzero = Nonzero()
+
+
+def nonzero(a, return_matrix=False):
+    """The indices of the nonzero elements.
+
+    Parameters
+    ----------
+    a : tensor_like of 1 or more dimensions
+    return_matrix : bool
+        Return one matrix, with a row per dimension of `a`.
+
+    Returns
+    -------
+    tuple of int64 vectors, or int64 matrix
+        Usable as an index: ``a[nonzero(a)]``.
+    """
+    found = _nonzero(a)
+    found = tuple(found) if isinstance(found, (list, tuple)) else (found,)
+    if not return_matrix:
+        return found
+    if len(found) == 1:
+        return found[0].dimshuffle('x', 0)
+    return stack(list(found), axis=0)
+
+
+def flatnonzero(a):
+    """The indices of the nonzero elements of the flattened tensor.
+
+    Parameters
+    ----------
+    a : tensor_like
+        Not 0-d.
+
+    Returns
+    -------
+    int64 vector
+    """
+    a = as_tensor_variable(a)
+    if a.ndim == 0:
+        raise ValueError('Nonzero only supports non-scalar arrays.')
+    return nonzero(a.flatten(), return_matrix=False)[0]
+
+
+def nonzero_values(a):
+    """The nonzero elements of the flattened tensor.
+
+    Parameters
+    ----------
+    a : tensor_like
+
+    Returns
+    -------
+    vector of the dtype of `a`
+    """
+    a = as_tensor_variable(a)
+    return a.flatten()[flatnonzero(a)]
+
+
+class Choose(NativeOp, Op):
+    """Build an array from an index array and several choices: ``Choose(mode)(a, choices)``.
+
+    The choices are a list of tensors of any number, or one tensor that lists them along its first dimension. Their dtypes are made one.
+
+    Parameters
+    ----------
+    mode : {'raise', 'wrap', 'clip'}
+        What is done with an index out of range.
+    """
+    __props__ = ('mode',)
+
+    def __init__(self, mode):
+        if mode not in ('raise', 'wrap', 'clip'):
+            raise ValueError("choose: mode must be 'raise', 'wrap' or 'clip', "
+                             "not %r" % (mode,))
+        self.mode = mode
+
+    def make_node(self, a, choices, *others):
+        # The inputs of a node are its choices one by one.
+        if others:
+            choices = [choices, *others]
+        a = as_tensor_variable(a)
+        if a.dtype not in DISCRETE:
+            raise TypeError("choose: the first argument holds indices and must "
+                            "have an integer dtype, not %s" % a.dtype)
+        if isinstance(choices, (tuple, list)) and len(choices) != 1:
+            if not choices:
+                raise ValueError("choose: there is nothing to choose from")
+            choices = [as_tensor_variable(c) for c in choices]
+            dtype = upcast(*[c.dtype for c in choices])
+            patterns = [c.broadcastable for c in choices]
+        else:
+            choices = as_tensor_variable(choices)
+            if choices.ndim == 0:
+                raise ValueError("choose: choices must have 1 or more "
+                                 "dimensions; the first one lists the choices")
+            dtype = choices.dtype
+            patterns = [choices.broadcastable[1:]]
+            choices = [choices]
+        # The result has the common shape of the index and the choices.
+        patterns.append(a.broadcastable)
+        ndim = max(len(p) for p in patterns)
+        flags = [all(p[i - ndim] for p in patterns if len(p) >= ndim - i)
+                 for i in range(ndim)]
+        return Apply(self, [a] + choices, [TensorType(dtype, flags)()])
+
+    def native_code(self, node):
+        out = node.outputs[0]
+        return NativeCode('theano_ng.tensor.native.selecting:choose', mode=('raise', 'wrap', 'clip').index(self.mode),
+                          type_number=np.dtype(out.dtype).num)
+
+    def perform(self, node, inputs, outputs):
+        a = inputs[0]
+        # Several inputs: each is a choice. One: its first axis lists them.
+        choices = inputs[1:] if len(inputs) > 2 else list(inputs[1])
+        n = len(choices)
+        # numpy.choose itself takes 32 choices at most.
+        shape = np.broadcast_shapes(
+            a.shape, inputs[1].shape[1:] if len(inputs) == 2 else (),
+            *{c.shape for c in choices})
+        result = np.empty(shape, dtype=node.outputs[0].dtype)
+        if result.size and n == 0:
+            raise ValueError("choose: there is nothing to choose from")
+        if result.size and self.mode == 'raise':
+            wrong = a[(a < 0) | (a >= n)]
+            if wrong.size:
+                raise ValueError("choose: index %d is outside of [0, %d]; see mode='wrap' and mode='clip'" % (wrong[0], n - 1))
+        elif result.size:
+            # int8 does not hold the number of choices.
+            a = a if a.dtype == 'uint64' else a.astype('int64')
+            a = a % a.dtype.type(n) if self.mode == 'wrap' else np.clip(a, 0, n - 1)
+        for i, choice in enumerate(choices):
+            np.copyto(result, choice, where=(a == i), casting='unsafe')
+        outputs[0][0] = result
+
+    def infer_shape(self, node, shapes):
+        patterns = [x.broadcastable for x in node.inputs]
+        if len(node.inputs) == 2:
+            patterns[1], shapes = patterns[1][1:], [shapes[0], shapes[1][1:]]
+        return [_broadcast_shape(list(zip(shapes, patterns)))]
+
+    def connection_pattern(self, node):
+        return [[False], *[[True] for _ in node.inputs[1:]]]
+
+    def grad(self, inputs, output_gradients):
+        a, gz = inputs[0], output_gradients[0]
+        choices = inputs[1:]
+        grads = [DisconnectedType()()]
+        if gz.dtype in DISCRETE:
+            return grads + [c.zeros_like(dtype=config.floatX) for c in choices]
+        index = within(a, len(choices) if len(choices) > 1 else choices[0].shape[0], self.mode)
+        zero = constant(0, dtype=gz.dtype)
+        if len(choices) > 1:
+            return grads + [_as_gradient(switch(eq(index, i), gz, zero), choice) for i, choice in enumerate(choices)]
+        choices, = choices
+        rank = arange(choices.shape[0]).dimshuffle([0] + ['x'] * gz.ndim)
+        picked = eq(_pad_left(index, gz.ndim).dimshuffle(['x'] + list(range(gz.ndim))), rank)
+        picked = switch(picked, gz.dimshuffle(['x'] + list(range(gz.ndim))), zero)
+        # Axis 0 is the list; the rest of a choice was padded on its left.
+        surplus = gz.ndim - (choices.ndim - 1)
+        if surplus:
+            picked = picked.sum(axis=list(range(1, 1 + surplus)))
+        return grads + [_as_gradient(picked, choices)]
+
+    def R_op(self, inputs, eval_points):
+        if all(point is None for point in eval_points[1:]):
+            return [None]
+        points = [c.zeros_like() if point is None else point for c, point in zip(inputs[1:], eval_points[1:])]
+        return [self(inputs[0], points if len(points) > 1 else points[0])]
+
+
+
+
+def _pad_left(x, ndim):
+    return x.dimshuffle(['x'] * (ndim - x.ndim) + list(range(x.ndim)))
+
+
+def _as_gradient(g, x):
+    """Undo the broadcasting of `x` on a gradient, and its conversion."""
+    if x.dtype in DISCRETE:
+        return x.zeros_like(dtype=config.floatX)
+    if g.ndim > x.ndim:
+        g = g.sum(axis=list(range(g.ndim - x.ndim)))
+    axes = [i for i in range(x.ndim)
+            if x.broadcastable[i] and not g.broadcastable[i]]
+    g = g.sum(axis=axes, keepdims=True) if axes else g
+    if g.dtype.startswith('complex') and not x.dtype.startswith('complex'):
+        g = real(g)
+    return cast(g, x.dtype)
+
+
+def _broadcast_shape(shapes_and_flags):
+    """The shape that operands of these shapes and patterns broadcast to."""
+    ndim = max(len(flags) for _, flags in shapes_and_flags)
+    result = []
+    for axis in range(ndim):
+        size = None
+        for shape, flags in shapes_and_flags:
+            own = axis - (ndim - len(flags))
+            # The length of an operand that does not say so can be 1 all the same.
+            if own >= 0 and not flags[own] and shape[own] is not size:
+                size = shape[own] if size is None else switch(eq(size, 1), shape[own], size)
+        result.append(constant(1, dtype='int64') if size is None else size)
+    return tuple(result)
+
+
+def choose(a, choices, out=None, mode='raise'):
+    """Build a tensor by picking among `choices`, as `numpy.choose`.
+
+    Parameters
+    ----------
+    a : integer tensor_like
+        For each element the number of a choice.
+    choices : list of tensors, or tensor
+        They broadcast with `a`; the first dimension of a tensor is the list.
+    out : None
+        Variables cannot be written to; anything else is refused.
+    mode : {'raise', 'wrap', 'clip'}
+        An index out of [0, n-1] is an error, is taken modulo n, or becomes
+        the nearest valid one.
+
+    Raises
+    ------
+    ValueError
+        When the function runs, if the shapes do not broadcast or an index is
+        out of range with mode 'raise'.
+    """
+    if out is not None:
+        raise ValueError("choose: out=%r is not supported; a symbolic variable "
+                         "cannot be written to" % (out,))
+    return Choose(mode)(a, choices)
+
+
+class Default(Op):
+    """`x`, or `default` where the value of `x` is None."""
+    view_map = {0: [0]}
+    __props__ = ()
+
+    def make_node(self, x, default):
+        x, default = as_tensor_variable(x), as_tensor_variable(default)
+        if x.type != default.type:
+            raise TypeError('Both arguments of default must have the same '
+                            'type, but they have %s and %s'
+                            % (x.type, default.type))
+        return Apply(self, [x, default], [default.type()])
+
+    def perform(self, node, inp, out_):
+        x, default = inp
+        # The view map promises that the result never is the second input.
+        out_[0][0] = copy.copy(default) if x is None else x
+
+    def grad(self, inputs, output_gradients):
+        return [grad_undefined(self, i, x, 'which input is used is not known')
+                for i, x in enumerate(inputs)]
+
+
+default = Default()
+setdefault = default

@@ -1,0 +1,101 @@
+"""Products of the matrices of two stacks."""
+from theano_ng.tensor.blas.ops import BatchedDot
+from theano_ng.tensor.constant import as_tensor_variable
+from theano_ng.tensor.linalg.products import _dot, _tensordot_as_dot, tensordot
+from theano_ng.tensor.shaping.allocation import alloc
+from theano_ng.tensor.shaping.broadcasting import patternbroadcast
+
+__all__ = ["batched_dot", "batched_tensordot", "matmul"]
+
+
+def matmul(a, b):
+    """Matrix product in the sense of Python's ``@``: stacks are broadcast.
+
+    Parameters
+    ----------
+    a, b : tensor_like of 1 or more dimensions
+        The last two axes are the matrices; the leading ones must agree in
+        number and length, or be absent from one operand.
+
+    Returns
+    -------
+    TensorVariable
+    """
+    a, b = as_tensor_variable(a), as_tensor_variable(b)
+    if a.ndim == 0 or b.ndim == 0:
+        raise ValueError("matmul: scalars are not allowed, use *")
+    if a.ndim <= 2 and b.ndim <= 2:
+        return _dot(a, b)
+    if b.ndim <= 2:
+        return tensordot(a, b, [[a.ndim - 1], [max(0, b.ndim - 2)]])
+    if a.ndim == 1:
+        return tensordot(a, b, [[0], [b.ndim - 2]])
+    if a.ndim == 2:
+        # The stack axes of the result come first.
+        product = tensordot(a, b, [[1], [b.ndim - 2]])
+        return product.dimshuffle(list(range(1, product.ndim - 1)) +
+                                  [0, product.ndim - 1])
+    if a.ndim != b.ndim:
+        ndim = max(a.ndim, b.ndim)
+        a, b = (x.dimshuffle(['x'] * (ndim - x.ndim) + list(range(x.ndim)))
+                for x in (a, b))
+    stack = a.ndim - 2
+    lengths = [b.shape[i] if a.broadcastable[i] else a.shape[i]
+               for i in range(stack)]
+    pattern = [a.broadcastable[i] and b.broadcastable[i] for i in range(stack)]
+    def flat(x):
+        if any(x.broadcastable[i] and not pattern[i] for i in range(stack)):
+            x = alloc(x, *lengths + [x.shape[-2], x.shape[-1]])
+        return x.reshape((-1, x.shape[-2], x.shape[-1]), ndim=3)
+    product = batched_dot(flat(a), flat(b))
+    product = product.reshape(lengths + [a.shape[-2], b.shape[-1]],
+                              ndim=stack + 2)
+    return patternbroadcast(product, pattern + [a.broadcastable[-2],
+                                                b.broadcastable[-1]])
+
+
+def batched_dot(a, b):
+    """Matrix products of the corresponding slices of two stacks.
+
+    Parameters
+    ----------
+    a, b : tensor_like of 1 or more dimensions
+        The first axis counts the products; the others are multiplied as
+        :func:`dot` does.
+
+    Returns
+    -------
+    TensorVariable
+        (n, i, j) by (n, j, k) gives (n, i, k).
+    """
+    a, b = as_tensor_variable(a), as_tensor_variable(b)
+    if a.ndim == 0:
+        raise TypeError("a must have at least one (batch) axis")
+    if b.ndim == 0:
+        raise TypeError("b must have at least one (batch) axis")
+    if a.ndim == 1:
+        return a.dimshuffle(*[0] + ['x'] * (b.ndim - 1)) * b
+    if b.ndim == 1:
+        return a * b.dimshuffle(*[0] + ['x'] * (a.ndim - 1))
+    if a.ndim > 3 or b.ndim > 3:
+        return batched_tensordot(a, b, [[a.ndim - 1], [max(1, b.ndim - 2)]])
+    return BatchedDot()(a, b)
+
+
+def batched_tensordot(x, y, axes=2):
+    """:func:`tensordot` of the corresponding slices of two stacks.
+
+    Parameters
+    ----------
+    x, y : tensor_like
+        The first axis counts the products.
+    axes : int or pair of lists of int
+        As for :func:`tensordot`; axes are counted with the batch axis, and an
+        integer n pairs the last n axes of `x` with axes 1 to n of `y`.
+
+    Returns
+    -------
+    TensorVariable
+        The batch axis, the other axes of `x`, then those of `y`.
+    """
+    return _tensordot_as_dot(x, y, axes, dot=batched_dot, batched=True)

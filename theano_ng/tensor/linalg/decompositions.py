@@ -1,0 +1,551 @@
+"""Factors of matrices as NumPy computes them: eigenvalues, QR and singular values. Reached through `theano_ng.tensor.nlinalg`.
+
+The gradients hold where the factors are differentiable: distinct eigenvalues or singular values, factors R without zeros on the diagonal.
+Signs of vectors, which the factorizations leave open, are as LAPACK chooses them; they do not change in a neighbourhood.
+"""
+import numpy as np
+
+from theano_ng.gof.derivative import DisconnectedType, grad_not_implemented, grad_undefined
+from theano_ng.gof.graph import Apply
+from theano_ng.gof.op import Op
+from theano_ng.raise_op import CheckAndRaise
+from theano_ng.tensor import basic as T
+from theano_ng.tensor.linalg.common import _REAL, as_linalg_inputs, as_matrix, store, with_pattern, _zero_disconnected, pullback, pushforward
+from theano_ng.tensor.linalg.inverses import matrix_inverse
+from theano_ng.tensor.linalg.solving import solve_lower_triangular, solve_upper_triangular
+from theano_ng.tensor.type import TensorType
+
+def _no_complex_gradient(op, x):
+    return [grad_not_implemented(op, 0, x, "Phases of complex vectors are free: take the gradient of a real formulation.")]
+
+
+def _gaps(w):
+    """The matrix of ``w[j] - w[i]``, infinite on the diagonal, so that its inverse has zeros there."""
+    return T.switch(T.eye(w.shape[0], dtype="int8"), np.asarray(np.inf, w.dtype), w.dimshuffle("x", 0) - w.dimshuffle(0, "x"))
+
+
+def _over_gaps(s, gaps):
+    """``s / gaps``; zero where s is zero, so that results that do not depend on vectors have a gradient at equal values too."""
+    return T.switch(T.eq(s, 0), s, s / gaps)
+
+
+def _vectors_determined(op, x, *rests):
+    """`x`, checked at run time: the gradients `rests` of vectors that are any basis of a null space must be zero."""
+    check = CheckAndRaise(
+        np.linalg.LinAlgError, "%s: the cost depends on vectors beyond the smaller side of the matrix. They are any basis of a null space and "
+        "have no gradient: use the reduced form." % op)
+    return check(x, *[T.eq(rest, 0).all() for rest in rests])
+
+
+def _undetermined_beyond(k, whole, directions):
+    """How the columns of `whole` move: the first k by `directions`; the others, which are any basis of a null space, by NaN."""
+    unknown = T.fill(whole, np.asarray(np.nan, whole.dtype))
+    return T.set_subtensor(unknown[:, :k], directions)
+
+
+# --- eigenvalues -------------------------------------------------------------------------------------------------------------
+
+class Eig(Op):
+    """Eigenvalues and right eigenvectors of a square matrix, as `numpy.linalg.eig`.
+
+    The outputs have the dtype of the input, since a type cannot depend on values: a real matrix must have real eigenvalues. For others
+    make it complex, by ``T.cast(x, 'complex128')``.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        (Running.) For matrices that are not square or hold NaN or infinities, and for real ones with complex eigenvalues.
+    """
+
+    __props__ = ()
+
+    def make_node(self, x):
+        x = as_matrix(self, x)
+        return Apply(self, [x], [TensorType(x.dtype, (False,))(), TensorType(x.dtype, (False, False))()])
+
+    def perform(self, node, inputs, outputs):
+        x, = inputs
+        w, v = np.linalg.eig(x)
+        if np.iscomplexobj(w) and not np.iscomplexobj(x):
+            raise np.linalg.LinAlgError("%s: the %s matrix has complex eigenvalues, which its dtype cannot hold; cast it to %s first"
+                                        % (self, x.dtype, np.result_type(x.dtype, "complex64")))
+        store(outputs[0], w, x.dtype)
+        store(outputs[1], v, x.dtype)
+
+    def L_op(self, inputs, outputs, g_outputs):
+        """Gradient for real matrices with distinct real eigenvalues.
+
+        With A = V diag(w) V^-1 and columns of V of length one: M. B. Giles, "An extended collection of matrix derivative results for
+        forward and reverse mode automatic differentiation", 2008, section 3.1, and for the length of the columns C. Boeddeker et al., "On
+        the computation of complex-valued gradients", 2017, section 4.
+        """
+        x, = inputs
+        if x.dtype.startswith("complex"):
+            return _no_complex_gradient(self, x)
+        w, v = outputs
+        gw, gv = _zero_disconnected(outputs, g_outputs)
+
+        s = T.dot(v.T, gv)
+        s = s - T.dot(v.T, v) * T.diag(s).dimshuffle("x", 0)
+        inner = T.diag(gw) + _over_gaps(s, _gaps(w))
+        return [with_pattern(T.dot(matrix_inverse(v).T, T.dot(inner, v.T)), x)]
+
+    def R_op(self, inputs, eval_points):
+        x, = inputs
+        direction, = eval_points
+        if direction is None:
+            return [None, None]
+        if x.dtype.startswith("complex"):
+            return _no_complex_gradient(self, x) * 2
+
+        w, v = self(x)
+        s = T.dot(matrix_inverse(v), T.dot(direction, v))
+        inner = _over_gaps(s, _gaps(w))
+        # Columns of v keep their length.
+        lengths = T.sum(T.dot(v.T, v) * inner.T, axis=1)
+        return [T.diag(s), T.dot(v, inner) - v * lengths.dimshuffle("x", 0)]
+
+    def infer_shape(self, node, shapes):
+        n = shapes[0][0]
+        return [(n,), (n, n)]
+
+
+eig = Eig()
+
+
+class Eigh(Eig):
+    """Eigenvalues, in ascending order, and eigenvectors of a symmetric or Hermitian matrix, as `numpy.linalg.eigh`.
+
+    Parameters
+    ----------
+    UPLO : {'L', 'U'}
+        The triangle that is read.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        (Running.) For matrices that are not square, or where the algorithm does not converge.
+    """
+
+    __props__ = ("UPLO",)
+
+    def __init__(self, UPLO="L"):
+        if UPLO not in ("L", "U"):
+            raise ValueError("Eigh: UPLO must be 'L' or 'U', not %r" % (UPLO,))
+        self.UPLO = UPLO
+
+    def make_node(self, x):
+        x = as_matrix(self, x)
+        return Apply(self, [x], [TensorType(_REAL[x.dtype], (False,))(), TensorType(x.dtype, (False, False))()])
+
+    def perform(self, node, inputs, outputs):
+        w, v = np.linalg.eigh(inputs[0], self.UPLO)
+        store(outputs[0], w, node.outputs[0].dtype)
+        store(outputs[1], v, node.outputs[1].dtype)
+
+    # The class above has one.
+    L_op = Op.L_op
+
+    def grad(self, inputs, g_outputs):
+        r"""The gradient function should return
+
+        .. math:: \sum_n\left(W_n\frac{\partial\,w_n}{\partial a_{ij}} + \sum_k V_{nk}\frac{\partial\,v_{nk}}{\partial a_{ij}}\right),
+
+        where [:math:`W`, :math:`V`] corresponds to ``g_outputs``, :math:`a` to ``inputs``, and :math:`(w, v)=\mbox{eig}(a)`.
+
+        Analytic formulae for eigensystem gradients are well-known in perturbation theory:
+
+        .. math:: \frac{\partial\,w_n}{\partial a_{ij}} = v_{in}\,v_{jn}
+
+        .. math:: \frac{\partial\,v_{kn}}{\partial a_{ij}} = \sum_{m\ne n}\frac{v_{km}v_{jn}}{w_n-w_m}
+        """
+        x, = inputs
+        if x.dtype.startswith("complex"):
+            return _no_complex_gradient(self, x)
+        outputs = self(x)
+        gw, gv = _zero_disconnected(outputs, g_outputs)
+        return [with_pattern(EighGrad(self.UPLO)(x, *outputs, gw, gv), x)]
+
+    def R_op(self, inputs, eval_points):
+        x, = inputs
+        direction, = eval_points
+        if direction is None:
+            return [None, None]
+        if x.dtype.startswith("complex"):
+            return _no_complex_gradient(self, x) * 2
+        w, v = self(x)
+        # What is read of the direction is the same triangle.
+        half = T.tril(direction, -1) if self.UPLO == "L" else T.triu(direction, 1)
+        symmetric = half + half.T + T.diag(T.diag(direction))
+        s = T.dot(v.T, T.dot(symmetric, v))
+        return [T.diag(s), T.dot(v, _over_gaps(s, _gaps(w)))]
+
+
+class EighGrad(Op):
+    """Gradient of an eigensystem of a symmetric matrix, with respect to the triangle that is read.
+
+    Parameters
+    ----------
+    UPLO : {'L', 'U'}
+        As in `Eigh`. The other triangle of the result is zero.
+    """
+
+    __props__ = ("UPLO",)
+
+    def __init__(self, UPLO="L"):
+        if UPLO not in ("L", "U"):
+            raise ValueError("EighGrad: UPLO must be 'L' or 'U', not %r" % (UPLO,))
+        self.UPLO = UPLO
+
+    def make_node(self, x, w, v, gw, gv):
+        inputs = as_linalg_inputs(self, x, w, v, gw, gv)
+        if [i.ndim for i in inputs] != [2, 1, 2, 1, 2] or inputs[0].dtype.startswith("complex"):
+            raise TypeError("%s takes a real matrix, its eigenvalues (a vector) and eigenvectors (a matrix), and gradients of these, not %s"
+                            % (self, [str(i.type) for i in inputs]))
+        return Apply(self, inputs, [TensorType(inputs[0].dtype, (False, False))()])
+
+    def perform(self, node, inputs, outputs):
+        """Implements the "reverse-mode" gradient for the eigensystem of a square matrix.
+
+        Equal eigenvalues give infinities, unless no eigenvector of theirs matters.
+        """
+        x, w, v, gw, gv = inputs
+        s = v.T.dot(gv)
+        gaps = w[None, :] - w[:, None]
+        np.fill_diagonal(gaps, np.inf)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            inner = np.where(s == 0, s, s / gaps)
+        inner[np.diag_indices(len(w))] = gw
+        g = v.dot(inner).dot(v.T)
+        store(outputs[0], np.tril(g) + np.triu(g, 1).T if self.UPLO == "L" else np.triu(g) + np.tril(g, -1).T, node.outputs[0].dtype)
+
+    def _symbolic(self, x, w, v, gw, gv):
+        """The result as an expression, for its own derivatives."""
+        inner = T.diag(gw) + _over_gaps(T.dot(v.T, gv), _gaps(w))
+        g = T.dot(v, T.dot(inner, v.T))
+        return T.tril(g) + T.triu(g, 1).T if self.UPLO == "L" else T.triu(g) + T.tril(g, -1).T
+
+    def grad(self, inputs, g_outputs):
+        return pullback(self._symbolic, inputs, g_outputs[0])
+
+    def R_op(self, inputs, eval_points):
+        return [pushforward(self._symbolic, inputs, eval_points)]
+
+    def infer_shape(self, node, shapes):
+        return [shapes[0]]
+
+
+def eigh(a, UPLO="L"):
+    """Eigenvalues (ascending) and eigenvectors (columns) of a symmetric or Hermitian matrix.
+
+    Parameters
+    ----------
+    a : tensor_like, matrix
+    UPLO : {'L', 'U'}
+        The triangle of `a` that is read.
+
+    Returns
+    -------
+    list of TensorVariable
+        w, v
+    """
+    return Eigh(UPLO)(a)
+
+
+# --- QR ----------------------------------------------------------------------------------------------------------------------
+
+def _qr_gradient(x, q, r, gq, gr):
+    """Gradient through Q (M, K) and R (K, N) of a matrix (M, N), K the smaller of M and N.
+
+    D. A. O. Roberts and L. R. Roberts, "QR and LQ decomposition matrix backpropagation algorithms for square, wide, and deep matrices",
+    2020: of a wide matrix [X, Y] the factors are Q and [U, Q^T Y], where X = Q U.
+    """
+    k = r.shape[0]
+    u, gu = r[:, :k], gr[:, :k]
+    y, gy = x[:, k:], gr[:, k:]
+    gq = gq + T.dot(y, gy.T)
+    m = T.dot(u, gu.T) - T.dot(gq.T, q)
+    inner = gq + T.dot(q, T.tril(m) + T.tril(m, -1).T)
+    return T.concatenate([solve_upper_triangular(u, inner.T).T, T.dot(q, gy)], axis=1)
+
+
+def _qr_directions(q, r, direction):
+    """How the factors Q (M, K) and R (K, N) move with the matrix (M, N).
+
+    Of the first K columns, dA R^-1 = dQ + Q dR R^-1: in the basis Q, dQ is antisymmetric and the other term upper-triangular.
+    """
+    k = r.shape[0]
+    moved = solve_lower_triangular(r[:, :k].T, direction[:, :k].T).T
+    inner = T.dot(q.T, moved)
+    below = T.tril(inner, -1)
+    turn = below - below.T
+    return moved - T.dot(q, inner - turn), T.dot(q.T, direction) - T.dot(turn, r)
+
+
+class QRFull(Op):
+    """Full QR Decomposition.
+
+    Computes the QR decomposition of a matrix: the factors q, which is orthonormal, and r, which is upper-triangular.
+
+    Parameters
+    ----------
+    mode : {'reduced', 'complete', 'raw'}
+        See :func:`qr`.
+    """
+
+    __props__ = ("mode",)
+
+    def __init__(self, mode):
+        if mode not in ("reduced", "complete", "raw"):
+            raise ValueError("QRFull: mode must be 'reduced', 'complete' or 'raw', not %r" % (mode,))
+        self.mode = mode
+
+    def make_node(self, x):
+        x = as_matrix(self, x)
+        second = (False,) if self.mode == "raw" else (False, False)
+        return Apply(self, [x], [TensorType(x.dtype, (False, False))(), TensorType(x.dtype, second)()])
+
+    def perform(self, node, inputs, outputs):
+        for cell, value, out in zip(outputs, np.linalg.qr(inputs[0], self.mode), node.outputs):
+            store(cell, value, out.dtype)
+
+    def L_op(self, inputs, outputs, g_outputs):
+        """Gradient where the first min(M, N) columns are independent; see `_qr_gradient`. Mode 'raw' has none."""
+        x, = inputs
+        if self.mode == "raw":
+            return [grad_undefined(self, 0, x, "mode 'raw' gives LAPACK's reflectors; use 'reduced'.")]
+        if x.dtype.startswith("complex"):
+            return _no_complex_gradient(self, x)
+        q, r = outputs
+        gq, gr = _zero_disconnected(outputs, g_outputs)
+        if self.mode == "complete":
+            k = T.minimum(x.shape[0], x.shape[1])
+            x = _vectors_determined(self, x, gq[:, k:])
+            q, r, gq, gr = q[:, :k], r[:k], gq[:, :k], gr[:k]
+        return [with_pattern(_qr_gradient(x, q, r, gq, gr), inputs[0])]
+
+    def R_op(self, inputs, eval_points):
+        """NaN for the columns of mode 'complete' that are any basis of a null space."""
+        (x,), (direction,) = inputs, eval_points
+        if direction is None:
+            return [None, None]
+        if self.mode == "raw" or x.dtype.startswith("complex"):
+            return self.L_op(inputs, None, None) * 2
+        q, r = self(x)
+        k = T.minimum(x.shape[0], x.shape[1])
+        dq, dr = _qr_directions(q[:, :k], r[:k], direction)
+        if self.mode == "reduced":
+            return [dq, dr]
+        return [_undetermined_beyond(k, q, dq), T.set_subtensor(r.zeros_like()[:k], dr)]
+
+    def infer_shape(self, node, shapes):
+        (m, n), = shapes
+        k = T.minimum(m, n)
+        return {"reduced": [(m, k), (k, n)], "complete": [(m, m), (m, n)], "raw": [(n, m), (k,)]}[self.mode]
+
+
+class QRIncomplete(Op):
+    """Incomplete QR Decomposition.
+
+    Computes the QR decomposition of a matrix and returns only its upper-triangular factor R.
+
+    Parameters
+    ----------
+    mode : {'r'}
+        See :func:`qr`.
+    """
+
+    __props__ = ("mode",)
+
+    def __init__(self, mode):
+        if mode != "r":
+            raise ValueError("QRIncomplete: mode must be 'r', not %r" % (mode,))
+        self.mode = mode
+
+    def make_node(self, x):
+        x = as_matrix(self, x)
+        return Apply(self, [x], [TensorType(x.dtype, (False, False))()])
+
+    def perform(self, node, inputs, outputs):
+        store(outputs[0], np.linalg.qr(inputs[0], self.mode), node.outputs[0].dtype)
+
+    def L_op(self, inputs, outputs, g_outputs):
+        """Gradient where the first min(M, N) columns are independent."""
+        x, = inputs
+        if x.dtype.startswith("complex"):
+            return _no_complex_gradient(self, x)
+        q, r = QRFull("reduced")(x)
+        return [with_pattern(_qr_gradient(x, q, r, q.zeros_like(), g_outputs[0]), x)]
+
+    def R_op(self, inputs, eval_points):
+        if eval_points[0] is None:
+            return [None]
+        return QRFull("reduced").R_op(inputs, eval_points)[-1:]
+
+    def infer_shape(self, node, shapes):
+        (m, n), = shapes
+        return [(T.minimum(m, n), n)]
+
+
+def qr(a, mode="reduced"):
+    """QR decomposition of a matrix: ``a = dot(q, r)``, q orthonormal and r upper-triangular.
+
+    Parameters
+    ----------
+    a : tensor_like, shape (M, N)
+        Matrix to be factored.
+    mode : {'reduced', 'complete', 'r', 'raw'}, optional
+        With K = min(M, N):
+
+        - 'reduced': returns q, r with dimensions (M, K), (K, N)
+        - 'complete': returns q, r with dimensions (M, M), (M, N)
+        - 'r': returns r only, with dimensions (K, N)
+        - 'raw': returns h, tau with dimensions (N, M), (K,): LAPACK's reflectors, `h` transposed for calling Fortran
+
+    Returns
+    -------
+    q : TensorVariable
+        Float or complex; its columns are orthonormal. In mode 'complete' it is an orthogonal or unitary matrix; the determinant may be
+        either +/- 1 then.
+    r : TensorVariable
+        The upper-triangular matrix.
+
+    Notes
+    -----
+    There is a gradient for real matrices of any shape whose first K columns are independent, except in mode 'raw'; a cost must not depend
+    on columns of q beyond K.
+    """
+    return QRIncomplete(mode)(a) if mode == "r" else QRFull(mode)(a)
+
+
+# --- singular values ---------------------------------------------------------------------------------------------------------
+
+class SVD(Op):
+    """Singular values, and on request the vectors, of a matrix, as `numpy.linalg.svd`.
+
+    Parameters
+    ----------
+    full_matrices : bool, optional
+        If True (default), u and v have the shapes (M, M) and (N, N), respectively. Otherwise, the shapes are (M, K) and (K, N),
+        respectively, where K = min(M, N).
+    compute_uv : bool, optional
+        Whether or not to compute u and v in addition to s. True by default.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        (Running.) Where the algorithm does not converge, as for NaN.
+    """
+
+    __props__ = ("full_matrices", "compute_uv")
+
+    def __init__(self, full_matrices=True, compute_uv=True):
+        self.full_matrices = bool(full_matrices)
+        self.compute_uv = bool(compute_uv)
+
+    def make_node(self, x):
+        x = as_matrix(self, x)
+        s = TensorType(_REAL[x.dtype], (False,))()
+        if not self.compute_uv:
+            return Apply(self, [x], [s])
+        return Apply(self, [x], [TensorType(x.dtype, (False, False))(), s, TensorType(x.dtype, (False, False))()])
+
+    def perform(self, node, inputs, outputs):
+        values = np.linalg.svd(inputs[0], self.full_matrices, self.compute_uv)
+        for cell, value, out in zip(outputs, values if self.compute_uv else [values], node.outputs):
+            store(cell, value, out.dtype)
+
+    def L_op(self, inputs, outputs, g_outputs):
+        """Gradient where the singular values are distinct and, for the vectors of a matrix that is not square, not zero.
+
+        J. Townsend, "Differentiating the singular value decomposition", 2016. Values that are equal are allowed in costs that depend on
+        the values only.
+        """
+        x, = inputs
+        if x.dtype.startswith("complex"):
+            return _no_complex_gradient(self, x)
+        if not self.compute_uv:
+            u, _, vt = SVD(full_matrices=False)(x)
+            return [with_pattern(T.dot(u * g_outputs[0].dimshuffle("x", 0), vt), x)]
+        u, s, vt = outputs
+        only_values = all(isinstance(g_outputs[i].type, DisconnectedType) for i in (0, 2))
+        gu, gs, gvt = _zero_disconnected(outputs, g_outputs)
+        k = s.shape[0]
+        if self.full_matrices:
+            if not only_values:
+                gs = _vectors_determined(self, gs, gu[:, k:], gvt[k:])
+            u, gu, vt, gvt = u[:, :k], gu[:, :k], vt[:k], gvt[:k]
+        if only_values:
+            return [with_pattern(T.dot(u * gs.dimshuffle("x", 0), vt), x)]
+        v, gv = vt.T, gvt.T
+        row, column = s.dimshuffle("x", 0), s.dimshuffle(0, "x")
+        squares = _gaps(T.sqr(s))
+        utgu, vtgv = T.dot(u.T, gu), T.dot(v.T, gv)
+        inner = T.diag(gs) + _over_gaps(utgu - utgu.T, squares) * row + column * _over_gaps(vtgv - vtgv.T, squares)
+        # The parts of the gradients outside of the spaces of u and v; rounding apart they are zero where these are square.
+        outside_u, outside_v = gu - T.dot(u, utgu), gv - T.dot(v, vtgv)
+        g = T.dot(u, T.dot(inner, vt))
+        # Not a product with the condition: an inverse of a zero value stays out.
+        zero = np.asarray(0, x.dtype)
+        g = g + T.switch(T.gt(x.shape[0], k), T.dot(_over_gaps(outside_u, row), vt), zero)
+        g = g + T.switch(T.gt(x.shape[1], k), T.dot(u, _over_gaps(outside_v, row).T), zero)
+        return [with_pattern(g, x)]
+
+    def R_op(self, inputs, eval_points):
+        """NaN for the vectors of `full_matrices` that are any basis of a null space."""
+        (x,), (direction,) = inputs, eval_points
+        if direction is None:
+            return [None] * (3 if self.compute_uv else 1)
+        if x.dtype.startswith("complex"):
+            return _no_complex_gradient(self, x) * (3 if self.compute_uv else 1)
+        u, s, vt = self(x) if self.compute_uv else SVD(full_matrices=False)(x)
+        k = s.shape[0]
+        left, right = u[:, :k], vt[:k].T
+        moved, turned = T.dot(direction, right), T.dot(direction.T, left)
+        inner = T.dot(left.T, moved)
+        ds = T.diag(inner)
+        if not self.compute_uv:
+            return [ds]
+        row, column = s.dimshuffle("x", 0), s.dimshuffle(0, "x")
+        gaps = _gaps(T.sqr(s))
+        # Within the spaces of the vectors, and out of them; rounding apart, that part is zero where a space is everything.
+        zero = np.asarray(0, x.dtype)
+        du = T.dot(left, _over_gaps(inner * row + column * inner.T, gaps))
+        du = du + T.switch(T.gt(x.shape[0], k), _over_gaps(moved - T.dot(left, inner), row), zero)
+        dv = T.dot(right, _over_gaps(column * inner + inner.T * row, gaps))
+        dv = dv + T.switch(T.gt(x.shape[1], k), _over_gaps(turned - T.dot(right, inner.T), row), zero)
+        if not self.full_matrices:
+            return [du, ds, dv.T]
+        return [_undetermined_beyond(k, u, du), ds, _undetermined_beyond(k, vt.T, dv).T]
+
+    def infer_shape(self, node, shapes):
+        (m, n), = shapes
+        k = T.minimum(m, n)
+        if not self.compute_uv:
+            return [(k,)]
+        return [(m, m), (k,), (n, n)] if self.full_matrices else [(m, k), (k,), (k, n)]
+
+
+def svd(a, full_matrices=1, compute_uv=1):
+    """Singular value decomposition on the CPU: ``a = dot(u * s, vh)`` (of the first K columns and rows).
+
+    Parameters
+    ----------
+    a : tensor_like, shape (M, N)
+    full_matrices : bool, optional
+        If True (default), u and vh have the shapes (M, M) and (N, N), respectively. Otherwise, the shapes are (M, K) and (K, N),
+        respectively, where K = min(M, N).
+    compute_uv : bool, optional
+        Whether or not to compute u and vh in addition to s. True by default.
+
+    Returns
+    -------
+    list of TensorVariable, or TensorVariable
+        u, s, vh in the order of NumPy (s is a vector, real, descending); s only, if not `compute_uv`.
+
+    Notes
+    -----
+    There is a gradient for real matrices with distinct singular values; costs of s only may have equal ones. A cost must not depend on
+    vectors beyond K, which `full_matrices` adds.
+    """
+    return SVD(full_matrices, compute_uv)(a)

@@ -1,0 +1,338 @@
+"""Generalized eigenvalues, the matrix exponential, Kronecker products. Reached through `theano_ng.tensor.slinalg`."""
+import numpy as np
+
+from theano_ng.compile.ops import view_op
+from theano_ng.gof.differentiate import Rop
+from theano_ng.gof.graph import Apply, Constant
+from theano_ng.gof.native import NativeCode, NativeOp
+from theano_ng.gof.op import Op
+from theano_ng.tensor import basic as T
+from theano_ng.tensor.linalg.common import _zero_disconnected, adjoint, pullback, store, with_pattern
+from theano_ng.tensor.linalg.decompositions import eigh
+from theano_ng.tensor.linalg.solving import (
+    LAPACK, Cholesky, folded, is_complex, scipy_inputs, scipy_linalg, scipy_matrix, solve_lower_triangular, solve_upper_triangular, unfolded)
+from theano_ng.tensor.type import TensorType
+from theano_ng.tensor.type_other import NoneConst, NoneTypeT
+
+
+# --- generalized eigenvalues -------------------------------------------------------------------------------------------------
+
+def _pencil(op, a, b):
+    """The inputs of an Op on ``a v = w b v``: one or two matrices of one dtype."""
+    if b is None or (isinstance(b, Constant) and isinstance(b.type, NoneTypeT)):
+        matrices = [scipy_matrix(op, a)]
+    else:
+        matrices = scipy_inputs(op, a, b)
+        if any(m.ndim != 2 for m in matrices):
+            raise TypeError("%s: a and b must be matrices; got %s" % (op, " and ".join(str(m.type) for m in matrices)))
+    return matrices
+
+
+def _real_dtype(dtype):
+    return np.empty(0, dtype).real.dtype.name
+
+
+def _check_pencil(op, matrices):
+    shape = matrices[0].shape
+    if shape[0] != shape[1] or any(m.shape != shape for m in matrices):
+        raise np.linalg.LinAlgError("%s needs square matrices of one shape, but these are of shape %s"
+                                    % (op, " and ".join(str(m.shape) for m in matrices)))
+
+
+def _eigensystem(matrices, lower):
+    """Eigenvalues w and eigenvectors v (v^H b v = 1) as expressions."""
+    uplo = "L" if lower else "U"
+    if len(matrices) == 1:
+        return eigh(matrices[0], uplo)
+    a, b = matrices
+    factor = Cholesky(lower)(b)
+    factor = factor if lower else adjoint(factor)
+    inner = solve_lower_triangular(factor, unfolded(a, lower))
+    inner = solve_lower_triangular(factor, adjoint(inner))
+    w, u = eigh(inner, uplo)
+    return w, solve_upper_triangular(adjoint(factor), u)
+
+
+class Eigvalsh(NativeOp, Op):
+    """Generalized eigenvalues of a Hermitian positive definite eigensystem.
+
+    Inputs: a, a Hermitian matrix (M, M), and b, a Hermitian positive definite one, or None for the identity. Output: the vector (M,) of
+    numbers w for which ``a v = w b v`` has solutions, in ascending order, real.
+
+    Parameters
+    ----------
+    lower : bool
+        Which triangle of `a` and `b` is read.
+
+    Raises
+    ------
+    scipy.linalg.LinAlgError
+        (Running.) For matrices that are not square or not of one shape, for `b` not positive definite, or when the algorithm does not converge.
+
+    Notes
+    -----
+    Equal eigenvalues have no gradient of their own, but symmetric functions of them do.
+    """
+
+    __props__ = ("lower",)
+
+    def __init__(self, lower=True):
+        if lower not in (True, False):
+            raise ValueError("%s: lower must be True or False, not %r" % (type(self).__name__, lower))
+        self.lower = bool(lower)
+
+    def make_node(self, a, b=None):
+        matrices = _pencil(self, a, b)
+        return Apply(self, matrices, [TensorType(_real_dtype(matrices[0].dtype), (False,))()])
+
+    def native_code(self, node):
+        return NativeCode(LAPACK + "eigvalsh", lower=self.lower)
+
+    def perform(self, node, inputs, outputs):
+        _check_pencil(self, inputs)
+        if len(inputs) == 1:
+            w = np.linalg.eigvalsh(inputs[0], "L" if self.lower else "U")
+        elif len(inputs[0]) == 0:
+            w = np.empty(0, node.outputs[0].dtype)     # without a dtype, NumPy leaves a reference behind
+        else:
+            w = scipy_linalg().eigvalsh(*inputs, lower=self.lower, check_finite=False)
+        store(outputs[0], w, node.outputs[0].dtype)
+
+    def infer_shape(self, node, shapes):
+        return [(shapes[0][0],)]
+
+    def grad(self, inputs, g_outputs):
+        gradients = EigvalshGrad(self.lower)(*(list(inputs) if len(inputs) == 2 else [inputs[0], NoneConst]), g_outputs[0])
+        gradients = gradients if isinstance(gradients, list) else [gradients]
+        return [with_pattern(g, m) for g, m in zip(gradients, inputs)]
+
+    def R_op(self, inputs, eval_points):
+        if all(point is None for point in eval_points):
+            return [None]
+        w, v = _eigensystem(inputs, self.lower)
+        change = 0
+        for direction, sign in zip(eval_points, (None, w)):
+            if direction is not None:
+                moved = T.dot(unfolded(direction, self.lower), v)
+                change = change + (moved if sign is None else -moved * sign)
+        return [T.real(T.sum(T.conj(v) * change, axis=0)) if is_complex(v) else T.sum(v * change, axis=0)]
+
+
+class EigvalshGrad(Op):
+    """Gradient of generalized eigenvalues of a Hermitian positive definite eigensystem.
+
+    Inputs: a, b (or None), and the gradient gw by the eigenvalues. Outputs: the gradients by a and b, zero in the triangle that is not read;
+    only that by a when b is None.
+
+    Parameters
+    ----------
+    lower : bool
+        As that of `Eigvalsh`.
+
+    Notes
+    -----
+    Follows from ``a v = w b v`` and ``v^H b v = 1``: each eigenvalue changes by ``v^H (da - w db) v``.
+    """
+
+    __props__ = ("lower",)
+
+    __init__ = Eigvalsh.__init__
+
+    def make_node(self, a, b, gw=None):
+        if gw is None:      # the inputs of a node without b
+            b, gw = None, b
+        matrices = _pencil(self, a, b)
+        gw = T.as_tensor_variable(gw)
+        if gw.ndim != 1:
+            raise TypeError("%s: gw must be a vector, not %s" % (self, gw.type))
+        return Apply(self, [*matrices, T.cast(gw, _real_dtype(matrices[0].dtype))], [m.type() for m in matrices])
+
+    def perform(self, node, inputs, outputs):
+        *matrices, gw = inputs
+        _check_pencil(self, matrices)
+        if gw.shape != matrices[0].shape[:1]:
+            raise ValueError("%s: the gradient has length %d, but there are %d eigenvalues" % (self, len(gw), len(matrices[0])))
+        if len(matrices) == 1 or len(gw) == 0:
+            w, v = np.linalg.eigh(matrices[0], "L" if self.lower else "U")
+        else:
+            w, v = scipy_linalg().eigh(*matrices, lower=self.lower, check_finite=False)
+        near, far = (np.tril, np.triu) if self.lower else (np.triu, np.tril)
+        for output, factor in zip(outputs, (gw, -gw * w)):
+            g = (v * factor).dot(v.conj().T)
+            # Elements next to the diagonal stand for two, and the diagonal is real.
+            g = near(g) + far(g, 1 if self.lower else -1).conj().T
+            store(output, g, v.dtype)
+
+    def infer_shape(self, node, shapes):
+        return shapes[:-1]
+
+    def L_op(self, inputs, outputs, g_outputs):
+        return pullback(self._symbolic, inputs, _zero_disconnected(outputs, g_outputs))
+
+    def R_op(self, inputs, eval_points):
+        apart = [view_op(i) for i in inputs]
+        moving = [(i, point) for i, point in zip(apart, eval_points) if point is not None]
+        if not moving:
+            return [None] * (len(inputs) - 1)
+        return Rop(self._symbolic(*apart), *map(list, zip(*moving)))
+
+    def _symbolic(self, *inputs):
+        """The results as expressions, for their own derivatives."""
+        *matrices, gw = inputs
+        w, v = _eigensystem(matrices, self.lower)
+        return [folded(T.dot(v * factor, adjoint(v)), self.lower) for factor in (gw, -gw * w)[:len(matrices)]]
+
+
+def eigvalsh(a, b, lower=True):
+    """Generalized eigenvalues of a Hermitian positive definite eigensystem: all w for which ``a v = w b v`` has solutions.
+
+    Parameters
+    ----------
+    a : matrix (M, M)
+        Hermitian.
+    b : matrix (M, M) or None
+        Hermitian and positive definite; None stands for the identity.
+    lower : bool
+        Which triangle of the matrices is read.
+
+    Returns
+    -------
+    TensorVariable
+        Vector (M,), in ascending order.
+    """
+    return Eigvalsh(lower)(a, b)
+
+
+# --- functions ---------------------------------------------------------------------------------------------------------------
+
+def kron(a, b):
+    """Kronecker product.
+
+    Same as the former ``scipy.linalg.kron(a, b)``.
+
+    Parameters
+    ----------
+    a, b : tensor_like
+        Of three or more dimensions together.
+
+    Returns
+    -------
+    TensorVariable
+        With ``a.ndim + b.ndim - 2`` dimensions: of the outer product, whose dimensions are those of `a` and then those of `b`, the first and
+        the third are one, and the second and the fourth. Of a vector and a matrix it is that of the vector as a row, flattened.
+
+    Raises
+    ------
+    TypeError
+        When `a` and `b` have fewer dimensions.
+
+    Notes
+    -----
+    ``numpy.kron(a, b) != kron(a, b)`` unless ``a.ndim == b.ndim == 2``: they have different shapes and orders.
+    """
+    a, b = T.as_tensor_variable(a), T.as_tensor_variable(b)
+    rank = a.ndim + b.ndim
+    if rank <= 2:
+        raise TypeError("kron: inputs dimensions must sum to 3 or more. You passed %d and %d." % (a.ndim, b.ndim))
+    order = (1, 0, 2) if rank == 3 else (0, 2, 1, *range(3, rank))
+    # The outer product comes out with its dimensions in this order, not to be moved again.
+    left = a.dimshuffle([k if k < a.ndim else "x" for k in order])
+    right = b.dimshuffle([k - a.ndim if k >= a.ndim else "x" for k in order])
+    product = left * right
+    if rank == 3:
+        return product.flatten()
+    lengths = product.shape
+    return product.reshape([lengths[0] * lengths[1], lengths[2] * lengths[3], *(lengths[k] for k in range(4, rank))], ndim=rank - 2)
+
+
+class Expm(Op):
+    """Compute the matrix exponential of a square array.
+
+    Raises
+    ------
+    ValueError
+        (Running.) For a matrix that is not square.
+    """
+
+    __props__ = ()
+
+    def make_node(self, A):
+        A = scipy_matrix(self, A)
+        return Apply(self, [A], [A.type()])
+
+    def perform(self, node, inputs, outputs):
+        A, = inputs
+        _check_exponent(self, A)
+        store(outputs[0], scipy_linalg().expm(A) if A.size else A.copy(), A.dtype)
+
+    def grad(self, inputs, outputs):
+        A, = inputs
+        return [with_pattern(ExpmGrad()(A, outputs[0]), A)]
+
+    def R_op(self, inputs, eval_points):
+        A, = inputs
+        direction, = eval_points
+        # The derivative is the adjoint of that at the adjoint matrix.
+        return [None if direction is None else with_pattern(ExpmGrad()(adjoint(A), direction), A)]
+
+    def infer_shape(self, node, shapes):
+        return shapes
+
+
+class ExpmGrad(Op):
+    """Gradient of the matrix exponential of a square array.
+
+    Inputs: the matrix A, and the gradient gw by its exponential. The result is the Frechet derivative of the exponential at the adjoint of A in
+    the direction gw, exact for all matrices, those that cannot be diagonalized included (A. H. Al-Mohy and N. J. Higham, "Computing the Frechet
+    derivative of the matrix exponential, with an application to condition number estimation", SIAM J. Matrix Anal. Appl. 30, 2009).
+    """
+
+    __props__ = ()
+
+    def make_node(self, A, gw):
+        A, gw = scipy_inputs(self, A, gw)
+        if A.ndim != 2 or gw.ndim != 2:
+            raise TypeError("%s takes two matrices, not %s and %s" % (self, A.type, gw.type))
+        return Apply(self, [A, gw], [A.type()])
+
+    def perform(self, node, inputs, outputs):
+        A, gw = inputs
+        _check_exponent(self, A)
+        if gw.shape != A.shape:
+            raise ValueError("%s: the matrix has shape %s, but the gradient by its exponential %s" % (self, A.shape, gw.shape))
+        result = scipy_linalg().expm_frechet(A.conj().T, gw, compute_expm=False, check_finite=False) if A.size else A.copy()
+        store(outputs[0], result, A.dtype)
+
+    @staticmethod
+    def _block(A, gw):
+        """A matrix of twice the size, in the upper right block of whose exponential the result stands."""
+        return T.join(0, T.join(1, adjoint(A), gw), T.join(1, T.zeros_like(A), adjoint(A)))
+
+    def grad(self, inputs, g_outputs):
+        n = inputs[0].shape[0]
+        return [with_pattern(by, i) for by, i in zip(
+            pullback(lambda A, gw: expm(self._block(A, gw))[:n, n:], inputs, g_outputs[0]), inputs)]
+
+    def R_op(self, inputs, eval_points):
+        A, gw = inputs
+        dA, dgw = eval_points
+        terms = []
+        if dgw is not None:
+            terms.append(self(A, dgw))
+        if dA is not None:
+            n = A.shape[0]
+            terms.append(expm.R_op([self._block(A, gw)], [self._block(dA, T.zeros_like(gw))])[0][:n, n:])
+        if not terms:
+            return [None]
+        return [with_pattern(terms[0] if len(terms) == 1 else terms[0] + terms[1], A)]
+
+    def infer_shape(self, node, shapes):
+        return [shapes[0]]
+
+
+def _check_exponent(op, A):
+    if A.shape[0] != A.shape[1]:
+        raise np.linalg.LinAlgError("%s needs a square matrix, but its shape is %s" % (op, A.shape))
+
+
+expm = Expm()

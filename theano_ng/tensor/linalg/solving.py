@@ -1,0 +1,379 @@
+"""Cholesky factors and systems of equations. Reached through `theano_ng.tensor.slinalg`."""
+import functools
+
+import numpy as np
+
+from theano_ng.gof.derivative import DisconnectedType
+from theano_ng.gof.graph import Apply
+from theano_ng.gof.native import NativeCode, NativeOp
+from theano_ng.gof.op import Op
+from theano_ng.gof.optdb import register_loader
+from theano_ng.tensor import basic as T
+from theano_ng.tensor.linalg.common import adjoint, as_linalg_inputs, as_matrix, pullback, store, with_pattern
+
+LAPACK = "theano_ng.tensor.native.lapack:"
+STRUCTURES = ("general", "symmetric", "lower_triangular", "upper_triangular", "hermitian", "banded", "diagonal", "toeplitz")
+
+
+# Rules for the Ops of this module.
+register_loader("theano_ng.tensor.opt.linalg")
+
+
+@functools.lru_cache(maxsize=1)
+def scipy_linalg():
+    """The module scipy.linalg, imported when it is needed, for that takes a while."""
+    import scipy.linalg
+
+    return scipy.linalg
+
+
+def scipy_inputs(op, *values):
+    """The inputs of an Op of this family as tensors of one dtype that LAPACK has: float16 becomes float32, as in SciPy, integers float64.
+
+    Returns
+    -------
+    list of TensorVariable
+    """
+    values = [T.as_tensor_variable(value) for value in values]
+    return as_linalg_inputs(op, *[T.cast(value, "float32") if value.dtype == "float16" else value for value in values])
+
+
+def scipy_matrix(op, x):
+    """`scipy_inputs` for one input that has to be a matrix; raises TypeError for another number of dimensions."""
+    return as_matrix(op, *scipy_inputs(op, x))
+
+
+def is_complex(x):
+    return x.dtype.startswith("complex")
+
+
+def diagonal_matrix(x):
+    """The diagonal of a matrix, and zeros elsewhere; of a complex one the real part."""
+    diagonal = T.diag(x)
+    return T.diag(T.cast(T.real(diagonal), x.dtype) if is_complex(x) else diagonal)
+
+
+def triangle(x, lower, k=0):
+    """A triangle of a matrix without the `k` diagonals next to the opposite one."""
+    return T.tril(x, -k) if lower else T.triu(x, k)
+
+
+def folded(x, lower):
+    """The gradient by one triangle of a Hermitian matrix, given that by all elements: the other triangle is a copy of this one."""
+    return triangle(x, lower, 1) + adjoint(triangle(x, not lower, 1)) + diagonal_matrix(x)
+
+
+def unfolded(x, lower):
+    """The Hermitian matrix of which one triangle is given."""
+    half = triangle(x, lower, 1)
+    return half + adjoint(half) + diagonal_matrix(x)
+
+
+# --- Cholesky ----------------------------------------------------------------------------------------------------------------
+
+def _lower_half(x):
+    """The lower triangle with half of the (real) diagonal: what the derivative of L L^H leaves of a Hermitian matrix for L."""
+    return T.tril(x, -1) + diagonal_matrix(x) / 2
+
+
+def _cholesky_pullback(factor, g, lower):
+    """Gradient by X from that by its Cholesky factor, (I. Murray, 2016), equation 10, with conjugates for complex matrices."""
+    if not lower:
+        factor, g = adjoint(factor), adjoint(g)
+    adjoint_factor = adjoint(factor)
+    s = solve_upper_triangular(adjoint_factor, _lower_half(T.dot(adjoint_factor, g)))
+    s = adjoint(solve_upper_triangular(adjoint_factor, adjoint(s)))
+    gradient = folded(s, True)
+    return gradient if lower else adjoint(gradient)
+
+
+class Cholesky(NativeOp, Op):
+    """Return a triangular matrix square root of positive semi-definite `x`.
+
+    ``L = cholesky(X, lower=True)`` implies ``dot(L, L.T) == X``. Only that triangle of `X` is read which the result fills.
+
+    Parameters
+    ----------
+    lower : bool, default=True
+        Whether to return the lower or upper cholesky factor
+    on_error : {'raise', 'nan'}
+        If on_error is set to 'raise', this Op will raise a `scipy.linalg.LinAlgError` if the matrix is not positive definite. If on_error is
+        set to 'nan', it will return a matrix containing nans instead.
+    destructive : bool, default=False
+        Whether the result may overwrite `x`; `x` is changed too when it turns out not to be positive definite.
+
+    Raises
+    ------
+    scipy.linalg.LinAlgError
+        (Running.) For a matrix that is not square, or, with ``on_error='raise'``, not positive definite.
+    """
+
+    __props__ = ("lower", "destructive", "on_error")
+
+    def __init__(self, lower=True, on_error="raise", destructive=False):
+        if on_error not in ("raise", "nan"):
+            raise ValueError("Cholesky: on_error must be 'raise' or 'nan', not %r" % (on_error,))
+        self.lower = bool(lower)
+        self.on_error = on_error
+        self.destructive = bool(destructive)
+        if self.destructive:
+            self.destroy_map = {0: [0]}
+
+    def make_node(self, x):
+        x = scipy_matrix(self, x)
+        return Apply(self, [x], [x.type()])
+
+    def native_code(self, node):
+        return NativeCode(LAPACK + "cholesky", lower=bool(self.lower), in_place=bool(self.destructive), nan_for_error=self.on_error == "nan")
+
+    def perform(self, node, inputs, outputs):
+        x, = inputs
+        try:
+            factor = np.linalg.cholesky(x, upper=not self.lower)
+            # NumPy does not always mind NaN, which all come to the diagonal.
+            if np.isnan(np.diagonal(factor)).any():
+                raise np.linalg.LinAlgError("Matrix is not positive definite")
+        except np.linalg.LinAlgError:
+            if self.on_error == "raise" or x.shape[0] != x.shape[1]:
+                raise
+            factor = np.full_like(x, complex(np.nan, np.nan) if np.iscomplexobj(x) else np.nan, order="C")
+        if self.destructive:
+            x[...] = factor
+            outputs[0][0] = x
+        else:
+            store(outputs[0], factor, x.dtype)
+
+    def infer_shape(self, node, shapes):
+        return shapes
+
+    def _plain(self):
+        return Cholesky(self.lower, self.on_error)
+
+    def L_op(self, inputs, outputs, gradients):
+        """Cholesky decomposition reverse-mode gradient update.
+
+        Symbolic expression for reverse-mode Cholesky gradient taken from I. Murray, "Differentiation of the Cholesky decomposition",
+        http://arxiv.org/abs/1602.07527. It is NaN where the factor is.
+        """
+        x, = inputs
+        factor, = outputs
+        g, = gradients
+        if isinstance(g.type, DisconnectedType):
+            return [x.zeros_like()]
+        if self.on_error == "nan":
+            fine = T.invert(T.any(T.isnan(factor)))
+            # Numbers in the place of NaN, so that the systems of equations are regular.
+            factor, g = T.switch(fine, factor, 1), T.switch(fine, g, 1)
+        gradient = _cholesky_pullback(factor, g, self.lower)
+        if self.on_error == "nan":
+            gradient = T.switch(fine, gradient, np.asarray(np.nan, x.dtype))
+        return [with_pattern(gradient, x)]
+
+    def R_op(self, inputs, eval_points):
+        """Forward-mode derivative: I. Murray, 2016, equation 8."""
+        x, = inputs
+        direction, = eval_points
+        if direction is None:
+            return [None]
+        factor = self._plain()(x)
+        if self.on_error == "nan":
+            fine = T.invert(T.any(T.isnan(factor)))
+            factor = T.switch(fine, factor, 1)
+        lower = factor if self.lower else adjoint(factor)
+        inner = solve_lower_triangular(lower, unfolded(direction, self.lower))
+        inner = adjoint(solve_lower_triangular(lower, adjoint(inner)))
+        tangent = T.dot(lower, _lower_half(inner))
+        tangent = tangent if self.lower else adjoint(tangent)
+        if self.on_error == "nan":
+            tangent = T.switch(fine, tangent, np.asarray(np.nan, x.dtype))
+        return [with_pattern(tangent, x)]
+
+
+cholesky = Cholesky()
+
+
+class CholeskyGrad(Op):
+    """Gradient of the Cholesky factorization of real matrices in numbers; `Cholesky.L_op` gives it as an expression.
+
+    Inputs: the matrix x, its factor l, and the gradient dz by the factor. The result is zero in the triangle that is not read.
+
+    Parameters
+    ----------
+    lower : bool, default=True
+        As that of the `Cholesky` Op.
+    """
+
+    __props__ = ("lower", "destructive")
+
+    def __init__(self, lower=True):
+        self.lower = bool(lower)
+        self.destructive = False
+
+    def make_node(self, x, l, dz):
+        inputs = scipy_inputs(self, x, l, dz)
+        if any(i.ndim != 2 for i in inputs) or is_complex(inputs[0]):
+            raise TypeError("%s takes three real matrices: x, its Cholesky factor and the gradient by the factor; got %s"
+                            % (self, ", ".join(str(i.type) for i in inputs)))
+        return Apply(self, inputs, [inputs[0].type()])
+
+    def perform(self, node, inputs, outputs):
+        """Implements the "reverse-mode" gradient for the Cholesky factorization of a positive-definite matrix.
+
+        S. P. Smith, "Differentiation of the Cholesky Algorithm", Journal of Computational and Graphical Statistics, Vol. 4, No. 2 (Jun.,
+        1995), pp. 134-147, http://www.jstor.org/stable/1390762
+        """
+        x, factor, dz = inputs
+        if not x.shape == factor.shape == dz.shape or x.shape[0] != x.shape[1]:
+            raise ValueError("%s needs three square matrices of one shape, but these are of shapes %s, %s and %s"
+                             % (self, x.shape, factor.shape, dz.shape))
+        lower, f = (factor, np.tril(dz)) if self.lower else (factor.T, np.triu(dz).T.copy())
+        for k in range(len(f) - 1, -1, -1):
+            column, rest = lower[k + 1:, k], f[k + 1:, k + 1:]
+            # `rest` is lower triangular: its elements (i, j) are used for rows i and j alike.
+            f[k + 1:, k] -= rest.dot(column) + rest.T.dot(column)
+            f[k + 1:, k] /= lower[k, k]
+            f[k, k] = (f[k, k] - column.dot(f[k + 1:, k])) / (2 * lower[k, k])
+        store(outputs[0], f if self.lower else f.T, x.dtype)
+
+    def grad(self, inputs, g_outputs):
+        x, factor, dz = inputs
+        # The other triangle of the factor is not read, whatever it holds.
+        def build(factor, dz):
+            return _cholesky_pullback(triangle(factor, self.lower), dz, self.lower)
+
+        return [x.zeros_like(), *pullback(build, [factor, dz], g_outputs[0])]
+
+    def infer_shape(self, node, shapes):
+        return [shapes[0]]
+
+
+# --- systems of equations ----------------------------------------------------------------------------------------------------
+
+class Solve(NativeOp, Op):
+    """Solve a system of linear equations.
+
+    Inputs: A, a square matrix (M, M); b, a vector (M,) or a matrix (M, N). Output: x of the shape of b with ``dot(A, x) == b``.
+
+    Parameters
+    ----------
+    A_structure : {'general', 'symmetric', 'lower_triangular', 'upper_triangular', 'hermitian', 'banded', 'diagonal', 'toeplitz'}
+        What is known of A. Of a triangular matrix, the other triangle is not read; of a symmetric one only the triangle that `lower` says.
+        The last four are taken for what they may tell a reader: such matrices are solved as general ones.
+    lower : bool
+        Which triangle of a symmetric A is read. Whether a triangular A is lower or upper, its structure says.
+    overwrite_A, overwrite_b : bool
+        Whether A may be overwritten, and whether b is, by the result.
+
+    Raises
+    ------
+    scipy.linalg.LinAlgError
+        (Running.) For matrices that are singular (to the last digit: how near a matrix is to being singular is not estimated) or not square.
+    ValueError
+        (Running.) When A and b have different numbers of rows.
+    """
+
+    __props__ = ("A_structure", "lower", "overwrite_A", "overwrite_b")
+    _CODES = {"symmetric": 1, "lower_triangular": 2, "upper_triangular": 3}
+
+    def __init__(self, A_structure="general", lower=False, overwrite_A=False, overwrite_b=False):
+        if A_structure not in STRUCTURES:
+            raise ValueError("Solve: A_structure must be one of %s, not %r" % (", ".join(STRUCTURES), A_structure))
+        self.A_structure = A_structure
+        self.lower = bool(lower)
+        self.overwrite_A = bool(overwrite_A)
+        self.overwrite_b = bool(overwrite_b)
+        destroyed = [i for i, overwritten in enumerate((self.overwrite_A, self.overwrite_b)) if overwritten]
+        if destroyed:
+            self.destroy_map = {0: destroyed}
+
+    def __repr__(self):
+        return "Solve{%s}" % (self._props(),)
+
+    def make_node(self, A, b):
+        A, b = scipy_inputs(self, A, b)
+        if A.ndim != 2 or b.ndim not in (1, 2):
+            raise TypeError("%s: A must be a matrix, and b a vector or a matrix; got %s and %s" % (self, A.type, b.type))
+        return Apply(self, [A, b], [b.type()])
+
+    def native_code(self, node):
+        return NativeCode(LAPACK + "solve", structure=self._CODES.get(self.A_structure, 0), lower=bool(self.lower),
+                          overwrite_a=bool(self.overwrite_A), overwrite_b=bool(self.overwrite_b))
+
+    def perform(self, node, inputs, output_storage):
+        A, b = inputs
+        if A.shape[0] != A.shape[1]:
+            raise np.linalg.LinAlgError("solve needs a square matrix, but its shape is %s" % (A.shape,))
+        if A.shape[0] != b.shape[0]:
+            raise ValueError("solve: A has %d rows, but b has %d; A.shape is %s" % (A.shape[0], b.shape[0], A.shape))
+        x = self._solution(A, b)
+        if self.overwrite_b:
+            b[...] = x
+            output_storage[0][0] = b
+        else:
+            store(output_storage[0], x, b.dtype)
+
+    def _solution(self, A, b):
+        if self._triangular():
+            zeros = np.flatnonzero(np.diagonal(A) == 0)
+            if zeros.size:
+                raise np.linalg.LinAlgError("Singular matrix: element (%d, %d) of the triangular matrix is zero" % (zeros[0], zeros[0]))
+            if b.size == 0:
+                return b.copy()
+            return scipy_linalg().solve_triangular(A, b, lower=self.A_structure == "lower_triangular", check_finite=False)
+        if self.A_structure == "symmetric":
+            A = np.tril(A) + np.tril(A, -1).T if self.lower else np.triu(A) + np.triu(A, 1).T
+        return np.linalg.solve(A, b)
+
+    def infer_shape(self, node, shapes):
+        return [shapes[1]]
+
+    def _triangular(self):
+        return self.A_structure in ("lower_triangular", "upper_triangular")
+
+    def _plain(self):
+        return Solve(self.A_structure, self.lower)
+
+    def _adjoint(self):
+        """The Op that solves systems of the transposed (and conjugated) matrix."""
+        if self._triangular():
+            lower = self.A_structure == "upper_triangular"
+            return Solve("lower_triangular" if lower else "upper_triangular", lower)
+        return Solve(self.A_structure, not self.lower)
+
+    def L_op(self, inputs, outputs, output_gradients):
+        r"""Reverse-mode gradient updates for matrix solve operation :math:`c = A \backslash b`.
+
+        Symbolic expression for updates taken from M. B. Giles, "An extended collection of matrix derivative results for forward and reverse
+        mode automatic differentiation", http://eprints.maths.ox.ac.uk/1079/
+        """
+        A, b = inputs
+        x, = outputs
+        g, = output_gradients
+        b_bar = self._adjoint()(adjoint(A), g)
+        factor = T.conj(x) if is_complex(x) else x
+        A_bar = -T.dot(b_bar, factor.T) if b.ndim == 2 else -T.outer(b_bar, factor)
+        if self._triangular():
+            A_bar = triangle(A_bar, self.A_structure == "lower_triangular")
+        elif self.A_structure == "symmetric":
+            # Both elements of a pair are the one that is read, without conjugation.
+            A_bar = triangle(A_bar, self.lower) + triangle(A_bar, not self.lower, 1).T
+        return [with_pattern(A_bar, A), with_pattern(b_bar, b)]
+
+    def R_op(self, inputs, eval_points):
+        A, b = inputs
+        dA, db = eval_points
+        right = db
+        if dA is not None:
+            if self._triangular():
+                dA = triangle(dA, self.A_structure == "lower_triangular")
+            elif self.A_structure == "symmetric":
+                dA = triangle(dA, self.lower) + triangle(dA, self.lower, 1).T
+            change = T.dot(dA, self._plain()(A, b))
+            right = -change if db is None else db - change
+        return [None if right is None else with_pattern(self._plain()(A, right), b)]
+
+
+solve = Solve()
+solve_symmetric = Solve(A_structure="symmetric")
+solve_lower_triangular = Solve(A_structure="lower_triangular", lower=True)
+solve_upper_triangular = Solve(A_structure="upper_triangular", lower=False)

@@ -1,0 +1,459 @@
+"""Operators and methods of tensor variables: the functions of `tensor.basic`, attached to the mix-in of the variables' classes."""
+import numpy as np
+
+from theano_ng.scalar import ComplexError
+from theano_ng.tensor import basic
+from theano_ng.tensor.indexing.subtensor import index_variable
+from theano_ng.tensor.var import AsTensorError, _tensor_py_operators
+
+
+def _binary(op_name, reflected=False, doc=''):
+    """A binary operator method around `basic.<op_name>`.
+
+    Returns NotImplemented where the other operand cannot be a tensor, so that
+    Python asks the other operand, then raises TypeError.
+    """
+    def method(self, other):
+        try:
+            if reflected:
+                return getattr(basic, op_name)(other, self)
+            return getattr(basic, op_name)(self, other)
+        except ComplexError:
+            # Says more than "unsupported operand" would.
+            raise
+        except (NotImplementedError, AsTensorError):
+            return NotImplemented
+    method.__doc__ = doc
+    return method
+
+
+def _unary(op_name, doc=None):
+    def method(self):
+        return getattr(basic, op_name)(self)
+    method.__name__ = op_name
+    method.__doc__ = doc or "Elementwise; see `tensor.%s`." % op_name
+    return method
+
+
+class _Methods(object):
+    """The body of this class becomes that of `_tensor_py_operators`."""
+
+    # -- operators -----------------------------------------------------------
+    __add__ = _binary('add', doc="self + other")
+    __radd__ = _binary('add', True, doc="other + self")
+    __sub__ = _binary('sub', doc="self - other")
+    __rsub__ = _binary('sub', True, doc="other - self")
+    __mul__ = _binary('mul', doc="self * other")
+    __rmul__ = _binary('mul', True, doc="other * self")
+    __pow__ = _binary('pow', doc="self ** other")
+    __rpow__ = _binary('pow', True, doc="other ** self")
+    __mod__ = _binary('mod_check', doc="self % other; no complex numbers")
+    __rmod__ = _binary('mod', True, doc="other % self")
+    __div__ = _binary('div_proxy', doc="Division of Python 2: integers floor")
+    __rdiv__ = _binary('div_proxy', True, doc="Reflected `__div__`")
+    __truediv__ = _binary('true_div', doc="self / other")
+    __rtruediv__ = _binary('true_div', True, doc="other / self")
+    __floordiv__ = _binary('floor_div', doc="self // other")
+    __rfloordiv__ = _binary('floor_div', True, doc="other // self")
+    __divmod__ = _binary('divmod', doc="(self // other, self % other)")
+    __rdivmod__ = _binary('divmod', True, doc="(other // self, other % self)")
+    __and__ = _binary('and_', doc="Bitwise self & other")
+    __rand__ = _binary('and_', True, doc="Bitwise other & self")
+    __or__ = _binary('or_', doc="Bitwise self | other")
+    __ror__ = _binary('or_', True, doc="Bitwise other | self")
+    __xor__ = _binary('xor', doc="Bitwise self ^ other")
+    __rxor__ = _binary('xor', True, doc="Bitwise other ^ self")
+    __abs__ = _unary('abs_')
+    __neg__ = _unary('neg')
+    __invert__ = _unary('invert')
+    __ceil__ = _unary('ceil')
+    __floor__ = _unary('floor')
+    __trunc__ = _unary('trunc')
+
+    def __pos__(self):
+        return self
+
+    # __eq__ and __ne__ are left alone: variables are compared and hashed by
+    # identity, `eq` and `neq` compare elements.
+
+    def _compared(name, symbol):
+        def method(self, other):
+            result = getattr(basic, name)(self, other)
+            # `a < b < c` is `(a < b) and (b < c)` in Python: the mark lets
+            # __bool__ explain what went wrong.
+            result._is_nonzero = False
+            return result
+        method.__doc__ = "Elementwise self %s other." % symbol
+        return method
+
+    __lt__ = _compared('lt', '<')
+    __le__ = _compared('le', '<=')
+    __gt__ = _compared('gt', '>')
+    __ge__ = _compared('ge', '>=')
+    del _compared
+
+    def __dot__(left, right):
+        """See `tensor.dot`."""
+        return basic.dot(left, right)
+
+    def __rdot__(right, left):
+        """See `tensor.dot`."""
+        return basic.dot(left, right)
+
+    dot = __dot__
+
+    def __matmul__(left, right):
+        """left @ right; see `tensor.matmul`."""
+        return basic.matmul(left, right)
+
+    def __rmatmul__(right, left):
+        """left @ right; see `tensor.matmul`."""
+        return basic.matmul(left, right)
+
+    # -- shape and size -----------------------------------------------------
+    @property
+    def shape(self):
+        """Symbolic vector (int64) of the lengths of the dimensions."""
+        return basic.shape(self)
+
+    @property
+    def size(self):
+        """Symbolic number of elements."""
+        if self.ndim == 0:
+            return basic.constant(1, dtype='int64')
+        if self.ndim == 1:
+            return self.shape[0]
+        return basic.prod(self.shape)
+
+    # -- indexing ------------------------------------------------------------
+    def __getitem__(self, args):
+        """Index as NumPy does: basic, integer and boolean indexing.
+
+        Returns
+        -------
+        TensorVariable
+        """
+        return index_variable(self, args)
+
+    def __setitem__(self, args, value):
+        raise TypeError(
+            "'%s' object does not support item assignment. Symbolic variables "
+            "cannot be changed: use theano.tensor.set_subtensor(x[index], "
+            "value) or theano.tensor.inc_subtensor, which return a new "
+            "variable." % type(self).__name__)
+
+    def take(self, indices, axis=None, mode='raise'):
+        """See `numpy.ndarray.take`."""
+        return basic.take(self, indices, axis, mode)
+
+    def __iter__(self):
+        # The length must be known while the graph is built, as for shape
+        # vectors, stacks and constants.
+        try:
+            length = basic.get_vector_length(self)
+        except (TypeError, ValueError) as err:
+            raise TypeError(
+                "TensorType does not support iteration. Did you pass a "
+                "variable where a Python sequence is needed? Maybe you used "
+                "the builtin sum, max, min, any or all instead of the ones of "
+                "theano.tensor, or `a in b`? (%s)" % err) from None
+        return iter([self[i] for i in range(length)])
+
+    def __contains__(self, item):
+        raise TypeError(
+            "`in` has no meaning for a symbolic variable; use "
+            "theano.tensor.any(theano.tensor.eq(x, item)).")
+
+    # -- shape ---------------------------------------------------------------
+    @property
+    def T(self):
+        """Transpose: the axes in reverse order."""
+        return basic.transpose(self)
+
+    def transpose(self, *axes):
+        """Permute the axes.
+
+        Parameters
+        ----------
+        *axes : int, or one sequence of int
+            The new order; reversed if absent.
+        """
+        if not axes:
+            return basic.transpose(self)
+        if len(axes) == 1 and (axes[0] is None or hasattr(axes[0], '__iter__')):
+            axes = axes[0]
+        return basic.transpose(self, axes)
+
+    def reshape(self, shape, ndim=None):
+        """A view or copy with another shape.
+
+        Parameters
+        ----------
+        shape : sequence of int or scalar variables, or integer vector
+            One argument, unlike NumPy's.
+        ndim : int, optional
+            Length of `shape`, if it cannot be found.
+        """
+        if ndim is not None and not isinstance(ndim, (int, np.integer)):
+            raise ValueError(
+                "Expected ndim to be an integer, but got %s. The shape must be "
+                "one argument: x.reshape((2, 3)), not x.reshape(2, 3)."
+                % (ndim,))
+        return basic.reshape(self, shape, ndim=ndim)
+
+    def dimshuffle(self, *pattern):
+        """Permute, add or drop dimensions.
+
+        Parameters
+        ----------
+        *pattern : int or 'x', or one sequence of these
+            For each dimension of the result the dimension of self it is, or
+            'x' for a new broadcastable one.  A broadcastable dimension can be
+            left out.
+
+        Returns
+        -------
+        TensorVariable
+            A view of self.
+
+        Raises
+        ------
+        ValueError
+            If a dimension that is not broadcastable is dropped.
+        """
+        if len(pattern) == 1 and isinstance(pattern[0], (list, tuple)):
+            pattern = pattern[0]
+        op = basic.DimShuffle(list(self.type.broadcastable), list(pattern))
+        return op(self)
+
+    def flatten(self, ndim=1):
+        """View with `ndim` dimensions: the last ones are merged into one."""
+        return basic.flatten(self, ndim)
+
+    def ravel(self):
+        """The same as ``self.flatten()``."""
+        return basic.flatten(self)
+
+    def squeeze(self):
+        """Drop the broadcastable dimensions; see `tensor.squeeze`."""
+        return basic.squeeze(self)
+
+    def swapaxes(self, axis1, axis2):
+        """Exchange two axes; see `tensor.swapaxes`."""
+        return basic.swapaxes(self, axis1, axis2)
+
+    def diagonal(self, offset=0, axis1=0, axis2=1):
+        """See `tensor.diagonal`."""
+        return basic.diagonal(self, offset, axis1, axis2)
+
+    def trace(self):
+        """Sum of the main diagonal; see `tensor.nlinalg.trace`."""
+        return basic.diagonal(self).sum(axis=-1)
+
+    def repeat(self, repeats, axis=None):
+        """See `tensor.repeat`."""
+        return basic.repeat(self, repeats, axis)
+
+    # -- reductions ----------------------------------------------------------
+    def any(self, axis=None, keepdims=False):
+        """See `tensor.any`."""
+        return basic.any(self, axis=axis, keepdims=keepdims)
+
+    def all(self, axis=None, keepdims=False):
+        """See `tensor.all`."""
+        return basic.all(self, axis=axis, keepdims=keepdims)
+
+    def sum(self, axis=None, dtype=None, keepdims=False, acc_dtype=None):
+        """See `tensor.sum`."""
+        return basic.sum(self, axis=axis, dtype=dtype, keepdims=keepdims,
+                         acc_dtype=acc_dtype)
+
+    def prod(self, axis=None, dtype=None, keepdims=False, acc_dtype=None):
+        """See `tensor.prod`."""
+        return basic.prod(self, axis=axis, dtype=dtype, keepdims=keepdims,
+                          acc_dtype=acc_dtype)
+
+    def mean(self, axis=None, dtype=None, keepdims=False, acc_dtype=None):
+        """See `tensor.mean`."""
+        return basic.mean(self, axis=axis, dtype=dtype, keepdims=keepdims,
+                          acc_dtype=acc_dtype)
+
+    def var(self, axis=None, ddof=0, keepdims=False, corrected=False):
+        """See `tensor.var`."""
+        return basic.var(self, axis=axis, ddof=ddof, keepdims=keepdims,
+                         corrected=corrected)
+
+    def std(self, axis=None, ddof=0, keepdims=False, corrected=False):
+        """See `tensor.std`."""
+        return basic.std(self, axis=axis, ddof=ddof, keepdims=keepdims,
+                         corrected=corrected)
+
+    def min(self, axis=None, keepdims=False):
+        """See `tensor.min`."""
+        return basic.min(self, axis, keepdims=keepdims)
+
+    def max(self, axis=None, keepdims=False):
+        """See `tensor.max`."""
+        return basic.max(self, axis, keepdims=keepdims)
+
+    def argmin(self, axis=None, keepdims=False):
+        """See `tensor.argmin`."""
+        return basic.argmin(self, axis, keepdims=keepdims)
+
+    def argmax(self, axis=None, keepdims=False):
+        """See `tensor.argmax`."""
+        return basic.argmax(self, axis, keepdims=keepdims)
+
+    def ptp(self, axis=None):
+        """Maximum minus minimum; see `tensor.ptp`."""
+        return basic.ptp(self, axis)
+
+    def norm(self, L, axis=None, keepdims=False):
+        """L-norm along an axis.
+
+        Parameters
+        ----------
+        L : number
+            Order of the norm: 0 counts the nonzero elements, inf gives the
+            largest absolute value.
+        axis : int, sequence of int or None
+        keepdims : bool
+        """
+        if L == 0:
+            return basic.neq(self, 0).sum(axis=axis, keepdims=keepdims)
+        magnitude = basic.abs_(self)
+        if isinstance(L, (int, float)) and np.isinf(L):
+            reduce_ = basic.max if L > 0 else basic.min
+            return reduce_(magnitude, axis=axis, keepdims=keepdims)
+        return basic.pow(basic.pow(magnitude, L).sum(axis=axis,
+                                                     keepdims=keepdims),
+                         1.0 / L)
+
+    def cumsum(self, axis=None):
+        """See `tensor.cumsum`."""
+        return basic.cumsum(self, axis)
+
+    def cumprod(self, axis=None):
+        """See `tensor.cumprod`."""
+        return basic.cumprod(self, axis)
+
+    # -- order and choice ----------------------------------------------------
+    def sort(self, axis=-1, kind='quicksort', order=None):
+        """A sorted copy; see `tensor.sort`."""
+        return basic.sort(self, axis, kind, order)
+
+    def argsort(self, axis=-1, kind='quicksort', order=None):
+        """The indices that sort; see `tensor.argsort`."""
+        return basic.argsort(self, axis, kind, order)
+
+    def searchsorted(self, v, side='left', sorter=None):
+        """See `tensor.extra_ops.searchsorted`."""
+        return basic.searchsorted(self, v, side, sorter)
+
+    def nonzero(self, return_matrix=False):
+        """See `tensor.nonzero`."""
+        return basic.nonzero(self, return_matrix=return_matrix)
+
+    def nonzero_values(self):
+        """See `tensor.nonzero_values`."""
+        return basic.nonzero_values(self)
+
+    def choose(self, choices, out=None, mode='raise'):
+        """Pick among `choices`, self being the index; see `tensor.choose`."""
+        return basic.choose(self, choices, out=out, mode=mode)
+
+    def compress(self, a, axis=None):
+        """Select slices of self by the condition vector `a`."""
+        return basic.compress(a, self, axis=axis)
+
+    # -- elementwise ---------------------------------------------------------
+    def astype(self, dtype):
+        """Convert the elements; see `tensor.cast`."""
+        return basic.cast(self, dtype)
+
+    def clip(self, a_min, a_max):
+        """Limit the elements to [a_min, a_max]."""
+        return basic.clip(self, a_min, a_max)
+
+    def fill(self, value):
+        """A tensor of the shape of self, filled with `value`."""
+        return basic.fill(self, value)
+
+    def round(self, mode=None):
+        """See `tensor.round`."""
+        return basic.round(self, mode)
+
+    @property
+    def real(self):
+        """Real part."""
+        return basic.real(self)
+
+    @property
+    def imag(self):
+        """Imaginary part."""
+        return basic.imag(self)
+
+    conj = _unary('conj', "Complex conjugate.")
+    conjugate = _unary('conj', "Complex conjugate.")
+
+    arccos = _unary('arccos')
+    arccosh = _unary('arccosh')
+    arcsin = _unary('arcsin')
+    arcsinh = _unary('arcsinh')
+    arctan = _unary('arctan')
+    arctanh = _unary('arctanh')
+    ceil = _unary('ceil')
+    cos = _unary('cos')
+    cosh = _unary('cosh')
+    deg2rad = _unary('deg2rad')
+    exp = _unary('exp')
+    exp2 = _unary('exp2')
+    expm1 = _unary('expm1')
+    floor = _unary('floor')
+    log = _unary('log')
+    log10 = _unary('log10')
+    log1p = _unary('log1p')
+    log2 = _unary('log2')
+    rad2deg = _unary('rad2deg')
+    sin = _unary('sin')
+    sinh = _unary('sinh')
+    sqrt = _unary('sqrt')
+    tan = _unary('tan')
+    tanh = _unary('tanh')
+    trunc = _unary('trunc')
+
+    # -- the rest ------------------------------------------------------------
+    def zeros_like(model, dtype=None):
+        """Zeros of the same shape."""
+        return basic.zeros_like(model, dtype=dtype)
+
+    def ones_like(model, dtype=None):
+        """Ones of the same shape."""
+        return basic.ones_like(model, dtype=dtype)
+
+    def copy(self, name=None):
+        """A symbolic copy, with its own name; tags are not copied."""
+        copied = basic.tensor_copy(self)
+        copied.name = name
+        return copied
+
+    def get_scalar_constant_value(self):
+        """See `tensor.get_scalar_constant_value`."""
+        return basic.get_scalar_constant_value(self)
+
+    def transfer(self, target):
+        """The variable on another device.
+
+        Parameters
+        ----------
+        target : str
+            'cpu', or what a registered back end understands.
+        """
+        return basic.transfer(self, target)
+
+
+for _name, _method in vars(_Methods).items():
+    if _name not in ("__module__", "__dict__", "__weakref__", "__doc__"):
+        if hasattr(_method, "__qualname__"):
+            _method.__qualname__ = "%s.%s" % (_tensor_py_operators.__name__, _name)
+        setattr(_tensor_py_operators, _name, _method)

@@ -1,0 +1,325 @@
+/* Reductions of elementwise operations, without the array between them; part of reduce.c.
+ *
+ * Where all elements are summed, the kernel folds what it computes (`folds`): it is given stretches of the inputs. Elsewhere the kernel of
+ * elemwise.c computes blocks that fit the cache, and these are folded one after the other.
+ */
+#ifndef THEANO_NG_REDUCE_ELEMWISE_H
+#define THEANO_NG_REDUCE_ELEMWISE_H
+
+#include "elemwise_words.h"
+
+/* The elementwise operation's kernel, or one that sums what it computes (`folds`); scratch memory (of tng_elemwise) and whether an input is of
+ * kind ALTERNATE; its inputs and its result. */
+NATIVE_TABLE(reduce_elemwise, operand, operands, REDUCTION, kernel, folds, scratch, has_alternate);
+NATIVE_READER(reduce_elemwise)
+
+#define BLOCK 32768  /* bytes of intermediate results that are reduced while they are in the cache */
+#define COLUMNS 1024 /* accumulators side by side, so that they stay there too */
+
+/* How the common shape is cut into blocks. */
+typedef struct {
+    int64_t dims[MAX_ND], block[MAX_ND];
+    int order[MAX_ND]; /* dimensions, the one that blocks are counted along first */
+    int rank[MAX_ND];  /* dimensions, the one with the largest stride first: the operation gets C-like arrays */
+    int64_t start[MAX_ND];
+} Blocks;
+
+static void cut_blocks(Blocks *b, int nd, int64_t axes, const int64_t *strides, int64_t item)
+{
+    int64_t room = BLOCK / item;
+    for (int d = nd - 1, n = 0; d >= 0; --d) {
+        int at = n++;
+        for (; at > 0 && llabs(strides[b->order[at - 1]]) > llabs(strides[d]); --at)
+            b->order[at] = b->order[at - 1];
+        b->order[at] = d;
+    }
+    for (int k = 0; k < nd; ++k)
+        b->rank[k] = b->order[nd - 1 - k];
+    if (nd > 0 && !(axes >> b->order[0] & 1))
+        for (int k = 1; k < nd; ++k)
+            if (axes >> b->order[k] & 1) {
+                int reduced = b->order[k];
+                memmove(&b->order[2], &b->order[1], (size_t)(k - 1) * sizeof(int));
+                b->order[1] = reduced;
+                room = room < COLUMNS ? room : COLUMNS;
+                break;
+            }
+    memset(b->start, 0, sizeof b->start);
+    for (int k = 0; k < nd; ++k) {
+        int d = b->order[k];
+        b->block[d] = b->dims[d] < room ? b->dims[d] : room;
+        if (k == 0)
+            room = BLOCK / item;
+        room = room / (b->block[d] > 0 ? b->block[d] : 1);
+        room = room > 1 ? room : 1;
+    }
+}
+
+/* Goes on to the next block. Returns 0 behind the last one. */
+static int next_block(Blocks *b, int nd)
+{
+    for (int k = 0; k < nd; ++k) {
+        int d = b->order[k];
+        if ((b->start[d] += b->block[d]) < b->dims[d])
+            return 1;
+        b->start[d] = 0;
+    }
+    return 0;
+}
+
+/* Views of the inputs' parts at `start`, their dimension k that of number rank[k] here; those of the previous block serve again when it had
+ * the same lengths. */
+static int set_views(int nd, int nin, PyObject **in, const struct operand_words *operands, const int *rank, const int64_t *start,
+                     const int64_t *lens, int same, PyObject **views)
+{
+    for (int i = 0; i < nin; ++i) {
+        PyArrayObject *a = (PyArrayObject *)in[i];
+        char *data = PyArray_BYTES(a);
+        npy_intp dims[MAX_ND], strides[MAX_ND];
+        for (int k = 0; k < nd; ++k) {
+            int repeated = is_broadcast(&operands[i], k);
+            dims[k] = repeated ? 1 : lens[k];
+            strides[k] = PyArray_STRIDE(a, rank[k]);
+            data += repeated ? 0 : start[rank[k]] * strides[k];
+        }
+        if (same) {
+            /* Only this function knows the view. */
+            ((PyArrayObject_fields *)views[i])->data = data;
+            continue;
+        }
+        PyArray_Descr *descr = PyArray_DESCR(a);
+        Py_INCREF(descr);
+        PyObject *view = PyArray_NewFromDescr(&PyArray_Type, descr, nd, dims, strides, data, PyArray_FLAGS(a) & NPY_ARRAY_ALIGNED,
+                                              NULL);
+        if (view == NULL)
+            return -1;
+        Py_XSETREF(views[i], view);
+    }
+    return 0;
+}
+
+/* Computes and folds one block after the other. In `inner` and in r->strides dimensions are counted by rank. Returns 0 or -1. */
+static int reduce_blocks(Reduction *r, Blocks *b, int nin, PyObject **in, native_fn elemwise, struct elemwise_words *inner, int64_t item)
+{
+    PyObject *views[nin + 1], *piece = NULL;
+    int64_t lens[MAX_ND], before[MAX_ND];
+    int nd = r->nd, same = 0, status = 0, more = 1;
+    memset(views, 0, sizeof views);
+    for (int d = 0; d < nd; ++d)
+        more &= b->dims[d] != 0;
+    while (more) {
+        int64_t offset = 0;
+        for (int k = 0; k < nd; ++k) {
+            int d = b->rank[k];
+            lens[k] = b->dims[d] - b->start[d] < b->block[d] ? b->dims[d] - b->start[d] : b->block[d];
+            offset += b->start[d] * r->strides[k];
+        }
+        same = same && memcmp(lens, before, (size_t)nd * sizeof(int64_t)) == 0;
+        memcpy(before, lens, (size_t)nd * sizeof(int64_t));
+        status = set_views(nd, nin, in, inner->operands, b->rank, b->start, lens, same, views);
+        same = 1;
+        if (status == 0)
+            status = elemwise(nin, 1, views, &piece, (int64_t *)inner);
+        if (status < 0)
+            break;
+        accumulate(r, lens, r->acc + offset, PyArray_BYTES((PyArrayObject *)piece), PyArray_STRIDES((PyArrayObject *)piece), item, 0);
+        /* What decides all or any ends the search. */
+        more = next_block(b, nd) && !(r->count == 1 && r->type == NPY_BOOL && *r->acc == (r->how.op == OP_OR) && r->how.op != OP_XOR);
+    }
+    for (int i = 0; i < nin; ++i)
+        Py_XDECREF(views[i]);
+    Py_XDECREF(piece);
+    return status;
+}
+
+/* The input with most dimensions that are not broadcastable; -1 with an exception set when one has another rank than it should. */
+static int leading_input(int nd, int nin, PyObject **in, const struct operand_words *operands)
+{
+    int lead = 0, most = -1;
+    for (int i = 0; i < nin; ++i) {
+        int longer = 0;
+        if (!PyArray_Check(in[i]) || PyArray_NDIM((PyArrayObject *)in[i]) != nd) {
+            PyErr_Format(PyExc_TypeError, "Elemwise: input[%d] must be an ndarray with %d dimensions", i, nd);
+            return -1;
+        }
+        for (int d = 0; d < nd; ++d)
+            longer += !is_broadcast(&operands[i], d);
+        if (longer > most) {
+            most = longer;
+            lead = i;
+        }
+    }
+    return lead;
+}
+
+/* -- stretches: the kernel folds ------------------------------------------------------------------------------------ */
+
+#define LEAF 4096   /* elements that one call sums; sums of longer stretches are pairwise */
+#define GATHERED 1024 /* elements of operands with a stride that are brought together */
+
+/* A kernel of elemwise/kernel.py whose last pointer is that of the accumulator. */
+typedef void (*summing_fn)(int64_t n, char **ptr, const int64_t *stride);
+
+typedef struct {
+    summing_fn kernel;
+    const How *how;
+    int nin;
+    const int64_t *stride; /* of each operand along the stretch, in bytes: of an element, or 0 where the kernel reads one value */
+    const int64_t *step;   /* what it really is */
+    const int64_t *item;
+    int gathers;           /* whether these differ */
+    char *room;            /* GATHERED elements of up to 16 bytes for each operand */
+} Summing;
+
+static void sum_leaf(const Summing *s, int64_t n, char **data, int64_t from, char *acc)
+{
+    char *ptr[s->nin + 1];
+    ptr[s->nin] = acc;
+    for (int i = 0; i < s->nin; ++i) {
+        ptr[i] = data[i] + from * s->step[i];
+        if (s->step[i] == s->stride[i])
+            continue;
+        char *to = s->room + (int64_t)i * GATHERED * 16;
+        if (s->item[i] <= 8)
+            gather(to, n, ptr[i], s->step[i], s->item[i]);
+        else
+            for (int64_t k = 0; k < n; ++k)
+                memcpy(to + k * s->item[i], ptr[i] + k * s->step[i], (size_t)s->item[i]);
+        ptr[i] = to;
+    }
+    s->kernel(n, ptr, s->stride);
+}
+
+static void sum_stretch(const Summing *s, int64_t n, char **data, int64_t from, char *acc)
+{
+    if (n <= (s->gathers ? GATHERED : LEAF)) {
+        sum_leaf(s, n, data, from, acc);
+        return;
+    }
+    int64_t half = n / 2 / 64 * 64;
+    int64_t left[2] = {0, 0}, right[2] = {0, 0};
+    sum_stretch(s, half, data, from, (char *)left);
+    sum_stretch(s, n - half, data, from + half, (char *)right);
+    s->how->combine(1, (char *)left, 0, (char *)right, s->how->acc_item);
+    s->how->combine(1, acc, 0, (char *)left, s->how->acc_item);
+}
+
+/* Sums all elements into one accumulator. Returns 0, or -1 with an exception set. */
+static int sum_all(const Reduction *r, const Blocks *b, int nin, PyObject **in, const struct reduce_elemwise_words *words)
+{
+    int64_t lens[MAX_ND + 1], steps[MAX_ND + 1][nin + 1], stride[nin + 1], item[nin + 1], index[MAX_ND + 1] = {0};
+    char *data[nin + 1];
+    int n = 0, alternates_fixed = 1;
+    for (int i = 0; i < nin; ++i) {
+        data[i] = PyArray_BYTES((PyArrayObject *)in[i]);
+        item[i] = PyArray_ITEMSIZE((PyArrayObject *)in[i]);
+    }
+    /* Dimensions, the innermost first; those that follow each other in all operands are one. */
+    for (int k = r->nd - 1; k >= 0; --k) {
+        int d = b->rank[k], joins = n > 0;
+        if (b->dims[d] == 0)
+            return 0;
+        if (b->dims[d] == 1)
+            continue;
+        for (int i = 0; i < nin; ++i) {
+            steps[n][i] = is_broadcast(&words->operands[i], d) ? 0 : PyArray_STRIDE((PyArrayObject *)in[i], d);
+            joins = joins && steps[n][i] == steps[n - 1][i] * lens[n - 1];
+        }
+        if (joins)
+            lens[n - 1] *= b->dims[d];
+        else
+            lens[n++] = b->dims[d];
+    }
+    if (n == 0) {
+        lens[n++] = 1;
+        memcpy(steps[0], item, sizeof item);
+    }
+    for (int i = 0; i < nin; ++i)
+        alternates_fixed &= words->operands[i].kind != ALTERNATE || steps[0][i] == 0;
+    Summing s = {.kernel = (summing_fn)(intptr_t)words->kernel, .how = &r->how, .nin = nin, .stride = stride, .step = steps[0], .item = item};
+    for (int i = 0; i < nin; ++i) {
+        int one_value = words->operands[i].kind == HOISTED || (words->operands[i].kind == ALTERNATE && alternates_fixed);
+        stride[i] = one_value ? steps[0][i] : item[i];
+        s.gathers |= stride[i] != steps[0][i];
+    }
+    if (s.gathers && (s.room = malloc((size_t)nin * GATHERED * 16)) == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (int k = 0; k < n;) {
+        sum_stretch(&s, lens[0], data, 0, r->acc);
+        for (k = 1; k < n; ++k) {
+            for (int i = 0; i < nin; ++i)
+                data[i] += steps[k][i];
+            if (++index[k] < lens[k])
+                break;
+            for (int i = 0; i < nin; ++i)
+                data[i] -= steps[k][i] * lens[k];
+            index[k] = 0;
+        }
+    }
+    free(s.room);
+    return 0;
+}
+
+/* -- the entry --------------------------------------------------------------------------------------------------- */
+
+static const NativeEntry *elemwise_entry(void)
+{
+    static const NativeEntry *entry = NULL;
+    if (entry == NULL)
+        entry = native_entry("theano_ng.tensor.native.elemwise", "elemwise");
+    return entry;
+}
+
+#define INNER_WORDS(n_operands) ((sizeof(struct elemwise_words) + (size_t)(n_operands) * sizeof(struct operand_words)) / sizeof(int64_t))
+
+/* What tng_elemwise reads, in INNER_WORDS words of memory. */
+static struct elemwise_words *inner_words(const struct reduce_elemwise_words *words, int64_t *room)
+{
+    struct elemwise_words *inner = (struct elemwise_words *)room;
+    *inner = (struct elemwise_words){.kernel = words->kernel, .scratch = words->scratch, .ndim = words->ndim,
+                                     .has_alternate = words->has_alternate, .n_operands = words->n_operands};
+    memcpy(inner->operands, words->operands, (size_t)words->n_operands * sizeof *inner->operands);
+    return inner;
+}
+
+static int64_t reduce_elemwise_scratch(int nin, int nout, const int64_t *given)
+{
+    const struct reduce_elemwise_words *words = (const struct reduce_elemwise_words *)given;
+    const NativeEntry *elemwise = elemwise_entry();
+    int64_t room[INNER_WORDS(words->n_operands)];
+    return elemwise == NULL ? -1 : elemwise->scratch(nin, nout, (int64_t *)inner_words(words, room));
+}
+
+static int tng_reduce_elemwise(int nin, int nout, PyObject **in, PyObject **out, const struct reduce_elemwise_words *words)
+{
+    const NativeEntry *elemwise = elemwise_entry();
+    int64_t item = item_size((int)words->element_type), strides[MAX_ND], room[INNER_WORDS(nin + nout)];
+    int nd = (int)words->ndim, lead = leading_input(nd, nin, in, words->operands);
+    Blocks b;
+    Reduction r;
+    if (elemwise == NULL || item < 0 || lead < 0 || result_dims(nd, nin, in, words->operands, b.dims) < 0)
+        return -1;
+    /* Dimensions along which the leading input is repeated count as the outermost. */
+    for (int d = 0; d < nd; ++d)
+        strides[d] = is_broadcast(&words->operands[lead], d) ? INT64_MAX : llabs(PyArray_STRIDE((PyArrayObject *)in[lead], d));
+    cut_blocks(&b, nd, words->axes, strides, item);
+    if (begin(&r, (const struct reduction_words *)words, NULL, b.dims, strides, in, nin, out) < 0)
+        return -1;
+    if (words->folds)
+        return finish(&r, *out, sum_all(&r, &b, nin, in, words));
+    /* From here on, dimensions of blocks and what is reduced are counted by rank. */
+    struct elemwise_words *inner = inner_words(words, room);
+    memcpy(strides, r.strides, sizeof strides);
+    for (int k = 0; k < nd; ++k)
+        r.strides[k] = strides[b.rank[k]];
+    for (int i = 0; i < nin; ++i) {
+        inner->operands[i].broadcastable = 0;
+        for (int k = 0; k < nd; ++k)
+            inner->operands[i].broadcastable |= (int64_t)is_broadcast(&words->operands[i], b.rank[k]) << k;
+    }
+    return finish(&r, *out, reduce_blocks(&r, &b, nin, in, elemwise->function, inner, item));
+}
+
+#endif

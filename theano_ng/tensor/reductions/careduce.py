@@ -1,0 +1,606 @@
+"""Reductions of tensors by a commutative, associative scalar op: `CAReduce`, `Sum`, `Prod`, `All`, `Any` and relatives."""
+
+import functools
+from copy import copy
+
+import numpy as np
+
+from theano_ng import scalar
+from theano_ng.configdefaults import config
+from theano_ng.gof.derivative import grad_not_implemented
+from theano_ng.gof.graph import Apply
+from theano_ng.gof.native import Kernel, NativeCode, NativeOp
+from theano_ng.gof.null_type import NullType
+from theano_ng.gof.op import Op
+from theano_ng.gof.own import is_own
+from theano_ng.gof.utils import MethodNotDefined
+from theano_ng.scalar import BinaryScalarOp, get_scalar_type, upcast, upcast_out
+from theano_ng.scalar.ops_arith import wrapping
+from theano_ng.scalar.ops_compare import BinaryBitOp
+from theano_ng.tensor.constant import as_tensor_variable, constant
+from theano_ng.tensor.dtypes import CONTINUOUS, DISCRETE
+from theano_ng.tensor.elemwise.functions import cast, eq, mul, neq, switch, true_div
+from theano_ng.tensor.elemwise.kernel import scalar_c_parts
+from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
+from theano_ng.tensor.elemwise.perform import evaluate_scalar_op
+from theano_ng.tensor.type import TensorType
+
+_NATIVE = "theano_ng.tensor.native.reduce"
+_NATIVE_MAX_NDIM = 32
+
+# Operation codes of native/reduce.c.
+_OPERATIONS = {"Add": 1, "Mul": 2, "Maximum": 3, "Minimum": 4, "AND": 5, "OR": 6, "XOR": 7}
+
+_WIDE_INTEGER = {
+    "bool": "int64", "int8": "int64", "int16": "int64", "int32": "int64",
+    "uint8": "uint64", "uint16": "uint64", "uint32": "uint64",
+}  # fmt: skip
+_WIDE_ACCUMULATOR = {**_WIDE_INTEGER, "float16": "float64", "float32": "float64", "complex64": "complex128"}
+
+
+class CAReduce(NativeOp, Op):
+    """Reduce tensors over some axes by a binary scalar op.
+
+    Parameters
+    ----------
+    scalar_op : ScalarOp
+        Binary, of one output, commutative and associative: elements are combined in no particular order.
+    axis : int, sequence of int or None
+        Dimensions to reduce; negative ones count from the end. None: all. The empty sequence: none.
+
+    Raises
+    ------
+    NotImplementedError
+        If `scalar_op` is not binary with one output.
+
+    Notes
+    -----
+    The output has the input's shape without the reduced dimensions. Over no elements the result is the ``identity`` of the scalar
+    op; if it has none, that is a `ValueError`.
+
+    ``CAReduce(add)`` is a sum, ``CAReduce(mul)`` a product, ``CAReduce(maximum)`` and ``CAReduce(minimum)`` the extremes,
+    ``CAReduce(or_)`` any, ``CAReduce(and_)`` all, ``CAReduce(xor)`` the parity of each bit.
+    """
+
+    __props__ = ("scalar_op", "axis")
+    _f16_ok = True
+
+    def fails_on_values(self, node):
+        return not is_own(type(self.scalar_op))
+
+    def __init__(self, scalar_op, axis=None):
+        if scalar_op.nin not in (-1, 2) or scalar_op.nout != 1:
+            raise NotImplementedError("CAReduce only supports binary functions with a single output.")
+        self.axis = _normalize_axis_argument(axis)
+        self.scalar_op = scalar_op
+        self.set_ufunc(scalar_op)
+
+    def set_ufunc(self, scalar_op):
+        """Set the NumPy ufunc whose ``reduce`` `perform` uses, if the scalar op has one."""
+        spec = getattr(scalar_op, "nfunc_spec", None)
+        ufunc = getattr(np, spec[0], None) if spec and spec[0] and spec[1:] == (2, 1) else None
+        self.ufunc = ufunc if isinstance(ufunc, np.ufunc) else None
+
+    def __getstate__(self):
+        state = self.__dict__.copy()
+        state.pop("ufunc", None)
+        return state
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self.set_ufunc(self.scalar_op)
+
+    def __str__(self):
+        if self.axis is not None:
+            return "Reduce{%s}{%s}" % (self.scalar_op, ", ".join([str(a) for a in self.axis]))
+        return "Reduce{%s}" % (self.scalar_op,)
+
+    def _output_dtype(self, idtype):
+        return idtype
+
+    def _acc_dtype(self, idtype):
+        """The dtype in which elements are combined."""
+        return self._output_dtype(idtype)
+
+    def _axes(self, ndim):
+        return tuple(range(ndim)) if self.axis is None else self.axis
+
+    def make_node(self, input):
+        """Apply to a tensor; negative axes become positive ones.
+
+        Raises
+        ------
+        ValueError
+            If an axis is out of range.
+        TypeError
+            If the operation is one on bits, and the input not of integers or bools.
+        """
+        input = as_tensor_variable(input)
+        ndim = input.type.ndim
+        op = self
+        if isinstance(self.scalar_op, BinaryBitOp) and input.type.dtype not in DISCRETE:
+            raise TypeError(
+                "%s combines the bits of integers or bools, but the input is %s of %s. Cast it, or compare it with 0 first."
+                % (self, input, input.type)
+            )
+        if self.axis is not None:
+            for a in self.axis:
+                if not -ndim <= a < ndim:
+                    raise ValueError("Not enough dimensions on %s to reduce on axis %s" % (input, a))
+            axis = tuple(sorted({a % ndim for a in self.axis}))
+            if axis != self.axis:
+                op = copy(self)
+                op.axis = axis
+        axes = set(op._axes(ndim))
+        pattern = [b for d, b in enumerate(input.type.broadcastable) if d not in axes]
+        output = TensorType(dtype=self._output_dtype(input.type.dtype), broadcastable=pattern)()
+        return Apply(op, [input], [output])
+
+    def infer_shape(self, node, shapes):
+        (shape,) = shapes
+        axes = self._axes(node.inputs[0].type.ndim)
+        return [tuple([length for d, length in enumerate(shape) if d not in axes])]
+
+    # -- derivatives ----------------------------------------------------------------------------------------------
+
+    def _expand(self, x, reduced):
+        """Return `reduced`, of the output's rank, with the dimensions that broadcast it against `x`."""
+        axes = self._axes(x.type.ndim)
+        kept = iter(range(reduced.type.ndim))
+        order = ["x" if d in axes else next(kept) for d in range(x.type.ndim)]
+        return DimShuffle(reduced.type.broadcastable, order)(reduced)
+
+    def L_op(self, inp, out, grads):
+        """Gradient of sums and extremes; others have none here.
+
+        For an extreme, every element that equals it receives the whole cotangent.
+        """
+        (x,), (gz,) = inp, grads
+        if out[0].type.dtype not in CONTINUOUS:
+            return [x.zeros_like(dtype=config.floatX)]
+        kind = type(self.scalar_op).__name__
+        gz = self._expand(x, as_tensor_variable(gz))
+        if kind == "Add":
+            return [_second(x, gz)]
+        if kind in ("Maximum", "Minimum"):
+            return [mul(eq(x, self._expand(x, out[0])), gz)]
+        raise MethodNotDefined("grad", type(self), self.__class__.__name__)
+
+    def grad(self, inp, grads):
+        return self.L_op(inp, [self(*inp)], grads)
+
+    def R_op(self, inputs, eval_points):
+        if eval_points[0] is None:
+            return [None]
+        x, point = inputs[0], eval_points[0]
+        output = self(x)
+        if output.type.dtype not in CONTINUOUS:
+            return [None]
+        slope = self.L_op([x], [output], [output.ones_like()])[0]
+        if isinstance(slope.type, NullType):
+            raise NotImplementedError("R_op: " + slope.type.why_null)
+        return [Sum(axis=self.axis)(mul(slope, point))]
+
+    # -- Python ---------------------------------------------------------------------------------------------------
+
+    def perform(self, node, inp, out):
+        (x,), (storage,) = inp, out
+        x = np.asarray(x)
+        axes = self._axes(x.ndim)
+        dtype = node.outputs[0].type.dtype
+        acc_dtype = self._acc_dtype(node.inputs[0].type.dtype)
+        identity = getattr(self.scalar_op, "identity", None)
+        if identity is None and any(x.shape[d] == 0 for d in axes) and all(n for d, n in enumerate(x.shape) if d not in axes):
+            raise ValueError(
+                "Reduction: the input has length 0 in dimension %d, and the reduced operation %s has no identity to return for no "
+                "elements" % (next(d for d in axes if x.shape[d] == 0), self.scalar_op)
+            )
+        kept = [n for d, n in enumerate(x.shape) if d not in axes]
+        with np.errstate(all="ignore"):
+            if not axes:
+                result = x.astype(acc_dtype)
+            elif 0 in kept and identity is None:    # no elements, whatever was reduced; ufuncs refuse some of these
+                result = np.empty(kept, acc_dtype)
+            elif self.ufunc is not None and type(self.scalar_op).__name__ in _OPERATIONS:
+                values = x.astype(acc_dtype) if self.ufunc in (np.bitwise_and, np.bitwise_or, np.bitwise_xor) else x
+                result = self.ufunc.reduce(values, axis=axes, dtype=acc_dtype)
+            else:
+                result = self._fold(x, axes, acc_dtype, identity)
+            result = np.asarray(result)
+            if result.dtype.kind == "c" and dtype[0] != "c":
+                result = result.real
+            storage[0] = result.astype(dtype)
+
+    def _fold(self, x, axes, acc_dtype, identity):
+        """Reduce by the scalar op's Python code, one slice after the other."""
+        kept = [d for d in range(x.ndim) if d not in axes]
+        shape = tuple([x.shape[d] for d in kept])
+        count = int(np.prod([x.shape[d] for d in axes], dtype="int64"))
+        slices = list(x.transpose(list(axes) + kept).reshape((count,) + shape).astype(acc_dtype))
+        if identity is not None:
+            slices.insert(0, np.full(shape, identity, dtype=acc_dtype))
+        elif not slices:
+            return np.empty(shape, dtype=acc_dtype)
+        combine = lambda a, b: evaluate_scalar_op(self.scalar_op, [a, b], [acc_dtype], shape)[0]  # noqa: E731
+        return functools.reduce(combine, slices)
+
+    # -- C --------------------------------------------------------------------------------------------------------
+
+    def native_code(self, node):
+        x, z = node.inputs[0].type, node.outputs[0].type
+        acc = self._acc_dtype(x.dtype)
+        if x.ndim > _NATIVE_MAX_NDIM:
+            return None
+        openmp_minsize = config.openmp_elemwise_minsize if config.openmp else 0
+        words = self._shipped_words(x.dtype, z.dtype, x.ndim)
+        if words is not None:
+            return NativeCode(_NATIVE + ":reduce", **words, kernel=0, openmp_minsize=openmp_minsize)
+        try:
+            kernel = self._kernel(x.dtype, acc)
+        except (MethodNotDefined, NotImplementedError):
+            return None
+        if kernel is None:
+            return None
+        words = self._words(0, x.dtype, acc, z.dtype, x.ndim)
+        return NativeCode(_NATIVE + ":reduce", **words, kernel=kernel, openmp_minsize=openmp_minsize)
+
+    def _shipped_words(self, x_dtype, z_dtype, ndim):
+        """What every record of native/reduce.c begins with, when that has this fold itself; else None."""
+        from theano_ng.tensor.native.reduce import has_fold
+
+        operation = _OPERATIONS.get(type(self.scalar_op).__name__, 0)
+        acc = self._acc_dtype(x_dtype)
+        if acc == "float16":
+            acc = "float32"
+        if not operation or not has_fold(operation, np.dtype(x_dtype).num, np.dtype(acc).num):
+            return None
+        return self._words(operation, x_dtype, acc, z_dtype, ndim)
+
+    def reads_blocks(self, node):
+        """Whether the C code of a node can take its elements block by block (`ReducedElemwise`)."""
+        x, z = node.inputs[0].type, node.outputs[0].type
+        return x.ndim <= _NATIVE_MAX_NDIM and self._shipped_words(x.dtype, z.dtype, x.ndim) is not None
+
+    def _words(self, operation, x_dtype, acc_dtype, z_dtype, ndim):
+        identity = getattr(self.scalar_op, "identity", None)
+        element, accumulator, result = [np.dtype(dtype).num for dtype in (x_dtype, acc_dtype, z_dtype)]
+        return dict(
+            operation=operation, ndim=ndim, axes=sum(1 << d for d in self._axes(ndim)), element_type=element,
+            accumulator_type=accumulator, result_type=result, has_identity=identity is not None,
+            identity=b"" if identity is None else np.asarray(identity).astype(acc_dtype).tobytes())
+
+    def _kernel(self, x_dtype, acc_dtype):
+        """Return the fold of native/reduce.c for this scalar op as a kernel, or None if its C code needs Python."""
+        acc_type, x_type = get_scalar_type(acc_dtype), get_scalar_type(x_dtype)
+        node = Apply(self.scalar_op, [acc_type.make_variable(), acc_type.make_variable()], [acc_type.make_variable()])
+        body, environment, needs_python = scalar_c_parts(self.scalar_op, node, ["tng_a", "tng_b"], ["tng_z"])
+        if needs_python:
+            return None
+        names = dict(T=acc_type.dtype_specs()[1], S=x_type.dtype_specs()[1], body=body)
+        names["element"] = "*(const %(S)s *)(tng_x + tng_i * tng_xs)" % names
+        if x_dtype != acc_dtype:
+            convert = scalar.Cast(acc_type)
+            cast_node = Apply(convert, [x_type.make_variable()], [acc_type.make_variable()])
+            cast_body, cast_environment, _ = scalar_c_parts(convert, cast_node, ["tng_e"], ["tng_b"], "c")
+            names["load"] = "const %(S)s tng_e = %(element)s; %(T)s tng_b; %(cast)s" % dict(names, cast=cast_body)
+            if cast_environment["support"] not in environment["support"]:
+                environment["support"] = cast_environment["support"] + "\n" + environment["support"]
+        else:
+            names["load"] = "const %(T)s tng_b = %(element)s;" % names
+        source = """void KERNEL(int64_t tng_n, char *tng_acc, int64_t tng_as, const char *tng_x, int64_t tng_xs)
+{
+    if (tng_as == 0) {
+        %(T)s tng_a = *(%(T)s *)tng_acc;
+        for (int64_t tng_i = 0; tng_i < tng_n; ++tng_i) {
+            %(load)s
+            %(T)s tng_z;
+            {
+%(body)s
+            }
+            tng_a = tng_z;
+        }
+        *(%(T)s *)tng_acc = tng_a;
+        return;
+    }
+#pragma GCC ivdep
+    for (int64_t tng_i = 0; tng_i < tng_n; ++tng_i) {
+        const %(T)s tng_a = *(%(T)s *)(tng_acc + tng_i * tng_as);
+        %(load)s
+        %(T)s tng_z;
+        {
+%(body)s
+        }
+        *(%(T)s *)(tng_acc + tng_i * tng_as) = tng_z;
+    }
+}
+""" % names
+        return Kernel(source=source, **environment)
+
+
+def _normalize_axis_argument(axis):
+    """Return None or a sorted tuple of int."""
+    if axis is None:
+        return None
+    if isinstance(axis, (int, np.integer)) or (isinstance(axis, np.ndarray) and axis.ndim == 0):
+        return (int(axis),)
+    return tuple(sorted({int(a) for a in axis}))
+
+
+def _second(x, z):
+    """`z`, broadcast to the shape of `x`."""
+    return Elemwise(scalar.second)(x, z)
+
+
+class _Logical(CAReduce):
+    """What `All` and `Any` share: the input is compared with 0, and the result is bool."""
+
+    __props__ = ("axis",)
+    nfunc_spec = None
+    _scalar_op = None
+
+    def __init__(self, axis=None):
+        CAReduce.__init__(self, self._scalar_op, axis)
+
+    def _output_dtype(self, idtype):
+        return "bool"
+
+    def __str__(self):
+        name = type(self).__name__
+        return name if self.axis is None else "%s{%s}" % (name, ", ".join([str(a) for a in self.axis]))
+
+    def make_node(self, input):
+        input = as_tensor_variable(input)
+        if input.type.dtype != "bool":
+            input = neq(input, 0)
+        return super().make_node(input)
+
+    def grad(self, inp, grads):
+        (x,) = inp
+        return [x.zeros_like(dtype=config.floatX)]
+
+    def L_op(self, inp, out, grads):
+        return self.grad(inp, grads)
+
+
+class All(_Logical):
+    """Logical and over some axes.
+
+    Parameters
+    ----------
+    axis : int, sequence of int or None
+    """
+
+    _scalar_op = scalar.and_
+    nfunc_spec = ("all", 1, 1)
+
+
+class Any(_Logical):
+    """Logical or over some axes.
+
+    Parameters
+    ----------
+    axis : int, sequence of int or None
+    """
+
+    _scalar_op = scalar.or_
+    nfunc_spec = ("any", 1, 1)
+
+
+class CAReduceDtype(CAReduce):
+    """A reduction that accumulates in one dtype and returns another.
+
+    Parameters
+    ----------
+    scalar_op : ScalarOp
+        See `CAReduce`.
+    axis : int, sequence of int or None
+    dtype : str, optional
+        dtype of the result. Default: that of the input, but int64 for narrower signed integers and bool, uint64 for narrower unsigned
+        ones. Does not depend on `acc_dtype`.
+    acc_dtype : str, optional
+        dtype of the accumulator. Default: by kind at least int64, uint64, float64 or complex128.
+    """
+
+    __props__ = ("scalar_op", "axis", "dtype", "acc_dtype")
+
+    def __init__(self, scalar_op, axis=None, dtype=None, acc_dtype=None):
+        CAReduce.__init__(self, scalar_op, axis=axis)
+        self.dtype = None if dtype is None else _dtype_name(dtype)
+        self.acc_dtype = None if acc_dtype is None else _dtype_name(acc_dtype)
+
+    def _output_dtype(self, idtype):
+        return _WIDE_INTEGER.get(idtype, idtype) if self.dtype is None else self.dtype
+
+    def _acc_dtype(self, idtype):
+        acc_dtype = self.acc_dtype
+        if acc_dtype is None:
+            return _WIDE_ACCUMULATOR.get(idtype, idtype)
+        if acc_dtype in CONTINUOUS and idtype in DISCRETE:
+            # The mean of integers is accumulated in floats, on request also in float32.
+            return acc_dtype
+        precise = upcast(idtype, acc_dtype)
+        if precise != acc_dtype:
+            raise TypeError(
+                "Cannot build %s node with input dtype %s and acc_dtype %s, as precision would be lost. To correct this error, you "
+                "can:\n  - not specify acc_dtype, or\n  - use an acc_dtype at least as precise as %s.\nIf you are expecting the "
+                'precision loss, you can use tensor.cast(..., dtype="%s"), on your input.' % (self, idtype, acc_dtype, precise, acc_dtype)
+            )
+        return acc_dtype
+
+    def make_node(self, input):
+        input = as_tensor_variable(input)
+        idtype = input.type.dtype
+        dtype, acc_dtype = self._output_dtype(idtype), self._acc_dtype(idtype)
+        if idtype[0] == "c" and dtype[0] != "c":
+            raise TypeError(
+                "Cannot build %s node with input dtype %s and dtype %s: a complex number has no value of that dtype. Take real or abs "
+                "of the input, or leave dtype out." % (self, idtype, dtype)
+            )
+        op = self
+        if (dtype, acc_dtype) != (self.dtype, self.acc_dtype):
+            op = copy(self)
+            op.dtype, op.acc_dtype = dtype, acc_dtype
+        return CAReduce.make_node(op, input)
+
+    def __str__(self):
+        name = type(self).__name__
+        if type(self) is CAReduceDtype:
+            name = "Reduce{%s}" % (self.scalar_op,)
+        axis = "" if self.axis is None else "axis=[%s], " % ", ".join([str(a) for a in self.axis])
+        return "%s{%sacc_dtype=%s}" % (name, axis, self.acc_dtype)
+
+
+def _dtype_name(dtype):
+    return config.floatX if isinstance(dtype, str) and dtype == "floatX" else np.dtype(dtype).name
+
+
+class Sum(CAReduceDtype):
+    """Sum over some axes.
+
+    Parameters
+    ----------
+    axis : int, sequence of int or None
+    dtype, acc_dtype : str, optional
+        See `CAReduceDtype`.
+    """
+
+    __props__ = ("axis", "dtype", "acc_dtype")
+    nfunc_spec = ("sum", 1, 1)
+
+    def __init__(self, axis=None, dtype=None, acc_dtype=None):
+        CAReduceDtype.__init__(self, scalar.add, axis=axis, dtype=dtype, acc_dtype=acc_dtype)
+
+    def L_op(self, inp, out, grads):
+        (x,), (gz,) = inp, grads
+        if out[0].type.dtype not in ("float16", "float32", "float64", "complex64", "complex128"):
+            return [x.zeros_like(dtype=config.floatX)]
+        return [_second(x, self._expand(x, as_tensor_variable(gz)))]
+
+    def R_op(self, inputs, eval_points):
+        # There is one input and one output.
+        if None in eval_points:
+            return [None]
+        return self(*eval_points, **dict(return_list=True))
+
+
+class Prod(CAReduceDtype):
+    """Product over some axes.
+
+    Parameters
+    ----------
+    axis : int, sequence of int or None
+    dtype, acc_dtype : str, optional
+        See `CAReduceDtype`.
+    no_zeros_in_input : bool
+        Promise that no element is zero: the gradient is simpler, and can be differentiated once more; with a zero it is wrong.
+    """
+
+    __props__ = ("axis", "dtype", "acc_dtype")
+    nfunc_spec = ("prod", 1, 1)
+
+    def __init__(self, axis=None, dtype=None, acc_dtype=None, no_zeros_in_input=False):
+        CAReduceDtype.__init__(self, scalar.mul, axis=axis, dtype=dtype, acc_dtype=acc_dtype)
+        self.no_zeros_in_input = bool(no_zeros_in_input)
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        self.__dict__.setdefault("no_zeros_in_input", False)
+
+    # The documented props leave out the promise, but a graph with it must not stand for one without: their gradients differ.
+
+    def __eq__(self, other):
+        return type(self) is type(other) and self._key() == other._key()
+
+    def __hash__(self):
+        return hash((type(self).__qualname__, self._key()))
+
+    def _key(self):
+        return self.axis, self.dtype, self.acc_dtype, self.no_zeros_in_input
+
+    def L_op(self, inp, out, grads):
+        """Gradient: product over the group, divided by the element.
+
+        In a group with one zero, that element gets the product of the others, which `ProdWithoutZeros` computes, and the rest of the
+        group zero; in a group with several zeros all get zero. The number of zeros is counted for each group.
+        """
+        (x,), (gz,) = inp, grads
+        if out[0].type.dtype not in CONTINUOUS:
+            return [x.zeros_like(dtype=config.floatX)]
+        gz = as_tensor_variable(gz)
+        prod_out = out[0]
+        groups = dict(axis=self._axes(x.type.ndim))
+        quotient = true_div(self._expand(x, mul(gz, prod_out)), x)
+        if self.no_zeros_in_input:
+            return [quotient]
+        where_zeros = eq(x, 0.0)
+        zeros = self._expand(x, Sum(**groups)(where_zeros))
+        others = self._expand(x, mul(gz, cast(ProdWithoutZeros(**groups)(x), prod_out.type.dtype)))
+        nothing = constant(np.zeros((), dtype=quotient.type.dtype))
+        # A zero alone in its group: the product of no others is one, ProdWithoutZeros of the group is zero.
+        length = 1
+        for axis in groups["axis"]:
+            length = length * x.shape[axis]
+        others = switch(eq(length, 1), self._expand(x, gz), others)
+        one_zero = switch(where_zeros, others, nothing)
+        return [switch(eq(zeros, 0), quotient, switch(eq(zeros, 1), one_zero, nothing))]
+
+    def c_code_cache_version(self):
+        return (1,)
+
+
+class MulWithoutZeros(BinaryScalarOp):
+    """The product of those of two numbers that are not zero; 0 if both are. As a reduction: the product of the nonzero elements."""
+
+    # Not 1: a reduction starts with the identity, and a group of zeros must give 0.
+    identity = 0.0
+    commutative = True
+    associative = True
+
+    def impl(self, x, y):
+        if x == 0:
+            return y
+        if y == 0:
+            return x
+        return x * y
+
+    def c_expression(self, args, dtypes, out):
+        x, y = args
+        return "((%s) == 0 ? (%s) : (%s) == 0 ? (%s) : %s)" % (x, y, y, x, wrapping(" * ", args, dtypes, out))
+
+    def c_code(self, node, name, inp, out, sub):
+        return BinaryScalarOp.c_code(self, node, name, inp, out, sub)
+
+    def c_code_cache_version(self):
+        return (2,)
+
+
+mul_without_zeros = MulWithoutZeros(upcast_out, name="mul_without_zeros")
+
+
+class ProdWithoutZeros(CAReduceDtype):
+    """Product of the elements that are not zero; 0 for a group of zeros only.
+
+    Parameters
+    ----------
+    axis : int, sequence of int or None
+    dtype, acc_dtype : str, optional
+        See `CAReduceDtype`.
+    """
+
+    __props__ = ("axis", "dtype", "acc_dtype")
+
+    def __init__(self, axis=None, dtype=None, acc_dtype=None):
+        CAReduceDtype.__init__(self, mul_without_zeros, axis=axis, dtype=dtype, acc_dtype=acc_dtype)
+
+    def L_op(self, inp, out, grads):
+        return self.grad(inp, grads)
+
+    def grad(self, inp, grads):
+        (a,) = inp
+        return [
+            grad_not_implemented(
+                self, 0, a,
+                "2nd derivatives of `product(a)` is not currently supported. If `a` is guaranteed to contains no zero, use "
+                "`product(a, no_zeros_in_input=True)`.",
+            )
+        ]  # fmt: skip

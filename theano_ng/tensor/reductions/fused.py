@@ -1,0 +1,101 @@
+"""An elementwise operation that is reduced while its values are in the cache: `ReducedElemwise`."""
+
+import numpy as np
+
+from theano_ng.gof.graph import Apply
+from theano_ng.gof.native import NativeCode, NativeOp
+from theano_ng.gof.op import Op
+from theano_ng.gof.utils import MethodNotDefined
+from theano_ng.scalar import Add
+from theano_ng.tensor.constant import as_tensor_variable
+from theano_ng.tensor.elemwise.kernel import ALTERNATE, elemwise_kernel, operand_classes, operand_rows
+
+_NATIVE = "theano_ng.tensor.native.reduce:reduce_elemwise"
+
+
+class ReducedElemwise(NativeOp, Op):
+    """A reduction of an elementwise operation, without the array between them.
+
+    The result is that of ``reduction(elemwise(*inputs))``. Rewrites make it in place of these two nodes (see
+    `local_elemwise_reduction_fusion`); blocks of the elementwise result that fit the cache are reduced one after the other.
+
+    Parameters
+    ----------
+    elemwise : Elemwise
+        Of one output, not in place.
+    reduction : CAReduce
+    """
+
+    __props__ = ("elemwise", "reduction")
+    _f16_ok = True
+
+    def __init__(self, elemwise, reduction):
+        self.elemwise = elemwise
+        self.reduction = reduction
+
+    def __str__(self):
+        return "%s of %s" % (self.reduction, self.elemwise)
+
+    @property
+    def axis(self):
+        """The reduced dimensions of the common shape; None: all."""
+        return self.reduction.axis
+
+    def _nodes(self, inputs):
+        """The two nodes that this one stands for."""
+        inner = self.elemwise.make_node(*inputs)
+        return inner, self.reduction.make_node(inner.outputs[0])
+
+    def make_node(self, *inputs):
+        inner, outer = self._nodes([as_tensor_variable(i) for i in inputs])
+        return Apply(type(self)(inner.op, outer.op), inner.inputs, [outer.outputs[0].type()])
+
+    def infer_shape(self, node, shapes):
+        inner, outer = self._nodes(node.inputs)
+        return self.reduction.infer_shape(outer, self.elemwise.infer_shape(inner, shapes))
+
+    def L_op(self, inputs, outputs, grads):
+        inner, outer = self._nodes(inputs)
+        between = self.reduction.L_op(outer.inputs, outputs, grads)
+        return self.elemwise.L_op(inputs, inner.outputs, between)
+
+    def grad(self, inputs, grads):
+        return self.L_op(inputs, [self(*inputs)], grads)
+
+    def R_op(self, inputs, eval_points):
+        inner, outer = self._nodes(inputs)
+        return self.reduction.R_op(outer.inputs, self.elemwise.R_op(inputs, eval_points))
+
+    def perform(self, node, inputs, output_storage):
+        inner, outer = self._nodes(node.inputs)
+        between = [[None]]
+        self.elemwise.perform(inner, inputs, between)
+        self.reduction.perform(outer, [np.asarray(between[0][0])], output_storage)
+
+    def _summed_dtype(self, inner, outer):
+        """The dtype of the accumulator where one sum is made of all elements, of a kind that the kernel adds up itself; else None."""
+        between = inner.outputs[0].type
+        dtype = self.reduction._acc_dtype(between.dtype)
+        everything = len(self.reduction._axes(between.ndim)) == between.ndim
+        if not everything or not isinstance(self.reduction.scalar_op, Add) or between.dtype == "float16":
+            return None
+        return dtype if dtype in ("int64", "uint64", "float32", "float64") and not between.dtype.startswith("complex") else None
+
+    def native_code(self, node):
+        inner, outer = self._nodes(node.inputs)
+        between = inner.outputs[0].type
+        if between.ndim > 32:
+            return None
+        words = self.reduction._shipped_words(between.dtype, node.outputs[0].type.dtype, between.ndim)
+        if words is None:
+            return None
+        classes = operand_classes(inner)
+        summed = self._summed_dtype(inner, outer)
+        try:
+            kernel, needs_python = elemwise_kernel(self.elemwise.scalar_op, inner, classes, summed)
+        except (MethodNotDefined, NotImplementedError):
+            return None
+        if needs_python:
+            return None
+        return NativeCode(
+            _NATIVE, **words, kernel=kernel, folds=summed is not None, has_alternate=ALTERNATE in classes, operands=operand_rows(inner, classes, {}))

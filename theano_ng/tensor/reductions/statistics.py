@@ -1,0 +1,328 @@
+"""Mean, variance, standard deviation, range and covariance."""
+import builtins
+
+import numpy as np
+
+from theano_ng.gof.derivative import grad_not_implemented
+import theano_ng.scalar as scal
+from theano_ng.gof.graph import Apply
+from theano_ng.gof.utils import MethodNotDefined
+from theano_ng.tensor.dtypes import DISCRETE
+from theano_ng.tensor.linalg.products import dot
+from theano_ng.tensor.reductions.extremes import max, min
+from theano_ng.tensor.constant import as_tensor_variable, constant
+from theano_ng.tensor.reductions.careduce import CAReduce
+from theano_ng.tensor.elemwise.functions import abs_, cast, conj, maximum, mul, sqr, sqrt, sub, true_div
+from theano_ng.tensor.reductions.axes import axes_or_none, check_and_normalize_axes, makeKeepDims, reduced_axes
+from theano_ng.tensor.reductions.sums import sum
+from theano_ng.tensor.shaping.joining import concatenate
+from theano_ng.tensor.type import TensorType
+
+__all__ = ['Mean', 'mean', 'var', 'std', 'ptp', 'cov']
+
+
+class Mean(CAReduce):
+    """Mean over some axes in one Op; it has no gradient.
+
+    Parameters
+    ----------
+    axis : int, sequence of int or None
+    """
+    __props__ = ('axis',)
+
+    def __init__(self, axis=None):
+        super().__init__(scal.add, axis)
+
+    def __str__(self):
+        if self.axis is not None:
+            return "Mean{%s}" % ', '.join(str(x) for x in self.axis)
+        return "Mean"
+
+    def _output_dtype(self, idtype):
+        # NumPy returns float64 for integers, whatever floatX is.
+        return 'float64' if idtype in DISCRETE else idtype
+
+    def make_node(self, input):
+        input = as_tensor_variable(input)
+        dtype = self._output_dtype(input.dtype)
+        if self.axis is None:
+            flags = []
+        else:
+            axes = check_and_normalize_axes(input, self.axis)
+            flags = [b for i, b in enumerate(input.broadcastable)
+                     if i not in axes]
+        op = self.__class__(self.axis)
+        return Apply(op, [input], [TensorType(dtype, flags)()])
+
+    def native_code(self, node):
+        return None
+
+    def reads_blocks(self, node):
+        return False
+
+    def c_code(self, node, name, inames, onames, sub):
+        raise MethodNotDefined('c_code', type(self), type(self).__name__)
+
+    def perform(self, node, inp, out):
+        axis = None if self.axis is None else tuple(self.axis)
+        out[0][0] = np.asarray(inp[0].mean(axis=axis),
+                               dtype=node.outputs[0].dtype)
+
+    def L_op(self, inp, out, grads):
+        return self.grad(inp, grads)    # not that of sums
+
+    def grad(self, inp, grads):
+        return [grad_not_implemented(self, 0, inp[0], "mean(op=True) is for "
+                                     "evaluation only; use mean()")]
+
+
+def mean(input, axis=None, dtype=None, op=False, keepdims=False,
+         acc_dtype=None):
+    """Mean over the given axes.
+
+    Parameters
+    ----------
+    input : tensor_like
+    axis : int, sequence of int or None
+        None for all axes.
+    dtype : str, optional
+        Of the inner sum, before the division.  By default float64 (integers),
+        or the dtype of the input.  The result is a float even if an integer is
+        asked for.
+    op : bool
+        Use the :class:`Mean` Op, which has neither dtype nor gradient.
+    keepdims : bool
+        Keep the reduced dimensions, with length 1.
+    acc_dtype : str, optional
+        Of the accumulator of the sum; see :func:`sum`.
+
+    Returns
+    -------
+    TensorVariable
+    """
+    input = as_tensor_variable(input)
+    if op:
+        if dtype not in (None, 'float64'):
+            raise NotImplementedError(
+                "The Mean op does not support the dtype argument, it always "
+                "uses float64. Leave op=False to give dtype %r." % (dtype,))
+        if acc_dtype not in (None, 'float64'):
+            raise NotImplementedError(
+                "The Mean op does not support the acc_dtype argument, it "
+                "always uses float64. Leave op=False to give acc_dtype %r."
+                % (acc_dtype,))
+        out = Mean(axes_or_none(input, axis))(input)
+        return makeKeepDims(input, out, axis) if keepdims else out
+
+    if dtype is not None:
+        # What is asked for is the dtype of the sum; a sum that may be
+        # accumulated in integers still has to be divided.
+        sum_dtype = dtype
+    else:
+        sum_dtype = None
+        # float16 would overflow in the sum long before the mean does.
+        if input.dtype == 'float16':
+            sum_dtype = 'float32'
+
+    s = sum(input, axis=axis, dtype=sum_dtype, keepdims=keepdims,
+            acc_dtype=acc_dtype)
+    if s.dtype in ('float16', 'float32', 'complex64'):
+        # An int64 count would upcast the result to float64.
+        count_dtype = 'float32'
+    else:
+        count_dtype = 'float64'
+    shape = cast(input.shape, count_dtype)
+    axes = reduced_axes(input, axis)
+    for i in axes:
+        s = true_div(s, shape[i])
+    # A single reduction over no axis (0-d input) of integers is a mean too.
+    if s.dtype in DISCRETE:
+        s = cast(s, 'float64')
+    if dtype is None and input.dtype == 'float16':
+        s = cast(s, 'float16')
+    s.name = 'mean'
+    return s
+
+
+def var(input, axis=None, ddof=0, keepdims=False, corrected=False):
+    """Variance over the given axes, by the two-pass algorithm.
+
+    Parameters
+    ----------
+    input : tensor_like
+    axis : int, sequence of int or None
+        None for all axes.
+    ddof : int
+        Degrees of freedom: the sum of squares is divided by N - ddof.
+    keepdims : bool
+        Keep the reduced dimensions, with length 1.
+    corrected : bool
+        Subtract the squared mean deviation, which rounding leaves nonzero
+        (the corrected two-pass algorithm; Chan, Golub and LeVeque 1983,
+        equation 1.7).
+
+    Returns
+    -------
+    TensorVariable
+    """
+    if isinstance(ddof, bool):
+        raise ValueError("Parameter keepdims is now at index 3: (input, "
+                         "axis=None, ddof=0, keepdims=False, corrected=False)")
+    input = as_tensor_variable(input)
+    axes = reduced_axes(input, axis)
+    centered = sub(input, mean(input, axes, keepdims=True))
+    square = sqr(abs_(centered) if centered.dtype.startswith('complex')
+                 else centered)
+    if ddof == 0:
+        v = mean(square, axes, keepdims=keepdims)
+    else:
+        count = maximum(_count(input, axes, square.dtype) - ddof, 0)
+        v = true_div(sum(square, axis=axes, keepdims=keepdims),
+                     cast(count, square.dtype))
+    if corrected:
+        if ddof == 0:
+            error = sqr(mean(centered, axes, keepdims=keepdims))
+        else:
+            n = _count(input, axes, square.dtype)
+            error = true_div(sqr(sum(centered, axis=axes, keepdims=keepdims)),
+                             cast(n * maximum(n - ddof, 0), square.dtype))
+        v = sub(v, error)
+    v.name = 'var'
+    return v
+
+
+def _count(input, axes, dtype):
+    """How many elements a reduction takes in."""
+    shape = input.shape
+    count = constant(1, dtype='int64')
+    for i in axes:
+        count = mul(count, shape[i])
+    return count
+
+
+def std(input, axis=None, ddof=0, keepdims=False, corrected=False):
+    """Standard deviation over the given axes, the root of :func:`var`.
+
+    Parameters
+    ----------
+    input : tensor_like
+    axis : int, sequence of int or None
+        None for all axes.
+    ddof : int
+        Degrees of freedom: the sum of squares is divided by N - ddof.
+    keepdims : bool
+        Keep the reduced dimensions, with length 1.
+    corrected : bool
+        As for :func:`var`.
+
+    Returns
+    -------
+    TensorVariable
+    """
+    if isinstance(ddof, bool):
+        raise ValueError("Parameter keepdims is now at index 3: (input, "
+                         "axis=None, ddof=0, keepdims=False, corrected=False)")
+    result = sqrt(var(input, axis=axis, ddof=ddof, keepdims=keepdims,
+                      corrected=corrected))
+    result.name = 'std'
+    return result
+
+
+def ptp(a, axis=None):
+    """Range of values (maximum minus minimum) along an axis.
+
+    Parameters
+    ----------
+    a : tensor_like
+    axis : int or None
+        None for the flattened tensor.
+    """
+    a = as_tensor_variable(a)
+    return sub(max(a, axis), min(a, axis))
+
+
+def _observation_weights(fweights, aweights):
+    """The product of the two kinds of weights of `cov`, checked; None without any."""
+    w = None
+    if fweights is not None:
+        w = as_tensor_variable(fweights)
+        if w.ndim != 1 or w.dtype not in DISCRETE:
+            raise TypeError("cov: fweights must be an integer vector, got %s"
+                            % (w.type,))
+    if aweights is not None:
+        a = as_tensor_variable(aweights)
+        if a.ndim != 1:
+            raise TypeError("cov: aweights must be a vector, got %s"
+                            % (a.type,))
+        w = a if w is None else w * a
+    return w
+
+
+def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None,
+        aweights=None):
+    """Covariance matrix, as `numpy.cov`.
+
+    Parameters
+    ----------
+    m : tensor_like, 1-d or 2-d
+        Variables and observations.
+    y : tensor_like, optional
+        More variables, in the same form.
+    rowvar : bool
+        A row is a variable and a column an observation; otherwise the other
+        way round.
+    bias : bool
+        Divide by N instead of N - 1.
+    ddof : int, optional
+        Divide by N - ddof; overrides `bias`.
+    fweights : integer vector, optional
+        How often each observation occurred.
+    aweights : vector, optional
+        Weight of each observation.
+
+    Returns
+    -------
+    TensorVariable
+        2-d (0-d for a single variable).
+    """
+    if ddof is not None and ddof != int(ddof):
+        raise ValueError("cov: ddof must be an integer, got %r" % (ddof,))
+
+    def as_rows(x, what):
+        x = as_tensor_variable(x)
+        if x.ndim > 2:
+            raise ValueError("cov: %s has more than 2 dimensions: %s"
+                             % (what, x.type))
+        if x.ndim < 2:
+            return x.dimshuffle(['x'] * (2 - x.ndim) + list(range(x.ndim)))
+        return x if rowvar else x.T
+
+    X = as_rows(m, 'm')
+    if X.dtype in DISCRETE:
+        X = cast(X, 'float64')
+    if y is not None:
+        X = concatenate((X, as_rows(y, 'y')), axis=0)
+    if ddof is None:
+        ddof = 0 if bias else 1
+
+    w = _observation_weights(fweights, aweights)
+    if w is None:
+        center = mean(X, axis=1, keepdims=True)
+        fact = cast(X.shape[1], X.dtype) - ddof
+        weighted = X = X - center
+    else:
+        w_sum = sum(w)
+        center = true_div(sum(X * w, axis=1, keepdims=True), w_sum)
+        if ddof == 0:
+            fact = w_sum
+        elif aweights is None:
+            fact = w_sum - ddof
+        else:
+            fact = w_sum - true_div(ddof * sum(w * as_tensor_variable(
+                aweights)), w_sum)
+        X = X - center
+        weighted = X * w
+    c = dot(weighted, conj(X.T) if X.dtype.startswith('complex') else X.T)
+    c = true_div(c, fact)
+    # NumPy squeezes: the covariance of one variable is its variance.
+    return c.squeeze() if builtins.any(c.broadcastable) else c

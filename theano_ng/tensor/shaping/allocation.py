@@ -1,0 +1,202 @@
+"""Alloc and AllocEmpty: arrays of a given shape, filled with a value or not at all."""
+import numpy as np
+
+from theano_ng.gof.derivative import disconnected_gradients
+import theano_ng.scalar as scal
+from theano_ng.gof.graph import Apply
+from theano_ng.gof.native import NativeCode, NativeOp
+from theano_ng.gof.op import Op
+from theano_ng.gof.params_type import ParamsType
+from theano_ng.tensor.constant import NotScalarConstantError, as_tensor_variable, get_scalar_constant_value
+from theano_ng.tensor.type import TensorType, values_eq_approx_always_true
+
+__all__ = ["Alloc", "AllocEmpty", "alloc", "alloc_validate_shape"]
+
+# Ops that overwrite their first input: folding an Alloc in front of them into a constant would only add a copy.
+_OVERWRITING = frozenset(
+    prefix + name
+    for prefix in ("", "C", "Scipy", "Gpu")
+    for name in ("IncSubtensor", "AdvancedIncSubtensor1", "AdvancedIncSubtensor", "AdvancedBooleanIncSubtensor", "Gemv", "Ger",
+                 "Gemm", "DeepCopyOp"))
+
+
+def alloc_validate_shape(shape):
+    """Sizes as 0-d integer tensors, and which of them are known to be 1.
+
+    Parameters
+    ----------
+    shape : sequence of int or integer scalar variables
+
+    Returns
+    -------
+    tuple (list of variables, list of bool)
+
+    Raises
+    ------
+    TypeError
+        When a size is not an integer scalar.
+    """
+    sizes, broadcastable = [], []
+    for i, size in enumerate(shape):
+        variable = as_tensor_variable(size)
+        if variable.ndim != 0 or np.dtype(variable.dtype).kind not in "iu":
+            raise TypeError("Shape arguments to Alloc must be integers, but argument %d has type %s" % (i, variable.type))
+        try:
+            one = int(get_scalar_constant_value(variable)) == 1
+        except NotScalarConstantError:
+            one = False
+        sizes.append(variable)
+        broadcastable.append(one)
+    return sizes, broadcastable
+
+
+class Alloc(NativeOp, Op):
+    """A new array of some shape filled with a value: ``Alloc()(value, n0, n1, ...)``.
+
+    The value broadcasts against the shape. The shape inputs are not connected to the output.
+
+    A dimension to repeat has to be declared broadcastable in the value's type, as for every other Op. One of length 1 that is not is
+    repeated too when the Op runs, as by NumPy; but rewriting takes it for as long as the result (which may then refuse it), and so does
+    the gradient, which is not summed over it and has the result's length: declare it with `addbroadcast`.
+
+    Raises
+    ------
+    TypeError
+        When the value has more dimensions than there are sizes, or a size is not an integer.
+    ValueError
+        At run time, when the value does not broadcast or a size is negative.
+    """
+
+    __props__ = ()
+    _f16_ok = True
+
+    def validate_shape(self, shape):
+        return alloc_validate_shape(shape)
+
+    def make_node(self, value, *shape):
+        value = as_tensor_variable(value)
+        sizes, broadcastable = alloc_validate_shape(shape)
+        if value.ndim > len(sizes):
+            raise TypeError(
+                "The Alloc value to use has more dimensions than the specified dimensions", value.ndim, len(sizes))
+        return Apply(self, [value, *sizes], [TensorType(dtype=value.dtype, broadcastable=broadcastable)()])
+
+    def __call__(self, val, *shapes, **kwargs):
+        """The filled array; `val` itself while a graph is rewritten, when its type says that nothing would change."""
+        result = super().__call__(val, *shapes, **kwargs)
+        if getattr(val, "fgraph", None) is not None and val.type == result.type:
+            return val
+        return result
+
+    def native_code(self, node):
+        return NativeCode("theano_ng.tensor.native.shape:alloc", type_number=np.dtype(node.outputs[0].dtype).num)
+
+    def perform(self, node, inputs, out_):
+        (out,) = out_
+        value, shape = inputs[0], tuple(int(size) for size in inputs[1:])
+        if any(size < 0 for size in shape):
+            raise ValueError("negative dimensions are not allowed: shape %s of Alloc" % (shape,))
+        if out[0] is None or out[0].shape != shape or not out[0].flags.writeable:
+            out[0] = np.empty(shape, dtype=node.outputs[0].dtype)
+        out[0][...] = value
+
+    def infer_shape(self, node, input_shapes):
+        return [node.inputs[1:]]
+
+    def connection_pattern(self, node):
+        return [[True], *[[False] for _ in node.inputs[1:]]]
+
+    def grad(self, inputs, grads):
+        (gz,) = grads
+        value = inputs[0]
+        added = gz.ndim - value.ndim
+        # The gradient of a repeated element is the sum over its copies.
+        repeated = [i for i in range(value.ndim) if value.broadcastable[i] and not gz.broadcastable[added + i]]
+        axes = [*range(added), *(added + i for i in repeated)]
+        gx = gz.sum(axis=axes) if axes else gz
+        if repeated:
+            kept = iter(range(gx.ndim))
+            gx = gx.dimshuffle(["x" if i in repeated else next(kept) for i in range(value.ndim)])
+        return [gx, *disconnected_gradients(len(inputs) - 1)]
+
+    def R_op(self, inputs, eval_points):
+        if eval_points[0] is None:
+            return [None]
+        return self(eval_points[0], *inputs[1:], return_list=True)
+
+    def do_constant_folding(self, node):
+        clients = getattr(node.outputs[0], "clients", [])
+        if not clients:
+            return False
+        for client, i in clients:
+            if client == "output":
+                # A constant output is copied at every call: nothing won.
+                return False
+            if i == 0 and type(client.op).__name__ in _OVERWRITING:
+                return False
+            if type(client.op).__name__ in ("HostFromGpu", "GpuFromHost"):
+                return False
+        return True
+
+
+alloc = Alloc()
+
+
+class AllocEmpty(NativeOp, Op):
+    """A new array with undefined content: ``AllocEmpty(dtype)(n0, n1, ...)``.
+
+    Its elements may be anything, NaN included; what uses it must overwrite them.
+
+    Parameters
+    ----------
+    dtype : str
+    """
+
+    __props__ = ("dtype",)
+    _f16_ok = True
+    params_type = ParamsType(typecode=scal.int32)
+
+    def __init__(self, dtype):
+        if not isinstance(dtype, str):
+            raise TypeError("AllocEmpty needs the name of a dtype, got %r" % (dtype,))
+        self.dtype = dtype
+
+    typecode = property(lambda self: np.dtype(self.dtype).num, doc="NumPy's number of the dtype; a param.")
+
+    def make_node(self, *shape):
+        sizes, broadcastable = alloc_validate_shape(shape)
+        type_ = TensorType(dtype=self.dtype, broadcastable=broadcastable)
+        # Two runs give different elements, and any of them may be NaN: the checkers must not mind.
+        type_.filter_checks_isfinite = False
+        output = type_()
+        output.tag.values_eq_approx = values_eq_approx_always_true
+        output.tag.nan_guard_mode_check = False
+        return Apply(self, sizes, [output])
+
+    def native_code(self, node):
+        return NativeCode("theano_ng.tensor.native.shape:alloc_empty", type_number=np.dtype(self.dtype).num)
+
+    def debug_perform(self, node, inputs, out_, params=None):
+        self.perform(node, inputs, out_, params)
+        out_[0][0].fill(-123456789 if np.dtype(self.dtype).kind in "fc" else 123)
+
+    def perform(self, node, inputs, out_, params=None):
+        (out,) = out_
+        shape = tuple(int(size) for size in inputs)
+        if out[0] is None or out[0].shape != shape:
+            out[0] = np.empty(shape, dtype=self.dtype)
+
+    def infer_shape(self, node, input_shapes):
+        return [node.inputs]
+
+    def connection_pattern(self, node):
+        return [[False] for _ in node.inputs]
+
+    def grad(self, inputs, grads):
+        return disconnected_gradients(len(inputs))
+
+    def R_op(self, inputs, eval_points):
+        return [alloc(np.zeros((), dtype=self.dtype), *inputs)]
+
+    def do_constant_folding(self, node):
+        return False

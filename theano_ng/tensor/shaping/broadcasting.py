@@ -1,0 +1,76 @@
+"""Which dimensions of a tensor are known to be 1 long: changing what is known."""
+from theano_ng.compile.ops import rebroadcast
+from theano_ng.tensor.constant import as_tensor_variable
+
+__all__ = ["addbroadcast", "patternbroadcast", "unbroadcast"]
+
+
+def _axes_of(who, x, axes):
+    for axis in axes:
+        if not -x.ndim <= axis < x.ndim:
+            raise ValueError("Trying to rebroadcast non-existent dimension: %s(axis %d) of %d dimensions" % (who, axis, x.ndim))
+    return [axis % x.ndim for axis in axes]
+
+
+def addbroadcast(x, *axes):
+    """Declare dimensions broadcastable.
+
+    Parameters
+    ----------
+    x : tensor
+    *axes : int
+
+    Returns
+    -------
+    TensorVariable
+        x itself when nothing changes.
+
+    Raises
+    ------
+    ValueError
+        At run time, when such a dimension is not 1 long.
+    """
+    x = as_tensor_variable(x)
+    return rebroadcast(x, {axis: True for axis in _axes_of("addbroadcast", x, axes)})
+
+
+def unbroadcast(x, *axes):
+    """Declare dimensions not broadcastable.
+
+    Parameters
+    ----------
+    x : tensor
+    *axes : int
+
+    Returns
+    -------
+    TensorVariable
+        `x` itself when nothing changes.
+    """
+    x = as_tensor_variable(x)
+    return rebroadcast(x, {axis: False for axis in _axes_of("unbroadcast", x, axes)})
+
+
+def patternbroadcast(x, broadcastable):
+    """Give a tensor a complete broadcast pattern.
+
+    Parameters
+    ----------
+    x : tensor
+    broadcastable : sequence of bool
+        One per dimension; ``(True, False)`` makes a row.
+
+    Returns
+    -------
+    TensorVariable
+        x itself when nothing changes.
+
+    Raises
+    ------
+    ValueError
+        At run time, when a dimension declared broadcastable is not 1 long.
+    """
+    x = as_tensor_variable(x)
+    if len(broadcastable) != x.ndim:
+        raise ValueError("patternbroadcast: %d flags given for %d dimensions" % (len(broadcastable), x.ndim))
+    return rebroadcast(x, {i: bool(flag) for i, flag in enumerate(broadcastable)})

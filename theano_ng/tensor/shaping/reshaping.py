@@ -1,0 +1,521 @@
+"""Shapes of tensors: reshape and flatten, new and swapped dimensions, scalars and 0-d tensors."""
+import functools
+import operator
+import warnings
+
+import numpy as np
+
+from theano_ng.gof import ports
+from theano_ng.gof.derivative import disconnected_type
+import theano_ng.scalar as scal
+import theano_ng.tensor.compile_ops  # noqa: F401  (gives the Ops of `compile` their native code for tensors)
+from theano_ng.compile.ops import shape
+from theano_ng.configdefaults import config
+from theano_ng.gof.graph import Apply, Constant
+from theano_ng.gof.native import NativeCode, NativeOp
+from theano_ng.gof.op import Op
+from theano_ng.gof.params_type import ParamsType
+from theano_ng.scalar import Scalar
+from theano_ng.tensor.dtypes import DISCRETE
+from theano_ng.tensor.constant import (
+    NotScalarConstantError, as_tensor_variable, constant, get_scalar_constant_value, get_vector_length,
+    register_conversion)
+from theano_ng.tensor.elemwise.op import Elemwise
+from theano_ng.tensor.elemwise.functions import eq, switch
+from theano_ng.tensor.indexing.lists import ScalarInputsOp
+from theano_ng.tensor.shaping.broadcasting import addbroadcast, patternbroadcast
+from theano_ng.tensor.type import TensorType
+
+__all__ = [
+    "Flatten", "Reshape", "ScalarFromTensor", "TensorFromScalar", "flatten", "is_flat", "moveaxis", "reshape",
+    "rollaxis", "scalar_from_tensor", "shape_padaxis", "shape_padleft", "shape_padright", "swapaxes", "tensor_copy",
+    "tensor_from_scalar", "transpose",
+]
+
+tensor_copy = Elemwise(scal.identity)
+
+
+# ---------------------------------------------------------------- scalars and 0-d tensors
+
+
+class TensorFromScalar(ScalarInputsOp, Op):
+    """A 0-d tensor with the value of a scalar variable."""
+
+    __props__ = ()
+
+    def make_node(self, s):
+        if not isinstance(getattr(s, "type", None), Scalar):
+            raise TypeError("TensorFromScalar needs a variable of a Scalar type, got %s" % (getattr(s, "type", s),))
+        return Apply(self, [s], [TensorType(dtype=s.type.dtype, broadcastable=())()])
+
+    def native_code(self, node):
+        return NativeCode("theano_ng.tensor.native.shape:tensor_from_scalar", type_number=np.dtype(node.outputs[0].dtype).num)
+
+    def perform(self, node, inp, out_):
+        out_[0][0] = np.asarray(inp[0], dtype=node.outputs[0].dtype)
+
+    def infer_shape(self, node, in_shapes):
+        return [()]
+
+    def grad(self, inp, grads):
+        (s,), (gz,) = inp, grads
+        if s.type.dtype in DISCRETE:
+            return [s.zeros_like(dtype=config.floatX)]
+        return [scalar_from_tensor(gz)]
+
+    def R_op(self, inputs, eval_points):
+        return [None] if eval_points[0] is None else self(*eval_points, return_list=True)
+
+
+class ScalarFromTensor(NativeOp, Op):
+    """A scalar variable with the value of a 0-d tensor."""
+
+    __props__ = ()
+
+    def make_node(self, t):
+        if not isinstance(getattr(t, "type", None), TensorType) or t.type.ndim != 0:
+            raise TypeError("ScalarFromTensor needs a 0-d tensor variable, got %s" % (getattr(t, "type", t),))
+        return Apply(self, [t], [scal.get_scalar_type(dtype=t.type.dtype).make_variable()])
+
+    def native_code(self, node):
+        return NativeCode("theano_ng.tensor.native.shape:scalar_from_tensor")
+
+    def c_code(self, node, name, inputs, outputs, sub):
+        # Inside a compiled module a scalar is a C number, not an object.
+        return "%(z)s = ((dtype_%(x)s *)PyArray_DATA(%(x)s))[0];" % dict(x=inputs[0], z=outputs[0])
+
+    def perform(self, node, inp, out_):
+        out_[0][0] = inp[0][()]
+
+    def infer_shape(self, node, in_shapes):
+        return [()]
+
+    def grad(self, inp, grads):
+        return [tensor_from_scalar(grads[0])]
+
+    def R_op(self, inputs, eval_points):
+        return [None] if eval_points[0] is None else self(*eval_points, return_list=True)
+
+
+tensor_from_scalar = TensorFromScalar()
+scalar_from_tensor = ports.scalar_from_tensor.fill(ScalarFromTensor())
+register_conversion("scalar")(tensor_from_scalar)
+
+
+# ---------------------------------------------------------------- reshape, flatten
+
+
+def _product(sizes):
+    result = 1
+    for size in sizes:
+        result = size if isinstance(result, int) and result == 1 else result * size
+    return result
+
+
+def _constant_size(size):
+    """The size as an int when it is known while the graph is built, else None."""
+    if size is None:
+        return None
+    try:
+        return int(get_scalar_constant_value(size))
+    except NotScalarConstantError:
+        return None
+
+
+class Reshape(NativeOp, Op):
+    """The same elements in another shape: ``Reshape(ndim)(x, shape)``. A view where the memory layout allows it.
+
+    Parameters
+    ----------
+    ndim : int
+        Number of dimensions of the result.
+    name : str, optional
+        Unused; accepted for old code.
+
+    Raises
+    ------
+    ValueError
+        At run time, when the shape does not fit. One size may be -1: it is worked out.
+    """
+
+    view_map = {0: [0]}
+    check_input = False
+    __props__ = ("ndim",)
+    params_type = ParamsType(ndim=scal.int32)
+    _f16_ok = True
+
+    def __init__(self, ndim, name=None):
+        self.ndim = int(ndim)
+        if ndim < 0:
+            raise ValueError("The output dimensions after reshape must be 0 or greater, got %s" % ndim)
+        if name is not None:
+            warnings.warn("The name of a Reshape Op is ignored.", DeprecationWarning, stacklevel=2)
+
+    def __str__(self):
+        return "%s{%s}" % (type(self).__name__, self.ndim)
+
+    def make_node(self, x, shp):
+        x, given = as_tensor_variable(x), shp
+        shp = _as_shape_vector(shp)
+        if isinstance(shp, Constant):
+            if len(shp.data) != self.ndim:
+                raise ValueError(
+                    "shape argument to Reshape has incorrect length %d, should be %d" % (len(shp.data), self.ndim))
+            pattern = [size == 1 for size in shp.data]
+        else:
+            if isinstance(given, (list, tuple)):
+                entries = given
+            elif shp.owner is not None and type(shp.owner.op).__name__ == "MakeVector":
+                entries = shp.owner.inputs
+            else:
+                entries = [shp[i] for i in range(self.ndim)] if shp.owner is not None else [None] * self.ndim
+            if len(entries) != self.ndim:
+                raise ValueError("shape argument to Reshape has incorrect length %d, should be %d" % (len(entries), self.ndim))
+            pattern = [_constant_size(entry) == 1 for entry in entries]
+        return Apply(self, [x, shp], [TensorType(x.dtype, pattern)()])
+
+    def native_code(self, node):
+        return NativeCode("theano_ng.tensor.native.shape:reshape", ndim=self.ndim)
+
+    def perform(self, node, inp, out_, params=None):
+        x, shp = inp
+        if len(shp) != self.ndim:
+            raise ValueError("shape argument to Reshape has incorrect length %i, should be %i" % (len(shp), self.ndim))
+        sizes = tuple(int(size) for size in shp)
+        message = "Cannot reshape input of shape %s to shape %s" % (x.shape, sizes)
+        if any(size < -1 for size in sizes):    # NumPy takes any negative number for -1
+            raise ValueError(message)
+        try:
+            out_[0][0] = np.reshape(x, sizes)
+        except ValueError:
+            raise ValueError(message) from None
+
+    def connection_pattern(self, node):
+        return [[True], [False]]
+
+    def grad(self, inp, grads):
+        x = inp[0]
+        return [patternbroadcast(reshape(grads[0], shape(x), ndim=x.ndim), x.broadcastable), disconnected_type()]
+
+    def R_op(self, inputs, eval_points):
+        if eval_points[0] is None:
+            return [None]
+        return self(eval_points[0], *inputs[1:], return_list=True)
+
+    def infer_shape(self, node, ishapes):
+        asked = node.inputs[1]
+        if isinstance(asked, Constant):
+            sizes = [int(size) for size in asked.data]
+        elif asked.owner is not None and type(asked.owner.op).__name__ == "MakeVector":
+            sizes = list(asked.owner.inputs)
+        else:
+            sizes = [asked[i] for i in range(self.ndim)]
+        known = [_constant_size(size) for size in sizes]
+        pattern = node.outputs[0].type.broadcastable
+        total = None
+        result = []
+        for i, size in enumerate(sizes):
+            if pattern[i]:
+                result.append(constant(1, dtype="int64"))
+            elif known[i] is not None and known[i] != -1:
+                result.append(constant(known[i], dtype="int64"))
+            elif known[i] is None and (-1 in known or "uint" in size.dtype):
+                # Only one size may be -1, and that is another one.
+                result.append(size)
+            else:
+                if total is None:
+                    total = _product(ishapes[0])
+                # The product of the others; when this size is -1 none of them is.
+                others = _product([s for j, s in enumerate(sizes) if j != i and known[j] != 1])
+                rest = total if isinstance(others, int) and others == 1 else total // others
+                if isinstance(rest, int):
+                    rest = constant(rest, dtype="int64")
+                result.append(rest if known[i] == -1 else switch(eq(size, -1), rest, size))
+        return [tuple(result)]
+
+
+def _as_shape_vector(newshape):
+    if isinstance(newshape, (list, tuple)) and len(newshape) == 0:
+        newshape = np.zeros(0, dtype="int64")
+    vector = as_tensor_variable(newshape)
+    if vector.ndim == 0:
+        vector = as_tensor_variable(vector, ndim=1)
+    if vector.ndim != 1:
+        raise TypeError(
+            "New shape in reshape must be a vector or a list/tuple of scalar. Got %s of type %s" % (newshape, vector.type))
+    if vector.dtype not in DISCRETE:
+        raise TypeError("Shape must be integers; got dtype %s of %s" % (vector.dtype, newshape))
+    return vector
+
+
+def reshape(x, newshape, ndim=None):
+    """The elements of a tensor in another shape.
+
+    Parameters
+    ----------
+    x : tensor
+    newshape : int, list or tuple of integers and integer scalars, or integer vector
+        One entry may be -1: that size is worked out.
+    ndim : int, optional
+        Number of dimensions of the result; needed when the length of a symbolic `newshape` cannot be found.
+
+    Returns
+    -------
+    TensorVariable
+        Of x's dtype; a view or a copy.
+
+    Raises
+    ------
+    ValueError
+        When the number of dimensions is unknown, or not that of `newshape`.
+    """
+    if ndim is None:
+        vector = as_tensor_variable(np.zeros(0, "int64") if isinstance(newshape, (list, tuple)) and not newshape else newshape)
+        if vector.ndim == 0:
+            ndim = 1
+        elif vector.ndim != 1:
+            raise TypeError(
+                "New shape in reshape must be a vector or a list/tuple of scalar. Got %s of type %s" % (newshape, vector.type))
+        else:
+            try:
+                ndim = get_vector_length(vector)
+            except ValueError:
+                raise ValueError(
+                    "The length of the provided shape (%s) cannot be automatically determined, so Theano is not able to know "
+                    "what the number of dimensions of the reshaped variable will be. You can provide the 'ndim' keyword "
+                    "argument to 'reshape' to avoid this problem." % (newshape,)) from None
+    elif ndim != 1 and not isinstance(newshape, (list, tuple)) and as_tensor_variable(newshape).ndim == 0:
+        raise ValueError("A single size is a shape of 1 dimension, not of ndim=%s. Give all sizes in one list or tuple: "
+                         "x.reshape((2, 3)), not x.reshape(2, 3)" % (ndim,))
+    if not isinstance(newshape, (list, tuple)) or not newshape:
+        newshape = _as_shape_vector(newshape)
+    return Reshape(ndim)(x, newshape)
+
+
+class Flatten(NativeOp, Op):
+    """Merge the trailing dimensions: ``Flatten(outdim)(x)`` keeps the first ``outdim - 1``. The function `flatten` uses Reshape.
+
+    Parameters
+    ----------
+    outdim : int
+        Number of dimensions of the result, 1 .. x.ndim (1 for a 0-d x).
+    """
+
+    view_map = {0: [0]}
+    check_input = False
+    __props__ = ("outdim",)
+
+    def __init__(self, outdim=1):
+        self.outdim = int(outdim)
+
+    def __str__(self):
+        return "%s{%s}" % (type(self).__name__, self.outdim)
+
+    def make_node(self, x):
+        x = as_tensor_variable(x)
+        if self.outdim < 1 or (x.ndim and self.outdim > x.ndim) or (x.ndim == 0 and self.outdim != 1):
+            raise ValueError("invalid output ndimensions (%i) for tensor of rank %i" % (self.outdim, x.ndim))
+        flags = x.type.broadcastable
+        pattern = (*flags[:self.outdim - 1], all(flags[self.outdim - 1:]))
+        return Apply(self, [x], [TensorType(x.dtype, pattern)()])
+
+    def native_code(self, node):
+        return NativeCode("theano_ng.tensor.native.shape:flatten", ndim=self.outdim)
+
+    def perform(self, node, inp, out_):
+        x = inp[0]
+        kept = x.shape[:self.outdim - 1]
+        out_[0][0] = x.reshape((*kept, int(np.prod(x.shape[self.outdim - 1:], dtype="int64"))))
+
+    def infer_shape(self, node, in_shapes):
+        sizes = in_shapes[0]
+        merged = _product(sizes[self.outdim - 1:])
+        return [(*sizes[:self.outdim - 1], constant(1, dtype="int64") if isinstance(merged, int) else merged)]
+
+    def grad(self, inp, grads):
+        x = inp[0]
+        return [patternbroadcast(reshape(grads[0], shape(x), ndim=x.ndim), x.broadcastable)]
+
+    def R_op(self, inputs, eval_points):
+        return [None] if eval_points[0] is None else self.make_node(*eval_points).outputs
+
+
+def is_flat(var, ndim=None, outdim=None):
+    """Whether a variable has `ndim` dimensions (default 1), so that flattening it to that number does nothing."""
+    return var.ndim == _flat_ndim("is_flat", ndim, outdim)
+
+
+def _flat_ndim(who, ndim, outdim):
+    if outdim is not None:
+        if ndim is not None:
+            raise ValueError("%s: both ndim and outdim are given, but outdim is the deprecated name of ndim" % who)
+        warnings.warn("%s outdim parameter is deprecated, use ndim instead." % who, DeprecationWarning, stacklevel=3)
+        return outdim
+    return 1 if ndim is None else ndim
+
+
+def flatten(x, ndim=None, outdim=None):
+    """Merge the trailing dimensions of a tensor.
+
+    Parameters
+    ----------
+    x : tensor
+    ndim : int
+        Number of dimensions of the result (default 1); the first ``ndim - 1`` are kept.
+    outdim : int
+        Deprecated name of `ndim`.
+
+    Returns
+    -------
+    TensorVariable
+        A view or a copy; of shape (2, 3, 4, 5) with ndim=2 it has shape (2, 60).
+
+    Raises
+    ------
+    ValueError
+        When x has fewer than `ndim` dimensions.
+    """
+    ndim = _flat_ndim("flatten", ndim, outdim)
+    x = as_tensor_variable(x)
+    if ndim < 1 or ndim > max(x.ndim, 1):
+        raise ValueError("ndim %s out of bound [1, %d)" % (ndim, max(x.ndim, 1) + 1))
+    lengths = [x.shape[i] for i in range(x.ndim)]
+    # A -1 would be ambiguous where one of the other lengths is 0.
+    merged = functools.reduce(operator.mul, lengths[ndim - 1:]) if ndim > 1 else -1
+    result = x.reshape((*lengths[:ndim - 1], merged), ndim=ndim)
+    flags = x.broadcastable
+    return addbroadcast(result, *[i for i, flag in enumerate((*flags[:ndim - 1], all(flags[ndim - 1:]))) if flag])
+
+
+# ---------------------------------------------------------------- new dimensions, order of dimensions
+
+
+def shape_padleft(t, n_ones=1):
+    """New broadcastable dimensions on the left.
+
+    Parameters
+    ----------
+    t : tensor
+    n_ones : int
+        How many.
+    """
+    t = as_tensor_variable(t)
+    return t.dimshuffle(["x"] * n_ones + list(range(t.ndim)))
+
+
+def shape_padright(t, n_ones=1):
+    """New broadcastable dimensions on the right.
+
+    Parameters
+    ----------
+    t : tensor
+    n_ones : int
+        How many.
+    """
+    t = as_tensor_variable(t)
+    return t.dimshuffle(list(range(t.ndim)) + ["x"] * n_ones)
+
+
+def shape_padaxis(t, axis):
+    """One new broadcastable dimension at a place of the result.
+
+    Parameters
+    ----------
+    t : tensor
+    axis : int
+        -t.ndim-1 .. t.ndim
+
+    Raises
+    ------
+    IndexError
+    """
+    t = as_tensor_variable(t)
+    ndim = t.ndim + 1
+    if not -ndim <= axis < ndim:
+        raise IndexError("axis {0} is out of bounds [-{1}, {1})".format(axis, ndim))
+    pattern = list(range(t.ndim))
+    pattern.insert(axis % ndim, "x")
+    return t.dimshuffle(pattern)
+
+
+def transpose(x, axes=None):
+    """Reorder the dimensions.
+
+    Parameters
+    ----------
+    x : tensor
+    axes : sequence of int, optional
+        Default: reversed order; the result is then called like x, with ``.T``.
+
+    Returns
+    -------
+    TensorVariable
+        A view.
+    """
+    x = as_tensor_variable(x)
+    backwards = list(range(x.ndim - 1, -1, -1))
+    axes = backwards if axes is None else [axis + x.ndim if axis < 0 else axis for axis in axes]
+    if sorted(axes) != backwards[::-1]:
+        raise ValueError("transpose: axes %s are not a permutation of the %d dimensions" % (axes, x.ndim))
+    result = x.dimshuffle(axes)
+    if x.name and axes == backwards and result is not x:
+        result.name = x.name + ".T"
+    return result
+
+
+def swapaxes(y, axis1, axis2):
+    """Swap two dimensions; on a matrix with its two axes, the transpose.
+
+    Parameters
+    ----------
+    y : tensor
+    axis1, axis2 : int
+
+    Raises
+    ------
+    IndexError
+        When `y` has no such dimension.
+    """
+    y = as_tensor_variable(y)
+    for axis in (axis1, axis2):
+        if not -y.ndim <= axis < y.ndim:
+            raise IndexError("swapaxes: axis %d is out of bounds for %d dimensions" % (axis, y.ndim))
+    order = list(range(y.ndim))
+    order[axis1], order[axis2] = order[axis2], order[axis1]
+    return y.dimshuffle(order)
+
+
+def moveaxis(x, source, destination):
+    """Move one dimension to another place; the others keep their order.
+
+    Parameters
+    ----------
+    x : tensor
+    source, destination : int
+    """
+    x = as_tensor_variable(x)
+    for axis in (source, destination):
+        if not -x.ndim <= axis < x.ndim:
+            raise IndexError("axis %d is out of bounds for %d dimensions" % (axis, x.ndim))
+    order = list(range(x.ndim))
+    order.insert(destination % x.ndim, order.pop(source % x.ndim))
+    return x.dimshuffle(order)
+
+
+def rollaxis(x, axis, start=0):
+    """Move a dimension back until it stands before another; see `numpy.rollaxis`.
+
+    Parameters
+    ----------
+    x : tensor
+    axis : int
+        The dimension to move.
+    start : int
+        Before which dimension.
+    """
+    x = as_tensor_variable(x)
+    if not -x.ndim <= axis < x.ndim or not -x.ndim <= start <= x.ndim:
+        raise IndexError("rollaxis: axis %d or start %d is out of bounds for %d dimensions" % (axis, start, x.ndim))
+    axis %= x.ndim
+    start = start + x.ndim if start < 0 else start
+    return moveaxis(x, axis, start - 1 if axis < start else start)
