@@ -1,7 +1,7 @@
 """What it costs to pickle, load and copy compiled functions, for small and large graphs.
 
     python benchmarks/pickling.py                           # some families of graphs at 1,000 and 5,000 nodes
-    python benchmarks/pickling.py tree gemv                 # others, of those that scaling.py has
+    python benchmarks/pickling.py tree gemv                 # others of theano_ng/tests/graph_families.py
     python benchmarks/pickling.py --sizes 500 20000 --mode FAST_COMPILE
 
 CPU seconds, the shorter of two, and bytes, by the nodes of the expression as it was written, gradient included; a pickle holds the expression
@@ -17,7 +17,6 @@ import tempfile
 import time
 
 import measure
-from scaling import FAMILIES, build, count_nodes, steps_for
 
 SIZES = (1000, 5000)
 USUAL = ("elementwise", "gemv", "layers", "inc_subtensor", "conditionals", "op_from_graph", "fan")
@@ -46,18 +45,18 @@ def costs(theano, inputs, outputs, mode):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("families", nargs="*", metavar="family", default=USUAL, help="of %s" % ", ".join(FAMILIES))
+    parser.add_argument("families", nargs="*", metavar="family", default=USUAL, help="names of theano_ng/tests/graph_families.py")
     parser.add_argument("--sizes", nargs=2, type=int, default=SIZES, help="nodes of the two graphs")
     parser.add_argument("--mode", help="default: the one of the configuration")
     arguments = parser.parse_args()
-    unknown = [name for name in arguments.families if name not in FAMILIES]
-    if unknown:
-        parser.error("unknown families: %s" % ", ".join(unknown))
     with tempfile.TemporaryDirectory() as folder:
         os.environ["THEANO_FLAGS"] = ",".join(filter(None, [os.environ.get("THEANO_FLAGS"), "base_compiledir=" + folder]))
         import theano_ng as theano
-        import theano_ng.tensor as T
+        from theano_ng.tests.graph_families import FAMILIES, build, count_nodes, steps_for
 
+        unknown = [name for name in arguments.families if name not in FAMILIES]
+        if unknown:
+            parser.error("unknown families: %s; known: %s" % (", ".join(unknown), ", ".join(FAMILIES)))
         table = measure.Table(
             "Pickling, loading and copying functions of %s and %s nodes" % tuple(format(size, ",") for size in arguments.sizes),
             "family", "nodes", "pickling", "exponent", "loading", "exponent", "copying", "exponent", "ms per node, in all",
@@ -66,7 +65,7 @@ def main():
             make = FAMILIES[name]
             found = []
             for size in arguments.sizes:
-                inputs, outputs = build(T, make, steps_for(T, make, size, True), True)
+                inputs, outputs = build(make, steps_for(make, size, True), True)
                 found.append((count_nodes(inputs, outputs), *costs(theano, inputs, outputs, arguments.mode)))
             (few, small, _), (many, large, sizes) = found
             cells = []

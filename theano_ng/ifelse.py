@@ -14,9 +14,10 @@ from theano_ng.compile.mode import optdb
 from theano_ng.compile.ops import Rebroadcast, Shape, SpecifyShape
 from theano_ng.configdefaults import config
 from theano_ng.gof._native import LazyBranch
+from theano_ng.gof.fg import InconsistencyError
 from theano_ng.gof.graph import Apply, Variable
 from theano_ng.gof.op import Op
-from theano_ng.gof.rewriting import Optimizer, copy_stack_trace, in2out, local_optimizer
+from theano_ng.gof.rewriting import Optimizer, copy_stack_trace, local_optimizer
 from theano_ng.gof.optdb import EquilibriumDB
 from theano_ng.gof.toolbox import ReplaceValidate
 from theano_ng.tensor.constant import as_tensor_variable
@@ -279,39 +280,83 @@ def ifelse(condition, then_branch, else_branch, name=None):
 # ---------------------------------------------------------------- rewrites
 
 
-def _aliases(variables, overwritten=False):
-    """All variables of the graph that may share memory with the given ones: up and down the view maps.
+class _Memory:
+    """Which variables of a graph may share memory: up and down the view maps, and through conditionals that return a branch itself.
 
-    With `overwritten`, also those whose memory an in-place Op made into one of them; their values are gone.
+    A view map names one input per output, so that the destroy handler does not know of the else branch. Variables form classes, named by
+    one of them; what is asked about a class is kept with it.
     """
-    found, stack = {}, list(variables)
-    while stack:
-        variable = stack.pop()
-        if variable in found:
-            continue
-        found[variable] = None
-        node = variable.owner
-        if node is not None:
-            place = node.outputs.index(variable)
-            sources = list(getattr(node.op, "view_map", {}).get(place, []))
-            if overwritten:
-                sources += getattr(node.op, "destroy_map", {}).get(place, [])
+
+    def __init__(self, fgraph):
+        self._parent = {}
+        self._destroyed, self._given, self._output = set(), set(), set()
+        self._made_from = {}    # class -> variables whose memory an in-place Op made into one of its own
+        nodes = fgraph.toposort()
+        for node in nodes:
+            for o, places in getattr(node.op, "view_map", {}).items():
+                for i in places:
+                    self._join(node.outputs[o], node.inputs[i])
             if isinstance(node.op, IfElse) and node.op.as_view:
-                sources.append(1 + node.op.n_outs + place)
-            stack += [node.inputs[i] for i in sources]
-        for client, i in getattr(variable, "clients", []):
-            if client == "output":
-                continue
-            stack += [client.outputs[o] for o, places in getattr(client.op, "view_map", {}).items() if i in places]
-            if isinstance(client.op, IfElse) and client.op.as_view and i > client.op.n_outs:
-                stack.append(client.outputs[i - 1 - client.op.n_outs])
-    return list(found)
+                self.returns_branch(node, node.outputs)
+        for node in nodes:
+            for o, places in getattr(node.op, "destroy_map", {}).items():
+                destroyed = [node.inputs[i] for i in places]
+                self._made_from.setdefault(self._find(node.outputs[o]), []).extend(destroyed)
+                self._destroyed.update(map(self._find, destroyed))
+            self._given.update(self._find(r) for r in node.inputs if r.owner is None)
+        self._given.update(map(self._find, fgraph.inputs))
+        self._output.update(map(self._find, fgraph.outputs))
+
+    def _find(self, variable):
+        parent, path = self._parent, []
+        while variable in parent:
+            path.append(variable)
+            variable = parent[variable]
+        for passed in path[:-1]:
+            parent[passed] = variable
+        return variable
+
+    def _join(self, a, b):
+        a, b = self._find(a), self._find(b)
+        if a is b:
+            return
+        self._parent[a] = b
+        for kind in (self._destroyed, self._given, self._output):
+            if a in kind:
+                kind.add(b)
+        if a in self._made_from:
+            self._made_from.setdefault(b, []).extend(self._made_from.pop(a))
+
+    def returns_branch(self, node, outputs):
+        """The outputs of a conditional, now `outputs`, are one branch or the other."""
+        for variables in (node.outputs, *node.op.branches(node)):
+            for out, variable in zip(outputs, variables):
+                self._join(out, variable)
+
+    def may_return_branch(self, node):
+        """Whether a conditional may return its branch itself instead of a copy."""
+        results = list(map(self._find, node.outputs))
+        branches = [self._find(r) for branch in node.op.branches(node) for r in branch]
+        if any(c in self._destroyed for c in results + branches):
+            return False
+        return not any(c in self._output for c in results) or not self._belongs_to_caller(branches)
+
+    def _belongs_to_caller(self, classes):
+        """Whether the memory of a class is that of an input, a constant or an output, or was made of such in place."""
+        todo, seen = list(classes), set()
+        while todo:
+            c = todo.pop()
+            if c in self._given or c in self._output:
+                return True
+            if c not in seen:
+                seen.add(c)
+                todo.extend(map(self._find, self._made_from.get(c, ())))
+        return False
 
 
-def _is_destroyed(variable):
-    return any(
-        client != "output" and any(i in places for places in getattr(client.op, "destroy_map", {}).values())
-        for client, i in variable.clients)
+def _returning_branch(node):
+    op = node.op
+    return copy_stack_trace(node.outputs, IfElse(op.n_outs, as_view=True, gpu=op.gpu, name=op.name)(*node.inputs, return_list=True))
 
 
 @local_optimizer([IfElse])
@@ -323,21 +368,34 @@ def cond_make_inplace(node):
     Not where the result or a branch is overwritten, or could make an output share memory with an input: a view map names one
     input per output, so that the destroy handler does not watch the else branch.
     """
-    op = node.op
-    if op.as_view:
+    if node.op.as_view or not _Memory(node.fgraph).may_return_branch(node):
         return False
-    then, other = op.branches(node)
-    result = _aliases(node.outputs)
-    if any(_is_destroyed(v) for v in [*result, *_aliases([*then, *other])]):
-        return False
-    sources = _aliases([*then, *other], overwritten=True)
-    if any(client == "output" for v in result for client, _ in v.clients) and any(
-            v.owner is None or any(client == "output" for client, _ in v.clients) for v in sources):
-        return False
-    return copy_stack_trace(node.outputs, IfElse(op.n_outs, as_view=True, gpu=op.gpu, name=op.name)(*node.inputs, return_list=True))
+    return _returning_branch(node)
 
 
-optdb.register("cond_make_inplace", in2out(cond_make_inplace, ignore_newtrees=True), 95, "fast_run", "inplace", own=True)
+class CondMakeInplace(Optimizer):
+    """Applies `cond_make_inplace` to all conditionals; what shares memory is found out once."""
+
+    def add_requirements(self, fgraph):
+        fgraph.attach_feature(ReplaceValidate())
+
+    def apply(self, fgraph):
+        nodes = [node for node in fgraph.toposort() if isinstance(node.op, IfElse) and not node.op.as_view]
+        if not nodes:
+            return
+        memory = _Memory(fgraph)
+        for node in nodes:
+            if not memory.may_return_branch(node):
+                continue
+            results = _returning_branch(node)
+            try:
+                fgraph.replace_all_validate(list(zip(node.outputs, results)), reason=cond_make_inplace)
+            except InconsistencyError:
+                continue
+            memory.returns_branch(node, results)
+
+
+optdb.register("cond_make_inplace", CondMakeInplace(), 95, "fast_run", "inplace", own=True)
 
 
 # Ops over which a conditional may be lifted.

@@ -5,7 +5,7 @@ when they were written. Both are rows of `MOVED`: importing the path on the left
 the names of several). The table is only asked
 for modules that are not found otherwise.
 """
-import importlib
+import importlib.util
 import sys
 from importlib.machinery import ModuleSpec
 
@@ -105,6 +105,12 @@ class MovedModules:
         else:
             for home in reversed(homes):
                 module.__dict__.update({name: value for name, value in vars(home).items() if not name.startswith("__")})
+
+    @staticmethod
+    def get_code(fullname):
+        """For ``python -m``: the code of the module that does the work."""
+        home = "%s.%s" % (__package__, MOVED[fullname.partition(".")[2]])
+        return importlib.util.find_spec(home).loader.get_code(home)
 
 
 def former_modules(package):

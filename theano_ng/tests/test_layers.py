@@ -29,6 +29,14 @@ FLOORS = (
     ("C code without Python", "tensor.native"),
     ("functions", "compile misc.pkl_utils"),
     ("beside functions", "scalar.sharedvar updates raise_op"),
+    ("types of tensors", "tensor.dtypes tensor.exceptions tensor.hashing tensor.type tensor.var tensor.constant tensor.type_other"
+                         " tensor.constructors tensor.sharedvar tensor.transfer tensor.compile_ops"),
+    ("elementwise", "tensor.elemwise tensor.assert_op tensor.shaping.broadcasting"),
+    ("shapes, indices, reductions, products", "tensor.shaping tensor.indexing tensor.reductions tensor.linalg.products tensor.linalg.batches"
+                                              " tensor.blas tensor.sort tensor.counting tensor.extra_ops tensor.constant_rules"),
+    ("functions of tensors, methods of variables", "tensor.basic tensor.methods"),
+    ("linear algebra, transforms, files", "tensor.linalg tensor.nlinalg tensor.slinalg tensor.fft tensor.fourier tensor.io"),
+    ("rules of tensors", "tensor.opt tensor.utils tensor.opt_uncanonicalize tensor.blas.c_variants"),
     ("tensors", "tensor"),
     ("networks", "tensor.nnet"),
     ("chapters", "typed_list sandbox ifelse breakpoint gradient_ops gradient_check gradient"),

@@ -20,7 +20,8 @@ from theano_ng.compile.debugmode.checks import (
 from theano_ng.compile.debugmode.errors import (
     AddressError, BadDestroyMap, BadOptimization, BadThunkOutput, BadViewMap, DebugModeError, InvalidValueError, StochasticOrder)
 from theano_ng.compile.debugmode.mode import (
-    DataDestroyed, DebugMode, NoDuplicateOptWarningFilter, _DummyLinker, _Linker, _Maker, _optcheck_fgraph, data_destroyed, default_linker)
+    DataDestroyed, DebugMode, NoDuplicateOptWarningFilter, _DummyLinker, _Linker, _logger, _Maker, _optcheck_fgraph, data_destroyed,
+    default_linker)
 from theano_ng.compile.debugmode.tracking import (
     _find_bad_optimizations, _FunctionGraphEvent, _VariableEquivalenceTracker, check_eq)
 from theano_ng.compile.ops import _output_guard

@@ -20,6 +20,8 @@ from theano_ng.tensor.reductions.fused import ReducedElemwise
 
 MAX_OPERATIONS = 120    # compilers take more than linear time for longer loop bodies
 
+_ARITHMETIC = (scalar.Add, scalar.Sub, scalar.Mul, scalar.Neg, scalar.Sqr)
+
 _has_c_code = {}
 
 
@@ -45,24 +47,63 @@ def _fusible(node, op_class):
             and getattr(node.op, "fusible", True) and _compiles(node))
 
 
+def _weight(node):
+    """What an operation adds to the length of a loop body; a multiplication is a twentieth of a call of a function."""
+    return 0.05 * max(1, len(node.inputs) - 1) if isinstance(node.op.scalar_op, _ARITHMETIC) else 1
+
+
 def _group(root, op_class, max_inputs):
     """The operations that can run in one loop with `root`, consumers first."""
     pattern = root.outputs[0].type.broadcastable
     members, waiting, external = [root], {}, {}
+    weight, too_many = _weight(root), False
     for member in members:      # grows while it is walked
         external.pop(member.outputs[0], None)
         for variable in member.inputs:
             producer = variable.owner
             external[variable] = True
-            if producer is None or len(members) >= MAX_OPERATIONS:
+            if producer is None or weight >= MAX_OPERATIONS:
                 continue
             # a client entry per use: the producer joins when the last of them is inside
             waiting[variable] = waiting.get(variable, 0) + 1
-            if (waiting[variable] == len(variable.clients) and variable.type.broadcastable == pattern
-                    and _fusible(producer, op_class) and len(external) - 1 + len(producer.inputs) <= max_inputs):
+            if waiting[variable] == len(variable.clients) and variable.type.broadcastable == pattern and _fusible(producer, op_class):
+                if len(external) - 1 + len(producer.inputs) > max_inputs:
+                    too_many = True
+                    continue
                 members.append(producer)
+                weight += _weight(producer)
                 del external[variable]
+    if too_many:
+        wide = _wide_group(root, op_class, max_inputs, max_inputs + 8 * len(members))
+        if len(wide) > len(members):
+            return wide
     return members
+
+
+def _wide_group(root, op_class, max_inputs, most_inputs):
+    """The largest of the groups that one comes across when inputs are only counted at the end.
+
+    The derivative of a derivative is wide in the middle and narrow at its inputs. On the way there may be `most_inputs`.
+    """
+    pattern = root.outputs[0].type.broadcastable
+    members, waiting, external = [root], {}, {}
+    weight, walked, end = _weight(root), 0, 1
+    for member in members:      # grows while it is walked
+        walked += 1
+        external.pop(member.outputs[0], None)
+        for variable in member.inputs:
+            external[variable] = None
+            waiting[variable] = waiting.get(variable, 0) + 1
+            producer = variable.owner
+            if (producer is not None and waiting[variable] == len(variable.clients) and weight < MAX_OPERATIONS
+                    and variable.type.broadcastable == pattern and _fusible(producer, op_class)):
+                members.append(producer)
+                weight += _weight(producer)
+        if len(external) <= max_inputs:
+            end = walked
+        elif len(external) > most_inputs:
+            break
+    return members[:end]
 
 
 def _composite(root, members):

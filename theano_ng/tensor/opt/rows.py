@@ -122,7 +122,7 @@ def shown(term, binding=0):
     return "(%s)" % text if own < binding else text
 
 
-def _described(name, text, rows):
+def _described(text, rows):
     return "%s\n\n%s\n" % (text, "\n".join("    %s  ->  %s" % (shown(pattern), shown(new)) for pattern, new in rows))
 
 
@@ -166,7 +166,7 @@ def rule(name, text, *rows, same_type=False):
         return False
 
     transform.__name__ = transform.__qualname__ = name
-    transform.__doc__ = _described(name, text, rows)
+    transform.__doc__ = _described(text, rows)
     return local_optimizer(tracks)(transform)
 
 
@@ -179,7 +179,7 @@ def _replacement(new, out, same_type):
     return [new]
 
 
-# In nearly every graph, with many clients: a pattern is looked for from a rarer op further in, from which its clients are few.
+# Ops of nearly every graph. A pattern around one of them is looked for from a rarer op further in, which has few clients.
 _FREQUENT = (T.add, T.sub, T.mul, T.neg, T.true_div)
 
 
@@ -208,5 +208,5 @@ def pattern_rule(name, text, pattern, new, **kwargs):
     if depth:
         kwargs.update(tracks=[op], get_nodes=(get_clients, get_clients2)[depth - 1])
     made = PatternSub(pattern, new, allow_multiple_clients=True, name=name, **kwargs)
-    made.__doc__ = _described(name, text, [(pattern, new)])
+    made.__doc__ = _described(text, [(pattern, new)])
     return made

@@ -245,6 +245,28 @@ class TestFused(unittest.TestCase):
             f = theano.function([x], tensor.sum(tensor.exp(x)), mode=theano.compile.get_mode("FAST_RUN"))
             self.assertFalse(any(isinstance(n.op, ReducedElemwise) for n in f.maker.fgraph.toposort()))
 
+    def test_sum_of_all_elements(self):
+        """One kernel computes and adds up: all kinds of operands, in any order in memory, over ends of blocks and stretches."""
+        rng = np.random.RandomState(3)
+        shapes_ = [(1, 1), (3, 5), (1, 1023), (1025, 1), (64, 1024), (9, 4097), (0, 4), (100, 300)]
+        layouts = (lambda a: a, np.asfortranarray, lambda a: a[::-1], lambda a: a[:, ::-1], lambda a: np.repeat(a, 2, 1)[:, ::2],
+                   lambda a: np.repeat(a, 3, 0)[::3])
+        for dtype in ("float64", "float32", "float16", "int8", "int32", "uint16", "uint64", "bool", "complex64"):
+            x, col, row = [tensor.TensorType(dtype, pattern)() for pattern in ((False, False), (False, True), (True, False))]
+            both = tensor.and_(x, row) | col if dtype == "bool" else x * col + row
+            f = theano.function([x, col, row], [tensor.sum(both), tensor.sum(tensor.neq(x, row)), tensor.sum(row * col)],
+                                mode=theano.compile.get_mode("FAST_RUN"))
+            if dtype not in ("float16", "complex64"):
+                self.assertGreaterEqual(len([n for n in f.maker.fgraph.toposort() if isinstance(n.op, ReducedElemwise)]), 3)
+            wide = "float64" if dtype.startswith("float") else "complex128" if dtype == "complex64" else None
+            for shape in shapes_:
+                a, c, r = [(rng.randint(0, 2 if dtype == "bool" else 4, s)).astype(dtype) for s in (shape, (shape[0], 1), (1, shape[1]))]
+                want = [((a & r) | c if dtype == "bool" else a * c + r).sum(dtype=wide), (a != r).sum(), (r * c).sum(dtype=wide)]
+                for layout in layouts:
+                    for got, expected in zip(f(layout(a), layout(c), layout(r)), want):
+                        # small integers, exact in every dtype; a float16 result overflows
+                        np.testing.assert_array_equal(got, expected.astype(got.dtype) if dtype == "float16" else expected)
+
     def test_errors(self):
         x, v = tensor.dmatrix("x"), tensor.dvector("v")
         f = theano.function([x, v], tensor.sum(tensor.exp(x) * v))

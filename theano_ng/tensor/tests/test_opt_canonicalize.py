@@ -11,10 +11,34 @@ from theano_ng.tensor.opt import (
     Canonizer, add_calculate, attempt_distribution, check_for_x_over_absX, local_add_canonizer, local_mul_canonizer, mul_calculate,
     scalarconsts_rest)
 from theano_ng.tensor.opt import canonicalize
-from theano_ng.tensor.tests.rewriting import CANONICALIZE, RewriteCase
+from theano_ng.tensor.tests.rewriting import CANONICALIZE, RewriteCase, shown
 
 
 class TestCanonizer(RewriteCase):
+    def test_used_elsewhere(self):
+        # What others use too is opened where something cancels or only constants are collected.
+        x, y, z = T.dvectors("x", "y", "z")
+        s, t, u = x * y, 2 * x, x - y
+        for shared, out, expected in [
+                (s, s * z * 2, "*1 -> mul(x, y), mul(2.0, *1, z)"),
+                (s, z * s / x, "mul(x, y), mul(z, y)"),
+                (s, (s * z) / (s * y), "mul(x, y), true_div(z, y)"),
+                (t, t * 3, "mul(2.0, x), mul(6.0, x)"),
+                (u, u + z + 1, "*1 -> sub(x, y), add(1.0, *1, z)"),
+                (u, u + y, "sub(x, y), DeepCopyOp(x)")]:
+            f = theano_ng.function([x, y, z], [shared, out], mode=Mode("py", CANONICALIZE), on_unused_input="ignore")
+            self.assertEqual(shown(f.maker.fgraph), expected)
+            plain = theano_ng.function([x, y, z], [shared, out], mode=Mode("py", None), on_unused_input="ignore")
+            given = [[1., 2], [3, .5], [.25, 4]]
+            for got, want in zip(f(*given), plain(*given)):
+                np.testing.assert_allclose(got, want)
+        # A chain each product of which is used elsewhere stays a chain.
+        products = [x]
+        for i in range(100):
+            products.append(products[-1] * 0.9 * y)
+        f = theano_ng.function([x, y], products[1:], mode=Mode("py", CANONICALIZE))
+        self.assertLessEqual(max(len(node.inputs) for node in f.maker.fgraph.apply_nodes), 3)
+
     def test_products(self):
         x, y, z = T.dvectors("x", "y", "z")
         for out, expected in [

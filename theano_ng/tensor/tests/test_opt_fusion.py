@@ -50,6 +50,17 @@ class TestFusion(RewriteCase):
         # what needs a result of the loop in between stays outside
         self.check(shared + T.exp(shared.sum() + shared), None)
 
+    def test_higher_derivative(self):
+        # One loop, as every intermediate result is used inside it.
+        x = T.dvector("x")
+        y = T.tanh(T.tanh(x))
+        for _ in range(5):
+            y = T.grad(y.sum(), x)
+        f = theano_ng.function([x], y, mode=Mode("vm", "fast_run"))
+        self.assertEqual(len(f.maker.fgraph.apply_nodes), 1)
+        plain = theano_ng.function([x], y, mode=Mode("py", None))
+        np.testing.assert_allclose(f([-.3, .2, 1.1]), plain([-.3, .2, 1.1]), rtol=1e-9)
+
     def test_limits(self):
         xs = T.dvectors(["x%d" % i for i in range(70)])
         out = xs[0]

@@ -2,7 +2,7 @@
 import sys
 import unittest
 
-from theano_ng.compile.function_module import std_fgraph
+from theano_ng.compile.functions.maker import std_fgraph
 from theano_ng.compile.io import SymbolicInput, SymbolicOutput
 from theano_ng.compile.mode import FAST_RUN
 from theano_ng.configdefaults import config

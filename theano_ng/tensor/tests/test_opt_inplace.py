@@ -6,7 +6,9 @@ import numpy as np
 import theano_ng
 import theano_ng.tensor as T
 from theano_ng.compile.mode import Mode
+from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.optdb import Query
+from theano_ng.tensor.opt import inplace
 
 INPLACE = Mode("py", Query(["inplace", "merge"]))
 
@@ -45,6 +47,23 @@ class TestInplace(unittest.TestCase):
         f = theano_ng.function([m], [(a.T * 2).T, a.sum()], mode=INPLACE)
         got, total = f(np.ones((2, 2)))
         self.assertEqual((got.tolist(), total), ([[4, 4], [4, 4]], 8))
+
+    def test_followers(self):
+        # What is needed later is not tried; what is needed before is overwritten.
+        x, w = T.dvectors("xw")
+        h = T.tanh(x)
+        later = T.exp(h)
+        f = theano_ng.function([x, w], later * h, mode=INPLACE, on_unused_input="ignore")
+        self.assertEqual(patterns(f), [{}, {}, {0: 0}])
+        nodes = (later * h).owner.inputs
+        walk = inplace._Followers(FunctionGraph([x, w], [later * h], clone=False).toposort())
+        self.assertTrue(walk.known(later.clients[0][0], h.owner))
+        self.assertTrue(walk.known(later.owner, h.owner))
+        self.assertFalse(walk.known(h.owner, nodes[0].owner))
+        # Memory that everybody reads is refused to a few of them only.
+        common = T.exp(x)
+        f = theano_ng.function([x], [T.tanh(common[i] * 2.) * common.sum() for i in range(60)], mode=INPLACE)
+        np.testing.assert_allclose(f(np.zeros(60)), np.full(60, 60 * np.tanh(2.)))
 
     def test_updates_first(self):
         w = theano_ng.shared(np.ones(3))

@@ -22,6 +22,15 @@ class TestReshape(RewriteCase):
         self.check(v.reshape((n, 2)).reshape((2, n)), "Reshape{2}(v, MakeVector{dtype='int64'}(2, n))", {"v": np.ones(6), "n": 3})
         self.check(x.flatten().reshape((0, 5)), "Reshape{2}(x, [0 5])", {"x": np.ones((3, 0))})
 
+    def test_lift_of_chains(self):
+        # All views of a chain pass all functions; those of a class whose rule is left out stay, and so does what is behind them.
+        x = T.dmatrix("x")
+        out = T.exp(T.tanh(T.sin(x).reshape((2, 3))).dimshuffle(1, 0)).reshape((1, 6))
+        self.check(out, "exp(tanh(sin(InplaceDimShuffle{x,0}(Reshape{1}(InplaceDimShuffle{1,0}(Reshape{2}(x, [2 3])), 6)))))",
+                   {"x": np.arange(6.).reshape(3, 2)})
+        self.check(out, "InplaceDimShuffle{x,0}(exp(Reshape{1}(InplaceDimShuffle{1,0}(tanh(sin(Reshape{2}(x, [2 3])))), 6)))",
+                   {"x": np.arange(6.).reshape(3, 2)}, query=CANONICALIZE.excluding("local_dimshuffle_lift"))
+
     def test_useless(self):
         x, v, n = T.dmatrix("x"), T.dvector("v"), T.lscalar("n")
         for query in (CANONICALIZE, WITH_SHAPES):

@@ -1,0 +1,80 @@
+"""Modules that moved are found under their classic and former paths, by imports, attributes, pickles and ``python -m``."""
+import importlib
+import pickle
+import subprocess
+import sys
+import unittest
+
+import theano_ng
+import theano_ng.tensor as T
+from theano_ng.lazy import lazy_names
+from theano_ng.moved import MOVED
+
+# Classes and instances by the paths under which earlier pickles name them.
+FORMER = (
+    ("tensor.elemwise", "Elemwise"), ("tensor.elemwise", "DimShuffle"), ("tensor.careduce", "Sum"), ("tensor.extremes", "MaxAndArgmax"),
+    ("tensor.subtensor", "IncSubtensor"), ("tensor.advanced_subtensor", "AdvancedSubtensor1"), ("tensor.shaping", "Reshape"),
+    ("tensor.creation", "MakeVector"), ("tensor.creation", "ExtractDiag"), ("tensor.joining", "Join"), ("tensor.allocation", "Alloc"),
+    ("tensor.blas_ops", "Gemm"), ("tensor.linear", "Dot"), ("tensor.nlinalg", "MatrixInverse"), ("tensor.decompositions", "SVD"),
+    ("tensor.solving", "Solve"), ("tensor.elemwise_ops", "exp"), ("gradient", "DisconnectedType"), ("gof.cc", "CLinker"),
+    ("gof.opt", "PatternSub"), ("gof.enum_type", "EnumList"), ("gof.cdata_type", "CDataType"), ("compile.function_module", "FunctionMaker"),
+    ("compile.debug_errors", "BadThunkOutput"), ("compile.debugmode", "DebugMode"),
+)
+
+
+class TestMoved(unittest.TestCase):
+    def test_rows(self):
+        for path, homes in MOVED.items():
+            found = importlib.import_module("theano_ng." + path)
+            for home in homes.split():
+                home = importlib.import_module("theano_ng." + home)
+                if " " not in homes:
+                    self.assertIs(found, home)
+                for name in getattr(home, "__all__", ()):
+                    self.assertIs(getattr(found, name), getattr(home, name))
+
+    def test_pickles_written_before(self):
+        for path, name in FORMER:
+            found = pickle.loads(b"ctheano_ng.%s\n%s\n." % (path.encode(), name.encode()))
+            self.assertIs(found, getattr(importlib.import_module("theano_ng." + path), name))
+
+    def test_attributes(self):
+        from theano_ng.gof import cc, opt
+        from theano_ng.tensor import blas_c, subtensor
+
+        self.assertIs(T.subtensor, subtensor)
+        self.assertIs(subtensor.Subtensor, T.Subtensor)
+        self.assertIs(theano_ng.gof.cc, cc)
+        self.assertIs(opt.local_optimizer, theano_ng.gof.local_optimizer)
+        self.assertIs(blas_c.CGemv, importlib.import_module("theano_ng.tensor.blas.ops").CGemv)
+        with self.assertRaisesRegex(AttributeError, "no attribute 'not_there'"):
+            theano_ng.gof.not_there
+        with self.assertRaises(ModuleNotFoundError):
+            importlib.import_module("theano_ng.tensor.not_there")
+
+    def test_documented_paths_of_classes(self):
+        for cls, module in ((T.Elemwise, "elemwise"), (T.DimShuffle, "elemwise"), (T.Subtensor, "subtensor"), (T.IncSubtensor, "subtensor")):
+            self.assertEqual(cls.__module__, "theano_ng.tensor." + module)
+
+    def test_as_a_program(self):
+        shown = subprocess.run([sys.executable, "-m", "theano_ng.gof.cache_cli", "--help"], capture_output=True, text=True)
+        self.assertEqual((shown.returncode, "theano_ng-cache" in shown.stdout), (0, True))
+
+
+class TestLazyNames(unittest.TestCase):
+    def test_they_are_imported_when_asked_for(self):
+        module = type(sys)("somewhere")
+        sys.modules["somewhere"] = module
+        self.addCleanup(sys.modules.pop, "somewhere")
+        module.__getattr__, module.__dir__, module.__all__ = lazy_names("somewhere", {"math": "pi tau", "operator": "add"})
+        self.assertEqual(module.__all__, ["add", "pi", "tau"])
+        self.assertNotIn("pi", vars(module))
+        self.assertAlmostEqual(module.pi, 3.141592653589793)
+        self.assertIn("pi", vars(module))
+        self.assertLessEqual({"add", "pi", "tau"}, set(dir(module)))
+        with self.assertRaisesRegex(AttributeError, "'somewhere' has no attribute 'e'"):
+            module.e
+
+
+if __name__ == "__main__":
+    unittest.main()
