@@ -363,7 +363,7 @@ def _returning_branch(node):
 def cond_make_inplace(node):
     """Let a conditional return its branch itself instead of a copy.
 
-    exp(ifelse(flag, x, y))  ->  exp(IfElse(1, as_view=True)(flag, x, y))          [fast_run, inplace]
+    exp(ifelse(flag, x, y))  ->  exp(IfElse(1, as_view=True)(flag, x, y))
 
     Not where the result or a branch is overwritten, or could make an output share memory with an input: a view map names one
     input per output, so that the destroy handler does not watch the else branch.
@@ -374,7 +374,10 @@ def cond_make_inplace(node):
 
 
 class CondMakeInplace(Optimizer):
-    """Applies `cond_make_inplace` to all conditionals; what shares memory is found out once."""
+    """Applies `cond_make_inplace` to all conditionals; what shares memory is found out once.
+
+    exp(ifelse(flag, x, y))  ->  exp(IfElse(1, as_view=True)(flag, x, y))          [fast_run, inplace]
+    """
 
     def add_requirements(self, fgraph):
         fgraph.attach_feature(ReplaceValidate())

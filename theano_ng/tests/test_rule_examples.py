@@ -180,7 +180,7 @@ def all_rules():
     theano_ng.function([], T.constant(1.))      # rules are loaded with the first function
     rules = {}
     _registered(compile_mode.optdb, rules)
-    for module in (opt, opt_sigm):
+    for module in (opt, opt_sigm, theano_ng.ifelse):
         for name, value in vars(module).items():
             if isinstance(value, LocalOptimizer) and value not in rules:
                 rules[value] = (name, set())
