@@ -38,7 +38,7 @@ class Uncacheable(Exception):
 
 
 def package_fingerprint():
-    """Names, sizes and times of all files of the package: what is cached is forgotten when the code changes."""
+    """Names, sizes and times of the files of the package (tests and audit apart): what is cached is forgotten when the code changes."""
     global _fingerprint
     if _fingerprint is None:
         digest, todo = _blake2b(), [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
@@ -49,7 +49,7 @@ def package_fingerprint():
                     if entry.name.endswith((".py", ".so")):
                         status = entry.stat()
                         digest.update(("%s %d %d\n" % (entry.path, status.st_size, status.st_mtime_ns)).encode())
-                    elif "." not in entry.name and entry.name not in ("__pycache__", "tests") and entry.is_dir():
+                    elif "." not in entry.name and entry.name not in ("__pycache__", "audit", "tests") and entry.is_dir():
                         todo.append(entry.path)
         digest.update(np.__version__.encode())
         _fingerprint = digest.digest()
