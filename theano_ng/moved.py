@@ -131,6 +131,22 @@ def former_modules(package):
     return __getattr__
 
 
+def keep_names(package):
+    """Let a package keep what it calls by the name of a module that moved out of it: importing that module must not take the name.
+
+    Parameters
+    ----------
+    package : str
+        ``__name__`` of the package, which calls this when its names are there.
+    """
+    inner, names = package.partition(".")[2], vars(sys.modules[package])
+    for path, home in MOVED.items():
+        parent, _, name = path.rpartition(".")
+        if parent == inner and name in names and not isinstance(names[name], type(sys)):
+            # The import system gives the name to modules that it loads, not to those it has.
+            sys.modules["%s.%s" % (package, name)] = importlib.import_module("%s.%s" % (__package__, home))
+
+
 def install():
     """Let `import` find what the table names; done once, by the package."""
     if MovedModules not in sys.meta_path:

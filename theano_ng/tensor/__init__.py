@@ -12,6 +12,7 @@ asked for.
 """
 import importlib as _importlib
 
+from theano_ng import moved as _moved
 from theano_ng.gof.optdb import register_loader as _register_loader
 from theano_ng.tensor.basic import *  # noqa: F401,F403
 from theano_ng.tensor import basic  # noqa: F401
@@ -37,6 +38,8 @@ Tensor = TensorType  # noqa: F405
 for _module in ('', '.uncanonicalize', '.blas'):
     _register_loader('theano_ng.tensor.opt' + _module)
 del _module
+
+_moved.keep_names(__name__)
 
 # Submodules that are imported when they are asked for as an attribute.
 _MODULES = frozenset([

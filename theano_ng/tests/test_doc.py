@@ -26,8 +26,9 @@ PAGES = [path for path in sorted(glob.glob(os.path.join(DOC, "**", "*.rst"), rec
          if not os.path.relpath(path, DOC).startswith("_build") and ">>> " in read(path)]
 
 
-# Pages that show what a function does not compute. DebugMode computes everything, so where the tests run in that mode these run in "Mode".
-LAZY_PAGES = ("reference/linkers", "tutorial/conditions", "tutorial/shapes")
+# Pages that show what a function does not compute, or how it runs. DebugMode computes everything, in a way of its own: where the tests run
+# in that mode these run in "Mode".
+LAZY_PAGES = ("internal/where", "reference/linkers", "tutorial/conditions", "tutorial/shapes")
 
 
 def failures(test):

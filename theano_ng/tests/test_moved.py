@@ -47,6 +47,10 @@ class TestMoved(unittest.TestCase):
         self.assertIs(theano_ng.gof.cc, cc)
         self.assertIs(opt.local_optimizer, theano_ng.gof.local_optimizer)
         self.assertIs(blas_c.CGemv, importlib.import_module("theano_ng.tensor.blas.ops").CGemv)
+        before = T.advanced_subtensor
+        importlib.import_module("theano_ng.tensor.advanced_subtensor")
+        self.assertIs(T.advanced_subtensor, before)
+        self.assertIsInstance(before, T.AdvancedSubtensor)
         with self.assertRaisesRegex(AttributeError, "no attribute 'not_there'"):
             theano_ng.gof.not_there
         with self.assertRaises(ModuleNotFoundError):

@@ -73,7 +73,9 @@ class Guarded:
         """
         changed = (self._block.reshape(-1, len(_PATTERN)) != _PATTERN).ravel()
         a = self.array
-        np.ndarray(a.shape + (a.itemsize,), bool, changed, self._start, a.strides + (1,))[...] = False
+        # the bytes of an element at a time: one more dimension could be one too many
+        element = np.dtype("V%d" % a.itemsize)
+        np.ndarray(a.shape, element, changed, self._start, a.strides)[...] = np.zeros((), element)
         if not changed.any():
             return []
         places = np.flatnonzero(changed)

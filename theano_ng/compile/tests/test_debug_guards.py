@@ -16,6 +16,13 @@ LAYOUTS = [((), ()), ((4,), (8,)), ((4,), (-8,)), ((4,), (16,)), ((4,), (-24,)),
 
 
 class TestGuarded(unittest.TestCase):
+    def test_as_many_dimensions_as_numpy_has(self):
+        guarded = Guarded.like(np.arange(8.0).reshape((2, 2, 2) + (1,) * 61))
+        guarded.array[1, 1, 1] = -1
+        self.assertEqual(guarded.written(), [])
+        guarded._block[guarded.high] ^= 255
+        self.assertEqual(guarded.written(), [("after its last byte", 1, 1)])
+
     def test_layouts(self):
         for shape, strides in LAYOUTS:
             with self.subTest(shape=shape, strides=strides):

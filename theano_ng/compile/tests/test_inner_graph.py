@@ -77,7 +77,7 @@ class TestInnerGraph(unittest.TestCase):
         self.assertEqual(len(graph.functions), 2)
 
     def test_inner_mode_checks_the_nodes(self):
-        graph = InnerGraph([self.x], [Wrong()(self.x) * 2])
+        graph = InnerGraph([self.x], [Wrong()(self.x) * 2], {"mode": "FAST_RUN"})
         value = np.ones(2)
         self.assertEqual(graph(value.copy())[0].tolist(), [4.0, 4.0])
         with inner_functions(DebugMode(stability_patience=1)), self.assertRaises(theano.compile.debugmode.BadDestroyMap):

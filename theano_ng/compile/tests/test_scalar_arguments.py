@@ -120,7 +120,8 @@ class TestNumbers(unittest.TestCase):
 
         for target in TARGETS:
             x = T.TensorType(target, ())("x")
-            maker = theano.compile.function_module.FunctionMaker([theano.In(x)], [theano.Out(x)], function_builder=Function)
+            maker = theano.compile.function_module.FunctionMaker(
+                [theano.In(x)], [theano.Out(x)], mode=theano.compile.get_mode("FAST_RUN"), function_builder=Function)
             f = maker.create()
             fitting = [True, np.bool_(True), np.zeros((), target)]
             if target != "bool":

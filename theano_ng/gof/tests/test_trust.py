@@ -395,7 +395,7 @@ class TestCaches(InDirectory):
 
     def run_program(self, *settings, umask=0o022):
         environment = dict(os.environ, HOME=self.base, XDG_CACHE_HOME=self.cache)
-        environment["THEANO_FLAGS"] = ",".join((os.environ.get("THEANO_FLAGS", ""), "cache_graphs=True") + settings)
+        environment["THEANO_FLAGS"] = ",".join((os.environ.get("THEANO_FLAGS", ""), "cache_graphs=True", "mode=FAST_RUN") + settings)
         done = subprocess.run([sys.executable, "-c", "import os; os.umask(%d)\n%s" % (umask, PROGRAM)], env=environment,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.assertEqual(0, done.returncode, done.stderr)
