@@ -9,7 +9,7 @@ STAMP = $(VENV)/.built
 comma = ,
 SOURCES = setup.py pyproject.toml $(shell find theano_ng -name '*.pyx' -o -name '*.pxd' -o -name '*.c' -o -name '*.h' 2>/dev/null)
 
-.PHONY: demo test test-debug test-debug-sample audit sanitize doc wheel clean
+.PHONY: demo test test-debug test-debug-sample audit sanitize doc format wheel clean
 
 demo: $(STAMP)
 	$(VENV)/bin/python examples/digits.py
@@ -76,6 +76,11 @@ sanitize: $(STAMP)
 		ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 		THEANO_FLAGS="base_compiledir=$(abspath $(SANITIZED))/cache,gcc.cxxflags=$(SANITIZERS)" \
 		$(abspath $(VENV))/bin/python -m unittest $(SANITIZED_TESTS)
+
+# Writes all Python files the one way; see [tool.ruff] in pyproject.toml.
+format: $(STAMP)
+	$(VENV)/bin/pip install --quiet --editable '.[dev]'
+	$(VENV)/bin/ruff format benchmarks doc examples setup.py theano_ng
 
 wheel: $(STAMP)
 	$(VENV)/bin/pip install --quiet build
