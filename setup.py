@@ -1,4 +1,5 @@
 """Builds the Cython and C extensions; everything declarative is in pyproject.toml."""
+
 import os
 import sys
 import platform
@@ -13,7 +14,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 HAS_MVEC = platform.machine() == "x86_64" and platform.libc_ver()[0] == "glibc"
 NATIVE = os.path.join("theano_ng", "tensor", "native")
 HEADERS = [os.path.join("theano_ng", "gof", "native.h")] + sorted(
-    os.path.join(NATIVE, name) for name in os.listdir(NATIVE) if name.endswith(".h"))
+    os.path.join(NATIVE, name) for name in os.listdir(NATIVE) if name.endswith(".h")
+)
 
 
 def cython_extensions():

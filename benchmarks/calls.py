@@ -2,6 +2,7 @@
 
 NumPy does the same on the same arrays, in a Python function.
 """
+
 import measure
 import numpy as np
 
@@ -39,34 +40,61 @@ def cases():
     yield "dot of 10 and 10", v, T.dot(v, v), lambda a: np.dot(a, a), ten
     yield "reversed copy of 8 of 10", v, v[1:-1][::-1], lambda a: a[1:-1][::-1].copy(), ten
     for length in (10, 100):
-        yield ("chain of %d on 10 numbers" % length, v, chain(v, length, T.maximum, T.tanh),
-               lambda a, n=length: chain(a, n, np.maximum, np.tanh), ten)
-    yield "100 that cannot be fused, on 4", v, unfusable(v, 100, T.tanh, T.cumsum), lambda a: unfusable(a, 100, np.tanh, np.cumsum), ten[:4]
+        yield (
+            "chain of %d on 10 numbers" % length,
+            v,
+            chain(v, length, T.maximum, T.tanh),
+            lambda a, n=length: chain(a, n, np.maximum, np.tanh),
+            ten,
+        )
+    yield (
+        "100 that cannot be fused, on 4",
+        v,
+        unfusable(v, 100, T.tanh, T.cumsum),
+        lambda a: unfusable(a, 100, np.tanh, np.cumsum),
+        ten[:4],
+    )
 
 
 def numbers():
     """Name, input, function of it, the number that is given."""
     for name, variable, given in (
-            ("int for int64", T.lscalar("n"), 3), ("int for int8", T.bscalar("n"), 3), ("float for float64", T.dscalar("n"), 0.5),
-            ("int for float64", T.dscalar("n"), 3), ("float for float32", T.fscalar("n"), 0.5),
-            ("bool for int64", T.lscalar("n"), True), ("np.float64 for float64", T.dscalar("n"), np.float64(0.5)),
-            ("np.int64 for int64", T.lscalar("n"), np.int64(3)), ("0-d int32 for int64", T.lscalar("n"), np.asarray(3, "int32")),
-            ("float for int64, a whole number", T.lscalar("n"), 3.0)):
+        ("int for int64", T.lscalar("n"), 3),
+        ("int for int8", T.bscalar("n"), 3),
+        ("float for float64", T.dscalar("n"), 0.5),
+        ("int for float64", T.dscalar("n"), 3),
+        ("float for float32", T.fscalar("n"), 0.5),
+        ("bool for int64", T.lscalar("n"), True),
+        ("np.float64 for float64", T.dscalar("n"), np.float64(0.5)),
+        ("np.int64 for int64", T.lscalar("n"), np.int64(3)),
+        ("0-d int32 for int64", T.lscalar("n"), np.asarray(3, "int32")),
+        ("float for int64, a whole number", T.lscalar("n"), 3.0),
+    ):
         yield name, variable, variable + variable, given
 
 
 def main():
-    table = measure.Table("Calls", "", "call", "with trust_input", "machine alone", "nodes", "a node", "NumPy", "call / NumPy")
+    table = measure.Table(
+        "Calls", "", "call", "with trust_input", "machine alone", "nodes", "a node", "NumPy", "call / NumPy"
+    )
     for name, variable, output, reference, argument in cases():
         plain, trusting, filled = (theano.function([variable], output) for _ in range(3))
         np.testing.assert_allclose(plain(argument), reference(argument), rtol=1e-12)
         trusting.trust_input = True
         # With its input in the cell, what runs is the program between argument and result.
         filled.input_storage[0].storage[0] = argument
-        times = measure.best(lambda: plain(argument), lambda: trusting(argument), filled.fn, lambda: reference(argument))
+        times = measure.best(
+            lambda: plain(argument), lambda: trusting(argument), filled.fn, lambda: reference(argument)
+        )
         nodes = len(filled.maker.fgraph.apply_nodes)
-        table.row(name, *map(measure.show_time, times[:3]), str(nodes), measure.show_time(times[2] / nodes), measure.show_time(times[3]),
-                  measure.show_ratio(times[0] / times[3]))
+        table.row(
+            name,
+            *map(measure.show_time, times[:3]),
+            str(nodes),
+            measure.show_time(times[2] / nodes),
+            measure.show_time(times[3]),
+            measure.show_ratio(times[0] / times[3]),
+        )
     table = measure.Table("Numbers given for scalar inputs", "", "call", "NumPy", "call / NumPy")
     for name, variable, output, given in numbers():
         function, dtype = theano.function([variable], output), variable.dtype

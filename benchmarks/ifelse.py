@@ -2,6 +2,7 @@
 
 A call that takes the first branch, beside a call of a function that has nothing but this branch, and beside `switch`, which computes both.
 """
+
 import measure
 import numpy as np
 
@@ -19,20 +20,28 @@ def cases():
 
 
 def main():
-    table = measure.Table("Conditionals", "", "branch alone", "ifelse", "linker vm", "switch", "ifelse - branch alone", "ifelse / switch")
+    table = measure.Table(
+        "Conditionals", "", "branch alone", "ifelse", "linker vm", "switch", "ifelse - branch alone", "ifelse / switch"
+    )
     for name, argument, kind, first, second in cases():
         c, x, y = T.bscalar("c"), kind("x"), kind("y")
         then, other = first(x), second(y)
         functions = [
-            theano.function([c, x, y], then, on_unused_input="ignore"), theano.function([c, x, y], ifelse(c, then, other)),
+            theano.function([c, x, y], then, on_unused_input="ignore"),
+            theano.function([c, x, y], ifelse(c, then, other)),
             theano.function([c, x, y], ifelse(c, then, other), mode=theano.Mode("vm", "fast_run")),
-            theano.function([c, x, y], T.switch(c, then, other))]
+            theano.function([c, x, y], T.switch(c, then, other)),
+        ]
         one = np.asarray(1, "int8")
         for f in functions:
             np.testing.assert_allclose(f(one, argument, argument), functions[0](one, argument, argument), rtol=1e-12)
         times = measure.best(*[lambda f=f: f(one, argument, argument) for f in functions], rounds=100)
-        table.row(name, *map(measure.show_time, times), "-" * (times[1] < times[0]) + measure.show_time(abs(times[1] - times[0])),
-                  measure.show_ratio(times[1] / times[3]))
+        table.row(
+            name,
+            *map(measure.show_time, times),
+            "-" * (times[1] < times[0]) + measure.show_time(abs(times[1] - times[0])),
+            measure.show_ratio(times[1] / times[3]),
+        )
 
 
 if __name__ == "__main__":

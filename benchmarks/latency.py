@@ -5,6 +5,7 @@
 Each figure is the median of fresh processes. Import is compared with that of NumPy, which it includes; being ready with the time the compiler
 needs for one small file.
 """
+
 import json
 import os
 import shutil
@@ -51,9 +52,16 @@ def seconds(what, cache):
     """What a fresh process with this cache folder takes."""
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     flags = ",".join(filter(None, [os.environ.get("THEANO_FLAGS"), "base_compiledir=" + cache]))
-    environment = dict(os.environ, THEANO_FLAGS=flags, PYTHONPATH=os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")])))
-    out = subprocess.run([sys.executable, os.path.abspath(__file__), "--child", what], env=environment, check=True,
-                         stdout=subprocess.PIPE, text=True)
+    environment = dict(
+        os.environ, THEANO_FLAGS=flags, PYTHONPATH=os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH")]))
+    )
+    out = subprocess.run(
+        [sys.executable, os.path.abspath(__file__), "--child", what],
+        env=environment,
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     return json.loads(out.stdout.splitlines()[-1])
 
 
@@ -66,7 +74,10 @@ def compiler_seconds(folder):
     with open(source, "w") as file:
         file.write("void f(long n, const double *x, double *y) { for (long i = 0; i < n; i++) y[i] = x[i] + 1; }\n")
     start = measure.cpu_seconds()
-    subprocess.run([compiler, "-O3", "-march=native", "-shared", "-fPIC", "-o", os.path.join(folder, "loop.so"), source], check=True)
+    subprocess.run(
+        [compiler, "-O3", "-march=native", "-shared", "-fPIC", "-o", os.path.join(folder, "loop.so"), source],
+        check=True,
+    )
     return measure.cpu_seconds() - start
 
 
@@ -78,7 +89,12 @@ def main():
     unit = statistics.median(compilers) if None not in compilers else None
     table = measure.Table("Latency, CPU seconds", "", "time", "ratio", "to")
     table.row("import numpy", measure.show_time(numpy), "1.00", "")
-    table.row("import theano_ng and its tensor", measure.show_time(package), measure.show_ratio(package / numpy), "import numpy")
+    table.row(
+        "import theano_ng and its tensor",
+        measure.show_time(package),
+        measure.show_ratio(package / numpy),
+        "import numpy",
+    )
     if unit:
         table.row("one compiler call", measure.show_time(unit), "1.00", "")
     for program in PROGRAMS:
@@ -89,8 +105,12 @@ def main():
                 times["warm"].append(seconds(program, cache))
         for state, name in (("cold", "empty cache"), ("warm", "filled cache")):
             value = statistics.median(times[state])
-            table.row("%s ready, %s" % (program, name), measure.show_time(value),
-                      measure.show_ratio(value / unit) if unit else "", "one compiler call" if unit else "")
+            table.row(
+                "%s ready, %s" % (program, name),
+                measure.show_time(value),
+                measure.show_ratio(value / unit) if unit else "",
+                "one compiler call" if unit else "",
+            )
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 Import this module before NumPy: threads are limited by environment variables that BLAS libraries read when they are loaded.
 """
+
 import os
 import resource
 import time

@@ -1,4 +1,5 @@
 """The models that are timed: symbolic training steps, the same steps in NumPy, and their matrix products alone."""
+
 import functools
 
 import numpy as np

@@ -14,6 +14,7 @@ in NumPy, in jitted JAX and in PyTorch, in turns, in CPU time. Rows are in files
 
 WORDs select rows: all of them have to occur in the row's group and name.
 """
+
 import argparse
 import importlib
 import pathlib
@@ -25,7 +26,7 @@ import measure  # first: it limits threads
 import numpy as np
 
 #: Numbers of elements.
-SIZES = (10 ** 3, 10 ** 5, 10 ** 7)
+SIZES = (10**3, 10**5, 10**7)
 
 
 @dataclass
@@ -63,7 +64,7 @@ def count(n):
 
 def square(n):
     """A shape of two nearly equal lengths with about `n` elements, neither a power of 2."""
-    rows = int(n ** 0.5)
+    rows = int(n**0.5)
     return rows, n // rows
 
 
@@ -135,25 +136,41 @@ def time_row(row, seconds):
 
 def summarize(results):
     """A table with a line for each operation, that is, for each group and first word of a row's name."""
-    table = measure.Table("By operation", "operation", "rows", "time / NumPy: median", "worst", "row", "time / best: worst", "row")
+    table = measure.Table(
+        "By operation", "operation", "rows", "time / NumPy: median", "worst", "row", "time / best: worst", "row"
+    )
     operations = {}
     for group, row, ours, numpy, best in results:
         operations.setdefault("%s: %s" % (group, row.name.split()[0]), []).append((ours / numpy, ours / best, row.name))
     for operation, rows in operations.items():
         by_numpy, by_best = max(rows), max(rows, key=lambda r: r[1])
-        table.row(operation, "%d" % len(rows), *map(measure.show_ratio, (np.median([r[0] for r in rows]), by_numpy[0])), by_numpy[2],
-                  measure.show_ratio(by_best[1]), by_best[2])
+        table.row(
+            operation,
+            "%d" % len(rows),
+            *map(measure.show_ratio, (np.median([r[0] for r in rows]), by_numpy[0])),
+            by_numpy[2],
+            measure.show_ratio(by_best[1]),
+            by_best[2],
+        )
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("words", nargs="*", metavar="WORD")
-    parser.add_argument("--seconds", type=float, default=0.15, help="to spend on each row and system (default: %(default)s)")
-    parser.add_argument("--slow", action="store_true", help="print only the rows that are slower than NumPy, or than 0.9 of a peer; "
-                        "each is timed again before it is said to be")
+    parser.add_argument(
+        "--seconds", type=float, default=0.15, help="to spend on each row and system (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--slow",
+        action="store_true",
+        help="print only the rows that are slower than NumPy, or than 0.9 of a peer; "
+        "each is timed again before it is said to be",
+    )
     parser.add_argument("--summary", action="store_true", help="at the end, a table with a line for each operation")
     arguments = parser.parse_args()
-    table = measure.Table("Single operations", "group", "operation", "theano_ng", "NumPy", "JAX", "PyTorch", "to NumPy", "to the best")
+    table = measure.Table(
+        "Single operations", "group", "operation", "theano_ng", "NumPy", "JAX", "PyTorch", "to NumPy", "to the best"
+    )
     results, slow = [], 0
     for group, row in selected(arguments.words):
         for _ in range(2):
@@ -166,8 +183,13 @@ def main():
         results.append((group, row, ours, numpy, best))
         slow += behind
         if behind or not arguments.slow:
-            table.row(group, row.name, *(measure.show_time(t) if t else "" for t in (ours, numpy, *peers)),
-                      measure.show_ratio(ours / numpy), measure.show_ratio(ours / best))
+            table.row(
+                group,
+                row.name,
+                *(measure.show_time(t) if t else "" for t in (ours, numpy, *peers)),
+                measure.show_ratio(ours / numpy),
+                measure.show_ratio(ours / best),
+            )
     if arguments.summary:
         summarize(results)
     print("\n%d rows, %d slower than NumPy or 0.9 of the best peer" % (len(results), slow))

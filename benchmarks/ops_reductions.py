@@ -2,6 +2,7 @@
 
 JAX copies what it gets to C order, so it has no part in rows of other layouts. float32 is summed in float64 here, in float32 by the others.
 """
+
 import numpy as np
 from ops import SIZES, Row, count, square
 
@@ -11,31 +12,55 @@ from theano_ng import tensor
 REDUCTIONS = {
     "sum": (tensor.sum, lambda np, x, axis: np.sum(x, axis), lambda torch, x, axis: torch.sum(x, axis)),
     "prod": (tensor.prod, lambda np, x, axis: np.prod(x, axis), lambda torch, x, axis: torch.prod(x, axis)),
-    "max": (tensor.max, lambda np, x, axis: np.max(x, axis), lambda torch, x, axis: torch.max(x) if axis is None else torch.amax(x, axis)),
+    "max": (
+        tensor.max,
+        lambda np, x, axis: np.max(x, axis),
+        lambda torch, x, axis: torch.max(x) if axis is None else torch.amax(x, axis),
+    ),
     "argmax": (tensor.argmax, lambda np, x, axis: np.argmax(x, axis), lambda torch, x, axis: torch.argmax(x, axis)),
     "var": (tensor.var, lambda np, x, axis: np.var(x, axis), lambda torch, x, axis: torch.var(x, axis, correction=0)),
-    "any": (tensor.any, lambda np, x, axis: np.any(x, axis), lambda torch, x, axis: torch.any(x) if axis is None else torch.any(x, axis)),
-    "sum(exp)": (lambda x, axis: tensor.sum(tensor.exp(x), axis), lambda np, x, axis: np.sum(np.exp(x), axis),
-                   lambda torch, x, axis: torch.sum(torch.exp(x), axis)),
-    "sum(sqr)": (lambda x, axis: tensor.sum(tensor.sqr(x), axis), lambda np, x, axis: np.sum(x * x, axis),
-                       lambda torch, x, axis: torch.sum(x * x, axis)),
-    "cumsum": (tensor.cumsum, lambda np, x, axis: np.cumsum(x, axis), lambda torch, x, axis: torch.cumsum(x, axis or 0)),
+    "any": (
+        tensor.any,
+        lambda np, x, axis: np.any(x, axis),
+        lambda torch, x, axis: torch.any(x) if axis is None else torch.any(x, axis),
+    ),
+    "sum(exp)": (
+        lambda x, axis: tensor.sum(tensor.exp(x), axis),
+        lambda np, x, axis: np.sum(np.exp(x), axis),
+        lambda torch, x, axis: torch.sum(torch.exp(x), axis),
+    ),
+    "sum(sqr)": (
+        lambda x, axis: tensor.sum(tensor.sqr(x), axis),
+        lambda np, x, axis: np.sum(x * x, axis),
+        lambda torch, x, axis: torch.sum(x * x, axis),
+    ),
+    "cumsum": (
+        tensor.cumsum,
+        lambda np, x, axis: np.cumsum(x, axis),
+        lambda torch, x, axis: torch.cumsum(x, axis or 0),
+    ),
 }
 
 
 def _values(shape, dtype, rng):
     x = rng.randn(*shape)
     if dtype == "bool":
-        return x > 9        # all of it has to be looked at
+        return x > 9  # all of it has to be looked at
     return (x * 10).astype(dtype) if dtype.startswith("int") else (1 + x / 100).astype(dtype)
 
 
 def _row(name, x, axis, what):
     build, reference, torch = REDUCTIONS[name]
     rtol = 0.1 if x.dtype == "float16" else 1e-2 if x.dtype == "float32" else 1e-5
-    return Row("%s %s %s axis %s" % (name, x.dtype, what, axis), lambda x: build(x, axis), lambda x: reference(np, x, axis), [x],
-               jax=(lambda jnp, x: reference(jnp, x, axis)) if x.flags.c_contiguous else None, torch=lambda module, x: torch(module, x, axis),
-               rtol=rtol)
+    return Row(
+        "%s %s %s axis %s" % (name, x.dtype, what, axis),
+        lambda x: build(x, axis),
+        lambda x: reference(np, x, axis),
+        [x],
+        jax=(lambda jnp, x: reference(jnp, x, axis)) if x.flags.c_contiguous else None,
+        torch=lambda module, x: torch(module, x, axis),
+        rtol=rtol,
+    )
 
 
 def _reductions(rng):
@@ -77,14 +102,26 @@ def _nnet(rng):
         x = rng.randn(*shape).astype("float32")
         what = "float32 %dx%d" % shape
         for log, build in ((False, tensor.nnet.softmax), (True, tensor.nnet.logsoftmax)):
-            yield Row("%ssoftmax %s" % ("log" * log, what), build, lambda x, log=log: _softmax(np, x, log), [x],
-                      jax=lambda jnp, x, log=log: _softmax(jnp, x, log),
-                      torch=lambda torch, x, log=log: torch.log_softmax(x, 1) if log else torch.softmax(x, 1))
-        for axis in (0, 1)[shape[0] == 100:]:
-            yield Row("logsumexp %s axis %d" % (what, axis),
-                      lambda x, axis=axis: tensor.log(tensor.sum(tensor.exp(x - tensor.max(x, axis, keepdims=True)), axis))
-                      + tensor.max(x, axis), lambda x, axis=axis: _log_sum_exp(np, x, axis), [x],
-                      jax=lambda jnp, x, axis=axis: _log_sum_exp(jnp, x, axis), torch=lambda torch, x, axis=axis: torch.logsumexp(x, axis))
+            yield Row(
+                "%ssoftmax %s" % ("log" * log, what),
+                build,
+                lambda x, log=log: _softmax(np, x, log),
+                [x],
+                jax=lambda jnp, x, log=log: _softmax(jnp, x, log),
+                torch=lambda torch, x, log=log: torch.log_softmax(x, 1) if log else torch.softmax(x, 1),
+            )
+        for axis in (0, 1)[shape[0] == 100 :]:
+            yield Row(
+                "logsumexp %s axis %d" % (what, axis),
+                lambda x, axis=axis: (
+                    tensor.log(tensor.sum(tensor.exp(x - tensor.max(x, axis, keepdims=True)), axis))
+                    + tensor.max(x, axis)
+                ),
+                lambda x, axis=axis: _log_sum_exp(np, x, axis),
+                [x],
+                jax=lambda jnp, x, axis=axis: _log_sum_exp(jnp, x, axis),
+                torch=lambda torch, x, axis=axis: torch.logsumexp(x, axis),
+            )
 
 
 def rows():

@@ -1,4 +1,5 @@
 """Joining, splitting, repeating, reshaping and making tensors: rows of ``ops.py``."""
+
 import numpy as np
 from ops import SIZES, Row, count, square
 
@@ -19,25 +20,55 @@ def _of_arrays(dtype, n):
     flat = x.ravel()
     rows, columns = x.shape
     for axis in (0, 1):
-        for order, a, b in (("C", x, y), ("F", np.asfortranarray(x), np.asfortranarray(y)), ("C and F", x, np.asfortranarray(y))):
-            yield ("join %s axis %d" % (order, axis), lambda a, b, k=axis: tensor.join(k, a, b),
-                   lambda a, b, k=axis: np.concatenate([a, b], k), [a, b])
-        yield "stack axis %d" % axis, lambda a, b, k=axis: tensor.stack([a, b], k), lambda a, b, k=axis: np.stack([a, b], k), [x, y]
+        for order, a, b in (
+            ("C", x, y),
+            ("F", np.asfortranarray(x), np.asfortranarray(y)),
+            ("C and F", x, np.asfortranarray(y)),
+        ):
+            yield (
+                "join %s axis %d" % (order, axis),
+                lambda a, b, k=axis: tensor.join(k, a, b),
+                lambda a, b, k=axis: np.concatenate([a, b], k),
+                [a, b],
+            )
+        yield (
+            "stack axis %d" % axis,
+            lambda a, b, k=axis: tensor.stack([a, b], k),
+            lambda a, b, k=axis: np.stack([a, b], k),
+            [x, y],
+        )
         half = x.shape[axis] // 2
-        yield ("split axis %d" % axis, lambda a, k=axis, h=half, n=x.shape[axis]: tensor.split(a, [h, n - h], 2, k),
-               lambda a, k=axis, h=half: [part.copy() for part in np.split(a, [h], k)], [x])
+        yield (
+            "split axis %d" % axis,
+            lambda a, k=axis, h=half, n=x.shape[axis]: tensor.split(a, [h, n - h], 2, k),
+            lambda a, k=axis, h=half: [part.copy() for part in np.split(a, [h], k)],
+            [x],
+        )
         yield "roll axis %d" % axis, lambda a, k=axis: tensor.roll(a, 7, k), lambda a, k=axis: np.roll(a, 7, k), [x]
     yield "join vectors", lambda a, b: tensor.join(0, a, b), lambda a, b: np.concatenate([a, b]), [flat, flat]
     yield "roll vector", lambda a: tensor.roll(a, -5), lambda a: np.roll(a, -5), [flat]
     # Functions return copies of views.
     yield "transpose copy", lambda a: a.T, lambda a: np.ascontiguousarray(a.T), [x]
     yield "flatten F", lambda a: a.flatten(), lambda a: a.flatten(), [np.asfortranarray(x)]
-    cube = x[:, :columns // 4 * 4].reshape(rows, -1, 4)
-    yield ("transpose copy (2, 0, 1)", lambda a: a.dimshuffle(2, 0, 1),
-           lambda a: np.ascontiguousarray(a.transpose(2, 0, 1)), [cube])
-    yield ("transpose copy (1, 0, 2)", lambda a: a.dimshuffle(1, 0, 2),
-           lambda a: np.ascontiguousarray(a.transpose(1, 0, 2)), [cube])
-    yield "tile", lambda a: tensor.tile(a, (2, 3)), lambda a: np.tile(a, (2, 3)), [x[:rows // 2, :columns // 3].copy()]
+    cube = x[:, : columns // 4 * 4].reshape(rows, -1, 4)
+    yield (
+        "transpose copy (2, 0, 1)",
+        lambda a: a.dimshuffle(2, 0, 1),
+        lambda a: np.ascontiguousarray(a.transpose(2, 0, 1)),
+        [cube],
+    )
+    yield (
+        "transpose copy (1, 0, 2)",
+        lambda a: a.dimshuffle(1, 0, 2),
+        lambda a: np.ascontiguousarray(a.transpose(1, 0, 2)),
+        [cube],
+    )
+    yield (
+        "tile",
+        lambda a: tensor.tile(a, (2, 3)),
+        lambda a: np.tile(a, (2, 3)),
+        [x[: rows // 2, : columns // 3].copy()],
+    )
     yield "tile of 4", lambda a, n: tensor.tile(a, [n]), lambda a, n: np.tile(a, n), [flat[:4].copy(), np.int64(n // 4)]
     yield "diag of a matrix", lambda a: tensor.diag(a), lambda a: np.diagonal(a).copy(), [x]
     yield "diag of a vector", lambda v: tensor.diag(v), np.diag, [flat[:rows].copy()]
@@ -49,7 +80,12 @@ def _of_arrays(dtype, n):
     sizes = [np.int64(size) for size in x.shape]
     yield "alloc a number", tensor.alloc, lambda a, n, m: np.full((n, m), a), [x[0, 0] + 1, *sizes]
     yield "alloc a row", tensor.alloc, lambda a, n, m: np.broadcast_to(a, (n, m)).copy(), [x[0].copy(), *sizes]
-    yield "alloc a column", tensor.alloc, lambda a, n, m: np.broadcast_to(a, (n, m)).copy("C"), [x[:, :1].copy(), *sizes]
+    yield (
+        "alloc a column",
+        tensor.alloc,
+        lambda a, n, m: np.broadcast_to(a, (n, m)).copy("C"),
+        [x[:, :1].copy(), *sizes],
+    )
 
 
 def _of_numbers(dtype, n):

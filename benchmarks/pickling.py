@@ -8,6 +8,7 @@ CPU seconds, the shorter of two, and bytes, by the nodes of the expression as it
 and the rewritten graph. The expression alone is the measure: its column says how much more a function costs. Loading and copying contain
 linking. An exponent of 1 is proportional, 2 quadratic.
 """
+
 import argparse
 import gc
 import math
@@ -45,12 +46,16 @@ def costs(theano, inputs, outputs, mode):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("families", nargs="*", metavar="family", default=USUAL, help="names of theano_ng/tests/graph_families.py")
+    parser.add_argument(
+        "families", nargs="*", metavar="family", default=USUAL, help="names of theano_ng/tests/graph_families.py"
+    )
     parser.add_argument("--sizes", nargs=2, type=int, default=SIZES, help="nodes of the two graphs")
     parser.add_argument("--mode", help="default: the one of the configuration")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        os.environ["THEANO_FLAGS"] = ",".join(filter(None, [os.environ.get("THEANO_FLAGS"), "base_compiledir=" + folder]))
+        os.environ["THEANO_FLAGS"] = ",".join(
+            filter(None, [os.environ.get("THEANO_FLAGS"), "base_compiledir=" + folder])
+        )
         import theano_ng as theano
         from theano_ng.tests.graph_families import FAMILIES, build, count_nodes, steps_for
 
@@ -58,9 +63,20 @@ def main():
         if unknown:
             parser.error("unknown families: %s; known: %s" % (", ".join(unknown), ", ".join(FAMILIES)))
         table = measure.Table(
-            "Pickling, loading and copying functions of %s and %s nodes" % tuple(format(size, ",") for size in arguments.sizes),
-            "family", "nodes", "pickling", "exponent", "loading", "exponent", "copying", "exponent", "ms per node, in all",
-            "bytes per node", "expression: pickling, bytes per node")
+            "Pickling, loading and copying functions of %s and %s nodes"
+            % tuple(format(size, ",") for size in arguments.sizes),
+            "family",
+            "nodes",
+            "pickling",
+            "exponent",
+            "loading",
+            "exponent",
+            "copying",
+            "exponent",
+            "ms per node, in all",
+            "bytes per node",
+            "expression: pickling, bytes per node",
+        )
         for name in arguments.families:
             make = FAMILIES[name]
             found = []
@@ -71,8 +87,14 @@ def main():
             cells = []
             for before, after in zip(small[:3], large[:3]):
                 cells += [measure.show_time(after), "%.2f" % (math.log(after / before) / math.log(many / few))]
-            table.row(name.replace("_", " "), "%d" % many, *cells, "%.3f" % (1e3 * sum(large[:3]) / many), "%d" % (sizes[0] / many),
-                      "%s, %d" % (measure.show_time(large[3]), sizes[1] / many))
+            table.row(
+                name.replace("_", " "),
+                "%d" % many,
+                *cells,
+                "%.3f" % (1e3 * sum(large[:3]) / many),
+                "%d" % (sizes[0] / many),
+                "%s, %d" % (measure.show_time(large[3]), sizes[1] / many),
+            )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 """Run the benchmarks, each in a process of its own, and print Markdown: ``python benchmarks/run.py [latency] [calls] ...``."""
+
 import argparse
 import os
 import platform
@@ -19,7 +20,12 @@ def machine():
         pass
     import numpy
 
-    return "%s, %s, Python %s, NumPy %s, one thread" % (model, platform.system(), platform.python_version(), numpy.__version__)
+    return "%s, %s, Python %s, NumPy %s, one thread" % (
+        model,
+        platform.system(),
+        platform.python_version(),
+        numpy.__version__,
+    )
 
 
 def main():
@@ -32,9 +38,13 @@ def main():
     path = os.pathsep.join(filter(None, [os.path.dirname(HERE), os.environ.get("PYTHONPATH")]))
     threads = {name + "_NUM_THREADS": "1" for name in ("OPENBLAS", "MKL", "BLIS", "OMP")}
     print(machine(), flush=True)
-    failed = [name for name in names
-              if subprocess.run([sys.executable, os.path.join(HERE, name + ".py")],
-                                env=dict(os.environ, PYTHONPATH=path, **threads)).returncode]
+    failed = [
+        name
+        for name in names
+        if subprocess.run(
+            [sys.executable, os.path.join(HERE, name + ".py")], env=dict(os.environ, PYTHONPATH=path, **threads)
+        ).returncode
+    ]
     if failed:
         print("\nFAILED: %s" % ", ".join(failed))
     return 1 if failed else 0

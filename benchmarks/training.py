@@ -1,7 +1,8 @@
 """Training steps against the same steps written by hand in NumPy, and against their matrix products alone.
 
-    python benchmarks/training.py
+python benchmarks/training.py
 """
+
 import measure
 import numpy as np
 
@@ -22,13 +23,22 @@ def check(name):
 
 
 def main():
-    table = measure.Table("Training steps", "", "step", "NumPy by hand", "products alone", "step / NumPy", "step / products")
+    table = measure.Table(
+        "Training steps", "", "step", "NumPy by hand", "products alone", "step / NumPy", "step / products"
+    )
     for name in models.SHAPES:
         check(name)
         x, y, _ = models.data(name)
         step, by_hand = models.compiled_step(name)[0], models.NumpyStep(name)
-        ours, numpy, limit = measure.best(lambda: step(x, y), lambda: by_hand(x, y), models.products_only(name), seconds=1.0)
-        table.row(name, *map(measure.show_time, (ours, numpy, limit)), measure.show_ratio(ours / numpy), measure.show_ratio(ours / limit))
+        ours, numpy, limit = measure.best(
+            lambda: step(x, y), lambda: by_hand(x, y), models.products_only(name), seconds=1.0
+        )
+        table.row(
+            name,
+            *map(measure.show_time, (ours, numpy, limit)),
+            measure.show_ratio(ours / numpy),
+            measure.show_ratio(ours / limit),
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 """How Sphinx builds the manual: ``make doc``, or ``python -m sphinx -W -b html doc doc/_build/html``."""
+
 import doctest
 import os
 import sys

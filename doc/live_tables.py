@@ -3,6 +3,7 @@
 ``.. flags::`` describes every configuration flag. ``.. names:: module`` describes the names listed below it: functions and classes by their
 docstrings, other objects (elementwise operations, types) in a table with what they say about themselves.
 """
+
 import importlib
 import inspect
 
@@ -17,7 +18,9 @@ class LiveDirective(SphinxDirective):
     def parse(self, lines):
         container = nodes.container()
         source = self.state_machine.input_lines
-        self.state.nested_parse(StringList(lines, source.source(0) if len(source) else None), self.content_offset, container)
+        self.state.nested_parse(
+            StringList(lines, source.source(0) if len(source) else None), self.content_offset, container
+        )
         return container.children
 
 
@@ -33,7 +36,7 @@ def table(header, rows):
 def values(param):
     """What a flag accepts, as one cell."""
     allowed = param.allowed()
-    if callable(allowed):       # a function decides; what it accepts is in the flag's text
+    if callable(allowed):  # a function decides; what it accepts is in the flag's text
         return "text"
     return ", ".join(literal(a) for a in allowed) if isinstance(allowed, (tuple, list, set)) else literal(allowed)
 

@@ -5,6 +5,7 @@ inputs. The same steps are written by hand in NumPy, for comparison: the script 
 
     python examples/digits.py [--out FOLDER] [--epochs N] [--seed N]
 """
+
 import argparse
 import json
 import os
@@ -21,9 +22,9 @@ import numpy as np
 HERE = os.path.dirname(os.path.abspath(__file__))
 BATCH, RATE, MOMENTUM, L2 = 100, 0.1, 0.9, 1e-4
 MODELS = {"logistic regression": [64, 10], "network 64-128-64-10": [64, 128, 64, 10]}
-TESTED = 397                 # images kept for the test
-MIN_ACCURACY = 0.95          # of the network
-TOLERANCE = 1e-6             # between compiled and NumPy steps
+TESTED = 397  # images kept for the test
+MIN_ACCURACY = 0.95  # of the network
+TOLERANCE = 1e-6  # between compiled and NumPy steps
 
 
 def load(seed):
@@ -62,7 +63,7 @@ class NumpyModel:
         z -= z.max(axis=1, keepdims=True)
         log_p = z - np.log(np.exp(z).sum(axis=1, keepdims=True))
         rows = np.arange(len(y))
-        cost = -log_p[rows, y].mean() + L2 * sum((w ** 2).sum() for w in ps[::2])
+        cost = -log_p[rows, y].mean() + L2 * sum((w**2).sum() for w in ps[::2])
         delta = np.exp(log_p)
         delta[rows, y] -= 1
         delta /= len(y)
@@ -72,7 +73,7 @@ class NumpyModel:
             gradients[i] = h.T @ delta + 2 * L2 * ps[i]
             gradients[i + 1] = delta.sum(axis=0)
             if i:
-                delta = (delta @ ps[i].T) * (1 - h ** 2)
+                delta = (delta @ ps[i].T) * (1 - h**2)
         for p, v, g in zip(ps, self.velocities, gradients):
             v *= MOMENTUM
             v -= RATE * g
@@ -102,7 +103,7 @@ def build(sizes, train_set, test_set, seed):
     for w, b in zip(parameters[:-2:2], parameters[1:-2:2]):
         h = T.tanh(T.dot(h, w) + b)
     p_y = T.nnet.softmax(T.dot(h, parameters[-2]) + parameters[-1])
-    cost = T.nnet.categorical_crossentropy(p_y, y).mean() + L2 * sum((w ** 2).sum() for w in parameters[::2])
+    cost = T.nnet.categorical_crossentropy(p_y, y).mean() + L2 * sum((w**2).sum() for w in parameters[::2])
     error = T.neq(T.argmax(p_y, axis=1), y).mean()
     updates = []
     for p, g in zip(parameters, T.grad(cost, parameters)):
@@ -131,8 +132,13 @@ def cold_and_warm(name, seed):
     with tempfile.TemporaryDirectory() as cache:
         flags = ",".join(filter(None, [os.environ.get("THEANO_FLAGS"), "base_compiledir=" + cache]))
         for _ in range(2):
-            out = subprocess.run([sys.executable, os.path.abspath(__file__), "--compile-only", name, "--seed", str(seed)],
-                                 env=dict(os.environ, THEANO_FLAGS=flags), check=True, stdout=subprocess.PIPE, text=True)
+            out = subprocess.run(
+                [sys.executable, os.path.abspath(__file__), "--compile-only", name, "--seed", str(seed)],
+                env=dict(os.environ, THEANO_FLAGS=flags),
+                check=True,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
             seconds.append(json.loads(out.stdout.splitlines()[-1]))
     return seconds
 
@@ -149,7 +155,7 @@ def steps_per_second(step, batches, seconds=0.7):
 
 def minibatches(n, rng):
     order = rng.permutation(n)
-    return [order[i:i + BATCH] for i in range(0, n - BATCH + 1, BATCH)]
+    return [order[i : i + BATCH] for i in range(0, n - BATCH + 1, BATCH)]
 
 
 def agreement(train, parameters, reference, train_set, seed):
@@ -165,7 +171,14 @@ def progress(name, epoch, epochs, cost, error):
     width = 24
     done = width * epoch // epochs
     line = "\r%-22s [%s%s] epoch %3d/%d  cost %.4f  test error %5.2f%%" % (
-        name, "#" * done, "." * (width - done), epoch, epochs, cost, 100 * error)
+        name,
+        "#" * done,
+        "." * (width - done),
+        epoch,
+        epochs,
+        cost,
+        100 * error,
+    )
     print(line, end="" if sys.stdout.isatty() and epoch < epochs else "\n", flush=True)
 
 
@@ -193,7 +206,9 @@ def train_model(name, epochs, seed):
     batches = minibatches(len(train_set[0]), rng)
     reference = NumpyModel(start_values)
     compiled = steps_per_second(train, [(rows,) for rows in batches])
-    by_hand = steps_per_second(lambda rows: reference.step(train_set[0][rows], train_set[1][rows]), [(r,) for r in batches])
+    by_hand = steps_per_second(
+        lambda rows: reference.step(train_set[0][rows], train_set[1][rows]), [(r,) for r in batches]
+    )
     print("  %.0f steps per second; NumPy by hand %.0f; ratio %.2f" % (compiled, by_hand, compiled / by_hand))
     print("  test accuracy %.4f" % accuracy)
     passed = difference <= TOLERANCE
@@ -258,7 +273,10 @@ def main():
         passed = passed and good
     picture = os.path.join(options.out, "learning_curves.png")
     draw_curves(curves, picture)
-    print("\nlearning curves: %s\ncompiled step:   %s" % (picture, draw_graph(train, os.path.join(options.out, "train_step.png"))))
+    print(
+        "\nlearning curves: %s\ncompiled step:   %s"
+        % (picture, draw_graph(train, os.path.join(options.out, "train_step.png")))
+    )
     print("all checks passed" if passed else "CHECKS FAILED")
     return 0 if passed else 1
 

@@ -2,6 +2,7 @@
 
 The names are those of Theano 1.0: ``import theano_ng as theano``.
 """
+
 import logging
 import sys
 
@@ -40,15 +41,54 @@ import numpy
 _check_devices()
 if config.numpy.seterr_all != "None":
     numpy.seterr(all=config.numpy.seterr_all)
-numpy.seterr(**{_kind: getattr(config.numpy, "seterr_" + _kind) for _kind in ("divide", "over", "under", "invalid")
-                if getattr(config.numpy, "seterr_" + _kind) != "None"})
+numpy.seterr(
+    **{
+        _kind: getattr(config.numpy, "seterr_" + _kind)
+        for _kind in ("divide", "over", "under", "invalid")
+        if getattr(config.numpy, "seterr_" + _kind) != "None"
+    }
+)
 
-from theano_ng.gof import (Apply, CLinker, Constant, Container, DualLinker, FunctionGraph, Generic, InconsistencyError, Linker,
-                           LocalLinker, Op, OpenMPOp, OpWiseCLinker, PerformLinker, Type, Variable, generic, object2, utils)
+from theano_ng.gof import (
+    Apply,
+    CLinker,
+    Constant,
+    Container,
+    DualLinker,
+    FunctionGraph,
+    Generic,
+    InconsistencyError,
+    Linker,
+    LocalLinker,
+    Op,
+    OpenMPOp,
+    OpWiseCLinker,
+    PerformLinker,
+    Type,
+    Variable,
+    generic,
+    object2,
+    utils,
+)
 from theano_ng.misc.safe_asarray import _asarray
 from theano_ng import compile, gof, scalar, tensor
-from theano_ng.compile import (FunctionMaker, In, Mode, Out, Param, ProfileStats, SymbolicInput, SymbolicOutput, as_op, function,
-                               function_dump, predefined_linkers, predefined_modes, predefined_optimizers, shared)
+from theano_ng.compile import (
+    FunctionMaker,
+    In,
+    Mode,
+    Out,
+    Param,
+    ProfileStats,
+    SymbolicInput,
+    SymbolicOutput,
+    as_op,
+    function,
+    function_dump,
+    predefined_linkers,
+    predefined_modes,
+    predefined_optimizers,
+    shared,
+)
 from theano_ng import gradient, printing
 from theano_ng.gradient import Lop, Rop, grad, subgraph_grad
 from theano_ng.printing import pp, pprint
@@ -61,7 +101,7 @@ for _module in ("opt_crossentropy", "opt_sigm"):
 del _module
 
 PY3 = True
-theano = sys.modules[__name__]      # `from theano import theano` works in old listings
+theano = sys.modules[__name__]  # `from theano import theano` works in old listings
 
 _LAZY = {
     "OpFromGraph": "theano_ng.compile.builders",
@@ -73,8 +113,21 @@ _LAZY = {
     "clone": "theano_ng.compile.clone",
     "scan_checkpoints": "theano_ng.scan_module",
 }
-_LAZY_MODULES = ("ifelse", "raise_op", "sparse", "sandbox", "typed_list", "gpuarray", "d3viz", "scan_module", "misc", "tests",
-                 "breakpoint", "legacy", "audit")
+_LAZY_MODULES = (
+    "ifelse",
+    "raise_op",
+    "sparse",
+    "sandbox",
+    "typed_list",
+    "gpuarray",
+    "d3viz",
+    "scan_module",
+    "misc",
+    "tests",
+    "breakpoint",
+    "legacy",
+    "audit",
+)
 
 
 def __getattr__(name):

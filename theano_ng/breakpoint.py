@@ -1,4 +1,5 @@
 """A breakpoint inside a compiled function."""
+
 import importlib
 
 from theano_ng.gof.derivative import DisconnectedType
@@ -46,7 +47,9 @@ class PdbBreakpoint(Op):
             raise TypeError("a breakpoint has at least one value to watch, which it returns")
         condition = as_tensor_variable(condition)
         if condition.ndim != 0:
-            raise TypeError("the condition of a breakpoint is a scalar, not %s of type %s" % (condition, condition.type))
+            raise TypeError(
+                "the condition of a breakpoint is a scalar, not %s of type %s" % (condition, condition.type)
+            )
         monitored_vars = [v if hasattr(v, "type") else as_tensor_variable(v) for v in monitored_vars]
         # Which output is a view of which input depends on how many there are, so each node has an Op of its own.
         op = type(self)(self.name)
@@ -58,7 +61,9 @@ class PdbBreakpoint(Op):
         if condition:
             print("\n-------------------------------------------------")
             print("Conditional breakpoint '%s' activated\n" % self.name)
-            print("The monitored variables are stored, in order, in the list variable 'monitored'; what is put there goes on")
+            print(
+                "The monitored variables are stored, in order, in the list variable 'monitored'; what is put there goes on"
+            )
             print("-------------------------------------------------")
             for debugger in ("pudb", "ipdb", "pdb"):
                 try:

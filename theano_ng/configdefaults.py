@@ -1,17 +1,47 @@
 """Every documented flag, with its default."""
+
 import logging
 import os
 import sys
 
-from theano_ng.configparser import (AddConfigVar, BoolParam, ConfigParam, EnumStr, FloatParam, IntParam, StrParam,
-                                    TheanoConfigError, TheanoConfigParser, TheanoConfigWarning, check_unknown_flags, config)
+from theano_ng.configparser import (
+    AddConfigVar,
+    BoolParam,
+    ConfigParam,
+    EnumStr,
+    FloatParam,
+    IntParam,
+    StrParam,
+    TheanoConfigError,
+    TheanoConfigParser,
+    TheanoConfigWarning,
+    check_unknown_flags,
+    config,
+)
 from theano_ng.version import version
 
 _logger = logging.getLogger("theano_ng.configdefaults")
 
 _MODES = ("Mode", "DebugMode", "FAST_RUN", "NanGuardMode", "FAST_COMPILE", "DEBUG_MODE")
-_RELEASES = ("0.3", "0.4", "0.4.1", "0.5", "0.6", "0.7", "0.8", "0.8.1", "0.8.2", "0.9", "0.10", "1.0", "1.0.1", "1.0.2", "1.0.3",
-             "1.0.4", "1.0.5")
+_RELEASES = (
+    "0.3",
+    "0.4",
+    "0.4.1",
+    "0.5",
+    "0.6",
+    "0.7",
+    "0.8",
+    "0.8.1",
+    "0.8.2",
+    "0.9",
+    "0.10",
+    "1.0",
+    "1.0.1",
+    "1.0.2",
+    "1.0.3",
+    "1.0.4",
+    "1.0.5",
+)
 
 
 def _positive(value):
@@ -23,6 +53,7 @@ def _not_negative(value):
 
 
 # --- numbers and types ------------------------------------------------------------------------------------------------------
+
 
 def floatX_convert(s):
     """The dtype that a spelling of floatX means ("32", "float32", ...)."""
@@ -36,28 +67,42 @@ class FloatXParam(EnumStr):
         return super()._filter(floatX_convert(value))
 
 
-AddConfigVar("floatX",
-             "Default floating-point precision of Python floats and of tensors made without a dtype. "
-             "float16 has limited support.",
-             FloatXParam("float64", "float32", "float16"))
-AddConfigVar("warn_float64",
-             "What to do when a TensorVariable with dtype float64 is created.",
-             EnumStr("ignore", "warn", "raise", "pdb"), in_c_key=False)
-AddConfigVar("cast_policy",
-             "How the dtype of constants and of arithmetic results is chosen: 'custom' takes the smallest dtype for Python "
-             "numbers; 'numpy+floatX' (experimental) follows NumPy but prefers float32 under floatX=float32.",
-             EnumStr("custom", "numpy+floatX"))
-AddConfigVar("int_division",
-             "What x.__div__(y), the x / y of Python 2, means for two integers: 'int' (deprecated) an integer, 'floatX' a float, 'raise' "
-             "an error. The x / y of Python 3 is x.__truediv__(y), always a float.",
-             EnumStr("int", "raise", "floatX"), in_c_key=False)
-AddConfigVar("deterministic",
-             "'more' selects GPU implementations that are more deterministic, sometimes slower. On a CPU every implementation is "
-             "deterministic, whatever the value.",
-             EnumStr("default", "more"), in_c_key=False)
+AddConfigVar(
+    "floatX",
+    "Default floating-point precision of Python floats and of tensors made without a dtype. "
+    "float16 has limited support.",
+    FloatXParam("float64", "float32", "float16"),
+)
+AddConfigVar(
+    "warn_float64",
+    "What to do when a TensorVariable with dtype float64 is created.",
+    EnumStr("ignore", "warn", "raise", "pdb"),
+    in_c_key=False,
+)
+AddConfigVar(
+    "cast_policy",
+    "How the dtype of constants and of arithmetic results is chosen: 'custom' takes the smallest dtype for Python "
+    "numbers; 'numpy+floatX' (experimental) follows NumPy but prefers float32 under floatX=float32.",
+    EnumStr("custom", "numpy+floatX"),
+)
+AddConfigVar(
+    "int_division",
+    "What x.__div__(y), the x / y of Python 2, means for two integers: 'int' (deprecated) an integer, 'floatX' a float, 'raise' "
+    "an error. The x / y of Python 3 is x.__truediv__(y), always a float.",
+    EnumStr("int", "raise", "floatX"),
+    in_c_key=False,
+)
+AddConfigVar(
+    "deterministic",
+    "'more' selects GPU implementations that are more deterministic, sometimes slower. On a CPU every implementation is "
+    "deterministic, whatever the value.",
+    EnumStr("default", "more"),
+    in_c_key=False,
+)
 
 
 # --- devices -----------------------------------------------------------------------------------------------------------------
+
 
 class DeviceParam(ConfigParam):
     """cpu, cuda*, opencl*; the names of the backend that was removed are refused with a pointer to the new ones."""
@@ -96,28 +141,48 @@ class ContextsParam(ConfigParam):
         return "name->device;..."
 
 
-AddConfigVar("device",
-             "Default device for computations; lower case. cuda lets the driver pick a GPU, cuda0, cuda1 ... name one.",
-             DeviceParam("cpu", allow_override=False), in_c_key=False)
-AddConfigVar("init_gpu_device",
-             "Initialize this GPU without moving computations to it; needs device=cpu.",
-             DeviceParam("", allow_override=False), in_c_key=False)
-AddConfigVar("force_device",
-             "True: an error when the GPU device cannot be used. False: a warning, and the CPU is used.",
-             BoolParam(False, allow_override=False), in_c_key=False)
+AddConfigVar(
+    "device",
+    "Default device for computations; lower case. cuda lets the driver pick a GPU, cuda0, cuda1 ... name one.",
+    DeviceParam("cpu", allow_override=False),
+    in_c_key=False,
+)
+AddConfigVar(
+    "init_gpu_device",
+    "Initialize this GPU without moving computations to it; needs device=cpu.",
+    DeviceParam("", allow_override=False),
+    in_c_key=False,
+)
+AddConfigVar(
+    "force_device",
+    "True: an error when the GPU device cannot be used. False: a warning, and the CPU is used.",
+    BoolParam(False, allow_override=False),
+    in_c_key=False,
+)
 AddConfigVar("contexts", "GPU contexts as name->device, separated by ';'.", ContextsParam(), in_c_key=False)
-AddConfigVar("print_active_device", "Print the active device when the GPU is initialized.", BoolParam(True), in_c_key=False)
-AddConfigVar("assert_no_cpu_op",
-             "What to do when a CPU op stays in the graph of a function that is moved to a GPU; no effect when device is cpu.",
-             EnumStr("ignore", "warn", "raise", "pdb"), in_c_key=False)
-AddConfigVar("gpuarray.preallocate",
-             "GPU memory pool: negative: no cache; 0: cache only; up to 1: that part of the memory; above 1: megabytes.",
-             FloatParam(0, allow_override=False), in_c_key=False)
+AddConfigVar(
+    "print_active_device", "Print the active device when the GPU is initialized.", BoolParam(True), in_c_key=False
+)
+AddConfigVar(
+    "assert_no_cpu_op",
+    "What to do when a CPU op stays in the graph of a function that is moved to a GPU; no effect when device is cpu.",
+    EnumStr("ignore", "warn", "raise", "pdb"),
+    in_c_key=False,
+)
+AddConfigVar(
+    "gpuarray.preallocate",
+    "GPU memory pool: negative: no cache; 0: cache only; up to 1: that part of the memory; above 1: megabytes.",
+    FloatParam(0, allow_override=False),
+    in_c_key=False,
+)
 AddConfigVar("gpuarray.sched", "Scheduling mode given to the GPU context.", EnumStr("default", "multi", "single"))
 AddConfigVar("gpuarray.single_stream", "Use one stream per GPU context.", BoolParam(True), in_c_key=False)
-AddConfigVar("gpuarray.cache_path",
-             "Directory for compiled GPU kernels.",
-             StrParam(lambda: os.path.join(config.compiledir, "gpuarray_kernels"), allow_override=False), in_c_key=False)
+AddConfigVar(
+    "gpuarray.cache_path",
+    "Directory for compiled GPU kernels.",
+    StrParam(lambda: os.path.join(config.compiledir, "gpuarray_kernels"), allow_override=False),
+    in_c_key=False,
+)
 
 
 def check_devices():
@@ -129,14 +194,18 @@ def check_devices():
         When force_device is on and the flags name a GPU, or when they contradict each other.
     """
     if config.init_gpu_device and config.device != "cpu":
-        raise TheanoConfigError("init_gpu_device=%s needs device=cpu, but device=%s; leave one of the two out"
-                                % (config.init_gpu_device, config.device))
+        raise TheanoConfigError(
+            "init_gpu_device=%s needs device=cpu, but device=%s; leave one of the two out"
+            % (config.init_gpu_device, config.device)
+        )
     wanted = config.init_gpu_device or config.device
     if wanted == "cpu" or config.force_device and config.device == "cpu":
         return
-    message = ("%s=%s: no GPU can be used" % ("init_gpu_device" if config.init_gpu_device else "device", wanted))
+    message = "%s=%s: no GPU can be used" % ("init_gpu_device" if config.init_gpu_device else "device", wanted)
     if config.force_device:
-        raise TheanoConfigError("%s, and force_device is True. Use device=cpu, or force_device=False to fall back on the CPU." % message)
+        raise TheanoConfigError(
+            "%s, and force_device is True. Use device=cpu, or force_device=False to fall back on the CPU." % message
+        )
     TheanoConfigWarning.warn("%s; computations run on the CPU" % message, stacklevel=1)
 
 
@@ -184,12 +253,31 @@ def _deprecated(name, instead):
 
 
 SUPPORTED_DNN_CONV_ALGO_RUNTIME = ("guess_once", "guess_on_shape_change", "time_once", "time_on_shape_change")
-SUPPORTED_DNN_CONV_ALGO_FWD = ("small", "none", "large", "fft", "fft_tiling", "winograd",
-                               "winograd_non_fused") + SUPPORTED_DNN_CONV_ALGO_RUNTIME
-SUPPORTED_DNN_CONV_ALGO_BWD_DATA = ("none", "deterministic", "fft", "fft_tiling", "winograd",
-                                    "winograd_non_fused") + SUPPORTED_DNN_CONV_ALGO_RUNTIME
-SUPPORTED_DNN_CONV_ALGO_BWD_FILTER = ("none", "deterministic", "fft", "small", "winograd_non_fused",
-                                      "fft_tiling") + SUPPORTED_DNN_CONV_ALGO_RUNTIME
+SUPPORTED_DNN_CONV_ALGO_FWD = (
+    "small",
+    "none",
+    "large",
+    "fft",
+    "fft_tiling",
+    "winograd",
+    "winograd_non_fused",
+) + SUPPORTED_DNN_CONV_ALGO_RUNTIME
+SUPPORTED_DNN_CONV_ALGO_BWD_DATA = (
+    "none",
+    "deterministic",
+    "fft",
+    "fft_tiling",
+    "winograd",
+    "winograd_non_fused",
+) + SUPPORTED_DNN_CONV_ALGO_RUNTIME
+SUPPORTED_DNN_CONV_ALGO_BWD_FILTER = (
+    "none",
+    "deterministic",
+    "fft",
+    "small",
+    "winograd_non_fused",
+    "fft_tiling",
+) + SUPPORTED_DNN_CONV_ALGO_RUNTIME
 SUPPORTED_DNN_CONV_PRECISION = ("as_input_f32", "as_input", "float16", "float32", "float64")
 
 AddConfigVar("cuda.root", "Folder of the CUDA tools.", StrParam(get_cuda_root, allow_override=False), in_c_key=False)
@@ -200,36 +288,68 @@ AddConfigVar("dnn.base_path", "Folder of cuDNN.", StrParam(default_dnn_base_path
 AddConfigVar("dnn.include_path", "Location of the cuDNN header.", StrParam(default_dnn_inc_path), in_c_key=False)
 AddConfigVar("dnn.library_path", "Location of the cuDNN library.", StrParam(default_dnn_lib_path), in_c_key=False)
 AddConfigVar("dnn.bin_path", "Location of the cuDNN binaries.", StrParam(default_dnn_bin_path), in_c_key=False)
-AddConfigVar("dnn.enabled",
-             "'auto' uses cuDNN when it is there, 'True' demands it, 'False' never uses it, 'no_check' takes it for granted.",
-             EnumStr("auto", "True", "False", "no_check"), in_c_key=False)
-AddConfigVar("dnn.conv.workmem", "Deprecated, use dnn.conv.algo_fwd.",
-             _deprecated("dnn.conv.workmem", "dnn.conv.algo_fwd"), in_c_key=False)
-AddConfigVar("dnn.conv.workmem_bwd", "Deprecated, use dnn.conv.algo_bwd_filter and dnn.conv.algo_bwd_data.",
-             _deprecated("dnn.conv.workmem_bwd", "dnn.conv.algo_bwd_filter and dnn.conv.algo_bwd_data"), in_c_key=False)
-AddConfigVar("dnn.conv.algo_bwd", "Deprecated, use dnn.conv.algo_bwd_filter and dnn.conv.algo_bwd_data.",
-             _deprecated("dnn.conv.algo_bwd", "dnn.conv.algo_bwd_filter and dnn.conv.algo_bwd_data"), in_c_key=False)
+AddConfigVar(
+    "dnn.enabled",
+    "'auto' uses cuDNN when it is there, 'True' demands it, 'False' never uses it, 'no_check' takes it for granted.",
+    EnumStr("auto", "True", "False", "no_check"),
+    in_c_key=False,
+)
+AddConfigVar(
+    "dnn.conv.workmem",
+    "Deprecated, use dnn.conv.algo_fwd.",
+    _deprecated("dnn.conv.workmem", "dnn.conv.algo_fwd"),
+    in_c_key=False,
+)
+AddConfigVar(
+    "dnn.conv.workmem_bwd",
+    "Deprecated, use dnn.conv.algo_bwd_filter and dnn.conv.algo_bwd_data.",
+    _deprecated("dnn.conv.workmem_bwd", "dnn.conv.algo_bwd_filter and dnn.conv.algo_bwd_data"),
+    in_c_key=False,
+)
+AddConfigVar(
+    "dnn.conv.algo_bwd",
+    "Deprecated, use dnn.conv.algo_bwd_filter and dnn.conv.algo_bwd_data.",
+    _deprecated("dnn.conv.algo_bwd", "dnn.conv.algo_bwd_filter and dnn.conv.algo_bwd_data"),
+    in_c_key=False,
+)
 AddConfigVar("dnn.conv.algo_fwd", "cuDNN's forward convolution.", EnumStr(*SUPPORTED_DNN_CONV_ALGO_FWD), in_c_key=False)
-AddConfigVar("dnn.conv.algo_bwd_data", "cuDNN's gradient of the inputs.",
-             EnumStr(*SUPPORTED_DNN_CONV_ALGO_BWD_DATA), in_c_key=False)
-AddConfigVar("dnn.conv.algo_bwd_filter", "cuDNN's gradient of the filters.",
-             EnumStr(*SUPPORTED_DNN_CONV_ALGO_BWD_FILTER), in_c_key=False)
-AddConfigVar("dnn.conv.precision", "Precision in which cuDNN computes convolutions.",
-             EnumStr(*SUPPORTED_DNN_CONV_PRECISION), in_c_key=False)
+AddConfigVar(
+    "dnn.conv.algo_bwd_data",
+    "cuDNN's gradient of the inputs.",
+    EnumStr(*SUPPORTED_DNN_CONV_ALGO_BWD_DATA),
+    in_c_key=False,
+)
+AddConfigVar(
+    "dnn.conv.algo_bwd_filter",
+    "cuDNN's gradient of the filters.",
+    EnumStr(*SUPPORTED_DNN_CONV_ALGO_BWD_FILTER),
+    in_c_key=False,
+)
+AddConfigVar(
+    "dnn.conv.precision",
+    "Precision in which cuDNN computes convolutions.",
+    EnumStr(*SUPPORTED_DNN_CONV_PRECISION),
+    in_c_key=False,
+)
 AddConfigVar("magma.enabled", "Use MAGMA for matrix computations.", BoolParam(False), in_c_key=False)
 AddConfigVar("magma.include_path", "Location of the MAGMA headers.", StrParam(""), in_c_key=False)
 AddConfigVar("magma.library_path", "Location of the MAGMA library.", StrParam(""), in_c_key=False)
-AddConfigVar("ctc.root", "Folder of warp-ctc, with include and build, lib or lib64.", StrParam("", allow_override=False),
-             in_c_key=False)
+AddConfigVar(
+    "ctc.root",
+    "Folder of warp-ctc, with include and build, lib or lib64.",
+    StrParam("", allow_override=False),
+    in_c_key=False,
+)
 
 
 # --- compiling functions -----------------------------------------------------------------------------------------------------
+
 
 def filter_mode(val):
     """A mode's name, or a Mode. Names given to `register_mode` count once they are registered."""
     if not isinstance(val, str) or val in _MODES:
         return val
-    modes = sys.modules.get("theano_ng.compile.mode")    # a layer above this one, and not there when flags are first read
+    modes = sys.modules.get("theano_ng.compile.mode")  # a layer above this one, and not there when flags are first read
     if modes is not None and val in modes.predefined_modes:
         return val
     raise ValueError("%r is not one of %s" % (val, ", ".join(map(repr, _MODES))))
@@ -261,126 +381,252 @@ def default_cxx():
     return find_program("clang++") if sys.platform == "darwin" else find_program("g++", "c++", "clang++")
 
 
-AddConfigVar("mode",
-             "Default compilation mode: " + ", ".join(_MODES) + "; while the program runs also a Mode, or a name given to register_mode.",
-             ConfigParam("Mode", filter_mode, accepts=_MODES), in_c_key=False)
-AddConfigVar("linker",
-             "Default linker of the mode 'Mode'.",
-             EnumStr("cvm", "c|py", "py", "c", "c|py_nogc", "vm", "vm_nogc", "cvm_nogc"), in_c_key=False)
-AddConfigVar("optimizer",
-             "Default optimizer of the mode 'Mode'.",
-             EnumStr("fast_run", "o4", "o3", "o2", "o1", "unsafe", "stabilize", "fast_compile", "merge", "None"), in_c_key=False)
+AddConfigVar(
+    "mode",
+    "Default compilation mode: "
+    + ", ".join(_MODES)
+    + "; while the program runs also a Mode, or a name given to register_mode.",
+    ConfigParam("Mode", filter_mode, accepts=_MODES),
+    in_c_key=False,
+)
+AddConfigVar(
+    "linker",
+    "Default linker of the mode 'Mode'.",
+    EnumStr("cvm", "c|py", "py", "c", "c|py_nogc", "vm", "vm_nogc", "cvm_nogc"),
+    in_c_key=False,
+)
+AddConfigVar(
+    "optimizer",
+    "Default optimizer of the mode 'Mode'.",
+    EnumStr("fast_run", "o4", "o3", "o2", "o1", "unsafe", "stabilize", "fast_compile", "merge", "None"),
+    in_c_key=False,
+)
 AddConfigVar("optimizer_verbose", "Print every rewrite that is applied.", BoolParam(False), in_c_key=False)
-AddConfigVar("on_opt_error",
-             "What to do when a rewrite crashes: skip it with a warning, raise, start the debugger, or skip it silently.",
-             EnumStr("warn", "raise", "pdb", "ignore"), in_c_key=False)
+AddConfigVar(
+    "on_opt_error",
+    "What to do when a rewrite crashes: skip it with a warning, raise, start the debugger, or skip it silently.",
+    EnumStr("warn", "raise", "pdb", "ignore"),
+    in_c_key=False,
+)
 for _name, _what in (("excluding", "excluded from"), ("including", "included in"), ("requiring", "required in")):
-    AddConfigVar("optimizer_" + _name,
-                 "Tags and names of rewrites, separated by ':', %s the default mode." % _what,
-                 StrParam("", allow_override=False), in_c_key=False)
-AddConfigVar("on_unused_input",
-             "What to do about an input of a function that no output and no update needs, where the function's argument does not say.",
-             EnumStr("raise", "warn", "ignore"), in_c_key=False)
-AddConfigVar("on_shape_error",
-             "What to do when infer_shape of a node raises: warn and use the default, or raise.",
-             EnumStr("warn", "raise"), in_c_key=False)
-AddConfigVar("cycle_detection",
-             "'regular' permits most in-place operations; 'fast' fewer, and compiles faster.",
-             EnumStr("regular", "fast"), in_c_key=False)
-AddConfigVar("check_stack_trace",
-             "What to do about rewrites that lose the creation trace of a variable.",
-             EnumStr("off", "log", "warn", "raise"), in_c_key=False)
-AddConfigVar("optdb.position_cutoff", "Where to stop earlier during optimization: the position of a phase.",
-             FloatParam(float("inf")), in_c_key=False)
-AddConfigVar("optdb.max_use_ratio",
-             "A rewrite may be applied this many times the number of nodes in one equilibrium phase.",
-             FloatParam(8), in_c_key=False)
-AddConfigVar("allow_gc",
-             "Free intermediate results as soon as they are not needed; False keeps their memory for the next call.",
-             BoolParam(True), in_c_key=False)
-AddConfigVar("vm.lazy", "Force lazy evaluation on (True) or off (False); None decides from the graph.",
-             ConfigParam("None", filter_vm_lazy, accepts=("None", "True", "False")), in_c_key=False)
-AddConfigVar("openmp",
-             "Let Ops that can use OpenMP use it. The number of threads is OMP_NUM_THREADS.",
-             BoolParam(False))
-AddConfigVar("openmp_elemwise_minsize",
-             "Elementwise operations on fewer elements run on one thread.",
-             IntParam(200000, _positive), in_c_key=False)
-AddConfigVar("scan.allow_gc", "Free intermediate results inside scan as soon as possible.", BoolParam(False), in_c_key=False)
-AddConfigVar("scan.allow_output_prealloc", "Let scan pre-allocate the outputs of its inner function.", BoolParam(True),
-             in_c_key=False)
+    AddConfigVar(
+        "optimizer_" + _name,
+        "Tags and names of rewrites, separated by ':', %s the default mode." % _what,
+        StrParam("", allow_override=False),
+        in_c_key=False,
+    )
+AddConfigVar(
+    "on_unused_input",
+    "What to do about an input of a function that no output and no update needs, where the function's argument does not say.",
+    EnumStr("raise", "warn", "ignore"),
+    in_c_key=False,
+)
+AddConfigVar(
+    "on_shape_error",
+    "What to do when infer_shape of a node raises: warn and use the default, or raise.",
+    EnumStr("warn", "raise"),
+    in_c_key=False,
+)
+AddConfigVar(
+    "cycle_detection",
+    "'regular' permits most in-place operations; 'fast' fewer, and compiles faster.",
+    EnumStr("regular", "fast"),
+    in_c_key=False,
+)
+AddConfigVar(
+    "check_stack_trace",
+    "What to do about rewrites that lose the creation trace of a variable.",
+    EnumStr("off", "log", "warn", "raise"),
+    in_c_key=False,
+)
+AddConfigVar(
+    "optdb.position_cutoff",
+    "Where to stop earlier during optimization: the position of a phase.",
+    FloatParam(float("inf")),
+    in_c_key=False,
+)
+AddConfigVar(
+    "optdb.max_use_ratio",
+    "A rewrite may be applied this many times the number of nodes in one equilibrium phase.",
+    FloatParam(8),
+    in_c_key=False,
+)
+AddConfigVar(
+    "allow_gc",
+    "Free intermediate results as soon as they are not needed; False keeps their memory for the next call.",
+    BoolParam(True),
+    in_c_key=False,
+)
+AddConfigVar(
+    "vm.lazy",
+    "Force lazy evaluation on (True) or off (False); None decides from the graph.",
+    ConfigParam("None", filter_vm_lazy, accepts=("None", "True", "False")),
+    in_c_key=False,
+)
+AddConfigVar(
+    "openmp", "Let Ops that can use OpenMP use it. The number of threads is OMP_NUM_THREADS.", BoolParam(False)
+)
+AddConfigVar(
+    "openmp_elemwise_minsize",
+    "Elementwise operations on fewer elements run on one thread.",
+    IntParam(200000, _positive),
+    in_c_key=False,
+)
+AddConfigVar(
+    "scan.allow_gc", "Free intermediate results inside scan as soon as possible.", BoolParam(False), in_c_key=False
+)
+AddConfigVar(
+    "scan.allow_output_prealloc",
+    "Let scan pre-allocate the outputs of its inner function.",
+    BoolParam(True),
+    in_c_key=False,
+)
 AddConfigVar("scan.debug", "Print more about what scan does.", BoolParam(False), in_c_key=False)
-AddConfigVar("experimental.local_alloc_elemwise",
-             "Deprecated, only True is accepted. optimizer_excluding=local_alloc_elemwise switches the rewrite off.",
-             BoolParam(True, bool), in_c_key=False)
-AddConfigVar("experimental.local_alloc_elemwise_assert",
-             "When local_alloc_elemwise applies and shapes are not provably equal, add an assertion.",
-             BoolParam(True), in_c_key=False)
-AddConfigVar("experimental.unpickle_gpu_on_cpu", "Unpickle GPU values as CPU ones when there is no GPU.", BoolParam(False),
-             in_c_key=False)
-AddConfigVar("conv.assert_shape", "Check the shapes that users gave to convolutions at run time.", BoolParam(False),
-             in_c_key=False)
-AddConfigVar("metaopt.verbose",
-             "Meta-optimizer: 0 silent, 1 warns when an op cannot be meta-optimized, 2 all timings and choices.",
-             IntParam(0, lambda i: i in (0, 1, 2)), in_c_key=False)
-AddConfigVar("metaopt.optimizer_excluding", "Tags excluded from the meta-optimizer, separated by ':'.", StrParam(""),
-             in_c_key=False)
-AddConfigVar("metaopt.optimizer_including", "Tags included in the meta-optimizer, separated by ':'.", StrParam(""),
-             in_c_key=False)
-AddConfigVar("unpickle_function", "Recompile functions when they are unpickled; False yields None instead.", BoolParam(True),
-             in_c_key=False)
-AddConfigVar("reoptimize_unpickled_function",
-             "Rewrite the graph again when a function is unpickled; False uses the rewritten graph that was saved.",
-             BoolParam(False), in_c_key=False)
+AddConfigVar(
+    "experimental.local_alloc_elemwise",
+    "Deprecated, only True is accepted. optimizer_excluding=local_alloc_elemwise switches the rewrite off.",
+    BoolParam(True, bool),
+    in_c_key=False,
+)
+AddConfigVar(
+    "experimental.local_alloc_elemwise_assert",
+    "When local_alloc_elemwise applies and shapes are not provably equal, add an assertion.",
+    BoolParam(True),
+    in_c_key=False,
+)
+AddConfigVar(
+    "experimental.unpickle_gpu_on_cpu",
+    "Unpickle GPU values as CPU ones when there is no GPU.",
+    BoolParam(False),
+    in_c_key=False,
+)
+AddConfigVar(
+    "conv.assert_shape",
+    "Check the shapes that users gave to convolutions at run time.",
+    BoolParam(False),
+    in_c_key=False,
+)
+AddConfigVar(
+    "metaopt.verbose",
+    "Meta-optimizer: 0 silent, 1 warns when an op cannot be meta-optimized, 2 all timings and choices.",
+    IntParam(0, lambda i: i in (0, 1, 2)),
+    in_c_key=False,
+)
+AddConfigVar(
+    "metaopt.optimizer_excluding",
+    "Tags excluded from the meta-optimizer, separated by ':'.",
+    StrParam(""),
+    in_c_key=False,
+)
+AddConfigVar(
+    "metaopt.optimizer_including",
+    "Tags included in the meta-optimizer, separated by ':'.",
+    StrParam(""),
+    in_c_key=False,
+)
+AddConfigVar(
+    "unpickle_function",
+    "Recompile functions when they are unpickled; False yields None instead.",
+    BoolParam(True),
+    in_c_key=False,
+)
+AddConfigVar(
+    "reoptimize_unpickled_function",
+    "Rewrite the graph again when a function is unpickled; False uses the rewritten graph that was saved.",
+    BoolParam(False),
+    in_c_key=False,
+)
 AddConfigVar("pickle_test_value", "Save test values along with variables.", BoolParam(True), in_c_key=False)
 
 
 # --- the C compiler and its cache --------------------------------------------------------------------------------------------
 
-AddConfigVar("cxx",
-             "The C++ compiler: full path or name. Empty: nothing is compiled, and Python implementations run.",
-             StrParam(default_cxx), in_c_key=False)
+AddConfigVar(
+    "cxx",
+    "The C++ compiler: full path or name. Empty: nothing is compiled, and Python implementations run.",
+    StrParam(default_cxx),
+    in_c_key=False,
+)
 AddConfigVar("gcc.cxxflags", "Extra flags for the C++ compiler.", StrParam(""))
-AddConfigVar("nocleanup", "Keep generated source files, also those that failed to compile.", BoolParam(False), in_c_key=False)
-AddConfigVar("lib.cnmem", "Deprecated, use gpuarray.preallocate.", _deprecated("lib.cnmem", "gpuarray.preallocate"), in_c_key=False)
+AddConfigVar(
+    "nocleanup", "Keep generated source files, also those that failed to compile.", BoolParam(False), in_c_key=False
+)
+AddConfigVar(
+    "lib.cnmem",
+    "Deprecated, use gpuarray.preallocate.",
+    _deprecated("lib.cnmem", "gpuarray.preallocate"),
+    in_c_key=False,
+)
 AddConfigVar("lib.amdlibm", "Compile against AMD's mathematical library.", BoolParam(False))
-AddConfigVar("blas.ldflags",
-             "Link arguments for a BLAS, such as -lopenblas; read when the first BLAS operation runs. Empty: the BLAS inside SciPy is used "
-             "through function pointers.",
-             StrParam(""))
-AddConfigVar("blas.check_openmp",
-             "Warn when openmp is on and blas.ldflags names an MKL that brings Intel's OpenMP: together with the compiler's own it can "
-             "give wrong results.", BoolParam(True), in_c_key=False)
-AddConfigVar("cache_graphs", "Keep rewritten graphs in the compile directory, for the next process that compiles the same function.",
-             BoolParam(True), in_c_key=False)
-AddConfigVar("cmodule.mac_framework_link", "Accepted for old configuration files; without effect, no compiled module links a framework.",
-             BoolParam(False), in_c_key=False)
-AddConfigVar("cmodule.warn_no_version", "Warn when an Op's C code cannot be cached because it has no version.",
-             BoolParam(False), in_c_key=False)
+AddConfigVar(
+    "blas.ldflags",
+    "Link arguments for a BLAS, such as -lopenblas; read when the first BLAS operation runs. Empty: the BLAS inside SciPy is used "
+    "through function pointers.",
+    StrParam(""),
+)
+AddConfigVar(
+    "blas.check_openmp",
+    "Warn when openmp is on and blas.ldflags names an MKL that brings Intel's OpenMP: together with the compiler's own it can "
+    "give wrong results.",
+    BoolParam(True),
+    in_c_key=False,
+)
+AddConfigVar(
+    "cache_graphs",
+    "Keep rewritten graphs in the compile directory, for the next process that compiles the same function.",
+    BoolParam(True),
+    in_c_key=False,
+)
+AddConfigVar(
+    "cmodule.mac_framework_link",
+    "Accepted for old configuration files; without effect, no compiled module links a framework.",
+    BoolParam(False),
+    in_c_key=False,
+)
+AddConfigVar(
+    "cmodule.warn_no_version",
+    "Warn when an Op's C code cannot be cached because it has no version.",
+    BoolParam(False),
+    in_c_key=False,
+)
 AddConfigVar("cmodule.remove_gxx_opt", "Compile without optimization, to debug generated code.", BoolParam(False))
 AddConfigVar("cmodule.compilation_warning", "Print the compiler's warnings.", BoolParam(False))
-AddConfigVar("cmodule.preload_cache", "Load all cached modules when the first one is needed.",
-             BoolParam(False, allow_override=False), in_c_key=False)
-AddConfigVar("cmodule.age_thresh_use",
-             "Cached modules older than this many seconds are not used; cleanup deletes them a week later.",
-             IntParam(60 * 60 * 24 * 24), in_c_key=False)
+AddConfigVar(
+    "cmodule.preload_cache",
+    "Load all cached modules when the first one is needed.",
+    BoolParam(False, allow_override=False),
+    in_c_key=False,
+)
+AddConfigVar(
+    "cmodule.age_thresh_use",
+    "Cached modules older than this many seconds are not used; cleanup deletes them a week later.",
+    IntParam(60 * 60 * 24 * 24),
+    in_c_key=False,
+)
 AddConfigVar("cmodule.debug", "Define DEBUG in generated code and compile its assertions.", BoolParam(False))
-AddConfigVar("compile.wait",
-             "Longest pause, in seconds, between two attempts to take the lock on a compile directory.", IntParam(5, _positive),
-             in_c_key=False)
+AddConfigVar(
+    "compile.wait",
+    "Longest pause, in seconds, between two attempts to take the lock on a compile directory.",
+    IntParam(5, _positive),
+    in_c_key=False,
+)
 
 
 def _timeout_default():
     return config.compile.wait * 24
 
 
-AddConfigVar("compile.timeout", "Seconds after which waiting for a cache entry is given up and a private copy is compiled.",
-             IntParam(_timeout_default, _positive), in_c_key=False)
+AddConfigVar(
+    "compile.timeout",
+    "Seconds after which waiting for a cache entry is given up and a private copy is compiled.",
+    IntParam(_timeout_default, _positive),
+    in_c_key=False,
+)
 
 
 def local_bitwidth():
     """Bits of a pointer."""
-    return 64 if sys.maxsize > 2 ** 32 else 32
+    return 64 if sys.maxsize > 2**32 else 32
 
 
 def python_int_bitwidth():
@@ -422,7 +668,7 @@ def _platform_text():
 class _CompiledirKeys:
     """What compiledir_format may name; each value is found when it is asked for."""
 
-    find_compiler_version = None    # see `register_compiler_version`
+    find_compiler_version = None  # see `register_compiler_version`
 
     def __getitem__(self, key):
         return getattr(self, key)()
@@ -469,8 +715,19 @@ def register_compiler_version(function):
     return function
 
 
-compiledir_format_keys = ("device", "gxx_version", "hostname", "numpy_version", "platform", "processor", "python_bitwidth",
-                          "python_int_bitwidth", "python_version", "short_platform", "theano_version")
+compiledir_format_keys = (
+    "device",
+    "gxx_version",
+    "hostname",
+    "numpy_version",
+    "platform",
+    "processor",
+    "python_bitwidth",
+    "python_int_bitwidth",
+    "python_version",
+    "short_platform",
+    "theano_version",
+)
 
 
 def filter_compiledir_format(text):
@@ -478,7 +735,9 @@ def filter_compiledir_format(text):
     try:
         text % dict.fromkeys(compiledir_format_keys, 0)
     except KeyError as unknown:
-        raise ValueError("%r has the key %s; the keys are %s" % (text, unknown, ", ".join(compiledir_format_keys))) from None
+        raise ValueError(
+            "%r has the key %s; the keys are %s" % (text, unknown, ", ".join(compiledir_format_keys))
+        ) from None
     except (TypeError, ValueError) as failure:
         raise ValueError("%r is not a %%-format such as %r: %s" % (text, default_compiledir_format, failure)) from None
     return text
@@ -524,31 +783,56 @@ def default_compiledir():
     return os.path.join(config.base_compiledir, default_compiledirname())
 
 
-AddConfigVar("compiledir_format",
-             "Name of the compile directory inside base_compiledir. Keys: %s." % ", ".join(compiledir_format_keys),
-             ConfigParam(default_compiledir_format, filter_compiledir_format, allow_override=False, accepts="str"), in_c_key=False)
-AddConfigVar("base_compiledir", "Folder of the compile directories of all platforms.",
-             ConfigParam(default_base_compiledir, filter_base_compiledir, allow_override=False, accepts="path"), in_c_key=False)
-AddConfigVar("compiledir", "Folder of compiled modules.",
-             ConfigParam(default_compiledir, filter_compiledir, allow_override=False, accepts="path"), in_c_key=False)
+AddConfigVar(
+    "compiledir_format",
+    "Name of the compile directory inside base_compiledir. Keys: %s." % ", ".join(compiledir_format_keys),
+    ConfigParam(default_compiledir_format, filter_compiledir_format, allow_override=False, accepts="str"),
+    in_c_key=False,
+)
+AddConfigVar(
+    "base_compiledir",
+    "Folder of the compile directories of all platforms.",
+    ConfigParam(default_base_compiledir, filter_base_compiledir, allow_override=False, accepts="path"),
+    in_c_key=False,
+)
+AddConfigVar(
+    "compiledir",
+    "Folder of compiled modules.",
+    ConfigParam(default_compiledir, filter_compiledir, allow_override=False, accepts="path"),
+    in_c_key=False,
+)
 
 
 # --- errors, debugging, profiling --------------------------------------------------------------------------------------------
 
-AddConfigVar("exception_verbosity",
-             "'low' names apply nodes briefly; 'high' describes them with their inputs, one indented line each.",
-             EnumStr("low", "high"), in_c_key=False)
+AddConfigVar(
+    "exception_verbosity",
+    "'low' names apply nodes briefly; 'high' describes them with their inputs, one indented line each.",
+    EnumStr("low", "high"),
+    in_c_key=False,
+)
 AddConfigVar("traceback.limit", "Levels of the user's stack kept for each variable.", IntParam(8), in_c_key=False)
-AddConfigVar("traceback.compile_limit",
-             "Levels of the stack kept for variables that are made while compiling; with 0 they only have the traces of what they replace.",
-             IntParam(0), in_c_key=False)
-AddConfigVar("compute_test_value",
-             "Run each Op while the graph is built, on tag.test_value of its inputs.",
-             EnumStr("off", "ignore", "warn", "raise", "pdb"), in_c_key=False)
-AddConfigVar("compute_test_value_opt",
-             "The same while the graph is rewritten.",
-             EnumStr("off", "ignore", "warn", "raise", "pdb"), in_c_key=False)
-AddConfigVar("print_test_value", "str() and repr() of variables also show their test values.", BoolParam(False), in_c_key=False)
+AddConfigVar(
+    "traceback.compile_limit",
+    "Levels of the stack kept for variables that are made while compiling; with 0 they only have the traces of what they replace.",
+    IntParam(0),
+    in_c_key=False,
+)
+AddConfigVar(
+    "compute_test_value",
+    "Run each Op while the graph is built, on tag.test_value of its inputs.",
+    EnumStr("off", "ignore", "warn", "raise", "pdb"),
+    in_c_key=False,
+)
+AddConfigVar(
+    "compute_test_value_opt",
+    "The same while the graph is rewritten.",
+    EnumStr("off", "ignore", "warn", "raise", "pdb"),
+    in_c_key=False,
+)
+AddConfigVar(
+    "print_test_value", "str() and repr() of variables also show their test values.", BoolParam(False), in_c_key=False
+)
 AddConfigVar("profile", "Profile every function, and print at exit.", BoolParam(False), in_c_key=False)
 AddConfigVar("profile_optimizer", "Profile the rewriting too; needs profile.", BoolParam(False), in_c_key=False)
 AddConfigVar("profile_memory", "Profile memory too; needs profile.", BoolParam(False), in_c_key=False)
@@ -556,27 +840,43 @@ AddConfigVar("profiling.time_thunks", "Time each thunk when profiling.", BoolPar
 AddConfigVar("profiling.n_apply", "Number of apply nodes to print.", IntParam(20, _positive), in_c_key=False)
 AddConfigVar("profiling.n_ops", "Number of Ops to print.", IntParam(20, _positive), in_c_key=False)
 AddConfigVar("profiling.output_line_width", "Longest line to print.", IntParam(512, _positive), in_c_key=False)
-AddConfigVar("profiling.min_memory_size",
-             "Leave out apply nodes whose outputs take fewer bytes in the memory profile.",
-             IntParam(1024, _not_negative), in_c_key=False)
+AddConfigVar(
+    "profiling.min_memory_size",
+    "Leave out apply nodes whose outputs take fewer bytes in the memory profile.",
+    IntParam(1024, _not_negative),
+    in_c_key=False,
+)
 AddConfigVar("profiling.min_peak_memory", "Print the smallest possible peak memory.", BoolParam(False), in_c_key=False)
 AddConfigVar("profiling.destination", "stderr, stdout or the name of a file.", StrParam("stderr"), in_c_key=False)
 AddConfigVar("profiling.debugprint", "Debugprint the profiled functions.", BoolParam(False), in_c_key=False)
 AddConfigVar("profiling.ignore_first_call", "Leave out the first call of a function.", BoolParam(False), in_c_key=False)
-AddConfigVar("check_input",
-             "Let C code check its inputs; False only for functions with inputs that are known to be right.", BoolParam(True))
+AddConfigVar(
+    "check_input",
+    "Let C code check its inputs; False only for functions with inputs that are known to be right.",
+    BoolParam(True),
+)
 
-AddConfigVar("DebugMode.patience", "How many times to rewrite a graph to find rewrites that are not deterministic.",
-             IntParam(10, _positive), in_c_key=False)
+AddConfigVar(
+    "DebugMode.patience",
+    "How many times to rewrite a graph to find rewrites that are not deterministic.",
+    IntParam(10, _positive),
+    in_c_key=False,
+)
 AddConfigVar("DebugMode.check_c", "Run C implementations where they exist.", BoolParam(True), in_c_key=False)
 AddConfigVar("DebugMode.check_py", "Run Python implementations where they exist.", BoolParam(True), in_c_key=False)
 AddConfigVar("DebugMode.check_finite", "Complain about NaN and infinity.", BoolParam(True), in_c_key=False)
-AddConfigVar("DebugMode.check_strides",
-             "C and Python implementations must return the same strides: 0 ignore, 1 warn, 2 raise.",
-             IntParam(1, lambda i: i in (0, 1, 2)), in_c_key=False)
-AddConfigVar("DebugMode.warn_input_not_reused",
-             "Warn when destroy_map or view_map announces in-place work and the input is not reused.", BoolParam(True),
-             in_c_key=False)
+AddConfigVar(
+    "DebugMode.check_strides",
+    "C and Python implementations must return the same strides: 0 ignore, 1 warn, 2 raise.",
+    IntParam(1, lambda i: i in (0, 1, 2)),
+    in_c_key=False,
+)
+AddConfigVar(
+    "DebugMode.warn_input_not_reused",
+    "Warn when destroy_map or view_map announces in-place work and the input is not reused.",
+    BoolParam(True),
+    in_c_key=False,
+)
 
 
 def is_valid_check_preallocated_output_param(param):
@@ -585,29 +885,56 @@ def is_valid_check_preallocated_output_param(param):
     return isinstance(param, str) and all(word in valid for word in param.split(":"))
 
 
-AddConfigVar("DebugMode.check_preallocated_output",
-             "Kinds of preallocated output memory to try: initial, previous, c_contiguous, f_contiguous, strided, wrong_size, "
-             "ALL; separated by ':'.",
-             StrParam("", is_valid_check_preallocated_output_param), in_c_key=False)
-AddConfigVar("DebugMode.check_preallocated_output_ndim",
-             "Number of innermost dimensions whose strides vary in 'strided'.", IntParam(4, _positive), in_c_key=False)
+AddConfigVar(
+    "DebugMode.check_preallocated_output",
+    "Kinds of preallocated output memory to try: initial, previous, c_contiguous, f_contiguous, strided, wrong_size, "
+    "ALL; separated by ':'.",
+    StrParam("", is_valid_check_preallocated_output_param),
+    in_c_key=False,
+)
+AddConfigVar(
+    "DebugMode.check_preallocated_output_ndim",
+    "Number of innermost dimensions whose strides vary in 'strided'.",
+    IntParam(4, _positive),
+    in_c_key=False,
+)
 AddConfigVar("NanGuardMode.nan_is_error", "NanGuardMode raises on NaN.", BoolParam(True), in_c_key=False)
 AddConfigVar("NanGuardMode.inf_is_error", "NanGuardMode raises on infinity.", BoolParam(True), in_c_key=False)
-AddConfigVar("NanGuardMode.big_is_error", "NanGuardMode raises on absolute values above 1e10.", BoolParam(True), in_c_key=False)
-AddConfigVar("NanGuardMode.action",
-             "What NanGuardMode does when it finds such a value: raise, warn and go on, or start the debugger.",
-             EnumStr("raise", "warn", "pdb"), in_c_key=False)
+AddConfigVar(
+    "NanGuardMode.big_is_error", "NanGuardMode raises on absolute values above 1e10.", BoolParam(True), in_c_key=False
+)
+AddConfigVar(
+    "NanGuardMode.action",
+    "What NanGuardMode does when it finds such a value: raise, warn and go on, or start the debugger.",
+    EnumStr("raise", "warn", "pdb"),
+    in_c_key=False,
+)
 
-AddConfigVar("numpy.seterr_all", "NumPy's behaviour on floating-point errors; 'None' leaves it alone.",
-             EnumStr("ignore", "warn", "raise", "call", "print", "log", "None", allow_override=False), in_c_key=False)
-for _name, _what in (("divide", "division by zero"), ("over", "overflow"), ("under", "underflow"),
-                     ("invalid", "invalid operations")):
-    AddConfigVar("numpy.seterr_" + _name, "NumPy's behaviour on %s; 'None' follows numpy.seterr_all." % _what,
-                 EnumStr("None", "ignore", "warn", "raise", "call", "print", "log", allow_override=False), in_c_key=False)
+AddConfigVar(
+    "numpy.seterr_all",
+    "NumPy's behaviour on floating-point errors; 'None' leaves it alone.",
+    EnumStr("ignore", "warn", "raise", "call", "print", "log", "None", allow_override=False),
+    in_c_key=False,
+)
+for _name, _what in (
+    ("divide", "division by zero"),
+    ("over", "overflow"),
+    ("under", "underflow"),
+    ("invalid", "invalid operations"),
+):
+    AddConfigVar(
+        "numpy.seterr_" + _name,
+        "NumPy's behaviour on %s; 'None' follows numpy.seterr_all." % _what,
+        EnumStr("None", "ignore", "warn", "raise", "call", "print", "log", allow_override=False),
+        in_c_key=False,
+    )
 
-AddConfigVar("warn.ignore_bug_before",
-             "Default of the other flags of this section: False for bugs fixed before this version, none for 'all', all for 'None'.",
-             EnumStr("0.8", "None", "all", *(r for r in _RELEASES if r != "0.8"), allow_override=False), in_c_key=False)
+AddConfigVar(
+    "warn.ignore_bug_before",
+    "Default of the other flags of this section: False for bugs fixed before this version, none for 'all', all for 'None'.",
+    EnumStr("0.8", "None", "all", *(r for r in _RELEASES if r != "0.8"), allow_override=False),
+    in_c_key=False,
+)
 
 
 def split_version(version):
@@ -627,14 +954,27 @@ def warn_default(version):
     return split_version(limit) <= split_version(version)
 
 
-for _name, _version in (("argmax_pushdown_bug", "0.3"), ("gpusum_01_011_0111_bug", "0.3"), ("sum_sum_bug", "0.3"),
-                        ("sum_div_dimshuffle_bug", "0.3"), ("subtensor_merge_bug", "0.5"), ("gpu_set_subtensor1", "0.6"),
-                        ("vm_gc_bug", "0.5"), ("signal_conv2d_interface", "0.7"), ("reduce_join", "0.7"),
-                        ("inc_set_subtensor1", "0.7"), ("round", "0.9"), ("inc_subtensor1_opt", "0.10")):
-    AddConfigVar("warn." + _name,
-                 "Accepted from old programs, and follows warn.ignore_bug_before. The bug that version %s fixed was never in this "
-                 "package, so there is nothing to warn of." % _version,
-                 BoolParam(lambda version=_version: warn_default(version)), in_c_key=False)
+for _name, _version in (
+    ("argmax_pushdown_bug", "0.3"),
+    ("gpusum_01_011_0111_bug", "0.3"),
+    ("sum_sum_bug", "0.3"),
+    ("sum_div_dimshuffle_bug", "0.3"),
+    ("subtensor_merge_bug", "0.5"),
+    ("gpu_set_subtensor1", "0.6"),
+    ("vm_gc_bug", "0.5"),
+    ("signal_conv2d_interface", "0.7"),
+    ("reduce_join", "0.7"),
+    ("inc_set_subtensor1", "0.7"),
+    ("round", "0.9"),
+    ("inc_subtensor1_opt", "0.10"),
+):
+    AddConfigVar(
+        "warn." + _name,
+        "Accepted from old programs, and follows warn.ignore_bug_before. The bug that version %s fixed was never in this "
+        "package, so there is nothing to warn of." % _version,
+        BoolParam(lambda version=_version: warn_default(version)),
+        in_c_key=False,
+    )
 
 
 def good_seed_param(seed):
@@ -645,14 +985,24 @@ def good_seed_param(seed):
     return True
 
 
-AddConfigVar("unittests.rseed", "Seed of the test suite: an integer or 'random'.", StrParam("666", good_seed_param),
-             in_c_key=False)
-AddConfigVar("tensor.cmp_sloppy",
-             "Tolerance of comparisons in tests: 0 the strictest, 1 and 2 looser.",
-             IntParam(0, lambda i: i in (0, 1, 2)), in_c_key=False)
-AddConfigVar("tensor.insert_inplace_optimizer_validate_nb",
-             "In the elementwise in-place pass, validate the graph after this many nodes; -1 validates after each replacement.",
-             IntParam(-1, lambda i: i == -1 or i > 0), in_c_key=False)
+AddConfigVar(
+    "unittests.rseed",
+    "Seed of the test suite: an integer or 'random'.",
+    StrParam("666", good_seed_param),
+    in_c_key=False,
+)
+AddConfigVar(
+    "tensor.cmp_sloppy",
+    "Tolerance of comparisons in tests: 0 the strictest, 1 and 2 looser.",
+    IntParam(0, lambda i: i in (0, 1, 2)),
+    in_c_key=False,
+)
+AddConfigVar(
+    "tensor.insert_inplace_optimizer_validate_nb",
+    "In the elementwise in-place pass, validate the graph after this many nodes; -1 validates after each replacement.",
+    IntParam(-1, lambda i: i == -1 or i > 0),
+    in_c_key=False,
+)
 AddConfigVar("tensor.local_elemwise_fusion", "Fuse elementwise operations.", BoolParam(True), in_c_key=False)
 AddConfigVar("gpu.local_elemwise_fusion", "Fuse elementwise operations on the GPU.", BoolParam(True), in_c_key=False)
 

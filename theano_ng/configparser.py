@@ -11,6 +11,7 @@ BoolParam(False))``. THEANO_FLAGS and the configuration files may then hold ``my
 defined, when it is checked as any other. All other names that no flag has are errors when theano_ng is imported, so that
 misspelt names are noticed.
 """
+
 import functools
 import hashlib
 import logging
@@ -58,12 +59,14 @@ def parse_config_string(config_string, issue_warnings=True):
         splitter = shlex.shlex(config_string, posix=True)
         splitter.whitespace, splitter.whitespace_split, splitter.commenters = ",", True, ""
         if sys.platform == "win32":
-            splitter.escape = ""    # backslashes separate the folders of a path
+            splitter.escape = ""  # backslashes separate the folders of a path
         try:
             items = list(splitter)
         except ValueError as failure:
-            raise TheanoConfigError("THEANO_FLAGS: %s in %r; a quote or backslash in a value is written after a backslash" %
-                                    (str(failure).lower(), config_string)) from failure
+            raise TheanoConfigError(
+                "THEANO_FLAGS: %s in %r; a quote or backslash in a value is written after a backslash"
+                % (str(failure).lower(), config_string)
+            ) from failure
     else:
         items = config_string.split(",")
     flags = {}
@@ -74,7 +77,8 @@ def parse_config_string(config_string, issue_warnings=True):
             flags[name] = value
         elif (name or equals) and issue_warnings:
             raise TheanoConfigError(
-                "THEANO_FLAGS: %r is not of the form name=value (in %r)%s" % (item, config_string, nearest_flags(name)))
+                "THEANO_FLAGS: %r is not of the form name=value (in %r)%s" % (item, config_string, nearest_flags(name))
+            )
     return flags
 
 
@@ -120,7 +124,7 @@ def _read_theanorc():
 THEANO_FLAGS = os.getenv("THEANO_FLAGS", "")
 THEANO_FLAGS_DICT = {}
 theano_raw_cfg = {}
-_file_of = {}    # flag -> the configuration file that sets it
+_file_of = {}  # flag -> the configuration file that sets it
 _config_var_list = []
 _config_vars = {}
 
@@ -282,6 +286,7 @@ class TypedParam(ConfigParam):
 
 def _flag_maker(name, convert, description):
     """A function that makes flags whose values `convert` makes of texts."""
+
     def make(default, is_valid=None, allow_override=True):
         return TypedParam(default, convert, is_valid, allow_override)
 
@@ -341,7 +346,9 @@ class TheanoConfigParser:
         param = self._params.get(name)
         if param is None:
             if name in self._sections:
-                raise AttributeError("%r is a section of flags, not a flag%s" % (self._prefix + name, nearest_flags(self._prefix + name)))
+                raise AttributeError(
+                    "%r is a section of flags, not a flag%s" % (self._prefix + name, nearest_flags(self._prefix + name))
+                )
             raise AttributeError("there is no flag %r%s" % (self._prefix + name, nearest_flags(self._prefix + name)))
         _refuse_immutable(param)
         self.__dict__[name] = param.convert(value)
@@ -371,7 +378,9 @@ class TheanoConfigParser:
         if section is None:
             if name in self._params:
                 raise AttributeError("%s%s is a flag, not a section" % (self._prefix, name))
-            section = self._sections[name] = self.__dict__[name] = TheanoConfigParser("%s%s." % (self._prefix, name), self._root)
+            section = self._sections[name] = self.__dict__[name] = TheanoConfigParser(
+                "%s%s." % (self._prefix, name), self._root
+            )
         return section
 
 
@@ -382,7 +391,8 @@ def _refuse_immutable(param):
     if not param.allow_override:
         raise TheanoConfigError(
             "Can't change the value of this config parameter after initialization! %s is set in THEANO_FLAGS or a configuration file, "
-            "before theano_ng is imported" % param.fullname)
+            "before theano_ng is imported" % param.fullname
+        )
 
 
 class TheanoRootConfig(TheanoConfigParser):
@@ -431,7 +441,11 @@ def AddConfigVar(name, doc, configparam, root=config, in_c_key=True):
     configparam.fullname = section._prefix + last
     configparam.section, configparam.doc, configparam.in_c_key = section, doc, in_c_key
     # A bad value in the environment is an error at once. Defaults that are computed wait until somebody reads them.
-    if not callable(configparam.default) or configparam.fullname in THEANO_FLAGS_DICT or configparam.fullname in theano_raw_cfg:
+    if (
+        not callable(configparam.default)
+        or configparam.fullname in THEANO_FLAGS_DICT
+        or configparam.fullname in theano_raw_cfg
+    ):
         section.__dict__[last] = configparam.first_value()
     section._params[last] = configparam
     if section._root is config:
@@ -446,7 +460,7 @@ def _value_of(param):
 def _config_print(thing, buf, print_doc=True):
     """Write every flag below a section with its allowed values, documentation and value."""
     if thing is config:
-        params = _config_var_list    # in the order of definition
+        params = _config_var_list  # in the order of definition
     else:
         params, todo = [], [thing]
         while todo:
@@ -463,7 +477,9 @@ def _config_print(thing, buf, print_doc=True):
 
 def get_config_hash():
     """A hash of the values of all flags that compiled C code depends on."""
-    lines = ["%s = %s" % (p.fullname, _value_of(p)) for p in sorted(_config_var_list, key=lambda p: p.fullname) if p.in_c_key]
+    lines = [
+        "%s = %s" % (p.fullname, _value_of(p)) for p in sorted(_config_var_list, key=lambda p: p.fullname) if p.in_c_key
+    ]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
@@ -522,7 +538,8 @@ class change_flags:
 
     def __call__(self, f):
         flags = getattr(getattr(f, "__code__", None), "co_flags", 0)
-        if flags & 0x20 or flags & 0x80:    # inspect.CO_GENERATOR, inspect.CO_COROUTINE, without importing inspect
+        if flags & 0x20 or flags & 0x80:  # inspect.CO_GENERATOR, inspect.CO_COROUTINE, without importing inspect
+
             def with_flags(*args, **kwargs):
                 return (yield from _drive(change_flags(self.confs), f(*args, **kwargs)))
 
@@ -531,6 +548,7 @@ class change_flags:
 
                 with_flags = types.coroutine(with_flags)
         else:
+
             def with_flags(*args, **kwargs):
                 with change_flags(self.confs):
                     return f(*args, **kwargs)

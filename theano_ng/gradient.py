@@ -1,18 +1,40 @@
 """Differentiation of expressions: `grad`, `Lop`, `Rop`, `jacobian`, `hessian`, and what Ops need to say that a derivative does not exist."""
+
 from theano_ng import gof
 from theano_ng.compile.ops import ViewOp
 from theano_ng.configdefaults import config
 from theano_ng.gof import differentiate, ports
 from theano_ng.gof.derivative import (
-    DisconnectedType, GradNotImplementedError, GradUndefinedError, NullTypeGradError, disconnected_type, grad_not_implemented,
-    grad_undefined)
+    DisconnectedType,
+    GradNotImplementedError,
+    GradUndefinedError,
+    NullTypeGradError,
+    disconnected_type,
+    grad_not_implemented,
+    grad_undefined,
+)
 from theano_ng.gof.differentiate import DisconnectedInputError, Lop, Rop, as_list, format_as, grad, subgraph_grad
 from theano_ng.gof.graph import Variable
 from theano_ng.gof.null_type import NullType, null_type
 from theano_ng.gradient_check import GradientError, mode_not_slow, numeric_grad, verify_grad
 from theano_ng.gradient_ops import (
-    ConsiderConstant, DisconnectedGrad, GradClip, GradScale, UndefinedGrad, ZeroGrad, consider_constant, consider_constant_,
-    disconnected_grad, disconnected_grad_, grad_clip, grad_scale, undefined_grad, undefined_grad_, zero_grad, zero_grad_)
+    ConsiderConstant,
+    DisconnectedGrad,
+    GradClip,
+    GradScale,
+    UndefinedGrad,
+    ZeroGrad,
+    consider_constant,
+    consider_constant_,
+    disconnected_grad,
+    disconnected_grad_,
+    grad_clip,
+    grad_scale,
+    undefined_grad,
+    undefined_grad_,
+    zero_grad,
+    zero_grad_,
+)
 from theano_ng.tensor.shaping.creation import arange
 
 __docformat__ = "restructuredtext en"
@@ -44,21 +66,33 @@ def jacobian(expression, wrt, consider_constant=None, disconnected_inputs="raise
     if not isinstance(expression, Variable):
         raise TypeError("jacobian expects a Variable as `expression`, got %s" % type(expression))
     if expression.type.ndim > 1:
-        raise ValueError("jacobian expects a 1 dimensional variable as `expression`, got %d dimensions. If not use flatten to make it a"
-                         " vector" % expression.type.ndim)
+        raise ValueError(
+            "jacobian expects a 1 dimensional variable as `expression`, got %d dimensions. If not use flatten to make it a"
+            " vector" % expression.type.ndim
+        )
     using_list, using_tuple = isinstance(wrt, list), isinstance(wrt, tuple)
     wrt = as_list(wrt)
     if expression.type.ndim == 0:
-        return format_as(using_list, using_tuple, grad(
-            expression, wrt, consider_constant=consider_constant, disconnected_inputs=disconnected_inputs))
+        return format_as(
+            using_list,
+            using_tuple,
+            grad(expression, wrt, consider_constant=consider_constant, disconnected_inputs=disconnected_inputs),
+        )
 
     def row(i, expr, *args):
         # The first of the variables that scan hands in stand for wrt.
-        return grad(expr[i], list(args[:len(wrt)]), consider_constant=consider_constant, disconnected_inputs=disconnected_inputs)
+        return grad(
+            expr[i],
+            list(args[: len(wrt)]),
+            consider_constant=consider_constant,
+            disconnected_inputs=disconnected_inputs,
+        )
 
     jacobs, updates = ports.scan(row, sequences=arange(expression.shape[0]), non_sequences=[expression] + wrt)
     if updates:
-        raise ValueError("Scan has returned a list of updates; this should not happen: the expression of a jacobian may not have updates")
+        raise ValueError(
+            "Scan has returned a list of updates; this should not happen: the expression of a jacobian may not have updates"
+        )
     return format_as(using_list, using_tuple, jacobs)
 
 
@@ -90,18 +124,57 @@ def hessian(cost, wrt, consider_constant=None, disconnected_inputs="raise"):
         # A linear cost: its gradient need not depend on the variable any more.
         matrix, updates = ports.scan(
             lambda i, y, x: grad(y[i], x, consider_constant=consider_constant, disconnected_inputs="ignore"),
-            sequences=arange(first.shape[0]), non_sequences=[first, r])
+            sequences=arange(first.shape[0]),
+            non_sequences=[first, r],
+        )
         if updates:
-            raise ValueError("Scan has returned a list of updates; this should not happen: the cost of a hessian may not have updates")
+            raise ValueError(
+                "Scan has returned a list of updates; this should not happen: the cost of a hessian may not have updates"
+            )
         hessians.append(matrix)
     return format_as(using_list, using_tuple, hessians)
 
 
 __all__ = [
-    "ConsiderConstant", "DisconnectedGrad", "DisconnectedInputError", "DisconnectedType", "GradClip", "GradNotImplementedError",
-    "GradScale", "GradUndefinedError", "GradientError", "Lop", "NullType", "NullTypeGradError", "Rop", "UndefinedGrad", "Variable",
-    "ViewOp", "ZeroGrad", "config", "consider_constant", "consider_constant_", "disconnected_grad", "disconnected_grad_",
-    "disconnected_type", "format_as", "gof", "grad", "grad_clip", "grad_not_implemented", "grad_scale", "grad_undefined", "hessian",
-    "jacobian", "mode_not_slow", "null_type", "numeric_grad", "subgraph_grad", "undefined_grad", "undefined_grad_", "verify_grad",
-    "zero_grad", "zero_grad_",
+    "ConsiderConstant",
+    "DisconnectedGrad",
+    "DisconnectedInputError",
+    "DisconnectedType",
+    "GradClip",
+    "GradNotImplementedError",
+    "GradScale",
+    "GradUndefinedError",
+    "GradientError",
+    "Lop",
+    "NullType",
+    "NullTypeGradError",
+    "Rop",
+    "UndefinedGrad",
+    "Variable",
+    "ViewOp",
+    "ZeroGrad",
+    "config",
+    "consider_constant",
+    "consider_constant_",
+    "disconnected_grad",
+    "disconnected_grad_",
+    "disconnected_type",
+    "format_as",
+    "gof",
+    "grad",
+    "grad_clip",
+    "grad_not_implemented",
+    "grad_scale",
+    "grad_undefined",
+    "hessian",
+    "jacobian",
+    "mode_not_slow",
+    "null_type",
+    "numeric_grad",
+    "subgraph_grad",
+    "undefined_grad",
+    "undefined_grad_",
+    "verify_grad",
+    "zero_grad",
+    "zero_grad_",
 ]

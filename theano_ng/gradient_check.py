@@ -1,4 +1,5 @@
 """Comparison of symbolic gradients with finite differences. Documented as members of `theano_ng.gradient`."""
+
 import sys
 
 import numpy as np
@@ -35,13 +36,16 @@ class GradientError(Exception):
         self.rel_err, self.rel_tol = rel_err, rel_tol
 
     def __str__(self):
-        return "\n".join((
-            "GradientError: numeric gradient and analytic gradient exceed tolerance:",
-            "        At position %i of argument %i with shape %s," % (self.err_pos, self.arg, self.shape),
-            "            val1 = %f      ,  val2 = %f" % (self.val1, self.val2),
-            "            abs. error = %f,  abs. tolerance = %f" % (self.abs_err, self.abs_tol),
-            "            rel. error = %f,  rel. tolerance = %f" % (self.rel_err, self.rel_tol),
-            "Exception args: %s" % ", ".join(map(str, self.args))))
+        return "\n".join(
+            (
+                "GradientError: numeric gradient and analytic gradient exceed tolerance:",
+                "        At position %i of argument %i with shape %s," % (self.err_pos, self.arg, self.shape),
+                "            val1 = %f      ,  val2 = %f" % (self.val1, self.val2),
+                "            abs. error = %f,  abs. tolerance = %f" % (self.abs_err, self.abs_tol),
+                "            rel. error = %f,  rel. tolerance = %f" % (self.rel_err, self.rel_tol),
+                "Exception args: %s" % ", ".join(map(str, self.args)),
+            )
+        )
 
 
 class numeric_grad:
@@ -66,15 +70,26 @@ class numeric_grad:
 
     # Where the error of the difference quotient and that of rounding balance.
     type_eps = {
-        "float64": 1e-7, np.dtype("float64"): 1e-7, "float32": 3e-4, np.dtype("float32"): 3e-4, "float16": 1e-1,
-        np.dtype("float16"): 1e-1, "complex128": 1e-7, np.dtype("complex128"): 1e-7, "complex64": 3e-4, np.dtype("complex64"): 3e-4}
+        "float64": 1e-7,
+        np.dtype("float64"): 1e-7,
+        "float32": 3e-4,
+        np.dtype("float32"): 3e-4,
+        "float16": 1e-1,
+        np.dtype("float16"): 1e-1,
+        "complex128": 1e-7,
+        np.dtype("complex128"): 1e-7,
+        "complex64": 3e-4,
+        np.dtype("complex64"): 3e-4,
+    }
 
     def __init__(self, f, pt, eps=None, out_type=None):
         packed = not isinstance(pt, (list, tuple))
         points = [np.array(p) for p in ([pt] if packed else pt)]
         for i, p in enumerate(points):
             if p.dtype not in self.type_eps:
-                raise TypeError("numeric_grad differentiates floating point arguments; argument %d has dtype %s" % (i, p.dtype))
+                raise TypeError(
+                    "numeric_grad differentiates floating point arguments; argument %d has dtype %s" % (i, p.dtype)
+                )
         if eps is None:
             kinds = [p.dtype for p in points]
             if out_type is not None:
@@ -93,7 +108,9 @@ class numeric_grad:
                 below, f_below = flat[i], np.asarray(f(*points))
                 flat[i] = old
                 kind = np.promote_types(np.promote_types(f_above.dtype, p.dtype), "float64")
-                out[i] = (f_above.astype(kind) - f_below.astype(kind)) / (np.asarray(above, kind) - np.asarray(below, kind))
+                out[i] = (f_above.astype(kind) - f_below.astype(kind)) / (
+                    np.asarray(above, kind) - np.asarray(below, kind)
+                )
             self.gf.append(gradient)
         if packed:
             self.gf = self.gf[0]
@@ -197,7 +214,9 @@ def _floating_points(pt):
     pt = [np.array(p) for p in pt]
     for i, p in enumerate(pt):
         if str(p.dtype) not in ("float16", "float32", "float64"):
-            raise TypeError('verify_grad can work only with floating point inputs, but input %i has dtype "%s".' % (i, p.dtype))
+            raise TypeError(
+                'verify_grad can work only with floating point inputs, but input %i has dtype "%s".' % (i, p.dtype)
+            )
     return pt
 
 
@@ -206,8 +225,19 @@ def _random_projection(rng, shape, dtype):
     return np.asarray((rng.rand(*shape) if hasattr(rng, "rand") else rng.random(shape)) + 0.5, dtype)
 
 
-def verify_grad(fun, pt, n_tests=2, rng=None, eps=None, out_type=None, abs_tol=None, rel_tol=None, mode=None, cast_to_output_type=False,
-                no_debug_ref=True):
+def verify_grad(
+    fun,
+    pt,
+    n_tests=2,
+    rng=None,
+    eps=None,
+    out_type=None,
+    abs_tol=None,
+    rel_tol=None,
+    mode=None,
+    cast_to_output_type=False,
+    no_debug_ref=True,
+):
     """Compare a symbolic gradient with finite differences; raise when they differ.
 
     Parameters
@@ -244,14 +274,23 @@ def verify_grad(fun, pt, n_tests=2, rng=None, eps=None, out_type=None, abs_tol=N
     if rng is None:
         raise TypeError(
             "rng should be a valid instance of numpy.random.RandomState. You may want to use theano_ng.tests.unittest_tools.verify_grad"
-            " instead of theano_ng.gradient.verify_grad.")
+            " instead of theano_ng.gradient.verify_grad."
+        )
     default_tol = _tolerance([p.dtype for p in pt] + ([] if out_type is None else [np.dtype(out_type)]))
     abs_tol = default_tol if abs_tol is None else abs_tol
     rel_tol = default_tol if rel_tol is None else rel_tol
     reference_mode = mode_not_slow(mode) if no_debug_ref else mode
 
     def compiled(inputs, outputs, mode, name):
-        return function(inputs, outputs, accept_inplace=True, allow_input_downcast=True, mode=mode, on_unused_input="ignore", name=name)
+        return function(
+            inputs,
+            outputs,
+            accept_inplace=True,
+            allow_input_downcast=True,
+            mode=mode,
+            on_unused_input="ignore",
+            name=name,
+        )
 
     inputs = [TensorType(p.dtype, [n == 1 for n in p.shape])(name="input %i" % i) for i, p in enumerate(pt)]
     output = fun(*inputs)
@@ -261,7 +300,8 @@ def verify_grad(fun, pt, n_tests=2, rng=None, eps=None, out_type=None, abs_tol=N
     if isinstance(value, (tuple, list)):
         raise TypeError(
             "It seems like you are trying to use verify_grad on an op or a function which outputs a list: there should be a single"
-            " (array-like) output instead")
+            " (array-like) output instead"
+        )
 
     projected = "float32" if cast_to_output_type and output.dtype == "float32" else "float64"
     projection = shared(_random_projection(rng, value.shape, projected), borrow=True, name="random_projection")
@@ -276,8 +316,16 @@ def verify_grad(fun, pt, n_tests=2, rng=None, eps=None, out_type=None, abs_tol=N
         arg, pos, abs_err, rel_err = numeric.max_err(analytic, abs_tol, rel_tol)
         if abs_err > abs_tol and rel_err > rel_tol:
             raise GradientError(
-                arg, pos, analytic[arg].shape, analytic[arg].reshape(-1)[pos], numeric.gf[arg].reshape(-1)[pos], abs_err, rel_err,
-                abs_tol, rel_tol)
+                arg,
+                pos,
+                analytic[arg].shape,
+                analytic[arg].reshape(-1)[pos],
+                numeric.gf[arg].reshape(-1)[pos],
+                abs_err,
+                rel_err,
+                abs_tol,
+                rel_tol,
+            )
 
 
 for _thing in (GradientError, numeric_grad, mode_not_slow, verify_grad):

@@ -2,6 +2,7 @@
 
 Documented as members of `theano_ng.gradient`.
 """
+
 import warnings
 
 from theano_ng.compile.ops import ViewOp
@@ -67,7 +68,10 @@ class GradClip(ViewOp):
 
     def __init__(self, clip_lower_bound, clip_upper_bound):
         if not clip_lower_bound <= clip_upper_bound:
-            raise ValueError("the lower bound %s of a clipped gradient is above the upper bound %s" % (clip_lower_bound, clip_upper_bound))
+            raise ValueError(
+                "the lower bound %s of a clipped gradient is above the upper bound %s"
+                % (clip_lower_bound, clip_upper_bound)
+            )
         self.clip_lower_bound = clip_lower_bound
         self.clip_upper_bound = clip_upper_bound
 
@@ -202,8 +206,20 @@ def grad_scale(x, multiplier):
     return GradScale(multiplier)(x)
 
 
-for _thing in (ConsiderConstant, ZeroGrad, UndefinedGrad, DisconnectedGrad, GradClip, GradScale, consider_constant, zero_grad,
-               undefined_grad, disconnected_grad, grad_clip, grad_scale):
+for _thing in (
+    ConsiderConstant,
+    ZeroGrad,
+    UndefinedGrad,
+    DisconnectedGrad,
+    GradClip,
+    GradScale,
+    consider_constant,
+    zero_grad,
+    undefined_grad,
+    disconnected_grad,
+    grad_clip,
+    grad_scale,
+):
     # Pickles and reprs say the documented path.
     _thing.__module__ = "theano_ng.gradient"
 del _thing

@@ -2,6 +2,7 @@
 
 The linkers `vm` and `cvm` are lazy; others compute both branches. `tensor.switch` is its elementwise, eager relative.
 """
+
 import copy
 from collections import Counter
 
@@ -30,8 +31,15 @@ from theano_ng.tensor.shaping.reshaping import Reshape
 from theano_ng.tensor.type import TensorType
 
 __all__ = [
-    "CondMerge", "IfElse", "cond_make_inplace", "cond_merge_ifs_false", "cond_merge_ifs_true", "cond_merge_random_op",
-    "cond_remove_identical", "ifelse", "ifelse_lift_single_if_through_acceptable_ops",
+    "CondMerge",
+    "IfElse",
+    "cond_make_inplace",
+    "cond_merge_ifs_false",
+    "cond_merge_ifs_true",
+    "cond_merge_random_op",
+    "cond_remove_identical",
+    "ifelse",
+    "ifelse_lift_single_if_through_acceptable_ops",
 ]
 
 
@@ -71,8 +79,12 @@ class IfElse(Op):
             self.view_map = {i: [i + 1] for i in range(n_outs)}
 
     def __eq__(self, other):
-        return (type(self) is type(other) and self.n_outs == other.n_outs and self.as_view == other.as_view
-                and self.gpu == other.gpu)
+        return (
+            type(self) is type(other)
+            and self.n_outs == other.n_outs
+            and self.as_view == other.as_view
+            and self.gpu == other.gpu
+        )
 
     def __ne__(self, other):
         return not self == other
@@ -90,15 +102,19 @@ class IfElse(Op):
 
     def make_node(self, c, *args):
         if len(args) != 2 * self.n_outs:
-            raise ValueError("Wrong number of arguments to make_node: expected %d, got %d" % (2 * self.n_outs, len(args)))
+            raise ValueError(
+                "Wrong number of arguments to make_node: expected %d, got %d" % (2 * self.n_outs, len(args))
+            )
         if not isinstance(c, Variable):
             c = as_tensor_variable(int(c) if isinstance(c, bool) else c)
         if getattr(c.type, "ndim", 0) > 0:
-            raise TypeError("Condition given to the op has to be a scalar with 0 standing for False, anything else for True; "
-                            "got type %s" % (c.type,))
+            raise TypeError(
+                "Condition given to the op has to be a scalar with 0 standing for False, anything else for True; "
+                "got type %s" % (c.type,)
+            )
         args = [x if isinstance(x, Variable) else as_tensor_variable(x) for x in args]
         types = []
-        for t, f in zip(args[:self.n_outs], args[self.n_outs:]):
+        for t, f in zip(args[: self.n_outs], args[self.n_outs :]):
             common = _common_type(t.type, f.type)
             if common is None:
                 raise TypeError("IfElse requires same types for true and false return values", t, f, t.type, f.type)
@@ -107,7 +123,7 @@ class IfElse(Op):
 
     def branches(self, node):
         """The variables of the then branch and of the else branch."""
-        return node.inputs[1:1 + self.n_outs], node.inputs[1 + self.n_outs:]
+        return node.inputs[1 : 1 + self.n_outs], node.inputs[1 + self.n_outs :]
 
     def _taken(self, value, first):
         # A view_map names one input for an output: only the then branch can be handed on without a copy.
@@ -115,7 +131,7 @@ class IfElse(Op):
 
     def perform(self, node, inputs, output_storage):
         first = 1 if inputs[0] != 0 else 1 + self.n_outs
-        for cell, value in zip(output_storage, inputs[first:first + self.n_outs]):
+        for cell, value in zip(output_storage, inputs[first : first + self.n_outs]):
             cell[0] = self._taken(value, first)
 
     def make_thunk(self, node, storage_map, compute_map, no_recycling, impl=None):
@@ -144,7 +160,7 @@ class IfElse(Op):
             first = 1 if cells[0][0] != 0 else 1 + n
             missing = [i for i in range(first, first + n) if not flags[i][0]]
             if not missing:
-                for cell, source, done in zip(outputs, cells[first:first + n], outputs_done):
+                for cell, source, done in zip(outputs, cells[first : first + n], outputs_done):
                     cell[0] = self._taken(source[0], first)
                     done[0] = 1
             return missing
@@ -154,7 +170,7 @@ class IfElse(Op):
 
     def infer_shape(self, node, inputs_shapes):
         n = self.n_outs
-        then, other = inputs_shapes[1:1 + n], inputs_shapes[1 + n:]
+        then, other = inputs_shapes[1 : 1 + n], inputs_shapes[1 + n :]
         pairs = []
         for t, f in zip(then, other):
             if t is not None and f is not None:
@@ -163,7 +179,8 @@ class IfElse(Op):
         if pairs:
             as_sizes = [[as_tensor_variable(size).astype("int64") for size in side] for side in zip(*pairs)]
             sizes = IfElse(len(pairs), gpu=False, name=None if self.name is None else self.name + "_shape")(
-                node.inputs[0], *as_sizes[0], *as_sizes[1], return_list=True)
+                node.inputs[0], *as_sizes[0], *as_sizes[1], return_list=True
+            )
         sizes = iter(sizes)
         result = []
         for t, f in zip(then, other):
@@ -180,7 +197,7 @@ class IfElse(Op):
 
     def grad(self, ins, grads):
         cond, n = ins[0], self.n_outs
-        then, other = ins[1:1 + n], ins[1 + n:]
+        then, other = ins[1 : 1 + n], ins[1 + n :]
         special = [isinstance(g.type, (DisconnectedType, NullType)) for g in grads]
         wanted = [i for i in range(n) if not special[i]]
         result = [[g if special[i] else None for i, g in enumerate(grads)] for _ in range(2)]
@@ -196,13 +213,14 @@ class IfElse(Op):
 
     def R_op(self, inputs, eval_points):
         n = self.n_outs
-        then, other = eval_points[1:1 + n], eval_points[1 + n:]
+        then, other = eval_points[1 : 1 + n], eval_points[1 + n :]
         wanted = [i for i in range(n) if then[i] is not None or other[i] is not None]
         result = [None] * n
         if wanted:
             sides = [
                 [inputs[first + i].zeros_like() if points[i] is None else points[i] for i in wanted]
-                for first, points in ((1, then), (1 + n, other))]
+                for first, points in ((1, then), (1 + n, other))
+            ]
             parts = IfElse(len(wanted), gpu=self.gpu, name=self.name)(inputs[0], *sides[0], *sides[1], return_list=True)
             for i, part in zip(wanted, parts):
                 result[i] = part
@@ -251,7 +269,8 @@ def ifelse(condition, then_branch, else_branch, name=None):
     if len(then_branch) != len(else_branch):
         raise ValueError(
             "The number of values on the `then` branch should have the same number of variables as the `else` branch : "
-            "(variables on `then` %d, variables on `else` %d)" % (len(then_branch), len(else_branch)))
+            "(variables on `then` %d, variables on `else` %d)" % (len(then_branch), len(else_branch))
+        )
     then, other = [], []
     for t, f in zip(then_branch, else_branch):
         literal = not isinstance(t, Variable) or not isinstance(f, Variable)
@@ -270,7 +289,8 @@ def ifelse(condition, then_branch, else_branch, name=None):
             raise TypeError(
                 "The two branches should have identical types, but they are %s and %s respectively. This error could be raised "
                 "if for example you provided a one element list on the `then` branch but a tensor on the `else` branch."
-                % (t.type, f.type))
+                % (t.type, f.type)
+            )
         then.append(t)
         other.append(f)
     result = IfElse(len(then), name=name)(condition, *then, *other, return_list=True)
@@ -290,7 +310,7 @@ class _Memory:
     def __init__(self, fgraph):
         self._parent = {}
         self._destroyed, self._given, self._output = set(), set(), set()
-        self._made_from = {}    # class -> variables whose memory an in-place Op made into one of its own
+        self._made_from = {}  # class -> variables whose memory an in-place Op made into one of its own
         nodes = fgraph.toposort()
         for node in nodes:
             for o, places in getattr(node.op, "view_map", {}).items():
@@ -356,7 +376,9 @@ class _Memory:
 
 def _returning_branch(node):
     op = node.op
-    return copy_stack_trace(node.outputs, IfElse(op.n_outs, as_view=True, gpu=op.gpu, name=op.name)(*node.inputs, return_list=True))
+    return copy_stack_trace(
+        node.outputs, IfElse(op.n_outs, as_view=True, gpu=op.gpu, name=op.name)(*node.inputs, return_list=True)
+    )
 
 
 @local_optimizer([IfElse])
@@ -402,7 +424,19 @@ optdb.register("cond_make_inplace", CondMakeInplace(), 95, "fast_run", "inplace"
 
 
 # Ops over which a conditional may be lifted.
-_ACCEPTABLE_OPS = (Shape, SpecifyShape, Rebroadcast, Dot, Reshape, MaxAndArgmax, Alloc, Subtensor, IncSubtensor, Elemwise, DimShuffle)
+_ACCEPTABLE_OPS = (
+    Shape,
+    SpecifyShape,
+    Rebroadcast,
+    Dot,
+    Reshape,
+    MaxAndArgmax,
+    Alloc,
+    Subtensor,
+    IncSubtensor,
+    Elemwise,
+    DimShuffle,
+)
 
 
 @local_optimizer(None)
@@ -432,12 +466,14 @@ def ifelse_lift_single_if_through_acceptable_ops(main_node):
         try:
             lifted = main_node.clone_with_new_inputs([replace.get(inp, inp) for inp in main_node.inputs], strict=False)
         except (TypeError, ValueError):
-            return False    # the Op does not take the more special type of this branch
+            return False  # the Op does not take the more special type of this branch
         sides.append(lifted.outputs)
         copy_stack_trace(main_node.outputs, lifted.outputs)
     if any(_common_type(t.type, f.type) != out.type for t, f, out in zip(*sides, main_node.outputs)):
         return False
-    result = IfElse(len(main_node.outputs), gpu=False, name=node.op.name)(node.inputs[0], *sides[0], *sides[1], return_list=True)
+    result = IfElse(len(main_node.outputs), gpu=False, name=node.op.name)(
+        node.inputs[0], *sides[0], *sides[1], return_list=True
+    )
     copy_stack_trace(main_node.outputs, result)
     return result
 
@@ -491,9 +527,17 @@ def _merged(*nodes):
     """One conditional for several with the same condition: pairs (old output, new output)."""
     names = [node.op.name or "?" for node in nodes]
     branches = [node.op.branches(node) for node in nodes]
-    op = IfElse(sum(node.op.n_outs for node in nodes), gpu=nodes[0].op.gpu, name="&".join(names) if any(n != "?" for n in names) else None)
-    new = op(nodes[0].inputs[0], *[v for then, _ in branches for v in then], *[v for _, other in branches for v in other],
-             return_list=True)
+    op = IfElse(
+        sum(node.op.n_outs for node in nodes),
+        gpu=nodes[0].op.gpu,
+        name="&".join(names) if any(n != "?" for n in names) else None,
+    )
+    new = op(
+        nodes[0].inputs[0],
+        *[v for then, _ in branches for v in then],
+        *[v for _, other in branches for v in other],
+        return_list=True,
+    )
     old = [out for node in nodes for out in node.outputs]
     copy_stack_trace(old, new)
     return list(zip(old, new))
@@ -545,7 +589,9 @@ def cond_remove_identical(node):
     if len(places) == op.n_outs:
         return False
     then, other = zip(*places)
-    parts = IfElse(len(places), as_view=op.as_view, gpu=op.gpu, name=op.name)(node.inputs[0], *then, *other, return_list=True)
+    parts = IfElse(len(places), as_view=op.as_view, gpu=op.gpu, name=op.name)(
+        node.inputs[0], *then, *other, return_list=True
+    )
     copy_stack_trace(node.outputs, parts)
     result = [None] * op.n_outs
     for part, where in zip(parts, places.values()):
@@ -570,14 +616,21 @@ def cond_merge_random_op(main_node):
     for proposal in nodes[1:]:
         if _mergeable(nodes[0], proposal):
             replace = dict(_merged(nodes[0], proposal))
-            return main_node.clone_with_new_inputs([replace.get(inp, inp) for inp in main_node.inputs], strict=False).outputs
+            return main_node.clone_with_new_inputs(
+                [replace.get(inp, inp) for inp in main_node.inputs], strict=False
+            ).outputs
     return False
 
 
 # Asked for by the tag ``ifelse``: lifting makes gradients lazy, which is not always faster.
 ifelse_equilibrium = EquilibriumDB()
-for _rule in (ifelse_lift_single_if_through_acceptable_ops, cond_merge_ifs_true, cond_merge_ifs_false, cond_remove_identical,
-              cond_merge_random_op):
+for _rule in (
+    ifelse_lift_single_if_through_acceptable_ops,
+    cond_merge_ifs_true,
+    cond_merge_ifs_false,
+    cond_remove_identical,
+    cond_merge_random_op,
+):
     ifelse_equilibrium.register(_rule.__name__, _rule, "ifelse", own=True)
 ifelse_equilibrium.register("cond_merge", CondMerge(), "ifelse", final_opt=True, own=True)
 optdb.register("ifelse_equilibrium", ifelse_equilibrium, 0.5, "ifelse", own=True)

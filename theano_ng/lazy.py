@@ -1,4 +1,5 @@
 """Names of a package that are imported from their homes when they are first asked for."""
+
 import importlib
 import sys
 

@@ -5,6 +5,7 @@ when they were written. Both are rows of `MOVED`: importing the path on the left
 the names of several). The table is only asked
 for modules that are not found otherwise.
 """
+
 import importlib.util
 import sys
 from importlib.machinery import ModuleSpec
@@ -101,7 +102,7 @@ class MovedModules:
         homes = [importlib.import_module("%s.%s" % (__package__, home)) for home in module.__spec__.origin.split()]
         if len(homes) == 1:
             # The import system returns what stands in sys.modules afterwards.
-            sys.modules[module.__spec__.name], = homes
+            (sys.modules[module.__spec__.name],) = homes
         else:
             for home in reversed(homes):
                 module.__dict__.update({name: value for name, value in vars(home).items() if not name.startswith("__")})

@@ -1,4 +1,5 @@
 """Ops that raise an exception at run time: always (Raise), or when a condition fails (CheckAndRaise, Assert)."""
+
 from theano_ng.gof import ports
 from theano_ng.gof.derivative import DisconnectedType
 from theano_ng.gof.graph import Apply, Variable

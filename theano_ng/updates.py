@@ -1,4 +1,5 @@
 """OrderedUpdates: what becomes of shared variables, in order."""
+
 from collections import OrderedDict
 
 from theano_ng.compile.sharedvalue import SharedVariable

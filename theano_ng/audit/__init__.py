@@ -7,12 +7,25 @@
 >>> report.ok
 True
 """
-from theano_ng.audit.driver import (
-    CHECKS, AuditError, Check, Problem, Reject, assert_audit, audit, run, select)
+
+from theano_ng.audit.driver import CHECKS, AuditError, Check, Problem, Reject, assert_audit, audit, run, select
 from theano_ng.audit.names import NAMES, meaning
 from theano_ng.audit.records import Case, Finding, Report, Verdict
 
 __all__ = [
-    "CHECKS", "AuditError", "Case", "Check", "Finding", "NAMES", "Problem", "Reject", "Report", "Verdict", "assert_audit", "audit",
-    "meaning", "run", "select",
+    "CHECKS",
+    "AuditError",
+    "Case",
+    "Check",
+    "Finding",
+    "NAMES",
+    "Problem",
+    "Reject",
+    "Report",
+    "Verdict",
+    "assert_audit",
+    "audit",
+    "meaning",
+    "run",
+    "select",
 ]

@@ -1,4 +1,5 @@
 """``theano_ng-audit``: look for everything that can be wrong with Ops, from the command line."""
+
 import argparse
 import sys
 
@@ -6,21 +7,37 @@ from theano_ng.audit.driver import AuditError
 from theano_ng.audit.resolve import EXAMPLES, UsageError, cases_of
 
 DESCRIPTION = "Look for everything that can be wrong with Ops: values, gradients, shapes, memory, references."
-EPILOG = "examples:\n%s\n\nexit status: 0 nothing found, 1 something found, 2 the command line or a target is not understood" % EXAMPLES
+EPILOG = (
+    "examples:\n%s\n\nexit status: 0 nothing found, 1 something found, 2 the command line or a target is not understood"
+    % EXAMPLES
+)
 
 
 def _parser():
     parser = argparse.ArgumentParser(
-        prog="theano_ng-audit", description=DESCRIPTION, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("targets", nargs="*", metavar="TARGET", help="package.module:Op, file.py:Op, or a module or file with audit_cases()")
+        prog="theano_ng-audit",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "targets",
+        nargs="*",
+        metavar="TARGET",
+        help="package.module:Op, file.py:Op, or a module or file with audit_cases()",
+    )
     parser.add_argument("--inputs", metavar="LIST", help='inputs to start from: "float64(3,4), dvector, 2"')
     parser.add_argument("--checks", metavar="NAMES", help="only these checks, separated by commas")
     parser.add_argument("--no-sanitizer", action="store_true", help="do not build the C code with sanitizers")
     parser.add_argument("--no-leaks", action="store_true", help="do not count references and memory")
-    parser.add_argument("--examples", type=int, default=50, metavar="N", help="random examples per check, besides systematic ones (50)")
+    parser.add_argument(
+        "--examples", type=int, default=50, metavar="N", help="random examples per check, besides systematic ones (50)"
+    )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of everything random (0)")
     parser.add_argument("--time", type=float, metavar="SECONDS", help="limit for each case")
-    parser.add_argument("--json", metavar="FILE", help="write the reports as JSON; - for the standard output, instead of the table")
+    parser.add_argument(
+        "--json", metavar="FILE", help="write the reports as JSON; - for the standard output, instead of the table"
+    )
     parser.add_argument("--junit", metavar="FILE", help="write the reports in JUnit's format")
     parser.add_argument("--list-checks", action="store_true", help="list the checks and what they mean")
     parser.add_argument("--processes", type=int, default=1, metavar="N", help="cases that run at the same time (1)")
@@ -45,14 +62,14 @@ def main(argv=None):
     parser = _parser()
     try:
         arguments = parser.parse_args(argv)
-    except SystemExit as stop:    # argparse has printed why
+    except SystemExit as stop:  # argparse has printed why
         return stop.code or 0
     try:
         return _run(arguments)
     except UsageError as failure:
         sys.stderr.write("theano_ng-audit: %s\n" % failure)
         return 2
-    except ImportError as failure:    # Hypothesis
+    except ImportError as failure:  # Hypothesis
         sys.stderr.write("theano_ng-audit: %s\n" % failure)
         return 2
     except AuditError as failure:
@@ -68,8 +85,11 @@ def _run(arguments):
         for check in driver.CHECKS:
             print("%-*s  %s" % (width, check.name, check.meaning))
         return 0
-    for name, value, least in (("--examples", arguments.examples, 0), ("--processes", arguments.processes, 1),
-                               ("--time", 1 if arguments.time is None else arguments.time, 1e-9)):
+    for name, value, least in (
+        ("--examples", arguments.examples, 0),
+        ("--processes", arguments.processes, 1),
+        ("--time", 1 if arguments.time is None else arguments.time, 1e-9),
+    ):
         if value < least:
             raise UsageError("%s is %g; it has to be %s" % (name, value, "positive" if least else "zero or more"))
     if not arguments.targets:
@@ -83,8 +103,13 @@ def _run(arguments):
     cases = [case for target in arguments.targets for case in cases_of(target, arguments.inputs, arguments.seed)]
     _refuse_unmakeable(cases)
     options = dict(
-        checks=arguments.checks, max_examples=arguments.examples, seed=arguments.seed, sanitize=not arguments.no_sanitizer,
-        leaks=not arguments.no_leaks, time_limit=arguments.time)
+        checks=arguments.checks,
+        max_examples=arguments.examples,
+        seed=arguments.seed,
+        sanitize=not arguments.no_sanitizer,
+        leaks=not arguments.no_leaks,
+        time_limit=arguments.time,
+    )
     reports = audit_all(cases, options, arguments.processes, quiet=arguments.quiet, done=_printer(arguments))
     _write(reports, arguments)
     return 0 if all(report.ok for report in reports) else 1
@@ -100,7 +125,9 @@ def _refuse_unmakeable(cases):
         try:
             Target(case)
         except (TypeError, ValueError) as failure:
-            raise UsageError("%s: %s. Other inputs can be given: --inputs \"float64(3,4), dvector, 2\"" % (case.name, failure)) from failure
+            raise UsageError(
+                '%s: %s. Other inputs can be given: --inputs "float64(3,4), dvector, 2"' % (case.name, failure)
+            ) from failure
 
 
 def _printer(arguments):
@@ -182,7 +209,7 @@ def _audit_in_parallel(cases, options, processes, progress, add):
                     add(ready.pop(turn))
                     turn += 1
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)      # rather than finish all cases before the error is seen
+            pool.shutdown(wait=False, cancel_futures=True)  # rather than finish all cases before the error is seen
             raise
 
 

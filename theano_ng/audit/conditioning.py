@@ -4,6 +4,7 @@ Two right implementations may take a sum in another order. Where huge terms canc
 which no tolerance relative to the result tells from an error. But noise shows when the inputs move by one unit in the last place: the
 result moves about as much. So this is tried, only after a difference was met.
 """
+
 import numpy as np
 
 from theano_ng.audit.context import copied
@@ -43,7 +44,9 @@ def explained_by_rounding(run, values, k, one, other):
         far = None if near is None else _spread(run, values, k, one, LONGER, rng)
         if far is None:
             return None
-        distance = np.abs(_wide(one) - _wide(other))    # not a number, or infinite, where one of them is: explained by nothing
+        distance = np.abs(
+            _wide(one) - _wide(other)
+        )  # not a number, or infinite, where one of them is: explained by nothing
         return np.isfinite(distance) & (distance <= ROUNDINGS * near) & (far >= LONGER / 8 * near)
 
 

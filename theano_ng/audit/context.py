@@ -1,4 +1,5 @@
 """What a check is given: the target, examples, and ways to say what came of it."""
+
 import os
 import time
 
@@ -57,8 +58,14 @@ class Context:
 
     def finding(self, problem, example=None):
         """The `Finding` of a `Problem`, shown by an example."""
-        return Finding(self.check, problem.error, problem.message, () if example is None else example.describe(), problem.evidence,
-                       problem.location)
+        return Finding(
+            self.check,
+            problem.error,
+            problem.message,
+            () if example is None else example.describe(),
+            problem.evidence,
+            problem.location,
+        )
 
     def verdict(self, problems, examples=0):
         """The verdict for a list of problems, each a `Problem` or a pair (Problem, Example)."""
@@ -96,6 +103,7 @@ class Context:
 
     def _apart(self, attempt):
         """`attempt` in a forked process; one that dies is a Crash."""
+
         def forked(example):
             def quiet():
                 try:
@@ -166,7 +174,7 @@ def limited(function, room=1 << 29):
     Filling more memory than that takes longer than all the rest of a check."""
     try:
         import resource
-    except ImportError:         # not on this system
+    except ImportError:  # not on this system
         return function()
     try:
         with open("/proc/self/statm") as stream:

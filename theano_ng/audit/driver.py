@@ -1,4 +1,5 @@
 """The audit: which checks there are, and how they run over a case."""
+
 import importlib
 import os
 import pickle
@@ -77,21 +78,44 @@ _PACKAGE = "theano_ng.audit."
 
 #: Every check, in the order they run.
 CHECKS = [
-    Check("make_node", _PACKAGE + "structure_checks:check_make_node", "nodes are a function of their inputs; refusals say what is wrong"),
+    Check(
+        "make_node",
+        _PACKAGE + "structure_checks:check_make_node",
+        "nodes are a function of their inputs; refusals say what is wrong",
+    ),
     Check("props", _PACKAGE + "structure_checks:check_props", "equality, hash and text of the Op"),
-    Check("pickle", _PACKAGE + "structure_checks:check_pickle", "the Op and functions of it survive copying and pickling"),
+    Check(
+        "pickle", _PACKAGE + "structure_checks:check_pickle", "the Op and functions of it survive copying and pickling"
+    ),
     Check("maps", _PACKAGE + "structure_checks:check_maps", "destroy_map and view_map are well-formed"),
-    Check("types", _PACKAGE + "type_checks:check_types", "Types take, compare and tell apart their values; equality and hash of Types"),
+    Check(
+        "types",
+        _PACKAGE + "type_checks:check_types",
+        "Types take, compare and tell apart their values; equality and hash of Types",
+    ),
     Check("cache_version", _PACKAGE + "structure_checks:check_cache_version", "C code and its version belong together"),
-    Check("output_types", _PACKAGE + "value_checks:check_output_types", "values are of the types that make_node declares"),
+    Check(
+        "output_types", _PACKAGE + "value_checks:check_output_types", "values are of the types that make_node declares"
+    ),
     Check("perform", _PACKAGE + "value_checks:check_perform", "perform alone, in DebugMode, on every layout"),
     Check("c_code", _PACKAGE + "value_checks:check_c_code", "C code against perform, in DebugMode, on every layout"),
-    Check("mutation", _PACKAGE + "value_checks:check_mutation", "compiling and computing leave Op and node as they are"),
+    Check(
+        "mutation", _PACKAGE + "value_checks:check_mutation", "compiling and computing leave Op and node as they are"
+    ),
     Check("infer_shape", _PACKAGE + "symbolic_checks:check_infer_shape", "inferred shapes are those of the values"),
-    Check("connection_pattern", _PACKAGE + "symbolic_checks:check_connection_pattern", "what is said to be disconnected has no influence"),
+    Check(
+        "connection_pattern",
+        _PACKAGE + "symbolic_checks:check_connection_pattern",
+        "what is said to be disconnected has no influence",
+    ),
     Check("grad", _PACKAGE + "symbolic_checks:check_grad", "gradients against finite differences"),
     Check("R_op", _PACKAGE + "symbolic_checks:check_rop", "R_op against directional derivatives"),
-    Check("sanitizer", _PACKAGE + "sanitizer:check_sanitizer", "C code built with -fsanitize=address,undefined", "sanitize"),
+    Check(
+        "sanitizer",
+        _PACKAGE + "sanitizer:check_sanitizer",
+        "C code built with -fsanitize=address,undefined",
+        "sanitize",
+    ),
     Check("references", _PACKAGE + "leaks:check_references", "reference counts stay the same over many calls", "leaks"),
     Check("memory", _PACKAGE + "leaks:check_memory", "memory stays the same over many calls", "leaks"),
 ]
@@ -118,8 +142,9 @@ def select(checks=None, **options):
     unknown = [name for name in checks or () if name not in known]
     if unknown:
         raise ValueError("there is no check %s; the checks are: %s" % (", ".join(map(repr, unknown)), ", ".join(known)))
-    return [check for check in CHECKS
-            if (check.name in checks if checks is not None else options.get(check.option, True))]
+    return [
+        check for check in CHECKS if (check.name in checks if checks is not None else options.get(check.option, True))
+    ]
 
 
 def as_case(op_or_case, inputs=()):
@@ -137,8 +162,18 @@ def as_case(op_or_case, inputs=()):
     return Case(op_or_case, inputs)
 
 
-def audit(op_or_case, *inputs, checks=None, max_examples=50, seed=0, sanitize=True, leaks=True, progress=None, time_limit=None,
-          isolate=True):
+def audit(
+    op_or_case,
+    *inputs,
+    checks=None,
+    max_examples=50,
+    seed=0,
+    sanitize=True,
+    leaks=True,
+    progress=None,
+    time_limit=None,
+    isolate=True,
+):
     """Look for everything that can be wrong with an Op.
 
     Parameters
@@ -180,16 +215,16 @@ def audit(op_or_case, *inputs, checks=None, max_examples=50, seed=0, sanitize=Tr
     case = as_case(op_or_case, inputs)
     start = time.perf_counter()
     chosen = select(checks, sanitize=sanitize, leaks=leaks)
-    select(case.skip)       # a check that is misspelt there would run
+    select(case.skip)  # a check that is misspelt there would run
     target = Target(case, seed)
-    load()      # once, rather than in the process of each check
+    load()  # once, rather than in the process of each check
     verdicts = []
     for k, check in enumerate(chosen):
         if progress is not None:
             progress(case.name, check.name, k, len(chosen), None)
         limit = None
         if time_limit is not None:
-            limit = max((time_limit - (time.perf_counter() - start)) / (len(chosen) - k), .1)
+            limit = max((time_limit - (time.perf_counter() - start)) / (len(chosen) - k), 0.1)
         verdict = run_check(check, target, max_examples, seed, limit, isolate)
         verdicts.append(verdict)
         if progress is not None:
@@ -225,6 +260,7 @@ def assert_audit(op_or_case, *inputs, **options):
 
 # ------------------------------------------------- one check
 
+
 def run_check(check, target, max_examples, seed, limit, isolate):
     """The verdict of one check about one case.
 
@@ -246,7 +282,12 @@ def run_check(check, target, max_examples, seed, limit, isolate):
             first = status
             status, verdict = in_child(lambda: plain(True), None if limit is None else 2 * PATIENCE * limit + 60)
             if verdict is None or verdict.status != "failed":
-                finding = Finding(check.name, "Crash", "the process that ran this check died: %s" % first, location=target.location("c_code"))
+                finding = Finding(
+                    check.name,
+                    "Crash",
+                    "the process that ran this check died: %s" % first,
+                    location=target.location("c_code"),
+                )
                 verdict = Verdict(check.name, "failed", findings=(finding,))
     else:
         verdict = plain()
@@ -257,7 +298,7 @@ def _judge(check, context):
     """What a check says; an exception that escapes from it is a finding too: the Op raised it where nothing may."""
     try:
         return check(context)
-    except Problem as problem:      # outside of `find`: no input is to blame
+    except Problem as problem:  # outside of `find`: no input is to blame
         return context.failed([context.finding(problem)])
 
 
@@ -292,7 +333,7 @@ def in_child(function, timeout=None):
                 stream.write(answer)
             code = 0
         finally:
-            os._exit(code)      # not the parent's atexit handlers, nor its buffers
+            os._exit(code)  # not the parent's atexit handlers, nor its buffers
     os.close(writer)
     data, ended = _read_all(reader, timeout)
     if not ended:

@@ -1,4 +1,5 @@
 """What the sanitizers print, read: faults with their stacks, and the places in the user's code that they mean."""
+
 import inspect
 import os
 import re
@@ -73,7 +74,7 @@ def read_faults(text):
     for line in text.split("\n"):
         if line.startswith(mark):
             finish()
-            call = line[len(mark):]
+            call = line[len(mark) :]
         elif _ADDRESS.search(line) or _RUNTIME.match(line):
             finish()
             block.append(line)
@@ -85,17 +86,24 @@ def read_faults(text):
 
 def _undefined_fault(block):
     file, line, _, what = _RUNTIME.match(block[0]).groups()
-    what = re.sub(" address 0x[0-9a-f]+", " address", what)    # another one each time
-    return Fault("UndefinedBehaviour", what, (Frame("", file, int(line)), *_stack(block[1:])), (), "\n".join(block).strip())
+    what = re.sub(" address 0x[0-9a-f]+", " address", what)  # another one each time
+    return Fault(
+        "UndefinedBehaviour", what, (Frame("", file, int(line)), *_stack(block[1:])), (), "\n".join(block).strip()
+    )
 
 
 def _address_fault(block):
     head = _ADDRESS.search(block[0]).group(1)
     kind = head.split(" on ")[0].split(" (")[0].strip()
     frames = _stack(block[1:])
-    freed = next((_stack(block[i + 1:]) for i, line in enumerate(block) if line.startswith("freed by thread")), ())
-    access = next((match.group(1, 2) for line in block for match in [re.match(r"(READ|WRITE) of size (\d+)", line)] if match), None)
-    signalled = next((match.group(1) for line in block for match in [re.search(r"caused by a (READ|WRITE)", line)] if match), None)
+    freed = next((_stack(block[i + 1 :]) for i, line in enumerate(block) if line.startswith("freed by thread")), ())
+    access = next(
+        (match.group(1, 2) for line in block for match in [re.match(r"(READ|WRITE) of size (\d+)", line)] if match),
+        None,
+    )
+    signalled = next(
+        (match.group(1) for line in block for match in [re.search(r"caused by a (READ|WRITE)", line)] if match), None
+    )
     region = next((line.strip() for line in block if " is located " in line), "")
     if access is not None:
         what = "%s: %s of %s byte%s" % (kind, access[0].lower(), access[1], "" if access[1] == "1" else "s")
@@ -110,7 +118,8 @@ def _address_fault(block):
     elif kind in ("ABRT", "ILL", "TRAP"):
         error, what = "Crash", "signal SIG%s" % kind
     elif ("use-after-free" in kind or "double-free" in kind) and any(
-            _PYTHON_FREES.search(frame.function) or os.path.basename(frame.file) == "object.h" for frame in freed):
+        _PYTHON_FREES.search(frame.function) or os.path.basename(frame.file) == "object.h" for frame in freed
+    ):
         error = "ReferenceUnderflow"
     else:
         error = "AddressError"
@@ -135,13 +144,17 @@ def shortened(text):
         frame = _FRAME.match(line)
         if frame is None:
             kept.append(line)
-        elif frame.group(2) not in (None, "filled_malloc"):    # others are Python's, NumPy's and the sanitizer's
-            if "_executor" in frame.group(2) and frame.group(1) == last:    # it calls the run function
+        elif frame.group(2) not in (None, "filled_malloc"):  # others are Python's, NumPy's and the sanitizer's
+            if "_executor" in frame.group(2) and frame.group(1) == last:  # it calls the run function
                 continue
             last = frame.group(1)
             line = re.sub(r"0x[0-9a-f]+ +in ", "", line, count=1)
             kept.append(re.sub(r"__struct_compiled_op_\w+_executor", "run", line))
-    kept = [line for line, after in zip(kept, kept[1:] + [""]) if not line.endswith(" here:") or _FRAME.match(after) or "#" in after]
+    kept = [
+        line
+        for line, after in zip(kept, kept[1:] + [""])
+        if not line.endswith(" here:") or _FRAME.match(after) or "#" in after
+    ]
     text = re.sub(r"(?m)^==\d+==", "", "\n".join(kept).strip())
     return re.sub(r"/\S*/(?=mod\.cpp:)", "", text)
 
@@ -149,7 +162,7 @@ def shortened(text):
 # ---------------------------------------------------------------- stacks
 
 _RAW = re.compile(r"^(\s*#\d+ 0x[0-9a-f]+ ) ?\((/.+)\+(0x[0-9a-f]+)\)(?: \(BuildId.*\))?$")
-_names = {}    # (file, offset) -> lines "function file:line", the innermost inlined function first
+_names = {}  # (file, offset) -> lines "function file:line", the innermost inlined function first
 
 
 def addr2line():
@@ -199,7 +212,11 @@ def _look_up(file, offsets):
             here.append((re.sub(r"\(.*", "", line.replace("(anonymous namespace)", "")).split("::")[-1] or "?",))
         elif line and here:
             place = line.split(" (")[0]
-            here[-1] = "%s %s" % (here[-1][0], place) if ":?" not in place and "??" not in place else "%s (%s)" % (here[-1][0], file)
+            here[-1] = (
+                "%s %s" % (here[-1][0], place)
+                if ":?" not in place and "??" not in place
+                else "%s (%s)" % (here[-1][0], file)
+            )
 
 
 def _stack(lines):
@@ -262,7 +279,10 @@ def _place_in_module(source, number, owners):
     in_file = locate_file(source, number)
     if in_file is not None:
         paths = [path for path in getattr(owner, "func_files", ()) if os.path.basename(path) == in_file[0]]
-        return "%s, line %d: `%s`" % (in_file[0], in_file[1], text), "%s:%d" % (paths[0] if paths else in_file[0], in_file[1])
+        return "%s, line %d: `%s`" % (in_file[0], in_file[1], text), "%s:%d" % (
+            paths[0] if paths else in_file[0],
+            in_file[1],
+        )
     return "%s.%s, line %d: `%s`" % (name, method, line, text), method_location(owner, method, text)
 
 
@@ -297,5 +317,6 @@ def _yields(template, text):
         return False
     pattern = "".join(
         ".+?" if i % 2 else re.escape(part.replace("%%", "%").replace("{{", "{").replace("}}", "}"))
-        for i, part in enumerate(re.split(r"(%\(\w+\)[sdir]|\{\w+(?:\[\w+\])?\}|%[sdir])", template)))
+        for i, part in enumerate(re.split(r"(%\(\w+\)[sdir]|\{\w+(?:\[\w+\])?\}|%[sdir])", template))
+    )
     return re.fullmatch(pattern, text) is not None

@@ -1,4 +1,5 @@
 """Ways to hold the same elements in memory: strides, alignment, byte order, writability."""
+
 import tempfile
 
 import numpy as np

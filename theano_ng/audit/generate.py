@@ -4,6 +4,7 @@ Generation goes in stages. A stage fixes the types of the inputs, so that shrink
 the first stages vary one thing each, so that it is met whatever is drawn, and that a failure shows what it takes; the last ones vary
 everything at once.
 """
+
 import random
 import time
 import zlib
@@ -45,8 +46,8 @@ LENGTHS = ("given", "tied", "free")
 
 ALIASES = ("none", "same", "overlap")
 
-_MOST_SHRINKS = 400     # examples that Hypothesis may try beyond those it generates
-_SHRINK_SECONDS = 15.
+_MOST_SHRINKS = 400  # examples that Hypothesis may try beyond those it generates
+_SHRINK_SECONDS = 15.0
 
 
 def require_hypothesis():
@@ -60,8 +61,10 @@ def require_hypothesis():
     try:
         import hypothesis
     except ImportError as failure:
-        raise ImportError("the audit generates its inputs with Hypothesis, which is not installed: "
-                          "pip install 'theano_ng[audit]', or pip install hypothesis") from failure
+        raise ImportError(
+            "the audit generates its inputs with Hypothesis, which is not installed: "
+            "pip install 'theano_ng[audit]', or pip install hypothesis"
+        ) from failure
     return hypothesis
 
 
@@ -105,9 +108,13 @@ class Example:
         parts = [str(self.built.index), self.alias]
         for value, layout in zip(self.values, self.layouts):
             if isinstance(value, np.ndarray) and not value.dtype.hasobject:
-                parts += [layout, str(value.shape), "%x" % zlib.crc32(value.tobytes()), "%x" % zlib.adler32(value.tobytes())]
+                parts += [
+                    layout,
+                    str(value.shape),
+                    "%x" % zlib.crc32(value.tobytes()),
+                    "%x" % zlib.adler32(value.tobytes()),
+                ]
         return "|".join(parts)
-
 
 
 def _short(value, limit=300):
@@ -121,6 +128,7 @@ def _short(value, limit=300):
 
 # ------------------------------------------------- contents
 
+
 def pool(dtype):
     """The elements of a dtype that are most likely to be computed with wrongly."""
     dtype = np.dtype(dtype)
@@ -128,13 +136,25 @@ def pool(dtype):
         return [False, True]
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
-        return sorted({info.min, info.max, 0, 1, 2, max(info.min, -1), info.max - 1, max(info.min, -info.max), info.max // 2})
+        return sorted(
+            {info.min, info.max, 0, 1, 2, max(info.min, -1), info.max - 1, max(info.min, -info.max), info.max // 2}
+        )
     if dtype.kind == "f":
         info = np.finfo(dtype)
         # Nothing huge: sums and products of such numbers depend on the order; see `fill`.
-        return [0., -0., 1., -1., .5, float(info.eps), float(info.tiny), float(info.smallest_subnormal), -float(info.smallest_subnormal),
-                1e-4]
-    return [0j, 1j, -1j, 1 + 0j, complex(-0., 0.), complex(1e3, -1e3)]
+        return [
+            0.0,
+            -0.0,
+            1.0,
+            -1.0,
+            0.5,
+            float(info.eps),
+            float(info.tiny),
+            float(info.smallest_subnormal),
+            -float(info.smallest_subnormal),
+            1e-4,
+        ]
+    return [0j, 1j, -1j, 1 + 0j, complex(-0.0, 0.0), complex(1e3, -1e3)]
 
 
 _NONFINITE = (np.nan, np.inf, -np.inf)
@@ -168,8 +188,8 @@ def fill(shape, dtype, kind, example, rng):
             if example is not None and example.size and example.dtype.kind in "biu" and dtype.kind in "biu":
                 flat = rng.choice(example.reshape(-1), size)
             else:
-                flat = rng.randint(0 if dtype.kind in "bu" else -3, 4, size) * (.5 if dtype.kind in "fc" else 1)
-                flat = flat + (.5j * rng.randint(-2, 3, size) if dtype.kind == "c" else 0)
+                flat = rng.randint(0 if dtype.kind in "bu" else -3, 4, size) * (0.5 if dtype.kind in "fc" else 1)
+                flat = flat + (0.5j * rng.randint(-2, 3, size) if dtype.kind == "c" else 0)
         elif kind == "zero":
             flat = np.zeros(size)
         elif kind == "equal":
@@ -179,10 +199,12 @@ def fill(shape, dtype, kind, example, rng):
                 low, high = (0, 2) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
                 flat = np.array([rng.randint(0, 1 << 30) * (high - low) // (1 << 30) + low for _ in range(size)], dtype)
             else:
-                flat = rng.standard_normal(size) * 10. ** rng.randint(-3, 3, size)
+                flat = rng.standard_normal(size) * 10.0 ** rng.randint(-3, 3, size)
                 flat = flat + (1j * rng.standard_normal(size) if dtype.kind == "c" else 0)
         else:
-            choices = pool(dtype) if kind == "extreme" or not nonfinite(dtype) else nonfinite(dtype) + [1., -0., 0., 2.5]
+            choices = (
+                pool(dtype) if kind == "extreme" or not nonfinite(dtype) else nonfinite(dtype) + [1.0, -0.0, 0.0, 2.5]
+            )
             flat = np.array([choices[k] for k in rng.randint(0, len(choices), size)], dtype)
             if kind == "extreme" and dtype.kind == "f" and size:
                 # One huge number, beside which nothing else matters, in whatever order sums are taken. The product of two is finite.
@@ -195,13 +217,14 @@ def _given(size, dtype, example):
     """The elements of the example, again and again; without one, numbers that are all different."""
     if example is None or not example.size:
         if dtype.kind in "fc":
-            flat = (np.arange(size) * 7 % 11 - 4.) * .3 + .1 + np.arange(size) * .01
-            return flat + .2j * np.arange(size) if dtype.kind == "c" else flat
+            flat = (np.arange(size) * 7 % 11 - 4.0) * 0.3 + 0.1 + np.arange(size) * 0.01
+            return flat + 0.2j * np.arange(size) if dtype.kind == "c" else flat
         return np.arange(size) % 3 if dtype.kind != "b" else np.arange(size) % 2
     return np.resize(np.ascontiguousarray(example), size)
 
 
 # ------------------------------------------------- lengths
+
 
 def groups_of(target, built):
     """For each slot, for each dimension: which lengths it has in common with others: a number, or None where it broadcasts."""
@@ -211,7 +234,7 @@ def groups_of(target, built):
             groups.append(None)
             continue
         shape = slot.shape
-        shape = (2,) * (t.ndim - len(shape)) + tuple(shape[max(len(shape) - t.ndim, 0):])
+        shape = (2,) * (t.ndim - len(shape)) + tuple(shape[max(len(shape) - t.ndim, 0) :])
         groups.append([None if one else n for n, one in zip(shape, t.broadcastable)])
     return groups
 
@@ -239,6 +262,7 @@ def _draw_shapes(draw, st, target, built, modes, most):
 
 
 # ------------------------------------------------- examples
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -299,21 +323,39 @@ def stages(target, max_examples, layouts=True, contents=True, mild=False):
     alias = ALIASES[1:] if layouts and target.varies("alias") and _can_alias(target, base) else ()
     result += [Stage(built, 1) for built in target.built[1:]]
     if "tied" in lengths:
-        result += [Stage(built, 2, lengths=("tied",), longest=longest) for built in target.built[:4] for longest in (0, 1, 4)]
+        result += [
+            Stage(built, 2, lengths=("tied",), longest=longest) for built in target.built[:4] for longest in (0, 1, 4)
+        ]
     result += [Stage(base, 2, contents=(kind,), mild=mild) for kind in kinds[1:]]
     result += [Stage(base, 2, layouts=(way,)) for way in ways[1:]]
     result += [Stage(base, 2, aliases=(kind,)) for kind in alias]
-    result += [Stage(built, 2, contents=(kind,), mild=mild) for built in target.built[1:] for kind in kinds
-               if kind in ("spread", "extreme", "nonfinite")]
+    result += [
+        Stage(built, 2, contents=(kind,), mild=mild)
+        for built in target.built[1:]
+        for kind in kinds
+        if kind in ("spread", "extreme", "nonfinite")
+    ]
     if len(lengths) > 1:
         result.append(Stage(base, max(max_examples // 5, 1), lengths=lengths, longest=4, contents=finite))
-    everything = dict(lengths=lengths, layouts=ways, contents=kinds, aliases=("none",) + alias, specials=not mild, mild=mild)
-    result += [Stage(built, max(max_examples // (3 * len(target.built)), 1), **everything) for built in target.built[1:]]
+    everything = dict(
+        lengths=lengths, layouts=ways, contents=kinds, aliases=("none",) + alias, specials=not mild, mild=mild
+    )
+    result += [
+        Stage(built, max(max_examples // (3 * len(target.built)), 1), **everything) for built in target.built[1:]
+    ]
     result.append(Stage(base, max_examples, **everything))
     if "tied" in lengths:
         # Long enough for the unrolled and the blocked parts of loops.
-        result.append(Stage(base, max(max_examples // 10, 1), lengths=("tied",), layouts=ways, contents=finite,
-                            longest=40 if max(t.ndim for t in _tensors(base)) < 3 else 12))
+        result.append(
+            Stage(
+                base,
+                max(max_examples // 10, 1),
+                lengths=("tied",),
+                layouts=ways,
+                contents=finite,
+                longest=40 if max(t.ndim for t in _tensors(base)) < 3 else 12,
+            )
+        )
     return [stage for stage in result if case.vary is None or stage.examples]
 
 
@@ -359,7 +401,9 @@ def draw_example(draw, st, target, stage):
         value = fill(shape, t.dtype, kind, slot.value, rng)
         if stage.specials and value.size and draw(st.integers(0, 3)) == 3:
             choices = pool(t.dtype) + (nonfinite(t.dtype) if "nonfinite" in stage.contents else [])
-            for position, chosen in draw(st.lists(st.tuples(st.integers(0, value.size - 1), st.sampled_from(choices)), max_size=3)):
+            for position, chosen in draw(
+                st.lists(st.tuples(st.integers(0, value.size - 1), st.sampled_from(choices)), max_size=3)
+            ):
                 value.reshape(-1)[position] = chosen
         ways = [way for way in stage.layouts if i not in overwritten or way not in _NOT_WRITABLE] or ["C"]
         way = ways[0] if len(ways) == 1 else draw(st.sampled_from(ways))
@@ -376,7 +420,7 @@ def _unvaried(slot, t):
         return slot.fixed.data
     if slot.value is not None:
         return slot.value
-    return t.filter(1)      # a Scalar
+    return t.filter(1)  # a Scalar
 
 
 def _destroyed(built):
@@ -398,12 +442,13 @@ def _alias(kind, target, built, values):
                 # Two windows of one array, one row apart.
                 n = values[i].shape[0]
                 base = np.concatenate([values[i], values[j][:1]])
-                values[i], values[j] = base[:n], base[1:n + 1] if len(base) > n else base[:n]
+                values[i], values[j] = base[:n], base[1 : n + 1] if len(base) > n else base[:n]
                 return "overlap"
     return "none"
 
 
 # ------------------------------------------------- search
+
 
 class _TimeIsUp(BaseException):
     """Leaves Hypothesis, which takes an Exception for a failure of the property."""
@@ -488,7 +533,9 @@ class Search:
                 raise _TimeIsUp
             if state["error"] is not None:
                 state["tries"] += 1
-                if (state["tries"] > _MOST_SHRINKS or time.perf_counter() > state["end"]) and example.key() not in self._known:
+                if (
+                    state["tries"] > _MOST_SHRINKS or time.perf_counter() > state["end"]
+                ) and example.key() not in self._known:
                     return False
             problem = self.outcome(example)
             if problem is None or not wanted(problem.error):
@@ -499,11 +546,18 @@ class Search:
             return problem.error == state["error"]
 
         settings = hypothesis.settings(
-            max_examples=stage.examples, database=None, deadline=None, suppress_health_check=list(hypothesis.HealthCheck),
-            phases=[hypothesis.Phase.generate, hypothesis.Phase.shrink], print_blob=False, verbosity=hypothesis.Verbosity.quiet)
+            max_examples=stage.examples,
+            database=None,
+            deadline=None,
+            suppress_health_check=list(hypothesis.HealthCheck),
+            phases=[hypothesis.Phase.generate, hypothesis.Phase.shrink],
+            print_blob=False,
+            verbosity=hypothesis.Verbosity.quiet,
+        )
         try:
-            example = hypothesis.find(strategy(target, stage), fails, settings=settings,
-                                      random=random.Random(self.seed * 1000003 + number))
+            example = hypothesis.find(
+                strategy(target, stage), fails, settings=settings, random=random.Random(self.seed * 1000003 + number)
+            )
         except (hypothesis.errors.NoSuchExample, _TimeIsUp):
             return None
         return self.outcome(example), example

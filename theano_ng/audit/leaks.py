@@ -1,4 +1,5 @@
 """The checks that count: references and memory, over many calls, also of calls that fail."""
+
 import gc
 import sys
 
@@ -48,7 +49,7 @@ def check_memory(context):
 
 def _find(context, attempt):
     gc.collect()
-    gc.freeze()    # what is there now is not looked at again at every collection
+    gc.freeze()  # what is there now is not looked at again at every collection
     try:
         return context.find(attempt, _stages(context))
     finally:
@@ -61,7 +62,10 @@ def _stages(context):
     stages = [generate.Stage(target.base, 1)]
     if any(slot.varied for slot in target.slots) and context.max_examples > 0:
         if target.varies("length"):
-            stages += [generate.Stage(target.base, 1, lengths=("tied",), longest=0), generate.Stage(target.base, 3, lengths=("free",))]
+            stages += [
+                generate.Stage(target.base, 1, lengths=("tied",), longest=0),
+                generate.Stage(target.base, 3, lengths=("free",)),
+            ]
         if target.varies("layout"):
             stages += [generate.Stage(target.base, 1, layouts=(way,)) for way in ("reversed", "fortran", "misaligned")]
         stages += [generate.Stage(built, 1) for built in target.built[1:4]]
@@ -90,12 +94,18 @@ class _Calls:
             raise Reject()
         self.thunk, self.inputs, self.outputs = runner.thunk, runner.inputs, runner.outputs
         built = example.built
-        self.destroyed = {built.variables.index(built.node.inputs[i]) for places in (getattr(built.op, "destroy_map", None) or {}).values()
-                          for i in places if built.node.inputs[i] in built.variables}
+        self.destroyed = {
+            built.variables.index(built.node.inputs[i])
+            for places in (getattr(built.op, "destroy_map", None) or {}).values()
+            for i in places
+            if built.node.inputs[i] in built.variables
+        }
         try:
-            self.values = [variable.type.filter(value) for variable, value in zip(built.variables, example.node_values())]
+            self.values = [
+                variable.type.filter(value) for variable, value in zip(built.variables, example.node_values())
+            ]
         except Exception:
-            raise Reject() from None    # refused before the Op sees it
+            raise Reject() from None  # refused before the Op sees it
         self.own = [[value] * OWN for value in self.values]
         self.counts = [sys.getrefcount(value) for value in self.values]
         self.copies = [_copy(value) if i in self.destroyed else None for i, value in enumerate(self.values)]
@@ -119,7 +129,7 @@ class _Calls:
             while getattr(self.thunk, "lazy", False) and missing:
                 missing = self.thunk()
         except Exception as failure:
-            failure.__traceback__ = None    # its frames hold what they worked with
+            failure.__traceback__ = None  # its frames hold what they worked with
             return type(failure).__name__
         return ""
 
@@ -172,14 +182,14 @@ class _References:
 def _count_references(calls, node, name):
     """The problems with references of so many calls, the worst first."""
     problems = [] if calls.fails else _count_output_references(calls, node, name)
-    if problems:    # a lost output holds on to its dtype, and maybe to inputs
+    if problems:  # a lost output holds on to its dtype, and maybe to inputs
         calls.end()
         return problems
     watched = _watched(calls, node)
     own = [[thing] * OWN for _, thing in watched]
-    for _ in range(3):    # what is made once is made now
+    for _ in range(3):  # what is made once is made now
         calls.call()
-    gc.collect()    # what waits for it is no leak
+    gc.collect()  # what waits for it is no leak
     before = [sys.getrefcount(thing) for _, thing in watched]
     for _ in range(CALLS):
         calls.call()
@@ -189,15 +199,27 @@ def _count_references(calls, node, name):
     # An output that is an input, or a view of one, holds on to it: one reference at most, not one for each call.
     for (what, _), change in zip(watched, changes):
         per_call = change / CALLS
-        if abs(per_call) < .9:
+        if abs(per_call) < 0.9:
             continue
         number = "%g reference%s" % (abs(round(per_call, 2)), "" if abs(round(per_call, 2)) == 1 else "s")
-        evidence = "after %d calls there are %d references %s than before" % (CALLS, abs(change), "more" if change > 0 else "fewer")
+        evidence = "after %d calls there are %d references %s than before" % (
+            CALLS,
+            abs(change),
+            "more" if change > 0 else "fewer",
+        )
         if change > 0:
-            problems.append(Problem("ReferenceLeak", "%s keeps %s to %s in each call%s" % (name, number, what, suffix), evidence))
+            problems.append(
+                Problem("ReferenceLeak", "%s keeps %s to %s in each call%s" % (name, number, what, suffix), evidence)
+            )
         else:
-            problems.insert(0, Problem(
-                "ReferenceUnderflow", "%s gives back %s to %s too many in each call%s" % (name, number, what, suffix), evidence))
+            problems.insert(
+                0,
+                Problem(
+                    "ReferenceUnderflow",
+                    "%s gives back %s to %s too many in each call%s" % (name, number, what, suffix),
+                    evidence,
+                ),
+            )
     for (_, thing), change in zip(watched, changes):
         _give_back(thing, -change)
     calls.end()
@@ -208,8 +230,11 @@ def _count_references(calls, node, name):
 def _watched(calls, node):
     """Pairs (what it is, object) of everything whose references a call may touch."""
     watched = [("input %d" % i, value) for i, value in enumerate(calls.values)]
-    watched += [("the memory under input %d" % i, value.base) for i, value in enumerate(calls.values)
-                if isinstance(value, np.ndarray) and value.base is not None]
+    watched += [
+        ("the memory under input %d" % i, value.base)
+        for i, value in enumerate(calls.values)
+        if isinstance(value, np.ndarray) and value.base is not None
+    ]
     for i, value in enumerate(calls.values):
         if isinstance(value, np.ndarray):
             watched.append(("the dtype of input %d" % i, value.dtype))
@@ -219,7 +244,7 @@ def _watched(calls, node):
             try:
                 watched.append(("the dtype of output %d (%s)" % (i, dtype), np.dtype(dtype)))
             except TypeError:
-                pass    # a dtype of its own kind
+                pass  # a dtype of its own kind
     watched += [("the Constant that is its input", v.data) for v in node.inputs if isinstance(v, Constant)]
     params = getattr(calls.thunk, "params", None)
     if params is not None:
@@ -246,14 +271,21 @@ def _count_output_references(calls, node, name):
     gc.collect()
     for i, values in enumerate(kept):
         if not isinstance(values[0], np.ndarray) or len({id(value) for value in values} - known) < len(values):
-            continue    # one and the same object again and again, or an input
-        elsewhere = sum(any(value is other for other in others) for k, others in enumerate(kept) if k != i for value in values)
+            continue  # one and the same object again and again, or an input
+        elsewhere = sum(
+            any(value is other for other in others) for k, others in enumerate(kept) if k != i for value in values
+        )
         # One in the list, one in the call. The Op may keep its last output, but then it lets go of the one before.
         more = min(sys.getrefcount(values[k]) - 2 for k in range(len(values) - 1))
         if more >= 1 and not elsewhere:
-            problems.append(Problem(
-                "ReferenceLeak", "%s keeps %g reference%s to output %d in each call" % (name, more, "" if more == 1 else "s", i),
-                "when cell and caller have given up the output, %d reference%s left" % (more, " is" if more == 1 else "s are")))
+            problems.append(
+                Problem(
+                    "ReferenceLeak",
+                    "%s keeps %g reference%s to output %d in each call" % (name, more, "" if more == 1 else "s", i),
+                    "when cell and caller have given up the output, %d reference%s left"
+                    % (more, " is" if more == 1 else "s are"),
+                )
+            )
     return problems
 
 
@@ -283,7 +315,10 @@ class _Memory:
 
     def _measure(self, calls, name):
         suffix = " that fails (%s)" % calls.fails if calls.fails else ""
-        for label, measure in (("Python objects and array data (tracemalloc)", _traced), ("the C heap (mallinfo2)", self.system)):
+        for label, measure in (
+            ("Python objects and array data (tracemalloc)", _traced),
+            ("the C heap (mallinfo2)", self.system),
+        ):
             if measure is None:
                 continue
             growth = _growth(calls, measure, STRETCH, STRETCHES)
@@ -294,9 +329,12 @@ class _Memory:
             if again < BYTES or again < growth / 3:
                 continue
             where = _top_lines(calls) if measure is _traced and name == "perform" else ""
-            return Problem("MemoryLeak", "%s leaves %.0f bytes in each call%s" % (name, again, suffix),
-                           "%s: %.1f bytes per call over %d calls, the least of %d stretches%s" % (
-                               label, again, 3 * STRETCH * STRETCHES, STRETCHES, "\n" + where if where else ""))
+            return Problem(
+                "MemoryLeak",
+                "%s leaves %.0f bytes in each call%s" % (name, again, suffix),
+                "%s: %.1f bytes per call over %d calls, the least of %d stretches%s"
+                % (label, again, 3 * STRETCH * STRETCHES, STRETCHES, "\n" + where if where else ""),
+            )
         return None
 
 
@@ -345,8 +383,11 @@ def _top_lines(calls):
     finally:
         tracemalloc.stop()
     found = [entry for entry in after.compare_to(before, "lineno") if entry.count_diff >= STRETCH // 2]
-    return "\n".join("allocated in %s:%d: %d bytes in %d blocks" % (
-        entry.traceback[0].filename, entry.traceback[0].lineno, entry.size_diff, entry.count_diff) for entry in found[:3])
+    return "\n".join(
+        "allocated in %s:%d: %d bytes in %d blocks"
+        % (entry.traceback[0].filename, entry.traceback[0].lineno, entry.size_diff, entry.count_diff)
+        for entry in found[:3]
+    )
 
 
 def _system_bytes():
@@ -355,12 +396,25 @@ def _system_bytes():
 
     try:
         mallinfo2 = ctypes.CDLL(None).mallinfo2
-    except (AttributeError, OSError):    # another C library than glibc 2.33
+    except (AttributeError, OSError):  # another C library than glibc 2.33
         return None
 
     class Info(ctypes.Structure):
-        _fields_ = [(name, ctypes.c_size_t) for name in (
-            "arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")]
+        _fields_ = [
+            (name, ctypes.c_size_t)
+            for name in (
+                "arena",
+                "ordblks",
+                "smblks",
+                "hblks",
+                "hblkhd",
+                "usmblks",
+                "fsmblks",
+                "uordblks",
+                "fordblks",
+                "keepcost",
+            )
+        ]
 
     mallinfo2.restype = Info
 

@@ -1,4 +1,5 @@
 """A line on a terminal that says how far an audit is."""
+
 import shutil
 import sys
 import time
@@ -40,7 +41,13 @@ class Progress:
             return
         width = shutil.get_terminal_size((80, 24)).columns - 1
         bar = "#" * int(20 * part) + "." * (20 - int(20 * part))
-        text = "[%s] %3.0f%% %s, %d examples, %.0f s" % (bar, 100 * part, what, self.examples, time.monotonic() - self.start)
+        text = "[%s] %3.0f%% %s, %d examples, %.0f s" % (
+            bar,
+            100 * part,
+            what,
+            self.examples,
+            time.monotonic() - self.start,
+        )
         text = text.encode("ascii", "replace").decode()[:width]
         self.stream.write("\r" + text + " " * (self.drawn - len(text)))
         self.stream.flush()

@@ -1,4 +1,5 @@
 """What passes between the parts of the audit: cases, findings, verdicts, reports."""
+
 from dataclasses import dataclass, field
 from typing import Any, Callable
 

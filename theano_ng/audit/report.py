@@ -1,4 +1,5 @@
 """What an audit found, for people, for programs (JSON) and for continuous integration (JUnit's XML)."""
+
 import os
 import re
 import shutil
@@ -18,7 +19,11 @@ _WORDS = {"ok": "ok", "failed": "FAILED", "skipped": "skipped"}
 
 def wants_colour(stream):
     """Whether a stream is a terminal that is to have colours (see https://no-color.org)."""
-    return bool(getattr(stream, "isatty", lambda: False)()) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return (
+        bool(getattr(stream, "isatty", lambda: False)())
+        and not os.environ.get("NO_COLOR")
+        and os.environ.get("TERM") != "dumb"
+    )
 
 
 def format_table(reports, width=None, colour=False, verbosity=1):
@@ -69,8 +74,12 @@ def summary(reports, paint=lambda kind, text: text):
     count = sum(len(report.findings) for report in reports)
     skipped = sum(verdict.status == "skipped" for verdict in verdicts)
     text = "%s, %s (%d skipped), %s in %.1f s" % (
-        _number(len(reports), "case"), _number(len(verdicts), "check"), skipped, _number(count, "finding"),
-        sum(report.seconds for report in reports))
+        _number(len(reports), "case"),
+        _number(len(verdicts), "check"),
+        skipped,
+        _number(count, "finding"),
+        sum(report.seconds for report in reports),
+    )
     return paint("failed" if count else "ok", text)
 
 
@@ -83,8 +92,16 @@ def _table(report, width, paint):
     rows = []
     for verdict in report.verdicts:
         names = ", ".join(dict.fromkeys(finding.error for finding in verdict.findings))
-        rows.append((verdict.check, _WORDS[verdict.status], str(verdict.examples) if verdict.examples else "", "%.1f" % verdict.seconds,
-                     _ascii(names or verdict.reason), verdict.status))
+        rows.append(
+            (
+                verdict.check,
+                _WORDS[verdict.status],
+                str(verdict.examples) if verdict.examples else "",
+                "%.1f" % verdict.seconds,
+                _ascii(names or verdict.reason),
+                verdict.status,
+            )
+        )
     first = max(len(row[0]) for row in [head, *rows])
     layout = "  %%-%ds  %%-7s  %%8s  %%7s  %%s" % first
     left = len(layout % (("",) * 5))
@@ -94,7 +111,7 @@ def _table(report, width, paint):
         text = layout % (*cells[:4], reason)
         if status != "ok":
             start = 2 + first + 2
-            text = text[:start] + paint(status, text[start:start + 7]) + text[start + 7:]
+            text = text[:start] + paint(status, text[start : start + 7]) + text[start + 7 :]
         lines.append(text.rstrip())
         lines += [" " * left + line for line in more]
     return "\n".join(lines)
@@ -102,10 +119,20 @@ def _table(report, width, paint):
 
 def _finding(number, finding, width, paint, everything):
     meaning = NAMES.get(finding.error, "")
-    lines = ["", "  %d. %s" % (number, paint("failed", "%s (%s)" % (finding.error, finding.check)) + (": " + meaning if meaning else ""))]
+    lines = [
+        "",
+        "  %d. %s"
+        % (number, paint("failed", "%s (%s)" % (finding.error, finding.check)) + (": " + meaning if meaning else "")),
+    ]
     for text in (finding.message, *("input %d: %s" % item for item in enumerate(finding.inputs))):
-        wrapped = textwrap.wrap(_ascii(text), width, initial_indent=" " * 5, subsequent_indent=" " * 7, break_on_hyphens=False)
-        lines += wrapped if everything or len(wrapped) <= MESSAGE_LINES else wrapped[:MESSAGE_LINES - 1] + ["       ... (-v shows the rest)"]
+        wrapped = textwrap.wrap(
+            _ascii(text), width, initial_indent=" " * 5, subsequent_indent=" " * 7, break_on_hyphens=False
+        )
+        lines += (
+            wrapped
+            if everything or len(wrapped) <= MESSAGE_LINES
+            else wrapped[: MESSAGE_LINES - 1] + ["       ... (-v shows the rest)"]
+        )
     if finding.location:
         lines.append("     at %s" % _ascii(finding.location))
     evidence = _ascii(finding.evidence).rstrip().split("\n") if finding.evidence.strip() else []
@@ -117,7 +144,7 @@ def _finding(number, finding, width, paint, everything):
 
 
 def _cut(line, width):
-    return line if len(line) <= width else line[:width - 3] + "..."
+    return line if len(line) <= width else line[: width - 3] + "..."
 
 
 def _ascii(text):
@@ -158,21 +185,43 @@ def to_json(reports):
         "version": version,
         "ok": all(report.ok for report in reports),
         "summary": {
-            "cases": len(reports), "checks": len(verdicts), "findings": sum(len(report.findings) for report in reports),
+            "cases": len(reports),
+            "checks": len(verdicts),
+            "findings": sum(len(report.findings) for report in reports),
             "failed": sum(verdict.status == "failed" for verdict in verdicts),
             "skipped": sum(verdict.status == "skipped" for verdict in verdicts),
-            "seconds": round(sum(report.seconds for report in reports), 3)},
-        "reports": [{
-            "case": report.case, "op": report.op, "ok": report.ok, "seconds": round(report.seconds, 3),
-            "verdicts": [{
-                "check": verdict.check, "status": verdict.status, "examples": verdict.examples, "seconds": round(verdict.seconds, 3),
-                "reason": verdict.reason,
-                "findings": [{
-                    "error": finding.error, "meaning": NAMES.get(finding.error, ""), "message": finding.message,
-                    "inputs": list(finding.inputs), "evidence": finding.evidence, "location": finding.location,
-                } for finding in verdict.findings],
-            } for verdict in report.verdicts],
-        } for report in reports],
+            "seconds": round(sum(report.seconds for report in reports), 3),
+        },
+        "reports": [
+            {
+                "case": report.case,
+                "op": report.op,
+                "ok": report.ok,
+                "seconds": round(report.seconds, 3),
+                "verdicts": [
+                    {
+                        "check": verdict.check,
+                        "status": verdict.status,
+                        "examples": verdict.examples,
+                        "seconds": round(verdict.seconds, 3),
+                        "reason": verdict.reason,
+                        "findings": [
+                            {
+                                "error": finding.error,
+                                "meaning": NAMES.get(finding.error, ""),
+                                "message": finding.message,
+                                "inputs": list(finding.inputs),
+                                "evidence": finding.evidence,
+                                "location": finding.location,
+                            }
+                            for finding in verdict.findings
+                        ],
+                    }
+                    for verdict in report.verdicts
+                ],
+            }
+            for report in reports
+        ],
     }
 
 
@@ -197,21 +246,31 @@ def to_junit(reports):
     root = ElementTree.Element("testsuites", name="theano_ng-audit", errors="0")
     totals = dict.fromkeys(("tests", "failures", "skipped"), 0)
     for report in reports:
-        counts = {"tests": len(report.verdicts), "failures": sum(verdict.status == "failed" for verdict in report.verdicts),
-                  "skipped": sum(verdict.status == "skipped" for verdict in report.verdicts)}
-        suite = ElementTree.SubElement(root, "testsuite", name=_xml(report.case), errors="0", time="%.3f" % report.seconds)
+        counts = {
+            "tests": len(report.verdicts),
+            "failures": sum(verdict.status == "failed" for verdict in report.verdicts),
+            "skipped": sum(verdict.status == "skipped" for verdict in report.verdicts),
+        }
+        suite = ElementTree.SubElement(
+            root, "testsuite", name=_xml(report.case), errors="0", time="%.3f" % report.seconds
+        )
         for key, count in counts.items():
             suite.set(key, str(count))
             totals[key] += count
         for verdict in report.verdicts:
             test = ElementTree.SubElement(
-                suite, "testcase", classname=_xml(report.case), name=verdict.check, time="%.3f" % verdict.seconds)
+                suite, "testcase", classname=_xml(report.case), name=verdict.check, time="%.3f" % verdict.seconds
+            )
             if verdict.status == "skipped":
                 ElementTree.SubElement(test, "skipped", message=_xml(verdict.reason))
             elif verdict.status == "failed":
                 first = verdict.findings[0] if verdict.findings else None
                 failure = ElementTree.SubElement(
-                    test, "failure", type=first.error if first else "failed", message=_xml(first.message if first else ""))
+                    test,
+                    "failure",
+                    type=first.error if first else "failed",
+                    message=_xml(first.message if first else ""),
+                )
                 failure.text = _xml("\n\n".join(map(_finding_text, verdict.findings)))
     for key, count in totals.items():
         root.set(key, str(count))

@@ -1,4 +1,5 @@
 """From the words of a command line to cases: targets, and descriptions of inputs."""
+
 import ast
 import importlib
 import importlib.util
@@ -47,7 +48,7 @@ def cases_of(target, inputs=None, seed=0):
     UsageError
     """
     place, colon, path = target.partition(":")
-    if os.name == "nt" and len(place) == 1 and path.startswith(("\\", "/")):    # a drive
+    if os.name == "nt" and len(place) == 1 and path.startswith(("\\", "/")):  # a drive
         place, colon, path = target.rpartition(":") if target.count(":") > 1 else (target, "", "")
     if place.endswith(".py"):
         module = _import_file(place)
@@ -64,21 +65,30 @@ def cases_of(target, inputs=None, seed=0):
         try:
             found = getattr(found, name)
         except AttributeError:
-            raise UsageError("%s has no %r; it has %s.\n%s" % (
-                place, path, ", ".join(_op_names(module)) or "no Op", _understood())) from None
+            raise UsageError(
+                "%s has no %r; it has %s.\n%s" % (place, path, ", ".join(_op_names(module)) or "no Op", _understood())
+            ) from None
     return _cases_of_object(found, path, module, target, inputs, seed)
 
 
 def _understood():
-    return "A target is package.module:Op, package.module or file.py with a function audit_cases(), or file.py:Op. Examples:\n" + EXAMPLES
+    return (
+        "A target is package.module:Op, package.module or file.py with a function audit_cases(), or file.py:Op. Examples:\n"
+        + EXAMPLES
+    )
 
 
 def _op_names(module):
     from theano_ng.gof.op import PureOp
 
-    return sorted(name for name, value in vars(module).items()
-                  if isinstance(value, PureOp) or isinstance(value, type) and issubclass(value,
-                                                                                         PureOp) and value.__module__ == module.__name__)
+    return sorted(
+        name
+        for name, value in vars(module).items()
+        if isinstance(value, PureOp)
+        or isinstance(value, type)
+        and issubclass(value, PureOp)
+        and value.__module__ == module.__name__
+    )
 
 
 def _import_file(path):
@@ -87,7 +97,7 @@ def _import_file(path):
         raise UsageError("there is no file %s.\n%s" % (path, _understood()))
     folder, name = os.path.dirname(path), os.path.basename(path)[:-3]
     if folder not in sys.path:
-        sys.path.insert(0, folder)    # as if Python ran the file
+        sys.path.insert(0, folder)  # as if Python ran the file
     known = sys.modules.get(name)
     if known is not None:
         if os.path.abspath(getattr(known, "__file__", None) or "") == path:
@@ -95,7 +105,7 @@ def _import_file(path):
         name = "audited_" + name
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module    # pickles name it
+    sys.modules[name] = module  # pickles name it
     try:
         spec.loader.exec_module(module)
     except BaseException as failure:
@@ -109,7 +119,7 @@ def _import_file(path):
 def _import_module(name):
     """The module, or the innermost one of a dotted name, and the rest of the name."""
     if os.getcwd() not in sys.path and "" not in sys.path:
-        sys.path.insert(0, os.getcwd())    # an installed script has its own folder there instead
+        sys.path.insert(0, os.getcwd())  # an installed script has its own folder there instead
     parts = name.split(".")
     for count in range(len(parts), 0, -1):
         tried = ".".join(parts[:count])
@@ -128,8 +138,14 @@ def _cases_of_module(module, target, inputs, seed):
     make = getattr(module, "audit_cases", None)
     if make is None:
         names = _op_names(module)
-        raise UsageError("%s has no function audit_cases(), and names no Op.%s\n%s" % (
-            target, " Its Ops: %s; say for example %s:%s." % (", ".join(names), target, names[0]) if names else "", _understood()))
+        raise UsageError(
+            "%s has no function audit_cases(), and names no Op.%s\n%s"
+            % (
+                target,
+                " Its Ops: %s; say for example %s:%s." % (", ".join(names), target, names[0]) if names else "",
+                _understood(),
+            )
+        )
     if inputs:
         raise UsageError("--inputs goes with one Op; the cases of %s.audit_cases() have inputs of their own" % target)
     return _called(make, target)
@@ -141,16 +157,22 @@ def _called(make, target):
         entries = make()
         entries = [entries] if isinstance(entries, Case) else list(entries)
     except Exception as failure:
-        raise UsageError("%s: %s() failed: %s: %s" % (target, make.__name__, type(failure).__name__, failure)) from failure
+        raise UsageError(
+            "%s: %s() failed: %s: %s" % (target, make.__name__, type(failure).__name__, failure)
+        ) from failure
     cases = []
     for i, entry in enumerate(entries):
         if isinstance(entry, Case):
             cases.append(entry)
-        elif isinstance(entry, tuple) and len(entry) == 2 and callable(entry[0]) and isinstance(entry[1], (list, tuple)):
+        elif (
+            isinstance(entry, tuple) and len(entry) == 2 and callable(entry[0]) and isinstance(entry[1], (list, tuple))
+        ):
             cases.append(Case(entry[0], entry[1]))
         else:
-            raise UsageError("%s: entry %d of %s() is %r; it should be a theano_ng.audit.Case or a pair (op, inputs), such as "
-                             "(MyOp(), [numpy.ones((2, 3))])" % (target, i, make.__name__, entry))
+            raise UsageError(
+                "%s: entry %d of %s() is %r; it should be a theano_ng.audit.Case or a pair (op, inputs), such as "
+                "(MyOp(), [numpy.ones((2, 3))])" % (target, i, make.__name__, entry)
+            )
     if not cases:
         raise UsageError("%s: %s() gave no case" % (target, make.__name__))
     return cases
@@ -169,8 +191,10 @@ def _cases_of_object(found, path, module, target, inputs, seed):
         try:
             found = found()
         except TypeError as failure:
-            raise UsageError("%s cannot be made without arguments (%s). Name an instance (my_op = %s(...); %s:my_op), or write a function "
-                             "audit_cases() that returns pairs (op, inputs)." % (target, failure, name, module.__name__)) from None
+            raise UsageError(
+                "%s cannot be made without arguments (%s). Name an instance (my_op = %s(...); %s:my_op), or write a function "
+                "audit_cases() that returns pairs (op, inputs)." % (target, failure, name, module.__name__)
+            ) from None
     elif isinstance(found, PureOp):
         given = None if inputs else [case for case in _cases_of_class(module, type(found)) if case.op == found]
         if given:
@@ -181,15 +205,19 @@ def _cases_of_object(found, path, module, target, inputs, seed):
             raise UsageError("--inputs goes with one Op; the cases of %s() have inputs of their own" % target)
         return _called(found, target)
     elif not callable(found) or isinstance(found, type):
-        raise UsageError("%s is %r: neither an Op, nor a class of Ops, nor a function.\n%s" % (target, found, _understood()))
+        raise UsageError(
+            "%s is %r: neither an Op, nor a class of Ops, nor a function.\n%s" % (target, found, _understood())
+        )
     if inputs:
         return [Case(found, parse_inputs(inputs, seed), name=name)]
     if hasattr(found, "itypes"):
         return [Case(found, found.itypes, name=name)]
     types = guess_types(found)
     if types is None:
-        raise UsageError("%s: no inputs were given, and none of the usual tensors is accepted. Say what it takes, for example\n"
-                         "  theano_ng-audit %s --inputs \"float64(3,4), int64(3)\"" % (target, target))
+        raise UsageError(
+            "%s: no inputs were given, and none of the usual tensors is accepted. Say what it takes, for example\n"
+            '  theano_ng-audit %s --inputs "float64(3,4), int64(3)"' % (target, target)
+        )
     return [Case(found, types, name=name)]
 
 
@@ -224,13 +252,17 @@ def guess_types(op):
 
     for count in _counts(op):
         alike = [(rank,) * count for rank in (2, 1, 0, 3)]
-        mixed = [ranks for ranks in itertools.product((2, 1, 0, 3), repeat=count) if ranks not in alike] if 1 < count < 4 else []
+        mixed = (
+            [ranks for ranks in itertools.product((2, 1, 0, 3), repeat=count) if ranks not in alike]
+            if 1 < count < 4
+            else []
+        )
         for ranks, dtype in itertools.product(alike + mixed, (config.floatX, "int64")):
             types = [tensor.TensorType(dtype, (False,) * rank) for rank in ranks]
             try:
                 outputs = op(*[t() for t in types])
             except Exception:
-                continue    # refused
+                continue  # refused
             first = outputs[0] if isinstance(outputs, (list, tuple)) and outputs else outputs
             if isinstance(first, Variable) and first.owner is not None:
                 return types
@@ -312,7 +344,9 @@ def _parse_input(text, rng):
     except (ValueError, SyntaxError, TypeError):
         raise UsageError(
             "--inputs: %r is not understood. An input is a dtype with a shape, float64(3,4), or without, int64; the name of a tensor "
-            "constructor, matrix or dvector; or a Python literal, 2 or [1.5, 2.5]. Example: --inputs \"float64(3,4), dvector, 2\"" % text) from None
+            'constructor, matrix or dvector; or a Python literal, 2 or [1.5, 2.5]. Example: --inputs "float64(3,4), dvector, 2"'
+            % text
+        ) from None
 
 
 def _values(dtype, shape, rng):

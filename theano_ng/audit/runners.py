@@ -1,4 +1,5 @@
 """Runs one node by one of its implementations, without a function around it: what the Op does is seen as it is."""
+
 from theano_ng.audit.context import limited
 from theano_ng.audit.driver import one_line
 from theano_ng.compile.debugmode.checks import _lessbroken_deepcopy
@@ -117,13 +118,16 @@ def make_runner(built, kind):
         return _built(built, "py") if has_perform(op) else None
     if not has_c_implementation(op):
         return None
-    if not getattr(op, "_f16_ok", False) and not (hasattr(op, "native_code") and op.native_code(built.node) is not None) and \
-            any(getattr(v.type, "dtype", None) == "float16" for v in built.node.inputs + built.node.outputs):
-        return None     # as decided, and printed, by make_c_thunk
+    if (
+        not getattr(op, "_f16_ok", False)
+        and not (hasattr(op, "native_code") and op.native_code(built.node) is not None)
+        and any(getattr(v.type, "dtype", None) == "float16" for v in built.node.inputs + built.node.outputs)
+    ):
+        return None  # as decided, and printed, by make_c_thunk
     try:
         return _built(built, "c")
     except (NotImplementedError, MethodNotDefined):
-        return None     # not for these types
+        return None  # not for these types
 
 
 def _built(built, kind):
@@ -136,11 +140,16 @@ def _built(built, kind):
         op, reason = built.op, one_line(failure)
         if kind != "c":
             method = "make_thunk" if kind == "thunk" else "prepare_node"
-            raise Unbuildable("BadThunkOutput", "no thunk can be made for %s: %s" % (built, reason), str(failure), method) from failure
+            raise Unbuildable(
+                "BadThunkOutput", "no thunk can be made for %s: %s" % (built, reason), str(failure), method
+            ) from failure
         try:
             op.c_code_cache_version_apply(built.node)
         except Exception as cause:
             if type(cause) is type(failure):
-                raise Unbuildable("BadCacheVersion", "c_code_cache_version raises %s" % reason, str(failure),
-                                  "c_code_cache_version") from failure
-        raise Unbuildable("CompileError", "the C code cannot be built for %s: %s" % (built, reason), str(failure), "c_code") from failure
+                raise Unbuildable(
+                    "BadCacheVersion", "c_code_cache_version raises %s" % reason, str(failure), "c_code_cache_version"
+                ) from failure
+        raise Unbuildable(
+            "CompileError", "the C code cannot be built for %s: %s" % (built, reason), str(failure), "c_code"
+        ) from failure

@@ -1,4 +1,5 @@
 """The check that builds an Op's C code with -fsanitize=address,undefined and runs it in a process of its own."""
+
 import os
 import pickle
 import signal
@@ -17,9 +18,19 @@ from theano_ng.gof.graph import Constant
 FLAGS = "-fsanitize=address -fsanitize=undefined -fno-omit-frame-pointer -g1 -O1"
 RUNTIMES = ("libasan.so", "libubsan.so", "libstdc++.so")
 ADDRESS_OPTIONS = dict(
-    detect_leaks=0, exitcode=86, handle_abort=1, allocator_may_return_null=1, redzone=512, max_redzone=2048,
-    max_allocation_size_mb=2048, detect_odr_violation=0,
-    max_malloc_fill_size=1 << 20, malloc_fill_byte=0xA7, max_free_fill_size=1 << 20, free_fill_byte=0x5C)
+    detect_leaks=0,
+    exitcode=86,
+    handle_abort=1,
+    allocator_may_return_null=1,
+    redzone=512,
+    max_redzone=2048,
+    max_allocation_size_mb=2048,
+    detect_odr_violation=0,
+    max_malloc_fill_size=1 << 20,
+    malloc_fill_byte=0xA7,
+    max_free_fill_size=1 << 20,
+    free_fill_byte=0x5C,
+)
 UNDEFINED_OPTIONS = dict(halt_on_error=0, print_stacktrace=1)
 
 #: Seconds that one answer may take, which may mean two compilations.
@@ -100,17 +111,38 @@ class Worker:
         toolchain = find_toolchain()
         if int(toolchain.version().split(".")[0] or 0) >= 12:
             flags += " " + worker.INITIALIZED[0]
-        symbolize = 0 if faults.addr2line() else 1    # a process reads all debug information of Python before it names a function
+        symbolize = (
+            0 if faults.addr2line() else 1
+        )  # a process reads all debug information of Python before it names a function
         environment.update(
-            LD_PRELOAD=" ".join(path for path in _runtimes(toolchain) if path is not None), PYTHONMALLOC="malloc",
-            PYTHONPATH=os.pathsep.join([root] + [path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path]),
-            ASAN_OPTIONS=_options(ADDRESS_OPTIONS, symbolize), UBSAN_OPTIONS=_options(UNDEFINED_OPTIONS, symbolize), OPENBLAS_NUM_THREADS="1",
+            LD_PRELOAD=" ".join(path for path in _runtimes(toolchain) if path is not None),
+            PYTHONMALLOC="malloc",
+            PYTHONPATH=os.pathsep.join(
+                [root] + [path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path]
+            ),
+            ASAN_OPTIONS=_options(ADDRESS_OPTIONS, symbolize),
+            UBSAN_OPTIONS=_options(UNDEFINED_OPTIONS, symbolize),
+            OPENBLAS_NUM_THREADS="1",
             # nocleanup: kernels' texts stay, to be shown
-            THEANO_FLAGS=",".join(part for part in (
-                environment.get("THEANO_FLAGS", ""), "cxx=" + config.cxx, "compiledir=" + self.directory, "nocleanup=True",
-                "gcc.cxxflags=" + flags.strip()) if part))
+            THEANO_FLAGS=",".join(
+                part
+                for part in (
+                    environment.get("THEANO_FLAGS", ""),
+                    "cxx=" + config.cxx,
+                    "compiledir=" + self.directory,
+                    "nocleanup=True",
+                    "gcc.cxxflags=" + flags.strip(),
+                )
+                if part
+            ),
+        )
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "theano_ng.audit.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, env=environment)
+            [sys.executable, "-m", "theano_ng.audit.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.log,
+            env=environment,
+        )
         try:
             self._receive()
         except WorkerDied:
@@ -133,7 +165,7 @@ class Worker:
         try:
             pickle.dump(message, self.process.stdin)
             self.process.stdin.flush()
-        except OSError:    # dead: what it said comes instead of the answer
+        except OSError:  # dead: what it said comes instead of the answer
             pass
         return self._receive()
 
@@ -246,7 +278,7 @@ def check_sanitizer(context):
     for built in context.target.built:
         try:
             programs[built.index] = worker.program_of(built.node)
-        except Exception as failure:    # no C code for these types; or params that cannot be sent
+        except Exception as failure:  # no C code for these types; or params that cannot be sent
             reason = reason or one_line(failure)
     if not programs:
         return context.skipped("no C code for these types (%s)" % reason)
@@ -255,10 +287,13 @@ def check_sanitizer(context):
     try:
         process = Worker()
     except WorkerDied as failure:
-        return context.skipped("no process with sanitizers could be started: %s" % (str(failure).strip().split("\n")[-1] or "it said nothing"))
+        return context.skipped(
+            "no process with sanitizers could be started: %s"
+            % (str(failure).strip().split("\n")[-1] or "it said nothing")
+        )
     with process:
         stages = generate.stages(context.target, context.max_examples)
-        if context.target.varies("length"):    # first of all with lengths that shrink
+        if context.target.varies("length"):  # first of all with lengths that shrink
             stages.insert(0, generate.Stage(context.target.base, 5, lengths=("tied",)))
         return context.find(_Attempt(context, process, programs), stages)
 
@@ -268,7 +303,7 @@ class _Attempt:
 
     def __init__(self, context, process, programs):
         self.context, self.process, self.programs = context, process, programs
-        self.ready = {}    # index of the signature -> whether its program can be run
+        self.ready = {}  # index of the signature -> whether its program can be run
         self.faults = 0
 
     def __call__(self, example):
@@ -283,13 +318,15 @@ class _Attempt:
             try:
                 cells[variable] = variable.type.filter(value)
             except Exception:
-                raise Reject() from None    # no value of this type
+                raise Reject() from None  # no value of this type
         inputs = [cells[v] for v in (node.inputs if program.native is not None else dict.fromkeys(node.inputs))]
         try:
             record, found = self.process.run(built.index, inputs)
         except WorkerDied as failure:
             self.restart()
-            raise Problem("Crash", "the process that runs the C code died", str(failure)[-4000:], self.location) from None
+            raise Problem(
+                "Crash", "the process that runs the C code died", str(failure)[-4000:], self.location
+            ) from None
         if found:
             self.faults += 1
             self._report(_worst(found), built, program)
@@ -297,10 +334,14 @@ class _Attempt:
             i, count, where, one, other = record["uninitialized"][0]
             index = "".join("[%d]" % n for n in where)
             raise Problem(
-                "UninitializedOutput", "output %d depends on what memory held before: %s%s" % (
-                    i, "element %s" % index if index else "it", " and %d more" % (count - 1) if count > 1 else ""),
+                "UninitializedOutput",
+                "output %d depends on what memory held before: %s%s"
+                % (i, "element %s" % index if index else "it", " and %d more" % (count - 1) if count > 1 else ""),
                 "output %d%s is %s where fresh memory is filled with bytes 0x%X (and local variables with a pattern), and %s where it is "
-                "filled with 0x%X (and local variables with zero)" % (i, index, one, worker.FILLS[0], other, worker.FILLS[1]), self.location)
+                "filled with 0x%X (and local variables with zero)"
+                % (i, index, one, worker.FILLS[0], other, worker.FILLS[1]),
+                self.location,
+            )
 
     @property
     def location(self):
@@ -310,7 +351,7 @@ class _Attempt:
         """The values of the node's variables, unless they ask for too much memory, or are no good together."""
         try:
             if self.context.target.has_perform:
-                run_or_error(self.context, "py", example, plain=True)    # what perform refuses, C code has to survive
+                run_or_error(self.context, "py", example, plain=True)  # what perform refuses, C code has to survive
             elif not good_together(self.context.case.tied, example.values):
                 raise Reject()
             return example.node_values()
@@ -324,13 +365,14 @@ class _Attempt:
             try:
                 self.process.load(built.index, program)
                 self.ready[built.index] = True
-            except ValueError:    # it does not compile: the check c_code says so
+            except ValueError:  # it does not compile: the check c_code says so
                 self.ready[built.index] = False
             except WorkerDied as failure:
                 self.ready[built.index] = False
                 self.restart()
                 found = faults.read_faults(faults.symbolized(str(failure), self.process.directory)) or [
-                    faults.Fault("Crash", "the process died", (), (), str(failure)[-4000:])]
+                    faults.Fault("Crash", "the process died", (), (), str(failure)[-4000:])
+                ]
                 self._report(_worst(found), built, program)
         return self.ready[built.index]
 
@@ -344,7 +386,9 @@ class _Attempt:
 
     def _report(self, fault, built, program):
         frames = fault.frames
-        if fault.error == "ReferenceUnderflow":    # the reference that was given back too often, not the one that missed it
+        if (
+            fault.error == "ReferenceUnderflow"
+        ):  # the reference that was given back too often, not the one that missed it
             frames = fault.freed
         params_type = getattr(built.op, "params_type", None)
         owners = [built.op] + [v.type for v in built.node.inputs + built.node.outputs] + [params_type]

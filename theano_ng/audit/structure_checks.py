@@ -1,4 +1,5 @@
 """Checks of the Op as an object: nodes, equality, hash, pickle, maps, versions of its C code."""
+
 import copy
 import inspect
 import pickle
@@ -41,6 +42,7 @@ def _first_of_each(problems):
 
 # ------------------------------------------------- nodes
 
+
 def check_make_node(context):
     """Making the node again gives the same types in new variables; clones are like the original."""
     problems = []
@@ -52,25 +54,54 @@ def check_make_node(context):
         try:
             again = built.op.make_node(*built.made.inputs)
         except Exception as failure:
-            problems.append(Problem("BadMakeNode", "make_node refuses the inputs of a node that it made: %s" % one_line(failure),
-                                    "node %s" % node, where))
+            problems.append(
+                Problem(
+                    "BadMakeNode",
+                    "make_node refuses the inputs of a node that it made: %s" % one_line(failure),
+                    "node %s" % node,
+                    where,
+                )
+            )
             continue
         if not isinstance(again, Apply):
-            problems.append(Problem("BadMakeNode", "make_node returned %s, not an Apply" % type(again).__name__, repr(again), where))
+            problems.append(
+                Problem("BadMakeNode", "make_node returned %s, not an Apply" % type(again).__name__, repr(again), where)
+            )
             continue
         if again.op is not built.op and again.op != built.op:
-            problems.append(Problem("BadMakeNode", "make_node made a node of another Op: %s" % again.op, "node %s" % node, where))
+            problems.append(
+                Problem("BadMakeNode", "make_node made a node of another Op: %s" % again.op, "node %s" % node, where)
+            )
         if [v.type for v in again.outputs] != types:
-            problems.append(Problem("BadMakeNode", "make_node gives other output types the second time: %s, then %s" % (
-                types, [v.type for v in again.outputs]), "node %s" % node, where))
+            problems.append(
+                Problem(
+                    "BadMakeNode",
+                    "make_node gives other output types the second time: %s, then %s"
+                    % (types, [v.type for v in again.outputs]),
+                    "node %s" % node,
+                    where,
+                )
+            )
         changed = [name for name, value in before.items() if snapshot(built.op).get(name) != value]
         if changed:
-            problems.append(Problem("MutatesOp", "make_node changed the Op, which other nodes share: %s was %s" % (
-                changed[0], before[changed[0]]), "node %s" % node, where))
+            problems.append(
+                Problem(
+                    "MutatesOp",
+                    "make_node changed the Op, which other nodes share: %s was %s" % (changed[0], before[changed[0]]),
+                    "node %s" % node,
+                    where,
+                )
+            )
         shared = [v for v in again.outputs if any(v is w for w in built.made.outputs)]
         if shared:
-            problems.append(Problem("BadMakeNode", "make_node uses an output of an earlier node: outputs have to be new variables",
-                                    "node %s" % node, where))
+            problems.append(
+                Problem(
+                    "BadMakeNode",
+                    "make_node uses an output of an earlier node: outputs have to be new variables",
+                    "node %s" % node,
+                    where,
+                )
+            )
         if any(v.owner is not again for v in again.outputs):
             problems.append(Problem("BadMakeNode", "an output of the node has another owner", "node %s" % again, where))
         fresh = [v if isinstance(v, Constant) else v.type() for v in node.inputs]
@@ -78,17 +109,30 @@ def check_make_node(context):
             try:
                 clone = node.clone_with_new_inputs(fresh, strict=strict)
             except Exception as failure:
-                problems.append(Problem("BadMakeNode", "the node cannot be cloned with inputs of the same types: %s" % one_line(failure),
-                                        "node %s, strict=%s" % (node, strict), where))
+                problems.append(
+                    Problem(
+                        "BadMakeNode",
+                        "the node cannot be cloned with inputs of the same types: %s" % one_line(failure),
+                        "node %s, strict=%s" % (node, strict),
+                        where,
+                    )
+                )
                 continue
             if [v.type for v in clone.outputs] != types:
-                problems.append(Problem("BadMakeNode",
-                                        "a clone of the node with inputs of the same types has other output types: %s, %s" % (
-                    types, [v.type for v in clone.outputs]), "node %s" % node, where))
+                problems.append(
+                    Problem(
+                        "BadMakeNode",
+                        "a clone of the node with inputs of the same types has other output types: %s, %s"
+                        % (types, [v.type for v in clone.outputs]),
+                        "node %s" % node,
+                        where,
+                    )
+                )
     return context.verdict(_first_of_each(problems), len(context.target.built))
 
 
 # ------------------------------------------------- equality and hash
+
 
 def check_props(context):
     """Equality, hash and text of the Op."""
@@ -98,12 +142,20 @@ def check_props(context):
         try:
             function(op)
         except Exception as failure:
-            problems.append(Problem("BadEquality", "%s raises %s" % (name, one_line(failure)), location=target.location(name)))
+            problems.append(
+                Problem("BadEquality", "%s raises %s" % (name, one_line(failure)), location=target.location(name))
+            )
     try:
         hash(op)
     except Exception as failure:
-        problems.append(Problem("BadHash", "the Op has no hash: %s" % one_line(failure), "A class that defines __eq__ has to define __hash__; "
-                                "all __props__ have to be hashable.", where))
+        problems.append(
+            Problem(
+                "BadHash",
+                "the Op has no hash: %s" % one_line(failure),
+                "A class that defines __eq__ has to define __hash__; all __props__ have to be hashable.",
+                where,
+            )
+        )
     if hash_of(op) != hash_of(op):
         problems.append(Problem("BadHash", "the hash is another one each time", location=target.location("__hash__")))
     try:
@@ -127,17 +179,34 @@ def check_props(context):
         try:
             equal = op == other
         except Exception as failure:
-            problems.append(Problem("BadEquality", "comparing the Op with one %s raises %s" % (change, one_line(failure)), location=where))
+            problems.append(
+                Problem(
+                    "BadEquality",
+                    "comparing the Op with one %s raises %s" % (change, one_line(failure)),
+                    location=where,
+                )
+            )
             continue
         if not equal:
             continue
         if hash_of(op) != hash_of(other):
-            problems.append(Problem("BadHash", "the Op equals one %s, but their hashes differ" % change,
-                                    location=target.location("__hash__")))
+            problems.append(
+                Problem(
+                    "BadHash",
+                    "the Op equals one %s, but their hashes differ" % change,
+                    location=target.location("__hash__"),
+                )
+            )
         differs = _differs(context, other)
         if differs:
-            problems.append(Problem("BadEquality", "the Op equals one %s, but %s" % (change, differs),
-                                    "__props__ = %r" % (getattr(op, "__props__", None),), where))
+            problems.append(
+                Problem(
+                    "BadEquality",
+                    "the Op equals one %s, but %s" % (change, differs),
+                    "__props__ = %r" % (getattr(op, "__props__", None),),
+                    where,
+                )
+            )
     return context.verdict(_first_of_each(problems), max(tried, 1))
 
 
@@ -145,11 +214,22 @@ def compare_equal(op, other, way, where, target):
     """Problems of two Ops that have to be equal."""
     problems = []
     if not (op == other and other == op) or op != other:
-        problems.append(Problem("BadEquality", "the Op does not equal %s" % way, "%r and %r" % (
-            getattr(op, "__dict__", None), getattr(other, "__dict__", None)), where))
+        problems.append(
+            Problem(
+                "BadEquality",
+                "the Op does not equal %s" % way,
+                "%r and %r" % (getattr(op, "__dict__", None), getattr(other, "__dict__", None)),
+                where,
+            )
+        )
     elif hash_of(op) != hash_of(other):
-        problems.append(Problem("BadHash", "the Op equals %s, but their hashes differ: %s, %s" % (way, hash_of(op), hash_of(other)),
-                                location=target.location("__hash__")))
+        problems.append(
+            Problem(
+                "BadHash",
+                "the Op equals %s, but their hashes differ: %s, %s" % (way, hash_of(op), hash_of(other)),
+                location=target.location("__hash__"),
+            )
+        )
     return problems
 
 
@@ -160,7 +240,7 @@ def _equals(context):
         try:
             yield way, function(op)
         except Exception:
-            continue        # check_pickle tells
+            continue  # check_pickle tells
     if case.op is not op:
         from theano_ng.audit.targets import Built
 
@@ -218,7 +298,7 @@ def _other_values(value):
     if isinstance(value, int):
         return [value + 1, value - 1, -value]
     if isinstance(value, float):
-        return [value + 1., 2. * value + .5]
+        return [value + 1.0, 2.0 * value + 0.5]
     return [value + "_"]
 
 
@@ -252,7 +332,7 @@ def _differs(context, other):
     try:
         node = other.make_node(*built.node.inputs)
     except Exception:
-        return ""           # not a good value for the argument
+        return ""  # not a good value for the argument
     mine, theirs = [v.type for v in built.node.outputs], [v.type for v in node.outputs]
     if mine != theirs:
         return "makes outputs of types %s, not %s" % (theirs, mine)
@@ -278,6 +358,7 @@ def _differs(context, other):
 
 # ------------------------------------------------- pickle
 
+
 def check_pickle(context):
     """The Op survives copying and pickling, and so do functions that use it."""
     op, target = context.op, context.target
@@ -295,14 +376,24 @@ def check_pickle(context):
         try:
             again = pickle.loads(pickle.dumps(op, protocol))
         except Exception as failure:
-            problems.append(Problem("BadPickle", "the Op cannot be pickled: %s" % one_line(failure), "protocol %d" % protocol, where))
+            problems.append(
+                Problem(
+                    "BadPickle", "the Op cannot be pickled: %s" % one_line(failure), "protocol %d" % protocol, where
+                )
+            )
             break
         if type(again) is not type(op):
             problems.append(Problem("BadPickle", "unpickling gives a %s" % type(again).__name__, location=where))
         elif has_equality(op):
             for problem in compare_equal(op, again, "what unpickling gives", where, target):
-                problems.append(Problem("BadPickle" if problem.error == "BadEquality" else problem.error, problem.message,
-                                        problem.evidence, problem.location))
+                problems.append(
+                    Problem(
+                        "BadPickle" if problem.error == "BadEquality" else problem.error,
+                        problem.message,
+                        problem.evidence,
+                        problem.location,
+                    )
+                )
     if not problems:
         problems += _function_problems(context, where)
     return context.verdict(_first_of_each(problems), 2)
@@ -328,23 +419,37 @@ def _function_problems(context, where):
     if not examples:
         return []
     try:
-        f = function([In(v, mutable=True) for v in built.variables], list(built.node.outputs), mode=Mode("vm", None), accept_inplace=True,
-                     on_unused_input="ignore")
+        f = function(
+            [In(v, mutable=True) for v in built.variables],
+            list(built.node.outputs),
+            mode=Mode("vm", None),
+            accept_inplace=True,
+            on_unused_input="ignore",
+        )
     except Exception:
-        return []       # other checks tell
+        return []  # other checks tell
     values = [copied(v) for v in examples[0].node_values()]
     try:
         g = pickle.loads(pickle.dumps(f, pickle.HIGHEST_PROTOCOL))
     except Exception as failure:
-        return [Problem("BadPickle", "a function that uses the Op cannot be pickled: %s" % one_line(failure), location=where)]
+        return [
+            Problem(
+                "BadPickle", "a function that uses the Op cannot be pickled: %s" % one_line(failure), location=where
+            )
+        ]
     one, other = f(*[copied(v) for v in values]), g(*[copied(v) for v in values])
     i = first_difference(built.node.outputs, one, other)
     if i is None:
         return []
-    return [Problem("BadPickle", "an unpickled function gives other values: %r, not %r" % (other[i], one[i]), location=where)]
+    return [
+        Problem(
+            "BadPickle", "an unpickled function gives other values: %r, not %r" % (other[i], one[i]), location=where
+        )
+    ]
 
 
 # ------------------------------------------------- maps
+
 
 def check_maps(context):
     """destroy_map and view_map: dicts from outputs to lists of inputs that exist."""
@@ -354,8 +459,14 @@ def check_maps(context):
             table = getattr(built.op, name, None)
             message = _bad_map(name, table, len(built.node.inputs), len(built.node.outputs))
             if message:
-                problems.append(Problem("BadMap", message, "%s = %r, node %s" % (name, table, built.node),
-                                        context.target.location("__init__")))
+                problems.append(
+                    Problem(
+                        "BadMap",
+                        message,
+                        "%s = %r, node %s" % (name, table, built.node),
+                        context.target.location("__init__"),
+                    )
+                )
     return context.verdict(_first_of_each(problems), len(context.target.built))
 
 
@@ -380,7 +491,16 @@ def _bad_map(name, table, inputs, outputs):
 
 # ------------------------------------------------- C code as text
 
-_TEXTS = ("c_support_code", "c_headers", "c_libraries", "c_compile_args", "c_no_compile_args", "c_header_dirs", "c_lib_dirs", "c_init_code")
+_TEXTS = (
+    "c_support_code",
+    "c_headers",
+    "c_libraries",
+    "c_compile_args",
+    "c_no_compile_args",
+    "c_header_dirs",
+    "c_lib_dirs",
+    "c_init_code",
+)
 _APPLY_TEXTS = ("c_support_code_apply", "c_support_code_struct", "c_init_code_struct", "c_code_cleanup")
 
 
@@ -398,12 +518,16 @@ def c_text(node):
         method = getattr(op, name, None)
         if method is None:
             continue
-        arguments = {"c_support_code_apply": (node, "NODE"), "c_support_code_struct": (node, "NODE"),
-                     "c_init_code_struct": (node, "NODE", sub), "c_code_cleanup": (node, "NODE", inputs, outputs, sub)}.get(name, ())
+        arguments = {
+            "c_support_code_apply": (node, "NODE"),
+            "c_support_code_struct": (node, "NODE"),
+            "c_init_code_struct": (node, "NODE", sub),
+            "c_code_cleanup": (node, "NODE", inputs, outputs, sub),
+        }.get(name, ())
         try:
             parts.append("%s: %s" % (name, method(*arguments)))
         except (MethodNotDefined, NotImplementedError, TypeError):
-            continue        # not defined, or with the compiler as argument
+            continue  # not defined, or with the compiler as argument
     return "\n".join(parts)
 
 
@@ -418,28 +542,47 @@ def check_cache_version(context):
         try:
             text, text_again = c_text(built.node), c_text(built.node)
         except Exception as failure:
-            problems.append(Problem("CompileError", "c_code raises %s" % one_line(failure), "node %s" % built.node, target.location("c_code")))
+            problems.append(
+                Problem(
+                    "CompileError",
+                    "c_code raises %s" % one_line(failure),
+                    "node %s" % built.node,
+                    target.location("c_code"),
+                )
+            )
             continue
         if text is None:
             continue
         texts += 1
         if text_again != text:
-            problems.append(Problem("BadCacheVersion", "the C code is another text each time: it is compiled again and again",
-                                    "node %s" % built.node, target.location("c_code")))
+            problems.append(
+                Problem(
+                    "BadCacheVersion",
+                    "the C code is another text each time: it is compiled again and again",
+                    "node %s" % built.node,
+                    target.location("c_code"),
+                )
+            )
         try:
             version = built.op.c_code_cache_version_apply(built.node)
             again = built.op.c_code_cache_version_apply(built.node)
         except Exception as failure:
-            problems.append(Problem("BadCacheVersion", "the version raises %s" % one_line(failure), "node %s" % built.node, where))
+            problems.append(
+                Problem("BadCacheVersion", "the version raises %s" % one_line(failure), "node %s" % built.node, where)
+            )
             continue
-        problems += [Problem("BadCacheVersion", message, "version %r, node %s" % (version, built.node), where)
-                     for message in _bad_version(version, again)]
+        problems += [
+            Problem("BadCacheVersion", message, "version %r, node %s" % (version, built.node), where)
+            for message in _bad_version(version, again)
+        ]
         try:
             twin = copy.deepcopy(built.op)
             if has_equality(op) and twin == built.op and twin.c_code_cache_version_apply(built.node) != version:
-                problems.append(Problem("BadCacheVersion", "equal Ops have different versions", "version %r" % (version,), where))
+                problems.append(
+                    Problem("BadCacheVersion", "equal Ops have different versions", "version %r" % (version,), where)
+                )
         except Exception:
-            pass            # check_pickle tells
+            pass  # check_pickle tells
     if not texts and not problems:
         return context.skipped("no C code for these types")
     return context.verdict(_first_of_each(problems), texts)

@@ -1,4 +1,5 @@
 """Checks of what an Op says about itself: shapes, connections, derivatives."""
+
 import warnings
 
 import numpy as np
@@ -48,6 +49,7 @@ def _compile(inputs, outputs):
 
 # ------------------------------------------------- infer_shape
 
+
 def check_infer_shape(context):
     """Inferred shapes, by a graph without the Op, are those of the values."""
     if not hasattr(context.op, "infer_shape"):
@@ -67,12 +69,18 @@ def check_infer_shape(context):
         try:
             found = compute(values)
         except Exception as failure:
-            raise Problem("BadInferShape", "the inferred shape cannot be computed: %s" % one_line(failure), str(failure), where) from None
+            raise Problem(
+                "BadInferShape", "the inferred shape cannot be computed: %s" % one_line(failure), str(failure), where
+            ) from None
         for i, lengths in zip(places, found):
             shape = tuple(np.shape(outputs[i]))
             if tuple(int(n) for n in lengths) != shape:
-                raise Problem("BadInferShape", "output %d has shape %s, inferred is %s" % (i, shape, tuple(int(n) for n in lengths)),
-                              "node %s" % built.node, where)
+                raise Problem(
+                    "BadInferShape",
+                    "output %d has shape %s, inferred is %s" % (i, shape, tuple(int(n) for n in lengths)),
+                    "node %s" % built.node,
+                    where,
+                )
 
     verdict = context.find(attempt, layouts=False, mild=True)
     if verdict.status == "skipped" and functions and not any(functions.values()):
@@ -105,8 +113,13 @@ def _shape_function(built, where):
     except Exception as failure:
         raise Problem("BadInferShape", "infer_shape raises %s" % one_line(failure), "node %s" % node, where) from None
     if not isinstance(answer, (list, tuple)) or len(answer) != len(node.outputs):
-        raise Problem("BadInferShape", "infer_shape returned %r; it has to be a list with one shape for each of %d outputs" % (
-            answer, len(node.outputs)), "node %s" % node, where)
+        raise Problem(
+            "BadInferShape",
+            "infer_shape returned %r; it has to be a list with one shape for each of %d outputs"
+            % (answer, len(node.outputs)),
+            "node %s" % node,
+            where,
+        )
     places, flat = [], []
     for i, (shape, out) in enumerate(zip(answer, node.outputs)):
         if shape is None:
@@ -117,16 +130,31 @@ def _shape_function(built, where):
         try:
             shape = tuple(shape)
         except TypeError:
-            raise Problem("BadInferShape", "the inferred shape of output %d is %r, not a tuple" % (i, shape), "node %s" % node,
-                          where) from None
+            raise Problem(
+                "BadInferShape",
+                "the inferred shape of output %d is %r, not a tuple" % (i, shape),
+                "node %s" % node,
+                where,
+            ) from None
         if len(shape) != rank:
-            raise Problem("BadInferShape", "the inferred shape of output %d has %d lengths; it has %d dimensions" % (i, len(shape), rank),
-                          "node %s, shape %s" % (node, shape), where)
+            raise Problem(
+                "BadInferShape",
+                "the inferred shape of output %d has %d lengths; it has %d dimensions" % (i, len(shape), rank),
+                "node %s, shape %s" % (node, shape),
+                where,
+            )
         for length in shape:
-            kind = getattr(length.type, "dtype", None) if isinstance(length, Variable) else np.asarray(length).dtype.name
+            kind = (
+                getattr(length.type, "dtype", None) if isinstance(length, Variable) else np.asarray(length).dtype.name
+            )
             if kind is None or np.dtype(kind).kind not in "iu" or (isinstance(length, Variable) and length.type.ndim):
-                raise Problem("BadInferShape", "a length of output %d is %s, not an integer" % (
-                    i, length.type if isinstance(length, Variable) else repr(length)), "node %s" % node, where)
+                raise Problem(
+                    "BadInferShape",
+                    "a length of output %d is %s, not an integer"
+                    % (i, length.type if isinstance(length, Variable) else repr(length)),
+                    "node %s" % node,
+                    where,
+                )
         places.append(i)
         flat.append([tensor.as_tensor_variable(n) for n in shape])
     if not places:
@@ -135,8 +163,12 @@ def _shape_function(built, where):
     try:
         function = _compile([n for _, _, n in lengths] + list(built.variables), symbolic)
     except Exception as failure:
-        raise Problem("BadInferShape", "the graph of the inferred shape cannot be compiled: %s" % one_line(failure), "node %s" % node,
-                      where) from None
+        raise Problem(
+            "BadInferShape",
+            "the graph of the inferred shape cannot be compiled: %s" % one_line(failure),
+            "node %s" % node,
+            where,
+        ) from None
 
     def compute(values):
         by_variable = dict(zip(built.variables, values))
@@ -147,6 +179,7 @@ def _shape_function(built, where):
 
 
 # ------------------------------------------------- connections
+
 
 def pattern_of(node):
     """The connection pattern of a node, checked by the caller."""
@@ -173,9 +206,9 @@ def check_connection_pattern(context):
         for i in free:
             position = variables.index(node.inputs[i])
             if any(w is node.inputs[i] and j != i for j, w in enumerate(node.inputs)):
-                continue        # it is another, connected input too
+                continue  # it is another, connected input too
             other = list(values)
-            other[position] = other[position] * other[position].dtype.type(.75) + other[position].dtype.type(.37)
+            other[position] = other[position] * other[position].dtype.type(0.75) + other[position].dtype.type(0.37)
             try:
                 with np.errstate(all="ignore"):
                     changed = context.runner(example.built, "any")([copied(v) for v in other])
@@ -183,8 +216,12 @@ def check_connection_pattern(context):
                 continue
             for k, out in enumerate(node.outputs):
                 if not pattern[i][k] and _continuous(out) and not out.type.values_eq(outputs[k], changed[k]):
-                    raise Problem("BadConnectionPattern", "input %d is said to be disconnected from output %d, but changes it" % (i, k),
-                                  "connection_pattern = %r\n%r\n%r" % (pattern, outputs[k], changed[k]), where)
+                    raise Problem(
+                        "BadConnectionPattern",
+                        "input %d is said to be disconnected from output %d, but changes it" % (i, k),
+                        "connection_pattern = %r\n%r\n%r" % (pattern, outputs[k], changed[k]),
+                        where,
+                    )
 
     # Integer inputs have no derivatives, whatever their values do.
     if not any(_continuous(v) and not all(row) for v, row in zip(context.node.inputs, pattern_of(context.node))):
@@ -196,16 +233,33 @@ def _check_pattern_form(node, where):
     try:
         pattern = node.op.connection_pattern(node)
     except Exception as failure:
-        raise Problem("BadConnectionPattern", "connection_pattern raises %s" % one_line(failure), "node %s" % node, where) from None
-    expected = "it has to be a list over %d inputs of lists over %d outputs of bools" % (len(node.inputs), len(node.outputs))
+        raise Problem(
+            "BadConnectionPattern", "connection_pattern raises %s" % one_line(failure), "node %s" % node, where
+        ) from None
+    expected = "it has to be a list over %d inputs of lists over %d outputs of bools" % (
+        len(node.inputs),
+        len(node.outputs),
+    )
     if not isinstance(pattern, list) or len(pattern) != len(node.inputs):
-        raise Problem("BadConnectionPattern", "connection_pattern returned %r; %s" % (pattern, expected), "node %s" % node, where)
+        raise Problem(
+            "BadConnectionPattern", "connection_pattern returned %r; %s" % (pattern, expected), "node %s" % node, where
+        )
     for row in pattern:
-        if not isinstance(row, list) or len(row) != len(node.outputs) or not all(isinstance(b, (bool, np.bool_)) for b in row):
-            raise Problem("BadConnectionPattern", "connection_pattern has the row %r; %s" % (row, expected), "node %s" % node, where)
+        if (
+            not isinstance(row, list)
+            or len(row) != len(node.outputs)
+            or not all(isinstance(b, (bool, np.bool_)) for b in row)
+        ):
+            raise Problem(
+                "BadConnectionPattern",
+                "connection_pattern has the row %r; %s" % (row, expected),
+                "node %s" % node,
+                where,
+            )
 
 
 # ------------------------------------------------- gradients
+
 
 def has_grad(op):
     """Whether the Op can be asked for a gradient."""
@@ -242,8 +296,14 @@ class Gradients:
             mine = [t for w, t in zip(node.inputs, terms) if w is v]
             whole = _continuous(v) and not any(isinstance(t.type, NullType) for t in mine)
             mine = [t for t in mine if not isinstance(t.type, (NullType, DisconnectedType))]
-            if whole and not mine and any(_connected(node, i, k) for i, w in enumerate(node.inputs) if w is v for k in self.outs):
-                mine = [v.zeros_like()]     # "disconnected", where connection_pattern says otherwise: as good as a gradient of zero
+            if (
+                whole
+                and not mine
+                and any(_connected(node, i, k) for i, w in enumerate(node.inputs) if w is v for k in self.outs)
+            ):
+                mine = [
+                    v.zeros_like()
+                ]  # "disconnected", where connection_pattern says otherwise: as good as a gradient of zero
             self.terms.append(None if not whole or not mine else mine[0] if len(mine) == 1 else tensor.add(*mine))
         self.places = [i for i, t in enumerate(self.terms) if t is not None]
         if not self.outs or not self.places:
@@ -255,8 +315,12 @@ class Gradients:
             if getattr(node.op, "destroy_map", None):
                 self.reason = "the gradient needs inputs that the Op overwrites"
                 return
-            raise Problem("BadGradientType", "the graph of the gradient cannot be compiled: %s" % one_line(failure), str(failure),
-                          where) from None
+            raise Problem(
+                "BadGradientType",
+                "the graph of the gradient cannot be compiled: %s" % one_line(failure),
+                str(failure),
+                where,
+            ) from None
 
     def _terms(self, node, where):
         """What L_op returns, checked; None with a reason where the Op has no gradient for these inputs."""
@@ -264,7 +328,10 @@ class Gradients:
         cotangents = [weights[k] if k in weights else disconnected_type() for k in range(len(node.outputs))]
         if not self.outs:
             # Integer outputs: gradients still have to be of the right kind.
-            cotangents = [out.zeros_like(dtype="float64") if hasattr(out, "zeros_like") else disconnected_type() for out in node.outputs]
+            cotangents = [
+                out.zeros_like(dtype="float64") if hasattr(out, "zeros_like") else disconnected_type()
+                for out in node.outputs
+            ]
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -275,8 +342,14 @@ class Gradients:
         except Exception as failure:
             text = str(failure)
             error = "BadConnectionPattern" if "connection_pattern" in text else "BadGradientType"
-            raise Problem(error, "asking for the gradient raises %s" % one_line(failure), "node %s\n%s" % (node, text), where) from None
-        floats = {v.type.dtype for v in node.inputs + node.outputs if str(getattr(v.type, "dtype", "")).startswith(("float", "complex"))}
+            raise Problem(
+                error, "asking for the gradient raises %s" % one_line(failure), "node %s\n%s" % (node, text), where
+            ) from None
+        floats = {
+            v.type.dtype
+            for v in node.inputs + node.outputs
+            if str(getattr(v.type, "dtype", "")).startswith(("float", "complex"))
+        }
         for i, (v, term) in enumerate(zip(node.inputs, terms)):
             if isinstance(term.type, (NullType, DisconnectedType)) or not hasattr(v.type, "dtype"):
                 continue
@@ -287,12 +360,21 @@ class Gradients:
                 problem = "has %s dimensions, the input %s" % (rank, expected)
             elif _continuous(v) and dtype not in ("float16", "float32", "float64"):
                 problem = "has dtype %s, the input %s" % (dtype, v.type.dtype)
-            elif _continuous(v) and len(floats) == 1 and dtype != v.type.dtype and (v.type.dtype, dtype) != ("float16", "float32"):
+            elif (
+                _continuous(v)
+                and len(floats) == 1
+                and dtype != v.type.dtype
+                and (v.type.dtype, dtype) != ("float16", "float32")
+            ):
                 # Constants take float16 to float32, which loses nothing.
                 problem = "has dtype %s; all inputs and outputs have %s" % (dtype, v.type.dtype)
             if problem:
-                raise Problem("BadGradientType", "the gradient of input %d %s" % (i, problem), "node %s\ngradient %s of %s" % (
-                    node, term, term.type), where)
+                raise Problem(
+                    "BadGradientType",
+                    "the gradient of input %d %s" % (i, problem),
+                    "node %s\ngradient %s of %s" % (node, term, term.type),
+                    where,
+                )
         return terms
 
     def __call__(self, values, weights):
@@ -326,13 +408,19 @@ def check_grad(context):
         try:
             analytic = found(values, weights)
         except Exception as failure:
-            raise Problem("BadGradient", "the gradient cannot be computed: %s" % one_line(failure), str(failure), where) from None
+            raise Problem(
+                "BadGradient", "the gradient cannot be computed: %s" % one_line(failure), str(failure), where
+            ) from None
         for i, g in zip(found.places, analytic):
             if np.shape(g) != np.shape(values[i]):
                 if _broadcast_unsaid(example.built.variables[i].type, np.shape(values[i]), np.shape(g)):
                     raise Reject()
-                raise Problem("BadGradient", "the gradient of input %d has shape %s, the input %s" % (i, np.shape(g), np.shape(values[i])),
-                              "node %s" % node, where)
+                raise Problem(
+                    "BadGradient",
+                    "the gradient of input %d has shape %s, the input %s" % (i, np.shape(g), np.shape(values[i])),
+                    "node %s" % node,
+                    where,
+                )
         if not _nice(values) or getattr(op, "destroy_map", None) and context.runner(example.built, "any") is None:
             return
         coarse = _coarse(example.built, found)
@@ -356,7 +444,9 @@ def _broadcast_unsaid(kind, shape, grown):
     """Whether shapes differ only where a length happened to be 1, and the Op broadcast it although the type does not say so: NumPy does that,
     and `perform` with it. A gradient knows types only. What is to be repeated has to be declared; other examples are no matter of the
     gradient."""
-    return len(shape) == len(grown) and all(n == m or (n == 1 and not one) for n, m, one in zip(shape, grown, kind.broadcastable))
+    return len(shape) == len(grown) and all(
+        n == m or (n == 1 and not one) for n, m, one in zip(shape, grown, kind.broadcastable)
+    )
 
 
 def _derivative_stages(context):
@@ -366,47 +456,69 @@ def _derivative_stages(context):
 
 def _nice(values):
     """Whether difference quotients can be trusted."""
-    return all(v.dtype.kind not in "fc" or (np.isfinite(v).all() and (np.abs(v) < 1e3).all()) for v in values if isinstance(v, np.ndarray))
+    return all(
+        v.dtype.kind not in "fc" or (np.isfinite(v).all() and (np.abs(v) < 1e3).all())
+        for v in values
+        if isinstance(v, np.ndarray)
+    )
 
 
 def _weights(outputs, outs):
     """A cotangent for each output: different numbers about 1."""
     rng = np.random.RandomState(11)
-    return [np.asarray(rng.uniform(.5, 1.5, np.shape(outputs[k])), outputs[k].dtype) for k in outs]
+    return [np.asarray(rng.uniform(0.5, 1.5, np.shape(outputs[k])), outputs[k].dtype) for k in outs]
 
 
 def _coarse(built, found):
     """The tolerance when not everything is float64; 0 when it is."""
-    kinds = {v.type.dtype for v in list(built.variables) + [built.node.outputs[k] for k in found.outs] if _continuous(v)}
+    kinds = {
+        v.type.dtype for v in list(built.variables) + [built.node.outputs[k] for k in found.outs] if _continuous(v)
+    }
     return max([_COARSE.get(kind, 0) for kind in kinds], default=0)
 
 
 def _compare_coarse(context, example, gradients, analytic, weights, tolerance, where):
     """Gradients of less precise inputs against those of the node for float64, where the target has one."""
-    types = tuple(t.clone(dtype="float64") if getattr(t, "dtype", None) in _COARSE and isinstance(t, tensor.TensorType) else t
-                  for t in example.built.types)
+    types = tuple(
+        t.clone(dtype="float64") if getattr(t, "dtype", None) in _COARSE and isinstance(t, tensor.TensorType) else t
+        for t in example.built.types
+    )
     twin = next((b for b in context.target.built if b.types == types), None)
     if twin is None:
         return
     fine = gradients(twin)
     if fine.function is None or [str(v.type.ndim) for v in twin.variables if hasattr(v.type, "ndim")] != [
-            str(v.type.ndim) for v in example.built.variables if hasattr(v.type, "ndim")]:
+        str(v.type.ndim) for v in example.built.variables if hasattr(v.type, "ndim")
+    ]:
         return
-    values = [v.astype("float64") if isinstance(v, np.ndarray) and str(v.dtype) in _COARSE else v for v in example.node_values()]
+    values = [
+        v.astype("float64") if isinstance(v, np.ndarray) and str(v.dtype) in _COARSE else v
+        for v in example.node_values()
+    ]
     try:
         expected = fine(values, [w.astype("float64") for w in weights])
     except Exception:
         return
     # What is computed in the least precise of the types may overflow on the way to a gradient of another type.
-    limit = min([float(np.finfo(v.type.dtype).max) for v in list(example.built.variables) + list(example.built.node.outputs) if _continuous(v)])
+    limit = min(
+        [
+            float(np.finfo(v.type.dtype).max)
+            for v in list(example.built.variables) + list(example.built.node.outputs)
+            if _continuous(v)
+        ]
+    )
     for i, g, e in zip(fine.places, analytic, expected):
         with np.errstate(all="ignore"):
-            scale = max(np.abs(e).max(initial=0), 1.)
+            scale = max(np.abs(e).max(initial=0), 1.0)
             wrong = ~(np.abs(np.asarray(g, "float64") - e) <= tolerance * scale) & np.isfinite(e)
         if np.isfinite(scale) and scale < limit and wrong.any():
             at = tuple(int(k) for k in np.argwhere(wrong)[0])
-            raise Problem("BadGradient", "the gradient of input %d at %s is %s, in float64 it is %s" % (i, list(at), g[at], e[at]),
-                          "%s\n%s" % (g, e), where)
+            raise Problem(
+                "BadGradient",
+                "the gradient of input %d at %s is %s, in float64 it is %s" % (i, list(at), g[at], e[at]),
+                "%s\n%s" % (g, e),
+                where,
+            )
 
 
 def _run(context, built, values):
@@ -449,7 +561,7 @@ def _slope(context, built, values, moved, outs, outputs, weights, step=STEP):
     size = sum(float(np.abs(w * r).sum()) + float(np.abs(w * x).sum()) for w, r, x in zip(weights, right, left)) / 2
     bend = max([float(np.abs(r - x).max(initial=0)) for r, x in zip(right, left)], default=0)
     # The two sides of a smooth function differ by the step times the curvature; across a kink or a jump they just differ.
-    if bend > 1e-2 * max(1., size):
+    if bend > 1e-2 * max(1.0, size):
         return None
     level = max([float(np.abs(np.asarray(outputs[k], "float64")).max(initial=0)) for k in outs], default=0)
     value = sum(float((w * (r + x) / 2).sum()) for w, r, x in zip(weights, right, left))
@@ -460,8 +572,11 @@ def _compare_numeric(context, example, found, values, weights, outputs, analytic
     built, tolerance = example.built, context.case.tolerance or TOLERANCE
     for i, g in zip(found.places, analytic):
         flat = np.asarray(values[i]).reshape(-1)
-        places = range(flat.size) if flat.size <= MOST_ELEMENTS else np.linspace(0, flat.size - 1, MOST_ELEMENTS).astype(int)
+        places = (
+            range(flat.size) if flat.size <= MOST_ELEMENTS else np.linspace(0, flat.size - 1, MOST_ELEMENTS).astype(int)
+        )
         for place in places:
+
             def moved(t, i=i, place=place):
                 other = [copied(v) for v in values]
                 if isinstance(other[i], np.ndarray):
@@ -479,10 +594,14 @@ def _compare_numeric(context, example, found, values, weights, outputs, analytic
                 finer = _slope(context, built, values, moved, found.outs, outputs, weights, STEP / FINER)
                 apart = abs(numeric - symbolic) if np.isfinite(symbolic) else tolerance * max(size, 1e-2) + noise
                 if finer is None or abs(numeric - finer[0]) > apart / 4:
-                    continue    # a step as large as the steps of the function, or too large for its curvature; or there is no limit
+                    continue  # a step as large as the steps of the function, or too large for its curvature; or there is no limit
                 at = [int(k) for k in np.unravel_index(place, np.shape(values[i]))]
-                raise Problem("BadGradient", "the gradient of input %d at %s is %.6g, finite differences give %.6g" % (
-                    i, at, symbolic, numeric), "node %s\ngradient %s\nweights %s" % (built.node, g, weights), where)
+                raise Problem(
+                    "BadGradient",
+                    "the gradient of input %d at %s is %.6g, finite differences give %.6g" % (i, at, symbolic, numeric),
+                    "node %s\ngradient %s\nweights %s" % (built.node, g, weights),
+                    where,
+                )
 
 
 def _second(found, where):
@@ -490,7 +609,7 @@ def _second(found, where):
     if found is None or found.function is None:
         return None
     terms = [found.terms[i] for i in found.places]
-    cost = sum([tensor.sum(t * (k + 1.)) for k, t in enumerate(terms)], 0)
+    cost = sum([tensor.sum(t * (k + 1.0)) for k, t in enumerate(terms)], 0)
     wrt = [v for v in found.built.variables if _continuous(v)]
     try:
         with warnings.catch_warnings():
@@ -500,14 +619,19 @@ def _second(found, where):
         return None
     except AttributeError as failure:
         if "has no attribute 'grad'" in str(failure):
-            return None     # an Op that the gradient uses has none
-        return Problem("BadGradientType", "the gradient cannot be differentiated: %s" % one_line(failure), str(failure), where)
+            return None  # an Op that the gradient uses has none
+        return Problem(
+            "BadGradientType", "the gradient cannot be differentiated: %s" % one_line(failure), str(failure), where
+        )
     except Exception as failure:
-        return Problem("BadGradientType", "the gradient cannot be differentiated: %s" % one_line(failure), str(failure), where)
+        return Problem(
+            "BadGradientType", "the gradient cannot be differentiated: %s" % one_line(failure), str(failure), where
+        )
     return None
 
 
 # ------------------------------------------------- R_op
+
 
 def check_rop(context):
     """R_op against the directional derivative, for one direction in all inputs and in each alone."""
@@ -527,18 +651,27 @@ def check_rop(context):
         outputs = reference(context, example)
         values = [copied(v) for v in example.node_values()]
         rng = np.random.RandomState(5)
-        directions = {i: np.asarray(rng.uniform(-1, 1, np.shape(v)), getattr(v, "dtype", "float64")) for i, v in enumerate(values)
-                      if _continuous(built.variables[i])}
+        directions = {
+            i: np.asarray(rng.uniform(-1, 1, np.shape(v)), getattr(v, "dtype", "float64"))
+            for i, v in enumerate(values)
+            if _continuous(built.variables[i])
+        }
         for moving, outs, function in functions:
             try:
                 with np.errstate(all="ignore"):
                     tangents = function(*[copied(v) for v in values], *[directions[i].copy() for i in moving])
             except Exception as failure:
-                raise Problem("BadRop", "R_op cannot be computed: %s" % one_line(failure), str(failure), where) from None
+                raise Problem(
+                    "BadRop", "R_op cannot be computed: %s" % one_line(failure), str(failure), where
+                ) from None
             for k, t in zip(outs, tangents):
                 if np.shape(t) != np.shape(outputs[k]):
-                    raise Problem("BadRop", "R_op of output %d has shape %s, the output %s" % (k, np.shape(t), np.shape(outputs[k])),
-                                  "node %s" % built.node, where)
+                    raise Problem(
+                        "BadRop",
+                        "R_op of output %d has shape %s, the output %s" % (k, np.shape(t), np.shape(outputs[k])),
+                        "node %s" % built.node,
+                        where,
+                    )
             kinds = {v.type.dtype for v in list(built.variables) + list(built.node.outputs) if _continuous(v)}
             if kinds == {"float64"} and _nice(values):
                 _compare_tangents(context, built, values, outputs, directions, moving, outs, tangents, where)
@@ -563,29 +696,51 @@ def _rop_functions(built, where):
             tangents = node.op.R_op(list(node.inputs), [points.get(v) for v in node.inputs])
         except _NOT_THERE as failure:
             reason = "not implemented: %s" % first_line(failure)
-            continue        # maybe it is for another input alone
+            continue  # maybe it is for another input alone
         except Exception as failure:
             what = "all inputs" if moving is free else "input %d alone, the other eval_points None," % moving[0]
-            raise Problem("BadRop", "R_op for a direction in %s raises %s" % (what, one_line(failure)), "node %s" % node, where) from None
+            raise Problem(
+                "BadRop", "R_op for a direction in %s raises %s" % (what, one_line(failure)), "node %s" % node, where
+            ) from None
         if not isinstance(tangents, (list, tuple)) or len(tangents) != len(node.outputs):
-            raise Problem("BadRop", "R_op returned %r; it has to be a list with one entry for each of %d outputs" % (
-                tangents, len(node.outputs)), "node %s" % node, where)
-        given = [k for k in outs if isinstance(tangents[k], Variable) and not isinstance(tangents[k].type, (NullType, DisconnectedType))]
+            raise Problem(
+                "BadRop",
+                "R_op returned %r; it has to be a list with one entry for each of %d outputs"
+                % (tangents, len(node.outputs)),
+                "node %s" % node,
+                where,
+            )
+        given = [
+            k
+            for k in outs
+            if isinstance(tangents[k], Variable) and not isinstance(tangents[k].type, (NullType, DisconnectedType))
+        ]
         for k in outs:
             if tangents[k] is not None and not isinstance(tangents[k], Variable):
-                raise Problem("BadRop", "R_op returned %r for output %d, not a variable" % (tangents[k], k), "node %s" % node, where)
+                raise Problem(
+                    "BadRop",
+                    "R_op returned %r for output %d, not a variable" % (tangents[k], k),
+                    "node %s" % node,
+                    where,
+                )
         for k in given:
             t, out = tangents[k].type, node.outputs[k].type
             if getattr(t, "ndim", None) != out.ndim or not _continuous(tangents[k]):
-                raise Problem("BadRop", "R_op of output %d is of %s, the output of %s" % (k, t, out), "node %s" % node, where)
+                raise Problem(
+                    "BadRop", "R_op of output %d is of %s, the output of %s" % (k, t, out), "node %s" % node, where
+                )
         if not given:
             continue
         try:
-            function = _compile(list(built.variables) + [points[built.variables[i]] for i in moving], [tangents[k] for k in given])
+            function = _compile(
+                list(built.variables) + [points[built.variables[i]] for i in moving], [tangents[k] for k in given]
+            )
         except Exception as failure:
             if getattr(node.op, "destroy_map", None):
                 return "R_op needs inputs that the Op overwrites"
-            raise Problem("BadRop", "the graph of R_op cannot be compiled: %s" % one_line(failure), str(failure), where) from None
+            raise Problem(
+                "BadRop", "the graph of R_op cannot be compiled: %s" % one_line(failure), str(failure), where
+            ) from None
         result.append((moving, given, function))
     return result or reason
 
@@ -603,21 +758,32 @@ def _compare_tangents(context, built, values, outputs, directions, moving, outs,
             continue
         right, left = steps[0][0] / STEP, steps[1][0] / -STEP
         level = float(np.abs(outputs[k]).max(initial=0))
-        smooth = np.abs(right - left) <= 1e-2 * np.maximum(1., np.abs(right))
+        smooth = np.abs(right - left) <= 1e-2 * np.maximum(1.0, np.abs(right))
         finer = _run(context, built, moved(STEP / FINER))
         nearer = None if finer is None else _moved(outputs, finer, [k])
         if nearer is None:
             continue
         # Steps of the function, such as those of floor, are met in proportion to the length of ours.
-        smooth &= np.abs(nearer[0] * FINER / STEP - right) <= 1e-2 * np.maximum(1., np.abs(right))
+        smooth &= np.abs(nearer[0] * FINER / STEP - right) <= 1e-2 * np.maximum(1.0, np.abs(right))
         size = np.maximum((np.abs(right) + np.abs(left)) / 2, 1e-2)
-        bound = (context.case.tolerance or TOLERANCE) * np.maximum(size, np.abs(right).max(initial=0)) + 5e-14 * level / STEP
+        bound = (context.case.tolerance or TOLERANCE) * np.maximum(
+            size, np.abs(right).max(initial=0)
+        ) + 5e-14 * level / STEP
         if not smooth.all():
-            continue        # elements that are smooth may be so by coincidence: where outputs are sorted, for instance
+            continue  # elements that are smooth may be so by coincidence: where outputs are sorted, for instance
         wrong = ~(np.abs((right + left) / 2 - tangent) <= bound + 1e-3 * np.abs(right - left))
         if wrong.any():
             at = tuple(int(n) for n in np.argwhere(wrong)[0])
-            raise Problem("BadRop", "R_op of output %d at %s is %.6g, the directional derivative %.6g%s" % (
-                k, list(at), tangent[at], ((right + left) / 2)[at],
-                "" if len(moving) == len(directions) else " (direction in input %d alone)" % moving[0]),
-                "node %s\n%s\n%s" % (built.node, tangent, (right + left) / 2), where)
+            raise Problem(
+                "BadRop",
+                "R_op of output %d at %s is %.6g, the directional derivative %.6g%s"
+                % (
+                    k,
+                    list(at),
+                    tangent[at],
+                    ((right + left) / 2)[at],
+                    "" if len(moving) == len(directions) else " (direction in input %d alone)" % moving[0],
+                ),
+                "node %s\n%s\n%s" % (built.node, tangent, (right + left) / 2),
+                where,
+            )

@@ -1,4 +1,5 @@
 """What is audited: the node that a case makes, for the input types of its examples and for others that the Op accepts."""
+
 import inspect
 import os
 
@@ -13,8 +14,22 @@ from theano_ng.gof.type import PureType
 MAX_SIGNATURES = 12
 
 _FLOATS = ("float64", "float32", "float16")
-_DTYPES = ("float64", "float32", "int64", "int8", "uint8", "float16", "complex128", "bool", "int32", "uint64", "int16", "uint16",
-           "complex64", "uint32")
+_DTYPES = (
+    "float64",
+    "float32",
+    "int64",
+    "int8",
+    "uint8",
+    "float16",
+    "complex128",
+    "bool",
+    "int32",
+    "uint64",
+    "int16",
+    "uint16",
+    "complex64",
+    "uint32",
+)
 
 
 class Slot:
@@ -42,7 +57,7 @@ class Slot:
         elif isinstance(entry, PureType):
             self.type = entry
         elif callable(entry) and hasattr(entry, "__name__") and not isinstance(entry, type):
-            self.type = entry().type    # tensor.dmatrix and the like
+            self.type = entry().type  # tensor.dmatrix and the like
         else:
             self.type, self.value = _typed(entry, index)
         if self.value is not None:
@@ -50,8 +65,10 @@ class Slot:
         self.tensor = isinstance(self.type, tensor.TensorType)
         self.varied = self.tensor and self.fixed is None
         if self.value is None and self.fixed is None and not self.tensor and not hasattr(self.type, "dtype"):
-            raise ValueError("input %d is of %s, for which values cannot be made up: give a pair (type, example value)" % (index,
-                                                                                                                           self.type))
+            raise ValueError(
+                "input %d is of %s, for which values cannot be made up: give a pair (type, example value)"
+                % (index, self.type)
+            )
 
     @property
     def shape(self):
@@ -68,13 +85,15 @@ def _typed(value, index):
             array = np.asarray(value)
             return tensor.TensorType(str(array.dtype.newbyteorder("=")), [n == 1 for n in array.shape]), array
         except TypeError:
-            pass    # no numbers
+            pass  # no numbers
     from theano_ng.compile import shared  # its constructors know the types of other values
 
     try:
         return shared(value).type, value
     except TypeError:
-        raise TypeError("input %d: no Type is known for the example %r; give a pair (type, value)" % (index, value)) from None
+        raise TypeError(
+            "input %d: no Type is known for the example %r; give a pair (type, value)" % (index, value)
+        ) from None
 
 
 class Built:
@@ -97,8 +116,14 @@ class Built:
 
     def __init__(self, target, types):
         self.index, self.types = 0, tuple(types)
-        given = [slot.fixed if slot.fixed is not None else t.make_variable("x%d" % i) if not isinstance(t, tensor.TensorType)
-                 else t("x%d" % i) for i, (slot, t) in enumerate(zip(target.slots, types))]
+        given = [
+            slot.fixed
+            if slot.fixed is not None
+            else t.make_variable("x%d" % i)
+            if not isinstance(t, tensor.TensorType)
+            else t("x%d" % i)
+            for i, (slot, t) in enumerate(zip(target.slots, types))
+        ]
         outputs = target.case.op(*given)
         first = outputs[0] if isinstance(outputs, (list, tuple)) and outputs else outputs
         if not isinstance(first, Variable) or first.owner is None:
@@ -166,12 +191,14 @@ class Target:
         try:
             self.base = Built(self, base)
         except Exception as failure:
-            raise ValueError("%s refuses the example inputs (%s): %s: %s" % (
-                case.name, ", ".join(map(str, base)), type(failure).__name__, failure)) from failure
+            raise ValueError(
+                "%s refuses the example inputs (%s): %s: %s"
+                % (case.name, ", ".join(map(str, base)), type(failure).__name__, failure)
+            ) from failure
         self.op = self.base.op
         self.op_text = _text(self.op)
         self.built = [self.base]
-        seen = [self.base.types]     # a Type that has no hash is for check_types to find
+        seen = [self.base.types]  # a Type that has no hash is for check_types to find
         for types in self._variations(base):
             types = tuple(types)
             if len(self.built) == MAX_SIGNATURES:
@@ -182,9 +209,9 @@ class Target:
             try:
                 built = Built(self, types)
             except Exception:
-                continue        # refused: what matters is what is accepted
+                continue  # refused: what matters is what is accepted
             if type(built.op) is not type(self.op):
-                continue        # a callable that uses another Op for these types
+                continue  # a callable that uses another Op for these types
             built.index = len(self.built)
             self.built.append(built)
 
@@ -225,8 +252,10 @@ class Target:
 
     def _change(self, base, change, chosen=None):
         """The types with `change(type)` in place of each varied one (of those chosen)."""
-        return [change(t) if slot.varied and (chosen is None or i in chosen) else t
-                for i, (slot, t) in enumerate(zip(self.slots, base))]
+        return [
+            change(t) if slot.varied and (chosen is None or i in chosen) else t
+            for i, (slot, t) in enumerate(zip(self.slots, base))
+        ]
 
     def _groups(self, base):
         """Indices of the varied slots, by dtype."""
@@ -281,14 +310,22 @@ def _text(op):
 def destroyed(node):
     """The inputs of a node that it overwrites, as far as its destroy_map makes sense: `check_maps` tells when it does not."""
     table = getattr(node.op, "destroy_map", None)
-    places = [i for entry in table.values() if isinstance(entry, (list, tuple)) for i in entry] if isinstance(table, dict) else []
+    places = (
+        [i for entry in table.values() if isinstance(entry, (list, tuple)) for i in entry]
+        if isinstance(table, dict)
+        else []
+    )
     return {node.inputs[i] for i in places if isinstance(i, (int, np.integer)) and 0 <= i < len(node.inputs)}
 
 
 # What a scalar Op may call what the Op around it (Elemwise, CAReduce) has under a method's name; the first that it defines counts.
 _OF_SCALAR_OP = {
-    "perform": ("impl",), "c_code": ("c_expression", "c_code"), "grad": ("gradient", "L_op", "grad"), "L_op": ("gradient", "L_op", "grad"),
-    "R_op": ("R_op", "gradient", "L_op", "grad"), "c_code_cache_version": ("c_code_cache_version",),
+    "perform": ("impl",),
+    "c_code": ("c_expression", "c_code"),
+    "grad": ("gradient", "L_op", "grad"),
+    "L_op": ("gradient", "L_op", "grad"),
+    "R_op": ("R_op", "gradient", "L_op", "grad"),
+    "c_code_cache_version": ("c_code_cache_version",),
 }
 _BASES = ("theano_ng.scalar.op", "theano_ng.gof.op")
 
@@ -311,7 +348,7 @@ def _location_in_scalar_op(op, names):
             return _location(op, name)
     try:
         return _place(inspect.getsourcefile(type(op)), inspect.getsourcelines(type(op))[1])
-    except (OSError, TypeError):    # no source
+    except (OSError, TypeError):  # no source
         return ""
 
 

@@ -1,4 +1,5 @@
 """Checks of the Types of an Op's inputs and outputs, on the values of the examples."""
+
 import copy
 
 import numpy as np
@@ -18,7 +19,9 @@ def check_types(context):
         except Reject:
             continue
         tried += 1
-        for v, value in zip(list(example.built.variables) + list(node.outputs), list(example.node_values()) + list(outputs)):
+        for v, value in zip(
+            list(example.built.variables) + list(node.outputs), list(example.node_values()) + list(outputs)
+        ):
             values.setdefault(id(v.type), (v.type, []))[1].append(value)
     problems = {}
     for t, seen in values.values():
@@ -39,7 +42,7 @@ def _wrong(t, values):
     for value in values:
         try:
             if not t.is_valid_value(value):
-                continue        # a layout that has to be converted first
+                continue  # a layout that has to be converted first
         except Exception as failure:
             yield "is_valid_value raises %s" % one_line(failure), "is_valid_value"
             continue
@@ -79,7 +82,7 @@ def _wrong_identity(t):
         yield "the Type has no hash: a class that defines __eq__ has to define __hash__", "__eq__"
         return
     if type(t).__eq__ in (Type.__eq__, object.__eq__):
-        return      # by identity, which is allowed
+        return  # by identity, which is allowed
     try:
         twin = copy.copy(t)
     except Exception:
@@ -91,7 +94,11 @@ def _wrong_identity(t):
 
 
 def _has_nan(value):
-    return isinstance(value, (np.ndarray, np.generic, float)) and np.asarray(value).dtype.kind in "fc" and bool(np.isnan(value).any())
+    return (
+        isinstance(value, (np.ndarray, np.generic, float))
+        and np.asarray(value).dtype.kind in "fc"
+        and bool(np.isnan(value).any())
+    )
 
 
 def _brief(value):

@@ -1,4 +1,5 @@
 """Checks of values: perform, C code, both against each other, on every layout and with every kind of memory for the outputs."""
+
 import numpy as np
 
 from theano_ng.audit.conditioning import explained_by_rounding
@@ -51,13 +52,13 @@ def run_or_error(context, kind, example, plain=False, keep=False):
     except Problem:
         if context.check == "c_code":
             raise
-        raise Reject() from None    # one check tells
+        raise Reject() from None  # one check tells
     if runner is None:
         return None
     try:
         values = limited(example.node_values)
     except Exception:
-        raise Reject() from None    # what computes the node's inputs refuses
+        raise Reject() from None  # what computes the node's inputs refuses
     if any(isinstance(value, np.ndarray) and value.size > MOST_ELEMENTS for value in values):
         raise Reject()
     if plain:
@@ -98,7 +99,7 @@ def first_difference(variables, one, other):
                 if not check_eq(r, a, b):
                     return i
         except Exception:
-            return i        # of types that cannot be compared
+            return i  # of types that cannot be compared
     return None
 
 
@@ -119,7 +120,7 @@ def different(context, example, one, other, exact=False):
     if i is None or exact:
         return i
     while i is not None and is_rounding_noise(context, example, i, one[i], other[i]):
-        rest = first_difference(outputs[i + 1:], one[i + 1:], other[i + 1:])
+        rest = first_difference(outputs[i + 1 :], one[i + 1 :], other[i + 1 :])
         i = None if rest is None else rest + i + 1
     return i
 
@@ -128,7 +129,10 @@ def is_rounding_noise(context, example, i, one, other):
     """Whether two values of output i differ by no more than rounding explains."""
     run = context.runner(example.built, "any")
     explained = explained_by_rounding(run, [copied(v) for v in example.node_values()], i, one, other)
-    return explained is not None and first_difference(example.built.node.outputs[i:i + 1], [one], [np.where(explained, one, other)]) is None
+    return (
+        explained is not None
+        and first_difference(example.built.node.outputs[i : i + 1], [one], [np.where(explained, one, other)]) is None
+    )
 
 
 def difference(node, i, name1, one, name2, other, values):
@@ -138,13 +142,16 @@ def difference(node, i, name1, one, name2, other, values):
 
 # ------------------------------------------------- types of outputs
 
+
 def check_output_types(context):
     """Values of all outputs, as each implementation leaves them, are of the types that make_node declares."""
     location = context.target.location("make_node")
 
     def attempt(example):
         for kind, method in (("py", "perform"), ("c", "c_code")):
-            outcome = run_or_error(context, kind, example) if kind == "py" or runner_or_none(context, example.built) else None
+            outcome = (
+                run_or_error(context, kind, example) if kind == "py" or runner_or_none(context, example.built) else None
+            )
             if outcome is None:
                 continue
             if isinstance(outcome, Exception):
@@ -152,9 +159,12 @@ def check_output_types(context):
             for i, (variable, value) in enumerate(zip(example.built.node.outputs, outcome)):
                 problem = wrong_type(variable.type, value)
                 if problem:
-                    raise Problem("BadOutputType", "output %d of %s %s" % (i, method, problem),
-                                  "node %s\ndeclared %s\nvalue %r" % (example.built.node, variable.type, value),
-                                  context.target.location(method) or location)
+                    raise Problem(
+                        "BadOutputType",
+                        "output %d of %s %s" % (i, method, problem),
+                        "node %s\ndeclared %s\nvalue %r" % (example.built.node, variable.type, value),
+                        context.target.location(method) or location,
+                    )
 
     if context.runner(context.target.base, "py") is None and runner_or_none(context, context.target.base) is None:
         return context.skipped("neither perform nor C code")
@@ -190,6 +200,7 @@ def runner_or_none(context, built, kind="c"):
 
 # ------------------------------------------------- DebugMode
 
+
 class DebugRun:
     """A node in DebugMode, called with example values.
 
@@ -205,8 +216,15 @@ class DebugRun:
         from theano_ng.compile import In, Out, function
         from theano_ng.compile.debugmode import DebugMode
 
-        mode = DebugMode(optimizer=None, stability_patience=1, check_py_code=py, check_c_code=c, check_isfinite=False,
-                         check_preallocated_output=["ALL"], require_matching_strides=0)
+        mode = DebugMode(
+            optimizer=None,
+            stability_patience=1,
+            check_py_code=py,
+            check_c_code=c,
+            check_isfinite=False,
+            check_preallocated_output=["ALL"],
+            require_matching_strides=0,
+        )
         inputs = [In(v, borrow=True, mutable=True) for v in built.variables]
         outputs = [Out(v, borrow=True) for v in built.node.outputs]
         self.function = function(inputs, outputs, mode=mode, accept_inplace=True, on_unused_input="ignore")
@@ -221,7 +239,13 @@ class DebugRun:
         try:
             with np.errstate(all="ignore"), change_flags(**{"DebugMode.warn_input_not_reused": False}):
                 # Every combination of steps for two dimensions; more of them only take longer.
-                with change_flags(**{"DebugMode.check_preallocated_output_ndim": min(config.DebugMode.check_preallocated_output_ndim, 2)}):
+                with change_flags(
+                    **{
+                        "DebugMode.check_preallocated_output_ndim": min(
+                            config.DebugMode.check_preallocated_output_ndim, 2
+                        )
+                    }
+                ):
                     limited(lambda: self.function(*values))
         except _TOO_LARGE:
             raise Reject() from None
@@ -230,16 +254,24 @@ class DebugRun:
                 return
             raise Problem(type(failure).__name__, summary(failure), str(failure), where) from None
         except Exception as failure:
-            raise Problem("BadThunkOutput", "fails when its output cells hold memory of other calls, or on DebugMode's copies of the inputs: "
-                          + one_line(failure), str(failure), where) from None
+            raise Problem(
+                "BadThunkOutput",
+                "fails when its output cells hold memory of other calls, or on DebugMode's copies of the inputs: "
+                + one_line(failure),
+                str(failure),
+                where,
+            ) from None
 
     def _noise(self, failure, example):
         """Whether what DebugMode found is a difference that rounding explains."""
         if type(failure) is not BadThunkOutput or failure.hint:
             return False
-        there = failure.r.owner         # a copy of our node
-        return there is not None and there.op == self.built.op and is_rounding_noise(
-            self.context, example, there.outputs.index(failure.r), failure.val1, failure.val2)
+        there = failure.r.owner  # a copy of our node
+        return (
+            there is not None
+            and there.op == self.built.op
+            and is_rounding_noise(self.context, example, there.outputs.index(failure.r), failure.val1, failure.val2)
+        )
 
 
 def summary(failure):
@@ -255,7 +287,9 @@ def summary(failure):
     elif hasattr(failure, "output_idx"):
         shared = ["input %d" % i for i in failure.in_alias_idx or ()]
         shared += ["output %d" % failure.out_alias_idx] if failure.out_alias_idx is not None else []
-        parts = ["output %d shares memory with %s, which view_map does not name" % (failure.output_idx, " and ".join(shared))]
+        parts = [
+            "output %d shares memory with %s, which view_map does not name" % (failure.output_idx, " and ".join(shared))
+        ]
     elif hasattr(failure, "specific_hint"):
         parts = ["%s: %s" % (failure.hint, first_line(failure.specific_hint))]
     return "; ".join(part for part in parts if part)
@@ -273,15 +307,22 @@ def compared(one, other):
         differ = ~((one == other) | ((one != one) & (other != other)))
         if one.dtype.kind in "fc":
             far = differ & ~np.isclose(one, other, rtol=1e-4)
-            differ = far if far.any() else differ       # not what rounding explains
+            differ = far if far.any() else differ  # not what rounding explains
     places = np.argwhere(differ)
     if not len(places):
         return ""
     place = tuple(int(k) for k in places[0])
-    return "%d of %d elements, first at %s: %s against %s" % (len(places), one.size, list(place), one[place], other[place])
+    return "%d of %d elements, first at %s: %s against %s" % (
+        len(places),
+        one.size,
+        list(place),
+        one[place],
+        other[place],
+    )
 
 
 # ------------------------------------------------- perform
+
 
 def check_perform(context):
     """`perform` on its own: the same result for every layout, the second time, and in DebugMode."""
@@ -313,14 +354,21 @@ def _agree(context, one, other, name1, name2, example, where, error="BadThunkOut
         if isinstance(one, Exception) and isinstance(other, Exception):
             raise Reject()
         refusing, fine, failure = (name1, name2, one) if isinstance(one, Exception) else (name2, name1, other)
-        raise Problem(error, "%s refuses what %s accepts: %s" % (refusing, fine, one_line(failure)), str(failure), where)
+        raise Problem(
+            error, "%s refuses what %s accepts: %s" % (refusing, fine, one_line(failure)), str(failure), where
+        )
     i = different(context, example, one, other, error == "NonDeterministic")
     if i is not None:
-        raise Problem(error, "%s and %s give different values; %s" % (name1, name2, compared(one[i], other[i])),
-                      difference(example.built.node, i, name1, one, name2, other, example.node_values()), where)
+        raise Problem(
+            error,
+            "%s and %s give different values; %s" % (name1, name2, compared(one[i], other[i])),
+            difference(example.built.node, i, name1, one, name2, other, example.node_values()),
+            where,
+        )
 
 
 # ------------------------------------------------- C code
+
 
 def check_c_code(context):
     """C code against `perform`: values, refusals, every layout, all in DebugMode."""
@@ -344,8 +392,15 @@ def check_c_code(context):
         if python:
             py = run_or_error(context, "py", example, plain=True)
             if isinstance(py, Exception) is not isinstance(c, Exception):
-                refusing, fine, failure = ("perform", "C code", py) if isinstance(py, Exception) else ("C code", "perform", c)
-                raise Problem("PythonCDisagree", "%s refuses what %s accepts: %s" % (refusing, fine, one_line(failure)), str(failure), where)
+                refusing, fine, failure = (
+                    ("perform", "C code", py) if isinstance(py, Exception) else ("C code", "perform", c)
+                )
+                raise Problem(
+                    "PythonCDisagree",
+                    "%s refuses what %s accepts: %s" % (refusing, fine, one_line(failure)),
+                    str(failure),
+                    where,
+                )
             _agree(context, py, c, "perform", "C code", example, where)
         plain = run_or_error(context, "c", example, plain=True)
         _agree(context, plain, c, "C code on contiguous copies", "C code", example, where)
@@ -365,11 +420,30 @@ def check_c_code(context):
 
 # ------------------------------------------------- side effects
 
+
 def snapshot(op):
     """What is public about an Op: attributes of plain types, as text."""
-    plain = (bool, int, float, complex, str, bytes, tuple, list, dict, set, frozenset, type(None), np.ndarray, np.generic)
-    return {name: repr(value) for name, value in sorted(getattr(op, "__dict__", {}).items())
-            if isinstance(value, plain) and not name.startswith("_")}
+    plain = (
+        bool,
+        int,
+        float,
+        complex,
+        str,
+        bytes,
+        tuple,
+        list,
+        dict,
+        set,
+        frozenset,
+        type(None),
+        np.ndarray,
+        np.generic,
+    )
+    return {
+        name: repr(value)
+        for name, value in sorted(getattr(op, "__dict__", {}).items())
+        if isinstance(value, plain) and not name.startswith("_")
+    }
 
 
 def _shape_of(node):
@@ -391,20 +465,34 @@ def check_mutation(context):
             try:
                 run_or_error(context, kind, example)
             except Exception:
-                continue        # check_c_code tells what does not compile
+                continue  # check_c_code tells what does not compile
         where = target.location(method)
         for op, before, hashed in ops:
             after = snapshot(op)
             changed = [name for name in before if after.get(name) != before[name]]
             if changed or hash_of(op) != hashed:
-                what = "; ".join("%s was %s, is %s" % (name, before[name], after.get(name, "gone")) for name in changed) or "its hash"
+                what = (
+                    "; ".join("%s was %s, is %s" % (name, before[name], after.get(name, "gone")) for name in changed)
+                    or "its hash"
+                )
                 problems.append(Problem("MutatesOp", "running %s changed the Op: %s" % (method, what), location=where))
         for node, (inputs, outputs, op, types) in nodes:
             now = _shape_of(node)
-            if len(now[0]) != len(inputs) or len(now[1]) != len(outputs) or now[2] is not op or now[3] != types or \
-                    any(a is not b for a, b in zip(now[0] + now[1], inputs + outputs)):
-                problems.append(Problem("MutatesNode", "running %s changed the node: %s" % (method, node),
-                                        "inputs, outputs, op and types before: %s\nafter: %s" % ((inputs, outputs, op, types), now), where))
+            if (
+                len(now[0]) != len(inputs)
+                or len(now[1]) != len(outputs)
+                or now[2] is not op
+                or now[3] != types
+                or any(a is not b for a, b in zip(now[0] + now[1], inputs + outputs))
+            ):
+                problems.append(
+                    Problem(
+                        "MutatesNode",
+                        "running %s changed the node: %s" % (method, node),
+                        "inputs, outputs, op and types before: %s\nafter: %s" % ((inputs, outputs, op, types), now),
+                        where,
+                    )
+                )
         if problems:
             break
     unique = {problem.error: problem for problem in reversed(problems)}

@@ -7,6 +7,7 @@ itself, so that a crash ends the fork only; the next example gets another.
 Messages are pickles. To the worker: ``("load", key, program)``, answered by ``("loaded", whether anything was compiled)`` or
 ``("refused", text)``; and ``("run", key, example)``, answered by ``("done", record, text on stderr)`` or ``("died", status, text)``.
 """
+
 import os
 import pickle
 import sys
@@ -101,7 +102,7 @@ def unpack(packed):
         if kind == "object":
             values.append(pickle.loads(place[0]))
             continue
-        if kind == "empty":    # behind the end of a block: no access is right
+        if kind == "empty":  # behind the end of a block: no access is right
             shape, strides, dtype, writeable = place
             value = np.ndarray(shape, dtype, np.empty(32, "uint8"), 32, strides)
         else:
@@ -173,12 +174,17 @@ def program_of(node):
     from theano_ng.gof.utils import MethodNotDefined
 
     outputs = tuple(
-        (str(out.type.dtype), tuple(out.type.broadcastable)) if array_layout(out.type) >= 0 and hasattr(out.type, "broadcastable") else None
-        for out in node.outputs)
+        (str(out.type.dtype), tuple(out.type.broadcastable))
+        if array_layout(out.type) >= 0 and hasattr(out.type, "broadcastable")
+        else None
+        for out in node.outputs
+    )
     code = native_code_of(node)
     if code is not None:
         return Program(outputs, native=code, layouts=tuple(array_layout(v.type) for v in (*node.inputs, *node.outputs)))
-    if not getattr(node.op, "_f16_ok", False) and any(getattr(v.type, "dtype", None) == "float16" for v in node.inputs + node.outputs):
+    if not getattr(node.op, "_f16_ok", False) and any(
+        getattr(v.type, "dtype", None) == "float16" for v in node.inputs + node.outputs
+    ):
         raise MethodNotDefined("c_code is not used for float16, as _f16_ok is not set")
     node.op.prepare_node(node, storage_map={v: [None] for v in node.inputs + node.outputs}, compute_map={}, impl="c")
     linker = CLinker().accept(FunctionGraph(node.inputs, node.outputs))
@@ -187,9 +193,15 @@ def program_of(node):
     arguments = linker.compile_args()
     constants = pickle.dumps([r.data for r in linker.arg_orphans])
     return Program(
-        outputs, source=source, arguments=tuple(arg for arg in arguments if arg not in usual),
-        without=tuple(arg for arg in usual if arg not in arguments), header_dirs=tuple(linker.header_dirs()),
-        lib_dirs=tuple(linker.lib_dirs()), libraries=tuple(linker.libraries()), constants=constants)
+        outputs,
+        source=source,
+        arguments=tuple(arg for arg in arguments if arg not in usual),
+        without=tuple(arg for arg in usual if arg not in arguments),
+        header_dirs=tuple(linker.header_dirs()),
+        lib_dirs=tuple(linker.lib_dirs()),
+        libraries=tuple(linker.libraries()),
+        constants=constants,
+    )
 
 
 class _Text:
@@ -250,7 +262,14 @@ class _Loaded:
             self.addresses = load_kernels(program.native.kernels) if program.native.kernels else ()
             self.instrumented = bool(program.native.kernels)
         else:
-            text = _Text(program.source, program.arguments, program.without, program.header_dirs, program.lib_dirs, program.libraries)
+            text = _Text(
+                program.source,
+                program.arguments,
+                program.without,
+                program.header_dirs,
+                program.lib_dirs,
+                program.libraries,
+            )
             self.modules = [_load_module(text)]
             flags = config.gcc.cxxflags
             if INITIALIZED[0] in flags:
@@ -260,7 +279,7 @@ class _Loaded:
                 finally:
                     config.gcc.cxxflags = flags
 
-        self.kept = None    # a thunk and its cells, which all examples share
+        self.kept = None  # a thunk and its cells, which all examples share
 
     def thunk(self, inputs, outputs, second=False):
         """A callable bound to cells; of the second build if that is wanted and there is one."""
@@ -270,7 +289,9 @@ class _Loaded:
 
         constants = [[value] for value in pickle.loads(self.program.constants)]
         error = [None, None, None]
-        return _native.CapsuleThunk(self.modules[-second].instantiate(error, *inputs, *outputs, *constants), error, inputs, outputs)
+        return _native.CapsuleThunk(
+            self.modules[-second].instantiate(error, *inputs, *outputs, *constants), error, inputs, outputs
+        )
 
 
 # ---------------------------------------------------------------- running
@@ -302,10 +323,13 @@ def run_example(loaded, packed, set_fill):
     record["uninitialized"] = _differences(first, second)
     if record["uninitialized"]:
         again, _ = _run("in fresh memory", loaded, packed, set_fill)
-        if _differences(first, again):    # another result at every call: not what this is about
+        if _differences(first, again):  # another result at every call: not what this is about
             record["uninitialized"] = []
-    for kind, words in (("same", "given an output of an earlier call"), ("smaller", "given an output of an earlier call on less"),
-                        ("reversed", "given memory with negative strides for its output")):
+    for kind, words in (
+        ("same", "given an output of an earlier call"),
+        ("smaller", "given an output of an earlier call on less"),
+        ("reversed", "given memory with negative strides for its output"),
+    ):
         given = [_given(kind, value, description) for value, description in zip(first, loaded.program.outputs)]
         if any(value is not None for value in given):
             _run(words, loaded, packed, set_fill, given=given)
@@ -327,7 +351,7 @@ def _run_kept(loaded, packed, set_fill):
     try:
         thunk()
     except Exception:
-        pass    # refused before
+        pass  # refused before
 
 
 def _say(words):
@@ -340,7 +364,9 @@ def _run(words, loaded, packed, set_fill, second=False, given=None):
     _say(words)
     set_fill(FILLS[second])
     values = unpack(packed)
-    _kept.append([[value] * 64 for value in values])    # a reference that the code gives back once too often is not the last
+    _kept.append(
+        [[value] * 64 for value in values]
+    )  # a reference that the code gives back once too often is not the last
     inputs = [[value] for value in values]
     outputs = [[None] for _ in loaded.program.outputs] if given is None else [[value] for value in given]
     try:
@@ -351,7 +377,7 @@ def _run(words, loaded, packed, set_fill, second=False, given=None):
     return [cell[0] for cell in outputs], error
 
 
-_kept = []    # until the fork ends
+_kept = []  # until the fork ends
 
 
 def _given(kind, value, description):
@@ -381,7 +407,12 @@ def _differences(first, second):
 
     found = []
     for i, (a, b) in enumerate(zip(first, second)):
-        if not (isinstance(a, np.ndarray) and isinstance(b, np.ndarray)) or a.shape != b.shape or a.dtype != b.dtype or a.dtype.hasobject:
+        if (
+            not (isinstance(a, np.ndarray) and isinstance(b, np.ndarray))
+            or a.shape != b.shape
+            or a.dtype != b.dtype
+            or a.dtype.hasobject
+        ):
             continue
         if a.dtype.kind in "fc":
             with np.errstate(all="ignore"):
@@ -418,7 +449,7 @@ class _Fork:
         import tempfile
 
         self.log, self.count = tempfile.TemporaryFile(), 0
-        mine, theirs = os.pipe(), os.pipe()    # requests, answers
+        mine, theirs = os.pipe(), os.pipe()  # requests, answers
         self.pid = os.fork()
         if self.pid == 0:
             try:
@@ -475,7 +506,7 @@ class _Fork:
 
 
 def _serve(source, sink):
-    import numpy    # noqa: F401  before the forks
+    import numpy  # noqa: F401  before the forks
 
     def send(message):
         pickle.dump(message, sink)
@@ -490,7 +521,7 @@ def _serve(source, sink):
         try:
             kind, key, thing = pickle.load(source)
         except EOFError:
-            os._exit(0)    # nothing is left to tidy up; a fork ends when its pipe does
+            os._exit(0)  # nothing is left to tidy up; a fork ends when its pipe does
         if kind == "run":
             fork = fork or _Fork(programs, helper)
             answer = fork.run(key, thing)
@@ -512,7 +543,7 @@ def _serve(source, sink):
 def main():
     """Serve requests from the standard input."""
     sink = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)    # what C code prints is no answer
+    os.dup2(2, 1)  # what C code prints is no answer
     _serve(sys.stdin.buffer, sink)
 
 

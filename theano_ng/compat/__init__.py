@@ -1,4 +1,5 @@
 """Names that old code imports to run on several versions of Python; here they are the ones of Python 3."""
+
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, ValuesView
 from functools import partial
@@ -90,7 +91,34 @@ class DefaultOrderedDict(OrderedDict):
 
 
 __all__ = [
-    "BytesIO", "Callable", "Counter", "DefaultOrderedDict", "Iterable", "Mapping", "MutableMapping", "OrderedDict", "OrderedSet", "PY3",
-    "StringIO", "ValuesView", "cmp", "combinations", "decode", "decode_iter", "decode_with", "defaultdict", "deque", "exc_message",
-    "get_unbound_function", "ifilter", "imap", "izip", "operator_div", "partial", "product", "reraise", "unicode", "xrange",
+    "BytesIO",
+    "Callable",
+    "Counter",
+    "DefaultOrderedDict",
+    "Iterable",
+    "Mapping",
+    "MutableMapping",
+    "OrderedDict",
+    "OrderedSet",
+    "PY3",
+    "StringIO",
+    "ValuesView",
+    "cmp",
+    "combinations",
+    "decode",
+    "decode_iter",
+    "decode_with",
+    "defaultdict",
+    "deque",
+    "exc_message",
+    "get_unbound_function",
+    "ifilter",
+    "imap",
+    "izip",
+    "operator_div",
+    "partial",
+    "product",
+    "reraise",
+    "unicode",
+    "xrange",
 ]

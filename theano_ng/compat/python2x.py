@@ -1,4 +1,5 @@
 """Standard library names that once had to be supplied for old versions of Python."""
+
 from collections import Counter, OrderedDict, defaultdict
 from functools import partial
 from itertools import combinations, product

@@ -1,4 +1,5 @@
 """`OpFromGraph`: an Op made of a graph, with the derivatives that the graph has or that its maker gives it."""
+
 from theano_ng.compile.inner_graph import InnerGraph
 from theano_ng.compile.mode import optdb
 from theano_ng.compile.ops import view_op
@@ -80,8 +81,18 @@ class OpFromGraph(Op):
     [array(3.), array(5.)]
     """
 
-    def __init__(self, inputs, outputs, inline=False, lop_overrides="default", grad_overrides="default", rop_overrides="default",
-                 connection_pattern=None, name=None, **kwargs):
+    def __init__(
+        self,
+        inputs,
+        outputs,
+        inline=False,
+        lop_overrides="default",
+        grad_overrides="default",
+        rop_overrides="default",
+        connection_pattern=None,
+        name=None,
+        **kwargs,
+    ):
         self.inner_graph = InnerGraph(inputs, outputs, kwargs, type(self).__name__)
         self.is_inline = bool(inline)
         self.name = name
@@ -95,13 +106,19 @@ class OpFromGraph(Op):
             raise ValueError("lop_overrides and grad_overrides are mutually exclusive: give one of them")
         if connection_pattern is not None:
             rows = len(connection_pattern)
-            if rows not in (len(inputs), len(self.local_inputs)) or any(len(row) != len(outputs) for row in connection_pattern):
-                raise ValueError("connection_pattern has a row for each of %d inputs with a column for each of %d outputs, not %r"
-                                 % (len(inputs), len(outputs), connection_pattern))
+            if rows not in (len(inputs), len(self.local_inputs)) or any(
+                len(row) != len(outputs) for row in connection_pattern
+            ):
+                raise ValueError(
+                    "connection_pattern has a row for each of %d inputs with a column for each of %d outputs, not %r"
+                    % (len(inputs), len(outputs), connection_pattern)
+                )
         self._given_pattern = connection_pattern
         self._forget()
 
-    local_inputs = inputs = property(lambda self: self.inner_graph.inputs, doc="The graph's inputs, those for shared variables last.")
+    local_inputs = inputs = property(
+        lambda self: self.inner_graph.inputs, doc="The graph's inputs, those for shared variables last."
+    )
     local_outputs = outputs = property(lambda self: self.inner_graph.outputs, doc="The graph's outputs.")
     shared_inputs = property(lambda self: self.inner_graph.shared, doc="The shared variables that the graph reads.")
     kwargs = property(lambda self: self.inner_graph.arguments, doc="The arguments for `function`.")
@@ -120,10 +137,14 @@ class OpFromGraph(Op):
                 continue
             if isinstance(one, Variable):
                 if not is_absent(one):
-                    raise ValueError("%s: a variable has to be of NullType or DisconnectedType, not of type %s" % (what, one.type))
+                    raise ValueError(
+                        "%s: a variable has to be of NullType or DisconnectedType, not of type %s" % (what, one.type)
+                    )
             elif not callable(one):
-                raise TypeError("%s: expected 'default', an OpFromGraph, a callable, a variable of NullType or DisconnectedType, None, "
-                                "or a list of these, not %r" % (what, one))
+                raise TypeError(
+                    "%s: expected 'default', an OpFromGraph, a callable, a variable of NullType or DisconnectedType, None, "
+                    "or a list of these, not %r" % (what, one)
+                )
         return overrides
 
     def _forget(self):
@@ -134,11 +155,15 @@ class OpFromGraph(Op):
         return "%s{inline=%s}" % (type(self).__name__ if self.name is None else self.name, self.is_inline)
 
     def __setstate__(self, state):
-        if "inner_graph" not in state:      # a former pickle, with the parts of the graph
+        if "inner_graph" not in state:  # a former pickle, with the parts of the graph
             state = dict(state)
-            parts = {name: state.pop(name) for name in ("local_inputs", "local_outputs", "shared_inputs", "kwargs", "inputs", "outputs")}
+            parts = {
+                name: state.pop(name)
+                for name in ("local_inputs", "local_outputs", "shared_inputs", "kwargs", "inputs", "outputs")
+            }
             state["inner_graph"] = InnerGraph.of_parts(
-                parts["local_inputs"], parts["local_outputs"], parts["shared_inputs"], parts["kwargs"])
+                parts["local_inputs"], parts["local_outputs"], parts["shared_inputs"], parts["kwargs"]
+            )
         self.__dict__.update(state)
 
     # -- the node
@@ -201,7 +226,10 @@ class OpFromGraph(Op):
 
     def _default_gradient_types(self):
         """The types of gradients of the outputs: floating point, also for integer outputs."""
-        return [out.zeros_like(dtype=_float_of(out)).type if hasattr(out, "zeros_like") else out.type for out in self.local_outputs]
+        return [
+            out.zeros_like(dtype=_float_of(out)).type if hasattr(out, "zeros_like") else out.type
+            for out in self.local_outputs
+        ]
 
     def _wrap(self, inputs, terms, what):
         """An Op for derivatives, and for each term its output's number or a term that is no number.
@@ -213,7 +241,7 @@ class OpFromGraph(Op):
         outputs, plan = [], []
         for term in terms:
             if term is None or is_absent(term):
-                plan.append(term)       # no output of the Op
+                plan.append(term)  # no output of the Op
             else:
                 plan.append(len(outputs))
                 outputs.append(term)
@@ -259,15 +287,21 @@ class OpFromGraph(Op):
         elif not default or len(default) < len(wanted):
             terms[:n] = self._call(overrides, arguments, n)
         for i, term in enumerate(terms):
-            if term is None:    # of a callable, which is connected: nothing flows
+            if term is None:  # of a callable, which is connected: nothing flows
                 terms[i] = disconnected_type() if wanted[i] is None else self._zero_gradient(self.local_inputs[i])
         return terms
 
     def _default_gradients(self, wrt, gradients):
         # A known gradient is the whole gradient of its variable; an output that others depend on, or that is an input, gets more.
         known = {view_op(out): g for out, g in zip(self.local_outputs, gradients) if g is not None}
-        return grad(cost=None, wrt=wrt, known_grads=known, disconnected_inputs="ignore", return_disconnected="Disconnected",
-                    null_gradients="return")
+        return grad(
+            cost=None,
+            wrt=wrt,
+            known_grads=known,
+            disconnected_inputs="ignore",
+            return_disconnected="Disconnected",
+            null_gradients="return",
+        )
 
     @staticmethod
     def _zero_gradient(out):
@@ -299,7 +333,9 @@ class OpFromGraph(Op):
         if null is not None:
             pattern = self.connection_pattern(None)
             nulls = [isinstance(g.type, NullType) for g in output_grads]
-            terms = [null.type() if any(a and b for a, b in zip(row, nulls)) else term for row, term in zip(pattern, terms)]
+            terms = [
+                null.type() if any(a and b for a, b in zip(row, nulls)) else term for row, term in zip(pattern, terms)
+            ]
         return terms
 
     def _rop_op(self, point_types):
@@ -317,8 +353,13 @@ class OpFromGraph(Op):
         default = [i for i, one in enumerate(wanted) if isinstance(one, str)]
         if default:
             moving = [(v, p) for v, p in zip(self.local_inputs, points) if p is not None]
-            found = Rop([self.local_outputs[i] for i in default], [v for v, _ in moving], [p for _, p in moving],
-                        disconnected_outputs="ignore", return_disconnected="None")
+            found = Rop(
+                [self.local_outputs[i] for i in default],
+                [v for v, _ in moving],
+                [p for _, p in moving],
+                disconnected_outputs="ignore",
+                return_disconnected="None",
+            )
             for i, term in zip(default, found):
                 terms[i] = term
         if len(default) == len(wanted):
@@ -344,7 +385,7 @@ class OpFromGraph(Op):
         if self._pattern is None:
             pattern = io_connection_pattern(self.local_inputs, self.local_outputs)
             if self._given_pattern is not None:
-                pattern[:len(self._given_pattern)] = [[bool(c) for c in row] for row in self._given_pattern]
+                pattern[: len(self._given_pattern)] = [[bool(c) for c in row] for row in self._given_pattern]
             else:
                 overrides = self.lop_overrides if _is_default(self.grad_overrides) else self.grad_overrides
                 each = overrides if isinstance(overrides, list) else [overrides] * len(self.input_types)
@@ -378,4 +419,6 @@ def inline_ofg_expansion(node):
 
 
 # Before everything else, so that the graph inside is rewritten as if the Op had never been there.
-optdb.register("inline_ofg_expansion", rewriting.in2out(inline_ofg_expansion), -0.01, "fast_compile", "fast_run", own=True)
+optdb.register(
+    "inline_ofg_expansion", rewriting.in2out(inline_ofg_expansion), -0.01, "fast_compile", "fast_run", own=True
+)

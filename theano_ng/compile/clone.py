@@ -1,4 +1,5 @@
 """`clone`: a copy of a graph with some of its variables replaced."""
+
 from theano_ng.compile.pfunc import rebuild_collect_shared
 
 _not_given = object()
@@ -41,7 +42,10 @@ def clone(output, replace=None, strict=True, share_inputs=True, copy_inputs=_not
     if copy_inputs is not _not_given:
         import warnings
 
-        warnings.warn("In `clone()` function, the argument `copy_inputs` has been deprecated and renamed into `share_inputs`",
-                      DeprecationWarning, stacklevel=2)
+        warnings.warn(
+            "In `clone()` function, the argument `copy_inputs` has been deprecated and renamed into `share_inputs`",
+            DeprecationWarning,
+            stacklevel=2,
+        )
         share_inputs = copy_inputs
     return rebuild_collect_shared(output, [], replace, [], rebuild_strict=strict, copy_inputs_over=share_inputs)[1]

@@ -1,4 +1,5 @@
 """`function`: a callable from a graph."""
+
 import os
 import sys
 
@@ -10,9 +11,22 @@ from theano_ng.gof import ports
 __all__ = ["function", "function_dump", "In", "Out"]
 
 
-def function_dump(filename, inputs, outputs=None, mode=None, updates=None, givens=None, no_default_updates=False,
-                  accept_inplace=False, name=None, rebuild_strict=True, allow_input_downcast=None, profile=None,
-                  on_unused_input=None, extra_tag_to_remove=None):
+def function_dump(
+    filename,
+    inputs,
+    outputs=None,
+    mode=None,
+    updates=None,
+    givens=None,
+    no_default_updates=False,
+    accept_inplace=False,
+    name=None,
+    rebuild_strict=True,
+    allow_input_downcast=None,
+    profile=None,
+    on_unused_input=None,
+    extra_tag_to_remove=None,
+):
     """Write the arguments of a call of `function` to a file, for a bug report.
 
     ``theano.function(**pickle.load(open(filename, "rb")))`` makes the call again.
@@ -34,26 +48,48 @@ def function_dump(filename, inputs, outputs=None, mode=None, updates=None, given
 
     from theano_ng.misc.pkl_utils import StripPickler
 
-    arguments = dict(inputs=inputs, outputs=outputs, mode=mode, updates=updates, givens=givens,
-                     no_default_updates=no_default_updates, accept_inplace=accept_inplace, name=name,
-                     rebuild_strict=rebuild_strict, allow_input_downcast=allow_input_downcast, profile=profile,
-                     on_unused_input=on_unused_input)
+    arguments = dict(
+        inputs=inputs,
+        outputs=outputs,
+        mode=mode,
+        updates=updates,
+        givens=givens,
+        no_default_updates=no_default_updates,
+        accept_inplace=accept_inplace,
+        name=name,
+        rebuild_strict=rebuild_strict,
+        allow_input_downcast=allow_input_downcast,
+        profile=profile,
+        on_unused_input=on_unused_input,
+    )
     try:
         with open(filename, "wb") as f:
             StripPickler(f, protocol=pickle.HIGHEST_PROTOCOL, extra_tag_to_remove=extra_tag_to_remove).dump(arguments)
     except pickle.PicklingError:
-        os.remove(filename)     # what there is of it cannot be loaded
+        os.remove(filename)  # what there is of it cannot be loaded
         raise
 
 
 def _caller_name(depth=2):
-    """"file:line" of the code that called `function`."""
+    """ "file:line" of the code that called `function`."""
     frame = sys._getframe(depth)
     return "%s:%d" % (os.path.abspath(frame.f_code.co_filename), frame.f_lineno)
 
 
-def function(inputs, outputs=None, mode=None, updates=None, givens=None, no_default_updates=False, accept_inplace=False,
-             name=None, rebuild_strict=True, allow_input_downcast=None, profile=None, on_unused_input=None):
+def function(
+    inputs,
+    outputs=None,
+    mode=None,
+    updates=None,
+    givens=None,
+    no_default_updates=False,
+    accept_inplace=False,
+    name=None,
+    rebuild_strict=True,
+    allow_input_downcast=None,
+    profile=None,
+    on_unused_input=None,
+):
     """Compile a graph into a callable.
 
     Parameters
@@ -108,13 +144,25 @@ def function(inputs, outputs=None, mode=None, updates=None, givens=None, no_defa
     if not isinstance(inputs, (list, tuple)):
         raise Exception(
             "Input variables of a Theano function should be contained in a list, even when there is a single input; got %r"
-            % (inputs,))
+            % (inputs,)
+        )
     if any(isinstance(given, (list, tuple)) for given in inputs):
         inputs = [convert_function_input(given) for given in inputs]
-    return pfunc(params=inputs, outputs=outputs, mode=mode, updates=updates, givens=givens,
-                 no_default_updates=no_default_updates, accept_inplace=accept_inplace, name=name,
-                 rebuild_strict=rebuild_strict, allow_input_downcast=allow_input_downcast, profile=profile,
-                 on_unused_input=on_unused_input, output_keys=output_keys)
+    return pfunc(
+        params=inputs,
+        outputs=outputs,
+        mode=mode,
+        updates=updates,
+        givens=givens,
+        no_default_updates=no_default_updates,
+        accept_inplace=accept_inplace,
+        name=name,
+        rebuild_strict=rebuild_strict,
+        allow_input_downcast=allow_input_downcast,
+        profile=profile,
+        on_unused_input=on_unused_input,
+        output_keys=output_keys,
+    )
 
 
 ports.compile_function.fill(function)

@@ -1,4 +1,5 @@
 """Operations made of Python functions; documented as members of `compile.ops`."""
+
 import importlib
 import pickle
 
@@ -29,14 +30,21 @@ class FromFunctionOp(Op):
             self.infer_shape = infer_shape
 
     def __eq__(self, other):
-        return (type(self) is type(other) and self.__fn == other.__fn and self.__infer_shape == other.__infer_shape
-                and list(self.itypes) == list(other.itypes) and list(self.otypes) == list(other.otypes))
+        return (
+            type(self) is type(other)
+            and self.__fn == other.__fn
+            and self.__infer_shape == other.__infer_shape
+            and list(self.itypes) == list(other.itypes)
+            and list(self.otypes) == list(other.otypes)
+        )
 
     def __ne__(self, other):
         return not self == other
 
     def __hash__(self):
-        return hash((type(self).__qualname__, getattr(self.__fn, "__module__", ""), getattr(self.__fn, "__qualname__", "")))
+        return hash(
+            (type(self).__qualname__, getattr(self.__fn, "__module__", ""), getattr(self.__fn, "__qualname__", ""))
+        )
 
     def __str__(self):
         return "FromFunctionOp{%s}" % getattr(self.__fn, "__name__", repr(self.__fn))
@@ -44,7 +52,9 @@ class FromFunctionOp(Op):
     def make_node(self, *inputs):
         if len(inputs) == len(self.itypes):
             # Values become constants of the declared type; variables must have it already.
-            inputs = [x if isinstance(x, Variable) else itype.filter_variable(x) for x, itype in zip(inputs, self.itypes)]
+            inputs = [
+                x if isinstance(x, Variable) else itype.filter_variable(x) for x, itype in zip(inputs, self.itypes)
+            ]
         return super().make_node(*inputs)
 
     def perform(self, node, inputs, outputs):
@@ -57,8 +67,10 @@ class FromFunctionOp(Op):
             try:
                 cell[0] = otype.filter(value)
             except (TypeError, ValueError) as refused:
-                raise TypeError("%s: the function returned %r (%s) as output %d, which is no value of %s: %s" % (
-                    self, value, type(value).__name__, i, otype, refused.args[0] if refused.args else refused)) from refused
+                raise TypeError(
+                    "%s: the function returned %r (%s) as output %d, which is no value of %s: %s"
+                    % (self, value, type(value).__name__, i, otype, refused.args[0] if refused.args else refused)
+                ) from refused
 
     def __reduce__(self):
         # as_op replaces the function by the Op under the function's name.

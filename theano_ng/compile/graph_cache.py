@@ -5,6 +5,7 @@ names), what the function may do with its inputs and outputs, the mode's query, 
 this package. A graph that holds anything of which that cannot be said (Ops of other packages, rules registered by users, test values) is not
 cached. An entry that cannot be read is as good as none.
 """
+
 import os
 import pickle
 import threading
@@ -28,7 +29,7 @@ from theano_ng.gof.traversal import postorder
 from theano_ng.gof.type import Type
 
 MAGIC = b"theano_ng graph 1\n"
-MAX_CONSTANT_BYTES = 1 << 20    # graphs with more are not worth keeping
+MAX_CONSTANT_BYTES = 1 << 20  # graphs with more are not worth keeping
 
 _fingerprint = None
 
@@ -49,7 +50,9 @@ def package_fingerprint():
                     if entry.name.endswith((".py", ".so")):
                         status = entry.stat()
                         digest.update(("%s %d %d\n" % (entry.path, status.st_size, status.st_mtime_ns)).encode())
-                    elif "." not in entry.name and entry.name not in ("__pycache__", "audit", "tests") and entry.is_dir():
+                    elif (
+                        "." not in entry.name and entry.name not in ("__pycache__", "audit", "tests") and entry.is_dir()
+                    ):
                         todo.append(entry.path)
         digest.update(np.__version__.encode())
         _fingerprint = digest.digest()
@@ -59,7 +62,7 @@ def package_fingerprint():
 # --- keys --------------------------------------------------------------------------------------------------------------------
 
 _PLAIN = (type(None), bool, int, str, bytes, complex)
-_BELOW = ("numpy.", "builtins.")      # packages whose versions are part of the fingerprint
+_BELOW = ("numpy.", "builtins.")  # packages whose versions are part of the fingerprint
 # Tags of variables that say nothing about rewriting, or that follow from what is part of the key.
 _SILENT_TAGS = frozenset(("trace", "test_value", "unique_value"))
 
@@ -69,8 +72,8 @@ class _Key:
 
     def __init__(self):
         self.parts = []
-        self._known = {}        # id of an Op or type -> its text
-        self._alive = []        # so that ids stay theirs
+        self._known = {}  # id of an Op or type -> its text
+        self._alive = []  # so that ids stay theirs
 
     def add(self, *values):
         for value in values:
@@ -99,7 +102,9 @@ class _Key:
         if isinstance(value, (set, frozenset)):
             return "set(%s)" % ",".join(sorted([self.text(v, depth) for v in value]))
         if hasattr(value, "items") and hasattr(value, "keys"):
-            return "dict(%s)" % ",".join(sorted(["%s=%s" % (self.text(k, depth), self.text(v, depth)) for k, v in value.items()]))
+            return "dict(%s)" % ",".join(
+                sorted(["%s=%s" % (self.text(k, depth), self.text(v, depth)) for k, v in value.items()])
+            )
         if isinstance(value, np.dtype):
             return "dtype:%r" % value
         if isinstance(value, np.generic):
@@ -108,8 +113,11 @@ class _Key:
             if value.dtype.hasobject:
                 raise Uncacheable(value.dtype)
             content = value.tobytes()
-            return "array:%s%s%s" % (value.dtype.str, value.shape, content.hex() if len(content) < 64 else
-                                     _blake2b(content).hexdigest())
+            return "array:%s%s%s" % (
+                value.dtype.str,
+                value.shape,
+                content.hex() if len(content) < 64 else _blake2b(content).hexdigest(),
+            )
         if isinstance(value, type):
             return "class:" + self._home(value)
         if isinstance(value, slice):
@@ -117,7 +125,7 @@ class _Key:
         if callable(value) and hasattr(value, "__qualname__"):
             owner = getattr(value, "__self__", None)
             if getattr(value, "__closure__", None) or (owner is not None and not isinstance(owner, type(np))):
-                raise Uncacheable(value)        # state that the name does not tell
+                raise Uncacheable(value)  # state that the name does not tell
             return "function:" + self._home(value)
         if isinstance(value, Variable):
             raise Uncacheable(value)
@@ -169,7 +177,7 @@ class _Key:
             node = variable.owner
             if node is None:
                 if not isinstance(variable, Constant):
-                    raise Uncacheable(variable)     # a missing input: compiling it says so
+                    raise Uncacheable(variable)  # a missing input: compiling it says so
                 number(variable)
                 data = variable.data
                 constant_bytes += getattr(data, "nbytes", 0)
@@ -191,8 +199,14 @@ def _checked_environment(mode, features):
         raise Uncacheable(mode)
     if gof_optdb.has_foreign_rules() or features != [PreserveVariableAttributes]:
         raise Uncacheable("rules or features of users")
-    if (config.compute_test_value != "off" or config.compute_test_value_opt != "off" or config.check_stack_trace != "off"
-            or config.optimizer_verbose or config.profile_optimizer or config.metaopt.verbose):
+    if (
+        config.compute_test_value != "off"
+        or config.compute_test_value_opt != "off"
+        or config.check_stack_trace != "off"
+        or config.optimizer_verbose
+        or config.profile_optimizer
+        or config.metaopt.verbose
+    ):
         raise Uncacheable("flags that watch the rewriting")
 
 
@@ -219,15 +233,19 @@ class CachedGraph:
         try:
             with trust.open_file(self.path) as f:
                 content = f.read()
-            head, digest, body = content[:len(MAGIC)], content[len(MAGIC):len(MAGIC) + 20], content[len(MAGIC) + 20:]
+            head, digest, body = (
+                content[: len(MAGIC)],
+                content[len(MAGIC) : len(MAGIC) + 20],
+                content[len(MAGIC) + 20 :],
+            )
             if head != MAGIC or _blake2b(body).digest() != digest:
                 return None
             return self._build(*pickle.loads(body))
-        except Exception:       # whatever is wrong with an entry: the graph is rewritten again
+        except Exception:  # whatever is wrong with an entry: the graph is rewritten again
             return None
 
     def _build(self, ops, types, constants, nodes, outputs):
-        inputs = [variable.clone() for variable in self.order[:self.n_inputs]]
+        inputs = [variable.clone() for variable in self.order[: self.n_inputs]]
         variables = list(inputs)
         for type_index, data, name in constants:
             constant = types[type_index].make_constant(data, name=name)
@@ -243,7 +261,9 @@ class CachedGraph:
                 made.append(variable)
             Apply(ops[op_index], [variables[i] for i in input_numbers], made)
             variables.extend(made)
-        fgraph = FunctionGraph(inputs, [variables[i] for i in outputs], clone=False, update_mapping=dict(self.update_mapping))
+        fgraph = FunctionGraph(
+            inputs, [variables[i] for i in outputs], clone=False, update_mapping=dict(self.update_mapping)
+        )
         if any(getattr(op, "destroy_map", None) for op in ops):
             fgraph.attach_feature(DestroyHandler())
         return fgraph
@@ -257,7 +277,7 @@ class CachedGraph:
         """Store a rewritten graph; what cannot be stored is not, silently."""
         try:
             body = pickle.dumps(self._record(fgraph), protocol=pickle.HIGHEST_PROTOCOL)
-        except Exception:       # an Op or constant that cannot be pickled
+        except Exception:  # an Op or constant that cannot be pickled
             return
         temporary = "%s.%d.%d.tmp" % (self.path, os.getpid(), threading.get_ident())
         try:
@@ -273,11 +293,15 @@ class CachedGraph:
 
     def _record(self, fgraph):
         # Trace -> number of the variable before rewriting that has it. Rewrites hand the very objects on.
-        sources = {id(trace): i for i, variable in reversed(list(enumerate(self.order))) for trace in getattr(variable.tag, "trace", ())}
+        sources = {
+            id(trace): i
+            for i, variable in reversed(list(enumerate(self.order)))
+            for trace in getattr(variable.tag, "trace", ())
+        }
         ops, op_numbers, types, type_numbers = [], {}, [], {}
 
         def index(table, numbers, value):
-            key = value, getattr(value, "name", None)       # equal Ops and types can have different names
+            key = value, getattr(value, "name", None)  # equal Ops and types can have different names
             found = numbers.get(key)
             if found is None:
                 found = numbers[key] = len(table)
@@ -328,19 +352,34 @@ def find(mode, inputs, outputs, accept_inplace, features):
     try:
         _checked_environment(mode, features)
         query = mode._optimizer
-        key.add(sorted(query.include), sorted(query.require), sorted(query.exclude), query.position_cutoff, accept_inplace,
-                flags_in_effect(), bool(config.cxx))
+        key.add(
+            sorted(query.include),
+            sorted(query.require),
+            sorted(query.exclude),
+            query.position_cutoff,
+            accept_inplace,
+            flags_in_effect(),
+            bool(config.cxx),
+        )
         key.add({name: None if sub is None else sub._key() for name, sub in query.subquery.items()})
         updates, mapping = [], {}
         for i, spec in enumerate(inputs):
             if spec.update is not None:
                 mapping[len(outputs) + len(updates)] = i
                 updates.append(spec.update)
-            key.add((bool(spec.mutable), bool(getattr(spec, "borrow", False)), bool(spec.implicit), bool(getattr(spec, "shared", False)),
-                     spec.update is not None, isinstance(spec, In)))
+            key.add(
+                (
+                    bool(spec.mutable),
+                    bool(getattr(spec, "borrow", False)),
+                    bool(spec.implicit),
+                    bool(getattr(spec, "shared", False)),
+                    spec.update is not None,
+                    isinstance(spec, In),
+                )
+            )
         key.add([bool(spec.borrow) for spec in outputs])
         order = key.graph([spec.variable for spec in inputs], [spec.variable for spec in outputs] + updates)
-    except Exception:       # Uncacheable, or properties that cannot be read: compiling says what is wrong
+    except Exception:  # Uncacheable, or properties that cannot be read: compiling says what is wrong
         return None
     folder = trust.directory(os.path.join(config.compiledir, "graphs"))
     return CachedGraph(os.path.join(folder, key.digest()), order, len(inputs), mapping)

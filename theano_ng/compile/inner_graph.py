@@ -1,4 +1,5 @@
 """`InnerGraph`: a graph inside an Op, with the functions that are compiled of it when they are needed."""
+
 from theano_ng.compile.function import function
 from theano_ng.compile.mode import inner_mode
 from theano_ng.compile.pfunc import rebuild_collect_shared
@@ -86,12 +87,15 @@ class InnerGraph:
             if isinstance(variable, SharedVariable):
                 self.shared.append(variable)
             elif variable not in given and not isinstance(variable, Constant):
-                raise MissingInputError("The outputs depend on %s, which is neither an input, nor a constant or shared variable"
-                                        % variable, variable=variable)
+                raise MissingInputError(
+                    "The outputs depend on %s, which is neither an input, nor a constant or shared variable" % variable,
+                    variable=variable,
+                )
         outer = list(inputs) + self.shared
         self.inputs = [v.type(v.name) for v in outer]
         self.outputs = rebuild_collect_shared(
-            list(outputs), [], replace=list(zip(outer, self.inputs)), copy_inputs_over=True)[1]
+            list(outputs), [], replace=list(zip(outer, self.inputs)), copy_inputs_over=True
+        )[1]
         self.arguments = arguments
         self._start()
 
@@ -107,18 +111,25 @@ class InnerGraph:
             raise TypeError("inputs must be list, got %s" % type(inputs))
         for variable in list(inputs) + list(outputs):
             if not isinstance(variable, Variable):
-                raise TypeError("Inputs and outputs should be Variable instances, got %r of type %s" % (variable, type(variable)))
+                raise TypeError(
+                    "Inputs and outputs should be Variable instances, got %r of type %s" % (variable, type(variable))
+                )
         for forbidden in ("updates", "givens"):
             if forbidden in arguments:
-                raise TypeError("%s are not allowed here: the Op computes the outputs from its inputs, and nothing else" % forbidden)
-        unknown = set(arguments) - set(function.__code__.co_varnames[2:function.__code__.co_argcount])
+                raise TypeError(
+                    "%s are not allowed here: the Op computes the outputs from its inputs, and nothing else" % forbidden
+                )
+        unknown = set(arguments) - set(function.__code__.co_varnames[2 : function.__code__.co_argcount])
         if unknown:
             raise TypeError("%s: no argument of %s or of function" % (", ".join(sorted(unknown)), op_name))
         if len(set(inputs)) != len(inputs):
             raise TypeError("an input is given twice: %s" % (inputs,))
         for variable in inputs:
             if isinstance(variable, (Constant, SharedVariable)):
-                raise TypeError("%s cannot be an input: constants and shared variables have their values; give a free variable" % variable)
+                raise TypeError(
+                    "%s cannot be an input: constants and shared variables have their values; give a free variable"
+                    % variable
+                )
 
     @classmethod
     def of_parts(cls, inputs, outputs, shared, arguments):
@@ -247,8 +258,12 @@ class InnerGraph:
         """What equal graphs have in common, hashable: the graph with numbers for variables, in the order in which the outputs need them."""
         if self._key is None:
             numbers = {v: i for i, v in enumerate(self.inputs)}
-            parts = [tuple(v.type for v in self.inputs), tuple(self.shared), tuple(sorted(self.arguments)),
-                     tuple(_hashable(self.arguments[name]) for name in sorted(self.arguments))]
+            parts = [
+                tuple(v.type for v in self.inputs),
+                tuple(self.shared),
+                tuple(sorted(self.arguments)),
+                tuple(_hashable(self.arguments[name]) for name in sorted(self.arguments)),
+            ]
             nodes = io_toposort(self.inputs, self.outputs)
             for variable in [v for node in nodes for v in node.inputs] + self.outputs:
                 if isinstance(variable, Constant) and variable not in numbers:
@@ -264,7 +279,8 @@ class InnerGraph:
 
     def __eq__(self, other):
         return self is other or (
-            type(self) is type(other) and hash(self) == hash(other) and self._identity() == other._identity())
+            type(self) is type(other) and hash(self) == hash(other) and self._identity() == other._identity()
+        )
 
     def __hash__(self):
         if self._hash is None:

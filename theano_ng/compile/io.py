@@ -1,4 +1,5 @@
 """What a compiled function takes and returns: In and Out."""
+
 from theano_ng.gof.graph import Variable
 from theano_ng.gof.link import Container
 
@@ -35,8 +36,17 @@ class SymbolicInput:
         When `variable` is no variable, `name` not hashable, or `update` not of the variable's type.
     """
 
-    def __init__(self, variable, name=None, update=None, mutable=None, strict=False, allow_downcast=None, autoname=True,
-                 implicit=False):
+    def __init__(
+        self,
+        variable,
+        name=None,
+        update=None,
+        mutable=None,
+        strict=False,
+        allow_downcast=None,
+        autoname=True,
+        implicit=False,
+    ):
         if implicit is None:
             raise InputError("implicit is True or False")
         if not isinstance(variable, Variable):
@@ -46,7 +56,9 @@ class SymbolicInput:
         try:
             hash(self.name)
         except TypeError:
-            raise TypeError("the name of an input is a key, so it has to be hashable; %r is not" % (self.name,)) from None
+            raise TypeError(
+                "the name of an input is a key, so it has to be hashable; %r is not" % (self.name,)
+            ) from None
         self.update = update
         if update is not None and getattr(update, "type", None) != variable.type:
             self.update = variable.type.filter_variable(update, allow_convert=True)
@@ -85,8 +97,20 @@ class In(SymbolicInput):
         (a TypeError, ValueError and AssertionError) When an input is mutable but not borrowed, or implicit without a value.
     """
 
-    def __init__(self, variable, name=None, value=None, update=None, mutable=None, strict=False, allow_downcast=None,
-                 autoname=True, implicit=None, borrow=None, shared=False):
+    def __init__(
+        self,
+        variable,
+        name=None,
+        value=None,
+        update=None,
+        mutable=None,
+        strict=False,
+        allow_downcast=None,
+        autoname=True,
+        implicit=None,
+        borrow=None,
+        shared=False,
+    ):
         if mutable is None:
             mutable = update is not None
         if borrow is None:
@@ -94,7 +118,8 @@ class In(SymbolicInput):
         if mutable and not borrow:
             raise InputError(
                 "In(%s): an input that the function may change (mutable=True, or with an update) is necessarily borrowed; "
-                "leave borrow out or set it to True" % variable)
+                "leave borrow out or set it to True" % variable
+            )
         if implicit is None:
             implicit = isinstance(value, Container)
         if implicit and value is None:
@@ -117,7 +142,7 @@ class SymbolicOutput:
         Whether a call may return the value as functions hold it. On a CPU that is the array that is returned anyway.
     """
 
-    return_internal_type = False    # of pickles from before it was kept
+    return_internal_type = False  # of pickles from before it was kept
 
     def __init__(self, variable, borrow=False, return_internal_type=False):
         self.variable = variable

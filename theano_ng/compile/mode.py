@@ -113,7 +113,10 @@ class AddDestroyHandler(gof_opt.Optimizer):
 
     def apply(self, fgraph):
         if not any(getattr(feature, "protects_inputs", False) for feature in fgraph._features):
-            _logger.warning("A Supervisor feature is missing from %s: its inputs are not protected from in-place operations.", fgraph)
+            _logger.warning(
+                "A Supervisor feature is missing from %s: its inputs are not protected from in-place operations.",
+                fgraph,
+            )
 
     def add_requirements(self, fgraph):
         super().add_requirements(fgraph)
@@ -182,12 +185,26 @@ optdb.register("merge1", gof_opt.MergeOptimizer(), 0, "fast_run", "fast_compile"
 
 # Rules for what need not be there at all; after the shape feature is attached, before canonicalization.
 local_useless = gof_optdb.LocalGroupDB(apply_all_opts=True, profile=True)
-optdb.register("useless", gof_optdb.TopoDB(local_useless, failure_callback=gof_opt.NavigatorOptimizer.warn_inplace),
-               0.6, "fast_run", "fast_compile", own=True)
+optdb.register(
+    "useless",
+    gof_optdb.TopoDB(local_useless, failure_callback=gof_opt.NavigatorOptimizer.warn_inplace),
+    0.6,
+    "fast_run",
+    "fast_compile",
+    own=True,
+)
 optdb.register("merge1.1", gof_opt.MergeOptimizer(), 0.65, "fast_run", "fast_compile", "merge", own=True)
 
 # Rearranges the graph to canonical forms; new nodes are visited at once, because forms build on each other.
-optdb.register("canonicalize", gof_optdb.EquilibriumDB(ignore_newtrees=False), 1, "fast_run", "fast_compile", "canonicalize_db", own=True)
+optdb.register(
+    "canonicalize",
+    gof_optdb.EquilibriumDB(ignore_newtrees=False),
+    1,
+    "fast_run",
+    "fast_compile",
+    "canonicalize_db",
+    own=True,
+)
 optdb["canonicalize"].register("merge", gof_opt.MergeOptimizer(), "fast_run", "fast_compile", cleanup=True, own=True)
 
 optdb.register("merge1.2", gof_opt.MergeOptimizer(), 1.2, "fast_run", "fast_compile", "merge", own=True)
@@ -216,12 +233,15 @@ optdb.register("merge3", gof_opt.MergeOptimizer(), 100, "fast_run", "merge", own
 
 # ------------------------------------------------------------------- modes
 
+
 def _named(given, table, kind, others):
     """What `table` has under the name `given`; anything that is no name is returned as it is."""
     if given is not None and not isinstance(given, string_types):
         return given
     if given not in table:
-        raise ValueError("unknown %s %r: expected %s one of %s" % (kind, given, others, sorted(name for name in table if name)))
+        raise ValueError(
+            "unknown %s %r: expected %s one of %s" % (kind, given, others, sorted(name for name in table if name))
+        )
     return table[given]
 
 
@@ -261,11 +281,17 @@ class Mode(object):
     def __setstate__(self, state):
         self.provided_linker, self.provided_optimizer = state
         self.linker = _named(self.provided_linker, predefined_linkers, "linker", "a linker or")
-        self._optimizer = _named(self.provided_optimizer, predefined_optimizers, "optimizer", "an optimizer, a Query or")
+        self._optimizer = _named(
+            self.provided_optimizer, predefined_optimizers, "optimizer", "an optimizer, a Query or"
+        )
         self.call_time = self.fn_time = 0
 
     def __str__(self):
-        return "%s(linker = %s, optimizer = %s)" % (self.__class__.__name__, self.provided_linker, self.provided_optimizer)
+        return "%s(linker = %s, optimizer = %s)" % (
+            self.__class__.__name__,
+            self.provided_linker,
+            self.provided_optimizer,
+        )
 
     @property
     def optimizer(self):
@@ -300,8 +326,10 @@ class Mode(object):
     def _query(self):
         link, opt = self.provided_linker, self._optimizer
         if not isinstance(opt, Query):
-            raise TypeError("This mode has the optimizer %s, which is not a Query: tags cannot be applied to it. "
-                            "Make the mode with a name or a Query as optimizer." % (opt,))
+            raise TypeError(
+                "This mode has the optimizer %s, which is not a Query: tags cannot be applied to it. "
+                "Make the mode with a name or a Query as optimizer." % (opt,)
+            )
         return link, opt
 
     def including(self, *tags):
@@ -349,7 +377,6 @@ FAST_COMPILE = Mode(vm.VM_Linker(use_cloop=False, c_thunks=False), "fast_compile
 FAST_RUN = Mode("cvm", "fast_run")
 
 
-
 class _Modes(dict):
     """Modes by name. Those of `_lazy_modes` are here too: they are made when asked for, with the flags as they are then."""
 
@@ -364,14 +391,13 @@ predefined_modes = _Modes(FAST_COMPILE=FAST_COMPILE, FAST_RUN=FAST_RUN)
 
 
 def _old_debug_mode():
-    warnings.warn("The mode DEBUG_MODE is called DebugMode; the old name is deprecated.", DeprecationWarning, stacklevel=4)
+    warnings.warn(
+        "The mode DEBUG_MODE is called DebugMode; the old name is deprecated.", DeprecationWarning, stacklevel=4
+    )
     return _lazy_modes["DebugMode"]()
 
 
-_lazy_modes = {
-    "Mode": lambda: Mode(linker=config.linker, optimizer=config.optimizer),
-    "DEBUG_MODE": _old_debug_mode,
-}
+_lazy_modes = {"Mode": lambda: Mode(linker=config.linker, optimizer=config.optimizer), "DEBUG_MODE": _old_debug_mode}
 
 
 def register_mode_class(name, module):
@@ -431,22 +457,33 @@ def get_mode(orig_string):
     if not isinstance(string, string_types):
         return string
     if orig_string is None:
-        key = (string, config.linker, config.optimizer, config.optimizer_including, config.optimizer_excluding,
-               config.optimizer_requiring)
+        key = (
+            string,
+            config.linker,
+            config.optimizer,
+            config.optimizer_including,
+            config.optimizer_excluding,
+            config.optimizer_requiring,
+        )
         if key in _default_modes:
             return _default_modes[key]
 
     if string not in predefined_modes:
-        raise Exception("No predefined mode exist for string: %s. Expected one of %s."
-                        % (string, ", ".join(sorted(set(predefined_modes) | set(_lazy_modes)))))
+        raise Exception(
+            "No predefined mode exist for string: %s. Expected one of %s."
+            % (string, ", ".join(sorted(set(predefined_modes) | set(_lazy_modes))))
+        )
     ret = predefined_modes[string]
 
     if orig_string is None:
-        for tags, method in ((config.optimizer_excluding, "excluding"), (config.optimizer_including, "including"),
-                             (config.optimizer_requiring, "requiring")):
+        for tags, method in (
+            (config.optimizer_excluding, "excluding"),
+            (config.optimizer_including, "including"),
+            (config.optimizer_requiring, "requiring"),
+        ):
             if tags:
                 ret = getattr(ret, method)(*tags.split(":"))
-        if string == "Mode" or string not in _lazy_modes:    # the others have flags of their own, which may change
+        if string == "Mode" or string not in _lazy_modes:  # the others have flags of their own, which may change
             _default_modes[key] = ret
     return ret
 

@@ -1,4 +1,5 @@
 """A mode that shows every step of a run to the user."""
+
 from theano_ng.compile.mode import Mode
 from theano_ng.configdefaults import config
 from theano_ng.gof import link

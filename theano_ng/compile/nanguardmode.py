@@ -1,4 +1,5 @@
 """A mode whose functions stop where the first NaN, infinity or very big number appears."""
+
 import numpy as np
 
 from theano_ng.compile.mode import Mode
@@ -39,7 +40,7 @@ def _numbers(arr):
     if not isinstance(arr, (np.ndarray, np.generic)):
         data = getattr(arr, "data", None)
         if hasattr(arr, "format") and isinstance(data, np.ndarray):
-            arr = data      # a sparse matrix: what is not stored is zero
+            arr = data  # a sparse matrix: what is not stored is zero
         elif isinstance(arr, (float, complex)) or hasattr(arr, "__array__"):
             arr = np.asarray(arr)
         else:
@@ -190,7 +191,10 @@ class NanGuardMode(Mode):
             if len(readers) > 5:
                 lines.append("... and %d more nodes" % (len(readers) - 5))
         else:
-            lines.append("In an output of a node in the graph: output %d, %s, of type %s" % (node.outputs.index(var), var, var.type))
+            lines.append(
+                "In an output of a node in the graph: output %d, %s, of type %s"
+                % (node.outputs.index(var), var, var.type)
+            )
             lines.append("Node whose output it is:")
             lines.append(debugprint(node, print_type=True, file="str"))
         trace = creation_trace_text(getattr(var.tag, "trace", ()))
@@ -198,8 +202,10 @@ class NanGuardMode(Mode):
             lines += ["Backtrace when the variable was created:", trace.rstrip()]
         lines.append("Value: %s" % str(value)[:1000])
         if node is not None:
-            lines.append("HINT: NanGuardMode, with optimizer_including=alloc_empty_to_zeros, rules out memory that nobody wrote; "
-                         "v.tag.nan_guard_mode_check = False exempts a variable v.")
+            lines.append(
+                "HINT: NanGuardMode, with optimizer_including=alloc_empty_to_zeros, rules out memory that nobody wrote; "
+                "v.tag.nan_guard_mode_check = False exempts a variable v."
+            )
         return "\n".join(lines)
 
 

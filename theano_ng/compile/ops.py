@@ -3,6 +3,7 @@
 They know no Type. A Type gives them C code with the `register_*_c_code` functions (text, the documented way) or with
 `gof.native.register_native_code` (code that ships with the package).
 """
+
 import copy
 import warnings
 
@@ -100,7 +101,9 @@ class _RegisteredCode(NativeOp):
         if not version:
             warnings.warn(
                 "Type %s has C code for %s, but it has no version: every process compiles it anew. You should add a 'version' keyword arg"
-                " when calling the register function." % (typ, type(self).__name__), stacklevel=3)
+                " when calling the register function." % (typ, type(self).__name__),
+                stacklevel=3,
+            )
             return ()
         return (typ.__module__ + "." + typ.__qualname__, version)
 
@@ -192,13 +195,13 @@ class DeepCopyOp(_RegisteredCode, Op):
     def perform(self, node, args, outs):
         value = args[0]
         if isinstance(node.inputs[0].type, CDataType):
-            outs[0][0] = value    # nobody can copy what is behind a C pointer, and its owner is counted
+            outs[0][0] = value  # nobody can copy what is behind a C pointer, and its owner is counted
         elif isinstance(value, np.ndarray) and isinstance(node.inputs[0].type, expandable_types):
             # A copy of a mapped file is in memory, so it is no numpy.memmap either.
             outs[0][0] = np.array(value, order="C", subok=False)
         elif hasattr(value, "copy") and not isinstance(value, (list, dict, set)):
             outs[0][0] = value.copy()
-        else:    # the copy method of a container shares the elements
+        else:  # the copy method of a container shares the elements
             outs[0][0] = copy.deepcopy(value)
 
     def infer_shape(self, node, input_shapes):
@@ -347,7 +350,11 @@ class Shape_i(_RegisteredCode, Op):
         return [[False]]
 
     def grad(self, inp, grads):
-        return [grad_not_implemented(op=self, x_pos=0, x=inp[0], comment="No gradient for the shape of a matrix is implemented.")]
+        return [
+            grad_not_implemented(
+                op=self, x_pos=0, x=inp[0], comment="No gradient for the shape of a matrix is implemented."
+            )
+        ]
 
     def R_op(self, inputs, eval_points):
         return [None]
@@ -406,7 +413,8 @@ def shape_i(var, i, fgraph=None):
                     continue
                 stack.append((node, True))
                 stack.extend(
-                    (inp.owner, False) for inp in node.inputs if inp.owner is not None and inp not in feature.shape_of)
+                    (inp.owner, False) for inp in node.inputs if inp.owner is not None and inp not in feature.shape_of
+                )
         if var in feature.shape_of:
             return feature.shape_of[var][i]
     return shape(var)[i]
@@ -492,7 +500,8 @@ class Rebroadcast(_RegisteredCode, Op):
         if self.axis and x.ndim <= max(self.axis):
             raise ValueError(
                 "Trying to rebroadcast non-existent dimension: axes %s of a variable with %d dimensions"
-                % (sorted(self.axis), x.ndim))
+                % (sorted(self.axis), x.ndim)
+            )
         pattern = [self.axis.get(i, flag) for i, flag in enumerate(x.type.broadcastable)]
         return Apply(self, [x], [x.type.clone(broadcastable=pattern)()])
 
@@ -501,7 +510,8 @@ class Rebroadcast(_RegisteredCode, Op):
         for i, flag in self.axis.items():
             if flag and x.shape[i] != 1:
                 raise ValueError(
-                    "Dimension %s in Rebroadcast's input was supposed to be 1 (got %s instead)" % (i, x.shape[i]))
+                    "Dimension %s in Rebroadcast's input was supposed to be 1 (got %s instead)" % (i, x.shape[i])
+                )
         out_[0][0] = x
 
     def grad(self, inp, grads):
@@ -532,7 +542,11 @@ def rebroadcast(x, flags):
     changes = [(axis, flag) for axis, flag in flags.items() if x.broadcastable[axis] != flag]
     if not changes:
         return x
-    if x.owner is not None and type(x.owner.op) is Rebroadcast and not set(x.owner.op.axis) & {axis for axis, _ in changes}:
+    if (
+        x.owner is not None
+        and type(x.owner.op) is Rebroadcast
+        and not set(x.owner.op.axis) & {axis for axis, _ in changes}
+    ):
         return Rebroadcast(*x.owner.op.axis.items(), *changes)(x.owner.inputs[0])
     return Rebroadcast(*changes)(x)
 
@@ -576,10 +590,15 @@ class SpecifyShape(_RegisteredCode, Op):
             raise TypeError("SpecifyShape needs a Variable with an ndim, not one of type %s" % (x.type,))
         if isinstance(shape, (list, tuple)):
             if any(size is None for size in shape):
-                raise TypeError("SpecifyShape needs the complete shape, got %s: there is no way to leave a dimension open" % (shape,))
+                raise TypeError(
+                    "SpecifyShape needs the complete shape, got %s: there is no way to leave a dimension open"
+                    % (shape,)
+                )
             if x.ndim != len(shape):
-                raise ValueError("SpecifyShape needs the complete shape: %d sizes given for a variable with %d dimensions"
-                                 % (len(shape), x.ndim))
+                raise ValueError(
+                    "SpecifyShape needs the complete shape: %d sizes given for a variable with %d dimensions"
+                    % (len(shape), x.ndim)
+                )
             if not shape:
                 shape = np.zeros(0, dtype="int64")
         shape = ports.as_variable(shape)
@@ -590,7 +609,8 @@ class SpecifyShape(_RegisteredCode, Op):
         if isinstance(shape, Constant) and shape.data.size != x.ndim:
             raise ValueError(
                 "SpecifyShape needs the complete shape: %d sizes given for a variable with %d dimensions"
-                % (shape.data.size, x.ndim))
+                % (shape.data.size, x.ndim)
+            )
         if isinstance(shape, Constant) and np.any(shape.data < 0):
             raise ValueError("SpecifyShape got a negative size: %s" % (shape.data.tolist(),))
         return Apply(self, [x, shape], [x.type()])
@@ -601,7 +621,9 @@ class SpecifyShape(_RegisteredCode, Op):
         found = x.shape
         if len(found) != wanted.size:
             raise AssertionError(
-                "SpecifyShape: vector of shape has %d elements, but the input has %d dimensions." % (wanted.size, len(found)))
+                "SpecifyShape: vector of shape has %d elements, but the input has %d dimensions."
+                % (wanted.size, len(found))
+            )
         for i, size in enumerate(found):
             if size != wanted[i]:
                 raise AssertionError("SpecifyShape: dim %d of input has shape %d, expected %d." % (i, size, wanted[i]))

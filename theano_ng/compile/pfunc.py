@@ -1,4 +1,5 @@
 """From what a user gives to `function` to what FunctionMaker takes: shared variables, updates and givens become explicit."""
+
 import copy
 
 from theano_ng.compile.functions.maker import orig_function
@@ -22,7 +23,8 @@ class _Rebuild:
         self.copy_inputs_over = copy_inputs_over
         self.rebuild_strict = rebuild_strict
         self.without_default = (
-            set(no_default_updates) if isinstance(no_default_updates, (list, tuple)) else bool(no_default_updates))
+            set(no_default_updates) if isinstance(no_default_updates, (list, tuple)) else bool(no_default_updates)
+        )
         self.clone_d = {}
         self.update_d = {}
         self.update_expr = []
@@ -30,7 +32,9 @@ class _Rebuild:
         self._seen_shared = set()
 
     def uses_default_update(self, variable):
-        return self.without_default is False or (self.without_default is not True and variable not in self.without_default)
+        return self.without_default is False or (
+            self.without_default is not True and variable not in self.without_default
+        )
 
     def meet_shared(self, variable):
         """Note a shared variable and, unless something forbids it, its default update."""
@@ -51,7 +55,7 @@ class _Rebuild:
         if isinstance(variable, SharedVariable):
             self.meet_shared(variable)
         if not self.copy_inputs_over:
-            return variable.clone()     # of a shared variable: another variable of the same container
+            return variable.clone()  # of a shared variable: another variable of the same container
         if isinstance(variable, Constant) and hasattr(variable, "fgraph"):
             return variable.clone()
         return variable
@@ -64,7 +68,9 @@ class _Rebuild:
             if node is None:
                 clone_d[current] = self.leaf(current)
                 continue
-            twin = clone_d[node] = node.clone_with_new_inputs([clone_d[i] for i in node.inputs], strict=self.rebuild_strict)
+            twin = clone_d[node] = node.clone_with_new_inputs(
+                [clone_d[i] for i in node.inputs], strict=self.rebuild_strict
+            )
             for old, new in zip(node.outputs, twin.outputs):
                 clone_d.setdefault(old, new)
         return clone_d[variable]
@@ -82,7 +88,8 @@ def _check_replacement(old, new, rebuild_strict):
         except TypeError as failure:
             raise TypeError(
                 "givens: %s has type %s and cannot stand for %s of type %s; cast or reshape it, or pass rebuild_strict=False"
-                % (new, new.type, old, old.type)) from failure
+                % (new, new.type, old, old.type)
+            ) from failure
     return new
 
 
@@ -100,11 +107,19 @@ def _check_update(target, expression, update_d):
             "An update must have the same type as the original shared variable (shared_var=%s, shared_var.type=%s, "
             "update_val=%s, update_val.type=%s). If the difference is related to the broadcast pattern, you can call the "
             "tensor.unbroadcast(var, axis_to_unbroadcast[, ...]) function to remove broadcastable dimensions."
-            % (target, target.type, given, getattr(given, "type", type(given).__name__))) from failure
+            % (target, target.type, given, getattr(given, "type", type(given).__name__))
+        ) from failure
 
 
-def rebuild_collect_shared(outputs, inputs=None, replace=None, updates=None, rebuild_strict=True, copy_inputs_over=True,
-                           no_default_updates=False):
+def rebuild_collect_shared(
+    outputs,
+    inputs=None,
+    replace=None,
+    updates=None,
+    rebuild_strict=True,
+    copy_inputs_over=True,
+    no_default_updates=False,
+):
     """Copy the graph of some outputs, with replacements made, updates applied and shared variables found.
 
     Parameters
@@ -147,7 +162,8 @@ def rebuild_collect_shared(outputs, inputs=None, replace=None, updates=None, reb
         if isinstance(variable, SharedVariable):
             raise TypeError(
                 "Cannot use a shared variable (%s) as explicit input. Consider substituting a non-shared variable via the "
-                "`givens` parameter" % variable)
+                "`givens` parameter" % variable
+            )
         input_variables.append(rebuild(variable) if variable.owner is None else _free_input(rebuild, variable))
 
     for old, new in iter_over_pairs(replace or []):
@@ -156,7 +172,8 @@ def rebuild_collect_shared(outputs, inputs=None, replace=None, updates=None, reb
             raise AssertionError(
                 "When using 'givens' or 'replace' with several (old_v, new_v) replacement pairs, you can not have a new_v "
                 "variable depend on an old_v one. For instance, givens = {a:b, b:(a+1)} is not allowed. Here, the old_v %s is "
-                "used to compute other new_v's, but it is scheduled to be replaced by %s." % (old, new))
+                "used to compute other new_v's, but it is scheduled to be replaced by %s." % (old, new)
+            )
         rebuild.clone_d[old] = rebuild(new)
 
     for target, expression in iter_over_pairs(updates or []):
@@ -171,7 +188,7 @@ def rebuild_collect_shared(outputs, inputs=None, replace=None, updates=None, reb
             given.update = rebuild(given.update)
 
     done = 0
-    while done < len(rebuild.update_expr):      # copying an expression may meet further default updates
+    while done < len(rebuild.update_expr):  # copying an expression may meet further default updates
         target, expression = rebuild.update_expr[done]
         rebuild.update_d[target] = rebuild(expression)
         done += 1
@@ -208,10 +225,27 @@ def _free_input(rebuild, variable):
 class Param(In):
     """The former name of In, with `default` for `value`."""
 
-    def __init__(self, variable, default=None, name=None, mutable=False, strict=False, allow_downcast=None, implicit=None,
-                 borrow=None):
-        super().__init__(variable, name=name, value=default, mutable=mutable, strict=strict, allow_downcast=allow_downcast,
-                         implicit=implicit, borrow=mutable if borrow is None else borrow)
+    def __init__(
+        self,
+        variable,
+        default=None,
+        name=None,
+        mutable=False,
+        strict=False,
+        allow_downcast=None,
+        implicit=None,
+        borrow=None,
+    ):
+        super().__init__(
+            variable,
+            name=name,
+            value=default,
+            mutable=mutable,
+            strict=strict,
+            allow_downcast=allow_downcast,
+            implicit=implicit,
+            borrow=mutable if borrow is None else borrow,
+        )
 
 
 def _pfunc_param_to_in(param, strict=False, allow_downcast=None):
@@ -221,7 +255,7 @@ def _pfunc_param_to_in(param, strict=False, allow_downcast=None):
     if isinstance(param, Variable):
         return In(variable=param, strict=strict, allow_downcast=allow_downcast)
     if isinstance(param, In):
-        return copy.copy(param)     # compiling changes it, and the user may use it again
+        return copy.copy(param)  # compiling changes it, and the user may use it again
     raise TypeError("Unknown parameter type: %s (of %r); give variables or In instances" % (type(param), param))
 
 
@@ -233,7 +267,8 @@ def _check_inputs(in_variables, givens):
             raise ValueError(
                 "Variable %s is used twice in inputs to theano.function, at indices %i and %i. This would result in values "
                 "provided for it being ignored. Please do not duplicate variables in the inputs list."
-                % (variable, positions[variable], i))
+                % (variable, positions[variable], i)
+            )
         positions[variable] = i
     for old, _ in iter_over_pairs(givens):
         if old in positions:
@@ -241,11 +276,25 @@ def _check_inputs(in_variables, givens):
                 "You are trying to replace variable '%s' through the `givens` parameter, but this variable is an input to your "
                 "function. Replacing inputs is currently forbidden because it has no effect. One way to modify an input `x` to "
                 "a function evaluating f(x) is to define a new input `y` and use `theano.function([y], f(x), givens={x: g(y)})`."
-                % old)
+                % old
+            )
 
 
-def pfunc(params, outputs=None, mode=None, updates=None, givens=None, no_default_updates=False, accept_inplace=False,
-          name=None, rebuild_strict=True, allow_input_downcast=None, profile=None, on_unused_input=None, output_keys=None):
+def pfunc(
+    params,
+    outputs=None,
+    mode=None,
+    updates=None,
+    givens=None,
+    no_default_updates=False,
+    accept_inplace=False,
+    name=None,
+    rebuild_strict=True,
+    allow_input_downcast=None,
+    profile=None,
+    on_unused_input=None,
+    output_keys=None,
+):
     """What `function` does once its arguments have their final form; see there for the parameters."""
     updates = [] if updates is None else updates
     givens = [] if givens is None else givens
@@ -262,17 +311,39 @@ def pfunc(params, outputs=None, mode=None, updates=None, givens=None, no_default
     in_variables = [given.variable for given in inputs]
     _check_inputs(in_variables, givens)
     output_variables, cloned = rebuild_collect_shared(
-        outputs, inputs=inputs, replace=givens, updates=updates, rebuild_strict=rebuild_strict, copy_inputs_over=True,
-        no_default_updates=no_default_updates)[1:]
+        outputs,
+        inputs=inputs,
+        replace=givens,
+        updates=updates,
+        rebuild_strict=rebuild_strict,
+        copy_inputs_over=True,
+        no_default_updates=no_default_updates,
+    )[1:]
     input_variables = [cloned[0][variable] for variable in in_variables]
     update_d, shared_inputs = cloned[1], cloned[3]
     for given, variable in zip(inputs, input_variables):
         given.variable = variable
     for target in shared_inputs:
         if target in update_d:
-            inputs.append(In(variable=target, value=target.container, mutable=True, borrow=True, update=update_d[target],
-                             shared=True))
+            inputs.append(
+                In(
+                    variable=target,
+                    value=target.container,
+                    mutable=True,
+                    borrow=True,
+                    update=update_d[target],
+                    shared=True,
+                )
+            )
         else:
             inputs.append(In(variable=target, value=target.container, mutable=False, borrow=True, shared=True))
-    return orig_function(inputs, output_variables if outputs is not None else None, mode, accept_inplace=accept_inplace,
-                         name=name, profile=profile, on_unused_input=on_unused_input, output_keys=output_keys)
+    return orig_function(
+        inputs,
+        output_variables if outputs is not None else None,
+        mode,
+        accept_inplace=accept_inplace,
+        name=name,
+        profile=profile,
+        on_unused_input=on_unused_input,
+        output_keys=output_keys,
+    )

@@ -1,4 +1,5 @@
 """Profiles of compiled functions: where the time of calls and of compilation went, and how much memory the values took."""
+
 import atexit
 import contextlib
 import logging
@@ -91,7 +92,8 @@ def _atexit_print_fn():
             profile.summary(file=file, n_ops_to_print=config.profiling.n_ops, n_apply_to_print=config.profiling.n_apply)
         if len(to_sum) > 1:
             total = ProfileStats.combined(
-                to_sum, "Sum of all(%d) printed profiles at exit excluding Scan op profile." % len(to_sum))
+                to_sum, "Sum of all(%d) printed profiles at exit excluding Scan op profile." % len(to_sum)
+            )
             total.summary(file=file, n_ops_to_print=config.profiling.n_ops, n_apply_to_print=config.profiling.n_apply)
         print_global_stats(file)
 
@@ -109,10 +111,14 @@ def print_global_stats(file=None):
             print_global_stats(file)
         return
     print("=" * 50, file=file)
-    print("Global stats: ", "Time elasped since Theano import = %6.3fs, " % (time.time() - theano_imported_time),
-          "Time spent in Theano functions = %6.3fs, " % total_fct_exec_time,
-          "Time spent compiling Theano functions:  optimzation = %6.3fs, linker = %6.3fs " % (total_graph_opt_time, total_time_linker),
-          file=file)
+    print(
+        "Global stats: ",
+        "Time elasped since Theano import = %6.3fs, " % (time.time() - theano_imported_time),
+        "Time spent in Theano functions = %6.3fs, " % total_fct_exec_time,
+        "Time spent compiling Theano functions:  optimzation = %6.3fs, linker = %6.3fs "
+        % (total_graph_opt_time, total_time_linker),
+        file=file,
+    )
     print("=" * 50, file=file)
 
 
@@ -123,7 +129,11 @@ class _Blank:
     """Pickles as an empty profile with the settings of `profile`."""
 
     def __init__(self, profile):
-        self.settings = {"atexit_print": profile.atexit_print, "flag_time_thunks": profile.flag_time_thunks, "message": profile.message}
+        self.settings = {
+            "atexit_print": profile.atexit_print,
+            "flag_time_thunks": profile.flag_time_thunks,
+            "message": profile.message,
+        }
 
     def __reduce__(self):
         return _make_blank, (self.settings,)
@@ -184,8 +194,10 @@ class ProfileStats:
             import os
 
             if os.environ.get("CUDA_LAUNCH_BLOCKING", "0") != "1" and not getattr(config.gpuarray, "sync", False):
-                _logger.warning("You are running the profiler on a GPU without synchronisation, so times of nodes are those of starting "
-                                "them. Set the environment variable CUDA_LAUNCH_BLOCKING=1.")
+                _logger.warning(
+                    "You are running the profiler on a GPU without synchronisation, so times of nodes are those of starting "
+                    "them. Set the environment variable CUDA_LAUNCH_BLOCKING=1."
+                )
         self.apply_time, self.apply_callcount, self.apply_cimpl = {}, {}, {}
         self.linker_make_thunk_time = {}
         self.variable_shape, self.variable_strides, self.variable_offset = {}, {}, {}
@@ -226,15 +238,33 @@ class ProfileStats:
         """
         total = cls(atexit_print=False, gpu_checks=False, message=message)
         for profile in profiles:
-            for name in ("compile_time", "fct_call_time", "fct_callcount", "vm_call_time", "optimizer_time", "linker_time",
-                         "validate_time", "import_time", "linker_node_make_thunks"):
+            for name in (
+                "compile_time",
+                "fct_call_time",
+                "fct_callcount",
+                "vm_call_time",
+                "optimizer_time",
+                "linker_time",
+                "validate_time",
+                "import_time",
+                "linker_node_make_thunks",
+            ):
                 setattr(total, name, getattr(total, name) + getattr(profile, name))
             total.nb_nodes = max(total.nb_nodes, 0) + max(profile.nb_nodes, 0)
-            for name in ("apply_time", "apply_callcount", "apply_cimpl", "linker_make_thunk_time", "variable_shape",
-                         "variable_strides", "variable_offset"):
+            for name in (
+                "apply_time",
+                "apply_callcount",
+                "apply_cimpl",
+                "linker_make_thunk_time",
+                "variable_shape",
+                "variable_strides",
+                "variable_offset",
+            ):
                 for key, value in getattr(profile, name).items():
                     known = getattr(total, name)
-                    known[key] = known[key] + value if name in ("apply_time", "apply_callcount") and key in known else value
+                    known[key] = (
+                        known[key] + value if name in ("apply_time", "apply_callcount") and key in known else value
+                    )
         if len(profiles) == 1:
             total.optimizer_profile = profiles[0].optimizer_profile
         return total
@@ -277,7 +307,7 @@ class ProfileStats:
         return self._by(lambda node: type(node.op), dict.fromkeys(self.apply_callcount, 1))
 
     def class_impl(self):
-        """"C ", "Py" or "C/Py" by Op class."""
+        """ "C ", "Py" or "C/Py" by Op class."""
         return self._impl_by(lambda node: type(node.op))
 
     def op_time(self):
@@ -293,7 +323,7 @@ class ProfileStats:
         return self._by(lambda node: node.op, dict.fromkeys(self.apply_callcount, 1))
 
     def op_impl(self):
-        """"C ", "Py" or "C/Py" by Op."""
+        """ "C ", "Py" or "C/Py" by Op."""
         return self._impl_by(lambda node: node.op)
 
     def fill_node_total_time(self, node, total_times):
@@ -302,7 +332,8 @@ class ProfileStats:
         The nodes of its inputs must be there already.
         """
         total_times[node] = self.apply_time.get(node, 0.0) + sum(
-            total_times[r.owner] for r in node.inputs if r.owner is not None and r.owner in total_times)
+            total_times[r.owner] for r in node.inputs if r.owner is not None and r.owner in total_times
+        )
 
     def compute_total_times(self):
         """Seconds by node, those of all that it depends on included.
@@ -312,7 +343,9 @@ class ProfileStats:
         dict
         """
         total_times = {}
-        for fgraph in dict.fromkeys(node.fgraph for node in self.apply_time if getattr(node, "fgraph", None) is not None):
+        for fgraph in dict.fromkeys(
+            node.fgraph for node in self.apply_time if getattr(node, "fgraph", None) is not None
+        ):
             for node in fgraph.toposort():
                 self.fill_node_total_time(node, total_times)
         return total_times
@@ -351,7 +384,9 @@ class ProfileStats:
             self._debugprint(file)
 
     def _debugprint(self, file):
-        for fgraph in dict.fromkeys(node.fgraph for node in self.apply_callcount if getattr(node, "fgraph", None) is not None):
+        for fgraph in dict.fromkeys(
+            node.fgraph for node in self.apply_callcount if getattr(node, "fgraph", None) is not None
+        ):
             debugprint(fgraph.outputs, file=file, print_type=True)
 
     def summary_function(self, file):
@@ -397,16 +432,28 @@ class ProfileStats:
         for seconds, line in rows[:limit]:
             cumulated += seconds
             text = "  %4.1f%%   %5.1f%%  %10.3fs  %s" % (100 * seconds / total, 100 * cumulated / total, seconds, line)
-            print(text[:self.line_width], file=file)
+            print(text[: self.line_width], file=file)
         rest = rows[limit:] if limit is not None else []
         seconds = sum(row[0] for row in rest)
         print(remaining % (len(rest), 100 * seconds / total, seconds), file=file)
         print(file=file)
 
     def _rows(self, times, calls, nodes, impls, name):
-        return [(seconds, "%9.2es  %7s  %6d  %6d   %s" % (
-            seconds / max(calls.get(key, 0), 1), impls.get(key, "Py"), calls.get(key, 0), nodes.get(key, 0), name(key)))
-            for key, seconds in times.items() if calls.get(key, 0) > 0]
+        return [
+            (
+                seconds,
+                "%9.2es  %7s  %6d  %6d   %s"
+                % (
+                    seconds / max(calls.get(key, 0), 1),
+                    impls.get(key, "Py"),
+                    calls.get(key, 0),
+                    nodes.get(key, 0),
+                    name(key),
+                ),
+            )
+            for key, seconds in times.items()
+            if calls.get(key, 0) > 0
+        ]
 
     def summary_class(self, file=None, N=None):
         """Print the table of Op classes.
@@ -422,10 +469,19 @@ class ProfileStats:
             _logger.warning("Profiling summary called without data")
             return
         self._table(
-            file, "Class", "<% time> <sum %> <apply time> <time per call> <type> <#call> <#apply> <Class name>",
-            self._rows(self.class_time(), self.class_callcount(), self.class_nodes(), self.class_impl(),
-                       lambda cls: "%s.%s" % (cls.__module__, cls.__name__)),
-            N, "   ... (remaining %i Classes account for %6.2f%%(%.2fs) of the runtime)")
+            file,
+            "Class",
+            "<% time> <sum %> <apply time> <time per call> <type> <#call> <#apply> <Class name>",
+            self._rows(
+                self.class_time(),
+                self.class_callcount(),
+                self.class_nodes(),
+                self.class_impl(),
+                lambda cls: "%s.%s" % (cls.__module__, cls.__name__),
+            ),
+            N,
+            "   ... (remaining %i Classes account for %6.2f%%(%.2fs) of the runtime)",
+        )
 
     def summary_ops(self, file=None, N=None):
         """Print the table of Ops; equal Ops are one. Parameters as for `summary_class`."""
@@ -434,9 +490,13 @@ class ProfileStats:
             _logger.warning("Profiling summary called without data")
             return
         self._table(
-            file, "Ops", "<% time> <sum %> <apply time> <time per call> <type> <#call> <#apply> <Op name>",
+            file,
+            "Ops",
+            "<% time> <sum %> <apply time> <time per call> <type> <#call> <#apply> <Op name>",
             self._rows(self.op_time(), self.op_callcount(), self.op_nodes(), self.op_impl(), str),
-            N, "   ... (remaining %i Ops account for %6.2f%%(%.2fs) of the runtime)")
+            N,
+            "   ... (remaining %i Ops account for %6.2f%%(%.2fs) of the runtime)",
+        )
 
     def summary_nodes(self, file=None, N=None):
         """Print the table of Apply nodes. Parameters as for `summary_class`."""
@@ -455,22 +515,40 @@ class ProfileStats:
             if not count:
                 continue
             line = "%9.2es  %6d  %4s   %s" % (
-                seconds / count, count, numbers[getattr(node, "fgraph", None)].get(node, "?"), node)
+                seconds / count,
+                count,
+                numbers[getattr(node, "fgraph", None)].get(node, "?"),
+                node,
+            )
             rows.append((seconds, line + self._node_details(node, seconds / count)))
         self._table(
-            file, "Apply", "<% time> <sum %> <apply time> <time per call> <#call> <id> <Apply name>", rows, N,
-            "   ... (remaining %i Apply instances account for %.2f%%(%.2fs) of the runtime)")
+            file,
+            "Apply",
+            "<% time> <sum %> <apply time> <time per call> <#call> <id> <Apply name>",
+            rows,
+            N,
+            "   ... (remaining %i Apply instances account for %.2f%%(%.2fs) of the runtime)",
+        )
 
     def _node_details(self, node, seconds):
         """With a memory profile: shapes, and floating-point speed where the Op can count its operations."""
         if not self.variable_shape:
             return ""
         shapes = [self.variable_shape.get(r) for r in (*node.inputs, *node.outputs)]
-        text = "".join("\n    %s %d: dtype=%s, shape=%s, strides=%s" % (
-            kind, i, getattr(r, "dtype", "no dtype"), self.variable_shape.get(r, "no shape"), self.variable_strides.get(r, "no strides"))
-            for kind, group in (("input", node.inputs), ("output", node.outputs)) for i, r in enumerate(group))
+        text = "".join(
+            "\n    %s %d: dtype=%s, shape=%s, strides=%s"
+            % (
+                kind,
+                i,
+                getattr(r, "dtype", "no dtype"),
+                self.variable_shape.get(r, "no shape"),
+                self.variable_strides.get(r, "no strides"),
+            )
+            for kind, group in (("input", node.inputs), ("output", node.outputs))
+            for i, r in enumerate(group)
+        )
         if hasattr(node.op, "flops") and seconds > 0 and all(isinstance(shape, tuple) for shape in shapes):
-            flops = node.op.flops(shapes[:len(node.inputs)], shapes[len(node.inputs):])
+            flops = node.op.flops(shapes[: len(node.inputs)], shapes[len(node.inputs) :])
             text = "\n    %.3f MFlops, %.3f GFlops/s" % (flops / 1e6, flops / seconds / 1e9) + text
         return text
 
@@ -488,15 +566,25 @@ class ProfileStats:
     def print_extra(self, file):
         """Call the registered printers."""
         for printer in _profiler_printers:
-            printer(self.message, self.compile_time, self.fct_call_time, self.apply_time, self.apply_cimpl, self.variable_shape, {})
+            printer(
+                self.message,
+                self.compile_time,
+                self.fct_call_time,
+                self.apply_time,
+                self.apply_cimpl,
+                self.variable_shape,
+                {},
+            )
 
     def print_tips(self, file):
         """Print what may make this function faster."""
         tips = []
         dtypes = {getattr(r, "dtype", None) for node in self.apply_time for r in (*node.inputs, *node.outputs)}
         if "float64" in dtypes and "float32" in dtypes:
-            tips.append("  - float32 and float64 are mixed: a float64 value (often an int32 or int64 that meets a float32) makes the "
-                        "results of an Op float64. Try the Theano flag floatX=float32 and cast inputs.")
+            tips.append(
+                "  - float32 and float64 are mixed: a float64 value (often an int32 or int64 that meets a float32) makes the "
+                "results of an Op float64. Try the Theano flag floatX=float32 and cast inputs."
+            )
         slow = sorted({str(type(node.op).__name__) for node, impl in self.apply_cimpl.items() if not impl})
         if slow:
             tips.append("  - These Ops ran Python code: %s." % ", ".join(slow[:10]))
@@ -543,7 +631,11 @@ class ScanProfileStats(ProfileStats):
         print("Scan Op profiling (", self.name, ")", file=file)
         print("==================", file=file)
         print("  Message: %s" % self.message, file=file)
-        print("  Time in %i calls of the op (for a total of %i steps) %es" % (self.callcount, self.nbsteps, self.call_time), file=file)
+        print(
+            "  Time in %i calls of the op (for a total of %i steps) %es"
+            % (self.callcount, self.nbsteps, self.call_time),
+            file=file,
+        )
         print(file=file)
         self._summary_run(file, self.call_time, "calling the VM")
         self._summary_compile(file)

@@ -1,4 +1,5 @@
 """The memory section of a profile."""
+
 from theano_ng.configdefaults import config
 
 
@@ -18,7 +19,7 @@ def variable_size(profile, r):
     try:
         return int(r.type.get_size(info))
     except Exception:
-        return 0    # a Type without sizes
+        return 0  # a Type without sizes
 
 
 class GraphMemory:
@@ -33,8 +34,8 @@ class GraphMemory:
 
     def __init__(self, profile, nodes):
         self.nodes = nodes
-        self.size = {}          # variable with memory of its own -> bytes
-        self.memory_of = {}     # variable -> the variable in whose memory it lives
+        self.size = {}  # variable with memory of its own -> bytes
+        self.memory_of = {}  # variable -> the variable in whose memory it lives
         computed = {out for node in nodes for out in node.outputs}
         fgraph = getattr(nodes[0], "fgraph", None) if nodes else None
         for node in nodes:
@@ -88,8 +89,10 @@ class GraphMemory:
         """An order that holds little: of the nodes that can run, always the one after which least memory is held."""
         orderings = getattr(getattr(self.nodes[0], "fgraph", None), "orderings", dict)() if self.nodes else {}
         mine = set(self.nodes)
-        before = {node: {r.owner for r in node.inputs if r.owner in mine} | {o for o in orderings.get(node, ()) if o in mine}
-                  for node in self.nodes}
+        before = {
+            node: {r.owner for r in node.inputs if r.owner in mine} | {o for o in orderings.get(node, ()) if o in mine}
+            for node in self.nodes
+        }
         after = {node: [] for node in self.nodes}
         for node, required in before.items():
             for other in required:
@@ -140,7 +143,9 @@ def memory_report(profile, file, n_apply=None):
     print("---", file=file)
     freeing = max(m.peak() for m in memories)
     keeping = max(m.peak(free=False) for m in memories)
-    print("    Max peak memory with current setting: %s" % kilobytes(freeing if config.allow_gc else keeping), file=file)
+    print(
+        "    Max peak memory with current setting: %s" % kilobytes(freeing if config.allow_gc else keeping), file=file
+    )
     print("    Max peak memory if allow_gc is True: %s" % kilobytes(freeing), file=file)
     print("    Max peak memory if allow_gc is False: %s" % kilobytes(keeping), file=file)
     print("    Memory of the inputs: %s" % kilobytes(max(sum(m.inputs.values()) for m in memories)), file=file)
@@ -163,7 +168,10 @@ def memory_report(profile, file, n_apply=None):
     for size, shapes, codes, node in shown:
         print("      %9dB  %s %s %s" % (size, shapes, " ".join(codes), node), file=file)
     rest = sum(row[0] for row in rows) - sum(row[0] for row in shown)
-    print("   ... (remaining %i Apply account for %4dB/%dB of the Apply with dense outputs sizes)" % (
-        len(rows) - len(shown), rest, sum(row[0] for row in rows)), file=file)
+    print(
+        "   ... (remaining %i Apply account for %4dB/%dB of the Apply with dense outputs sizes)"
+        % (len(rows) - len(shown), rest, sum(row[0] for row in rows)),
+        file=file,
+    )
     print("    <created/inplace/view> is taken from the Op's declaration.", file=file)
     print(file=file)

@@ -1,4 +1,5 @@
 """Shared variables: values that live between calls and are common to all functions that use them."""
+
 import copy
 
 from theano_ng.gof import ports, utils
@@ -44,8 +45,12 @@ class SharedVariable(Variable):
             self.container = container
         else:
             self.container = Container(
-                self, storage=[type.filter(value, strict=strict, allow_downcast=allow_downcast)],
-                readonly=False, strict=strict, allow_downcast=allow_downcast)
+                self,
+                storage=[type.filter(value, strict=strict, allow_downcast=allow_downcast)],
+                readonly=False,
+                strict=strict,
+                allow_downcast=allow_downcast,
+            )
 
     def read_test_value(self):
         """The value that the container has now, as it is."""
@@ -93,7 +98,8 @@ class SharedVariable(Variable):
         value = self.get_value(borrow=True)
         raise TypeError(
             "A shared variable that holds a %s cannot be indexed symbolically. Did you mean to share numpy.asarray(value)?"
-            % type(value).__name__)
+            % type(value).__name__
+        )
 
 
 def shared_constructor(ctor, remove=False):
@@ -131,8 +137,7 @@ def shared(value, name=None, strict=False, allow_downcast=None, **kwargs):
         When the value is symbolic, or no constructor accepts the value and the keywords.
     """
     if isinstance(value, Variable):
-        raise TypeError(
-            "Shared variable constructor needs numeric values and not symbolic variables; got %s" % value)
+        raise TypeError("Shared variable constructor needs numeric values and not symbolic variables; got %s" % value)
     for ctor in reversed(shared.constructors):
         try:
             variable = ctor(value, name=name, strict=strict, allow_downcast=allow_downcast, **kwargs)
@@ -145,7 +150,8 @@ def shared(value, name=None, strict=False, allow_downcast=None, **kwargs):
         return variable
     raise TypeError(
         "No suitable SharedVariable constructor could be found. Are you sure all kwargs are supported? "
-        "We do not support the parameter dtype or type. value=%r. parameters=%r" % (value, kwargs))
+        "We do not support the parameter dtype or type. value=%r. parameters=%r" % (value, kwargs)
+    )
 
 
 shared.constructors = constructors = []

@@ -1,4 +1,5 @@
 """The part of the C interface that types and Ops share."""
+
 from theano_ng.gof.utils import MethodNotDefined
 
 

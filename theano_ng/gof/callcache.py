@@ -1,4 +1,5 @@
 """A cache of function calls that can be kept in a file."""
+
 import logging
 import pickle
 

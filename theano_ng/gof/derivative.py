@@ -2,6 +2,7 @@
 
 Documented as members of `theano_ng.gradient`.
 """
+
 from theano_ng.gof.null_type import NullType
 from theano_ng.gof.type import Type
 
@@ -22,12 +23,16 @@ class DisconnectedType(Type):
     """The type of a gradient that says: this is zero, and moreover the cost is not a function of this variable."""
 
     def filter(self, data, strict=False, allow_downcast=None):
-        raise AssertionError("If you're assigning to a DisconnectedType you're doing something wrong. It should only be used as a symbolic"
-                             " placeholder.")
+        raise AssertionError(
+            "If you're assigning to a DisconnectedType you're doing something wrong. It should only be used as a symbolic"
+            " placeholder."
+        )
 
     def filter_variable(self, other, allow_convert=True):
-        raise AssertionError("If you're assigning to a DisconnectedType you're doing something wrong. It should only be used as a symbolic"
-                             " placeholder.")
+        raise AssertionError(
+            "If you're assigning to a DisconnectedType you're doing something wrong. It should only be used as a symbolic"
+            " placeholder."
+        )
 
     # The name under which this has been known.
     fiter_variable = filter_variable
@@ -38,8 +43,10 @@ class DisconnectedType(Type):
 
     @staticmethod
     def value_eq(a, b, force_same_dtype=True):
-        raise AssertionError("If you're assigning to a DisconnectedType you're doing something wrong. It should only be used as a symbolic"
-                             " placeholder.")
+        raise AssertionError(
+            "If you're assigning to a DisconnectedType you're doing something wrong. It should only be used as a symbolic"
+            " placeholder."
+        )
 
     def __eq__(self, other):
         return type(self) is type(other)
@@ -76,7 +83,8 @@ def grad_undefined(op, x_pos, x, comment=""):
     """
     kind = NullType(
         "This variable is Null because the grad method for input %s (%s) of the %s op is mathematically undefined. %s"
-        % (x_pos, x, op, comment))
+        % (x_pos, x, op, comment)
+    )
     kind.error = GradUndefinedError
     return kind()
 
@@ -102,7 +110,9 @@ def grad_not_implemented(op, x_pos, x, comment=""):
         Of NullType.
     """
     kind = NullType(
-        "This variable is Null because the grad method for input %s (%s) of the %s op is not implemented. %s" % (x_pos, x, op, comment))
+        "This variable is Null because the grad method for input %s (%s) of the %s op is not implemented. %s"
+        % (x_pos, x, op, comment)
+    )
     kind.error = GradNotImplementedError
     return kind()
 
@@ -144,7 +154,14 @@ def is_absent(gradient):
     return isinstance(gradient.type, (NullType, DisconnectedType))
 
 
-for _thing in (NullTypeGradError, GradUndefinedError, GradNotImplementedError, DisconnectedType, grad_undefined, grad_not_implemented):
+for _thing in (
+    NullTypeGradError,
+    GradUndefinedError,
+    GradNotImplementedError,
+    DisconnectedType,
+    grad_undefined,
+    grad_not_implemented,
+):
     # Pickles, reprs and tracebacks say the documented path.
     _thing.__module__ = "theano_ng.gradient"
 del _thing

@@ -3,6 +3,7 @@
 Gradients are propagated from Op to Op by their `L_op` and `R_op`; nothing here knows what a tensor is. Documented as members of
 `theano_ng.gradient`.
 """
+
 import time
 import warnings
 from functools import reduce
@@ -104,30 +105,49 @@ def _node_to_pattern(node):
         return [[True] * len(node.outputs) for _ in node.inputs]
     pattern = node.op.connection_pattern(node)
     if not isinstance(pattern, list):
-        raise TypeError("Op.connection_pattern should return list of list of bool, but for Op=%s got %s with type %s."
-                        % (node.op, pattern, type(pattern)))
+        raise TypeError(
+            "Op.connection_pattern should return list of list of bool, but for Op=%s got %s with type %s."
+            % (node.op, pattern, type(pattern))
+        )
     if len(pattern) != len(node.inputs):
-        raise ValueError("%s.connection_pattern should have %d rows but has %d." % (node.op, len(node.inputs), len(pattern)))
+        raise ValueError(
+            "%s.connection_pattern should have %d rows but has %d." % (node.op, len(node.inputs), len(pattern))
+        )
     for i, row in enumerate(pattern):
         if not isinstance(row, list):
-            raise TypeError("%s.connection_pattern should return a list of lists, but element %d is %s of type %s."
-                            % (node.op, i, row, type(row)))
+            raise TypeError(
+                "%s.connection_pattern should return a list of lists, but element %d is %s of type %s."
+                % (node.op, i, row, type(row))
+            )
         if len(row) != len(node.outputs):
-            raise ValueError("%s.connection_pattern should have %d columns but row %d has %d." % (node.op, len(node.outputs), i, len(row)))
+            raise ValueError(
+                "%s.connection_pattern should have %d columns but row %d has %d."
+                % (node.op, len(node.outputs), i, len(row))
+            )
     return pattern
 
 
 def _check_policy(value, name, allowed):
     if value not in allowed:
-        raise ValueError("Invalid value for keyword '%s': %r. Valid values are %s." % (
-            name, value, ", ".join("'%s'" % a for a in allowed)))
+        raise ValueError(
+            "Invalid value for keyword '%s': %r. Valid values are %s."
+            % (name, value, ", ".join("'%s'" % a for a in allowed))
+        )
 
 
 # ---------------------------------------------------------------- grad
 
 
-def grad(cost, wrt, consider_constant=None, disconnected_inputs="raise", add_names=True, known_grads=None, return_disconnected="zero",
-         null_gradients="raise"):
+def grad(
+    cost,
+    wrt,
+    consider_constant=None,
+    disconnected_inputs="raise",
+    add_names=True,
+    known_grads=None,
+    return_disconnected="zero",
+    null_gradients="raise",
+):
     """Gradients of a scalar with respect to one or several variables.
 
     Parameters
@@ -213,23 +233,30 @@ def _check_cost(cost, known_grads):
     if isinstance(cost.type, NullType):
         raise ValueError("Can't differentiate a NaN cost. cost is NaN because " + cost.type.why_null)
     if cost.type.ndim != 0:
-        raise TypeError("cost must be a scalar; %s has %d dimensions. Reduce it, e.g. by sum()" % (cost, cost.type.ndim))
+        raise TypeError(
+            "cost must be a scalar; %s has %d dimensions. Reduce it, e.g. by sum()" % (cost, cost.type.ndim)
+        )
 
 
 def _check_known_gradient(gradient):
     if not hasattr(gradient, "type"):
-        raise TypeError("output grads must be variables. Ambiguous whether %s should be made into tensor or sparse variable"
-                        % type(gradient))
+        raise TypeError(
+            "output grads must be variables. Ambiguous whether %s should be made into tensor or sparse variable"
+            % type(gradient)
+        )
     if not is_absent(gradient) and not _is_continuous(getattr(gradient.type, "dtype", None)):
-        raise TypeError("Gradients must always be NullType, DisconnectedType, or continuous, but grad was given a known_grad of type %s"
-                        % gradient.type)
+        raise TypeError(
+            "Gradients must always be NullType, DisconnectedType, or continuous, but grad was given a known_grad of type %s"
+            % gradient.type
+        )
 
 
 def _report_disconnected(var, policy):
     """Do what `grad`'s caller, two frames above, wants about a variable that the cost does not depend on: raise, warn or ignore it."""
     message = (
         "grad method was asked to compute the gradient with respect to a variable that is not part of the computational graph of the"
-        " cost, or is used only by a non-differentiable operator: %s" % var)
+        " cost, or is used only by a non-differentiable operator: %s" % var
+    )
     if policy == "warn":
         warnings.warn(message, stacklevel=3)
     elif policy == "raise":
@@ -409,21 +436,29 @@ def input_gradients(node, output_grads):
     if type(op).L_op is PureOp.L_op and not hasattr(op, "grad"):
         raise AttributeError(
             "'%s' object has no attribute 'grad': the Op %s cannot be differentiated. Define grad (or L_op) in its class, or keep gradients"
-            " from flowing through it by disconnected_grad" % (type(op).__name__, op))
+            " from flowing through it by disconnected_grad" % (type(op).__name__, op)
+        )
     input_grads = op.L_op(list(node.inputs), list(node.outputs), new_grads)
     if input_grads is None:
         raise TypeError("%s.grad returned NoneType, expected iterable." % op)
     if len(input_grads) != len(node.inputs):
-        raise ValueError("%s returned the wrong number of gradient terms: %d for %d inputs." % (op, len(input_grads), len(node.inputs)))
+        raise ValueError(
+            "%s returned the wrong number of gradient terms: %d for %d inputs."
+            % (op, len(input_grads), len(node.inputs))
+        )
     input_grads = list(input_grads)
     for i, (r, term) in enumerate(zip(node.inputs, input_grads)):
         if term is None:
             raise ValueError(
                 "%s.grad returned None for a gradient term, this is prohibited. Instead of None, return zeros_like(input),"
                 " disconnected_type(), or a NullType variable such as those made with the grad_undefined or grad_not_implemented helper"
-                " functions." % op)
+                " functions." % op
+            )
         if not isinstance(term, Variable):
-            raise TypeError("%s.grad returned %s of type %s for input %d; gradients have to be variables." % (op, term, type(term), i))
+            raise TypeError(
+                "%s.grad returned %s of type %s for input %d; gradients have to be variables."
+                % (op, term, type(term), i)
+            )
         if only_null[i] and connected[i] and not is_absent(term):
             # Nothing that is known has flowed into it.
             null = next(g for g, a in zip(output_grads, pattern[i]) if a and isinstance(g.type, NullType))
@@ -431,18 +466,24 @@ def input_gradients(node, output_grads):
         if not is_absent(term):
             dtype = getattr(term.type, "dtype", None)
             if dtype is not None and not _is_continuous(dtype):
-                raise TypeError("%s.grad illegally  returned an integer-valued variable. (Input index %d, dtype %s)" % (op, i, dtype))
+                raise TypeError(
+                    "%s.grad illegally  returned an integer-valued variable. (Input index %d, dtype %s)"
+                    % (op, i, dtype)
+                )
             if connected[i] and only_int[i] and is_zero(term) == "no":
                 raise ValueError(
                     "%s.grad returned %s of type %s for input %d. This input's only connections to the cost through this op are via"
                     " integer-valued outputs so it should be NullType, DisconnectedType, or some form of zeros; it is verifiably not zeros."
-                    % (op, term, type(term), i))
+                    % (op, term, type(term), i)
+                )
             if config.compute_test_value != "off":
                 _check_test_shapes(op, i, r, term)
         actually = not isinstance(term.type, DisconnectedType)
         if actually and not connected[i]:
-            raise TypeError("%s.grad returned %s of type %s for input %d. Expected DisconnectedType instance based on the output of the"
-                            " op's connection_pattern method." % (op, term, type(term), i))
+            raise TypeError(
+                "%s.grad returned %s of type %s for input %d. Expected DisconnectedType instance based on the output of the"
+                " op's connection_pattern method." % (op, term, type(term), i)
+            )
         if connected[i] and not actually:
             message = "%s.grad returned DisconnectedType for input %d." % (op, i)
             if hasattr(op, "connection_pattern"):
@@ -458,7 +499,9 @@ def _check_test_shapes(op, i, r, term):
     except AttributeError:
         return
     if shape != g_shape:
-        raise ValueError("%s.grad returned object of shape %s as gradient term on input %d of shape %s" % (op, g_shape, i, shape))
+        raise ValueError(
+            "%s.grad returned object of shape %s as gradient term on input %d of shape %s" % (op, g_shape, i, shape)
+        )
 
 
 def subgraph_grad(wrt, end, start=None, cost=None, details=False):
@@ -496,7 +539,9 @@ def subgraph_grad(wrt, end, start=None, cost=None, details=False):
     params = list(dict.fromkeys(wrt + end))
     start_grads = cost_grads = None
     if start is not None:
-        start_grads = grad(cost=None, wrt=params, known_grads=start, consider_constant=end, disconnected_inputs="ignore")
+        start_grads = grad(
+            cost=None, wrt=params, known_grads=start, consider_constant=end, disconnected_inputs="ignore"
+        )
     if cost is not None:
         cost_grads = grad(cost=cost, wrt=params, consider_constant=end, disconnected_inputs="ignore")
     if start_grads is None:
@@ -540,8 +585,13 @@ def Lop(f, wrt, eval_points, consider_constant=None, disconnected_inputs="raise"
     known = {}
     for out, point in zip(f, points):
         known[out] = known[out] + point if out in known else point
-    grads = grad(cost=None, known_grads=known, consider_constant=consider_constant, wrt=as_list(wrt),
-                 disconnected_inputs=disconnected_inputs)
+    grads = grad(
+        cost=None,
+        known_grads=known,
+        consider_constant=consider_constant,
+        wrt=as_list(wrt),
+        disconnected_inputs=disconnected_inputs,
+    )
     return format_as(isinstance(wrt, list), isinstance(wrt, tuple), grads)
 
 
@@ -580,8 +630,10 @@ def Rop(f, wrt, eval_points, disconnected_outputs="raise", return_disconnected="
     tangents = {}
     for i, (r, point) in enumerate(zip(wrt, points)):
         if r.type.ndim != point.type.ndim:
-            raise ValueError("Element %d of wrt/eval_point have mismatched dimensionality: %d versus %d"
-                             % (i, r.type.ndim, point.type.ndim))
+            raise ValueError(
+                "Element %d of wrt/eval_point have mismatched dimensionality: %d versus %d"
+                % (i, r.type.ndim, point.type.ndim)
+            )
         tangents[r] = point
     for node in _nodes_behind(f, tangents):
         inputs = [tangents.get(r) for r in node.inputs]
@@ -599,8 +651,10 @@ def Rop(f, wrt, eval_points, disconnected_outputs="raise", return_disconnected="
     for out in f:
         t = tangents.get(out)
         if t is None:
-            message = ("Rop method was asked to compute the gradient with respect to a variable that is not part of the computational"
-                       " graph of variables in wrt, or is used only by a non-differentiable operator: %s" % out)
+            message = (
+                "Rop method was asked to compute the gradient with respect to a variable that is not part of the computational"
+                " graph of variables in wrt, or is used only by a non-differentiable operator: %s" % out
+            )
             if disconnected_outputs == "warn":
                 warnings.warn(message, stacklevel=2)
             elif disconnected_outputs == "raise":
@@ -617,7 +671,12 @@ def _constant_tangent(r):
     """The tangent of a variable that does not depend on wrt: zeros for what callers supply, so that the result has the inputs that its
     readers expect (``Rop(dot(x, W), W, V)`` is a function of x, W and V, as documented), None for anything else."""
     dtype = getattr(r.type, "dtype", None)
-    if r.owner is None and type(r) is getattr(r.type, "Variable", None) and dtype is not None and not _is_discrete(dtype):
+    if (
+        r.owner is None
+        and type(r) is getattr(r.type, "Variable", None)
+        and dtype is not None
+        and not _is_discrete(dtype)
+    ):
         return r.zeros_like()
     return None
 

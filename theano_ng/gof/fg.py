@@ -1,4 +1,5 @@
 """FunctionGraph: a graph that is being compiled, with clients, features and replacement."""
+
 import time
 
 from theano_ng.configdefaults import config
@@ -92,7 +93,8 @@ class FunctionGraph(object2):
             if r.owner is not None:
                 raise ValueError(
                     "One of the provided inputs is the output of an already existing node: %s. If that is okay, either discard that"
-                    " input's owner or use graph.clone." % r)
+                    " input's owner or use graph.clone." % r
+                )
             self.__setup_r__(r)
             self.variables.add(r)
         for r in self.outputs:
@@ -118,7 +120,8 @@ class FunctionGraph(object2):
         if getattr(r, "cached", False):
             raise CachedConstantError(
                 "You manually constructed a FunctionGraph, but you passed it a graph that has a cached constant. This should not"
-                " happen. Clone the graph before building the FunctionGraph. (constant %s)" % r)
+                " happen. Clone the graph before building the FunctionGraph. (constant %s)" % r
+            )
         owner = getattr(r, "fgraph", None)
         if owner is not None and owner is not self and r in owner.variables:
             raise Exception("%s is already owned by another fgraph" % r)
@@ -132,8 +135,10 @@ class FunctionGraph(object2):
         for kind in ("view_map", "destroy_map"):
             mapping = getattr(node.op, kind, None)
             if mapping and not all(isinstance(places, (list, tuple)) for places in mapping.values()):
-                raise Exception("Op '%s' have a bad %s '%s', the values must be tuples or lists."
-                                % (node.op, kind.replace("_", " "), mapping))
+                raise Exception(
+                    "Op '%s' have a bad %s '%s', the values must be tuples or lists."
+                    % (node.op, kind.replace("_", " "), mapping)
+                )
         node.fgraph = self
 
     def disown(self):
@@ -253,7 +258,9 @@ class FunctionGraph(object2):
                     hint = "Use the Theano flag exception_verbosity='high', for more information on this error."
                 raise MissingInputError(
                     "Input %d of the graph (indices start from 0), used to compute %s, was not provided and not given a value. %s"
-                    % (i, node, hint), variable=r)
+                    % (i, node, hint),
+                    variable=r,
+                )
 
     # ------------------------------------------------------------ change
 
@@ -276,7 +283,7 @@ class FunctionGraph(object2):
             When the types differ.
         """
         if getattr(new_r, "cached", False):
-            new_r = new_r.clone()       # shared between graphs, see __import__
+            new_r = new_r.clone()  # shared between graphs, see __import__
         if node == "output":
             r = self.outputs[i]
             self._check_same_type(r, new_r)
@@ -302,7 +309,9 @@ class FunctionGraph(object2):
     @staticmethod
     def _check_same_type(r, new_r):
         if r.type != new_r.type:
-            raise TypeError("The type of the replacement must be the same as the type of the original Variable.", r, new_r)
+            raise TypeError(
+                "The type of the replacement must be the same as the type of the original Variable.", r, new_r
+            )
 
     def replace(self, r, new_r, reason=None, verbose=None):
         """Replace a variable by another one wherever it is used; the main way to change the graph.
@@ -333,8 +342,13 @@ class FunctionGraph(object2):
             converted = r.type.convert_variable(new_r)
             if converted is None or converted.type != r.type:
                 raise toolbox.BadOptimization(
-                    r, new_r, None, None, "%s. The type of the replacement must be the same. Old type: %s, new type: %s"
-                    % (reason, r.type, new_r.type))
+                    r,
+                    new_r,
+                    None,
+                    None,
+                    "%s. The type of the replacement must be the same. Old type: %s, new type: %s"
+                    % (reason, r.type, new_r.type),
+                )
             new_r = converted
         if r not in self.variables:
             # An earlier replacement has removed it; that is no error for the caller of replace_all.
@@ -354,7 +368,8 @@ class FunctionGraph(object2):
         if old_shape != new_shape:
             raise AssertionError(
                 "The replacement variable has a test value with a shape different from the original variable's test value."
-                " Original: %s, new: %s" % (old_shape, new_shape))
+                " Original: %s, new: %s" % (old_shape, new_shape)
+            )
 
     def replace_all(self, pairs, reason=None):
         """Replace several variables; see `replace`.
@@ -475,11 +490,15 @@ class FunctionGraph(object2):
         for feature, method in self._callbacks_of("orderings"):
             orderings = method(self)
             if not isinstance(orderings, dict):
-                raise TypeError("Non-deterministic return value from %s: a dict is expected, not %s" % (method, orderings))
+                raise TypeError(
+                    "Non-deterministic return value from %s: a dict is expected, not %s" % (method, orderings)
+                )
             for node, prereqs in orderings.items():
                 if not isinstance(prereqs, (list, tuple, OrderedSet)):
-                    raise TypeError("prereqs must be a type with a deterministic iteration order, or toposort will be"
-                                    " non-deterministic; %s gave %s" % (method, type(prereqs)))
+                    raise TypeError(
+                        "prereqs must be a type with a deterministic iteration order, or toposort will be"
+                        " non-deterministic; %s gave %s" % (method, type(prereqs))
+                    )
             if orderings:
                 found.append(orderings)
         if not found:
@@ -507,7 +526,8 @@ class FunctionGraph(object2):
         if set(self.apply_nodes) != set(nodes):
             raise Exception(
                 "The nodes are inappropriately cached. missing, in excess: %s %s"
-                % ([n for n in nodes if n not in self.apply_nodes], [n for n in self.apply_nodes if n not in nodes]))
+                % ([n for n in nodes if n not in self.apply_nodes], [n for n in self.apply_nodes if n not in nodes])
+            )
         for node in nodes:
             if node.fgraph is not self:
                 raise Exception("Node should belong to the FunctionGraph.", node)
@@ -520,7 +540,8 @@ class FunctionGraph(object2):
         if set(self.variables) != set(variables):
             raise Exception(
                 "The variables are inappropriately cached. missing, in excess: %s %s"
-                % ([r for r in variables if r not in self.variables], [r for r in self.variables if r not in variables]))
+                % ([r for r in variables if r not in self.variables], [r for r in self.variables if r not in variables])
+            )
         for r in variables:
             if r.owner is None and r not in self._input_set and not isinstance(r, Constant):
                 raise Exception("Undeclared input.", r)
@@ -557,8 +578,12 @@ class FunctionGraph(object2):
         equiv = graph.clone_get_equiv(self.inputs, self.outputs)
         if check_integrity:
             self.check_integrity()
-        e = FunctionGraph([equiv[r] for r in self.inputs], [equiv[r] for r in self.outputs], clone=False,
-                          update_mapping=self.update_mapping)
+        e = FunctionGraph(
+            [equiv[r] for r in self.inputs],
+            [equiv[r] for r in self.outputs],
+            clone=False,
+            update_mapping=self.update_mapping,
+        )
         if check_integrity:
             e.check_integrity()
         if attach_feature:
@@ -586,7 +611,7 @@ class FunctionGraph(object2):
         return covering, list(self.apply_nodes), clients, state
 
     def __setstate__(self, state):
-        _, nodes, clients, state = state[:4]     # former pickles end with something more
+        _, nodes, clients, state = state[:4]  # former pickles end with something more
         self.__dict__.update(state)
         self._callbacks = {}
         self._sorted = None
@@ -603,4 +628,13 @@ class FunctionGraph(object2):
                 feature.unpickle(self)
 
 
-__all__ = ["AlreadyThere", "CachedConstantError", "FunctionGraph", "InconsistencyError", "MissingInputError", "config", "graph", "utils"]
+__all__ = [
+    "AlreadyThere",
+    "CachedConstantError",
+    "FunctionGraph",
+    "InconsistencyError",
+    "MissingInputError",
+    "config",
+    "graph",
+    "utils",
+]

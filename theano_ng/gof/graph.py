@@ -1,4 +1,5 @@
 """Node classes (`Apply`, `Variable`, `Constant`) of expression graphs; the graph algorithms are re-exported from `traversal`."""
+
 import contextlib
 from itertools import count
 
@@ -80,21 +81,26 @@ class Apply(Node):
         for variable in inputs:
             if not isinstance(variable, Variable):
                 raise TypeError(
-                    "The 'inputs' argument to Apply must contain Variable instances, not %r (op %s)" % (variable, op))
+                    "The 'inputs' argument to Apply must contain Variable instances, not %r (op %s)" % (variable, op)
+                )
         self.op = op
         self.inputs = list(inputs)
         self.outputs = outputs = list(outputs)
         self.tag = scratchpad()
         for i, output in enumerate(outputs):
             if not isinstance(output, Variable):
-                raise TypeError("The 'outputs' argument to Apply must contain Variable instances with no owner, not %r (op %s)"
-                                % (output, op))
+                raise TypeError(
+                    "The 'outputs' argument to Apply must contain Variable instances with no owner, not %r (op %s)"
+                    % (output, op)
+                )
             if output.owner is None:
                 output.owner = self
                 output.index = i
             elif output.owner is not self or output.index != i:
-                raise ValueError("All output variables passed to Apply must belong to it: output %d of %s is %s, which is output %s of"
-                                 " another node" % (i, op, output, output.index))
+                raise ValueError(
+                    "All output variables passed to Apply must belong to it: output %d of %s is %s, which is output %s of"
+                    " another node" % (i, op, output, output.index)
+                )
 
     def run_params(self):
         """The params of the node, or NoParams when its Op has none (then `get_params` is not defined, or returns None)."""
@@ -116,11 +122,15 @@ class Apply(Node):
         if do is None:
             if len(self.outputs) == 1:
                 return self.outputs[0]
-            raise AttributeError("%s.default_output should be an output index: the node has %d outputs." % (self.op, len(self.outputs)))
+            raise AttributeError(
+                "%s.default_output should be an output index: the node has %d outputs." % (self.op, len(self.outputs))
+            )
         if not isinstance(do, integer_types):
             raise AttributeError("%s.default_output should be an int or long, not %r" % (self.op, do))
         if do < 0 or do >= len(self.outputs):
-            raise AttributeError("%s.default_output is out of range: %d of %d outputs." % (self.op, do, len(self.outputs)))
+            raise AttributeError(
+                "%s.default_output is out of range: %d of %d outputs." % (self.op, do, len(self.outputs))
+            )
         return self.outputs[do]
 
     out = property(default_output, doc="Alias for self.default_output().")
@@ -279,7 +289,9 @@ class Variable(Node):
             except Exception as e:
                 detail = (
                     "For compute_test_value, one input test value does not have the requested type.\n"
-                    "%s\nThe error when converting the test value to that variable type:" % utils.get_variable_trace_string(self))
+                    "%s\nThe error when converting the test value to that variable type:"
+                    % utils.get_variable_trace_string(self)
+                )
                 # Some exception classes take something other than one text.
                 try:
                     error = type(e)("\n".join([detail] + [str(arg) for arg in e.args]))
@@ -287,7 +299,9 @@ class Variable(Node):
                     error = TypeError("\n".join([detail, str(e)]))
                 raise error from e
         # not str(self), which looks for the test value when config.print_test_value is on
-        raise AttributeError("%s has no test value %s" % (self.__repr__(firstPass=False), utils.get_variable_trace_string(self)))
+        raise AttributeError(
+            "%s has no test value %s" % (self.__repr__(firstPass=False), utils.get_variable_trace_string(self))
+        )
 
     def __repr_test_value__(self):
         """The repr of the test value; AttributeError when there is none."""
@@ -298,7 +312,7 @@ class Variable(Node):
             try:
                 return "\n" + self.__repr_test_value__()
             except Exception:
-                pass    # it has none, or one that its type refuses; that is told where it is used
+                pass  # it has none, or one that its type refuses; that is told where it is used
         return ""
 
     def __repr__(self, firstPass=True):
@@ -343,7 +357,9 @@ class Variable(Node):
         cache = self.__dict__.setdefault("_fn_cache", {})
         inputs = tuple(sorted(inputs_to_values, key=id))
         if inputs not in cache:
-            compile_function = ports.compile_function.function      # called from here: that is where the function has its name from
+            compile_function = (
+                ports.compile_function.function
+            )  # called from here: that is where the function has its name from
             cache[inputs] = compile_function(list(inputs), self)
         return cache[inputs](*[inputs_to_values[variable] for variable in inputs])
 
@@ -410,7 +426,7 @@ class Constant(Variable):
         signature = (self.signature(), type(self._data))
         try:
             hash(signature)
-        except TypeError:    # equality of what cannot be hashed may change at any time
+        except TypeError:  # equality of what cannot be hashed may change at any time
             return (self.type, "not hashable", id(self._data))
         return signature
 
@@ -457,15 +473,58 @@ def nodes_constructed():
 
 # The algorithms know nodes by their attributes only; they are documented as members of this module.
 from theano_ng.gof.traversal import (  # noqa: E402
-    ancestors, as_string, clone, clone_get_equiv, default_leaf_formatter, default_node_formatter, equal_computations, general_toposort,
-    inputs, io_connection_pattern, io_toposort, is_in_ancestors, is_same_graph, list_of_nodes, op_as_string, ops, orphans, stack_search,
-    variables, variables_and_orphans, view_roots,
+    ancestors,
+    as_string,
+    clone,
+    clone_get_equiv,
+    default_leaf_formatter,
+    default_node_formatter,
+    equal_computations,
+    general_toposort,
+    inputs,
+    io_connection_pattern,
+    io_toposort,
+    is_in_ancestors,
+    is_same_graph,
+    list_of_nodes,
+    op_as_string,
+    ops,
+    orphans,
+    stack_search,
+    variables,
+    variables_and_orphans,
+    view_roots,
 )
 
 __all__ = [
-    "Apply", "Constant", "Node", "NoParams", "Variable", "ancestors", "as_string", "clone", "clone_get_equiv", "config",
-    "default_leaf_formatter", "default_node_formatter", "equal_computations", "general_toposort", "inputs", "integer_types",
+    "Apply",
+    "Constant",
+    "Node",
+    "NoParams",
+    "Variable",
+    "ancestors",
+    "as_string",
+    "clone",
+    "clone_get_equiv",
+    "config",
+    "default_leaf_formatter",
+    "default_node_formatter",
+    "equal_computations",
+    "general_toposort",
+    "inputs",
+    "integer_types",
     "io_connection_pattern",
-    "io_toposort", "is_in_ancestors", "is_same_graph", "list_of_nodes", "nodes_constructed", "op_as_string", "ops", "orphans",
-    "stack_search", "string_types", "variables", "variables_and_orphans", "view_roots",
+    "io_toposort",
+    "is_in_ancestors",
+    "is_same_graph",
+    "list_of_nodes",
+    "nodes_constructed",
+    "op_as_string",
+    "ops",
+    "orphans",
+    "stack_search",
+    "string_types",
+    "variables",
+    "variables_and_orphans",
+    "view_roots",
 ]

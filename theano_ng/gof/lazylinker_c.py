@@ -1,10 +1,11 @@
 """Classic path of the compiled virtual machine, which ships with the package: nothing is compiled or reloaded here."""
+
 from theano_ng.configdefaults import config  # noqa: F401
 from theano_ng.gof import _cvm
 from theano_ng.gof._cvm import CLazyLinker
 
 force_compile = False
-version = actual_version = 0.211    # of the interface; what callers compare
+version = actual_version = 0.211  # of the interface; what callers compare
 
 
 def try_import():

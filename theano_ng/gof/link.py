@@ -4,6 +4,7 @@ A linker binds every variable of a graph to a *cell* (a one-element list) and ev
 that reads input cells and fills output cells). This module holds what all linkers share, the linker that only calls `perform`, and
 the one that runs several linkers side by side. The virtual machine is in `gof.vm`, compiled C in `gof.cc`.
 """
+
 import contextlib
 import copy
 from copy import deepcopy
@@ -71,7 +72,11 @@ class Container:
             filter_inplace = getattr(self.type, "filter_inplace", None)
             if filter_inplace is not None:
                 self.storage[0] = filter_inplace(
-                    value, self.storage[0], strict=self.strict, allow_downcast=None if self.strict else self.allow_downcast)
+                    value,
+                    self.storage[0],
+                    strict=self.strict,
+                    allow_downcast=None if self.strict else self.allow_downcast,
+                )
             elif self.strict:
                 self.storage[0] = self.type.filter(value, strict=True)
             elif self.allow_downcast is None:
@@ -97,8 +102,13 @@ class Container:
             return memo[key]
         storage_known = id(self.storage) in memo
         result = type(self)(
-            deepcopy(self.type, memo), deepcopy(self.storage, memo), deepcopy(self.readonly, memo),
-            deepcopy(self.strict, memo), deepcopy(self.allow_downcast, memo), deepcopy(self.name, memo))
+            deepcopy(self.type, memo),
+            deepcopy(self.storage, memo),
+            deepcopy(self.readonly, memo),
+            deepcopy(self.strict, memo),
+            deepcopy(self.allow_downcast, memo),
+            deepcopy(self.name, memo),
+        )
         result.required, result.implicit = self.required, self.implicit
         # A deep copy may change the class of a value (a 0-d array can come back as a scalar): filter repairs it, once per cell.
         if result.storage[0] is not None and not storage_known and not self.type.is_valid_value(result.storage[0]):
@@ -113,9 +123,11 @@ class Linker:
     A linker accepts one FunctionGraph (`accept`) and then makes thunks for it.
     """
 
-    _allow_gc = True    # None: config.allow_gc as it is when a function is made, since the linkers of the modes are older than that
+    _allow_gc = True  # None: config.allow_gc as it is when a function is made, since the linkers of the modes are older than that
     fgraph = None
-    calls_back = False  # whether functions of others run between the nodes; they may raise, so Function keeps copies of state
+    calls_back = (
+        False  # whether functions of others run between the nodes; they may raise, so Function keeps copies of state
+    )
 
     @property
     def allow_gc(self):
@@ -176,8 +188,10 @@ class Linker:
 
         def execute(*args):
             if len(args) != len(inputs):
-                raise TypeError("Function call takes exactly %i %s (%i given)" % (
-                    len(inputs), ["argument", "arguments"][len(inputs) > 1], len(args)))
+                raise TypeError(
+                    "Function call takes exactly %i %s (%i given)"
+                    % (len(inputs), ["argument", "arguments"][len(inputs) > 1], len(args))
+                )
             for arg, container in zip(args, inputs):
                 container.data = arg
             thunk()
@@ -224,7 +238,9 @@ def map_storage(fgraph, order, input_storage, output_storage, storage_map=None):
 
     if output_storage is not None:
         if len(fgraph.outputs) != len(output_storage):
-            raise ValueError("the graph has %d outputs, but %d cells were given" % (len(fgraph.outputs), len(output_storage)))
+            raise ValueError(
+                "the graph has %d outputs, but %d cells were given" % (len(fgraph.outputs), len(output_storage))
+            )
         for r, cell in zip(fgraph.outputs, output_storage):
             storage_map.setdefault(r, cell)
 
@@ -234,7 +250,9 @@ def map_storage(fgraph, order, input_storage, output_storage, storage_map=None):
                 if hasattr(r, "data"):
                     storage_map[r] = [r.data]
                 else:
-                    raise ValueError("%s is an input of %s, but neither an input of the graph nor computed in it" % (r, node))
+                    raise ValueError(
+                        "%s is an input of %s, but neither an input of the graph nor computed in it" % (r, node)
+                    )
         for r in node.outputs:
             storage_map.setdefault(r, [None])
     for r in fgraph.outputs:
@@ -281,7 +299,9 @@ def streamline(fgraph, thunks, order, post_thunk_old_storage=None, no_recycling=
     if post_thunk_old_storage is None:
         post_thunk_old_storage = [()] * len(order)
     elif len(post_thunk_old_storage) != len(thunks):
-        raise ValueError("Length of thunks and post_thunk_old_storage must match", (len(thunks), len(post_thunk_old_storage)))
+        raise ValueError(
+            "Length of thunks and post_thunk_old_storage must match", (len(thunks), len(post_thunk_old_storage))
+        )
     steps = list(zip(thunks, order, post_thunk_old_storage))
 
     def streamline_f():
@@ -342,13 +362,28 @@ def make_eager_program(linker, impl, input_storage, output_storage, storage_map)
     with native_kernels(order if impl != "py" else ()):
         thunks = [make_node_thunk(node, storage_map, compute_map, linker.no_recycling, impl) for node in order]
     return make_program(
-        fgraph, order, thunks, storage_map, compute_map, input_storage, output_storage, linker.allow_gc, linker.no_recycling)
+        fgraph,
+        order,
+        thunks,
+        storage_map,
+        compute_map,
+        input_storage,
+        output_storage,
+        linker.allow_gc,
+        linker.no_recycling,
+    )
 
 
 def streamlined(program, nice_errors=True):
     """A Python function that runs a program, see `streamline`; it has the attributes that Functions and users look for."""
-    f = streamline(program.fgraph, list(program.thunks), list(program.nodes), program.cells_to_clear(),
-                   no_recycling=program.cells(program.clear_before), nice_errors=nice_errors)
+    f = streamline(
+        program.fgraph,
+        list(program.thunks),
+        list(program.nodes),
+        program.cells_to_clear(),
+        no_recycling=program.cells(program.clear_before),
+        nice_errors=nice_errors,
+    )
     f.program, f.storage_map, f.allow_gc = program, program.storage_map, program.allow_gc
     add_clear_storage(f, [r for node in program.nodes for r in node.outputs], program.storage_map)
     return f
@@ -356,7 +391,10 @@ def streamlined(program, nice_errors=True):
 
 def program_containers(program):
     """Containers around the cells of a program's inputs, and of its outputs."""
-    return (containers(program.fgraph.inputs, program.input_cells), containers(program.fgraph.outputs, program.output_cells, True))
+    return (
+        containers(program.fgraph.inputs, program.input_cells),
+        containers(program.fgraph.outputs, program.output_cells, True),
+    )
 
 
 class PerformLinker(LocalLinker):
@@ -510,8 +548,11 @@ class WrapLinker(Linker):
         no_recycling = self.no_recycling if self.no_recycling is True else set(self.no_recycling)
         to_reset = [
             thunk.outputs[j]
-            for thunks, node in zip(thunk_groups, order) for j, output in enumerate(node.outputs)
-            if no_recycling is True or output in no_recycling for thunk in thunks]
+            for thunks, node in zip(thunk_groups, order)
+            for j, output in enumerate(node.outputs)
+            if no_recycling is True or output in no_recycling
+            for thunk in thunks
+        ]
         wrapper, pre = self.wrapper, self.pre
         for fn in fns:
             # every node runs, in order: to a lazy thunk, all of it is computed
@@ -548,6 +589,17 @@ def WrapLinkerMany(linkers, wrappers):
 
 
 __all__ = [
-    "Container", "Linker", "LocalLinker", "PerformLinker", "WrapLinker", "WrapLinkerMany", "add_clear_storage", "gc_helper",
-    "log_thunk_trace", "map_storage", "raise_with_op", "streamline", "thunk_hook",
+    "Container",
+    "Linker",
+    "LocalLinker",
+    "PerformLinker",
+    "WrapLinker",
+    "WrapLinkerMany",
+    "add_clear_storage",
+    "gc_helper",
+    "log_thunk_trace",
+    "map_storage",
+    "raise_with_op",
+    "streamline",
+    "thunk_hook",
 ]

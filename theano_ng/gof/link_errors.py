@@ -1,4 +1,5 @@
 """The text of errors that come out of a running graph."""
+
 import io
 import sys
 import traceback
@@ -9,7 +10,8 @@ from theano_ng.gof import ports
 HINT_TRACE = (
     "HINT: Re-running with most Theano optimization disabled could give you a back-traces when this node was created. This can be done "
     "with by setting the Theano flags 'optimizer=fast_compile'. If that does not work, Theano optimization can be disabled with "
-    "'optimizer=None'.")
+    "'optimizer=None'."
+)
 HINT_VERBOSE = "HINT: Use the Theano flag 'exception_verbosity=high' for a debugprint of this apply node."
 
 
@@ -27,8 +29,15 @@ def log_thunk_trace(value, f=None):
     if not trace:
         return
     f = sys.stderr if f is None else f
-    f.write("".join("    %s\n" % line for line in (
-        "The above exception came from a node that was created here:", *creation_trace_text(trace).rstrip().split("\n"))))
+    f.write(
+        "".join(
+            "    %s\n" % line
+            for line in (
+                "The above exception came from a node that was created here:",
+                *creation_trace_text(trace).rstrip().split("\n"),
+            )
+        )
+    )
 
 
 def thunk_hook(type, value, trace):
@@ -57,7 +66,9 @@ def creation_trace_text(trace):
         frames = []
         for frame in group:
             file, line, function, *text = frame
-            frames.append(traceback.FrameSummary(file, line, function, line=text[0] if text else None, lookup_line=False))
+            frames.append(
+                traceback.FrameSummary(file, line, function, line=text[0] if text else None, lookup_line=False)
+            )
         out.writelines(traceback.format_list(frames))
     return out.getvalue()
 
@@ -252,6 +263,6 @@ def storage_footprint(node, storage_map):
         rows.append((-(size or 0), line))
     rows.sort(key=lambda row: row[0])
     lines = ["Storage map footprint:", *(line for _, line in rows)]
-    lines.append(" TotalSize: %d Byte(s) %.3f GB" % (total, total / 1024.0 ** 3))
-    lines.append(" TotalSize inputs: %d Byte(s) %.3f GB" % (total_inputs, total_inputs / 1024.0 ** 3))
+    lines.append(" TotalSize: %d Byte(s) %.3f GB" % (total, total / 1024.0**3))
+    lines.append(" TotalSize inputs: %d Byte(s) %.3f GB" % (total_inputs, total_inputs / 1024.0**3))
     return "\n".join(lines) + "\n"

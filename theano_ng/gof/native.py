@@ -3,6 +3,7 @@
 An Op whose C code does not depend on the graph names a compiled function and its parameter words (`NativeCode`). The linkers bind
 it to cells without compiling anything; the classic C interface (`c_code` and friends) is derived from the same record.
 """
+
 import contextlib
 import functools
 import importlib
@@ -108,7 +109,8 @@ class NativeCode:
         """
         function = native_function(self.function)
         return _native.NativeThunk(
-            function.entry, self.packed(addresses), function.record.offsets.get(SCRATCH, -1), inputs, outputs, layouts)
+            function.entry, self.packed(addresses), function.record.offsets.get(SCRATCH, -1), inputs, outputs, layouts
+        )
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,9 @@ def make_native_thunk(node, code, inputs, outputs):
     _native.NativeThunk
     """
     addresses = load_kernels(code.kernels) if code.kernels else ()
-    thunk = code.bind(addresses, inputs, outputs, [array_layout(variable.type) for variable in (*node.inputs, *node.outputs)])
+    thunk = code.bind(
+        addresses, inputs, outputs, [array_layout(variable.type) for variable in (*node.inputs, *node.outputs)]
+    )
     thunk.node = node
     return thunk
 
@@ -188,7 +192,7 @@ def beside_native(c_code):
     return c_code
 
 
-_prepared = {}      # Apply -> NativeCode, while thunks are made
+_prepared = {}  # Apply -> NativeCode, while thunks are made
 
 
 @contextlib.contextmanager
@@ -232,7 +236,9 @@ class NativeOp:
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         if "c_code" in cls.__dict__ or "native_code" in cls.__dict__:
-            cls.own_c_code = "native_code" not in cls.__dict__ and not getattr(cls.__dict__["c_code"], "beside_native", False)
+            cls.own_c_code = "native_code" not in cls.__dict__ and not getattr(
+                cls.__dict__["c_code"], "beside_native", False
+            )
 
     def native_code(self, node):
         """The node's NativeCode, or None when it has no C implementation."""
@@ -276,7 +282,7 @@ class NativeOp:
         code = self._native_code(node)
         module, _, attribute = code.function.partition(":")
         offsets = native_function(code.function).record.offsets
-        words = ["INT64_MIN" if word == -2 ** 63 else "%dLL" % word for word in code.packed([0] * len(code.kernels))]
+        words = ["INT64_MIN" if word == -(2**63) else "%dLL" % word for word in code.packed([0] * len(code.kernels))]
         kernels = [word for word, value in code.words.items() if isinstance(value, Kernel)]
         for i, word in enumerate(kernels):
             words[offsets[word]] = "(int64_t)(intptr_t)&%s" % kernel_name(name, i)
@@ -310,7 +316,10 @@ class NativeOp:
     }
 }
 """ % dict(
-            name=name, nin=len(inputs), nout=len(outputs), fail=sub["fail"],
+            name=name,
+            nin=len(inputs),
+            nout=len(outputs),
+            fail=sub["fail"],
             ins=", ".join(["(PyObject *)%s" % i for i in inputs] or ["NULL"]),
             outs=", ".join(["(PyObject *)%s" % o for o in outputs] or ["NULL"]),
             back=" ".join("%s = (decltype(%s))native_out[%d];" % (o, o, i) for i, o in enumerate(outputs)),

@@ -4,6 +4,7 @@ A native function reads a C struct of int64 words. ``NATIVE_WORDS(gemm, in_place
 text, ``"in_place"``, is what the extension module shows as ``module.words["gemm"]``. `Record` reads that text and lays out what an Op
 gives, so that no place and no length of a word is written down twice.
 """
+
 import operator
 import re
 
@@ -44,7 +45,7 @@ class Record:
         self.name = name
         self.offsets = {}
         self.tail = self.row = None
-        self._lengths = {}      # of words and arrays in front of the tail and its number; None: one word
+        self._lengths = {}  # of words and arrays in front of the tail and its number; None: one word
         offset = 0
         for field in text.split(", ") if text else ():
             match = _FIELD.match(field)
@@ -59,7 +60,10 @@ class Record:
                 self.tail = word
                 self.row = Record("%s, %s" % (name, word), texts[length], texts) if length else None
                 if [*self._lengths.items()][-1:] != [("n_" + word, None)]:
-                    raise ValueError("%s: %s in the declaration of its words, %r, needs n_%s in front of it" % (name, field, text, word))
+                    raise ValueError(
+                        "%s: %s in the declaration of its words, %r, needs n_%s in front of it"
+                        % (name, field, text, word)
+                    )
                 del self._lengths["n_" + word]
         names = [*self._lengths, *[self.tail] * (self.tail is not None)]
         self.given = dict.fromkeys(word for word in names if word != SCRATCH)
@@ -108,7 +112,7 @@ class Record:
             number = operator.index(value)
         except TypeError:
             raise TypeError("%s: the word %s must be an integer, not %r" % (self.name, name, value)) from None
-        if not -(2 ** 63) <= number < 2 ** 63:
+        if not -(2**63) <= number < 2**63:
             raise ValueError("%s: the word %s does not fit 64 bits: %d" % (self.name, name, number))
         return number
 
@@ -117,11 +121,19 @@ class Record:
             padded = values + bytes(-len(values) % 8 if length is None else max(0, 8 * length - len(values)))
             values = memoryview(padded).cast("q") if len(padded) % 8 == 0 else padded
         if length is not None and len(values) != length:
-            raise ValueError("%s: %s has room for %d words, not for %d: %r" % (self.name, name, length, len(values), values))
+            raise ValueError(
+                "%s: %s has room for %d words, not for %d: %r" % (self.name, name, length, len(values), values)
+            )
         return [self._word(name, value) for value in values]
 
     def _wrong_names(self, words):
         missing = [name for name in self.given if name not in words]
         unknown = [name for name in words if name not in self.given]
-        parts = ["does not know %s" % ", ".join(unknown)] * bool(unknown) + ["misses %s" % ", ".join(missing)] * bool(missing)
-        return "%s %s: the words that it reads are %s" % (self.name, " and ".join(parts), ", ".join(self.given) or "none")
+        parts = ["does not know %s" % ", ".join(unknown)] * bool(unknown) + ["misses %s" % ", ".join(missing)] * bool(
+            missing
+        )
+        return "%s %s: the words that it reads are %s" % (
+            self.name,
+            " and ".join(parts),
+            ", ".join(self.given) or "none",
+        )

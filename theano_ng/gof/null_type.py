@@ -1,4 +1,5 @@
 """The type of a gradient that does not exist."""
+
 from theano_ng.gof.type import Type
 
 

@@ -99,9 +99,13 @@ class DB(object):
         if kwargs:
             raise TypeError("register got unknown arguments %s" % sorted(kwargs))
         if not isinstance(obj, (DB, rewriting.Optimizer, rewriting.LocalOptimizer)):
-            raise TypeError("Object cannot be registered in OptDB: expected a DB, an Optimizer or a LocalOptimizer", obj)
+            raise TypeError(
+                "Object cannot be registered in OptDB: expected a DB, an Optimizer or a LocalOptimizer", obj
+            )
         if name in self._table:
-            raise ValueError("The tag of the object collides with a name or a tag of the database: choose another name.", name, obj)
+            raise ValueError(
+                "The tag of the object collides with a name or a tag of the database: choose another name.", name, obj
+            )
         if use_db_name_as_tag and self.name is not None:
             tags = tags + (self.name,)
         obj.name = name
@@ -186,7 +190,9 @@ class DB(object):
         """
         if tags and isinstance(tags[0], Query):
             if len(tags) > 1 or kwtags:
-                raise TypeError("If the first argument to query is a Query, there should be no other arguments.", tags, kwtags)
+                raise TypeError(
+                    "If the first argument to query is a Query, there should be no other arguments.", tags, kwtags
+                )
             q = tags[0]
         else:
             options = {k: kwtags.pop(k) for k in ("position_cutoff",) if k in kwtags}
@@ -196,8 +202,10 @@ class DB(object):
             subquery = kwtags.pop("subquery", None)
             wrong = [t for t in tags if t[:1] not in ("+", "&", "-")]
             if wrong or kwtags:
-                raise TypeError("query takes a Query, or tags that start with '+' (include), '&' (require) or '-' (exclude), "
-                                "got %s" % (wrong or sorted(kwtags)))
+                raise TypeError(
+                    "query takes a Query, or tags that start with '+' (include), '&' (require) or '-' (exclude), "
+                    "got %s" % (wrong or sorted(kwtags))
+                )
             q = Query(include, require, exclude, subquery, **options)
         load()
         if self._cache_generation != _generation:
@@ -228,7 +236,9 @@ class DB(object):
         load()
         print("%s (id %i)" % (self.__class__.__name__, id(self)), file=stream)
         print("  names %s" % (sorted(self._names),), file=stream)
-        print("  db %s" % ({tag: sorted(o.name for o in objs) for tag, objs in sorted(self._table.items())},), file=stream)
+        print(
+            "  db %s" % ({tag: sorted(o.name for o in objs) for tag, objs in sorted(self._table.items())},), file=stream
+        )
 
 
 class Query(object):
@@ -249,7 +259,9 @@ class Query(object):
 
     name = None
 
-    def __init__(self, include, require=None, exclude=None, subquery=None, position_cutoff=math.inf, extra_optimizations=None):
+    def __init__(
+        self, include, require=None, exclude=None, subquery=None, position_cutoff=math.inf, extra_optimizations=None
+    ):
         # Insertion-ordered sets: nothing may depend on the hash seed.
         self.include = _TagSet.fromkeys(include or ())
         self.require = _TagSet.fromkeys(require or ())
@@ -259,14 +271,25 @@ class Query(object):
         self.extra_optimizations = list(extra_optimizations or ())
 
     def _key(self):
-        return (frozenset(self.include), frozenset(self.require), frozenset(self.exclude),
-                tuple(sorted((k, v._key() if v else None) for k, v in self.subquery.items())) if self.subquery else (),
-                self.position_cutoff, tuple(self.extra_optimizations), self.name)
+        return (
+            frozenset(self.include),
+            frozenset(self.require),
+            frozenset(self.exclude),
+            tuple(sorted((k, v._key() if v else None) for k, v in self.subquery.items())) if self.subquery else (),
+            self.position_cutoff,
+            tuple(self.extra_optimizations),
+            self.name,
+        )
 
     def __str__(self):
-        return ("Query{inc=%s,ex=%s,require=%s,subquery=%s,position_cutoff=%s,extra_opts=%s}"
-                % (list(self.include), list(self.exclude), list(self.require), self.subquery, self.position_cutoff,
-                   self.extra_optimizations))
+        return "Query{inc=%s,ex=%s,require=%s,subquery=%s,position_cutoff=%s,extra_opts=%s}" % (
+            list(self.include),
+            list(self.exclude),
+            list(self.require),
+            self.subquery,
+            self.position_cutoff,
+            self.extra_optimizations,
+        )
 
     __repr__ = __str__
 
@@ -275,8 +298,14 @@ class Query(object):
         self.__dict__.setdefault("extra_optimizations", [])
 
     def _refined(self, include=(), require=(), exclude=(), extra=()):
-        return Query(list(self.include) + list(include), list(self.require) + list(require), list(self.exclude) + list(exclude),
-                     self.subquery, self.position_cutoff, self.extra_optimizations + list(extra))
+        return Query(
+            list(self.include) + list(include),
+            list(self.require) + list(require),
+            list(self.exclude) + list(exclude),
+            self.subquery,
+            self.position_cutoff,
+            self.extra_optimizations + list(extra),
+        )
 
     def including(self, *tags):
         """New Query that includes also these tags."""
@@ -354,10 +383,15 @@ class EquilibriumDB(DB):
         final_opts = [o for o in opts if self.__final__.get(o.name)]
         cleanup_opts = [o for o in opts if self.__cleanup__.get(o.name)]
         others = [o for o in opts if not self.__final__.get(o.name) and not self.__cleanup__.get(o.name)]
-        ret = rewriting.EquilibriumOptimizer(others, max_use_ratio=config.optdb.max_use_ratio, ignore_newtrees=self.ignore_newtrees,
-                                       tracks_on_change_inputs=self.tracks_on_change_inputs,
-                                       failure_callback=rewriting.NavigatorOptimizer.warn_inplace,
-                                       final_optimizers=final_opts, cleanup_optimizers=cleanup_opts)
+        ret = rewriting.EquilibriumOptimizer(
+            others,
+            max_use_ratio=config.optdb.max_use_ratio,
+            ignore_newtrees=self.ignore_newtrees,
+            tracks_on_change_inputs=self.tracks_on_change_inputs,
+            failure_callback=rewriting.NavigatorOptimizer.warn_inplace,
+            final_optimizers=final_opts,
+            cleanup_optimizers=cleanup_opts,
+        )
         ret.name = self.name
         return ret
 
@@ -422,10 +456,13 @@ class SequenceDB(DB):
         positions = sorted(self.__position__.items(), key=lambda item: (item[1], item[0]))
         print("  position %s" % (positions,), file=stream)
         print("  names %s" % (sorted(self._names),), file=stream)
-        print("  db %s" % ({tag: sorted(o.name for o in objs) for tag, objs in sorted(self._table.items())},), file=stream)
+        print(
+            "  db %s" % ({tag: sorted(o.name for o in objs) for tag, objs in sorted(self._table.items())},), file=stream
+        )
 
     def __str__(self):
         import io
+
         sio = io.StringIO()
         self.print_summary(sio)
         return sio.getvalue()
@@ -501,8 +538,12 @@ class TopoDB(_WrapperDB):
         self.failure_callback = failure_callback
 
     def _build(self, q):
-        ret = rewriting.TopoOptimizer(self.db.query(q), order=self.order, ignore_newtrees=self.ignore_newtrees,
-                                failure_callback=self.failure_callback)
+        ret = rewriting.TopoOptimizer(
+            self.db.query(q),
+            order=self.order,
+            ignore_newtrees=self.ignore_newtrees,
+            failure_callback=self.failure_callback,
+        )
         ret.name = self.name
         return ret
 

@@ -1,4 +1,5 @@
 """A Type that bundles several op params: an object with attributes in Python, a struct in C."""
+
 import hashlib
 import re
 
@@ -7,13 +8,15 @@ from theano_ng.gof.type import Type
 from theano_ng.gof.utils import MethodNotDefined
 
 # Words that cannot be fields of a C++ struct.
-_c_keywords = frozenset("""
+_c_keywords = frozenset(
+    """
 asm auto break case catch char class const const_cast continue default delete do double dynamic_cast else enum explicit export extern
 false float for friend goto if inline int long mutable namespace new operator private protected public register reinterpret_cast return
 short signed sizeof static static_cast struct switch template this throw true try typedef typeid typename union unsigned using virtual
 void volatile wchar_t while alignas alignof char16_t char32_t constexpr decltype noexcept nullptr static_assert thread_local and and_eq
 bitand bitor compl not not_eq or or_eq xor xor_eq
-""".split())
+""".split()
+)
 _identifier = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
 
 
@@ -49,8 +52,7 @@ class Params(dict):
         self.__dict__.update(values, __params_type__=params_type, __signatures__=None)
 
     def __repr__(self):
-        return "Params(%s)" % ", ".join(
-            "%s:%s:%s" % (k, type(self[k]).__name__, self[k]) for k in sorted(self))
+        return "Params(%s)" % ", ".join("%s:%s:%s" % (k, type(self[k]).__name__, self[k]) for k in sorted(self))
 
     def __getattr__(self, key):
         # Reached when there is no such attribute.
@@ -78,15 +80,20 @@ class Params(dict):
             params_type = self.__dict__["__params_type__"]
             # A constant's signature is hashable, whatever its data.
             self.__dict__["__signatures__"] = tuple(
-                params_type.types[i].make_constant(self[params_type.fields[i]]).signature() for i in range(params_type.length))
+                params_type.types[i].make_constant(self[params_type.fields[i]]).signature()
+                for i in range(params_type.length)
+            )
         return self.__dict__["__signatures__"]
 
     def __hash__(self):
         return hash((type(self).__name__, self.__dict__["__params_type__"], self._signatures()))
 
     def __eq__(self, other):
-        return (type(self) is type(other) and self.__dict__["__params_type__"] == other.__dict__["__params_type__"]
-                and self._signatures() == other._signatures())
+        return (
+            type(self) is type(other)
+            and self.__dict__["__params_type__"] == other.__dict__["__params_type__"]
+            and self._signatures() == other._signatures()
+        )
 
     def __ne__(self, other):
         return not self == other
@@ -123,25 +130,36 @@ class ParamsType(Type):
             if not _identifier.match(name):
                 raise AttributeError('ParamsType: attribute "%s" should be a valid identifier.' % name)
             if name in _c_keywords:
-                raise SyntaxError('ParamsType: "%s" is a potential C/C++ keyword and should not be used as attribute name.' % name)
+                raise SyntaxError(
+                    'ParamsType: "%s" is a potential C/C++ keyword and should not be used as attribute name.' % name
+                )
             if not isinstance(kind, Type):
-                raise TypeError('ParamsType: attribute "%s" should inherit from the class Type, got "%s".' % (name, type(kind).__name__))
+                raise TypeError(
+                    'ParamsType: attribute "%s" should inherit from the class Type, got "%s".'
+                    % (name, type(kind).__name__)
+                )
         self.length = len(kwargs)
         self.fields = tuple(sorted(kwargs))
         self.types = tuple(kwargs[field] for field in self.fields)
         self.__const_to_enum = {}
         self.__alias_to_enum = {}
-        enums = dict.fromkeys(kind for kind in self.types if isinstance(kind, EnumType))    # one enum may serve several fields
+        enums = dict.fromkeys(
+            kind for kind in self.types if isinstance(kind, EnumType)
+        )  # one enum may serve several fields
         for enum in enums:
             for constant in enum:
                 if constant in self.__const_to_enum:
-                    raise AttributeError("ParamsType: found different enum types with common constants names: %s is in %s and %s"
-                                         % (constant, self.__const_to_enum[constant], enum))
+                    raise AttributeError(
+                        "ParamsType: found different enum types with common constants names: %s is in %s and %s"
+                        % (constant, self.__const_to_enum[constant], enum)
+                    )
                 self.__const_to_enum[constant] = enum
             for alias in enum.aliases:
                 if alias in self.__alias_to_enum:
-                    raise AttributeError("ParamsType: found different enum types with common constants aliases: %s is in %s and %s"
-                                         % (alias, self.__alias_to_enum[alias], enum))
+                    raise AttributeError(
+                        "ParamsType: found different enum types with common constants aliases: %s is in %s and %s"
+                        % (alias, self.__alias_to_enum[alias], enum)
+                    )
                 self.__alias_to_enum[alias] = enum
 
     def __getattr__(self, key):
@@ -149,13 +167,19 @@ class ParamsType(Type):
         enums = self.__dict__.get("_ParamsType__const_to_enum", {})
         if key in enums:
             return enums[key][key]
-        raise AttributeError("'%s' object has no attribute '%s'%s" % (
-            self.__class__.__name__, key, "; the constants of its enums are %s" % ", ".join(sorted(enums)) if enums else ""))
+        raise AttributeError(
+            "'%s' object has no attribute '%s'%s"
+            % (
+                self.__class__.__name__,
+                key,
+                "; the constants of its enums are %s" % ", ".join(sorted(enums)) if enums else "",
+            )
+        )
 
     @property
     def name(self):
         """Name of the C struct."""
-        if "_name" not in self.__dict__:    # most ParamsTypes never meet a C compiler
+        if "_name" not in self.__dict__:  # most ParamsTypes never meet a C compiler
             self._name = self.generate_struct_name()
         return self._name
 
@@ -165,7 +189,9 @@ class ParamsType(Type):
     __str__ = __repr__
 
     def __eq__(self, other):
-        return self is other or (type(self) is type(other) and self.fields == other.fields and self.types == other.types)
+        return self is other or (
+            type(self) is type(other) and self.fields == other.fields and self.types == other.types
+        )
 
     def __hash__(self):
         return hash((type(self).__name__, self.fields, self.types))
@@ -173,8 +199,10 @@ class ParamsType(Type):
     def generate_struct_name(self):
         """Name of the C struct: the same in any process, and different for different structs."""
         # The text of a Type may hold an address, or be that of another; what it writes in C is what counts.
-        texts = [(field, type(kind).__module__, type(kind).__qualname__, *self._field_code(field, kind))
-                 for field, kind in zip(self.fields, self.types)]
+        texts = [
+            (field, type(kind).__module__, type(kind).__qualname__, *self._field_code(field, kind))
+            for field, kind in zip(self.fields, self.types)
+        ]
         return "_Params_%s" % hashlib.sha256(repr(texts).encode()).hexdigest()[:32]
 
     @staticmethod
@@ -182,7 +210,12 @@ class ParamsType(Type):
         """What declares, initializes, extracts and cleans up a field; empty when its Type has no C."""
         sub = {"fail": "{this->setErrorOccurred(); return;}"}
         try:
-            return (kind.c_declare(field, sub), kind.c_init(field, sub), kind.c_extract(field, sub), kind.c_cleanup(field, sub))
+            return (
+                kind.c_declare(field, sub),
+                kind.c_init(field, sub),
+                kind.c_extract(field, sub),
+                kind.c_cleanup(field, sub),
+            )
         except MethodNotDefined:
             return ()
 
@@ -199,7 +232,10 @@ class ParamsType(Type):
     def get_field(self, theano_type):
         """The first field, in lexicographic order, of this Type; ValueError when there is none."""
         if theano_type not in self.types:
-            raise ValueError("ParamsType: no field of type %s; types: %s" % (theano_type, ", ".join(str(kind) for kind in self.types)))
+            raise ValueError(
+                "ParamsType: no field of type %s; types: %s"
+                % (theano_type, ", ".join(str(kind) for kind in self.types))
+            )
         return self.fields[self.types.index(theano_type)]
 
     def get_enum(self, key):
@@ -212,7 +248,10 @@ class ParamsType(Type):
         2
         """
         if key not in self.__const_to_enum:
-            raise KeyError("ParamsType: no enum constant %r; constants: %s" % (key, ", ".join(sorted(self.__const_to_enum)) or "none"))
+            raise KeyError(
+                "ParamsType: no enum constant %r; constants: %s"
+                % (key, ", ".join(sorted(self.__const_to_enum)) or "none")
+            )
         return self.__const_to_enum[key][key]
 
     def enum_from_alias(self, alias):
@@ -228,8 +267,14 @@ class ParamsType(Type):
         if alias in self.__alias_to_enum:
             return self.__alias_to_enum[alias].fromalias(alias)
         if alias not in self.__const_to_enum:
-            raise KeyError("ParamsType: no enum constant has the alias or name %r; aliases: %s; constants: %s" % (
-                alias, ", ".join(sorted(self.__alias_to_enum)) or "none", ", ".join(sorted(self.__const_to_enum)) or "none"))
+            raise KeyError(
+                "ParamsType: no enum constant has the alias or name %r; aliases: %s; constants: %s"
+                % (
+                    alias,
+                    ", ".join(sorted(self.__alias_to_enum)) or "none",
+                    ", ".join(sorted(self.__const_to_enum)) or "none",
+                )
+            )
         return self.get_enum(alias)
 
     def get_params(self, *objects, **kwargs):
@@ -313,8 +358,10 @@ class ParamsType(Type):
             try:
                 filtered[field] = kind.filter(value, strict, allow_downcast)
             except (TypeError, ValueError) as refused:
-                raise TypeError("ParamsType: the field %s (%s) cannot hold %r (%s): %s" % (
-                    field, kind, value, type(value).__name__, refused.args[0] if refused.args else refused)) from refused
+                raise TypeError(
+                    "ParamsType: the field %s (%s) cannot hold %r (%s): %s"
+                    % (field, kind, value, type(value).__name__, refused.args[0] if refused.args else refused)
+                ) from refused
             changed = changed or filtered[field] is not value
         return Params(self, **filtered) if changed and not strict else data
 
@@ -367,15 +414,18 @@ class ParamsType(Type):
         for i, (field, kind) in enumerate(zip(self.fields, self.types)):
             code = self._field_code(field, kind)
             if not code:
-                return []    # c_declare says what is missing
+                return []  # c_declare says what is missing
             declarations.append(code[0])
             inits.append(code[1])
             cleanups.append(code[3])
-            extracts.append("""
+            extracts.append(
+                """
             void extract_%(field)s(PyObject* py_%(field)s) {
                 %(extract)s
             }
-            """ % dict(field=field, extract=code[2]))
+            """
+                % dict(field=field, extract=code[2])
+            )
             cases.append("            case %d: extract_%s(object); break;" % (i, field))
         struct = """
         #ifndef %(guard)s
@@ -411,11 +461,20 @@ class ParamsType(Type):
             }
         };
         #endif
-        """ % dict(guard=self.name.upper(), name=self.name, declarations="\n".join(declarations), inits="\n".join(inits),
-                   cleanups="\n".join(cleanups), extracts="\n".join(extracts), cases="\n".join(cases))
+        """ % dict(
+            guard=self.name.upper(),
+            name=self.name,
+            declarations="\n".join(declarations),
+            inits="\n".join(inits),
+            cleanups="\n".join(cleanups),
+            extracts="\n".join(extracts),
+            cases="\n".join(cases),
+        )
         # With cmodule.debug enums write functions that are called by their cname. Two of one cname would not compile: neither is written.
         cnames = [kind.cname for kind in dict.fromkeys(self.types) if isinstance(kind, EnumType)]
-        ambiguous = {kind.c_to_string() for kind in self.types if isinstance(kind, EnumType) and cnames.count(kind.cname) > 1}
+        ambiguous = {
+            kind.c_to_string() for kind in self.types if isinstance(kind, EnumType) and cnames.count(kind.cname) > 1
+        }
         support = self._collect("c_support_code")
         for text in ambiguous:
             support = [part.replace(text, "") for part in support]
@@ -431,7 +490,9 @@ class ParamsType(Type):
     def c_declare(self, name, sub, check_input=True):
         for field, kind in zip(self.fields, self.types):
             if not self._field_code(field, kind):
-                raise MethodNotDefined("c_declare", type(self), "the field %s has the type %s, which has no C code" % (field, kind))
+                raise MethodNotDefined(
+                    "c_declare", type(self), "the field %s has the type %s, which has no C code" % (field, kind)
+                )
         return "\n        %s* %s;\n        " % (self.name, name)
 
     def c_init(self, name, sub):
@@ -462,8 +523,13 @@ class ParamsType(Type):
                 }
             }
         }
-        """ % dict(name=name, struct=self.name, length=self.length, fail=sub["fail"],
-                   fields=", ".join('"%s"' % field for field in self.fields))
+        """ % dict(
+            name=name,
+            struct=self.name,
+            length=self.length,
+            fail=sub["fail"],
+            fields=", ".join('"%s"' % field for field in self.fields),
+        )
 
     def c_sync(self, name, sub):
         # Params are inputs only.

@@ -8,6 +8,7 @@ arguments are thrown away; the pickler's memo has everything.
 A pickler that meets many variables of one graph, one after the other, gets such a list for each. A list leaves out what earlier ones had:
 it begins with the record of what this pickler has written (`_Written`), so that all lists together are as long as the graph.
 """
+
 import threading
 import weakref
 from copy import deepcopy
@@ -23,8 +24,8 @@ class _Written:
     """
 
     def __init__(self):
-        self.nodes = {}         # id -> Apply
-        self.wanted = ()        # nodes for the sake of which the latest list was begun
+        self.nodes = {}  # id -> Apply
+        self.wanted = ()  # nodes for the sake of which the latest list was begun
         self._has_pickler = False
 
     def __reduce__(self):
@@ -49,7 +50,7 @@ class _State(threading.local):
     """What this thread is pickling."""
 
     def __init__(self):
-        self.lists = []         # being written, innermost last
+        self.lists = []  # being written, innermost last
         self._written = None
 
     def written(self):
@@ -81,9 +82,9 @@ class _List:
     """The nodes of a list, the record that it belongs to, and what has to be written after it."""
 
     def __init__(self, nodes, written):
-        self.nodes = nodes      # id -> Apply
+        self.nodes = nodes  # id -> Apply
         self.written = written
-        self.postponed = []     # arguments of setattr
+        self.postponed = []  # arguments of setattr
 
 
 class _End:
@@ -95,7 +96,7 @@ class _End:
 
     def __init__(self, ends, lists):
         self.ends = ends
-        self.lists = lists      # of the thread that pickles: any thread may drop this
+        self.lists = lists  # of the thread that pickles: any thread may drop this
 
     def close(self):
         """Close the list; harmless when it is closed."""

@@ -4,6 +4,7 @@ Imports point downwards only. Where a module needs a service from above all the 
 a number), it calls a port of this module; the module above that has the service fills the port when it is imported. Filling with the text
 ``"module:name"`` instead of a function puts off the import to the first call.
 """
+
 import importlib
 
 
@@ -56,8 +57,10 @@ class Port:
         """
         function = self._function
         if function is None:
-            raise UnfilledPortError("port %s is not filled: %s does that when it is imported. What is missing: %s"
-                                    % (self.name, self.filled_by, self.__doc__))
+            raise UnfilledPortError(
+                "port %s is not filled: %s does that when it is imported. What is missing: %s"
+                % (self.name, self.filled_by, self.__doc__)
+            )
         if isinstance(function, str):
             module, _, name = function.partition(":")
             function = self._function = getattr(importlib.import_module(module), name)
@@ -70,35 +73,70 @@ class Port:
         return "<port %s, filled by %s>" % (self.name, self.filled_by)
 
 
-as_variable = Port("as_variable", "theano_ng.tensor.constant", """The variable that a value stands for, as ``as_tensor_variable(x)``.""")
+as_variable = Port(
+    "as_variable",
+    "theano_ng.tensor.constant",
+    """The variable that a value stands for, as ``as_tensor_variable(x)``.""",
+)
 
-constant_value = Port("constant_value", "theano_ng.tensor.constant",
-                      """``constant_value(x)``: the number that a 0-d expression is known to have; None when it is not known.""")
+constant_value = Port(
+    "constant_value",
+    "theano_ng.tensor.constant",
+    """``constant_value(x)``: the number that a 0-d expression is known to have; None when it is not known.""",
+)
 
-compile_function = Port("compile_function", "theano_ng.compile.function", """Compile a graph, as ``function(inputs, outputs, ...)``.""")
+compile_function = Port(
+    "compile_function", "theano_ng.compile.function", """Compile a graph, as ``function(inputs, outputs, ...)``."""
+)
 
-format_graph = Port("format_graph", "theano_ng.printing.debug", """A graph as an indented tree, as ``debugprint(variable, file=...)``.""")
+format_graph = Port(
+    "format_graph",
+    "theano_ng.printing.debug",
+    """A graph as an indented tree, as ``debugprint(variable, file=...)``.""",
+)
 
-label_graph = Port("label_graph", "theano_ng.printing.strings",
-                   """A graph as a tree of letters, with a legend, as ``min_informative_str(variable)``.""")
+label_graph = Port(
+    "label_graph",
+    "theano_ng.printing.strings",
+    """A graph as a tree of letters, with a legend, as ``min_informative_str(variable)``.""",
+)
 
-cdata_op = Port("cdata_op", "theano_ng.scalar.cdata_op",
-                """``cdata_op(rtype)``: the Op from an integer address to a value of a CDataType; its ``compiled()`` is a function.""")
+cdata_op = Port(
+    "cdata_op",
+    "theano_ng.scalar.cdata_op",
+    """``cdata_op(rtype)``: the Op from an integer address to a value of a CDataType; its ``compiled()`` is a function.""",
+)
 
-link_node_in_c = Port("link_node_in_c", "theano_ng.gof.codegen.clinker",
-                      """``link_node_in_c(node, storage_map, no_recycling)``: a thunk that runs a node's own C code, compiled.""")
+link_node_in_c = Port(
+    "link_node_in_c",
+    "theano_ng.gof.codegen.clinker",
+    """``link_node_in_c(node, storage_map, no_recycling)``: a thunk that runs a node's own C code, compiled.""",
+)
 
-size_type = Port("size_type", "theano_ng.tensor.compile_ops", """``size_type(ndim)``: the type of lengths (0) and of shapes (1).""")
+size_type = Port(
+    "size_type", "theano_ng.tensor.compile_ops", """``size_type(ndim)``: the type of lengths (0) and of shapes (1)."""
+)
 
-shape_feature = Port("shape_feature", "theano_ng.tensor.compile_ops",
-                     """``shape_feature()``: a new Feature that finds symbolic shapes by the `infer_shape` of Ops.""")
+shape_feature = Port(
+    "shape_feature",
+    "theano_ng.tensor.compile_ops",
+    """``shape_feature()``: a new Feature that finds symbolic shapes by the `infer_shape` of Ops.""",
+)
 
 scalar_from_tensor = Port("scalar_from_tensor", "theano_ng.tensor.shaping", """The scalar variable in a 0-d tensor.""")
 
-sparse_from_rows = Port("sparse_from_rows", "theano_ng.sparse",
-                        """``sparse_from_rows(x, rows, positions)``: a sparse matrix of the shape of x with those rows.""")
+sparse_from_rows = Port(
+    "sparse_from_rows",
+    "theano_ng.sparse",
+    """``sparse_from_rows(x, rows, positions)``: a sparse matrix of the shape of x with those rows.""",
+)
 
-shared = Port("shared", "theano_ng.compile.sharedvalue", """A shared variable with a value, as ``shared(value, name, ...)``.""")
+shared = Port(
+    "shared", "theano_ng.compile.sharedvalue", """A shared variable with a value, as ``shared(value, name, ...)``."""
+)
 
-scan = Port("scan", "theano_ng.scan_module",
-            """``scan(fn, sequences=..., non_sequences=...)``: jacobian and hessian loop over the rows of an expression with it.""")
+scan = Port(
+    "scan",
+    "theano_ng.scan_module",
+    """``scan(fn, sequences=..., non_sequences=...)``: jacobian and hessian loop over the rows of an expression with it.""",
+)

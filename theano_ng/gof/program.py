@@ -12,6 +12,7 @@ are enough to compute: whoever runs a graph again and again needs no `Function` 
 
 ``print(program)`` shows it step by step; that of a function is ``function.fn.program``.
 """
+
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -53,8 +54,10 @@ def updates_of(fgraph, updated_vars):
     tuple of Update
     """
     uses = Counter(fgraph.outputs)
-    return tuple(Update(destination, source, source.owner is not None and uses[source] == 1)
-                 for destination, source in updated_vars.items())
+    return tuple(
+        Update(destination, source, source.owner is not None and uses[source] == 1)
+        for destination, source in updated_vars.items()
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,8 +128,21 @@ class Program:
         return "\n".join(_listing(self))
 
 
-def make_program(fgraph, nodes, thunks, storage_map, compute_map, input_cells, output_cells, allow_gc, no_recycling=(), updated_vars=None,
-                 prerequisites=None, first=(), lazy=False):
+def make_program(
+    fgraph,
+    nodes,
+    thunks,
+    storage_map,
+    compute_map,
+    input_cells,
+    output_cells,
+    allow_gc,
+    no_recycling=(),
+    updated_vars=None,
+    prerequisites=None,
+    first=(),
+    lazy=False,
+):
     """A program, with what follows from the graph: what is cleared, and when, and which updates leave their cells.
 
     Parameters
@@ -159,8 +175,20 @@ def make_program(fgraph, nodes, thunks, storage_map, compute_map, input_cells, o
         for flag in compute_map.values():
             flag[0] = True
     return Program(
-        fgraph, nodes, tuple(thunks), storage_map, compute_map, tuple(input_cells), tuple(output_cells), tuple(clear_before),
-        last_uses(nodes, fgraph.outputs) if allow_gc else None, updates, prerequisites or {}, tuple(first), lazy)
+        fgraph,
+        nodes,
+        tuple(thunks),
+        storage_map,
+        compute_map,
+        tuple(input_cells),
+        tuple(output_cells),
+        tuple(clear_before),
+        last_uses(nodes, fgraph.outputs) if allow_gc else None,
+        updates,
+        prerequisites or {},
+        tuple(first),
+        lazy,
+    )
 
 
 def gc_helper(node_list):
@@ -206,7 +234,7 @@ def last_uses(order, keep):
     freed = []
     for node in order:
         dead = dict.fromkeys(r for r in node.inputs if r in computed and r not in keep and last_user[r] is node)
-        dead.update((r, None) for r in node.outputs if r not in last_user and r not in keep)    # nobody reads these
+        dead.update((r, None) for r in node.outputs if r not in last_user and r not in keep)  # nobody reads these
         freed.append(tuple(dead))
     return tuple(freed)
 
@@ -226,9 +254,18 @@ def _listing(program):
     width = len(str(len(program.nodes)))
     for i, (node, thunk) in enumerate(zip(program.nodes, program.thunks)):
         line = "%*d  %-6s %s = %s(%s)" % (
-            width, i, "C" if isinstance(thunk, CThunk) else "Python", several(node.outputs), node.op, several(node.inputs))
+            width,
+            i,
+            "C" if isinstance(thunk, CThunk) else "Python",
+            several(node.outputs),
+            node.op,
+            several(node.inputs),
+        )
         notes = ["lazy"] if getattr(thunk, "lazy", False) else []
-        for verb, table in (("overwrites", getattr(node.op, "destroy_map", None)), ("views", getattr(node.op, "view_map", None))):
+        for verb, table in (
+            ("overwrites", getattr(node.op, "destroy_map", None)),
+            ("views", getattr(node.op, "view_map", None)),
+        ):
             read = dict.fromkeys(node.inputs[k] for _, places in sorted((table or {}).items()) for k in places)
             if read:
                 notes.append("%s %s" % (verb, several(read)))
@@ -258,6 +295,8 @@ def _names(program):
         names[r] = name
     for r in (*[r for node in program.nodes for r in node.inputs], *program.fgraph.outputs):
         if r not in names:
-            one_number = isinstance(r, Constant) and (isinstance(r.data, (int, float)) or getattr(r.data, "size", 0) == 1)
+            one_number = isinstance(r, Constant) and (
+                isinstance(r.data, (int, float)) or getattr(r.data, "size", 0) == 1
+            )
             names[r] = str(r.data) if one_number else str(r)
     return names

@@ -3,6 +3,7 @@
 A comparison function takes two objects and returns a negative number when the first has to come first, a positive one when the second has,
 and 0 when it does not matter.
 """
+
 from theano_ng.gof.graph import list_of_nodes
 from theano_ng.gof.traversal import ancestors
 from theano_ng.gof.utils import memoize
@@ -138,7 +139,7 @@ def posort(l, *cmps):
 
     for compare in cmps:
         for i, a in enumerate(l):
-            for b in l[i + 1:]:
+            for b in l[i + 1 :]:
                 sign = compare(a, b)
                 if sign:
                     first, second = (a, b) if sign < 0 else (b, a)
@@ -203,6 +204,14 @@ def key_to_cmp(key):
 
 
 __all__ = [
-    "_toposort", "key_to_cmp", "make_dependence_cmp", "make_depends", "memodict", "memoize", "posort", "reverse_dict",
-    "sort_apply_nodes", "sort_schedule_fn",
+    "_toposort",
+    "key_to_cmp",
+    "make_dependence_cmp",
+    "make_depends",
+    "memodict",
+    "memoize",
+    "posort",
+    "reverse_dict",
+    "sort_apply_nodes",
+    "sort_schedule_fn",
 ]

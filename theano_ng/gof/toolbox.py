@@ -1,4 +1,5 @@
 """Features of a FunctionGraph: listeners that undo, check, find and print."""
+
 import sys
 import time
 from functools import partial
@@ -15,7 +16,7 @@ class AlreadyThere(Exception):
 class InconsistencyError(Exception):
     """Raised by a feature's `validate` when a graph may not be used as it is, e.g. because of an invalid in-place operation."""
 
-    __module__ = "theano_ng.gof.fg"     # the documented path, in pickles and tracebacks
+    __module__ = "theano_ng.gof.fg"  # the documented path, in pickles and tracebacks
 
 
 class ReplacementDidntRemovedError(Exception):
@@ -55,23 +56,42 @@ class BadOptimization(Exception):
         return self.full_err
 
     def __reduce__(self):
-        return BadOptimization, (self.old_r, self.new_r, self.old_r_val, self.new_r_val, self.reason, self.old_graph, self.new_graph)
+        return BadOptimization, (
+            self.old_r,
+            self.new_r,
+            self.old_r_val,
+            self.new_r_val,
+            self.reason,
+            self.old_graph,
+            self.new_graph,
+        )
 
     def str_diagnostic(self):
         """A text that says what changed, by which rewrite, in which graphs."""
-        lines = ["BadOptimization Error", "  Variable: id %s %s" % (id(self.new_r), self.new_r), "  Op %s" % (
-            self.new_r.owner if self.new_r is not None else None,)]
+        lines = [
+            "BadOptimization Error",
+            "  Variable: id %s %s" % (id(self.new_r), self.new_r),
+            "  Op %s" % (self.new_r.owner if self.new_r is not None else None,),
+        ]
         if self.old_r_val is not None or self.new_r_val is not None:
             lines.append("  Value Type: %s" % type(self.new_r_val))
             for label, value in (("Old", self.old_r_val), ("New", self.new_r_val)):
                 if hasattr(value, "shape") and hasattr(value, "dtype"):
-                    lines.append("  %s Value shape, dtype, strides: %s %s %s" % (
-                        label, value.shape, value.dtype, getattr(value, "strides", None)))
+                    lines.append(
+                        "  %s Value shape, dtype, strides: %s %s %s"
+                        % (label, value.shape, value.dtype, getattr(value, "strides", None))
+                    )
             lines += _value_differences(self.old_r_val, self.new_r_val)
         lines.append("  Reason:  %s" % (self.reason,))
-        lines += ["  Old Graph:", str(self.old_graph), "  New Graph:", str(self.new_graph), "",
-                  "Hint: relax the tolerance by setting tensor.cmp_sloppy=1",
-                  "  or even tensor.cmp_sloppy=2 for less-strict comparison"]
+        lines += [
+            "  Old Graph:",
+            str(self.old_graph),
+            "  New Graph:",
+            str(self.new_graph),
+            "",
+            "Hint: relax the tolerance by setting tensor.cmp_sloppy=1",
+            "  or even tensor.cmp_sloppy=2 for less-strict comparison",
+        ]
         return "\n".join(lines)
 
 
@@ -92,7 +112,9 @@ def _value_differences(old, new):
 
     try:
         diff = np.absolute(np.asarray(new, dtype="float64") - np.asarray(old, dtype="float64"))
-        rel = diff / np.maximum(np.absolute(np.asarray(old, dtype="float64")) + np.absolute(np.asarray(new, dtype="float64")), 1e-300)
+        rel = diff / np.maximum(
+            np.absolute(np.asarray(old, dtype="float64")) + np.absolute(np.asarray(new, dtype="float64")), 1e-300
+        )
     except (TypeError, ValueError):
         return ["  Old Value: %s" % str(old)[:1000], "  New Value: %s" % str(new)[:1000]]
     lines = []
@@ -275,7 +297,12 @@ class ReplaceValidate(History, Validator):
     """
 
     pickle_rm_attr = [
-        "replace_validate", "replace_all_validate", "replace_all_validate_remove", *History.pickle_rm_attr, *Validator.pickle_rm_attr]
+        "replace_validate",
+        "replace_all_validate",
+        "replace_all_validate_remove",
+        *History.pickle_rm_attr,
+        *Validator.pickle_rm_attr,
+    ]
 
     def __init__(self):
         History.__init__(self)
@@ -340,7 +367,10 @@ class ReplaceValidate(History, Validator):
         except Exception as error:
             fgraph.revert(chk)
             if verbose:
-                print("rewriting: %s: replacement of %s refused: %s" % (reason, ", ".join(str(r) for r, _ in replacements), error))
+                print(
+                    "rewriting: %s: replacement of %s refused: %s"
+                    % (reason, ", ".join(str(r) for r, _ in replacements), error)
+                )
             raise
         if verbose:
             for r, new_r in replacements:
@@ -368,7 +398,9 @@ class ReplaceValidate(History, Validator):
                 if warn:
                     print(
                         "WARNING: a rewrite had to remove a node but did not; this may block fusion and the removal of other nodes."
-                        " Please report it. Rewrite: %s, replacements: %s" % (reason, replacements), file=sys.stderr)
+                        " Please report it. Rewrite: %s, replacements: %s" % (reason, replacements),
+                        file=sys.stderr,
+                    )
                 raise ReplacementDidntRemovedError()
         self._nodes_removed.update(remove)
         return chk
@@ -505,17 +537,32 @@ class NoOutputFromInplace(Feature):
     def validate(self, fgraph):
         if not hasattr(fgraph, "destroyers"):
             return True
-        for out in fgraph.outputs[self.first_idx:self.last_idx]:
+        for out in fgraph.outputs[self.first_idx : self.last_idx]:
             if out.owner is not None and out.index in (getattr(out.owner.op, "destroy_map", None) or {}):
-                    raise InconsistencyError(
+                raise InconsistencyError(
                     "A function graph Feature has requested (probably for efficiency reasons for scan) that outputs of the graph be"
                     " prevented from being the result of inplace operations. This has prevented output %s from being computed by"
-                    " modifying another variable inplace." % out)
+                    " modifying another variable inplace." % out
+                )
         return True
 
 
 __all__ = [
-    "AlreadyThere", "BadOptimization", "Bookkeeper", "Feature", "GetCheckpoint", "History", "LambdExtract", "NoOutputFromInplace",
-    "NodeFinder", "PreserveNames", "PreserveVariableAttributes", "PrintListener", "ReplaceValidate", "ReplacementDidntRemovedError",
-    "Validator", "config", "graph",
+    "AlreadyThere",
+    "BadOptimization",
+    "Bookkeeper",
+    "Feature",
+    "GetCheckpoint",
+    "History",
+    "LambdExtract",
+    "NoOutputFromInplace",
+    "NodeFinder",
+    "PreserveNames",
+    "PreserveVariableAttributes",
+    "PrintListener",
+    "ReplaceValidate",
+    "ReplacementDidntRemovedError",
+    "Validator",
+    "config",
+    "graph",
 ]

@@ -1,4 +1,5 @@
 """Stack traces of variables, from one to another."""
+
 from theano_ng.configdefaults import config
 
 #: Traces that a variable keeps. Equal nodes of a whole graph can be merged into one; nobody reads the traces of all of them.
@@ -12,8 +13,9 @@ def _traces_of(from_var):
     seen = set()
     for v in variables:
         traces = getattr(v.tag, "trace", None) or []
-        if isinstance(traces, tuple) or (traces and isinstance(traces[0], tuple) and len(traces[0]) == 4
-                                         and isinstance(traces[0][0], str)):
+        if isinstance(traces, tuple) or (
+            traces and isinstance(traces[0], tuple) and len(traces[0]) == 4 and isinstance(traces[0][0], str)
+        ):
             # One bare stack instead of a list of them.
             traces = [traces]
         for trace in traces:
@@ -39,7 +41,7 @@ def copy_stack_trace(from_var, to_var):
     for v in to_var if isinstance(to_var, (list, tuple)) else [to_var]:
         own = _traces_of(v)
         ids = {id(t) for t in own}
-        v.tag.trace = (own + [t for t in traces if id(t) not in ids])[:max(MOST_TRACES, len(own))]
+        v.tag.trace = (own + [t for t in traces if id(t) not in ids])[: max(MOST_TRACES, len(own))]
     return to_var
 
 
@@ -64,7 +66,7 @@ def complete_stack_traces(fgraph, replacements, reason=None):
     """
     for old, new in replacements:
         if new.owner is None:
-            continue    # a constant, or a variable of the user
+            continue  # a constant, or a variable of the user
         if not has_trace(new):
             traces = _traces_of(old)
             if config.check_stack_trace != "off":

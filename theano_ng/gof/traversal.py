@@ -2,6 +2,7 @@
 
 The functions are documented as members of `theano_ng.gof.graph`.
 """
+
 from collections import deque
 
 from theano_ng.misc.ordered_set import OrderedSet
@@ -378,7 +379,7 @@ def _depth_first_order(inputs, outputs):
             opened.add(node)
             for i in node.inputs:
                 if i.owner is not None and i.owner not in done and i not in inputs:
-                    if i.owner in opened:    # and not done: the node waits for itself
+                    if i.owner in opened:  # and not done: the node waits for itself
                         raise ValueError("graph contains cycles")
                     stack.append(i.owner)
     return order
@@ -386,7 +387,7 @@ def _depth_first_order(inputs, outputs):
 
 try:
     from theano_ng.gof._toposort import constrained_order, depth_first_order
-except ImportError:     # not compiled; the twins do the same
+except ImportError:  # not compiled; the twins do the same
     constrained_order, depth_first_order = _constrained_order, _depth_first_order
 
 
@@ -587,7 +588,9 @@ def is_same_graph(var1, var2, givens=None, debug=False):
     if debug:
         numbers = {}
         if (_numbered(var2, givens, numbers) == _numbered(var1, givens, numbers)) != same:
-            raise AssertionError("the comparison of %s and %s depends on their order: an Op's __eq__ is not symmetric" % (var1, var2))
+            raise AssertionError(
+                "the comparison of %s and %s depends on their order: an Op's __eq__ is not symmetric" % (var1, var2)
+            )
     return same
 
 
@@ -612,7 +615,9 @@ def equal_computations(xs, ys, in_xs=None, in_ys=None):
     """
     in_xs, in_ys = in_xs or [], in_ys or []
     if len(in_xs) != len(in_ys):
-        raise ValueError("in_xs and in_ys correspond to one another, but there are %d and %d" % (len(in_xs), len(in_ys)))
+        raise ValueError(
+            "in_xs and in_ys correspond to one another, but there are %d and %d" % (len(in_xs), len(in_ys))
+        )
     if len(xs) != len(ys) or any(x.type != y.type for x, y in zip(list(xs) + list(in_xs), list(ys) + list(in_ys))):
         return False
     givens, numbers = dict(zip(in_xs, in_ys)), {}

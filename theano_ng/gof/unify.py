@@ -3,6 +3,7 @@
 Patterns are Python objects; variables may be free, bound, restricted to some options, or excluded from some. Tuples, lists and dicts are
 unified element by element.
 """
+
 from theano_ng.gof.utils import ANY_TYPE, FALL_THROUGH
 
 __docformat__ = "restructuredtext en"
@@ -300,6 +301,19 @@ def unify_merge(a, b, U):
 
 
 __all__ = [
-    "ANY_TYPE", "BoundVariable", "FALL_THROUGH", "FVar", "FreeVariable", "NotVariable", "OrVariable", "Unification", "Variable",
-    "VariableInList", "unify", "unify_build", "unify_merge", "unify_walk", "var_lookup",
+    "ANY_TYPE",
+    "BoundVariable",
+    "FALL_THROUGH",
+    "FVar",
+    "FreeVariable",
+    "NotVariable",
+    "OrVariable",
+    "Unification",
+    "Variable",
+    "VariableInList",
+    "unify",
+    "unify_build",
+    "unify_merge",
+    "unify_walk",
+    "var_lookup",
 ]

@@ -1,4 +1,5 @@
 """Which part of an object cannot be pickled, and the way there in words."""
+
 import copyreg
 
 from theano_ng.gof.fg import FunctionGraph
@@ -23,7 +24,7 @@ def unpicklable_part(obj, dumps):
     """
     way = []
     done = set()
-    while id(obj) not in done and len(way) < 10:    # no message gets better after that
+    while id(obj) not in done and len(way) < 10:  # no message gets better after that
         done.add(id(obj))
         for name, part in _parts(obj):
             if id(part) in done or part is None:
@@ -86,4 +87,7 @@ def _parts(obj):
 
 
 def _label(obj, part, i):
-    return "%s of the %s" % (type(part).__name__ if part.__class__.__module__ != "builtins" else "argument %d" % i, type(obj).__name__)
+    return "%s of the %s" % (
+        type(part).__name__ if part.__class__.__module__ != "builtins" else "argument %d" % i,
+        type(obj).__name__,
+    )

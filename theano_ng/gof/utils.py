@@ -1,4 +1,5 @@
 """Small utilities of the graph layer: stack traces, scratchpads, `__props__`, sequences, hashes."""
+
 import contextlib
 import gc
 import linecache
@@ -19,9 +20,18 @@ _package_root = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os
 _internal_parts = tuple(
     _package_root + part
     for part in (
-        "gof" + os.sep, "compile" + os.sep, "scalar" + os.sep, "tensor" + os.sep, "sparse" + os.sep,
-        "gpuarray" + os.sep, "gradient.py", "scan" + os.sep, "scan_module" + os.sep, "typed_list" + os.sep,
-        "raise_op.py", "ifelse.py",
+        "gof" + os.sep,
+        "compile" + os.sep,
+        "scalar" + os.sep,
+        "tensor" + os.sep,
+        "sparse" + os.sep,
+        "gpuarray" + os.sep,
+        "gradient.py",
+        "scan" + os.sep,
+        "scan_module" + os.sep,
+        "typed_list" + os.sep,
+        "raise_op.py",
+        "ifelse.py",
     )
 )
 _tests_part = os.sep + "tests" + os.sep
@@ -90,7 +100,7 @@ def _line_of(code, offset):
 
 # Graphs are built in loops: thousands of stacks have the same levels. Those share one object, which a pickle then has once.
 _MOST_LEVELS = 4096
-_levels = {}        # (id of code, offset) -> (code, so that its id stays its own; level)
+_levels = {}  # (id of code, offset) -> (code, so that its id stays its own; level)
 
 
 def _frame_entry(code, offset):
@@ -322,7 +332,7 @@ def fewer_collections():
     and again."""
     before, relaxed = gc.get_threshold(), (20000, 20, 100)
     if not 0 < before[0] < relaxed[0]:
-        yield       # off, or relaxed already
+        yield  # off, or relaxed already
         return
     gc.set_threshold(*relaxed)
     try:
@@ -506,7 +516,13 @@ def comm_guard(type1, type2):
             return old_f(arg1, arg2, *rest) if result is FALL_THROUGH else result
 
         new_f.__name__ = f.__name__
-        new_f.__doc__ = "%s\n%s<%s, %s>\n%s" % (old_f.__doc__ or "", f.__name__, _type_name(type1), _type_name(type2), f.__doc__ or "")
+        new_f.__doc__ = "%s\n%s<%s, %s>\n%s" % (
+            old_f.__doc__ or "",
+            f.__name__,
+            _type_name(type1),
+            _type_name(type2),
+            f.__doc__ or "",
+        )
         return new_f
 
     return wrap
@@ -626,9 +642,41 @@ def hash_from_file(file_path):
 
 
 __all__ = [
-    "ABORT", "ANY_TYPE", "D", "FAILURE", "FALL_THROUGH", "Keyword", "MetaObject", "MethodNotDefined", "OrderedDict", "PY3", "RETRY",
-    "StackTrace", "add_tag_trace", "comm_guard", "config", "deprecated", "difference", "flatten", "from_return_values",
-    "get_variable_trace_string", "give_variables_names", "hash_from_code", "hash_from_file", "hashtype", "hist", "integer_types",
-    "memoize", "object2", "remove", "scratchpad", "simple_extract_stack", "string_types", "to_return_values", "toposort",
-    "type_guard", "uniq", "unique",
+    "ABORT",
+    "ANY_TYPE",
+    "D",
+    "FAILURE",
+    "FALL_THROUGH",
+    "Keyword",
+    "MetaObject",
+    "MethodNotDefined",
+    "OrderedDict",
+    "PY3",
+    "RETRY",
+    "StackTrace",
+    "add_tag_trace",
+    "comm_guard",
+    "config",
+    "deprecated",
+    "difference",
+    "flatten",
+    "from_return_values",
+    "get_variable_trace_string",
+    "give_variables_names",
+    "hash_from_code",
+    "hash_from_file",
+    "hashtype",
+    "hist",
+    "integer_types",
+    "memoize",
+    "object2",
+    "remove",
+    "scratchpad",
+    "simple_extract_stack",
+    "string_types",
+    "to_return_values",
+    "toposort",
+    "type_guard",
+    "uniq",
+    "unique",
 ]

@@ -4,6 +4,7 @@
 `Loop`, `LoopGC` (every node in order) and `Stack` (on demand: lazy nodes, some of the outputs, callbacks, memory profiles). Each machine
 is made of a program by `of`; the constructors take the classic arguments.
 """
+
 import dataclasses
 import time
 
@@ -50,8 +51,13 @@ def calculate_reallocate_info(order, fgraph, storage_map, compute_map_re, depend
     pool = {}
 
     def free_to_share(r):
-        return (r.owner is not None and r not in kept and r not in viewed and getattr(r.type, "ndim", None) == 0
-                and storage_map[r][0] is None)
+        return (
+            r.owner is not None
+            and r not in kept
+            and r not in viewed
+            and getattr(r.type, "ndim", None) == 0
+            and storage_map[r][0] is None
+        )
 
     for node in order:
         for r in node.outputs:
@@ -251,16 +257,38 @@ class Stack(VM):
         ``callback_input(variable, value)`` for each input and constant at the start of each run.
     """
 
-    def __init__(self, nodes, thunks, pre_call_clear, storage_map, compute_map, fgraph, allow_gc, n_updates, dependencies=None,
-                 callback=None, callback_input=None):
+    def __init__(
+        self,
+        nodes,
+        thunks,
+        pre_call_clear,
+        storage_map,
+        compute_map,
+        fgraph,
+        allow_gc,
+        n_updates,
+        dependencies=None,
+        callback=None,
+        callback_input=None,
+    ):
         if allow_gc and dependencies is None:
             raise ValueError("Must set dependencies when using GC")
         super().__init__(nodes, thunks, pre_call_clear)
         prerequisites, first = demands(fgraph, nodes, thunks, thunks, {})
         outputs = fgraph.outputs
         self._set_up(
-            fgraph, storage_map, compute_map, allow_gc, range(len(outputs) - n_updates, len(outputs)), dependencies or {}, callback,
-            callback_input, prerequisites, first, True)
+            fgraph,
+            storage_map,
+            compute_map,
+            allow_gc,
+            range(len(outputs) - n_updates, len(outputs)),
+            dependencies or {},
+            callback,
+            callback_input,
+            prerequisites,
+            first,
+            True,
+        )
 
     @classmethod
     def of(cls, program, dependencies=None, callback=None, callback_input=None):
@@ -271,13 +299,34 @@ class Stack(VM):
         VM.__init__(machine, list(program.nodes), list(program.thunks), program.cells(program.clear_before))
         sources = {update.source for update in program.updates}
         machine._set_up(
-            program.fgraph, program.storage_map, program.compute_map, program.allow_gc,
-            [i for i, r in enumerate(program.fgraph.outputs) if r in sources], dependencies or {}, callback, callback_input,
-            program.prerequisites, program.first, program.lazy)
+            program.fgraph,
+            program.storage_map,
+            program.compute_map,
+            program.allow_gc,
+            [i for i, r in enumerate(program.fgraph.outputs) if r in sources],
+            dependencies or {},
+            callback,
+            callback_input,
+            program.prerequisites,
+            program.first,
+            program.lazy,
+        )
         return machine._keep(program)
 
-    def _set_up(self, fgraph, storage_map, compute_map, allow_gc, always, dependencies, callback, callback_input, prerequisites, first,
-                lazy):
+    def _set_up(
+        self,
+        fgraph,
+        storage_map,
+        compute_map,
+        allow_gc,
+        always,
+        dependencies,
+        callback,
+        callback_input,
+        prerequisites,
+        first,
+        lazy,
+    ):
         """Prepare the tables of a run.
 
         Parameters
@@ -305,14 +354,20 @@ class Stack(VM):
             self._forget_memory()
         self.lazy = lazy
         self.first = list(first)
-        self.node_prereqs = {node: [r for other in prerequisites.get(node, ()) for r in other.outputs] for node in self.nodes}
+        self.node_prereqs = {
+            node: [r for other in prerequisites.get(node, ()) for r in other.outputs] for node in self.nodes
+        }
         self._always = set(always)
         # what the linker put last is asked for last: see `inplace_order.overwrite_last`
-        self._output_order = sorted(range(len(self.outputs)), key=[self.node_idx.get(r.owner, -1) for r in self.outputs].__getitem__)
+        self._output_order = sorted(
+            range(len(self.outputs)), key=[self.node_idx.get(r.owner, -1) for r in self.outputs].__getitem__
+        )
         self._computed_outputs = [r for node in self.nodes for r in node.outputs]
         self._kept = set(self.outputs)
         # how many nodes read a variable that may be freed
-        self._users = {r: len({user.owner for user in users}) for r, users in dependencies.items() if r.owner is not None}
+        self._users = {
+            r: len({user.owner for user in users}) for r, users in dependencies.items() if r.owner is not None
+        }
 
     def _forget_memory(self):
         self.variable_shape, self.variable_strides, self.variable_offset = {}, {}, {}
@@ -525,8 +580,17 @@ class VM_Linker(link.LocalLinker):
         returned. None: yes for the compiled machine, and for Stack when it is there for another reason. True: use Stack for it.
     """
 
-    def __init__(self, allow_gc=None, use_cloop=False, callback=None, callback_input=None, lazy=None, schedule=None, c_thunks=None,
-                 allow_partial_eval=None):
+    def __init__(
+        self,
+        allow_gc=None,
+        use_cloop=False,
+        callback=None,
+        callback_input=None,
+        lazy=None,
+        schedule=None,
+        c_thunks=None,
+        allow_partial_eval=None,
+    ):
         self.allow_gc = allow_gc
         self.fgraph = None
         self.use_cloop = use_cloop
@@ -595,7 +659,11 @@ class VM_Linker(link.LocalLinker):
         -------
         class
         """
-        if self.calls_back or (config.profile and config.profile_memory) or (not self.use_cloop and (lazy or self.allow_partial_eval)):
+        if (
+            self.calls_back
+            or (config.profile and config.profile_memory)
+            or (not self.use_cloop and (lazy or self.allow_partial_eval))
+        ):
             return Stack
         if self.use_cloop:
             return CVM
@@ -614,7 +682,9 @@ class VM_Linker(link.LocalLinker):
         """
         kind = self.machine_class(program.lazy)
         if kind is Stack:
-            vm = Stack.of(program, self.compute_gc_dependencies(program.storage_map), self.callback, self.callback_input)
+            vm = Stack.of(
+                program, self.compute_gc_dependencies(program.storage_map), self.callback, self.callback_input
+            )
         else:
             vm = kind.of(program)
         vm.allow_partial_eval = kind in (Stack, CVM) and self.allow_partial_eval is not False
@@ -627,13 +697,39 @@ class VM_Linker(link.LocalLinker):
         lazy = bool(lazy)
         kind = self.machine_class(lazy)
         # A Stack that is not lazy has all inputs of lazy nodes computed. The compiled machine asks when some of the outputs are wanted.
-        prerequisites, first = ({}, ()) if kind in (Loop, LoopGC) else demands(
-            self.fgraph, nodes, thunks, thunks if lazy or kind is CVM else (), updated_vars)
+        prerequisites, first = (
+            ({}, ())
+            if kind in (Loop, LoopGC)
+            else demands(self.fgraph, nodes, thunks, thunks if lazy or kind is CVM else (), updated_vars)
+        )
         return make_program(
-            self.fgraph, nodes, thunks, storage_map, compute_map, input_storage, output_storage, self.allow_gc, self.no_recycling,
-            updated_vars, prerequisites, first, lazy)
+            self.fgraph,
+            nodes,
+            thunks,
+            storage_map,
+            compute_map,
+            input_storage,
+            output_storage,
+            self.allow_gc,
+            self.no_recycling,
+            updated_vars,
+            prerequisites,
+            first,
+            lazy,
+        )
 
-    def make_vm(self, nodes, thunks, input_storage, output_storage, storage_map, post_thunk_clear, computed, compute_map, updated_vars):
+    def make_vm(
+        self,
+        nodes,
+        thunks,
+        input_storage,
+        output_storage,
+        storage_map,
+        post_thunk_clear,
+        computed,
+        compute_map,
+        updated_vars,
+    ):
         """The machine for thunks that were made elsewhere.
 
         Parameters
@@ -654,9 +750,15 @@ class VM_Linker(link.LocalLinker):
         """
         program = self._program(nodes, thunks, input_storage, output_storage, storage_map, compute_map, updated_vars)
         variables = {id(cell): r for r, cell in storage_map.items()}
-        return self.machine(dataclasses.replace(
-            program, clear_before=tuple(r for r in program.clear_before if r in computed),
-            clear_after=tuple(tuple(variables[id(cell)] for cell in cells) for cells in post_thunk_clear) if self.allow_gc else None))
+        return self.machine(
+            dataclasses.replace(
+                program,
+                clear_before=tuple(r for r in program.clear_before if r in computed),
+                clear_after=tuple(tuple(variables[id(cell)] for cell in cells) for cells in post_thunk_clear)
+                if self.allow_gc
+                else None,
+            )
+        )
 
     def make_program(self, input_storage=None, output_storage=None, storage_map=None):
         """The program of the graph: thunks for all nodes, bound to cells.
@@ -675,7 +777,9 @@ class VM_Linker(link.LocalLinker):
         order = self.schedule(fgraph)
         if self.updated_vars:
             order = overwrite_last(order, fgraph.orderings(), self.updated_vars)
-        input_storage, output_storage, storage_map = link.map_storage(fgraph, order, input_storage, output_storage, storage_map)
+        input_storage, output_storage, storage_map = link.map_storage(
+            fgraph, order, input_storage, output_storage, storage_map
+        )
         compute_map = {r: [r.owner is None] for r in storage_map}
 
         start = time.perf_counter()

@@ -2,7 +2,7 @@
 
 
 def __getattr__(name):
-    if name == "pkl_utils":     # documented as `theano_ng.misc.pkl_utils`; loaded when it is used
+    if name == "pkl_utils":  # documented as `theano_ng.misc.pkl_utils`; loaded when it is used
         import importlib
 
         return importlib.import_module("theano_ng.misc.pkl_utils")

@@ -6,6 +6,7 @@
     OMP_NUM_THREADS=1 python theano_ng/misc/check_blas.py -q
     OMP_NUM_THREADS=2 python theano_ng/misc/check_blas.py -q
 """
+
 import argparse
 import os
 import sys
@@ -14,16 +15,26 @@ import time
 import numpy as np
 
 # Floating-point operations of float64 that a core does per cycle with each instruction set, two for a fused multiplication and addition.
-PER_CYCLE = (("compiled loops without vector instructions", 1), ("SSE2", 4), ("AVX", 8), ("AVX2 with FMA", 16), ("AVX-512", 32))
+PER_CYCLE = (
+    ("compiled loops without vector instructions", 1),
+    ("SSE2", 4),
+    ("AVX", 8),
+    ("AVX2 with FMA", 16),
+    ("AVX-512", 32),
+)
 
 
 def reference_table(cores=(1, 2, 4, 8, 16), gigahertz=3.0, size=2000, iters=10):
     """The least time that processors can need for the benchmark, as text: computed from their instructions, not measured."""
-    work = 2e-9 * size ** 3 * iters
-    lines = ["Least seconds for %d products of float64 matrices of %d x %d on cores of %.1f GHz; half of it for float32." % (
-        iters, size, size, gigahertz), "%-45s" % "instructions used by the BLAS" + "".join("%9s" % ("%d core%s" % (n, "s" * (n > 1)))
-                                                                                          for n in cores)]
-    lines += ["%-45s" % name + "".join("%9.2f" % (work / (n * gigahertz * flops)) for n in cores) for name, flops in PER_CYCLE]
+    work = 2e-9 * size**3 * iters
+    lines = [
+        "Least seconds for %d products of float64 matrices of %d x %d on cores of %.1f GHz; half of it for float32."
+        % (iters, size, size, gigahertz),
+        "%-45s" % "instructions used by the BLAS" + "".join("%9s" % ("%d core%s" % (n, "s" * (n > 1))) for n in cores),
+    ]
+    lines += [
+        "%-45s" % name + "".join("%9.2f" % (work / (n * gigahertz * flops)) for n in cores) for name, flops in PER_CYCLE
+    ]
     return "\n".join(lines)
 
 
@@ -58,7 +69,9 @@ def execute(execute=True, verbose=True, M=2000, N=2000, K=2000, iters=10, order=
     b = theano.shared(np.ones((N, K), dtype=dtype, order=order))
     c = theano.shared(np.ones((M, K), dtype=dtype, order=order))
     f = theano.function([], updates=[(c, 0.4 * c + 0.8 * T.dot(a, b))])
-    products = [node.op for node in f.maker.fgraph.toposort() if isinstance(node.op, (T.blas.Gemm, T.blas.Dot22, T.Dot))]
+    products = [
+        node.op for node in f.maker.fgraph.toposort() if isinstance(node.op, (T.blas.Gemm, T.blas.Dot22, T.Dot))
+    ]
     if any(isinstance(op, T.blas.Gemm) for op in products):
         flags = theano.config.blas.ldflags
         implementation = "CPU (gemm of %s)" % ("the library of blas.ldflags=%s" % flags if flags else "SciPy's BLAS")
@@ -66,7 +79,7 @@ def execute(execute=True, verbose=True, M=2000, N=2000, K=2000, iters=10, order=
         implementation = "CPU (without gemm: %s)" % ", ".join(map(str, products))
     if not execute:
         return 0.0, implementation
-    f()                                         # the first call allocates
+    f()  # the first call allocates
     start = time.perf_counter()
     for _ in range(iters):
         f()
@@ -93,8 +106,9 @@ def _print_configuration():
 
 def jobman_job(state, channel):
     """Run the benchmark as a job of jobman: sizes come from `state`, which gets the time."""
-    state.time, state.implementation = execute(verbose=False, **{
-        name: state[name] for name in ("M", "N", "K", "iters", "order") if name in state})
+    state.time, state.implementation = execute(
+        verbose=False, **{name: state[name] for name in ("M", "N", "K", "iters", "order") if name in state}
+    )
     return channel.COMPLETE
 
 
@@ -110,7 +124,13 @@ def main(argv=None):
     parser.add_argument("-q", "--quiet", action="store_true", help="print only the time")
     parser.add_argument("--print_only", action="store_true", help="do not run the benchmark")
     for name in "MNK":
-        parser.add_argument("-%s" % name, "--%s" % name, type=int, default=0, help="size of the matrices; 2000 (5000 on 8 cores and more)")
+        parser.add_argument(
+            "-%s" % name,
+            "--%s" % name,
+            type=int,
+            default=0,
+            help="size of the matrices; 2000 (5000 on 8 cores and more)",
+        )
     parser.add_argument("--iter", type=int, default=10, help="number of products")
     parser.add_argument("--order", choices=["C", "F"], default="C", help="memory layout")
     parser.add_argument("-B", "--B", type=int, default=0, help="M, N and K at once")
@@ -119,15 +139,27 @@ def main(argv=None):
     sizes = {name: getattr(options, name) or size for name in "MNK"}
     if not options.quiet:
         print(reference_table(size=size, iters=options.iter) + "\n")
-    seconds, implementation = execute(not options.print_only, not options.quiet, iters=options.iter, order=options.order, **sizes)
+    seconds, implementation = execute(
+        not options.print_only, not options.quiet, iters=options.iter, order=options.order, **sizes
+    )
     if options.print_only:
         return 0
     if options.quiet:
         print("%.3f" % seconds)
     else:
-        print("%d products of (%d, %d) by (%d, %d) took %.3f s on %s: %.1f GFlop/s." % (
-            options.iter, sizes["M"], sizes["N"], sizes["N"], sizes["K"], seconds, implementation,
-            2e-9 * options.iter * sizes["M"] * sizes["N"] * sizes["K"] / max(seconds, 1e-9)))
+        print(
+            "%d products of (%d, %d) by (%d, %d) took %.3f s on %s: %.1f GFlop/s."
+            % (
+                options.iter,
+                sizes["M"],
+                sizes["N"],
+                sizes["N"],
+                sizes["K"],
+                seconds,
+                implementation,
+                2e-9 * options.iter * sizes["M"] * sizes["N"] * sizes["K"] / max(seconds, 1e-9),
+            )
+        )
     return 0
 
 

@@ -1,4 +1,5 @@
 """Number of processors."""
+
 import os
 
 

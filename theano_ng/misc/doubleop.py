@@ -1,4 +1,5 @@
 """An Op whose documentation shows how the documentation of Ops looks."""
+
 import numpy as np
 
 from theano_ng import gof

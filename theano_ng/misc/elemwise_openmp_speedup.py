@@ -7,6 +7,7 @@
 
 Two operations are timed, a cheap and a costly one, each in a process with OpenMP and in one without.
 """
+
 import argparse
 import os
 import subprocess
@@ -36,10 +37,21 @@ def runScript(N):
     results = []
     root = os.path.dirname(os.path.dirname(os.path.abspath(theano_ng.__file__)))
     for openmp in (True, False):
-        flags = [f for f in (os.environ.get("THEANO_FLAGS", ""), "openmp=%s,openmp_elemwise_minsize=%d" % (openmp, min(N, 1000))) if f]
+        flags = [
+            f
+            for f in (
+                os.environ.get("THEANO_FLAGS", ""),
+                "openmp=%s,openmp_elemwise_minsize=%d" % (openmp, min(N, 1000)),
+            )
+            if f
+        ]
         path = os.pathsep.join(p for p in (root, os.environ.get("PYTHONPATH")) if p)
-        done = subprocess.run([sys.executable, "-m", "theano_ng.misc.elemwise_time_test", "--script", "-N", str(N)],
-                              env=dict(os.environ, THEANO_FLAGS=",".join(flags), PYTHONPATH=path), capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-m", "theano_ng.misc.elemwise_time_test", "--script", "-N", str(N)],
+            env=dict(os.environ, THEANO_FLAGS=",".join(flags), PYTHONPATH=path),
+            capture_output=True,
+            text=True,
+        )
         if done.returncode:
             raise RuntimeError("timing with openmp=%s failed:\n%s" % (openmp, done.stderr))
         results.append(tuple(map(float, done.stdout.split()[-2:])))
@@ -57,8 +69,10 @@ def main(argv=None):
     print("Vectors of %d elements, OMP_NUM_THREADS=%s" % (N, os.environ.get("OMP_NUM_THREADS")))
     for name, fast, slow in zip(("cheap", "costly"), *runScript(N)):
         ratio = slow / fast
-        print("%s operation: %.3e s with OpenMP, %.3e s without: %s %.2f" % (
-            name, fast, slow, "speedup" if ratio >= 1 else "slowdown", ratio if ratio >= 1 else 1 / ratio))
+        print(
+            "%s operation: %.3e s with OpenMP, %.3e s without: %s %.2f"
+            % (name, fast, slow, "speedup" if ratio >= 1 else "slowdown", ratio if ratio >= 1 else 1 / ratio)
+        )
     return 0
 
 

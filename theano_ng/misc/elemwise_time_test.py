@@ -1,4 +1,5 @@
 """Time elementwise operations with and without OpenMP; the work horse of `elemwise_openmp_speedup`."""
+
 import argparse
 import sys
 import timeit
@@ -25,8 +26,10 @@ def evalTime(f, v, script=False, loops=1000):
     f(v)
     times = timeit.repeat(lambda: f(v), number=1, repeat=loops)
     if not script:
-        print("time of the operation: fastest %.3e s, mean %.3e s, deviation %.3e s over %d calls" % (
-            min(times), np.mean(times), np.std(times), loops))
+        print(
+            "time of the operation: fastest %.3e s, mean %.3e s, deviation %.3e s over %d calls"
+            % (min(times), np.mean(times), np.std(times), loops)
+        )
     return min(times)
 
 
@@ -50,12 +53,14 @@ def ElemwiseOpTime(N, script=False, loops=1000):
 
     x = T.vector("x")
     value = np.random.RandomState(1235).uniform(size=N).astype(theano.config.floatX)
-    cheap = theano.function([theano.In(x, borrow=True)], theano.Out(2 * x + x ** 3, borrow=True))
+    cheap = theano.function([theano.In(x, borrow=True)], theano.Out(2 * x + x**3, borrow=True))
     costly = theano.function([theano.In(x, borrow=True)], theano.Out(T.sin(x) ** 2 + T.cos(x) ** 2, borrow=True))
     if not script:
         import os
 
-        print("openmp=%s, OMP_NUM_THREADS=%s, %d elements" % (theano.config.openmp, os.environ.get("OMP_NUM_THREADS"), N))
+        print(
+            "openmp=%s, OMP_NUM_THREADS=%s, %d elements" % (theano.config.openmp, os.environ.get("OMP_NUM_THREADS"), N)
+        )
         print("cheap: ", end="")
     times = [evalTime(cheap, value, script=script, loops=loops)]
     if not script:

@@ -1,4 +1,5 @@
 """`may_share_memory` for arrays, sparse matrices and whatever other values register themselves."""
+
 import sys
 
 import numpy as np
@@ -35,8 +36,11 @@ def _buffers(a):
     """The arrays that hold a value's data."""
     if not _is_sparse(a):
         return [a]
-    return [getattr(a, name) for name in ("data", "indices", "indptr", "row", "col", "offsets")
-            if isinstance(getattr(a, name, None), np.ndarray)]
+    return [
+        getattr(a, name)
+        for name in ("data", "indices", "indptr", "row", "col", "offsets")
+        if isinstance(getattr(a, name, None), np.ndarray)
+    ]
 
 
 def may_share_memory(a, b, raise_other_type=True):
@@ -62,7 +66,9 @@ def may_share_memory(a, b, raise_other_type=True):
     for value in (a, b):
         if not isinstance(value, np.ndarray) and not _is_sparse(value):
             if raise_other_type:
-                raise TypeError("may_share_memory supports only ndarray and scipy.sparse (and registered kinds of values), not %s"
-                                % type(value))
+                raise TypeError(
+                    "may_share_memory supports only ndarray and scipy.sparse (and registered kinds of values), not %s"
+                    % type(value)
+                )
             return False
     return any(np.may_share_memory(x, y) for x in _buffers(a) for y in _buffers(b))

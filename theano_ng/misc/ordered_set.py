@@ -1,4 +1,5 @@
 """A set that remembers the order of insertion."""
+
 from collections.abc import Iterable, MutableSet
 
 string_types = (str,)
@@ -13,7 +14,9 @@ def check_deterministic(iterable):
         For sets, frozensets and objects that are no list, tuple, dict, dict view, OrderedSet, string or iterator.
     """
     if iterable is not None and isinstance(iterable, (set, frozenset)):
-        raise TypeError("Non-deterministic iterable: %s has no order; give a list, tuple, dict or OrderedSet" % type(iterable))
+        raise TypeError(
+            "Non-deterministic iterable: %s has no order; give a list, tuple, dict or OrderedSet" % type(iterable)
+        )
 
 
 class Link:

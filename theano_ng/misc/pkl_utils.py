@@ -3,6 +3,7 @@
 `dump` writes a zip archive that `numpy.load` can read without this package; `load` reads it back. `StripPickler` writes smaller pickles
 that other machines can load, `CompatUnpickler` reads arrays that Python 2 pickled.
 """
+
 import io
 import pickle
 import reprlib
@@ -19,8 +20,15 @@ from theano_ng.gof.pickling import reduce_in_graph
 from theano_ng.gof.unpicklable import unpicklable_part
 
 __all__ = [
-    "CompatUnpickler", "PersistentGpuArrayID", "PersistentNdarrayID", "PersistentNdarrayLoad", "PersistentSharedVariableID",
-    "StripPickler", "dump", "load", "zipadd",
+    "CompatUnpickler",
+    "PersistentGpuArrayID",
+    "PersistentNdarrayID",
+    "PersistentNdarrayLoad",
+    "PersistentSharedVariableID",
+    "StripPickler",
+    "dump",
+    "load",
+    "zipadd",
 ]
 
 # Kept for programs that set it: pickling graphs needs no recursion here.
@@ -42,8 +50,10 @@ def _saying_what(obj, dumps=pickle.dumps):
             reason = str(failure)
             if "lambda" in reason or "local" in reason:
                 reason += ". Lambdas, and functions and classes made inside functions, cannot be pickled: define them in a module"
-        raise pickle.PicklingError("cannot pickle %s (%s of %s): %s" % (
-            short.repr(part), ", ".join(reversed(way)) or "all", type(obj).__name__, reason)) from failure
+        raise pickle.PicklingError(
+            "cannot pickle %s (%s of %s): %s"
+            % (short.repr(part), ", ".join(reversed(way)) or "all", type(obj).__name__, reason)
+        ) from failure
 
 
 class StripPickler(pickle.Pickler):
@@ -79,7 +89,9 @@ class StripPickler(pickle.Pickler):
         self._protocol = HIGHEST_PROTOCOL if protocol < 0 else protocol
         self.tag_to_remove = ["trace", "test_value", "creation_traceback"]
         if extra_tag_to_remove is not None:
-            self.tag_to_remove.extend([extra_tag_to_remove] if isinstance(extra_tag_to_remove, str) else extra_tag_to_remove)
+            self.tag_to_remove.extend(
+                [extra_tag_to_remove] if isinstance(extra_tag_to_remove, str) else extra_tag_to_remove
+            )
 
     def dump(self, obj):
         """Write one object; what cannot be pickled is named in the error."""
@@ -130,7 +142,12 @@ class CompatUnpickler(pickle._Unpickler):
         """Set an object's state; strings that were the bytes of an array become bytes again."""
         state = self.stack[-1]
         instance = self.stack[-2]
-        if isinstance(instance, np.ndarray) and isinstance(state, tuple) and len(state) == 5 and isinstance(state[4], str):
+        if (
+            isinstance(instance, np.ndarray)
+            and isinstance(state, tuple)
+            and len(state) == 5
+            and isinstance(state[4], str)
+        ):
             self.stack[-1] = state[:4] + (state[4].encode("latin1"),)
         super().load_build()
 
@@ -140,7 +157,12 @@ class CompatUnpickler(pickle._Unpickler):
         """Call a function on arguments; the data of NumPy scalars become bytes again."""
         args = self.stack[-1]
         func = self.stack[-2]
-        if getattr(func, "__name__", "") == "scalar" and len(args) == 2 and isinstance(args[1], str) and isinstance(args[0], np.dtype):
+        if (
+            getattr(func, "__name__", "") == "scalar"
+            and len(args) == 2
+            and isinstance(args[1], str)
+            and isinstance(args[0], np.dtype)
+        ):
             self.stack[-1] = (args[0], args[1].encode("latin1"))
         super().load_reduce()
 
@@ -159,6 +181,7 @@ load_reduce = CompatUnpickler.load_reduce
 
 # ------------------------------------------------------------ zip archives
 
+
 class PersistentNdarrayID:
     """Writes every array to an NPY member of a zip archive, named ``array_0``, ``array_1`` ...
 
@@ -171,7 +194,7 @@ class PersistentNdarrayID:
     def __init__(self, zip_file):
         self.zip_file = zip_file
         self.count = 0
-        self.seen = {}      # id -> (name, the object, so that its id stays its own)
+        self.seen = {}  # id -> (name, the object, so that its id stays its own)
 
     def _resolve_name(self, obj):
         """The member's name for an object."""
@@ -234,7 +257,7 @@ class PersistentSharedVariableID(PersistentGpuArrayID):
         if id(obj) not in self.ndarray_names:
             while True:
                 name = super()._resolve_name(obj)
-                if not self.name_counter[name]:     # not the name of a shared variable
+                if not self.name_counter[name]:  # not the name of a shared variable
                     self.name_counter[name] += 1
                     return name
         name = self.ndarray_names[id(obj)][0]
@@ -243,7 +266,9 @@ class PersistentSharedVariableID(PersistentGpuArrayID):
         if not count:
             return name
         if not self.allow_duplicates:
-            raise ValueError("Shared variables have the duplicate name %r; give them names of their own, or allow duplicates" % name)
+            raise ValueError(
+                "Shared variables have the duplicate name %r; give them names of their own, or allow duplicates" % name
+            )
         while True:
             count += 1
             unique = "%s_%d" % (name, count)
@@ -255,7 +280,9 @@ class PersistentSharedVariableID(PersistentGpuArrayID):
         if isinstance(obj, SharedVariable):
             if obj.name:
                 if obj.name == "pkl":
-                    raise ValueError("can't pickle shared variable with name `pkl`: the archive's member of that name is the pickle")
+                    raise ValueError(
+                        "can't pickle shared variable with name `pkl`: the archive's member of that name is the pickle"
+                    )
                 value = obj.container.storage[0]
                 # The value comes when the variable's own state is written.
                 self.ndarray_names[id(value)] = (obj.name, value)
@@ -280,7 +307,9 @@ class PersistentNdarrayLoad:
     def __call__(self, persid):
         array_type, _, name = persid.partition(".")
         if array_type not in ("ndarray", "gpuarray"):
-            raise pickle.UnpicklingError("unknown kind of array %r in the archive; load it with the matching persistent_load" % (persid,))
+            raise pickle.UnpicklingError(
+                "unknown kind of array %r in the archive; load it with the matching persistent_load" % (persid,)
+            )
         if name not in self.cache:
             with self.zip_file.open(name) as member:
                 self.cache[name] = np.lib.format.read_array(io.BytesIO(member.read()), allow_pickle=False)

@@ -1,4 +1,5 @@
 """`numpy.asarray` that promises the dtype."""
+
 import numpy as np
 
 
@@ -34,4 +35,6 @@ def _asarray(a, dtype, order=None):
         return rval
     if rval.dtype == dtype or rval.dtype.newbyteorder("=") == dtype.newbyteorder("="):
         return rval.view(dtype=dtype)
-    raise TypeError("NumPy did not return an array of the expected dtype: %s instead of %s. %s" % (rval.dtype, dtype, type(a)))
+    raise TypeError(
+        "NumPy did not return an array of the expected dtype: %s instead of %s. %s" % (rval.dtype, dtype, type(a))
+    )

@@ -19,10 +19,14 @@ def render_string(string, sub):
     except KeyError as failure:
         key = failure.args[0]
         at = string.find("%%(%s)" % key)
-        raise KeyError("the template uses %r, which has no value; it follows %r. Given: %s" % (
-            key, string[max(0, at - 60):at], ", ".join(sorted(str(k) for k in sub)))) from None
+        raise KeyError(
+            "the template uses %r, which has no value; it follows %r. Given: %s"
+            % (key, string[max(0, at - 60) : at], ", ".join(sorted(str(k) for k in sub)))
+        ) from None
     except (TypeError, ValueError) as failure:
-        raise ValueError("%s; a percent sign of the text has to be doubled. The template is:\n%s" % (failure, string)) from failure
+        raise ValueError(
+            "%s; a percent sign of the text has to be doubled. The template is:\n%s" % (failure, string)
+        ) from failure
 
 
 def strip_leading_white_space(line):

@@ -1,4 +1,5 @@
 """Starting other programs without a console window appearing."""
+
 import os
 import subprocess
 

@@ -43,10 +43,9 @@ string_types = (str,)
 
 
 # Classic names of this module whose home is a higher floor.
-_lent, __dir__, _ = lazy_names(__name__, {
-    "theano_ng.compile.functions.object": "Function",
-    "theano_ng.compile.sharedvalue": "SharedVariable",
-})
+_lent, __dir__, _ = lazy_names(
+    __name__, {"theano_ng.compile.functions.object": "Function", "theano_ng.compile.sharedvalue": "SharedVariable"}
+)
 
 
 def __getattr__(name):
@@ -57,8 +56,36 @@ def __getattr__(name):
 
 
 __all__ = [
-    "Apply", "DefaultPrinter", "FunctionPrinter", "IgnorePrinter", "LeafPrinter", "Op", "OperatorPrinter", "PPrinter", "PatternPrinter",
-    "Print", "PrinterState", "_TagGenerator", "_print_fn", "char_from_number", "config", "debugprint", "default_printer", "greek",
-    "hex_digest", "integer_types", "leaf_printer", "min_informative_str", "position_independent_str", "pp", "pprint",
-    "pydot_imported_msg", "pydotprint", "pydotprint_variables", "special", "string_types", "use_ascii", "var_descriptor",
+    "Apply",
+    "DefaultPrinter",
+    "FunctionPrinter",
+    "IgnorePrinter",
+    "LeafPrinter",
+    "Op",
+    "OperatorPrinter",
+    "PPrinter",
+    "PatternPrinter",
+    "Print",
+    "PrinterState",
+    "_TagGenerator",
+    "_print_fn",
+    "char_from_number",
+    "config",
+    "debugprint",
+    "default_printer",
+    "greek",
+    "hex_digest",
+    "integer_types",
+    "leaf_printer",
+    "min_informative_str",
+    "position_independent_str",
+    "pp",
+    "pprint",
+    "pydot_imported_msg",
+    "pydotprint",
+    "pydotprint_variables",
+    "special",
+    "string_types",
+    "use_ascii",
+    "var_descriptor",
 ]

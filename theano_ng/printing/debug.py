@@ -37,7 +37,18 @@ def inner_function_attribute(op):
 class _Tree:
     """One printing: the options, and what was printed so far."""
 
-    def __init__(self, file, done, used_ids, ids, print_type, stop_on_name, print_clients, print_destroy_map=False, print_view_map=False):
+    def __init__(
+        self,
+        file,
+        done,
+        used_ids,
+        ids,
+        print_type,
+        stop_on_name,
+        print_clients,
+        print_destroy_map=False,
+        print_view_map=False,
+    ):
         if ids not in ("CHAR", "int", "id", "", "auto"):
             raise ValueError("debugprint: ids must be 'CHAR', 'int', 'id' or '', got %r" % (ids,))
         self.file = file
@@ -89,14 +100,27 @@ class _Tree:
             self.file.write("%s%s%s%s%s\n" % (prefix, text, self.id_text(r), type_text, tail))
             return
         index = ".%d" % node.outputs.index(r) if len(node.outputs) > 1 else ""
-        destroy = "d=%s" % (node.op.destroy_map,) if self.print_destroy_map and getattr(node.op, "destroy_map", None) else ""
+        destroy = (
+            "d=%s" % (node.op.destroy_map,) if self.print_destroy_map and getattr(node.op, "destroy_map", None) else ""
+        )
         view = "v=%s" % (node.op.view_map,) if self.print_view_map and getattr(node.op, "view_map", None) else ""
         tail = " %s" % storage[r] if storage is not None and r in storage else ""
         if self.print_clients:
             tail += self.clients_text(node, position)
         self.file.write(
             "%s%s%s%s%s '%s' %s %s %s%s\n"
-            % (prefix, node.op, index, self.id_text(node), type_text, r.name or "", destroy, view, position.get(node, ""), tail)
+            % (
+                prefix,
+                node.op,
+                index,
+                self.id_text(node),
+                type_text,
+                r.name or "",
+                destroy,
+                view,
+                position.get(node, ""),
+                tail,
+            )
         )
 
     def tree(self, root, depth, position, storage, prefix="", indent="", arrows=None, inner=None):
@@ -163,13 +187,22 @@ def _collect(obj, print_storage):
         else:
             raise TypeError(
                 "debugprint cannot print an object of this type; expected a Variable, an Apply, a compiled function, a FunctionGraph or "
-                "a list of them, got %s" % type(item), item
+                "a list of them, got %s" % type(item),
+                item,
             )
     return found
 
 
 def debugprint(
-    obj, depth=-1, print_type=False, file=None, ids="CHAR", stop_on_name=False, done=None, print_storage=False, print_clients=False,
+    obj,
+    depth=-1,
+    print_type=False,
+    file=None,
+    ids="CHAR",
+    stop_on_name=False,
+    done=None,
+    print_storage=False,
+    print_clients=False,
     used_ids=None,
 ):
     """Print a graph as an indented tree.

@@ -193,9 +193,11 @@ def _branches(order, highlight, picture):
                 stack.extend(i.owner for i in node.inputs if i.owner is not None)
         return found
 
-    left, right = ancestors(chosen.inputs[1:1 + count]), ancestors(chosen.inputs[1 + count:])
-    clusters = {name: picture.pydot.Cluster(name, label=name, color=color)
-                for name, color in (("Left", "blue"), ("Right", "red"), ("Middle", "purple"))}
+    left, right = ancestors(chosen.inputs[1 : 1 + count]), ancestors(chosen.inputs[1 + count :])
+    clusters = {
+        name: picture.pydot.Cluster(name, label=name, color=color)
+        for name, color in (("Left", "blue"), ("Right", "red"), ("Middle", "purple"))
+    }
     for cluster in clusters.values():
         picture.graph.add_subgraph(cluster)
     result = {}
@@ -223,13 +225,25 @@ def _contents(fct):
         return inputs, outputs, list(io_toposort(inputs, outputs)), set()
     raise ValueError(
         "pydotprint expects as input a theano.function, a FunctionGraph, an Apply, a Variable or a non-empty list of Variables; got %s"
-        % type(fct), fct
+        % type(fct),
+        fct,
     )
 
 
 def pydotprint(
-    fct, outfile=None, compact=True, format="png", with_ids=False, high_contrast=True, cond_highlight=None, colorCodes=None,
-    max_label_size=70, scan_graphs=False, var_with_name_simple=False, print_output_file=True, return_image=False,
+    fct,
+    outfile=None,
+    compact=True,
+    format="png",
+    with_ids=False,
+    high_contrast=True,
+    cond_highlight=None,
+    colorCodes=None,
+    max_label_size=70,
+    scan_graphs=False,
+    var_with_name_simple=False,
+    print_output_file=True,
+    return_image=False,
 ):
     """Draw a graph into a file.
 
@@ -304,8 +318,20 @@ def pydotprint(
             if inner is None:
                 continue
             name = "%s_%s_%d%s" % (base, getattr(node.op, "name", None) or "scan", number, extension)
-            pydotprint(inner, name, compact, format, with_ids, high_contrast, cond_highlight, colorCodes, max_label_size, scan_graphs,
-                       var_with_name_simple, print_output_file)
+            pydotprint(
+                inner,
+                name,
+                compact,
+                format,
+                with_ids,
+                high_contrast,
+                cond_highlight,
+                colorCodes,
+                max_label_size,
+                scan_graphs,
+                var_with_name_simple,
+                print_output_file,
+            )
     return None
 
 
@@ -318,7 +344,14 @@ def _render(graph, action):
 
 
 def pydotprint_variables(
-    vars, outfile=None, format="png", depth=-1, high_contrast=True, colorCodes=None, max_label_size=50, var_with_name_simple=False
+    vars,
+    outfile=None,
+    format="png",
+    depth=-1,
+    high_contrast=True,
+    colorCodes=None,
+    max_label_size=50,
+    var_with_name_simple=False,
 ):
     """Draw the graph of variables, `depth` levels of ops deep (-1: all). `pydotprint` does the same and more.
 
@@ -334,7 +367,19 @@ def pydotprint_variables(
         target = outputs
     else:
         target = FunctionGraph(_cut(outputs, depth), outputs, clone=True)
-    pydotprint(target, outfile, True, format, False, high_contrast, None, colorCodes, max_label_size, False, var_with_name_simple)
+    pydotprint(
+        target,
+        outfile,
+        True,
+        format,
+        False,
+        high_contrast,
+        None,
+        colorCodes,
+        max_label_size,
+        False,
+        var_with_name_simple,
+    )
 
 
 def _cut(outputs, depth):

@@ -16,8 +16,25 @@ use_ascii = True
 special = {"middle_dot": "\\dot", "big_sigma": "\\Sigma"}
 greek = {
     name: "\\" + name
-    for name in ("alpha", "beta", "gamma", "delta", "epsilon", "eta", "theta", "lambda", "mu", "nu", "pi", "rho", "sigma", "tau", "phi",
-                 "psi", "omega")
+    for name in (
+        "alpha",
+        "beta",
+        "gamma",
+        "delta",
+        "epsilon",
+        "eta",
+        "theta",
+        "lambda",
+        "mu",
+        "nu",
+        "pi",
+        "rho",
+        "sigma",
+        "tau",
+        "phi",
+        "psi",
+        "omega",
+    )
 }
 if not use_ascii:
     special = {"middle_dot": "\u00b7", "big_sigma": "\u03a3"}
@@ -216,7 +233,7 @@ class PPrinter:
         if node is not None and self._for_op:
             try:
                 by_op = self._for_op.get(node.op)
-            except TypeError:    # an op that cannot be hashed
+            except TypeError:  # an op that cannot be hashed
                 by_op = None
         # The list begins with the latest assignment.
         rank = len(self.printers)
@@ -306,7 +323,9 @@ class PPrinter:
             return self.process(*args)
         if len(args) > 1:
             return self.process_graph(*args)
-        raise TypeError("Not enough arguments to call: pprint expected a Variable, or inputs and outputs; got %r" % (args,))
+        raise TypeError(
+            "Not enough arguments to call: pprint expected a Variable, or inputs and outputs; got %r" % (args,)
+        )
 
     def clone(self):
         """Return an independent printer with the same assignments."""
@@ -352,9 +371,22 @@ def _scalar_printers():
         "Abs": PatternPrinter(("|%(0)s|", -1000)),
     }
     functions = {
-        "Second": "fill", "EQ": "eq", "NEQ": "neq", "GT": "gt", "GE": "ge", "LT": "lt", "LE": "le", "Switch": "switch", "AND": "and_",
-        "OR": "or_", "XOR": "xor", "Invert": "invert", "IsNan": "isnan", "IsInf": "isinf",
-        "RoundHalfToEven": "round_half_to_even", "RoundHalfAwayFromZero": "round_half_away_from_zero",
+        "Second": "fill",
+        "EQ": "eq",
+        "NEQ": "neq",
+        "GT": "gt",
+        "GE": "ge",
+        "LT": "lt",
+        "LE": "le",
+        "Switch": "switch",
+        "AND": "and_",
+        "OR": "or_",
+        "XOR": "xor",
+        "Invert": "invert",
+        "IsNan": "isnan",
+        "IsInf": "isinf",
+        "RoundHalfToEven": "round_half_to_even",
+        "RoundHalfAwayFromZero": "round_half_away_from_zero",
     }
     printers.update((cls, FunctionPrinter(name)) for cls, name in functions.items())
     return printers
@@ -404,7 +436,8 @@ def standard_printers(pprinter):
     pprinter.assign(_class_condition("Dot", "Dot22"), OperatorPrinter(special["middle_dot"], -1, "left"))
     pprinter.assign(_class_condition("DimShuffle"), DimShufflePrinter())
     pprinter.assign(
-        lambda pstate, r: r.owner is not None and type(r.owner.op).__name__ == "Sum" and r.owner.op.axis is None, FunctionPrinter("sum")
+        lambda pstate, r: r.owner is not None and type(r.owner.op).__name__ == "Sum" and r.owner.op.axis is None,
+        FunctionPrinter("sum"),
     )
     pprinter.assign(scalar_printer.accepts, scalar_printer)
     return pprinter

@@ -1,4 +1,5 @@
 """Scalar types and ops: what Elemwise, Composite and reductions are made of."""
+
 import importlib
 
 from theano_ng.gof import ports

@@ -6,13 +6,7 @@ The code lives by theme in `types`, `variables`, `out_types`, `op`, `ops_arith`,
 
 from theano_ng.configdefaults import config
 from theano_ng.printing import pprint
-from theano_ng.scalar.composite import (
-    Composite,
-    Compositef32,
-    composite_f32,
-    handle_cast,
-    handle_composite,
-)
+from theano_ng.scalar.composite import Composite, Compositef32, composite_f32, handle_cast, handle_composite
 from theano_ng.scalar.instances import ops
 from theano_ng.scalar.op import BinaryScalarOp, ScalarOp, UnaryScalarOp
 from theano_ng.scalar.ops_arith import (
@@ -52,17 +46,7 @@ from theano_ng.scalar.ops_compare import (
     LogicalComparison,
     UnaryBitOp,
 )
-from theano_ng.scalar.ops_complex import (
-    CASTS,
-    Angle,
-    Cast,
-    Complex,
-    ComplexFromPolar,
-    Conj,
-    Imag,
-    Real,
-    cast,
-)
+from theano_ng.scalar.ops_complex import CASTS, Angle, Cast, Complex, ComplexFromPolar, Conj, Imag, Real, cast
 from theano_ng.scalar.ops_math import (
     ArcCos,
     ArcCosh,

@@ -65,7 +65,11 @@ class _Special:
     def c_expression(self, args, dtypes, out):
         if self.c_function is None or is_discrete(out) or is_complex(out) or any(map(is_complex, dtypes)):
             raise MethodNotDefined("c_code", type(self), "no C code for the dtypes %s -> %s" % (dtypes, out))
-        return c_cast("%s(%s)" % (self.c_function, ", ".join(c_cast(a, d, "float64") for a, d in zip(args, dtypes))), "float64", out)
+        return c_cast(
+            "%s(%s)" % (self.c_function, ", ".join(c_cast(a, d, "float64") for a, d in zip(args, dtypes))),
+            "float64",
+            out,
+        )
 
     def derivatives(self, inputs, output):
         """Return the derivative of the output with respect to each input; None where no formula is implemented."""
@@ -230,7 +234,7 @@ class Chi2SF(_BinarySpecial):
         # The function behind scipy.stats.chi2.sf, whose module takes long to import.
         if not k > 0 or x != x:
             return float("nan")
-        return 1.0 if x <= 0 else super().impl(np.float64(k), np.float64(x))    # float64 as the output
+        return 1.0 if x <= 0 else super().impl(np.float64(k), np.float64(x))  # float64 as the output
 
     def derivatives(self, inputs, output):
         x, k = inputs
@@ -239,9 +243,7 @@ class Chi2SF(_BinarySpecial):
         # d Q(a, t) / d t = -t**(a - 1) exp(-t) / gamma(a), t = x / 2
         t = ops.mul(x, half)
         density = ops.exp(
-            ops.sub(
-                ops.mul(ops.sub(a, constant(1, dtype="int8")), ops.log(t)), ops.add(t, ops.gammaln(a))
-            )
+            ops.sub(ops.mul(ops.sub(a, constant(1, dtype="int8")), ops.log(t)), ops.add(t, ops.gammaln(a)))
         )
         slope = ops.mul(_number(-0.5, output), density)
         # Below 0 there is nothing.
@@ -293,7 +295,7 @@ class GammaU(_IncompleteGamma):
 
     def impl(self, k, x):
         if 0 < float(k) < 1e-300 and x > 0:
-            k = np.float64(1e-300)      # the value is E1(x), but gamma(k) overflows
+            k = np.float64(1e-300)  # the value is E1(x), but gamma(k) overflows
         with np.errstate(all="ignore"):
             # The factors may be too small or too large for float32 where their product is not.
             return super().impl(np.float64(k), np.float64(x)) * _special("gamma")(np.float64(k))
@@ -409,8 +411,46 @@ i1 = I1(upgrade_to_float_no_complex, name="i1")
 i0 = I0(upgrade_to_float_no_complex, name="i0")
 
 __all__ = [
-    "Chi2SF", "Erf", "Erfc", "Erfcinv", "Erfcx", "Erfinv", "Gamma", "GammaInc", "GammaIncC", "GammaL", "GammaLn", "GammaU", "I0", "I1",
-    "Iv", "J0", "J1", "Jv", "Psi", "TriGamma", "chi2sf", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "gamma", "gammainc", "gammaincc",
-    "gammal", "gammaln", "gammau", "i0", "i1", "imported_scipy_special", "iv", "j0", "j1", "jv", "psi", "tri_gamma",
+    "Chi2SF",
+    "Erf",
+    "Erfc",
+    "Erfcinv",
+    "Erfcx",
+    "Erfinv",
+    "Gamma",
+    "GammaInc",
+    "GammaIncC",
+    "GammaL",
+    "GammaLn",
+    "GammaU",
+    "I0",
+    "I1",
+    "Iv",
+    "J0",
+    "J1",
+    "Jv",
+    "Psi",
+    "TriGamma",
+    "chi2sf",
+    "erf",
+    "erfc",
+    "erfcinv",
+    "erfcx",
+    "erfinv",
+    "gamma",
+    "gammainc",
+    "gammaincc",
+    "gammal",
+    "gammaln",
+    "gammau",
+    "i0",
+    "i1",
+    "imported_scipy_special",
+    "iv",
+    "j0",
+    "j1",
+    "jv",
+    "psi",
+    "tri_gamma",
 ]
 ops.define({name: globals()[name] for name in __all__})

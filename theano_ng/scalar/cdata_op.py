@@ -1,4 +1,5 @@
 """The Op that makes C pointers of integers, for `CDataType.make_value`."""
+
 from theano_ng.gof import ports
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op

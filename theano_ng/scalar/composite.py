@@ -196,16 +196,16 @@ class Composite(ScalarOp):
 
     def output_types(self, input_types):
         if tuple(input_types) != self.inputs_type:
-            raise TypeError(
-                "Wrong types for Composite. Expected %s, got %s." % (self.inputs_type, tuple(input_types))
-            )
+            raise TypeError("Wrong types for Composite. Expected %s, got %s." % (self.inputs_type, tuple(input_types)))
         return self.outputs_type
 
     def make_node(self, *inputs):
         """Apply the op; for inputs of other types an op with the same inner ops is made for them."""
         inputs = [ops.as_scalar(i) for i in inputs]
         if len(inputs) != self.nin:
-            raise TypeError("Wrong number of inputs for %s.make_node (got %d, expected %d)" % (self, len(inputs), self.nin))
+            raise TypeError(
+                "Wrong number of inputs for %s.make_node (got %d, expected %d)" % (self, len(inputs), self.nin)
+            )
         types = tuple(i.type for i in inputs)
         if types == self.inputs_type:
             return Apply(self, inputs, [t.make_variable() for t in self.outputs_type])
@@ -234,8 +234,7 @@ class Composite(ScalarOp):
     def init_py_impls(self):
         """Prepare evaluation in Python: one step per inner op."""
         self._steps = [
-            (op.impl, args, outs, [t.dtype for t in types])
-            for op, args, outs, types in self._program.instructions
+            (op.impl, args, outs, [t.dtype for t in types]) for op, args, outs, types in self._program.instructions
         ]
 
     def impl(self, *inputs):
@@ -329,7 +328,11 @@ class Composite(ScalarOp):
                 )
             )
             if wide:
-                body.extend("%s = tng_round_to_half(%s);" % (names[o], names[o]) for o in instruction.outs if types[o].dtype == "float16")
+                body.extend(
+                    "%s = tng_round_to_half(%s);" % (names[o], names[o])
+                    for o in instruction.outs
+                    if types[o].dtype == "float16"
+                )
         # Written last: an output may share memory with an input.
         for k, o in enumerate(program.outputs):
             body.append("__tng_o%d__ = %s;" % (k, names[o]))

@@ -12,14 +12,7 @@ from theano_ng.gof.null_type import NullType
 from theano_ng.gof.op import Op
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar.out_types import upgrade_to_float
-from theano_ng.scalar.types import (
-    COMPLEX_SUPPORT,
-    as_scalar,
-    c_type,
-    complex_types,
-    discrete_types,
-    get_scalar_type,
-)
+from theano_ng.scalar.types import COMPLEX_SUPPORT, as_scalar, c_type, complex_types, discrete_types, get_scalar_type
 
 _C_CODE_DIR = os.path.join(os.path.dirname(os.path.abspath(__file__)), "c_code")
 _support_texts = {}
@@ -151,15 +144,17 @@ class ScalarOp(Op):
         """Return the output types for the input types `types`."""
         preference = getattr(self, "output_types_preference", None)
         if preference is None:
-            raise NotImplementedError("Cannot calculate the output types for %s: it has no output_types_preference" % self)
+            raise NotImplementedError(
+                "Cannot calculate the output types for %s: it has no output_types_preference" % self
+            )
         variables = preference(*types)
         if not isinstance(variables, (list, tuple)) or any(not callable(v) for v in variables):
-            raise TypeError(
-                "output_types_preference should return a list or a tuple of types", preference, variables
-            )
+            raise TypeError("output_types_preference should return a list or a tuple of types", preference, variables)
         if len(variables) != self.nout:
-            raise TypeError("Not the right number of outputs produced for %s(%s). Expected %s, got %s."
-                            % (self, ", ".join(str(t) for t in types), self.nout, len(variables)))
+            raise TypeError(
+                "Not the right number of outputs produced for %s(%s). Expected %s, got %s."
+                % (self, ", ".join(str(t) for t in types), self.nout, len(variables))
+            )
         return variables
 
     def impl(self, *inputs):
@@ -210,7 +205,7 @@ class ScalarOp(Op):
                 if isinstance(slope.type, NullType):
                     raise NotImplementedError("R_op: " + slope.type.why_null)
                 if not hasattr(slope.type, "dtype"):
-                    continue        # disconnected
+                    continue  # disconnected
                 term = ops.mul(slope, point)
                 total = term if total is None else ops.add(total, term)
             results.append(total)
@@ -242,7 +237,9 @@ class ScalarOp(Op):
         if getattr(self, "name", None):
             return self.name
         hidden = ("name", "output_types_preference", "_op_use_c_code", "nfunc_spec")
-        params = ["%s=%s" % item for item in self.__dict__.items() if item[0] not in hidden and not item[0].startswith("_")]
+        params = [
+            "%s=%s" % item for item in self.__dict__.items() if item[0] not in hidden and not item[0].startswith("_")
+        ]
         if params:
             return "%s{%s}" % (self.__class__.__name__, ", ".join(params))
         return self.__class__.__name__

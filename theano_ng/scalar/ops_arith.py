@@ -122,7 +122,7 @@ class Mul(ScalarOp):
             return zeros_for(inputs)
         result = []
         for k, x in enumerate(inputs):
-            others = inputs[:k] + inputs[k + 1:]
+            others = inputs[:k] + inputs[k + 1 :]
             if gz.type in complex_types and others:
                 # gz holds d cost / d re and d cost / d im of the output as its parts: the factor enters conjugated.
                 others = [ops.conj(o) if o.type in complex_types else o for o in others]
@@ -232,7 +232,9 @@ class IntDiv(_RealDivision):
 
     nfunc_spec = ("floor_divide", 2, 1)
     ufunc, c_function = np.floor_divide, "tng_floordiv"
-    complex_error = ComplexError("Theano does not support integer division (//) on complex numbers, since numpy deprecated it.")
+    complex_error = ComplexError(
+        "Theano does not support integer division (//) on complex numbers, since numpy deprecated it."
+    )
 
     def c_code_fixed(self, node, name, inputs, outputs, sub, fixed):
         """One divisor: its scaled inverse is computed once."""
@@ -268,7 +270,9 @@ class Mod(_RealDivision):
 
     nfunc_spec = ("mod", 2, 1)
     ufunc, c_function = np.mod, "tng_mod"
-    complex_error = ComplexError("Theano does not support the mod operator (%) on complex numbers, since numpy deprecated it.")
+    complex_error = ComplexError(
+        "Theano does not support the mod operator (%) on complex numbers, since numpy deprecated it."
+    )
 
     def L_op(self, inputs, outputs, gout):
         zeros = discrete_gradient(inputs, outputs)
@@ -293,11 +297,15 @@ def power(x, y):
         negative = np.less(y, 0)
         if np.any(negative):
             result = quiet(np.power, x, np.where(negative, 0, y).astype(np.asarray(y).dtype))
-            inverse = np.where(np.equal(x, 1) | np.equal(x, -1) & np.equal(np.bitwise_and(y, 1), 0), 1, np.where(np.equal(x, -1), -1, 0))
+            inverse = np.where(
+                np.equal(x, 1) | np.equal(x, -1) & np.equal(np.bitwise_and(y, 1), 0),
+                1,
+                np.where(np.equal(x, -1), -1, 0),
+            )
             return np.where(negative, inverse.astype(result.dtype), result)[()]
     result = quiet(np.power, x, y)
     if kind == "f":
-        half = np.equal(y, .5)
+        half = np.equal(y, 0.5)
         if np.any(half):
             result = np.array(result)
             np.copyto(result, np.inf, where=half & np.equal(x, -np.inf))

@@ -2,14 +2,7 @@
 
 import numpy as np
 
-from theano_ng.scalar.op import (
-    BinaryScalarOp,
-    UnaryScalarOp,
-    c_cast,
-    is_complex,
-    is_discrete,
-    zeros_for,
-)
+from theano_ng.scalar.op import BinaryScalarOp, UnaryScalarOp, c_cast, is_complex, is_discrete, zeros_for
 from theano_ng.scalar.out_types import same_out, upcast_out
 from theano_ng.scalar.types import ComplexError, bool_, c_type, complex_types, discrete_types, upcast
 
@@ -48,7 +41,9 @@ class LogicalComparison(BinaryScalarOp):
     def make_node(self, *inputs):
         node = super().make_node(*inputs)
         if self.c_operator not in ("==", "!=") and any(i.type in complex_types for i in node.inputs):
-            raise ComplexError("%s is not defined for complex numbers; got the types %s" % (self, [i.type for i in node.inputs]))
+            raise ComplexError(
+                "%s is not defined for complex numbers; got the types %s" % (self, [i.type for i in node.inputs])
+            )
         return node
 
     def L_op(self, inputs, outputs, output_gradients):
@@ -224,12 +219,15 @@ class _BitTypes:
         for t in types:
             if t not in discrete_types:
                 raise TypeError(
-                    "input to a bitwise operation must have an integer or bool dtype: %s got inputs of types %s" % (self, list(types))
+                    "input to a bitwise operation must have an integer or bool dtype: %s got inputs of types %s"
+                    % (self, list(types))
                 )
         result = super().output_types(types)
         if any(t not in discrete_types for t in result):
             raise TypeError(
-                "%s: no integer dtype holds both of %s; cast one of the inputs to the dtype of the other" % (self, list(types)))
+                "%s: no integer dtype holds both of %s; cast one of the inputs to the dtype of the other"
+                % (self, list(types))
+            )
         return result
 
     def grad(self, inputs, output_gradients):
@@ -255,7 +253,10 @@ class BinaryBitOp(_BitTypes, BinaryScalarOp):
 
     def c_expression(self, args, dtypes, out):
         return "(%s)(%s %s %s)" % (
-            c_type(out), c_cast(args[0], dtypes[0], out), self.c_operator, c_cast(args[1], dtypes[1], out)
+            c_type(out),
+            c_cast(args[0], dtypes[0], out),
+            self.c_operator,
+            c_cast(args[1], dtypes[1], out),
         )
 
 

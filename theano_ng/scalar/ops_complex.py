@@ -123,7 +123,14 @@ class Complex(BinaryScalarOp):
         dtypes = [i.type.dtype for i in node.inputs]
         # The result is put together in a variable of its own, since the output may be written as a dereferenced pointer.
         return "{ %s %s_z; __real__ %s_z = %s; __imag__ %s_z = %s; %s = %s_z; }" % (
-            c_type(node.outputs[0].type.dtype), name, name, c_cast(x, dtypes[0], part), name, c_cast(y, dtypes[1], part), z, name
+            c_type(node.outputs[0].type.dtype),
+            name,
+            name,
+            c_cast(x, dtypes[0], part),
+            name,
+            c_cast(y, dtypes[1], part),
+            z,
+            name,
         )
 
     def grad(self, inputs, gout):
@@ -175,7 +182,18 @@ class ComplexFromPolar(BinaryScalarOp):
         dtypes = [i.type.dtype for i in node.inputs]
         r, theta = c_cast(r, dtypes[0], part), c_cast(theta, dtypes[1], part)
         return "{ %s %s_z; __real__ %s_z = %s * cos%s(%s); __imag__ %s_z = %s * sin%s(%s); %s = %s_z; }" % (
-            c_type(node.outputs[0].type.dtype), name, name, r, suffix, theta, name, r, suffix, theta, z, name
+            c_type(node.outputs[0].type.dtype),
+            name,
+            name,
+            r,
+            suffix,
+            theta,
+            name,
+            r,
+            suffix,
+            theta,
+            z,
+            name,
         )
 
     def grad(self, inputs, gout):
@@ -244,8 +262,14 @@ class Cast(UnaryScalarOp):
     def c_code_wide(self, node, name, inputs, outputs, sub):
         source, target = node.inputs[0].type.dtype, node.outputs[0].type.dtype
         if target == "float16" and source not in ("float16", "float32"):
-            return "%s = tng_half_to_float(tng_double_to_half(%s));" % (outputs[0], c_cast(inputs[0], source, "float64"))
-        return "%s = %s;" % (outputs[0], c_cast(inputs[0], *["float32" if d == "float16" else d for d in (source, target)]))
+            return "%s = tng_half_to_float(tng_double_to_half(%s));" % (
+                outputs[0],
+                c_cast(inputs[0], source, "float64"),
+            )
+        return "%s = %s;" % (
+            outputs[0],
+            c_cast(inputs[0], *["float32" if d == "float16" else d for d in (source, target)]),
+        )
 
     def c_expression(self, args, dtypes, out):
         return c_cast(args[0], dtypes[0], out)

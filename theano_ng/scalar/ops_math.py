@@ -303,10 +303,7 @@ class ArcTan2(BinaryScalarOp):
         if zeros is not None:
             return zeros
         norm = ops.add(ops.sqr(x), ops.sqr(y))
-        return [
-            ops.true_div(ops.mul(gz, x), norm),
-            ops.true_div(ops.neg(ops.mul(gz, y)), norm),
-        ]
+        return [ops.true_div(ops.mul(gz, x), norm), ops.true_div(ops.neg(ops.mul(gz, y)), norm)]
 
     def grad(self, inputs, gout):
         return self.L_op(inputs, self.make_node(*inputs).outputs, gout)

@@ -3,7 +3,16 @@
 import numpy as np
 
 from theano_ng.scalar.instances import ops
-from theano_ng.scalar.op import ScalarOp, UnaryScalarOp, c_cast, compute_in_output_float, discrete_gradient, is_complex, is_discrete, zeros_for
+from theano_ng.scalar.op import (
+    ScalarOp,
+    UnaryScalarOp,
+    c_cast,
+    compute_in_output_float,
+    discrete_gradient,
+    is_complex,
+    is_discrete,
+    zeros_for,
+)
 from theano_ng.scalar.ops_arith import conj_if_complex, quiet, wrapping
 from theano_ng.scalar.out_types import real_out, same_out, same_out_nobool, upgrade_to_float
 from theano_ng.scalar.types import c_type, get_scalar_type

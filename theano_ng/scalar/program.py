@@ -57,7 +57,9 @@ class Program:
             node = variable.owner
             if node is None:
                 if not isinstance(variable, Constant):
-                    raise ValueError("The variable %s of a Composite is neither computed, nor an input, nor a constant" % variable)
+                    raise ValueError(
+                        "The variable %s of a Composite is neither computed, nor an input, nor a constant" % variable
+                    )
                 continue
             if node in done:
                 continue

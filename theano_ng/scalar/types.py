@@ -108,7 +108,9 @@ class Scalar(Type):
         if dtype == "floatX":
             dtype = config.floatX
         if dtype not in DTYPE_SPECS:
-            raise TypeError("Unsupported dtype for Scalar: %r; expected one of %s" % (dtype, ", ".join(sorted(DTYPE_SPECS))))
+            raise TypeError(
+                "Unsupported dtype for Scalar: %r; expected one of %s" % (dtype, ", ".join(sorted(DTYPE_SPECS)))
+            )
         self.dtype = dtype
         self._hash = hash((Scalar, dtype))
 
@@ -164,7 +166,9 @@ class Scalar(Type):
             with np.errstate(all="ignore"):
                 converted = array.astype(self.dtype)[()]
         except (TypeError, ValueError, OverflowError):
-            raise TypeError("Could not convert %r (%s) to %s: expected one number" % (data, type(data), self), data) from None
+            raise TypeError(
+                "Could not convert %r (%s) to %s: expected one number" % (data, type(data), self), data
+            ) from None
         if (
             allow_downcast
             or (allow_downcast is None and type(data) is float and self.dtype == config.floatX)
@@ -299,7 +303,7 @@ def c_literal(dtype, data):
     if dtype.startswith("complex"):
         part = {"complex64": "float32", "complex128": "float64"}[dtype]
         re, im = c_literal(part, data.real), c_literal(part, data.imag)
-        if not np.isfinite(data):       # inf * 1.0i has a real part, NaN
+        if not np.isfinite(data):  # inf * 1.0i has a real part, NaN
             return "__extension__ ({ %s tng_z; __real__ tng_z = %s; __imag__ tng_z = %s; tng_z; })" % (ctype, re, im)
         return "((%s)(%s) + (%s)(%s) * 1.0i)" % (ctype, re, ctype, im)
     if dtype.startswith("float"):
@@ -427,7 +431,9 @@ class autocast_float_as:
 
     def __init__(self, *dtypes):
         self.dtypes = dtypes
-        assert config.cast_policy == "custom", "autocast_float_as has a meaning only with config.cast_policy == 'custom'"
+        assert config.cast_policy == "custom", (
+            "autocast_float_as has a meaning only with config.cast_policy == 'custom'"
+        )
 
     def __enter__(self):
         assert config.cast_policy == "custom"
@@ -501,7 +507,9 @@ def as_scalar(x, name=None):
             return x
         if getattr(x.type, "ndim", None) == 0 and hasattr(x.type, "dtype"):
             return ports.scalar_from_tensor(x)
-        raise TypeError("Cannot convert %s to a scalar: expected a Scalar or a 0-d tensor, got the type %s" % (x, x.type))
+        raise TypeError(
+            "Cannot convert %s to a scalar: expected a Scalar or a 0-d tensor, got the type %s" % (x, x.type)
+        )
     if hasattr(x, "owner") is False and hasattr(x, "outputs") and hasattr(x, "op"):
         if len(x.outputs) != 1:
             raise ValueError("It is ambiguous which output of a multi-output Op has to be fetched.", x)

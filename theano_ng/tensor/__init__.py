@@ -10,6 +10,7 @@ The basic functions are here at once.  Subpackages (`nnet`, `signal`,
 `nlinalg`, ...), gradients, input and output are loaded when they are first
 asked for.
 """
+
 import importlib as _importlib
 
 from theano_ng import moved as _moved
@@ -23,50 +24,91 @@ from theano_ng.tensor.var import _tensor_py_operators  # noqa: F401
 from theano_ng.tensor.type_other import *  # noqa: F401,F403
 from theano_ng.tensor.sharedvar import tensor_constructor  # noqa: F401
 from theano_ng.tensor.extra_ops import (  # noqa: F401
-    DiffOp, bartlett, bincount, cumprod, cumsum, diff, fill_diagonal,
-    fill_diagonal_offset, ravel_multi_index, repeat, squeeze, unravel_index)
+    DiffOp,
+    bartlett,
+    bincount,
+    cumprod,
+    cumsum,
+    diff,
+    fill_diagonal,
+    fill_diagonal_offset,
+    ravel_multi_index,
+    repeat,
+    squeeze,
+    unravel_index,
+)
+
 # `sort` and `var` are functions here, although there are modules of that name;
 # these are reached by `import theano_ng.tensor.sort` or `from ... import`.
 from theano_ng.tensor.sort import (  # noqa: F401
-    argsort, argtopk, sort, topk, topk_and_argtopk)
+    argsort,
+    argtopk,
+    sort,
+    topk,
+    topk_and_argtopk,
+)
 from theano_ng.tensor.reductions.statistics import var  # noqa: F401
 
 # Old name of the type.
 Tensor = TensorType  # noqa: F405
 
 # The rules on the Ops that are there from the start.
-for _module in ('', '.uncanonicalize', '.blas'):
-    _register_loader('theano_ng.tensor.opt' + _module)
+for _module in ("", ".uncanonicalize", ".blas"):
+    _register_loader("theano_ng.tensor.opt" + _module)
 del _module
 
 _moved.keep_names(__name__)
 
 # Submodules that are imported when they are asked for as an attribute.
-_MODULES = frozenset([
-    'blas', 'blas_c', 'blas_headers', 'blas_scipy', 'elemwise_cgen', 'fft', 'fourier',
-    'inplace', 'io', 'nlinalg', 'nnet', 'opt', 'opt_uncanonicalize',
-    'raw_random', 'shared_randomstreams', 'signal', 'slinalg', 'subtensor', 'utils',
-    'xlogx',
-])
+_MODULES = frozenset(
+    [
+        "blas",
+        "blas_c",
+        "blas_headers",
+        "blas_scipy",
+        "elemwise_cgen",
+        "fft",
+        "fourier",
+        "inplace",
+        "io",
+        "nlinalg",
+        "nnet",
+        "opt",
+        "opt_uncanonicalize",
+        "raw_random",
+        "shared_randomstreams",
+        "signal",
+        "slinalg",
+        "subtensor",
+        "utils",
+        "xlogx",
+    ]
+)
 
 # Names whose home is loaded when they are asked for.
-_HOMES = {name: home for home, names in {
-    'theano_ng.gradient': (
-        'DisconnectedType Lop Rop consider_constant grad '
-        'grad_not_implemented grad_undefined hessian jacobian numeric_grad '
-        'verify_grad'),
-    'theano_ng.tensor.io': (
-        'LoadFromDisk MPIRecv MPIRecvWait MPISend MPISendWait irecv isend '
-        'load mpi_cmps mpi_enabled mpi_keys mpi_send_wait_cmp mpi_send_wait_key '
-        'mpi_tag_cmp mpi_tag_key recv send'),
-    'theano_ng.gof.sched': 'key_to_cmp',
-    'theano_ng.tensor.indexing.inc_code': 'inc_code',
-}.items() for name in names.split()}
+_HOMES = {
+    name: home
+    for home, names in {
+        "theano_ng.gradient": (
+            "DisconnectedType Lop Rop consider_constant grad "
+            "grad_not_implemented grad_undefined hessian jacobian numeric_grad "
+            "verify_grad"
+        ),
+        "theano_ng.tensor.io": (
+            "LoadFromDisk MPIRecv MPIRecvWait MPISend MPISendWait irecv isend "
+            "load mpi_cmps mpi_enabled mpi_keys mpi_send_wait_cmp mpi_send_wait_key "
+            "mpi_tag_cmp mpi_tag_key recv send"
+        ),
+        "theano_ng.gof.sched": "key_to_cmp",
+        "theano_ng.tensor.indexing.inc_code": "inc_code",
+    }.items()
+    for name in names.split()
+}
 
 
 def __getattr__(name):
     if name in _MODULES:
-        module = 'theano_ng.tensor.' + name
+        module = "theano_ng.tensor." + name
         try:
             return _importlib.import_module(module)
         except ModuleNotFoundError as failure:
@@ -85,6 +127,6 @@ def __dir__():
 
 # What `from theano_ng.tensor import *` gives: gradients included.
 __all__ = sorted(
-    {name for name in globals() if not name.startswith('_')} |
-    {name for name, home in _HOMES.items()
-     if home == 'theano_ng.gradient' or name == 'load'})
+    {name for name in globals() if not name.startswith("_")}
+    | {name for name, home in _HOMES.items() if home == "theano_ng.gradient" or name == "load"}
+)

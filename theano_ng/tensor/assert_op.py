@@ -1,4 +1,5 @@
 """Assert: a tensor that is itself as long as conditions hold at run time."""
+
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.raise_op import ConditionalOp
 from theano_ng.tensor.type import TensorType

@@ -10,6 +10,7 @@
 `linear`                  `dot`, `tensordot` ...
 ========================  ====================================================
 """
+
 # The order matters: every module finds what it needs already imported here.
 from theano_ng import scalar as scal
 from theano_ng.configdefaults import config
@@ -25,15 +26,18 @@ from theano_ng.tensor.type import TensorType, values_eq_approx_always_true
 from theano_ng.tensor.exceptions import *  # noqa: F401,F403
 from theano_ng.tensor.type_other import NoneConst
 from theano_ng.tensor.var import (
-    AsTensorError, TensorConstant, TensorConstantSignature, TensorVariable,
-    _tensor_py_operators)
+    AsTensorError,
+    TensorConstant,
+    TensorConstantSignature,
+    TensorVariable,
+    _tensor_py_operators,
+)
 from theano_ng.tensor.constant import *  # noqa: F401,F403
 from theano_ng.tensor.constructors import *  # noqa: F401,F403
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.reductions.careduce import CAReduce, Sum
 from theano_ng.tensor.elemwise.functions import *  # noqa: F401,F403
-from theano_ng.compile.ops import (
-    Rebroadcast, Shape, SpecifyShape, shape, specify_shape)
+from theano_ng.compile.ops import Rebroadcast, Shape, SpecifyShape, shape, specify_shape
 from theano_ng.tensor.shaping.creation import *  # noqa: F401,F403
 from theano_ng.tensor.shaping.diagonals import *  # noqa: F401,F403
 from theano_ng.tensor.indexing.selecting import *  # noqa: F401,F403
@@ -65,7 +69,13 @@ all_dtypes = discrete_dtypes + continuous_dtypes
 
 # Functions that variables have as methods, too.
 from theano_ng.tensor.extra_ops import (  # noqa: E402
-    compress, cumprod, cumsum, repeat, searchsorted, squeeze)
+    compress,
+    cumprod,
+    cumsum,
+    repeat,
+    searchsorted,
+    squeeze,
+)
 from theano_ng.tensor.sort import argsort, sort  # noqa: E402
 
 
@@ -80,4 +90,3 @@ def _pack(x):
 def constructor(f):
     """Mark a function as a constructor of variables; returns it unchanged."""
     return f
-

@@ -1,4 +1,5 @@
 """What `compile.ops` does not know about tensors and numbers: the native code of its Ops for TensorType and Scalar."""
+
 import theano_ng.compile.ops as ops
 from theano_ng.gof import ports
 from theano_ng.gof.native import NativeCode, register_native_code

@@ -5,6 +5,7 @@
 * :func:`get_scalar_constant_value` finds the value of a variable that is a
   constant scalar, possibly behind a few nodes.
 """
+
 import numbers
 
 import numpy as np
@@ -14,18 +15,30 @@ import theano_ng.scalar as scal
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Apply, Constant, Variable
 from theano_ng.gof.rewriting.base import constant_makers
-from theano_ng.scalar import (
-    NumpyAutocaster, autocast_float, autocast_float_as, autocast_int)
+from theano_ng.scalar import NumpyAutocaster, autocast_float, autocast_float_as, autocast_int
 from theano_ng.tensor.type import TensorType
 from theano_ng.tensor.var import AsTensorError, TensorConstant
 
 __all__ = [
-    'as_tensor_variable', 'as_tensor', '_as_tensor_variable', 'constant',
-    'constant_or_value', 'get_scalar_constant_value', 'extract_constant',
-    'numpy_scalar', 'get_vector_length', 'NotScalarConstantError',
-    'EmptyConstantError', 'NumpyAutocaster', 'autocast_int', 'autocast_float',
-    'autocast_float_as', '_obj_is_wrappable_as_tensor', 'check_equal_numpy',
-    'constant_cache', 'register_scalar_constant',
+    "as_tensor_variable",
+    "as_tensor",
+    "_as_tensor_variable",
+    "constant",
+    "constant_or_value",
+    "get_scalar_constant_value",
+    "extract_constant",
+    "numpy_scalar",
+    "get_vector_length",
+    "NotScalarConstantError",
+    "EmptyConstantError",
+    "NumpyAutocaster",
+    "autocast_int",
+    "autocast_float",
+    "autocast_float_as",
+    "_obj_is_wrappable_as_tensor",
+    "check_equal_numpy",
+    "constant_cache",
+    "register_scalar_constant",
 ]
 
 
@@ -45,36 +58,37 @@ def check_equal_numpy(x, y):
     bool
     """
     if isinstance(x, np.ndarray) and isinstance(y, np.ndarray):
-        return (x.dtype == y.dtype and x.shape == y.shape and
-                bool(np.all(abs(x - y) < 1e-10)))
-    if isinstance(x, np.random.RandomState) and \
-            isinstance(y, np.random.RandomState):
-        return all(np.all(a == b)
-                   for a, b in zip(x.__getstate__().items(),
-                                   y.__getstate__().items()))
+        return x.dtype == y.dtype and x.shape == y.shape and bool(np.all(abs(x - y) < 1e-10))
+    if isinstance(x, np.random.RandomState) and isinstance(y, np.random.RandomState):
+        return all(np.all(a == b) for a, b in zip(x.__getstate__().items(), y.__getstate__().items()))
     return x == y
 
 
 # ---------------------------------------------------------------------------
 # values -> variables
 
+
 def _obvious_output(node):
     """The output that an Apply stands for; ValueError where it has several and its Op names none."""
     if len(node.outputs) != 1 and node.op.default_output is None:
         raise ValueError(
             "It is ambiguous which output of the multi-output Op %s has "
-            "to be taken as a tensor; pass one of its outputs." % (node.op,), node)
+            "to be taken as a tensor; pass one of its outputs." % (node.op,),
+            node,
+        )
     return node.default_output()
 
 
 def _tensor_of_variable(x, ndim):
     """A variable as a tensor of `ndim` dimensions (None: as many as it has)."""
     if isinstance(x.type, scal.Scalar):
-        x = _conversions['scalar'](x)
+        x = _conversions["scalar"](x)
     if not isinstance(x.type, TensorType):
         raise AsTensorError(
-            "Variable type field must be a TensorType, but %s has type %s. "
-            "Convert it to a tensor first." % (x, x.type), x, x.type)
+            "Variable type field must be a TensorType, but %s has type %s. Convert it to a tensor first." % (x, x.type),
+            x,
+            x.type,
+        )
     return x if ndim in (None, x.type.ndim) else _with_ndim(x, ndim)
 
 
@@ -106,7 +120,7 @@ def as_tensor_variable(x, name=None, ndim=None):
     ValueError
         If `ndim` cannot be met.
     """
-    convert = getattr(x, '_as_TensorVariable', None)
+    convert = getattr(x, "_as_TensorVariable", None)
     if convert is not None:
         # The protocol by which sparse, GPU or random variables say how they
         # become tensors.
@@ -119,11 +133,11 @@ def as_tensor_variable(x, name=None, ndim=None):
 
     if isinstance(x, (tuple, list)) and _holds_variable(x):
         try:
-            result = _conversions['sequence'](x)
+            result = _conversions["sequence"](x)
         except (TypeError, ValueError) as err:
             raise AsTensorError(
-                "The elements of %s cannot be stacked into one tensor: %s"
-                % (_short(x), err), x) from err
+                "The elements of %s cannot be stacked into one tensor: %s" % (_short(x), err), x
+            ) from err
         return result if ndim is None else _with_ndim(result, ndim)
 
     if isinstance(x, bool):
@@ -131,13 +145,13 @@ def as_tensor_variable(x, name=None, ndim=None):
             "Cannot take the Python value %s as a tensor variable; write "
             "np.array(%s) if this constant is meant. It often is the result "
             "of `v == w` on variables, which compares identities: use "
-            "theano.tensor.eq(v, w) for the elementwise comparison." % (x, x))
+            "theano.tensor.eq(v, w) for the elementwise comparison." % (x, x)
+        )
 
     try:
         return constant(x, name=name, ndim=ndim)
     except TypeError as err:
-        raise AsTensorError("Cannot convert %s to TensorType" % _short(x),
-                            type(x)) from err
+        raise AsTensorError("Cannot convert %s to TensorType" % _short(x), type(x)) from err
 
 
 # What needs Ops, which are defined above this module: scalar variables and sequences of variables as tensors, the length of a vector
@@ -147,9 +161,11 @@ _conversions = {}
 
 def register_conversion(kind):
     """Decorator: the function makes a tensor of a 'scalar' variable or of a 'sequence' that holds variables, or finds a vector's 'length'."""
+
     def decorate(function):
         _conversions[kind] = function
         return function
+
     return decorate
 
 
@@ -163,7 +179,7 @@ def _short(x):
         text = str(x)
     except Exception:
         text = repr(type(x))
-    return text if len(text) <= 200 else text[:190] + '...'
+    return text if len(text) <= 200 else text[:190] + "..."
 
 
 def _holds_variable(x):
@@ -171,8 +187,7 @@ def _holds_variable(x):
     stack = [x]
     while stack:
         for item in stack.pop():
-            if isinstance(item, (Variable, Apply)) or \
-                    hasattr(item, '_as_TensorVariable'):
+            if isinstance(item, (Variable, Apply)) or hasattr(item, "_as_TensorVariable"):
                 return True
             if isinstance(item, (tuple, list)):
                 stack.append(item)
@@ -184,13 +199,13 @@ def _with_ndim(x, ndim):
     if x.ndim == ndim:
         return x
     if x.ndim < ndim:
-        return x.dimshuffle(['x'] * (ndim - x.ndim) + list(range(x.ndim)))
+        return x.dimshuffle(["x"] * (ndim - x.ndim) + list(range(x.ndim)))
     surplus = x.ndim - ndim
     if not all(x.broadcastable[:surplus]):
         raise ValueError(
             "Cannot turn %s of type %s into a tensor of %d dimension(s): the "
-            "leading dimensions to drop are not broadcastable."
-            % (x, x.type, ndim))
+            "leading dimensions to drop are not broadcastable." % (x, x.type, ndim)
+        )
     return x.dimshuffle(list(range(surplus, x.ndim)))
 
 
@@ -240,9 +255,7 @@ def constant(x, name=None, ndim=None, dtype=None):
     data = _as_constant_array(x, dtype)
     if ndim is not None:
         if data.ndim > ndim:
-            raise ValueError(
-                "A constant with shape %s was given where ndim=%d was asked."
-                % (data.shape, ndim))
+            raise ValueError("A constant with shape %s was given where ndim=%d was asked." % (data.shape, ndim))
         if data.ndim < ndim:
             data = data.reshape((1,) * (ndim - data.ndim) + data.shape)
 
@@ -252,8 +265,7 @@ def constant(x, name=None, ndim=None, dtype=None):
         found = constant_cache.get(key)
         if found is not None:
             return found
-    type_ = TensorType(dtype=data.dtype.name,
-                       broadcastable=[length == 1 for length in data.shape])
+    type_ = TensorType(dtype=data.dtype.name, broadcastable=[length == 1 for length in data.shape])
     result = TensorConstant(type_, data, name=name)
     if cacheable:
         # A FunctionGraph refuses constants with this mark, since it would
@@ -271,7 +283,7 @@ TensorConstant.of_value = staticmethod(constant)
 
 def _is_small(data):
     kind = data.dtype.kind
-    if kind not in 'iuf':
+    if kind not in "iuf":
         return False
     value = data.item()
     return -10 <= value <= 10 and value == int(value)
@@ -280,14 +292,14 @@ def _is_small(data):
 def _as_constant_array(x, dtype):
     """An array of ours, of a supported dtype, with the value of `x`."""
     if isinstance(x, Variable):
-        raise TypeError("Expected a value to make a constant of, but got the "
-                        "symbolic variable %s of type %s" % (x, x.type))
+        raise TypeError(
+            "Expected a value to make a constant of, but got the symbolic variable %s of type %s" % (x, x.type)
+        )
     if isinstance(x, (list, tuple)):
         try:
             data = np.array(x, dtype=dtype)
         except (ValueError, TypeError) as err:
-            raise TypeError("Cannot make an array of %s: %s"
-                            % (_short(x), err)) from err
+            raise TypeError("Cannot make an array of %s: %s" % (_short(x), err)) from err
         if data.size == 0 and dtype is None:
             # An empty list says nothing of its dtype; NumPy's float64 would
             # upcast everything under floatX=float32.
@@ -296,12 +308,10 @@ def _as_constant_array(x, dtype):
         data = scal.convert(x, dtype=dtype)
         if data is x or data.base is not None or isinstance(x, np.ndarray):
             data = np.array(data)
-    if data.dtype.kind not in 'biufc' or data.dtype.itemsize > 16:
-        raise TypeError(
-            "Cannot make a tensor constant of %s: dtype %s is not supported"
-            % (_short(x), data.dtype), x)
+    if data.dtype.kind not in "biufc" or data.dtype.itemsize > 16:
+        raise TypeError("Cannot make a tensor constant of %s: dtype %s is not supported" % (_short(x), data.dtype), x)
     if not data.dtype.isnative:
-        data = data.astype(data.dtype.newbyteorder('='))
+        data = data.astype(data.dtype.newbyteorder("="))
     # ascontiguousarray makes a 0-d array 1-d.
     return np.ascontiguousarray(data).reshape(data.shape)
 
@@ -325,6 +335,7 @@ def constant_or_value(x, rtype, name=None, ndim=None, dtype=None):
 # ---------------------------------------------------------------------------
 # variables -> values
 
+
 def numpy_scalar(data):
     """The number held by an array of one element.
 
@@ -338,12 +349,11 @@ def numpy_scalar(data):
     if isinstance(data, np.ndarray) and data.ndim > 0 and data.size == 0:
         raise EmptyConstantError()
     try:
-        np.asarray(data).astype('complex128')
+        np.asarray(data).astype("complex128")
         if np.ndim(data) and np.size(data) != 1:
-            raise TypeError('several elements')
+            raise TypeError("several elements")
     except (TypeError, ValueError):
-        raise NotScalarConstantError(
-            "The value is not a scalar number: %s" % _short(data), data)
+        raise NotScalarConstantError("The value is not a scalar number: %s" % _short(data), data)
     return data
 
 
@@ -361,11 +371,13 @@ def register_scalar_constant(*op_classes):
     max_recur)`` and returns an ndarray (the value), a Variable whose value is
     that of `v`, or None.
     """
+
     def decorate(rule):
         for cls in op_classes:
             _scalar_constant_rules[cls] = rule
         _rule_of_class.clear()
         return rule
+
     return decorate
 
 
@@ -387,8 +399,7 @@ def _rule_of(op):
     return _rule_of_class[cls]
 
 
-def get_scalar_constant_value(orig_v, elemwise=True,
-                              only_process_constants=False, max_recur=10):
+def get_scalar_constant_value(orig_v, elemwise=True, only_process_constants=False, max_recur=10):
     """The value of a variable that is a constant scalar.
 
     Looks behind nodes that only move or copy a value (DimShuffle, Rebroadcast,
@@ -427,16 +438,16 @@ def get_scalar_constant_value(orig_v, elemwise=True,
         if isinstance(v, np.ndarray):
             return numpy_scalar(v).copy().reshape(())
         if isinstance(v, Constant):
-            unique = getattr(v.tag, 'unique_value', None)
+            unique = getattr(v.tag, "unique_value", None)
             data = v.data if unique is None else unique
             return np.array(numpy_scalar(data)).reshape(())
-        owner = getattr(v, 'owner', None)
+        owner = getattr(v, "owner", None)
         if owner is None or only_process_constants or max_recur < 0:
             raise NotScalarConstantError(v)
         rule = _rule_of(owner.op)
         found = None
         if rule is not None:
-            lookups += getattr(rule, 'is_lookup', False)
+            lookups += getattr(rule, "is_lookup", False)
             if lookups <= _MAX_LOOKUPS:
                 found = rule(v, elemwise, only_process_constants, max_recur)
         if found is None:
@@ -454,7 +465,7 @@ def extract_constant(x, elemwise=True, only_process_constants=False):
     except NotScalarConstantError:
         pass
     if isinstance(x, Variable) and isinstance(x.type, scal.Scalar):
-        x = _conversions['scalar'](x)
+        x = _conversions["scalar"](x)
     return x
 
 
@@ -480,16 +491,14 @@ def get_vector_length(v):
     """
     v = as_tensor_variable(v)
     if v.ndim != 1:
-        raise TypeError("The argument must be a vector, but it has type %s"
-                        % (v.type,))
+        raise TypeError("The argument must be a vector, but it has type %s" % (v.type,))
     if v.type.broadcastable[0]:
         return 1
     if isinstance(v, Constant):
         return len(v.data)
-    length = _conversions['length'](v)
+    length = _conversions["length"](v)
     if length is None:
-        raise ValueError("The length of the vector %s cannot be determined "
-                         "while the graph is built" % (v,))
+        raise ValueError("The length of the vector %s cannot be determined while the graph is built" % (v,))
     return length
 
 

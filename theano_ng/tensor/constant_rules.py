@@ -3,15 +3,20 @@
 Each rule tells :func:`get_scalar_constant_value` where the value of a node's
 output comes from; :func:`vector_length` does it for lengths of vectors.
 """
+
 import numpy as np
 
 import theano_ng.scalar as scal
-from theano_ng.compile.ops import (
-    DeepCopyOp, OutputGuard, Rebroadcast, Shape, Shape_i, SpecifyShape, ViewOp)
+from theano_ng.compile.ops import DeepCopyOp, OutputGuard, Rebroadcast, Shape, Shape_i, SpecifyShape, ViewOp
 from theano_ng.gof.graph import Constant, Variable
 from theano_ng.tensor.constant import (
-    NotScalarConstantError, get_scalar_constant_value, get_vector_length,
-    has_scalar_constant_rule, register_conversion, register_scalar_constant)
+    NotScalarConstantError,
+    get_scalar_constant_value,
+    get_vector_length,
+    has_scalar_constant_rule,
+    register_conversion,
+    register_scalar_constant,
+)
 from theano_ng.tensor.indexing.lists import get_idx_list
 from theano_ng.tensor.shaping.creation import MakeVector
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
@@ -20,12 +25,21 @@ from theano_ng.tensor.shaping.joining import Join
 from theano_ng.tensor.shaping.reshaping import Reshape, ScalarFromTensor, TensorFromScalar
 from theano_ng.tensor.indexing.subtensor import Subtensor
 
-__all__ = ['vector_length']
+__all__ = ["vector_length"]
 
 
-@register_scalar_constant(Alloc, DimShuffle, Rebroadcast, OutputGuard,
-                          DeepCopyOp, ScalarFromTensor, TensorFromScalar,
-                          ViewOp, Reshape, SpecifyShape)
+@register_scalar_constant(
+    Alloc,
+    DimShuffle,
+    Rebroadcast,
+    OutputGuard,
+    DeepCopyOp,
+    ScalarFromTensor,
+    TensorFromScalar,
+    ViewOp,
+    Reshape,
+    SpecifyShape,
+)
 def _moved(v, elemwise, only_process_constants, max_recur):
     """The Op moves, copies or repeats its first input."""
     return v.owner.inputs[0]
@@ -33,9 +47,23 @@ def _moved(v, elemwise, only_process_constants, max_recur):
 
 # Scalar ops that are computed on constants; all are cheap and total.
 _COMPUTED = (
-    scal.Cast, scal.Switch, scal.NEQ, scal.EQ, scal.LT, scal.GT, scal.LE,
-    scal.GE, scal.Sub, scal.Add, scal.Mod, scal.Mul, scal.IntDiv,
-    scal.TrueDiv, scal.Minimum, scal.Maximum)
+    scal.Cast,
+    scal.Switch,
+    scal.NEQ,
+    scal.EQ,
+    scal.LT,
+    scal.GT,
+    scal.LE,
+    scal.GE,
+    scal.Sub,
+    scal.Add,
+    scal.Mod,
+    scal.Mul,
+    scal.IntDiv,
+    scal.TrueDiv,
+    scal.Minimum,
+    scal.Maximum,
+)
 # Class of scalar op -> whether it is one of these or hands on an operand.
 _followed = {}
 
@@ -47,8 +75,7 @@ def _elemwise(v, elemwise, only_process_constants, max_recur):
     if isinstance(scalar_op, (scal.Second, scal.Identity)):
         # `fill(a, b)` has the values of b.
         source = node.inputs[-1]
-        return _as_dtype(source, v, elemwise, only_process_constants,
-                         max_recur)
+        return _as_dtype(source, v, elemwise, only_process_constants, max_recur)
     if not elemwise or not isinstance(scalar_op, _COMPUTED):
         return None
     for i in node.inputs:
@@ -56,9 +83,7 @@ def _elemwise(v, elemwise, only_process_constants, max_recur):
         # is no constant; the others need not be followed then.
         if not _may_be_constant(i):
             return None
-    values = [get_scalar_constant_value(
-        i, elemwise, only_process_constants, max_recur - 1)
-        for i in node.inputs]
+    values = [get_scalar_constant_value(i, elemwise, only_process_constants, max_recur - 1) for i in node.inputs]
     return _call(node, values)
 
 
@@ -72,8 +97,7 @@ def _may_be_constant(v):
     if isinstance(owner.op, Elemwise):
         cls = type(owner.op.scalar_op)
         if cls not in _followed:
-            _followed[cls] = issubclass(
-                cls, _COMPUTED + (scal.Second, scal.Identity))
+            _followed[cls] = issubclass(cls, _COMPUTED + (scal.Second, scal.Identity))
         return _followed[cls]
     return has_scalar_constant_rule(owner.op)
 
@@ -81,16 +105,14 @@ def _may_be_constant(v):
 def _as_dtype(source, v, elemwise, only_process_constants, max_recur):
     if source.dtype == v.dtype:
         return source
-    value = get_scalar_constant_value(source, elemwise, only_process_constants,
-                                      max_recur)
+    value = get_scalar_constant_value(source, elemwise, only_process_constants, max_recur)
     return np.asarray(value, dtype=v.dtype)
 
 
 def _call(node, values):
     """The value of an Elemwise node on constants of its input dtypes."""
-    values = [np.asarray(x, dtype=i.dtype)
-              for x, i in zip(values, node.inputs)]
-    with np.errstate(all='ignore'):
+    values = [np.asarray(x, dtype=i.dtype) for x, i in zip(values, node.inputs)]
+    with np.errstate(all="ignore"):
         value = node.op.scalar_op.impl(*[x[()] for x in values])
     return np.asarray(value, dtype=node.outputs[0].dtype)
 
@@ -103,10 +125,11 @@ def _scalar_op(v, elemwise, only_process_constants, max_recur):
         return node.inputs[-1]
     if not elemwise or not isinstance(node.op, _COMPUTED):
         return None
-    values = [np.asarray(get_scalar_constant_value(
-        i, elemwise, only_process_constants, max_recur - 1), dtype=i.type.dtype)
-        for i in node.inputs]
-    with np.errstate(all='ignore'):
+    values = [
+        np.asarray(get_scalar_constant_value(i, elemwise, only_process_constants, max_recur - 1), dtype=i.type.dtype)
+        for i in node.inputs
+    ]
+    with np.errstate(all="ignore"):
         value = node.op.impl(*[x[()] for x in values])
     return np.asarray(value, dtype=v.type.dtype)
 
@@ -116,9 +139,9 @@ def _shape_i(v, elemwise, only_process_constants, max_recur):
     x = v.owner.inputs[0]
     i = v.owner.op.i
     if isinstance(x, Constant):
-        return np.asarray(np.shape(x.data)[i], dtype='int64')
+        return np.asarray(np.shape(x.data)[i], dtype="int64")
     if x.broadcastable[i]:
-        return np.asarray(1, dtype='int64')
+        return np.asarray(1, dtype="int64")
     return None
 
 
@@ -137,8 +160,8 @@ def _subtensor(v, elemwise, only_process_constants, max_recur):
     node = v.owner
     x = node.inputs[0]
     if not isinstance(x, Constant) and (
-            x.owner is None or len(node.op.idx_list) != 1 or
-            not isinstance(x.owner.op, (MakeVector, Join, Shape))):
+        x.owner is None or len(node.op.idx_list) != 1 or not isinstance(x.owner.op, (MakeVector, Join, Shape))
+    ):
         return None
     index = _constant_index(node, max_recur)
     if index is None:
@@ -152,8 +175,7 @@ def _subtensor(v, elemwise, only_process_constants, max_recur):
     owner = x.owner
     if isinstance(owner.op, MakeVector):
         if -len(owner.inputs) <= position < len(owner.inputs):
-            return _as_dtype(owner.inputs[position], v, elemwise,
-                             only_process_constants, max_recur)
+            return _as_dtype(owner.inputs[position], v, elemwise, only_process_constants, max_recur)
         return None
     if isinstance(owner.op, Join) and owner.inputs[1].ndim == 1:
         return _element_of_join(owner, position, v, max_recur)
@@ -172,8 +194,7 @@ def _constant_index(node, max_recur):
         if isinstance(item, slice):
             return None
         try:
-            result.append(int(get_scalar_constant_value(
-                item, max_recur=max_recur - 1)))
+            result.append(int(get_scalar_constant_value(item, max_recur=max_recur - 1)))
         except NotScalarConstantError:
             return None
     return result
@@ -193,8 +214,7 @@ def _element_of_join(owner, position, v, max_recur):
             element = piece[position]
             if element.dtype == v.dtype:
                 return element
-            return np.asarray(get_scalar_constant_value(
-                element, max_recur=max_recur - 1), dtype=v.dtype)
+            return np.asarray(get_scalar_constant_value(element, max_recur=max_recur - 1), dtype=v.dtype)
         position -= length
     return None
 
@@ -203,9 +223,9 @@ def _shape_element(x, position):
     if not -x.ndim <= position < x.ndim:
         return None
     if isinstance(x, Constant):
-        return np.asarray(x.data.shape[position], dtype='int64')
+        return np.asarray(x.data.shape[position], dtype="int64")
     if x.broadcastable[position]:
-        return np.asarray(1, dtype='int64')
+        return np.asarray(1, dtype="int64")
     # The rows of a gradient's grad_scale and the like keep shapes; specified
     # ones are known.
     if x.owner is not None and isinstance(x.owner.op, SpecifyShape):
@@ -215,7 +235,8 @@ def _shape_element(x, position):
 
 # ---------------------------------------------------------------------------
 
-@register_conversion('length')
+
+@register_conversion("length")
 def vector_length(v):
     """The length of the vector `v` if its owner tells, else None."""
     node = v.owner
@@ -235,8 +256,7 @@ def vector_length(v):
         # Operands that are not broadcastable share the length.
         for x in node.inputs:
             if not x.broadcastable[0]:
-                length = vector_length(x) if not isinstance(x, Constant) \
-                    else len(x.data)
+                length = vector_length(x) if not isinstance(x, Constant) else len(x.data)
                 if length is not None:
                     return length
         return None
@@ -266,7 +286,7 @@ def _length_of_slice(node):
         whole = get_vector_length(node.inputs[0])
     except ValueError:
         return None
-    item, = get_idx_list(node.inputs, node.op.idx_list)
+    (item,) = get_idx_list(node.inputs, node.op.idx_list)
     bounds = []
     for bound in (item.start, item.stop, item.step):
         if isinstance(bound, Variable):

@@ -4,30 +4,49 @@ A fixed-dtype constructor *is* a :class:`TensorType`: ``dscalar('x').type is
 dscalar``.  The dtype-less ones (`scalar`, `vector`, ...) look up
 ``config.floatX`` each time they are called.
 """
+
 from theano_ng.configdefaults import config
 from theano_ng.tensor.type import TensorType
 
-__all__ = ['tensor', '_multi']
+__all__ = ["tensor", "_multi"]
 
 # Letter of the constructor -> dtype.
 _PREFIXES = {
-    'b': 'int8', 'w': 'int16', 'i': 'int32', 'l': 'int64',
-    'f': 'float32', 'd': 'float64', 'c': 'complex64', 'z': 'complex128',
+    "b": "int8",
+    "w": "int16",
+    "i": "int32",
+    "l": "int64",
+    "f": "float32",
+    "d": "float64",
+    "c": "complex64",
+    "z": "complex128",
 }
 
 # Kind of constructor -> broadcastable pattern.
 _KINDS = {
-    'scalar': (), 'vector': (False,), 'row': (True, False),
-    'col': (False, True), 'matrix': (False, False),
-    'tensor3': (False,) * 3, 'tensor4': (False,) * 4,
-    'tensor5': (False,) * 5, 'tensor6': (False,) * 6,
-    'tensor7': (False,) * 7,
+    "scalar": (),
+    "vector": (False,),
+    "row": (True, False),
+    "col": (False, True),
+    "matrix": (False, False),
+    "tensor3": (False,) * 3,
+    "tensor4": (False,) * 4,
+    "tensor5": (False,) * 5,
+    "tensor6": (False,) * 6,
+    "tensor7": (False,) * 7,
 }
 
 _PLURALS = {
-    'scalar': 'scalars', 'vector': 'vectors', 'row': 'rows', 'col': 'cols',
-    'matrix': 'matrices', 'tensor3': 'tensor3s', 'tensor4': 'tensor4s',
-    'tensor5': 'tensor5s', 'tensor6': 'tensor6s', 'tensor7': 'tensor7s',
+    "scalar": "scalars",
+    "vector": "vectors",
+    "row": "rows",
+    "col": "cols",
+    "matrix": "matrices",
+    "tensor3": "tensor3s",
+    "tensor4": "tensor4s",
+    "tensor5": "tensor5s",
+    "tensor6": "tensor6s",
+    "tensor7": "tensor7s",
 }
 
 
@@ -50,7 +69,7 @@ def tensor(*args, **kwargs):
     >>> tensor('float32', (False, True), name='column').type
     TensorType(float32, col)
     """
-    name = kwargs.pop('name', None)
+    name = kwargs.pop("name", None)
     return TensorType(*args, **kwargs)(name=name)
 
 
@@ -65,12 +84,13 @@ def _multi(*fns):
     string, which is cut into one-letter names: ``scalars('abc')`` gives three
     variables.  A string of one letter gives a bare variable.
     """
+
     def plural(fn):
         def several(*names):
             if not names:
-                raise TypeError("expected a number of variables, or their "
-                                "names; for instance scalars(3) or "
-                                "scalars('x', 'y', 'z')")
+                raise TypeError(
+                    "expected a number of variables, or their names; for instance scalars(3) or scalars('x', 'y', 'z')"
+                )
             if len(names) == 1:
                 names = names[0]
                 if isinstance(names, int):
@@ -84,6 +104,7 @@ def _multi(*fns):
                 else:
                     made.append(fn(name))
             return made
+
         several.__doc__ = """Make several variables at once.
 
         Parameters
@@ -103,10 +124,11 @@ def _multi(*fns):
 
 
 _DESCRIPTIONS = {
-    'scalar': "a 0-d variable", 'vector': "a 1-d variable",
-    'row': "a 2-d variable whose first axis is broadcastable (one row)",
-    'col': "a 2-d variable whose second axis is broadcastable (one column)",
-    'matrix': "a 2-d variable",
+    "scalar": "a 0-d variable",
+    "vector": "a 1-d variable",
+    "row": "a 2-d variable whose first axis is broadcastable (one row)",
+    "col": "a 2-d variable whose second axis is broadcastable (one column)",
+    "matrix": "a 2-d variable",
 }
 
 
@@ -116,6 +138,7 @@ def _floatX_constructor(kind, pattern):
             dtype = config.floatX
         # A string can only be a name: scalar('int32') names the variable.
         return TensorType(dtype, pattern)(name)
+
     make.__name__ = make.__qualname__ = kind
     make.__doc__ = """Make %s.
 
@@ -154,19 +177,18 @@ def _define(namespace):
             namespace[name] = type_
             types.setdefault(kind, []).append(type_)
             __all__.append(name)
-            if letter in 'ilfd':
-                namespace[letter + plural] = _plural(
-                    kind, type_, letter + plural)
+            if letter in "ilfd":
+                namespace[letter + plural] = _plural(kind, type_, letter + plural)
                 __all__.append(letter + plural)
     # Tuples of types, by family of dtype, as tests like to have them.
-    families = {'int': slice(0, 4), 'float': slice(4, 6), 'complex': slice(6, 8)}
+    families = {"int": slice(0, 4), "float": slice(4, 6), "complex": slice(6, 8)}
     for family, which in families.items():
         for kind in _KINDS:
-            name = '%s_%s_types' % (family, kind)
+            name = "%s_%s_types" % (family, kind)
             namespace[name] = tuple(types[kind][which])
             __all__.append(name)
-        name = family + '_types'
-        namespace[name] = tuple(types['scalar'][which])
+        name = family + "_types"
+        namespace[name] = tuple(types["scalar"][which])
         __all__.append(name)
 
 

@@ -1,4 +1,5 @@
 """What occurs in a tensor, and how often: `bincount` and `Unique`."""
+
 import numpy as np
 
 from theano_ng.compile.ops import Shape_i
@@ -15,12 +16,12 @@ from theano_ng.tensor.shaping.creation import _undefined_grads
 from theano_ng.tensor.elemwise.functions import cast
 from theano_ng.tensor.type import TensorType
 
-__all__ = ['Bincount', 'bincount', 'Unique']
-
+__all__ = ["Bincount", "bincount", "Unique"]
 
 
 class Bincount(NativeOp, Op):
     """How often each value occurs, or sums of weights; inputs: integer vector, least length of the result, and optionally the weights."""
+
     __props__ = ()
 
     def make_node(self, x, minlength, weights=None):
@@ -37,31 +38,36 @@ class Bincount(NativeOp, Op):
             if weights.ndim != 1:
                 raise TypeError("bincount: weights must be a vector, got %s" % (weights.type,))
             inputs.append(weights)
-        return Apply(self, inputs, [TensorType('int64' if weights is None else weights.dtype, (False,))()])
+        return Apply(self, inputs, [TensorType("int64" if weights is None else weights.dtype, (False,))()])
 
     def native_code(self, node):
-        return NativeCode('theano_ng.tensor.native.unique:bincount')
+        return NativeCode("theano_ng.tensor.native.unique:bincount")
 
     def perform(self, node, inputs, output_storage):
-        x, minlength = inputs[0].astype('int64'), int(inputs[1])
+        x, minlength = inputs[0].astype("int64"), int(inputs[1])
         # By hand: NumPy's would add weights up in float64, and not survive a bin of the greatest int64.
         if minlength < 0 or (x < 0).any():
             raise ValueError("bincount: neither x nor minlength may be negative")
         if len(inputs) == 3 and len(inputs[2]) != len(x):
-            raise ValueError("bincount: the weights have length %d, x has length %d; they must be equal" % (len(inputs[2]), len(x)))
+            raise ValueError(
+                "bincount: the weights have length %d, x has length %d; they must be equal" % (len(inputs[2]), len(x))
+            )
         result = np.zeros(max(minlength, int(x.max()) + 1 if len(x) else 0), dtype=node.outputs[0].dtype)
         np.add.at(result, x, inputs[2] if len(inputs) == 3 else 1)
         output_storage[0][0] = result
 
     def connection_pattern(self, node):
-        return [[False], [False], [True]][:len(node.inputs)]
+        return [[False], [False], [True]][: len(node.inputs)]
 
     def grad(self, inputs, output_grads):
         gradients = [DisconnectedType()(), DisconnectedType()()]
         if len(inputs) == 3:
             weights = inputs[2]
-            gradients.append(weights.zeros_like(dtype=config.floatX) if weights.dtype in DISCRETE else
-                             patternbroadcast(output_grads[0][cast(inputs[0], 'int64')], weights.broadcastable))
+            gradients.append(
+                weights.zeros_like(dtype=config.floatX)
+                if weights.dtype in DISCRETE
+                else patternbroadcast(output_grads[0][cast(inputs[0], "int64")], weights.broadcastable)
+            )
         return gradients
 
     def R_op(self, inputs, eval_points):
@@ -92,7 +98,7 @@ def bincount(x, weights=None, minlength=None, assert_nonneg=False):
     """
     x = as_tensor_variable(x)
     if assert_nonneg and x.dtype in DISCRETE:
-        x = Assert('Input to bincount has negative values!')(x, (x >= 0).all())
+        x = Assert("Input to bincount has negative values!")(x, (x >= 0).all())
     return Bincount()(x, 0 if minlength is None else minlength, *([] if weights is None else [weights]))
 
 
@@ -111,7 +117,8 @@ class Unique(NativeOp, Op):
     axis : int, optional
         Compare slices along this axis instead of elements.
     """
-    __props__ = ('return_index', 'return_inverse', 'return_counts', 'axis')
+
+    __props__ = ("return_index", "return_inverse", "return_counts", "axis")
 
     def __init__(self, return_index=False, return_inverse=False, return_counts=False, axis=None):
         self.return_index, self.return_inverse, self.return_counts = return_index, return_inverse, return_counts
@@ -123,32 +130,39 @@ class Unique(NativeOp, Op):
             flags = [False]
         else:
             if not -x.ndim <= self.axis < x.ndim:
-                raise ValueError("Unique: axis %d is out of range for %s"
-                                 % (self.axis, x.type))
+                raise ValueError("Unique: axis %d is out of range for %s" % (self.axis, x.type))
             flags = list(x.broadcastable)
             flags[self.axis] = False
         outputs = [TensorType(x.dtype, flags)()]
-        for wanted in (self.return_index, self.return_inverse,
-                       self.return_counts):
+        for wanted in (self.return_index, self.return_inverse, self.return_counts):
             if wanted:
-                outputs.append(TensorType('int64', (False,))())
+                outputs.append(TensorType("int64", (False,))())
         return Apply(self, [x], outputs)
 
     def native_code(self, node):
         axis = -1 if self.axis is None else self.axis % node.inputs[0].ndim
         return NativeCode(
-            'theano_ng.tensor.native.unique:unique', indices=bool(self.return_index), inverse=bool(self.return_inverse),
-            counts=bool(self.return_counts), axis=axis)
+            "theano_ng.tensor.native.unique:unique",
+            indices=bool(self.return_index),
+            inverse=bool(self.return_inverse),
+            counts=bool(self.return_counts),
+            axis=axis,
+        )
 
     def perform(self, node, inputs, output_storage):
-        x, = inputs
+        (x,) = inputs
         # With indices, NumPy sorts stably: the first of equal elements stands for them. Along an axis it has NaN last, but for float16.
-        _, index, inverse, counts = np.unique(x.astype('float32') if x.dtype == 'float16' else x, return_index=True, return_inverse=True,
-                                              return_counts=True, axis=self.axis)
+        _, index, inverse, counts = np.unique(
+            x.astype("float32") if x.dtype == "float16" else x,
+            return_index=True,
+            return_inverse=True,
+            return_counts=True,
+            axis=self.axis,
+        )
         output_storage[0][0] = np.ascontiguousarray(np.take(x, index, self.axis))
         flags = ((index, self.return_index), (inverse, self.return_inverse), (counts, self.return_counts))
         for cell, value in zip(output_storage[1:], [found for found, wanted in flags if wanted]):
-            cell[0] = np.asarray(value, dtype='int64').reshape(-1)
+            cell[0] = np.asarray(value, dtype="int64").reshape(-1)
 
     def infer_shape(self, node, i0_shapes):
         shape = i0_shapes[0]
@@ -156,17 +170,19 @@ class Unique(NativeOp, Op):
         # Only the values tell how many there are.
         unique = Shape_i(axis or 0)(node.outputs[0])
         if axis is None:
-            shapes, slices = [(unique,)], constant(1, dtype='int64')
+            shapes, slices = [(unique,)], constant(1, dtype="int64")
             for n in shape:
                 slices = slices * n
         else:
-            shapes, slices = [(*shape[:axis], unique, *shape[axis + 1:])], shape[axis]
-        return shapes + [(n,) for n, wanted in ((unique, self.return_index), (slices, self.return_inverse), (unique, self.return_counts))
-                         if wanted]
+            shapes, slices = [(*shape[:axis], unique, *shape[axis + 1 :])], shape[axis]
+        return shapes + [
+            (n,)
+            for n, wanted in ((unique, self.return_index), (slices, self.return_inverse), (unique, self.return_counts))
+            if wanted
+        ]
 
     def grad(self, inputs, output_grads):
-        return _undefined_grads(self, inputs, 'not a smooth function')
+        return _undefined_grads(self, inputs, "not a smooth function")
 
     def R_op(self, inputs, eval_points):
-        return [None] * (1 + bool(self.return_index) +
-                         bool(self.return_inverse) + bool(self.return_counts))
+        return [None] * (1 + bool(self.return_index) + bool(self.return_inverse) + bool(self.return_counts))

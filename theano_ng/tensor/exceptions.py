@@ -1,6 +1,6 @@
 """Exceptions of the tensor package that have no other home."""
 
-__all__ = ['ShapeError']
+__all__ = ["ShapeError"]
 
 
 class ShapeError(Exception):

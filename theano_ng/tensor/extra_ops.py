@@ -2,6 +2,7 @@
 
 The Ops that repeat and fill live here; those of `cumulative.py`, `counting.py` and `indices.py` have their classic place here, too.
 """
+
 import numpy as np
 
 from theano_ng.gof.derivative import DisconnectedType, grad_undefined
@@ -19,27 +20,64 @@ from theano_ng.tensor.reductions.axes import check_and_normalize_axes
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast, unbroadcast
 from theano_ng.tensor.shaping.creation import _undefined_grads, arange, zeros
 from theano_ng.tensor.reductions.cumulative import (  # noqa: F401
-    CumOp, CumprodOp, CumsumOp, DiffOp, cumprod, cumsum, diff)
+    CumOp,
+    CumprodOp,
+    CumsumOp,
+    DiffOp,
+    cumprod,
+    cumsum,
+    diff,
+)
 from theano_ng.tensor.elemwise.functions import cast, eq, maximum, minimum, switch
 from theano_ng.tensor.indexing.positions import (  # noqa: F401
-    RavelMultiIndex, SearchsortedOp, UnravelIndex, ravel_multi_index,
-    searchsorted, unravel_index)
+    RavelMultiIndex,
+    SearchsortedOp,
+    UnravelIndex,
+    ravel_multi_index,
+    searchsorted,
+    unravel_index,
+)
 from theano_ng.tensor.type import TensorType
 
 __all__ = [
-    'CpuContiguous', 'cpu_contiguous', 'CumOp', 'CumsumOp', 'CumprodOp',
-    'cumsum', 'cumprod', 'DiffOp', 'diff', 'Bincount', 'bincount', 'squeeze', 'compress',
-    'RepeatOp', 'repeat', 'Bartlett', 'bartlett_', 'bartlett', 'FillDiagonal',
-    'fill_diagonal_', 'fill_diagonal', 'FillDiagonalOffset',
-    'fill_diagonal_offset_', 'fill_diagonal_offset', 'to_one_hot', 'Unique',
-    'SearchsortedOp', 'searchsorted', 'UnravelIndex', 'unravel_index',
-    'RavelMultiIndex', 'ravel_multi_index',
+    "CpuContiguous",
+    "cpu_contiguous",
+    "CumOp",
+    "CumsumOp",
+    "CumprodOp",
+    "cumsum",
+    "cumprod",
+    "DiffOp",
+    "diff",
+    "Bincount",
+    "bincount",
+    "squeeze",
+    "compress",
+    "RepeatOp",
+    "repeat",
+    "Bartlett",
+    "bartlett_",
+    "bartlett",
+    "FillDiagonal",
+    "fill_diagonal_",
+    "fill_diagonal",
+    "FillDiagonalOffset",
+    "fill_diagonal_offset_",
+    "fill_diagonal_offset",
+    "to_one_hot",
+    "Unique",
+    "SearchsortedOp",
+    "searchsorted",
+    "UnravelIndex",
+    "unravel_index",
+    "RavelMultiIndex",
+    "ravel_multi_index",
 ]
-
 
 
 class CpuContiguous(NativeOp, Op):
     """The input if it is C contiguous, else a contiguous copy."""
+
     __props__ = ()
     view_map = {0: [0]}
     check_input = False
@@ -49,12 +87,12 @@ class CpuContiguous(NativeOp, Op):
         return Apply(self, [x], [x.type()])
 
     def native_code(self, node):
-        return NativeCode('theano_ng.tensor.native.shape:contiguous')
+        return NativeCode("theano_ng.tensor.native.shape:contiguous")
 
     def perform(self, node, inputs, output_storage):
-        x, = inputs
+        (x,) = inputs
         # ascontiguousarray would make a 0-d array 1-d.
-        output_storage[0][0] = x if x.flags.c_contiguous else x.copy('C')
+        output_storage[0][0] = x if x.flags.c_contiguous else x.copy("C")
 
     def infer_shape(self, node, shapes):
         return shapes
@@ -109,6 +147,7 @@ def compress(condition, x, axis=None):
 
 # ---------------------------------------------------------------------------
 
+
 class RepeatOp(NativeOp, Op):
     """Repeat the slices along an axis; inputs: tensor, repeats.
 
@@ -117,7 +156,8 @@ class RepeatOp(NativeOp, Op):
     axis : int or None
         None for the flattened tensor.
     """
-    __props__ = ('axis',)
+
+    __props__ = ("axis",)
 
     def __init__(self, axis=None):
         self.axis = axis
@@ -125,28 +165,27 @@ class RepeatOp(NativeOp, Op):
     def make_node(self, x, repeats):
         x, repeats = as_tensor_variable(x), as_tensor_variable(repeats)
         if repeats.dtype not in DISCRETE or repeats.ndim > 1:
-            raise TypeError("RepeatOp: repeats must be an integer scalar or "
-                            "vector, got %s" % (repeats.type,))
+            raise TypeError("RepeatOp: repeats must be an integer scalar or vector, got %s" % (repeats.type,))
         if self.axis is None:
             flags = [False]
         else:
             if not -x.ndim <= self.axis < x.ndim:
-                raise ValueError("RepeatOp: axis %d is out of range for %s"
-                                 % (self.axis, x.type))
+                raise ValueError("RepeatOp: axis %d is out of range for %s" % (self.axis, x.type))
             flags = list(x.broadcastable)
             flags[self.axis] = False
         return Apply(self, [x, repeats], [TensorType(x.dtype, flags)()])
 
     def native_code(self, node):
-        return NativeCode('theano_ng.tensor.native.rearrange:repeat',
-                          axis=-1 if self.axis is None else self.axis % node.inputs[0].ndim)
+        return NativeCode(
+            "theano_ng.tensor.native.rearrange:repeat",
+            axis=-1 if self.axis is None else self.axis % node.inputs[0].ndim,
+        )
 
     def perform(self, node, inputs, output_storage):
         x, repeats = inputs
-        if np.any(repeats < 0):     # NumPy takes one negative number for a length
+        if np.any(repeats < 0):  # NumPy takes one negative number for a length
             raise ValueError("repeats may not contain negative values.")
-        output_storage[0][0] = np.repeat(x, repeats.astype('int64'),
-                                         axis=self.axis)
+        output_storage[0][0] = np.repeat(x, repeats.astype("int64"), axis=self.axis)
 
     def connection_pattern(self, node):
         return [[True], [False]]
@@ -154,17 +193,16 @@ class RepeatOp(NativeOp, Op):
     def _lengths(self, shape, repeats):
         """Number of slices before and after."""
         if self.axis is None:
-            before = constant(1, dtype='int64')
+            before = constant(1, dtype="int64")
             for n in shape:
                 before = before * n
         else:
             before = shape[self.axis]
-        repeats = cast(repeats, 'int64')
+        repeats = cast(repeats, "int64")
         if repeats.ndim == 0:
             return before, before * repeats
         # A vector of length 1 is repeated for every slice.
-        return before, repeats.sum() * switch(eq(repeats.shape[0], 1),
-                                              before, 1)
+        return before, repeats.sum() * switch(eq(repeats.shape[0], 1), before, 1)
 
     def infer_shape(self, node, ins_shapes):
         shape = list(ins_shapes[0])
@@ -176,7 +214,7 @@ class RepeatOp(NativeOp, Op):
 
     def grad(self, inputs, gout):
         x, repeats = inputs
-        gz, = gout
+        (gz,) = gout
         if x.dtype in DISCRETE:
             return [x.zeros_like(dtype=config.floatX), DisconnectedType()()]
         axis = 0 if self.axis is None else self.axis % x.ndim
@@ -184,7 +222,7 @@ class RepeatOp(NativeOp, Op):
         if repeats.ndim == 0:
             # The copies of a slice are next to each other: they get an axis of their own.
             shape = [flat.shape[i] for i in range(flat.ndim)]
-            split = gz.reshape(shape[:axis + 1] + [cast(repeats, 'int64')] + shape[axis + 1:], ndim=flat.ndim + 1)
+            split = gz.reshape(shape[: axis + 1] + [cast(repeats, "int64")] + shape[axis + 1 :], ndim=flat.ndim + 1)
             return [self._shaped_like(split.sum(axis=axis + 1, dtype=gz.dtype), x), DisconnectedType()()]
         # Which slice of x each slice of the result came from.
         source = RepeatOp(0)(arange(flat.shape[axis]), repeats)
@@ -224,10 +262,9 @@ def repeat(x, repeats, axis=None):
     """
     x, repeats = as_tensor_variable(x), as_tensor_variable(repeats)
     if repeats.ndim > 1:
-        raise ValueError('The dimension of repeats should not exceed 1.')
+        raise ValueError("The dimension of repeats should not exceed 1.")
     if repeats.dtype not in DISCRETE:
-        raise TypeError("repeat: repeats must be integers, got %s"
-                        % (repeats.type,))
+        raise TypeError("repeat: repeats must be integers, got %s" % (repeats.type,))
     if repeats.ndim == 1 and repeats.broadcastable[0]:
         repeats = repeats[0]
     return RepeatOp(axis=axis)(x, repeats)
@@ -235,33 +272,33 @@ def repeat(x, repeats, axis=None):
 
 # ---------------------------------------------------------------------------
 
+
 class Bartlett(NativeOp, Op):
     """The triangular window; input: number of points (integer scalar)."""
+
     __props__ = ()
 
     def make_node(self, M):
         M = as_tensor_variable(M)
         if M.ndim != 0:
-            raise TypeError('%s only works on scalar input, got %s'
-                            % (type(self).__name__, M.type))
+            raise TypeError("%s only works on scalar input, got %s" % (type(self).__name__, M.type))
         if M.dtype not in DISCRETE:
-            raise TypeError('%s only works on integer input, got %s'
-                            % (type(self).__name__, M.type))
-        return Apply(self, [M], [TensorType('float64', (False,))()])
+            raise TypeError("%s only works on integer input, got %s" % (type(self).__name__, M.type))
+        return Apply(self, [M], [TensorType("float64", (False,))()])
 
     def native_code(self, node):
-        return NativeCode('theano_ng.tensor.native.rearrange:bartlett')
+        return NativeCode("theano_ng.tensor.native.rearrange:bartlett")
 
     def perform(self, node, inputs, out_):
-        window = np.empty(max(0, int(inputs[0])), dtype='float64')      # refuses what does not fit into memory
+        window = np.empty(max(0, int(inputs[0])), dtype="float64")  # refuses what does not fit into memory
         window[...] = np.bartlett(len(window))
         out_[0][0] = window
 
     def infer_shape(self, node, in_shapes):
-        return [(maximum(cast(node.inputs[0], 'int64'), 0),)]
+        return [(maximum(cast(node.inputs[0], "int64"), 0),)]
 
     def grad(self, inputs, output_grads):
-        return _undefined_grads(self, inputs, 'the input is an integer')
+        return _undefined_grads(self, inputs, "the input is an integer")
 
     def R_op(self, inputs, eval_points):
         return [None]
@@ -289,36 +326,38 @@ def bartlett(M):
 
 # ---------------------------------------------------------------------------
 
+
 def _without_upcast(op, a, val):
     """`val` in the dtype of `a`; TypeError if it does not fit."""
     if val.dtype != a.dtype and scal.upcast(a.dtype, val.dtype) != a.dtype:
         raise TypeError(
             "%s: the value has dtype %s, which does not fit into the dtype %s "
-            "of the tensor; cast one of them."
-            % (type(op).__name__, val.dtype, a.dtype))
+            "of the tensor; cast one of them." % (type(op).__name__, val.dtype, a.dtype)
+        )
     return cast(val, a.dtype)
 
 
 class FillDiagonal(NativeOp, Op):
     """Copy of the first input with the second one on its main diagonal."""
+
     __props__ = ()
 
     def make_node(self, a, val):
         a, val = as_tensor_variable(a), as_tensor_variable(val)
         if a.ndim < 2:
-            raise TypeError('%s: the first parameter must have at least two '
-                            'dimensions, got %s' % (type(self).__name__, a.type))
+            raise TypeError(
+                "%s: the first parameter must have at least two dimensions, got %s" % (type(self).__name__, a.type)
+            )
         if val.ndim != 0:
-            raise TypeError('%s: the second parameter must be a scalar, got %s'
-                            % (type(self).__name__, val.type))
+            raise TypeError("%s: the second parameter must be a scalar, got %s" % (type(self).__name__, val.type))
         val = _without_upcast(self, a, val)
         return Apply(self, [a, val], [a.type()])
 
     def native_code(self, node):
-        return NativeCode('theano_ng.tensor.native.rearrange:fill_diagonal')
+        return NativeCode("theano_ng.tensor.native.rearrange:fill_diagonal")
 
     def perform(self, node, inputs, output_storage):
-        a = inputs[0].copy('C')
+        a = inputs[0].copy("C")
         # NumPy wants equal dimensions for more than two of them.
         np.fill_diagonal(a, inputs[1])
         output_storage[0][0] = a
@@ -328,10 +367,9 @@ class FillDiagonal(NativeOp, Op):
 
     def grad(self, inp, cost_grad):
         a, val = inp
-        grad, = cost_grad
+        (grad,) = cost_grad
         if a.dtype in DISCRETE:
-            return [a.zeros_like(dtype=config.floatX),
-                    val.zeros_like(dtype=config.floatX)]
+            return [a.zeros_like(dtype=config.floatX), val.zeros_like(dtype=config.floatX)]
         length = grad.shape[0]
         for i in range(1, a.ndim):
             length = minimum(length, grad.shape[i])
@@ -346,8 +384,7 @@ def _linear_r_op(op, inputs, eval_points):
     """R_op of an Op that is linear in its first two inputs."""
     if eval_points[0] is None and eval_points[1] is None:
         return [None]
-    points = [x.zeros_like() if point is None else point
-              for x, point in zip(inputs[:2], eval_points[:2])]
+    points = [x.zeros_like() if point is None else point for x, point in zip(inputs[:2], eval_points[:2])]
     return [op(*points + list(inputs[2:]))]
 
 
@@ -378,34 +415,32 @@ class FillDiagonalOffset(NativeOp, Op):
     Inputs: matrix, value, offset (integer scalar; positive: above the main
     diagonal).
     """
+
     __props__ = ()
 
     def make_node(self, a, val, offset):
         a, val, offset = (as_tensor_variable(x) for x in (a, val, offset))
         name = type(self).__name__
         if a.ndim != 2:
-            raise TypeError('%s: the first parameter must be a matrix, got %s'
-                            % (name, a.type))
+            raise TypeError("%s: the first parameter must be a matrix, got %s" % (name, a.type))
         if val.ndim != 0:
-            raise TypeError('%s: the second parameter must be a scalar, got %s'
-                            % (name, val.type))
+            raise TypeError("%s: the second parameter must be a scalar, got %s" % (name, val.type))
         if offset.ndim != 0 or offset.dtype not in DISCRETE:
-            raise TypeError('%s: the offset must be an integer scalar, got %s. '
-                            'Use theano.tensor.cast(offset, \'int32\')'
-                            % (name, offset.type))
-        return Apply(self, [a, _without_upcast(self, a, val), offset],
-                     [a.type()])
+            raise TypeError(
+                "%s: the offset must be an integer scalar, got %s. "
+                "Use theano.tensor.cast(offset, 'int32')" % (name, offset.type)
+            )
+        return Apply(self, [a, _without_upcast(self, a, val), offset], [a.type()])
 
     def native_code(self, node):
-        return NativeCode('theano_ng.tensor.native.rearrange:fill_diagonal')
+        return NativeCode("theano_ng.tensor.native.rearrange:fill_diagonal")
 
     def perform(self, node, inputs, output_storage):
-        a = inputs[0].copy('C')
+        a = inputs[0].copy("C")
         rows, columns = a.shape
         offset = min(max(int(inputs[2]), -rows), columns)
         first_row, first_column = max(0, -offset), max(0, offset)
-        index = np.arange(max(0, min(rows - first_row,
-                                     columns - first_column)))
+        index = np.arange(max(0, min(rows - first_row, columns - first_column)))
         a[index + first_row, index + first_column] = inputs[1]
         output_storage[0][0] = a
 
@@ -414,17 +449,14 @@ class FillDiagonalOffset(NativeOp, Op):
 
     def grad(self, inp, cost_grad):
         a, val, offset = inp
-        grad, = cost_grad
-        g_offset = grad_undefined(self, 2, offset, 'the offset is an integer')
+        (grad,) = cost_grad
+        g_offset = grad_undefined(self, 2, offset, "the offset is an integer")
         if a.dtype in DISCRETE:
-            return [a.zeros_like(dtype=config.floatX),
-                    val.zeros_like(dtype=config.floatX), g_offset]
-        offset = cast(offset, 'int64')
+            return [a.zeros_like(dtype=config.floatX), val.zeros_like(dtype=config.floatX), g_offset]
+        offset = cast(offset, "int64")
         row, column = maximum(0, -offset), maximum(0, offset)
-        index = arange(maximum(0, minimum(grad.shape[0] - row,
-                                          grad.shape[1] - column)))
-        return [fill_diagonal_offset(grad, 0, offset),
-                grad[index + row, index + column].sum(), g_offset]
+        index = arange(maximum(0, minimum(grad.shape[0] - row, grad.shape[1] - column)))
+        return [fill_diagonal_offset(grad, 0, offset), grad[index + row, index + column].sum(), g_offset]
 
     def R_op(self, inputs, eval_points):
         return _linear_r_op(self, inputs, eval_points)
@@ -465,6 +497,6 @@ def to_one_hot(y, nb_class, dtype=None):
     """
     y = as_tensor_variable(y)
     if y.dtype == "bool":
-        y = y.astype("int8")    # numbers of columns, no mask
+        y = y.astype("int8")  # numbers of columns, no mask
     result = zeros((y.shape[0], nb_class), dtype=dtype)
     return set_subtensor(result[arange(y.shape[0]), y], 1)

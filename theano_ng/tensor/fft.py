@@ -3,6 +3,7 @@
 The real and imaginary parts of a transform are a pair of numbers along one more axis, the last. What is done with such pairs, and the
 gradient of that, is the caller's concern; the gradient of a transform is the opposite transform.
 """
+
 import numpy as np
 
 from theano_ng.gof.derivative import disconnected_type
@@ -37,25 +38,35 @@ class _RealTransform(Op):
         a = as_tensor_variable(a)
         least = 2 + self.extra
         if a.ndim < least:
-            raise TypeError("%s: expected an array of at least %d dimensions, %s; got %s of type %s"
-                            % (type(self).__name__, least, self.layout, a, a.type))
+            raise TypeError(
+                "%s: expected an array of at least %d dimensions, %s; got %s of type %s"
+                % (type(self).__name__, least, self.layout, a, a.type)
+            )
         if a.dtype not in _FLOATS:
-            raise TypeError("%s: expected real numbers of floating point, got %s of type %s; cast it to float32 or float64"
-                            % (type(self).__name__, a, a.type))
+            raise TypeError(
+                "%s: expected real numbers of floating point, got %s of type %s; cast it to float32 or float64"
+                % (type(self).__name__, a, a.type)
+            )
         s = as_tensor_variable(self.fitting_lengths(a)[0] if s is None else s)
         if s.ndim != 1 or s.dtype not in INTEGERS:
-            raise TypeError("%s: the lengths s must be an integer vector, got %s of type %s" % (type(self).__name__, s, s.type))
+            raise TypeError(
+                "%s: the lengths s must be an integer vector, got %s of type %s" % (type(self).__name__, s, s.type)
+            )
         return Apply(self, [a, s], [self.output_type(a)()])
 
     def lengths(self, node, a, s):
         """The lengths as Python integers, checked."""
         s = [int(n) for n in s]
         if len(s) != a.ndim - 1 - self.extra:
-            raise ValueError("%s: s has %d lengths, for %d transformed axes of an array of shape %s"
-                             % (type(self).__name__, len(s), a.ndim - 1 - self.extra, a.shape))
+            raise ValueError(
+                "%s: s has %d lengths, for %d transformed axes of an array of shape %s"
+                % (type(self).__name__, len(s), a.ndim - 1 - self.extra, a.shape)
+            )
         if min(s) < 1 or 0 in a.shape[1:]:
-            raise ValueError("%s: there is no transform of nothing: the lengths are %s, for an array of shape %s"
-                             % (type(self).__name__, s, a.shape))
+            raise ValueError(
+                "%s: there is no transform of nothing: the lengths are %s, for an array of shape %s"
+                % (type(self).__name__, s, a.shape)
+            )
         return s
 
     def connection_pattern(self, node):
@@ -170,8 +181,10 @@ class IRFFTOp(_RealTransform):
     def perform(self, node, inputs, output_storage):
         a, s = inputs
         if a.shape[-1] != 2:
-            raise ValueError("IRFFTOp: the last axis holds pairs of real and imaginary parts; it has length %d, the shape is %s"
-                             % (a.shape[-1], a.shape))
+            raise ValueError(
+                "IRFFTOp: the last axis holds pairs of real and imaginary parts; it has length %d, the shape is %s"
+                % (a.shape[-1], a.shape)
+            )
         s = self.lengths(node, a, s)
         a, dtype = _computed(a)
         pairs = np.ascontiguousarray(a).view("complex128" if a.dtype == "float64" else "complex64")[..., 0]
@@ -318,7 +331,7 @@ def irfft(inp, norm=None, is_odd=False):
     norm = _unitary(norm)
     inp = as_tensor_variable(inp)
     if inp.ndim < 3:
-        return irfft_op(inp)        # which says what is expected
+        return irfft_op(inp)  # which says what is expected
     s = _whole_lengths(inp, is_odd)
     result = irfft_op(inp, s)
     if norm == "ortho":

@@ -1,4 +1,5 @@
 """The discrete Fourier transform of NumPy as an Op."""
+
 import numpy as np
 
 from theano_ng.gof.derivative import DisconnectedType
@@ -11,7 +12,6 @@ from theano_ng.tensor.exceptions import ShapeError
 from theano_ng.tensor.indexing.subtensor import set_subtensor
 from theano_ng.tensor.shaping.creation import zeros_like
 from theano_ng.tensor.type import TensorType
-
 
 
 class Fourier(Op):

@@ -1,4 +1,5 @@
 """Hashes of arrays."""
+
 import hashlib
 
 import numpy as np
@@ -24,7 +25,7 @@ def hash_from_ndarray(data):
     digest = hashlib.sha256()
     # Length-prefixed parts cannot run into each other.
     for part in (str(data.shape), str(data.strides), str(data.dtype)):
-        digest.update(b'%d:' % len(part))
+        digest.update(b"%d:" % len(part))
         digest.update(part.encode())
     digest.update(np.ascontiguousarray(data).tobytes())
     return digest.hexdigest()

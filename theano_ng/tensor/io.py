@@ -3,6 +3,7 @@
 MPI is what the package mpi4py makes of it (``pip install 'theano_ng[mpi]'``); it is imported when a message is sent for the first time.
 None of these Ops is differentiable, and none is computed before the function runs.
 """
+
 import operator
 import os
 
@@ -15,8 +16,25 @@ from theano_ng.gof.type import Generic, generic
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.type import TensorType
 
-__all__ = ['LoadFromDisk', 'load', 'MPIRecv', 'MPIRecvWait', 'MPISend', 'MPISendWait', 'isend', 'send', 'irecv', 'recv', 'mpi_cmps',
-           'mpi_enabled', 'mpi_keys', 'mpi_send_wait_key', 'mpi_tag_key', 'mpi_send_wait_cmp', 'mpi_tag_cmp']
+__all__ = [
+    "LoadFromDisk",
+    "load",
+    "MPIRecv",
+    "MPIRecvWait",
+    "MPISend",
+    "MPISendWait",
+    "isend",
+    "send",
+    "irecv",
+    "recv",
+    "mpi_cmps",
+    "mpi_enabled",
+    "mpi_keys",
+    "mpi_send_wait_key",
+    "mpi_tag_key",
+    "mpi_send_wait_cmp",
+    "mpi_tag_cmp",
+]
 
 
 class LoadFromDisk(Op):
@@ -35,14 +53,16 @@ class LoadFromDisk(Op):
         For another `mmap_mode`.
     """
 
-    __props__ = ('dtype', 'broadcastable', 'mmap_mode')
+    __props__ = ("dtype", "broadcastable", "mmap_mode")
 
     def __init__(self, dtype, broadcastable, mmap_mode=None):
         self.dtype = np.dtype(dtype).name
         self.broadcastable = tuple(bool(b) for b in broadcastable)
-        if mmap_mode not in (None, 'c'):
-            raise ValueError("The only supported values for mmap_mode are None and 'c', got %s: other modes would write to the file or give"
-                             " read-only memory." % (mmap_mode,))
+        if mmap_mode not in (None, "c"):
+            raise ValueError(
+                "The only supported values for mmap_mode are None and 'c', got %s: other modes would write to the file or give"
+                " read-only memory." % (mmap_mode,)
+            )
         self.mmap_mode = mmap_mode
 
     def make_node(self, path):
@@ -54,7 +74,7 @@ class LoadFromDisk(Op):
 
     def perform(self, node, inp, out):
         path = inp[0]
-        if str(path).split('.')[-1] == 'npz':
+        if str(path).split(".")[-1] == "npz":
             raise ValueError("Expected a .npy file, got %s instead" % path)
         result = np.load(path, mmap_mode=self.mmap_mode)
         if not isinstance(result, np.ndarray):
@@ -63,11 +83,15 @@ class LoadFromDisk(Op):
         if result.dtype.newbyteorder("=") != self.dtype:
             raise TypeError("Expected an array of type %s, got %s instead, from %s" % (self.dtype, result.dtype, path))
         if result.ndim != len(self.broadcastable):
-            raise TypeError("Expected an array of %d dimensions, got one of %d, with shape %s, from %s"
-                            % (len(self.broadcastable), result.ndim, result.shape, path))
+            raise TypeError(
+                "Expected an array of %d dimensions, got one of %d, with shape %s, from %s"
+                % (len(self.broadcastable), result.ndim, result.shape, path)
+            )
         if any(b and n != 1 for b, n in zip(self.broadcastable, result.shape)):
-            raise TypeError("Expected length 1 in the dimensions that are broadcastable, %s, got shape %s, from %s"
-                            % (self.broadcastable, result.shape, path))
+            raise TypeError(
+                "Expected length 1 in the dimensions that are broadcastable, %s, got shape %s, from %s"
+                % (self.broadcastable, result.shape, path)
+            )
         # A file may have been written in the other byte order.
         out[0][0] = result if result.dtype.isnative else result.astype(self.dtype)
 
@@ -121,14 +145,17 @@ def _mpi():
     try:
         from mpi4py import MPI
     except ImportError as err:
-        raise RuntimeError("Sending and receiving arrays needs the package mpi4py, which cannot be imported (%s). Install it with its MPI"
-                           " library (pip install 'theano_ng[mpi]'), and start the program with mpiexec." % err) from err
+        raise RuntimeError(
+            "Sending and receiving arrays needs the package mpi4py, which cannot be imported (%s). Install it with its MPI"
+            " library (pip install 'theano_ng[mpi]'), and start the program with mpiexec." % err
+        ) from err
     return MPI
 
 
 def _find_mpi():
     from importlib.util import find_spec
-    return find_spec('mpi4py') is not None
+
+    return find_spec("mpi4py") is not None
 
 
 # Whether mpi4py is installed.
@@ -138,7 +165,9 @@ mpi_enabled = _find_mpi()
 def _request_and_data(op, request, data):
     """Check the inputs of an Op that waits."""
     if not isinstance(request, Variable) or not isinstance(request.type, Generic):
-        raise TypeError("%s: the first input must be the request, of type Generic, that isend or irecv gave; got %s" % (op, request))
+        raise TypeError(
+            "%s: the first input must be the request, of type Generic, that isend or irecv gave; got %s" % (op, request)
+        )
     return [request, as_tensor_variable(data)]
 
 
@@ -160,7 +189,7 @@ class MPIRecv(Op):
     Like all equal computations, two nodes of equal Ops are one in a function: messages are told apart by their tags.
     """
 
-    __props__ = ('source', 'tag', 'shape', 'dtype')
+    __props__ = ("source", "tag", "shape", "dtype")
 
     def __init__(self, source, tag, shape, dtype):
         self.source = operator.index(source)
@@ -183,7 +212,7 @@ class MPIRecv(Op):
         return "MPIRecv{source: %d, tag: %d, shape: %s, dtype: %s}" % (self.source, self.tag, self.shape, self.dtype)
 
     def infer_shape(self, node, shapes):
-        return [None, [as_tensor_variable(n, ndim=0).astype('int64') for n in self.shape]]
+        return [None, [as_tensor_variable(n, ndim=0).astype("int64") for n in self.shape]]
 
     def do_constant_folding(self, node):
         return False
@@ -203,7 +232,7 @@ class MPIRecvWait(Op):
     """
 
     view_map = {0: [1]}
-    __props__ = ('tag',)
+    __props__ = ("tag",)
 
     def __init__(self, tag):
         self.tag = operator.index(tag)
@@ -219,8 +248,10 @@ class MPIRecvWait(Op):
         request.Wait(status)
         received = status.Get_count(mpi.BYTE)
         if received != data.nbytes:
-            raise ValueError("MPIRecvWait: expected an array of %d bytes (shape %s, dtype %s), got a message of %d bytes from %d, tag %d"
-                             % (data.nbytes, data.shape, data.dtype, received, status.Get_source(), status.Get_tag()))
+            raise ValueError(
+                "MPIRecvWait: expected an array of %d bytes (shape %s, dtype %s), got a message of %d bytes from %d, tag %d"
+                % (data.nbytes, data.shape, data.dtype, received, status.Get_source(), status.Get_tag())
+            )
         out[0][0] = data
 
     def infer_shape(self, node, shapes):
@@ -247,7 +278,7 @@ class MPISend(Op):
     """
 
     view_map = {1: [0]}
-    __props__ = ('dest', 'tag')
+    __props__ = ("dest", "tag")
 
     def __init__(self, dest, tag):
         self.dest = operator.index(dest)
@@ -282,7 +313,7 @@ class MPISendWait(Op):
     tag : int
     """
 
-    __props__ = ('tag',)
+    __props__ = ("tag",)
 
     def __init__(self, tag):
         self.tag = operator.index(tag)

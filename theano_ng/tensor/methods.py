@@ -1,4 +1,5 @@
 """Operators and methods of tensor variables: the functions of `tensor.basic`, attached to the mix-in of the variables' classes."""
+
 import numpy as np
 
 from theano_ng.scalar import ComplexError
@@ -7,12 +8,13 @@ from theano_ng.tensor.indexing.subtensor import index_variable
 from theano_ng.tensor.var import AsTensorError, _tensor_py_operators
 
 
-def _binary(op_name, reflected=False, doc=''):
+def _binary(op_name, reflected=False, doc=""):
     """A binary operator method around `basic.<op_name>`.
 
     Returns NotImplemented where the other operand cannot be a tensor, so that
     Python asks the other operand, then raises TypeError.
     """
+
     def method(self, other):
         try:
             if reflected:
@@ -23,6 +25,7 @@ def _binary(op_name, reflected=False, doc=''):
             raise
         except (NotImplementedError, AsTensorError):
             return NotImplemented
+
     method.__doc__ = doc
     return method
 
@@ -30,6 +33,7 @@ def _binary(op_name, reflected=False, doc=''):
 def _unary(op_name, doc=None):
     def method(self):
         return getattr(basic, op_name)(self)
+
     method.__name__ = op_name
     method.__doc__ = doc or "Elementwise; see `tensor.%s`." % op_name
     return method
@@ -39,36 +43,36 @@ class _Methods(object):
     """The body of this class becomes that of `_tensor_py_operators`."""
 
     # -- operators -----------------------------------------------------------
-    __add__ = _binary('add', doc="self + other")
-    __radd__ = _binary('add', True, doc="other + self")
-    __sub__ = _binary('sub', doc="self - other")
-    __rsub__ = _binary('sub', True, doc="other - self")
-    __mul__ = _binary('mul', doc="self * other")
-    __rmul__ = _binary('mul', True, doc="other * self")
-    __pow__ = _binary('pow', doc="self ** other")
-    __rpow__ = _binary('pow', True, doc="other ** self")
-    __mod__ = _binary('mod_check', doc="self % other; no complex numbers")
-    __rmod__ = _binary('mod', True, doc="other % self")
-    __div__ = _binary('div_proxy', doc="Division of Python 2: integers floor")
-    __rdiv__ = _binary('div_proxy', True, doc="Reflected `__div__`")
-    __truediv__ = _binary('true_div', doc="self / other")
-    __rtruediv__ = _binary('true_div', True, doc="other / self")
-    __floordiv__ = _binary('floor_div', doc="self // other")
-    __rfloordiv__ = _binary('floor_div', True, doc="other // self")
-    __divmod__ = _binary('divmod', doc="(self // other, self % other)")
-    __rdivmod__ = _binary('divmod', True, doc="(other // self, other % self)")
-    __and__ = _binary('and_', doc="Bitwise self & other")
-    __rand__ = _binary('and_', True, doc="Bitwise other & self")
-    __or__ = _binary('or_', doc="Bitwise self | other")
-    __ror__ = _binary('or_', True, doc="Bitwise other | self")
-    __xor__ = _binary('xor', doc="Bitwise self ^ other")
-    __rxor__ = _binary('xor', True, doc="Bitwise other ^ self")
-    __abs__ = _unary('abs_')
-    __neg__ = _unary('neg')
-    __invert__ = _unary('invert')
-    __ceil__ = _unary('ceil')
-    __floor__ = _unary('floor')
-    __trunc__ = _unary('trunc')
+    __add__ = _binary("add", doc="self + other")
+    __radd__ = _binary("add", True, doc="other + self")
+    __sub__ = _binary("sub", doc="self - other")
+    __rsub__ = _binary("sub", True, doc="other - self")
+    __mul__ = _binary("mul", doc="self * other")
+    __rmul__ = _binary("mul", True, doc="other * self")
+    __pow__ = _binary("pow", doc="self ** other")
+    __rpow__ = _binary("pow", True, doc="other ** self")
+    __mod__ = _binary("mod_check", doc="self % other; no complex numbers")
+    __rmod__ = _binary("mod", True, doc="other % self")
+    __div__ = _binary("div_proxy", doc="Division of Python 2: integers floor")
+    __rdiv__ = _binary("div_proxy", True, doc="Reflected `__div__`")
+    __truediv__ = _binary("true_div", doc="self / other")
+    __rtruediv__ = _binary("true_div", True, doc="other / self")
+    __floordiv__ = _binary("floor_div", doc="self // other")
+    __rfloordiv__ = _binary("floor_div", True, doc="other // self")
+    __divmod__ = _binary("divmod", doc="(self // other, self % other)")
+    __rdivmod__ = _binary("divmod", True, doc="(other // self, other % self)")
+    __and__ = _binary("and_", doc="Bitwise self & other")
+    __rand__ = _binary("and_", True, doc="Bitwise other & self")
+    __or__ = _binary("or_", doc="Bitwise self | other")
+    __ror__ = _binary("or_", True, doc="Bitwise other | self")
+    __xor__ = _binary("xor", doc="Bitwise self ^ other")
+    __rxor__ = _binary("xor", True, doc="Bitwise other ^ self")
+    __abs__ = _unary("abs_")
+    __neg__ = _unary("neg")
+    __invert__ = _unary("invert")
+    __ceil__ = _unary("ceil")
+    __floor__ = _unary("floor")
+    __trunc__ = _unary("trunc")
 
     def __pos__(self):
         return self
@@ -83,13 +87,14 @@ class _Methods(object):
             # __bool__ explain what went wrong.
             result._is_nonzero = False
             return result
+
         method.__doc__ = "Elementwise self %s other." % symbol
         return method
 
-    __lt__ = _compared('lt', '<')
-    __le__ = _compared('le', '<=')
-    __gt__ = _compared('gt', '>')
-    __ge__ = _compared('ge', '>=')
+    __lt__ = _compared("lt", "<")
+    __le__ = _compared("le", "<=")
+    __gt__ = _compared("gt", ">")
+    __ge__ = _compared("ge", ">=")
     del _compared
 
     def __dot__(left, right):
@@ -120,7 +125,7 @@ class _Methods(object):
     def size(self):
         """Symbolic number of elements."""
         if self.ndim == 0:
-            return basic.constant(1, dtype='int64')
+            return basic.constant(1, dtype="int64")
         if self.ndim == 1:
             return self.shape[0]
         return basic.prod(self.shape)
@@ -140,9 +145,10 @@ class _Methods(object):
             "'%s' object does not support item assignment. Symbolic variables "
             "cannot be changed: use theano.tensor.set_subtensor(x[index], "
             "value) or theano.tensor.inc_subtensor, which return a new "
-            "variable." % type(self).__name__)
+            "variable." % type(self).__name__
+        )
 
-    def take(self, indices, axis=None, mode='raise'):
+    def take(self, indices, axis=None, mode="raise"):
         """See `numpy.ndarray.take`."""
         return basic.take(self, indices, axis, mode)
 
@@ -156,13 +162,14 @@ class _Methods(object):
                 "TensorType does not support iteration. Did you pass a "
                 "variable where a Python sequence is needed? Maybe you used "
                 "the builtin sum, max, min, any or all instead of the ones of "
-                "theano.tensor, or `a in b`? (%s)" % err) from None
+                "theano.tensor, or `a in b`? (%s)" % err
+            ) from None
         return iter([self[i] for i in range(length)])
 
     def __contains__(self, item):
         raise TypeError(
-            "`in` has no meaning for a symbolic variable; use "
-            "theano.tensor.any(theano.tensor.eq(x, item)).")
+            "`in` has no meaning for a symbolic variable; use theano.tensor.any(theano.tensor.eq(x, item))."
+        )
 
     # -- shape ---------------------------------------------------------------
     @property
@@ -180,7 +187,7 @@ class _Methods(object):
         """
         if not axes:
             return basic.transpose(self)
-        if len(axes) == 1 and (axes[0] is None or hasattr(axes[0], '__iter__')):
+        if len(axes) == 1 and (axes[0] is None or hasattr(axes[0], "__iter__")):
             axes = axes[0]
         return basic.transpose(self, axes)
 
@@ -197,8 +204,8 @@ class _Methods(object):
         if ndim is not None and not isinstance(ndim, (int, np.integer)):
             raise ValueError(
                 "Expected ndim to be an integer, but got %s. The shape must be "
-                "one argument: x.reshape((2, 3)), not x.reshape(2, 3)."
-                % (ndim,))
+                "one argument: x.reshape((2, 3)), not x.reshape(2, 3)." % (ndim,)
+            )
         return basic.reshape(self, shape, ndim=ndim)
 
     def dimshuffle(self, *pattern):
@@ -265,28 +272,23 @@ class _Methods(object):
 
     def sum(self, axis=None, dtype=None, keepdims=False, acc_dtype=None):
         """See `tensor.sum`."""
-        return basic.sum(self, axis=axis, dtype=dtype, keepdims=keepdims,
-                         acc_dtype=acc_dtype)
+        return basic.sum(self, axis=axis, dtype=dtype, keepdims=keepdims, acc_dtype=acc_dtype)
 
     def prod(self, axis=None, dtype=None, keepdims=False, acc_dtype=None):
         """See `tensor.prod`."""
-        return basic.prod(self, axis=axis, dtype=dtype, keepdims=keepdims,
-                          acc_dtype=acc_dtype)
+        return basic.prod(self, axis=axis, dtype=dtype, keepdims=keepdims, acc_dtype=acc_dtype)
 
     def mean(self, axis=None, dtype=None, keepdims=False, acc_dtype=None):
         """See `tensor.mean`."""
-        return basic.mean(self, axis=axis, dtype=dtype, keepdims=keepdims,
-                          acc_dtype=acc_dtype)
+        return basic.mean(self, axis=axis, dtype=dtype, keepdims=keepdims, acc_dtype=acc_dtype)
 
     def var(self, axis=None, ddof=0, keepdims=False, corrected=False):
         """See `tensor.var`."""
-        return basic.var(self, axis=axis, ddof=ddof, keepdims=keepdims,
-                         corrected=corrected)
+        return basic.var(self, axis=axis, ddof=ddof, keepdims=keepdims, corrected=corrected)
 
     def std(self, axis=None, ddof=0, keepdims=False, corrected=False):
         """See `tensor.std`."""
-        return basic.std(self, axis=axis, ddof=ddof, keepdims=keepdims,
-                         corrected=corrected)
+        return basic.std(self, axis=axis, ddof=ddof, keepdims=keepdims, corrected=corrected)
 
     def min(self, axis=None, keepdims=False):
         """See `tensor.min`."""
@@ -325,9 +327,7 @@ class _Methods(object):
         if isinstance(L, (int, float)) and np.isinf(L):
             reduce_ = basic.max if L > 0 else basic.min
             return reduce_(magnitude, axis=axis, keepdims=keepdims)
-        return basic.pow(basic.pow(magnitude, L).sum(axis=axis,
-                                                     keepdims=keepdims),
-                         1.0 / L)
+        return basic.pow(basic.pow(magnitude, L).sum(axis=axis, keepdims=keepdims), 1.0 / L)
 
     def cumsum(self, axis=None):
         """See `tensor.cumsum`."""
@@ -338,15 +338,15 @@ class _Methods(object):
         return basic.cumprod(self, axis)
 
     # -- order and choice ----------------------------------------------------
-    def sort(self, axis=-1, kind='quicksort', order=None):
+    def sort(self, axis=-1, kind="quicksort", order=None):
         """A sorted copy; see `tensor.sort`."""
         return basic.sort(self, axis, kind, order)
 
-    def argsort(self, axis=-1, kind='quicksort', order=None):
+    def argsort(self, axis=-1, kind="quicksort", order=None):
         """The indices that sort; see `tensor.argsort`."""
         return basic.argsort(self, axis, kind, order)
 
-    def searchsorted(self, v, side='left', sorter=None):
+    def searchsorted(self, v, side="left", sorter=None):
         """See `tensor.extra_ops.searchsorted`."""
         return basic.searchsorted(self, v, side, sorter)
 
@@ -358,7 +358,7 @@ class _Methods(object):
         """See `tensor.nonzero_values`."""
         return basic.nonzero_values(self)
 
-    def choose(self, choices, out=None, mode='raise'):
+    def choose(self, choices, out=None, mode="raise"):
         """Pick among `choices`, self being the index; see `tensor.choose`."""
         return basic.choose(self, choices, out=out, mode=mode)
 
@@ -393,34 +393,34 @@ class _Methods(object):
         """Imaginary part."""
         return basic.imag(self)
 
-    conj = _unary('conj', "Complex conjugate.")
-    conjugate = _unary('conj', "Complex conjugate.")
+    conj = _unary("conj", "Complex conjugate.")
+    conjugate = _unary("conj", "Complex conjugate.")
 
-    arccos = _unary('arccos')
-    arccosh = _unary('arccosh')
-    arcsin = _unary('arcsin')
-    arcsinh = _unary('arcsinh')
-    arctan = _unary('arctan')
-    arctanh = _unary('arctanh')
-    ceil = _unary('ceil')
-    cos = _unary('cos')
-    cosh = _unary('cosh')
-    deg2rad = _unary('deg2rad')
-    exp = _unary('exp')
-    exp2 = _unary('exp2')
-    expm1 = _unary('expm1')
-    floor = _unary('floor')
-    log = _unary('log')
-    log10 = _unary('log10')
-    log1p = _unary('log1p')
-    log2 = _unary('log2')
-    rad2deg = _unary('rad2deg')
-    sin = _unary('sin')
-    sinh = _unary('sinh')
-    sqrt = _unary('sqrt')
-    tan = _unary('tan')
-    tanh = _unary('tanh')
-    trunc = _unary('trunc')
+    arccos = _unary("arccos")
+    arccosh = _unary("arccosh")
+    arcsin = _unary("arcsin")
+    arcsinh = _unary("arcsinh")
+    arctan = _unary("arctan")
+    arctanh = _unary("arctanh")
+    ceil = _unary("ceil")
+    cos = _unary("cos")
+    cosh = _unary("cosh")
+    deg2rad = _unary("deg2rad")
+    exp = _unary("exp")
+    exp2 = _unary("exp2")
+    expm1 = _unary("expm1")
+    floor = _unary("floor")
+    log = _unary("log")
+    log10 = _unary("log10")
+    log1p = _unary("log1p")
+    log2 = _unary("log2")
+    rad2deg = _unary("rad2deg")
+    sin = _unary("sin")
+    sinh = _unary("sinh")
+    sqrt = _unary("sqrt")
+    tan = _unary("tan")
+    tanh = _unary("tanh")
+    trunc = _unary("trunc")
 
     # -- the rest ------------------------------------------------------------
     def zeros_like(model, dtype=None):

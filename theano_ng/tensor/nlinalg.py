@@ -3,6 +3,7 @@
 It is not imported with `theano_ng.tensor`: import it to use it. Everything raises what NumPy raises, `numpy.linalg.LinAlgError` for
 matrices that are singular or not square, with the node in the message. Integers are converted to float64.
 """
+
 import numpy as np
 
 from theano_ng.compile.ops import shape_i_op
@@ -16,9 +17,27 @@ from theano_ng.tensor import basic as T
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.shaping.diagonals import ExtractDiag
 from theano_ng.tensor.dtypes import DISCRETE
-from theano_ng.tensor.linalg.common import _zero_disconnected, adjoint, as_linalg_inputs, as_matrix, matrix_dot, store, with_pattern  # noqa: F401
+from theano_ng.tensor.linalg.common import (
+    _zero_disconnected,
+    adjoint,
+    as_linalg_inputs,
+    as_matrix,
+    matrix_dot,
+    store,
+    with_pattern,
+)  # noqa: F401
 from theano_ng.tensor.linalg.decompositions import (  # noqa: F401  (names of this module)
-    SVD, Eig, Eigh, EighGrad, QRFull, QRIncomplete, eig, eigh, qr, svd)
+    SVD,
+    Eig,
+    Eigh,
+    EighGrad,
+    QRFull,
+    QRIncomplete,
+    eig,
+    eigh,
+    qr,
+    svd,
+)
 from theano_ng.tensor.linalg.inverses import MatrixInverse, MatrixPinv, matrix_inverse, pinv  # noqa: F401  (names of this module)
 from theano_ng.tensor.type import TensorType
 from theano_ng.tensor.type_other import NoneConst
@@ -31,6 +50,7 @@ register_loader("theano_ng.tensor.opt.linalg")
 
 
 # --- inverses ----------------------------------------------------------------------------------------------------------------
+
 
 class TensorInv(Op):
     """Class wrapper for :func:`tensorinv`; utilization of `numpy.linalg.tensorinv`.
@@ -49,24 +69,24 @@ class TensorInv(Op):
         self.ind = int(ind)
 
     def make_node(self, a):
-        a, = as_linalg_inputs(self, a)
+        (a,) = as_linalg_inputs(self, a)
         if a.ndim < self.ind:
             raise ValueError("%s: ind exceeds the %d dimension(s) of the input" % (self, a.ndim))
-        return Apply(self, [a], [TensorType(a.dtype, a.broadcastable[self.ind:] + a.broadcastable[:self.ind])()])
+        return Apply(self, [a], [TensorType(a.dtype, a.broadcastable[self.ind :] + a.broadcastable[: self.ind])()])
 
     def perform(self, node, inputs, outputs):
         store(outputs[0], np.linalg.tensorinv(inputs[0], self.ind), node.outputs[0].dtype)
 
     def L_op(self, inputs, outputs, g_outputs):
         """As of a matrix inverse."""
-        a, = inputs
+        (a,) = inputs
         inverse, g = _as_square(outputs[0], a.ndim - self.ind), _as_square(g_outputs[0], a.ndim - self.ind)
         ga = -matrix_dot(adjoint(inverse), g, adjoint(inverse))
         return [with_pattern(ga.reshape(a.shape, ndim=a.ndim), a)]
 
     def R_op(self, inputs, eval_points):
-        a, = inputs
-        direction, = eval_points
+        (a,) = inputs
+        (direction,) = eval_points
         if direction is None:
             return [None]
         whole = self(a)
@@ -75,8 +95,8 @@ class TensorInv(Op):
         return [T.patternbroadcast(change.reshape(whole.shape, ndim=whole.ndim), whole.broadcastable)]
 
     def infer_shape(self, node, shapes):
-        shape, = shapes
-        return [tuple(shape[self.ind:]) + tuple(shape[:self.ind])]
+        (shape,) = shapes
+        return [tuple(shape[self.ind :]) + tuple(shape[: self.ind])]
 
 
 def _as_square(a, n_rows):
@@ -134,9 +154,11 @@ class TensorSolve(Op):
     def make_node(self, a, b):
         a, b = as_linalg_inputs(self, a, b)
         if a.ndim < b.ndim:
-            raise ValueError("%s: the first input, the coefficients, has %d dimension(s), fewer than the %d of the right-hand side"
-                             % (self, a.ndim, b.ndim))
-        pattern = [a.broadcastable[axis] for axis in self._order(a.ndim)[b.ndim:]]
+            raise ValueError(
+                "%s: the first input, the coefficients, has %d dimension(s), fewer than the %d of the right-hand side"
+                % (self, a.ndim, b.ndim)
+            )
+        pattern = [a.broadcastable[axis] for axis in self._order(a.ndim)[b.ndim :]]
         return Apply(self, [a, b], [TensorType(a.dtype, pattern)()])
 
     def perform(self, node, inputs, outputs):
@@ -145,12 +167,12 @@ class TensorSolve(Op):
     def L_op(self, inputs, outputs, g_outputs):
         """As of a system of equations: ``gb = solve(a^T, gx)``, ``ga = -outer(gb, x)``."""
         a, b = inputs
-        x, = outputs
+        (x,) = outputs
         order = self._order(a.ndim)
         coefficients = T.conj(a) if a.dtype.startswith("complex") else a
         solution = T.conj(x) if a.dtype.startswith("complex") else x
         # Axes of the unknown first, those of the right-hand side last.
-        gb = TensorSolve()(coefficients.dimshuffle(order[b.ndim:] + order[:b.ndim]), g_outputs[0])
+        gb = TensorSolve()(coefficients.dimshuffle(order[b.ndim :] + order[: b.ndim]), g_outputs[0])
         ga = -T.tensordot(gb, solution, axes=0)
         ga = ga.dimshuffle([order.index(axis) for axis in range(a.ndim)])
         return [with_pattern(ga, a), with_pattern(gb, b)]
@@ -170,7 +192,7 @@ class TensorSolve(Op):
 
     def infer_shape(self, node, shapes):
         a, b = shapes
-        return [tuple(a[axis] for axis in self._order(len(a))[len(b):])]
+        return [tuple(a[axis] for axis in self._order(len(a))[len(b) :])]
 
 
 def tensorsolve(a, b, axes=None):
@@ -217,7 +239,9 @@ class lstsq(Op):
     def make_node(self, x, y, rcond):
         x, y = as_linalg_inputs(self, x, y)
         if x.ndim != 2 or y.ndim not in (1, 2):
-            raise TypeError("lstsq takes a matrix and a vector or matrix, not inputs of %d and %d dimension(s)" % (x.ndim, y.ndim))
+            raise TypeError(
+                "lstsq takes a matrix and a vector or matrix, not inputs of %d and %d dimension(s)" % (x.ndim, y.ndim)
+            )
         if rcond is None or NoneConst.equals(rcond):
             rcond = NoneConst
         else:
@@ -226,7 +250,11 @@ class lstsq(Op):
                 raise TypeError("lstsq: rcond must be a real number or None, not of type %s" % (rcond.type,))
         # What is real of the dtype: a vector of singular values has it.
         real = SVD(compute_uv=False)(x).type
-        return Apply(self, [x, y, rcond], [TensorType(x.dtype, (x.broadcastable[1],) + y.broadcastable[1:])(), real(), T.lscalar(), real()])
+        return Apply(
+            self,
+            [x, y, rcond],
+            [TensorType(x.dtype, (x.broadcastable[1],) + y.broadcastable[1:])(), real(), T.lscalar(), real()],
+        )
 
     def perform(self, node, inputs, outputs):
         x, y, rcond = inputs
@@ -235,7 +263,9 @@ class lstsq(Op):
             store(cell, value, out.dtype)
 
     def grad(self, inputs, g_outputs):
-        return [grad_not_implemented(self, i, x, "Use pinv, or solve the normal equations.") for i, x in enumerate(inputs)]
+        return [
+            grad_not_implemented(self, i, x, "Use pinv, or solve the normal equations.") for i, x in enumerate(inputs)
+        ]
 
     def infer_shape(self, node, shapes):
         (m, n), y, _ = shapes
@@ -244,6 +274,7 @@ class lstsq(Op):
 
 
 # --- determinant, diagonals, powers ------------------------------------------------------------------------------------------
+
 
 class Det(NativeOp, Op):
     """Matrix determinant. Input should be a square matrix.
@@ -267,7 +298,7 @@ class Det(NativeOp, Op):
         store(outputs[0], np.linalg.det(inputs[0]), node.outputs[0].dtype)
 
     def grad(self, inputs, g_outputs):
-        x, = inputs
+        (x,) = inputs
         inverse = adjoint(matrix_inverse(x))
         det_x = self(x)
         if x.dtype.startswith("complex"):
@@ -275,8 +306,8 @@ class Det(NativeOp, Op):
         return [with_pattern(g_outputs[0] * det_x * inverse, x)]
 
     def R_op(self, inputs, eval_points):
-        x, = inputs
-        direction, = eval_points
+        (x,) = inputs
+        (direction,) = eval_points
         if direction is None:
             return [None]
         return [self(x) * T.sum(matrix_inverse(x).T * direction)]
@@ -303,10 +334,10 @@ class AllocDiag(Op):
         return Apply(self, [x], [TensorType(x.dtype, (False, False))()])
 
     def perform(self, node, inputs, outputs):
-        x, = inputs
+        (x,) = inputs
         n = len(x)
         result = np.zeros(n * n, x.dtype)
-        result[::n + 1] = x
+        result[:: n + 1] = x
         outputs[0][0] = result.reshape(n, n)
 
     def grad(self, inputs, g_outputs):
@@ -316,7 +347,7 @@ class AllocDiag(Op):
         return [None if eval_points[0] is None else self(eval_points[0])]
 
     def infer_shape(self, node, shapes):
-        n, = shapes[0]
+        (n,) = shapes[0]
         return [(n, n)]
 
 
@@ -451,7 +482,9 @@ def norm(x, ord):
         return _vector_norm(x, ord)
     if x.ndim == 2:
         return _matrix_norm(x, ord)
-    raise ValueError("Improper number of dimensions to norm: ord=%r takes a vector or matrix, not %d dimensions" % (ord, x.ndim))
+    raise ValueError(
+        "Improper number of dimensions to norm: ord=%r takes a vector or matrix, not %d dimensions" % (ord, x.ndim)
+    )
 
 
 def _largest(values):

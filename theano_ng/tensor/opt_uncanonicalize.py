@@ -1,3 +1,10 @@
 """Classic path of the rules of the phase `uncanonicalize`."""
-from theano_ng.tensor.opt.uncanonicalize import (local_alloc_dimshuffle, local_dimshuffle_alloc, local_dimshuffle_subtensor,
-                                                 local_max_and_argmax, local_max_to_min, local_reshape_dimshuffle)
+
+from theano_ng.tensor.opt.uncanonicalize import (
+    local_alloc_dimshuffle,
+    local_dimshuffle_alloc,
+    local_dimshuffle_subtensor,
+    local_max_and_argmax,
+    local_max_to_min,
+    local_reshape_dimshuffle,
+)

@@ -1,4 +1,5 @@
 """Shared variables whose value is an n-d array."""
+
 import numbers
 
 import numpy as np
@@ -7,8 +8,13 @@ from theano_ng.compile.sharedvalue import SharedVariable, shared_constructor
 from theano_ng.tensor.type import TensorType
 from theano_ng.tensor.var import _tensor_py_operators
 
-__all__ = ['TensorSharedVariable', 'ScalarSharedVariable',
-           'tensor_constructor', 'scalar_constructor', 'load_shared_variable']
+__all__ = [
+    "TensorSharedVariable",
+    "ScalarSharedVariable",
+    "tensor_constructor",
+    "scalar_constructor",
+    "load_shared_variable",
+]
 
 
 def load_shared_variable(val):
@@ -21,8 +27,9 @@ class TensorSharedVariable(_tensor_py_operators, SharedVariable):
 
 
 @shared_constructor
-def tensor_constructor(value, name=None, strict=False, allow_downcast=None,
-                       borrow=False, broadcastable=None, target='cpu'):
+def tensor_constructor(
+    value, name=None, strict=False, allow_downcast=None, borrow=False, broadcastable=None, target="cpu"
+):
     """Make a shared variable of an ndarray.
 
     Parameters
@@ -45,17 +52,16 @@ def tensor_constructor(value, name=None, strict=False, allow_downcast=None,
     TypeError
         If `value` is not an ndarray, or the target another one.
     """
-    if target != 'cpu':
-        raise TypeError("tensor_constructor makes shared variables for target "
-                        "'cpu', not %r" % (target,))
+    if target != "cpu":
+        raise TypeError("tensor_constructor makes shared variables for target 'cpu', not %r" % (target,))
     if not isinstance(value, np.ndarray):
         raise TypeError("Expected a numpy.ndarray, got %s" % type(value))
     if broadcastable is None:
         broadcastable = (False,) * value.ndim
     type_ = TensorType(value.dtype, broadcastable=broadcastable)
     return TensorSharedVariable(
-        type=type_, value=value if borrow else np.array(value), name=name,
-        strict=strict, allow_downcast=allow_downcast)
+        type=type_, value=value if borrow else np.array(value), name=name, strict=strict, allow_downcast=allow_downcast
+    )
 
 
 class ScalarSharedVariable(_tensor_py_operators, SharedVariable):
@@ -63,8 +69,7 @@ class ScalarSharedVariable(_tensor_py_operators, SharedVariable):
 
 
 @shared_constructor
-def scalar_constructor(value, name=None, strict=False, allow_downcast=None,
-                       borrow=False, target='cpu'):
+def scalar_constructor(value, name=None, strict=False, allow_downcast=None, borrow=False, target="cpu"):
     """Make a 0-d shared variable of a number.
 
     Parameters
@@ -81,14 +86,13 @@ def scalar_constructor(value, name=None, strict=False, allow_downcast=None,
     TypeError
         If `value` is not a number, or the target is not 'cpu'.
     """
-    if target != 'cpu':
-        raise TypeError("scalar_constructor makes shared variables for target "
-                        "'cpu', not %r" % (target,))
+    if target != "cpu":
+        raise TypeError("scalar_constructor makes shared variables for target 'cpu', not %r" % (target,))
     if not isinstance(value, (numbers.Number, np.number, np.bool_)):
         raise TypeError("Expected a number, got %s" % type(value))
     data = np.asarray(value)
     type_ = TensorType(dtype=str(data.dtype), broadcastable=[])
     # The array is our own. filter() would turn it down if it did not fit.
     return ScalarSharedVariable(
-        type=type_, value=np.array(data, copy=True), name=name, strict=strict,
-        allow_downcast=allow_downcast)
+        type=type_, value=np.array(data, copy=True), name=name, strict=strict, allow_downcast=allow_downcast
+    )

@@ -1,4 +1,5 @@
 """Sorting: `sort`, `argsort`, and the k largest or smallest elements."""
+
 import numpy as np
 
 from theano_ng.configdefaults import config
@@ -6,8 +7,7 @@ from theano_ng.gof.derivative import DisconnectedType, grad_undefined
 from theano_ng.gof.graph import Apply, Constant, Variable
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
-from theano_ng.tensor.constant import (
-    NotScalarConstantError, as_tensor_variable, get_scalar_constant_value)
+from theano_ng.tensor.constant import NotScalarConstantError, as_tensor_variable, get_scalar_constant_value
 from theano_ng.tensor.dtypes import DISCRETE
 from theano_ng.tensor.elemwise.functions import abs_, cast, eq, switch
 from theano_ng.tensor.indexing.subtensor import set_subtensor
@@ -15,11 +15,10 @@ from theano_ng.tensor.shaping.creation import arange
 from theano_ng.tensor.type import TensorType
 from theano_ng.tensor.type_other import NoneTypeT
 
-__all__ = ['SortOp', 'sort', 'ArgSortOp', 'argsort', 'TopKOp', 'topk',
-           'argtopk', 'topk_and_argtopk']
+__all__ = ["SortOp", "sort", "ArgSortOp", "argsort", "TopKOp", "topk", "argtopk", "topk_and_argtopk"]
 
 # The kinds, and whether they keep the order of equal elements.
-_KINDS = {'quicksort': False, 'mergesort': True, 'heapsort': False, 'stable': True}
+_KINDS = {"quicksort": False, "mergesort": True, "heapsort": False, "stable": True}
 
 
 def _variable_is_none(var):
@@ -30,8 +29,7 @@ def _variable_is_none(var):
 def _check_tensor_is_scalar(var):
     """Refuse a variable that is not 0-d (ValueError)."""
     if var.ndim != 0:
-        raise ValueError("Expected a scalar (0-d) tensor, got %s of type %s"
-                         % (var, var.type))
+        raise ValueError("Expected a scalar (0-d) tensor, got %s of type %s" % (var, var.type))
 
 
 def _along_axis(indices, axis):
@@ -43,19 +41,21 @@ def _along_axis(indices, axis):
         return indices
     index = []
     for i in range(indices.ndim):
-        steps = arange(indices.shape[i]).dimshuffle(['x'] * i + [0] + ['x'] * (indices.ndim - 1 - i))
-        index.append(switch(eq(axis, i), indices, steps) if isinstance(axis, Variable) else indices if i == axis else steps)
+        steps = arange(indices.shape[i]).dimshuffle(["x"] * i + [0] + ["x"] * (indices.ndim - 1 - i))
+        index.append(
+            switch(eq(axis, i), indices, steps) if isinstance(axis, Variable) else indices if i == axis else steps
+        )
     return tuple(index)
 
 
 class _Sorting(NativeOp, Op):
     """Inputs: a tensor, and the axis (None sorts the flattened tensor)."""
-    __props__ = ('kind', 'order')
+
+    __props__ = ("kind", "order")
 
     def __init__(self, kind, order=None):
         if kind not in _KINDS:
-            raise ValueError("kind must be one of %s, not %r"
-                             % (', '.join(_KINDS), kind))
+            raise ValueError("kind must be one of %s, not %r" % (", ".join(_KINDS), kind))
         self.kind = kind
         self.order = tuple(order) if isinstance(order, list) else order
 
@@ -68,8 +68,7 @@ class _Sorting(NativeOp, Op):
             # A flattened copy is sorted along its only axis.
             input, axis = input.flatten(), 0
         if input.ndim == 0:
-            raise ValueError("Cannot sort a 0-d tensor along an axis: %s"
-                             % (input,))
+            raise ValueError("Cannot sort a 0-d tensor along an axis: %s" % (input,))
         axis = as_tensor_variable(axis)
         _check_tensor_is_scalar(axis)
         if axis.dtype not in DISCRETE:
@@ -85,7 +84,7 @@ class _Sorting(NativeOp, Op):
         try:
             return int(get_scalar_constant_value(axis)) % x.ndim
         except NotScalarConstantError:
-            axis = cast(axis, 'int64')
+            axis = cast(axis, "int64")
             return switch(axis < 0, axis + x.ndim, axis)
 
 
@@ -107,17 +106,17 @@ class SortOp(_Sorting):
     def native_code(self, node):
         if self.order is not None:
             return None
-        return NativeCode('theano_ng.tensor.native.sort:sort', stable=_KINDS[self.kind])
+        return NativeCode("theano_ng.tensor.native.sort:sort", stable=_KINDS[self.kind])
 
     def perform(self, node, inputs, output_storage):
         a, axis = inputs
         # Stable serves all kinds, and NumPy's vectorized quicksort of float16 fails on some NaNs.
-        output_storage[0][0] = np.ascontiguousarray(np.sort(a, int(axis), 'stable', self.order))
+        output_storage[0][0] = np.ascontiguousarray(np.sort(a, int(axis), "stable", self.order))
 
     def grad(self, inputs, output_grads):
         a, axis_variable = inputs
-        gz, = output_grads
-        g_axis = grad_undefined(self, 1, axis_variable, 'the axis is an integer')
+        (gz,) = output_grads
+        g_axis = grad_undefined(self, 1, axis_variable, "the axis is an integer")
         if a.dtype in DISCRETE:
             return [a.zeros_like(dtype=config.floatX), g_axis]
         # Each element goes back to where it came from.
@@ -139,25 +138,27 @@ class ArgSortOp(_Sorting):
     """
 
     def _output_type(self, input):
-        return TensorType('int64', input.broadcastable)()
+        return TensorType("int64", input.broadcastable)()
 
     def native_code(self, node):
-        return None if self.order is not None else NativeCode('theano_ng.tensor.native.sort:argsort')
+        return None if self.order is not None else NativeCode("theano_ng.tensor.native.sort:argsort")
 
     def perform(self, node, inputs, output_storage):
         a, axis = inputs
-        output_storage[0][0] = np.ascontiguousarray(np.argsort(a, int(axis), 'stable', self.order), dtype='int64')
+        output_storage[0][0] = np.ascontiguousarray(np.argsort(a, int(axis), "stable", self.order), dtype="int64")
 
     def grad(self, inputs, output_grads):
         a, axis = inputs
-        return [a.zeros_like(dtype=config.floatX if a.dtype in DISCRETE else a.dtype),
-                grad_undefined(self, 1, axis, 'the axis is an integer')]
+        return [
+            a.zeros_like(dtype=config.floatX if a.dtype in DISCRETE else a.dtype),
+            grad_undefined(self, 1, axis, "the axis is an integer"),
+        ]
 
     def R_op(self, inputs, eval_points):
         return [None]
 
 
-def sort(a, axis=-1, kind='quicksort', order=None):
+def sort(a, axis=-1, kind="quicksort", order=None):
     """A sorted copy of a tensor.
 
     Parameters
@@ -180,7 +181,7 @@ def sort(a, axis=-1, kind='quicksort', order=None):
     return SortOp(kind, order)(a, axis)
 
 
-def argsort(a, axis=-1, kind='quicksort', order=None):
+def argsort(a, axis=-1, kind="quicksort", order=None):
     """The indices that would sort a tensor.
 
     Parameters
@@ -204,6 +205,7 @@ def argsort(a, axis=-1, kind='quicksort', order=None):
 
 # ---------------------------------------------------------------------------
 
+
 def _topk_py_impl(op, x, k, axis, idx_dtype):
     """Values and indices that a :class:`TopKOp` asks for, by NumPy.
 
@@ -214,14 +216,13 @@ def _topk_py_impl(op, x, k, axis, idx_dtype):
     """
     n = x.shape[axis]
     if k == 0 or abs(k) > n:
-        raise ValueError("topk: k must be between 1 and the length of the "
-                         "axis (%d), or minus that; got %d" % (n, k))
+        raise ValueError("topk: k must be between 1 and the length of the axis (%d), or minus that; got %d" % (n, k))
     count = abs(k)
     # NaN sorts last, hence counts as the largest. Of equal elements the first is taken: the last one of the reversed lines.
     if k > 0:
-        order = n - 1 - np.flip(np.argsort(np.flip(x, axis), axis=axis, kind='stable'), axis)
+        order = n - 1 - np.flip(np.argsort(np.flip(x, axis), axis=axis, kind="stable"), axis)
     else:
-        order = np.argsort(x, axis=axis, kind='stable')
+        order = np.argsort(x, axis=axis, kind="stable")
     index = order.take(np.arange(count), axis=axis)
     if not op.sorted:
         index = np.sort(index, axis=axis)
@@ -248,20 +249,16 @@ class TopKOp(NativeOp, Op):
     return_values, return_indices : bool
         Which outputs there are; at least one.
     """
-    __props__ = ('axis', 'sorted', 'return_values', 'return_indices',
-                 'idx_dtype')
 
-    def __init__(self, axis=-1, sorted=True, idx_dtype='int64',
-                 return_values=True, return_indices=True):
+    __props__ = ("axis", "sorted", "return_values", "return_indices", "idx_dtype")
+
+    def __init__(self, axis=-1, sorted=True, idx_dtype="int64", return_values=True, return_indices=True):
         if not isinstance(axis, (int, np.integer)):
-            raise TypeError('"axis" parameter must be integer, got "%s"'
-                            % type(axis))
-        if idx_dtype not in DISCRETE or idx_dtype == 'bool':
-            raise TypeError('"idx_dtype" parameter must be an integer dtype, '
-                            'got "%s"' % (idx_dtype,))
+            raise TypeError('"axis" parameter must be integer, got "%s"' % type(axis))
+        if idx_dtype not in DISCRETE or idx_dtype == "bool":
+            raise TypeError('"idx_dtype" parameter must be an integer dtype, got "%s"' % (idx_dtype,))
         if not (return_indices or return_values):
-            raise ValueError("Neither return_values nor return_indices is "
-                             "True, this isn't allowed")
+            raise ValueError("Neither return_values nor return_indices is True, this isn't allowed")
         self.axis = int(axis)
         self.sorted = bool(sorted)
         self.return_values = bool(return_values)
@@ -269,23 +266,21 @@ class TopKOp(NativeOp, Op):
         self.idx_dtype = idx_dtype
 
     def __str__(self):
-        return '%s{axis=%d, sorted=%s}' % (type(self).__name__, self.axis,
-                                           self.sorted)
+        return "%s{axis=%d, sorted=%s}" % (type(self).__name__, self.axis, self.sorted)
 
     def make_node(self, inp, kth):
         inp = as_tensor_variable(inp)
         kth = as_tensor_variable(kth)
         _check_tensor_is_scalar(kth)
         if kth.dtype not in DISCRETE:
-            raise TypeError('"kth" must be an integer scalar, got %s'
-                            % (kth.type,))
+            raise TypeError('"kth" must be an integer scalar, got %s' % (kth.type,))
         ndim = inp.ndim
         if ndim == 0:
-            raise ValueError('Cannot use scalar (0-d tensor) as input')
+            raise ValueError("Cannot use scalar (0-d tensor) as input")
         if not -ndim <= self.axis < ndim:
-            raise IndexError('"axis" parameter out of range, expected integer '
-                             'within [%d, %d], got %d'
-                             % (-ndim, ndim - 1, self.axis))
+            raise IndexError(
+                '"axis" parameter out of range, expected integer within [%d, %d], got %d' % (-ndim, ndim - 1, self.axis)
+            )
         # The length along the axis is |k|, even if the input's is 1.
         flags = list(inp.broadcastable)
         flags[self.axis] = False
@@ -298,19 +293,23 @@ class TopKOp(NativeOp, Op):
 
     def native_code(self, node):
         return NativeCode(
-            'theano_ng.tensor.native.sort:topk', axis=self.axis % node.inputs[0].ndim, sorted=bool(self.sorted),
-            values=bool(self.return_values), indices=bool(self.return_indices), index_type=np.dtype(self.idx_dtype).num)
+            "theano_ng.tensor.native.sort:topk",
+            axis=self.axis % node.inputs[0].ndim,
+            sorted=bool(self.sorted),
+            values=bool(self.return_values),
+            indices=bool(self.return_indices),
+            index_type=np.dtype(self.idx_dtype).num,
+        )
 
     def perform(self, node, inputs, output_storage):
         x, k = inputs
-        results = _topk_py_impl(self, x, int(k), self.axis % x.ndim,
-                                self.idx_dtype)
+        results = _topk_py_impl(self, x, int(k), self.axis % x.ndim, self.idx_dtype)
         for cell, value in zip(output_storage, results):
             cell[0] = value
 
     def infer_shape(self, node, inp_shapes):
         shape = list(inp_shapes[0])
-        shape[self.axis] = abs_(cast(node.inputs[1], 'int64'))
+        shape[self.axis] = abs_(cast(node.inputs[1], "int64"))
         return [tuple(shape) for _ in node.outputs]
 
     def connection_pattern(self, node):
@@ -329,12 +328,10 @@ class TopKOp(NativeOp, Op):
         if isinstance(gz.type, DisconnectedType):
             return [DisconnectedType()(), k_grad]
         if x.dtype in DISCRETE:
-            return [grad_undefined(self, 0, x, 'the input is discrete'),
-                    k_grad]
+            return [grad_undefined(self, 0, x, "the input is discrete"), k_grad]
         axis = self.axis % x.ndim
         # The same Op with its indices: merged with this one if it has them.
-        index = outputs[1] if self.return_indices else TopKOp(
-            self.axis, self.sorted, self.idx_dtype)(x, k)[1]
+        index = outputs[1] if self.return_indices else TopKOp(self.axis, self.sorted, self.idx_dtype)(x, k)[1]
         place = _along_axis(index, axis)
         return [set_subtensor(x.zeros_like(dtype=gz.dtype)[place], gz), k_grad]
 
@@ -345,8 +342,7 @@ class TopKOp(NativeOp, Op):
                 result.append(None)
             else:
                 axis = self.axis % inputs[0].ndim
-                index = TopKOp(self.axis, self.sorted, self.idx_dtype,
-                               return_values=False)(*inputs)
+                index = TopKOp(self.axis, self.sorted, self.idx_dtype, return_values=False)(*inputs)
                 result.append(eval_points[0][_along_axis(index, axis)])
         if self.return_indices:
             result.append(None)
@@ -358,7 +354,7 @@ def _topk_input(x, axis):
     return (x.flatten(), 0) if axis is None else (x, axis)
 
 
-def topk(x, kth, axis=-1, sorted=True, idx_dtype='int64'):
+def topk(x, kth, axis=-1, sorted=True, idx_dtype="int64"):
     """The k largest elements along an axis.
 
     Parameters
@@ -383,7 +379,7 @@ def topk(x, kth, axis=-1, sorted=True, idx_dtype='int64'):
     return TopKOp(axis=axis, sorted=sorted, idx_dtype=idx_dtype)(x, kth)[0]
 
 
-def argtopk(x, kth, axis=-1, sorted=True, idx_dtype='int64'):
+def argtopk(x, kth, axis=-1, sorted=True, idx_dtype="int64"):
     """The indices of the k largest elements; see :func:`topk`.
 
     Parameters
@@ -407,7 +403,7 @@ def argtopk(x, kth, axis=-1, sorted=True, idx_dtype='int64'):
     return TopKOp(axis=axis, sorted=sorted, idx_dtype=idx_dtype)(x, kth)[1]
 
 
-def topk_and_argtopk(x, kth, axis=-1, sorted=True, idx_dtype='int64'):
+def topk_and_argtopk(x, kth, axis=-1, sorted=True, idx_dtype="int64"):
     """The k largest elements and their indices; see :func:`topk`.
 
     Parameters

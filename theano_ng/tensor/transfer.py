@@ -1,7 +1,8 @@
 """Moving variables between devices."""
+
 from theano_ng.tensor.constant import as_tensor_variable
 
-__all__ = ['transfer', 'register_transfer']
+__all__ = ["transfer", "register_transfer"]
 
 
 def transfer(var, target):
@@ -19,15 +20,20 @@ def transfer(var, target):
     ValueError
         If nobody understands the target.
     """
-    if target == 'cpu':
+    if target == "cpu":
         return as_tensor_variable(var)
     for function in transfer._others:
         result = function(var, target)
         if result is not None:
             return result
-    asked = ["%s.%s" % (getattr(function, "__module__", "?"), getattr(function, "__qualname__", function)) for function in transfer._others]
-    raise ValueError("Can't transfer %s to target %s. 'cpu' is always known; the registered functions that were asked: %s. Is the back end"
-                     " that provides the target loaded?" % (var, target, ", ".join(asked) or "none"))
+    asked = [
+        "%s.%s" % (getattr(function, "__module__", "?"), getattr(function, "__qualname__", function))
+        for function in transfer._others
+    ]
+    raise ValueError(
+        "Can't transfer %s to target %s. 'cpu' is always known; the registered functions that were asked: %s. Is the back end"
+        " that provides the target loaded?" % (var, target, ", ".join(asked) or "none")
+    )
 
 
 transfer._others = []

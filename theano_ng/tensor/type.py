@@ -94,7 +94,9 @@ class TensorType(Type):
         try:
             self.broadcastable = tuple([bool(b) for b in broadcastable])
         except TypeError:
-            raise TypeError("TensorType: broadcastable is a sequence of one bool for each dimension, got %r" % (broadcastable,)) from None
+            raise TypeError(
+                "TensorType: broadcastable is a sequence of one bool for each dimension, got %r" % (broadcastable,)
+            ) from None
         self.name = name
         self.sparse_grad = sparse_grad
         self.dtype_specs()
@@ -227,7 +229,8 @@ class TensorType(Type):
         if not array.flags.aligned:
             if strict:
                 raise TypeError(
-                    "%s expected an aligned ndarray object. The memory of the value is not aligned for its dtype; pass a copy of it." % self
+                    "%s expected an aligned ndarray object. The memory of the value is not aligned for its dtype; pass a copy of it."
+                    % self
                 )
             array = array.copy()
         if self._any_broadcastable:
@@ -244,7 +247,9 @@ class TensorType(Type):
         if not isinstance(data, np.ndarray):
             raise TypeError("%s expected a ndarray object." % self, data, type(data))
         if data.dtype != self.numpy_dtype:
-            raise TypeError("%s expected a ndarray object with dtype = %s (got %s)." % (self, self.numpy_dtype, data.dtype))
+            raise TypeError(
+                "%s expected a ndarray object with dtype = %s (got %s)." % (self, self.numpy_dtype, data.dtype)
+            )
         return data
 
     def _filter_dtype(self, data, allow_downcast):
@@ -448,10 +453,14 @@ class TensorType(Type):
                 %(fail)s
             }
             """
-        return ("%(name)s = NULL;\n" + check + """
+        return (
+            "%(name)s = NULL;\n"
+            + check
+            + """
         %(name)s = (PyArrayObject*)(py_%(name)s);
         Py_XINCREF(%(name)s);
-        """) % dict(name=name, typenum=self.dtype_specs()[2], fail=sub["fail"], ndim=self.ndim)
+        """
+        ) % dict(name=name, typenum=self.dtype_specs()[2], fail=sub["fail"], ndim=self.ndim)
 
     def c_extract_out(self, name, sub, check_input=True):
         return """
@@ -525,7 +534,9 @@ def get_atol_rtol(a, b):
     sloppy = config.tensor.cmp_sloppy
     table = _TOLERANCES[min(max(int(sloppy), 0), 2)]
     # bits of each real number: 16, 32 or 64; others are compared as float64 is
-    bits = min(8 * x.dtype.itemsize // (2 if x.dtype.kind == "c" else 1) if x.dtype.kind in "fc" else 128 for x in (a, b))
+    bits = min(
+        8 * x.dtype.itemsize // (2 if x.dtype.kind == "c" else 1) if x.dtype.kind in "fc" else 128 for x in (a, b)
+    )
     if bits in (16, 32, 64):
         return table["float%d" % bits]
     return (1e-8, 1e-5) if sloppy == 0 else table["float64"]

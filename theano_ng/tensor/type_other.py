@@ -106,7 +106,11 @@ class SliceType(Type):
             %(fail)s
         }
         """ % dict(name=name, fail=sub["fail"])
-        return "%s = NULL;\n%s%s" % (name, check if check_input else "", Generic.c_extract(self, name, sub, check_input))
+        return "%s = NULL;\n%s%s" % (
+            name,
+            check if check_input else "",
+            Generic.c_extract(self, name, sub, check_input),
+        )
 
     def c_code_cache_version(self):
         return (1, Generic.c_code_cache_version(self))

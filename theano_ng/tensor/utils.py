@@ -1,4 +1,5 @@
 """Helpers: hashing arrays, shapes of a graph's variables."""
+
 import numpy as np
 
 from theano_ng.compile.function import function
@@ -8,7 +9,7 @@ from theano_ng.tensor.constructors import lscalar
 from theano_ng.tensor.hashing import hash_from_ndarray
 from theano_ng.tensor.opt.shape import ShapeFeature
 
-__all__ = ['hash_from_ndarray', 'shape_of_variables']
+__all__ = ["hash_from_ndarray", "shape_of_variables"]
 
 
 def shape_of_variables(fgraph, input_shapes):
@@ -42,12 +43,11 @@ def shape_of_variables(fgraph, input_shapes):
     >>> d[y]
     (array(512), array(1024))
     """
-    if not hasattr(fgraph, 'shape_feature'):
+    if not hasattr(fgraph, "shape_feature"):
         fgraph.attach_feature(ShapeFeature())
     missing = [x for x in fgraph.inputs if x not in input_shapes]
     if missing:
-        raise ValueError("input_shapes lacks the shape of %s"
-                         % ', '.join(str(x) for x in missing))
+        raise ValueError("input_shapes lacks the shape of %s" % ", ".join(str(x) for x in missing))
     shape_of = fgraph.shape_feature.shape_of
 
     # The symbolic shapes are written in terms of those of the inputs: scalars
@@ -58,9 +58,10 @@ def shape_of_variables(fgraph, input_shapes):
         if shape is None:
             continue
         if len(input_shapes[x]) != len(shape):
-            raise ValueError("input_shapes gives %s the shape %s, but it has "
-                             "%d dimension(s)" % (x, tuple(input_shapes[x]),
-                                                  len(shape)))
+            raise ValueError(
+                "input_shapes gives %s the shape %s, but it has "
+                "%d dimension(s)" % (x, tuple(input_shapes[x]), len(shape))
+            )
         for dim, number in zip(shape, input_shapes[x]):
             # A constant is a dimension known to be 1.
             if not isinstance(dim, Constant):
@@ -70,13 +71,12 @@ def shape_of_variables(fgraph, input_shapes):
     shapes = {v: shape_of[v] for v in fgraph.variables}
     known = {v: shape for v, shape in shapes.items() if shape is not None}
     try:
-        compute = function(scalars,
-                           [dim for shape in known.values() for dim in shape],
-                           givens=givens, on_unused_input='ignore')
+        compute = function(
+            scalars, [dim for shape in known.values() for dim in shape], givens=givens, on_unused_input="ignore"
+        )
     except MissingInputError as err:
         raise ValueError(
-            "A shape in this graph depends on the values of the inputs, not "
-            "only on their shapes: %s" % err) from err
+            "A shape in this graph depends on the values of the inputs, not only on their shapes: %s" % err
+        ) from err
     values = iter([np.asarray(n) for n in compute(*numbers)])
-    return {v: tuple(next(values) for _ in shape)
-            for v, shape in known.items()}
+    return {v: tuple(next(values) for _ in shape) for v, shape in known.items()}

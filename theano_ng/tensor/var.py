@@ -3,6 +3,7 @@
 `_tensor_py_operators` is the mix-in that gives every tensor variable, constant
 and shared variable its operators, methods and properties.
 """
+
 import zlib
 
 import numpy as np
@@ -13,8 +14,14 @@ from theano_ng.gof.utils import hashtype
 from theano_ng.tensor.hashing import hash_from_ndarray
 from theano_ng.tensor.type import TensorType
 
-__all__ = ['AsTensorError', 'TensorVariable', 'TensorConstant',
-           'TensorConstantSignature', '_tensor_py_operators', 'equal_slices']
+__all__ = [
+    "AsTensorError",
+    "TensorVariable",
+    "TensorConstant",
+    "TensorConstantSignature",
+    "_tensor_py_operators",
+    "equal_slices",
+]
 
 integer_types = (int,)
 
@@ -25,8 +32,7 @@ class AsTensorError(TypeError):
 
 def equal_slices(s1, s2):
     """Whether two slices have identical bounds and step."""
-    return (s1.start == s2.start and s1.stop == s2.stop and
-            s1.step == s2.step)
+    return s1.start == s2.start and s1.stop == s2.stop and s1.step == s2.step
 
 
 class _tensor_py_operators(object):
@@ -67,7 +73,8 @@ class _tensor_py_operators(object):
             "Variables do not support boolean operations. The comparison has "
             "no value before the compiled function runs: use "
             "theano.tensor.switch or theano.ifelse.ifelse for a condition, "
-            "and & or | instead of `and`, `or` or chained comparisons.")
+            "and & or | instead of `and`, `or` or chained comparisons."
+        )
 
     __nonzero__ = __bool__
 
@@ -87,17 +94,18 @@ class TensorVariable(_tensor_py_operators, Variable):
 
     def __init__(self, type, owner=None, index=None, name=None):
         super().__init__(type, owner=owner, index=index, name=name)
-        if (config.warn_float64 != 'ignore' and type.dtype == 'float64'):
+        if config.warn_float64 != "ignore" and type.dtype == "float64":
             _warn_float64(self)
 
 
 def _level_of_user():
     """The stacklevel of the first frame outside the package, for a warning that the caller of this function gives."""
     import sys
+
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None:
-        module = frame.f_globals.get('__name__', '')
-        if not module.startswith('theano_ng.') or '.tests.' in module:
+        module = frame.f_globals.get("__name__", "")
+        if not module.startswith("theano_ng.") or ".tests." in module:
             break
         frame, level = frame.f_back, level + 1
     return level
@@ -105,15 +113,19 @@ def _level_of_user():
 
 def _warn_float64(variable):
     import warnings
-    message = ("You are creating a TensorVariable with float64 dtype. You "
-               "requested an action via the Theano flag "
-               "warn_float64={ignore,warn,raise,pdb}.")
-    if config.warn_float64 == 'warn':
+
+    message = (
+        "You are creating a TensorVariable with float64 dtype. You "
+        "requested an action via the Theano flag "
+        "warn_float64={ignore,warn,raise,pdb}."
+    )
+    if config.warn_float64 == "warn":
         warnings.warn(message, stacklevel=_level_of_user())
-    elif config.warn_float64 == 'raise':
+    elif config.warn_float64 == "raise":
         raise Exception(message)
-    elif config.warn_float64 == 'pdb':
+    elif config.warn_float64 == "pdb":
         import pdb
+
         pdb.set_trace()
 
 
@@ -133,9 +145,12 @@ class TensorConstantSignature(tuple):
         (type0, data0), (type1, data1) = self, other
         if data0 is data1:
             return type0 == type1
-        if (type0 != type1 or data0.shape != data1.shape or
-                data0.dtype != data1.dtype or
-                self._checksum != other._checksum):
+        if (
+            type0 != type1
+            or data0.shape != data1.shape
+            or data0.dtype != data1.dtype
+            or self._checksum != other._checksum
+        ):
             return False
         return data0.tobytes() == data1.tobytes()
 
@@ -154,12 +169,11 @@ class TensorConstantSignature(tuple):
 
     @property
     def _checksum(self):
-        found = self.__dict__.get('_crc')
+        found = self.__dict__.get("_crc")
         if found is None:
             data = np.ascontiguousarray(self[1])
-            found = zlib.crc32(data.tobytes() if data.size < 512
-                               else data.reshape(-1).view('uint8').data)
-            self.__dict__['_crc'] = found
+            found = zlib.crc32(data.tobytes() if data.size < 512 else data.reshape(-1).view("uint8").data)
+            self.__dict__["_crc"] = found
         return found
 
 
@@ -195,13 +209,12 @@ class TensorConstant(_tensor_py_operators, Constant):
     def __init__(self, type, data, name=None):
         super().__init__(type, data, name)
         data = self.data
-        self.tag.unique_value = (
-            _unique_value(data) if isinstance(data, np.ndarray) else None)
+        self.tag.unique_value = _unique_value(data) if isinstance(data, np.ndarray) else None
 
     def __str__(self):
         if self.name is not None:
             return self.name
-        unique = getattr(self.tag, 'unique_value', None)
+        unique = getattr(self.tag, "unique_value", None)
         if unique is not None:
             text = "%s of %s" % (self.data.shape, unique)
         else:
@@ -221,8 +234,7 @@ class TensorConstant(_tensor_py_operators, Constant):
                 other = self.of_value(other)
             except TypeError:
                 return False
-        return (isinstance(other, TensorConstant) and
-                self.signature() == other.signature())
+        return isinstance(other, TensorConstant) and self.signature() == other.signature()
 
     def __copy__(self):
         return self.clone()
@@ -230,7 +242,7 @@ class TensorConstant(_tensor_py_operators, Constant):
     def __getstate__(self):
         # The mark of a shared small constant belongs to this very object.
         state = super().__getstate__()
-        state.pop('cached', None)
+        state.pop("cached", None)
         return state
 
 

@@ -1,4 +1,5 @@
 """The Ops of the package that belong to no domain, for the audit: ``theano_ng-audit theano_ng.tests.audit_cases``."""
+
 import numpy as np
 
 import theano_ng as theano
@@ -21,7 +22,7 @@ OTHER_GRADIENT = "its gradient is not that of its value: this is what the Op is 
 def sum_of_squares(x, y):
     if x.shape != y.shape:
         raise ValueError("shapes %s and %s differ" % (x.shape, y.shape))
-    return x ** 2 + y ** 2
+    return x**2 + y**2
 
 
 def graph(inline):
@@ -46,8 +47,12 @@ def audit_cases():
         Case(gradient.ConsiderConstant(), [X], name="ConsiderConstant", skip=other),
         Case(gradient.ZeroGrad(), [X], name="ZeroGrad", skip=other),
         Case(gradient.UndefinedGrad(), [X], name="UndefinedGrad", skip=other),
-        Case(gradient.DisconnectedGrad(), [X], name="DisconnectedGrad",
-             skip=dict(other, connection_pattern="the value passes, which is what the Op is for")),
+        Case(
+            gradient.DisconnectedGrad(),
+            [X],
+            name="DisconnectedGrad",
+            skip=dict(other, connection_pattern="the value passes, which is what the Op is for"),
+        ),
         Case(gradient.GradClip(-0.1, 0.1), [X], name="GradClip", skip=other),
         Case(gradient.GradScale(2.0), [X], name="GradScale", skip=other),
         Case(lambda c, x, y: ifelse(c, x, y), [np.int8(1), X, Y], name="IfElse"),

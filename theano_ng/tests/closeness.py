@@ -1,4 +1,5 @@
 """The comparison of numbers that the tests of the tutorials share."""
+
 import numpy as np
 
 

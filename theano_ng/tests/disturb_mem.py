@@ -1,4 +1,5 @@
 """Make the addresses of objects differ from run to run, so that what depends on them shows."""
+
 import time
 
 _keep = []

@@ -2,6 +2,7 @@
 
 `benchmarks/scaling.py` measures how the time of compiling them grows; `tensor/tests/test_opt_growth.py` counts how the work does.
 """
+
 import theano_ng.tensor as T
 from theano_ng.compile.builders import OpFromGraph
 from theano_ng.gof.graph import io_toposort
@@ -77,7 +78,7 @@ def recurrent_cells(steps):
     h = c = x
     for _ in range(steps):
         z = T.dot(h, w) + b
-        i, f, o, g = [z[:, 8 * k:8 * (k + 1)] for k in range(4)]
+        i, f, o, g = [z[:, 8 * k : 8 * (k + 1)] for k in range(4)]
         c = T.nnet.sigmoid(f) * c + T.nnet.sigmoid(i) * T.tanh(g)
         h = T.nnet.sigmoid(o) * T.tanh(c)
     return [w, b], [x], h.sum()
@@ -281,7 +282,7 @@ def tree(steps):
     leaves = [T.dvector() for _ in range(steps)]
     level = leaves
     while len(level) > 1:
-        level = [T.tanh(a) * b for a, b in zip(level[::2], level[1::2])] + level[len(level) // 2 * 2:]
+        level = [T.tanh(a) * b for a, b in zip(level[::2], level[1::2])] + level[len(level) // 2 * 2 :]
     return leaves, [], level[0].sum()
 
 
@@ -324,7 +325,7 @@ def shared_factors(steps):
 def powers(steps):
     x = h = T.dvector("x")
     for i in range(steps):
-        h = h ** 3 if i % 2 else T.sqrt(abs(h)) * h
+        h = h**3 if i % 2 else T.sqrt(abs(h)) * h
     return [x], [], h.sum()
 
 

@@ -1,11 +1,12 @@
 """The nose2 plugin that counts outcomes for theano_ng-nose."""
+
 from nose2.events import Plugin
 
 
 class OutcomeCounter(Plugin):
     """Counts passed, failed and skipped tests of one run, and keeps the reasons of the skipped ones."""
 
-    only = None         # text that the names of tests have to contain
+    only = None  # text that the names of tests have to contain
     configSection = "theano_ng"
     alwaysOn = True
 

@@ -1,4 +1,5 @@
 """Record what a program does, and compare a later run with the record line by line: finds where two runs part."""
+
 import hashlib
 import pickle
 
@@ -60,7 +61,9 @@ class Record:
             return
         old_line = self.f.readline()
         if old_line != line:
-            raise MismatchError("Replay detected mismatch.\nI wanted to write:\n%s\nwhen previous job wrote:\n%s" % (line, old_line))
+            raise MismatchError(
+                "Replay detected mismatch.\nI wanted to write:\n%s\nwhen previous job wrote:\n%s" % (line, old_line)
+            )
 
     def close(self):
         """Close the file.
@@ -91,7 +94,9 @@ class RecordMode(Mode):
         if record is None:
             record = Record(**kwargs)
         elif kwargs:
-            raise TypeError("give either a record, or the arguments to make one, not both: %s" % ", ".join(sorted(kwargs)))
+            raise TypeError(
+                "give either a record, or the arguments to make one, not both: %s" % ", ".join(sorted(kwargs))
+            )
         self.known_fgraphs = set()
         self.set_record(record)
         linker = link.WrapLinkerMany([VM_Linker(allow_gc=False, lazy=False)], [self._run])
@@ -132,4 +137,5 @@ class RecordMode(Mode):
         values = (cell[0] for cell in cells)
         return " ".join(
             hex_digest(value) if hasattr(value, "strides") else hashlib.sha256(pickle.dumps(value, 4)).hexdigest()
-            for value in values)
+            for value in values
+        )

@@ -3,6 +3,7 @@
 A parent process hands test files to worker processes, one file after another; a worker that dies counts as one failure of the file
 it was running, and is replaced.
 """
+
 import argparse
 import json
 import os
@@ -25,19 +26,42 @@ what:
 
 
 def parse(argv):
-    parser = argparse.ArgumentParser(prog="theano_ng-nose", usage=USAGE, description="Run tests with nose2, in parallel.")
+    parser = argparse.ArgumentParser(
+        prog="theano_ng-nose", usage=USAGE, description="Run tests with nose2, in parallel."
+    )
     parser.add_argument("what", nargs="*", help=argparse.SUPPRESS)
     parser.add_argument("--theano", action="store_true", help="run the tests of the package itself")
-    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, metavar="N",
-                        help="number of worker processes (default: number of CPUs)")
+    parser.add_argument(
+        "--processes",
+        type=int,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="number of worker processes (default: number of CPUs)",
+    )
     parser.add_argument("-v", "--verbose", action="store_true", help="print the output of passing files too")
     parser.add_argument("-x", "--stop", action="store_true", help="stop after the first file with a failure")
-    parser.add_argument("--seconds", type=float, default=None, metavar="N",
-                        help="start no further file after this time; those left out are named at the end")
-    parser.add_argument("--cpu-seconds", type=float, default=None, metavar="N",
-                        help="the same for the processor time of all tests together, whatever else the machine does")
-    parser.add_argument("--except", dest="left_out", action="append", default=[], metavar="PATH=REASON",
-                        help="leave out a file or folder; the reason is printed")
+    parser.add_argument(
+        "--seconds",
+        type=float,
+        default=None,
+        metavar="N",
+        help="start no further file after this time; those left out are named at the end",
+    )
+    parser.add_argument(
+        "--cpu-seconds",
+        type=float,
+        default=None,
+        metavar="N",
+        help="the same for the processor time of all tests together, whatever else the machine does",
+    )
+    parser.add_argument(
+        "--except",
+        dest="left_out",
+        action="append",
+        default=[],
+        metavar="PATH=REASON",
+        help="leave out a file or folder; the reason is printed",
+    )
     parser.add_argument("-k", metavar="TEXT", default=None, help="only tests whose name contains TEXT")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args(argv)
@@ -112,7 +136,9 @@ def leave_out(found, asked):
     """
     path, _, reason = asked.partition("=")
     if not reason or not os.path.exists(path):
-        raise SystemExit("theano_ng-nose: --except takes PATH=REASON, with a file or folder that exists; not %r" % asked)
+        raise SystemExit(
+            "theano_ng-nose: --except takes PATH=REASON, with a file or folder that exists; not %r" % asked
+        )
     top = top_level(os.path.join(path, "") if os.path.isdir(path) else path)
     name = os.path.relpath(os.path.abspath(path), top).replace(os.sep, ".")
     name = name[:-3] if name.endswith(".py") else name
@@ -137,7 +163,8 @@ def run_target(top, name, only):
     OutcomeCounter.only = only
     with redirect_stdout(report), redirect_stderr(report):
         program = PluggableTestProgram(
-            module=None, argv=argv + [name], exit=False, plugins=["theano_ng.tests.nose_plugin"])
+            module=None, argv=argv + [name], exit=False, plugins=["theano_ng.tests.nose_plugin"]
+        )
     outcomes = program.session.theano_ng_outcomes
     return {"counts": outcomes.counts, "skipped": outcomes.skipped, "report": report.getvalue()}
 
@@ -151,9 +178,9 @@ def processor_time():
 def work():
     """A worker: targets as JSON lines on stdin, results as JSON lines on what was stdout."""
     targets, channel = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)          # whatever tests print must not get between the results
+    os.dup2(2, 1)  # whatever tests print must not get between the results
     with open(os.devnull) as nothing:
-        os.dup2(nothing.fileno(), 0)    # and a debugger that one starts must not wait for, or take, what is meant for us
+        os.dup2(nothing.fileno(), 0)  # and a debugger that one starts must not wait for, or take, what is meant for us
     for line in targets:
         top, name, only = json.loads(line)
         before = processor_time()
@@ -162,8 +189,11 @@ def work():
         except BaseException as failure:
             import traceback
 
-            result = {"counts": {"passed": 0, "failed": 1, "skipped": 0}, "skipped": [],
-                      "report": "%s\n%s" % (failure, traceback.format_exc())}
+            result = {
+                "counts": {"passed": 0, "failed": 1, "skipped": 0},
+                "skipped": [],
+                "report": "%s\n%s" % (failure, traceback.format_exc()),
+            }
         result["cpu"] = processor_time() - before
         channel.write(json.dumps(result) + "\n")
         channel.flush()
@@ -178,9 +208,17 @@ class Worker:
     def run(self, top, name, only):
         if self.process is None:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "theano_ng.tests.runner", "--worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                text=True, env=dict(os.environ, PYTHONPATH=os.pathsep.join(
-                    filter(None, (os.path.dirname(package_root()), os.environ.get("PYTHONPATH"))))))
+                [sys.executable, "-m", "theano_ng.tests.runner", "--worker"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                env=dict(
+                    os.environ,
+                    PYTHONPATH=os.pathsep.join(
+                        filter(None, (os.path.dirname(package_root()), os.environ.get("PYTHONPATH")))
+                    ),
+                ),
+            )
         try:
             self.process.stdin.write(json.dumps([top, name, only]) + "\n")
             self.process.stdin.flush()
@@ -191,8 +229,12 @@ class Worker:
             return json.loads(line)
         status = self.process.wait()
         self.process = None
-        return {"counts": {"passed": 0, "failed": 1, "skipped": 0}, "skipped": [], "cpu": 0.0,
-                "report": "the test process died with status %s while running %s" % (status, name)}
+        return {
+            "counts": {"passed": 0, "failed": 1, "skipped": 0},
+            "skipped": [],
+            "cpu": 0.0,
+            "report": "the test process died with status %s while running %s" % (status, name),
+        }
 
     def close(self):
         if self.process is not None:
@@ -215,8 +257,9 @@ def main(argv=None):
     started, cpu = time.monotonic(), 0.0
 
     def is_over():
-        return ((options.seconds is not None and time.monotonic() - started > options.seconds)
-                or (options.cpu_seconds is not None and cpu > options.cpu_seconds))
+        return (options.seconds is not None and time.monotonic() - started > options.seconds) or (
+            options.cpu_seconds is not None and cpu > options.cpu_seconds
+        )
 
     def drain():
         nonlocal cpu
@@ -238,8 +281,18 @@ def main(argv=None):
                     total[key] += counts[key]
                 skips.extend(result["skipped"])
                 cpu += result["cpu"]
-                print("%-70s %3d passed %3d failed %3d skipped  %6.1f s  (CPU %.1f s)" % (
-                    name, counts["passed"], counts["failed"], counts["skipped"], time.monotonic() - begin, result["cpu"]), flush=True)
+                print(
+                    "%-70s %3d passed %3d failed %3d skipped  %6.1f s  (CPU %.1f s)"
+                    % (
+                        name,
+                        counts["passed"],
+                        counts["failed"],
+                        counts["skipped"],
+                        time.monotonic() - begin,
+                        result["cpu"],
+                    ),
+                    flush=True,
+                )
                 if counts["failed"] or options.verbose:
                     print(result["report"], flush=True)
                 if counts["failed"] and options.stop:
@@ -255,7 +308,10 @@ def main(argv=None):
         print("skipped %s" % reason)
     for name in not_run:
         print("not run: the time was over before %s" % name)
-    print("%.1f s (CPU %.1f s)%s" % (time.monotonic() - started, cpu, ", %d FILES NOT RUN" % len(not_run) if not_run else ""))
+    print(
+        "%.1f s (CPU %.1f s)%s"
+        % (time.monotonic() - started, cpu, ", %d FILES NOT RUN" % len(not_run) if not_run else "")
+    )
     print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % total, flush=True)
     return min(total["failed"], 100)
 

@@ -1,4 +1,5 @@
 """Bad arguments of `function`, of compiled functions, of gradients and of the configuration: the documented error, and nothing changed."""
+
 import os
 import subprocess
 import sys
@@ -26,46 +27,131 @@ def run_python(code, directory=None, **environment):
 class TestCompiling(unittest.TestCase):
     def setUp(self):
         self.x, self.y = tt.dvector("x"), tt.dvector("y")
-        self.w = theano.shared(np.arange(3.), "w")
+        self.w = theano.shared(np.arange(3.0), "w")
 
     def tearDown(self):
-        np.testing.assert_array_equal(self.w.get_value(), np.arange(3.))
+        np.testing.assert_array_equal(self.w.get_value(), np.arange(3.0))
 
     def test_arguments_that_make_no_sense(self):
         x, y, w, function = self.x, self.y, self.w, theano.function
         m = tt.dmatrix("m")
         for name, call, error, text in [
-            ("inputs are no list", lambda: function(x, x), Exception, "should be contained in a list, even when there is a single input"),
+            (
+                "inputs are no list",
+                lambda: function(x, x),
+                Exception,
+                "should be contained in a list, even when there is a single input",
+            ),
             ("number as input", lambda: function([3], x), TypeError, "Unknown parameter type: <class 'int'>"),
-            ("constant as input", lambda: function([tt.constant(1.)], x), TypeError, "Constants? not allowed in param list"),
-            ("shared as input", lambda: function([w], w + 1), TypeError, r"Cannot use a shared variable \(w\) as explicit input"),
-            ("duplicate", lambda: function([x, y, x], x + y), ValueError, "Variable x is used twice in inputs to theano.function, at "
-             "indices 0 and 2"),
-            ("unused", lambda: function([x, y], x), UnusedInputError, "provided input variable at index 1 is not part of the "
-             r"computational graph needed to compute the outputs: y.\nTo make this error into a warning"),
-            ("unused, bad option", lambda: function([x], x, on_unused_input="loud"), ValueError, "'raise', 'warn', and 'ignore'"),
+            (
+                "constant as input",
+                lambda: function([tt.constant(1.0)], x),
+                TypeError,
+                "Constants? not allowed in param list",
+            ),
+            (
+                "shared as input",
+                lambda: function([w], w + 1),
+                TypeError,
+                r"Cannot use a shared variable \(w\) as explicit input",
+            ),
+            (
+                "duplicate",
+                lambda: function([x, y, x], x + y),
+                ValueError,
+                "Variable x is used twice in inputs to theano.function, at indices 0 and 2",
+            ),
+            (
+                "unused",
+                lambda: function([x, y], x),
+                UnusedInputError,
+                "provided input variable at index 1 is not part of the "
+                r"computational graph needed to compute the outputs: y.\nTo make this error into a warning",
+            ),
+            (
+                "unused, bad option",
+                lambda: function([x], x, on_unused_input="loud"),
+                ValueError,
+                "'raise', 'warn', and 'ignore'",
+            ),
             ("missing", lambda: function([x], x + y), MissingInputError, "y"),
-            ("output is a number", lambda: function([x], [x, 3]), TypeError, "Outputs must be theano Variable or Out instances"),
-            ("update of no shared variable", lambda: function([x], x, updates=[(y, x)]), TypeError,
-             "update target must be a SharedVariable"),
-            ("update of another type", lambda: function([m], [], updates=[(w, m)]), TypeError,
-             "An update must have the same type as the original shared variable"),
-            ("two updates", lambda: function([x], [], updates=[(w, x), (w, x + 1)]), ValueError, "already has an update expression"),
-            ("updates are a number", lambda: function([x], x, updates=3), TypeError, "updates are a dictionary or a list of pairs"),
-            ("given of another type", lambda: function([m], x + 1, givens={x: m}), TypeError, "cannot stand for x of type"),
-            ("given for an input", lambda: function([x], x + 1, givens={x: y}), RuntimeError, "trying to replace variable 'x' through the "
-             "`givens` parameter"),
-            ("given for a number", lambda: function([y], x + 1, givens=[(3, y)]), TypeError, "only variables are replaced"),
-            ("no_default_updates", lambda: function([x], x, no_default_updates="yes"), TypeError, "either a bool or a list"),
+            (
+                "output is a number",
+                lambda: function([x], [x, 3]),
+                TypeError,
+                "Outputs must be theano Variable or Out instances",
+            ),
+            (
+                "update of no shared variable",
+                lambda: function([x], x, updates=[(y, x)]),
+                TypeError,
+                "update target must be a SharedVariable",
+            ),
+            (
+                "update of another type",
+                lambda: function([m], [], updates=[(w, m)]),
+                TypeError,
+                "An update must have the same type as the original shared variable",
+            ),
+            (
+                "two updates",
+                lambda: function([x], [], updates=[(w, x), (w, x + 1)]),
+                ValueError,
+                "already has an update expression",
+            ),
+            (
+                "updates are a number",
+                lambda: function([x], x, updates=3),
+                TypeError,
+                "updates are a dictionary or a list of pairs",
+            ),
+            (
+                "given of another type",
+                lambda: function([m], x + 1, givens={x: m}),
+                TypeError,
+                "cannot stand for x of type",
+            ),
+            (
+                "given for an input",
+                lambda: function([x], x + 1, givens={x: y}),
+                RuntimeError,
+                "trying to replace variable 'x' through the `givens` parameter",
+            ),
+            (
+                "given for a number",
+                lambda: function([y], x + 1, givens=[(3, y)]),
+                TypeError,
+                "only variables are replaced",
+            ),
+            (
+                "no_default_updates",
+                lambda: function([x], x, no_default_updates="yes"),
+                TypeError,
+                "either a bool or a list",
+            ),
             ("mode", lambda: function([x], x, mode="FASTEST"), Exception, "FAST_RUN"),
             ("dictionary with numbers", lambda: function([x], {1: x}), AssertionError, "strings"),
             ("implicit without value", lambda: theano.In(x, implicit=True), ValueError, "implicit input needs a value"),
             ("mutable but not borrowed", lambda: theano.In(x, mutable=True, borrow=False), ValueError, "borrow"),
             ("cost is a vector", lambda: theano.grad(x, x), TypeError, "[Cc]ost must be a scalar"),
-            ("not part of the cost", lambda: theano.grad(x.sum(), y), DisconnectedInputError, "not part of the computational graph of the "
-             "cost"),
-            ("no way to the input", lambda: theano.grad(tt.cast(tt.argmax(x), "float64"), x), DisconnectedInputError, "non-differentiable"),
-            ("undefined gradient", lambda: theano.grad(theano.gradient.undefined_grad(x).sum(), x), NullTypeGradError, ""),
+            (
+                "not part of the cost",
+                lambda: theano.grad(x.sum(), y),
+                DisconnectedInputError,
+                "not part of the computational graph of the cost",
+            ),
+            (
+                "no way to the input",
+                lambda: theano.grad(tt.cast(tt.argmax(x), "float64"), x),
+                DisconnectedInputError,
+                "non-differentiable",
+            ),
+            (
+                "undefined gradient",
+                lambda: theano.grad(theano.gradient.undefined_grad(x).sum(), x),
+                NullTypeGradError,
+                "",
+            ),
             ("wrong rank", lambda: tt.dot(tt.tensor3(), 3)[0, 0, 0, 0, 0], IndexError, "too many indices"),
             ("dimshuffle drops", lambda: m.dimshuffle(0), ValueError, "drop"),
             ("strange dtype", lambda: tt.tensor("float77", (False,)), TypeError, "[Uu]nsupported dtype"),
@@ -82,22 +168,28 @@ class TestCompiling(unittest.TestCase):
             warnings.simplefilter("error")
             g = theano.function([self.x, self.y], self.x, on_unused_input="ignore")
         for h in (f, g):
-            np.testing.assert_array_equal(h([1.], [2., 3.]), [1.])
+            np.testing.assert_array_equal(h([1.0], [2.0, 3.0]), [1.0])
 
     def test_documented_keyword_error(self):
         x, y, z, w = tt.dscalar(), tt.dscalar("y"), tt.dscalar("z"), tt.dscalar("w")
         fn = theano.function([x, y, theano.In(z, value=42), theano.In(w, value=0, update=w + x)], x + y + z)
         for args, kwargs, text in [
             ((1,), {}, "Missing required input: y"),
-            ((1,), {"x": 3, "y": 1}, "Unknown input or state: x. The function has 3 named inputs (y, z, w), and 1 unnamed input which "
-             "thus cannot be accessed through keyword argument (use 'name=...' in a variable's constructor to give it a name)."),
+            (
+                (1,),
+                {"x": 3, "y": 1},
+                "Unknown input or state: x. The function has 3 named inputs (y, z, w), and 1 unnamed input which "
+                "thus cannot be accessed through keyword argument (use 'name=...' in a variable's constructor to give it a name).",
+            ),
         ]:
             with self.assertRaises(TypeError) as caught:
                 fn(*args, **kwargs)
             self.assertEqual(str(caught.exception), text)
             self.assertEqual(fn[w], 0)
-        self.assertEqual([fn(1, 2), fn(1, y=2), fn(1, 2, 3), fn(1, z=3, y=2), fn(1, 2, w=400), fn(1, 2), fn[w]],
-                         [45, 45, 6, 6, 45, 45, 402])
+        self.assertEqual(
+            [fn(1, 2), fn(1, y=2), fn(1, 2, 3), fn(1, z=3, y=2), fn(1, 2, w=400), fn(1, 2), fn[w]],
+            [45, 45, 6, 6, 45, 45, 402],
+        )
 
 
 class TestCalling(unittest.TestCase):
@@ -105,11 +197,20 @@ class TestCalling(unittest.TestCase):
         shared = theano.shared(np.zeros(2), "s")
         x, r, s, i = tt.fmatrix("x"), tt.row("r", dtype="float64"), tt.dscalar("s"), tt.bvector("i")
         f = theano.function([x, r, s, i], [x.sum() + r.sum() + s, i], updates=[(shared, shared + s)], name="f")
-        good = [np.ones((2, 2), "float32"), np.ones((1, 2)), 1., np.ones(2, "int8")]
+        good = [np.ones((2, 2), "float32"), np.ones((1, 2)), 1.0, np.ones(2, "int8")]
         for k, bad, text in [
-            (0, np.ones((2, 2)), "float32"), (0, np.ones(2, "float32"), "Wrong number of dimensions: expected 2, got 1"),
-            (0, "text", ""), (0, None, "None"), (0, [[1, 2], [3]], ""), (1, np.ones((2, 2)), "[Bb]roadcast"), (1, np.ones(2), "dimensions"),
-            (2, np.ones(1), "dimensions"), (2, 1j, "complex"), (3, [300], "int8"), (3, np.ones(2, "int64"), "int8"), (3, [.5, 1], "int8"),
+            (0, np.ones((2, 2)), "float32"),
+            (0, np.ones(2, "float32"), "Wrong number of dimensions: expected 2, got 1"),
+            (0, "text", ""),
+            (0, None, "None"),
+            (0, [[1, 2], [3]], ""),
+            (1, np.ones((2, 2)), "[Bb]roadcast"),
+            (1, np.ones(2), "dimensions"),
+            (2, np.ones(1), "dimensions"),
+            (2, 1j, "complex"),
+            (3, [300], "int8"),
+            (3, np.ones(2, "int64"), "int8"),
+            (3, [0.5, 1], "int8"),
             (0, x, "symbolic|TensorVariable|variable"),
         ]:
             with self.subTest(argument=k, bad=str(bad)):
@@ -133,7 +234,7 @@ class TestCalling(unittest.TestCase):
             np.testing.assert_array_equal(s.get_value(), [0, 0])
 
         f = theano.function([], s + 1)
-        s.set_value(None)       # empties the container
+        s.set_value(None)  # empties the container
         self.assertRaisesRegex((TypeError, DebugModeError), "expected an ndarray as input 0|NoneType", f)
         s.set_value(np.ones(2))
         np.testing.assert_array_equal(f(), [2, 2])
@@ -142,8 +243,10 @@ class TestCalling(unittest.TestCase):
         x, y = tt.dmatrix("x"), tt.dmatrix("y")
         for output, text in [
             (x + y, r"Input dimension mis-match. \(input\[0\].shape\[\d\] = \d, input\[1\].shape\[\d\] = \d\)"),
-            (tt.dot(x, y), "[Ss]hape mismatch|not aligned|do not|mismatch"), (tt.join(0, x, y), "dimension|shape"),
-            (x[y.shape[0] + 5], "out of bounds|[Ii]ndex"), (x.reshape((7, y.shape[1])), "reshape"),
+            (tt.dot(x, y), "[Ss]hape mismatch|not aligned|do not|mismatch"),
+            (tt.join(0, x, y), "dimension|shape"),
+            (x[y.shape[0] + 5], "out of bounds|[Ii]ndex"),
+            (x.reshape((7, y.shape[1])), "reshape"),
         ]:
             for mode in ("FAST_RUN", "FAST_COMPILE"):
                 shared = theano.shared(np.ones(3), "s")
@@ -151,7 +254,13 @@ class TestCalling(unittest.TestCase):
                 with self.subTest(output=str(output), mode=mode):
                     with self.assertRaises((ValueError, IndexError)) as caught:
                         f(np.ones((2, 3)), np.ones((4, 5)))
-                    for part in ("Apply node that caused the error", "Inputs types", "Inputs shapes", "Inputs strides", "HINT"):
+                    for part in (
+                        "Apply node that caused the error",
+                        "Inputs types",
+                        "Inputs shapes",
+                        "Inputs strides",
+                        "HINT",
+                    ):
                         self.assertIn(part, str(caught.exception))
                     if mode == "FAST_RUN":
                         self.assertRegex(str(caught.exception), text)
@@ -166,7 +275,9 @@ class TestStateAfterFailure(unittest.TestCase):
         self.w = theano.shared(np.ones(3), "w")
         self.v = theano.shared(np.ones(4), "v", borrow=True)
         self.f = theano.function([x, y], [], updates=[(self.w, self.w * x), (self.v, self.v * y)])
-        self.g = theano.function([x, y], [], updates=[(self.w, self.w * x), (self.v, (tt.dot(y, y) + self.v) * tt.exp(y).reshape((4,)))])
+        self.g = theano.function(
+            [x, y], [], updates=[(self.w, self.w * x), (self.v, (tt.dot(y, y) + self.v) * tt.exp(y).reshape((4,)))]
+        )
 
     def assert_state(self, w, v):
         np.testing.assert_array_equal(self.w.get_value(), np.full(3, w))
@@ -174,8 +285,8 @@ class TestStateAfterFailure(unittest.TestCase):
 
     def test_undone(self):
         overwriting = [node for node in self.f.maker.fgraph.apply_nodes if getattr(node.op, "destroy_map", None)]
-        self.assertEqual(len(overwriting), 2)       # otherwise this tests nothing
-        twos = lambda n: np.full(n, 2.)
+        self.assertEqual(len(overwriting), 2)  # otherwise this tests nothing
+        twos = lambda n: np.full(n, 2.0)
         for f in (self.f, self.g):
             self.w.set_value(np.ones(3))
             self.v.set_value(np.ones(4))
@@ -188,13 +299,15 @@ class TestStateAfterFailure(unittest.TestCase):
         self.assert_state(2, 2)
         self.f(twos(3), twos(4))
         self.assert_state(4, 4)
-        self.v.set_value(np.ones(5))                # other shapes of the state itself
+        self.v.set_value(np.ones(5))  # other shapes of the state itself
         self.assertRaises(ValueError, self.f, twos(3), twos(4))
-        np.testing.assert_array_equal(self.w.get_value(), np.full(3, 4.))
+        np.testing.assert_array_equal(self.w.get_value(), np.full(3, 4.0))
 
     def test_state_given_by_the_caller(self):
         x, s, t = tt.dvector("x"), tt.dvector("s"), tt.dvector("t")
-        f = theano.function([x, theano.In(s, value=np.zeros(2), update=s + x), theano.In(t, value=np.zeros(3), update=t + x)], [])
+        f = theano.function(
+            [x, theano.In(s, value=np.zeros(2), update=s + x), theano.In(t, value=np.zeros(3), update=t + x)], []
+        )
         mine = np.ones(2)
         self.assertRaises(ValueError, f, np.ones(2), mine)
         np.testing.assert_array_equal(f[s], [0, 0])
@@ -205,9 +318,14 @@ class TestFlags(unittest.TestCase):
     def test_flags_that_do_not_exist(self):
         program = "import theano_ng; theano_ng.config.floatX; print('fine')"
         for flags, wanted in [
-            ("floatx=float32", ("floatx", "floatX")), ("foatX=float32", ("floatX",)), ("floatX=float23", ("floatX", "float32")),
-            ("mode=FAST", ("mode", "FAST_RUN")), ("floatX", ("floatX", "name=value")), ("allow_gc=maybe", ("allow_gc", "maybe")),
-            ("exception_verbosity=loud", ("exception_verbosity", "high")), ("nosuch.flag=1", ("nosuch.flag",)),
+            ("floatx=float32", ("floatx", "floatX")),
+            ("foatX=float32", ("floatX",)),
+            ("floatX=float23", ("floatX", "float32")),
+            ("mode=FAST", ("mode", "FAST_RUN")),
+            ("floatX", ("floatX", "name=value")),
+            ("allow_gc=maybe", ("allow_gc", "maybe")),
+            ("exception_verbosity=loud", ("exception_verbosity", "high")),
+            ("nosuch.flag=1", ("nosuch.flag",)),
         ]:
             with self.subTest(flags):
                 done = run_python(program, THEANO_FLAGS=flags)
@@ -217,8 +335,12 @@ class TestFlags(unittest.TestCase):
                     self.assertIn(part, last)
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "rc")
-            for content, wanted in [("[global]\nfloatx = float32\n", ("floatx", "floatX")), ("floatX = float32\n", (path,)),
-                                    ("[global]\nfloatX = float23\n", ("floatX",)), ("[blas]\nldflag =\n", ("blas.ldflag", "blas.ldflags"))]:
+            for content, wanted in [
+                ("[global]\nfloatx = float32\n", ("floatx", "floatX")),
+                ("floatX = float32\n", (path,)),
+                ("[global]\nfloatX = float23\n", ("floatX",)),
+                ("[blas]\nldflag =\n", ("blas.ldflag", "blas.ldflags")),
+            ]:
                 with open(path, "w") as f:
                     f.write(content)
                 done = run_python(program, THEANORC=path, THEANO_FLAGS="")

@@ -1,4 +1,5 @@
 """The flag system: where values come from, what is refused, how flags are changed, printed and defined by other packages."""
+
 import os
 import subprocess
 import sys
@@ -9,8 +10,19 @@ from contextlib import contextmanager
 
 from theano_ng import configdefaults, configparser
 from theano_ng.configdefaults import config
-from theano_ng.configparser import (AddConfigVar, BoolParam, ConfigParam, EnumStr, FloatParam, IntParam, StrParam,
-                                    TheanoConfigError, TheanoConfigParser, change_flags, parse_config_string)
+from theano_ng.configparser import (
+    AddConfigVar,
+    BoolParam,
+    ConfigParam,
+    EnumStr,
+    FloatParam,
+    IntParam,
+    StrParam,
+    TheanoConfigError,
+    TheanoConfigParser,
+    change_flags,
+    parse_config_string,
+)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -19,7 +31,9 @@ def run(code, ok=True, cwd=None, **env):
     """What a fresh process prints (stdout), or with ``ok=False`` the last line of its error."""
     environment = {k: v for k, v in os.environ.items() if k not in ("THEANO_FLAGS", "THEANORC")}
     environment.update(env, PYTHONPATH=os.pathsep.join([ROOT, env.get("PYTHONPATH", "")]))
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], env=environment, cwd=cwd, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], env=environment, cwd=cwd, capture_output=True, text=True
+    )
     if (done.returncode == 0) != ok:
         raise AssertionError("exit status %d\n%s%s" % (done.returncode, done.stdout, done.stderr))
     return done.stdout if ok else done.stderr.strip().splitlines()[-1]
@@ -48,15 +62,16 @@ def defined(*flags):
 class ParseFlags(unittest.TestCase):
     def test_values(self):
         for text, wanted in [
-                ("", {}),
-                ("floatX=float32", {"floatX": "float32"}),
-                (" floatX = float32 , device=cpu,, ", {"floatX": "float32", "device": "cpu"}),
-                ("device=cpu,device=cuda0", {"device": "cuda0"}),
-                ("gpuarray.preallocate=1", {"gpuarray.preallocate": "1"}),
-                ("gcc.cxxflags=-DA=1 -O1,cxx=", {"gcc.cxxflags": "-DA=1 -O1", "cxx": ""}),
-                ("gcc.cxxflags='-Wl,-z,now -DB',nocleanup=1", {"gcc.cxxflags": "-Wl,-z,now -DB", "nocleanup": "1"}),
-                ('gcc.cxxflags="-DT=\'x\'",linker=c|py', {"gcc.cxxflags": "-DT='x'", "linker": "c|py"}),
-                ("a=x\\,y # z,b=1", {"a": "x,y # z", "b": "1"})]:
+            ("", {}),
+            ("floatX=float32", {"floatX": "float32"}),
+            (" floatX = float32 , device=cpu,, ", {"floatX": "float32", "device": "cpu"}),
+            ("device=cpu,device=cuda0", {"device": "cuda0"}),
+            ("gpuarray.preallocate=1", {"gpuarray.preallocate": "1"}),
+            ("gcc.cxxflags=-DA=1 -O1,cxx=", {"gcc.cxxflags": "-DA=1 -O1", "cxx": ""}),
+            ("gcc.cxxflags='-Wl,-z,now -DB',nocleanup=1", {"gcc.cxxflags": "-Wl,-z,now -DB", "nocleanup": "1"}),
+            ("gcc.cxxflags=\"-DT='x'\",linker=c|py", {"gcc.cxxflags": "-DT='x'", "linker": "c|py"}),
+            ("a=x\\,y # z,b=1", {"a": "x,y # z", "b": "1"}),
+        ]:
             self.assertEqual(parse_config_string(text), wanted, text)
 
     def test_errors(self):
@@ -68,9 +83,15 @@ class ParseFlags(unittest.TestCase):
 
 class Types(unittest.TestCase):
     def test_conversions(self):
-        with defined(("zz.b", BoolParam(False)), ("zz.i", IntParam(3, lambda i: i > 0)), ("zz.f", FloatParam(1.5)),
-                     ("zz.s", StrParam("a")), ("zz.e", EnumStr("one", "two")), ("zz.c", ConfigParam(None, lambda v: v and v * 2)),
-                     ("zz.d", IntParam(lambda: config.zz.i + 1))):
+        with defined(
+            ("zz.b", BoolParam(False)),
+            ("zz.i", IntParam(3, lambda i: i > 0)),
+            ("zz.f", FloatParam(1.5)),
+            ("zz.s", StrParam("a")),
+            ("zz.e", EnumStr("one", "two")),
+            ("zz.c", ConfigParam(None, lambda v: v and v * 2)),
+            ("zz.d", IntParam(lambda: config.zz.i + 1)),
+        ):
             for true in (True, 1, "1", "True", "true", "yes", "on"):
                 config.zz.b = true
                 self.assertIs(config.zz.b, True)
@@ -78,20 +99,27 @@ class Types(unittest.TestCase):
                 config.zz.b = false
                 self.assertIs(config.zz.b, False)
             config.zz.i = 7
-            self.assertEqual(config.zz.d, 8)        # computed when it is first read
+            self.assertEqual(config.zz.d, 8)  # computed when it is first read
             config.zz.i, config.zz.f, config.zz.s, config.zz.e, config.zz.c = "12", "1e3", 5, "two", "ab"
-            self.assertEqual((config.zz.i, config.zz.f, config.zz.s, config.zz.e, config.zz.c, config.zz.d),
-                             (12, 1e3, "5", "two", "abab", 8))
+            self.assertEqual(
+                (config.zz.i, config.zz.f, config.zz.s, config.zz.e, config.zz.c, config.zz.d),
+                (12, 1e3, "5", "two", "abab", 8),
+            )
             for name, bad, message in [
-                    ("b", "maybe", "zz.b: 'maybe' is not of type bool"), ("i", "1.5", "zz.i: '1.5' is not of type int"),
-                    ("i", 2.5, "zz.i: 2.5 is not of type int"), ("i", -1, "zz.i: -1 is not a value that this flag accepts"),
-                    ("f", "x", "zz.f: 'x' is not of type float"), ("f", None, "zz.f: None is not of type float"),
-                    ("e", "One", "zz.e: 'One' is not one of 'one', 'two'"), ("e", None, "zz.e: None")]:
+                ("b", "maybe", "zz.b: 'maybe' is not of type bool"),
+                ("i", "1.5", "zz.i: '1.5' is not of type int"),
+                ("i", 2.5, "zz.i: 2.5 is not of type int"),
+                ("i", -1, "zz.i: -1 is not a value that this flag accepts"),
+                ("f", "x", "zz.f: 'x' is not of type float"),
+                ("f", None, "zz.f: None is not of type float"),
+                ("e", "One", "zz.e: 'One' is not one of 'one', 'two'"),
+                ("e", None, "zz.e: None"),
+            ]:
                 before = getattr(config.zz, name)
                 with self.assertRaisesRegex(TheanoConfigError, message):
                     setattr(config.zz, name, bad)
                 self.assertEqual(getattr(config.zz, name), before)
-            del config.zz.i                         # back to what the environment says
+            del config.zz.i  # back to what the environment says
             self.assertEqual(config.zz.i, 3)
             self.assertIsInstance(TheanoConfigError(), ValueError)
         with self.assertRaises(TypeError):
@@ -119,15 +147,22 @@ class Types(unittest.TestCase):
             AddConfigVar("zz.x", "", True)
 
     def test_immutable_flags(self):
-        table = ("device force_device init_gpu_device warn.ignore_bug_before base_compiledir compiledir_format compiledir "
-                 "optimizer_excluding optimizer_including optimizer_requiring numpy.seterr_all numpy.seterr_divide numpy.seterr_over "
-                 "numpy.seterr_under numpy.seterr_invalid").split()
+        table = (
+            "device force_device init_gpu_device warn.ignore_bug_before base_compiledir compiledir_format compiledir "
+            "optimizer_excluding optimizer_including optimizer_requiring numpy.seterr_all numpy.seterr_divide numpy.seterr_over "
+            "numpy.seterr_under numpy.seterr_invalid"
+        ).split()
         for name in table:
             param = configparser._config_vars[name]
             last, value = name.rpartition(".")[2], configparser._value_of(param)
-            for act in (lambda: setattr(param.section, last, value), lambda: delattr(param.section, last),
-                        lambda: change_flags({name: value})):
-                with self.assertRaisesRegex(Exception, r"Can't change the value of this config parameter after initialization! " + name):
+            for act in (
+                lambda: setattr(param.section, last, value),
+                lambda: delattr(param.section, last),
+                lambda: change_flags({name: value}),
+            ):
+                with self.assertRaisesRegex(
+                    Exception, r"Can't change the value of this config parameter after initialization! " + name
+                ):
                     act()
 
     def test_sections_of_another_root(self):
@@ -136,8 +171,11 @@ class Types(unittest.TestCase):
         AddConfigVar("a.b.c", "Deep.", IntParam(2), root=root)
         root.floatX = 5
         self.assertEqual((root.floatX, root.a.b.c, config.floatX in ("float32", "float64")), (5, 2, True))
-        self.assertEqual(str(root), "floatX (int) \n    Doc:  Of another root.\n    Value:  5\n\n"
-                                    "a.b.c (int) \n    Doc:  Deep.\n    Value:  2\n\n")
+        self.assertEqual(
+            str(root),
+            "floatX (int) \n    Doc:  Of another root.\n    Value:  5\n\n"
+            "a.b.c (int) \n    Doc:  Deep.\n    Value:  2\n\n",
+        )
 
 
 class ChangeFlags(unittest.TestCase):
@@ -251,11 +289,14 @@ class Sources(unittest.TestCase):
 
     def test_precedence_and_several_files(self):
         with tempfile.TemporaryDirectory() as folder:
+
             def write(name, text):
                 with open(os.path.join(folder, name), "w") as file:
                     file.write(textwrap.dedent(text))
 
-            write("system", """\
+            write(
+                "system",
+                """\
                 # a comment
                 [global]
                 floatX = float16
@@ -270,23 +311,38 @@ class Sources(unittest.TestCase):
                 n_apply = 5
                 [dnn.conv]
                 algo_fwd = large
-                """)
+                """,
+            )
             write("personal", "[global]\nfloatX = float32\nlinker = vm\n[profiling]\nn_ops = 6\n")
             write(".theanorc", "[global]\nmode = FAST_RUN\n")
-            show = self.SHOW % ("c.floatX, c.linker, c.mode, c.exception_verbosity, c.gcc.cxxflags, c.profiling.n_ops, "
-                                "c.profiling.n_apply, c.dnn.conv.algo_fwd")
-            text = run(show, cwd=folder, HOME=folder, THEANORC=os.pathsep.join(["~/system", "~/missing", "$HOME/personal", ".theanorc"]),
-                       THEANO_FLAGS="linker=c,linker=cvm")
+            show = self.SHOW % (
+                "c.floatX, c.linker, c.mode, c.exception_verbosity, c.gcc.cxxflags, c.profiling.n_ops, "
+                "c.profiling.n_apply, c.dnn.conv.algo_fwd"
+            )
+            text = run(
+                show,
+                cwd=folder,
+                HOME=folder,
+                THEANORC=os.pathsep.join(["~/system", "~/missing", "$HOME/personal", ".theanorc"]),
+                THEANO_FLAGS="linker=c,linker=cvm",
+            )
             self.assertEqual(text, "float32 cvm FAST_RUN high -DA=100% -DB 6 5 large\n")
-            text = run(show + "; c.mode = 'DebugMode'; del c.mode; print(c.mode)", HOME=folder)    # by default ~/.theanorc
+            text = run(
+                show + "; c.mode = 'DebugMode'; del c.mode; print(c.mode)", HOME=folder
+            )  # by default ~/.theanorc
             self.assertEqual(text, "float64 cvm FAST_RUN low  20 20 small\nFAST_RUN\n")
             # Errors name the file, the flag, and what it accepts.
             for name, content, message in [
-                    ("bad1", "[global]\nfloatx = float32\n", "there is no flag 'floatx'. Did you mean floatX"),
-                    ("bad2", "[global]\nfloatX = float\n", "flag floatX: 'float' is not one of 'float64', 'float32', 'float16'"),
-                    ("bad3", "floatX = float32\n", "cannot be read: File contains no section headers"),
-                    ("bad4", "[profilng]\nn_ops = 3\n", "there is no flag 'profilng.n_ops'. Did you mean profiling.n_ops"),
-                    ("bad5", "[lib]\ncnmem = 0.8\n", "lib.cnmem is no longer supported; use gpuarray.preallocate")]:
+                ("bad1", "[global]\nfloatx = float32\n", "there is no flag 'floatx'. Did you mean floatX"),
+                (
+                    "bad2",
+                    "[global]\nfloatX = float\n",
+                    "flag floatX: 'float' is not one of 'float64', 'float32', 'float16'",
+                ),
+                ("bad3", "floatX = float32\n", "cannot be read: File contains no section headers"),
+                ("bad4", "[profilng]\nn_ops = 3\n", "there is no flag 'profilng.n_ops'. Did you mean profiling.n_ops"),
+                ("bad5", "[lib]\ncnmem = 0.8\n", "lib.cnmem is no longer supported; use gpuarray.preallocate"),
+            ]:
                 write(name, content)
                 error = run("import theano_ng.configdefaults", ok=False, THEANORC=os.path.join(folder, name))
                 self.assertIn(message, error)
@@ -294,41 +350,56 @@ class Sources(unittest.TestCase):
 
     def test_errors_in_theano_flags(self):
         for flags, message in [
-                ("floatX=32,profiling.n_ops=0", "THEANO_FLAGS: flag profiling.n_ops: '0' is not a value"),
-                ("gparray.preallocate=1", "there is no flag 'gparray.preallocate'. Did you mean gpuarray.preallocate"),
-                ("device=gpu0", "'gpu0' belongs to the old GPU backend, which was removed; use 'cuda' or 'cuda0'"),
-                ("compiledir_format=%(host)s", "has the key 'host'; the keys are device, gxx_version, hostname")]:
+            ("floatX=32,profiling.n_ops=0", "THEANO_FLAGS: flag profiling.n_ops: '0' is not a value"),
+            ("gparray.preallocate=1", "there is no flag 'gparray.preallocate'. Did you mean gpuarray.preallocate"),
+            ("device=gpu0", "'gpu0' belongs to the old GPU backend, which was removed; use 'cuda' or 'cuda0'"),
+            ("compiledir_format=%(host)s", "has the key 'host'; the keys are device, gxx_version, hostname"),
+        ]:
             self.assertIn(message, run("import theano_ng.configdefaults", ok=False, THEANO_FLAGS=flags))
 
     def test_flags_of_other_packages(self):
         with tempfile.TemporaryDirectory() as folder:
             os.mkdir(os.path.join(folder, "thirdparty"))
             with open(os.path.join(folder, "thirdparty", "__init__.py"), "w") as file:
-                file.write("from theano_ng.configparser import *\n"
-                           "AddConfigVar('thirdparty.level', 'How much.', IntParam(1))\n"
-                           "AddConfigVar('thirdparty.deep.name', 'A name.', StrParam(lambda: 'computed'))\n")
+                file.write(
+                    "from theano_ng.configparser import *\n"
+                    "AddConfigVar('thirdparty.level', 'How much.', IntParam(1))\n"
+                    "AddConfigVar('thirdparty.deep.name', 'A name.', StrParam(lambda: 'computed'))\n"
+                )
             with open(os.path.join(folder, "rc"), "w") as file:
                 file.write("[thirdparty.deep]\nname = from file\n[thirdparty]\nlevel = 2\n")
-            text = run("""
+            text = run(
+                """
                 import theano_ng.configdefaults as d, sys
                 assert 'thirdparty' not in sys.modules
                 import thirdparty
                 print(d.config.thirdparty.level, d.config.thirdparty.deep.name)
                 print(str(d.config).strip().splitlines()[-1])
-                """, PYTHONPATH=folder, THEANORC=os.path.join(folder, "rc"), THEANO_FLAGS="thirdparty.level=3")
+                """,
+                PYTHONPATH=folder,
+                THEANORC=os.path.join(folder, "rc"),
+                THEANO_FLAGS="thirdparty.level=3",
+            )
             self.assertEqual(text, "3 from file\n    Value:  from file\n")
-            error = run("""
+            error = run(
+                """
                 import theano_ng.configdefaults as d
                 try:
                     import thirdparty
                 except ValueError:
                     assert 'level' not in dir(d.config.thirdparty)
                     raise
-                """, ok=False, PYTHONPATH=folder, THEANO_FLAGS="thirdparty.level=many")
+                """,
+                ok=False,
+                PYTHONPATH=folder,
+                THEANO_FLAGS="thirdparty.level=many",
+            )
             self.assertIn("THEANO_FLAGS: flag thirdparty.level: 'many' is not of type int", error)
         # Without such a package, in a section of this package, or named as a module of the standard library: not a flag.
         for name in ("thirdparty.level", "profiling.level", "warnings.level", "json.level", "level"):
-            self.assertIn("there is no flag %r" % name, run("import theano_ng.configdefaults", ok=False, THEANO_FLAGS=name + "=3"))
+            self.assertIn(
+                "there is no flag %r" % name, run("import theano_ng.configdefaults", ok=False, THEANO_FLAGS=name + "=3")
+            )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 """The examples of the manual and of docstrings: all are run, and what they show must be what is printed."""
+
 import doctest
 import glob
 import importlib
@@ -22,8 +23,11 @@ def read(path):
         return page.read()
 
 
-PAGES = [path for path in sorted(glob.glob(os.path.join(DOC, "**", "*.rst"), recursive=True))
-         if not os.path.relpath(path, DOC).startswith("_build") and ">>> " in read(path)]
+PAGES = [
+    path
+    for path in sorted(glob.glob(os.path.join(DOC, "**", "*.rst"), recursive=True))
+    if not os.path.relpath(path, DOC).startswith("_build") and ">>> " in read(path)
+]
 
 
 # Pages that show what a function does not compute, or how it runs. DebugMode computes everything, in a way of its own: where the tests run
@@ -35,7 +39,10 @@ def failures(test):
     """Run one doctest; returns the report on what failed, empty when nothing did."""
     report = []
     # What other tests set must not change what is printed here.
-    with np.printoptions(precision=8, threshold=1000, linewidth=75, suppress=False, legacy=False), change_flags(floatX="float64"):
+    with (
+        np.printoptions(precision=8, threshold=1000, linewidth=75, suppress=False, legacy=False),
+        change_flags(floatX="float64"),
+    ):
         doctest.DocTestRunner(optionflags=OPTIONS, verbose=False).run(test, out=report.append)
     return "".join(report)
 
@@ -56,8 +63,8 @@ class ManualExamples(Examples):
         folder, path = os.getcwd(), list(sys.path)
         self.addCleanup(os.chdir, folder)
         self.addCleanup(sys.path.__setitem__, slice(None), path)
-        os.chdir(ROOT)                                               # pages name files of the repository
-        sys.path.insert(0, os.path.join(DOC, "tutorial", "code"))    # modules that pages show and import
+        os.chdir(ROOT)  # pages name files of the repository
+        sys.path.insert(0, os.path.join(DOC, "tutorial", "code"))  # modules that pages show and import
 
     def run_page(self, path):
         test = doctest.DocTestParser().get_doctest(read(path), {"__name__": "__main__", "np": np}, path, path, 0)

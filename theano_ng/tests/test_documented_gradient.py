@@ -1,4 +1,5 @@
 """What the documentation says about theano.gradient, statement by statement."""
+
 import unittest
 import warnings
 
@@ -20,13 +21,25 @@ class Grad(unittest.TestCase):
         self.assertIs(T.grad, gradient.grad)
         self.assertIs(theano.subgraph_grad, gradient.subgraph_grad)
         for module in (T, gradient):
-            for name in ("Lop", "Rop", "verify_grad", "numeric_grad", "jacobian", "hessian", "consider_constant", "zero_grad",
-                         "disconnected_grad", "grad_not_implemented", "grad_undefined", "DisconnectedType"):
+            for name in (
+                "Lop",
+                "Rop",
+                "verify_grad",
+                "numeric_grad",
+                "jacobian",
+                "hessian",
+                "consider_constant",
+                "zero_grad",
+                "disconnected_grad",
+                "grad_not_implemented",
+                "grad_undefined",
+                "DisconnectedType",
+            ):
                 self.assertIs(getattr(module, name, getattr(gradient, name)), getattr(gradient, name))
 
     def test_known_gradients_beside_a_cost(self):
         x = T.dvector("x")
-        h, other = T.exp(x), x ** 2
+        h, other = T.exp(x), x**2
         g = gradient.grad(other.sum(), x, known_grads={h: T.ones_like(h) * 3})
         v = np.array([0.5, -1.0])
         np.testing.assert_allclose(theano.function([x], g, mode=PLAIN)(v), 3 * np.exp(v) + 2 * v)
@@ -35,10 +48,17 @@ class Grad(unittest.TestCase):
 
     def test_what_a_disconnected_input_gets(self):
         x, y = T.dvector("x"), T.dmatrix("y")
-        for policy, form, check in (("ignore", "zero", lambda g: np.testing.assert_array_equal(
-                theano.function([y], g, mode=PLAIN)(np.ones((2, 3))), np.zeros((2, 3)))),
-                ("warn", "None", self.assertIsNone), ("ignore", "Disconnected", lambda g: self.assertIsInstance(
-                    g.type, gradient.DisconnectedType))):
+        for policy, form, check in (
+            (
+                "ignore",
+                "zero",
+                lambda g: np.testing.assert_array_equal(
+                    theano.function([y], g, mode=PLAIN)(np.ones((2, 3))), np.zeros((2, 3))
+                ),
+            ),
+            ("warn", "None", self.assertIsNone),
+            ("ignore", "Disconnected", lambda g: self.assertIsInstance(g.type, gradient.DisconnectedType)),
+        ):
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 gx, gy = gradient.grad(x.sum(), [x, y], disconnected_inputs=policy, return_disconnected=form)
@@ -47,7 +67,11 @@ class Grad(unittest.TestCase):
             check(gy)
         with self.assertRaisesRegex(DisconnectedInputError, "y"):
             gradient.grad(x.sum(), [x, y])
-        for word in (dict(disconnected_inputs="never"), dict(return_disconnected="nothing"), dict(null_gradients="sometimes")):
+        for word in (
+            dict(disconnected_inputs="never"),
+            dict(return_disconnected="nothing"),
+            dict(null_gradients="sometimes"),
+        ):
             with self.assertRaises(ValueError):
                 gradient.grad(x.sum(), x, **word)
 
@@ -93,8 +117,14 @@ class Grad(unittest.TestCase):
 class ShapingIdentities(unittest.TestCase):
     def test_values_are_unchanged(self):
         x = T.dvector("x")
-        shapes = [gradient.consider_constant, gradient.disconnected_grad, gradient.zero_grad, gradient.undefined_grad,
-                  lambda v: gradient.grad_clip(v, -1, 1), lambda v: gradient.grad_scale(v, -2)]
+        shapes = [
+            gradient.consider_constant,
+            gradient.disconnected_grad,
+            gradient.zero_grad,
+            gradient.undefined_grad,
+            lambda v: gradient.grad_clip(v, -1, 1),
+            lambda v: gradient.grad_scale(v, -2),
+        ]
         v = np.array([3.0, np.nan, -np.inf])
         for mode in (PLAIN, "FAST_RUN"):
             for got in theano.function([x], [shape(x) for shape in shapes], mode=mode)(v):
@@ -102,8 +132,10 @@ class ShapingIdentities(unittest.TestCase):
 
     def test_zero_is_connected_and_disconnected_is_not(self):
         x = T.dvector("x")
-        np.testing.assert_array_equal(gradient.grad(gradient.zero_grad(x).sum(), x).eval({x: [1., 2.]}), [0, 0])
-        np.testing.assert_array_equal(gradient.grad(gradient.consider_constant(x).sum(), x).eval({x: [1., 2.]}), [0, 0])
+        np.testing.assert_array_equal(gradient.grad(gradient.zero_grad(x).sum(), x).eval({x: [1.0, 2.0]}), [0, 0])
+        np.testing.assert_array_equal(
+            gradient.grad(gradient.consider_constant(x).sum(), x).eval({x: [1.0, 2.0]}), [0, 0]
+        )
         with self.assertRaises(DisconnectedInputError):
             gradient.grad(gradient.disconnected_grad(x).sum(), x)
         with self.assertRaisesRegex(NullTypeGradError, "(?i)undefined"):
@@ -111,12 +143,12 @@ class ShapingIdentities(unittest.TestCase):
 
     def test_documented_clip_and_scale(self):
         x = T.scalar()
-        z, z2 = T.grad(gradient.grad_clip(x, -1, 1) ** 2, x), T.grad(x ** 2, x)
+        z, z2 = T.grad(gradient.grad_clip(x, -1, 1) ** 2, x), T.grad(x**2, x)
         self.assertEqual([float(v) for v in theano.function([x], outputs=[z, z2])(2.0)], [1.0, 4.0])
         x = T.fscalar()
         y = T.sin(x)
         self.assertAlmostEqual(float(theano.function([x], T.grad(y, x))(2)), -0.416, 3)
-        scaled = gradient.grad_scale(y, -1.)
+        scaled = gradient.grad_scale(y, -1.0)
         self.assertAlmostEqual(float(theano.function([x], T.grad(scaled, x))(2)), 0.416, 3)
 
     @unittest.skipIf(theano.config.mode == "FAST_COMPILE", "FAST_COMPILE does not run this rewrite")
@@ -155,12 +187,12 @@ class Operators(unittest.TestCase):
 
     def test_lop_options(self):
         x, y, u = T.dvector("x"), T.dvector("y"), T.dvector("u")
-        h = x ** 2
+        h = x**2
         g = gradient.Lop(h * x, x, u, consider_constant=[h])
-        np.testing.assert_allclose(g.eval({x: [2., 3.], u: [1., 1.]}), [4, 9])
+        np.testing.assert_allclose(g.eval({x: [2.0, 3.0], u: [1.0, 1.0]}), [4, 9])
         with self.assertRaises(DisconnectedInputError):
             gradient.Lop(h, y, u)
-        np.testing.assert_array_equal(gradient.Lop(h, y, u, disconnected_inputs="ignore").eval({y: [2., 3.]}), [0, 0])
+        np.testing.assert_array_equal(gradient.Lop(h, y, u, disconnected_inputs="ignore").eval({y: [2.0, 3.0]}), [0, 0])
 
     def test_rop_through_complex_numbers(self):
         """The tangent is what moves when the arguments do, real or complex as the output is."""
@@ -170,8 +202,20 @@ class Operators(unittest.TestCase):
         for dtype in ("complex128", "complex64"):
             z, d = (T.vector(n, dtype=dtype) for n in "zd")
             x, e = (T.vector(n, dtype="float64" if dtype == "complex128" else "float32") for n in "xe")
-            values = [(rng.randn(3) + 1j * rng.randn(3)).astype(dtype) for _ in range(2)] + [rng.rand(3).astype(x.dtype) for _ in range(2)]
-            outs = [z * z * x, x / z, T.real(z), T.imag(z) * x, abs(z), T.conj(z), T.angle(z), T.complex(x, x * x), z + T.cast(x, dtype)]
+            values = [(rng.randn(3) + 1j * rng.randn(3)).astype(dtype) for _ in range(2)] + [
+                rng.rand(3).astype(x.dtype) for _ in range(2)
+            ]
+            outs = [
+                z * z * x,
+                x / z,
+                T.real(z),
+                T.imag(z) * x,
+                abs(z),
+                T.conj(z),
+                T.angle(z),
+                T.complex(x, x * x),
+                z + T.cast(x, dtype),
+            ]
             tangents = gradient.Rop(outs, [z, x], [d, e])
             self.assertEqual([(t.ndim, t.dtype[0]) for t in tangents], [(o.ndim, o.dtype[0]) for o in outs])
             got = theano.function([z, d, x, e], tangents, mode=PLAIN)(*values)
@@ -189,10 +233,12 @@ class Operators(unittest.TestCase):
             warnings.simplefilter("always")
             zero = gradient.Rop(y * 2, x, v, disconnected_outputs="warn")
         self.assertEqual(len(caught), 1)
-        np.testing.assert_array_equal(zero.eval({y: [1., 2., 3.]}), [0, 0, 0])
+        np.testing.assert_array_equal(zero.eval({y: [1.0, 2.0, 3.0]}), [0, 0, 0])
         self.assertIsNone(gradient.Rop(y, x, v, disconnected_outputs="ignore", return_disconnected="None"))
-        self.assertIsInstance(gradient.Rop(y, x, v, disconnected_outputs="ignore", return_disconnected="Disconnected").type,
-                              gradient.DisconnectedType)
+        self.assertIsInstance(
+            gradient.Rop(y, x, v, disconnected_outputs="ignore", return_disconnected="Disconnected").type,
+            gradient.DisconnectedType,
+        )
 
 
 class Subgraph(unittest.TestCase):
@@ -209,7 +255,9 @@ class Subgraph(unittest.TestCase):
         params, costs, grad_ends = [[w2], [w1]], [cost2, cost1], [[a1], [x]]
         next_grad, param_grads = None, []
         for i in range(2):
-            param_grad, next_grad = theano.subgraph_grad(wrt=params[i], end=grad_ends[i], start=next_grad, cost=costs[i])
+            param_grad, next_grad = theano.subgraph_grad(
+                wrt=params[i], end=grad_ends[i], start=next_grad, cost=costs[i]
+            )
             next_grad = dict(zip(grad_ends[i], next_grad))
             param_grads.extend(param_grad)
         whole = theano.grad(cost2 + cost1, [w2, w1])
@@ -219,13 +267,15 @@ class Subgraph(unittest.TestCase):
 
     def test_details(self):
         x = T.dvector("x")
-        h = x ** 2
+        h = x**2
         e = T.exp(h)
-        wrt, end, from_start, from_cost = gradient.subgraph_grad([h], [x], start={e: T.ones_like(e)}, cost=(3 * h).sum(), details=True)
+        wrt, end, from_start, from_cost = gradient.subgraph_grad(
+            [h], [x], start={e: T.ones_like(e)}, cost=(3 * h).sum(), details=True
+        )
         self.assertEqual([len(part) for part in (wrt, end, from_start, from_cost)], [1, 1, 1, 1])
         v = np.array([0.5, -1.0])
         got = theano.function([x], [wrt[0], end[0], from_start[0], from_cost[0]], mode=PLAIN)(v)
-        expected = [np.exp(v ** 2) + 3, 2 * v * (np.exp(v ** 2) + 3), np.exp(v ** 2), np.full(2, 3.0)]
+        expected = [np.exp(v**2) + 3, 2 * v * (np.exp(v**2) + 3), np.exp(v**2), np.full(2, 3.0)]
         for a, b in zip(got, expected):
             np.testing.assert_allclose(a, b)
 
@@ -257,7 +307,9 @@ class FiniteDifferences(unittest.TestCase):
         point = rng.rand(2, 3) + 0.5
         gradient.verify_grad(T.tanh, (np.asarray([[2, 3, 4], [-1, 3.3, 9.9]]),), rng=np.random)
         gradient.verify_grad(T.log, point, rng=rng)
-        gradient.verify_grad(lambda a: T.dot(a, a.T), [point], n_tests=4, rng=rng, eps=0.5)      # quadratic: exact for any step
+        gradient.verify_grad(
+            lambda a: T.dot(a, a.T), [point], n_tests=4, rng=rng, eps=0.5
+        )  # quadratic: exact for any step
         for dtype in ("float16", "float32", "float64"):
             gradient.verify_grad(T.sqr, [point.astype(dtype)], rng=rng, mode=PLAIN)
         gradient.verify_grad(T.log, [point.astype("float32")], rng=rng, cast_to_output_type=True, no_debug_ref=False)
@@ -283,7 +335,7 @@ class FiniteDifferences(unittest.TestCase):
         gradient.verify_grad(SlightlyWrong(), point, rng=rng, rel_tol=0.5)
 
     def test_numeric_grad(self):
-        found = gradient.numeric_grad(lambda a, b: (a ** 2).sum() * b, [np.array([1.0, -2.0]), np.array(3.0)])
+        found = gradient.numeric_grad(lambda a, b: (a**2).sum() * b, [np.array([1.0, -2.0]), np.array(3.0)])
         np.testing.assert_allclose(found.gf[0], [6, -12], rtol=1e-5)
         np.testing.assert_allclose(found.gf[1], 5, rtol=1e-5)
         absolute, relative = gradient.numeric_grad.abs_rel_err(np.array([1.0, 0.0]), np.array([1.5, 0.0]))
@@ -296,7 +348,9 @@ class FiniteDifferences(unittest.TestCase):
         for misfit in ([wrong[0]], [wrong[0][:1], wrong[1]]):
             with self.assertRaises(ValueError):
                 found.abs_rel_errors(misfit)
-        complex_valued = gradient.numeric_grad(lambda a: np.float32(np.sum(a) ** 2), np.array([1.0, 2.0]), out_type="float32")
+        complex_valued = gradient.numeric_grad(
+            lambda a: np.float32(np.sum(a) ** 2), np.array([1.0, 2.0]), out_type="float32"
+        )
         np.testing.assert_allclose(complex_valued.gf, [6, 6], rtol=1e-2)
 
     def test_format_as(self):
@@ -313,18 +367,33 @@ class DocumentedRop(unittest.TestCase):
         v, m = rng.rand(6) + 0.5, rng.rand(3, 4)
         index, cols = np.array([2, 0, 2]), np.array([1, 3, 0])
         for build, points in (
-                (lambda x: T.specify_shape(x, (6,)) ** 2, [v]), (lambda x: T.max_and_argmax(x, axis=1)[0], [m]),
-                (lambda x: x[1:4] * 2, [v]), (lambda x, y: T.inc_subtensor(x[1:3], y ** 2), [v, v[:2]]),
-                (lambda x, y: T.set_subtensor(x[::3], y ** 2), [v, v[:2]]), (lambda x: T.alloc(x, 3, 6) ** 2, [v]),
-                (lambda x, y: T.dot(x, y), [m, m.T]), (lambda x: T.nnet.softmax(x), [m]), (lambda x: x * x.shape[0], [m]),
-                (lambda x, y: T.join(0, x, y), [m, m[:1]]), (lambda x: T.unbroadcast(x, 0) ** 2, [m[:1]]),
-                (lambda x: x.reshape((2, 3)) ** 2, [v]), (lambda x: x.flatten() ** 2, [m]), (lambda x: x.dimshuffle(1, "x", 0) ** 2, [m]),
-                (lambda x: T.split(x, [2, 4], 2)[1] ** 2, [v]), (lambda x: T.tensor_from_scalar(T.scalar_from_tensor(x.sum())) * x, [v]),
-                (lambda x: x[index] ** 2, [v]), (lambda x, y: T.inc_subtensor(x[index], y), [v, v[:3]]),
-                (lambda x, y: T.inc_subtensor(x[index, cols], y ** 2), [m, v[:3]]), (lambda x: x[index, cols] ** 2, [m]),
-                (lambda x: T.tile(x, (2, 2)) ** 2, [m]), (lambda x, y: T.outer(x, y), [v, v[:2]]), (lambda x: T.prod(x, axis=0), [m]),
-                (lambda x: T.prod(x, no_zeros_in_input=True), [m]), (lambda x: T.min(x, axis=0), [m]),
-                (lambda x, y: T.tensordot(x, y, [[0], [1]]), [m, m.T])):
+            (lambda x: T.specify_shape(x, (6,)) ** 2, [v]),
+            (lambda x: T.max_and_argmax(x, axis=1)[0], [m]),
+            (lambda x: x[1:4] * 2, [v]),
+            (lambda x, y: T.inc_subtensor(x[1:3], y**2), [v, v[:2]]),
+            (lambda x, y: T.set_subtensor(x[::3], y**2), [v, v[:2]]),
+            (lambda x: T.alloc(x, 3, 6) ** 2, [v]),
+            (lambda x, y: T.dot(x, y), [m, m.T]),
+            (lambda x: T.nnet.softmax(x), [m]),
+            (lambda x: x * x.shape[0], [m]),
+            (lambda x, y: T.join(0, x, y), [m, m[:1]]),
+            (lambda x: T.unbroadcast(x, 0) ** 2, [m[:1]]),
+            (lambda x: x.reshape((2, 3)) ** 2, [v]),
+            (lambda x: x.flatten() ** 2, [m]),
+            (lambda x: x.dimshuffle(1, "x", 0) ** 2, [m]),
+            (lambda x: T.split(x, [2, 4], 2)[1] ** 2, [v]),
+            (lambda x: T.tensor_from_scalar(T.scalar_from_tensor(x.sum())) * x, [v]),
+            (lambda x: x[index] ** 2, [v]),
+            (lambda x, y: T.inc_subtensor(x[index], y), [v, v[:3]]),
+            (lambda x, y: T.inc_subtensor(x[index, cols], y**2), [m, v[:3]]),
+            (lambda x: x[index, cols] ** 2, [m]),
+            (lambda x: T.tile(x, (2, 2)) ** 2, [m]),
+            (lambda x, y: T.outer(x, y), [v, v[:2]]),
+            (lambda x: T.prod(x, axis=0), [m]),
+            (lambda x: T.prod(x, no_zeros_in_input=True), [m]),
+            (lambda x: T.min(x, axis=0), [m]),
+            (lambda x, y: T.tensordot(x, y, [[0], [1]]), [m, m.T]),
+        ):
             Compared(build, None).check_gradient(*points)
 
 

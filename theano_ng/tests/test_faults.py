@@ -1,4 +1,5 @@
 """Machines that fail: no compiler, a compile directory of no use, many processes at once, one that is killed; and errors in users' C code."""
+
 import glob
 import os
 import re
@@ -46,12 +47,21 @@ theano.function([x], Twice()(x))
 
 
 def start(code, folder, flags="", path=None, **options):
-    environment = dict(os.environ, THEANO_FLAGS="base_compiledir=%s%s" % (folder, flags),
-                       PYTHONPATH=os.path.dirname(os.path.dirname(os.path.abspath(theano.__file__))))
+    environment = dict(
+        os.environ,
+        THEANO_FLAGS="base_compiledir=%s%s" % (folder, flags),
+        PYTHONPATH=os.path.dirname(os.path.dirname(os.path.abspath(theano.__file__))),
+    )
     if path is not None:
         environment["PATH"] = path
-    return subprocess.Popen([sys.executable, "-c", code], env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                            **options)
+    return subprocess.Popen(
+        [sys.executable, "-c", code],
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        **options,
+    )
 
 
 def no_files():
@@ -109,7 +119,7 @@ class TestMachines(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             process = start(TRAINING_STEP, folder, preexec_fn=no_files)
             out, err = process.communicate(timeout=120)
-            if process.returncode:      # what needs the compiler's files says so
+            if process.returncode:  # what needs the compiler's files says so
                 self.assertRegex(err.splitlines()[-1] + err, "compil|File too large|No space")
             else:
                 self.assertEqual([float(w) for w in out.split()], self.wanted)
@@ -121,7 +131,7 @@ class TestMachines(unittest.TestCase):
             processes = [start(TRAINING_STEP, folder) for _ in range(14)]
             victims = [start(TRAINING_STEP, folder, start_new_session=True) for _ in range(2)]
             for i, victim in enumerate(victims):
-                time.sleep(.15 * i)
+                time.sleep(0.15 * i)
                 os.killpg(victim.pid, signal.SIGKILL)
                 victim.communicate()
             for process in processes:
@@ -130,7 +140,7 @@ class TestMachines(unittest.TestCase):
 
     def test_killed_at_any_time(self):
         with tempfile.TemporaryDirectory() as folder:
-            for delay in (.2, .35, .5, .65):
+            for delay in (0.2, 0.35, 0.5, 0.65):
                 victim = start(TRAINING_STEP, folder, start_new_session=True)
                 time.sleep(delay)
                 os.killpg(victim.pid, signal.SIGKILL)

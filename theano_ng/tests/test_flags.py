@@ -1,4 +1,5 @@
 """What each flag does; where several flags are read at the start of a process, one process tries them together."""
+
 import io
 import logging
 import os
@@ -42,14 +43,20 @@ class Dtypes(unittest.TestCase):
     def test_float_x_and_cast_policy(self):
         for spelling, dtype in (("32", "float32"), (64, "float64"), ("float16", "float16")):
             with change_flags(floatX=spelling):
-                self.assertEqual((config.floatX, T.matrix().dtype, theano.shared(np.ones(2)).dtype), (dtype, dtype, "float64"))
-        for policy, floatx, wanted in [    # float32 + 1.5, int8 + 1, int8 + 300, int8 + 1.1
-                ("custom", "float32", "float32 int8 int16 float32"), ("custom", "float64", "float32 int8 int16 float64"),
-                ("numpy+floatX", "float32", "float32 int64 int64 float32"),
-                ("numpy+floatX", "float64", "float64 int64 int64 float64")]:
+                self.assertEqual(
+                    (config.floatX, T.matrix().dtype, theano.shared(np.ones(2)).dtype), (dtype, dtype, "float64")
+                )
+        for policy, floatx, wanted in [  # float32 + 1.5, int8 + 1, int8 + 300, int8 + 1.1
+            ("custom", "float32", "float32 int8 int16 float32"),
+            ("custom", "float64", "float32 int8 int16 float64"),
+            ("numpy+floatX", "float32", "float32 int64 int64 float32"),
+            ("numpy+floatX", "float64", "float64 int64 int64 float64"),
+        ]:
             with change_flags(cast_policy=policy, floatX=floatx):
                 f, b = T.fvector(), T.bvector()
-                self.assertEqual(" ".join(v.dtype for v in (f + 1.5, b + 1, b + 300, b + 1.1)), wanted, (policy, floatx))
+                self.assertEqual(
+                    " ".join(v.dtype for v in (f + 1.5, b + 1, b + 300, b + 1.1)), wanted, (policy, floatx)
+                )
 
     def test_int_division(self):
         a, b = T.ivector(), T.lvector()
@@ -98,13 +105,15 @@ class TestValuesAndTraces(unittest.TestCase):
                         T.dot(y, T.constant(np.ones(3)))
                     plain = str(y)
                     with change_flags(print_test_value=True):
-                        self.assertEqual([str(y), repr(y), y.__repr__(firstPass=False)], [plain + "\narray([2., 4.])"] * 2 + [plain])
+                        self.assertEqual(
+                            [str(y), repr(y), y.__repr__(firstPass=False)], [plain + "\narray([2., 4.])"] * 2 + [plain]
+                        )
                 self.assertEqual(repr(y), str(y))
         x = T.dvector("x")
         x.tag.test_value = np.ones(2)
         for policy in ("off", "ignore"):
             with change_flags(compute_test_value_opt=policy):
-                out, = function([x], T.exp(x) * 2).maker.fgraph.outputs
+                (out,) = function([x], T.exp(x) * 2).maker.fgraph.outputs
                 self.assertEqual(hasattr(out.tag, "test_value"), policy != "off")
 
     def test_traceback_limits(self):
@@ -121,7 +130,12 @@ class TestValuesAndTraces(unittest.TestCase):
         inner = []
         for limit in (0, 40):
             with change_flags({"traceback.compile_limit": limit, "cache_graphs": False}):
-                traces = [trace for node in function([x], y).maker.fgraph.toposort() for o in node.outputs for trace in o.tag.trace]
+                traces = [
+                    trace
+                    for node in function([x], y).maker.fgraph.toposort()
+                    for o in node.outputs
+                    for trace in o.tag.trace
+                ]
                 inner.append(any("function([x], y)" in str(level) for trace in traces for level in trace))
         self.assertEqual(inner, [False, True])
 
@@ -134,7 +148,10 @@ class TestValuesAndTraces(unittest.TestCase):
                             fgraph.replace(node.outputs[0], T.sinh(node.inputs[0]), reason="forgets")
 
         for policy in ("off", "log", "warn", "raise"):
-            with change_flags(check_stack_trace=policy, cache_graphs=False), warnings.catch_warnings(record=True) as caught:
+            with (
+                change_flags(check_stack_trace=policy, cache_graphs=False),
+                warnings.catch_warnings(record=True) as caught,
+            ):
                 warnings.simplefilter("always")
                 x = T.dvector("x")
                 mode = Mode("py", Query(include=["CheckStackTrace"])).register((Forgets(), 10.0))
@@ -142,7 +159,7 @@ class TestValuesAndTraces(unittest.TestCase):
                     with self.assertRaisesRegex(AssertionError, "Empty stack trace.*forgets"):
                         function([x], T.exp(x), mode=mode)
                     continue
-                out, = function([x], T.exp(x), mode=mode).maker.fgraph.outputs
+                (out,) = function([x], T.exp(x), mode=mode).maker.fgraph.outputs
                 self.assertEqual("forgets" in str(getattr(out.tag, "trace", "")), policy != "off")
                 self.assertEqual(["Empty stack trace" in str(w.message) for w in caught], [True] * (policy == "warn"))
 
@@ -177,8 +194,15 @@ class Rewriting(unittest.TestCase):
         x = T.dvector("x")
         from theano_ng.gof import CLinker, OpWiseCLinker, PerformLinker
         from theano_ng.gof.vm import VM_Linker
-        for linker, kind, gc in [("cvm", VM_Linker, True), ("vm_nogc", VM_Linker, False), ("c|py", OpWiseCLinker, True),
-                                 ("c|py_nogc", OpWiseCLinker, False), ("py", PerformLinker, True), ("c", CLinker, True)]:
+
+        for linker, kind, gc in [
+            ("cvm", VM_Linker, True),
+            ("vm_nogc", VM_Linker, False),
+            ("c|py", OpWiseCLinker, True),
+            ("c|py_nogc", OpWiseCLinker, False),
+            ("py", PerformLinker, True),
+            ("c", CLinker, True),
+        ]:
             with change_flags(linker=linker, mode="Mode"):
                 f = function([x], x + 1)
                 self.assertEqual((type(f.maker.linker), f.maker.linker.allow_gc, f([1.0])), (kind, gc, [2.0]))
@@ -189,14 +213,19 @@ class Rewriting(unittest.TestCase):
                 sizes[name] = len(ops(function([x], y)))
         self.assertGreaterEqual(sizes["None"], sizes["merge"])
         self.assertGreater(sizes["merge"], sizes["fast_compile"])
-        self.assertEqual((sizes["fast_compile"], sizes["fast_run"], sizes["o3"]), (sizes["o1"], sizes["o4"], sizes["o4"]))
-        with change_flags(mode="FAST_COMPILE", optimizer="fast_run"):    # the two flags count for 'Mode' only
+        self.assertEqual(
+            (sizes["fast_compile"], sizes["fast_run"], sizes["o3"]), (sizes["o1"], sizes["o4"], sizes["o4"])
+        )
+        with change_flags(mode="FAST_COMPILE", optimizer="fast_run"):  # the two flags count for 'Mode' only
             self.assertEqual(function([x], y).maker.mode.provided_optimizer, "fast_compile")
         with change_flags({"mode": "NanGuardMode", "NanGuardMode.nan_is_error": False}):
             np.testing.assert_array_equal(function([x], T.exp(x))([np.nan]), [np.nan])
         with change_flags({"mode": "NanGuardMode"}), self.assertRaisesRegex(AssertionError, "(?i)nan"):
             function([x], T.exp(x))([np.nan])
-        with change_flags({"mode": "NanGuardMode", "NanGuardMode.action": "warn"}), warnings.catch_warnings(record=True) as caught:
+        with (
+            change_flags({"mode": "NanGuardMode", "NanGuardMode.action": "warn"}),
+            warnings.catch_warnings(record=True) as caught,
+        ):
             warnings.simplefilter("always")
             np.testing.assert_array_equal(function([x], T.exp(x))([1e9]), [np.inf])
             self.assertEqual([str(w.message).split("\n")[0] for w in caught], ["Inf detected"])
@@ -232,6 +261,7 @@ class Rewriting(unittest.TestCase):
             return [(T.cosh if node.op == T.sinh else T.sinh)(node.inputs[0])]
 
         from theano_ng.gof.optdb import EquilibriumDB
+
         db = EquilibriumDB()
         db.register("swap", swap, "swap")
         with messages("theano_ng.gof.opt") as said, change_flags({"optdb.max_use_ratio": 3.0}):
@@ -251,7 +281,9 @@ class Rewriting(unittest.TestCase):
         self.assertEqual(counts, [1, 0])
         found = []
         for every in (-1, 1, 3, 1000):
-            with change_flags({"tensor.insert_inplace_optimizer_validate_nb": every, "tensor.local_elemwise_fusion": False}):
+            with change_flags(
+                {"tensor.insert_inplace_optimizer_validate_nb": every, "tensor.local_elemwise_fusion": False}
+            ):
                 s = theano.shared(np.ones(3))
                 a = x * 2
                 d = T.exp(a) + T.log(a) + a
@@ -271,6 +303,7 @@ class Rewriting(unittest.TestCase):
 
         x = T.dvector("x")
         from theano_ng.gof.rewriting import in2out
+
         for policy in ("warn", "ignore", "raise"):
             mode = Mode("py", Query(include=["merge"])).register((in2out(broken_rule), 10.0))
             with change_flags(on_opt_error=policy), messages("theano_ng.gof.opt") as said:
@@ -284,7 +317,10 @@ class Rewriting(unittest.TestCase):
             warnings.simplefilter("always")
             np.testing.assert_array_equal(function([x], Broken()(x).shape)([1.0, 2.0]), [2])
             self.assertIn("Failed to infer_shape from Op Broken", str(caught[0].message))
-        with change_flags(on_shape_error="raise", on_opt_error="raise"), self.assertRaisesRegex(Exception, "Failed to infer_shape"):
+        with (
+            change_flags(on_shape_error="raise", on_opt_error="raise"),
+            self.assertRaisesRegex(Exception, "Failed to infer_shape"),
+        ):
             function([x], Broken()(x).shape)
 
 
@@ -297,8 +333,11 @@ class Running(unittest.TestCase):
                 with change_flags(allow_gc=gc):
                     f = function([x], y, mode=Mode(linker, None))
                 f([1.0, 2.0])
-                kept = [v for v, cell in f.fn.storage_map.items() if v.owner is not None and cell[0] is not None
-                        and v not in f.maker.fgraph.outputs]
+                kept = [
+                    v
+                    for v, cell in f.fn.storage_map.items()
+                    if v.owner is not None and cell[0] is not None and v not in f.maker.fgraph.outputs
+                ]
                 self.assertEqual(bool(kept), not gc, (linker, gc))
         for lazy, wanted in ((None, "LoopGC"), (True, "Stack"), ("True", "Stack"), (False, "LoopGC")):
             with change_flags({"vm.lazy": lazy}):
@@ -324,17 +363,23 @@ class Running(unittest.TestCase):
             self.assertIsNone(pickle.loads(text))
         for again in (True, False):
             printed = io.StringIO()
-            with change_flags(reoptimize_unpickled_function=again, optimizer_verbose=True, cache_graphs=False), redirect_stdout(printed):
+            with (
+                change_flags(reoptimize_unpickled_function=again, optimizer_verbose=True, cache_graphs=False),
+                redirect_stdout(printed),
+            ):
                 f = pickle.loads(text)
             self.assertEqual(bool(printed.getvalue()), again)
             np.testing.assert_allclose(f([0.0]), [np.log(2)])
 
     def test_tolerances_and_seeds_of_tests(self):
         from theano_ng.tests.unittest_tools import fetch_seed
+
         accepted = []
         for sloppy in (0, 1, 2):
             with change_flags({"tensor.cmp_sloppy": sloppy}):
-                accepted.append([T.fvector().type.values_eq_approx(np.ones(1, "f"), np.float32([1 + e])) for e in (1e-6, 1e-4, 0.1)])
+                accepted.append(
+                    [T.fvector().type.values_eq_approx(np.ones(1, "f"), np.float32([1 + e])) for e in (1e-6, 1e-4, 0.1)]
+                )
         self.assertEqual(accepted, [[True, False, False], [True, True, False], [True, True, False]])
         with change_flags({"unittests.rseed": "12"}):
             self.assertEqual(fetch_seed(), 12)
@@ -355,14 +400,18 @@ class Running(unittest.TestCase):
         def rule(name, result):
             def apply(node):
                 return [result(node.inputs[0])]
+
             apply.__name__ = name
             return local_optimizer([T.exp])(apply)
 
         meta.register(rule("one", lambda v: T.expm1(v) + 1), ["first"])
         meta.register(rule("two", lambda v: 1 / T.exp(-v)), ["second"])
-        for flags, wanted in [({}, "one two"), ({"metaopt.optimizer_excluding": "second"}, "one"),
-                              ({"metaopt.optimizer_including": "second"}, "two"),
-                              ({"metaopt.optimizer_excluding": "first:second"}, "")]:
+        for flags, wanted in [
+            ({}, "one two"),
+            ({"metaopt.optimizer_excluding": "second"}, "one"),
+            ({"metaopt.optimizer_including": "second"}, "two"),
+            ({"metaopt.optimizer_excluding": "first:second"}, ""),
+        ]:
             with change_flags(flags):
                 self.assertEqual(" ".join(opt.__name__ for opt in meta.get_opts(T.exp(x).owner)), wanted)
 
@@ -370,28 +419,38 @@ class Running(unittest.TestCase):
 class NewProcesses(unittest.TestCase):
     def test_blas_that_does_not_exist(self):
         with tempfile.TemporaryDirectory() as folder:
-            error = run("""
+            error = run(
+                """
                 import numpy as np, theano_ng as theano, theano_ng.tensor as T
                 x = T.dmatrix(); f = theano.function([x], T.dot(x, x))
                 try:
                     f(np.ones((2, 2)))
                 except RuntimeError as failure:
                     raise SystemExit(str(failure).splitlines()[0])
-                """, ok=False, THEANO_FLAGS="blas.ldflags=-lno_such_blas,base_compiledir=" + folder)
-            self.assertRegex(error, r"blas.ldflags='-lno_such_blas' does not give a BLAS \(.*cannot find -lno_such_blas")
+                """,
+                ok=False,
+                THEANO_FLAGS="blas.ldflags=-lno_such_blas,base_compiledir=" + folder,
+            )
+            self.assertRegex(
+                error, r"blas.ldflags='-lno_such_blas' does not give a BLAS \(.*cannot find -lno_such_blas"
+            )
 
     def test_another_blas(self):
         from theano_ng.gof.compiler import GCC_compiler
-        if not GCC_compiler.try_flags(["-lopenblas"], "extern \"C\" void dgemm_();", "dgemm_();"):
+
+        if not GCC_compiler.try_flags(["-lopenblas"], 'extern "C" void dgemm_();', "dgemm_();"):
             self.skipTest("blas.ldflags is tried with OpenBLAS, which is not installed for linking (libopenblas-dev)")
         with tempfile.TemporaryDirectory() as folder:
-            text = run("""
+            text = run(
+                """
                 import numpy as np, theano_ng as theano, theano_ng.tensor as T
                 x = T.dmatrix(); f = theano.function([x], T.dot(x, x)); a = np.arange(9.0).reshape((3, 3))
                 np.testing.assert_allclose(f(a), a.dot(a))
                 maps = open('/proc/self/maps').read().splitlines()
                 print(any('openblas' in line and 'scipy' not in line and 'numpy' not in line for line in maps))
-                """, THEANO_FLAGS="blas.ldflags=-lopenblas,openmp=True,base_compiledir=" + folder)
+                """,
+                THEANO_FLAGS="blas.ldflags=-lopenblas,openmp=True,base_compiledir=" + folder,
+            )
         self.assertEqual(text, "True\n")
 
     def test_profile(self):
@@ -402,14 +461,28 @@ class NewProcesses(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "profile")
             flags = "profile=1,base_compiledir=%s" % folder
-            self.assertEqual(run(code, THEANO_FLAGS=flags + ",profile_memory=1,profile_optimizer=1,profiling.destination=%s,"
-                                 "profiling.n_ops=1,profiling.n_apply=1,profiling.min_memory_size=0,profiling.min_peak_memory=1,"
-                                 "profiling.debugprint=1,profiling.ignore_first_call=1" % path), "")
+            self.assertEqual(
+                run(
+                    code,
+                    THEANO_FLAGS=flags + ",profile_memory=1,profile_optimizer=1,profiling.destination=%s,"
+                    "profiling.n_ops=1,profiling.n_apply=1,profiling.min_memory_size=0,profiling.min_peak_memory=1,"
+                    "profiling.debugprint=1,profiling.ignore_first_call=1" % path,
+                ),
+                "",
+            )
             with open(path) as file:
                 text = file.read()
-            for piece in ("Message: profiled", "Time in 1 calls to Function.__call__", "(remaining 1 Ops account for",
-                          "(remaining 1 Apply instances", "Memory Profile", "200B", "Min peak memory", "Optimizer Profile",
-                          "Gemm{inplace} [id A]"):
+            for piece in (
+                "Message: profiled",
+                "Time in 1 calls to Function.__call__",
+                "(remaining 1 Ops account for",
+                "(remaining 1 Apply instances",
+                "Memory Profile",
+                "200B",
+                "Min peak memory",
+                "Optimizer Profile",
+                "Gemm{inplace} [id A]",
+            ):
                 self.assertIn(piece, text)
             text = run(code, THEANO_FLAGS=flags + ",profiling.destination=stdout")
             self.assertIn("Time in 2 calls to Function.__call__", text)
@@ -435,24 +508,31 @@ class NewProcesses(unittest.TestCase):
             name = "%d.%d.%d-cpu-" % sys.version_info[:3]
             text = run(code, THEANO_FLAGS=flags + os.path.join(folder, "a") + ",cxx=")
             self.assertRegex(text, "^1 " + name + r"\d\d \[\]\n$")
-            compiler = os.path.basename(config.cxx)    # a name without its folder
+            compiler = os.path.basename(config.cxx)  # a name without its folder
             if not compiler:
                 self.skipTest("no compiler")
             text = run(code, THEANO_FLAGS=flags + os.path.join(folder, "b") + ",cxx=" + compiler)
             self.assertRegex(text, "^0 " + name + r"\d\d \['.so'\]\n$")
-            text = run(code, HOME=folder, THEANO_FLAGS="base_compiledir=~/c,nocleanup=1,cmodule.debug=1,cmodule.remove_gxx_opt=1,"
-                       "gcc.cxxflags='-DONE -DTWO=2',cmodule.preload_cache=1,cmodule.compilation_warning=1,numpy.seterr_all=None,"
-                       "warn.ignore_bug_before=0.3")
+            text = run(
+                code,
+                HOME=folder,
+                THEANO_FLAGS="base_compiledir=~/c,nocleanup=1,cmodule.debug=1,cmodule.remove_gxx_opt=1,"
+                "gcc.cxxflags='-DONE -DTWO=2',cmodule.preload_cache=1,cmodule.compilation_warning=1,numpy.seterr_all=None,"
+                "warn.ignore_bug_before=0.3",
+            )
             self.assertRegex(text, r"^0 compiledir_\S+ \['.c', '.so'\]\n$")
-            text = run("""
+            text = run(
+                """
                 from theano_ng import config
                 import numpy, theano_ng as theano
                 from theano_ng.gof.compiler import GCC_compiler
                 args = GCC_compiler.compile_args()
                 print([a for a in args if a[:2] in ('-O', '-D')], '-march=native' in args, numpy.geterr()['divide'], numpy.geterr()['over'])
                 print(config.warn.round, config.warn.sum_sum_bug, config.compile.timeout, config.warn.reduce_join)
-                """, THEANO_FLAGS="cmodule.remove_gxx_opt=1,cmodule.debug=1,gcc.cxxflags='-DONE -DTWO=2',numpy.seterr_all=raise,"
-                "numpy.seterr_over=warn,compile.wait=2")
+                """,
+                THEANO_FLAGS="cmodule.remove_gxx_opt=1,cmodule.debug=1,gcc.cxxflags='-DONE -DTWO=2',numpy.seterr_all=raise,"
+                "numpy.seterr_over=warn,compile.wait=2",
+            )
             self.assertEqual(text, "['-DDEBUG', '-DONE', '-DTWO=2'] True raise warn\nTrue False 48 False\n")
 
     def test_age_of_modules(self):
@@ -471,31 +551,48 @@ class NewProcesses(unittest.TestCase):
             if not config.cxx:
                 self.skipTest("no compiler")
             run(code, THEANO_FLAGS=flags + "100")
-            text = run(code, THEANO_FLAGS=flags + "10000000000")    # old, but not too old
+            text = run(code, THEANO_FLAGS=flags + "10000000000")  # old, but not too old
             self.assertEqual(text.count(".so "), 1)
-            text = run(code, THEANO_FLAGS=flags + "100")                          # compiled again
-            self.assertTrue(any(line.split()[0].endswith(".so") and line.split()[1] != "1000000000" for line in text.splitlines()), text)
+            text = run(code, THEANO_FLAGS=flags + "100")  # compiled again
+            self.assertTrue(
+                any(line.split()[0].endswith(".so") and line.split()[1] != "1000000000" for line in text.splitlines()),
+                text,
+            )
 
     def test_devices_and_default_rules(self):
         show = "import theano_ng as t; c = t.config; print(c.device)"
-        self.assertIn("device=cuda0: no GPU can be used, and force_device is True",
-                      run(show, ok=False, THEANO_FLAGS="device=cuda0,force_device=1"))
-        self.assertIn("init_gpu_device=cuda needs device=cpu", run(show, ok=False, THEANO_FLAGS="device=cuda0,init_gpu_device=cuda"))
-        self.assertIn("device=cuda: no GPU can be used; computations run on the CPU", run("""
+        self.assertIn(
+            "device=cuda0: no GPU can be used, and force_device is True",
+            run(show, ok=False, THEANO_FLAGS="device=cuda0,force_device=1"),
+        )
+        self.assertIn(
+            "init_gpu_device=cuda needs device=cpu",
+            run(show, ok=False, THEANO_FLAGS="device=cuda0,init_gpu_device=cuda"),
+        )
+        self.assertIn(
+            "device=cuda: no GPU can be used; computations run on the CPU",
+            run(
+                """
             import warnings
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter('always')
                 import theano_ng
             print(*[w.message for w in caught])
-            """, THEANO_FLAGS="device=cuda"))
-        text = run("""
+            """,
+                THEANO_FLAGS="device=cuda",
+            ),
+        )
+        text = run(
+            """
             import theano_ng as theano, theano_ng.tensor as T
             mode = theano.compile.get_default_mode()
             q = mode._optimizer
             print(sorted(q.include), sorted(q.exclude), sorted(q.require), len(theano.compile.get_mode('FAST_RUN')._optimizer.exclude))
             x = T.dvector()
             print(len(theano.function([x], T.exp(x) * 2 + 1).maker.fgraph.apply_nodes))
-            """, THEANO_FLAGS="optimizer_excluding=fusion:inplace,optimizer_including=extra,optimizer_requiring=")
+            """,
+            THEANO_FLAGS="optimizer_excluding=fusion:inplace,optimizer_including=extra,optimizer_requiring=",
+        )
         self.assertEqual(text, "['extra', 'fast_run'] ['fusion', 'inplace'] [] 0\n3\n")
 
 
@@ -506,6 +603,7 @@ class Locks(unittest.TestCase):
         import filelock
 
         from theano_ng.gof.compiler import compilelock
+
         with tempfile.TemporaryDirectory() as folder:
             other = filelock.FileLock(os.path.join(folder, compilelock.LOCK_NAME), is_singleton=False)
             with other, change_flags([("compile.timeout", 1), ("compile.wait", 1)]):

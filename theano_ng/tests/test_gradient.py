@@ -1,4 +1,5 @@
 """grad, Lop, Rop, subgraph_grad and their options; finite differences."""
+
 import unittest
 import warnings
 
@@ -48,7 +49,7 @@ class TestGrad(unittest.TestCase):
 
     def test_values_names_and_containers(self):
         x, y = T.dscalar("x"), T.dscalar("y")
-        cost = x ** 2 * y
+        cost = x**2 * y
         cost.name = "c"
         gx, gy = g = grad(cost, (x, y))
         self.assertIsInstance(g, tuple)
@@ -97,18 +98,28 @@ class TestGrad(unittest.TestCase):
 
     def test_shaping(self):
         x = self.x
-        outs = [grad(T.sum(f(x) ** 2), x) for f in (
-            lambda v: v, gradient.zero_grad, lambda v: gradient.grad_clip(v, -1, 1), lambda v: gradient.grad_scale(v, -2.0))]
+        outs = [
+            grad(T.sum(f(x) ** 2), x)
+            for f in (
+                lambda v: v,
+                gradient.zero_grad,
+                lambda v: gradient.grad_clip(v, -1, 1),
+                lambda v: gradient.grad_scale(v, -2.0),
+            )
+        ]
         outs.append(grad(T.sum(gradient.disconnected_grad(x) * x), x))
-        outs.append(grad(T.sum(x ** 3), x, consider_constant=None))
-        y = x ** 2
+        outs.append(grad(T.sum(x**3), x, consider_constant=None))
+        y = x**2
         outs.append(grad(T.sum(y * x), x, consider_constant=[y]))
         v = np.array([0.25, -3.0])
         got = theano.function([x], outs)(v)
-        expected = [2 * v, 0 * v, np.clip(2 * v, -1, 1), -4 * v, v, 3 * v ** 2, v ** 2]
+        expected = [2 * v, 0 * v, np.clip(2 * v, -1, 1), -4 * v, v, 3 * v**2, v**2]
         for a, b in zip(got, expected):
             np.testing.assert_allclose(a, b)
-        for shaped in (gradient.grad_clip(T.fvector(), -.1, .1), gradient.grad_scale(T.fvector(), .1)):     # .1 is not exact in float32
+        for shaped in (
+            gradient.grad_clip(T.fvector(), -0.1, 0.1),
+            gradient.grad_scale(T.fvector(), 0.1),
+        ):  # .1 is not exact in float32
             self.assertEqual(grad(shaped.sum(), shaped.owner.inputs[0]).dtype, "float32")
         with self.assertRaises(NullTypeGradError):
             grad(gradient.undefined_grad(x).sum(), x)
@@ -124,10 +135,19 @@ class TestGrad(unittest.TestCase):
         np.testing.assert_allclose(fx, [0, 0])
         # a float-valued function of an integer: as if it were a float; an integer-valued one: zero
         p = T.dvector("p")
-        cases = [(T.cast(a, "float64") * 0.5, [0.5, 0.5]), (T.cast(a, "float32") * 2, [2, 2]), (a * 2.0, [2, 2]),
-                 (T.cast(a, "float64")[0], [1, 0]), (p ** a, np.log([1.5, 2.5]) * [1.5 ** 2, 2.5 ** 3]), (T.sqrt(a), 0.5 / np.sqrt([2, 3])),
-                 (a.prod(dtype="float64"), [3, 2]), (a.sum(dtype="float64"), [1, 1]), (a * 2, [0, 0]), (T.dot(a, a), [0, 0]),
-                 (T.cast(T.cast(a, "float64") * 2, "int8"), [0, 0])]
+        cases = [
+            (T.cast(a, "float64") * 0.5, [0.5, 0.5]),
+            (T.cast(a, "float32") * 2, [2, 2]),
+            (a * 2.0, [2, 2]),
+            (T.cast(a, "float64")[0], [1, 0]),
+            (p**a, np.log([1.5, 2.5]) * [1.5**2, 2.5**3]),
+            (T.sqrt(a), 0.5 / np.sqrt([2, 3])),
+            (a.prod(dtype="float64"), [3, 2]),
+            (a.sum(dtype="float64"), [1, 1]),
+            (a * 2, [0, 0]),
+            (T.dot(a, a), [0, 0]),
+            (T.cast(T.cast(a, "float64") * 2, "int8"), [0, 0]),
+        ]
         grads = [grad(e.sum(), a) for e, _ in cases]
         self.assertEqual([g.dtype for g in grads], ["float64"] * len(grads))
         for got, (e, want) in zip(theano.function([a, p], grads, mode="FAST_COMPILE")([2, 3], [1.5, 2.5]), cases):
@@ -136,13 +156,13 @@ class TestGrad(unittest.TestCase):
     def test_known_grads_and_subgraph(self):
         x = self.x
         h = T.tanh(x)
-        cost = (h ** 2).sum()
+        cost = (h**2).sum()
         (gh,) = grad(cost, [h])
         known = grad(None, x, known_grads={h: gh})
         wrt, end = gradient.subgraph_grad(wrt=[h], end=[h], cost=cost)
         (_, (sub,)) = gradient.subgraph_grad(wrt=[], end=[x], start={h: end[0]})
         v = np.array([0.3, -2.0])
-        for got in theano.function([x], [known, sub, wrt[0] * (1 - h ** 2)])(v):
+        for got in theano.function([x], [known, sub, wrt[0] * (1 - h**2)])(v):
             np.testing.assert_allclose(got, 2 * np.tanh(v) * (1 - np.tanh(v) ** 2))
 
     def test_lop_rop(self):
@@ -152,7 +172,9 @@ class TestGrad(unittest.TestCase):
         left = gradient.Lop(y, w, u)
         wv, xv, vv, uv = np.ones((2, 2)), np.array([0.0, 1.0]), np.array([[1.0, 2], [3, 4]]), np.array([5.0, 7.0])
         np.testing.assert_allclose(theano.function([w, v, x], r, on_unused_input="ignore")(wv, vv, xv), xv.dot(vv))
-        np.testing.assert_allclose(theano.function([u, x, w], left, on_unused_input="ignore")(uv, xv, wv), np.outer(xv, uv))
+        np.testing.assert_allclose(
+            theano.function([u, x, w], left, on_unused_input="ignore")(uv, xv, wv), np.outer(xv, uv)
+        )
         with self.assertRaises(DisconnectedInputError):
             gradient.Rop(x, w, v)
         self.assertIsNone(gradient.Rop([x], w, v, disconnected_outputs="ignore", return_disconnected="None")[0])
@@ -174,7 +196,7 @@ class TestGrad(unittest.TestCase):
         self.assertEqual(caught.exception.shape, (4,))
         with self.assertRaises(TypeError):
             gradient.verify_grad(T.tanh, [np.arange(3)], rng=rng)
-        numeric = gradient.numeric_grad(lambda v: (v ** 3).sum(), np.array([1.0, 2.0]))
+        numeric = gradient.numeric_grad(lambda v: (v**3).sum(), np.array([1.0, 2.0]))
         np.testing.assert_allclose(numeric.gf, [3.0, 12.0], rtol=1e-6)
 
 

@@ -62,8 +62,10 @@ class TestConstruction(unittest.TestCase):
         c, x = self.c, self.x
         self.assertEqual(ifelse(1, 5, 4).dtype, "int8")
         self.assertEqual(theano.function([], ifelse(0, 5, 400), mode=mode("vm"))(), 400)
-        self.assertEqual([ifelse(c, x.sum(), 5).dtype, ifelse(c, 5, T.fscalar()).dtype, ifelse(c, x, np.zeros(2, "f4")).dtype],
-                         ["float64", "float32", "float64"])
+        self.assertEqual(
+            [ifelse(c, x.sum(), 5).dtype, ifelse(c, 5, T.fscalar()).dtype, ifelse(c, x, np.zeros(2, "f4")).dtype],
+            ["float64", "float32", "float64"],
+        )
         f = theano.function([c, x], [ifelse(c, x, np.zeros(1)), ifelse(c, np.ones(3), x)], mode=mode("cvm"))
         self.assertEqual([v.tolist() for v in f(0, [7, 8])], [[0], [7, 8]])
         self.assertEqual([v.tolist() for v in f(1, [7, 8])], [[7, 8], [1, 1, 1]])
@@ -71,12 +73,23 @@ class TestConstruction(unittest.TestCase):
     def test_conditions(self):
         """Every scalar type; 0 is false, everything else is true."""
         x, y = self.x, self.y
-        for dtype, true, false in (("bool", True, False), ("int8", -1, 0), ("uint64", 2 ** 63, 0), ("float32", 1e-40, -0.0),
-                                   ("float64", np.nan, 0.0), ("complex64", 1j, 0j), ("float16", 0.5, 0)):
+        for dtype, true, false in (
+            ("bool", True, False),
+            ("int8", -1, 0),
+            ("uint64", 2**63, 0),
+            ("float32", 1e-40, -0.0),
+            ("float64", np.nan, 0.0),
+            ("complex64", 1j, 0j),
+            ("float16", 0.5, 0),
+        ):
             c = T.scalar(dtype=dtype)
             for linker in ("cvm", "vm", "py"):
                 f = theano.function([c, x, y], ifelse(c, x, y), mode=mode(linker))
-                self.assertEqual((f(np.asarray(true, dtype), [1], [2]), f(np.asarray(false, dtype), [1], [2])), (1, 2), (dtype, linker))
+                self.assertEqual(
+                    (f(np.asarray(true, dtype), [1], [2]), f(np.asarray(false, dtype), [1], [2])),
+                    (1, 2),
+                    (dtype, linker),
+                )
         for literal, want in ((True, 1), (False, 2), (np.bool_(1), 1), (np.asarray(0), 2), (0.5, 1)):
             self.assertEqual(theano.function([x, y], ifelse(literal, x, y), mode=mode("cvm"))([1], [2]), want)
 
@@ -97,8 +110,11 @@ class TestConstruction(unittest.TestCase):
             with self.assertRaisesRegex(TypeError, "The two branches should have identical types|Cannot convert"):
                 ifelse(c, t, f)
         for t, f in (([x, x], [x]), ((x, y), y), (x, [x, y])):
-            with self.assertRaisesRegex(ValueError, r"variables on `then` %d, variables on `else` %d" % (
-                    len(t) if isinstance(t, (list, tuple)) else 1, len(f) if isinstance(f, list) else 1)):
+            with self.assertRaisesRegex(
+                ValueError,
+                r"variables on `then` %d, variables on `else` %d"
+                % (len(t) if isinstance(t, (list, tuple)) else 1, len(f) if isinstance(f, list) else 1),
+            ):
                 ifelse(c, t, f)
         for condition in (x, np.zeros(2)):
             with self.assertRaisesRegex(TypeError, "Condition given to the op has to be a scalar.*vector"):
@@ -111,15 +127,21 @@ class TestConstruction(unittest.TestCase):
 
     def test_op(self):
         """Names are for printing only: Ops that differ in name merge."""
-        self.assertEqual([str(IfElse(1)), str(IfElse(2, as_view=True, name="n")), str(IfElse(1, gpu=True))],
-                         ["if{}", "if{n,inplace}", "if{gpu}"])
+        self.assertEqual(
+            [str(IfElse(1)), str(IfElse(2, as_view=True, name="n")), str(IfElse(1, gpu=True))],
+            ["if{}", "if{n,inplace}", "if{gpu}"],
+        )
         self.assertEqual(str(ifelse(self.c, self.x, self.y, name="foo").owner), "if{foo}(c, x, y)")
         self.assertEqual((IfElse(1, name="a"), hash(IfElse(1, name="a"))), (IfElse(1), hash(IfElse(1))))
-        self.assertTrue(IfElse(1) != IfElse(1, as_view=True) and IfElse(1) != IfElse(2) and IfElse(1) != IfElse(1, gpu=True))
+        self.assertTrue(
+            IfElse(1) != IfElse(1, as_view=True) and IfElse(1) != IfElse(2) and IfElse(1) != IfElse(1, gpu=True)
+        )
         self.assertEqual((IfElse(2, as_view=True).view_map, getattr(IfElse(2), "view_map", {})), ({0: [1], 1: [2]}, {}))
         self.assertEqual(pickle.loads(pickle.dumps(IfElse(2, True))), IfElse(2, True))
         node = ifelse(self.c, (self.x, self.y), (self.y, self.x))[0].owner
-        self.assertEqual(node.op.connection_pattern(node), [[True, True], [True, False], [False, True], [True, False], [False, True]])
+        self.assertEqual(
+            node.op.connection_pattern(node), [[True, True], [True, False], [False, True], [True, False], [False, True]]
+        )
 
     def test_other_types(self):
         """Values that are no arrays are deep copies."""
@@ -159,7 +181,7 @@ class TestLaziness(unittest.TestCase):
                 try:
                     yield theano.function(inputs, outputs, mode=mode(linker, optimizer), **kwargs)
                 except GeneratorExit:
-                    print("That was linker %s, optimizer %s." % (linker, optimizer))    # the test failed
+                    print("That was linker %s, optimizer %s." % (linker, optimizer))  # the test failed
                     raise
 
     def test_one_branch(self):
@@ -194,8 +216,12 @@ class TestLaziness(unittest.TestCase):
                 self.assertEqual((f(value, [1]).tolist(), self.calls()), ([want], calls))
         condition = ifelse(n > 0, a(self.x)[0] > 5, b(self.x)[0] > 50)
         for f in self.functions([n, self.x], ifelse(condition, c(self.x), d(self.x) + 1)):
-            for value, x, want, calls in ((1, 3, 6, [1, 0, 1, 0]), (1, 1, 3, [1, 0, 0, 1]), (0, 3, 7, [0, 1, 0, 1]),
-                                          (0, 30, 60, [0, 1, 1, 0])):
+            for value, x, want, calls in (
+                (1, 3, 6, [1, 0, 1, 0]),
+                (1, 1, 3, [1, 0, 0, 1]),
+                (0, 3, 7, [0, 1, 0, 1]),
+                (0, 30, 60, [0, 1, 1, 0]),
+            ):
                 self.assertEqual((f(value, [x]).tolist(), self.calls()), ([want], calls))
 
     def test_deep(self):
@@ -214,15 +240,23 @@ class TestLaziness(unittest.TestCase):
             for optimizer in (None, "fast_run"):
                 with self.subTest(linker=linker, optimizer=optimizer):
                     s, n = theano.shared(np.ones(2)), theano.shared(0)
-                    f = theano.function([], s.sum(), updates=[
-                        (s, ifelse(T.eq(n % 2, 0), T.inc_subtensor(s[:1], 10.0), a(s))), (n, n + 1)], mode=mode(linker, optimizer))
+                    f = theano.function(
+                        [],
+                        s.sum(),
+                        updates=[(s, ifelse(T.eq(n % 2, 0), T.inc_subtensor(s[:1], 10.0), a(s))), (n, n + 1)],
+                        mode=mode(linker, optimizer),
+                    )
                     self.assertEqual([f().tolist() for _ in range(4)], [2, 12, 24, 34])
                     self.assertEqual((s.get_value().tolist(), n.get_value()), ([64, 4], 4))
                     self.assertEqual(self.calls()[0], 2 if linker in LAZY else 4)
                     # an unconditional update of what a branch reads
                     s = theano.shared(np.ones(2))
-                    f = theano.function([self.c], ifelse(self.c, a(s), b(s)), updates=[(s, T.inc_subtensor(s[:1], 1.0))],
-                                        mode=mode(linker, optimizer))
+                    f = theano.function(
+                        [self.c],
+                        ifelse(self.c, a(s), b(s)),
+                        updates=[(s, T.inc_subtensor(s[:1], 1.0))],
+                        mode=mode(linker, optimizer),
+                    )
                     self.assertEqual([f(i).tolist() for i in (1, 0, 0, 1)], [[2 * k, 2] for k in (1, 2, 3, 4)])
                     self.assertEqual(self.calls()[:2], [2, 2] if linker in LAZY else [4, 4])
 
@@ -238,7 +272,9 @@ class TestLaziness(unittest.TestCase):
         """An error in a branch names its node; the other branch is not touched by it."""
         for f in self.functions([self.c, self.x, self.y], ifelse(self.c, T.dot(self.x, self.y), T.sum(self.y)) * 2):
             for _ in range(2):
-                with self.assertRaisesRegex(ValueError, "Apply node that caused the error: (dot|InnerDot|CDot|Dot|Inner)"):
+                with self.assertRaisesRegex(
+                    ValueError, "Apply node that caused the error: (dot|InnerDot|CDot|Dot|Inner)"
+                ):
                     f(1, [1, 2], [1, 2, 3])
                 self.assertEqual(f(0, [1, 2], [1, 2, 3]), 12)
                 self.assertEqual(f(1, [1, 2], [1, 2]), 10)
@@ -249,8 +285,11 @@ class TestLaziness(unittest.TestCase):
 
         a, b, *_ = self.ops
         seen = []
-        for m, lazy in (("DebugMode", False), (MonitorMode(post_func=lambda i, node, fn: seen.append(str(node.op))), False),
-                        ("NanGuardMode", True)):
+        for m, lazy in (
+            ("DebugMode", False),
+            (MonitorMode(post_func=lambda i, node, fn: seen.append(str(node.op))), False),
+            ("NanGuardMode", True),
+        ):
             f = theano.function([self.c, self.x, self.y], ifelse(self.c, a(self.x), b(self.y)) + 1, mode=m)
             self.calls()
             self.assertEqual((f(1, [1], [2]).tolist(), f(0, [1], [2]).tolist()), ([3], [5]))
@@ -280,22 +319,31 @@ class TestLaziness(unittest.TestCase):
 
     def test_shape_only(self):
         """The shape of a conditional needs the shape of the branch that is taken, and no values."""
+
         class Shaped(Counted):
             def infer_shape(self, node, shapes):
                 return shapes
 
         a, b, c, _ = self.ops = [Shaped("a"), Shaped("b"), Counted("c"), Counted("d")]
-        f = theano.function([self.c, self.x, self.y], ifelse(self.c, a(self.x), b(self.y)).shape[0], mode=mode("cvm", "fast_run"))
+        f = theano.function(
+            [self.c, self.x, self.y], ifelse(self.c, a(self.x), b(self.y)).shape[0], mode=mode("cvm", "fast_run")
+        )
         self.assertEqual((f(1, [1, 2], [3]), f(0, [1, 2], [3]), self.calls()), (2, 1, [0, 0, 0, 0]))
-        f = theano.function([self.c, self.x, self.y], ifelse(self.c, c(self.x), b(self.y)).shape[0], mode=mode("cvm", "fast_run"))
-        self.assertEqual((f(1, [1, 2], [3]), self.calls(), f(0, [1, 2], [3]), self.calls()), (2, [0, 0, 1, 0], 1, [0, 0, 0, 0]))
+        f = theano.function(
+            [self.c, self.x, self.y], ifelse(self.c, c(self.x), b(self.y)).shape[0], mode=mode("cvm", "fast_run")
+        )
+        self.assertEqual(
+            (f(1, [1, 2], [3]), self.calls(), f(0, [1, 2], [3]), self.calls()), (2, [0, 0, 1, 0], 1, [0, 0, 0, 0])
+        )
 
 
 class TestMemory(unittest.TestCase):
     def test_outputs_are_copies(self):
         c, x, y = T.bscalar(), T.dvector(), T.dvector()
         for linker in LAZY + EAGER:
-            f = theano.function([c, theano.In(x, borrow=True), theano.In(y, borrow=True)], ifelse(c, x, y), mode=mode(linker))
+            f = theano.function(
+                [c, theano.In(x, borrow=True), theano.In(y, borrow=True)], ifelse(c, x, y), mode=mode(linker)
+            )
             for choice in (0, 1):
                 v, w = np.ones(2), np.zeros(2)
                 self.assertFalse(any(np.shares_memory(f(choice, v, w), a) for a in (v, w)))
@@ -312,8 +360,11 @@ class TestMemory(unittest.TestCase):
         c, x = T.bscalar(), T.dvector()
         a, b = Make("a")(x), Make("b")(x)
         where = lambda v: v.__array_interface__["data"][0]  # noqa: E731
-        for linker, outputs, moved in (("cvm", ifelse(c, a, b), True), ("cvm_nogc", ifelse(c, a, b), False),
-                                       ("cvm", ifelse(c, a[::-1], b[1:]), False)):
+        for linker, outputs, moved in (
+            ("cvm", ifelse(c, a, b), True),
+            ("cvm_nogc", ifelse(c, a, b), False),
+            ("cvm", ifelse(c, a[::-1], b[1:]), False),
+        ):
             f = theano.function([c, x], outputs, mode=mode(linker))
             for choice in (0, 1):
                 del made[:]
@@ -336,15 +387,22 @@ class TestMemory(unittest.TestCase):
             f = theano.function([c, x], z, mode=mode(linker))
             for choice in (0, 1):
                 f(choice, [1])
-                full = [str(r.owner.op) for r, cell in f.fn.storage_map.items() if r.owner is not None and cell[0] is not None]
+                full = [
+                    str(r.owner.op)
+                    for r, cell in f.fn.storage_map.items()
+                    if r.owner is not None and cell[0] is not None
+                ]
                 self.assertEqual(bool(full), not gc)
 
     def test_references(self):
         """Calls neither leak values nor lose references to them, copies and views alike."""
         c, g, x = T.bscalar(), theano.gof.generic(), T.dvector()
         for outputs in (ifelse(c, g, g), [ifelse(c, x, x[::-1]), T.exp(ifelse(c, x, x + 1))]):
-            f = theano.function([c, theano.In(x, borrow=True)] if isinstance(outputs, list) else [c, g], outputs,
-                                mode=mode("cvm", "fast_run"))
+            f = theano.function(
+                [c, theano.In(x, borrow=True)] if isinstance(outputs, list) else [c, g],
+                outputs,
+                mode=mode("cvm", "fast_run"),
+            )
             value = np.arange(3.0) if isinstance(outputs, list) else [1]
             before = sys.getrefcount(value)
             for i in range(20):
@@ -356,7 +414,7 @@ class TestGradient(unittest.TestCase):
     def test_both_branches(self):
         """Gradients flow into the branch that was taken, zeros into the other; shapes are right for both."""
         c, x, y = T.bscalar(), T.dvector(), T.dvector()
-        z = ifelse(c, x ** 2, 3 * y)
+        z = ifelse(c, x**2, 3 * y)
         gx, gy = T.grad(z.sum(), [x, y])
         rx = T.Rop(z, x, x)
         size = z.owner.op.infer_shape(z.owner, [(), (x.shape[0],), (y.shape[0],)])[0][0]
@@ -369,8 +427,11 @@ class TestGradient(unittest.TestCase):
     def test_finite_differences(self):
         rng = np.random.RandomState(0)
         for limit in (-100, 100):
-            verify_grad(lambda a, b: sum(ifelse(T.gt(a.sum(), limit), (a ** 2, T.exp(b)), (T.sin(b), a * b))),
-                        [rng.rand(3), rng.rand(3)], rng=rng)
+            verify_grad(
+                lambda a, b: sum(ifelse(T.gt(a.sum(), limit), (a**2, T.exp(b)), (T.sin(b), a * b))),
+                [rng.rand(3), rng.rand(3)],
+                rng=rng,
+            )
 
     def test_condition(self):
         """The condition is connected, with gradient 0: a small change of it does not change the branch."""
@@ -391,7 +452,7 @@ class TestGradient(unittest.TestCase):
     def test_rop(self):
         """Directional derivatives of one branch, of both, of none."""
         c, x, y, u, v = T.bscalar(), *T.dvectors(4)
-        z = ifelse(c, [x ** 2, y], [y ** 3, y])
+        z = ifelse(c, [x**2, y], [y**3, y])
         both = T.Rop(z[0], [x, y], [u, v])
         f = theano.function([c, x, y, u, v], both, mode=mode("cvm"))
         self.assertEqual((f(1, [3], [2], [10], [100]), f(0, [3], [2], [10], [100])), (60, 1200))
@@ -414,7 +475,9 @@ class TestGradient(unittest.TestCase):
                 return shapes
 
         a, b = Square("a"), Square("b")
-        f = theano.function([c, x, y], ifelse(c, T.grad(a(x).sum(), x), T.grad(b(y).sum(), y)), mode=mode("cvm", "fast_run"))
+        f = theano.function(
+            [c, x, y], ifelse(c, T.grad(a(x).sum(), x), T.grad(b(y).sum(), y)), mode=mode("cvm", "fast_run")
+        )
         for choice, want in ((1, [2, 4]), (0, [6])):
             a.slope.calls = b.slope.calls = 0
             self.assertEqual(f(choice, [1, 2], [3]).tolist(), want)
@@ -425,12 +488,19 @@ class TestGradient(unittest.TestCase):
         gradient = T.grad(ifelse(c, hidden.sum(), y.sum()), w)
         for tags, lazy in (((), False), (("ifelse",), True)):
             profile = theano.ProfileStats(atexit_print=False)
-            f = theano.function([c, x, y, w], gradient, mode=mode("cvm", "fast_run").including(*tags), profile=profile,
-                                on_unused_input="ignore")
+            f = theano.function(
+                [c, x, y, w],
+                gradient,
+                mode=mode("cvm", "fast_run").including(*tags),
+                profile=profile,
+                on_unused_input="ignore",
+            )
             self.assertEqual(f(0, [1, 2], [3], np.ones((2, 3))).tolist(), [[0] * 3] * 2)
             ran = [str(node.op) for node, n in profile.apply_callcount.items() if n]
             self.assertEqual(any("anh" in name or "ger" in name.lower() for name in ran), not lazy, ran)
-            np.testing.assert_allclose(f(1, [1, 2], [3], np.ones((2, 3))), np.outer([1, 2], 3 * [1 - np.tanh(3) ** 2]), rtol=1e-12)
+            np.testing.assert_allclose(
+                f(1, [1, 2], [3], np.ones((2, 3))), np.outer([1, 2], 3 * [1 - np.tanh(3) ** 2]), rtol=1e-12
+            )
 
 
 class TestRewrites(unittest.TestCase):
@@ -470,14 +540,18 @@ class TestRewrites(unittest.TestCase):
         outputs = [ifelse(c, first + second, x), ifelse(c, z, first), second, ifelse(T.neg(c), x, y)]
         fgraph = self.rewritten(module.CondMerge(), [c, x, y, z], outputs)
         nodes = [node for node in fgraph.toposort() if isinstance(node.op, IfElse)]
-        self.assertEqual(sorted((str(node.op), node.op.n_outs) for node in nodes), [("if{?&a}", 2), ("if{}", 1), ("if{}", 2)])
+        self.assertEqual(
+            sorted((str(node.op), node.op.n_outs) for node in nodes), [("if{?&a}", 2), ("if{}", 1), ("if{}", 2)]
+        )
         f = theano.function([c, x, y, z], fgraph.outputs, mode=mode("cvm"))
         self.assertEqual([[int(v[0]) for v in f(i, [1], [2], [3])] for i in (1, 0)], [[3, 3, 2, 1], [1, 2, 3, 2]])
 
     def test_lift(self):
         """exp(ifelse(c, x, y))  ->  ifelse(c, exp(x), exp(y))"""
         c, x, y = self.c, self.x, self.y
-        fgraph = self.rewritten(module.ifelse_lift_single_if_through_acceptable_ops, [c, x, y], [T.exp(ifelse(c, x, y))])
+        fgraph = self.rewritten(
+            module.ifelse_lift_single_if_through_acceptable_ops, [c, x, y], [T.exp(ifelse(c, x, y))]
+        )
         self.assertIsInstance(fgraph.outputs[0].owner.op, IfElse)
         self.assertEqual([v.owner.op for v in fgraph.outputs[0].owner.inputs[1:]], [T.exp, T.exp])
         # not: another client, two conditionals, an Op that is not on the list
@@ -492,18 +566,31 @@ class TestRewrites(unittest.TestCase):
         """cond_make_inplace works in FAST_RUN at position 95; the others come with the tag ifelse, before canonicalization."""
         registered = {name: optdb.__position__[name] for name in ("cond_make_inplace", "ifelse_equilibrium")}
         self.assertEqual(registered, {"cond_make_inplace": 95, "ifelse_equilibrium": 0.5})
-        for tags, name, found in ((("fast_run",), "cond_make_inplace", True), (("inplace",), "cond_make_inplace", True),
-                                  (("fast_compile",), "cond_make_inplace", False), (("fast_run",), "ifelse_equilibrium", False),
-                                  (("ifelse",), "ifelse_equilibrium", True)):
+        for tags, name, found in (
+            (("fast_run",), "cond_make_inplace", True),
+            (("inplace",), "cond_make_inplace", True),
+            (("fast_compile",), "cond_make_inplace", False),
+            (("fast_run",), "ifelse_equilibrium", False),
+            (("ifelse",), "ifelse_equilibrium", True),
+        ):
             self.assertEqual(name in [o.name for o in optdb.query(Query(include=tags))], found, (tags, name))
         self.assertEqual(
-            sorted(o.name for o in module.ifelse_equilibrium.__query__(Query(include=["ifelse"]))), [
-                "cond_merge", "cond_merge_ifs_false", "cond_merge_ifs_true", "cond_merge_random_op", "cond_remove_identical",
-                "ifelse_lift_single_if_through_acceptable_ops"])
+            sorted(o.name for o in module.ifelse_equilibrium.__query__(Query(include=["ifelse"]))),
+            [
+                "cond_merge",
+                "cond_merge_ifs_false",
+                "cond_merge_ifs_true",
+                "cond_merge_random_op",
+                "cond_remove_identical",
+                "ifelse_lift_single_if_through_acceptable_ops",
+            ],
+        )
         # all together on one graph
         c, x, y = self.c, self.x, self.y
         z = T.exp(ifelse(c, x, y)) * ifelse(c, ifelse(c, y, x), 2 * x) + ifelse(c, x, 0 * y)
-        f, g = (theano.function([c, x, y], z, mode=mode("cvm", "fast_run").including(*tags)) for tags in ((), ("ifelse",)))
+        f, g = (
+            theano.function([c, x, y], z, mode=mode("cvm", "fast_run").including(*tags)) for tags in ((), ("ifelse",))
+        )
         for choice in (0, 1):
             np.testing.assert_allclose(f(choice, [1, 2], [3, 4]), g(choice, [1, 2], [3, 4]), rtol=1e-12)
         count = [sum(isinstance(node.op, IfElse) for node in h.maker.fgraph.toposort()) for h in (f, g)]
@@ -533,8 +620,10 @@ class TestRaising(unittest.TestCase):
 
     def test_conditions(self):
         x = T.dvector()
-        for op, kind, text in ((Assert("vector too long: \u00e9"), AssertionError, "vector too long: \u00e9"),
-                               (CheckAndRaise(KeyError, "short"), KeyError, "short")):
+        for op, kind, text in (
+            (Assert("vector too long: \u00e9"), AssertionError, "vector too long: \u00e9"),
+            (CheckAndRaise(KeyError, "short"), KeyError, "short"),
+        ):
             z = op(x, x.shape[0] < 3, T.all(T.gt(x, 0)))
             for linker in ("cvm", "py"):
                 f = theano.function([x], [z, T.grad(z.sum(), x)], mode=mode(linker))

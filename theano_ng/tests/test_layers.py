@@ -3,6 +3,7 @@
 An import inside a function is an import like any other. What a lower floor needs of a higher one it asks of a port (`gof/ports.py`), of a
 registration or of a class attribute.
 """
+
 import ast
 import os
 import unittest
@@ -16,9 +17,15 @@ ROOT = os.path.dirname(os.path.abspath(theano_ng.__file__))
 FLOORS = (
     ("ground", "version lazy moved compat misc.ordered_set misc.frozendict misc.strutil misc.windows misc.cpucount"),
     ("flags", "configparser configdefaults misc.safe_asarray"),
-    ("texts and graphs", "gof.utils gof.ports gof.own gof.unify gof.c_interface gof.traversal gof._toposort gof.pickling"
-                         " gof.graph gof.traces gof.clients gof.sched"),
-    ("types and graphs that change", "gof.type gof.null_type gof.params_type gof.derivative gof.toolbox gof.fg gof.unpicklable"),
+    (
+        "texts and graphs",
+        "gof.utils gof.ports gof.own gof.unify gof.c_interface gof.traversal gof._toposort gof.pickling"
+        " gof.graph gof.traces gof.clients gof.sched",
+    ),
+    (
+        "types and graphs that change",
+        "gof.type gof.null_type gof.params_type gof.derivative gof.toolbox gof.fg gof.unpicklable",
+    ),
     ("compilers and caches", "gof._native gof.codegen.modulecode gof.compiler gof.callcache"),
     ("Ops", "gof.native_words gof.native gof.op gof.differentiate"),
     ("rewriting", "gof._destroyhandler gof.destroy gof.rewriting gof.optdb"),
@@ -29,13 +36,22 @@ FLOORS = (
     ("C code without Python", "tensor.native"),
     ("functions", "compile misc.pkl_utils"),
     ("beside functions", "scalar.sharedvar updates raise_op"),
-    ("types of tensors", "tensor.dtypes tensor.exceptions tensor.hashing tensor.type tensor.var tensor.constant tensor.type_other"
-                         " tensor.constructors tensor.sharedvar tensor.transfer tensor.compile_ops"),
+    (
+        "types of tensors",
+        "tensor.dtypes tensor.exceptions tensor.hashing tensor.type tensor.var tensor.constant tensor.type_other"
+        " tensor.constructors tensor.sharedvar tensor.transfer tensor.compile_ops",
+    ),
     ("elementwise", "tensor.elemwise tensor.assert_op tensor.shaping.broadcasting"),
-    ("shapes, indices, reductions, products", "tensor.shaping tensor.indexing tensor.reductions tensor.linalg.products tensor.linalg.batches"
-                                              " tensor.blas tensor.sort tensor.counting tensor.extra_ops tensor.constant_rules"),
+    (
+        "shapes, indices, reductions, products",
+        "tensor.shaping tensor.indexing tensor.reductions tensor.linalg.products tensor.linalg.batches"
+        " tensor.blas tensor.sort tensor.counting tensor.extra_ops tensor.constant_rules",
+    ),
     ("functions of tensors, methods of variables", "tensor.basic tensor.methods"),
-    ("linear algebra, transforms, files", "tensor.linalg tensor.nlinalg tensor.slinalg tensor.fft tensor.fourier tensor.io"),
+    (
+        "linear algebra, transforms, files",
+        "tensor.linalg tensor.nlinalg tensor.slinalg tensor.fft tensor.fourier tensor.io",
+    ),
     ("rules of tensors", "tensor.opt tensor.utils tensor.opt_uncanonicalize tensor.blas.c_variants"),
     ("tensors", "tensor"),
     ("networks", "tensor.nnet"),
@@ -93,10 +109,10 @@ def imports_of(name, path, known):
 
     def add(node, target, attribute, late):
         if target.startswith("."):
-            target = "theano_ng." + target      # relative: a module that is not there
+            target = "theano_ng." + target  # relative: a module that is not there
         if target != "theano_ng" and not target.startswith("theano_ng."):
             return
-        target = target[len("theano_ng."):]
+        target = target[len("theano_ng.") :]
         if attribute and ".".join(filter(None, (target, attribute))) in known:
             target = ".".join(filter(None, (target, attribute)))
         found.append(Import(name, target, node.lineno, late))
@@ -122,7 +138,12 @@ def is_test(name):
 def all_imports():
     """The imports of all modules but tests."""
     known = modules()
-    return [one for name, path in known.items() if path.endswith(".py") and not is_test(name) for one in imports_of(name, path, known)]
+    return [
+        one
+        for name, path in known.items()
+        if path.endswith(".py") and not is_test(name)
+        for one in imports_of(name, path, known)
+    ]
 
 
 def floor_of(name, floors):
@@ -185,7 +206,10 @@ class TestLayers(unittest.TestCase):
     def test_modules_are_imported_from_their_homes(self):
         # The table of moved modules is for others; relative imports are not used.
         known = modules()
-        self.assertEqual(["%s (%s)" % (one, MOVED.get(one.target, "not there")) for one in self.imports if one.target not in known], [])
+        self.assertEqual(
+            ["%s (%s)" % (one, MOVED.get(one.target, "not there")) for one in self.imports if one.target not in known],
+            [],
+        )
 
     def test_every_module_has_a_floor(self):
         floors = _floors()

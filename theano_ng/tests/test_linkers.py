@@ -1,4 +1,5 @@
 """Every linker that `Mode` knows by name, on the same functions: values, state, aliasing, and what users' thunks may be."""
+
 import unittest
 from functools import partial
 
@@ -44,7 +45,13 @@ class Thunked(Op):
                 target[0] = np.empty_like(source[0])
             np.multiply(source[0], 3, out=target[0])
 
-        return {"function": triple, "held": held, "recycling": recycling, "partial": partial(triple), "method": triple.__call__}[self.kind]
+        return {
+            "function": triple,
+            "held": held,
+            "recycling": recycling,
+            "partial": partial(triple),
+            "method": triple.__call__,
+        }[self.kind]
 
 
 class ThunkedWithImpl(Thunked):
@@ -108,27 +115,29 @@ class TestLinkers(unittest.TestCase):
                 try:
                     yield theano.function(inputs, outputs, updates=updates, mode=theano.Mode(linker, optimizer)), *state
                 except GeneratorExit:
-                    print("That was linker %s, optimizer %s." % (linker, optimizer))    # the test failed
+                    print("That was linker %s, optimizer %s." % (linker, optimizer))  # the test failed
                     raise
 
     def test_values(self):
         """Several outputs, repeated ones, inputs and constants as outputs, no inputs at all."""
+
         def build():
             x, y = T.dvectors("x", "y")
-            z = T.sqr(x) * 2 + y        # exact: `c|py` asks C and Python for equal values
+            z = T.sqr(x) * 2 + y  # exact: `c|py` asks C and Python for equal values
             return [x, y], [z, z.sum(), z, x, T.constant(2.5), T.dot(x, y)], {}
 
-        for f, in self.functions(build):
+        for (f,) in self.functions(build):
             for n in (3, 1, 0, 3):
                 x, y = np.arange(n) / 4, np.arange(n) - 1.0
-                z = x ** 2 * 2 + y
+                z = x**2 * 2 + y
                 for got, want in zip(f(x, y), (z, z.sum(), z, x, 2.5, x.dot(y))):
                     np.testing.assert_allclose(got, want, rtol=1e-13)
-        for f, in self.functions(lambda: ([], [T.constant(3.0), T.constant(2.0) + 1], {})):
+        for (f,) in self.functions(lambda: ([], [T.constant(3.0), T.constant(2.0) + 1], {})):
             self.assertEqual(f(), [3.0, 3.0])
 
     def test_state(self):
         """Updates read the old values, swap, and work in place; a failed call changes nothing."""
+
         def build():
             s, t, x = theano.shared(np.zeros(3)), theano.shared(np.ones(3)), T.dvector("x")
             return [x], [T.dot(s, x), t * 1], [(s, t), (t, T.inc_subtensor(t[:2], x[:2]))], s, t
@@ -147,11 +156,12 @@ class TestLinkers(unittest.TestCase):
 
     def test_borrow(self):
         """Outputs are new arrays unless borrowed; an input that may be changed can be."""
+
         def build():
             x, y = T.dvectors("x", "y")
             return [theano.In(x, borrow=True, mutable=True), y], [theano.Out(x + 1, borrow=True), y * 2], {}
 
-        for f, in self.functions(build):
+        for (f,) in self.functions(build):
             x, y = np.arange(3.0), np.ones(3)
             first = f(x.copy(), y)
             kept = [v.copy() for v in first]
@@ -164,11 +174,12 @@ class TestLinkers(unittest.TestCase):
         """`make_thunk` with and without `impl`, and callables of all kinds."""
         for op in (Thunked, ThunkedWithImpl):
             for kind in ("function", "held", "recycling", "partial", "method"):
+
                 def build():
                     x = T.dvector("x")
                     return [x], [op(kind)(x + 1) + op(kind)(x * 2), op(kind)(x)], {}
 
-                for f, in self.functions(build, [linker for linker in LINKERS if linker != "c"]):
+                for (f,) in self.functions(build, [linker for linker in LINKERS if linker != "c"]):
                     for x in (np.arange(3.0), np.ones(3), np.zeros(5)):
                         a, b = f(x)
                         np.testing.assert_array_equal(a, 3 * (x + 1) + 6 * x)
@@ -190,7 +201,10 @@ class TestLinkers(unittest.TestCase):
         from theano_ng.gof.vm import VM_Linker
 
         x = T.dvector("x")
-        for linker in (*LINKERS, *[VM_Linker(use_cloop=c, allow_partial_eval=p) for c in (True, False) for p in (True, False)]):
+        for linker in (
+            *LINKERS,
+            *[VM_Linker(use_cloop=c, allow_partial_eval=p) for c in (True, False) for p in (True, False)],
+        ):
             ops = [Counting(name) for name in "abc"]
             if linker == "c":
                 continue
@@ -208,8 +222,12 @@ class TestLinkers(unittest.TestCase):
         i, x, c = T.lscalar("i"), T.dvector("x"), T.bscalar("c")
         for linker in LINKERS[5:]:
             s, t = theano.shared(np.zeros(3)), theano.shared(0.0)
-            f = theano.function([c, i, x], [], updates=[(s, T.inc_subtensor(s[:1], 1.0)), (t, t + ifelse(c, x[i], x[i + 1]))],
-                                mode=theano.Mode(linker, "fast_run"))
+            f = theano.function(
+                [c, i, x],
+                [],
+                updates=[(s, T.inc_subtensor(s[:1], 1.0)), (t, t + ifelse(c, x[i], x[i + 1]))],
+                mode=theano.Mode(linker, "fast_run"),
+            )
             f(1, 0, [1, 2, 3])
             self.assertRaises(IndexError, f, 1, 7, [1, 2, 3])
             self.assertEqual((s.get_value().tolist(), t.get_value()), ([1, 0, 0], 1), linker)
@@ -221,8 +239,13 @@ class TestLinkers(unittest.TestCase):
         x = T.dvector("x")
         generic = theano.compile.as_op([T.dvector], theano.gof.generic)(len)
         inner = theano.OpFromGraph([x], [x * 2])
-        for z, name in ((Thunked("function")(x), "Thunked"), (ifelse(x[0], x, x + 1), "IfElse"), (inner(x) + 1, "OpFromGraph"),
-                        (generic(x), "FromFunctionOp"), (OfNoCType()(x), "Type a length of output 0")):
+        for z, name in (
+            (Thunked("function")(x), "Thunked"),
+            (ifelse(x[0], x, x + 1), "IfElse"),
+            (inner(x) + 1, "OpFromGraph"),
+            (generic(x), "FromFunctionOp"),
+            (OfNoCType()(x), "Type a length of output 0"),
+        ):
             with self.assertRaises(theano.gof.utils.MethodNotDefined) as caught:
                 theano.function([x], z, mode=theano.Mode("c", None))
             for text in (name, "Linker 'c'", "'c|py'", "'cvm'"):

@@ -1,4 +1,5 @@
 """Modules that moved are found under their classic and former paths, by imports, attributes, pickles and ``python -m``."""
+
 import importlib
 import pickle
 import subprocess
@@ -12,13 +13,31 @@ from theano_ng.moved import MOVED
 
 # Classes and instances by the paths under which earlier pickles name them.
 FORMER = (
-    ("tensor.elemwise", "Elemwise"), ("tensor.elemwise", "DimShuffle"), ("tensor.careduce", "Sum"), ("tensor.extremes", "MaxAndArgmax"),
-    ("tensor.subtensor", "IncSubtensor"), ("tensor.advanced_subtensor", "AdvancedSubtensor1"), ("tensor.shaping", "Reshape"),
-    ("tensor.creation", "MakeVector"), ("tensor.creation", "ExtractDiag"), ("tensor.joining", "Join"), ("tensor.allocation", "Alloc"),
-    ("tensor.blas_ops", "Gemm"), ("tensor.linear", "Dot"), ("tensor.nlinalg", "MatrixInverse"), ("tensor.decompositions", "SVD"),
-    ("tensor.solving", "Solve"), ("tensor.elemwise_ops", "exp"), ("gradient", "DisconnectedType"), ("gof.cc", "CLinker"),
-    ("gof.opt", "PatternSub"), ("gof.enum_type", "EnumList"), ("gof.cdata_type", "CDataType"), ("compile.function_module", "FunctionMaker"),
-    ("compile.debug_errors", "BadThunkOutput"), ("compile.debugmode", "DebugMode"),
+    ("tensor.elemwise", "Elemwise"),
+    ("tensor.elemwise", "DimShuffle"),
+    ("tensor.careduce", "Sum"),
+    ("tensor.extremes", "MaxAndArgmax"),
+    ("tensor.subtensor", "IncSubtensor"),
+    ("tensor.advanced_subtensor", "AdvancedSubtensor1"),
+    ("tensor.shaping", "Reshape"),
+    ("tensor.creation", "MakeVector"),
+    ("tensor.creation", "ExtractDiag"),
+    ("tensor.joining", "Join"),
+    ("tensor.allocation", "Alloc"),
+    ("tensor.blas_ops", "Gemm"),
+    ("tensor.linear", "Dot"),
+    ("tensor.nlinalg", "MatrixInverse"),
+    ("tensor.decompositions", "SVD"),
+    ("tensor.solving", "Solve"),
+    ("tensor.elemwise_ops", "exp"),
+    ("gradient", "DisconnectedType"),
+    ("gof.cc", "CLinker"),
+    ("gof.opt", "PatternSub"),
+    ("gof.enum_type", "EnumList"),
+    ("gof.cdata_type", "CDataType"),
+    ("compile.function_module", "FunctionMaker"),
+    ("compile.debug_errors", "BadThunkOutput"),
+    ("compile.debugmode", "DebugMode"),
 )
 
 
@@ -57,11 +76,18 @@ class TestMoved(unittest.TestCase):
             importlib.import_module("theano_ng.tensor.not_there")
 
     def test_documented_paths_of_classes(self):
-        for cls, module in ((T.Elemwise, "elemwise"), (T.DimShuffle, "elemwise"), (T.Subtensor, "subtensor"), (T.IncSubtensor, "subtensor")):
+        for cls, module in (
+            (T.Elemwise, "elemwise"),
+            (T.DimShuffle, "elemwise"),
+            (T.Subtensor, "subtensor"),
+            (T.IncSubtensor, "subtensor"),
+        ):
             self.assertEqual(cls.__module__, "theano_ng.tensor." + module)
 
     def test_as_a_program(self):
-        shown = subprocess.run([sys.executable, "-m", "theano_ng.gof.cache_cli", "--help"], capture_output=True, text=True)
+        shown = subprocess.run(
+            [sys.executable, "-m", "theano_ng.gof.cache_cli", "--help"], capture_output=True, text=True
+        )
         self.assertEqual((shown.returncode, "theano_ng-cache" in shown.stdout), (0, True))
 
 
@@ -70,7 +96,9 @@ class TestLazyNames(unittest.TestCase):
         module = type(sys)("somewhere")
         sys.modules["somewhere"] = module
         self.addCleanup(sys.modules.pop, "somewhere")
-        module.__getattr__, module.__dir__, module.__all__ = lazy_names("somewhere", {"math": "pi tau", "operator": "add"})
+        module.__getattr__, module.__dir__, module.__all__ = lazy_names(
+            "somewhere", {"math": "pi tau", "operator": "add"}
+        )
         self.assertEqual(module.__all__, ["add", "pi", "tau"])
         self.assertNotIn("pi", vars(module))
         self.assertAlmostEqual(module.pi, 3.141592653589793)

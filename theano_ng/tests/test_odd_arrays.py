@@ -1,4 +1,5 @@
 """Native code meets arrays of every kind of memory: right numbers or a clean error, never a crash, and nothing written that may not be."""
+
 import itertools
 import unittest
 import warnings
@@ -21,7 +22,7 @@ class Runner:
 
     def __init__(self, case):
         self.node = node = case.output.owner
-        self.numbers = []           # for each input of the node, the case's input that it is or is made of
+        self.numbers = []  # for each input of the node, the case's input that it is or is made of
         self.cells = []
         self.is_scalar = []
         for variable in node.inputs:
@@ -36,7 +37,9 @@ class Runner:
     def __call__(self, values, previous=None):
         for number, cell, scalar in zip(self.numbers, self.cells, self.is_scalar):
             if number is not None:
-                cell[0] = values[number].astype(values[number].dtype.newbyteorder("="))[()] if scalar else values[number]
+                cell[0] = (
+                    values[number].astype(values[number].dtype.newbyteorder("="))[()] if scalar else values[number]
+                )
         for k, cell in enumerate(self.out):
             cell[0] = None if previous is None else previous[k]
         self.thunk()
@@ -47,8 +50,10 @@ class Runner:
 
     def perform(self, values):
         """What the Op's Python code makes of the values."""
-        ins = [cell[0] if number is None else values[number][()] if scalar else values[number].copy()
-               for number, cell, scalar in zip(self.numbers, self.cells, self.is_scalar)]
+        ins = [
+            cell[0] if number is None else values[number][()] if scalar else values[number].copy()
+            for number, cell, scalar in zip(self.numbers, self.cells, self.is_scalar)
+        ]
         out = [[None] for _ in self.node.outputs]
         self.node.op.perform(self.node, ins, out)
         return [cell[0] for cell in out]
@@ -69,8 +74,9 @@ class TestOddArrays(unittest.TestCase):
                 np.testing.assert_array_equal(g, w, err_msg="%s %s" % (case.name, what))
             else:
                 single = w.dtype == np.float32
-                np.testing.assert_allclose(g, w, 1e-5 if single else 1e-10, 1e-6 if single else 1e-12,
-                                           err_msg="%s %s" % (case.name, what))
+                np.testing.assert_allclose(
+                    g, w, 1e-5 if single else 1e-10, 1e-6 if single else 1e-12, err_msg="%s %s" % (case.name, what)
+                )
 
     def test_every_form_as_input(self):
         # All inputs in one form, then one input alone; what the Op does not destroy and what is read-only stays as it was.
@@ -81,7 +87,7 @@ class TestOddArrays(unittest.TestCase):
                 with self.subTest(case=case.name, form=form.__name__, only=only):
                     try:
                         self.assert_results(case, run(values), want, form.__name__)
-                    except ValueError as refusal:   # an in-place Op whose target is read-only
+                    except ValueError as refusal:  # an in-place Op whose target is read-only
                         self.assertIn("read-only", str(refusal))
                         self.assertFalse(all(values[i].flags.writeable for i in destroyed))
                     for i, (value, before) in enumerate(zip(values, case.values)):
@@ -90,9 +96,16 @@ class TestOddArrays(unittest.TestCase):
 
     def test_every_kind_of_previous_output(self):
         # The cell of an output holds what an earlier call, another function or DebugMode left there.
-        makers = [strided, swapped, misaligned_strides, lambda w: read_only(np.zeros_like(w)), lambda w: w.copy().view(SubArray),
-                  lambda w: np.zeros((2,) * (w.ndim + 1), "int16"), lambda w: np.zeros([n + 1 for n in w.shape], w.dtype),
-                  lambda w: "no array"]
+        makers = [
+            strided,
+            swapped,
+            misaligned_strides,
+            lambda w: read_only(np.zeros_like(w)),
+            lambda w: w.copy().view(SubArray),
+            lambda w: np.zeros((2,) * (w.ndim + 1), "int16"),
+            lambda w: np.zeros([n + 1 for n in w.shape], w.dtype),
+            lambda w: "no array",
+        ]
         for case, run in zip(self.cases, self.runners):
             want = case.results()
             for number, maker in enumerate(makers):
@@ -107,13 +120,15 @@ class TestOddArrays(unittest.TestCase):
         for case, run in zip(self.cases, self.runners):
             values = odd_arrays.emptied(case)
             if "boolean" in case.name:
-                values[0] = values[0][:, :0]    # NumPy takes an empty mask for any array's; C asks for the same shape
+                values[0] = values[0][:, :0]  # NumPy takes an empty mask for any array's; C asks for the same shape
                 values[1] = values[1][:, :0]
                 self.same_as_perform(case, run, values)
                 continue
             self.same_as_perform(case, run, values)
             for i in range(len(values)):
-                self.same_as_perform(case, run, [v if i == k else w for k, (v, w) in enumerate(zip(values, case.values))])
+                self.same_as_perform(
+                    case, run, [v if i == k else w for k, (v, w) in enumerate(zip(values, case.values))]
+                )
 
     def test_other_lengths(self):
         # Shapes that do not go together: what Python raises on, C raises on; what Python computes, C computes.
@@ -127,14 +142,16 @@ class TestOddArrays(unittest.TestCase):
 
     def same_as_perform(self, case, run, values):
         with self.subTest(case=case.name, shapes=[v.shape for v in values]), warnings.catch_warnings():
-            warnings.simplefilter("ignore")     # NumPy's, about empty reductions
+            warnings.simplefilter("ignore")  # NumPy's, about empty reductions
             try:
                 want = run.perform(values)
             except Exception:
                 with self.assertRaises(Exception):
                     run([v.copy() for v in values])
                 return
-            self.assert_results(case, run([v.copy() for v in values]), [np.asarray(w) for w in want], "zero-size or other length")
+            self.assert_results(
+                case, run([v.copy() for v in values]), [np.asarray(w) for w in want], "zero-size or other length"
+            )
 
     def test_values_of_another_kind(self):
         # From trust_input, or from an Op whose perform does not keep its promise.
@@ -143,8 +160,16 @@ class TestOddArrays(unittest.TestCase):
                 if not hasattr(variable.type, "broadcastable") or run.numbers[number] is None:
                     continue
                 i, good = run.numbers[number], case.values[run.numbers[number]]
-                for bad in (None, 2.5, "text", [1, 2], good[None], good.astype("complex64"), good.astype(object),
-                            np.zeros(good.shape, "S3")):
+                for bad in (
+                    None,
+                    2.5,
+                    "text",
+                    [1, 2],
+                    good[None],
+                    good.astype("complex64"),
+                    good.astype(object),
+                    np.zeros(good.shape, "S3"),
+                ):
                     with self.subTest(case=case.name, input=i, bad=bad):
                         values = [bad if k == i else v.copy() for k, v in enumerate(case.values)]
                         with self.assertRaisesRegex(TypeError, "expected an (ndarray|array)"):
@@ -159,7 +184,9 @@ class TestOddArrays(unittest.TestCase):
                 arguments = [form(v) for c in cases for v in c.values]
                 got = iter(f(*arguments))
                 for c in cases:
-                    self.assert_results(c, list(itertools.islice(got, len(c.output.owner.outputs))), c.results(), form.__name__)
+                    self.assert_results(
+                        c, list(itertools.islice(got, len(c.output.owner.outputs))), c.results(), form.__name__
+                    )
                 for given, before in zip(arguments, (v for c in cases for v in c.values)):
                     np.testing.assert_array_equal(given, before)
 

@@ -46,11 +46,22 @@ class TestPretty(unittest.TestCase):
     def test_operators(self):
         x, y = self.x, self.y
         for variable, text in (
-            (x + y, "(x + y)"), (x - y * 2.0, "(x - (y * Constant{2.0}))"), (-x, "(-x)"), (scalar.add(x, y, x), "(x + y + x)"),
-            (scalar.exp((-x) - y), "exp(((-x) - y))"), (x**y, "(x ** y)"), (x // y % x, "((x // y) % x)"), (abs(x), "|x|"),
-            (x > y, "gt(x, y)"), (scalar.second(x, y), "fill(x, y)"), (scalar.switch(x, y, x), "switch(x, y, x)"),
-            (scalar.cast(x, "int8"), "Cast{int8}(x)"), (scalar.exp.make_new_inplace(scalar.transfer_type(0))(x), "exp(x)"),
-            (float64(), "<float64>"), (TwoOutputs()(x)[1], "TwoOutputs.1(x)"), (float64("theta"), "\\theta"),
+            (x + y, "(x + y)"),
+            (x - y * 2.0, "(x - (y * Constant{2.0}))"),
+            (-x, "(-x)"),
+            (scalar.add(x, y, x), "(x + y + x)"),
+            (scalar.exp((-x) - y), "exp(((-x) - y))"),
+            (x**y, "(x ** y)"),
+            (x // y % x, "((x // y) % x)"),
+            (abs(x), "|x|"),
+            (x > y, "gt(x, y)"),
+            (scalar.second(x, y), "fill(x, y)"),
+            (scalar.switch(x, y, x), "switch(x, y, x)"),
+            (scalar.cast(x, "int8"), "Cast{int8}(x)"),
+            (scalar.exp.make_new_inplace(scalar.transfer_type(0))(x), "exp(x)"),
+            (float64(), "<float64>"),
+            (TwoOutputs()(x)[1], "TwoOutputs.1(x)"),
+            (float64("theta"), "\\theta"),
         ):
             self.assertEqual(pprint(variable), text)
             self.assertEqual(pp(variable), text)
@@ -102,9 +113,13 @@ class TestPretty(unittest.TestCase):
 
         m, v = T.dmatrix("m"), T.dvector("v")
         for variable, text in (
-            (m + v, "(m + v)"), (T.dot(m, v), "(m \\dot v)"), (m.dimshuffle(1, 0), "m.T"), (T.exp(m).sum(), "sum(exp(m))"),
-            (v.dimshuffle(0, "x"), "DimShuffle{0, x}(v)"), (m[0, 1:], "m[0, 1:]"), (T.dmatrix() * 2, "(<TensorType(float64, matrix)> * "
-                                                                                "TensorConstant{2})"),
+            (m + v, "(m + v)"),
+            (T.dot(m, v), "(m \\dot v)"),
+            (m.dimshuffle(1, 0), "m.T"),
+            (T.exp(m).sum(), "sum(exp(m))"),
+            (v.dimshuffle(0, "x"), "DimShuffle{0, x}(v)"),
+            (m[0, 1:], "m[0, 1:]"),
+            (T.dmatrix() * 2, "(<TensorType(float64, matrix)> * TensorConstant{2})"),
         ):
             self.assertEqual(pprint(variable), text)
 
@@ -123,8 +138,14 @@ class TestDebugprint(unittest.TestCase):
 
     def test_layout(self):
         expected = [
-            "sub [id A] ''   ", " |mul [id B] ''   ", " | |exp [id C] ''   ", " | | |add [id D] ''   ", " | |   |x [id E]", " | |   |y [id F]",
-            " | |Constant{2.0} [id G]", " |x [id E]",
+            "sub [id A] ''   ",
+            " |mul [id B] ''   ",
+            " | |exp [id C] ''   ",
+            " | | |add [id D] ''   ",
+            " | |   |x [id E]",
+            " | |   |y [id F]",
+            " | |Constant{2.0} [id G]",
+            " |x [id E]",
         ]
         self.assertEqual(debugprint(self.z, file="str").splitlines(), expected)
         out = io.StringIO()
@@ -133,7 +154,10 @@ class TestDebugprint(unittest.TestCase):
         with contextlib.redirect_stdout(io.StringIO()) as out:
             self.assertIsNone(debugprint(self.z.owner))
         self.assertEqual(out.getvalue().splitlines(), expected)
-        self.assertEqual(debugprint(self.z, depth=2, file="str").splitlines(), ["sub [id A] ''   ", " |mul [id B] ''   ", " |x [id C]"])
+        self.assertEqual(
+            debugprint(self.z, depth=2, file="str").splitlines(),
+            ["sub [id A] ''   ", " |mul [id B] ''   ", " |x [id C]"],
+        )
 
     def test_repeats_names_types_outputs(self):
         a = self.x + self.y
@@ -141,15 +165,22 @@ class TestDebugprint(unittest.TestCase):
         b = a * a
         self.assertEqual(
             debugprint(b, file="str", print_type=True).splitlines(),
-            ["mul [id A] <float64> ''   ", " |add [id B] <float64> 'a'   ", " | |x [id C] <float64>", " | |y [id D] <float64>",
-             " |add [id B] <float64> 'a'   "],
+            [
+                "mul [id A] <float64> ''   ",
+                " |add [id B] <float64> 'a'   ",
+                " | |x [id C] <float64>",
+                " | |y [id D] <float64>",
+                " |add [id B] <float64> 'a'   ",
+            ],
         )
         self.assertEqual(
-            debugprint(b, file="str", stop_on_name=True).splitlines(), ["mul [id A] ''   ", " |add [id B] 'a'   ", " |add [id B] 'a'   "]
+            debugprint(b, file="str", stop_on_name=True).splitlines(),
+            ["mul [id A] ''   ", " |add [id B] 'a'   ", " |add [id B] 'a'   "],
         )
         one, two = TwoOutputs()(self.x)
         self.assertEqual(
-            debugprint([two, one], file="str").splitlines(), ["TwoOutputs.1 [id A] ''   ", " |x [id B]", "TwoOutputs.0 [id A] ''   "]
+            debugprint([two, one], file="str").splitlines(),
+            ["TwoOutputs.1 [id A] ''   ", " |x [id B]", "TwoOutputs.0 [id A] ''   "],
         )
         self.assertEqual(debugprint(float64(), file="str", print_type=True), "<float64> [id A]\n")
 
@@ -162,8 +193,10 @@ class TestDebugprint(unittest.TestCase):
         done, used = {}, {}
         node = scalar.neg(self.x)
         debugprint(node, file="str", done=done, used_ids=used)
-        self.assertEqual(debugprint(node + self.y, file="str", done=done, used_ids=used).splitlines(),
-                         ["add [id C] ''   ", " |neg [id A] ''   ", " |y [id D]"])
+        self.assertEqual(
+            debugprint(node + self.y, file="str", done=done, used_ids=used).splitlines(),
+            ["add [id C] ''   ", " |neg [id A] ''   ", " |y [id D]"],
+        )
 
     def test_graph_with_order_and_clients(self):
         a = scalar.exp(self.x)
@@ -171,8 +204,13 @@ class TestDebugprint(unittest.TestCase):
         self.assertEqual(
             debugprint(fgraph, file="str", print_clients=True).splitlines(),
             # An identifier is given when it is first needed, be it for a client.
-            ["add [id A] ''   2", " |exp [id C] ''   0 clients:[('[id B]', 1, 0), ('[id A]', 2, 0)]", " | |x [id D]",
-             " |sin [id B] ''   1", "   |exp [id C] ''   0 clients:[('[id B]', 1, 0), ('[id A]', 2, 0)]"],
+            [
+                "add [id A] ''   2",
+                " |exp [id C] ''   0 clients:[('[id B]', 1, 0), ('[id A]', 2, 0)]",
+                " | |x [id D]",
+                " |sin [id B] ''   1",
+                "   |exp [id C] ''   0 clients:[('[id B]', 1, 0), ('[id A]', 2, 0)]",
+            ],
         )
         self.assertRaises(TypeError, debugprint, 3)
 
@@ -195,8 +233,19 @@ class TestDebugprint(unittest.TestCase):
             del ops_with_inner_function[Loop]
         self.assertEqual(
             text.splitlines(),
-            ["Loop [id A] ''   ", " |x [id B]", "", "Inner graphs of the scan ops:", "", "Loop [id A] ''   ", " >add [id C] ''   ",
-             " > |exp [id D] ''   ", " > | |a [id E] -> [id B]", " > |Constant{1.0} [id F]", ""],
+            [
+                "Loop [id A] ''   ",
+                " |x [id B]",
+                "",
+                "Inner graphs of the scan ops:",
+                "",
+                "Loop [id A] ''   ",
+                " >add [id C] ''   ",
+                " > |exp [id D] ''   ",
+                " > | |a [id E] -> [id B]",
+                " > |Constant{1.0} [id F]",
+                "",
+            ],
         )
 
     def test_compiled_function(self):
@@ -258,7 +307,7 @@ class TestPrint(unittest.TestCase):
 class TestPydot(unittest.TestCase):
     def setUp(self):
         try:
-            import pydot    # noqa: F401
+            import pydot  # noqa: F401
         except ImportError:
             self.skipTest(printing.pydot_imported_msg)
 
@@ -274,8 +323,13 @@ class TestPydot(unittest.TestCase):
         x, y = float64("x"), float64("y")
         z = scalar.exp(x + y) * 2.0 - x
         text = self.draw(z)
-        for part in ('label="add", shape=ellipse', 'label="x float64", shape=box, style=filled, fillcolor="green"', 'label="0 float64"',
-                     'fillcolor="dodgerblue2"', 'label="val=2.0"'):
+        for part in (
+            'label="add", shape=ellipse',
+            'label="x float64", shape=box, style=filled, fillcolor="green"',
+            'label="0 float64"',
+            'fillcolor="dodgerblue2"',
+            'label="val=2.0"',
+        ):
             self.assertIn(part, text)
         self.assertEqual(text.count("shape=ellipse"), 4)
         self.assertEqual(text.count("shape=box"), 4)

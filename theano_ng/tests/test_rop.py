@@ -2,6 +2,7 @@
 
 The products of a Jacobian with a vector are compared with central differences, and the two operators with each other.
 """
+
 import unittest
 
 import numpy as np
@@ -115,7 +116,11 @@ class RopLop_checker(unittest.TestCase):
         vx = np.asarray(self.rng.uniform(0.2, 0.9, size=in_shape), x.dtype)
         vv = np.asarray(self.rng.uniform(-1, 1, size=in_shape), x.dtype)
         # Numbers that have no gradient ask nothing of the output's dtype.
-        cotangent = y.type("cotangent") if y.dtype in tensor.continuous_dtypes else tensor.TensorType(config.floatX, y.broadcastable)()
+        cotangent = (
+            y.type("cotangent")
+            if y.dtype in tensor.continuous_dtypes
+            else tensor.TensorType(config.floatX, y.broadcastable)()
+        )
         vc = np.asarray(self.rng.uniform(-1, 1, size=out_shape), cotangent.dtype)
 
         forward = theano.function([x], y, on_unused_input="ignore")
@@ -138,7 +143,7 @@ class test_RopLop(RopLop_checker):
     """What the operators do with Ops that have no R_op, with lists, and with unsuitable input; `tensor.tests.test_rop` has the Ops'."""
 
     def test_gradient_ops(self):
-        n, = self.in_shape
+        (n,) = self.in_shape
         scaled = gradient.grad_clip(self.x * 3, -10, 10)
         rop = theano.function([self.x, self.v], tensor.Rop(scaled, self.x, self.v), on_unused_input="ignore")
         v = np.arange(n, dtype=config.floatX)
@@ -146,7 +151,7 @@ class test_RopLop(RopLop_checker):
 
     def test_invalid_input(self):
         self.assertRaises(ValueError, tensor.Rop, 0.0, [tensor.matrix()], [tensor.vector()])
-        self.assertRaises(ValueError, tensor.Rop, self.x ** 2, self.x, self.mv)
+        self.assertRaises(ValueError, tensor.Rop, self.x**2, self.x, self.mv)
 
     def test_no_r_op(self):
         self.check_nondiff_rop(break_op(self.x))

@@ -5,6 +5,7 @@ sides are Python expressions in the names of `VARIABLES` and `ABBREVIATIONS` and
 to the first, alone and as long as it applies; the result must be the graph of the second, and the numbers of both must agree. A number on
 the right side has the shape of the result. A list in brackets at the end of an example names all tags under which the rule is registered.
 """
+
 import copy
 import re
 import unittest
@@ -22,7 +23,14 @@ from theano_ng.compile import ops as compile_ops
 from theano_ng.compile.mode import Mode
 from theano_ng.configdefaults import config
 from theano_ng.gof.opt import (
-    ChangeTracker, EquilibriumOptimizer, LocalOptGroup, LocalOptimizer, MergeOptimizer, NavigatorOptimizer, Optimizer)
+    ChangeTracker,
+    EquilibriumOptimizer,
+    LocalOptGroup,
+    LocalOptimizer,
+    MergeOptimizer,
+    NavigatorOptimizer,
+    Optimizer,
+)
 from theano_ng.gof.optdb import DB
 from theano_ng.tensor import basic, nlinalg, nnet, opt, slinalg
 from theano_ng.tensor.blas import ops as blas_ops
@@ -67,12 +75,18 @@ OTHER_NUMBERS = {
 
 # Examples of rules whose docstring is that of their class.
 OF_INSTANCES = {
-    "local_mul_canonizer": ["(x * y) / x  ->  y", "x / y / x  ->  1 / y", "(x / y) * (y / z)  ->  x / z", "2 * x / 2  ->  x"],
+    "local_mul_canonizer": [
+        "(x * y) / x  ->  y",
+        "x / y / x  ->  1 / y",
+        "(x / y) * (y / z)  ->  x / z",
+        "2 * x / 2  ->  x",
+    ],
     "local_add_canonizer": ["(x + y) - x  ->  y", "(x - y) + (y - z)  ->  x - z"],
     "remove_tensor_copy": ["tensor_copy(x)  ->  x"],
     "local_add_mul_fusion": ["(x + y) + z  ->  add(x, y, z)", "(x * y) * z  ->  mul(x, y, z)"],
     "composite_elemwise_fusion": [
-        "exp(x) * y  ->  Elemwise(Composite([number, other], [scalar.exp(number) * other]))(x, y)"],
+        "exp(x) * y  ->  Elemwise(Composite([number, other], [scalar.exp(number) * other]))(x, y)"
+    ],
 }
 
 _random = np.random.RandomState(1729)
@@ -80,13 +94,25 @@ _square = _random.uniform(0.3, 0.9, size=(3, 3))
 
 # Names, dtype, and a value or the shape of random values; lengths of one are broadcastable.
 _TABLE = [
-    ("a b s", "float64", ()), ("u v x y z", "float64", (3,)), ("A B C G W", "float64", (3, 3)), ("t", "float64", (2, 3, 4)),
-    ("row", "float64", (1, 3)), ("col", "float64", (3, 1)), ("one", "float64", (1, 1)),
-    ("S", "float64", np.dot(_square, _square.T) + np.eye(3)),       # symmetric, positive definite
-    ("f", "float32", (3,)), ("w", "complex128", np.array([0.5 + 1j, 2, -1j])), ("k", "int8", np.array([3, -5, 7])),
-    ("c", "bool", np.array([False, True, True])), ("p", "bool", np.array([True, False, True])), ("flag", "bool", np.array(True)),
+    ("a b s", "float64", ()),
+    ("u v x y z", "float64", (3,)),
+    ("A B C G W", "float64", (3, 3)),
+    ("t", "float64", (2, 3, 4)),
+    ("row", "float64", (1, 3)),
+    ("col", "float64", (3, 1)),
+    ("one", "float64", (1, 1)),
+    ("S", "float64", np.dot(_square, _square.T) + np.eye(3)),  # symmetric, positive definite
+    ("f", "float32", (3,)),
+    ("w", "complex128", np.array([0.5 + 1j, 2, -1j])),
+    ("k", "int8", np.array([3, -5, 7])),
+    ("c", "bool", np.array([False, True, True])),
+    ("p", "bool", np.array([True, False, True])),
+    ("flag", "bool", np.array(True)),
     ("labels", "int64", np.array([2, 0, 1])),
-    ("axis", "int64", np.array(0)), ("i", "int64", np.array(1)), ("j", "int64", np.array(2)), ("n", "int64", np.array(3)),
+    ("axis", "int64", np.array(0)),
+    ("i", "int64", np.array(1)),
+    ("j", "int64", np.array(2)),
+    ("n", "int64", np.array(3)),
 ]
 
 # name -> (variable, value)
@@ -94,9 +120,12 @@ VARIABLES = {}
 for _names, _dtype, _value in _TABLE:
     for _name in _names.split():
         _filled = _random.uniform(0.3, 0.9, size=_value) if isinstance(_value, tuple) else _value
-        VARIABLES[_name] = T.TensorType(_dtype, [n == 1 for n in np.shape(_filled)])(_name), np.asarray(_filled, dtype=_dtype)
+        VARIABLES[_name] = (
+            T.TensorType(_dtype, [n == 1 for n in np.shape(_filled)])(_name),
+            np.asarray(_filled, dtype=_dtype),
+        )
 VARIABLES["number"], VARIABLES["other"] = (scalar.float64("number"), 0.75), (scalar.float64("other"), 0.5)
-VARIABLES["l"] = TypedListType(T.dvector)("l"), [np.array([0.25, 0.5]), np.array([1., 2, 3])]
+VARIABLES["l"] = TypedListType(T.dvector)("l"), [np.array([0.25, 0.5]), np.array([1.0, 2, 3])]
 # Names that stand for expressions.
 ABBREVIATIONS = {"even": 2, "every_row": T.arange(VARIABLES["labels"][0].shape[0])}
 ABBREVIATIONS.update((name, T.constant(np.float64(number))) for number, name in enumerate(["zero", "unit", "two"]))
@@ -104,16 +133,42 @@ ABBREVIATIONS.update((name, T.constant(np.float64(number))) for number, name in 
 
 def _namespace():
     names = {}
-    for module in (scalar.composite, theano_ng.typed_list, blas_ops, compile_ops, opt, basic, slinalg, nlinalg, nnet, crossentropy,
-                   theano_ng.sandbox.linalg.ops, T, theano_ng.ifelse):
+    for module in (
+        scalar.composite,
+        theano_ng.typed_list,
+        blas_ops,
+        compile_ops,
+        opt,
+        basic,
+        slinalg,
+        nlinalg,
+        nnet,
+        crossentropy,
+        theano_ng.sandbox.linalg.ops,
+        T,
+        theano_ng.ifelse,
+    ):
         names.update({name: value for name, value in vars(module).items() if not name.startswith("_")})
     names.update(softmax_op=softmax_op, softmax_grad=softmax_grad, softmax_with_bias=softmax_with_bias)
     # Rows are shown with the names of the classes of their ops.
-    for op in (softmax_op, logsoftmax_op, softmax_grad, crossentropy.crossentropy_softmax_1hot_with_bias_dx, T.Join(),
-               TensorFromScalar(), ScalarFromTensor(), crossentropy.CrossentropyCategorical1HotGrad()):
+    for op in (
+        softmax_op,
+        logsoftmax_op,
+        softmax_grad,
+        crossentropy.crossentropy_softmax_1hot_with_bias_dx,
+        T.Join(),
+        TensorFromScalar(),
+        ScalarFromTensor(),
+        crossentropy.CrossentropyCategorical1HotGrad(),
+    ):
         names[type(op).__name__] = op
-    names.update(_dot22=blas_ops._dot22, _dot22scalar=blas_ops._dot22scalar, scipy_ger_inplace=scipy_ger_inplace,
-                 scipy_ger_no_inplace=scipy_ger_no_inplace, OpFromGraph=OpFromGraph)
+    names.update(
+        _dot22=blas_ops._dot22,
+        _dot22scalar=blas_ops._dot22scalar,
+        scipy_ger_inplace=scipy_ger_inplace,
+        scipy_ger_no_inplace=scipy_ger_no_inplace,
+        OpFromGraph=OpFromGraph,
+    )
     names.update(abs=abs, np=np, scalar=scalar, slice=slice, consider_constant=theano_ng.gradient.consider_constant)
     names.update({name: v for name, (v, _) in VARIABLES.items()})
     names.update(ABBREVIATIONS)
@@ -177,7 +232,7 @@ def _is_own(rule):
 
 def all_rules():
     """Dict: rule -> (name, set of tags), of everything in the databases and of the rules by their documented names."""
-    theano_ng.function([], T.constant(1.))      # rules are loaded with the first function
+    theano_ng.function([], T.constant(1.0))  # rules are loaded with the first function
     rules = {}
     _registered(compile_mode.optdb, rules)
     for module in (opt, opt_sigm, theano_ng.ifelse):
@@ -254,7 +309,9 @@ class TestExamples(unittest.TestCase):
             EquilibriumOptimizer([rule], max_use_ratio=10).optimize(fgraph)
         self.assertEqual([v.type for v in fgraph.outputs], [v.type for v in old])
         self.assertTrue(changes.changed, "the rule does not apply")
-        self.assertEqual(_without_dtypes_of_numbers(_printed(fgraph)), _without_dtypes_of_numbers(_printed(self.graph(new))))
+        self.assertEqual(
+            _without_dtypes_of_numbers(_printed(fgraph)), _without_dtypes_of_numbers(_printed(self.graph(new)))
+        )
         for a, b in zip(self.values(old), self.values(new)) if numbers else ():
             for one, other in zip(a, b) if isinstance(a, list) else [(a, b)]:
                 self.assertEqual(one.dtype, other.dtype)
@@ -282,14 +339,17 @@ class TestExamples(unittest.TestCase):
         self.assertEqual(set(OF_INSTANCES) - names, set())
 
     def test_reading_examples(self):
-        self.assertEqual(examples("""Title.
+        self.assertEqual(
+            examples("""Title.
 
             f(x)  ->  g(x)          [canonicalize, fast_run]
             h(x)  ->  g(x,
                         1)
 
             This is f -> g in prose.
-            """), [("f(x)", "g(x)", ["canonicalize", "fast_run"]), ("h(x)", "g(x, 1)", None)])
+            """),
+            [("f(x)", "g(x)", ["canonicalize", "fast_run"]), ("h(x)", "g(x, 1)", None)],
+        )
 
     def test_wrong_examples_are_found(self):
         for before, after in [("x * x", "x"), ("x * y", "x * y"), ("x * x", "sqr(y)"), ("x * x", "sqr(f)")]:

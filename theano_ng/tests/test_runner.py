@@ -1,4 +1,5 @@
 """theano_ng-nose: which tests it runs, and what it says."""
+
 import contextlib
 import io
 import os
@@ -37,8 +38,12 @@ class TestRunner(unittest.TestCase):
             with open(os.path.join(folder, "test_few.py"), "w") as f:
                 f.write(TESTS)
             done = subprocess.run(
-                [sys.executable, "-m", "theano_ng.tests.runner", "--processes", "1", *arguments, folder], capture_output=True, text=True,
-                stdin=subprocess.DEVNULL, env=dict(os.environ, PYTHONPATH=root + os.pathsep + os.environ.get("PYTHONPATH", "")))
+                [sys.executable, "-m", "theano_ng.tests.runner", "--processes", "1", *arguments, folder],
+                capture_output=True,
+                text=True,
+                stdin=subprocess.DEVNULL,
+                env=dict(os.environ, PYTHONPATH=root + os.pathsep + os.environ.get("PYTHONPATH", "")),
+            )
         return done.returncode, done.stdout.splitlines()
 
     def test_counts(self):
@@ -71,7 +76,9 @@ class TestRunner(unittest.TestCase):
             self.assertEqual([name for _, name in found], ["test_ab", "test_b"])
             self.assertRegex(said.getvalue(), r"^left out .*test_a\.py \(1\): for a reason\n$")
             for wrong in (folder, os.path.join(folder, "nowhere.py") + "=why"):
-                self.assertRaisesRegex(SystemExit, "PATH=REASON", runner.targets, runner.parse([folder, "--except", wrong]))
+                self.assertRaisesRegex(
+                    SystemExit, "PATH=REASON", runner.targets, runner.parse([folder, "--except", wrong])
+                )
         package = os.path.dirname(os.path.abspath(theano_ng.__file__))
         with contextlib.redirect_stdout(io.StringIO()):
             found = runner.targets(runner.parse(["--theano", "--except", os.path.join(package, "audit") + "=why"]))

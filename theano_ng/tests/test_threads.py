@@ -1,4 +1,5 @@
 """Functions called from several threads, and from inside Ops of other functions."""
+
 import threading
 import unittest
 
@@ -51,13 +52,15 @@ class TestThreads(unittest.TestCase):
         self.count = theano.shared(np.zeros(()), "count")
         # BLAS and a Python Op let other threads in while the function runs.
         inner = theano.compile.as_op(itypes=[tt.dmatrix], otypes=[tt.dmatrix])(lambda v: np.exp(v - v.max()))
-        self.f = theano.function([x], [tt.dot(x, x.T).sum() + inner(x).sum() * 0, x.sum(axis=0)], updates=[(self.count, self.count + 1)])
+        self.f = theano.function(
+            [x], [tt.dot(x, x.T).sum() + inner(x).sum() * 0, x.sum(axis=0)], updates=[(self.count, self.count + 1)]
+        )
 
     def check(self, f, size, times=25):
         value = np.full((size, size + 1), float(size))
         for _ in range(times):
             total, rows = f(value)
-            self.assertEqual(total, size ** 4 * (size + 1))
+            self.assertEqual(total, size**4 * (size + 1))
             np.testing.assert_array_equal(rows, np.full(size + 1, size * size))
 
     def test_one_function(self):
@@ -88,8 +91,8 @@ class TestThreads(unittest.TestCase):
 
         in_threads(*[lambda k=k: build(k) for k in range(4)])
         for k, (total, slope) in enumerate(results):
-            np.testing.assert_allclose(total, np.exp(np.array([.5, 1.5]) * (k // 2 + 2)).sum())
-            np.testing.assert_allclose(slope, 1 - np.tanh([.5, 1.5]) ** 2)
+            np.testing.assert_allclose(total, np.exp(np.array([0.5, 1.5]) * (k // 2 + 2)).sum())
+            np.testing.assert_allclose(slope, 1 - np.tanh([0.5, 1.5]) ** 2)
 
     def test_compiling_in_threads_leaves_global_state_alone(self):
         def flags():
@@ -112,8 +115,15 @@ class TestNested(unittest.TestCase):
         x = tt.dvector("x")
         inner = theano.function([x], tt.exp(x) * 2)
         outer = theano.function([x], Call(inner)(x + 1) + Call(inner)(x))
-        np.testing.assert_allclose(outer([0., 1.]), 2 * np.exp([1., 2.]) + 2 * np.exp([0., 1.]))
-        in_threads(*[lambda: [np.testing.assert_allclose(outer([k]), 2 * np.exp([k + 1.]) + 2 * np.exp([k])) for k in range(20)]] * 3)
+        np.testing.assert_allclose(outer([0.0, 1.0]), 2 * np.exp([1.0, 2.0]) + 2 * np.exp([0.0, 1.0]))
+        in_threads(
+            *[
+                lambda: [
+                    np.testing.assert_allclose(outer([k]), 2 * np.exp([k + 1.0]) + 2 * np.exp([k])) for k in range(20)
+                ]
+            ]
+            * 3
+        )
 
     def test_error_inside(self):
         x, y = tt.dvector("x"), tt.dvector("y")
@@ -132,9 +142,9 @@ class TestNested(unittest.TestCase):
         op = Call()
         f = op.function = theano.function([x], op(x))
         with self.assertRaisesRegex(RuntimeError, "while it is running"):
-            f([1.])
+            f([1.0])
         op.function = lambda v: v + 1
-        np.testing.assert_array_equal(f([1.]), [2.])
+        np.testing.assert_array_equal(f([1.0]), [2.0])
 
 
 if __name__ == "__main__":

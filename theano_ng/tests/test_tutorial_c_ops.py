@@ -1,5 +1,6 @@
 """What the tutorials about C code promise, in FAST_COMPILE, FAST_RUN and DebugMode: Ops in C on arrays, C code in a file of its own, a rule
 that removes an Op, a type that C knows, and types and Ops that are plain instances with methods put on them."""
+
 import math
 import unittest
 
@@ -36,7 +37,8 @@ class LeakySum(gof.Op):
     def c_code(self, node, name, inputs, outputs, sub):
         names = dict(zip(("x", "rate", "out"), inputs + outputs), fail=sub["fail"])
         names.update(("t_" + key, "npy_" + v.dtype) for key, v in zip(("x", "rate"), node.inputs))
-        return """
+        return (
+            """
         if (%(out)s != NULL && !PyArray_SAMESHAPE(%(x)s, %(out)s))
             Py_CLEAR(%(out)s);
         if (%(out)s == NULL)
@@ -51,7 +53,9 @@ class LeakySum(gof.Op):
             level = *(%(t_x)s *)PyArray_GETPTR1(%(x)s, k) + leak * level;
             *(%(t_x)s *)PyArray_GETPTR1(%(out)s, k) = level;
         }
-        """ % names
+        """
+            % names
+        )
 
     def c_code_cache_version(self):
         return (3,)
@@ -102,8 +106,15 @@ class Interleave(gof.Op):
             %(fail)s
         }
         interleave_%(name)s(pairs, %(even)s, %(odd)s, (npy_%(dtype)s *)PyArray_DATA(%(both)s));
-        """ % dict(even=inputs[0], odd=inputs[1], both=outputs[0], name=name, fail=sub["fail"], dtype=node.outputs[0].dtype,
-                   typenum=np.dtype(node.outputs[0].dtype).num)
+        """ % dict(
+            even=inputs[0],
+            odd=inputs[1],
+            both=outputs[0],
+            name=name,
+            fail=sub["fail"],
+            dtype=node.outputs[0].dtype,
+            typenum=np.dtype(node.outputs[0].dtype).num,
+        )
 
     def c_code_cache_version(self):
         return (5, "in turns")
@@ -174,7 +185,9 @@ class VectorOps(unittest.TestCase):
             both = op(even, odd)
             self.assertEqual(both.type, T.dvector)
             for mode in MODES:
-                f = theano.function([even, odd], [both, op(odd, even), op(even, even)], mode=mode)    # nodes with different dtypes
+                f = theano.function(
+                    [even, odd], [both, op(odd, even), op(even, even)], mode=mode
+                )  # nodes with different dtypes
                 for a, b in ((numbers, -numbers), (numbers[::4], numbers[2::-1]), (numbers[:0], numbers[9:])):
                     a = a.astype("float32")
                     got = f(a, b)
@@ -215,7 +228,9 @@ class RunningMaxAndItsRule(unittest.TestCase):
 
     def test_filled(self):
         self.assertEqual(self.ops_of_filled(), [T.Alloc])
-        for mode, ops in zip(MODES, ([RunningMax, theano.compile.DeepCopyOp], [theano.compile.DeepCopyOp], [theano.compile.DeepCopyOp])):
+        for mode, ops in zip(
+            MODES, ([RunningMax, theano.compile.DeepCopyOp], [theano.compile.DeepCopyOp], [theano.compile.DeepCopyOp])
+        ):
             # The result is never the memory of a constant: what is left is a copy. FAST_COMPILE does not specialize.
             f = theano.function([], running_max(T.fill(np.zeros(4), -1.0)), mode=mode)
             self.assertEqual(f().tolist(), [-1.0] * 4)
@@ -224,14 +239,15 @@ class RunningMaxAndItsRule(unittest.TestCase):
     def test_others(self):
         x = T.dvector()
         heights = np.random.RandomState(8).normal(size=11)
-        for mode in MODES:    # DebugMode compares perform with the C code
+        for mode in MODES:  # DebugMode compares perform with the C code
             f = theano.function([x], running_max(x), mode=mode)
             self.assertEqual([node.op for node in f.maker.fgraph.toposort()], [running_max])
             for part in (heights, heights[::-2], heights[:1], heights[:0]):
-                self.assertEqual(f(part).tolist(), [max(part[:i + 1]) for i in range(len(part))])
+                self.assertEqual(f(part).tolist(), [max(part[: i + 1]) for i in range(len(part))])
 
 
 # Integers of Python as a type, `long long` in C, written down as the methods of an instance and as a class.
+
 
 def whole_filter(data, strict=False, allow_downcast=None):
     if isinstance(data, int):
@@ -247,7 +263,9 @@ def whole_filter(data, strict=False, allow_downcast=None):
 IN_C = dict(
     c_declare=lambda name, sub: "long long %s;" % name,
     c_init=lambda name, sub: "%s = 0;" % name,
-    c_extract=lambda name, sub: "%s = PyLong_AsLongLong(py_%s); if (PyErr_Occurred()) { %s }" % (name, name, sub["fail"]),
+    c_extract=lambda name, sub: (
+        "%s = PyLong_AsLongLong(py_%s); if (PyErr_Occurred()) { %s }" % (name, name, sub["fail"])
+    ),
     c_sync=lambda name, sub: "Py_XDECREF(py_%s); py_%s = PyLong_FromLongLong(%s);" % (name, name, name),
     c_cleanup=lambda name, sub: "",
 )
@@ -355,7 +373,11 @@ class WholeNumbers(unittest.TestCase):
         whole = whole_type()
         self.assertEqual([whole.filter(v) for v in (7, 7.0, -2.0)], [7, 7, -2])
         self.assertEqual(whole.filter(2.75, allow_downcast=True), 2)
-        for arguments, message in (((7.0, True), "7.0 is not an int"), ((2.75,), "2.75 has a fraction"), ((2.75, False, False), "2.75 has")):
+        for arguments, message in (
+            ((7.0, True), "7.0 is not an int"),
+            ((2.75,), "2.75 has a fraction"),
+            ((2.75, False, False), "2.75 has"),
+        ):
             with self.assertRaisesRegex(TypeError, message):
                 whole.filter(*arguments)
 
@@ -382,7 +404,7 @@ class WholeNumbers(unittest.TestCase):
         in_c = theano.Mode(linker="c")
         for mode in (*MODES, in_c):
             self.assertEqual(theano.function([m, n], gcd(m, n), mode=mode)(1071, 462), 21)
-        del gcd.perform    # C alone
+        del gcd.perform  # C alone
         for mode in (*MODES[:2], in_c, theano.Mode(linker="c|py"), theano.Mode(linker="cvm")):
             self.assertEqual(theano.function([m, n], gcd(n, m), mode=mode)(-1071, 147), 21)
 

@@ -1,4 +1,5 @@
 """What the tutorial on Op params promises, in Python and in C, in every mode."""
+
 import dataclasses
 import math
 import unittest
@@ -107,7 +108,7 @@ class BellInBoth(Bell):
 
     def perform(self, node, inputs, output_storage, params):
         height, at = inputs
-        output_storage[0][0] = height * math.exp(-((at - params.centre) / params.width) ** 2)
+        output_storage[0][0] = height * math.exp(-(((at - params.centre) / params.width) ** 2))
 
 
 class Weighted(Op):
@@ -126,8 +127,13 @@ x, y = theano.scalar.float64("x"), theano.scalar.float64("y")
 
 def modules(*outputs):
     """The modules of whole graphs by linker c."""
-    return [cc.CLinker().accept(FunctionGraph([v for v in (x, y) if v in theano.gof.graph.inputs([out])], [out])).make_thunk()[0].module
-            for out in outputs]
+    return [
+        cc.CLinker()
+        .accept(FunctionGraph([v for v in (x, y) if v in theano.gof.graph.inputs([out])], [out]))
+        .make_thunk()[0]
+        .module
+        for out in outputs
+    ]
 
 
 @unittest.skipUnless(cmodule.find_toolchain(), "needs a C++ compiler")
@@ -149,7 +155,9 @@ class TestTutorial(unittest.TestCase):
                 for centre, width in ((1.5, 2.0), (-4.0, 0.125)):
                     f = theano.function([x, y], op(centre, width)(x, y), mode=mode)
                     self.assertEqual(f(6.0, centre), 6.0)
-                    self.assertAlmostEqual(float(f(6.0, centre + 2 * width)), 6.0 * math.exp(-4), places=14, msg=(op, mode))
+                    self.assertAlmostEqual(
+                        float(f(6.0, centre + 2 * width)), 6.0 * math.exp(-4), places=14, msg=(op, mode)
+                    )
         first, second = modules(Bell(1.5, 2.0)(x, y), Bell(-4.0, 0.125)(x, y))
         self.assertIs(first, second)
 
@@ -184,6 +192,7 @@ class TestTutorial(unittest.TestCase):
 
     def test_defining_a_params_type(self):
         """No more than the methods that the tutorial lists: four for Python, four for C."""
+
         class PairType(theano.gof.Type):
             def filter(self, data, strict=False, allow_downcast=None):
                 if not isinstance(data, tuple) or len(data) != 2:
@@ -212,7 +221,7 @@ class TestTutorial(unittest.TestCase):
                 if (PyErr_Occurred()) {
                     %(fail)s
                 }
-                """ % dict(name=name, fail=sub['fail'])
+                """ % dict(name=name, fail=sub["fail"])
 
             def c_cleanup(self, name, sub):
                 return ""
@@ -234,7 +243,9 @@ class TestTutorial(unittest.TestCase):
                 output_storage[0][0] = params[0] * inputs[0] + params[1] * inputs[1]
 
             def c_code(self, node, name, inputs, outputs, sub):
-                return "%(z)s = %(p)s[0] * %(x)s + %(p)s[1] * %(y)s;" % dict(z=outputs[0], x=inputs[0], y=inputs[1], p=sub['params'])
+                return "%(z)s = %(p)s[0] * %(x)s + %(p)s[1] * %(y)s;" % dict(
+                    z=outputs[0], x=inputs[0], y=inputs[1], p=sub["params"]
+                )
 
         for mode in MODES:
             f = theano.function([x, y], [PairMix(2.0, 0.5)(x, y), PairMix(3, -1)(x, y)], mode=mode)
@@ -246,6 +257,7 @@ class TestTutorial(unittest.TestCase):
 
     def test_bundle(self):
         """With a ParamsType, several params need neither a class of their own nor struct code."""
+
         class StructMix(Weighted):
             __props__ = ("rise", "run")
             params_type = ParamsType(rise=Scalar("float64"), run=Scalar("float64"))
@@ -257,7 +269,9 @@ class TestTutorial(unittest.TestCase):
                 output_storage[0][0] = params.rise * inputs[0] + params.run * inputs[1]
 
             def c_code(self, node, name, inputs, outputs, sub):
-                return "%(z)s = %(p)s->rise * %(x)s + %(p)s->run * %(y)s;" % dict(z=outputs[0], x=inputs[0], y=inputs[1], p=sub["params"])
+                return "%(z)s = %(p)s->rise * %(x)s + %(p)s->run * %(y)s;" % dict(
+                    z=outputs[0], x=inputs[0], y=inputs[1], p=sub["params"]
+                )
 
         for mode in MODES:
             self.assertEqual(theano.function([x, y], StructMix(2, 0.5)(x, y), mode=mode)(3.0, 4.0), 8.0, mode)

@@ -1,4 +1,5 @@
 """What the guides to graph rewriting and to the profile of compilation promise."""
+
 import io
 import re
 import unittest
@@ -91,16 +92,19 @@ class OwnRewrites(unittest.TestCase):
     def test_local(self):
         e = self.products()
         result = gof.TopoOptimizer(cancel_here).optimize(e)
-        self.assertRegex(repr(result), r"^\(<theano_ng\.gof\.opt\.TopoOptimizer object at 0x[0-9a-f]+>, 1, 5, 3, .*, .*, .*\)$")
+        self.assertRegex(
+            repr(result), r"^\(<theano_ng\.gof\.opt\.TopoOptimizer object at 0x[0-9a-f]+>, 1, 5, 3, .*, .*, .*\)$"
+        )
         self.assertEqual(repr(e), "[mul(y, add(x, true_div(y, x)))]")
 
     def test_shortcuts(self):
         x, y, z = self.x, self.y, self.z
         for rule, before, after in (
-                (OpSub(mul, add), mul(mul(x, y), z), "[add(add(x, y), z)]"),
-                (OpRemove(identity), true_div(x, identity(identity(y))), "[true_div(x, y)]"),
-                (PatternSub((true_div, (mul, "a", "b"), "b"), "a"), true_div(mul(z, y), y), "[z]"),
-                (PatternSub((true_div, (mul, "a", "b"), "a"), "b"), add(x, true_div(mul(z, y), z)), "[add(x, y)]")):
+            (OpSub(mul, add), mul(mul(x, y), z), "[add(add(x, y), z)]"),
+            (OpRemove(identity), true_div(x, identity(identity(y))), "[true_div(x, y)]"),
+            (PatternSub((true_div, (mul, "a", "b"), "b"), "a"), true_div(mul(z, y), y), "[z]"),
+            (PatternSub((true_div, (mul, "a", "b"), "a"), "b"), add(x, true_div(mul(z, y), z)), "[add(x, y)]"),
+        ):
             e = self.graph(before)
             gof.TopoOptimizer(rule).optimize(e)
             self.assertEqual(repr(e), after)
@@ -115,7 +119,11 @@ class Database(unittest.TestCase):
         fast_run_no_inplace = optdb.query(Query(include=["fast_run"], exclude=["inplace"]))
         x, y = T.dmatrices("x", "y")
         nodes = {}
-        for name, optimizer in (("fast_run", fast_run), ("fast_compile", fast_compile), ("no_inplace", fast_run_no_inplace)):
+        for name, optimizer in (
+            ("fast_run", fast_run),
+            ("fast_compile", fast_compile),
+            ("no_inplace", fast_run_no_inplace),
+        ):
             fgraph = gof.FunctionGraph([x, y], [T.exp(T.dot(x, y)) + x.sum(axis=1, keepdims=True) * 2])
             optimizer.optimize(fgraph)
             nodes[name] = [node.op for node in fgraph.toposort()]
@@ -124,11 +132,17 @@ class Database(unittest.TestCase):
         self.assertGreater(len(nodes["fast_compile"]), len(nodes["fast_run"]))
 
     def test_positions(self):
-        places = {name: optdb.__position__[name]
-                  for name in ("merge1", "canonicalize", "specialize", "merge2", "add_destroy_handler", "merge3")}
-        self.assertEqual([places[name] for name in ("merge1", "merge2", "add_destroy_handler", "merge3")], [0, 49, 49.5, 100])
-        self.assertEqual(sorted(places, key=places.get),
-                         ["merge1", "canonicalize", "specialize", "merge2", "add_destroy_handler", "merge3"])
+        places = {
+            name: optdb.__position__[name]
+            for name in ("merge1", "canonicalize", "specialize", "merge2", "add_destroy_handler", "merge3")
+        }
+        self.assertEqual(
+            [places[name] for name in ("merge1", "merge2", "add_destroy_handler", "merge3")], [0, 49, 49.5, 100]
+        )
+        self.assertEqual(
+            sorted(places, key=places.get),
+            ["merge1", "canonicalize", "specialize", "merge2", "add_destroy_handler", "merge3"],
+        )
 
     def test_registered_rules_are_used(self):
         @gof.local_optimizer([T.sqrt])
@@ -146,7 +160,7 @@ class Database(unittest.TestCase):
             self.assertEqual(len(ops), 1, mode)
             self.assertIn("abs", ops[0])
             self.assertEqual(f([-1.5, 2.0]).tolist(), [1.5, 2.0])
-        self.assertNotIn("abs", str(before.maker.fgraph.toposort()))   # compiled before
+        self.assertNotIn("abs", str(before.maker.fgraph.toposort()))  # compiled before
 
 
 class PromisedRewrites(unittest.TestCase):
@@ -156,8 +170,10 @@ class PromisedRewrites(unittest.TestCase):
         f = theano.function(inputs, output, mode=mode)
         if values is not None:
             assert_allclose(theano.function(inputs, output, mode=theano.Mode("py", None))(*values), f(*values))
-        return [re.sub("[{,].*", "", str(node.op)) if not str(node.op).startswith("Elemwise") else str(node.op)
-                for node in f.maker.fgraph.toposort()]
+        return [
+            re.sub("[{,].*", "", str(node.op)) if not str(node.op).startswith("Elemwise") else str(node.op)
+            for node in f.maker.fgraph.toposort()
+        ]
 
     def test_common_parts_are_computed_once(self):
         x, y = T.dvectors("x", "y")
@@ -172,8 +188,8 @@ class PromisedRewrites(unittest.TestCase):
             self.assertEqual(self.ops([x], output, [v]), expected)
         self.assertIn("sqr", self.ops([x], x * x, [v])[0])
         self.assertIn("neg", self.ops([x], x * -1, [v])[0])
-        self.assertIn("sqrt", self.ops([x], x ** -0.5, [np.abs(v)])[0])
-        for output in (x * 0, x ** 0):
+        self.assertIn("sqrt", self.ops([x], x**-0.5, [np.abs(v)])[0])
+        for output in (x * 0, x**0):
             self.assertIn("Alloc", self.ops([x], output, [v]))
         y = T.dvector("y")
         self.assertNotIn("neg", " ".join(self.ops([x, y], (-x) / (-y), [v, v + 0.25])))
@@ -195,7 +211,7 @@ class PromisedRewrites(unittest.TestCase):
         assert_allclose(np.array([4.0, 4.0, 2.0]), f(np.ones(3), np.ones(2), np.ones(2)))
         increments = [node for node in f.maker.fgraph.toposort() if isinstance(node.op, T.subtensor.IncSubtensor)]
         self.assertEqual(len(increments), 2)
-        self.assertIs(increments[1].inputs[0].owner, increments[0])     # one works on what the other returns
+        self.assertIs(increments[1].inputs[0].owner, increments[0])  # one works on what the other returns
         f = theano.function([a], T.reshape(T.reshape(a, (2, 6)), (3, 4)), mode="FAST_RUN")
         self.assertEqual(sum("Reshape" in str(node.op) for node in f.maker.fgraph.toposort()), 1)
         self.assertEqual(f(np.arange(12.0)).tolist(), np.arange(12.0).reshape(3, 4).tolist())
@@ -211,24 +227,39 @@ class CompileProfile(unittest.TestCase):
     def test_sections(self):
         x, y = T.dmatrices("x", "y")
         with theano.config.change_flags(profile_optimizer=True, cache_graphs=False):
-            f = theano.function([x, y], T.log(T.nnet.softmax(T.dot(x, y) + 1)) * 2 + T.fill(x, 2).sum(), profile=True, mode="FAST_RUN")
+            f = theano.function(
+                [x, y], T.log(T.nnet.softmax(T.dot(x, y) + 1)) * 2 + T.fill(x, 2).sum(), profile=True, mode="FAST_RUN"
+            )
         self.addCleanup(theano.compile.profiling._atexit_print_list.remove, f.profile)
         out = io.StringIO()
         f.profile.summary(file=out)
         text = out.getvalue()
         for line in (
-                r"^Function profiling$", r"^=+$", r"^  Message: .*test_tutorial_rewrites\.py:\d+$",
-                r"^  Time in 0 calls to Function\.__call__: 0\.000000e\+00s$", r"^  Total compile time: \d\.\d+e[-+]\d\ds$",
-                r"^    Number of Apply nodes: %d$" % len(f.maker.fgraph.apply_nodes), r"^    Theano Optimizer time: \d",
-                r"^       Theano validate time: \d", r"^    Theano Linker time \(includes C, CUDA code generation/compiling\): \d",
-                r"^       Import time \d", r"^Time in all call to theano\.grad\(\) \d", r"^Optimizer Profile$",
-                r"^SeqOptimizer +OPT_FAST_RUN +time \d+\.\d+s for \d+/\d+ nodes before/after optimization$",
-                r"^  \d\.\d+s for fgraph\.validate\(\)$", r"^  \d\.\d+s for callback$",
-                r"^time      - \(name, class, index\) - validate time$",
-                r"^  \d\.\d+s - \('canonicalize', 'EquilibriumOptimizer', \d+\) - \d", r"^    EquilibriumOptimizer      canonicalize$",
-                r"^      time \d\.\d+s for \d+ passes$", r"^      nb nodes \(start, end, max\) \d+ \d+ \d+$", r"^      time io_toposort \d",
-                r"^      time in local optimizers \d", r"^      time in global optimizers \d",
-                r"^       0 - \d\.\d+s \d+ \(\d.*s in global opts"):
+            r"^Function profiling$",
+            r"^=+$",
+            r"^  Message: .*test_tutorial_rewrites\.py:\d+$",
+            r"^  Time in 0 calls to Function\.__call__: 0\.000000e\+00s$",
+            r"^  Total compile time: \d\.\d+e[-+]\d\ds$",
+            r"^    Number of Apply nodes: %d$" % len(f.maker.fgraph.apply_nodes),
+            r"^    Theano Optimizer time: \d",
+            r"^       Theano validate time: \d",
+            r"^    Theano Linker time \(includes C, CUDA code generation/compiling\): \d",
+            r"^       Import time \d",
+            r"^Time in all call to theano\.grad\(\) \d",
+            r"^Optimizer Profile$",
+            r"^SeqOptimizer +OPT_FAST_RUN +time \d+\.\d+s for \d+/\d+ nodes before/after optimization$",
+            r"^  \d\.\d+s for fgraph\.validate\(\)$",
+            r"^  \d\.\d+s for callback$",
+            r"^time      - \(name, class, index\) - validate time$",
+            r"^  \d\.\d+s - \('canonicalize', 'EquilibriumOptimizer', \d+\) - \d",
+            r"^    EquilibriumOptimizer      canonicalize$",
+            r"^      time \d\.\d+s for \d+ passes$",
+            r"^      nb nodes \(start, end, max\) \d+ \d+ \d+$",
+            r"^      time io_toposort \d",
+            r"^      time in local optimizers \d",
+            r"^      time in global optimizers \d",
+            r"^       0 - \d\.\d+s \d+ \(\d.*s in global opts",
+        ):
             self.assertRegex(text, re.compile(line, re.M), line)
 
 

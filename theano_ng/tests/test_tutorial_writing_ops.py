@@ -1,4 +1,5 @@
 """What the tutorials promise about defining Ops in Python, and about testing them."""
+
 import os
 import subprocess
 import sys
@@ -80,8 +81,11 @@ class TestRopOfCube(RopLop_checker):
         self.check_rop_lop(Cube()(self.x), self.in_shape)
 
 
-@as_op(itypes=[tensor.fmatrix, tensor.fmatrix], otypes=[tensor.fmatrix],
-       infer_shape=lambda node, shapes: [tuple(m * n for m, n in zip(*shapes))])
+@as_op(
+    itypes=[tensor.fmatrix, tensor.fmatrix],
+    otypes=[tensor.fmatrix],
+    infer_shape=lambda node, shapes: [tuple(m * n for m, n in zip(*shapes))],
+)
 def kronecker(a, b):
     return np.kron(a, b)
 
@@ -126,9 +130,11 @@ class Polar(Binary):
 
     def grad(self, inputs, output_grads):
         x, y = inputs
-        square = x ** 2 + y ** 2
+        square = x**2 + y**2
         to_x = to_y = x.zeros_like()
-        for g, dx, dy in zip(output_grads, (x / tensor.sqrt(square), -y / square), (y / tensor.sqrt(square), x / square)):
+        for g, dx, dy in zip(
+            output_grads, (x / tensor.sqrt(square), -y / square), (y / tensor.sqrt(square), x / square)
+        ):
             if not isinstance(g.type, theano.gradient.DisconnectedType):
                 to_x, to_y = to_x + g * dx, to_y + g * dy
         return [to_x, to_y]
@@ -193,7 +199,7 @@ class InEveryMode(unittest.TestCase):
         for mode in MODES:
             with self.subTest(mode), config.change_flags(mode=mode):
                 f = function([x], [area(x), same_area(x), volume(x)])
-                for got, expected in zip(f(value), (3.5 * value ** 2, 3.5 * value ** 2, value ** 3 / 2)):
+                for got, expected in zip(f(value), (3.5 * value**2, 3.5 * value**2, value**3 / 2)):
                     np.testing.assert_allclose(got, expected, rtol=1e-6)
                 # Nodes of equal Ops are one.
                 self.assertEqual(sum(isinstance(node.op, Power) for node in f.maker.fgraph.toposort()), 2)
@@ -225,7 +231,7 @@ class InEveryMode(unittest.TestCase):
                 output_storage[1][0] = np.array(np.unravel_index(inputs[0].argmax(), inputs[0].shape))
 
         x = tensor.dmatrix()
-        value = np.array([[3., -1, 8], [9, 0, 2]])
+        value = np.array([[3.0, -1, 8], [9, 0, 2]])
         for mode in MODES:
             top, place = function([x], Peak()(x), mode=mode)(value)
             self.assertEqual((top, place.tolist()), (9, [1, 0]))
@@ -236,7 +242,7 @@ class InEveryMode(unittest.TestCase):
         y = Cube()(x)
         self.assertEqual((y.owner.op, hash(y.owner.op)), (Cube(), hash(Cube())))
         value = np.arange(-3.0, 3).reshape(2, 3)
-        np.testing.assert_array_equal(tensor.grad(y.sum(), x).eval({x: value}), 3 * value ** 2)
+        np.testing.assert_array_equal(tensor.grad(y.sum(), x).eval({x: value}), 3 * value**2)
         shape = function([x], y.shape, mode="FAST_RUN")
         self.assertEqual(shape(value).tolist(), [2, 3])
         self.assertNotIn(Cube(), [node.op for node in shape.maker.fgraph.toposort()])
@@ -263,7 +269,7 @@ class VerifyGrad(unittest.TestCase):
 
     def test_functions_of_several_inputs(self):
         def surface(u, v, w):
-            return tensor.tanh(u) * v - u / w ** 3
+            return tensor.tanh(u) * v - u / w**3
 
         u, v, w = np.array([[0.5], [-0.25], [1.5]]), np.array([2.0, -3.0]), np.array(1.25)
         self.check(surface, u, v, w)
@@ -288,8 +294,8 @@ class VerifyGrad(unittest.TestCase):
 
         self.assertRaises(theano.gradient.GradientError, utt.verify_grad, Wrong(), [np.ones((2, 3))])
         # Both tolerances have to be exceeded.
-        utt.verify_grad(Wrong(), [np.ones((2, 3))], abs_tol=10.)
-        utt.verify_grad(Wrong(), [np.ones((2, 3))], rel_tol=10.)
+        utt.verify_grad(Wrong(), [np.ones((2, 3))], abs_tol=10.0)
+        utt.verify_grad(Wrong(), [np.ones((2, 3))], rel_tol=10.0)
 
 
 class InPlace(theano.Op):
@@ -349,19 +355,23 @@ class ViewsAndInplace(unittest.TestCase):
                     np.testing.assert_allclose(value, expected)
                 order = f.maker.fgraph.toposort()
                 destroyers = [i for i, node in enumerate(order) if getattr(node.op, "destroy_map", None)]
-                readers = [i for i, node in enumerate(order) if f.maker.fgraph.inputs[0] in node.inputs and i not in destroyers]
+                readers = [
+                    i for i, node in enumerate(order) if f.maker.fgraph.inputs[0] in node.inputs and i not in destroyers
+                ]
                 self.assertLess(max(readers), destroyers[0], (mode, order))
 
     def test_numbers_in_place(self):
         x, y = tensor.dscalars("x", "y")
         total = tensor.inplace.add_inplace(x, y)
         for mode in MODES:
-            f = function([theano.In(x, mutable=True), y], [tensor.log(x), tensor.log(total)], mode=mode, accept_inplace=True)
+            f = function(
+                [theano.In(x, mutable=True), y], [tensor.log(x), tensor.log(total)], mode=mode, accept_inplace=True
+            )
             np.testing.assert_allclose(f(np.array(2.0), 6.0), np.log([2.0, 8.0]))
 
     def test_two_outputs(self):
         x, y = tensor.dvectors("x", "y")
-        a, b = np.array([1., 2.]), np.array([0.5, 8.])
+        a, b = np.array([1.0, 2.0]), np.array([0.5, 8.0])
         for mode in MODES:
             both = BothInPlace()(x * 1, y * 1)
             f = function([x, y], [*both, x], mode=mode, accept_inplace=True)
@@ -376,8 +386,12 @@ class ViewsAndInplace(unittest.TestCase):
     def test_two_destroyers_of_one_input_are_refused(self):
         x, y = tensor.dvectors("x", "y")
         with self.assertRaises(theano.gof.InconsistencyError):
-            function([theano.In(x, mutable=True), y], [InPlace()(x, y), Corrupting()(x, y)], accept_inplace=True,
-                     mode=theano.Mode("py", None))
+            function(
+                [theano.In(x, mutable=True), y],
+                [InPlace()(x, y), Corrupting()(x, y)],
+                accept_inplace=True,
+                mode=theano.Mode("py", None),
+            )
 
 
 class GradientRules(unittest.TestCase):
@@ -441,8 +455,12 @@ class GradientRules(unittest.TestCase):
             pattern = [[False], [True]]
 
         x, y = tensor.dvectors("x", "y")
-        np.testing.assert_array_equal(tensor.grad(Product()(x, y).sum(), x).eval({x: [1., 2.], y: [3., 4.]}), [3, 4])
-        self.assertRaises((theano.gradient.DisconnectedInputError, ValueError, TypeError), tensor.grad, Denying()(x, y).sum(), x)
+        np.testing.assert_array_equal(
+            tensor.grad(Product()(x, y).sum(), x).eval({x: [1.0, 2.0], y: [3.0, 4.0]}), [3, 4]
+        )
+        self.assertRaises(
+            (theano.gradient.DisconnectedInputError, ValueError, TypeError), tensor.grad, Denying()(x, y).sum(), x
+        )
 
 
 class Seeds(unittest.TestCase):
@@ -456,7 +474,9 @@ class Seeds(unittest.TestCase):
 
     def test_generators(self):
         for arguments, seed in (((), 666), ((57,), 57)):
-            self.assertEqual(np.random.RandomState(utt.fetch_seed(*arguments)).rand(), np.random.RandomState(seed).rand())
+            self.assertEqual(
+                np.random.RandomState(utt.fetch_seed(*arguments)).rand(), np.random.RandomState(seed).rand()
+            )
 
 
 class CommandLine(unittest.TestCase):
@@ -487,7 +507,9 @@ if __name__ == "__main__":
                 stream.write(lines)
 
             def run(*arguments):
-                done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, env=environment, cwd=folder)
+                done = subprocess.run(
+                    [sys.executable, *arguments], capture_output=True, text=True, env=environment, cwd=folder
+                )
                 return done.returncode, done.stdout + done.stderr
 
             runner = ("-m", "theano_ng.tests.runner", "--processes", "1")

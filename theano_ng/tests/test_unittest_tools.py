@@ -1,4 +1,5 @@
 """The helpers of tests: they accept what is right and refuse what is wrong."""
+
 import io
 import unittest
 import warnings
@@ -53,8 +54,8 @@ class TestComparisons(unittest.TestCase):
 
     def test_verify_grad(self):
         x = np.array([0.5, 1.5])
-        utt.verify_grad(lambda v: utt.different_grad(1)(v ** 2), [x])
-        self.assertRaises(GradientError, utt.verify_grad, lambda v: utt.different_grad(1.01)(v ** 2), [x])
+        utt.verify_grad(lambda v: utt.different_grad(1)(v**2), [x])
+        self.assertRaises(GradientError, utt.verify_grad, lambda v: utt.different_grad(1.01)(v**2), [x])
 
     def test_attempt_many_times(self):
         seeds = []
@@ -106,8 +107,12 @@ class _Twice(Op):
         outputs[0][0] = inputs[0] * 2
 
     def infer_shape(self, node, shapes):
-        shape, = shapes
-        return [{"right": shape, "swapped": tuple(reversed(shape)), "none": (node.outputs[0].shape[0], shape[1])}[self.shape_rule]]
+        (shape,) = shapes
+        return [
+            {"right": shape, "swapped": tuple(reversed(shape)), "none": (node.outputs[0].shape[0], shape[1])}[
+                self.shape_rule
+            ]
+        ]
 
 
 class TestInferShape(utt.InferShapeTester):
@@ -116,8 +121,12 @@ class TestInferShape(utt.InferShapeTester):
         value = np.ones((3, 4), theano.config.floatX)
         self._compile_and_check([x], [_Twice("right")(x)], [value], _Twice)
         # DebugMode finds out before the tester does
-        self.assertRaises((AssertionError, BadOptimization), self._compile_and_check, [x], [_Twice("swapped")(x)], [value], _Twice)
-        self.assertRaises(AssertionError, self._compile_and_check, [x], [_Twice("right")(x)], [value], T.DimShuffle.__mro__[-2])
+        self.assertRaises(
+            (AssertionError, BadOptimization), self._compile_and_check, [x], [_Twice("swapped")(x)], [value], _Twice
+        )
+        self.assertRaises(
+            AssertionError, self._compile_and_check, [x], [_Twice("right")(x)], [value], T.DimShuffle.__mro__[-2]
+        )
         with self.assertWarns(UserWarning):
             self._compile_and_check([x], [_Twice("right")(x)], [value[:, :3]], _Twice)
         with warnings.catch_warnings():
@@ -136,23 +145,26 @@ class TestMakers(unittest.TestCase):
     pair = (tb.rand(2, 3), tb.rand(2, 3))
 
     def make(self, op=T.mul, expected=np.multiply, **arguments):
-        return tb.makeTester(**dict(dict(name="SomeTester", op=op, expected=expected, good=dict(pair=self.pair)), **arguments))
+        return tb.makeTester(
+            **dict(dict(name="SomeTester", op=op, expected=expected, good=dict(pair=self.pair)), **arguments)
+        )
 
     def test_documented_example(self):
         from numpy import dot
         from numpy.random import rand
 
-        DotTester = tb.makeTester(name="DotTester",
-                                  op=dot,
-                                  expected=lambda x, y: np.dot(x, y),
-                                  checks={},
-                                  good=dict(correct1=(rand(5, 7), rand(7, 5)),
-                                            correct2=(rand(5, 7), rand(7, 9)),
-                                            correct3=(rand(5, 7), rand(7))),
-                                  bad_build=dict(),
-                                  bad_runtime=dict(bad1=(rand(5, 7), rand(5, 7)),
-                                                   bad2=(rand(5, 7), rand(8, 3))),
-                                  grad=dict())
+        DotTester = tb.makeTester(
+            name="DotTester",
+            op=dot,
+            expected=lambda x, y: np.dot(x, y),
+            checks={},
+            good=dict(
+                correct1=(rand(5, 7), rand(7, 5)), correct2=(rand(5, 7), rand(7, 9)), correct3=(rand(5, 7), rand(7))
+            ),
+            bad_build=dict(),
+            bad_runtime=dict(bad1=(rand(5, 7), rand(5, 7)), bad2=(rand(5, 7), rand(8, 3))),
+            grad=dict(),
+        )
         # NumPy's function is what the listing imports; the operation is `tensor.dot`.
         self.assertIn("test_good", failures(DotTester))
         DotTester.op = staticmethod(T.dot)
@@ -161,33 +173,54 @@ class TestMakers(unittest.TestCase):
     def test_each_part_fails_for_its_reason(self):
         self.assertEqual(failures(self.make(grad=dict(pair=self.pair))), {})
         for test, text, tester in (
-                ("test_good", "output 0 of pair is wrong", self.make(expected=np.add)),
-                ("test_good", "expected (2,)", self.make(expected=lambda x, y: (x * y)[:, 0])),
-                ("test_good", "has 1 outputs, 2 are expected", self.make(expected=lambda x, y: [x * y] * 2)),
-                ("test_good", "cannot be applied to pair", self.make(op=T.exp)),
-                ("test_good", "fails on valid inputs of shapes", self.make(good=dict(bad=(tb.rand(2), tb.rand(3))), expected=lambda x,
-                                                                           y: 0)),
-                ("test_good", "fails the check 'positive'", self.make(checks={"positive": lambda i, o: bool((o[0] > 1).all())})),
-                ("test_bad_build", "should have been refused; types", self.make(bad_build=dict(fine=self.pair))),
-                ("test_bad_runtime", "should have failed on shapes", self.make(bad_runtime=dict(fine=self.pair))),
-                ("test_grad", "the gradient at pair", self.make(op=lambda x, y: utt.different_grad(1.1)(x) * y, grad=dict(pair=self.pair))),
-                ("test_name", "has to be the variable of that name", self.make(check_name=True))):
+            ("test_good", "output 0 of pair is wrong", self.make(expected=np.add)),
+            ("test_good", "expected (2,)", self.make(expected=lambda x, y: (x * y)[:, 0])),
+            ("test_good", "has 1 outputs, 2 are expected", self.make(expected=lambda x, y: [x * y] * 2)),
+            ("test_good", "cannot be applied to pair", self.make(op=T.exp)),
+            (
+                "test_good",
+                "fails on valid inputs of shapes",
+                self.make(good=dict(bad=(tb.rand(2), tb.rand(3))), expected=lambda x, y: 0),
+            ),
+            (
+                "test_good",
+                "fails the check 'positive'",
+                self.make(checks={"positive": lambda i, o: bool((o[0] > 1).all())}),
+            ),
+            ("test_bad_build", "should have been refused; types", self.make(bad_build=dict(fine=self.pair))),
+            ("test_bad_runtime", "should have failed on shapes", self.make(bad_runtime=dict(fine=self.pair))),
+            (
+                "test_grad",
+                "the gradient at pair",
+                self.make(op=lambda x, y: utt.different_grad(1.1)(x) * y, grad=dict(pair=self.pair)),
+            ),
+            ("test_name", "has to be the variable of that name", self.make(check_name=True)),
+        ):
             found = failures(tester)
             self.assertIn(text, found.get(test, str(found)))
         self.assertEqual(failures(self.make(checks={"not False": lambda i, o: None})), {})
         loose = dict(expected=lambda x, y: x * y + 1e-8, eps=1e-6, test_memmap=False)
-        self.assertEqual((failures(self.make(**loose)), "test_good" in failures(self.make(**dict(loose, eps=1e-12)))),
-                         ({}, theano.config.floatX == "float64"))
+        self.assertEqual(
+            (failures(self.make(**loose)), "test_good" in failures(self.make(**dict(loose, eps=1e-12)))),
+            ({}, theano.config.floatX == "float64"),
+        )
 
     def test_integers_have_usable_gradients(self):
         class IntegerGradient(_Twice):
             def grad(self, inputs, gradients):
                 return [T.zeros_like(inputs[0], dtype="int64")]
 
-        self.assertEqual(failures(self.make(
-            op=_Twice("right"), expected=lambda x: 2 * x, good=dict(x=(tb.rand(2, 3),)))), {})
-        found = failures(self.make(op=IntegerGradient("right"), expected=lambda x: 2 * x, good=dict(x=(tb.rand(2, 3),)), grad=dict(
-            x=(tb.rand(2, 3),))))
+        self.assertEqual(
+            failures(self.make(op=_Twice("right"), expected=lambda x: 2 * x, good=dict(x=(tb.rand(2, 3),)))), {}
+        )
+        found = failures(
+            self.make(
+                op=IntegerGradient("right"),
+                expected=lambda x: 2 * x,
+                good=dict(x=(tb.rand(2, 3),)),
+                grad=dict(x=(tb.rand(2, 3),)),
+            )
+        )
         self.assertEqual(sorted(found), ["test_grad", "test_grad_none"])
 
     def test_skip(self):
@@ -207,15 +240,24 @@ class TestMakers(unittest.TestCase):
 
     def test_arguments(self):
         for _ in range(20):
-            self.assertTrue((abs(tb.rand_nonzero((50,), 0.2)) >= 0.2).all() and (abs(tb.rand_nonzero((50,))) <= 1).all())
-            self.assertTrue((tb.randint_nonzero(50) != 0).all() and set(tb.randint_nonzero(900)) == set(range(-5, 6)) - {0})
+            self.assertTrue(
+                (abs(tb.rand_nonzero((50,), 0.2)) >= 0.2).all() and (abs(tb.rand_nonzero((50,))) <= 1).all()
+            )
+            self.assertTrue(
+                (tb.randint_nonzero(50) != 0).all() and set(tb.randint_nonzero(900)) == set(range(-5, 6)) - {0}
+            )
             self.assertEqual(set(tb.randint_ranged(-1, 1, (200,))), {-1, 0, 1})
             self.assertTrue((abs(tb.randcomplex_nonzero((40,), 0.3)) >= 0.3).all())
         for dtype in ("bool", "int8", "uint16", "float16", "float64", "complex64"):
-            self.assertEqual((tb.rand_of_dtype((2, 3), dtype).dtype, tb.rand_of_dtype((2, 3), dtype).shape), (np.dtype(dtype), (2, 3)))
+            self.assertEqual(
+                (tb.rand_of_dtype((2, 3), dtype).dtype, tb.rand_of_dtype((2, 3), dtype).shape),
+                (np.dtype(dtype), (2, 3)),
+            )
         self.assertRaises(TypeError, tb.rand_of_dtype, (2,), "S3")
-        self.assertEqual([name for name, _ in tb.multi_dtype_checks((2,), (3,), ["int8", "bool", "float32"], "p")],
-                         ["p_int8_bool", "p_int8_float32", "p_bool_float32"])
+        self.assertEqual(
+            [name for name, _ in tb.multi_dtype_checks((2,), (3,), ["int8", "bool", "float32"], "p")],
+            ["p_int8_bool", "p_int8_float32", "p_bool_float32"],
+        )
         self.assertEqual(tb.copymod({"a": 1, "b": 2}, without=["a"], c=3), {"b": 2, "c": 3})
         self.assertRaises(KeyError, tb.copymod, {}, without=["a"])
         wide = np.ones(2)
@@ -265,7 +307,7 @@ class TestRecords(unittest.TestCase):
         playback = RecordMode(file_object=io.StringIO(text), replay=True)
         self.assertRaises(MismatchError, run, playback, ones, ones * 3)
         shorter = Record(file_object=io.StringIO(text), replay=True)
-        shorter.handle_line(text[:text.index("\n") + 1])
+        shorter.handle_line(text[: text.index("\n") + 1])
         self.assertRaises(MismatchError, shorter.close)
         self.assertRaises(ValueError, record.handle_line, "two\nlines\n")
 
@@ -285,7 +327,7 @@ class TestBreakpoint(unittest.TestCase):
                 self.assertEqual(debugger.call_count, 1)
                 self.assertIn("'MSE too high'", printed.getvalue())
         one = hit(0, x)
-        g = theano.function([x], [T.grad((one ** 2).sum(), x), one.shape])
+        g = theano.function([x], [T.grad((one**2).sum(), x), one.shape])
         self.assertEqual([v.tolist() for v in g([1, 2])], [[2, 4], [2]])
         self.assertRaises(TypeError, hit, x, x)
         self.assertRaises(TypeError, hit, True)

@@ -2,6 +2,7 @@
 
 Everything here may be used by tests outside this package too.
 """
+
 import copy
 import functools
 import re
@@ -20,13 +21,28 @@ from theano_ng.gradient import grad_scale
 from theano_ng.tensor.type import get_atol_rtol
 
 __all__ = [
-    "AttemptManyTimes", "InferShapeTester", "MockRandomState", "SkipTest", "T_OpContractMixin", "TestOptimizationMixin", "WrongValue",
-    "assertFailure_fast", "assert_allclose", "attr", "custom_name_func", "different_grad", "fetch_seed", "parameterized", "seed_rng",
-    "str_diagnostic", "verify_grad",
+    "AttemptManyTimes",
+    "InferShapeTester",
+    "MockRandomState",
+    "SkipTest",
+    "T_OpContractMixin",
+    "TestOptimizationMixin",
+    "WrongValue",
+    "assertFailure_fast",
+    "assert_allclose",
+    "attr",
+    "custom_name_func",
+    "different_grad",
+    "fetch_seed",
+    "parameterized",
+    "seed_rng",
+    "str_diagnostic",
+    "verify_grad",
 ]
 
 
 # ------------------------------------------------------------------ seeds
+
 
 def fetch_seed(pseed=None):
     """The seed for the random numbers of a test.
@@ -101,6 +117,7 @@ class MockRandomState:
 
 # ------------------------------------------------------------- comparisons
 
+
 class WrongValue(Exception):
     """A value is not the expected one.
 
@@ -143,9 +160,12 @@ def str_diagnostic(expected, value, rtol, atol):
             reldiff = absdiff / (np.absolute(nv) + np.absolute(ov))
         if absdiff.size:
             for name, diff in (("Abs", absdiff), ("Rel", reldiff)):
-                lines.append("  %s Diff: max %s, min %s, mean %s, std %s" % (name, diff.max(), diff.min(), diff.mean(), diff.std()))
+                lines.append(
+                    "  %s Diff: max %s, min %s, mean %s, std %s"
+                    % (name, diff.max(), diff.min(), diff.mean(), diff.std())
+                )
     except (TypeError, ValueError):
-        pass    # objects that are not numbers, or shapes that do not go together
+        pass  # objects that are not numbers, or shapes that do not go together
     lines.append("  Expected: %s" % str(expected)[:1000])
     lines.append("  Value   : %s" % str(value)[:1000])
     lines.append("  rtol, atol: %s %s" % (rtol, atol))
@@ -157,8 +177,11 @@ def _extremes(value):
         return ""
     if value.dtype.kind not in "fc":
         return "%s %s" % (value.min(), value.max())
-    return "%s %s %d %d" % (np.nanmin(value), np.nanmax(value), np.isinf(value).sum(), np.isnan(value).sum()) \
-        if not np.isnan(value).all() else "nan nan 0 %d" % value.size
+    return (
+        "%s %s %d %d" % (np.nanmin(value), np.nanmax(value), np.isinf(value).sum(), np.isnan(value).sum())
+        if not np.isnan(value).all()
+        else "nan nan 0 %d" % value.size
+    )
 
 
 def assert_allclose(expected, value, rtol=None, atol=None):
@@ -228,6 +251,7 @@ def different_grad(factor):
 
 # -------------------------------------------------------------- test cases
 
+
 class TestOptimizationMixin:
     """Assertions about the nodes of a compiled function."""
 
@@ -264,8 +288,10 @@ class TestOptimizationMixin:
     @staticmethod
     def _assert_number(matches, toposort, op, min, max):
         if not min <= len(matches) <= max:
-            raise AssertionError("%d nodes of %s found, between %s and %s expected; the nodes: %s" % (
-                len(matches), op, min, max, toposort))
+            raise AssertionError(
+                "%d nodes of %s found, between %s and %s expected; the nodes: %s"
+                % (len(matches), op, min, max, toposort)
+            )
 
     def SkipTest(self, msg="Skip this test"):
         """Skip the rest of the test."""
@@ -360,7 +386,8 @@ class InferShapeTester(unittest.TestCase):
             for node in shapes_function.maker.fgraph.toposort():
                 if isinstance(node.op, cls):
                     raise AssertionError(
-                        "the function of the shapes computes %s: its infer_shape is missing or needs the values" % node)
+                        "the function of the shapes computes %s: its infer_shape is missing or needs the values" % node
+                    )
         numeric_shapes = shapes_function(*copy.deepcopy(numeric_inputs))
         numeric_outputs = outputs_function(*numeric_inputs)
         for out, shape in zip(numeric_outputs, numeric_shapes):
@@ -379,7 +406,9 @@ class InferShapeTester(unittest.TestCase):
             if len(set(shape)) < len(shape) or 1 in shape:
                 warnings.warn(
                     "The shape test is weak: input %d has shape %s. Lengths that are different, and not 1, show whether infer_shape "
-                    "confuses axes." % (i, shape), stacklevel=3)
+                    "confuses axes." % (i, shape),
+                    stacklevel=3,
+                )
                 break
 
 
@@ -413,7 +442,7 @@ class AttemptManyTimes:
             try:
                 for attempt in range(self.n_attempts):
                     if seed != "random":
-                        seed = str((int(original) + attempt) % 2 ** 32)
+                        seed = str((int(original) + attempt) % 2**32)
                         config.unittests.rseed = seed
                     if args and hasattr(args[0], "setUp"):
                         args[0].setUp()

@@ -3,6 +3,7 @@
 A result is a list of its own, with copies of the elements: nothing that changes it changes its inputs. An Op that works in place changes
 the list that it is given, and still copies what it puts into it. `GetItem` alone gives the elements themselves, as a view.
 """
+
 import operator
 
 import numpy as np
@@ -17,9 +18,35 @@ from theano_ng.tensor.type_other import SliceType, make_slice
 from theano_ng.typed_list.type import TypedListType, copied
 
 __all__ = [
-    "Append", "Apply", "Constant", "Count", "Extend", "GetItem", "Index", "Insert", "Length", "MakeList", "Op", "Remove", "Reverse",
-    "SliceType", "TypedListConstant", "TypedListType", "TypedListVariable", "Variable", "append", "count", "extend", "getitem", "index_",
-    "insert", "length", "make_list", "remove", "reverse"]
+    "Append",
+    "Apply",
+    "Constant",
+    "Count",
+    "Extend",
+    "GetItem",
+    "Index",
+    "Insert",
+    "Length",
+    "MakeList",
+    "Op",
+    "Remove",
+    "Reverse",
+    "SliceType",
+    "TypedListConstant",
+    "TypedListType",
+    "TypedListVariable",
+    "Variable",
+    "append",
+    "count",
+    "extend",
+    "getitem",
+    "index_",
+    "insert",
+    "length",
+    "make_list",
+    "remove",
+    "reverse",
+]
 
 
 class _typed_list_py_operators:
@@ -34,11 +61,15 @@ class _typed_list_py_operators:
         return length(self)
 
     def __bool__(self):
-        raise TypeError("The truth value of a typed list is not known when the graph is built; use typed_list.length(x) in the graph.")
+        raise TypeError(
+            "The truth value of a typed list is not known when the graph is built; use typed_list.length(x) in the graph."
+        )
 
     def __iter__(self):
-        raise TypeError("A typed list cannot be iterated over when the graph is built: its length is not known. Use scan over"
-                        " arange(length(x), dtype='int64') with the list among the non_sequences.")
+        raise TypeError(
+            "A typed list cannot be iterated over when the graph is built: its length is not known. Use scan over"
+            " arange(length(x), dtype='int64') with the list among the non_sequences."
+        )
 
     def append(self, toAppend):
         """A list with one element more, at the end; see `append`."""
@@ -117,8 +148,10 @@ class TypedListConstant(_typed_list_py_operators, Constant):
 TypedListType.Variable = TypedListVariable
 TypedListType.Constant = TypedListConstant
 
-_NO_GRADIENT = ("Gradients are defined for tensors, not for lists of them. Pad the elements to one tensor, or differentiate before the list"
-                " is made.")
+_NO_GRADIENT = (
+    "Gradients are defined for tensors, not for lists of them. Pad the elements to one tensor, or differentiate before the list"
+    " is made."
+)
 
 
 class _ListOp(NativeOp, Op):
@@ -147,8 +180,10 @@ class _ListOp(NativeOp, Op):
 
     def grad(self, inputs, output_grads):
         """Undefined for lists and elements, disconnected for positions and for results that are counts."""
-        return [DisconnectedType()() if self.counts or i in self.indices else grad_undefined(self, i, x, _NO_GRADIENT)
-                for i, x in enumerate(inputs)]
+        return [
+            DisconnectedType()() if self.counts or i in self.indices else grad_undefined(self, i, x, _NO_GRADIENT)
+            for i, x in enumerate(inputs)
+        ]
 
     def infer_shape(self, node, shapes):
         return [() if self.counts else None]
@@ -161,8 +196,10 @@ class _ListOp(NativeOp, Op):
     def _list(self, x, what="x"):
         """Check that an argument is a variable of typed lists."""
         if not isinstance(x, Variable) or not isinstance(x.type, TypedListType):
-            raise TypeError("%s: %s must be a typed list (a variable of a TypedListType), got %s"
-                            % (type(self).__name__, what, _described(x)))
+            raise TypeError(
+                "%s: %s must be a typed list (a variable of a TypedListType), got %s"
+                % (type(self).__name__, what, _described(x))
+            )
         return x
 
     def _element(self, x, value, what):
@@ -170,8 +207,10 @@ class _ListOp(NativeOp, Op):
         try:
             return x.type.ttype.filter_variable(value)
         except (TypeError, ValueError) as failure:
-            raise TypeError("%s: %s must have the type of the list's elements, %s, got %s"
-                            % (type(self).__name__, what, x.type.ttype, _described(value))) from failure
+            raise TypeError(
+                "%s: %s must have the type of the list's elements, %s, got %s"
+                % (type(self).__name__, what, x.type.ttype, _described(value))
+            ) from failure
 
     def _position(self, index):
         """`index` as an integer scalar."""
@@ -180,8 +219,10 @@ class _ListOp(NativeOp, Op):
         except (TypeError, ValueError):
             variable = None
         if variable is None or variable.ndim != 0 or not variable.dtype.startswith(("int", "uint")):
-            raise TypeError("%s: the position must be an integer scalar%s, got %s" % (
-                type(self).__name__, " or a slice" if isinstance(self, GetItem) else "", _described(index)))
+            raise TypeError(
+                "%s: the position must be an integer scalar%s, got %s"
+                % (type(self).__name__, " or a slice" if isinstance(self, GetItem) else "", _described(index))
+            )
         return variable
 
 
@@ -255,7 +296,9 @@ class GetItem(_ListOp):
             if any(isinstance(field, Variable) for field in fields):
                 index = make_slice(index)
             else:
-                index = SliceType.Constant(SliceType(), slice(*[None if field is None else self._number(field) for field in fields]))
+                index = SliceType.Constant(
+                    SliceType(), slice(*[None if field is None else self._number(field) for field in fields])
+                )
         if isinstance(index, Variable) and isinstance(index.type, SliceType):
             return Apply(self, [x, index], [x.type()])
         return Apply(self, [x, self._position(index)], [x.type.ttype()])
@@ -265,7 +308,9 @@ class GetItem(_ListOp):
         try:
             return operator.index(field)
         except TypeError:
-            raise TypeError("GetItem: the fields of a slice must be integers or None, got %s" % _described(field)) from None
+            raise TypeError(
+                "GetItem: the fields of a slice must be integers or None, got %s" % _described(field)
+            ) from None
 
     def perform(self, node, inputs, outputs):
         x, index = inputs
@@ -335,7 +380,9 @@ class Extend(_InplaceListOp):
         self._list(x)
         self._list(toAppend, "toAppend")
         if toAppend.type != x.type:
-            raise TypeError("Extend: both lists must have one type, %s; toAppend is %s" % (x.type, _described(toAppend)))
+            raise TypeError(
+                "Extend: both lists must have one type, %s; toAppend is %s" % (x.type, _described(toAppend))
+            )
         return Apply(self, [x, toAppend], [x.type()])
 
     def perform(self, node, inputs, outputs):
@@ -577,14 +624,21 @@ class MakeList(_ListOp):
         if not isinstance(a, (tuple, list)):
             raise TypeError("MakeList: expected a tuple or list of variables, got %s" % _described(a))
         if not a:
-            raise TypeError("MakeList: an empty list has no type of elements. Make a constant: TypedListType(ttype).make_constant([])")
+            raise TypeError(
+                "MakeList: an empty list has no type of elements. Make a constant: TypedListType(ttype).make_constant([])"
+            )
         # Values become what the variables beside them are.
         ttype = next((x.type for x in a if isinstance(x, Variable)), None)
-        elements = [x if isinstance(x, Variable) else as_tensor_variable(x) if ttype is None else ttype.filter_variable(x) for x in a]
+        elements = [
+            x if isinstance(x, Variable) else as_tensor_variable(x) if ttype is None else ttype.filter_variable(x)
+            for x in a
+        ]
         for i, x in enumerate(elements):
             if x.type != elements[0].type:
-                raise TypeError("MakeList: all elements must have one type. Element 0 is %s, element %d is %s"
-                                % (_described(elements[0]), i, _described(x)))
+                raise TypeError(
+                    "MakeList: all elements must have one type. Element 0 is %s, element %d is %s"
+                    % (_described(elements[0]), i, _described(x))
+                )
         return Apply(self, elements, [TypedListType(elements[0].type)()])
 
     def perform(self, node, inputs, outputs):

@@ -1,4 +1,5 @@
 """Lists that nobody needs any more are changed in place."""
+
 from theano_ng.compile import optdb
 from theano_ng.gof.rewriting import TopoOptimizer, copy_stack_trace, local_optimizer
 from theano_ng.typed_list.basic import Append, Extend, Insert, Remove, Reverse
@@ -19,5 +20,11 @@ def typed_list_inplace_opt(node):
     return [new]
 
 
-optdb.register("typed_list_inplace_opt", TopoOptimizer(typed_list_inplace_opt, order="out_to_in",
-                                                       failure_callback=TopoOptimizer.warn_inplace), 60, "fast_run", "inplace", own=True)
+optdb.register(
+    "typed_list_inplace_opt",
+    TopoOptimizer(typed_list_inplace_opt, order="out_to_in", failure_callback=TopoOptimizer.warn_inplace),
+    60,
+    "fast_run",
+    "inplace",
+    own=True,
+)

@@ -1,4 +1,5 @@
 """The Type of lists whose elements have one Type."""
+
 import copy
 
 import numpy as np
@@ -42,10 +43,14 @@ class TypedListType(Type):
 
     def __init__(self, ttype, depth=0):
         if not isinstance(depth, int) or depth < 0:
-            raise ValueError("TypedListType: the depth is the number of lists around the lists, 0 or more, not %r" % (depth,))
+            raise ValueError(
+                "TypedListType: the depth is the number of lists around the lists, 0 or more, not %r" % (depth,)
+            )
         if not isinstance(ttype, Type):
-            raise TypeError("TypedListType: expected the Type of the elements, such as tensor.fvector, got %r of type %s"
-                            % (ttype, type(ttype).__name__))
+            raise TypeError(
+                "TypedListType: expected the Type of the elements, such as tensor.fvector, got %r of type %s"
+                % (ttype, type(ttype).__name__)
+            )
         for _ in range(depth):
             ttype = TypedListType(ttype)
         self.ttype = ttype
@@ -66,7 +71,11 @@ class TypedListType(Type):
     def __eq__(self, other):
         if not isinstance(other, TypedListType):
             return NotImplemented
-        return type(self) is type(other) and self.get_depth() == other.get_depth() and self._innermost() == other._innermost()
+        return (
+            type(self) is type(other)
+            and self.get_depth() == other.get_depth()
+            and self._innermost() == other._innermost()
+        )
 
     def __hash__(self):
         return hash(("TypedListType", self.get_depth(), self._innermost()))
@@ -99,16 +108,25 @@ class TypedListType(Type):
         TypeError
             When `x` is no sequence, or an element cannot be converted; the message says which.
         """
-        if not isinstance(x, list if strict else (list, tuple, np.ndarray)) or (isinstance(x, np.ndarray) and x.ndim == 0):
-            raise TypeError("%s: expected a list of values of type %s, got %s of type %s"
-                            % (self, self.ttype, _short(x), type(x).__name__))
+        if not isinstance(x, list if strict else (list, tuple, np.ndarray)) or (
+            isinstance(x, np.ndarray) and x.ndim == 0
+        ):
+            raise TypeError(
+                "%s: expected a list of values of type %s, got %s of type %s"
+                % (self, self.ttype, _short(x), type(x).__name__)
+            )
         elements = []
         for i, element in enumerate(x):
             try:
                 elements.append(self.ttype.filter(element, strict=strict, allow_downcast=allow_downcast))
             except (TypeError, ValueError) as failure:
                 # The message first, then what else the element's Type said.
-                message = "%s: element %d is no value of type %s: %s" % (self, i, self.ttype, failure.args[0] if failure.args else failure)
+                message = "%s: element %d is no value of type %s: %s" % (
+                    self,
+                    i,
+                    self.ttype,
+                    failure.args[0] if failure.args else failure,
+                )
                 raise TypeError(message, *failure.args[1:]) from failure
         if type(x) is list and all(a is b for a, b in zip(x, elements)):
             return x

@@ -1,4 +1,5 @@
 """Operations that double a tensor, written in C: the text inside the class, and in a file of its own."""
+
 import theano_ng as theano
 from theano_ng import tensor as T
 

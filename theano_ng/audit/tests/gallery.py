@@ -2,6 +2,7 @@
 
 Every wrong class inherits from a right one and overrides what is wrong, so that the right one is its twin: no check may complain about it.
 """
+
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -69,20 +70,29 @@ def wrong(error, found_by, why, *inputs, args=(), twin=None, vary=None, gallery=
     vary : tuple of str, optional
         See `Case`.
     """
+
     def add(cls):
         right = twin or cls.__bases__[0]
         examples = inputs or cls.EXAMPLES
         by_debugmode = found_by == "debugmode"
-        gallery.append(Wrong(
-            cls.__name__, error, "debugmode" if by_debugmode else "audit", why, "" if by_debugmode else found_by,
-            case=lambda: Case(cls(*args), examples, cls.__name__, vary=vary),
-            twin=lambda: Case(right(*args), examples, right.__name__, vary=vary)))
+        gallery.append(
+            Wrong(
+                cls.__name__,
+                error,
+                "debugmode" if by_debugmode else "audit",
+                why,
+                "" if by_debugmode else found_by,
+                case=lambda: Case(cls(*args), examples, cls.__name__, vary=vary),
+                twin=lambda: Case(right(*args), examples, right.__name__, vary=vary),
+            )
+        )
         return cls
 
     return add
 
 
 # ---------------------------------------------------------------- right ones
+
 
 def as_float_tensor(x, ndim=None):
     """A tensor of floating point numbers, of a certain rank."""
@@ -287,12 +297,22 @@ class Scale(Double):
 
 
 #: Class of Ops without an error -> arguments.
-RIGHT = {Double: (), DoubleIntoOutput: (), DoubleInPlace: (), Twofold: (), Tail: (), Product: (), ProductInPlace: (), Table: (),
-         FillLike: (),
-         Scale: (3,)}
+RIGHT = {
+    Double: (),
+    DoubleIntoOutput: (),
+    DoubleInPlace: (),
+    Twofold: (),
+    Tail: (),
+    Product: (),
+    ProductInPlace: (),
+    Table: (),
+    FillLike: (),
+    Scale: (3,),
+}
 
 
 # ---------------------------------------------------------------- memory
+
 
 @wrong("BadDestroyMap", "debugmode", "perform doubles its input where it lies; destroy_map does not say so")
 class ChangesItsInput(Double):
@@ -327,7 +347,13 @@ class ReturnsAView(Tail):
     view_map = {}
 
 
-@wrong("BadViewMap", "debugmode", "a copy in general, but the input itself when there is nothing to change", np.zeros(3), twin=Double)
+@wrong(
+    "BadViewMap",
+    "debugmode",
+    "a copy in general, but the input itself when there is nothing to change",
+    np.zeros(3),
+    twin=Double,
+)
 class ReturnsInputSometimes(Double):
     def perform(self, node, inputs, outputs):
         outputs[0][0] = inputs[0] if not inputs[0].any() else np.asarray(2 * inputs[0])
@@ -357,7 +383,11 @@ class AddsToOldOutput(DoubleIntoOutput):
         z += 2 * x
 
 
-@wrong("BadThunkOutput", "debugmode", "takes what the output cell holds for the result of the last call, which need not be done again")
+@wrong(
+    "BadThunkOutput",
+    "debugmode",
+    "takes what the output cell holds for the result of the last call, which need not be done again",
+)
 class TrustsOldOutput(DoubleIntoOutput):
     def perform(self, node, inputs, outputs):
         if outputs[0][0] is None or outputs[0][0].shape != inputs[0].shape:
@@ -374,7 +404,9 @@ class KeepsOldShape(DoubleIntoOutput):
         z[part] = 2 * x[part]
 
 
-@wrong("BadThunkOutput", "debugmode", "writes into a flattened copy, when the memory in the output cell is not contiguous")
+@wrong(
+    "BadThunkOutput", "debugmode", "writes into a flattened copy, when the memory in the output cell is not contiguous"
+)
 class ExpectsContiguousOutput(DoubleIntoOutput):
     def perform(self, node, inputs, outputs):
         x, z = inputs[0], outputs[0][0]
@@ -385,13 +417,18 @@ class ExpectsContiguousOutput(DoubleIntoOutput):
 
 # ---------------------------------------------------------------- types of values
 
+
 @wrong("InvalidValueError", "debugmode", "float64, whatever the input", MATRIX.astype("float32"), twin=Double)
 class AlwaysDoublePrecision(Double):
     def perform(self, node, inputs, outputs):
         outputs[0][0] = np.asarray(2 * inputs[0], "float64")
 
 
-@wrong("BadOutputType", "output_types", "float64, whatever the input: found by the audit, which tries other dtypes than the example's")
+@wrong(
+    "BadOutputType",
+    "output_types",
+    "float64, whatever the input: found by the audit, which tries other dtypes than the example's",
+)
 class DoublePrecisionUnasked(Double):
     def perform(self, node, inputs, outputs):
         outputs[0][0] = np.asarray(2 * inputs[0], "float64")
@@ -437,6 +474,7 @@ class MakesNaN(Double):
 
 # ---------------------------------------------------------------- the same again, something else
 
+
 @wrong("NonDeterministic", "perform", "adds noise")
 class AddsNoise(Double):
     def perform(self, node, inputs, outputs):
@@ -461,7 +499,11 @@ class RemembersOnTheOp(Double):
         self.last = outputs[0][0]
 
 
-@wrong("MutatesOp", "make_node", "make_node notes the rank of its input on the Op, for perform: it is that of the last node made")
+@wrong(
+    "MutatesOp",
+    "make_node",
+    "make_node notes the rank of its input on the Op, for perform: it is that of the last node made",
+)
 class RemembersTheRank(Double):
     def __init__(self):
         self.ndim = None
@@ -489,6 +531,7 @@ class SharesItsOutput(Double):
 
 
 # ---------------------------------------------------------------- infer_shape
+
 
 @wrong("BadInferShape", "infer_shape", "rows and columns are confused")
 class ShapeSwapped(Table):
@@ -527,6 +570,7 @@ class ShapeFails(Double):
 
 
 # ---------------------------------------------------------------- gradients
+
 
 @wrong("BadGradient", "grad", "a factor is forgotten")
 class GradWithoutFactor(Double):
@@ -646,6 +690,7 @@ class RopOfOneOutput(Twofold):
 
 
 # ---------------------------------------------------------------- identity
+
 
 @wrong("BadEquality", "props", "__props__ forgets the factor: Ops of different results are equal", args=(3,))
 class PropsIncomplete(Scale):

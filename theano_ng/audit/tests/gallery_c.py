@@ -2,6 +2,7 @@
 
 `DoubleInC` and `SumInC` are right. Their C code consists of named parts; a wrong Op has another text in one of them.
 """
+
 import numpy as np
 
 from theano_ng import tensor as T
@@ -63,16 +64,21 @@ class DoubleInC(Op):
     def c_code(self, node, name, inputs, outputs, sub):
         parts = self.BEFORE + self.ALLOCATE + self.LOOP + self.AFTER
         names = dict(sub, x=inputs[0], z=outputs[0], type=node.inputs[0].type.dtype_specs()[1], name=name)
-        return """
+        return (
+            """
         {
         #define X(i) (*(%(type)s *)PyArray_GETPTR1(%(x)s, i))
         #define Z(i) (*(%(type)s *)PyArray_GETPTR1(%(z)s, i))
         npy_intp n = PyArray_DIM(%(x)s, 0);
-        """ % names + parts % names + """
+        """
+            % names
+            + parts % names
+            + """
         #undef X
         #undef Z
         }
         """
+        )
 
     def c_code_cache_version(self):
         return (1,)
@@ -81,7 +87,7 @@ class DoubleInC(Op):
 class DoubleIntegersInC(DoubleInC):
     """The same for integers, which wrap round."""
 
-    EXAMPLES = (np.array([3, -4, 2 ** 62 + 1, 5]),)
+    EXAMPLES = (np.array([3, -4, 2**62 + 1, 5]),)
     LOOP = """
         for (npy_intp i = 0; i < n; i++)
             Z(i) = (%(type)s)((npy_uint64)X(i) << 1);
@@ -145,7 +151,11 @@ class SumInC(DoubleInC):
         return [T.zeros_like(inputs[0]) + gradients[0][0]]
 
     def R_op(self, inputs, eval_points):
-        return [None] if eval_points[0] is None else [eval_points[0].sum().dimshuffle("x") + T.zeros((1,), inputs[0].dtype)]
+        return (
+            [None]
+            if eval_points[0] is None
+            else [eval_points[0].sum().dimshuffle("x") + T.zeros((1,), inputs[0].dtype)]
+        )
 
 
 class MaximumInC(SumInC):
@@ -174,6 +184,7 @@ class MaximumInC(SumInC):
 
 
 # ---------------------------------------------------------------- other values than perform
+
 
 @wrong("BadThunkOutput", "debugmode", "single precision is computed otherwise", VECTOR.astype("float32"))
 class WrongForSinglePrecision(DoubleInC):
@@ -204,7 +215,9 @@ class TurnsReversedInput(DoubleInC):
     """
 
 
-@wrong("BadThunkOutput", "c_code", "only every second element counts where the stride is not that of a contiguous vector")
+@wrong(
+    "BadThunkOutput", "c_code", "only every second element counts where the stride is not that of a contiguous vector"
+)
 class WrongForStridedInput(DoubleInC):
     LOOP = """
         for (npy_intp i = 0; i < n; i++)
@@ -247,7 +260,9 @@ class LosesDigits(DoubleIntegersInC):
     """
 
 
-@wrong("BadThunkOutput", "c_code", "elements are summed in pairs; the last one of an odd number, 5 or more, is left out")
+@wrong(
+    "BadThunkOutput", "c_code", "elements are summed in pairs; the last one of an odd number, 5 or more, is left out"
+)
 class LosesTheLastOfMany(SumInC):
     LOOP = """
         %(type)s sum = 0;
@@ -284,6 +299,7 @@ class AcceptsNegative(DoublePositiveInC):
 
 
 # ---------------------------------------------------------------- memory of inputs and outputs
+
 
 @wrong("BadDestroyMap", "debugmode", "the input is doubled where it lies")
 class ChangesInputInC(DoubleInC):
@@ -391,6 +407,7 @@ class SinglePrecisionInC(DoubleInC):
 
 # ---------------------------------------------------------------- references and memory
 
+
 @wrong("ReferenceLeak", "references", "keeps a reference to the input with each call")
 class LeaksInput(DoubleInC):
     AFTER = "Py_INCREF(%(x)s);"
@@ -419,7 +436,13 @@ class LeaksDtype(DoubleInC):
     AFTER = "Py_INCREF(PyArray_DESCR(%(x)s));"
 
 
-@wrong("ReferenceLeak", "references", "keeps a reference to the input when it refuses it", np.array([-1.0, 2.0]), twin=DoublePositiveInC)
+@wrong(
+    "ReferenceLeak",
+    "references",
+    "keeps a reference to the input when it refuses it",
+    np.array([-1.0, 2.0]),
+    twin=DoublePositiveInC,
+)
 class LeaksWhenItFails(DoublePositiveInC):
     BEFORE = DoublePositiveInC.BEFORE.replace("PyErr_SetString", "Py_INCREF(%(x)s); PyErr_SetString")
 
@@ -444,6 +467,7 @@ class LeaksScratch(DoubleInC):
 
 
 # ---------------------------------------------------------------- memory that is not its own, and undefined behaviour
+
 
 @wrong("AddressError", "sanitizer", "reads one element past the end of the input")
 class ReadsPastTheEnd(SumInC):
@@ -543,6 +567,7 @@ class AbortsForNothing(DoubleInC):
 
 
 # ---------------------------------------------------------------- C code as text
+
 
 class ScaleInC(DoubleInC):
     """x -> factor * x; the factor is in the text of the C code."""

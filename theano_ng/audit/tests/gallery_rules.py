@@ -1,4 +1,5 @@
 """Rewrites and Types that are wrong on purpose, each in one way, with what has to be said about them; and what NanGuardMode is for."""
+
 from itertools import count
 
 import numpy as np
@@ -18,8 +19,11 @@ GALLERY = []
 
 def by_run(error, why, found_by="debugmode"):
     """Decorator: a function that is called with True, and has to raise, and with False, and must not."""
+
     def add(function):
-        GALLERY.append(Wrong(function.__name__, error, found_by, why, run=lambda: function(True), run_twin=lambda: function(False)))
+        GALLERY.append(
+            Wrong(function.__name__, error, found_by, why, run=lambda: function(True), run_twin=lambda: function(False))
+        )
         return function
 
     return add
@@ -90,7 +94,7 @@ def rewrite_wrong_for_large_integers(wrong):
             x, two = node.inputs[0].owner.inputs
             return [x if wrong else (x + x) // two]
 
-    rewritten(rule, np.array([2 ** 62 + 1, 7]), np.array([2, 2]), build=lambda x, two: T.mul(x, two) // two)
+    rewritten(rule, np.array([2**62 + 1, 7]), np.array([2, 2]), build=lambda x, two: T.mul(x, two) // two)
 
 
 @by_run("BadOptimization", "a quotient of integers is computed with floating point numbers, which have fewer digits")
@@ -100,7 +104,7 @@ def rewrite_of_integers_by_floats(wrong):
             x, y = node.inputs
             return [T.cast(T.floor(x * (1.0 / y)), "int64") if wrong else (x - x % y) // y]
 
-    rewritten(rule, np.array([2 ** 62 + 1, 49]), np.array([1, 49]), build=lambda x, y: x // y)
+    rewritten(rule, np.array([2**62 + 1, 49]), np.array([1, 49]), build=lambda x, y: x // y)
 
 
 @by_run("BadOptimization", "a comparison of integers is made one of floating point numbers")
@@ -109,7 +113,7 @@ def rewrite_of_a_comparison_by_floats(wrong):
         if node.op == T.gt and node.inputs[0].owner is None:
             return [T.gt(*(T.cast(v, "float64") for v in node.inputs)) if wrong else T.lt(*reversed(node.inputs))]
 
-    rewritten(rule, np.array([2 ** 53 + 1]), np.array([2 ** 53]), build=T.gt)
+    rewritten(rule, np.array([2**53 + 1]), np.array([2**53]), build=T.gt)
 
 
 @by_run("BadOptimization", "a float64 becomes a float32")
@@ -238,9 +242,19 @@ def type_calls_nothing_valid(wrong):
 
 def wrong_type(why):
     """Decorator: put a class of Types, based on `Text`, into the gallery; the audit looks at the Types of an Op's variables."""
+
     def add(cls):
-        GALLERY.append(Wrong(cls.__name__, "BadType", "audit", why, "types", case=lambda: Case(Twice(), [(cls(), "ab")], cls.__name__),
-                             twin=lambda: Case(Twice(), [(Text(), "ab")], "Text")))
+        GALLERY.append(
+            Wrong(
+                cls.__name__,
+                "BadType",
+                "audit",
+                why,
+                "types",
+                case=lambda: Case(Twice(), [(cls(), "ab")], cls.__name__),
+                twin=lambda: Case(Twice(), [(Text(), "ab")], "Text"),
+            )
+        )
         return cls
 
     return add
@@ -307,7 +321,8 @@ def nan_under_nanguard(wrong):
     x = T.dvector()
     with np.errstate(all="ignore"):
         theano.function([x], T.log(x) * 2, mode=NanGuardMode(nan_is_error=True, inf_is_error=True, big_is_error=True))(
-            VECTOR if wrong else VECTOR ** 2)
+            VECTOR if wrong else VECTOR**2
+        )
 
 
 @by_run("AssertionError", "NanGuardMode: a number too large for what follows", found_by="mode")
@@ -315,4 +330,5 @@ def overflow_under_nanguard(wrong):
     x = T.dvector()
     with np.errstate(all="ignore"):
         theano.function([x], T.exp(x) * 2, mode=NanGuardMode(nan_is_error=False, inf_is_error=True, big_is_error=True))(
-            np.array([800.0 if wrong else 8.0]))
+            np.array([800.0 if wrong else 8.0])
+        )

@@ -1,4 +1,5 @@
 """What the checks say about Ops of the package, which are right, and about some that are wrong in one way."""
+
 import os
 import signal
 import unittest
@@ -19,7 +20,7 @@ from theano_ng.gof.op import Op
 from theano_ng.misc.doubleop import DoubleOp
 from theano_ng.tensor.elemwise import CAReduce, Elemwise
 
-MATRIX, ROW = np.arange(12.).reshape(3, 4) / 7, np.arange(4.).reshape(1, 4)
+MATRIX, ROW = np.arange(12.0).reshape(3, 4) / 7, np.arange(4.0).reshape(1, 4)
 PYTHON = [check.name for check in select(sanitize=False, leaks=False)]
 
 
@@ -35,16 +36,16 @@ class Half(Op):
         return Apply(self, [x], [x.type()])
 
     def perform(self, node, inputs, outputs):
-        outputs[0][0] = np.asarray(inputs[0] * inputs[0].dtype.type(.5))
+        outputs[0][0] = np.asarray(inputs[0] * inputs[0].dtype.type(0.5))
 
     def infer_shape(self, node, shapes):
         return shapes
 
     def grad(self, inputs, grads):
-        return [grads[0] * np.float32(.5)]
+        return [grads[0] * np.float32(0.5)]
 
     def R_op(self, inputs, points):
-        return [points[0] * np.float32(.5)]
+        return [points[0] * np.float32(0.5)]
 
 
 class DiesOnEmpty(Half):
@@ -121,8 +122,10 @@ class TestRight(unittest.TestCase):
     def test_in_python(self):
         verdicts = self.check(Case(Half(), [MATRIX]))
         self.assertEqual(list(verdicts), PYTHON)
-        self.assertEqual({name for name, v in verdicts.items() if v.status == "skipped"},
-                         {"cache_version", "c_code", "connection_pattern"})
+        self.assertEqual(
+            {name for name, v in verdicts.items() if v.status == "skipped"},
+            {"cache_version", "c_code", "connection_pattern"},
+        )
         for name in ("perform", "infer_shape", "grad", "R_op"):
             self.assertGreater(verdicts[name].examples, 20)
 
@@ -132,9 +135,15 @@ class TestRight(unittest.TestCase):
     def test_of_the_package(self):
         self.check(Case(DoubleOp(), [MATRIX]))
         self.check(Case(T.add, [MATRIX, ROW]), checks="perform,c_code,grad,R_op")
-        self.check(Case(T.blas.gemm_no_inplace, [MATRIX[:, :3], np.array(2.), MATRIX, MATRIX.T, np.array(.5)]), max_examples=5,
-                   checks="c_code,infer_shape,grad")
-        self.check(Case(lambda x, i: x[i], [MATRIX, np.array([2, 0])], name="take"), checks="perform,c_code,connection_pattern,grad")
+        self.check(
+            Case(T.blas.gemm_no_inplace, [MATRIX[:, :3], np.array(2.0), MATRIX, MATRIX.T, np.array(0.5)]),
+            max_examples=5,
+            checks="c_code,infer_shape,grad",
+        )
+        self.check(
+            Case(lambda x, i: x[i], [MATRIX, np.array([2, 0])], name="take"),
+            checks="perform,c_code,connection_pattern,grad",
+        )
 
     def test_types_are_enough(self):
         self.check(Case(Half(), [T.fmatrix]), checks="perform,grad")
@@ -182,7 +191,7 @@ class TestWrong(unittest.TestCase):
         self.assertIn("no_such_type", found.evidence)
 
     def test_equality(self):
-        found = self.finding(Scaled(3.), "props")
+        found = self.finding(Scaled(3.0), "props")
         self.assertEqual(found.error, "BadEquality")
         self.assertIn("built with factor=", found.message)
 
@@ -204,7 +213,7 @@ class TestOptions(unittest.TestCase):
             audit(Case(GradOfTwo(), [MATRIX], skip={"gradient": "clipped"}), checks="grad")
 
     def test_tolerance(self):
-        self.assertTrue(audit(Case(GradOfTwo(), [MATRIX], tolerance=2.), checks="grad").ok)
+        self.assertTrue(audit(Case(GradOfTwo(), [MATRIX], tolerance=2.0), checks="grad").ok)
 
     def test_computed_inputs(self):
         """A callable computes an input of the node: make_node may read in it that a length is 1."""
@@ -219,9 +228,15 @@ class TestOptions(unittest.TestCase):
     def test_progress(self):
         seen = []
         audit(DoubleOp(), MATRIX, checks="props,maps", progress=lambda *event: seen.append(event))
-        self.assertEqual([(e[:4], e[4] is None) for e in seen], [
-            (("DoubleOp", "props", 0, 2), True), (("DoubleOp", "props", 1, 2), False),
-            (("DoubleOp", "maps", 1, 2), True), (("DoubleOp", "maps", 2, 2), False)])
+        self.assertEqual(
+            [(e[:4], e[4] is None) for e in seen],
+            [
+                (("DoubleOp", "props", 0, 2), True),
+                (("DoubleOp", "props", 1, 2), False),
+                (("DoubleOp", "maps", 1, 2), True),
+                (("DoubleOp", "maps", 2, 2), False),
+            ],
+        )
 
     def test_time_limit(self):
         """By a clock that goes on by a second each time it is looked at."""

@@ -1,4 +1,5 @@
 """theano_ng-audit: targets, inputs, exit codes, files."""
+
 import contextlib
 import io
 import json
@@ -85,7 +86,8 @@ def run(*arguments):
 class TestInputs(unittest.TestCase):
     def test_values_and_types(self):
         array, flat, vector, scalar, matrix, number, given, flag = resolve.parse_inputs(
-            "float64(3,4), int8 ( 5 ,), dvector,complex64, matrix, 2, [[1.5, 2], [3, 4]], bool(2)", seed=3)
+            "float64(3,4), int8 ( 5 ,), dvector,complex64, matrix, 2, [[1.5, 2], [3, 4]], bool(2)", seed=3
+        )
         self.assertEqual((array.dtype, array.shape), (np.float64, (3, 4)))
         self.assertGreater(len(np.unique(array)), 10)
         self.assertEqual((flat.dtype, flat.shape), (np.int8, (5,)))
@@ -98,8 +100,13 @@ class TestInputs(unittest.TestCase):
         self.assertEqual(resolve.parse_inputs(""), [])
 
     def test_refused(self):
-        for text, named in (("float63(3)", "float63"), ("float64(3,4", "brackets"), ("dot", "'dot'"), ("matrix(3)", "matrix"),
-                            ("float64(a)", "float64")):
+        for text, named in (
+            ("float63(3)", "float63"),
+            ("float64(3,4", "brackets"),
+            ("dot", "'dot'"),
+            ("matrix(3)", "matrix"),
+            ("float64(a)", "float64"),
+        ):
             with self.assertRaisesRegex(resolve.UsageError, named):
                 resolve.parse_inputs(text)
 
@@ -112,24 +119,25 @@ class TestInputs(unittest.TestCase):
 
 class TestTargets(unittest.TestCase):
     def test_objects(self):
-        case, = resolve.cases_of(DOUBLE)
+        (case,) = resolve.cases_of(DOUBLE)
         self.assertEqual((case.name, [str(t) for t in case.inputs]), ("DoubleOp", [str(tensor.matrix().type)]))
-        case, = resolve.cases_of(DOUBLE, "dvector")
+        (case,) = resolve.cases_of(DOUBLE, "dvector")
         self.assertEqual(case.inputs, (tensor.dvector,))
-        case, = resolve.cases_of(__name__ + ":twice", "float32(2)")
+        (case,) = resolve.cases_of(__name__ + ":twice", "float32(2)")
         self.assertIs(case.op, twice)
-        case, = resolve.cases_of(DOUBLE.replace(":", "."))
+        (case,) = resolve.cases_of(DOUBLE.replace(":", "."))
         self.assertEqual(case.name, "DoubleOp")
 
     def test_errors(self):
         for target, words in (
-                ("no_such_package.module:Op", "there is no module 'no_such_package.module'"),
-                ("theano_ng.misc.doubleop:Nothing", "has no 'Nothing'; it has DoubleOp"),
-                ("theano_ng.misc.doubleop", "no function audit_cases.*say for example theano_ng.misc.doubleop:DoubleOp"),
-                ("nowhere.py", "there is no file"),
-                (__name__ + ":NeedsAxis", "cannot be made without arguments.*Name an instance"),
-                (__name__ + ":FILE", "neither an Op, nor a class"),
-                ("", "there is no module ''")):
+            ("no_such_package.module:Op", "there is no module 'no_such_package.module'"),
+            ("theano_ng.misc.doubleop:Nothing", "has no 'Nothing'; it has DoubleOp"),
+            ("theano_ng.misc.doubleop", "no function audit_cases.*say for example theano_ng.misc.doubleop:DoubleOp"),
+            ("nowhere.py", "there is no file"),
+            (__name__ + ":NeedsAxis", "cannot be made without arguments.*Name an instance"),
+            (__name__ + ":FILE", "neither an Op, nor a class"),
+            ("", "there is no module ''"),
+        ):
             with self.assertRaisesRegex(resolve.UsageError, "(?s)" + words):
                 resolve.cases_of(target)
 
@@ -148,17 +156,25 @@ class TestProgram(unittest.TestCase):
     def test_clean(self):
         code, out, err = run(DOUBLE, "--checks", "props,maps", "--inputs", "dvector")
         self.assertEqual((code, err), (0, ""))
-        self.assertRegex(out, r"^DoubleOp\n  check  verdict .*\n.*\n  props  ok .*\n  maps   ok .*\n"
-                              r"\n1 case, 2 checks \(0 skipped\), no findings in ")
+        self.assertRegex(
+            out,
+            r"^DoubleOp\n  check  verdict .*\n.*\n  props  ok .*\n  maps   ok .*\n"
+            r"\n1 case, 2 checks \(0 skipped\), no findings in ",
+        )
 
     def test_file(self):
         json_file, junit_file = os.path.join(self.folder, "r.json"), os.path.join(self.folder, "r.xml")
-        code, out, _ = run(self.file, "--checks=props,maps", "--json", json_file, "--junit", junit_file, "--processes=2")
+        code, out, _ = run(
+            self.file, "--checks=props,maps", "--json", json_file, "--junit", junit_file, "--processes=2"
+        )
         self.assertEqual(code, 1)
         self.assertIn("BadHash", out)
         with open(json_file) as file:
             document = json.load(file)
-        self.assertEqual([(r["case"], r["ok"]) for r in document["reports"]], [(document["reports"][0]["case"], False), ("right", True)])
+        self.assertEqual(
+            [(r["case"], r["ok"]) for r in document["reports"]],
+            [(document["reports"][0]["case"], False), ("right", True)],
+        )
         suites = ElementTree.parse(junit_file).getroot()
         self.assertEqual([suite.get("failures") for suite in suites], ["1", "0"])
         # One Op of the file, and its case from audit_cases.
@@ -173,26 +189,29 @@ class TestProgram(unittest.TestCase):
         cases = [case for target in (self.file, self.file + ":one_case") for case in resolve.cases_of(target)]
         for processes in (1, 2):
             seen = []
-            reports = audit_all(cases, {"checks": "maps"}, processes, quiet=True, done=lambda report: seen.append(report))
+            reports = audit_all(
+                cases, {"checks": "maps"}, processes, quiet=True, done=lambda report: seen.append(report)
+            )
             self.assertEqual(seen, reports)
             self.assertEqual([report.case for report in reports], [case.name for case in cases])
-        with self.assertRaises(KeyboardInterrupt):      # before the second case
+        with self.assertRaises(KeyboardInterrupt):  # before the second case
             audit_all(cases, {"checks": "maps"}, quiet=True, done=interrupt)
 
     def test_usage(self):
         for arguments, words in (
-                ([], "no target was given"),
-                (["--frobnicate"], "--frobnicate"),
-                ([DOUBLE, "--checks", "prop"], "there is no check 'prop'; the checks are: make_node"),
-                ([DOUBLE, "--inputs", "dvector, dvector"], "refuses the example inputs"),
-                ([DOUBLE, "--inputs", "vektor"], "'vektor' is not understood"),
-                ([DOUBLE, "--examples", "-1"], "--examples is -1"),
-                ([DOUBLE, "--processes", "0"], "--processes is 0"),
-                ([DOUBLE, "--time", "0"], "--time is 0"),
-                ([DOUBLE, DOUBLE, "--inputs", "dvector"], "--inputs goes with one target"),
-                ([self.file, "--inputs", "dvector"], "--inputs goes with one Op"),
-                ([self.file + ":number"], "neither an Op"),
-                ([DOUBLE, "--checks=maps", "--junit", os.path.join(self.folder, "no", "where.xml")], "cannot be written")):
+            ([], "no target was given"),
+            (["--frobnicate"], "--frobnicate"),
+            ([DOUBLE, "--checks", "prop"], "there is no check 'prop'; the checks are: make_node"),
+            ([DOUBLE, "--inputs", "dvector, dvector"], "refuses the example inputs"),
+            ([DOUBLE, "--inputs", "vektor"], "'vektor' is not understood"),
+            ([DOUBLE, "--examples", "-1"], "--examples is -1"),
+            ([DOUBLE, "--processes", "0"], "--processes is 0"),
+            ([DOUBLE, "--time", "0"], "--time is 0"),
+            ([DOUBLE, DOUBLE, "--inputs", "dvector"], "--inputs goes with one target"),
+            ([self.file, "--inputs", "dvector"], "--inputs goes with one Op"),
+            ([self.file + ":number"], "neither an Op"),
+            ([DOUBLE, "--checks=maps", "--junit", os.path.join(self.folder, "no", "where.xml")], "cannot be written"),
+        ):
             code, _, err = run(*arguments)
             self.assertEqual(code, 2, arguments)
             self.assertIn(words, err)

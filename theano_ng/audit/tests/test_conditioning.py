@@ -1,4 +1,5 @@
 """Noise of rounding is told from errors."""
+
 import unittest
 
 import numpy as np
@@ -11,33 +12,34 @@ from theano_ng.audit.conditioning import explained_by_rounding
 
 def _explained(function, value, other):
     """What is explained of the difference between function(value) and another result."""
-    return explained_by_rounding(lambda values: [function(*values)], [value], 0, function(value), np.asarray(other, value.dtype))
+    return explained_by_rounding(
+        lambda values: [function(*values)], [value], 0, function(value), np.asarray(other, value.dtype)
+    )
 
 
 class TestExplained(unittest.TestCase):
-
     def test_terms_that_cancel(self):
-        x = np.array([[1., 1e300, -1e300], [1., 2., -2.]])
+        x = np.array([[1.0, 1e300, -1e300], [1.0, 2.0, -2.0]])
 
         def total(x):
             return x[:, 0] + (x[:, 1] + x[:, 2])
 
-        self.assertEqual(total(x).tolist(), [1., 1.])
-        self.assertEqual(_explained(total, x, [0., 1.]).tolist(), [True, True])     # 0: the sum from the left
+        self.assertEqual(total(x).tolist(), [1.0, 1.0])
+        self.assertEqual(_explained(total, x, [0.0, 1.0]).tolist(), [True, True])  # 0: the sum from the left
         # One unit in the last place of 1e300 is 1.5e284; what is no sum of huge terms is not allowed for.
         self.assertEqual(_explained(total, x, [1e284, 1.001]).tolist(), [True, False])
         self.assertEqual(_explained(total, x, [1e288, 1 + 1e-15]).tolist(), [False, True])
 
     def test_jumps_explain_nothing(self):
         # The smallest change of an input crosses the jump, and a larger one crosses no higher one.
-        x = np.array([1., -3., 0.])
-        self.assertEqual(_explained(np.floor, x, [0., -4., 1.]).tolist(), [False, False, False])
-        self.assertEqual(_explained(lambda x: (x >= 1) * 1., x, [0., 1., 1.]).tolist(), [False, False, False])
+        x = np.array([1.0, -3.0, 0.0])
+        self.assertEqual(_explained(np.floor, x, [0.0, -4.0, 1.0]).tolist(), [False, False, False])
+        self.assertEqual(_explained(lambda x: (x >= 1) * 1.0, x, [0.0, 1.0, 1.0]).tolist(), [False, False, False])
 
     def test_what_is_not_finite_explains_nothing(self):
-        x = np.array([np.inf, 1e308, np.nan, 1.])
+        x = np.array([np.inf, 1e308, np.nan, 1.0])
         with np.errstate(all="ignore"):
-            found = _explained(lambda x: x * 2, x, [1., 1e308, 2., np.nan])
+            found = _explained(lambda x: x * 2, x, [1.0, 1e308, 2.0, np.nan])
         self.assertEqual(found.tolist(), [False] * 4)
 
     def test_nothing_to_compare(self):
@@ -65,7 +67,7 @@ class _Total(theano.Op):
         return theano.Apply(self, [x], [tensor.dscalar()])
 
     def perform(self, node, inputs, outputs):
-        outputs[0][0] = np.asarray(np.add.accumulate(np.append(0., inputs[0]))[-1])
+        outputs[0][0] = np.asarray(np.add.accumulate(np.append(0.0, inputs[0]))[-1])
 
     def c_code(self, node, name, inputs, outputs, sub):
         return """
@@ -84,10 +86,10 @@ class _Total(theano.Op):
 
 @unittest.skipUnless(theano.config.cxx, "needs a C++ compiler")
 class TestInTheAudit(unittest.TestCase):
-    VALUE = np.array([3., 1e200, -1e200, 1.])
+    VALUE = np.array([3.0, 1e200, -1e200, 1.0])
 
     def test_sums_in_another_order(self):
-        self.assertEqual((self.VALUE.cumsum()[-1], self.VALUE[::-1].cumsum()[-1]), (1., 3.))
+        self.assertEqual((self.VALUE.cumsum()[-1], self.VALUE[::-1].cumsum()[-1]), (1.0, 3.0))
         report = audit(_Total(), self.VALUE, checks="c_code", max_examples=10)
         self.assertTrue(report.ok, report.findings)
 

@@ -1,4 +1,5 @@
 """Everything in the gallery in Python is found, under its name; and nothing is found in the twins."""
+
 import logging
 import unittest
 
@@ -41,7 +42,7 @@ class Galleries(unittest.TestCase):
     maxDiff = None
 
     def setUp(self):
-        logging.disable(logging.ERROR)      # what rewriting has to say about rewrites that are wrong
+        logging.disable(logging.ERROR)  # what rewriting has to say about rewrites that are wrong
         self.addCleanup(logging.disable, logging.NOTSET)
 
     def check(self, entries):
@@ -70,8 +71,12 @@ class Galleries(unittest.TestCase):
     def check_all_of(self, table, leaks):
         """Every check about Ops that are right; sanitizers apart, which `check_twins` uses."""
         for cls, args in table.items():
-            report = audit(Case(cls(*args), cls.EXAMPLES, vary=("dtype", "length", "layout", "content")), max_examples=5, sanitize=False,
-                           leaks=leaks)
+            report = audit(
+                Case(cls(*args), cls.EXAMPLES, vary=("dtype", "length", "layout", "content")),
+                max_examples=5,
+                sanitize=False,
+                leaks=leaks,
+            )
             self.assertEqual([str(finding)[:2000] for finding in report.findings], [], cls.__name__)
 
     @staticmethod
@@ -104,12 +109,20 @@ class TestTable(unittest.TestCase):
         entries = PYTHON + gallery_c.GALLERY
         self.assertGreaterEqual(len(entries), 100)
         self.assertEqual(len({entry.name for entry in entries}), len(entries))
-        self.assertEqual([entry.name for entry in entries if entry.found_by == "audit" and entry.error not in NAMES], [])
+        self.assertEqual(
+            [entry.name for entry in entries if entry.found_by == "audit" and entry.error not in NAMES], []
+        )
 
     def test_every_twin_is_among_the_right_ones(self):
         right = {gallery_rules.Twice, *gallery.RIGHT, *gallery_c.RIGHT}
-        self.assertEqual([entry.name for entry in PYTHON + gallery_c.GALLERY
-                          if entry.found_by == "audit" and type(entry.twin().op) not in right], [])
+        self.assertEqual(
+            [
+                entry.name
+                for entry in PYTHON + gallery_c.GALLERY
+                if entry.found_by == "audit" and type(entry.twin().op) not in right
+            ],
+            [],
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 """Everything in the gallery in C is found, under its name; and nothing is found in the twins."""
+
 import unittest
 
 import theano_ng as theano

@@ -1,4 +1,5 @@
 """Inputs that the audit generates: types, layouts, contents, lengths; and the search for the smallest that fails."""
+
 import os
 import random
 import signal
@@ -17,7 +18,7 @@ from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
 from theano_ng.misc.doubleop import DoubleOp
 
-MATRIX, ROW = np.arange(12.).reshape(3, 4), np.arange(4.).reshape(1, 4)
+MATRIX, ROW = np.arange(12.0).reshape(3, 4), np.arange(4.0).reshape(1, 4)
 
 
 class Declared(Op):
@@ -45,11 +46,20 @@ def draw(target, stage, seed=0):
     import hypothesis
 
     found = []
-    settings = hypothesis.settings(max_examples=stage.examples, database=None, deadline=None, phases=[hypothesis.Phase.generate],
-                                   suppress_health_check=list(hypothesis.HealthCheck))
+    settings = hypothesis.settings(
+        max_examples=stage.examples,
+        database=None,
+        deadline=None,
+        phases=[hypothesis.Phase.generate],
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )
     try:
-        hypothesis.find(generate.strategy(target, stage), lambda e: found.append(e) or False, settings=settings,
-                        random=random.Random(seed))
+        hypothesis.find(
+            generate.strategy(target, stage),
+            lambda e: found.append(e) or False,
+            settings=settings,
+            random=random.Random(seed),
+        )
     except hypothesis.errors.NoSuchExample:
         pass
     return found
@@ -72,7 +82,9 @@ class TestTypes(unittest.TestCase):
 
     def test_signatures(self):
         target = Target(Case(T.add, [MATRIX, ROW]))
-        self.assertEqual([str(t) for t in target.built[0].types], ["TensorType(float64, matrix)", "TensorType(float64, row)"])
+        self.assertEqual(
+            [str(t) for t in target.built[0].types], ["TensorType(float64, matrix)", "TensorType(float64, row)"]
+        )
         self.assertEqual(len(target.built), MAX_SIGNATURES)
         self.assertEqual(len({b.types for b in target.built}), MAX_SIGNATURES)
         self.assertEqual([b.index for b in target.built], list(range(MAX_SIGNATURES)))
@@ -83,8 +95,9 @@ class TestTypes(unittest.TestCase):
 
     def test_make_node_decides(self):
         target = Target(Case(Pairs(), [MATRIX, MATRIX]))
-        self.assertEqual({tuple(t.dtype for t in b.types) for b in target.built},
-                         {("float%d" % bits,) * 2 for bits in (16, 32, 64)})
+        self.assertEqual(
+            {tuple(t.dtype for t in b.types) for b in target.built}, {("float%d" % bits,) * 2 for bits in (16, 32, 64)}
+        )
         self.assertEqual({t.ndim for b in target.built for t in b.types}, {2})
 
     def test_declared_types_need_no_examples(self):
@@ -192,7 +205,7 @@ class TestSearch(unittest.TestCase):
                 raise Problem("BadThunkOutput", "negative strides")
 
         found, _ = self.search(attempt)
-        (problem, example), = found
+        ((problem, example),) = found
         self.assertEqual(problem.error, "BadThunkOutput")
         self.assertEqual((example.built.index, example.layouts), (0, ("reversed",)))
 
@@ -201,8 +214,8 @@ class TestSearch(unittest.TestCase):
             if example.values[0].size:
                 raise Problem("BadRop", "any element will do")
 
-        found, _ = self.search(attempt)     # fails for the example itself, which the first stage takes as it is
-        (_, example), = found
+        found, _ = self.search(attempt)  # fails for the example itself, which the first stage takes as it is
+        ((_, example),) = found
         self.assertEqual(example.values[0].shape, (1, 1))
 
     def test_each_name_once(self):
@@ -214,14 +227,16 @@ class TestSearch(unittest.TestCase):
                 raise Problem("BadGradient", "single")
 
         found, _ = self.search(attempt)
-        self.assertEqual({p.error: (e.values[0].size, str(e.values[0].dtype)) for p, e in found},
-                         {"BadInferShape": (0, "float64"), "BadGradient": (1, "float32")})
+        self.assertEqual(
+            {p.error: (e.values[0].size, str(e.values[0].dtype)) for p, e in found},
+            {"BadInferShape": (0, "float64"), "BadGradient": (1, "float32")},
+        )
 
     def test_failures_that_come_and_go(self):
         rng = random.Random(1)
 
         def attempt(example):
-            if rng.random() < .3:
+            if rng.random() < 0.3:
                 raise Problem("NonDeterministic", "now")
 
         found, _ = self.search(attempt)
@@ -256,7 +271,7 @@ class TestDriver(unittest.TestCase):
         self.assertEqual(in_child(lambda: (1, "a")), ("ended", (1, "a")))
         self.assertEqual(in_child(lambda: os.kill(os.getpid(), signal.SIGSEGV)), ("signal SIGSEGV", None))
         self.assertEqual(in_child(lambda: os._exit(3)), ("exit code 3", None))
-        self.assertEqual(in_child(signal.pause, .2), ("it was still running after 0 s", None))
+        self.assertEqual(in_child(signal.pause, 0.2), ("it was still running after 0 s", None))
         with self.assertRaisesRegex(AuditError, "ZeroDivisionError"):
             in_child(lambda: 1 // 0)
 

@@ -1,4 +1,5 @@
 """References and memory over many calls: what grows and what shrinks is named, and what stays the same is not."""
+
 import unittest
 
 import numpy as np
@@ -36,16 +37,20 @@ class InC(Twice):
         self.body = body
 
     def c_code(self, node, name, inputs, outputs, sub):
-        x, = inputs
-        z, = outputs
+        (x,) = inputs
+        (z,) = outputs
         fail = sub["fail"]
-        return """
+        return (
+            """
             Py_XDECREF(%(z)s);
             %(z)s = (PyArrayObject*)PyArray_NewLikeArray(%(x)s, NPY_CORDER, NULL, 0);
             if (!%(z)s) %(fail)s
             for (npy_intp i = 0; i < PyArray_DIM(%(x)s, 0); i++)
                 *(double*)PyArray_GETPTR1(%(z)s, i) = 2 * *(double*)PyArray_GETPTR1(%(x)s, i);
-        """ % locals() + self.body % locals()
+        """
+            % locals()
+            + self.body % locals()
+        )
 
     def c_code_cache_version(self):
         return (1,)
@@ -72,7 +77,7 @@ class KeepsLast(KeepsInputs):
 class KeepsCycles(KeepsInputs):
     def after(self, node, x, z):
         cycle = [z]
-        cycle.append(cycle)    # for the garbage collector: no leak
+        cycle.append(cycle)  # for the garbage collector: no leak
 
 
 class KeepsText(KeepsInputs):
@@ -89,7 +94,7 @@ class FailsAndKeeps(KeepsInputs):
 
 def found(op, *checks):
     """(name, message) of what the checks find, and the reports' findings."""
-    report = audit(op, np.arange(3.), checks=checks, max_examples=1)
+    report = audit(op, np.arange(3.0), checks=checks, max_examples=1)
     return [(finding.error, finding.message) for finding in report.findings], report.findings
 
 
@@ -99,10 +104,19 @@ class TestPython(unittest.TestCase):
             self.assertEqual(found(op, "references", "memory")[0], [])
 
     def test_references(self):
-        self.assertEqual(found(KeepsInputs(), "references")[0], [("ReferenceLeak", "perform keeps 1 reference to input 0 in each call")])
-        self.assertEqual(found(KeepsOutputs(), "references")[0], [("ReferenceLeak", "perform keeps 1 reference to output 0 in each call")])
+        self.assertEqual(
+            found(KeepsInputs(), "references")[0],
+            [("ReferenceLeak", "perform keeps 1 reference to input 0 in each call")],
+        )
+        self.assertEqual(
+            found(KeepsOutputs(), "references")[0],
+            [("ReferenceLeak", "perform keeps 1 reference to output 0 in each call")],
+        )
         (name_message,), (finding,) = found(FailsAndKeeps(), "references")
-        self.assertEqual(name_message, ("ReferenceLeak", "perform keeps 1 reference to the node in each call that fails (ValueError)"))
+        self.assertEqual(
+            name_message,
+            ("ReferenceLeak", "perform keeps 1 reference to the node in each call that fails (ValueError)"),
+        )
         self.assertIn("(0,)", finding.inputs[0])
         self.assertRegex(finding.location, r"test_leaks\.py:\d+$")
 
@@ -110,7 +124,7 @@ class TestPython(unittest.TestCase):
         ((error, message),), (finding,) = found(KeepsText(), "memory")
         self.assertEqual(error, "MemoryLeak")
         per_call = int(message.split()[2])
-        self.assertTrue(540 <= per_call <= 600, message)    # a text of 500 characters and some digits
+        self.assertTrue(540 <= per_call <= 600, message)  # a text of 500 characters and some digits
         self.assertRegex(finding.evidence, r"allocated in .*test_leaks\.py:\d+: ")
         ((error, message),), _ = found(KeepsOutputs(), "memory")
         self.assertEqual((error, message.split()[:2]), ("MemoryLeak", ["perform", "leaves"]))
@@ -123,15 +137,25 @@ class TestC(unittest.TestCase):
 
     def test_references(self):
         for body, name, message in (
-                ("Py_INCREF(%(x)s);", "ReferenceLeak", "c_code keeps 1 reference to input 0 in each call"),
-                ("Py_INCREF(%(z)s);", "ReferenceLeak", "c_code keeps 1 reference to output 0 in each call"),
-                ("Py_DECREF(%(x)s);", "ReferenceUnderflow", "c_code gives back 1 reference to input 0 too many in each call"),
-                ("if (PyArray_SIZE(%(x)s) == 0) { Py_INCREF(%(x)s); Py_INCREF(%(x)s); %(fail)s }", "ReferenceLeak",
-                 "c_code keeps 2 references to input 0 in each call that fails (RuntimeError)")):
+            ("Py_INCREF(%(x)s);", "ReferenceLeak", "c_code keeps 1 reference to input 0 in each call"),
+            ("Py_INCREF(%(z)s);", "ReferenceLeak", "c_code keeps 1 reference to output 0 in each call"),
+            (
+                "Py_DECREF(%(x)s);",
+                "ReferenceUnderflow",
+                "c_code gives back 1 reference to input 0 too many in each call",
+            ),
+            (
+                "if (PyArray_SIZE(%(x)s) == 0) { Py_INCREF(%(x)s); Py_INCREF(%(x)s); %(fail)s }",
+                "ReferenceLeak",
+                "c_code keeps 2 references to input 0 in each call that fails (RuntimeError)",
+            ),
+        ):
             self.assertEqual(found(InC(body), "references")[0], [(name, message)])
 
     def test_memory(self):
-        ((error, message),), (finding,) = found(InC("{ static char *volatile lost; lost = (char*)malloc(1000); }"), "memory")
+        ((error, message),), (finding,) = found(
+            InC("{ static char *volatile lost; lost = (char*)malloc(1000); }"), "memory"
+        )
         self.assertEqual((error, message), ("MemoryLeak", "c_code leaves 1008 bytes in each call"))
         self.assertIn("mallinfo2", finding.evidence)
 

@@ -1,4 +1,5 @@
 """Every Op of the package has a case for the audit; a few of them pass it here, ``make audit`` runs all of them, with every check."""
+
 import importlib
 import pkgutil
 import unittest
@@ -13,8 +14,12 @@ from theano_ng.gof.op import PureOp
 from theano_ng.gof.traversal import ancestors
 from theano_ng.gof.type import Type
 
-MODULES = ("theano_ng.scalar.tests.audit_cases", "theano_ng.tensor.tests.audit_cases", "theano_ng.typed_list.tests.audit_cases",
-           "theano_ng.tests.audit_cases")
+MODULES = (
+    "theano_ng.scalar.tests.audit_cases",
+    "theano_ng.tensor.tests.audit_cases",
+    "theano_ng.typed_list.tests.audit_cases",
+    "theano_ng.tests.audit_cases",
+)
 
 BASES = """Op COp OpenMPOp NativeOp ScalarOp UnaryScalarOp BinaryScalarOp UnaryMath BinaryBitOp UnaryBitOp LogicalComparison FixedLogicalComparison
 _Extremum _Rounding _BinarySpecial _IncompleteGamma _LibmSpecial _UnarySpecial ScalarActivation BaseAdvancedSubtensor
@@ -22,8 +27,10 @@ BaseAdvancedIncSubtensor _BasicIndexing BlasOp GemmRelated InplaceBlasOp CAReduc
 RowOp _Sorting CumsumOp CumprodOp _ListOp _InplaceListOp _RealTransform ConditionalOp _RealDivision""".split()
 
 ELSEWHERE = {
-    "MPIRecv": "needs a second process under MPI", "MPIRecvWait": "needs a second process under MPI",
-    "MPISend": "needs a second process under MPI", "MPISendWait": "needs a second process under MPI",
+    "MPIRecv": "needs a second process under MPI",
+    "MPIRecvWait": "needs a second process under MPI",
+    "MPISend": "needs a second process under MPI",
+    "MPISendWait": "needs a second process under MPI",
     "LoadFromDisk": "its input is a path, its value that of a file: tested with tensor.io",
     "MakeCData": "gives a C pointer, which has no value in Python: tested with CDataType.make_value",
     "SymPyCCode": "needs SymPy",
@@ -35,7 +42,15 @@ ELSEWHERE = {
 # One case of each kind of Op and of code: scalar functions, C with and without an inner graph, views, in-place, BLAS, lazy, Python alone.
 SAMPLE = {
     "theano_ng.scalar.tests.audit_cases": ("pow(POSITIVE, Y)", "mod(INTS, MORE_INTS)", "Composite(X, Y)"),
-    "theano_ng.tensor.tests.audit_cases": ("sum axis 0", "subtensor", "inc_subtensor inplace", "join", "gemm", "softmax", "SortOp"),
+    "theano_ng.tensor.tests.audit_cases": (
+        "sum axis 0",
+        "subtensor",
+        "inc_subtensor inplace",
+        "join",
+        "gemm",
+        "softmax",
+        "SortOp",
+    ),
     "theano_ng.tests.audit_cases": ("IfElse", "GradScale"),
 }
 
@@ -80,7 +95,11 @@ def audited():
 class TestEveryOp(unittest.TestCase):
     def test_has_a_case(self):
         seen = audited()
-        left = sorted(name for cls, name in ops_of_the_package().items() if cls not in seen and name not in BASES and name not in ELSEWHERE)
+        left = sorted(
+            name
+            for cls, name in ops_of_the_package().items()
+            if cls not in seen and name not in BASES and name not in ELSEWHERE
+        )
         self.assertEqual(left, [])
 
     def test_reasons_are_current(self):

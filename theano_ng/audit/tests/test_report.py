@@ -1,4 +1,5 @@
 """Reports as text, JSON and JUnit's XML, and the progress bar."""
+
 import io
 import json
 import os
@@ -12,14 +13,24 @@ from theano_ng.audit.progress import Progress
 from theano_ng.audit.records import Finding, Report, Verdict
 
 FINDING = Finding(
-    "sanitizer", "AddressError", "Bad.c_code, line 7: `z[i] = x[i+1];`: heap-buffer-overflow: read of 8 bytes",
+    "sanitizer",
+    "AddressError",
+    "Bad.c_code, line 7: `z[i] = x[i+1];`: heap-buffer-overflow: read of 8 bytes",
     ("TensorType(float64, vector) (1,) C: [0.5]", "x" * 1000),
     "READ of size 8\n" + "\n".join("    #%d <run> \x00 \u00e9" % i for i in range(40)),
-    "/home/me/bad.py:12")
-BAD = Report("Bad", "Bad{axis=1}", (
-    Verdict("props", "ok", 3, .25), Verdict("R_op", "skipped", 0, 0., (), "it has no R_op, " + "and that is all right " * 8),
-    Verdict("sanitizer", "failed", 57, 2.5, (FINDING,))), 2.75)
-GOOD = Report("Good", "Good", (Verdict("props", "ok", 3, .25),), .25)
+    "/home/me/bad.py:12",
+)
+BAD = Report(
+    "Bad",
+    "Bad{axis=1}",
+    (
+        Verdict("props", "ok", 3, 0.25),
+        Verdict("R_op", "skipped", 0, 0.0, (), "it has no R_op, " + "and that is all right " * 8),
+        Verdict("sanitizer", "failed", 57, 2.5, (FINDING,)),
+    ),
+    2.75,
+)
+GOOD = Report("Good", "Good", (Verdict("props", "ok", 3, 0.25),), 0.25)
 
 
 class TestText(unittest.TestCase):
@@ -29,7 +40,9 @@ class TestText(unittest.TestCase):
         self.assertEqual(lines[0], "Bad: Bad{axis=1}")
         self.assertEqual(lines[3], "  props      ok              3      0.2")
         self.assertRegex(text, r"\n  sanitizer  FAILED         57      2\.5  AddressError\n")
-        self.assertRegex(text, r"\n  R_op       skipped                0\.0  it has no R_op, and that is all right\n {41}and that ")
+        self.assertRegex(
+            text, r"\n  R_op       skipped                0\.0  it has no R_op, and that is all right\n {41}and that "
+        )
         self.assertIn("\n  1. AddressError (sanitizer): " + NAMES["AddressError"] + "\n     Bad.c_code, line 7: ", text)
         self.assertIn("\n     input 0: TensorType(float64, vector) (1,) C: [0.5]\n", text)
         self.assertIn("\n     at /home/me/bad.py:12\n     | READ of size 8\n", text)
@@ -64,26 +77,42 @@ class TestFormats(unittest.TestCase):
     def test_json(self):
         document = json.loads(json.dumps(report.to_json([BAD, GOOD])))
         self.assertEqual((document["schema"], document["tool"], document["ok"]), (1, "theano_ng-audit", False))
-        self.assertEqual(document["summary"], {"cases": 2, "checks": 4, "findings": 1, "failed": 1, "skipped": 1, "seconds": 3.0})
+        self.assertEqual(
+            document["summary"], {"cases": 2, "checks": 4, "findings": 1, "failed": 1, "skipped": 1, "seconds": 3.0}
+        )
         bad, good = document["reports"]
         self.assertEqual((bad["case"], bad["op"], bad["ok"], good["ok"]), ("Bad", "Bad{axis=1}", False, True))
         self.assertEqual([verdict["status"] for verdict in bad["verdicts"]], ["ok", "skipped", "failed"])
-        finding, = bad["verdicts"][2]["findings"]
-        self.assertEqual(finding, {
-            "error": "AddressError", "meaning": NAMES["AddressError"], "message": FINDING.message, "inputs": list(FINDING.inputs),
-            "evidence": FINDING.evidence, "location": "/home/me/bad.py:12"})
+        (finding,) = bad["verdicts"][2]["findings"]
+        self.assertEqual(
+            finding,
+            {
+                "error": "AddressError",
+                "meaning": NAMES["AddressError"],
+                "message": FINDING.message,
+                "inputs": list(FINDING.inputs),
+                "evidence": FINDING.evidence,
+                "location": "/home/me/bad.py:12",
+            },
+        )
 
     def test_junit(self):
         root = ElementTree.fromstring(report.to_junit([BAD, GOOD]).encode())
-        self.assertEqual((root.tag, root.get("tests"), root.get("failures"), root.get("skipped")), ("testsuites", "4", "1", "1"))
+        self.assertEqual(
+            (root.tag, root.get("tests"), root.get("failures"), root.get("skipped")), ("testsuites", "4", "1", "1")
+        )
         bad, good = root
-        self.assertEqual((bad.get("name"), bad.get("tests"), bad.get("failures"), bad.get("errors"), bad.get("time")),
-                         ("Bad", "3", "1", "0", "2.750"))
-        self.assertEqual([(test.get("classname"), test.get("name"), [child.tag for child in test]) for test in bad], [
-            ("Bad", "props", []), ("Bad", "R_op", ["skipped"]), ("Bad", "sanitizer", ["failure"])])
+        self.assertEqual(
+            (bad.get("name"), bad.get("tests"), bad.get("failures"), bad.get("errors"), bad.get("time")),
+            ("Bad", "3", "1", "0", "2.750"),
+        )
+        self.assertEqual(
+            [(test.get("classname"), test.get("name"), [child.tag for child in test]) for test in bad],
+            [("Bad", "props", []), ("Bad", "R_op", ["skipped"]), ("Bad", "sanitizer", ["failure"])],
+        )
         failure = bad[2][0]
         self.assertEqual((failure.get("type"), failure.get("message")), ("AddressError", FINDING.message))
-        self.assertIn("#39 <run> ? \u00e9", failure.text)    # a character that XML does not know is replaced
+        self.assertIn("#39 <run> ? \u00e9", failure.text)  # a character that XML does not know is replaced
         self.assertEqual(len(good), 1)
 
 

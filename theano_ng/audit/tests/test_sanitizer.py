@@ -1,4 +1,5 @@
 """C code under the sanitizers: what is found, where it is said to be, and that the process survives it."""
+
 import os
 import tempfile
 import unittest
@@ -32,9 +33,10 @@ class Twice(Op):
         output_storage[0][0] = inputs[0] * 2
 
     def c_code(self, node, name, inputs, outputs, sub):
-        x, = inputs
-        z, = outputs
-        return """
+        (x,) = inputs
+        (z,) = outputs
+        return (
+            """
             npy_intp n = PyArray_DIM(%(x)s, 0), i;
             Py_XDECREF(%(z)s);
             %(z)s = (PyArrayObject*)PyArray_EMPTY(1, &n, NPY_FLOAT64, 0);
@@ -42,7 +44,10 @@ class Twice(Op):
                 double *in = (double*)PyArray_GETPTR1(%(x)s, i);
                 *(double*)PyArray_GETPTR1(%(z)s, i) = 2 * *in;
             }
-        """ % locals() + self.body % locals()
+        """
+            % locals()
+            + self.body % locals()
+        )
 
     def c_code_cache_version(self):
         return (1,)
@@ -58,17 +63,28 @@ class DiesWhenLoaded(Twice):
 
 class TestValues(unittest.TestCase):
     def test_layouts_survive(self):
-        base = np.arange(24.).reshape(4, 6)
+        base = np.arange(24.0).reshape(4, 6)
         locked = base[1:, ::-2].copy()
         locked.flags.writeable = False
         odd = np.zeros(17, "int8")[1:].view("float64")
-        values = [base[::-1, ::2], base.T, locked, odd, np.zeros((0, 3))[:, ::-1], 3, np.array(2.5), np.broadcast_to(1., (2, 2))]
+        values = [
+            base[::-1, ::2],
+            base.T,
+            locked,
+            odd,
+            np.zeros((0, 3))[:, ::-1],
+            3,
+            np.array(2.5),
+            np.broadcast_to(1.0, (2, 2)),
+        ]
         got = worker.unpack(worker.pack(values))
         for value, copy in zip(values, got):
             np.testing.assert_array_equal(value, copy)
             if isinstance(value, np.ndarray):
-                self.assertEqual((value.dtype, value.strides, value.flags.writeable, value.flags.aligned),
-                                 (copy.dtype, copy.strides, copy.flags.writeable, copy.flags.aligned))
+                self.assertEqual(
+                    (value.dtype, value.strides, value.flags.writeable, value.flags.aligned),
+                    (copy.dtype, copy.strides, copy.flags.writeable, copy.flags.aligned),
+                )
         self.assertTrue(np.shares_memory(got[0], got[1]))
         self.assertFalse(np.shares_memory(got[0], got[2]))
         # Nothing lies around a value that was cut out of a larger array.
@@ -98,23 +114,43 @@ Shadow bytes around the buggy address:
     def test_freed_object(self):
         text = "@theano_ng-audit: in fresh memory\n/c/m1/mod.cpp:9:3: runtime error: division by zero\n" + self.REPORT
         division, freed = faults.read_faults(text)
-        self.assertEqual((division.error, division.what, division.call), ("UndefinedBehaviour", "division by zero", "in fresh memory"))
+        self.assertEqual(
+            (division.error, division.what, division.call),
+            ("UndefinedBehaviour", "division by zero", "in fresh memory"),
+        )
         self.assertEqual(division.frames, (faults.Frame("", "/c/m1/mod.cpp", 9),))
-        self.assertEqual((freed.error, freed.what), ("ReferenceUnderflow", "heap-use-after-free: read of 8 bytes, 0 bytes inside of 96-byte region"))
+        self.assertEqual(
+            (freed.error, freed.what),
+            ("ReferenceUnderflow", "heap-use-after-free: read of 8 bytes, 0 bytes inside of 96-byte region"),
+        )
         self.assertEqual([frame.line for frame in freed.freed], [0, 538, 151])
-        self.assertEqual(faults.shortened(freed.text).split("\n")[2:], [
-            "    #0 run mod.cpp:166", "", "0x60b000 is located 0 bytes inside of 96-byte region [0x60b000,0x60b060)",
-            "freed by thread T0 here:", "    #1 Py_DECREF /usr/include/python3.11/object.h:538", "    #1 run mod.cpp:151"])
+        self.assertEqual(
+            faults.shortened(freed.text).split("\n")[2:],
+            [
+                "    #0 run mod.cpp:166",
+                "",
+                "0x60b000 is located 0 bytes inside of 96-byte region [0x60b000,0x60b060)",
+                "freed by thread T0 here:",
+                "    #1 Py_DECREF /usr/include/python3.11/object.h:538",
+                "    #1 run mod.cpp:151",
+            ],
+        )
 
     def test_memory_of_no_object(self):
-        fault, = faults.read_faults(self.REPORT.replace("Py_DECREF /usr/include/python3.11/object.h", "free_scratch /c/scratch.c"))
+        (fault,) = faults.read_faults(
+            self.REPORT.replace("Py_DECREF /usr/include/python3.11/object.h", "free_scratch /c/scratch.c")
+        )
         self.assertEqual(fault.error, "AddressError")
 
     def test_signals(self):
-        segv, = faults.read_faults("==7==ERROR: AddressSanitizer: SEGV on unknown address 0x0 (pc 0x1 bp 0x2 sp 0x3 T0)\n"
-                                   "==7==The signal is caused by a WRITE memory access.\n")
+        (segv,) = faults.read_faults(
+            "==7==ERROR: AddressSanitizer: SEGV on unknown address 0x0 (pc 0x1 bp 0x2 sp 0x3 T0)\n"
+            "==7==The signal is caused by a WRITE memory access.\n"
+        )
         self.assertEqual((segv.error, segv.what), ("AddressError", "SEGV: write"))
-        abort, = faults.read_faults("==7==ERROR: AddressSanitizer: ABRT on unknown address 0x7 (pc 0x1 bp 0x2 sp 0x3 T0)\n")
+        (abort,) = faults.read_faults(
+            "==7==ERROR: AddressSanitizer: ABRT on unknown address 0x7 (pc 0x1 bp 0x2 sp 0x3 T0)\n"
+        )
         self.assertEqual((abort.error, abort.what), ("Crash", "signal SIGABRT"))
 
 
@@ -171,14 +207,19 @@ class TestWorker(unittest.TestCase):
             return next(i for i, line in enumerate(file, 1) if text in line)
 
     def test_right(self):
-        for value in np.arange(3.), np.arange(6.)[::-2], np.zeros(0):
+        for value in np.arange(3.0), np.arange(6.0)[::-2], np.zeros(0):
             record, found = self.run_op(RIGHT, value)
             self.assertEqual((record["error"], record["uninitialized"], found), (None, [], []))
 
     def test_reads_and_writes_outside(self):
         read = Twice("volatile double more = *(double*)PyArray_GETPTR1(%(x)s, n); (void)more;")
         write = Twice("*(double*)PyArray_GETPTR1(%(z)s, n) = 0;")
-        for op, value in (read, np.arange(3.)), (read, np.zeros(0)), (read, np.arange(6.)[::-2]), (write, np.arange(2.)):
+        for op, value in (
+            (read, np.arange(3.0)),
+            (read, np.zeros(0)),
+            (read, np.arange(6.0)[::-2]),
+            (write, np.arange(2.0)),
+        ):
             record, ((error, words, location),) = self.run_op(op, value)
             self.assertIsNone(record)
             self.assertEqual(error, "AddressError")
@@ -186,42 +227,58 @@ class TestWorker(unittest.TestCase):
             self.assertEqual(location, "%s:%d" % (os.path.abspath(__file__), self.line_of("def c_code(self")))
         # Where a line of the method yields the line of C, it is the place.
         shifted = Twice("")
-        shifted.c_code = lambda node, name, inputs, outputs, sub: """
+        shifted.c_code = lambda node, name, inputs, outputs, sub: (
+            """
             *(double*)PyArray_GETPTR1(%s, -1) = 0;    // in front of the input
-        """ % inputs[0]
-        (error, _, location), = self.run_op(shifted, np.arange(3.))[1]
-        self.assertEqual((error, location), ("AddressError", "%s:%d" % (os.path.abspath(__file__), self.line_of("// in front of the input"))))
+        """
+            % inputs[0]
+        )
+        ((error, _, location),) = self.run_op(shifted, np.arange(3.0))[1]
+        self.assertEqual(
+            (error, location),
+            ("AddressError", "%s:%d" % (os.path.abspath(__file__), self.line_of("// in front of the input"))),
+        )
 
     def test_undefined(self):
         op = Twice("{volatile int zero = 0, big = 2147483647; if (n == 0) big = 1 / zero; big = big + 1; }")
-        record, found = self.run_op(op, np.arange(3.))
+        record, found = self.run_op(op, np.arange(3.0))
         self.assertEqual([error for error, _, _ in found], ["UndefinedBehaviour"] * len(found))
-        self.assertIsNotNone(record)    # it goes on
+        self.assertIsNotNone(record)  # it goes on
         self.assertTrue(found[0][1].endswith("big = big + 1; }`"), found)
         # Told of again by the next example.
         _, found = self.run_op(op, np.zeros(0))
         self.assertTrue(found[0][1].endswith("big = 1 / zero; big = big + 1; }`"), found)
 
     def test_uninitialized(self):
-        forgets = Twice("if (n) *(double*)PyArray_GETPTR1(%(z)s, 0) = ((double*)PyArray_DATA((PyArrayObject*)PyArray_EMPTY(1, &n, 12, 0)))[0];")
-        record, found = self.run_op(forgets, np.arange(3.))
-        (output, count, where, one, other), = record["uninitialized"]
+        forgets = Twice(
+            "if (n) *(double*)PyArray_GETPTR1(%(z)s, 0) = ((double*)PyArray_DATA((PyArrayObject*)PyArray_EMPTY(1, &n, 12, 0)))[0];"
+        )
+        record, found = self.run_op(forgets, np.arange(3.0))
+        ((output, count, where, one, other),) = record["uninitialized"]
         self.assertEqual((output, count, where, found), (0, 1, (0,), []))
         self.assertNotEqual(one, other)
         # A local variable may hold zero by chance.
         local = Twice("{double sum[8]; if (n) *(double*)PyArray_GETPTR1(%(z)s, n - 1) += sum[n]; }")
-        self.assertEqual([entry[:3] for entry in self.run_op(local, np.arange(3.))[0]["uninitialized"]], [(0, 1, (2,))])
+        self.assertEqual(
+            [entry[:3] for entry in self.run_op(local, np.arange(3.0))[0]["uninitialized"]], [(0, 1, (2,))]
+        )
 
     def test_freed_output(self):
-        self.assertEqual([error for error, _, _ in self.run_op(Twice("Py_DECREF(%(z)s);"), np.arange(3.))[1]], ["ReferenceUnderflow"])
+        self.assertEqual(
+            [error for error, _, _ in self.run_op(Twice("Py_DECREF(%(z)s);"), np.arange(3.0))[1]],
+            ["ReferenceUnderflow"],
+        )
 
     def test_ends(self):
-        for body, words in (("_exit(3);", "the process ended with exit code 3"), ("raise(9);", "the process died of signal SIGKILL")):
+        for body, words in (
+            ("_exit(3);", "the process ended with exit code 3"),
+            ("raise(9);", "the process died of signal SIGKILL"),
+        ):
             op = Twice(body)
             op.c_headers = lambda: ["<signal.h>", "<unistd.h>"]
             node = op(tensor.dvector()).owner
             self.process.load(id(op), worker.program_of(node))
-            record, (fault,) = self.process.run(id(op), [np.arange(3.)])
+            record, (fault,) = self.process.run(id(op), [np.arange(3.0)])
             self.assertEqual((record, fault.error, fault.what), (None, "Crash", words))
 
     def test_kernel(self):
@@ -230,7 +287,7 @@ class TestWorker(unittest.TestCase):
         self.assertEqual((record["error"], record["uninitialized"], found), (None, [], []))
 
     def test_integers_wrap_in_kernels(self):
-        large = np.array([[2 ** 62 + 3, 2 ** 63 - 1, -2 ** 63]])
+        large = np.array([[2**62 + 3, 2**63 - 1, -(2**63)]])
         record, found = self.run_op(tensor.elemwise.ProdWithoutZeros(axis=1), large, tensor.lmatrix())
         self.assertEqual((record["error"], found), (None, []))
 
@@ -241,10 +298,13 @@ class TestWorker(unittest.TestCase):
         shift = _WrongScalar("volatile int far = 40; %(z)s = %(x)s + (1 << far);")
         large = _WrongScalar("volatile int k = 2147483647; k = k + 1; %(z)s = %(x)s + k;")
         total = tensor.elemwise.CAReduce(_WrongAdd(scalar.upcast_out, name="wrong_add"), axis=(1,))
-        for op, error, text in ((tensor.Elemwise(table), "AddressError", "t[3 + ((int)"),
-                                (tensor.Elemwise(shift), "UndefinedBehaviour", "1 << far"),
-                                (tensor.Elemwise(large), "UndefinedBehaviour", "k = k + 1"), (total, "UndefinedBehaviour", "1 << far"),
-                                (tensor.Elemwise(scalar.Composite([x], [shift(x) * x])), "UndefinedBehaviour", "1 << far")):
+        for op, error, text in (
+            (tensor.Elemwise(table), "AddressError", "t[3 + ((int)"),
+            (tensor.Elemwise(shift), "UndefinedBehaviour", "1 << far"),
+            (tensor.Elemwise(large), "UndefinedBehaviour", "k = k + 1"),
+            (total, "UndefinedBehaviour", "1 << far"),
+            (tensor.Elemwise(scalar.Composite([x], [shift(x) * x])), "UndefinedBehaviour", "1 << far"),
+        ):
             for value in np.ones((2, 3)), np.ones((3, 2)).T:
                 _, found = self.run_op(op, value, matrix)
                 self.assertTrue(found, op)
@@ -262,10 +322,12 @@ class TestCheck(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "twice.c")
             with open(path, "w") as file:
-                file.write("#section support_code_apply\n\nint APPLY_SPECIFIC(twice)(PyArrayObject *x, PyArrayObject **z) {\n"
-                           "    Py_XDECREF(*z);\n    *z = (PyArrayObject *)PyArray_NewLikeArray(x, NPY_CORDER, NULL, 0);\n"
-                           "    for (npy_intp i = 0; i < PyArray_DIM(x, 0); i++)\n"
-                           "        *(double *)PyArray_GETPTR1(*z, i) = 2 * *(double *)PyArray_GETPTR1(x, i + (i == 1));\n    return 0;\n}\n")
+                file.write(
+                    "#section support_code_apply\n\nint APPLY_SPECIFIC(twice)(PyArrayObject *x, PyArrayObject **z) {\n"
+                    "    Py_XDECREF(*z);\n    *z = (PyArrayObject *)PyArray_NewLikeArray(x, NPY_CORDER, NULL, 0);\n"
+                    "    for (npy_intp i = 0; i < PyArray_DIM(x, 0); i++)\n"
+                    "        *(double *)PyArray_GETPTR1(*z, i) = 2 * *(double *)PyArray_GETPTR1(x, i + (i == 1));\n    return 0;\n}\n"
+                )
 
             class External(COp):
                 __props__ = ()
@@ -276,23 +338,30 @@ class TestCheck(unittest.TestCase):
                 make_node, perform = Twice.make_node, Twice.perform
 
             report = audit(External(), tensor.dvector, checks="sanitizer", max_examples=1)
-        finding, = report.findings
+        (finding,) = report.findings
         self.assertEqual((finding.error, finding.location), ("AddressError", path + ":7"))
-        self.assertTrue(finding.message.startswith("twice.c, line 7: `*(double *)PyArray_GETPTR1(*z, i) = "), finding.message)
-        self.assertIn("(2,)", finding.inputs[0])    # the smallest
+        self.assertTrue(
+            finding.message.startswith("twice.c, line 7: `*(double *)PyArray_GETPTR1(*z, i) = "), finding.message
+        )
+        self.assertIn("(2,)", finding.inputs[0])  # the smallest
 
     def test_dies_when_loaded(self):
-        finding, = audit(DiesWhenLoaded(""), tensor.dvector, checks="sanitizer", max_examples=0).findings
-        self.assertEqual((finding.error, finding.message), ("Crash", "DiesWhenLoaded.c_init_code, line 1: `abort();`: signal SIGABRT"))
+        (finding,) = audit(DiesWhenLoaded(""), tensor.dvector, checks="sanitizer", max_examples=0).findings
+        self.assertEqual(
+            (finding.error, finding.message),
+            ("Crash", "DiesWhenLoaded.c_init_code, line 1: `abort();`: signal SIGABRT"),
+        )
 
     def test_skipped(self):
-        for op, inputs, reason in ((DoubleOp(), [tensor.dvector], "no C code"),
-                                   (tensor.DimShuffle((False, False), (1, 0)), [tensor.dmatrix], "ships compiled")):
-            verdict, = audit(op, *inputs, checks="sanitizer").verdicts
+        for op, inputs, reason in (
+            (DoubleOp(), [tensor.dvector], "no C code"),
+            (tensor.DimShuffle((False, False), (1, 0)), [tensor.dmatrix], "ships compiled"),
+        ):
+            (verdict,) = audit(op, *inputs, checks="sanitizer").verdicts
             self.assertEqual(verdict.status, "skipped")
             self.assertIn(reason, verdict.reason)
         with theano.configparser.change_flags(cxx=""):
-            verdict, = audit(RIGHT, tensor.dvector, checks="sanitizer").verdicts
+            (verdict,) = audit(RIGHT, tensor.dvector, checks="sanitizer").verdicts
         self.assertEqual(verdict.status, "skipped")
         self.assertIn("no C++ compiler", verdict.reason)
 

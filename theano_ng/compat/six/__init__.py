@@ -1,4 +1,5 @@
 """The names of the library `six` that old code imports from here."""
+
 import builtins
 import sys
 from io import BytesIO, StringIO
@@ -61,7 +62,7 @@ def add_metaclass(metaclass):
 
     def wrapper(cls):
         body = {k: v for k, v in cls.__dict__.items() if k not in ("__dict__", "__weakref__")}
-        for slot in (cls.__dict__.get("__slots__") or ()):
+        for slot in cls.__dict__.get("__slots__") or ():
             body.pop(slot, None)
         return metaclass(cls.__name__, cls.__bases__, body)
 
@@ -71,7 +72,31 @@ def add_metaclass(metaclass):
 from theano_ng.compat.six import moves  # noqa: E402 (a submodule that old code reaches as an attribute)
 
 __all__ = [
-    "BytesIO", "Iterator", "MAXSIZE", "PY2", "PY3", "StringIO", "add_metaclass", "advance_iterator", "b", "binary_type", "callable",
-    "class_types", "exec_", "get_unbound_function", "integer_types", "iteritems", "iterkeys", "itervalues", "moves", "next", "print_",
-    "reraise", "string_types", "text_type", "u", "unichr", "with_metaclass",
+    "BytesIO",
+    "Iterator",
+    "MAXSIZE",
+    "PY2",
+    "PY3",
+    "StringIO",
+    "add_metaclass",
+    "advance_iterator",
+    "b",
+    "binary_type",
+    "callable",
+    "class_types",
+    "exec_",
+    "get_unbound_function",
+    "integer_types",
+    "iteritems",
+    "iterkeys",
+    "itervalues",
+    "moves",
+    "next",
+    "print_",
+    "reraise",
+    "string_types",
+    "text_type",
+    "u",
+    "unichr",
+    "with_metaclass",
 ]

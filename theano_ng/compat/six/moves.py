@@ -1,4 +1,5 @@
 """Names that moved between Python 2 and 3."""
+
 import builtins
 import configparser
 import copyreg
@@ -19,6 +20,21 @@ intern = sys.intern
 cStringIO = io.StringIO
 
 __all__ = [
-    "StringIO", "builtins", "cPickle", "cStringIO", "configparser", "copyreg", "filter", "filterfalse", "input", "intern", "map", "queue",
-    "range", "reduce", "xrange", "zip", "zip_longest",
+    "StringIO",
+    "builtins",
+    "cPickle",
+    "cStringIO",
+    "configparser",
+    "copyreg",
+    "filter",
+    "filterfalse",
+    "input",
+    "intern",
+    "map",
+    "queue",
+    "range",
+    "reduce",
+    "xrange",
+    "zip",
+    "zip_longest",
 ]

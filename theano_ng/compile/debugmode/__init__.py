@@ -14,16 +14,46 @@ and nothing is freed.
 `errors`        what it raises
 ==============  ======================================================================
 """
+
 from theano_ng.compile.debugmode.checks import (
-    _check_inputs, _check_preallocated_output, _check_strides_match, _check_viewmap, _copy_for, _get_preallocated_maps, _is_used_in_graph,
-    _lessbroken_deepcopy, check_valid)
+    _check_inputs,
+    _check_preallocated_output,
+    _check_strides_match,
+    _check_viewmap,
+    _copy_for,
+    _get_preallocated_maps,
+    _is_used_in_graph,
+    _lessbroken_deepcopy,
+    check_valid,
+)
 from theano_ng.compile.debugmode.errors import (
-    AddressError, BadDestroyMap, BadOptimization, BadThunkOutput, BadViewMap, DebugModeError, InvalidValueError, StochasticOrder)
+    AddressError,
+    BadDestroyMap,
+    BadOptimization,
+    BadThunkOutput,
+    BadViewMap,
+    DebugModeError,
+    InvalidValueError,
+    StochasticOrder,
+)
 from theano_ng.compile.debugmode.mode import (
-    DataDestroyed, DebugMode, NoDuplicateOptWarningFilter, _DummyLinker, _Linker, _logger, _Maker, _optcheck_fgraph, data_destroyed,
-    default_linker)
+    DataDestroyed,
+    DebugMode,
+    NoDuplicateOptWarningFilter,
+    _DummyLinker,
+    _Linker,
+    _logger,
+    _Maker,
+    _optcheck_fgraph,
+    data_destroyed,
+    default_linker,
+)
 from theano_ng.compile.debugmode.tracking import (
-    _find_bad_optimizations, _FunctionGraphEvent, _VariableEquivalenceTracker, check_eq)
+    _find_bad_optimizations,
+    _FunctionGraphEvent,
+    _VariableEquivalenceTracker,
+    check_eq,
+)
 from theano_ng.compile.ops import _output_guard
 from theano_ng.configdefaults import config
 
@@ -33,6 +63,14 @@ for _thing in (DataDestroyed, DebugMode, NoDuplicateOptWarningFilter, _DummyLink
 del _thing
 
 __all__ = [
-    "AddressError", "BadDestroyMap", "BadOptimization", "BadThunkOutput", "BadViewMap", "DebugMode", "DebugModeError", "InvalidValueError",
-    "StochasticOrder", "check_eq",
+    "AddressError",
+    "BadDestroyMap",
+    "BadOptimization",
+    "BadThunkOutput",
+    "BadViewMap",
+    "DebugMode",
+    "DebugModeError",
+    "InvalidValueError",
+    "StochasticOrder",
+    "check_eq",
 ]

@@ -1,11 +1,18 @@
 """What DebugMode checks about one run of one node: inputs, aliasing, outputs, and memory that was there before."""
+
 import itertools
 import logging
 from copy import deepcopy
 
 import numpy as np
 
-from theano_ng.compile.debugmode.errors import AddressError, BadDestroyMap, BadThunkOutput, BadViewMap, InvalidValueError
+from theano_ng.compile.debugmode.errors import (
+    AddressError,
+    BadDestroyMap,
+    BadThunkOutput,
+    BadViewMap,
+    InvalidValueError,
+)
 from theano_ng.compile.debugmode.guards import Guarded, c_strides
 from theano_ng.compile.debugmode.tracking import check_eq
 from theano_ng.compile.ops import OutputGuard
@@ -25,7 +32,7 @@ def _same_layout(a):
     span = a.itemsize
     for stride, n in sorted((abs(s), n) for s, n in zip(a.strides, a.shape) if n > 1):
         if stride < span:
-            return None     # elements that overlap
+            return None  # elements that overlap
         span += stride * (n - 1)
     if span > max(_MAX_SPREAD * a.nbytes, _FEW_BYTES):
         return None
@@ -49,12 +56,16 @@ def _lessbroken_deepcopy(a):
             if copy is not None:
                 return copy
         return np.array(a, copy=True, order="K", subok=False)
-    if a is None or isinstance(a, (int, float, complex, str, bytes, slice, np.generic)) or type(a).__name__ == "PyCapsule":
+    if (
+        a is None
+        or isinstance(a, (int, float, complex, str, bytes, slice, np.generic))
+        or type(a).__name__ == "PyCapsule"
+    ):
         return a
     try:
         return deepcopy(a)
     except Exception:
-        return a    # a handle of some kind: modules, files, locks
+        return a  # a handle of some kind: modules, files, locks
 
 
 def _copy_for(r, value):
@@ -70,9 +81,9 @@ def _may_share_memory(r, a, b):
         try:
             return np.shares_memory(a, b, max_work=10000)
         except Exception:
-            return True     # too much work: the bounds overlap, and that has to do
+            return True  # too much work: the bounds overlap, and that has to do
     if a is None or b is None or isinstance(r.type, CDataType):
-        return False    # handles of C data are handed around; nobody copies what they point to
+        return False  # handles of C data are handed around; nobody copies what they point to
     shares = getattr(r.type, "may_share_memory", None)
     if shares is None:
         return False
@@ -101,15 +112,30 @@ def check_valid(r, value, finite, hint, specific_hint, client_node=None):
     """
     if not r.type.is_valid_value(value):
         reason = r.type.value_validity_msg(value)
-        raise InvalidValueError(r, value, client_node, hint, reason if specific_hint == "none" else "%s: %s" % (specific_hint, reason))
+        raise InvalidValueError(
+            r, value, client_node, hint, reason if specific_hint == "none" else "%s: %s" % (specific_hint, reason)
+        )
     # AllocEmpty and the like say on the type of their output that anything may be in it.
-    if finite and isinstance(value, np.ndarray) and value.dtype.kind in "fc" and vars(r.type).get("filter_checks_isfinite", True):
+    if (
+        finite
+        and isinstance(value, np.ndarray)
+        and value.dtype.kind in "fc"
+        and vars(r.type).get("filter_checks_isfinite", True)
+    ):
         if not np.isfinite(value).all():
-            raise InvalidValueError(r, value, client_node, hint, "the value has NaN or infinite elements; DebugMode(check_isfinite=False)"
-                                                                 " or the flag DebugMode.check_finite=False allows them")
+            raise InvalidValueError(
+                r,
+                value,
+                client_node,
+                hint,
+                "the value has NaN or infinite elements; DebugMode(check_isfinite=False)"
+                " or the flag DebugMode.check_finite=False allows them",
+            )
 
 
-def _check_inputs(node, storage_map, r_vals, dr_vals, active_nodes, clobber_dr_vals=True, perform=None, warn_input_not_reused=True):
+def _check_inputs(
+    node, storage_map, r_vals, dr_vals, active_nodes, clobber_dr_vals=True, perform=None, warn_input_not_reused=True
+):
     """Check that a node changed no inputs but those of its `destroy_map`.
 
     Parameters
@@ -139,15 +165,22 @@ def _check_inputs(node, storage_map, r_vals, dr_vals, active_nodes, clobber_dr_v
     BadDestroyMap
     """
     inplace_outs = []
-    for what, table in (("destroyed", getattr(node.op, "destroy_map", None)), ("viewed", getattr(node.op, "view_map", None))):
+    for what, table in (
+        ("destroyed", getattr(node.op, "destroy_map", None)),
+        ("viewed", getattr(node.op, "view_map", None)),
+    ):
         for out_idx, places in (table or {}).items():
             out, value = node.outputs[out_idx], storage_map[node.outputs[out_idx]][0]
             values = [storage_map[node.inputs[i]][0] for i in places]
             if any(value is v or _may_share_memory(out, value, v) for v in values):
                 inplace_outs.append(out)
             elif warn_input_not_reused and places and _could_reuse(node, what, value, values[0]):
-                _logger.warning("Optimization Warning: input idx %d marked as %s but new memory allocated by node '%s'", places[0], what,
-                                node)
+                _logger.warning(
+                    "Optimization Warning: input idx %d marked as %s but new memory allocated by node '%s'",
+                    places[0],
+                    what,
+                    node,
+                )
     destroyed = {i for places in (getattr(node.op, "destroy_map", None) or {}).values() for i in places}
     destroyed_variables = {node.inputs[i] for i in destroyed}
     for i, r in enumerate(node.inputs):
@@ -157,7 +190,9 @@ def _check_inputs(node, storage_map, r_vals, dr_vals, active_nodes, clobber_dr_v
             raise BadDestroyMap(node, i, r_vals[r], storage_map[r][0], perform)
         if node in active_nodes:
             if dr_vals.get(r, (None, node))[1] is not node:
-                raise Exception("failure in topological ordering: %s is destroyed by %s and %s" % (r, dr_vals[r][1], node))
+                raise Exception(
+                    "failure in topological ordering: %s is destroyed by %s and %s" % (r, dr_vals[r][1], node)
+                )
             if clobber_dr_vals:
                 dr_vals[r] = (storage_map[r][0], node)
     return inplace_outs
@@ -172,8 +207,12 @@ def _could_reuse(node, what, value, memory):
     if isinstance(node.op, OutputGuard) or getattr(value, "size", 1) == 0 or np.isscalar(value):
         return False
     if what == "viewed":
-        return (isinstance(memory, np.ndarray) and memory.flags.c_contiguous and getattr(value, "ndim", 0) > 0
-                and type(node.op).make_thunk is Op.make_thunk)
+        return (
+            isinstance(memory, np.ndarray)
+            and memory.flags.c_contiguous
+            and getattr(value, "ndim", 0) > 0
+            and type(node.op).make_thunk is Op.make_thunk
+        )
     return True
 
 
@@ -209,11 +248,22 @@ def _check_strides_match(a, b, warn_err, op):
         0: do not, 1: warn, 2: raise TypeError.
     op : Op
     """
-    if warn_err == 0 or not isinstance(a, np.ndarray) or not isinstance(b, np.ndarray) or a.shape != b.shape or a.size == 0:
+    if (
+        warn_err == 0
+        or not isinstance(a, np.ndarray)
+        or not isinstance(b, np.ndarray)
+        or a.shape != b.shape
+        or a.size == 0
+    ):
         return
     # The stride of a dimension of length one says nothing.
     if any(s != t for s, t, n in zip(a.strides, b.strides, a.shape) if n > 1):
-        message = "Stride mismatch: shape %s, strides %s of perform and %s of C code, op %s" % (a.shape, a.strides, b.strides, op)
+        message = "Stride mismatch: shape %s, strides %s of perform and %s of C code, op %s" % (
+            a.shape,
+            a.strides,
+            b.strides,
+            op,
+        )
         if warn_err == 2:
             raise TypeError(message)
         _logger.warning(message)
@@ -280,14 +330,21 @@ def _get_preallocated_maps(node, prealloc_modes, varied, r_vals, inplace_outs, i
 
     if wanted("initial"):
         initial = {out: _copy_for(out, init_outputs[out]) for out in outputs if init_outputs.get(out) is not None}
-        initial = {out: Guarded.like(value, r_vals[out].size) if out in considered and type(value) is np.ndarray else value
-                   for out, value in initial.items()}
+        initial = {
+            out: Guarded.like(value, r_vals[out].size) if out in considered and type(value) is np.ndarray else value
+            for out, value in initial.items()
+        }
         if initial:
             yield "initial", initial
     if wanted("previous"):
         for def_val in _FILLS if considered else _FILLS[:1]:
-            yield "previous", {**{out: memory(out, "K", def_val) for out in considered},
-                               **{out: _copy_for(out, r_vals[out]) for out in others}}
+            yield (
+                "previous",
+                {
+                    **{out: memory(out, "K", def_val) for out in considered},
+                    **{out: _copy_for(out, r_vals[out]) for out in others},
+                },
+            )
     if wanted("c_contiguous"):
         for def_val in _FILLS:
             yield "c_contiguous", {out: memory(out, "C", def_val) for out in considered}
@@ -312,7 +369,7 @@ def _get_preallocated_maps(node, prealloc_modes, varied, r_vals, inplace_outs, i
 def _strided(value, steps, def_val):
     """Memory of a value's shape whose last dimensions have these steps."""
     steps = (1,) * value.ndim + steps
-    steps = steps[len(steps) - value.ndim:]
+    steps = steps[len(steps) - value.ndim :]
     strides = c_strides([n * abs(step) for n, step in zip(value.shape, steps)], value.itemsize)
     guarded = Guarded(value.shape, value.dtype, tuple(stride * step for stride, step in zip(strides, steps)))
     _filled(guarded.array, def_val)
@@ -323,14 +380,27 @@ def _resized(out, value, changes, def_val):
     """Memory whose last dimensions have other lengths; a dimension that broadcasts keeps length 1, as it would between two calls."""
     changes = (0,) * value.ndim + changes
     fixed = getattr(out.type, "broadcastable", (False,) * value.ndim)
-    changes = [0 if one else d for d, one in zip(changes[len(changes) - value.ndim:], fixed)]
+    changes = [0 if one else d for d, one in zip(changes[len(changes) - value.ndim :], fixed)]
     guarded = Guarded([max(n + d, 0) for n, d in zip(value.shape, changes)], value.dtype, room=value.size)
     _filled(guarded.array, def_val)
     return guarded
 
 
-def _check_preallocated_output(node, thunk, prealloc_modes, varied, storage_map, r_vals, dr_vals, perform, active_order_set,
-                               inplace_outs, init_outputs, run=None, finite=True):
+def _check_preallocated_output(
+    node,
+    thunk,
+    prealloc_modes,
+    varied,
+    storage_map,
+    r_vals,
+    dr_vals,
+    perform,
+    active_order_set,
+    inplace_outs,
+    init_outputs,
+    run=None,
+    finite=True,
+):
     """Run a node again on its inputs, with memory in its output cells that was there before; its values must not change.
 
     Nor must anything else: the memory lies between guard margins.
@@ -368,15 +438,31 @@ def _check_preallocated_output(node, thunk, prealloc_modes, varied, storage_map,
         for out, memory in out_map.items():
             written = memory.written() if isinstance(memory, Guarded) else ()
             if written:
-                raise AddressError(out, thunk_name, memory.array, written, r_vals[out], [r_vals[r] for r in node.inputs])
+                raise AddressError(
+                    out, thunk_name, memory.array, written, r_vals[out], [r_vals[r] for r in node.inputs]
+                )
         for out in node.outputs:
             check_valid(out, storage_map[out][0], finite, thunk_name, "none")
-        _check_inputs(node, storage_map, r_vals, dr_vals, active_order_set, clobber_dr_vals=False, perform=thunk_name,
-                      warn_input_not_reused=False)
+        _check_inputs(
+            node,
+            storage_map,
+            r_vals,
+            dr_vals,
+            active_order_set,
+            clobber_dr_vals=False,
+            perform=thunk_name,
+            warn_input_not_reused=False,
+        )
         _check_viewmap(node, storage_map)
         for out in node.outputs:
             if not check_eq(out, r_vals[out], storage_map[out][0]):
-                raise BadThunkOutput(out, thunk1="Reference value", val1=r_vals[out], thunk2=thunk_name, val2=storage_map[out][0],
-                                     inputs_val=[r_vals[r] for r in node.inputs])
+                raise BadThunkOutput(
+                    out,
+                    thunk1="Reference value",
+                    val1=r_vals[out],
+                    thunk2=thunk_name,
+                    val2=storage_map[out][0],
+                    inputs_val=[r_vals[r] for r in node.inputs],
+                )
         for out in node.outputs:
             storage_map[out][0] = None

@@ -1,4 +1,5 @@
 """What DebugMode raises, each with its evidence. Documented as members of `theano_ng.compile.debugmode`."""
+
 import numpy as np
 
 from theano_ng.gof import toolbox
@@ -13,12 +14,17 @@ def _describe(name, value):
     """Lines about a value: kind, shape, layout and content."""
     lines = ["  %s Type   : %s" % (name, type(value))]
     if isinstance(value, np.ndarray):
-        lines += ["  %s Shape  : %s" % (name, value.shape), "  %s Dtype  : %s" % (name, value.dtype),
-                  "  %s Strides: %s" % (name, value.strides)]
+        lines += [
+            "  %s Shape  : %s" % (name, value.shape),
+            "  %s Dtype  : %s" % (name, value.dtype),
+            "  %s Strides: %s" % (name, value.strides),
+        ]
         if value.size and value.dtype.kind in "biufc":
             with np.errstate(all="ignore"):
-                lines.append("  %s range  : min %s, max %s, %d infinite, %d NaN" % (
-                    name, value.min(), value.max(), int(np.isinf(value).sum()), int(np.isnan(value).sum())))
+                lines.append(
+                    "  %s range  : min %s, max %s, %d infinite, %d NaN"
+                    % (name, value.min(), value.max(), int(np.isinf(value).sum()), int(np.isnan(value).sum()))
+                )
     text = str(value)
     lines.append("  %s Value  : %s" % (name, text if len(text) <= 800 else text[:800] + "..."))
     return lines
@@ -29,17 +35,26 @@ def _differences(a, b):
     try:
         with np.errstate(all="ignore"):
             diff = np.absolute(np.asarray(a, "complex128") - np.asarray(b, "complex128"))
-            rel = diff / np.maximum(np.absolute(np.asarray(a, "complex128")) + np.absolute(np.asarray(b, "complex128")), 1e-300)
+            rel = diff / np.maximum(
+                np.absolute(np.asarray(a, "complex128")) + np.absolute(np.asarray(b, "complex128")), 1e-300
+            )
     except (TypeError, ValueError):
         return []
     if not diff.size:
         return []
-    return ["  %s Diff: max %s, mean %s, std %s" % (name, d.max(), d.mean(), d.std()) for name, d in (("Abs", diff), ("Rel", rel))]
+    return [
+        "  %s Diff: max %s, mean %s, std %s" % (name, d.max(), d.mean(), d.std())
+        for name, d in (("Abs", diff), ("Rel", rel))
+    ]
 
 
 def _node_lines(node):
-    return ["  node    : %s" % node, "  op      : %s of %s" % (node.op, type(node.op)),
-            "  inputs  : %s" % [str(i.type) for i in node.inputs], "  outputs : %s" % [str(o.type) for o in node.outputs]]
+    return [
+        "  node    : %s" % node,
+        "  op      : %s of %s" % (node.op, type(node.op)),
+        "  inputs  : %s" % [str(i.type) for i in node.inputs],
+        "  outputs : %s" % [str(o.type) for o in node.outputs],
+    ]
 
 
 class BadThunkOutput(DebugModeError):
@@ -63,7 +78,14 @@ class BadThunkOutput(DebugModeError):
 
     def __init__(self, r, thunk1, val1, thunk2, val2, inputs_val=(), hint=""):
         super().__init__()
-        self.r, self.thunk1, self.val1, self.thunk2, self.val2, self.inputs_val = r, thunk1, val1, thunk2, val2, inputs_val
+        self.r, self.thunk1, self.val1, self.thunk2, self.val2, self.inputs_val = (
+            r,
+            thunk1,
+            val1,
+            thunk2,
+            val2,
+            inputs_val,
+        )
         self.hint = hint
 
     def offending_op(self):
@@ -76,12 +98,18 @@ class BadThunkOutput(DebugModeError):
     def str_diagnostic(self):
         """A text that says which node, which runs and which values."""
         node = self.r.owner
-        lines = ["BadThunkOutput", "  Apply   : %s" % node, "  op      : %s" % self.offending_op(),
-                 "  Outputs Type: %s" % self.r.type, "  Outputs Shape: %s" % (getattr(self.val1, "shape", None),),
-                 "  Inputs Type : %s" % [str(i.type) for i in node.inputs],
-                 "  Inputs Shape: %s" % [getattr(v, "shape", None) for v in self.inputs_val],
-                 "  Inputs Strides: %s" % [getattr(v, "strides", None) for v in self.inputs_val],
-                 "  thunk1  : %s" % self.thunk1, "  thunk2  : %s" % self.thunk2]
+        lines = [
+            "BadThunkOutput",
+            "  Apply   : %s" % node,
+            "  op      : %s" % self.offending_op(),
+            "  Outputs Type: %s" % self.r.type,
+            "  Outputs Shape: %s" % (getattr(self.val1, "shape", None),),
+            "  Inputs Type : %s" % [str(i.type) for i in node.inputs],
+            "  Inputs Shape: %s" % [getattr(v, "shape", None) for v in self.inputs_val],
+            "  Inputs Strides: %s" % [getattr(v, "strides", None) for v in self.inputs_val],
+            "  thunk1  : %s" % self.thunk1,
+            "  thunk2  : %s" % self.thunk2,
+        ]
         lines += _describe("thunk1", self.val1) + _describe("thunk2", self.val2) + _differences(self.val1, self.val2)
         if self.hint:
             lines.append("  hint    : %s" % self.hint)
@@ -115,19 +143,28 @@ class AddressError(BadThunkOutput):
 
     def one_line(self):
         """Which output, where and how far: a text without line breaks."""
-        places = ["%d bytes %s%s" % (count, side, ", as far as %d bytes from it" % far if far else "") for side, count, far in self.written]
-        return "%s wrote outside of output %d: %s" % (self.thunk2, self.r.owner.outputs.index(self.r), "; ".join(places))
+        places = [
+            "%d bytes %s%s" % (count, side, ", as far as %d bytes from it" % far if far else "")
+            for side, count, far in self.written
+        ]
+        return "%s wrote outside of output %d: %s" % (
+            self.thunk2,
+            self.r.owner.outputs.index(self.r),
+            "; ".join(places),
+        )
 
     def str_diagnostic(self):
         """A text that says which node, which run, what memory and where."""
         memory = self.val2
         lines = ["AddressError", "  " + self.one_line()] + _node_lines(self.r.owner)
-        lines += ["  memory  : shape %s, strides %s, dtype %s" % (memory.shape, memory.strides, memory.dtype),
-                  "  output  : shape %s, dtype %s" % (getattr(self.val1, "shape", None), getattr(self.val1, "dtype", None)),
-                  "  Inputs Shape: %s" % [getattr(v, "shape", None) for v in self.inputs_val],
-                  "  Inputs Strides: %s" % [getattr(v, "strides", None) for v in self.inputs_val],
-                  "  hint    : what is in output_storage may have any strides, and the shape of another call; use it when shape, dtype and "
-                  "strides are those that the code expects, and replace it otherwise"]
+        lines += [
+            "  memory  : shape %s, strides %s, dtype %s" % (memory.shape, memory.strides, memory.dtype),
+            "  output  : shape %s, dtype %s" % (getattr(self.val1, "shape", None), getattr(self.val1, "dtype", None)),
+            "  Inputs Shape: %s" % [getattr(v, "shape", None) for v in self.inputs_val],
+            "  Inputs Strides: %s" % [getattr(v, "strides", None) for v in self.inputs_val],
+            "  hint    : what is in output_storage may have any strides, and the shape of another call; use it when shape, dtype and "
+            "strides are those that the code expects, and replace it otherwise",
+        ]
         return "\n".join(lines)
 
 
@@ -154,11 +191,22 @@ class BadDestroyMap(DebugModeError):
         self.node, self.idx, self.old_val, self.new_val, self.perform = node, idx, old_val, new_val, perform
 
     def __str__(self):
-        lines = ["BadDestroyMap", "  %s changed input %d, which the Op's destroy_map does not announce" % (self.perform, self.idx)]
+        lines = [
+            "BadDestroyMap",
+            "  %s changed input %d, which the Op's destroy_map does not announce" % (self.perform, self.idx),
+        ]
         lines += _node_lines(self.node) + ["  destroy_map: %s" % getattr(self.node.op, "destroy_map", {})]
-        lines += _describe("old", self.old_val) + _describe("new", self.new_val) + _differences(self.old_val, self.new_val)
-        return "\n".join(lines + ["", "  Hint: this can also be caused by a deficient values_eq_approx() or __eq__() implementation "
-                                      "[which compared the old and new values]"])
+        lines += (
+            _describe("old", self.old_val) + _describe("new", self.new_val) + _differences(self.old_val, self.new_val)
+        )
+        return "\n".join(
+            lines
+            + [
+                "",
+                "  Hint: this can also be caused by a deficient values_eq_approx() or __eq__() implementation "
+                "[which compared the old and new values]",
+            ]
+        )
 
 
 class BadViewMap(DebugModeError):
@@ -183,8 +231,11 @@ class BadViewMap(DebugModeError):
 
     def __str__(self):
         lines = ["BadViewMap"] + _node_lines(self.node)
-        lines += ["  destroy_map: %s" % getattr(self.node.op, "destroy_map", {}), "  view_map: %s" % getattr(self.node.op, "view_map", {}),
-                  "  output index: %d" % self.output_idx]
+        lines += [
+            "  destroy_map: %s" % getattr(self.node.op, "destroy_map", {}),
+            "  view_map: %s" % getattr(self.node.op, "view_map", {}),
+            "  output index: %d" % self.output_idx,
+        ]
         if self.in_alias_idx:
             lines.append("  it shares memory with inputs: %s" % self.in_alias_idx)
         if self.out_alias_idx is not None:
@@ -215,21 +266,39 @@ class InvalidValueError(DebugModeError):
         self.r, self.v, self.client_node, self.hint, self.specific_hint = r, v, client_node, hint, specific_hint
 
     def __str__(self):
-        lines = ["InvalidValueError", "  type(variable) = %s" % type(self.r), "  variable       = %s" % self.r,
-                 "  type(value)    = %s" % type(self.v)]
+        lines = [
+            "InvalidValueError",
+            "  type(variable) = %s" % type(self.r),
+            "  variable       = %s" % self.r,
+            "  type(value)    = %s" % type(self.v),
+        ]
         for name in ("dtype", "shape"):
             lines.append("  %s(value)   = %s" % (name, getattr(self.v, name, "unknown")))
         if isinstance(self.v, np.ndarray) and self.v.size and self.v.dtype.kind in "fc":
             lines.append("  isfinite       = %s" % bool(np.isfinite(self.v).all()))
         lines += _describe("value", self.v)[-1:]
-        lines += ["  expected type  = %s" % self.r.type, "  node           = %s" % self.r.owner, "  client_node    = %s" % self.client_node,
-                  "  hint           = %s" % self.hint, "  specific_hint  = %s" % self.specific_hint]
+        lines += [
+            "  expected type  = %s" % self.r.type,
+            "  node           = %s" % self.r.owner,
+            "  client_node    = %s" % self.client_node,
+            "  hint           = %s" % self.hint,
+            "  specific_hint  = %s" % self.specific_hint,
+        ]
         if self.r.owner is not None:
             lines += ["  context:", debugprint(self.r, depth=4, print_type=True, file="str")]
         return "\n".join(lines)
 
 
-for _thing in (DebugModeError, AddressError, BadThunkOutput, BadOptimization, BadDestroyMap, BadViewMap, StochasticOrder, InvalidValueError):
+for _thing in (
+    DebugModeError,
+    AddressError,
+    BadThunkOutput,
+    BadOptimization,
+    BadDestroyMap,
+    BadViewMap,
+    StochasticOrder,
+    InvalidValueError,
+):
     # Pickles and reprs say the documented path.
     _thing.__module__ = "theano_ng.compile.debugmode"
 del _thing

@@ -1,13 +1,14 @@
 """Memory with guard margins: what is written outside of an array is found, and does no harm."""
+
 import numpy as np
 
 # A position's byte. All are above 1, so that a bool written there shows, and neighbours differ, so that most other values do.
 _PATTERN = (2 + 151 * np.arange(254) % 254).astype("uint8")
 
-_LEAST_MARGIN = 512     # bytes
+_LEAST_MARGIN = 512  # bytes
 _FULL_MARGIN = 1 << 20
-_WIDEST_ITEM = 16       # of complex128
-_ALIGNMENT = 16         # as malloc has it, so no more than that
+_WIDEST_ITEM = 16  # of complex128
+_ALIGNMENT = 16  # as malloc has it, so no more than that
 
 
 class Guarded:

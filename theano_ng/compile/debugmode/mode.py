@@ -1,4 +1,5 @@
 """The mode, its linker and the maker of its functions."""
+
 import logging
 
 from theano_ng.compile.debugmode.errors import StochasticOrder
@@ -85,9 +86,14 @@ class _Linker(link.LocalLinker):
         once = [r for r in tracker.all_variables_ever if r.owner in active or not _destroys_what_it_reads(r.owner)]
         order = io_toposort(fgraph.inputs, list(fgraph.outputs) + once)
         known = {r for node in order for r in node.outputs}.union(r for r in tracker.reasons if r.owner is None)
-        reasons = {new: [entry for entry in entries if entry[1].owner is None or entry[1] in known]
-                   for new, entries in tracker.reasons.items() if new in known}
-        input_storage, output_storage, storage_map = link.map_storage(fgraph, order, input_storage, output_storage, storage_map)
+        reasons = {
+            new: [entry for entry in entries if entry[1].owner is None or entry[1] in known]
+            for new, entries in tracker.reasons.items()
+            if new in known
+        }
+        input_storage, output_storage, storage_map = link.map_storage(
+            fgraph, order, input_storage, output_storage, storage_map
+        )
         # Nodes run in cells of their own: those of inputs may belong to shared variables, which others read meanwhile.
         cells = {r: [None] for r in storage_map}
         compute_map = {r: [True] for r in storage_map}
@@ -105,7 +111,13 @@ class _Linker(link.LocalLinker):
         computed, _ = link.gc_helper(order)
         link.add_clear_storage(call, computed, storage_map)
         thunks = [run.py or run.c for run in runs]
-        return (call, link.containers(fgraph.inputs, input_storage), link.containers(fgraph.outputs, output_storage, True), thunks, order)
+        return (
+            call,
+            link.containers(fgraph.inputs, input_storage),
+            link.containers(fgraph.outputs, output_storage, True),
+            thunks,
+            order,
+        )
 
 
 def _destroys_what_it_reads(node):
@@ -118,9 +130,9 @@ class _Maker(FunctionMaker):
     """Compiles graphs for DebugMode: rewrites each several times, and links it with `_Linker`. Parameters as for `FunctionMaker`."""
 
     def _make_linker(self, mode):
-        self.checks = _Checks(mode)     # flags count as they are now
+        self.checks = _Checks(mode)  # flags count as they are now
         if not hasattr(self.fgraph, "equivalence_tracker"):
-            _track(self.fgraph)     # a graph that came rewritten, from a pickle
+            _track(self.fgraph)  # a graph that came rewritten, from a pickle
         return _Linker(self)
 
     def _rewritten_graph(self, inputs, outputs, accept_inplace):
@@ -256,11 +268,23 @@ class DebugMode(Mode):
     check_py_code = _Setting("check_py", "Whether `perform` runs.")
     check_isfinite = _Setting("check_finite", "Whether NaN and infinities are errors.")
     require_matching_strides = _Setting("check_strides", "0, 1 or 2: no matter, warning or error when strides differ.")
-    check_preallocated_output = _Setting("check_preallocated_output", "Kinds of memory that outputs find.",
-                                         lambda text: [kind for kind in text.split(":") if kind])
+    check_preallocated_output = _Setting(
+        "check_preallocated_output",
+        "Kinds of memory that outputs find.",
+        lambda text: [kind for kind in text.split(":") if kind],
+    )
 
-    def __init__(self, optimizer="fast_run", stability_patience=None, check_c_code=None, check_py_code=None, check_isfinite=None,
-                 check_preallocated_output=None, require_matching_strides=None, linker=default_linker):
+    def __init__(
+        self,
+        optimizer="fast_run",
+        stability_patience=None,
+        check_c_code=None,
+        check_py_code=None,
+        check_isfinite=None,
+        check_preallocated_output=None,
+        require_matching_strides=None,
+        linker=default_linker,
+    ):
         if linker is not None and not isinstance(linker, _DummyLinker):
             raise Exception("DebugMode can only use its own linker! You should not provide one.", linker)
         if isinstance(check_preallocated_output, str):
@@ -301,11 +325,18 @@ class DebugMode(Mode):
         """What distinguishes the functions that this mode compiles now from those of other instances, or of other flags."""
         flags = config.DebugMode
         return (str(self._optimizer), flags.warn_input_not_reused, flags.check_preallocated_output_ndim) + tuple(
-            str(getattr(self, name)) for name in _SETTINGS)
+            str(getattr(self, name)) for name in _SETTINGS
+        )
 
     def __str__(self):
         return "DebugMode(linker=%s, optimizer=%s)" % (self.provided_linker, self.provided_optimizer)
 
 
-_SETTINGS = ("stability_patience", "check_c_code", "check_py_code", "check_isfinite", "check_preallocated_output",
-             "require_matching_strides")
+_SETTINGS = (
+    "stability_patience",
+    "check_c_code",
+    "check_py_code",
+    "check_isfinite",
+    "check_preallocated_output",
+    "require_matching_strides",
+)

@@ -1,4 +1,5 @@
 """How DebugMode runs a graph: each node with all its implementations, each of these twice, and what is compared."""
+
 import contextlib
 import logging
 import time
@@ -7,7 +8,14 @@ import numpy as np
 
 from theano_ng.compile.functions.aliasing import alias_root
 from theano_ng.compile.debugmode.checks import (
-    _check_inputs, _check_preallocated_output, _check_strides_match, _check_viewmap, _copy_for, _may_share_memory, check_valid)
+    _check_inputs,
+    _check_preallocated_output,
+    _check_strides_match,
+    _check_viewmap,
+    _copy_for,
+    _may_share_memory,
+    check_valid,
+)
 from theano_ng.compile.debugmode.errors import BadThunkOutput, DebugModeError, InvalidValueError
 from theano_ng.compile.debugmode.tracking import _find_bad_optimizations, check_eq
 from theano_ng.compile.mode import FAST_RUN, inner_functions
@@ -74,7 +82,7 @@ class _Runs:
                 op.prepare_node(node, storage_map=cells, compute_map=compute_map, impl="c")
                 self.c = op.make_c_thunk(node, cells, compute_map, [])
             except (NotImplementedError, MethodNotDefined):
-                pass    # no C for this node
+                pass  # no C for this node
         if has_perform(op) and (checks.py_code or (self.c is None and not own)):
             if not checks.py_code:
                 _logger.warning("Op %s doesn't have a c_code, forcing check of the python code", op)
@@ -87,7 +95,9 @@ class _Runs:
             elif self.c is None:
                 self.c = thunk
             else:
-                _logger.warning("We won't check the perform function of node '%s' but we will check its make_thunk function", node)
+                _logger.warning(
+                    "We won't check the perform function of node '%s' but we will check its make_thunk function", node
+                )
                 self.py = thunk
         if self.py is None and self.c is None:
             if not checks.c_code and has_c_implementation(op):
@@ -95,7 +105,9 @@ class _Runs:
             self.c = link.make_node_thunk(node, cells, compute_map, [])
 
         # Ops in Python that only pass inputs on do so to print them, or to stop there: once is enough.
-        self.twice = self.c is not None or any(i not in (getattr(op, "view_map", None) or {}) for i in range(len(node.outputs)))
+        self.twice = self.c is not None or any(
+            i not in (getattr(op, "view_map", None) or {}) for i in range(len(node.outputs))
+        )
 
     def _state(self):
         """What computing must not change: the node's links, and what the Op's equality depends on."""
@@ -107,11 +119,14 @@ class _Runs:
         op, inputs, outputs, hashed = self.state
         node = self.node
         if node.op is not op or list(node.inputs) != inputs or list(node.outputs) != outputs:
-            raise DebugModeError("Compiling or running changed the node: it was %s of %s, it is %s" % (op, inputs, node))
+            raise DebugModeError(
+                "Compiling or running changed the node: it was %s of %s, it is %s" % (op, inputs, node)
+            )
         if hash(op) != hashed:
             raise DebugModeError(
                 "Compiling or running the node %s changed the Op: its hash was another one before. What `__props__` names must not change; "
-                "Ops that were equal, and were merged, are different now." % node)
+                "Ops that were equal, and were merged, are different now." % node
+            )
 
     def call(self, thunk):
         """Run a thunk; a lazy one until it has no more questions, all its inputs being there."""
@@ -156,7 +171,7 @@ class _Call:
         self.allow_gc = True
         self.run_of = None
         self.reset_timing()
-        self.last = {}      # values of the previous call, where they are wanted as memory for the next
+        self.last = {}  # values of the previous call, where they are wanted as memory for the next
 
     def __call__(self):
         checks, given = self.checks, self.storage_map
@@ -166,7 +181,13 @@ class _Call:
             value = originals[r] = given[r][0]
             if value is None and not r.type.is_valid_value(None):
                 raise InvalidValueError(r, hint="Graph Input '%s' is missing" % r)
-            check_valid(r, value, checks.finite and not isinstance(r, Constant), "Graph Input '%s' has invalid value" % r, "none")
+            check_valid(
+                r,
+                value,
+                checks.finite and not isinstance(r, Constant),
+                "Graph Input '%s' has invalid value" % r,
+                "none",
+            )
             # Others may change shared variables meanwhile.
             r_vals[r] = value if isinstance(r, Constant) else _copy_for(r, value)
         with inner_functions(checks.mode):
@@ -223,7 +244,11 @@ class _Call:
             value = r_vals[r]
             # An output that was computed in the memory of an input is that input's object, as without checks.
             memory = written.get(alias_root(r)) if written else None
-            same = memory is not None and (memory.shape, memory.dtype) == (value.shape, value.dtype) and r.type.values_eq(memory, value)
+            same = (
+                memory is not None
+                and (memory.shape, memory.dtype) == (value.shape, value.dtype)
+                and r.type.values_eq(memory, value)
+            )
             self.storage_map[r][0] = memory if same else value
 
     def _run_node(self, node, run, r_vals, dr_vals):
@@ -240,8 +265,16 @@ class _Call:
                 with _filled_memory(_FIRST_FILL):
                     run.call(thunk)
                 self._check_outputs(node, kind, finite)
-                inplace = _check_inputs(node, cells, r_vals, dr_vals, self.active, clobber_dr_vals=True, perform=kind,
-                                        warn_input_not_reused=checks.warn_not_reused and node in self.active)
+                inplace = _check_inputs(
+                    node,
+                    cells,
+                    r_vals,
+                    dr_vals,
+                    self.active,
+                    clobber_dr_vals=True,
+                    perform=kind,
+                    warn_input_not_reused=checks.warn_not_reused and node in self.active,
+                )
                 _check_viewmap(node, cells)
                 if first is None:
                     first = kind
@@ -261,8 +294,20 @@ class _Call:
                     if checks.memory:
                         initial = {r: self.last.get(r) for r in node.outputs}
                         _check_preallocated_output(
-                            node, thunk, checks.memory, checks.varied, cells, r_vals, dr_vals, kind, self.active, inplace, initial,
-                            run=lambda: run.call(thunk), finite=finite)
+                            node,
+                            thunk,
+                            checks.memory,
+                            checks.varied,
+                            cells,
+                            r_vals,
+                            dr_vals,
+                            kind,
+                            self.active,
+                            inplace,
+                            initial,
+                            run=lambda: run.call(thunk),
+                            finite=finite,
+                        )
             run.check_state()
         except DebugModeError:
             raise
@@ -280,18 +325,26 @@ class _Call:
         with _filled_memory(_SECOND_FILL):
             run.call(thunk)
         self._check_outputs(node, again, finite)
-        _check_inputs(node, cells, r_vals, dr_vals, self.active, clobber_dr_vals=False, perform=again, warn_input_not_reused=False)
+        _check_inputs(
+            node, cells, r_vals, dr_vals, self.active, clobber_dr_vals=False, perform=again, warn_input_not_reused=False
+        )
         _check_viewmap(node, cells)
         self._compare(node, r_vals, kind, again)
         maps = [getattr(node.op, name, None) or {} for name in ("view_map", "destroy_map")]
         for i, (r, value) in enumerate(zip(node.outputs, before)):
             if any(i in table for table in maps):
-                continue    # in the memory of an input
+                continue  # in the memory of an input
             if _may_share_memory(r, value, cells[r][0]):
                 raise BadThunkOutput(
-                    r, thunk1=kind, val1=value, thunk2=again, val2=cells[r][0], inputs_val=[r_vals[i] for i in node.inputs],
+                    r,
+                    thunk1=kind,
+                    val1=value,
+                    thunk2=again,
+                    val2=cells[r][0],
+                    inputs_val=[r_vals[i] for i in node.inputs],
                     hint="both runs returned the same memory: what the first returned changes, or is changed by others, when the second "
-                         "runs. Outputs are new memory, or that found in output_storage.")
+                    "runs. Outputs are new memory, or that found in output_storage.",
+                )
 
     def _check_outputs(self, node, kind, finite):
         for r in node.outputs:
@@ -302,8 +355,14 @@ class _Call:
         for r in node.outputs:
             value = self.cells[r][0]
             if not check_eq(r, r_vals[r], value):
-                raise BadThunkOutput(r, thunk1=kind, val1=r_vals[r], thunk2=other, val2=_copy_for(r, value),
-                                     inputs_val=[r_vals[i] for i in node.inputs])
+                raise BadThunkOutput(
+                    r,
+                    thunk1=kind,
+                    val1=r_vals[r],
+                    thunk2=other,
+                    val2=_copy_for(r, value),
+                    inputs_val=[r_vals[i] for i in node.inputs],
+                )
 
     def _fill(self, node, r_vals):
         """Copies of the inputs in their cells, nothing in those of the outputs."""

@@ -1,4 +1,5 @@
 """What rewriting did: the record that DebugMode compares between runs, and searches for replacements that changed values."""
+
 import numpy as np
 
 from theano_ng.compile.debugmode.errors import BadOptimization
@@ -33,7 +34,11 @@ class _FunctionGraphEvent:
 
     def __eq__(self, other):
         return type(self) is type(other) and (self.kind, self.op, self.idx, self.reason) == (
-            other.kind, other.op, other.idx, other.reason)
+            other.kind,
+            other.op,
+            other.idx,
+            other.reason,
+        )
 
     def __ne__(self, other):
         return not self == other
@@ -87,7 +92,7 @@ class _VariableEquivalenceTracker(Feature):
     def on_change_input(self, fgraph, node, i, r, new_r, reason=None):
         self.event_list.append(_FunctionGraphEvent("change", node, reason=reason, idx=i))
         known = self.reasons.setdefault(new_r, [])
-        if not any(old is r for _, old, _, _ in known):     # once for all clients
+        if not any(old is r for _, old, _, _ in known):  # once for all clients
             texts = (_snapshot(r), _snapshot(new_r)) if self.snapshots else ("", "")
             known.append((reason, r) + texts)
 
@@ -165,7 +170,7 @@ def _not_finite(variables, r_vals, shape):
                 try:
                     found = found | np.broadcast_to(bad, shape)
                 except ValueError:
-                    return True     # moved around or summed: any element may be concerned
+                    return True  # moved around or summed: any element may be concerned
     return found
 
 
@@ -203,7 +208,11 @@ class _Pair:
         self.start = [v for v in (*self.inner, *border) if v is not self.r]
         self.new_start = [v for v in (*self.inner_new, *border_new) if v is not new_r]
         self.free = None
-        if isinstance(old, np.ndarray) and isinstance(new, np.ndarray) and (old.shape, old.dtype) == (new.shape, new.dtype):
+        if (
+            isinstance(old, np.ndarray)
+            and isinstance(new, np.ndarray)
+            and (old.shape, old.dtype) == (new.shape, new.dtype)
+        ):
             self.free = self._free(reason, [*border, *(v for v in border_new if v in above)], r_vals)
 
     def _free(self, reason, border, r_vals):
@@ -249,8 +258,8 @@ class _Judge:
 
     def __init__(self, order, reasons, r_vals, compute=None):
         self.order, self.reasons, self.r_vals, self.compute = order, reasons, r_vals, compute
-        self.parent = {}        # joins what replaced each other; see _class_of
-        self.disputed = set()   # classes in which there is a difference that may be
+        self.parent = {}  # joins what replaced each other; see _class_of
+        self.disputed = set()  # classes in which there is a difference that may be
 
     def first_wrong(self):
         """The first replacement that is wrong, as (new variable, entry of `reasons`); None when there is none."""
@@ -259,7 +268,11 @@ class _Judge:
         for new_r in roots + [r for node in self.order for r in node.outputs]:
             for entry in self.reasons.get(new_r, ()):
                 reason, r = entry[:2]
-                if r in self.r_vals and new_r in self.r_vals and not check_eq(_judge_of(r, new_r), self.r_vals[r], self.r_vals[new_r]):
+                if (
+                    r in self.r_vals
+                    and new_r in self.r_vals
+                    and not check_eq(_judge_of(r, new_r), self.r_vals[r], self.r_vals[new_r])
+                ):
                     doubtful.append((new_r, entry))
         if not doubtful:
             return None
@@ -384,14 +397,20 @@ class _Judge:
             try:
                 outputs = self.compute(node, [values.get(i, self.r_vals[i]) for i in node.inputs])
             except Exception:
-                return None     # an Op that does not take other values
+                return None  # an Op that does not take other values
             for out, computed in zip(node.outputs, outputs):
                 if isinstance(computed, np.ndarray) and computed.dtype.kind in "fc":
-                    error = np.finfo(computed.dtype).eps * rng.choice([-ulps, -ulps / 2, ulps / 2, ulps], computed.shape)
+                    error = np.finfo(computed.dtype).eps * rng.choice(
+                        [-ulps, -ulps / 2, ulps / 2, ulps], computed.shape
+                    )
                     computed = np.asarray(computed * (1 + error), dtype=computed.dtype)
                 values[out] = computed
         moved, value = values.get(r, self.r_vals[r]), self.r_vals[r]
-        return moved if isinstance(moved, np.ndarray) and (moved.shape, moved.dtype) == (value.shape, value.dtype) else None
+        return (
+            moved
+            if isinstance(moved, np.ndarray) and (moved.shape, moved.dtype) == (value.shape, value.dtype)
+            else None
+        )
 
 
 # So many trials that errors which cancel each other do so in some only; they still find less than the largest error.
@@ -421,5 +440,12 @@ def _find_bad_optimizations(order, reasons, r_vals, compute=None):
     found = _Judge(order, reasons, r_vals, compute).first_wrong()
     if found is not None:
         new_r, (reason, r, old_graph, new_graph) = found
-        raise BadOptimization(old_r=r, new_r=new_r, old_r_val=r_vals[r], new_r_val=r_vals[new_r], reason=reason, old_graph=old_graph,
-                              new_graph=new_graph)
+        raise BadOptimization(
+            old_r=r,
+            new_r=new_r,
+            old_r_val=r_vals[r],
+            new_r_val=r_vals[new_r],
+            reason=reason,
+            old_graph=old_graph,
+            new_graph=new_graph,
+        )

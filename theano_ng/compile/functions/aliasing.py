@@ -1,4 +1,5 @@
 """Which variables of a graph can share memory, and how aliasing among a function's inputs and outputs is broken."""
+
 from theano_ng.compile.ops import OutputGuard, deep_copy_op, view_op
 from theano_ng.gof.traces import complete_stack_traces, copy_stack_trace
 
@@ -106,7 +107,9 @@ def infer_reuse_pattern(fgraph, outputs_to_disown):
 def destroyed_roots(fgraph):
     """The variables without owner whose memory some node changes in place, as a set."""
     # One walk for all: chains of in-place nodes share their memory all the way up.
-    destroyed = [node.inputs[i] for node in fgraph.apply_nodes for positions in destroy_map(node.op).values() for i in positions]
+    destroyed = [
+        node.inputs[i] for node in fgraph.apply_nodes for positions in destroy_map(node.op).values() for i in positions
+    ]
     return {r for r in alias_roots(*destroyed) if r.owner is None}
 
 
@@ -163,7 +166,7 @@ def insert_deepcopy(fgraph, wrapped_inputs, wrapped_outputs):
             elif root.owner is None:
                 spec = specs.get(root)
                 if spec is not None and changed_in_place(output):
-                    continue    # the memory was the caller's or the shared variable's to change, and this is its new content
+                    continue  # the memory was the caller's or the shared variable's to change, and this is its new content
                 if spec is not None and spec.update is not None and root not in destroyed:
                     change = change or (view_op if output is root else None)
                 elif wrapped_outputs[i].borrow and (spec is None or spec.borrow) and root not in destroyed:

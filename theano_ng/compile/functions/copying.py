@@ -1,4 +1,5 @@
 """Copies of compiled functions: another graph, other shared variables, nothing rewritten again."""
+
 import copy
 
 from theano_ng.compile.functions.aliasing import destroyed_roots, infer_reuse_pattern
@@ -44,8 +45,11 @@ def copy_function(function, share_memory=False, swap=None, delete_updates=False,
     memo = graph.clone_get_equiv(fgraph.inputs, kept_outputs, copy_inputs=True, copy_orphans=True)
     # What the graph copies as an orphan (a constant) may have other clients; inputs must be new ones, named as in this function.
     new_fgraph = FunctionGraph(
-        [memo[r] for r in fgraph.inputs], [memo[r] for r in kept_outputs], clone=False,
-        update_mapping={} if delete_updates else fgraph.update_mapping)
+        [memo[r] for r in fgraph.inputs],
+        [memo[r] for r in kept_outputs],
+        clone=False,
+        update_mapping={} if delete_updates else fgraph.update_mapping,
+    )
     for old, new, spec in zip(fgraph.inputs, new_fgraph.inputs, specs):
         if old.name is not None and spec.variable.name is not None:
             new.name = spec.variable.name
@@ -61,9 +65,17 @@ def copy_function(function, share_memory=False, swap=None, delete_updates=False,
     if profile is True or isinstance(profile, str):
         profile = ProfileStats(message=profile if isinstance(profile, str) else name)
     new_maker = type(maker)(
-        inputs=specs, outputs=[copy.copy(spec) for spec in maker.outputs], mode=maker.mode, accept_inplace=maker.accept_inplace,
-        function_builder=maker.function_builder, profile=profile or None, on_unused_input="ignore", fgraph=new_fgraph,
-        output_keys=maker.output_keys, name=name)
+        inputs=specs,
+        outputs=[copy.copy(spec) for spec in maker.outputs],
+        mode=maker.mode,
+        accept_inplace=maker.accept_inplace,
+        function_builder=maker.function_builder,
+        profile=profile or None,
+        on_unused_input="ignore",
+        fgraph=new_fgraph,
+        output_keys=maker.output_keys,
+        name=name,
+    )
 
     values = []
     for spec, container in zip(specs, function.input_storage):
@@ -79,7 +91,10 @@ def copy_function(function, share_memory=False, swap=None, delete_updates=False,
         # what may live on in an output or an update of this function must not become the copy's buffer
         apart = {*fgraph.inputs, *fgraph.outputs, *infer_reuse_pattern(fgraph, fgraph.outputs)}
         storage_map = {
-            memo[r]: cell for r, cell in function.fn.storage_map.items() if r in memo and r not in apart and r.owner is not None}
+            memo[r]: cell
+            for r, cell in function.fn.storage_map.items()
+            if r in memo and r not in apart and r.owner is not None
+        }
     new = new_maker.create(values, trustme=True, storage_map=storage_map)
     if storage_map:
         new.share_gate(function)

@@ -1,4 +1,5 @@
 """What callers may give to a function and to its compilation: specifications, keys, checks, and the messages about them."""
+
 import functools
 import sys
 import warnings
@@ -13,7 +14,7 @@ class UnusedInputError(Exception):
     """An input of a function is not needed to compute its outputs."""
 
 
-DUPLICATE = object()    # in a finder: the name of several inputs
+DUPLICATE = object()  # in a finder: the name of several inputs
 
 
 def convert_function_input(input):
@@ -53,8 +54,7 @@ def convert_function_input(input):
         variable = rest[0]
         if isinstance(variable, (list, tuple)):
             if len(variable) != 2 or value is None:
-                raise TypeError(
-                    "Invalid input syntax: %s (check documentation or use an In instance)" % (input,))
+                raise TypeError("Invalid input syntax: %s (check documentation or use an In instance)" % (input,))
             variable, update = variable
             if not isinstance(update, Variable):
                 raise TypeError("Unknown update type: %s, expected Variable instance" % type(update), input)
@@ -65,8 +65,10 @@ def convert_function_input(input):
         if value is None:
             return In(variable, name=name, update=update)
         if isinstance(value, Variable):
-            raise TypeError("%s: the default value of an input cannot be a variable (%s). With an update it is written as "
-                            "((variable, update), value)" % (input, value))
+            raise TypeError(
+                "%s: the default value of an input cannot be a variable (%s). With an update it is written as "
+                "((variable, update), value)" % (input, value)
+            )
         return In(variable, name=name, value=value, update=update)
     raise TypeError("Unknown input type: %s, expected Variable instance" % type(input), input)
 
@@ -86,22 +88,32 @@ def check_unused_inputs(inputs, outputs, on_unused_input):
     if on_unused_input == "ignore":
         return
     if on_unused_input not in ("warn", "raise"):
-        raise ValueError("Invalid value for keyword on_unused_input of theano.function: '%s'.\n"
-                         "Valid values are 'raise', 'warn', and 'ignore'." % (on_unused_input,))
+        raise ValueError(
+            "Invalid value for keyword on_unused_input of theano.function: '%s'.\n"
+            "Valid values are 'raise', 'warn', and 'ignore'." % (on_unused_input,)
+        )
     needed = [spec.variable for spec in outputs] + [spec.update for spec in inputs if spec.update is not None]
     used = set(graph.ancestors(needed, blockers=[spec.variable for spec in inputs]))
     for i, spec in enumerate(inputs):
         if spec.variable in used or spec.update is not None:
             continue
-        text = ("theano.function was asked to create a function computing outputs given certain inputs, but the provided input variable "
-                "at index %i is not part of the computational graph needed to compute the outputs: %s.\n" % (i, spec.variable))
+        text = (
+            "theano.function was asked to create a function computing outputs given certain inputs, but the provided input variable "
+            "at index %i is not part of the computational graph needed to compute the outputs: %s.\n"
+            % (i, spec.variable)
+        )
         if on_unused_input == "warn":
-            warnings.warn(text + "To disable this warning, you can pass the parameter on_unused_input='ignore' to theano.function.",
-                          stacklevel=6)
+            warnings.warn(
+                text
+                + "To disable this warning, you can pass the parameter on_unused_input='ignore' to theano.function.",
+                stacklevel=6,
+            )
         else:
             raise UnusedInputError(
-                text + "To make this error into a warning, you can pass the parameter on_unused_input='warn' to theano.function. "
-                "To disable it completely, use on_unused_input='ignore'.")
+                text
+                + "To make this error into a warning, you can pass the parameter on_unused_input='warn' to theano.function. "
+                "To disable it completely, use on_unused_input='ignore'."
+            )
 
 
 def get_info_on_inputs(named_inputs, n_unnamed_inputs):
@@ -121,16 +133,28 @@ def get_info_on_inputs(named_inputs, n_unnamed_inputs):
         return "The function is supposed to have no input."
     if n_named == 0:
         if n_unnamed_inputs == 1:
-            return ("The function has a single input variable which has no name, and thus cannot be assigned through a keyword "
-                    "argument (use 'name=...' in a Variable's constructor to give it a name).")
-        return ("The function has %d inputs, but none of them is named, and thus they cannot be assigned through keyword arguments "
-                "(use 'name=...' in a Variable's constructor to give it a name)." % n_unnamed_inputs)
+            return (
+                "The function has a single input variable which has no name, and thus cannot be assigned through a keyword "
+                "argument (use 'name=...' in a Variable's constructor to give it a name)."
+            )
+        return (
+            "The function has %d inputs, but none of them is named, and thus they cannot be assigned through keyword arguments "
+            "(use 'name=...' in a Variable's constructor to give it a name)." % n_unnamed_inputs
+        )
     if n_unnamed_inputs == 0:
         return "The function has %d named input%s (%s)." % (n_named, plural(n_named), ", ".join(named_inputs))
-    return ("The function has %d named input%s (%s), and %d unnamed input%s which thus cannot be accessed through keyword argument%s "
-            "(use 'name=...' in a variable's constructor to give it a name)." % (
-                n_named, plural(n_named), ", ".join(named_inputs), n_unnamed_inputs, plural(n_unnamed_inputs),
-                plural(n_unnamed_inputs)))
+    return (
+        "The function has %d named input%s (%s), and %d unnamed input%s which thus cannot be accessed through keyword argument%s "
+        "(use 'name=...' in a variable's constructor to give it a name)."
+        % (
+            n_named,
+            plural(n_named),
+            ", ".join(named_inputs),
+            n_unnamed_inputs,
+            plural(n_unnamed_inputs),
+            plural(n_unnamed_inputs),
+        )
+    )
 
 
 class _Finder:
@@ -149,13 +173,14 @@ class _Finder:
             raise TypeError("Unknown input or state: %s. %s" % (item, get_info_on_inputs(names, unnamed))) from None
         if found is DUPLICATE:
             raise TypeError(
-                "Ambiguous name: %s - please check the names of the inputs of your function for duplicates." % (item,))
+                "Ambiguous name: %s - please check the names of the inputs of your function for duplicates." % (item,)
+            )
         return found
 
     def __contains__(self, item):
         try:
             self.find(item)
-        except TypeError:       # unknown, ambiguous, or nothing that could be a key
+        except TypeError:  # unknown, ambiguous, or nothing that could be a key
             return False
         return True
 
@@ -193,8 +218,12 @@ def quick_check(container):
     module = sys.modules.get("theano_ng.tensor.type")
     tensor_type = getattr(module, "TensorType", None)
     kind = container.type
-    if tensor_type is None or type(kind) is not tensor_type or getattr(kind, "filter_checks_isfinite", False) or len(
-            kind.broadcastable) > 30:
+    if (
+        tensor_type is None
+        or type(kind) is not tensor_type
+        or getattr(kind, "filter_checks_isfinite", False)
+        or len(kind.broadcastable) > 30
+    ):
         return None
     import numpy
 

@@ -1,4 +1,5 @@
 """Compiled functions: FunctionMaker compiles a graph, Function is what callers call."""
+
 import copy
 import copyreg
 import functools
@@ -8,9 +9,18 @@ import warnings
 
 from theano_ng.compile import graph_cache, profiling
 from theano_ng.compile.functions.aliasing import (  # noqa: F401  (classic names of this module)
-    alias_root, destroyed_roots, infer_reuse_pattern, insert_deepcopy, view_tree_set)
+    alias_root,
+    destroyed_roots,
+    infer_reuse_pattern,
+    insert_deepcopy,
+    view_tree_set,
+)
 from theano_ng.compile.functions.inputs import (  # noqa: F401
-    UnusedInputError, check_unused_inputs, convert_function_input, get_info_on_inputs)
+    UnusedInputError,
+    check_unused_inputs,
+    convert_function_input,
+    get_info_on_inputs,
+)
 from theano_ng.compile.functions.object import Function
 from theano_ng.compile.io import SymbolicInput, SymbolicOutput
 from theano_ng.compile.mode import Mode, get_mode
@@ -35,17 +45,32 @@ _compiling = threading.RLock()
 
 def _one_at_a_time(compile_something):
     """Let threads compile one after another: rewriting sets flags for its duration, and these are the same for all threads."""
+
     @functools.wraps(compile_something)
     def locked(*args, **kwargs):
         with _compiling:
             return compile_something(*args, **kwargs)
+
     return locked
 
 
 __all__ = [
-    "AliasedMemoryError", "Function", "FunctionMaker", "Supervisor", "UnusedInputError", "alias_root", "check_equal",
-    "convert_function_input", "fgraph_updated_vars", "get_info_on_inputs", "infer_reuse_pattern", "insert_deepcopy", "orig_function",
-    "register_checker", "std_fgraph", "view_tree_set",
+    "AliasedMemoryError",
+    "Function",
+    "FunctionMaker",
+    "Supervisor",
+    "UnusedInputError",
+    "alias_root",
+    "check_equal",
+    "convert_function_input",
+    "fgraph_updated_vars",
+    "get_info_on_inputs",
+    "infer_reuse_pattern",
+    "insert_deepcopy",
+    "orig_function",
+    "register_checker",
+    "std_fgraph",
+    "view_tree_set",
 ]
 
 
@@ -78,7 +103,7 @@ def check_equal(x, y):
         try:
             return checker(x, y)
         except Exception:
-            continue    # not a pair that this checker knows
+            continue  # not a pair that this checker knows
     return x == y
 
 
@@ -149,9 +174,13 @@ def protect_inputs(fgraph, input_specs):
     input_specs : list of SymbolicInput
         Inputs that are mutable, or are changed in place already, are not protected.
     """
-    fgraph.attach_feature(Supervisor(
-        variable for spec, variable in zip(input_specs, fgraph.inputs)
-        if not (spec.mutable or (hasattr(fgraph, "destroyers") and fgraph.has_destroyers([variable])))))
+    fgraph.attach_feature(
+        Supervisor(
+            variable
+            for spec, variable in zip(input_specs, fgraph.inputs)
+            if not (spec.mutable or (hasattr(fgraph, "destroyers") and fgraph.has_destroyers([variable])))
+        )
+    )
 
 
 def fgraph_updated_vars(fgraph, expanded_inputs):
@@ -202,7 +231,10 @@ def std_fgraph(input_specs, output_specs, accept_inplace=False):
             update_mapping[n_outputs + len(updates)] = i
             updates.append(spec.update)
     fgraph = FunctionGraph(
-        [spec.variable for spec in input_specs], [spec.variable for spec in output_specs] + updates, update_mapping=update_mapping)
+        [spec.variable for spec in input_specs],
+        [spec.variable for spec in output_specs] + updates,
+        update_mapping=update_mapping,
+    )
     for node in fgraph.apply_nodes:
         if getattr(node.op, "destroy_map", None):
             if not accept_inplace:
@@ -246,7 +278,7 @@ class FunctionMaker:
         Which inputs take which outputs' values after a call.
     """
 
-    _pairs = None       # see alias_pairs
+    _pairs = None  # see alias_pairs
 
     @staticmethod
     def wrap_in(input):
@@ -271,8 +303,19 @@ class FunctionMaker:
         raise TypeError("Unknown output type: %s (%s)" % (type(output), output))
 
     @_one_at_a_time
-    def __init__(self, inputs, outputs, mode=None, accept_inplace=False, function_builder=Function, profile=None,
-                 on_unused_input=None, fgraph=None, output_keys=None, name=None):
+    def __init__(
+        self,
+        inputs,
+        outputs,
+        mode=None,
+        accept_inplace=False,
+        function_builder=Function,
+        profile=None,
+        on_unused_input=None,
+        fgraph=None,
+        output_keys=None,
+        name=None,
+    ):
         mode = get_mode(mode)
         # Asking a Mode for its optimizer would load all rules, which a function whose rewritten graph is known does not need.
         if not isinstance(mode, Mode) and not (hasattr(mode, "optimizer") and hasattr(mode, "linker")):
@@ -313,9 +356,13 @@ class FunctionMaker:
 
         linker = self._make_linker(mode)
         if not hasattr(linker, "accept"):
-            raise ValueError("'linker' parameter of FunctionMaker should be a Linker with an accept method or one of "
-                             "the names in theano.compile.mode.predefined_linkers; got %r" % (linker,))
-        no_borrow = [variable for variable, spec in zip(fgraph.outputs, outputs + additional_outputs) if not spec.borrow]
+            raise ValueError(
+                "'linker' parameter of FunctionMaker should be a Linker with an accept method or one of "
+                "the names in theano.compile.mode.predefined_linkers; got %r" % (linker,)
+            )
+        no_borrow = [
+            variable for variable, spec in zip(fgraph.outputs, outputs + additional_outputs) if not spec.borrow
+        ]
         no_recycling = infer_reuse_pattern(fgraph, no_borrow) if no_borrow else []
         self.linker = linker.accept(fgraph, no_recycling=no_recycling, profile=profile)
         updated_vars = fgraph_updated_vars(fgraph, inputs)
@@ -324,11 +371,14 @@ class FunctionMaker:
             self.linker.accept_var_updates(updated_vars)
         self.required = [spec.value is None if hasattr(spec, "value") else True for spec in inputs]
         self.refeed = [
-            getattr(spec, "value", None) is not None and not isinstance(spec.value, link.Container) and spec.update is None
-            for spec in inputs]
+            getattr(spec, "value", None) is not None
+            and not isinstance(spec.value, link.Container)
+            and spec.update is None
+            for spec in inputs
+        ]
 
     def __reduce__(self):
-        return _pickle_FunctionMaker(self)      # the makers of special modes too
+        return _pickle_FunctionMaker(self)  # the makers of special modes too
 
     def _make_linker(self, mode):
         """A linker of this maker's own; makers of special modes override it."""
@@ -360,8 +410,9 @@ class FunctionMaker:
         optimizer = self.mode.optimizer
         CheckStackTraceOptimization().add_requirements(fgraph)
         start = time.perf_counter()
-        with config.change_flags({
-                "compute_test_value": config.compute_test_value_opt, "traceback.limit": config.traceback.compile_limit}):
+        with config.change_flags(
+            {"compute_test_value": config.compute_test_value_opt, "traceback.limit": config.traceback.compile_limit}
+        ):
             optimizer_profile = optimizer(fgraph)
         seconds = time.perf_counter() - start
         profiling.total_graph_opt_time += seconds
@@ -412,11 +463,18 @@ class FunctionMaker:
         -------
         list of int
         """
-        if not calls_back and len(self.fgraph.apply_nodes) < 2 and all(is_own(type(node.op)) for node in self.fgraph.apply_nodes):
+        if (
+            not calls_back
+            and len(self.fgraph.apply_nodes) < 2
+            and all(is_own(type(node.op)) for node in self.fgraph.apply_nodes)
+        ):
             return []
         destroyed = self._destroyed_inputs()
-        return [i for i, (spec, variable) in enumerate(zip(self.inputs, self.fgraph.inputs))
-                if variable in destroyed and (spec.update is not None or spec.implicit)]
+        return [
+            i
+            for i, (spec, variable) in enumerate(zip(self.inputs, self.fgraph.inputs))
+            if variable in destroyed and (spec.update is not None or spec.implicit)
+        ]
 
     def exposed_inputs(self, guarded, order):
         """Of the guarded inputs, those that are overwritten before or by a node that can fail because of values.
@@ -433,7 +491,9 @@ class FunctionMaker:
         list of int
         """
         states = {self.fgraph.inputs[i]: i for i in guarded}
-        in_memory = {variable: {i} for variable, i in states.items()}   # variable -> the states in whose memory it may be
+        in_memory = {
+            variable: {i} for variable, i in states.items()
+        }  # variable -> the states in whose memory it may be
         overwritten, exposed = set(), set()
         for node in order:
             destroyed = getattr(node.op, "destroy_map", None) or {}
@@ -500,13 +560,15 @@ class FunctionMaker:
             if isinstance(value, link.Container):
                 cells.append(value.storage)
                 if refeed:
-                    value = value.storage[0]    # the default is what the container holds now
+                    value = value.storage[0]  # the default is what the container holds now
                 defaults.append((required, refeed, None if required else value))
             else:
                 if required and value is not None and not trustme:
                     raise TypeError(
                         "A value was given for input %s, which callers must give: it has no default. Use In(variable, value=...) to "
-                        "make one." % spec.variable, value)
+                        "make one." % spec.variable,
+                        value,
+                    )
                 cells.append([None])
                 if value is None and not required:
                     value = spec.value
@@ -525,14 +587,26 @@ class FunctionMaker:
             if hasattr(fn, "time_thunks"):
                 fn.time_thunks = profile.flag_time_thunks
         function = self.function_builder(
-            fn, inputs, outputs, self.indices, self.outputs, defaults, self.unpack_single, self.return_none, self.output_keys, self,
-            name=self.name)
+            fn,
+            inputs,
+            outputs,
+            self.indices,
+            self.outputs,
+            defaults,
+            self.unpack_single,
+            self.return_none,
+            self.output_keys,
+            self,
+            name=self.name,
+        )
         function.profile = profile
         return function
 
 
 @_one_at_a_time
-def orig_function(inputs, outputs, mode=None, accept_inplace=False, name=None, profile=None, on_unused_input=None, output_keys=None):
+def orig_function(
+    inputs, outputs, mode=None, accept_inplace=False, name=None, profile=None, on_unused_input=None, output_keys=None
+):
     """Compile a graph whose inputs are all explicit (shared variables are inputs here); see `function` for the parameters.
 
     Returns
@@ -547,8 +621,15 @@ def orig_function(inputs, outputs, mode=None, accept_inplace=False, name=None, p
     maker_class = getattr(mode, "function_maker", FunctionMaker)
     with fewer_collections():
         maker = maker_class(
-            inputs, outputs, mode, accept_inplace=accept_inplace, profile=profile, on_unused_input=on_unused_input,
-            output_keys=output_keys, name=name)
+            inputs,
+            outputs,
+            mode,
+            accept_inplace=accept_inplace,
+            profile=profile,
+            on_unused_input=on_unused_input,
+            output_keys=output_keys,
+            name=name,
+        )
         with config.change_flags(compute_test_value="off"):
             function = maker.create([getattr(spec, "value", None) for spec in inputs])
     if profile is not None:
@@ -590,10 +671,19 @@ def _constructor_Function(maker, input_storage, inputs_data, trust_input=False):
 
 def _pickle_FunctionMaker(self):
     kwargs = dict(
-        inputs=self.inputs, outputs=self.outputs, unpack_single=self.unpack_single, return_none=self.return_none, fgraph=self.fgraph,
-        mode=self.mode, accept_inplace=self.accept_inplace, function_builder=self.function_builder,
-        profile=None if self.profile is None else self.profile.blank(), on_unused_input=self.on_unused_input,
-        output_keys=self.output_keys, name=self.name)
+        inputs=self.inputs,
+        outputs=self.outputs,
+        unpack_single=self.unpack_single,
+        return_none=self.return_none,
+        fgraph=self.fgraph,
+        mode=self.mode,
+        accept_inplace=self.accept_inplace,
+        function_builder=self.function_builder,
+        profile=None if self.profile is None else self.profile.blank(),
+        on_unused_input=self.on_unused_input,
+        output_keys=self.output_keys,
+        name=self.name,
+    )
     return _constructor_FunctionMaker, (kwargs,)
 
 

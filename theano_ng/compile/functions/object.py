@@ -1,4 +1,5 @@
 """The callable that compilation gives."""
+
 import copy
 
 from theano_ng.compile._function import FunctionBase
@@ -49,8 +50,20 @@ class Function(FunctionBase):
     # Arguments of the constructor, kept on the instance.
     maker = indices = defaults = None
 
-    def __init__(self, fn, input_storage, output_storage, indices, outputs, defaults, unpack_single, return_none, output_keys, maker,
-                 name=None):
+    def __init__(
+        self,
+        fn,
+        input_storage,
+        output_storage,
+        indices,
+        outputs,
+        defaults,
+        unpack_single,
+        return_none,
+        output_keys,
+        maker,
+        name=None,
+    ):
         self.fn = fn
         self.input_storage = list(input_storage)
         self.output_storage = list(output_storage)
@@ -65,7 +78,8 @@ class Function(FunctionBase):
         self.trust_input = False
         self.name = name
         self.nodes_with_inner_function = [
-            node for node in maker.fgraph.apply_nodes if type(node.op) in ops_with_inner_function]
+            node for node in maker.fgraph.apply_nodes if type(node.op) in ops_with_inner_function
+        ]
         self._finder = None
         self._setup()
 
@@ -92,15 +106,27 @@ class Function(FunctionBase):
         variables = self.maker.fgraph.outputs
         # (input, output, whether that cell is emptied) for runners that leave the updates to us
         numbers = {variable: i for i, variable in enumerate(self.maker.fgraph.inputs)}
-        self._updates = [(numbers[update.destination], n_returned + k, update.release) for k, update in enumerate(updates)]
+        self._updates = [
+            (numbers[update.destination], n_returned + k, update.release) for k, update in enumerate(updates)
+        ]
         calls_back = getattr(self.maker.linker, "calls_back", False)
         guarded = self.maker.guarded_inputs(calls_back)
         order = getattr(self.fn, "nodes", None) or self.maker.fgraph.toposort()
         exposed = self.maker.exposed_inputs(guarded, order) if guarded else []
         self.setup(
-            roles, quick, defaults, self.maker.alias_pairs(),
-            [not spec.borrow and variable.owner is not None for spec, variable in zip(self.outputs[:n_returned], variables)],
-            n_returned, guarded, exposed, calls_back)
+            roles,
+            quick,
+            defaults,
+            self.maker.alias_pairs(),
+            [
+                not spec.borrow and variable.owner is not None
+                for spec, variable in zip(self.outputs[:n_returned], variables)
+            ],
+            n_returned,
+            guarded,
+            exposed,
+            calls_back,
+        )
 
     def _apply_updates(self, values):
         """Give the inputs the new values among `values` (all outputs); the outputs' cells let go of them."""
@@ -178,12 +204,13 @@ class Function(FunctionBase):
         if subset is not None:
             subset = self._output_numbers(subset)
         containers = self.input_storage
-        if len(args) > len(containers) or any(c.implicit for c in containers[:len(args)]):
+        if len(args) > len(containers) or any(c.implicit for c in containers[: len(args)]):
             n_explicit = sum(not c.implicit for c in containers)
             if len(args) > n_explicit:
                 raise TypeError(
-                    "Too many parameter passed to theano function%s: it takes at most %d, and %d were given" % (
-                        " %s" % self.name if self.name else "", n_explicit, len(args)))
+                    "Too many parameter passed to theano function%s: it takes at most %d, and %d were given"
+                    % (" %s" % self.name if self.name else "", n_explicit, len(args))
+                )
         given = {}
         for i, value in enumerate(args):
             given[i] = value
@@ -212,8 +239,10 @@ class Function(FunctionBase):
             if keys is not None and item in keys:
                 item = keys.index(item)
             if not isinstance(item, int) or not -n_returned <= item < n_returned:
-                raise ValueError("output_subset: %r is no output of this function; it has %s" % (
-                    item, "the keys %s" % keys if keys is not None else "%d outputs" % n_returned))
+                raise ValueError(
+                    "output_subset: %r is no output of this function; it has %s"
+                    % (item, "the keys %s" % keys if keys is not None else "%d outputs" % n_returned)
+                )
             numbers.append(item % n_returned)
         return numbers
 

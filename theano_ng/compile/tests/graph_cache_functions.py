@@ -2,6 +2,7 @@
 
 Prints, as JSON, one record per function: whether its rewritten graph came from the cache, how it is printed, and what it computes.
 """
+
 import contextlib
 import io
 import json
@@ -21,23 +22,23 @@ def layers():
     w = theano.shared(np.linspace(-1, 1, 12).reshape(4, 3), "w")
     b = theano.shared(np.zeros(3), "b")
     p = tt.nnet.softmax(tt.dot(x, w) + b)
-    cost = -tt.log(p[tt.arange(2), labels]).mean() + .01 * (w ** 2).sum()
-    updates = [(v, v - .1 * g) for v, g in zip((w, b), theano.grad(cost, [w, b]))]
+    cost = -tt.log(p[tt.arange(2), labels]).mean() + 0.01 * (w**2).sum()
+    updates = [(v, v - 0.1 * g) for v, g in zip((w, b), theano.grad(cost, [w, b]))]
     f = theano.function([x, labels], [cost, p.argmax(axis=1)], updates=updates)
-    data = np.arange(8.).reshape(2, 4) / 8
+    data = np.arange(8.0).reshape(2, 4) / 8
     return f, [f(data, [0, 2]), f(data, [0, 2]), w.get_value(), b.get_value()]
 
 
 def elementwise():
     x, y = tt.matrix("x"), tt.row("y")
     f = theano.function([x, y], [tt.exp(x) * y + 1, tt.switch(x > 0, x, -x), (x + 0) * 1])
-    return f, f(np.array([[1., -2.]]), [[3., 4.]])
+    return f, f(np.array([[1.0, -2.0]]), [[3.0, 4.0]])
 
 
 def outputs_by_name():
     x = tt.vector("x")
     f = theano.function([x], {"zeta": x + 1, "alpha": x * 2})
-    result = f([1., 2.])
+    result = f([1.0, 2.0])
     return f, [list(result), result["alpha"], result["zeta"]]
 
 
@@ -59,26 +60,33 @@ def same_output_twice():
     y = tt.sqr(x)
     y.name = "square"
     f = theano.function([x], [y, y, x, y[::-1]])
-    return f, f([1., 2.])
+    return f, f([1.0, 2.0])
 
 
 def constants():
     x = tt.fvector("x")
-    parts = [tt.constant(c, name=n) for c, n in ((np.float32(2), "two"), (np.int8(2), None), (np.nan, None), (-0.0, None), (0.0, None))]
+    parts = [
+        tt.constant(c, name=n)
+        for c, n in ((np.float32(2), "two"), (np.int8(2), None), (np.nan, None), (-0.0, None), (0.0, None))
+    ]
     f = theano.function([x], [x * c for c in parts] + [1 / parts[3], parts[2]])
     return f, f(np.ones(2, "float32"))
 
 
 def indexing():
     x, i = tt.matrix("x"), tt.lvector("i")
-    f = theano.function([x, i], [x[i], x[1:, ::-1], tt.inc_subtensor(x[i], 1.), tt.set_subtensor(x[0], 5), x[i][0], x.shape[0]])
-    return f, f(np.arange(6.).reshape(3, 2), [2, 2])
+    f = theano.function(
+        [x, i], [x[i], x[1:, ::-1], tt.inc_subtensor(x[i], 1.0), tt.set_subtensor(x[0], 5), x[i][0], x.shape[0]]
+    )
+    return f, f(np.arange(6.0).reshape(3, 2), [2, 2])
 
 
 def reductions():
     x = tt.tensor3("x")
-    f = theano.function([x], [x.sum(), x.sum(axis=[0, 2]), x.max(axis=1), x.prod(axis=0), x.var(), tt.argmax(x, axis=2), x.mean(1)])
-    return f, f(np.arange(12.).reshape(2, 3, 2))
+    f = theano.function(
+        [x], [x.sum(), x.sum(axis=[0, 2]), x.max(axis=1), x.prod(axis=0), x.var(), tt.argmax(x, axis=2), x.mean(1)]
+    )
+    return f, f(np.arange(12.0).reshape(2, 3, 2))
 
 
 def printing_op():
@@ -86,7 +94,7 @@ def printing_op():
     f = theano.function([x], theano.printing.Print("seen", attrs=("shape",))(x * 2))
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
-        value = f([1., 2.])
+        value = f([1.0, 2.0])
     return f, [value, said.getvalue()]
 
 
@@ -95,7 +103,7 @@ def lazily():
 
     c, x, y = tt.iscalar("c"), tt.vector("x"), tt.vector("y")
     f = theano.function([c, x, y], ifelse(c, x + y, x - y, name="choice"))
-    return f, [f(1, [1.], [2.]), f(0, [1.], [2.])]
+    return f, [f(1, [1.0], [2.0]), f(0, [1.0], [2.0])]
 
 
 def float32():
@@ -107,36 +115,52 @@ def float32():
 
 def second_order():
     x = tt.vector("x")
-    f = theano.function([x], theano.grad(theano.grad((x ** 3).sum(), x).sum(), x))
-    return f, f([1., 2.])
+    f = theano.function([x], theano.grad(theano.grad((x**3).sum(), x).sum(), x))
+    return f, f([1.0, 2.0])
 
 
 def givens():
     x, y = tt.vector("x"), tt.vector("y")
-    shared = theano.shared(np.arange(4.), "data")
+    shared = theano.shared(np.arange(4.0), "data")
     f = theano.function([y], (x * y).sum(), givens={x: shared[:2]})
-    return f, f([1., 2.])
+    return f, f([1.0, 2.0])
 
 
 def named_ops():
     x = tt.vector("x")
     f = theano.function([x], tt.Elemwise(theano.scalar.sqr, name="MySquare")(x), mode="FAST_COMPILE")
-    return f, f([3.])
+    return f, f([3.0])
 
 
 def error_names_the_line():
     x, y = tt.vector("x"), tt.vector("y")
-    bad = tt.exp(x) + tt.sqrt(y)        # HERE
+    bad = tt.exp(x) + tt.sqrt(y)  # HERE
     f = theano.function([x, y], bad)
     try:
-        f([1.], [1., 2.])
+        f([1.0], [1.0, 2.0])
         raise AssertionError("nothing was raised")
     except ValueError as failure:
         return f, ["# HERE" in str(failure) or "bad = tt.exp" in str(failure), "mis-match" in str(failure)]
 
 
-FUNCTIONS = [layers, elementwise, outputs_by_name, state_and_defaults, borrowed_and_mutable, same_output_twice, constants, indexing,
-             reductions, printing_op, lazily, float32, second_order, givens, named_ops, error_names_the_line]
+FUNCTIONS = [
+    layers,
+    elementwise,
+    outputs_by_name,
+    state_and_defaults,
+    borrowed_and_mutable,
+    same_output_twice,
+    constants,
+    indexing,
+    reductions,
+    printing_op,
+    lazily,
+    float32,
+    second_order,
+    givens,
+    named_ops,
+    error_names_the_line,
+]
 
 
 def plain(value):
@@ -165,8 +189,11 @@ def main():
         del loads[:]
         f, results = make()
         records[make.__name__] = {
-            "looked": len(loads), "hit": all(hit for hit, _ in loads), "path": [path.rpartition("/")[2] for _, path in loads],
-            "graph": theano.printing.debugprint(f, file="str", print_type=True), "results": plain(results),
+            "looked": len(loads),
+            "hit": all(hit for hit, _ in loads),
+            "path": [path.rpartition("/")[2] for _, path in loads],
+            "graph": theano.printing.debugprint(f, file="str", print_type=True),
+            "results": plain(results),
             "names": [str(v.name) for v in f.maker.fgraph.inputs],
             "inputs": [(str(spec.variable), spec.mutable) for spec in f.maker.inputs],
         }

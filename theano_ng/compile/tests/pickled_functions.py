@@ -1,4 +1,5 @@
 """Functions that test_pickle.py writes in one process and reads in another one."""
+
 import json
 import os
 import pickle
@@ -58,8 +59,10 @@ class Counts(Optimizer):
 
 
 MODES = {
-    "FAST_RUN": lambda: get_mode("FAST_RUN"), "FAST_COMPILE": lambda: get_mode("FAST_COMPILE"),
-    "c|py": lambda: Mode("c|py_nogc", "fast_run").excluding("fusion"), "NanGuardMode": lambda: get_mode("NanGuardMode"),
+    "FAST_RUN": lambda: get_mode("FAST_RUN"),
+    "FAST_COMPILE": lambda: get_mode("FAST_COMPILE"),
+    "c|py": lambda: Mode("c|py_nogc", "fast_run").excluding("fusion"),
+    "NanGuardMode": lambda: get_mode("NanGuardMode"),
     "DebugMode": lambda: DebugMode(stability_patience=2),
 }
 
@@ -71,8 +74,13 @@ def make(mode):
     r.default_update = r + 1
     return theano.function(
         [x, In(y, value=3.0), In(q, value=0.0, name="state", update=y + q)],
-        {"a": TimesInC(3)(z) + s * y + r, "b": Out(Times(2)(x), borrow=True)}, updates=[(s, s + x)], givens={z: x * 2},
-        mode=mode.register((Counts(), 2.5)), on_unused_input="ignore", name="named")
+        {"a": TimesInC(3)(z) + s * y + r, "b": Out(Times(2)(x), borrow=True)},
+        updates=[(s, s + x)],
+        givens={z: x * 2},
+        mode=mode.register((Counts(), 2.5)),
+        on_unused_input="ignore",
+        name="named",
+    )
 
 
 def call(f):
@@ -97,11 +105,13 @@ def main():
                 pkl_utils.StripPickler(file).dump(f)
             report[name] = call(f)
         else:
-            for path, load in zip(paths, (pickle.load, pkl_utils.load, lambda file: pkl_utils.CompatUnpickler(file).load())):
+            for path, load in zip(
+                paths, (pickle.load, pkl_utils.load, lambda file: pkl_utils.CompatUnpickler(file).load())
+            ):
                 runs = Counts.runs
                 with open(path, "rb") as file:
                     f = load(file)
                 report["%s %s" % (name, path[-5:])] = [call(f), Counts.runs - runs, f.name]
     if command == "dump":
-        shutil.rmtree(theano.config.compiledir, ignore_errors=True)     # nothing of the caches is left to the next process
+        shutil.rmtree(theano.config.compiledir, ignore_errors=True)  # nothing of the caches is left to the next process
     print(json.dumps(report))

@@ -1,4 +1,5 @@
 """OpFromGraph: values, derivatives and their overrides, shapes, shared variables, inlining."""
+
 import pickle
 import unittest
 
@@ -49,7 +50,7 @@ class TestOpFromGraph(unittest.TestCase):
     @both
     def test_gradients(self, inline):
         x, y, z = self.x, self.y, self.z
-        op = OpFromGraph([x, y, z], [x + y * z, (x ** 2).sum()], inline=inline)
+        op = OpFromGraph([x, y, z], [x + y * z, (x**2).sum()], inline=inline)
         rng = np.random.RandomState(1)
         points = [rng.rand(2, 3) for _ in range(3)]
         verify_grad(lambda *v: op(*v)[0] * T.exp(op(*v)[1]), points, rng=rng)
@@ -66,7 +67,9 @@ class TestOpFromGraph(unittest.TestCase):
         x, y = self.x, self.y
         s = theano.shared(np.full((2, 3), 7.0), name="s")
         t = theano.shared(np.asarray(2.0), name="t")
-        op = OpFromGraph([x, y], [x * s + y * t], inline=inline, grad_overrides=lambda inputs, g: [g[0] * 10, g[0] * 20])
+        op = OpFromGraph(
+            [x, y], [x * s + y * t], inline=inline, grad_overrides=lambda inputs, g: [g[0] * 10, g[0] * 20]
+        )
         e = op(x, y)
         f = theano.function([x, y], [e] + T.grad(e.sum(), [x, s, t]), updates=[(s, s + 1)])
         for k in (7.0, 8.0):
@@ -94,9 +97,13 @@ class TestOpFromGraph(unittest.TestCase):
             for got, want in zip(f(A, B), (B * 2, A * 3)):
                 np.testing.assert_allclose(got, want)
         op = OpFromGraph([x, y], [x * y], inline=inline, grad_overrides=["default", one])
-        np.testing.assert_allclose(theano.function([x, y], T.grad(op(x, y).sum(), x), on_unused_input="ignore")(A, B), B)
+        np.testing.assert_allclose(
+            theano.function([x, y], T.grad(op(x, y).sum(), x), on_unused_input="ignore")(A, B), B
+        )
         op.set_grad_overrides(grad)
-        np.testing.assert_allclose(theano.function([x, y], T.grad(op(x, y).sum(), x), on_unused_input="ignore")(A, B), B * 2)
+        np.testing.assert_allclose(
+            theano.function([x, y], T.grad(op(x, y).sum(), x), on_unused_input="ignore")(A, B), B * 2
+        )
 
     @both
     def test_lop_and_rop_overrides(self, inline):
@@ -116,7 +123,9 @@ class TestOpFromGraph(unittest.TestCase):
         f = theano.function([x, y, u], T.Rop(op(x, y), x, u), on_unused_input="ignore")
         np.testing.assert_allclose(f(A, B, C), np.exp(A) * B * C)
         op.set_lop_overrides("default")
-        np.testing.assert_allclose(theano.function([x, y], T.grad(op(x, y).sum(), y), on_unused_input="ignore")(A, B), np.exp(A))
+        np.testing.assert_allclose(
+            theano.function([x, y], T.grad(op(x, y).sum(), y), on_unused_input="ignore")(A, B), np.exp(A)
+        )
 
     def test_absent_gradients(self):
         x, y, z = self.x, self.y, self.z
@@ -129,15 +138,18 @@ class TestOpFromGraph(unittest.TestCase):
         self.assertIsInstance(T.grad(cost, z, null_gradients="return").type, NullType)
         i = T.lvector("i")
         mixed = OpFromGraph([x, i], [x[i], i * 2])
-        np.testing.assert_allclose(
-            T.grad(mixed(x, i)[0].sum(), x).eval({x: A, i: [1, 1, 0]}), [[1, 1, 1], [2, 2, 2]])
+        np.testing.assert_allclose(T.grad(mixed(x, i)[0].sum(), x).eval({x: A, i: [1, 1, 0]}), [[1, 1, 1], [2, 2, 2]])
         given = OpFromGraph([x, y], [x + y], connection_pattern=[[True], [False]])
         self.assertEqual(given.connection_pattern(None), [[True], [False]])
 
     def test_none_and_tuples_as_overrides(self):
         x, y = self.x, self.y
-        for override, wanted in ((None, [0, 0]), (("default", None), [2, 0]), ((None, lambda inputs, g: g[0] * 5), [0, 5]),
-                                 (lambda inputs, g: [None, g[0] * 7], [0, 7])):
+        for override, wanted in (
+            (None, [0, 0]),
+            (("default", None), [2, 0]),
+            ((None, lambda inputs, g: g[0] * 5), [0, 5]),
+            (lambda inputs, g: [None, g[0] * 7], [0, 7]),
+        ):
             op = OpFromGraph([x, y], [x * 2 + y], grad_overrides=override)
             found = T.grad(op(x, y).sum(), [x, y], disconnected_inputs="ignore")
             for value, k in zip(theano.function([x, y], found, on_unused_input="ignore")(A, A), wanted):
@@ -172,7 +184,7 @@ class TestOpFromGraph(unittest.TestCase):
         op = OpFromGraph([x], [x, x.T, x])
         a, b, c = theano.function([x], op(x))(A)
         self.assertFalse(np.shares_memory(a, A) or np.shares_memory(a, b) or np.shares_memory(a, c))
-        cost = sum((k * out ** 2).sum() for k, out in enumerate(op(x), 1))
+        cost = sum((k * out**2).sum() for k, out in enumerate(op(x), 1))
         np.testing.assert_allclose(theano.function([x], T.grad(cost, x))(A), 2 * A * 6)
 
     def test_sigmoid_binary_crossentropy(self):

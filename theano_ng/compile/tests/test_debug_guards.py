@@ -1,4 +1,5 @@
 """Guard margins around the memory that outputs find in DebugMode."""
+
 import subprocess
 import sys
 import unittest
@@ -11,8 +12,19 @@ from theano_ng.compile.debugmode.guards import Guarded, c_strides
 from theano_ng.compile.debugmode import AddressError, BadThunkOutput, DebugMode
 from theano_ng.compile.tests.test_debugmode import V, op, run
 
-LAYOUTS = [((), ()), ((4,), (8,)), ((4,), (-8,)), ((4,), (16,)), ((4,), (-24,)), ((3, 4), (32, 8)), ((3, 4), (8, 24)), ((3, 4), (-64, 16)),
-           ((3, 1, 4), (32, 1000, -8)), ((0, 3), (24, 8)), ((2, 0), (0, 8))]
+LAYOUTS = [
+    ((), ()),
+    ((4,), (8,)),
+    ((4,), (-8,)),
+    ((4,), (16,)),
+    ((4,), (-24,)),
+    ((3, 4), (32, 8)),
+    ((3, 4), (8, 24)),
+    ((3, 4), (-64, 16)),
+    ((3, 1, 4), (32, 1000, -8)),
+    ((0, 3), (24, 8)),
+    ((2, 0), (0, 8)),
+]
 
 
 class TestGuarded(unittest.TestCase):
@@ -43,8 +55,14 @@ class TestGuarded(unittest.TestCase):
                 own = np.zeros(len(block), bool)
                 for index in np.ndindex(shape):
                     at = a[index + (...,)].__array_interface__["data"][0] - start
-                    own[at:at + 8] = True
-                for k in (0, guarded.low - 1, guarded.high, len(block) - 1, *np.flatnonzero(~own[guarded.low:guarded.high]) + guarded.low):
+                    own[at : at + 8] = True
+                for k in (
+                    0,
+                    guarded.low - 1,
+                    guarded.high,
+                    len(block) - 1,
+                    *np.flatnonzero(~own[guarded.low : guarded.high]) + guarded.low,
+                ):
                     block[k] ^= 1
                     if k < guarded.low:
                         expected = ("before its first byte", 1, guarded.low - k)
@@ -59,13 +77,17 @@ class TestGuarded(unittest.TestCase):
         """Whatever bool is written, and any 8 bytes that are all equal."""
         for value in range(256):
             guarded = Guarded((2,), "uint8")
-            places = guarded._block[guarded.high:guarded.high + 8]
-            places[:1 if value < 2 else 8] = value
+            places = guarded._block[guarded.high : guarded.high + 8]
+            places[: 1 if value < 2 else 8] = value
             self.assertEqual(guarded.written()[0][0], "after its last byte")
 
     def test_margins(self):
         """They hold what an Op writes that takes the array for the widest one of the right length."""
-        for guarded in (Guarded((100,), "int8"), Guarded((0,), "int8", room=100), Guarded((3,), "float64", (-8,), room=100)):
+        for guarded in (
+            Guarded((100,), "int8"),
+            Guarded((0,), "int8", room=100),
+            Guarded((3,), "float64", (-8,), room=100),
+        ):
             self.assertGreaterEqual(guarded.low, 1600)
             self.assertGreaterEqual(len(guarded._block) - guarded.high, 1600)
         large = Guarded((1 << 21,), "float32")
@@ -87,6 +109,7 @@ class TestGuarded(unittest.TestCase):
 class TestDebugMode(unittest.TestCase):
     def error(self, write, kind, value=V):
         """What is said about an Op that does something with the memory that it finds."""
+
         def perform(inputs, outputs):
             found = outputs[0][0]
             outputs[0][0] = inputs[0] * 3
@@ -105,11 +128,21 @@ class TestDebugMode(unittest.TestCase):
 
         for kind in ("previous", "c_contiguous", "strided", "wrong_size", "ALL"):
             error = self.error(past_the_end, kind)
-            self.assertEqual(error.written[0][0], "before its first byte" if kind == "strided" else "after its last byte")
+            self.assertEqual(
+                error.written[0][0], "before its first byte" if kind == "strided" else "after its last byte"
+            )
             self.assertEqual(error.written[0][1:], (16, 16))
             text = str(error)
-            for part in ("AddressError", "perform with %s" % kind if kind != "ALL" else "perform with", "outside of output 0: 16 bytes",
-                         "as far as 16 bytes from it", "strides (", "Custom(", "shape (%d,)" % len(V), "hint"):
+            for part in (
+                "AddressError",
+                "perform with %s" % kind if kind != "ALL" else "perform with",
+                "outside of output 0: 16 bytes",
+                "as far as 16 bytes from it",
+                "strides (",
+                "Custom(",
+                "shape (%d,)" % len(V),
+                "hint",
+            ):
                 self.assertIn(part, text)
 
         def between(found):
@@ -121,17 +154,23 @@ class TestDebugMode(unittest.TestCase):
 
     def test_initial(self):
         """What the previous call returned lies between margins, too."""
+
         def perform(inputs, outputs):
             found = outputs[0][0]
             if found is None or found.shape > inputs[0].shape:
                 outputs[0][0] = np.empty_like(inputs[0])
             else:
-                outputs[0][0] = np.lib.stride_tricks.as_strided(found, inputs[0].shape)     # has it grown?
+                outputs[0][0] = np.lib.stride_tricks.as_strided(found, inputs[0].shape)  # has it grown?
             outputs[0][0][...] = inputs[0]
 
         x = T.dvector()
-        f = theano.function([x], op(perform)(x), mode=DebugMode(
-            optimizer=None, check_c_code=False, stability_patience=1, check_preallocated_output="initial"))
+        f = theano.function(
+            [x],
+            op(perform)(x),
+            mode=DebugMode(
+                optimizer=None, check_c_code=False, stability_patience=1, check_preallocated_output="initial"
+            ),
+        )
         self.assertEqual(f(V[:2]).tolist(), V[:2].tolist())
         self.assertEqual(f(V[:2]).tolist(), V[:2].tolist())
         with self.assertRaisesRegex(AddressError, "%d bytes after its last byte" % (8 * len(V) - 16)):
@@ -140,7 +179,11 @@ class TestDebugMode(unittest.TestCase):
     @unittest.skipUnless(theano.config.cxx, "needs a C++ compiler")
     def test_the_process_survives(self):
         """C code that writes where it must not does not destroy the heap."""
-        done = subprocess.run([sys.executable, "-c", """
+        done = subprocess.run(
+            [
+                sys.executable,
+                "-c",
+                """
 import theano_ng
 from theano_ng.audit.tests import gallery_c, test_gallery
 count = 0
@@ -151,7 +194,12 @@ for entry in gallery_c.GALLERY:
             assert name == "AddressError" and entry.name in text, text
         count += 1
 print(count)
-"""], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+""",
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertGreaterEqual(int(done.stdout), 6)
 

@@ -1,4 +1,5 @@
 """DebugMode: wrong Ops, types and rewrites are caught under their documented names; right ones are not."""
+
 import pickle
 import unittest
 
@@ -8,7 +9,15 @@ import theano_ng as theano
 from theano_ng import tensor as T
 from theano_ng.compile import debugmode
 from theano_ng.compile.debugmode import (
-    BadDestroyMap, BadOptimization, BadThunkOutput, BadViewMap, DebugMode, DebugModeError, InvalidValueError, StochasticOrder)
+    BadDestroyMap,
+    BadOptimization,
+    BadThunkOutput,
+    BadViewMap,
+    DebugMode,
+    DebugModeError,
+    InvalidValueError,
+    StochasticOrder,
+)
 from theano_ng.compile.mode import get_mode
 from theano_ng.gof import Apply, Op, local_optimizer
 from theano_ng.gof.rewriting import Optimizer, in2out
@@ -39,12 +48,15 @@ def op(perform, **attributes):
 def run(op_, *values, **settings):
     x = [T.dvector() for _ in values]
     outs = op_(*x, return_list=True)
-    return theano.function(x, outs, mode=DebugMode(optimizer=None, **dict(PY, **settings)), accept_inplace=True)(*values)
+    return theano.function(x, outs, mode=DebugMode(optimizer=None, **dict(PY, **settings)), accept_inplace=True)(
+        *values
+    )
 
 
 def set0(value):
     def perform(inputs, outputs):
         outputs[0][0] = value(*inputs)
+
     return perform
 
 
@@ -60,6 +72,7 @@ for (npy_intp i = 0; i < PyArray_DIM(%(x)s, 0); ++i)
 def c_code(text, **names):
     def method(self, node, name, inputs, outputs, sub):
         return text % dict(names, x=inputs[0], z=outputs[0], fail=sub["fail"])
+
     return dict(c_code=method, c_code_cache_version=lambda self: (1,))
 
 
@@ -102,11 +115,18 @@ class TestWrongOps(unittest.TestCase):
             pair = np.zeros((2, 8))
             outputs[0][0], outputs[1][0] = pair[0, ::2], pair[0, 1::2]
 
-        run(op(neighbours, n_outputs=2), V)     # interleaved, but apart
+        run(op(neighbours, n_outputs=2), V)  # interleaved, but apart
 
     def test_invalid_values(self):
-        for bad in (lambda x: x * 1j, lambda x: x.astype("float32"), lambda x: x[:, None], lambda x: [1.0], lambda x: None,
-                    lambda x: x / 0.0 * 0.0, lambda x: np.full(2, np.inf)):
+        for bad in (
+            lambda x: x * 1j,
+            lambda x: x.astype("float32"),
+            lambda x: x[:, None],
+            lambda x: [1.0],
+            lambda x: None,
+            lambda x: x / 0.0 * 0.0,
+            lambda x: np.full(2, np.inf),
+        ):
             with np.errstate(all="ignore"), self.assertRaises(InvalidValueError) as caught:
                 run(op(set0(bad)), V)
             self.assertIn("perform output", str(caught.exception))
@@ -125,8 +145,10 @@ class TestWrongOps(unittest.TestCase):
         for settings in (dict(check_c_code=True), dict(), dict(check_c_code=True, check_py_code=False)):
             self.assertEqual(run(good, V[::-1], **settings)[0].tolist(), (V[::-1] + 1).tolist())
         # C only: nothing to compare with
-        self.assertEqual(run(op(plus(1), **c_code(C_ADD_ONE, c="2")), V, check_c_code=True, check_py_code=False)[0].tolist(),
-                         (V + 2).tolist())
+        self.assertEqual(
+            run(op(plus(1), **c_code(C_ADD_ONE, c="2")), V, check_c_code=True, check_py_code=False)[0].tolist(),
+            (V + 2).tolist(),
+        )
 
     def test_c_code_that_changes_its_input(self):
         text = C_ADD_ONE + "*(double*) PyArray_GETPTR1(%(x)s, 0) = 7;"
@@ -146,11 +168,17 @@ class TestWrongOps(unittest.TestCase):
         def assumes_contiguous(inputs, outputs):
             if outputs[0][0] is None or outputs[0][0].shape != inputs[0].shape:
                 outputs[0][0] = np.empty_like(inputs[0])
-            flat = np.ndarray(inputs[0].shape, "float64", outputs[0][0].data if outputs[0][0].flags.c_contiguous else bytearray(999))
+            flat = np.ndarray(
+                inputs[0].shape, "float64", outputs[0][0].data if outputs[0][0].flags.c_contiguous else bytearray(999)
+            )
             flat[...] = inputs[0]
 
-        for perform, kind in ((accumulates, "previous"), (accumulates, "c_contiguous"), (ignores_size, "wrong_size"),
-                              (assumes_contiguous, "strided")):
+        for perform, kind in (
+            (accumulates, "previous"),
+            (accumulates, "c_contiguous"),
+            (ignores_size, "wrong_size"),
+            (assumes_contiguous, "strided"),
+        ):
             run(op(perform), V, check_preallocated_output=[])
             for setting in ([kind], "ALL"):
                 with self.assertRaises(BadThunkOutput) as caught:
@@ -227,7 +255,7 @@ class TestWrongRewrites(unittest.TestCase):
             return [out]
 
         x = T.dvector("x")
-        self.assertEqual(theano.function([x], T.exp(x), mode=self.mode(in2out(anything)))(V).tolist(), (V ** 2).tolist())
+        self.assertEqual(theano.function([x], T.exp(x), mode=self.mode(in2out(anything)))(V).tolist(), (V**2).tolist())
 
     def test_rewrites_may_save_what_overflowed(self):
         x = T.dvector("x")
@@ -241,6 +269,7 @@ class TestWrongRewrites(unittest.TestCase):
 
             def add_requirements(self, fgraph):
                 from theano_ng.gof.toolbox import ReplaceValidate
+
                 fgraph.attach_feature(ReplaceValidate())
 
             def apply(self, fgraph):
@@ -286,8 +315,11 @@ class TestNoFalseAlarm(unittest.TestCase):
 
         x, c = T.dvector("x"), T.bscalar("c")
         i = T.lmatrix("i")
-        f = theano.function([x, c, i], [ifelse(c, x * 2, x.sum().dimshuffle("x")), i.T[::-1, 1:], i // 2, T.set_subtensor(x[::2], 0)],
-                            mode=DebugMode(stability_patience=2))
+        f = theano.function(
+            [x, c, i],
+            [ifelse(c, x * 2, x.sum().dimshuffle("x")), i.T[::-1, 1:], i // 2, T.set_subtensor(x[::2], 0)],
+            mode=DebugMode(stability_patience=2),
+        )
         for flag, want in ((1, V * 2), (0, [10.0])):
             got = f(V, flag, np.arange(6).reshape(2, 3))
             np.testing.assert_allclose(got[0], want)
@@ -308,10 +340,16 @@ class TestNoFalseAlarm(unittest.TestCase):
 
     def test_settings(self):
         mode = DebugMode(stability_patience=3, check_isfinite=False)
-        for other in (mode.excluding("fusion"), pickle.loads(pickle.dumps(mode)), mode.including("fusion").requiring("fast_run")):
+        for other in (
+            mode.excluding("fusion"),
+            pickle.loads(pickle.dumps(mode)),
+            mode.including("fusion").requiring("fast_run"),
+        ):
             self.assertEqual((other.stability_patience, other.check_isfinite, other.check_py_code), (3, False, True))
         flags = theano.config.DebugMode
-        self.assertEqual((DebugMode.stability_patience, DebugMode.require_matching_strides), (flags.patience, flags.check_strides))
+        self.assertEqual(
+            (DebugMode.stability_patience, DebugMode.require_matching_strides), (flags.patience, flags.check_strides)
+        )
         with theano.config.change_flags({"DebugMode.patience": 4}):
             self.assertEqual((DebugMode().stability_patience, mode.stability_patience), (4, 3))
         self.assertRaises(ValueError, DebugMode, check_c_code=False, check_py_code=False)
@@ -319,7 +357,15 @@ class TestNoFalseAlarm(unittest.TestCase):
 
     def test_layouts_are_kept_by_copies(self):
         base = np.arange(24.0).reshape(4, 6)
-        for a in (base[::-1, ::2], base.T, base[:, 3], base[1:3, 5:0:-2], np.broadcast_to(base[0], (3, 6)), base[:0], np.array(3.0)):
+        for a in (
+            base[::-1, ::2],
+            base.T,
+            base[:, 3],
+            base[1:3, 5:0:-2],
+            np.broadcast_to(base[0], (3, 6)),
+            base[:0],
+            np.array(3.0),
+        ):
             copy = debugmode._lessbroken_deepcopy(a)
             np.testing.assert_array_equal(copy, a)
             self.assertFalse(np.shares_memory(copy, a))
@@ -346,7 +392,10 @@ class TestRefusedReplacements(unittest.TestCase):
     def test_in_place_on_what_is_read_as_well(self):
         """An in-place node that validation refused, for its memory is another input, is no bad node of the graph."""
         m, v = np.arange(16.0).reshape(4, 4) / 7, np.arange(1.0, 5.0)
-        for expression, want in ((lambda a, x: T.dot(x, a) - x, v.dot(m) - v), (lambda a, x: x + T.dot(a, x), v + m.dot(v))):
+        for expression, want in (
+            (lambda a, x: T.dot(x, a) - x, v.dot(m) - v),
+            (lambda a, x: x + T.dot(a, x), v + m.dot(v)),
+        ):
             a, x = theano.shared(m), theano.shared(v)
             theano.function([], [], updates=[(x, expression(a, x))], mode="DebugMode")()
             np.testing.assert_allclose(x.get_value(), want)

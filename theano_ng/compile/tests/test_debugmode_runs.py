@@ -1,4 +1,5 @@
 """DebugMode runs everything twice, in memory that it made dirty, also inside of Ops; and judges what rewrites do with NaN and infinity."""
+
 import threading
 import unittest
 import warnings
@@ -27,9 +28,14 @@ class TestSecondRun(unittest.TestCase):
             run(op(counts), V)
         self.assertEqual((caught.exception.thunk1, caught.exception.thunk2), ("perform", "perform, called again"))
         # the same in C: right in the first run of a thunk, wrong in the second
-        wrong = op(set0(lambda x: x + 1), **dict(
-            c_code(C_ADD_ONE.replace("+ %(c)s", "+ 1 + (seen > 0)") + "++seen;", c="1"),
-            c_support_code_struct=lambda self, node, name: "int seen;", c_init_code_struct=lambda self, node, name, sub: "seen = 0;"))
+        wrong = op(
+            set0(lambda x: x + 1),
+            **dict(
+                c_code(C_ADD_ONE.replace("+ %(c)s", "+ 1 + (seen > 0)") + "++seen;", c="1"),
+                c_support_code_struct=lambda self, node, name: "int seen;",
+                c_init_code_struct=lambda self, node, name, sub: "seen = 0;",
+            ),
+        )
         with self.assertRaises(BadThunkOutput) as caught:
             run(wrong, V, check_c_code=True)
         self.assertEqual(caught.exception.thunk2, "c_code, called again")
@@ -87,7 +93,7 @@ class TestMemoryForOutputs(unittest.TestCase):
             if outputs[0][0] is not None and outputs[0][0].shape == inputs[0].shape:
                 outputs[0][0][...] = inputs[0]
                 if outputs[1][0] is None:
-                    outputs[0][0][...] = 0      # "then there is no first one either"
+                    outputs[0][0][...] = 0  # "then there is no first one either"
             else:
                 outputs[0][0] = inputs[0].copy()
             outputs[1][0] = inputs[0] * 2
@@ -112,23 +118,33 @@ class TestMemoryForOutputs(unittest.TestCase):
                 outputs[0][0].append(float(inputs[0]))
 
         x = T.dscalar()
-        build = lambda kinds: theano.function([x], Collect()(x), mode=DebugMode(  # noqa: E731
-            stability_patience=1, check_preallocated_output=kinds))
+        build = lambda kinds: theano.function(
+            [x],
+            Collect()(x),
+            mode=DebugMode(  # noqa: E731
+                stability_patience=1, check_preallocated_output=kinds
+            ),
+        )
         self.assertEqual(build("")(3), [3.0])
         self.assertRaises(BadThunkOutput, build("previous"), 3)
         f = build("initial")
-        self.assertEqual(f(3), [3.0])       # nothing was there before the first call
+        self.assertEqual(f(3), [3.0])  # nothing was there before the first call
         self.assertRaises(BadThunkOutput, f, 4)
 
     def test_previous_call(self):
         def keeps_long_ones(inputs, outputs):
             if outputs[0][0] is None or len(outputs[0][0]) < len(inputs[0]):
                 outputs[0][0] = np.empty_like(inputs[0])
-            outputs[0][0][:len(inputs[0])] = inputs[0]
+            outputs[0][0][: len(inputs[0])] = inputs[0]
 
         x = T.dvector()
-        f = theano.function([x], op(keeps_long_ones)(x), mode=DebugMode(
-            optimizer=None, check_c_code=False, stability_patience=1, check_preallocated_output="initial"))
+        f = theano.function(
+            [x],
+            op(keeps_long_ones)(x),
+            mode=DebugMode(
+                optimizer=None, check_c_code=False, stability_patience=1, check_preallocated_output="initial"
+            ),
+        )
         f(V), f(V)
         self.assertRaises(BadThunkOutput, f, V[:2])
 
@@ -140,8 +156,13 @@ class TestMemoryForOutputs(unittest.TestCase):
 
         for dtype in ("bool", "uint8", "int16", "float16", "complex64"):
             x = T.TensorType(dtype, (False,))()
-            f = theano.function([x], op(maximum)(x), mode=DebugMode(
-                optimizer=None, check_c_code=False, stability_patience=1, check_preallocated_output="previous"))
+            f = theano.function(
+                [x],
+                op(maximum)(x),
+                mode=DebugMode(
+                    optimizer=None, check_c_code=False, stability_patience=1, check_preallocated_output="previous"
+                ),
+            )
             with self.assertRaises(BadThunkOutput):
                 f(np.zeros(3, dtype))
 
@@ -161,8 +182,10 @@ class TestInnerGraphs(unittest.TestCase):
     def test_settings_apply_inside(self):
         x = T.dvector("x")
         outer = OpFromGraph([x], [OpFromGraph([x], [T.log(x) + 1])(x) * 2])
-        strict, lax = (theano.function([x], T.exp(outer(x)), mode=DebugMode(check_isfinite=flag, stability_patience=1))
-                       for flag in (True, False))
+        strict, lax = (
+            theano.function([x], T.exp(outer(x)), mode=DebugMode(check_isfinite=flag, stability_patience=1))
+            for flag in (True, False)
+        )
         with np.errstate(all="ignore"):
             self.assertRaisesRegex(InvalidValueError, "log", strict, [0.0])
             self.assertEqual(lax([0.0]).tolist(), [0.0])
@@ -216,7 +239,9 @@ class TestSettings(unittest.TestCase):
     def test_what_is_destroyed_is_the_callers(self):
         x = T.dvector("x")
         s = theano.shared(np.ones(3), borrow=True)
-        f = theano.function([theano.In(x, mutable=True)], T.exp(x), updates=[(s, s * 2)], mode=DebugMode(stability_patience=1))
+        f = theano.function(
+            [theano.In(x, mutable=True)], T.exp(x), updates=[(s, s * 2)], mode=DebugMode(stability_patience=1)
+        )
         value, memory = np.zeros(2), s.get_value(borrow=True)
         out = f(value)
         self.assertTrue(out is value and value.tolist() == [1, 1])
@@ -237,7 +262,9 @@ def rule(pattern, replace, **attributes):
 
     for name, value in attributes.items():
         setattr(custom, name, value)
-    return DebugMode(optimizer=in2out(custom, ignore_newtrees=True), stability_patience=1, check_isfinite=False, check_c_code=False)
+    return DebugMode(
+        optimizer=in2out(custom, ignore_newtrees=True), stability_patience=1, check_isfinite=False, check_c_code=False
+    )
 
 
 class TestRewritesAndNaN(unittest.TestCase):
@@ -277,25 +304,33 @@ class TestRewritesAndNaN(unittest.TestCase):
         x = self.x
         f = theano.function([x], T.abs_(x), mode=rule(T.abs_, lambda a: T.sqr(a) / a))
         self.assertEqual(f([2.0]).tolist(), [2.0])
-        self.assertRaises(BadOptimization, f, [0.0])        # 0 / 0
+        self.assertRaises(BadOptimization, f, [0.0])  # 0 / 0
         f = theano.function([x], T.sqr(x), mode=rule(T.sqr, lambda a: T.exp(2 * T.log(a))))
         self.assertRaises(BadOptimization, f, [-2.0])
 
     def test_only_for_infinity(self):
         x = self.x
-        f = theano.function([x], T.tanh(x), mode=rule(T.tanh, lambda a: (T.exp(a) - T.exp(-a)) / (T.exp(a) + T.exp(-a))))
+        f = theano.function(
+            [x], T.tanh(x), mode=rule(T.tanh, lambda a: (T.exp(a) - T.exp(-a)) / (T.exp(a) + T.exp(-a)))
+        )
         np.testing.assert_allclose(f([0.5, 3.0]), np.tanh([0.5, 3.0]))
         self.assertRaises(BadOptimization, f, [np.inf])
 
     def test_rules_that_say_so(self):
         x = self.x
         ignored = dict(ignores_nonfinite=True)
-        f = theano.function([x], T.maximum(x, 0), mode=rule(T.maximum, lambda a, b: T.switch(T.gt(a, b), a, b), **ignored))
+        f = theano.function(
+            [x], T.maximum(x, 0), mode=rule(T.maximum, lambda a, b: T.switch(T.gt(a, b), a, b), **ignored)
+        )
         self.assertEqual(f([-1, np.nan]).tolist(), [0, 0])
-        h = theano.function([x], T.eq(T.log(x), T.log(x)), mode=rule(T.eq, lambda a, b: T.ones_like(a, dtype="bool"), **ignored))
+        h = theano.function(
+            [x], T.eq(T.log(x), T.log(x)), mode=rule(T.eq, lambda a, b: T.ones_like(a, dtype="bool"), **ignored)
+        )
         self.assertEqual(h([-1.0, 1.0]).tolist(), [True, True])
         # wrong for numbers beside the NaN
-        f = theano.function([x], T.maximum(x, 0), mode=rule(T.maximum, lambda a, b: T.switch(T.gt(a, b), a, b + 1), **ignored))
+        f = theano.function(
+            [x], T.maximum(x, 0), mode=rule(T.maximum, lambda a, b: T.switch(T.gt(a, b), a, b + 1), **ignored)
+        )
         self.assertRaises(BadOptimization, f, [-1, np.nan])
 
     def test_rounding(self):
@@ -317,15 +352,22 @@ class TestRewritesAndNaN(unittest.TestCase):
         real = lambda a: T.cast(a, "float64")  # noqa: E731
         to_real, to_int = real(i).owner.op, integers(x).owner.op
         cases = [
-            (i // j, T.int_div, lambda a, b: integers(quotient(a, b)), ([7, 9], [2, 3]), [([2 ** 62 + 1], [1]), ([49], [49])]),
+            (
+                i // j,
+                T.int_div,
+                lambda a, b: integers(quotient(a, b)),
+                ([7, 9], [2, 3]),
+                [([2**62 + 1], [1]), ([49], [49])],
+            ),
             (real(i // j), to_real, lambda a: quotient(*a.owner.inputs), ([7, 9], [2, 3]), [([49], [49])]),
-            (i + j, T.add, lambda a, b: integers(real(a) + real(b)), ([7, 9], [2, 3]), [([2 ** 62 + 1], [1])]),
-            (i > j, T.gt, lambda a, b: T.gt(real(a), real(b)), ([7, 9], [2, 10]), [([2 ** 53 + 1], [2 ** 53])]),
+            (i + j, T.add, lambda a, b: integers(real(a) + real(b)), ([7, 9], [2, 3]), [([2**62 + 1], [1])]),
+            (i > j, T.gt, lambda a, b: T.gt(real(a), real(b)), ([7, 9], [2, 10]), [([2**53 + 1], [2**53])]),
             (integers(x), to_int, lambda a: integers(a * (1 / 49.0) * 49), ([2.5, 7.5],), [([1.0],)]),
             # where the old graph rounds, too, but not by so much
             (integers(i * 2.0), to_int, lambda a: 2 * first(a), ([2, 9],), []),
             (integers(i * 2.0), to_int, lambda a: 2 * first(a) + 1, None, [([5],)]),
-            (-T.argmax(x / 3), T.neg, lambda a: -T.argmin(first(a)), None, [([1.0, 2.0, 3.0],)])]
+            (-T.argmax(x / 3), T.neg, lambda a: -T.argmin(first(a)), None, [([1.0, 2.0, 3.0],)]),
+        ]
         for out, pattern, replace, right, wrong in cases:
             inputs = [v for v in (i, j, x) if v in theano.gof.graph.inputs([out])]
             f = theano.function(inputs, out, mode=rule(pattern, replace))
@@ -343,11 +385,16 @@ class TestRewritesAndNaN(unittest.TestCase):
         tie = next(np.array([a, b]) for a, b in zip(near, near[1:]) if a * 1.5 == b * 1.5)
         f = theano.function([x], -T.argmax(x * 1.5), mode=rule(T.neg, lambda a: -T.argmax(first(first(a)))))
         self.assertEqual((f(tie), np.argmax(tie * 1.5)), (-1, 0))
-        f = theano.function([x], T.cast(T.floor(x * 10), "int64"), mode=rule(T.floor, lambda a: T.floor(first(a) / 0.1)))
+        f = theano.function(
+            [x], T.cast(T.floor(x * 10), "int64"), mode=rule(T.floor, lambda a: T.floor(first(a) / 0.1))
+        )
         self.assertEqual((f([0.3]), np.floor(0.3 * 10)), (2, 3))
-        f = theano.function([i, j], T.cast(T.floor(T.true_div(i, j)), "int64"),
-                            mode=rule(to_int, lambda a: T.int_div(*first(a).owner.inputs)))
-        self.assertEqual(f([2 ** 62 + 1, 49], [1, 49]).tolist(), [2 ** 62 + 1, 1])
+        f = theano.function(
+            [i, j],
+            T.cast(T.floor(T.true_div(i, j)), "int64"),
+            mode=rule(to_int, lambda a: T.int_div(*first(a).owner.inputs)),
+        )
+        self.assertEqual(f([2**62 + 1, 49], [1, 49]).tolist(), [2**62 + 1, 1])
         f = theano.function([x], T.inv(x) * 49 < 1, mode=rule(T.lt, lambda a, b: first(first(a)) > 49))
         self.assertEqual((f([49.0]), np.reciprocal(49.0) * 49 < 1), (False, True))
 
@@ -355,17 +402,20 @@ class TestRewritesAndNaN(unittest.TestCase):
         x = self.x
 
         @local_optimizer([T.log])
-        def save(node):     # log(exp(x)) -> x
+        def save(node):  # log(exp(x)) -> x
             (a,) = node.inputs
             return [a.owner.inputs[0]] if node.op == T.log and a.owner is not None and a.owner.op == T.exp else False
 
         @local_optimizer([T.sqr])
-        def square(node):   # sqr(x) -> x * x
+        def square(node):  # sqr(x) -> x * x
             return [node.inputs[0] * node.inputs[0]] if node.op == T.sqr else False
 
         for first, second in ((save, square), (square, save)):
-            mode = DebugMode(optimizer=SeqOptimizer(in2out(first, ignore_newtrees=True), in2out(second, ignore_newtrees=True)),
-                             stability_patience=1, check_c_code=False)
+            mode = DebugMode(
+                optimizer=SeqOptimizer(in2out(first, ignore_newtrees=True), in2out(second, ignore_newtrees=True)),
+                stability_patience=1,
+                check_c_code=False,
+            )
             f = theano.function([x], T.sqr(T.log(T.exp(x))) > 5, mode=mode)
             self.assertEqual(f([1000.0, 1.0]).tolist(), [True, False])
             g = theano.function([x], 1 / T.sqr(T.log(T.exp(x))), mode=mode)
@@ -380,17 +430,57 @@ class TestRewritesAndNaN(unittest.TestCase):
         pairs = np.array([(a, b) for a in values for b in values])
         mode = DebugMode(stability_patience=1, check_isfinite=False)
         s = T.nnet.sigmoid(x)
-        outs = [T.log(1 + T.exp(x)), T.log1p(T.exp(x)), T.log(s), T.log(1 - s), T.log1p(-s), x / x, x * 0, x - x, (x * y) / y,
-                x ** 2 / x, T.exp(x) / (1 + T.exp(x)), 1 / (1 + T.exp(-x)), T.switch(x > 0, x, 0) * y, T.eq(x, x), T.maximum(x, x), -(-x),
-                T.log(T.exp(x) * T.exp(y)), T.sqrt(x) ** 2, abs(x * x), (x + y) - x, T.minimum(x, y) - T.minimum(y, x), x / 1,
-                T.sum(x * 0), T.sum(x * 2), T.erf(x), 1 - T.erf(x), T.log(1 - x), T.exp(x) - 1, (x ** y), x * T.inv(x), x * -1 / y]
+        outs = [
+            T.log(1 + T.exp(x)),
+            T.log1p(T.exp(x)),
+            T.log(s),
+            T.log(1 - s),
+            T.log1p(-s),
+            x / x,
+            x * 0,
+            x - x,
+            (x * y) / y,
+            x**2 / x,
+            T.exp(x) / (1 + T.exp(x)),
+            1 / (1 + T.exp(-x)),
+            T.switch(x > 0, x, 0) * y,
+            T.eq(x, x),
+            T.maximum(x, x),
+            -(-x),
+            T.log(T.exp(x) * T.exp(y)),
+            T.sqrt(x) ** 2,
+            abs(x * x),
+            (x + y) - x,
+            T.minimum(x, y) - T.minimum(y, x),
+            x / 1,
+            T.sum(x * 0),
+            T.sum(x * 2),
+            T.erf(x),
+            1 - T.erf(x),
+            T.log(1 - x),
+            T.exp(x) - 1,
+            (x**y),
+            x * T.inv(x),
+            x * -1 / y,
+        ]
         f = theano.function([x, y], outs, mode=mode)
         f(pairs[:, 0].copy(), pairs[:, 1].copy())
         for pair in pairs[::7]:
             f(pair[:1].copy(), pair[1:].copy())
-        g = theano.function([m], [T.nnet.softmax(m), T.log(T.nnet.softmax(m)), T.exp(m) / T.exp(m).sum(axis=1, keepdims=True),
-                                  T.max(-m, axis=1), T.log(T.sum(T.exp(m), axis=1)), T.sum(2 * m, axis=0), T.prod(m * 0, axis=1),
-                                  T.grad(T.log(T.nnet.softmax(m)[:, 0]).sum(), m)], mode=mode)
+        g = theano.function(
+            [m],
+            [
+                T.nnet.softmax(m),
+                T.log(T.nnet.softmax(m)),
+                T.exp(m) / T.exp(m).sum(axis=1, keepdims=True),
+                T.max(-m, axis=1),
+                T.log(T.sum(T.exp(m), axis=1)),
+                T.sum(2 * m, axis=0),
+                T.prod(m * 0, axis=1),
+                T.grad(T.log(T.nnet.softmax(m)[:, 0]).sum(), m),
+            ],
+            mode=mode,
+        )
         g(np.array([[1.0, 2.0], [1000.0, -1000.0]]))
         for value in values:
             g(np.array([[1.0, value], [value, 2.0], [0.0, 3.0]]))

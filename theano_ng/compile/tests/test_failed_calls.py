@@ -1,4 +1,5 @@
 """A failed call loses nothing: shared variables are as before, whichever update was made in place first."""
+
 import unittest
 
 import numpy as np
@@ -49,10 +50,14 @@ class TestState(unittest.TestCase):
     def test_indices(self):
         a, b, c = (theano.shared(np.zeros((4, 2)), name=name) for name in "abc")
         i, j, k, x = T.lvector("i"), T.lvector("j"), T.lscalar("k"), T.dscalar("x")
-        f = self.check([i, j, k, x],
-                       [(c, c * 2 + x), (a, T.inc_subtensor(a[i], x)), (b, T.set_subtensor(T.inc_subtensor(b[j], x)[k], 5.0))],
-                       ([0], [1], 2, 1.0), [([9], [0], 0, 1.0), ([0], [9], 0, 1.0), ([0], [0], 9, 1.0), ([0], [0], -9, 1.0)], IndexError)
-        if hasattr(f.fn, "nodes"):      # DebugMode keeps state by copies
+        f = self.check(
+            [i, j, k, x],
+            [(c, c * 2 + x), (a, T.inc_subtensor(a[i], x)), (b, T.set_subtensor(T.inc_subtensor(b[j], x)[k], 5.0))],
+            ([0], [1], 2, 1.0),
+            [([9], [0], 0, 1.0), ([0], [9], 0, 1.0), ([0], [0], 9, 1.0), ([0], [0], -9, 1.0)],
+            IndexError,
+        )
+        if hasattr(f.fn, "nodes"):  # DebugMode keeps state by copies
             # what can fail on values comes first among the updates in place
             self.assertIsInstance(f.fn.nodes[-1].op, Elemwise)
             self.assertEqual(len(f.maker.exposed_inputs(f.maker.guarded_inputs(), f.fn.nodes)), 2)
@@ -81,7 +86,9 @@ class TestCallbacks(unittest.TestCase):
             a, b = theano.shared(np.full(size, 1e5), name="a"), theano.shared(np.ones(size), name="b")
             x = T.dscalar("x")
             with np.errstate(all="ignore"):
-                f = theano.function([x], [], updates=[(a, a * x)] if one_node else [(a, a * x), (b, b + T.log(x))], mode=mode)
+                f = theano.function(
+                    [x], [], updates=[(a, a * x)] if one_node else [(a, a * x), (b, b + T.log(x))], mode=mode
+                )
                 f(good)
                 before = a.get_value(), b.get_value()
                 for _ in range(2):
@@ -94,7 +101,7 @@ class TestCallbacks(unittest.TestCase):
 
     def test_nan_guard_mode(self):
         mode = theano.compile.nanguardmode.NanGuardMode(optimizer="fast_run")
-        self.check(mode, 2.0, 1e6, AssertionError)      # a product above 1e10
+        self.check(mode, 2.0, 1e6, AssertionError)  # a product above 1e10
         self.check(mode, 2.0, np.nan, AssertionError)
 
     def callback(self, read):

@@ -21,8 +21,11 @@ from theano_ng.gof.op import Op
 from theano_ng.gof.tests.floats import Compute, add, buffer, div, mul, number, shift, shift_inplace, view
 
 LINKERS = {
-    "cvm": vm.VM_Linker(use_cloop=True), "cvm_nogc": vm.VM_Linker(use_cloop=True, allow_gc=False), "vm": vm.VM_Linker(),
-    "stack": vm.VM_Linker(lazy=True), "py": link.PerformLinker(),
+    "cvm": vm.VM_Linker(use_cloop=True),
+    "cvm_nogc": vm.VM_Linker(use_cloop=True, allow_gc=False),
+    "vm": vm.VM_Linker(),
+    "stack": vm.VM_Linker(lazy=True),
+    "py": link.PerformLinker(),
 }
 
 
@@ -62,12 +65,19 @@ class TestCall(unittest.TestCase):
             x, y, z, w = number(), number("y"), number("z"), number("w")
             fn = function([x, y, In(z, value=42), In(w, value=0, update=add(w, x))], add(x, y, z), linker=linker)
             for call, text in (
-                    (lambda: fn(1), "Missing required input: y"),
-                    (lambda: fn(1, 2, x=3), "Unknown input or state: x. The function has 3 named inputs (y, z, w), and 1 unnamed input "
-                     "which thus cannot be accessed through keyword argument (use 'name=...' in a variable's constructor to give it a "
-                     "name)."),
-                    (lambda: fn(1, 2, y=3), "Multiple values for input: y"),
-                    (lambda: fn(1, 2, 3, 4, 5), "Too many parameter passed to theano function: it takes at most 4, and 5 were given")):
+                (lambda: fn(1), "Missing required input: y"),
+                (
+                    lambda: fn(1, 2, x=3),
+                    "Unknown input or state: x. The function has 3 named inputs (y, z, w), and 1 unnamed input "
+                    "which thus cannot be accessed through keyword argument (use 'name=...' in a variable's constructor to give it a "
+                    "name).",
+                ),
+                (lambda: fn(1, 2, y=3), "Multiple values for input: y"),
+                (
+                    lambda: fn(1, 2, 3, 4, 5),
+                    "Too many parameter passed to theano function: it takes at most 4, and 5 were given",
+                ),
+            ):
                 with self.assertRaises(TypeError) as error:
                     call()
                 self.assertEqual(str(error.exception), text)
@@ -80,8 +90,14 @@ class TestCall(unittest.TestCase):
         f = function([x], x, updates=[(s, add(s, x))], name="file.py:12")
         with self.assertRaises(TypeError) as error:
             f("1")
-        self.assertEqual(error.exception.args, (
-            'Bad input argument to theano function with name "file.py:12"  at index 0(0-based)', "a float is wanted", "1"))
+        self.assertEqual(
+            error.exception.args,
+            (
+                'Bad input argument to theano function with name "file.py:12"  at index 0(0-based)',
+                "a float is wanted",
+                "1",
+            ),
+        )
         self.assertEqual(s.get_value(), 1.0)
         with self.assertRaisesRegex(TypeError, "Tried to provide value for implicit input: s"):
             f(1, s=2)
@@ -92,7 +108,11 @@ class TestCall(unittest.TestCase):
             with self.subTest(linker):
                 x, y, w, s = number("x"), number("y"), number("w"), shared(5.0, "s")
                 f = function(
-                    [x, In(y, value=2), In(w, value=10, update=add(w, x))], div(x, y), updates=[(s, add(s, 1))], linker=linker)
+                    [x, In(y, value=2), In(w, value=10, update=add(w, x))],
+                    div(x, y),
+                    updates=[(s, add(s, 1))],
+                    linker=linker,
+                )
                 for call in (lambda: f(1, 0), lambda: f(1, 0, 77), lambda: f(1, 2, "no"), lambda: f("no", 2, 77)):
                     self.assertRaises((ZeroDivisionError, TypeError), call)
                     self.assertEqual((s.get_value(), f[w], f[y], f[x]), (5.0, 10.0, 2.0, None))
@@ -105,8 +125,7 @@ class TestCall(unittest.TestCase):
             f = function([x, y], div(add(x, 1), y), linker=linker)
             with self.assertRaises(ZeroDivisionError) as error:
                 f(1, 0)
-            self.assertIn("Apply node that caused the error: div(add.0, y)",
-                          str(error.exception))
+            self.assertIn("Apply node that caused the error: div(add.0, y)", str(error.exception))
             self.assertIn("Inputs scalar values: [2.0, 0.0]", str(error.exception))
             if linker == "cvm":
                 self.assertIs(f.fn.thunks[f.fn.position_of_error].inputs[1], f.container[y].storage)
@@ -178,7 +197,9 @@ class TestAliasing(unittest.TestCase):
         for linker in LINKERS:
             x, s = buffer("x"), shared([1.0], "s", buffer)
             v = shift(x, 1)
-            f = function([x, In(number("n"), value=0)], [v, view(v), x, view(x), s], linker=linker, on_unused_input="ignore")
+            f = function(
+                [x, In(number("n"), value=0)], [v, view(v), x, view(x), s], linker=linker, on_unused_input="ignore"
+            )
             arg = [5.0]
             results = f(arg)
             self.assertEqual(results, [[6.0], [6.0], [5.0], [5.0], [1.0]])
@@ -301,7 +322,8 @@ class TestCopies(unittest.TestCase):
         f, s, t = self.f, self.s, shared(0.0, "t")
         profile = ProfileStats(atexit_print=False)
         for memory, swap, frozen, name, profiled in itertools.product(
-                (False, True), (None, {s: t}), (False, True), (None, "n"), (None, False, profile)):
+            (False, True), (None, {s: t}), (False, True), (None, "n"), (None, False, profile)
+        ):
             with self.subTest(share_memory=memory, swap=swap, delete_updates=frozen, name=name, profile=profiled):
                 s.set_value(1.0), t.set_value(2.0)
                 calls = profile.fct_callcount
@@ -310,7 +332,10 @@ class TestCopies(unittest.TestCase):
                 before, untouched = target.get_value(), other.get_value()
                 self.assertEqual(g(10), [before])
                 self.assertEqual((target.get_value(), other.get_value()), (before + (0 if frozen else 10), untouched))
-                self.assertEqual((g.name, g.profile, profile.fct_callcount - calls), (name or "acc copy", profiled or None, bool(profiled)))
+                self.assertEqual(
+                    (g.name, g.profile, profile.fct_callcount - calls),
+                    (name or "acc copy", profiled or None, bool(profiled)),
+                )
                 before = s.get_value()
                 self.assertEqual((f(5), s.get_value()), (before, before + 5))
 
@@ -328,7 +353,9 @@ class TestCopies(unittest.TestCase):
         g, h = f.copy(share_memory=True), f.copy()
 
         def inner(fn):
-            return [cell for r, cell in fn.fn.storage_map.items() if r.owner is not None and str(r.owner.op) == "add"][0]
+            return [cell for r, cell in fn.fn.storage_map.items() if r.owner is not None and str(r.owner.op) == "add"][
+                0
+            ]
 
         self.assertIs(inner(f), inner(g))
         self.assertIsNot(inner(f), inner(h))
@@ -475,7 +502,6 @@ class TestThreads(unittest.TestCase):
         self.assertEqual(calls, [1.0])
         self.assertRaises(RuntimeError, f, 2)
 
-
     def test_calls_in_a_circle(self):
         """Functions that call each other from Ops: alone that works, from three threads at once one of them is told."""
         x = number("x")
@@ -488,6 +514,7 @@ class TestThreads(unittest.TestCase):
                     return a
                 ready.wait(20)
                 return functions[name](-1)
+
             return op
 
         for name, other in ("fg", "gh", "hf"):
@@ -520,7 +547,9 @@ class TestMaking(unittest.TestCase):
 
     def test_unused_inputs(self):
         x, y = number("x"), number("y")
-        with self.assertRaisesRegex(UnusedInputError, "input variable at index 1 is not part of the computational graph"):
+        with self.assertRaisesRegex(
+            UnusedInputError, "input variable at index 1 is not part of the computational graph"
+        ):
             function([x, y], add(x, 1))
         with warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always")
@@ -533,8 +562,13 @@ class TestMaking(unittest.TestCase):
     def test_shortcuts(self):
         x, u = number("x"), number("u")
         for given, expected in (
-                (x, (x, "x", None, None)), (("n", x), (x, "n", None, None)), ((x, 3), (x, "x", 3, None)),
-                (((x, u), 3), (x, "x", 3, u)), (("n", x, 3), (x, "n", 3, None)), (("n", (x, u), 3), (x, "n", 3, u))):
+            (x, (x, "x", None, None)),
+            (("n", x), (x, "n", None, None)),
+            ((x, 3), (x, "x", 3, None)),
+            (((x, u), 3), (x, "x", 3, u)),
+            (("n", x, 3), (x, "n", 3, None)),
+            (("n", (x, u), 3), (x, "n", 3, u)),
+        ):
             spec = convert_function_input(given)
             self.assertEqual((spec.variable, spec.name, spec.value, spec.update), expected)
         for bad in (3, (), ("n",), (3, x), ("n", x, 1, 2), Constant(number, 1.0), ((x, 3), 1), ((x, u),)):

@@ -1,4 +1,5 @@
 """Rewritten graphs on disk: a hit gives what a miss gives, keys are stable and tell everything apart, bad entries are passed over."""
+
 import glob
 import json
 import os
@@ -58,8 +59,15 @@ class TestSecondProcess(unittest.TestCase):
             with open(path, "rb") as f:
                 content = f.read()
             with open(path, "wb") as f:
-                f.write([content[:len(content) // 2], b"", b"theano_ng graph 0\n" + content[len(graph_cache.MAGIC):],
-                         content[:-1] + bytes([content[-1] ^ 1]), os.urandom(100)][i % 5])
+                f.write(
+                    [
+                        content[: len(content) // 2],
+                        b"",
+                        b"theano_ng graph 0\n" + content[len(graph_cache.MAGIC) :],
+                        content[:-1] + bytes([content[-1] ^ 1]),
+                        os.urandom(100),
+                    ][i % 5]
+                )
         third, fourth = run_process(folder, 3), run_process(folder, 3)
         for name in first:
             self.assertEqual((third[name]["hit"], fourth[name]["hit"]), (False, True), name)
@@ -115,25 +123,46 @@ class TestKeys(unittest.TestCase):
 
     def test_what_differs_has_another_key(self):
         x, y, i = tt.dvector("x"), tt.dvector("y"), tt.dvector("x")
-        quiet = np.array([0x7ff8000000000001], "uint64").view("float64")
-        other = np.array([0x7ff8000000000002], "uint64").view("float64")
+        quiet = np.array([0x7FF8000000000001], "uint64").view("float64")
+        other = np.array([0x7FF8000000000002], "uint64").view("float64")
         named = x + 1
         named.name = "sum"
         tagged = x + 1
         tagged.tag.nan_guard_mode_check = False
         functions = {
-            "plain": ([x], x + 1), "other constant": ([x], x + 2), "other dtype": ([x], x + np.float32(1)), "other op": ([x], x * 1),
-            "named output": ([x], named), "tagged": ([x], tagged), "other name": ([y], y + 1), "float32": ([z := tt.fvector("x")], z + 1),
-            "broadcast": ([r := tt.TensorType("float64", (True,))("x")], r + 1), "mutable": ([In(x, mutable=True)], x + 1),
-            "borrowed": ([In(x, borrow=True)], x + 1), "borrowed output": ([x], Out(x + 1, borrow=True)), "twice": ([x], [x + 1, x + 1]),
-            "update": ([In(x, update=x + 1)], []), "update of another": ([In(x, update=x + 1), y], [y]),
-            "0.0": ([x], x + 0.0), "-0.0": ([x], x + -0.0), "nan": ([x], x + quiet), "another nan": ([x], x + other),
-            "sub": ([x, y], x - y), "reversed": ([x, y], y - x), "inputs swapped": ([y, x], x - y), "other variable": ([x, i], x - i),
-            "sum": ([m := tt.matrix("x")], m.sum(axis=0)), "sum 1": ([m], m.sum(axis=1)),
-            "int sum": ([n := tt.lmatrix("x")], tt.sum(n, dtype="int64")), "float sum": ([n], tt.sum(n, dtype="float64")),
-            "slice": ([m], m[1:]), "slice 2": ([m], m[2:]), "named op": ([x], tt.Elemwise(theano.scalar.sqr, name="A")(x)),
+            "plain": ([x], x + 1),
+            "other constant": ([x], x + 2),
+            "other dtype": ([x], x + np.float32(1)),
+            "other op": ([x], x * 1),
+            "named output": ([x], named),
+            "tagged": ([x], tagged),
+            "other name": ([y], y + 1),
+            "float32": ([z := tt.fvector("x")], z + 1),
+            "broadcast": ([r := tt.TensorType("float64", (True,))("x")], r + 1),
+            "mutable": ([In(x, mutable=True)], x + 1),
+            "borrowed": ([In(x, borrow=True)], x + 1),
+            "borrowed output": ([x], Out(x + 1, borrow=True)),
+            "twice": ([x], [x + 1, x + 1]),
+            "update": ([In(x, update=x + 1)], []),
+            "update of another": ([In(x, update=x + 1), y], [y]),
+            "0.0": ([x], x + 0.0),
+            "-0.0": ([x], x + -0.0),
+            "nan": ([x], x + quiet),
+            "another nan": ([x], x + other),
+            "sub": ([x, y], x - y),
+            "reversed": ([x, y], y - x),
+            "inputs swapped": ([y, x], x - y),
+            "other variable": ([x, i], x - i),
+            "sum": ([m := tt.matrix("x")], m.sum(axis=0)),
+            "sum 1": ([m], m.sum(axis=1)),
+            "int sum": ([n := tt.lmatrix("x")], tt.sum(n, dtype="int64")),
+            "float sum": ([n], tt.sum(n, dtype="float64")),
+            "slice": ([m], m[1:]),
+            "slice 2": ([m], m[2:]),
+            "named op": ([x], tt.Elemwise(theano.scalar.sqr, name="A")(x)),
             "op with another name": ([x], tt.Elemwise(theano.scalar.sqr, name="B")(x)),
-            "print": ([x], theano.printing.Print("a")(x)), "print b": ([x], theano.printing.Print("b")(x)),
+            "print": ([x], theano.printing.Print("a")(x)),
+            "print b": ([x], theano.printing.Print("b")(x)),
         }
         keys = {}
         for name, (inputs, outputs) in functions.items():
@@ -143,14 +172,23 @@ class TestKeys(unittest.TestCase):
             keys[key] = name
             self.assertEqual(key, key_of(inputs, outputs), name)
         plain = [x], x + 1
-        for mode in ("FAST_COMPILE", get_mode("FAST_RUN").excluding("inplace"), get_mode("FAST_RUN").including("local_x"),
-                     get_mode("FAST_RUN").requiring("fast_run")):
+        for mode in (
+            "FAST_COMPILE",
+            get_mode("FAST_RUN").excluding("inplace"),
+            get_mode("FAST_RUN").including("local_x"),
+            get_mode("FAST_RUN").requiring("fast_run"),
+        ):
             self.assertNotIn(key_of(*plain, mode=mode), keys)
         self.assertNotIn(key_of(*plain, accept_inplace=True), keys)
-        for flags in ({"floatX": "float32"}, {"warn_float64": "warn"}, {"cxx": ""}, {"openmp": not theano.config.openmp}):
+        for flags in (
+            {"floatX": "float32"},
+            {"warn_float64": "warn"},
+            {"cxx": ""},
+            {"openmp": not theano.config.openmp},
+        ):
             with theano.config.change_flags(flags):
                 self.assertNotIn(key_of(*plain), keys, flags)
-        self.assertIn(key_of(*plain), keys)     # flags are back
+        self.assertIn(key_of(*plain), keys)  # flags are back
 
     def test_what_cannot_be_described_is_not_cached(self):
         x = tt.dvector("x")
@@ -164,13 +202,21 @@ class TestKeys(unittest.TestCase):
         marked = x + 1
         marked.tag.values_eq_approx = lambda a, b: True
         for name, (inputs, output) in {
-            "op of a user": ([x], Mine()(x)), "callback": ([x], theano.printing.Print("m", global_fn=lambda op, v: None)(x)),
-            "missing input": ([], x + 1), "tag": ([x], marked), "large constant": ([x], x + np.ones(200000)),
+            "op of a user": ([x], Mine()(x)),
+            "callback": ([x], theano.printing.Print("m", global_fn=lambda op, v: None)(x)),
+            "missing input": ([], x + 1),
+            "tag": ([x], marked),
+            "large constant": ([x], x + np.ones(200000)),
         }.items():
             self.assertIsNone(key_of(inputs, output), name)
         self.assertIsNone(key_of([x], x + 1, mode=theano.compile.Mode("py", theano.gof.OpSub(tt.exp, tt.log))))
         plain = x + 1
-        for flags in ({"cache_graphs": False}, {"compute_test_value": "warn"}, {"optimizer_verbose": True}, {"check_stack_trace": "log"}):
+        for flags in (
+            {"cache_graphs": False},
+            {"compute_test_value": "warn"},
+            {"optimizer_verbose": True},
+            {"check_stack_trace": "log"},
+        ):
             with theano.config.change_flags(flags):
                 self.assertIsNone(key_of([x], plain), flags)
 

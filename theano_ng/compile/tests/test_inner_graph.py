@@ -1,4 +1,5 @@
 """InnerGraph: what it owns, when it is compiled, identity, copies, pickles."""
+
 import copy
 import gc
 import pickle
@@ -54,10 +55,15 @@ class TestInnerGraph(unittest.TestCase):
     def test_refusals(self):
         x, y, s = self.x, self.y, self.s
         for inputs, outputs, arguments, error, text in [
-                (x, [x], {}, TypeError, "inputs must be list"), ([x], x, {}, TypeError, "outputs must be list"),
-                ([x], [1], {}, TypeError, "should be Variable"), ([x, x], [x], {}, TypeError, "given twice"),
-                ([s], [s + 1], {}, TypeError, "shared variables have their values"), ([x], [x], {"updates": []}, TypeError, "not allowed"),
-                ([x], [x], {"mood": 1}, TypeError, "mood: no argument of Loop"), ([x], [x + y], {}, MissingInputError, "depend on y")]:
+            (x, [x], {}, TypeError, "inputs must be list"),
+            ([x], x, {}, TypeError, "outputs must be list"),
+            ([x], [1], {}, TypeError, "should be Variable"),
+            ([x, x], [x], {}, TypeError, "given twice"),
+            ([s], [s + 1], {}, TypeError, "shared variables have their values"),
+            ([x], [x], {"updates": []}, TypeError, "not allowed"),
+            ([x], [x], {"mood": 1}, TypeError, "mood: no argument of Loop"),
+            ([x], [x + y], {}, MissingInputError, "depend on y"),
+        ]:
             with self.subTest(text=text), self.assertRaisesRegex(error, text):
                 InnerGraph(inputs, outputs, arguments, "Loop")
 
@@ -80,7 +86,10 @@ class TestInnerGraph(unittest.TestCase):
         graph = InnerGraph([self.x], [Wrong()(self.x) * 2], {"mode": "FAST_RUN"})
         value = np.ones(2)
         self.assertEqual(graph(value.copy())[0].tolist(), [4.0, 4.0])
-        with inner_functions(DebugMode(stability_patience=1)), self.assertRaises(theano.compile.debugmode.BadDestroyMap):
+        with (
+            inner_functions(DebugMode(stability_patience=1)),
+            self.assertRaises(theano.compile.debugmode.BadDestroyMap),
+        ):
             graph(value)
 
     def test_identity(self):
@@ -93,17 +102,23 @@ class TestInnerGraph(unittest.TestCase):
         u, v = T.dvectors("uv")
         self.assertEqual(one, InnerGraph([u, v], [(u + v) * s + 2]))
         self.assertEqual(len({one, make((x + y) * s + 2), one.clone()}), 1)
-        self.assertNotEqual(one, pickle.loads(pickle.dumps(one)))       # it came with a shared variable of its own
+        self.assertNotEqual(one, pickle.loads(pickle.dumps(one)))  # it came with a shared variable of its own
         plain = make(x + y * 2)
         self.assertEqual(plain, pickle.loads(pickle.dumps(plain)))
-        for other in (make((y + x) * s + 2), make((x + y) * s + 3), make((x + y) * s + np.float32(2)), make((x - y) * s + 2),
-                      make((x + y) * theano.shared(s.get_value()) + 2), make((x + y) * s + 2, mode="FAST_COMPILE"),
-                      InnerGraph([y, x], [(x + y) * s + 2])):
+        for other in (
+            make((y + x) * s + 2),
+            make((x + y) * s + 3),
+            make((x + y) * s + np.float32(2)),
+            make((x - y) * s + 2),
+            make((x + y) * theano.shared(s.get_value()) + 2),
+            make((x + y) * s + 2, mode="FAST_COMPILE"),
+            InnerGraph([y, x], [(x + y) * s + 2]),
+        ):
             self.assertNotEqual(one, other)
         self.assertNotEqual(InnerGraph([x], [x * 2]), InnerGraph([T.fvector()], [x * 2][:0]))
         a, b = x * 2, x * 2
         self.assertEqual(InnerGraph([x], [a, b]), InnerGraph([x], [x * 2, x * 2]))
-        self.assertNotEqual(InnerGraph([x], [a, b]), InnerGraph([x], [a, a]))       # as a rewrite sees them
+        self.assertNotEqual(InnerGraph([x], [a, b]), InnerGraph([x], [a, a]))  # as a rewrite sees them
         self.assertNotEqual(one, 1)
 
     def test_clone(self):

@@ -1,4 +1,5 @@
 """In, Out, the shortcuts for them, and access to the state of a function."""
+
 import unittest
 
 import numpy as np
@@ -13,8 +14,10 @@ class TestIn(unittest.TestCase):
     def test_fields(self):
         x = T.dscalar("x")
         i = In(x)
-        self.assertEqual((i.name, i.value, i.update, i.mutable, i.strict, i.allow_downcast, i.implicit, i.borrow, i.shared),
-                         ("x", None, None, False, False, None, False, False, False))
+        self.assertEqual(
+            (i.name, i.value, i.update, i.mutable, i.strict, i.allow_downcast, i.implicit, i.borrow, i.shared),
+            ("x", None, None, False, False, None, False, False, False),
+        )
         self.assertIsNone(In(T.dscalar()).name)
         self.assertEqual(In(x, name="other").name, "other")
         self.assertIsNone(In(x, autoname=False).name)
@@ -25,17 +28,17 @@ class TestIn(unittest.TestCase):
             self.assertRaisesRegex(error, "necessarily borrowed", In, x, mutable=True, borrow=False)
             self.assertRaisesRegex(error, "needs a value", In, x, implicit=True)
         # an update changes what the function keeps
-        self.assertTrue(In(x, value=1., update=x + 1).mutable)
-        container = theano.Container(x, storage=[np.array(1.)])
+        self.assertTrue(In(x, value=1.0, update=x + 1).mutable)
+        container = theano.Container(x, storage=[np.array(1.0)])
         self.assertTrue(In(x, value=container).implicit)
-        self.assertRaises(TypeError, In, x, value=1., update=T.dvector())
+        self.assertRaises(TypeError, In, x, value=1.0, update=T.dvector())
         self.assertRaises(TypeError, In, x, name=[])
         self.assertRaises(TypeError, In, 3)
-        self.assertEqual(In(x, value=1., update=2).update.type, x.type)
+        self.assertEqual(In(x, value=1.0, update=2).update.type, x.type)
 
     def test_names_of_any_type(self):
         x, y = T.dscalars("xy")
-        f = function([In(x, name=("a", 1)), In(y, name="s", value=3., update=x)], x * y)
+        f = function([In(x, name=("a", 1)), In(y, name="s", value=3.0, update=x)], x * y)
         self.assertEqual((f(2), f[("a", 1)], f["s"], f[1]), (6, None, 2, 2))
         self.assertEqual([key in f for key in (("a", 1), "s", x, 0, "t", 2, [])], [True] * 4 + [False] * 3)
         ambiguous = function([In(x, name="n"), In(y, name="n")], x - y)
@@ -76,23 +79,33 @@ class TestIn(unittest.TestCase):
 
     def test_shortcuts(self):
         x, y, s = T.dscalar(), T.dscalar("y"), T.dscalar("s")
-        f = function([x, ("why", y), ((s, s + x), 5.)], x + y + s)
+        f = function([x, ("why", y), ((s, s + x), 5.0)], x + y + s)
         self.assertEqual(f(1, why=2), 8)
         self.assertEqual(f["s"], 6)
-        g = function([x, ("second", y, 7.), ("state", (s, s * 2), 3.)], x + y + s)
+        g = function([x, ("second", y, 7.0), ("state", (s, s * 2), 3.0)], x + y + s)
         self.assertEqual(g(1), 11)
         self.assertEqual(float(g["state"]), 6)
         self.assertEqual(g(1, second=0), 7)
-        h = function([(y, 4.)], y)
+        h = function([(y, 4.0)], y)
         self.assertEqual((h(), h(1), h(), h(y=2)), (4, 1, 4, 2))
-        for wrong in (("a", "b"), (1, 2, 3, 4), "name", ("a",), [], (x, x + 1), ((x, 3), 1.), ((x, x, x), 1.), (T.constant(1.), 2.)):
+        for wrong in (
+            ("a", "b"),
+            (1, 2, 3, 4),
+            "name",
+            ("a",),
+            [],
+            (x, x + 1),
+            ((x, 3), 1.0),
+            ((x, x, x), 1.0),
+            (T.constant(1.0), 2.0),
+        ):
             self.assertRaises(TypeError, function, [y, wrong], y)
         with self.assertRaisesRegex(TypeError, r"\(\(variable, update\), value\)"):
             function([(x, x + 1)], x)
 
     def test_containers_and_implicit_inputs(self):
         x, y = T.dscalars("xy")
-        container = theano.Container(y, storage=[np.array(5.)])
+        container = theano.Container(y, storage=[np.array(5.0)])
         f = function([x, In(y, value=container)], x + y)
         container.value = 7
         self.assertEqual(f(1), 8)
@@ -100,8 +113,8 @@ class TestIn(unittest.TestCase):
             f(1, y=2)
         self.assertRaises(TypeError, f, 1, 2)
         open_ = function([x, In(y, value=container, implicit=False)], x + y)
-        self.assertEqual((open_(1), open_(1, 3), float(container.value)), (8, 4, 3))     # the user's value stays there
-        self.assertEqual(function([x, In(y, value=4., implicit=True)], x + y)(1), 5)
+        self.assertEqual((open_(1), open_(1, 3), float(container.value)), (8, 4, 3))  # the user's value stays there
+        self.assertEqual(function([x, In(y, value=4.0, implicit=True)], x + y)(1), 5)
 
     def test_documented_errors(self):
         x, y, z, w = T.dscalar(), T.dscalar("y"), T.dscalar("z"), T.dscalar("w")
@@ -112,10 +125,12 @@ class TestIn(unittest.TestCase):
         self.assertEqual((fn(1, y=2), fn["w"]), (45, 2))
         with self.assertRaises(TypeError) as caught:
             fn(x=1, y=2)
-        self.assertIn("Unknown input or state: x. The function has 3 named inputs (y, z, w), and 1 unnamed input which thus cannot be "
-                      "accessed through keyword argument (use 'name=...' in a variable's constructor to give it a name).",
-                      str(caught.exception))
-        self.assertEqual(fn["w"], 2)            # a call that fails leaves the state
+        self.assertIn(
+            "Unknown input or state: x. The function has 3 named inputs (y, z, w), and 1 unnamed input which thus cannot be "
+            "accessed through keyword argument (use 'name=...' in a variable's constructor to give it a name).",
+            str(caught.exception),
+        )
+        self.assertEqual(fn["w"], 2)  # a call that fails leaves the state
         self.assertEqual((fn(1, 2, 3), fn["w"]), (6, 3))
         self.assertEqual((fn(1, z=3, y=2), fn["w"]), (6, 4))
         self.assertEqual((fn(1, 2, w=400), fn["w"]), (45, 401))
@@ -125,22 +140,23 @@ class TestIn(unittest.TestCase):
 
     def test_conversions(self):
         x = T.fscalar("x")
+
         def f(**kwargs):
             return function([In(x, **kwargs)], x + 0)
 
-        for value in (.1, np.array(.1)):
+        for value in (0.1, np.array(0.1)):
             self.assertRaises(TypeError, f(), value)
-        self.assertEqual(f()(.5), .5)           # float32 holds it exactly
-        with change_flags(floatX="float32"):    # then Python numbers are welcome
-            self.assertEqual(f()(.1), np.float32(.1))
-            self.assertRaises(TypeError, f(allow_downcast=False), .1)
-        self.assertRaises(TypeError, f(allow_downcast=False), np.array(.1))
-        self.assertEqual(f(allow_downcast=True)(np.array(.1)), np.float32(.1))
-        self.assertRaises(TypeError, f(strict=True), .5)
-        self.assertEqual(f(strict=True)(np.array(.5, "float32")), .5)
+        self.assertEqual(f()(0.5), 0.5)  # float32 holds it exactly
+        with change_flags(floatX="float32"):  # then Python numbers are welcome
+            self.assertEqual(f()(0.1), np.float32(0.1))
+            self.assertRaises(TypeError, f(allow_downcast=False), 0.1)
+        self.assertRaises(TypeError, f(allow_downcast=False), np.array(0.1))
+        self.assertEqual(f(allow_downcast=True)(np.array(0.1)), np.float32(0.1))
+        self.assertRaises(TypeError, f(strict=True), 0.5)
+        self.assertEqual(f(strict=True)(np.array(0.5, "float32")), 0.5)
         v = T.dvector()
-        self.assertRaises(TypeError, function([v], v), [[1.]])
-        np.testing.assert_array_equal(function([v], v + 0)([1, 2]), [1., 2.])
+        self.assertRaises(TypeError, function([v], v), [[1.0]])
+        np.testing.assert_array_equal(function([v], v + 0)([1, 2]), [1.0, 2.0])
 
     def test_mutable(self):
         v = T.dvector("v")
@@ -180,19 +196,19 @@ class TestOut(unittest.TestCase):
     def test_dictionaries_and_subsets(self):
         x, s = T.dvector(), theano.shared(0)
         f = function([x], {"b": Out(x * 2, borrow=True), "a": x.sum()}, updates=[(s, s + 1)])
-        self.assertEqual(list(f([1., 2.])), ["a", "b"])
-        self.assertEqual(f([1., 2.], output_subset=["a"]), {"a": 3})
-        self.assertEqual(list(f([1., 2.], output_subset=[1])), ["b"])
-        self.assertEqual(int(s.get_value()), 3)     # whatever is asked for, the updates are made
-        self.assertEqual(list(f.copy(delete_updates=True)([1., 2.])), ["a", "b"])
+        self.assertEqual(list(f([1.0, 2.0])), ["a", "b"])
+        self.assertEqual(f([1.0, 2.0], output_subset=["a"]), {"a": 3})
+        self.assertEqual(list(f([1.0, 2.0], output_subset=[1])), ["b"])
+        self.assertEqual(int(s.get_value()), 3)  # whatever is asked for, the updates are made
+        self.assertEqual(list(f.copy(delete_updates=True)([1.0, 2.0])), ["a", "b"])
         self.assertEqual(int(s.get_value()), 3)
         g = function([x], [x.sum(), x.max()])
-        self.assertEqual((g([1., 2.], output_subset=[1]), g([1., 2.], output_subset=[-2])), ([2], [3]))
+        self.assertEqual((g([1.0, 2.0], output_subset=[1]), g([1.0, 2.0], output_subset=[-2])), ([2], [3]))
         for wrong in ([2], ["a"], [None]):
-            self.assertRaises(ValueError, g, [1., 2.], output_subset=wrong)
+            self.assertRaises(ValueError, g, [1.0, 2.0], output_subset=wrong)
         self.assertRaises(AssertionError, function, [x], {1: x})
         self.assertRaises(TypeError, function, [x], 3)
-        self.assertIsNone(function([x], on_unused_input="ignore")([1.]))
+        self.assertIsNone(function([x], on_unused_input="ignore")([1.0]))
 
 
 if __name__ == "__main__":

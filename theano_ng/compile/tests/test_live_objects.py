@@ -1,4 +1,5 @@
 """What is made in C for a function goes with it: nothing leaks, whatever happened to the function."""
+
 import contextlib
 import copy
 import gc
@@ -44,8 +45,13 @@ class TestLiveObjects(unittest.TestCase):
         for linker in LINKERS:
             with self.subTest(linker), self.nothing_left():
                 x, state = T.dvector("x"), theano.shared(np.zeros(3))
-                f = theano.function([x, theano.In(T.dscalar("y"), value=2.0)], [T.exp(x)[::-1], x.sum()],
-                                    updates=[(state, state + x)], mode=self.mode(linker), on_unused_input="ignore")
+                f = theano.function(
+                    [x, theano.In(T.dscalar("y"), value=2.0)],
+                    [T.exp(x)[::-1], x.sum()],
+                    updates=[(state, state + x)],
+                    mode=self.mode(linker),
+                    on_unused_input="ignore",
+                )
                 for _ in range(3):
                     f(np.ones(3))
                 np.testing.assert_array_equal(state.get_value(), [3, 3, 3])
@@ -57,7 +63,7 @@ class TestLiveObjects(unittest.TestCase):
             f = theano.function([x], T.exp(x).sum(), mode=self.mode())
             others = [copy.copy(f), f.copy(), f.copy(share_memory=True), pickle.loads(pickle.dumps(f))]
             for g in [f, *others]:
-                np.testing.assert_array_equal(np.ravel(g(np.zeros(4))), [4])     # `copy` gives a list
+                np.testing.assert_array_equal(np.ravel(g(np.zeros(4))), [4])  # `copy` gives a list
             del f, g, others, x
 
     def test_failed_calls(self):
@@ -102,7 +108,9 @@ class TestLiveObjects(unittest.TestCase):
         with self.nothing_left():
             for arguments in (([1], 0, [[None]], [[None, None]]), (["word"], 0, [[None]], [[None]])):
                 with self.assertRaises(TypeError):
-                    NativeThunk(next(value for value in vars(shape).values() if type(value).__name__ == "PyCapsule"), *arguments)
+                    NativeThunk(
+                        next(value for value in vars(shape).values() if type(value).__name__ == "PyCapsule"), *arguments
+                    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 """Modes, the names they go by, and the phases of optdb."""
+
 import pickle
 import unittest
 
@@ -8,13 +9,34 @@ import theano_ng
 import theano_ng.tensor as T
 from theano_ng import gof
 from theano_ng.compile import mode as m
-from theano_ng.compile.mode import Mode, get_default_mode, get_mode, optdb, register_linker, register_mode, register_optimizer
+from theano_ng.compile.mode import (
+    Mode,
+    get_default_mode,
+    get_mode,
+    optdb,
+    register_linker,
+    register_mode,
+    register_optimizer,
+)
 from theano_ng.configdefaults import config
 
 POSITIONS = {
-    "CheckStackTrace": -1, "merge1": 0, "useless": 0.6, "merge1.1": 0.65, "canonicalize": 1, "merge1.2": 1.2, "Print1.21": 1.21,
-    "stabilize": 1.5, "Print1.51": 1.51, "specialize": 2, "uncanonicalize": 3, "specialize_device": 48.6, "merge2": 49,
-    "add_destroy_handler": 49.5, "merge3": 100}
+    "CheckStackTrace": -1,
+    "merge1": 0,
+    "useless": 0.6,
+    "merge1.1": 0.65,
+    "canonicalize": 1,
+    "merge1.2": 1.2,
+    "Print1.21": 1.21,
+    "stabilize": 1.5,
+    "Print1.51": 1.51,
+    "specialize": 2,
+    "uncanonicalize": 3,
+    "specialize_device": 48.6,
+    "merge2": 49,
+    "add_destroy_handler": 49.5,
+    "merge3": 100,
+}
 
 
 class TestPhases(unittest.TestCase):
@@ -23,8 +45,10 @@ class TestPhases(unittest.TestCase):
             self.assertEqual(optdb.__position__[name], position, name)
 
     def test_levels(self):
-        names = {level: [o.name for o in optdb.query(m.predefined_optimizers[level])]
-                 for level in ("o1", "o2", "o3", "o4", "Stabilization", "unsafe", "None", "merge")}
+        names = {
+            level: [o.name for o in optdb.query(m.predefined_optimizers[level])]
+            for level in ("o1", "o2", "o3", "o4", "Stabilization", "unsafe", "None", "merge")
+        }
         self.assertEqual(names["None"], [])
         self.assertTrue(all(n.startswith("merge") for n in names["merge"]) and len(names["merge"]) == 5)
         self.assertIn("canonicalize", names["o1"])
@@ -41,6 +65,7 @@ class TestPhases(unittest.TestCase):
         def has_it(query):
             phase = next(o for o in optdb.query(query) if o.name == "canonicalize")
             return any(r.name == "local_remove_all_assert" for r in phase.get_local_optimizers())
+
         self.assertFalse(has_it(m.OPT_FAST_RUN))
         self.assertFalse(has_it(m.OPT_FAST_RUN.including("canonicalize")))
         self.assertTrue(has_it(m.OPT_UNSAFE))
@@ -56,7 +81,9 @@ class TestMode(unittest.TestCase):
             self.assertEqual(len(f.maker.fgraph.apply_nodes), count)
             np.testing.assert_allclose(f([1.0, 2.0]), [6.0, 12.0])
         self.assertIsNot(base.including("inplace"), base)
-        self.assertEqual([o.name for o in base.requiring("merge").optimizer], ["merge1", "merge1.1", "merge1.2", "merge2", "merge3"])
+        self.assertEqual(
+            [o.name for o in base.requiring("merge").optimizer], ["merge1", "merge1.1", "merge1.2", "merge2", "merge3"]
+        )
         self.assertRaises(TypeError, Mode("py", gof.MergeOptimizer()).including, "fast_run")
 
     def test_register_extra(self):
@@ -118,8 +145,11 @@ class TestMode(unittest.TestCase):
 
     def test_no_output_from_inplace(self):
         x = T.dvector()
-        f = theano_ng.function([theano_ng.In(x, mutable=True)], T.exp(T.dot(x, x) + x),
-                               mode=Mode("py", "fast_run").including("add_no_output_from_inplace"))
+        f = theano_ng.function(
+            [theano_ng.In(x, mutable=True)],
+            T.exp(T.dot(x, x) + x),
+            mode=Mode("py", "fast_run").including("add_no_output_from_inplace"),
+        )
         for out in f.maker.fgraph.outputs:
             self.assertFalse(getattr(out.owner.op, "destroy_map", None))
 

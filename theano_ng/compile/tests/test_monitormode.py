@@ -15,12 +15,15 @@ class TestMonitorMode(unittest.TestCase):
         seen = []
         mode = MonitorMode(
             pre_func=lambda i, node, fn: seen.append(("in", i, str(node.op), [c[0] for c in fn.inputs])),
-            post_func=lambda i, node, fn: seen.append(("out", i, [c[0] for c in fn.outputs])), optimizer=None)
+            post_func=lambda i, node, fn: seen.append(("out", i, [c[0] for c in fn.outputs])),
+            optimizer=None,
+        )
         x = number("x")
         f = pfunc([x], mul(add(x, 1), 2), mode=mode)
         self.assertEqual(f(3), 8.0)
-        self.assertEqual(seen, [
-            ("in", 0, "add", [3.0, 1.0]), ("out", 0, [4.0]), ("in", 1, "mul", [4.0, 2.0]), ("out", 1, [8.0])])
+        self.assertEqual(
+            seen, [("in", 0, "add", [3.0, 1.0]), ("out", 0, [4.0]), ("in", 1, "mul", [4.0, 2.0]), ("out", 1, [8.0])]
+        )
         # the mode can be used again, and lazy nodes run in order
         c = number("c")
         g = pfunc([c, x], choose(c, add(x, 1), mul(x, 2)), mode=mode)
@@ -56,24 +59,35 @@ class TestMonitorMode(unittest.TestCase):
         import theano_ng as theano
 
         def inspect_inputs(i, node, fn):
-            print(i, node, "input(s) value(s):", [input[0] for input in fn.inputs], end='')
+            print(i, node, "input(s) value(s):", [input[0] for input in fn.inputs], end="")
 
         def inspect_outputs(i, node, fn):
             print(" output(s) value(s):", [output[0] for output in fn.outputs])
 
-        x = theano.tensor.dscalar('x')
+        x = theano.tensor.dscalar("x")
         f = theano.function([x], [5 * x], mode=MonitorMode(pre_func=inspect_inputs, post_func=inspect_outputs))
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
             self.assertEqual([float(v) for v in f(3)], [15.0])
         # NumPy writes 5. where it wrote 5.0
-        self.assertEqual(out.getvalue(), "0 Elemwise{mul,no_inplace}(TensorConstant{5.0}, x) input(s) value(s): [array(5.), array(3.)] "
-                                         "output(s) value(s): [array(15.)]\n")
+        self.assertEqual(
+            out.getvalue(),
+            "0 Elemwise{mul,no_inplace}(TensorConstant{5.0}, x) input(s) value(s): [array(5.), array(3.)] "
+            "output(s) value(s): [array(15.)]\n",
+        )
 
-        for excluded, graph in (((), ("Elemwise{Composite{(log(i0) * i0)}} [id A] ''", " |x [id B]")),
-                                (("local_elemwise_fusion", "inplace"),
-                                 ("Elemwise{mul,no_inplace} [id A] ''", " |Elemwise{log,no_inplace} [id B] ''", " | |x [id C]",
-                                  " |x [id C]"))):
+        for excluded, graph in (
+            ((), ("Elemwise{Composite{(log(i0) * i0)}} [id A] ''", " |x [id B]")),
+            (
+                ("local_elemwise_fusion", "inplace"),
+                (
+                    "Elemwise{mul,no_inplace} [id A] ''",
+                    " |Elemwise{log,no_inplace} [id B] ''",
+                    " | |x [id C]",
+                    " |x [id C]",
+                ),
+            ),
+        ):
             mode = MonitorMode(post_func=detect_nan)
             f = theano.function([x], [theano.tensor.log(x) * x], mode=mode.excluding(*excluded) if excluded else mode)
             out = io.StringIO()
@@ -86,9 +100,11 @@ class TestMonitorMode(unittest.TestCase):
     def test_inputs_are_there_afterwards(self):
         import theano_ng as theano
 
-        x = theano.tensor.dvector('x')
+        x = theano.tensor.dvector("x")
         seen = []
-        mode = MonitorMode(post_func=lambda i, node, fn: seen.append([cell[0] is not None for cell in fn.inputs])).including("fusion")
+        mode = MonitorMode(
+            post_func=lambda i, node, fn: seen.append([cell[0] is not None for cell in fn.inputs])
+        ).including("fusion")
         theano.function([x], theano.tensor.exp(x).sum() + x[0], mode=mode.requiring("fast_run"))([1, 2])
         self.assertTrue(seen and all(all(there) for there in seen))
 

@@ -1,4 +1,5 @@
 """NanGuardMode finds abnormal values, and only those."""
+
 import pickle
 import unittest
 from unittest import mock
@@ -54,14 +55,24 @@ class TestNanGuardMode(unittest.TestCase):
         with self.assertRaises(AssertionError) as caught:
             f([1.0], [0.0])
         text = str(caught.exception)
-        for part in ("Inf detected\nIn an output of a node in the graph: output 0", "Elemwise{true_div", "Value: [inf]",
-                     "Backtrace when the variable was created", "ratio = x / y", "test_nanguardmode.py"):
+        for part in (
+            "Inf detected\nIn an output of a node in the graph: output 0",
+            "Elemwise{true_div",
+            "Value: [inf]",
+            "Backtrace when the variable was created",
+            "ratio = x / y",
+            "test_nanguardmode.py",
+        ):
             self.assertIn(part, text)
         with self.assertRaises(AssertionError) as caught:
             f([np.nan], [0.0])
         text = str(caught.exception)
-        for part in ("NaN detected\nIn an input of the function: x", "Node whose input it is: Elemwise{true_div,no_inplace}(x, y)",
-                     "Node whose input it is: Sum{acc_dtype=float64}(x)", "Value: [nan]"):
+        for part in (
+            "NaN detected\nIn an input of the function: x",
+            "Node whose input it is: Elemwise{true_div,no_inplace}(x, y)",
+            "Node whose input it is: Sum{acc_dtype=float64}(x)",
+            "Value: [nan]",
+        ):
             self.assertIn(part, text)
 
     def test_compound_values_updates_and_lazy_nodes(self):
@@ -83,7 +94,9 @@ class TestNanGuardMode(unittest.TestCase):
         self.assertRaisesRegex(AssertionError, "NaN detected(?s:.)*Pair", f, [0.0])
 
         total = theano.shared(np.zeros(2), "total")
-        g = theano.function([x], total.sum(), updates=[(total, total + T.sqrt(x))], mode=NanGuardMode().excluding("inplace"))
+        g = theano.function(
+            [x], total.sum(), updates=[(total, total + T.sqrt(x))], mode=NanGuardMode().excluding("inplace")
+        )
         g([4.0, 9.0])
         self.assertRaisesRegex(AssertionError, "NaN detected(?s:.)*sqrt", g, [4.0, -9.0])
         self.assertEqual(total.get_value().tolist(), [2, 3])
@@ -91,13 +104,16 @@ class TestNanGuardMode(unittest.TestCase):
         self.assertRaisesRegex(AssertionError, "Inf detected\nIn an input of the function: total", g, [1.0, 1.0])
 
         h = theano.function([x, c], ifelse(c, T.log(x), x), mode="NanGuardMode")
-        self.assertEqual(h([-1.0], 0).tolist(), [-1.0])     # the other branch is not computed
+        self.assertEqual(h([-1.0], 0).tolist(), [-1.0])  # the other branch is not computed
         self.assertRaises(AssertionError, h, [-1.0], 1)
 
     def test_action(self):
         v = T.dvector()
         f = theano.function([v], T.log(v), mode="NanGuardMode")
-        with theano.config.change_flags({"NanGuardMode.action": "warn"}), self.assertWarnsRegex(UserWarning, "NaN detected"):
+        with (
+            theano.config.change_flags({"NanGuardMode.action": "warn"}),
+            self.assertWarnsRegex(UserWarning, "NaN detected"),
+        ):
             self.assertTrue(np.isnan(f([-1.0])[0]))
         with theano.config.change_flags({"NanGuardMode.action": "pdb"}), mock.patch("pdb.set_trace") as debugger:
             f([-1.0])
@@ -112,13 +128,15 @@ class TestNanGuardMode(unittest.TestCase):
         self.assertEqual(f([1.0, 2.0, 3.0]).tolist(), [1, 2, 3])
         i = T.lvector()
         g = theano.function([i], i * 2, mode="NanGuardMode")
-        self.assertEqual(g([2 ** 60]).tolist(), [2 ** 61])
+        self.assertEqual(g([2**60]).tolist(), [2**61])
 
     def test_helpers(self):
         self.assertEqual(flatten([1, (2, [3, []]), 4]), [1, 2, 3, 4])
         both = np.array([np.inf, -np.inf])
         self.assertEqual((contains_nan(both), contains_inf(both)), (False, True))
-        self.assertEqual((contains_nan(np.array([1, np.nan], "complex64")), contains_inf(np.array([np.nan]))), (True, False))
+        self.assertEqual(
+            (contains_nan(np.array([1, np.nan], "complex64")), contains_inf(np.array([np.nan]))), (True, False)
+        )
         for other in (np.random.RandomState(1), slice(3), None, "nan", np.array([1, 2]), np.array([]), 3):
             self.assertEqual((contains_nan(other), contains_inf(other)), (False, False))
         self.assertTrue(contains_nan(float("nan")))

@@ -48,7 +48,9 @@ class TestNodes(unittest.TestCase):
     def test_copies_of_numbers(self):
         c = theano.scalar.complex64("c")
         for mode in ("FAST_COMPILE", "FAST_RUN", theano.Mode("c", None), "DebugMode"):
-            f = theano.function([c], [c, ops.view_op(c), ops.deep_copy_op(ops.view_op(c)), ops.deep_copy_op(c) + c], mode=mode)
+            f = theano.function(
+                [c], [c, ops.view_op(c), ops.deep_copy_op(ops.view_op(c)), ops.deep_copy_op(c) + c], mode=mode
+            )
             self.assertEqual(f(1 + 2j), [1 + 2j, 1 + 2j, 1 + 2j, 2 + 4j])
 
     def test_shapes(self):
@@ -59,14 +61,19 @@ class TestNodes(unittest.TestCase):
         c = T.dscalar()
         check_node(self, ops.shape(c), {c: np.ones(())}, np.zeros(0, "int64"))
         check_node(self, ops.specify_shape(x, s), {x: v, s: np.array([2, 0])}, v)
-        for wanted, text in (([2, 1], "dim 1 of input has shape 0, expected 1"), ([2], "has 1 elements, but the input has 2")):
+        for wanted, text in (
+            ([2, 1], "dim 1 of input has shape 0, expected 1"),
+            ([2], "has 1 elements, but the input has 2"),
+        ):
             for impl in ("c", "py"):
                 with self.assertRaisesRegex(AssertionError, text):
                     run_node(ops.specify_shape(x, s), {x: v, s: np.array(wanted)}, impl)
         self.assertRaises(TypeError, ops.Shape_i(2), x)
         self.assertRaises(ValueError, ops.specify_shape, x, (1, 2, 3))
-        self.assertEqual([str(op) for op in (ops.shape, ops.Shape_i(1), ops.specify_shape, ops.deep_copy_op, ops.view_op)],
-                         ["Shape", "Shape_i{1}", "SpecifyShape", "DeepCopyOp", "ViewOp"])
+        self.assertEqual(
+            [str(op) for op in (ops.shape, ops.Shape_i(1), ops.specify_shape, ops.deep_copy_op, ops.view_op)],
+            ["Shape", "Shape_i{1}", "SpecifyShape", "DeepCopyOp", "ViewOp"],
+        )
 
     def test_rebroadcast(self):
         x = T.dmatrix()
@@ -85,15 +92,21 @@ class TestNodes(unittest.TestCase):
         self.assertRaisesRegex(ValueError, "axes count from 0", ops.Rebroadcast, (-1, True))
         self.assertRaisesRegex(ValueError, "non-existent dimension", ops.Rebroadcast((2, True)), x)
         self.assertEqual(ops.Rebroadcast((np.int64(0), np.bool_(True)))([[1.0, 2.0]]).broadcastable, (True, False))
-        self.assertEqual([str(ops.Rebroadcast(*pairs)) for pairs in ((), [(2, True)])], ["Rebroadcast{}", "Rebroadcast{?,?,1}"])
+        self.assertEqual(
+            [str(ops.Rebroadcast(*pairs)) for pairs in ((), [(2, True)])], ["Rebroadcast{}", "Rebroadcast{?,?,1}"]
+        )
         self.assertIn("Rebroadcast{1,0} [id A]", theano.printing.debugprint(op(x), file="str"))
 
     def test_specify_shape_refuses_what_is_no_complete_shape(self):
         x, n = T.dmatrix("x"), T.iscalar("n")
-        for shape, error, text in (((None, 3), TypeError, "complete shape, got .None, 3."),
-                                   ([n], ValueError, "1 sizes given for a variable"),
-                                   (np.array([2]), ValueError, "1 sizes given"), ((1.5, 2), TypeError, "integer sizes, got dtype float64"),
-                                   ((-1, 2), ValueError, r"negative size: \[-1, 2\]"), (T.lmatrix(), TypeError, "vector of sizes")):
+        for shape, error, text in (
+            ((None, 3), TypeError, "complete shape, got .None, 3."),
+            ([n], ValueError, "1 sizes given for a variable"),
+            (np.array([2]), ValueError, "1 sizes given"),
+            ((1.5, 2), TypeError, "integer sizes, got dtype float64"),
+            ((-1, 2), ValueError, r"negative size: \[-1, 2\]"),
+            (T.lmatrix(), TypeError, "vector of sizes"),
+        ):
             with self.assertRaisesRegex(error, text):
                 ops.specify_shape(x, shape)
         for shape in ((2, n), [2, n], np.array([2, 3]), T.as_tensor_variable([2, 3]), (np.int8(2), 3)):
@@ -108,13 +121,17 @@ class TestGraphs(unittest.TestCase):
     def test_shape_functions(self):
         """Documented: shapes need no values; a join's mismatch shows only when it is computed."""
         x, y = T.matrix(), T.matrix()
-        f = theano.function([x], (x ** 2).shape)
-        self.assertLessEqual({type(n.op).__name__ for n in f.maker.fgraph.toposort()}, {"MakeVector", "Shape_i", "DeepCopyOp"})
+        f = theano.function([x], (x**2).shape)
+        self.assertLessEqual(
+            {type(n.op).__name__ for n in f.maker.fgraph.toposort()}, {"MakeVector", "Shape_i", "DeepCopyOp"}
+        )
         self.assertEqual(f(np.ones((2, 3), x.dtype)).tolist(), [2, 3])
         z = T.join(0, x, y)
         a, b = np.ones((5, 4), x.dtype), np.ones((3, 3), x.dtype)
         self.assertEqual(theano.function([x, y], z.shape, mode="FAST_RUN")(a, b).tolist(), [8, 4])
-        self.assertRaises(ValueError, theano.function([x, y], z.shape, mode="DebugMode"), a, b)     # it runs what rewriting removed
+        self.assertRaises(
+            ValueError, theano.function([x, y], z.shape, mode="DebugMode"), a, b
+        )  # it runs what rewriting removed
         self.assertRaises(ValueError, theano.function([x, y], z), a, b)
         f = theano.function([x], (T.specify_shape(x, (2, 2)) ** 2).shape)
         self.assertEqual([type(n.op).__name__ for n in f.maker.fgraph.toposort()], ["DeepCopyOp"])
@@ -125,20 +142,28 @@ class TestGraphs(unittest.TestCase):
         with self.assertRaises(theano.gradient.DisconnectedInputError):
             T.grad(T.shape(x)[0].astype("float64"), x)
         np.testing.assert_array_equal(
-            theano.function([x], T.grad((T.specify_shape(x, (2,)) ** 2).sum(), x), mode="FAST_COMPILE")([1, 2]), [2, 4])
+            theano.function([x], T.grad((T.specify_shape(x, (2,)) ** 2).sum(), x), mode="FAST_COMPILE")([1, 2]), [2, 4]
+        )
 
     def test_derivatives_of_assertions(self):
         x, n = T.dmatrix("x"), T.lvector("n")
         v, w = np.array([[1.0, 2.0, 3.0]]), np.array([[0.5, -1.0, 2.0]])
         e = T.dmatrix("e")
         for y, given in ((ops.specify_shape(x, n) ** 2, [1, 3]), (ops.Rebroadcast((0, True))(x) ** 2, [0])):
-            f = theano.function([x, e, n], [T.grad(y.sum(), x), T.Rop(y, x, e), T.Lop(y, x, e)], on_unused_input="ignore",
-                                mode="FAST_COMPILE")
+            f = theano.function(
+                [x, e, n],
+                [T.grad(y.sum(), x), T.Rop(y, x, e), T.Lop(y, x, e)],
+                on_unused_input="ignore",
+                mode="FAST_COMPILE",
+            )
             for got, expected in zip(f(v, w, given), (2 * v, 2 * v * w, 2 * v * w)):
                 np.testing.assert_allclose(got, expected)
         # Both tell their shapes without computing anything; the sizes that are asserted are taken for granted.
-        f = theano.function([x, n], [ops.specify_shape(x, (1, 3)).shape, ops.specify_shape(x, n).shape[1],
-                                     ops.Rebroadcast((0, True))(x).shape], mode="FAST_RUN")
+        f = theano.function(
+            [x, n],
+            [ops.specify_shape(x, (1, 3)).shape, ops.specify_shape(x, n).shape[1], ops.Rebroadcast((0, True))(x).shape],
+            mode="FAST_RUN",
+        )
         self.assertNotIn(ops.SpecifyShape, {type(node.op) for node in f.maker.fgraph.toposort()})
         self.assertEqual([r.tolist() for r in f(v, [1, 7])], [[1, 3], 7, [1, 3]])
         with self.assertRaises(theano.gradient.DisconnectedInputError):
@@ -152,7 +177,7 @@ class TestGraphs(unittest.TestCase):
         known = ops.shape_i(y, 1)
         self.assertIs(known, fgraph.shape_feature.shape_of[y][1])
         self.assertNotIn(T.exp, [node.op for node in theano.gof.graph.io_toposort([x], [known])])
-        new = x * 2     # not in the graph
+        new = x * 2  # not in the graph
         self.assertIs(ops.shape_i(new, 0, fgraph), fgraph.shape_feature.shape_of[new][0])
         z = T.dmatrix("z")
         self.assertIs(type(ops.shape_i(z, 0).owner.inputs[0].owner.op), ops.Shape)
@@ -198,11 +223,17 @@ class TestGraphs(unittest.TestCase):
 
     def test_as_op_results(self):
         def fn(a):
-            return copy.deepcopy(results[0])    # an array that is returned belongs to the graph
+            return copy.deepcopy(results[0])  # an array that is returned belongs to the graph
 
         op = as_op(T.dvector, [T.dscalar, T.fvector])(fn)
-        same, others = as_op([T.dvector], [T.dscalar, T.fvector])(fn), [as_op(T.dvector, [T.dscalar])(fn), as_op([T.dvector], [T.dscalar,
-                        T.fvector], lambda node, shapes: [(), shapes[0]])(fn), as_op(T.dvector, [T.dscalar, T.fvector])(lambda a: a)]
+        same, others = (
+            as_op([T.dvector], [T.dscalar, T.fvector])(fn),
+            [
+                as_op(T.dvector, [T.dscalar])(fn),
+                as_op([T.dvector], [T.dscalar, T.fvector], lambda node, shapes: [(), shapes[0]])(fn),
+                as_op(T.dvector, [T.dscalar, T.fvector])(lambda a: a),
+            ],
+        )
         self.assertEqual((op, hash(op)), (same, hash(same)))
         for other in others:
             self.assertNotEqual(op, other)
@@ -212,9 +243,11 @@ class TestGraphs(unittest.TestCase):
         for results in ([(np.float64(2), [1, 2])], [[3, np.ones(2, "float32")]]):
             number, vector = f([0.0])
             self.assertEqual((number.shape, number.dtype, vector.dtype), ((), "float64", "float32"))
-        for results, error, text in (([1.0], ValueError, "returned 1 values, expected 2"),
-                                     ([(1.0, np.ones(2))], TypeError, r"fn}: the function returned array.* as output 1, .*float32, vector"),
-                                     ([(None, [1])], TypeError, "returned None .NoneType. as output 0, which is no value of TensorType")):
+        for results, error, text in (
+            ([1.0], ValueError, "returned 1 values, expected 2"),
+            ([(1.0, np.ones(2))], TypeError, r"fn}: the function returned array.* as output 1, .*float32, vector"),
+            ([(None, [1])], TypeError, "returned None .NoneType. as output 0, which is no value of TensorType"),
+        ):
             with self.assertRaisesRegex(error, text):
                 f([0.0])
 
@@ -249,7 +282,8 @@ class GridType(theano.gof.Type):
     __props__ = ("broadcastable",)
     Variable = GridVariable
     c_declare, c_init, c_extract, c_sync, c_cleanup = (
-        getattr(Generic, name) for name in ("c_declare", "c_init", "c_extract", "c_sync", "c_cleanup"))
+        getattr(Generic, name) for name in ("c_declare", "c_init", "c_extract", "c_sync", "c_cleanup")
+    )
 
     def __init__(self, broadcastable):
         self.broadcastable, self.ndim = tuple(broadcastable), len(broadcastable)
@@ -280,12 +314,17 @@ NOTE = """
     Py_DECREF(said);
 }
 """
-VIEW = NOTE % "view" + """
+VIEW = (
+    NOTE % "view"
+    + """
 Py_INCREF(%(iname)s);
 Py_XDECREF(%(oname)s);
 %(oname)s = %(iname)s;
 """
-COPY = NOTE % "copy" + """
+)
+COPY = (
+    NOTE % "copy"
+    + """
 {
     PyObject* twin = PyObject_CallMethod(%(iname)s, "twin", NULL);
     if (twin == NULL) { %(fail)s }
@@ -293,7 +332,10 @@ COPY = NOTE % "copy" + """
     %(oname)s = twin;
 }
 """
-SHAPE = NOTE % "shape" + """
+)
+SHAPE = (
+    NOTE % "shape"
+    + """
 {
     PyObject* sizes = PyObject_GetAttrString(%(iname)s, "shape");
     Py_XDECREF(%(oname)s);
@@ -302,7 +344,10 @@ SHAPE = NOTE % "shape" + """
     if (%(oname)s == NULL) { %(fail)s }
 }
 """
-CHECK_NDIM = NOTE % "has axis %(i)s" + """
+)
+CHECK_NDIM = (
+    NOTE % "has axis %(i)s"
+    + """
 {
     PyObject* sizes = PyObject_GetAttrString(%(iname)s, "shape");
     Py_ssize_t ndim = sizes == NULL ? -1 : PyTuple_Size(sizes);
@@ -314,6 +359,7 @@ CHECK_NDIM = NOTE % "has axis %(i)s" + """
     }
 }
 """
+)
 SHAPE_I = """
 {
     PyObject* sizes = PyObject_GetAttrString(%(iname)s, "shape");
@@ -333,7 +379,9 @@ static int grid_has_shape(PyObject* grid, PyArrayObject* wanted) {
     return same;
 }
 """
-SPECIFY = NOTE % "specify" + """
+SPECIFY = (
+    NOTE % "specify"
+    + """
 if (grid_has_shape(%(iname)s, %(shape)s) != 1) {
     if (!PyErr_Occurred())
         PyErr_SetString(PyExc_AssertionError, "the grid has another shape");
@@ -343,7 +391,10 @@ Py_INCREF(%(iname)s);
 Py_XDECREF(%(oname)s);
 %(oname)s = %(iname)s;
 """
-REBROADCAST = NOTE % "axis %(axis)s is 1" + """
+)
+REBROADCAST = (
+    NOTE % "axis %(axis)s is 1"
+    + """
 {
     PyObject* sizes = PyObject_GetAttrString(%(iname)s, "shape");
     long long size = sizes == NULL ? -1 : PyLong_AsLongLong(PyTuple_GET_ITEM(sizes, %(axis)s));
@@ -355,11 +406,19 @@ REBROADCAST = NOTE % "axis %(axis)s is 1" + """
     }
 }
 """
+)
 REGISTERED = [
-    (ops.ViewOp, ops.register_view_op_c_code, (VIEW,)), (ops.DeepCopyOp, ops.register_deep_copy_op_c_code, (COPY,)),
-    (ops.Shape, ops.register_shape_c_code, (SHAPE,)), (ops.Shape_i, ops.register_shape_i_c_code, (SHAPE_I, CHECK_NDIM)),
-    (ops.SpecifyShape, lambda typ, code, **kw: ops.register_specify_shape_c_code(typ, code, c_support_code_apply=SPECIFY_SUPPORT, **kw),
-     (SPECIFY,)),
+    (ops.ViewOp, ops.register_view_op_c_code, (VIEW,)),
+    (ops.DeepCopyOp, ops.register_deep_copy_op_c_code, (COPY,)),
+    (ops.Shape, ops.register_shape_c_code, (SHAPE,)),
+    (ops.Shape_i, ops.register_shape_i_c_code, (SHAPE_I, CHECK_NDIM)),
+    (
+        ops.SpecifyShape,
+        lambda typ, code, **kw: ops.register_specify_shape_c_code(
+            typ, code, c_support_code_apply=SPECIFY_SUPPORT, **kw
+        ),
+        (SPECIFY,),
+    ),
     (ops.Rebroadcast, ops.register_rebroadcast_c_code, (REBROADCAST,)),
 ]
 
@@ -375,8 +434,14 @@ class TestUserType(unittest.TestCase):
     def setUp(self):
         self.x = GridType((False, False, False))("x")
         self.s = T.lvector("s")
-        self.nodes = [ops.view_op(self.x), ops.deep_copy_op(self.x), ops.shape(self.x), ops.Shape_i(1)(self.x),
-                      ops.specify_shape(self.x, self.s), ops.Rebroadcast((2, True), (1, False), (0, True))(self.x)]
+        self.nodes = [
+            ops.view_op(self.x),
+            ops.deep_copy_op(self.x),
+            ops.shape(self.x),
+            ops.Shape_i(1)(self.x),
+            ops.specify_shape(self.x, self.s),
+            ops.Rebroadcast((2, True), (1, False), (0, True))(self.x),
+        ]
 
     def register(self, **version):
         for op_class, register, texts in REGISTERED:
@@ -392,9 +457,11 @@ class TestUserType(unittest.TestCase):
             self.assertEqual((other.shape, other.cells), (grid.shape, grid.cells))
         np.testing.assert_array_equal(shape, [1, 3, 1])
         self.assertEqual((int(size), shape.dtype, size.dtype, size.ndim), (3, "int64", "int64", 0))
-        for args, error, text in (((Grid((2, 3, 1), ""), [2, 3, 1]), ValueError, {"C": "axis 0 is 2 long", "Python": "got 2 instead"}),
-                                  ((grid, [1, 2, 1]), AssertionError, {"C": "another shape", "Python": "dim 1 of input has shape 3"}),
-                                  ((grid, [1, 3]), AssertionError, {"C": "another shape", "Python": "vector of shape has 2 elements"})):
+        for args, error, text in (
+            ((Grid((2, 3, 1), ""), [2, 3, 1]), ValueError, {"C": "axis 0 is 2 long", "Python": "got 2 instead"}),
+            ((grid, [1, 2, 1]), AssertionError, {"C": "another shape", "Python": "dim 1 of input has shape 3"}),
+            ((grid, [1, 3]), AssertionError, {"C": "another shape", "Python": "vector of shape has 2 elements"}),
+        ):
             with self.assertRaisesRegex(error, text[where]):
                 f(*args)
         return Grid.notes
@@ -417,8 +484,16 @@ class TestUserType(unittest.TestCase):
         self.register(version=(1,))
         f = in_c([self.x, self.s], self.nodes)
         notes = self.check(f, "C")
-        first = ["view in C", "copy in C", "shape in C", "has axis 1 in C", "specify in C", "axis 0 is 1 in C", "axis 2 is 1 in C"]
-        self.assertEqual(sorted(set(notes)), sorted(first))     # and nothing ran in Python
+        first = [
+            "view in C",
+            "copy in C",
+            "shape in C",
+            "has axis 1 in C",
+            "specify in C",
+            "axis 0 is 1 in C",
+            "axis 2 is 1 in C",
+        ]
+        self.assertEqual(sorted(set(notes)), sorted(first))  # and nothing ran in Python
         # Who outlives the call is whole: no reference is missing or left.
         grid = Grid((1, 1, 1), "z")
         results = f(grid, [1, 1, 1])
@@ -445,19 +520,24 @@ class TestUserType(unittest.TestCase):
             register(GridType, *texts, version=4)
             self.assertNotEqual(CLinker().accept(theano.gof.FunctionGraph([self.x, self.s], [out])).cmodule_key(), key)
             register(GridType, *texts)
-            with self.assertWarnsRegex(UserWarning, "GridType'> has C code for %s, but it has no version" % op_class.__name__):
+            with self.assertWarnsRegex(
+                UserWarning, "GridType'> has C code for %s, but it has no version" % op_class.__name__
+            ):
                 self.assertEqual(op.c_code_cache_version(), ())
             with self.assertWarnsRegex(UserWarning, "no version"):
-                self.assertEqual(CLinker().accept(theano.gof.FunctionGraph([self.x, self.s], [out])).cmodule_key()[0], ())
+                self.assertEqual(
+                    CLinker().accept(theano.gof.FunctionGraph([self.x, self.s], [out])).cmodule_key()[0], ()
+                )
             # Nodes of other types do not suffer.
             v = T.dtensor3()
-            tensors = op(*[v, self.s][:out.owner.nin]).owner
+            tensors = op(*[v, self.s][: out.owner.nin]).owner
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
                 self.assertTrue(op.c_code_cache_version_apply(tensors))
 
     def test_text_is_for_the_class_itself(self):
         """As documented: "the Type class, and not an instance"; a subclass may have other values."""
+
         class Other(GridType):
             pass
 

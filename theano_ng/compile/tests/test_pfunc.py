@@ -1,4 +1,5 @@
 """Shared variables, updates, givens and the other arguments of theano.function."""
+
 import os
 import pickle
 import tempfile
@@ -16,15 +17,20 @@ from theano_ng.gof import graph
 class TestUpdates(unittest.TestCase):
     def test_forms(self):
         x = T.dscalar("x")
-        for form in (lambda s: [(s, s + x)], lambda s: ((s, s + x),), lambda s: {s: s + x}, lambda s: theano.OrderedUpdates([(s, s + x)])):
-            s = shared(1.)
+        for form in (
+            lambda s: [(s, s + x)],
+            lambda s: ((s, s + x),),
+            lambda s: {s: s + x},
+            lambda s: theano.OrderedUpdates([(s, s + x)]),
+        ):
+            s = shared(1.0)
             f = function([x], s * 2, updates=form(s))
-            self.assertEqual(f(5), 2)           # outputs are computed before the update
+            self.assertEqual(f(5), 2)  # outputs are computed before the update
             self.assertEqual(s.get_value(), 6)
             self.assertEqual(f(1), 12)
 
     def test_refused(self):
-        x, s = T.dscalar("x"), shared(1.)
+        x, s = T.dscalar("x"), shared(1.0)
         self.assertRaises(Exception, function, [x], x, updates=[(s, s + 1), (s, s + 2)])
         self.assertRaises(TypeError, function, [x], x, updates=[(x, x + 1)])
         self.assertRaises(TypeError, function, [s], s)
@@ -42,14 +48,14 @@ class TestUpdates(unittest.TestCase):
         self.assertEqual([int(accumulator(v)) for v in (1, 300)] + [int(k.get_value())], [0, 1, 301])
 
     def test_swap_uses_old_values(self):
-        a, b = shared(1.), shared(2.)
+        a, b = shared(1.0), shared(2.0)
         function([], [], updates=[(a, b), (b, a)])()
         self.assertEqual((a.get_value(), b.get_value()), (2, 1))
 
 
 class TestDefaultUpdate(unittest.TestCase):
     def make(self):
-        s = shared(0.)
+        s = shared(0.0)
         s.default_update = s + 1
         return s
 
@@ -68,11 +74,11 @@ class TestDefaultUpdate(unittest.TestCase):
         function([], s, updates=[(s, s + 10)])()
         self.assertEqual(s.get_value(), 10)
         unused = self.make()
-        function([], shared(1.) * 2)()
+        function([], shared(1.0) * 2)()
         self.assertEqual(unused.get_value(), 0)
 
     def test_chain(self):
-        first, second = self.make(), shared(0.)
+        first, second = self.make(), shared(0.0)
         second.default_update = first + 10
         function([], second)()
         self.assertEqual((first.get_value(), second.get_value()), (1, 10))
@@ -83,12 +89,12 @@ class TestGivens(unittest.TestCase):
         x, y = T.dscalars("xy")
         for givens in ({x: y * 2}, [(x, y * 2)], ((x, y * 2),)):
             self.assertEqual(function([y], x + 1, givens=givens)(3), 7)
-        data = shared(np.arange(10.))
+        data = shared(np.arange(10.0))
         i, v = T.lscalar(), T.dvector()
-        f = function([i], v.sum(), givens={v: data[i * 2:i * 2 + 2]})
+        f = function([i], v.sum(), givens={v: data[i * 2 : i * 2 + 2]})
         self.assertEqual([f(k) for k in range(3)], [1, 5, 9])
-        s = shared(2.)
-        self.assertEqual(function([], s * 3, givens={s: T.constant(np.array(5.))})(), 15)
+        s = shared(2.0)
+        self.assertEqual(function([], s * 3, givens={s: T.constant(np.array(5.0))})(), 15)
 
     def test_types(self):
         x = T.dscalar("x")
@@ -97,7 +103,9 @@ class TestGivens(unittest.TestCase):
         np.testing.assert_array_equal(v, [2, 2, 2])
         # an Op that refuses the new type
         m = T.dmatrix()
-        self.assertRaises(Exception, function, [], T.dot(m, m), givens={m: T.constant(np.ones((2, 2, 2, 2)))}, rebuild_strict=False)
+        self.assertRaises(
+            Exception, function, [], T.dot(m, m), givens={m: T.constant(np.ones((2, 2, 2, 2)))}, rebuild_strict=False
+        )
         f = T.fscalar()
         self.assertEqual(function([f], x + 1, givens={x: T.cast(f, "float64")})(1), 2)
 
@@ -113,17 +121,19 @@ class TestClone(unittest.TestCase):
             self.assertEqual([inputs[0] is x, inputs[1] is w], [share, share])
             # The copy of a shared variable has its value, now and later.
             f = theano.function(inputs[:1], copied)
-            w.set_value(np.array([1., 3.]))
-            self.assertEqual(f([1., 2.]), 7.0)
+            w.set_value(np.array([1.0, 3.0]))
+            self.assertEqual(f([1.0, 2.0]), 7.0)
             w.set_value(np.ones(2))
-            self.assertEqual(f([1., 2.]), 3.0)
+            self.assertEqual(f([1.0, 2.0]), 3.0)
         replaced = theano.clone([total, x], replace={x: y * 2})
         self.assertIsInstance(replaced, list)
-        self.assertEqual(theano.function([y], replaced[0])([1., 2.]), 6.0)
+        self.assertEqual(theano.function([y], replaced[0])([1.0, 2.0]), 6.0)
         with self.assertRaisesRegex(TypeError, "cannot stand for x"):
             theano.clone(total, replace={x: T.fvector()})
         narrow = T.fvector("narrow")
-        self.assertEqual(theano.function([narrow], theano.clone(total, replace={x: narrow}, strict=False))([1., 2.]), 3.0)
+        self.assertEqual(
+            theano.function([narrow], theano.clone(total, replace={x: narrow}, strict=False))([1.0, 2.0]), 3.0
+        )
 
 
 class TestArguments(unittest.TestCase):
@@ -132,9 +142,9 @@ class TestArguments(unittest.TestCase):
         for allow, works in ((None, False), (False, False), (True, True)):
             f = function([x], x + 0, allow_input_downcast=allow)
             if works:
-                np.testing.assert_array_equal(f(np.array([.1])), np.array([.1], "float32"))
+                np.testing.assert_array_equal(f(np.array([0.1])), np.array([0.1], "float32"))
             else:
-                self.assertRaises(TypeError, f, np.array([.1]))
+                self.assertRaises(TypeError, f, np.array([0.1]))
             np.testing.assert_array_equal(f(np.array([3], "int8")), [3])
 
     def test_unused(self):
@@ -163,14 +173,22 @@ class TestArguments(unittest.TestCase):
         self.assertIsNone(function([x], x + 1).profile)
         f.profile.atexit_print = False
         theano.compile.profiling._atexit_print_list = [
-            p for p in theano.compile.profiling._atexit_print_list if p is not f.profile]
+            p for p in theano.compile.profiling._atexit_print_list if p is not f.profile
+        ]
 
     def test_modes(self):
         x = T.dvector("x")
         out = T.exp(x).sum() + (x * 2 + 1)[0]
-        values = np.array([.5, -1.])
-        for mode in (None, "FAST_RUN", "FAST_COMPILE", "Mode", theano.Mode("py", "fast_compile"), theano.Mode("c|py", None),
-                     theano.compile.mode.FAST_RUN.excluding("fusion")):
+        values = np.array([0.5, -1.0])
+        for mode in (
+            None,
+            "FAST_RUN",
+            "FAST_COMPILE",
+            "Mode",
+            theano.Mode("py", "fast_compile"),
+            theano.Mode("c|py", None),
+            theano.compile.mode.FAST_RUN.excluding("fusion"),
+        ):
             np.testing.assert_allclose(function([x], out, mode=mode)(values), np.exp(values).sum() + 2)
         self.assertRaises(Exception, function, [x], out, mode="NO_SUCH_MODE")
 
@@ -178,12 +196,14 @@ class TestArguments(unittest.TestCase):
         x = T.dvector("x")
         out = T.inplace.exp_inplace(x)
         self.assertRaises(TypeError, function, [theano.In(x, mutable=True)], out)
-        np.testing.assert_array_equal(function([theano.In(x, mutable=True)], out, accept_inplace=True)(np.zeros(2)), [1, 1])
+        np.testing.assert_array_equal(
+            function([theano.In(x, mutable=True)], out, accept_inplace=True)(np.zeros(2)), [1, 1]
+        )
 
 
 class TestDump(unittest.TestCase):
     def test_round_trip(self):
-        x, s = T.dscalar("x"), shared(3., "s")
+        x, s = T.dscalar("x"), shared(3.0, "s")
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "function.pkl")
             theano.function_dump(path, [x], x * s, updates=[(s, s + 1)], name="dumped")

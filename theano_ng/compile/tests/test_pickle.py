@@ -1,4 +1,5 @@
 """Pickles of functions, graphs, modes and profiles: in other processes, without caches, of any depth, and what cannot be pickled."""
+
 import base64
 import copy
 import io
@@ -49,14 +50,26 @@ class TestSecondProcess(unittest.TestCase):
         x.tag.test_value, y.tag.roles, y.tag.kept = 1.0, "role", "kept"
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "call.pkl")
-            theano.function_dump(path, [x, theano.In(y, value=np.ones(3))], {"out": (y * w * x).sum()}, updates=[(w, w * x)], name="f",
-                                 mode="FAST_COMPILE", on_unused_input="warn", extra_tag_to_remove=["roles"])
-            code = ("import json, pickle, sys, theano_ng\nd = pickle.load(open(sys.argv[1], 'rb'))\nf = theano_ng.function(**d)\n"
-                    "print(json.dumps([float(f(2)['out']), float(f(2)['out']), f.name, d['inputs'][1].variable.tag.__dict__]))")
+            theano.function_dump(
+                path,
+                [x, theano.In(y, value=np.ones(3))],
+                {"out": (y * w * x).sum()},
+                updates=[(w, w * x)],
+                name="f",
+                mode="FAST_COMPILE",
+                on_unused_input="warn",
+                extra_tag_to_remove=["roles"],
+            )
+            code = (
+                "import json, pickle, sys, theano_ng\nd = pickle.load(open(sys.argv[1], 'rb'))\nf = theano_ng.function(**d)\n"
+                "print(json.dumps([float(f(2)['out']), float(f(2)['out']), f.name, d['inputs'][1].variable.tag.__dict__]))"
+            )
             self.assertEqual(run_process(folder, 0, path, code=code), [6.0, 12.0, "f", {"kept": "kept"}])
             y.tag.kept = lambda: None
-            self.assertRaisesRegex(pickle.PicklingError, "tag.kept of the variable y", theano.function_dump, path, [x, y], y * x)
-            self.assertFalse(os.path.exists(path))      # not half a pickle
+            self.assertRaisesRegex(
+                pickle.PicklingError, "tag.kept of the variable y", theano.function_dump, path, [x, y], y * x
+            )
+            self.assertFalse(os.path.exists(path))  # not half a pickle
 
 
 class TestParts(unittest.TestCase):
@@ -81,8 +94,12 @@ class TestParts(unittest.TestCase):
             mode = pickle.loads(pickle.dumps(get_mode(name)))
             self.assertIs(type(mode), type(get_mode(name)))
             np.testing.assert_array_equal(theano.function([x], x + 1, mode=mode)([1.0]), [2.0])
-        query = pickle.loads(pickle.dumps(Mode("py", "fast_run").including("a").excluding("b").requiring("c")))._optimizer
-        self.assertEqual([list(query.include), list(query.exclude), list(query.require)], [["fast_run", "a"], ["b"], ["c"]])
+        query = pickle.loads(
+            pickle.dumps(Mode("py", "fast_run").including("a").excluding("b").requiring("c"))
+        )._optimizer
+        self.assertEqual(
+            [list(query.include), list(query.exclude), list(query.require)], [["fast_run", "a"], ["b"], ["c"]]
+        )
 
     def test_test_values(self):
         x = T.dvector("x")
@@ -98,9 +115,11 @@ class TestParts(unittest.TestCase):
         f([1.0]), g([1.0])
         f2, g2, plain = pickle.loads(pickle.dumps((f, g, theano.function([x], x))))
         f2([1.0]), g2([1.0]), g2([1.0])
-        self.assertIs(f2.profile, g2.profile)       # as before; and it starts anew
-        self.assertEqual((profile.fct_callcount, f2.profile.fct_callcount, f2.profile.message, f2.profile.atexit_print),
-                         (2, 3, "both", False))
+        self.assertIs(f2.profile, g2.profile)  # as before; and it starts anew
+        self.assertEqual(
+            (profile.fct_callcount, f2.profile.fct_callcount, f2.profile.message, f2.profile.atexit_print),
+            (2, 3, "both", False),
+        )
         self.assertIsNone(plain.profile)
         self.assertIs(copy.copy(f).profile, profile)
         self.assertEqual(pickle.loads(pickle.dumps(profile)).fct_callcount, 2)
@@ -182,7 +201,7 @@ class TestGrowth(unittest.TestCase):
         self.assertNotIn(b"gone" * 3, pickle.dumps(fgraph))
         loaded = pickle.loads(pickle.dumps(fgraph))
         for fgraph in (fgraph, loaded):
-            length, = fgraph.shape_feature.shape_of[fgraph.outputs[0]]
+            (length,) = fgraph.shape_feature.shape_of[fgraph.outputs[0]]
             self.assertEqual(str(length), "Shape_i{0}.0")
             self.assertIs(length.owner.inputs[0], fgraph.inputs[0])
 
@@ -191,7 +210,7 @@ class TestGrowth(unittest.TestCase):
         fgraph = FunctionGraph([x], [T.exp(x) + 1, T.log(x)])
         MergeOptimizer().optimize(fgraph)
         fgraph = pickle.loads(pickle.dumps(fgraph))
-        x, = fgraph.inputs
+        (x,) = fgraph.inputs
         for k, again in enumerate((T.exp(x) + 1, T.exp(x))):
             fgraph.change_input("output", 1, again)
             MergeOptimizer().optimize(fgraph)
@@ -213,7 +232,8 @@ FORMER = (
     "VkpmIc!<SV)Y|cBPUdwelMD2Kzd5)I4;kEmCftOtaXsm@be_^dYp}*~V|Ey~p~2$*kfu1|N;xzhv0(EqqY6b>jmPiw4Lrh%nl+`3s@ZdnxIdZ3)cs}>O$Gy6s_AlK"
     "FvgsPI^14{`qmWn=EBNdr5NxdTjKuH)O~B#{W1J7rsy%;#;y5*((Pg8Ib8<Y5&mR8*5P|xbsf5HX9bfSzFe0f9eXZ5c5!mM)8x)C$M$5I`~KAZ!i+niq7-*wpVQA?"
     "8+MJ%TlN;7v|&G8J#Ev)mJ~jD<}~`Z`3bi|%}r9Y+hNvWU~0$XMg}i0enWM<G*6lq!tIC?+&tikVqP)Vv6&vvek_0!PvZW7+Qb*sFf?^N>K^+ataO><nnz=M8jnUM"
-    "z>?YJOouA&%V#X+VK3p~DP5Q}6S{PlwXhn>*d@NfCH*04g>hANM>qcm#2>s<")
+    "z>?YJOouA&%V#X+VK3p~DP5Q}6S{PlwXhn>*d@NfCH*04g>hANM>qcm#2>s<"
+)
 
 
 class TestFormerPickles(unittest.TestCase):
@@ -243,14 +263,23 @@ class TestRefusals(unittest.TestCase):
         for _ in range(100000):
             deep = [deep]
         cases = {
-            "attribute grad_overrides of the OpFromGraph.*Lambdas": OpFromGraph([x], [x * 2], grad_overrides=lambda i, g: g)(x),
+            "attribute grad_overrides of the OpFromGraph.*Lambdas": OpFromGraph(
+                [x], [x * 2], grad_overrides=lambda i, g: g
+            )(x),
             "tag.note of the variable .*exp": (tagged + 1).sum(),
-            "MonitorMode.*FunctionMaker of the Function": theano.function([x], x, mode=MonitorMode(pre_func=lambda i, node, fn: None)),
-            "container of the variable file, .*'a'": {"a": [theano.shared(io.StringIO, name="ok"), theano.shared(file, name="file")]},
+            "MonitorMode.*FunctionMaker of the Function": theano.function(
+                [x], x, mode=MonitorMode(pre_func=lambda i, node, fn: None)
+            ),
+            "container of the variable file, .*'a'": {
+                "a": [theano.shared(io.StringIO, name="ok"), theano.shared(file, name="file")]
+            },
             "recursion limit": theano.shared(deep),
         }
         for text, obj in cases.items():
-            for dump in (lambda: pkl_utils.dump(obj, io.BytesIO()), lambda: pkl_utils.StripPickler(io.BytesIO(), 2).dump(obj)):
+            for dump in (
+                lambda: pkl_utils.dump(obj, io.BytesIO()),
+                lambda: pkl_utils.StripPickler(io.BytesIO(), 2).dump(obj),
+            ):
                 with self.assertRaisesRegex(pickle.PicklingError, text):
                     dump()
 

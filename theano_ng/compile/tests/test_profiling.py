@@ -28,7 +28,13 @@ class TestProfile(unittest.TestCase):
     def function(self, use_cloop=True, **kwargs):
         x = number("x")
         profile = ProfileStats(atexit_print=False, message="file.py:3")
-        f = pfunc([x], mul(add(x, 1), add(x, 2)), mode=Mode(vm.VM_Linker(use_cloop=use_cloop), None), profile=profile, **kwargs)
+        f = pfunc(
+            [x],
+            mul(add(x, 1), add(x, 2)),
+            mode=Mode(vm.VM_Linker(use_cloop=use_cloop), None),
+            profile=profile,
+            **kwargs,
+        )
         return f, profile
 
     def test_report(self):
@@ -39,25 +45,43 @@ class TestProfile(unittest.TestCase):
             f(2)
             text = printed(profile)
             expected = [
-                "Function profiling", "==================", "  Message: file.py:3", "  Time in 2 calls to Function.__call__: SECONDS",
-                r"  Time in Function.fn.__call__: SECONDS \(\d+\.\d{3}%\)", r"  Time in thunks: SECONDS \(\d+\.\d{3}%\)",
-                "  Total compile time: SECONDS", "    Number of Apply nodes: 3", "    Theano Optimizer time: SECONDS",
+                "Function profiling",
+                "==================",
+                "  Message: file.py:3",
+                "  Time in 2 calls to Function.__call__: SECONDS",
+                r"  Time in Function.fn.__call__: SECONDS \(\d+\.\d{3}%\)",
+                r"  Time in thunks: SECONDS \(\d+\.\d{3}%\)",
+                "  Total compile time: SECONDS",
+                "    Number of Apply nodes: 3",
+                "    Theano Optimizer time: SECONDS",
                 "       Theano validate time: SECONDS",
-                r"    Theano Linker time \(includes C, CUDA code generation/compiling\): SECONDS", "       Import time SECONDS",
-                "       Node make_thunk time SECONDS", "", r"Time in all call to theano.grad\(\) SECONDS",
-                r"Time since theano import \d+\.\d{3}s", "Class", "---",
+                r"    Theano Linker time \(includes C, CUDA code generation/compiling\): SECONDS",
+                "       Import time SECONDS",
+                "       Node make_thunk time SECONDS",
+                "",
+                r"Time in all call to theano.grad\(\) SECONDS",
+                r"Time since theano import \d+\.\d{3}s",
+                "Class",
+                "---",
                 "<% time> <sum %> <apply time> <time per call> <type> <#call> <#apply> <Class name>",
                 r" *100.0% +100.0% +0.\d{3}s +\d\.\d\de-\d\ds +Py +6 +3 +theano_ng.gof.tests.floats.Compute",
-                r"   ... \(remaining 0 Classes account for +0.00%\(0.00s\) of the runtime\)", "", "Ops", "---",
-                "<% time> <sum %> <apply time> <time per call> <type> <#call> <#apply> <Op name>"]
+                r"   ... \(remaining 0 Classes account for +0.00%\(0.00s\) of the runtime\)",
+                "",
+                "Ops",
+                "---",
+                "<% time> <sum %> <apply time> <time per call> <type> <#call> <#apply> <Op name>",
+            ]
             for line, pattern in zip(text.split("\n"), expected):
                 self.assertRegex(line, "^%s$" % pattern.replace("SECONDS", SECONDS))
             self.assertIn("   ... (remaining 0 Ops account for   0.00%(0.00s) of the runtime)", text)
-            self.assertRegex(text, r"Apply\n-+\n<% time> <sum %> <apply time> <time per call> <#call> <id> <Apply name>\n")
+            self.assertRegex(
+                text, r"Apply\n-+\n<% time> <sum %> <apply time> <time per call> <#call> <id> <Apply name>\n"
+            )
             self.assertRegex(text, r"s +2 +2 +mul\(add.0, add.0\)\n")
             self.assertIn("   ... (remaining 0 Apply instances account for 0.00%(0.00s) of the runtime)", text)
             self.assertEqual(
-                [profile.op_callcount()[add], profile.op_nodes()[add], profile.op_impl()[mul].strip()], [4, 2, "Py"])
+                [profile.op_callcount()[add], profile.op_nodes()[add], profile.op_impl()[mul].strip()], [4, 2, "Py"]
+            )
             total = profile.compute_total_times()
             self.assertAlmostEqual(max(total.values()), sum(profile.apply_time.values()))
 
@@ -81,7 +105,7 @@ class TestProfile(unittest.TestCase):
             f(1)
             self.assertEqual((profile.fct_callcount, profile.apply_time), (0, {}))
             f(1)
-            g = f.copy(profile=profile)     # shares the profile, and has a first call of its own
+            g = f.copy(profile=profile)  # shares the profile, and has a first call of its own
             times = dict(profile.apply_time)
             g(1)
             self.assertEqual((profile.fct_callcount, profile.apply_time), (1, times))
@@ -124,7 +148,13 @@ class TestProfile(unittest.TestCase):
     def test_scan_profile(self):
         profile = ScanProfileStats(atexit_print=False, name="scan_fn", message="inner")
         self.assertEqual(printed(profile).split("\n")[0], "Here are tips to potentially make your code run faster")
-        profile.callcount, profile.nbsteps, profile.call_time, profile.vm_call_time, profile.fct_callcount = 2, 20, 0.5, 0.25, 2
+        profile.callcount, profile.nbsteps, profile.call_time, profile.vm_call_time, profile.fct_callcount = (
+            2,
+            20,
+            0.5,
+            0.25,
+            2,
+        )
         text = printed(profile)
         self.assertIn("Scan Op profiling ( scan_fn )", text)
         self.assertIn("Time in 2 calls of the op (for a total of 20 steps) 5.000000e-01s", text)
@@ -134,11 +164,11 @@ class TestProfile(unittest.TestCase):
 class TestMemory(unittest.TestCase):
     def test_report(self):
         x, y = buffer("x"), buffer("y")
-        a = shift(x, 1)             # a new list
-        b = shift_inplace(a, 1)     # in it
+        a = shift(x, 1)  # a new list
+        b = shift_inplace(a, 1)  # in it
         c = view(b)
-        d = shift(c, 1)             # a second list; the first one dies
-        e = shift(d, 1)             # a third one
+        d = shift(c, 1)  # a second list; the first one dies
+        e = shift(d, 1)  # a third one
         with config.change_flags(profile=True, profile_memory=True):
             profile = ProfileStats(atexit_print=False, message="m")
             f = pfunc([x], e, mode=Mode(vm.VM_Linker(use_cloop=True), None), profile=profile, accept_inplace=True)
@@ -149,8 +179,12 @@ class TestMemory(unittest.TestCase):
             self.assertEqual(sum(memory.inputs.values()), 8192)
             with config.change_flags({"profiling.min_peak_memory": True}):
                 text = printed(profile)
-        for line in ("Max peak memory if allow_gc is True: 16KB", "Max peak memory if allow_gc is False: 24KB",
-                     "Min peak memory of the orders tried: 16KB", "Memory of the inputs: 8KB"):
+        for line in (
+            "Max peak memory if allow_gc is True: 16KB",
+            "Max peak memory if allow_gc is False: 24KB",
+            "Min peak memory of the orders tried: 16KB",
+            "Memory of the inputs: 8KB",
+        ):
             self.assertIn(line, text)
         rows = re.findall(r"^ +8192B  \[1024\] (\w) ", text, re.M)
         self.assertEqual(sorted(rows), ["c", "c", "c", "i", "v"])
@@ -166,7 +200,10 @@ class TestMemory(unittest.TestCase):
             f([0.0] * 8)
         nodes = profile.node_executed_order
         memory = GraphMemory(profile, nodes)
-        depth = {n: (0 if n.inputs[0].owner is None else 1 if n.inputs[0].owner.inputs[0].owner is None else 2) for n in nodes}
+        depth = {
+            n: (0 if n.inputs[0].owner is None else 1 if n.inputs[0].owner.inputs[0].owner is None else 2)
+            for n in nodes
+        }
         wide = sorted(nodes, key=depth.get)
         self.assertEqual((memory.peak(wide), memory.peak(memory.frugal_order())), (4 * 64 - 64 + 0, 3 * 64))
 

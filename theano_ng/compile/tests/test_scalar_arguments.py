@@ -1,4 +1,5 @@
 """Numbers given for 0-d inputs: what a function gets is what the Type's filter would give it, also where the Type is not asked."""
+
 import itertools
 import unittest
 import warnings
@@ -10,7 +11,20 @@ import theano_ng.tensor as T
 from theano_ng.compile.functions.inputs import quick_check
 from theano_ng.configdefaults import config
 
-TARGETS = ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64"]
+TARGETS = [
+    "bool",
+    "int8",
+    "uint8",
+    "int16",
+    "uint16",
+    "int32",
+    "uint32",
+    "int64",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+]
 SCALARS = "?bBhHiIlLqQefd"
 
 
@@ -19,11 +33,11 @@ def edges():
     yield from (True, False, 0, 1, -1, 7, 0.0, -0.0, 1.0, -1.0, 0.5, 0.1, -2.5, 1e-3, 3.0, 1e300, 5e-324, 1e-40, 1e-8)
     yield from (float("inf"), -float("inf"), float("nan"))
     # of float16 and float32
-    yield from (2.0 ** -24, 2.0 ** -25, 3 * 2.0 ** -25, 2.0 ** -14, 1023 * 2.0 ** -24, 65504.0, 65505.0, 65519.0, 65520.0)
-    yield from (3.4028234663852886e38, 3.4028235677973366e38, 1 + 2.0 ** -10, 1 + 2.0 ** -11, 1 + 2.0 ** -23, 1 + 2.0 ** -24)
+    yield from (2.0**-24, 2.0**-25, 3 * 2.0**-25, 2.0**-14, 1023 * 2.0**-24, 65504.0, 65505.0, 65519.0, 65520.0)
+    yield from (3.4028234663852886e38, 3.4028235677973366e38, 1 + 2.0**-10, 1 + 2.0**-11, 1 + 2.0**-23, 1 + 2.0**-24)
     for bits in (7, 8, 11, 16, 24, 31, 32, 53, 63, 64):
         for offset in (-1, 0, 1):
-            yield from (2 ** bits + offset, -2 ** bits + offset, float(2 ** bits + offset), float(-2 ** bits + offset))
+            yield from (2**bits + offset, -(2**bits) + offset, float(2**bits + offset), float(-(2**bits) + offset))
 
 
 def values():
@@ -59,8 +73,11 @@ class TestNumbers(unittest.TestCase):
             for target, allow_downcast in itertools.product(targets, downcasts):
                 kind = T.TensorType(target, ())
                 x = kind("x")
-                f = theano.function([theano.In(x, allow_downcast=allow_downcast, borrow=True)], theano.Out(x, borrow=True),
-                                    mode=theano.Mode("py", None))
+                f = theano.function(
+                    [theano.In(x, allow_downcast=allow_downcast, borrow=True)],
+                    theano.Out(x, borrow=True),
+                    mode=theano.Mode("py", None),
+                )
                 for value in given:
                     ours = outcome(lambda: f(value))
                     theirs = outcome(lambda: kind.filter(value, allow_downcast=allow_downcast))
@@ -96,8 +113,25 @@ class TestNumbers(unittest.TestCase):
 
         x = T.dscalar("x")
         f = theano.function([x], x)
-        for value in (Whole(3), Real(3), Scalar(3), [3], (3,), np.ones(1), np.array([[3.0]]), np.array(3, ">i4"), np.array(3 + 0j), "3",
-                      None, np.ma.masked_array(3.0), np.longdouble(3), 3 + 0j, 10 ** 400, b"3", np.datetime64(3, "s")):
+        for value in (
+            Whole(3),
+            Real(3),
+            Scalar(3),
+            [3],
+            (3,),
+            np.ones(1),
+            np.array([[3.0]]),
+            np.array(3, ">i4"),
+            np.array(3 + 0j),
+            "3",
+            None,
+            np.ma.masked_array(3.0),
+            np.longdouble(3),
+            3 + 0j,
+            10**400,
+            b"3",
+            np.datetime64(3, "s"),
+        ):
             self.assertEqual(outcome(lambda: f(value)), outcome(lambda: x.type.filter(value)), type(value))
 
     def test_read_only_and_misaligned(self):
@@ -121,7 +155,8 @@ class TestNumbers(unittest.TestCase):
         for target in TARGETS:
             x = T.TensorType(target, ())("x")
             maker = theano.compile.function_module.FunctionMaker(
-                [theano.In(x)], [theano.Out(x)], mode=theano.compile.get_mode("FAST_RUN"), function_builder=Function)
+                [theano.In(x)], [theano.Out(x)], mode=theano.compile.get_mode("FAST_RUN"), function_builder=Function
+            )
             f = maker.create()
             fitting = [True, np.bool_(True), np.zeros((), target)]
             if target != "bool":
@@ -130,13 +165,14 @@ class TestNumbers(unittest.TestCase):
                 del asked[:]
                 f(value)
                 self.assertEqual(asked, [], (target, value))
-            for value in [2 ** 70, "1", [1], 2 ** 54 + 1 if target != "uint64" and target != "int64" else 0.5]:
+            for value in [2**70, "1", [1], 2**54 + 1 if target != "uint64" and target != "int64" else 0.5]:
                 del asked[:]
                 outcome(lambda: f(value))
                 self.assertEqual(asked, [value], (target, value))
 
     def test_types_that_only_know_themselves(self):
         """A subclass of TensorType, and a type whose filter looks at the values."""
+
         class Positive(T.TensorType):
             def filter(self, data, strict=False, allow_downcast=None):
                 data = super().filter(data, strict, allow_downcast)

@@ -1,4 +1,5 @@
 """Shared variables: which constructor makes them, and who sees their values."""
+
 import copy
 import pickle
 import unittest
@@ -36,7 +37,7 @@ class TestConstructors(unittest.TestCase):
             shared_constructor(greedy)
             secret = Secret()
             made = shared(secret, name="s")
-            self.assertIsInstance(made, SecretVariable)         # the last registered comes first
+            self.assertIsInstance(made, SecretVariable)  # the last registered comes first
             self.assertEqual((made.name, made.container.value), ("s", secret))
             other = shared(np.zeros(2))
             self.assertEqual(other.type, T.dvector)
@@ -48,8 +49,13 @@ class TestConstructors(unittest.TestCase):
             shared.constructors[:] = constructors
 
     def test_types(self):
-        for value, dtype, ndim in ((3, "int64", 0), (3., theano.config.floatX, 0), (np.float32(2), "float32", 0), (np.int8(2), "int8", 0),
-                                   (np.zeros((2, 1), "complex64"), "complex64", 2)):
+        for value, dtype, ndim in (
+            (3, "int64", 0),
+            (3.0, theano.config.floatX, 0),
+            (np.float32(2), "float32", 0),
+            (np.int8(2), "int8", 0),
+            (np.zeros((2, 1), "complex64"), "complex64", 2),
+        ):
             s = shared(value)
             self.assertEqual((s.dtype, s.ndim, s.get_value().dtype), (dtype, ndim, dtype))
         self.assertEqual(shared(np.zeros((1, 1))).broadcastable, (False, False))
@@ -60,11 +66,11 @@ class TestConstructors(unittest.TestCase):
         self.assertIs(theano.shared, theano.compile.sharedvalue.shared)
 
     def test_value_and_container(self):
-        container = theano.Container(T.dscalar(), storage=[np.array(1.)])
-        self.assertRaises(TypeError, SharedVariable, "s", T.dscalar, np.array(1.), False, container=container)
+        container = theano.Container(T.dscalar(), storage=[np.array(1.0)])
+        self.assertRaises(TypeError, SharedVariable, "s", T.dscalar, np.array(1.0), False, container=container)
         self.assertIs(SharedVariable("s", T.dscalar, None, False, container=container).container, container)
         self.assertRaises(TypeError, SharedVariable, "s", T.dscalar, np.float32(1), True)
-        strict = shared(np.array(1.), strict=True)
+        strict = shared(np.array(1.0), strict=True)
         self.assertRaises(TypeError, strict.set_value, np.float32(2))
 
 
@@ -81,7 +87,7 @@ class TestValues(unittest.TestCase):
         outside = lent.get_value()
         outside += 5
         np.testing.assert_array_equal(lent.get_value(), [1, 1, 1])
-        new = np.full(3, 7.)
+        new = np.full(3, 7.0)
         lent.set_value(new, borrow=True)
         new += 1
         np.testing.assert_array_equal(lent.get_value(), [8, 8, 8])
@@ -90,10 +96,10 @@ class TestValues(unittest.TestCase):
         np.testing.assert_array_equal(plain.get_value(), [8, 8, 8])
 
     def test_common_to_functions(self):
-        s = shared(np.arange(3.), "s")
+        s = shared(np.arange(3.0), "s")
         f, g = function([], s * 2), function([], s.sum())
-        s.set_value(np.ones(5))         # another length
-        np.testing.assert_array_equal(f(), np.full(5, 2.))
+        s.set_value(np.ones(5))  # another length
+        np.testing.assert_array_equal(f(), np.full(5, 2.0))
         self.assertEqual(g(), 5)
         self.assertRaises(TypeError, s.set_value, np.ones((2, 2)))
         self.assertRaises(TypeError, s.set_value, "text")
@@ -109,17 +115,17 @@ class TestValues(unittest.TestCase):
         twin = s.clone()
         self.assertEqual((twin.name, twin.type), ("s", s.type))
         twin.set_value(np.ones(2))
-        np.testing.assert_array_equal(s.get_value(), [1, 1])        # clones share the value
+        np.testing.assert_array_equal(s.get_value(), [1, 1])  # clones share the value
         for other in (copy.deepcopy(s), pickle.loads(pickle.dumps(s))):
-            other.set_value(np.full(2, 5.))
+            other.set_value(np.full(2, 5.0))
             np.testing.assert_array_equal(s.get_value(), [1, 1])
             self.assertEqual(other.name, "s")
 
     def test_expressions(self):
-        s = shared(np.arange(4.), "s")
+        s = shared(np.arange(4.0), "s")
         self.assertIsInstance(s, T.sharedvar.TensorSharedVariable)
         np.testing.assert_array_equal((s + 1)[1:3].eval(), [2, 3])
-        np.testing.assert_array_equal(T.grad((s ** 2).sum(), s).eval(), [0, 2, 4, 6])
+        np.testing.assert_array_equal(T.grad((s**2).sum(), s).eval(), [0, 2, 4, 6])
 
 
 if __name__ == "__main__":

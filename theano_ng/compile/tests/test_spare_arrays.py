@@ -1,4 +1,5 @@
 """Small intermediate arrays serve again in the next call; nobody outside the machine ever meets one that changes."""
+
 import tracemalloc
 import unittest
 
@@ -9,7 +10,7 @@ import theano_ng.tensor as T
 from theano_ng.ifelse import ifelse
 
 CVM = theano.Mode("cvm", "fast_run")
-PLAIN = theano.Mode("cvm", theano.compile.mode.OPT_MERGE)    # nothing fused, nothing in place
+PLAIN = theano.Mode("cvm", theano.compile.mode.OPT_MERGE)  # nothing fused, nothing in place
 
 
 class TestSpareArrays(unittest.TestCase):

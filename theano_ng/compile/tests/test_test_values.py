@@ -1,4 +1,5 @@
 """Test values: every policy, what has one and what is missing, errors that name variables and lines."""
+
 import contextlib
 import io
 import unittest
@@ -15,7 +16,13 @@ from theano_ng.compile.ops import as_op
 from theano_ng.compile.tests.pickled_functions import Times, TimesInC
 from theano_ng.configparser import change_flags
 from theano_ng.gof.op import (
-    compute_test_value, debug_assert, debug_error_message, get_debug_values, get_test_value, missing_test_message)
+    compute_test_value,
+    debug_assert,
+    debug_error_message,
+    get_debug_values,
+    get_test_value,
+    missing_test_message,
+)
 from theano_ng.ifelse import ifelse
 
 POLICIES = ("off", "ignore", "warn", "raise", "pdb")
@@ -30,9 +37,13 @@ class OnlyC(TimesInC):
 class Base(unittest.TestCase):
     def caught(self, policy, build):
         """(result or exception, number of warnings, number of times the debugger came)."""
-        with change_flags(compute_test_value=policy), warnings.catch_warnings(record=True) as warned, \
-                unittest.mock.patch("pdb.post_mortem") as debugger, unittest.mock.patch("pdb.set_trace", debugger), \
-                contextlib.redirect_stdout(io.StringIO()):
+        with (
+            change_flags(compute_test_value=policy),
+            warnings.catch_warnings(record=True) as warned,
+            unittest.mock.patch("pdb.post_mortem") as debugger,
+            unittest.mock.patch("pdb.set_trace", debugger),
+            contextlib.redirect_stdout(io.StringIO()),
+        ):
             warnings.simplefilter("always")
             try:
                 result = build()
@@ -49,10 +60,14 @@ class TestPolicies(Base):
         tripled = OpFromGraph([q], [q * 3])
         double = as_op([T.dvector], [T.dvector])(lambda value: value * 2)
         expected = {
-            "constants and shared": (lambda: T.constant(2.0) + shared(3.0), 5), "in Python": (lambda: Times(2)(v), [0, 2, 4]),
-            "in C": (lambda: TimesInC(2)(v), [0, 2, 4]), "a function": (lambda: double(v), [0, 2, 4]),
-            "a graph": (lambda: tripled(v), [0, 3, 6]), "a gradient": (lambda: T.grad((v ** 2).sum(), v), [0, 2, 4]),
-            "lazy": (lambda: ifelse(T.gt(v.sum(), 5), v, v * 2), [0, 2, 4]), "an array": (lambda: v + np.ones(3), [1, 2, 3]),
+            "constants and shared": (lambda: T.constant(2.0) + shared(3.0), 5),
+            "in Python": (lambda: Times(2)(v), [0, 2, 4]),
+            "in C": (lambda: TimesInC(2)(v), [0, 2, 4]),
+            "a function": (lambda: double(v), [0, 2, 4]),
+            "a graph": (lambda: tripled(v), [0, 3, 6]),
+            "a gradient": (lambda: T.grad((v**2).sum(), v), [0, 2, 4]),
+            "lazy": (lambda: ifelse(T.gt(v.sum(), 5), v, v * 2), [0, 2, 4]),
+            "an array": (lambda: v + np.ones(3), [1, 2, 3]),
             "in place": (lambda: T.inc_subtensor(v[0], 5.0, inplace=True), [5, 1, 2]),
         }
         if config.cxx:
@@ -66,17 +81,25 @@ class TestPolicies(Base):
                         self.assertFalse(hasattr(result.tag, "test_value"))
                     else:
                         np.testing.assert_array_equal(result.tag.test_value, value)
-        np.testing.assert_array_equal(v.tag.test_value, [0, 1, 2])      # what an Op overwrites was a copy
+        np.testing.assert_array_equal(v.tag.test_value, [0, 1, 2])  # what an Op overwrites was a copy
 
     def test_missing(self):
         x, y = T.dmatrices("xy")
         x.tag.test_value = np.ones((2, 3))
-        for policy, warned, debugged in (("off", 0, 0), ("ignore", 0, 0), ("warn", 1, 0), ("raise", 0, 0), ("pdb", 0, 1)):
+        for policy, warned, debugged in (
+            ("off", 0, 0),
+            ("ignore", 0, 0),
+            ("warn", 1, 0),
+            ("raise", 0, 0),
+            ("pdb", 0, 1),
+        ):
             result, *counts = self.caught(policy, lambda: T.dot(x, y))
             self.assertEqual(counts, [warned, debugged])
             if policy == "raise":
                 self.assertIsInstance(result, AttributeError)
-                self.assertRegex(str(result), r"(?s)input 1 \(y\) of Op dot\(x, y\) missing default value.*x, y = T.dmatrices")
+                self.assertRegex(
+                    str(result), r"(?s)input 1 \(y\) of Op dot\(x, y\) missing default value.*x, y = T.dmatrices"
+                )
             else:
                 self.assertFalse(hasattr(result.tag, "test_value"))
             result, *counts = self.caught(policy, lambda: missing_test_message("words"))
@@ -89,20 +112,30 @@ class TestPolicies(Base):
             result, warned, debugged = self.caught(policy, lambda: T.dot(x, y))
             self.assertEqual((isinstance(result, ValueError), warned, debugged), (policy != "off", 0, policy == "pdb"))
             if policy != "off":
-                note, = result.__notes__
-                self.assertRegex(note, r"(?s)test value of dot\(x, y\).*input 0: x of type TensorType\(float64, matrix\), test value "
-                                       r"with shape \(2, 3\), dtype float64.*x, y = T.dmatrices.*input 1: y")
+                (note,) = result.__notes__
+                self.assertRegex(
+                    note,
+                    r"(?s)test value of dot\(x, y\).*input 0: x of type TensorType\(float64, matrix\), test value "
+                    r"with shape \(2, 3\), dtype float64.*x, y = T.dmatrices.*input 1: y",
+                )
 
     def test_values_of_another_type(self):
         x = T.dmatrix("x")
-        for value, shape in ((np.ones((2, 1), "float32"), (2, 1)), ([[1, 2]], (1, 2)), (np.ones(3), None), ("text", None)):
+        for value, shape in (
+            (np.ones((2, 1), "float32"), (2, 1)),
+            ([[1, 2]], (1, 2)),
+            (np.ones(3), None),
+            ("text", None),
+        ):
             x.tag.test_value = value
             result, *_ = self.caught("ignore", lambda: x + 1)
             if shape is None:
                 self.assertIsInstance(result, TypeError)
                 self.assertRegex(str(result), r'(?s)does not have the requested type.*x = T.dmatrix\("x"\)')
             else:
-                self.assertEqual((result.tag.test_value.shape, result.tag.test_value.dtype), (shape, np.dtype("float64")))
+                self.assertEqual(
+                    (result.tag.test_value.shape, result.tag.test_value.dtype), (shape, np.dtype("float64"))
+                )
 
     def test_while_rewriting(self):
         x, y = T.dvectors("xy")
@@ -110,15 +143,20 @@ class TestPolicies(Base):
         with change_flags(compute_test_value="raise"):
             z = T.exp(x) * 2 * 3
         for policy in POLICIES:
-            with change_flags(compute_test_value_opt=policy, on_opt_error="raise", cache_graphs=False), \
-                    unittest.mock.patch("pdb.post_mortem", side_effect=AssertionError("the debugger was started")):
+            with (
+                change_flags(compute_test_value_opt=policy, on_opt_error="raise", cache_graphs=False),
+                unittest.mock.patch("pdb.post_mortem", side_effect=AssertionError("the debugger was started")),
+            ):
                 f = theano.function([x], z)
                 np.testing.assert_allclose(f([0.0]), [6])
-                out, = f.maker.fgraph.outputs
+                (out,) = f.maker.fgraph.outputs
                 self.assertEqual(hasattr(out.tag, "test_value"), policy != "off")
                 if policy != "off":
                     np.testing.assert_allclose(out.tag.test_value, [6 * np.e] * 2)
-        with change_flags(compute_test_value_opt="warn", cache_graphs=False), self.assertWarnsRegex(UserWarning, r"input .* \(y\)"):
+        with (
+            change_flags(compute_test_value_opt="warn", cache_graphs=False),
+            self.assertWarnsRegex(UserWarning, r"input .* \(y\)"),
+        ):
             theano.function([y], y * 2 * 3)
 
 
@@ -138,8 +176,10 @@ class TestHelpers(Base):
         x.tag.test_value = [1.0, 2.0]
         for policy in POLICIES:
             result, *_ = self.caught(policy, lambda: get_debug_values(x, 3))
-            self.assertEqual([[np.asarray(value).tolist() for value in values] for values in result],
-                             [] if policy == "off" else [[[1, 2], 3]])
+            self.assertEqual(
+                [[np.asarray(value).tolist() for value in values] for values in result],
+                [] if policy == "off" else [[[1, 2], 3]],
+            )
             result, warned, debugged = self.caught(policy, lambda: get_debug_values(x, y))
             self.assertEqual((warned, debugged), (policy == "warn", policy == "pdb"))
             if policy == "raise":
@@ -149,7 +189,10 @@ class TestHelpers(Base):
 
     def test_checks(self):
         for policy in POLICIES:
-            for check, kind in ((lambda: debug_error_message("words"), Exception), (lambda: debug_assert(False, "words"), AssertionError)):
+            for check, kind in (
+                (lambda: debug_error_message("words"), Exception),
+                (lambda: debug_assert(False, "words"), AssertionError),
+            ):
                 result, warned, _ = self.caught(policy, check)
                 raised = policy in ("ignore", "raise", "pdb")
                 self.assertEqual((type(result), warned), (kind if raised else type(None), policy == "warn"))

@@ -1,26 +1,48 @@
 """The pieces of which the C code of a graph is made: blocks, what is done with each variable, and the struct around them."""
+
 from theano_ng.configdefaults import config
 from theano_ng.gof.codegen.modulecode import delimited, indented
 from theano_ng.gof.type import CLinkerType
 from theano_ng.gof.utils import MethodNotDefined
 
-__all__ = ["CodeBlock", "Roles", "StructBlock", "accepts", "apply_policy", "code_gen", "failure_code", "failure_code_init",
-           "further_cell", "get_c_cleanup", "get_c_declare", "get_c_extract", "get_c_extract_out", "get_c_init", "get_c_sync", "get_nothing",
-           "module_comment", "optional", "store_value", "struct_gen", "struct_variable_codeblocks", "type_text"]
+__all__ = [
+    "CodeBlock",
+    "Roles",
+    "StructBlock",
+    "accepts",
+    "apply_policy",
+    "code_gen",
+    "failure_code",
+    "failure_code_init",
+    "further_cell",
+    "get_c_cleanup",
+    "get_c_declare",
+    "get_c_extract",
+    "get_c_extract_out",
+    "get_c_init",
+    "get_c_sync",
+    "get_nothing",
+    "module_comment",
+    "optional",
+    "store_value",
+    "struct_gen",
+    "struct_variable_codeblocks",
+    "type_text",
+]
 
 
 def accepts(method, count):
     """Whether a method (or a function in its place) can be called with `count` positional arguments."""
     function = getattr(method, "__func__", method)
     code = getattr(function, "__code__", None)
-    if code is None:    # a partial or another callable object; these are rare and signature is slow
+    if code is None:  # a partial or another callable object; these are rare and signature is slow
         import inspect
 
         try:
             inspect.signature(method).bind(*(None,) * count)
         except TypeError:
             return False
-        except ValueError:    # nobody knows
+        except ValueError:  # nobody knows
             pass
         return True
     return bool(code.co_flags & 0x04) or code.co_argcount - (function is not method) >= count
@@ -160,7 +182,10 @@ def get_c_extract_out(r, name, sub):
     if getattr(r.type.c_extract_out, "__func__", None) is not CLinkerType.c_extract_out:
         return _take(name) + _text(r, "c_extract_out", name, sub, check)
     return _take(name) + "if (py_%s == Py_None) {\n%s\n} else {\n%s\n}\n" % (
-        name, indented(_text(r, "c_init", name, sub), 4), indented(_text(r, "c_extract", name, sub, check), 4))
+        name,
+        indented(_text(r, "c_init", name, sub), 4),
+        indented(_text(r, "c_extract", name, sub, check), 4),
+    )
 
 
 def get_c_cleanup(r, name, sub):
@@ -182,7 +207,9 @@ def store_value(name, storage):
 def get_c_sync(r, name, sub):
     """Pack the result into its cell, unless something has failed."""
     return "if (!%s) {\n%s\n}\n" % (
-        sub["failure_var"], indented(_text(r, "c_sync", name, sub) + store_value(name, "storage_" + name), 4))
+        sub["failure_var"],
+        indented(_text(r, "c_sync", name, sub) + store_value(name, "storage_" + name), 4),
+    )
 
 
 def further_cell(name, i):
@@ -230,9 +257,14 @@ class Roles:
 
     def policies(self, r):
         """How a variable is declared, read and cleaned up, by the struct and by the run function."""
+
         def fill(r, name, sub):
             cells = [further_cell(name, i) for i in self.more_cells.get(r, ())]
-            return "if (!%s) {\n%s}\n" % (sub["failure_var"], "".join(store_value(name, cell) for cell in cells)) if cells else ""
+            return (
+                "if (!%s) {\n%s}\n" % (sub["failure_var"], "".join(store_value(name, cell) for cell in cells))
+                if cells
+                else ""
+            )
 
         nothing = (get_nothing,) * 3
         kept = not (self._no_recycling is True or r in self._no_recycling)
@@ -249,7 +281,9 @@ class Roles:
 
     def title(self, r):
         """For the comment beside its declaration."""
-        return self.places.get(r) or ("params" if r in self.params else "constant" if r in self.orphans else "temporary")
+        return self.places.get(r) or (
+            "params" if r in self.params else "constant" if r in self.orphans else "temporary"
+        )
 
 
 def struct_variable_codeblocks(variable, policies, id, symbol_table, sub):
@@ -424,7 +458,10 @@ def module_comment(nodes):
     """
     ops = [type(node.op).__name__ for node in nodes]
     return [
-        "C++ code of %s." % (ops[0] if len(ops) == 1 else "a graph of %d nodes: %s" % (len(ops), ", ".join(dict.fromkeys(ops)))), "",
-        "Comments name the method that a piece of text came from. For example, \"// Fibby.c_code: node_0(V1) -> V3\" and",
-        "\"// end of Fibby.c_code\" would be around what c_code of an Op class Fibby returned for a node whose input is V1",
-        "and whose output V3. A type's method is followed by the variable it was asked for. Everything else is the linker's."]
+        "C++ code of %s."
+        % (ops[0] if len(ops) == 1 else "a graph of %d nodes: %s" % (len(ops), ", ".join(dict.fromkeys(ops)))),
+        "",
+        'Comments name the method that a piece of text came from. For example, "// Fibby.c_code: node_0(V1) -> V3" and',
+        '"// end of Fibby.c_code" would be around what c_code of an Op class Fibby returned for a node whose input is V1',
+        "and whose output V3. A type's method is followed by the variable it was asked for. Everything else is the linker's.",
+    ]

@@ -4,6 +4,7 @@ One node (as the virtual machine asks for it through ``op.make_thunk``) or a who
 the cells of the graph's inputs, outputs and constants, ``init`` runs once per thunk, ``run`` nests one block per variable and one per node,
 and ``cleanup`` runs when the thunk is freed. `cc_blocks` has the pieces; `cmodule` compiles, caches and loads.
 """
+
 import itertools
 import sys
 
@@ -12,10 +13,29 @@ from theano_ng.configparser import get_config_hash
 from theano_ng.gof import ports
 from theano_ng.gof import compiler as cmodule
 from theano_ng.gof._native import CapsuleThunk
-from theano_ng.gof.codegen.blocks import (CodeBlock, Roles, StructBlock, accepts, apply_policy, code_gen, failure_code, failure_code_init,
-                                     further_cell, get_c_cleanup, get_c_declare, get_c_extract, get_c_extract_out, get_c_init,
-                                     get_c_sync, get_nothing, module_comment, optional, struct_gen, struct_variable_codeblocks,
-                                     type_text)
+from theano_ng.gof.codegen.blocks import (
+    CodeBlock,
+    Roles,
+    StructBlock,
+    accepts,
+    apply_policy,
+    code_gen,
+    failure_code,
+    failure_code_init,
+    further_cell,
+    get_c_cleanup,
+    get_c_declare,
+    get_c_extract,
+    get_c_extract_out,
+    get_c_init,
+    get_c_sync,
+    get_nothing,
+    module_comment,
+    optional,
+    struct_gen,
+    struct_variable_codeblocks,
+    type_text,
+)
 from theano_ng.gof.codegen.linkers import DualLinker, HideC, OpWiseCLinker, _default_checker
 from theano_ng.gof.type.enums import check_enum_constants
 from theano_ng.gof.fg import FunctionGraph
@@ -25,9 +45,31 @@ from theano_ng.gof.codegen.modulecode import delimited
 from theano_ng.gof.native import native_code_of
 from theano_ng.gof.utils import MethodNotDefined
 
-__all__ = ["CLinker", "CodeBlock", "DualLinker", "HideC", "OpWiseCLinker", "PY3", "StructBlock", "apply_policy", "code_gen", "failure_code",
-           "failure_code_init", "get_c_cleanup", "get_c_declare", "get_c_extract", "get_c_extract_out", "get_c_init", "get_c_sync",
-           "get_module_cache", "get_nothing", "get_persistent_module_cache", "string_types", "struct_gen", "struct_variable_codeblocks"]
+__all__ = [
+    "CLinker",
+    "CodeBlock",
+    "DualLinker",
+    "HideC",
+    "OpWiseCLinker",
+    "PY3",
+    "StructBlock",
+    "apply_policy",
+    "code_gen",
+    "failure_code",
+    "failure_code_init",
+    "get_c_cleanup",
+    "get_c_declare",
+    "get_c_extract",
+    "get_c_extract_out",
+    "get_c_init",
+    "get_c_sync",
+    "get_module_cache",
+    "get_nothing",
+    "get_persistent_module_cache",
+    "string_types",
+    "struct_gen",
+    "struct_variable_codeblocks",
+]
 
 PY3 = True
 string_types = (str,)
@@ -73,7 +115,8 @@ def _no_c_code(what, missing):
         "%s has no C code%s. Linker 'c' makes one C++ module of a graph, so it needs C code for every Op, and for the Type of every "
         "variable. Linker 'c|py' (C where there is some, otherwise Python) and 'cvm' (the same in the virtual machine; the default) run "
         "such graphs: mode=Mode(linker='cvm', optimizer='fast_run'). Or give it C code (c_code of Ops, c_declare and the like of Types)."
-        % (what[:1].upper() + what[1:], " (%s is not defined)" % name if name else ""))
+        % (what[:1].upper() + what[1:], " (%s is not defined)" % name if name else "")
+    )
 
 
 def _unique(items):
@@ -147,15 +190,17 @@ class CLinker(Linker):
         by_params = {}
         for node in self.node_order:
             if hasattr(node.op, "native_code") and not getattr(node.op, "own_c_code", False):
-                continue    # native code has words of its own; the C code of a subclass may read the params
+                continue  # native code has words of its own; the C code of a subclass may read the params
             params = node.run_params()
             if params is NoParams or params is None:
                 continue
-            key = (node.op.params_type, type(params), params)    # 1 == 1.0 == True, but C can tell
+            key = (node.op.params_type, type(params), params)  # 1 == 1.0 == True, but C can tell
             try:
                 hash(key)
             except TypeError as failure:
-                raise TypeError("%s: the params of a node have to be hashable: %r (%s)" % (node, params, failure)) from failure
+                raise TypeError(
+                    "%s: the params of a node have to be hashable: %r (%s)" % (node, params, failure)
+                ) from failure
             if key not in by_params:
                 by_params[key] = Constant(node.op.params_type, params)
                 self.orphans.append(by_params[key])
@@ -189,7 +234,9 @@ class CLinker(Linker):
         self.consts, self.arg_orphans, self.node_names = [], [], {}
         self.init_tasks, self.tasks = [], []
         blocks = []
-        numbers = itertools.count(1, 2)    # block numbers are failure codes, so 0 is free; the struct's and the run's block have two
+        numbers = itertools.count(
+            1, 2
+        )  # block numbers are failure codes, so 0 is free; the struct's and the run's block have two
         # A block sees what the blocks around it declare: inputs are outermost, nodes innermost.
         for r in self.variables:
             literal = roles.literal(r)
@@ -201,7 +248,7 @@ class CLinker(Linker):
             blocks.append(self._variable_blocks(r, roles, number, symbol, sub))
             self.init_tasks.append((r, "init", number))
             self.tasks.append((r, "get", number + 1))
-            if r in roles.orphans:    # taken out of Python once per thunk
+            if r in roles.orphans:  # taken out of Python once per thunk
                 self.arg_orphans.append(r)
         for i, node in enumerate(self.node_order):
             number = next(numbers)
@@ -212,15 +259,21 @@ class CLinker(Linker):
         self.args, self.r2symbol = self._cell_names(roles, symbol), symbol
         # Which of several nodes set an exception and went on is not known.
         leftover = self.tasks[-1][2] if len(self.node_order) == 1 else -1
-        return struct_gen(self.args, [struct_block for struct_block, _ in blocks], [run_block for _, run_block in blocks],
-                          dict(sub, name="__struct_compiled_op_" + HASH_PLACEHOLDER, leftover=leftover))
+        return struct_gen(
+            self.args,
+            [struct_block for struct_block, _ in blocks],
+            [run_block for _, run_block in blocks],
+            dict(sub, name="__struct_compiled_op_" + HASH_PLACEHOLDER, leftover=leftover),
+        )
 
     def _variable_blocks(self, r, roles, number, symbol, sub):
         """The struct's and the run function's block of a variable; its name is put into `symbol`."""
         try:
             struct_block, run_block = struct_variable_codeblocks(r, roles.policies(r), number, symbol, sub)
         except MethodNotDefined as missing:
-            raise _no_c_code("the Type %s of %s" % (r.type, roles.places.get(r) or "a variable within the graph"), missing) from missing
+            raise _no_c_code(
+                "the Type %s of %s" % (r.type, roles.places.get(r) or "a variable within the graph"), missing
+            ) from missing
         holder = run_block if run_block.declare else struct_block
         holder.declare = "// %s: %s, %s\n%s" % (symbol[r], roles.title(r), type_text(r.type), holder.declare)
         return struct_block, run_block
@@ -236,8 +289,10 @@ class CLinker(Linker):
         halves = any(getattr(r.type, "dtype", None) == "float16" for r in node.inputs + node.outputs)
         if halves and not getattr(op, "_f16_ok", False) and native_code_of(node) is None:
             # Most C code computes on the raw 16 bits.
-            raise NotImplementedError("the C code of %s may not be used for float16: the Op does not set _f16_ok. A linker that can "
-                                      "run its perform, such as 'cvm', will do so" % (node,))
+            raise NotImplementedError(
+                "the C code of %s may not be used for float16: the Op does not set _f16_ok. A linker that can "
+                "run its perform, such as 'cvm', will do so" % (node,)
+            )
         try:
             behavior = op.c_code(node, name, isyms, osyms, run_sub)
         except MethodNotDefined as missing:
@@ -251,13 +306,17 @@ class CLinker(Linker):
 
         behavior, cleanup = delimited(op, "c_code", behavior, about), ask("c_code_cleanup", isyms, osyms, run_sub)
         struct_block = StructBlock(
-            number, ask("c_support_code_struct"), ask("c_init_code_struct", struct_sub), ask("c_cleanup_code_struct"))
+            number, ask("c_support_code_struct"), ask("c_init_code_struct", struct_sub), ask("c_cleanup_code_struct")
+        )
         return struct_block, CodeBlock("", behavior, cleanup, run_sub)
 
     def _cell_names(self, roles, symbol):
         """The names of the thunk's cells: inputs, outputs, constants that are objects of Python."""
         names = {r: "storage_" + name for r, name in symbol.items()}
-        outputs = [further_cell(symbol[r], i) if i in roles.more_cells.get(r, ()) else names[r] for i, r in enumerate(self.outputs)]
+        outputs = [
+            further_cell(symbol[r], i) if i in roles.more_cells.get(r, ()) else names[r]
+            for i, r in enumerate(self.outputs)
+        ]
         return [names[r] for r in _unique(self.inputs)] + outputs + [names[r] for r in self.arg_orphans]
 
     def get_init_tasks(self):
@@ -393,16 +452,30 @@ class CLinker(Linker):
         for text, (owner, method_name, about) in self._file_scope("c_support_code").items():
             module.add_support_code(delimited(owner, method_name, text, about, verbatim=True))
         module.add_support_code(struct)
-        module.add_function(cmodule.ExtFunction(
-            "instantiate", "static PyObject* instantiate(PyObject* self, PyObject* argtuple)\n{\n%s}\n"
-            % self.instantiate_code(1 + len(self.args)), cmodule.METH_VARARGS, "A thunk from its cells."))
+        module.add_function(
+            cmodule.ExtFunction(
+                "instantiate",
+                "static PyObject* instantiate(PyObject* self, PyObject* argtuple)\n{\n%s}\n"
+                % self.instantiate_code(1 + len(self.args)),
+                cmodule.METH_VARARGS,
+                "A thunk from its cells.",
+            )
+        )
         name = "__struct_compiled_op_" + HASH_PLACEHOLDER
-        module.add_function(cmodule.ExtFunction("failure", """static PyObject* failure(PyObject* self, PyObject* argtuple)
+        module.add_function(
+            cmodule.ExtFunction(
+                "failure",
+                """static PyObject* failure(PyObject* self, PyObject* argtuple)
 {
     %(name)s* thunk = (%(name)s*)PyCapsule_GetPointer(PyTuple_GetItem(argtuple, 0), NULL);
     return thunk == NULL ? NULL : PyLong_FromLong(thunk->__last_failure);
 }
-""" % dict(name=name), cmodule.METH_VARARGS, "The failure code of a thunk's last run."))
+"""
+                % dict(name=name),
+                cmodule.METH_VARARGS,
+                "The failure code of a thunk's last run.",
+            )
+        )
         for text, (owner, method_name, about) in self._file_scope("c_init_code").items():
             module.add_init_code(delimited(owner, method_name, text, about))
         return module
@@ -424,17 +497,47 @@ class CLinker(Linker):
             Versions of all Ops' and types' C code: empty when one has none, and then the module is not kept for other processes;
             and a signature: compiler arguments, libraries, and the Op and types of each node. See `cmodule_key_`.
         """
-        return self.cmodule_key_(self.fgraph, self.no_recycling, compile_args=self.compile_args(), libraries=self.libraries(),
-                                 header_dirs=self.header_dirs(), c_compiler=self.c_compiler())
+        return self.cmodule_key_(
+            self.fgraph,
+            self.no_recycling,
+            compile_args=self.compile_args(),
+            libraries=self.libraries(),
+            header_dirs=self.header_dirs(),
+            c_compiler=self.c_compiler(),
+        )
 
-    def cmodule_key_variables(self, inputs, outputs, no_recycling, compile_args=None, libraries=None, header_dirs=None,
-                              insert_config_hash=True, c_compiler=None):
+    def cmodule_key_variables(
+        self,
+        inputs,
+        outputs,
+        no_recycling,
+        compile_args=None,
+        libraries=None,
+        header_dirs=None,
+        insert_config_hash=True,
+        c_compiler=None,
+    ):
         """As `cmodule_key_`, for the graph between variables."""
-        return self.cmodule_key_(_GraphOf(inputs, outputs), no_recycling, compile_args, libraries, header_dirs, insert_config_hash,
-                                 c_compiler)
+        return self.cmodule_key_(
+            _GraphOf(inputs, outputs),
+            no_recycling,
+            compile_args,
+            libraries,
+            header_dirs,
+            insert_config_hash,
+            c_compiler,
+        )
 
-    def cmodule_key_(self, fgraph, no_recycling, compile_args=None, libraries=None, header_dirs=None, insert_config_hash=True,
-                     c_compiler=None):
+    def cmodule_key_(
+        self,
+        fgraph,
+        no_recycling,
+        compile_args=None,
+        libraries=None,
+        header_dirs=None,
+        insert_config_hash=True,
+        c_compiler=None,
+    ):
         """The key of a graph's module.
 
         Parameters
@@ -459,7 +562,7 @@ class CLinker(Linker):
         for position, node in enumerate(order):
             ins = []
             for r in node.inputs:
-                if r not in positions:    # a constant: its value may be in the text
+                if r not in positions:  # a constant: its value may be in the text
                     ins.append((r.type, "constant", r.signature() if hasattr(r, "signature") else r.data))
                 else:
                     ins.append((r.type, positions[r]))
@@ -472,15 +575,23 @@ class CLinker(Linker):
             versioned = versioned and bool(version)
             versions.append(version)
             params_type = getattr(node.op, "params_type", None)
-            for type_ in [r.type for r in node.inputs + node.outputs] + ([params_type] if params_type is not None else []):
+            for type_ in [r.type for r in node.inputs + node.outputs] + (
+                [params_type] if params_type is not None else []
+            ):
                 version = type_.c_code_cache_version()
                 versioned = versioned and bool(version)
                 if version not in versions:
                     versions.append(version)
-        signature = ["CLinker.cmodule_key", tuple(compile_args or ()), tuple(libraries or ()), tuple(header_dirs or ()),
-                     "NPY_ABI_VERSION=0x%X" % numpy._core._multiarray_umath._get_ndarray_c_version()
-                     if hasattr(numpy, "_core") else numpy.__version__,
-                     "c_compiler=" + (c_compiler or self.c_compiler()).__name__]
+        signature = [
+            "CLinker.cmodule_key",
+            tuple(compile_args or ()),
+            tuple(libraries or ()),
+            tuple(header_dirs or ()),
+            "NPY_ABI_VERSION=0x%X" % numpy._core._multiarray_umath._get_ndarray_c_version()
+            if hasattr(numpy, "_core")
+            else numpy.__version__,
+            "c_compiler=" + (c_compiler or self.c_compiler()).__name__,
+        ]
         if insert_config_hash:
             signature.append("config=" + get_config_hash())
         signature += nodes
@@ -488,8 +599,11 @@ class CLinker(Linker):
         if not versioned:
             if config.cmodule.warn_no_version:
                 without = [str(node) for node in order if not node.op.c_code_cache_version_apply(node)]
-                cmodule.warn_once(("version", tuple(without)), "the C code of these nodes is compiled anew in every process, because "
-                                  "they (or their types) have no c_code_cache_version: %s" % ", ".join(without or ["(types)"]))
+                cmodule.warn_once(
+                    ("version", tuple(without)),
+                    "the C code of these nodes is compiled anew in every process, because "
+                    "they (or their types) have no c_code_cache_version: %s" % ", ".join(without or ["(types)"]),
+                )
             return (), tuple(signature)
         return tuple(versions), tuple(signature)
 
@@ -573,8 +687,11 @@ class CLinker(Linker):
         init_tasks, tasks = self.get_init_tasks()
         thunk = _CThunk(capsule, init_tasks, tasks, error_storage, module, input_storage, output_storage)
         thunk.nodes, thunk.graph_inputs = self.node_order, self.inputs
-        return (thunk, [Container(r, cell) for r, cell in zip(self.inputs, input_storage)],
-                [Container(r, cell, True) for r, cell in zip(self.outputs, output_storage)])
+        return (
+            thunk,
+            [Container(r, cell) for r, cell in zip(self.inputs, input_storage)],
+            [Container(r, cell, True) for r, cell in zip(self.outputs, output_storage)],
+        )
 
 
 def _ask_list(thing, method_name):
@@ -617,11 +734,11 @@ class _CThunk(CapsuleThunk):
         try:
             super().__call__()
         except Exception:
-            if self.node is not None:    # a thunk of one node among others: the caller tells its story
+            if self.node is not None:  # a thunk of one node among others: the caller tells its story
                 raise
             exc_info = sys.exc_info()
             failure = self.module.failure(self.cthunk)
-            if failure < 0:    # some node's
+            if failure < 0:  # some node's
                 raise
             thing, task = self.find_task(failure)
             if task != "code":
@@ -650,8 +767,9 @@ def link_node_in_c(node, storage_map, no_recycling):
     fresh = [copied for copied, output in zip(graph.outputs, node.outputs) if output in no_recycling]
     linker = CLinker().accept(graph, no_recycling=fresh)
     thunk, _, _ = linker.make_thunk(
-        input_storage=[storage_map[v] for v in node.inputs], output_storage=[storage_map[v] for v in node.outputs])
-    thunk.node = node    # whoever runs the thunks tells the node's story when it fails
+        input_storage=[storage_map[v] for v in node.inputs], output_storage=[storage_map[v] for v in node.outputs]
+    )
+    thunk.node = node  # whoever runs the thunks tells the node's story when it fails
     return thunk
 
 

@@ -1,7 +1,16 @@
 """Linkers that run compiled nodes one by one, and one that compares them with Python; `cc` compiles the nodes."""
+
 from theano_ng.configdefaults import config
 from theano_ng.gof import compiler as cmodule
-from theano_ng.gof.link import Linker, LocalLinker, PerformLinker, make_eager_program, program_containers, raise_with_op, streamlined
+from theano_ng.gof.link import (
+    Linker,
+    LocalLinker,
+    PerformLinker,
+    make_eager_program,
+    program_containers,
+    raise_with_op,
+    streamlined,
+)
 from theano_ng.gof.utils import MethodNotDefined
 
 
@@ -102,10 +111,14 @@ class DualLinker(Linker):
 
         schedule = self.__dict__.get("schedule")
         no_recycling = self.no_recycling
-        _, inputs, outputs, py_thunks, order = PerformLinker(schedule=schedule, allow_gc=False).accept(
-            self.fgraph, no_recycling=no_recycling).make_all(**kwargs)
-        _, c_inputs, _, c_thunks, _ = OpWiseCLinker(schedule=schedule, allow_gc=False).accept(
-            self.fgraph, no_recycling=no_recycling).make_all()
+        _, inputs, outputs, py_thunks, order = (
+            PerformLinker(schedule=schedule, allow_gc=False)
+            .accept(self.fgraph, no_recycling=no_recycling)
+            .make_all(**kwargs)
+        )
+        _, c_inputs, _, c_thunks, _ = (
+            OpWiseCLinker(schedule=schedule, allow_gc=False).accept(self.fgraph, no_recycling=no_recycling).make_all()
+        )
         checker = self.checker
 
         def f():

@@ -4,6 +4,7 @@ What a method of an Op or a type returned stands between two comments, ``// Fibb
 line. `locate` goes back from a line of the module (of a compiler's message, a debugger, a sanitizer) to the method and the line in its
 text, `locate_file` to the C file of a COp. There are no ``#line`` directives: line numbers are those of the ``mod.cpp`` that is kept.
 """
+
 import re
 import sys
 
@@ -36,7 +37,7 @@ def indented(text, spaces):
     lines = []
     for line in text.rstrip().split("\n"):
         code = line.lstrip()
-        lines.append(line[:len(line) - len(code)].expandtabs(8) + code)
+        lines.append(line[: len(line) - len(code)].expandtabs(8) + code)
     if 'R"' in text or any(line.endswith("\\") and line.replace('\\"', "").count('"') % 2 for line in lines):
         return text.rstrip()
     margins = [len(line) - len(line.lstrip()) for line in lines if line.strip() and not line.lstrip().startswith("#")]
@@ -179,7 +180,7 @@ class DynamicModule:
         self.hash_placeholder = "<<<<HASH_PLACEHOLDER>>>>"
         self.name = self.hash_placeholder if name is None else name
         self.functions, self.includes, self.support_code, self.init_blocks = [], [], [], []
-        self.about = []    # lines of the comment at the top
+        self.about = []  # lines of the comment at the top
 
     def add_function(self, fn):
         """Have the module export an `ExtFunction`."""
@@ -207,12 +208,16 @@ class DynamicModule:
 
     def print_init(self, stream):
         """Write the module's definition and its initialization function."""
-        print("""static struct PyModuleDef moduledef = {
+        print(
+            """static struct PyModuleDef moduledef = {
     PyModuleDef_HEAD_INIT, "%(name)s", NULL, -1, MyMethods,
 };
 
 PyMODINIT_FUNC PyInit_%(name)s(void)
-{""" % dict(name=self.name), file=stream)
+{"""
+            % dict(name=self.name),
+            file=stream,
+        )
         for block in self.init_blocks:
             print("    {\n%s\n    }" % indented(block, 8), file=stream)
         if self.init_blocks:
@@ -229,7 +234,7 @@ PyMODINIT_FUNC PyInit_%(name)s(void)
         print('#include "module_prologue.h"', file=stream)
         includes = list(self.includes)
         if any(word in text for text in self.support_code for word in ("std::", "cout", "cerr")):
-            includes.append("<iostream>")    # classic modules always have it; it costs more than all other headers
+            includes.append("<iostream>")  # classic modules always have it; it costs more than all other headers
         for include in dict.fromkeys(includes):
             if include.strip('<>"') not in ("Python.h", "module_prologue.h"):
                 print("#include " + (include if include[0] in '<"' else '"%s"' % include), file=stream)

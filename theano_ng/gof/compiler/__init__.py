@@ -12,26 +12,91 @@
 `cutils`        classic helpers for C code
 ==============  ======================================================================
 """
+
 from theano_ng.configdefaults import config
 from theano_ng.gof.compiler import gxx
-from theano_ng.gof.compiler.toolchain import CompileError, MissingGXX, Toolchain, compiler_available, find_toolchain, warn_once
-from theano_ng.gof.compiler.gxx import (Compiler, GCC_compiler, dlimport, dlimport_workdir, gcc_llvm, gcc_version, get_gcc_shared_library_arg,
-                               get_lib_extension, std_include_dirs, std_lib_dirs, std_lib_dirs_and_libs, std_libs, try_march_flag)
+from theano_ng.gof.compiler.toolchain import (
+    CompileError,
+    MissingGXX,
+    Toolchain,
+    compiler_available,
+    find_toolchain,
+    warn_once,
+)
+from theano_ng.gof.compiler.gxx import (
+    Compiler,
+    GCC_compiler,
+    dlimport,
+    dlimport_workdir,
+    gcc_llvm,
+    gcc_version,
+    get_gcc_shared_library_arg,
+    get_lib_extension,
+    std_include_dirs,
+    std_lib_dirs,
+    std_lib_dirs_and_libs,
+    std_libs,
+    try_march_flag,
+)
 from theano_ng.gof.compiler.kernelcache import KernelCache, get_kernel_cache, load_kernels
-from theano_ng.gof.compiler.modulecache import (KeyData, ModuleCache, _rmtree, get_module_cache, get_module_hash, get_safe_part, is_same_entry,
-                                       last_access_time, module_name_from_dir)
+from theano_ng.gof.compiler.modulecache import (
+    KeyData,
+    ModuleCache,
+    _rmtree,
+    get_module_cache,
+    get_module_hash,
+    get_safe_part,
+    is_same_entry,
+    last_access_time,
+    module_name_from_dir,
+)
 from theano_ng.gof.codegen.modulecode import METH_NOARGS, METH_VARARGS, DynamicModule, ExtFunction
 
 PY3 = True
 string_types = (str,)
 _get_ext_suffix = get_lib_extension
 
-__all__ = ["CompileError", "Compiler", "DynamicModule", "ExtFunction", "GCC_compiler", "KernelCache", "KeyData", "METH_NOARGS",
-           "METH_VARARGS", "MissingGXX", "ModuleCache", "PY3", "Toolchain", "compiler_available", "config", "debug_counter", "dlimport",
-           "dlimport_workdir", "find_toolchain", "gcc_llvm", "gcc_version", "get_gcc_shared_library_arg", "get_kernel_cache",
-           "get_lib_extension", "get_module_cache", "get_module_hash", "get_safe_part", "icc_module_compile_str", "is_same_entry",
-           "last_access_time", "load_kernels", "module_name_from_dir", "std_include_dirs", "std_lib_dirs", "std_lib_dirs_and_libs",
-           "std_libs", "string_types", "try_march_flag", "warn_once"]
+__all__ = [
+    "CompileError",
+    "Compiler",
+    "DynamicModule",
+    "ExtFunction",
+    "GCC_compiler",
+    "KernelCache",
+    "KeyData",
+    "METH_NOARGS",
+    "METH_VARARGS",
+    "MissingGXX",
+    "ModuleCache",
+    "PY3",
+    "Toolchain",
+    "compiler_available",
+    "config",
+    "debug_counter",
+    "dlimport",
+    "dlimport_workdir",
+    "find_toolchain",
+    "gcc_llvm",
+    "gcc_version",
+    "get_gcc_shared_library_arg",
+    "get_kernel_cache",
+    "get_lib_extension",
+    "get_module_cache",
+    "get_module_hash",
+    "get_safe_part",
+    "icc_module_compile_str",
+    "is_same_entry",
+    "last_access_time",
+    "load_kernels",
+    "module_name_from_dir",
+    "std_include_dirs",
+    "std_lib_dirs",
+    "std_lib_dirs_and_libs",
+    "std_libs",
+    "string_types",
+    "try_march_flag",
+    "warn_once",
+]
 
 _counters = {}
 
@@ -60,12 +125,14 @@ def icc_module_compile_str(*args):
     NotImplementedError
         Always; name the compiler in `config.cxx`, if it takes g++'s arguments.
     """
-    raise NotImplementedError("Intel's compiler has no driver of its own; set config.cxx to it if it takes g++'s arguments")
+    raise NotImplementedError(
+        "Intel's compiler has no driver of its own; set config.cxx to it if it takes g++'s arguments"
+    )
 
 
 def __getattr__(name):
-    if name == "import_time":    # it grows as modules are loaded
+    if name == "import_time":  # it grows as modules are loaded
         return gxx.import_time
-    if name == "gcc_version_str":    # asks the compiler
+    if name == "gcc_version_str":  # asks the compiler
         return gcc_version()
     raise AttributeError("module %r has no attribute %r" % (__name__, name))

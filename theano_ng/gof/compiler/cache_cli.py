@@ -1,4 +1,5 @@
 """``theano_ng-cache``: look at the compile cache and clean it."""
+
 import sys
 
 from theano_ng.configdefaults import config

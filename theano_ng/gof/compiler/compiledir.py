@@ -1,4 +1,5 @@
 """Looking at compile directories and cleaning them."""
+
 import os
 
 from theano_ng.configdefaults import config
@@ -11,8 +12,16 @@ string_types = (str,)
 #: Sub-folder of the compile directory with what an audit compiled under the sanitizers.
 SANITIZED = "sanitizer"
 
-__all__ = ["basecompiledir_ls", "basecompiledir_purge", "cleanup", "compiledir_purge", "config", "print_compiledir_content",
-           "print_title", "string_types"]
+__all__ = [
+    "basecompiledir_ls",
+    "basecompiledir_purge",
+    "cleanup",
+    "compiledir_purge",
+    "config",
+    "print_compiledir_content",
+    "print_title",
+    "string_types",
+]
 
 
 def cleanup():
@@ -56,7 +65,9 @@ def print_compiledir_content():
             ops = info.get("ops", "") if info is not None else "(unusable)"
             modules.setdefault(ops or "(none)", []).append((name, size))
     print()
-    print_title("List of %d compiled modules, by the classes of their Ops" % sum(map(len, modules.values())), underline="-")
+    print_title(
+        "List of %d compiled modules, by the classes of their Ops" % sum(map(len, modules.values())), underline="-"
+    )
     for ops in sorted(modules):
         print("%s: %d" % (ops, len(modules[ops])))
         for name, size in modules[ops]:
@@ -66,9 +77,15 @@ def print_compiledir_content():
     units = {linked_unit(os.path.join(kernels, name)) for name in names if name.startswith("k")}
     print()
     print_title("Kernels", underline="-")
-    print("%d kernels in %d libraries, %s" % (sum(name.startswith("k") for name in names), len(units), _human(_size(kernels))))
+    print(
+        "%d kernels in %d libraries, %s"
+        % (sum(name.startswith("k") for name in names), len(units), _human(_size(kernels)))
+    )
     headers = [name for name in _names(folder) if name.startswith("pch-")]
-    print("%d precompiled headers, %s" % (len(headers), _human(sum(_size(os.path.join(folder, name)) for name in headers))))
+    print(
+        "%d precompiled headers, %s"
+        % (len(headers), _human(sum(_size(os.path.join(folder, name)) for name in headers)))
+    )
     print("Total size: %s" % _human(_size(folder)))
     _print_untrusted()
 
@@ -78,8 +95,11 @@ def _print_untrusted():
     found = trust.untrusted_content(config.compiledir)
     if found:
         print()
-        print_title("Not loaded: only files that belong to %s or to root, and that nobody else can write, are"
-                    % trust.user_name(os.geteuid()), underline="-")
+        print_title(
+            "Not loaded: only files that belong to %s or to root, and that nobody else can write, are"
+            % trust.user_name(os.geteuid()),
+            underline="-",
+        )
         for path, reason in found:
             print("%s %s" % (path, reason))
 

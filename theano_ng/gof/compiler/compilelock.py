@@ -4,6 +4,7 @@ The caches do not need it: each entry has a lock of its own while it is compiled
 rename. This lock is held through the operating system, so it ends with the process that holds it; a lock file that was left
 behind blocks nobody.
 """
+
 import os
 import time
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ PY3 = True
 LOCK_NAME = ".lock"
 hostname = os.uname().nodename if hasattr(os, "uname") else "localhost"
 
-_held = {}    # lock file -> (filelock.FileLock, depth)
+_held = {}  # lock file -> (filelock.FileLock, depth)
 
 
 def _lock_file(lock_dir):
@@ -113,7 +114,8 @@ def lock(tmp_dir, timeout=None, min_wait=None, max_wait=None, verbosity=1):
                         raise TimeoutError(
                             "another process has held the lock on %s for %s seconds; end it, wait longer "
                             "(THEANO_FLAGS=compile.timeout=...), or choose another directory (THEANO_FLAGS=base_compiledir=...)"
-                            % (tmp_dir, timeout)) from None
+                            % (tmp_dir, timeout)
+                        ) from None
                 pause = min(1.5 * pause, longest)
     _held[path] = holder, depth + 1
 

@@ -1,4 +1,5 @@
 """Running compiled thunks from Python."""
+
 import sys
 
 from theano_ng.configdefaults import config

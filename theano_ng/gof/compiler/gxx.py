@@ -1,15 +1,22 @@
 """C++ modules: the compiler's command line, the precompiled prologue, and loading."""
+
 import os
 import sys
 import time
 
 from theano_ng.configdefaults import config
 from theano_ng.gof.compiler import trust
-from theano_ng.gof.compiler.toolchain import (CompileError, compile_file, find_toolchain, require_toolchain, run_program,
-                                     shared_library_argument)
+from theano_ng.gof.compiler.toolchain import (
+    CompileError,
+    compile_file,
+    find_toolchain,
+    require_toolchain,
+    run_program,
+    shared_library_argument,
+)
 from theano_ng.gof.compiler.kernelcache import UnitLock, _blake2b, _unlink, kernel_prologue
 
-import_time = 0.0    # seconds spent loading compiled modules
+import_time = 0.0  # seconds spent loading compiled modules
 
 _GOF = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
@@ -52,8 +59,12 @@ class GCC_compiler(Compiler):
     @staticmethod
     def try_flags(flag_list, preambule="", body="", try_run=False, output=False):
         """Whether a program compiles with additional arguments; see `try_compile_tmp`."""
-        return GCC_compiler.try_compile_tmp("%s\nint main(int argc, char** argv)\n{\n%s\nreturn 0;\n}\n" % (preambule, body),
-                                            flags=flag_list, try_run=try_run, output=output)
+        return GCC_compiler.try_compile_tmp(
+            "%s\nint main(int argc, char** argv)\n{\n%s\nreturn 0;\n}\n" % (preambule, body),
+            flags=flag_list,
+            try_run=try_run,
+            output=output,
+        )
 
     @staticmethod
     def try_compile_tmp(src_code, tmp_prefix="", flags=(), try_run=False, output=False):
@@ -95,8 +106,18 @@ class GCC_compiler(Compiler):
         return answer if try_run else compiled
 
     @staticmethod
-    def compile_str(module_name, src_code, location=None, include_dirs=(), lib_dirs=(), libs=(), preargs=(), py_module=True,
-                    hide_symbols=True, final_location=None):
+    def compile_str(
+        module_name,
+        src_code,
+        location=None,
+        include_dirs=(),
+        lib_dirs=(),
+        libs=(),
+        preargs=(),
+        py_module=True,
+        hide_symbols=True,
+        final_location=None,
+    ):
         """Compile a module.
 
         Parameters
@@ -137,7 +158,9 @@ class GCC_compiler(Compiler):
             dropped = set(toolchain.dropped)
             common = [flag for flag in common_arguments(preargs, hide_symbols) if flag not in dropped]
             # It does not depend on what an Op defines; if it did, the compiler would find out and read the header itself.
-            prologue = precompiled_prologue(toolchain, [flag for flag in common if not flag.startswith(("-D", "-U", "-I", "-L", "-W"))])
+            prologue = precompiled_prologue(
+                toolchain, [flag for flag in common if not flag.startswith(("-D", "-U", "-I", "-L", "-W"))]
+            )
             folders = ([prologue] if prologue else []) + standard_include_dirs() + list(include_dirs)
             parts = [toolchain.cxx, *common, shared_library_argument()]
             if final_location is not None:
@@ -145,7 +168,7 @@ class GCC_compiler(Compiler):
             parts += ["-I" + folder for folder in folders]
             parts += ["-o", output, source]
             parts += ["-L" + folder for folder in lib_dirs] + ["-l" + name for name in libs]
-            if sys.platform != "win32":    # a library that is linked is found when the module is loaded, too
+            if sys.platform != "win32":  # a library that is linked is found when the module is loaded, too
                 parts += ["-Wl,-rpath," + folder for folder in lib_dirs]
             if sys.platform == "darwin":
                 parts += ["-undefined", "dynamic_lookup"]
@@ -170,7 +193,7 @@ def common_arguments(preargs, hide_symbols=True):
     """The arguments that the precompiled prologue and a module share."""
     arguments = list(preargs)
     if not any(arg.startswith("-std=") for arg in arguments):
-        arguments.append("-std=gnu++14")    # later ones make <cmath>, and with it every module, slower
+        arguments.append("-std=gnu++14")  # later ones make <cmath>, and with it every module, slower
     arguments.append("-fPIC")
     if hide_symbols:
         arguments.append("-fvisibility=hidden")
@@ -178,7 +201,7 @@ def common_arguments(preargs, hide_symbols=True):
         # Classic C code jumps over initializations and mixes pointer types, which C++ compilers have come to refuse.
         arguments.append("-fpermissive")
     else:
-        arguments.append("-fbracket-depth=100000")    # one level for each variable and node
+        arguments.append("-fbracket-depth=100000")  # one level for each variable and node
     if not config.cmodule.compilation_warning:
         arguments.append("-w")
     return arguments
@@ -191,7 +214,11 @@ def standard_include_dirs():
     import numpy
 
     paths = sysconfig.get_paths()
-    return list(dict.fromkeys([paths["include"], paths["platinclude"], numpy.get_include(), os.path.join(_GOF, "c_include"), _GOF]))
+    return list(
+        dict.fromkeys(
+            [paths["include"], paths["platinclude"], numpy.get_include(), os.path.join(_GOF, "c_include"), _GOF]
+        )
+    )
 
 
 def precompiled_prologue(toolchain, arguments):
@@ -214,9 +241,20 @@ def precompiled_prologue(toolchain, arguments):
         return None
     with open(os.path.join(_GOF, "c_include", "module_prologue.h")) as file:
         text = file.read()
-    digest = _blake2b("\0".join([
-        text, kernel_prologue(), toolchain.identity, sys.version, numpy.__version__, *standard_include_dirs(), *arguments]).encode(),
-        12).hexdigest()
+    digest = _blake2b(
+        "\0".join(
+            [
+                text,
+                kernel_prologue(),
+                toolchain.identity,
+                sys.version,
+                numpy.__version__,
+                *standard_include_dirs(),
+                *arguments,
+            ]
+        ).encode(),
+        12,
+    ).hexdigest()
     folder = os.path.join(trust.directory(config.compiledir), "pch-" + digest)
     header = os.path.join(folder, "module_prologue.h.gch")
     if trust.is_trusted(folder) and trust.is_trusted(header):
@@ -229,9 +267,19 @@ def precompiled_prologue(toolchain, arguments):
             return folder
         temporary = os.path.join(folder, "tmp-%d-%s" % (os.getpid(), os.urandom(6).hex()))
         source = os.path.join(_GOF, "c_include", "module_prologue.h")
-        status, _ = run_program([toolchain.cxx, *arguments, *("-I" + path for path in standard_include_dirs()),
-                                 "-x", "c++-header", source, "-o", temporary])
-        if status != 0:    # what is wrong shows in the module's own compilation
+        status, _ = run_program(
+            [
+                toolchain.cxx,
+                *arguments,
+                *("-I" + path for path in standard_include_dirs()),
+                "-x",
+                "c++-header",
+                source,
+                "-o",
+                temporary,
+            ]
+        )
+        if status != 0:  # what is wrong shows in the module's own compilation
             return None
         trust.publish(temporary, header)
         return folder
@@ -280,7 +328,7 @@ def dlimport(fullpath, suffix=None):
     if not os.path.isabs(fullpath):
         raise ValueError("`fullpath` must be an absolute path", fullpath)
     name = os.path.basename(fullpath)
-    name = name[:-len(suffix)] if suffix and name.endswith(suffix) else name.split(".")[0]
+    name = name[: -len(suffix)] if suffix and name.endswith(suffix) else name.split(".")[0]
     start = time.time()
     loader = importlib.machinery.ExtensionFileLoader(name, fullpath)
     spec = importlib.util.spec_from_file_location(name, fullpath, loader=loader)

@@ -10,18 +10,26 @@ Layout of the directory (``<compiledir>/kernels``):
 Everything is published by rename. Locks only spare work: they are flock locks, which die with their process, and whoever waits too
 long goes ahead without.
 """
+
 import os
 import time
 
 from theano_ng.configdefaults import config
 from theano_ng.gof.compiler import trust
 from theano_ng.gof._native import dlopen_symbols
-from theano_ng.gof.compiler.toolchain import KERNEL_FLAGS, CompileError, compile_file, require_toolchain, shared_library_argument, warn_once
+from theano_ng.gof.compiler.toolchain import (
+    KERNEL_FLAGS,
+    CompileError,
+    compile_file,
+    require_toolchain,
+    shared_library_argument,
+    warn_once,
+)
 
 FORMAT = b"theano_ng kernels 1"
-STALE = 24 * 3600.0    # seconds after which leftovers of killed processes are swept
+STALE = 24 * 3600.0  # seconds after which leftovers of killed processes are swept
 
-use_locks = True       # compilelock.set_lock_status
+use_locks = True  # compilelock.set_lock_status
 _prologue = None
 
 
@@ -29,13 +37,15 @@ def kernel_prologue():
     """The text of kernel_prologue.h."""
     global _prologue
     if _prologue is None:
-        with open(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "c_include", "kernel_prologue.h")) as file:
+        with open(
+            os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "c_include", "kernel_prologue.h")
+        ) as file:
             _prologue = file.read()
     return _prologue
 
 
 def _blake2b(data=b"", size=20):
-    try:    # the C module alone: hashlib would bring OpenSSL
+    try:  # the C module alone: hashlib would bring OpenSSL
         from _blake2 import blake2b
     except ImportError:
         from hashlib import blake2b
@@ -54,9 +64,9 @@ class KernelCache:
 
     def __init__(self, directory):
         self.shared = self.directory = trust.directory(directory)
-        self._addresses = {}    # key -> address of a loaded kernel
-        self._units = set()     # paths of the units that are loaded
-        self._bases = {}        # what keys of one language and flags start with
+        self._addresses = {}  # key -> address of a loaded kernel
+        self._units = set()  # paths of the units that are loaded
+        self._bases = {}  # what keys of one language and flags start with
         self._swept = False
 
     def load(self, kernels):
@@ -95,7 +105,13 @@ class KernelCache:
     def key(self, kernel, toolchain=None):
         """The content hash of a kernel, its prologue, the compiler and the flags; a hex string."""
         toolchain = toolchain or require_toolchain()
-        kind = (kernel.language, toolchain.identity, config.gcc.cxxflags, config.cmodule.remove_gxx_opt, config.cmodule.debug)
+        kind = (
+            kernel.language,
+            toolchain.identity,
+            config.gcc.cxxflags,
+            config.cmodule.remove_gxx_opt,
+            config.cmodule.debug,
+        )
         base = self._bases.get(kind)
         if base is None:
             base = _blake2b(FORMAT)
@@ -103,9 +119,17 @@ class KernelCache:
                 base.update(b"\0" + part.encode("utf-8", "surrogateescape"))
             self._bases[kind] = base
         hasher = base.copy()
-        hasher.update(b"\0".join([
-            b"", kernel.symbol.encode(), kernel.support.encode(), kernel.source.encode(),
-            repr((tuple(kernel.headers), tuple(kernel.compile_args), tuple(kernel.libraries))).encode()]))
+        hasher.update(
+            b"\0".join(
+                [
+                    b"",
+                    kernel.symbol.encode(),
+                    kernel.support.encode(),
+                    kernel.source.encode(),
+                    repr((tuple(kernel.headers), tuple(kernel.compile_args), tuple(kernel.libraries))).encode(),
+                ]
+            )
+        )
         return hasher.hexdigest()
 
     # Looking up
@@ -124,7 +148,7 @@ class KernelCache:
     def _load_unit(self, directory, unit, keys):
         """Check a unit's content against its name and load kernels from it."""
         path = os.path.join(directory, unit)
-        known = path in self._units    # mapped already: what is on the disk by now does not matter
+        known = path in self._units  # mapped already: what is on the disk by now does not matter
         if not known:
             with trust.open_file(path) as file:
                 content = file.read()
@@ -139,7 +163,7 @@ class KernelCache:
         self._units.add(path)
         if not known and time.time() - modified > STALE:
             try:
-                os.utime(path)    # the age by which the cache is cleaned is that of the last use, to a day
+                os.utime(path)  # the age by which the cache is cleaned is that of the last use, to a day
             except OSError:
                 pass
         return True
@@ -170,7 +194,9 @@ class KernelCache:
         warn_once(
             ("directory", self.shared),
             "The compile directory %s cannot be written (%s). Compiled code goes to a temporary directory and is lost when the process "
-            "ends. Free disk space, or choose another directory with THEANO_FLAGS=base_compiledir=..." % (self.shared, error))
+            "ends. Free disk space, or choose another directory with THEANO_FLAGS=base_compiledir=..."
+            % (self.shared, error),
+        )
 
     def _compile(self, group, toolchain):
         trust.make_directory(self.directory)
@@ -206,7 +232,7 @@ class KernelCache:
             with open(output, "rb") as file:
                 unit = unit_name(file.read())
             trust.publish(output, os.path.join(self.directory, unit))
-            if config.cmodule.debug or config.cmodule.remove_gxx_opt:    # somebody wants to see the source in a debugger
+            if config.cmodule.debug or config.cmodule.remove_gxx_opt:  # somebody wants to see the source in a debugger
                 os.replace(stem + suffix, os.path.join(self.directory, unit[:-3] + suffix))
             if not self._load_unit(self.directory, unit, list(group)):
                 # The compiler was content, the dynamic linker is not (a missing library): say what it says.
@@ -214,7 +240,9 @@ class KernelCache:
                 try:
                     dlopen_symbols(output, ["k" + key for key in group])
                 except OSError as error:
-                    raise CompileError(unit_command(first, toolchain, stem + suffix, output), 0, str(error), source) from None
+                    raise CompileError(
+                        unit_command(first, toolchain, stem + suffix, output), 0, str(error), source
+                    ) from None
             for key in group:
                 self._publish(key, unit)
         finally:
@@ -288,7 +316,13 @@ def unit_command(kernel, toolchain, source_path, output_path):
     """The command line that compiles a unit of kernels like this one."""
     cplusplus = kernel.language == "c++"
     compiler = toolchain.cxx if cplusplus else toolchain.cc
-    command = [compiler, *toolchain.flags(), "-std=gnu++17" if cplusplus else "-std=gnu11", shared_library_argument(), "-fPIC"]
+    command = [
+        compiler,
+        *toolchain.flags(),
+        "-std=gnu++17" if cplusplus else "-std=gnu11",
+        shared_library_argument(),
+        "-fPIC",
+    ]
     if not config.cmodule.compilation_warning:
         command.append("-w")
     command += kernel.compile_args
@@ -317,7 +351,7 @@ class UnitLock:
             return
         try:
             import fcntl
-        except ImportError:    # no flock on this system: two processes may compile the same unit, and one rename wins
+        except ImportError:  # no flock on this system: two processes may compile the same unit, and one rename wins
             return
         # OSError here means a directory that cannot be written: the caller's business.
         fd = trust.open_stamp(path)
@@ -333,7 +367,7 @@ class UnitLock:
                     break
                 time.sleep(pause)
                 pause = min(2 * pause, 0.05)
-            except OSError:    # a file system without locks
+            except OSError:  # a file system without locks
                 break
         os.close(fd)
 

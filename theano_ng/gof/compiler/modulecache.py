@@ -4,6 +4,7 @@ Each entry is a directory ``<compiledir>/m<hash>`` with ``mod.cpp``, the module'
 published by one rename. `info` holds the checksum of the module's file, so that truncated and foreign files are found out before they
 are loaded; such entries are built again. Modules of Ops without a version live in a directory of the process.
 """
+
 import os
 import time
 
@@ -15,7 +16,9 @@ from theano_ng.gof.compiler.kernelcache import STALE, UnitLock, _blake2b, clear_
 
 FORMAT = "theano_ng module 1"
 HASH_PLACEHOLDER = "<<<<HASH_PLACEHOLDER>>>>"
-DELETE_AFTER = 7 * 24 * 3600    # seconds between the age at which an entry is no longer used and the one at which it is deleted
+DELETE_AFTER = (
+    7 * 24 * 3600
+)  # seconds between the age at which an entry is no longer used and the one at which it is deleted
 
 
 class KeyData:
@@ -82,8 +85,11 @@ def is_same_entry(entry_1, entry_2):
 def get_safe_part(key):
     """The part of a `cmodule_key` that is safe to compare between processes: version and compiler settings, without Ops and types."""
     version, rest = key
-    return version, tuple(part for part in rest if isinstance(part, str) or isinstance(part, tuple) and all(
-        isinstance(item, str) for item in part))
+    return version, tuple(
+        part
+        for part in rest
+        if isinstance(part, str) or isinstance(part, tuple) and all(isinstance(item, str) for item in part)
+    )
 
 
 def get_module_hash(src_code, key):
@@ -103,8 +109,22 @@ def get_module_hash(src_code, key):
 
     import numpy
 
-    return "m" + _blake2b("\0".join([
-        FORMAT, src_code, repr(get_safe_part(key)), require_toolchain().identity, sys.version, numpy.__version__]).encode(), 20).hexdigest()
+    return (
+        "m"
+        + _blake2b(
+            "\0".join(
+                [
+                    FORMAT,
+                    src_code,
+                    repr(get_safe_part(key)),
+                    require_toolchain().identity,
+                    sys.version,
+                    numpy.__version__,
+                ]
+            ).encode(),
+            20,
+        ).hexdigest()
+    )
 
 
 def last_access_time(path):
@@ -216,8 +236,10 @@ class ModuleCache:
             folder = os.path.join(self.dirname, name)
             try:
                 age = now - _last_use(folder)
-                usable = read_info(folder) is not None and os.path.exists(os.path.join(folder, name + get_lib_extension()))
-            except OSError:    # somebody else removed it
+                usable = read_info(folder) is not None and os.path.exists(
+                    os.path.join(folder, name + get_lib_extension())
+                )
+            except OSError:  # somebody else removed it
                 continue
             if not usable:
                 if delete_if_problem or cleanup and age > STALE:
@@ -257,11 +279,14 @@ class ModuleCache:
         start = time.time()
         try:
             other = copy.deepcopy(key)
-        except Exception:    # what cannot be copied cannot be compared
+        except Exception:  # what cannot be copied cannot be compared
             return
         if not (key == other and hash(key) == hash(other)):
-            warn_once(("key", key_pkl), "the key of %s is not equal to a copy of itself. A type or Op in it has no __eq__ and __hash__ "
-                      "(declare __props__); its compiled code will be looked up by its text only." % key_pkl)
+            warn_once(
+                ("key", key_pkl),
+                "the key of %s is not equal to a copy of itself. A type or Op in it has no __eq__ and __hash__ "
+                "(declare __props__); its compiled code will be looked up by its text only." % key_pkl,
+            )
         self.time_spent_in_check_key += time.time() - start
 
     def module_from_key(self, key, lnk=None, keep_lock=False):
@@ -291,8 +316,13 @@ class ModuleCache:
                 return self.module_from_name[self.entry_from_key[key]]
             except KeyError:
                 raise ValueError("this key has no module yet, and there is no linker to make one", key) from None
-        arguments = (tuple(lnk.compile_args()), tuple(lnk.header_dirs()), tuple(lnk.lib_dirs()), tuple(lnk.libraries()),
-                     lnk.c_compiler().__name__)
+        arguments = (
+            tuple(lnk.compile_args()),
+            tuple(lnk.header_dirs()),
+            tuple(lnk.lib_dirs()),
+            tuple(lnk.libraries()),
+            lnk.c_compiler().__name__,
+        )
         versions = key[0] if key is not None else ()
         source = lnk.get_src_code()
         name = get_module_hash(source, (versions, arguments))
@@ -310,7 +340,7 @@ class ModuleCache:
     def _note(self, key, name, file):
         try:
             known = self.entry_from_key.get(key)
-        except TypeError:    # an Op that cannot be hashed
+        except TypeError:  # an Op that cannot be hashed
             return
         if known != file:
             self.entry_from_key[key] = file
@@ -336,7 +366,9 @@ class ModuleCache:
             warn_once(
                 ("directory", self.dirname),
                 "The compile directory %s cannot be written (%s). Compiled code goes to a temporary directory and is lost when the "
-                "process ends. Free disk space, or choose another directory with THEANO_FLAGS=base_compiledir=..." % (self.dirname, error))
+                "process ends. Free disk space, or choose another directory with THEANO_FLAGS=base_compiledir=..."
+                % (self.dirname, error),
+            )
             return self._compile(self.private_location(name), name, source, lnk)
 
     def private_location(self, name=None):
@@ -371,7 +403,7 @@ class ModuleCache:
         lock = UnitLock(os.path.join(self.dirname, "lock-" + name))
         work = None
         try:
-            module = self._load(folder, name)    # again: somebody may have published since
+            module = self._load(folder, name)  # again: somebody may have published since
             if module is not None:
                 self.stats[1] += 1
                 return module
@@ -382,7 +414,7 @@ class ModuleCache:
                 try:
                     os.rename(work, folder)
                     break
-                except OSError:    # another process's entry, or one that could not be used
+                except OSError:  # another process's entry, or one that could not be used
                     if not os.path.isdir(folder):
                         raise
                     module = self._load(folder, name)
@@ -418,10 +450,15 @@ class ModuleCache:
         except ImportError as error:
             hint = ""
             if "undefined symbol" in str(error):
-                hint = (". Something in the C code is declared, but not defined: name the library that defines it in c_libraries, and "
-                        "where that is in c_lib_dirs")
-            raise ImportError("The module with the C code of %s was compiled, but cannot be loaded: %s%s" % (
-                ", ".join(dict.fromkeys(str(node.op) for node in lnk.node_order)), error, hint), path=path) from error
+                hint = (
+                    ". Something in the C code is declared, but not defined: name the library that defines it in c_libraries, and "
+                    "where that is in c_lib_dirs"
+                )
+            raise ImportError(
+                "The module with the C code of %s was compiled, but cannot be loaded: %s%s"
+                % (", ".join(dict.fromkeys(str(node.op) for node in lnk.node_order)), error, hint),
+                path=path,
+            ) from error
 
     @staticmethod
     def _compile_file(folder, name, source, lnk, final_location=None):
@@ -430,8 +467,16 @@ class ModuleCache:
         more = {"final_location": final_location} if compile_str is GCC_compiler.compile_str else {}
         try:
             return compile_str(
-                name, source.replace(HASH_PLACEHOLDER, name), location=folder, include_dirs=lnk.header_dirs(), lib_dirs=lnk.lib_dirs(),
-                libs=lnk.libraries(), preargs=lnk.compile_args(), py_module=False, **more)
+                name,
+                source.replace(HASH_PLACEHOLDER, name),
+                location=folder,
+                include_dirs=lnk.header_dirs(),
+                lib_dirs=lnk.lib_dirs(),
+                libs=lnk.libraries(),
+                preargs=lnk.compile_args(),
+                py_module=False,
+                **more,
+            )
         except CompileError as error:
             if len(lnk.node_order) == 1:
                 error.name_node(lnk.node_order[0])
@@ -595,7 +640,14 @@ def get_module_cache(dirname, init_args=None):
     """
     cache = _caches.get(dirname)
     if cache is None:
-        cache = _caches[dirname] = ModuleCache(dirname, **(init_args or {
-            "check_for_broken_eq": bool(config.cmodule.debug),    # it copies every Op
-            "do_refresh": bool(config.cmodule.preload_cache)}))
+        cache = _caches[dirname] = ModuleCache(
+            dirname,
+            **(
+                init_args
+                or {
+                    "check_for_broken_eq": bool(config.cmodule.debug),  # it copies every Op
+                    "do_refresh": bool(config.cmodule.preload_cache),
+                }
+            ),
+        )
     return cache

@@ -4,6 +4,7 @@ Nothing here starts a compiler to learn about it. A toolchain is recognized by t
 time, and the processor by the system's description of it; the usual flags are assumed, and only when a compilation fails for the
 first time is the compiler asked which of them it knows (`Toolchain.probe`, remembered in the compile directory).
 """
+
 import os
 import sys
 
@@ -13,14 +14,28 @@ from theano_ng.gof.codegen.modulecode import locate, locate_file
 
 # gcc would replace the sine and cosine of one number by a call of sincos, which it cannot vectorize: it shall not know them. Nor shall it
 # move what only one side of `? :` needs into a branch, since a loop with calls in branches is not vectorized.
-KERNEL_FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-fno-trapping-math", "-fno-tree-sink",
-                "-fno-builtin-sin", "-fno-builtin-cos", "-fno-builtin-sinf", "-fno-builtin-cosf")
+KERNEL_FLAGS = (
+    "-O3",
+    "-march=native",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fno-tree-sink",
+    "-fno-builtin-sin",
+    "-fno-builtin-cos",
+    "-fno-builtin-sinf",
+    "-fno-builtin-cosf",
+)
 
 # Functions that some glibc has vectorized: name -> number of arguments.
 VECTOR_FUNCTIONS = dict(
-    dict.fromkeys("exp log sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp2 expm1 log2 log10 log1p cbrt erf "
-                  "erfc".split(), 1),
-    pow=2, atan2=2, hypot=2,
+    dict.fromkeys(
+        "exp log sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh exp2 expm1 log2 log10 log1p cbrt erf "
+        "erfc".split(),
+        1,
+    ),
+    pow=2,
+    atan2=2,
+    hypot=2,
 )
 
 # Symbol prefixes of the variants that gcc may call for simd("notinbranch"), by machine: (double, float).
@@ -89,8 +104,17 @@ class CompileError(Exception):
         for number in dict.fromkeys(int(number) for number in re.findall(r"mod\.cpp:(\d+)", self.output)):
             place, in_file = locate(self.source, number), locate_file(self.source, number)
             if place is not None:
-                places.append("mod.cpp:%d is line %d of what %s.%s returned%s: %s" % (
-                    number, place[2], place[0], place[1], " (%s, line %d)" % in_file if in_file else "", lines[number - 1].strip()))
+                places.append(
+                    "mod.cpp:%d is line %d of what %s.%s returned%s: %s"
+                    % (
+                        number,
+                        place[2],
+                        place[0],
+                        place[1],
+                        " (%s, line %d)" % in_file if in_file else "",
+                        lines[number - 1].strip(),
+                    )
+                )
         return places
 
     def _where(self):
@@ -99,8 +123,10 @@ class CompileError(Exception):
             return []
         if not os.path.exists(path):
             return ["To keep mod.cpp after an error, set the flag nocleanup=True"]
-        return ["The module's text is in %s%s" % (path, "" if config.nocleanup else
-                                                  ", until this process ends; the flag nocleanup=True keeps it")]
+        return [
+            "The module's text is in %s%s"
+            % (path, "" if config.nocleanup else ", until this process ends; the flag nocleanup=True keeps it")
+        ]
 
 
 class OutOfDisk(OSError):
@@ -216,7 +242,7 @@ class Toolchain:
             return False
         self.probed = True
         dropped = tuple(flag for flag in KERNEL_FLAGS if not self._accepts(flag))
-        if not dropped or len(dropped) == len(KERNEL_FLAGS):    # it compiles nothing at all: the flags are not to blame
+        if not dropped or len(dropped) == len(KERNEL_FLAGS):  # it compiles nothing at all: the flags are not to blame
             return False
         self.dropped = dropped
         memory = self._memory(directory)
@@ -283,7 +309,17 @@ def processor_identity():
         try:
             with open("/proc/cpuinfo", "rb") as file:
                 head = file.read(8192).split(b"\n\n")[0].decode("latin-1")
-            wanted = ("vendor_id", "cpu family", "model", "model name", "stepping", "flags", "Features", "CPU implementer", "CPU part")
+            wanted = (
+                "vendor_id",
+                "cpu family",
+                "model",
+                "model name",
+                "stepping",
+                "flags",
+                "Features",
+                "CPU implementer",
+                "CPU part",
+            )
             lines = [line for line in head.split("\n") if line.split("\t")[0].rstrip(" :") in wanted]
         except OSError:
             pass
@@ -350,7 +386,8 @@ def require_toolchain():
         compiler_available()
         raise MissingGXX(
             "no C++ compiler: config.cxx is %r. Install g++ (or clang++), or name the compiler with THEANO_FLAGS=cxx=/path/to/g++."
-            % (config.cxx,))
+            % (config.cxx,)
+        )
     return toolchain
 
 
@@ -378,7 +415,8 @@ def compiler_available():
     warn_once(
         "compiler",
         "No C++ compiler is available (config.cxx is %r): functions will run without compiled kernels, which is much slower. "
-        "Install g++, or name a compiler with THEANO_FLAGS=cxx=/path/to/g++." % (config.cxx,))
+        "Install g++, or name a compiler with THEANO_FLAGS=cxx=/path/to/g++." % (config.cxx,),
+    )
     return False
 
 
@@ -425,9 +463,9 @@ def run_program(command, directory=None):
             with open(reader, "rb", closefd=False) as stream:
                 output = stream.read()
             status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        except ChildProcessError:    # the host program reaps children itself; the output file tells the rest
+        except ChildProcessError:  # the host program reaps children itself; the output file tells the rest
             status = 0
-        except BaseException:    # interrupted: leave no compiler behind
+        except BaseException:  # interrupted: leave no compiler behind
             os.kill(pid, 9)
             os.waitpid(pid, 0)
             raise

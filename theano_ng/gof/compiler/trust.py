@@ -14,6 +14,7 @@ Files are checked when they are open. What cannot be swapped, because the direct
 its name. A directory that fails is replaced by one for this user alone (`directory`), with a warning that says who owns it; a file that
 fails is as good as none. Windows keeps permissions elsewhere, and nothing is checked there.
 """
+
 import errno
 import os
 import stat
@@ -24,11 +25,16 @@ from theano_ng.gof.compiler.toolchain import _digest, warn_once
 CHECKED = hasattr(os, "geteuid")
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
-_MOST_LINKS = 40    # as many as Linux follows in one path
-_READ = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(
-    os, "O_BINARY", 0)
+_MOST_LINKS = 40  # as many as Linux follows in one path
+_READ = (
+    os.O_RDONLY
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_BINARY", 0)
+)
 
-_known = {}         # directory -> what `os.stat` said when all above it was found in order
+_known = {}  # directory -> what `os.stat` said when all above it was found in order
 
 
 class Untrusted(PermissionError):
@@ -66,16 +72,20 @@ def problem(status, crossed=False):
     mode = stat.S_IMODE(status.st_mode)
     if status.st_uid not in (0, os.geteuid()):
         return "belongs to %s (mode %04o)" % (user_name(status.st_uid), mode)
-    if not mode & OTHERS_WRITE or stat.S_ISLNK(status.st_mode):     # the permissions of links mean nothing
+    if not mode & OTHERS_WRITE or stat.S_ISLNK(status.st_mode):  # the permissions of links mean nothing
         return None
     if crossed and mode & stat.S_ISVTX or mode & OTHERS_WRITE == stat.S_IWGRP and _is_own_group(status):
         return None
-    return "can be written by others (it belongs to %s, group %s, mode %04o)" % (user_name(status.st_uid), status.st_gid, mode)
+    return "can be written by others (it belongs to %s, group %s, mode %04o)" % (
+        user_name(status.st_uid),
+        status.st_gid,
+        mode,
+    )
 
 
 def user_name(uid):
     """A user as text: "alice (uid 1001)"."""
-    import pwd      # not on Windows, and for messages only
+    import pwd  # not on Windows, and for messages only
 
     try:
         return "%s (uid %d)" % (pwd.getpwuid(uid).pw_name, uid)
@@ -87,7 +97,7 @@ def _is_own_group(status):
     """Whether a file's group is that of its owner alone."""
     if status.st_gid != status.st_uid:
         return False
-    import grp      # neither is on Windows, and few files get here
+    import grp  # neither is on Windows, and few files get here
     import pwd
 
     try:
@@ -117,7 +127,7 @@ def first_problem(path):
         reason = problem(os.lstat(place), crossed=bool(todo))
         while todo and not reason:
             part = todo.pop()
-            if part == "..":    # in the target of a link: `place` has none any more
+            if part == "..":  # in the target of a link: `place` has none any more
                 place = os.path.dirname(place)
                 continue
             above, place = place, os.path.join(place, part)
@@ -130,7 +140,7 @@ def first_problem(path):
                     return None
                 todo.extend(part for part in reversed(target.split(os.sep)) if part not in ("", "."))
                 place = os.sep if os.path.isabs(target) else above
-    except OSError:     # not there, or out of reach
+    except OSError:  # not there, or out of reach
         return None
     return (place, reason) if reason else None
 
@@ -167,16 +177,21 @@ def directory(path):
         return path
     place, reason = found
     replacement = _replacement(path)
-    warn_once(("untrusted",) + found, (
-        "The compile directory %s is not used: %s %s. Who can write there could have this process run any code; it has to belong to %s or "
-        "to root, and nobody else may write it. Compiled code is kept in %s instead. %s, or choose another directory with "
-        "THEANO_FLAGS=base_compiledir=...") % (path, place, reason, user_name(os.geteuid()), replacement, _remedy(place, reason)))
+    warn_once(
+        ("untrusted",) + found,
+        (
+            "The compile directory %s is not used: %s %s. Who can write there could have this process run any code; it has to belong to %s or "
+            "to root, and nobody else may write it. Compiled code is kept in %s instead. %s, or choose another directory with "
+            "THEANO_FLAGS=base_compiledir=..."
+        )
+        % (path, place, reason, user_name(os.geteuid()), replacement, _remedy(place, reason)),
+    )
     return replacement
 
 
 def _remedy(place, reason):
     """What to do about something that is not trusted, as the beginning of a sentence."""
-    if reason.startswith("is "):    # a link, or no file
+    if reason.startswith("is "):  # a link, or no file
         return "Delete it"
     if "can be written" in reason:
         return "If nobody has put anything there: chmod go-w %s; otherwise delete it" % place
@@ -188,11 +203,13 @@ def _replacement(path):
     import tempfile
 
     name = "%s-%s" % (os.path.basename(path), _digest(os.path.abspath(path)))
-    for folder in (os.path.join(user_cache_directory(), "theano_ng"),
-                   os.path.join(tempfile.gettempdir(), "theano_ng-%d" % os.geteuid())):
+    for folder in (
+        os.path.join(user_cache_directory(), "theano_ng"),
+        os.path.join(tempfile.gettempdir(), "theano_ng-%d" % os.geteuid()),
+    ):
         try:
             return make_directory(os.path.join(folder, name))
-        except OSError:     # not to be written, or not to be trusted either
+        except OSError:  # not to be written, or not to be trusted either
             pass
     return make_directory(os.path.join(private_directory(), name))
 
@@ -215,6 +232,7 @@ def make_directory(path):
         When it is there, or what is above it is, and belongs to somebody else.
     OSError
     """
+
     def check():
         found = first_problem(path)
         if found is not None:
@@ -229,7 +247,7 @@ def make_directory(path):
         try:
             os.mkdir(folder, 0o700)
         except FileExistsError:
-            pass    # somebody was quicker: who?
+            pass  # somebody was quicker: who?
     if not os.path.isdir(path):
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
     check()
@@ -265,7 +283,7 @@ def private_directory():
         owner = os.getpid()
 
         def remove():
-            if os.getpid() == owner and not config.nocleanup:    # a forked child ends too
+            if os.getpid() == owner and not config.nocleanup:  # a forked child ends too
                 shutil.rmtree(path, ignore_errors=True)
 
         atexit.register(remove)
@@ -273,6 +291,7 @@ def private_directory():
 
 
 # ------------------------------------------------- files in a directory that is trusted
+
 
 def open_file(path):
     """Open a file to read bytes from, when it is a trusted one.
@@ -333,9 +352,14 @@ def _open_checked(path, flags):
 def _refuse(path, reason, place=None):
     """Warn, once for each directory and reason, and raise Untrusted. `place` is what is wrong, if that is not the file itself."""
     place = place or path
-    warn_once(("untrusted", os.path.dirname(path), reason), (
-        "%s is not loaded, since it could be anybody's code: %s %s. %s. `theano_ng-cache list` names all files of the compile directory "
-        "that are not trusted.") % (path, place, reason, _remedy(place, reason)))
+    warn_once(
+        ("untrusted", os.path.dirname(path), reason),
+        (
+            "%s is not loaded, since it could be anybody's code: %s %s. %s. `theano_ng-cache list` names all files of the compile directory "
+            "that are not trusted."
+        )
+        % (path, place, reason, _remedy(place, reason)),
+    )
     raise Untrusted(path, place, reason)
 
 
@@ -424,7 +448,7 @@ def untrusted_content(folder):
         for path in sorted(os.path.join(place, name) for name in folders + files):
             try:
                 reason = problem(os.lstat(path))
-            except OSError:     # gone meanwhile
+            except OSError:  # gone meanwhile
                 continue
             if reason is not None:
                 found.append((path, reason))

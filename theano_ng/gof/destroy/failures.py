@@ -1,4 +1,5 @@
 """Which nodes of a graph can fail because of the values they get, whatever the shapes."""
+
 from theano_ng.gof.own import is_own
 
 

@@ -1,4 +1,5 @@
 """In-place safety: a feature that orders and validates Ops that overwrite their inputs."""
+
 from functools import partial
 
 from theano_ng.configdefaults import config
@@ -11,7 +12,7 @@ from theano_ng.misc.ordered_set import OrderedSet
 
 try:
     from theano_ng.gof._destroyhandler import AliasClasses, Constraints, DynamicOrder
-except ImportError:     # not compiled; the twins do the same
+except ImportError:  # not compiled; the twins do the same
     from theano_ng.gof.destroy.alias_classes import AliasClasses, Constraints
     from theano_ng.gof.destroy.dynamic_order import DynamicOrder
 
@@ -271,8 +272,10 @@ class DestroyHandler(toolbox.Bookkeeper):
 
     def _add_view(self, app, o, places):
         if len(places) != 1:
-            raise NotImplementedError("%s: output %d is declared to be a view of the inputs %s; it can be a view of one" % (
-                app.op, o, list(places)))
+            raise NotImplementedError(
+                "%s: output %d is declared to be a view of the inputs %s; it can be a view of one"
+                % (app.op, o, list(places))
+            )
         viewed = app.inputs[places[0]]
         self.aliases.add_view(app.outputs[o], viewed)
         # The class of the viewed variable grows by that of the view.
@@ -290,10 +293,12 @@ class DestroyHandler(toolbox.Bookkeeper):
             r = app.inputs[i]
             if len(r.clients) > 1:
                 self.fail_validate[app] = InconsistencyError(
-                    "Destroyed variable has more than one client. Client: %s, reason: %s" % (app, reason))
+                    "Destroyed variable has more than one client. Client: %s, reason: %s" % (app, reason)
+                )
             elif r.owner is not None and r.index in (getattr(r.owner.op, "view_map", None) or {}):
                 self.fail_validate[app] = InconsistencyError(
-                    "Destroyed variable is a view of another one. Client: %s, reason: %s" % (app, reason))
+                    "Destroyed variable is a view of another one. Client: %s, reason: %s" % (app, reason)
+                )
 
     # ------------------------------------------------------------ validation
 

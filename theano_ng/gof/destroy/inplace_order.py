@@ -4,6 +4,7 @@ An in-place node comes after every other reader of what it overwrites. A machine
 those readers first, which is a waste where the reader only serves a branch of a conditional that is not taken. And what overwrites a
 function's state comes last of all, so that a call that fails leaves it alone.
 """
+
 from theano_ng.gof.destroy.failures import fails_on_values
 
 
@@ -35,8 +36,11 @@ def overwrite_last(order, orderings, inputs):
             first.add(node)
             first.update(r.owner for r in node.inputs if r.owner in late)
             first.update(other for other in orderings.get(node, ()) if other in late)
-    return ([node for node in order if node not in late] + [node for node in order if node in first]
-            + [node for node in order if node in late and node not in first])
+    return (
+        [node for node in order if node not in late]
+        + [node for node in order if node in first]
+        + [node for node in order if node in late and node not in first]
+    )
 
 
 def _overwriting(order, orderings, inputs):
@@ -45,8 +49,11 @@ def _overwriting(order, orderings, inputs):
     for node in order:
         op = node.op
         destroyed = getattr(op, "destroy_map", None) or {}
-        if (any(node.inputs[i] in in_state for positions in destroyed.values() for i in positions)
-                or any(r.owner in late for r in node.inputs) or any(other in late for other in orderings.get(node, ()))):
+        if (
+            any(node.inputs[i] in in_state for positions in destroyed.values() for i in positions)
+            or any(r.owner in late for r in node.inputs)
+            or any(other in late for other in orderings.get(node, ()))
+        ):
             late.add(node)
         for table in (getattr(op, "view_map", None) or {}, destroyed):
             for output, positions in table.items():
@@ -173,14 +180,17 @@ def lazy_prerequisites(nodes, thunks, orderings, outputs):
     Replacing a prerequisite by a conditional that comes before the node keeps to the order of `nodes`, so it makes no cycle.
     """
     prerequisites = {node: list(orderings[node]) for node in nodes if orderings.get(node)}
-    branch_sizes = {node: thunk.branch_size for node, thunk in zip(nodes, thunks)
-                    if getattr(thunk, "lazy", False) and hasattr(thunk, "branch_size")}
+    branch_sizes = {
+        node: thunk.branch_size
+        for node, thunk in zip(nodes, thunks)
+        if getattr(thunk, "lazy", False) and hasattr(thunk, "branch_size")
+    }
     if not prerequisites or not branch_sizes:
         return prerequisites
     guards = _guards(nodes, branch_sizes, outputs)
     place = {node: i for i, node in enumerate(nodes)}
-    leaky = set()       # branches of which something may run although the other one is taken
-    droppable = []      # (node, prerequisite, the node's branch, the branches of the prerequisite)
+    leaky = set()  # branches of which something may run although the other one is taken
+    droppable = []  # (node, prerequisite, the node's branch, the branches of the prerequisite)
     result = {}
     for node, others in prerequisites.items():
         kept = result[node] = {}

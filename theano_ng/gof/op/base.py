@@ -1,4 +1,5 @@
 """Ops: the definitions of what Apply nodes compute; test values while a graph is being built."""
+
 import copy
 import warnings
 
@@ -8,6 +9,7 @@ from theano_ng.gof.c_interface import CLinkerObject, CLinkerOp
 from theano_ng.gof.graph import Apply, Constant, NoParams, Variable
 from theano_ng.gof.native import make_native_thunk, native_code_of
 from theano_ng.gof.utils import MethodNotDefined, get_variable_trace_string, object2
+
 
 class PureOp:
     """Interface of an Op: what it makes of inputs, and what it computes.
@@ -73,14 +75,16 @@ class PureOp:
         node = self.make_node(*inputs, **kwargs)
         outputs = node.outputs
         for output in outputs:
-            if not hasattr(output.tag, "trace"):    # made by make_variable, not by calling the Type
+            if not hasattr(output.tag, "trace"):  # made by make_variable, not by calling the Type
                 utils.add_tag_trace(output)
         if config.compute_test_value != "off":
             compute_test_value(node)
         default = self.default_output
         if default is not None:
             if not 0 <= default < len(outputs):
-                raise AttributeError("%s.default_output is out of range: %d of %d outputs." % (self, default, len(outputs)))
+                raise AttributeError(
+                    "%s.default_output is out of range: %d of %d outputs." % (self, default, len(outputs))
+                )
             result = outputs[default]
             return [result] if return_list else result
         if return_list or len(outputs) != 1:
@@ -127,7 +131,8 @@ class PureOp:
         """
         raise NotImplementedError(
             "%s of class %s does not implement R_op. If this is a theano_ng op, write to the developers' list; otherwise define the"
-            " R_op method of the class" % (self, self.__class__.__name__))
+            " R_op method of the class" % (self, self.__class__.__name__)
+        )
 
     def perform(self, node, inputs, output_storage, params=None):
         """Compute the outputs in Python.
@@ -265,7 +270,7 @@ class Op(object2, PureOp, CLinkerOp):
         """
         if impl not in (None, "c", "py"):
             raise ValueError("impl has to be None, 'c' or 'py', not %r" % (impl,))
-        prefers_c = self.use_c_code and getattr(self, "_op_use_c_code", True)    # the second is an older name
+        prefers_c = self.use_c_code and getattr(self, "_op_use_c_code", True)  # the second is an older name
         if impl == "c" or (impl is None and has_c_implementation(self) and (prefers_c or not has_perform(self))):
             self.prepare_node(node, storage_map=storage_map, compute_map=compute_map, impl="c")
             try:
@@ -278,7 +283,7 @@ class Op(object2, PureOp, CLinkerOp):
                 self.prepare_node(node, storage_map=storage_map, compute_map=compute_map, impl="c")
                 return self.make_c_thunk(node, storage_map, compute_map, no_recycling)
             except (NotImplementedError, MethodNotDefined):
-                pass    # there is no compiler, or no C code for this node: the call of `perform` will say so
+                pass  # there is no compiler, or no C code for this node: the call of `perform` will say so
         self.prepare_node(node, storage_map=storage_map, compute_map=compute_map, impl="py")
         return self.make_py_thunk(node, storage_map, compute_map, no_recycling)
 
@@ -294,7 +299,8 @@ class Op(object2, PureOp, CLinkerOp):
             if not isinstance(variable, Variable) or variable.type != expected:
                 raise TypeError(
                     "We expected inputs of types '%s' but got types '%s' (input %d of %s)"
-                    % (str(list(self.itypes)), str([getattr(v, "type", type(v)) for v in inputs]), i, self))
+                    % (str(list(self.itypes)), str([getattr(v, "type", type(v)) for v in inputs]), i, self)
+                )
         return Apply(self, inputs, [otype() for otype in self.otypes])
 
     def get_params(self, node):
@@ -304,7 +310,9 @@ class Op(object2, PureOp, CLinkerOp):
             missing = [field for field in params_type.fields if not hasattr(self, field)]
             if missing:
                 raise AttributeError(
-                    "%s: cannot get the params of its ParamsType, the Op has no attribute %s" % (self, ", ".join(missing)))
+                    "%s: cannot get the params of its ParamsType, the Op has no attribute %s"
+                    % (self, ", ".join(missing))
+                )
             return params_type.get_params(self)
         raise MethodNotDefined("get_params", type(self), self.__class__.__name__)
 
@@ -353,7 +361,8 @@ def compute_test_value(node):
                 raise
             missing_test_message(
                 "Cannot compute test value: input %i (%s) of Op %s missing default value. %s"
-                % (i, ins, node, get_variable_trace_string(ins)))
+                % (i, ins, node, get_variable_trace_string(ins))
+            )
             return
     destroyed = {i for places in (getattr(node.op, "destroy_map", None) or {}).values() for i in places}
     for i in destroyed:
@@ -383,12 +392,19 @@ def compute_test_value(node):
 
 def _story_of_test_values(node, values):
     """For errors: which node was to be computed, from what, and where its inputs come from."""
-    lines = ["This happened while the test value of %s was computed (config.compute_test_value=%r), from" % (node,
-                                                                                                             config.compute_test_value)]
+    lines = [
+        "This happened while the test value of %s was computed (config.compute_test_value=%r), from"
+        % (node, config.compute_test_value)
+    ]
     for i, (ins, value) in enumerate(zip(node.inputs, values)):
         shape = getattr(value, "shape", None)
-        what = "shape %s, dtype %s" % (shape, getattr(value, "dtype", None)) if shape is not None else "%.200r" % (value,)
-        lines.append("input %i: %s of type %s, test value with %s%s" % (i, ins, ins.type, what, get_variable_trace_string(ins).rstrip()))
+        what = (
+            "shape %s, dtype %s" % (shape, getattr(value, "dtype", None)) if shape is not None else "%.200r" % (value,)
+        )
+        lines.append(
+            "input %i: %s of type %s, test value with %s%s"
+            % (i, ins, ins.type, what, get_variable_trace_string(ins).rstrip())
+        )
     return "\n".join(lines)
 
 

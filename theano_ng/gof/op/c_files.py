@@ -1,4 +1,5 @@
 """COp: an Op whose C code lives in files of its own."""
+
 import inspect
 import os
 import re
@@ -11,7 +12,7 @@ from theano_ng.gof.op.base import Op
 from theano_ng.gof.type import Generic
 from theano_ng.gof.utils import MethodNotDefined, hash_from_code
 
-_END = "// end of section"    # for `modulecode.locate_file`
+_END = "// end of section"  # for `modulecode.locate_file`
 
 
 def simple_meth(tag):
@@ -79,8 +80,16 @@ class COp(Op):
     backward_re = re.compile(r"^THEANO_(APPLY|SUPPORT)_CODE_SECTION$", re.MULTILINE)
     # The methods that a section can become; subclasses add theirs.
     SECTIONS = {
-        "init_code", "init_code_apply", "init_code_struct", "support_code", "support_code_apply", "support_code_struct",
-        "cleanup_code_struct", "code", "code_cleanup"}
+        "init_code",
+        "init_code_apply",
+        "init_code_struct",
+        "support_code",
+        "support_code_apply",
+        "support_code_struct",
+        "cleanup_code_struct",
+        "code",
+        "code_cleanup",
+    }
     # Of an Op that is a COp by name only and brings its C code in another way (DimShuffle and other native Ops).
     code_sections = {}
 
@@ -105,8 +114,10 @@ class COp(Op):
         if not self.code_sections:
             raise ValueError("%s has no sections: give it C files with lines '#section <tag>'" % type(self).__name__)
         if self.func_name is not None and "code" in self.code_sections:
-            raise ValueError("%s has a section \"code\" in its C files %s and a func_name, %r: either one computes the outputs"
-                             % (type(self).__name__, ", ".join(func_files), self.func_name))
+            raise ValueError(
+                '%s has a section "code" in its C files %s and a func_name, %r: either one computes the outputs'
+                % (type(self).__name__, ", ".join(func_files), self.func_name)
+            )
 
     def load_c_code(self, func_files):
         """Read the C files and divide them into sections.
@@ -123,15 +134,24 @@ class COp(Op):
                 with open(path, encoding="utf-8") as f:
                     self.func_codes.append(f.read())
             except OSError as error:
-                raise type(error)(error.errno, "%s: the C file %r of %s cannot be read (relative paths start in the directory of the "
-                                  "Python file that defines the class)" % (error.strerror, func_file, type(self).__name__), path) from None
+                raise type(error)(
+                    error.errno,
+                    "%s: the C file %r of %s cannot be read (relative paths start in the directory of the "
+                    "Python file that defines the class)" % (error.strerror, func_file, type(self).__name__),
+                    path,
+                ) from None
         # Old files divide into two parts by other markers.
         if any(self.backward_re.search(code) for code in self.func_codes):
             if len(self.func_codes) != 1:
-                raise ValueError("If a C file uses THEANO_APPLY_CODE_SECTION or THEANO_SUPPORT_CODE_SECTION, it has to be the only file;"
-                                 " use #section instead")
-            warnings.warn("THEANO_APPLY_CODE_SECTION and THEANO_SUPPORT_CODE_SECTION are deprecated, use #section support_code_apply and"
-                          " #section support_code", stacklevel=3)
+                raise ValueError(
+                    "If a C file uses THEANO_APPLY_CODE_SECTION or THEANO_SUPPORT_CODE_SECTION, it has to be the only file;"
+                    " use #section instead"
+                )
+            warnings.warn(
+                "THEANO_APPLY_CODE_SECTION and THEANO_SUPPORT_CODE_SECTION are deprecated, use #section support_code_apply and"
+                " #section support_code",
+                stacklevel=3,
+            )
             names = {"APPLY": "support_code_apply", "SUPPORT": "support_code"}
             parts = self.backward_re.split(self.func_codes[0])
         else:
@@ -150,11 +170,16 @@ class COp(Op):
             if len(parts) == 1:
                 raise ValueError("C file %s has no line '#section <tag>'" % func_files[i])
             if parts[0].strip():
-                raise ValueError("Stray code before first #section statement (in file %s): %s" % (func_files[i], parts[0].strip()[:200]))
+                raise ValueError(
+                    "Stray code before first #section statement (in file %s): %s"
+                    % (func_files[i], parts[0].strip()[:200])
+                )
             for tag, text, line in zip(parts[1::2], parts[2::2], starts):
                 if tag not in self.SECTIONS:
-                    raise ValueError("Unknown section type (in file %s, line %d): %s; known are %s"
-                                     % (func_files[i], line, tag, ", ".join(sorted(self.SECTIONS))))
+                    raise ValueError(
+                        "Unknown section type (in file %s, line %d): %s; known are %s"
+                        % (func_files[i], line, tag, ", ".join(sorted(self.SECTIONS)))
+                    )
                 text = "// #section %s, line %d of %s%s" % (tag, line, os.path.basename(func_files[i]), text)
                 before = self.code_sections.get(tag, "")
                 self.code_sections[tag] = before + ("" if before.endswith("\n") or not before else "\n") + text
@@ -224,7 +249,7 @@ class COp(Op):
                 ctype, typenum = "npy_" + dtype.name, "NPY_" + dtype.name.upper()
             define("DTYPE_" + vname, ctype)
             define("TYPENUM_" + vname, typenum)
-            define("ITEMSIZE_" + vname, dtype.itemsize)    # a number, also for ``#if``
+            define("ITEMSIZE_" + vname, dtype.itemsize)  # a number, also for ``#if``
         params_type = self._params_c_type()
         if params_type is not None:
             define("PARAMS_TYPE", params_type)
@@ -270,7 +295,9 @@ class COp(Op):
         ----------
         inputs, outputs : list of str
         """
-        names = [("INPUT_%d" % i, name) for i, name in enumerate(inputs)] + [("OUTPUT_%d" % i, name) for i, name in enumerate(outputs)]
+        names = [("INPUT_%d" % i, name) for i, name in enumerate(inputs)] + [
+            ("OUTPUT_%d" % i, name) for i, name in enumerate(outputs)
+        ]
         return "\n".join("#define %s %s" % pair for pair in names), "\n".join("#undef %s" % macro for macro, _ in names)
 
     def c_init_code_struct(self, node, name, sub):
@@ -279,7 +306,9 @@ class COp(Op):
             return super().c_init_code_struct(node, name, sub)
         def_macros, undef_macros = self.get_c_macros(node, name)
         def_sub, undef_sub = self.get_sub_macros(sub)
-        return "\n".join(["", def_macros, def_sub, self.code_sections["init_code_struct"], _END, undef_sub, undef_macros])
+        return "\n".join(
+            ["", def_macros, def_sub, self.code_sections["init_code_struct"], _END, undef_sub, undef_macros]
+        )
 
     def c_code(self, node, name, inp, out, sub):
         """A call of the main function, or the section `code` of the C files."""
@@ -294,8 +323,14 @@ class COp(Op):
                   }
                 }
                 %(undef_macros)s
-                """ % dict(func_name=self.func_name, fail=sub["fail"], params=params, define_macros=define_macros,
-                           undef_macros=undef_macros, func_args=self.format_c_function_args(inp, out))
+                """ % dict(
+                func_name=self.func_name,
+                fail=sub["fail"],
+                params=params,
+                define_macros=define_macros,
+                undef_macros=undef_macros,
+                func_args=self.format_c_function_args(inp, out),
+            )
         if "code" in self.code_sections:
             return self._with_all_macros("code", node, name, inp, out, sub)
         raise MethodNotDefined("c_code", type(self), type(self).__name__)
@@ -308,7 +343,9 @@ class COp(Op):
         def_macros, undef_macros = self.get_c_macros(node, name)
         def_sub, undef_sub = self.get_sub_macros(sub)
         def_io, undef_io = self.get_io_macros(inputs, outputs)
-        return "\n".join([def_macros, def_sub, def_io, "{", self.code_sections[tag], _END, "}", undef_io, undef_sub, undef_macros])
+        return "\n".join(
+            [def_macros, def_sub, def_io, "{", self.code_sections[tag], _END, "}", undef_io, undef_sub, undef_macros]
+        )
 
     def c_code_cleanup(self, node, name, inputs, outputs, sub):
         """The section `code_cleanup` of the C files, with macros."""

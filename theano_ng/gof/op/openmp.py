@@ -1,4 +1,5 @@
 """Base class of Ops whose C code uses OpenMP."""
+
 import warnings
 
 from theano_ng.configdefaults import config
@@ -56,8 +57,9 @@ class OpenMPOp(Op):
             return 0;
         }
         """
-        return bool(GCC_compiler.try_compile_tmp(
-            src_code=code, tmp_prefix="test_omp_", flags=["-fopenmp"], try_run=False))
+        return bool(
+            GCC_compiler.try_compile_tmp(src_code=code, tmp_prefix="test_omp_", flags=["-fopenmp"], try_run=False)
+        )
 
     def update_self_openmp(self):
         """Set `openmp` to False when the compiler has no OpenMP."""
@@ -67,7 +69,9 @@ class OpenMPOp(Op):
                 if not OpenMPOp.gxx_support_openmp:
                     warnings.warn(
                         "Your g++ compiler fails to compile OpenMP code. OpenMP is disabled; set the flag openmp=False to silence"
-                        " this warning.", stacklevel=3)
+                        " this warning.",
+                        stacklevel=3,
+                    )
                     # Asking every other op again would be of no use.
                     config.openmp = False
             if not OpenMPOp.gxx_support_openmp:

@@ -11,20 +11,52 @@
 `tools`                   helpers of rewrites
 ========================  ==========================================================================
 """
+
 from theano_ng.configdefaults import config
 from theano_ng.gof.rewriting.base import (
-    FromFunctionOptimizer, Optimizer, SeqOptimizer, _logger, inplace_optimizer, merge_dict, optimizer)
+    FromFunctionOptimizer,
+    Optimizer,
+    SeqOptimizer,
+    _logger,
+    inplace_optimizer,
+    merge_dict,
+    optimizer,
+)
 from theano_ng.gof.rewriting.equilibrium import EquilibriumOptimizer
 from theano_ng.gof.rewriting.local import (
-    FromFunctionLocalOptimizer, GraphToGPULocalOptGroup, LocalMetaOptimizer, LocalMetaOptimizerSkipAssertionError, LocalOptGroup,
-    LocalOptimizer, local_optimizer)
+    FromFunctionLocalOptimizer,
+    GraphToGPULocalOptGroup,
+    LocalMetaOptimizer,
+    LocalMetaOptimizerSkipAssertionError,
+    LocalOptGroup,
+    LocalOptimizer,
+    local_optimizer,
+)
 from theano_ng.gof.rewriting.merge import (
-    MergeFeature, MergeOptimizer, is_same_graph_with_merge, pre_constant_merge, register_assert_op)
+    MergeFeature,
+    MergeOptimizer,
+    is_same_graph_with_merge,
+    pre_constant_merge,
+    register_assert_op,
+)
 from theano_ng.gof.rewriting.navigate import (
-    ChangeTracker, NavigatorOptimizer, OpKeyOptimizer, TopoOptimizer, Updater, in2out, out2in, topogroup_optimizer)
+    ChangeTracker,
+    NavigatorOptimizer,
+    OpKeyOptimizer,
+    TopoOptimizer,
+    Updater,
+    in2out,
+    out2in,
+    topogroup_optimizer,
+)
 from theano_ng.gof.rewriting.pattern import OpRemove, OpSub, PatternSub
 from theano_ng.gof.rewriting.stacktrace import (
-    CheckStackTraceOptimization, CheckStrackTraceFeature, check_stack_trace, copy_stack_trace, inherit_stack_trace)
+    CheckStackTraceOptimization,
+    CheckStrackTraceFeature,
+    check_stack_trace,
+    copy_stack_trace,
+    inherit_stack_trace,
+)
 from theano_ng.gof.rewriting.tools import _check_chain, check_chain, pre_greedy_local_optimizer
 from theano_ng.gof.utils import integer_types, string_types
 
@@ -37,9 +69,29 @@ def _list_of_nodes(fgraph):
 
 
 # Classes say their classic path in their repr, and pickle by it.
-for _cls in (FromFunctionOptimizer, Optimizer, SeqOptimizer, EquilibriumOptimizer, FromFunctionLocalOptimizer,
-             GraphToGPULocalOptGroup, LocalMetaOptimizer, LocalMetaOptimizerSkipAssertionError, LocalOptGroup, LocalOptimizer,
-             MergeFeature, MergeOptimizer, ChangeTracker, NavigatorOptimizer, OpKeyOptimizer, TopoOptimizer, Updater, OpRemove,
-             OpSub, PatternSub, CheckStackTraceOptimization, CheckStrackTraceFeature):
+for _cls in (
+    FromFunctionOptimizer,
+    Optimizer,
+    SeqOptimizer,
+    EquilibriumOptimizer,
+    FromFunctionLocalOptimizer,
+    GraphToGPULocalOptGroup,
+    LocalMetaOptimizer,
+    LocalMetaOptimizerSkipAssertionError,
+    LocalOptGroup,
+    LocalOptimizer,
+    MergeFeature,
+    MergeOptimizer,
+    ChangeTracker,
+    NavigatorOptimizer,
+    OpKeyOptimizer,
+    TopoOptimizer,
+    Updater,
+    OpRemove,
+    OpSub,
+    PatternSub,
+    CheckStackTraceOptimization,
+    CheckStrackTraceFeature,
+):
     _cls.__module__ = "theano_ng.gof.opt"
 del _cls

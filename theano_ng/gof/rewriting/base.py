@@ -59,6 +59,7 @@ def report_failure(what, exc, details=()):
     _logger.error("%s", traceback.format_exc())
     if policy == "pdb":
         import pdb
+
         pdb.post_mortem(sys.exc_info()[2])
     elif isinstance(exc, AssertionError) or policy == "raise":
         raise exc
@@ -107,8 +108,10 @@ class Optimizer(Numbered):
     def print_profile(stream, prof, level=0):
         """Write the profile data that `apply` returned; nothing when there is none."""
         if prof is not None:
-            raise TypeError("%s returned profile data but defines no print_profile; "
-                            "return None from apply or define print_profile(stream, prof, level)" % (prof[0],))
+            raise TypeError(
+                "%s returned profile data but defines no print_profile; "
+                "return None from apply or define print_profile(stream, prof, level)" % (prof[0],)
+            )
 
 
 def requirement_functions(requirements):
@@ -145,7 +148,9 @@ class FromFunctionOptimizer(Optimizer):
             requirement(fgraph)
 
     def print_summary(self, stream=sys.stdout, level=0, depth=-1):
-        print("%s%s id=%i" % (" " * level, self.apply if self.__name__ is None else self.__name__, id(self)), file=stream)
+        print(
+            "%s%s id=%i" % (" " * level, self.apply if self.__name__ is None else self.__name__, id(self)), file=stream
+        )
 
     def __call__(self, *args, **kwargs):
         return self.fn(*args, **kwargs)
@@ -240,11 +245,23 @@ class SeqOptimizer(Optimizer, list):
         finally:
             validate_time = profile.validate_time - validate_before if profile else None
             callback_time = getattr(fgraph, "execute_callbacks_time", 0.0) - callback_before
-            callbacks_time = {k: v - callbacks_before.get(k, 0.0)
-                              for k, v in dict(getattr(fgraph, "execute_callbacks_times", ())).items()
-                              if v > callbacks_before.get(k, 0.0)}
-        return (self, times, validate_time, callback_time, nb_node_before, len(fgraph.apply_nodes),
-                sub_profs, sub_validate, nb_nodes, callbacks_time)
+            callbacks_time = {
+                k: v - callbacks_before.get(k, 0.0)
+                for k, v in dict(getattr(fgraph, "execute_callbacks_times", ())).items()
+                if v > callbacks_before.get(k, 0.0)
+            }
+        return (
+            self,
+            times,
+            validate_time,
+            callback_time,
+            nb_node_before,
+            len(fgraph.apply_nodes),
+            sub_profs,
+            sub_validate,
+            nb_nodes,
+            callbacks_time,
+        )
 
     def add_requirements(self, fgraph):
         # Every optimizer attaches what it needs when its turn comes.
@@ -265,11 +282,24 @@ class SeqOptimizer(Optimizer, list):
 
     @staticmethod
     def print_profile(stream, prof, level=0):
-        (opts, times, validate_time, callback_time, nb_node_before, nb_node_after,
-         sub_profs, sub_validate, nb_nodes, callbacks_time) = prof
+        (
+            opts,
+            times,
+            validate_time,
+            callback_time,
+            nb_node_before,
+            nb_node_after,
+            sub_profs,
+            sub_validate,
+            nb_nodes,
+            callbacks_time,
+        ) = prof
         blanc = "    " * level
-        print("%sSeqOptimizer      %s  time %.3fs for %d/%d nodes before/after optimization"
-              % (blanc, getattr(opts, "name", None) or "", sum(times), nb_node_before, nb_node_after), file=stream)
+        print(
+            "%sSeqOptimizer      %s  time %.3fs for %d/%d nodes before/after optimization"
+            % (blanc, getattr(opts, "name", None) or "", sum(times), nb_node_before, nb_node_after),
+            file=stream,
+        )
         print("%s  %.3fs for fgraph.validate()" % (blanc, validate_time or 0.0), file=stream)
         print("%s  %.3fs for callback" % (blanc, callback_time), file=stream)
         for name, t in sorted(callbacks_time.items(), key=lambda item: (-item[1], str(item[0]))):
@@ -313,8 +343,18 @@ class SeqOptimizer(Optimizer, list):
         if prof1[2] is not None or prof2[2] is not None:
             validate = (prof1[2] or 0.0) + (prof2[2] or 0.0)
         rows = [merged[opt] for opt in order]
-        return (seq, [r[0] for r in rows], validate, prof1[3] + prof2[3], prof1[4] + prof2[4], prof1[5] + prof2[5],
-                [r[1] for r in rows], [r[2] for r in rows], [r[3] for r in rows], merge_dict(prof1[9], prof2[9]))
+        return (
+            seq,
+            [r[0] for r in rows],
+            validate,
+            prof1[3] + prof2[3],
+            prof1[4] + prof2[4],
+            prof1[5] + prof2[5],
+            [r[1] for r in rows],
+            [r[2] for r in rows],
+            [r[3] for r in rows],
+            merge_dict(prof1[9], prof2[9]),
+        )
 
 
 def merge_dict(d1, d2):

@@ -70,7 +70,9 @@ class Worklist(object):
         """`nodes` without repetition and without those that left the graph, by rank."""
         alive = self.fgraph.apply_nodes
         rank = self.rank
-        return sorted((node for node in dict.fromkeys(nodes) if node is not None and node in alive), key=rank.__getitem__)
+        return sorted(
+            (node for node in dict.fromkeys(nodes) if node is not None and node in alive), key=rank.__getitem__
+        )
 
     def neighbourhood(self, start):
         """Nodes to visit again because of the events from `start` on, by rank."""
@@ -124,8 +126,16 @@ class EquilibriumOptimizer(NavigatorOptimizer):
         Global optimizers applied after each part of a pass that changed the graph.
     """
 
-    def __init__(self, optimizers, failure_callback=None, ignore_newtrees=True, tracks_on_change_inputs=False,
-                 max_use_ratio=None, final_optimizers=None, cleanup_optimizers=None):
+    def __init__(
+        self,
+        optimizers,
+        failure_callback=None,
+        ignore_newtrees=True,
+        tracks_on_change_inputs=False,
+        max_use_ratio=None,
+        final_optimizers=None,
+        cleanup_optimizers=None,
+    ):
         super().__init__(None, ignore_newtrees=ignore_newtrees, failure_callback=failure_callback)
         self.tracks_on_change_inputs = tracks_on_change_inputs
         self.global_optimizers = []
@@ -167,24 +177,56 @@ class EquilibriumOptimizer(NavigatorOptimizer):
 
     @staticmethod
     def print_profile(stream, prof, level=0):
-        (opt, loop_timing, loop_process_count, (start_nb_nodes, end_nb_nodes, max_nb_nodes), global_opt_timing, nb_nodes,
-         time_opts, io_toposort_timing, node_created, global_sub_profs, final_sub_profs, cleanup_sub_profs) = prof
+        (
+            opt,
+            loop_timing,
+            loop_process_count,
+            (start_nb_nodes, end_nb_nodes, max_nb_nodes),
+            global_opt_timing,
+            nb_nodes,
+            time_opts,
+            io_toposort_timing,
+            node_created,
+            global_sub_profs,
+            final_sub_profs,
+            cleanup_sub_profs,
+        ) = prof
         blanc = "    " * level
         print("%sEquilibriumOptimizer      %s" % (blanc, opt.name or ""), file=stream)
         print("%s  time %.3fs for %d passes" % (blanc, sum(loop_timing), len(loop_timing)), file=stream)
-        print("%s  nb nodes (start, end, max) %d %d %d" % (blanc, start_nb_nodes, end_nb_nodes, max_nb_nodes), file=stream)
+        print(
+            "%s  nb nodes (start, end, max) %d %d %d" % (blanc, start_nb_nodes, end_nb_nodes, max_nb_nodes), file=stream
+        )
         print("%s  time io_toposort %.3fs" % (blanc, sum(io_toposort_timing)), file=stream)
         s = sum(time_opts[o] for o in opt.get_local_optimizers() if o in time_opts)
         print("%s  time in local optimizers %.3fs" % (blanc, s), file=stream)
-        for label, opts in (("global", opt.global_optimizers), ("final", opt.final_optimizers), ("cleanup", opt.cleanup_optimizers)):
+        for label, opts in (
+            ("global", opt.global_optimizers),
+            ("final", opt.final_optimizers),
+            ("cleanup", opt.cleanup_optimizers),
+        ):
             if opts or label == "global":
-                print("%s  time in %s optimizers %.3fs" % (blanc, label, sum(time_opts.get(o, 0.0) for o in opts)), file=stream)
+                print(
+                    "%s  time in %s optimizers %.3fs" % (blanc, label, sum(time_opts.get(o, 0.0) for o in opts)),
+                    file=stream,
+                )
         for i, timing in enumerate(loop_timing):
             counts = sorted(loop_process_count[i].items(), key=lambda item: (-item[1], _label(item[0])))
             lopt = " ".join(str((_label(o), n)) for o, n in counts[:5]) + (" ..." if len(counts) > 5 else "")
-            print("%s  %2d - %.3fs %d (%.3fs in global opts, %.3fs io_toposort) - %d nodes - %s"
-                  % (blanc, i, timing, sum(loop_process_count[i].values()), global_opt_timing[i], io_toposort_timing[i],
-                     nb_nodes[i], lopt), file=stream)
+            print(
+                "%s  %2d - %.3fs %d (%.3fs in global opts, %.3fs io_toposort) - %d nodes - %s"
+                % (
+                    blanc,
+                    i,
+                    timing,
+                    sum(loop_process_count[i].values()),
+                    global_opt_timing[i],
+                    io_toposort_timing[i],
+                    nb_nodes[i],
+                    lopt,
+                ),
+                file=stream,
+            )
         used, unused = [], []
         total = {}
         for counts in loop_process_count:
@@ -201,8 +243,11 @@ class EquilibriumOptimizer(NavigatorOptimizer):
         for t, count, created, o in used:
             print("%s  %.3fs - %d - %d - %s" % (blanc, t, count, created, _label(o)), file=stream)
         if unused:
-            print("%s  %.3fs - in %d optimization that where not used (display only those with a runtime > 0)"
-                  % (blanc, sum(row[0] for row in unused), len(unused)), file=stream)
+            print(
+                "%s  %.3fs - in %d optimization that where not used (display only those with a runtime > 0)"
+                % (blanc, sum(row[0] for row in unused), len(unused)),
+                file=stream,
+            )
             for t, o in unused:
                 if t > 0:
                     print("%s    %.3fs - %s" % (blanc, t, _label(o)), file=stream)
@@ -216,22 +261,36 @@ class EquilibriumOptimizer(NavigatorOptimizer):
     @staticmethod
     def merge_profile(prof1, prof2):
         """Add two profiles, pass by pass."""
+
         def longest(a, b, zero):
             n = max(len(a), len(b))
             return zip(list(a) + [zero] * (n - len(a)), list(b) + [zero] * (n - len(b)))
 
         rules = list(dict.fromkeys(list(prof1[0].get_local_optimizers()) + list(prof2[0].get_local_optimizers())))
         globals_ = list(dict.fromkeys(prof1[0].global_optimizers + prof2[0].global_optimizers))
-        merged = EquilibriumOptimizer(rules + globals_, max_use_ratio=1,
-                                      final_optimizers=list(dict.fromkeys(prof1[0].final_optimizers + prof2[0].final_optimizers)),
-                                      cleanup_optimizers=list(dict.fromkeys(prof1[0].cleanup_optimizers
-                                                                            + prof2[0].cleanup_optimizers)))
+        merged = EquilibriumOptimizer(
+            rules + globals_,
+            max_use_ratio=1,
+            final_optimizers=list(dict.fromkeys(prof1[0].final_optimizers + prof2[0].final_optimizers)),
+            cleanup_optimizers=list(dict.fromkeys(prof1[0].cleanup_optimizers + prof2[0].cleanup_optimizers)),
+        )
         merged.name = prof1[0].name
         numbers = [[a + b for a, b in longest(prof1[i], prof2[i], 0)] for i in (1, 4, 5, 7)]
         counts = [merge_dict(a, b) for a, b in longest(prof1[2], prof2[2], {})]
-        return (merged, numbers[0], counts, tuple(a + b for a, b in zip(prof1[3], prof2[3])), numbers[1], numbers[2],
-                merge_dict(prof1[6], prof2[6]), numbers[3], merge_dict(prof1[8], prof2[8]),
-                prof1[9] + prof2[9], prof1[10] + prof2[10], prof1[11] + prof2[11])
+        return (
+            merged,
+            numbers[0],
+            counts,
+            tuple(a + b for a, b in zip(prof1[3], prof2[3])),
+            numbers[1],
+            numbers[2],
+            merge_dict(prof1[6], prof2[6]),
+            numbers[3],
+            merge_dict(prof1[8], prof2[8]),
+            prof1[9] + prof2[9],
+            prof1[10] + prof2[10],
+            prof1[11] + prof2[11],
+        )
 
 
 def _add_profile(profs, opt, prof):
@@ -323,14 +382,28 @@ class _Run(object):
         finally:
             fgraph.remove_feature(work)
         if self.exceeded is not None:
-            message = ("EquilibriumOptimizer max'ed out by '%s'. You can safely raise the current threshold of %f with the theano "
-                       "flag 'optdb.max_use_ratio'." % (self.exceeded, self.ratio))
+            message = (
+                "EquilibriumOptimizer max'ed out by '%s'. You can safely raise the current threshold of %f with the theano "
+                "flag 'optdb.max_use_ratio'." % (self.exceeded, self.ratio)
+            )
             if config.on_opt_error == "raise":
                 raise AssertionError(message)
             if config.on_opt_error != "ignore":
                 _logger.error(message)
-        return (opt, loop_timing, loop_counts, (self.start_nb_nodes, len(fgraph.apply_nodes), self.max_nb_nodes), global_timing,
-                nb_nodes, self.time_opts, toposort_timing, self.node_created, sub_profs, final_profs, cleanup_profs)
+        return (
+            opt,
+            loop_timing,
+            loop_counts,
+            (self.start_nb_nodes, len(fgraph.apply_nodes), self.max_nb_nodes),
+            global_timing,
+            nb_nodes,
+            self.time_opts,
+            toposort_timing,
+            self.node_created,
+            sub_profs,
+            final_profs,
+            cleanup_profs,
+        )
 
     def first_pass_nodes(self):
         return self.work.in_order(self.nodes + [node for node in self.work.log if node is not None])

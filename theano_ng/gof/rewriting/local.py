@@ -104,7 +104,9 @@ def local_optimizer(tracks, inplace=False, requirements=()):
     """
     if tracks is not None:
         if len(tracks) == 0:
-            raise ValueError("Use None instead of an empty list to apply to all nodes.", getattr(tracks, "__module__", None), tracks)
+            raise ValueError(
+                "Use None instead of an empty list to apply to all nodes.", getattr(tracks, "__module__", None), tracks
+            )
         for t in tracks:
             if not isinstance(t, op_module.PureOp) and not (isinstance(t, type) and issubclass(t, op_module.PureOp)):
                 raise ValueError("Tracks are op classes or instances", t)
@@ -116,6 +118,7 @@ def local_optimizer(tracks, inplace=False, requirements=()):
         rval = FromFunctionLocalOptimizer(f, tracks, reqs)
         rval.__name__ = f.__name__
         return rval
+
     return decorator
 
 
@@ -193,7 +196,9 @@ class LocalOptGroup(LocalOptimizer):
         self.apply_all_opts = kwargs.pop("apply_all_opts", False)
         self.profile = kwargs.pop("profile", False)
         if kwargs:
-            raise TypeError("LocalOptGroup got unknown arguments %s; it takes apply_all_opts and profile" % sorted(kwargs))
+            raise TypeError(
+                "LocalOptGroup got unknown arguments %s; it takes apply_all_opts and profile" % sorted(kwargs)
+            )
         self.reentrant = any(getattr(opt, "reentrant", True) for opt in optimizers)
         self.retains_inputs = all(getattr(opt, "retains_inputs", False) for opt in optimizers)
         self.index = RuleIndex(optimizers)
@@ -287,11 +292,17 @@ class LocalOptGroup(LocalOptimizer):
         if used:
             print("%s  time taken - times applied - times tried - name - node_created:" % blanc, file=stream)
             for opt in sorted(used, key=lambda o: (-time_opts[o], str(o))):
-                print("%s  %.3fs - %d - %d - %s - %d" % (blanc, time_opts[opt], applied_true[opt], process_count[opt], opt,
-                                                        node_created[opt]), file=stream)
+                print(
+                    "%s  %.3fs - %d - %d - %s - %d"
+                    % (blanc, time_opts[opt], applied_true[opt], process_count[opt], opt, node_created[opt]),
+                    file=stream,
+                )
         if unused:
-            print("%s  %.3fs - in %d optimization that were not used (display those with runtime greater than 0)"
-                  % (blanc, sum(time_opts[o] for o in unused), len(unused)), file=stream)
+            print(
+                "%s  %.3fs - in %d optimization that were not used (display those with runtime greater than 0)"
+                % (blanc, sum(time_opts[o] for o in unused), len(unused)),
+                file=stream,
+            )
             for opt in sorted(unused, key=lambda o: (-time_opts[o], str(o))):
                 if time_opts[opt] > 0:
                     print("%s    %.3fs - %s" % (blanc, time_opts[opt], opt), file=stream)
@@ -308,7 +319,9 @@ class GraphToGPULocalOptGroup(LocalOptGroup):
     def __init__(self, *optimizers, **kwargs):
         super().__init__(*optimizers, **kwargs)
         if self.apply_all_opts:
-            raise ValueError("GraphToGPULocalOptGroup stops at the first rule that applies; apply_all_opts=True is not supported")
+            raise ValueError(
+                "GraphToGPULocalOptGroup stops at the first rule that applies; apply_all_opts=True is not supported"
+            )
 
     def transform(self, op, context_name, inputs, outputs):
         for opt in self.index.rules_for(op):
@@ -376,11 +389,16 @@ class LocalMetaOptimizer(LocalOptimizer):
             if isinstance(variable, graph.Constant):
                 continue
             if hasattr(variable, "get_value"):
-                givens[variable] = ports.shared(variable.get_value(borrow=False), variable.name,
-                                                    broadcastable=variable.broadcastable, borrow=True)
+                givens[variable] = ports.shared(
+                    variable.get_value(borrow=False), variable.name, broadcastable=variable.broadcastable, borrow=True
+                )
             elif hasattr(variable.tag, "test_value"):
-                givens[variable] = ports.shared(variable.type.filter(variable.tag.test_value), variable.name,
-                                                    broadcastable=variable.broadcastable, borrow=True)
+                givens[variable] = ports.shared(
+                    variable.type.filter(variable.tag.test_value),
+                    variable.name,
+                    broadcastable=variable.broadcastable,
+                    borrow=True,
+                )
             else:
                 missing.append(variable)
         if missing:
@@ -391,8 +409,10 @@ class LocalMetaOptimizer(LocalOptimizer):
             missing = [v for v in missing if v not in givens]
         if missing:
             if self.verbose > 0:
-                print("%s cannot meta-optimize %s, %d of %d input shapes unknown"
-                      % (self.__class__.__name__, node, len(missing), len(node.inputs)))
+                print(
+                    "%s cannot meta-optimize %s, %d of %d input shapes unknown"
+                    % (self.__class__.__name__, node, len(missing), len(node.inputs))
+                )
             return False
         timings = []
         for opt in self.get_opts(node):
@@ -422,5 +442,3 @@ class LocalMetaOptimizer(LocalOptimizer):
         if self.verbose > 1:
             print("= %s" % opt)
         return outputs
-
-

@@ -271,9 +271,11 @@ class MergeOptimizer(Optimizer):
         if profile:
             validate_time = profile.validate_time - validate_before
             callback_time = getattr(fgraph, "execute_callbacks_time", 0.0) - callback_before
-            callbacks_time = {k: v - callbacks_before.get(k, 0.0)
-                              for k, v in dict(getattr(fgraph, "execute_callbacks_times", ())).items()
-                              if v > callbacks_before.get(k, 0.0)}
+            callbacks_time = {
+                k: v - callbacks_before.get(k, 0.0)
+                for k, v in dict(getattr(fgraph, "execute_callbacks_times", ())).items()
+                if v > callbacks_before.get(k, 0.0)
+            }
         else:
             validate_time, callback_time, callbacks_time = None, None, {}
         return (nb_fail, time.perf_counter() - t0, validate_time, callback_time, callbacks_time, nb_merged, nb_constant)
@@ -305,7 +307,11 @@ class MergeOptimizer(Optimizer):
                 return []
             if new.owner is not None and new.owner not in fgraph.apply_nodes and getattr(new, "fgraph", None) is fgraph:
                 return []
-            if new.owner is not None and getattr(new.owner, "fgraph", None) is not fgraph and new.owner.op != old.owner.op:
+            if (
+                new.owner is not None
+                and getattr(new.owner, "fgraph", None) is not fgraph
+                and new.owner.op != old.owner.op
+            ):
                 return []
             if fgraph.merge_feature.destroyers and (_destroyed(old) or _destroyed(new)):
                 # Two clients of one variable, one of which overwrites it, would need a copy.
@@ -319,8 +325,11 @@ class MergeOptimizer(Optimizer):
         blanc = "    " * level
         print("%sMergeOptimizer" % blanc, file=stream)
         print("%s  nb fail=%5d merged=%5d constant=%5d" % (blanc, nb_fail, nb_merged, nb_constant), file=stream)
-        print("%s  time replace=%2.2f validate=%2.2f callback=%2.2f"
-              % (blanc, replace_time, validate_time or 0.0, callback_time or 0.0), file=stream)
+        print(
+            "%s  time replace=%2.2f validate=%2.2f callback=%2.2f"
+            % (blanc, replace_time, validate_time or 0.0, callback_time or 0.0),
+            file=stream,
+        )
         if callbacks_time:
             print("%s  callbacks_time" % blanc, file=stream)
             for name, t in sorted(callbacks_time.items(), key=lambda item: (-item[1], str(item[0]))):
@@ -330,10 +339,19 @@ class MergeOptimizer(Optimizer):
     @staticmethod
     def merge_profile(prof1, prof2):
         """Add two profiles."""
+
         def add(a, b):
             return b if a is None else a if b is None else a + b
-        return (prof1[0] + prof2[0], prof1[1] + prof2[1], add(prof1[2], prof2[2]), add(prof1[3], prof2[3]),
-                merge_dict(prof1[4], prof2[4]), prof1[5] + prof2[5], prof1[6] + prof2[6])
+
+        return (
+            prof1[0] + prof2[0],
+            prof1[1] + prof2[1],
+            add(prof1[2], prof2[2]),
+            add(prof1[3], prof2[3]),
+            merge_dict(prof1[4], prof2[4]),
+            prof1[5] + prof2[5],
+            prof1[6] + prof2[6],
+        )
 
 
 def _destroyed(r):

@@ -156,11 +156,16 @@ class NavigatorOptimizer(Optimizer):
             old_vars = list(replacements)
             replacements = [replacements[r] for r in old_vars]
         elif not isinstance(replacements, (tuple, list)):
-            raise TypeError("Optimizer %s gave wrong type of replacement. Expected list or tuple. Got %s"
-                            % (lopt, replacements))
+            raise TypeError(
+                "Optimizer %s gave wrong type of replacement. Expected list or tuple. Got %s" % (lopt, replacements)
+            )
         if len(old_vars) != len(replacements):
-            raise ValueError("Optimizer %s gave wrong number of replacements: the node has %d outputs, the replacement %d"
-                             % (lopt, len(old_vars), len(replacements)), node, replacements)
+            raise ValueError(
+                "Optimizer %s gave wrong number of replacements: the node has %d outputs, the replacement %d"
+                % (lopt, len(old_vars), len(replacements)),
+                node,
+                replacements,
+            )
         for r, rnew in zip(old_vars, replacements):
             if rnew is None and len(r.clients) > 0:
                 raise ValueError("A local optimizer tried to remove a Variable that is used", lopt, r, node)
@@ -282,8 +287,15 @@ class TopoOptimizer(NavigatorOptimizer):
             q = deque()
         io_t = time.perf_counter() - t0
         nb, loop_t = self._walk(fgraph, q, may_apply)
-        return (self, nb, nb_start, len(fgraph.apply_nodes), io_t, loop_t,
-                getattr(fgraph, "execute_callbacks_time", 0.0) - callback_before)
+        return (
+            self,
+            nb,
+            nb_start,
+            len(fgraph.apply_nodes),
+            io_t,
+            loop_t,
+            getattr(fgraph, "execute_callbacks_time", 0.0) - callback_before,
+        )
 
     def apply_to(self, fgraph, nodes):
         """Visit only `nodes` (in topological order) and, unless `ignore_newtrees`, what their replacement makes.
@@ -293,8 +305,15 @@ class TopoOptimizer(NavigatorOptimizer):
         nb_start = len(fgraph.apply_nodes)
         callback_before = getattr(fgraph, "execute_callbacks_time", 0.0)
         nb, loop_t = self._walk(fgraph, deque(nodes), self._may_apply())
-        return (self, nb, nb_start, len(fgraph.apply_nodes), 0.0, loop_t,
-                getattr(fgraph, "execute_callbacks_time", 0.0) - callback_before)
+        return (
+            self,
+            nb,
+            nb_start,
+            len(fgraph.apply_nodes),
+            0.0,
+            loop_t,
+            getattr(fgraph, "execute_callbacks_time", 0.0) - callback_before,
+        )
 
     def _walk(self, fgraph, q, may_apply):
         if not q:
@@ -335,8 +354,11 @@ class TopoOptimizer(NavigatorOptimizer):
         print("%s  callback_time %s" % (blanc, callback_time), file=stream)
         lopt = opt.local_opt
         if isinstance(lopt, LocalOptGroup) and lopt.profile:
-            lopt.print_profile(stream, (lopt.time_opts, lopt.process_count, lopt.applied_true, lopt.node_created, lopt.profile),
-                               level=level + 1)
+            lopt.print_profile(
+                stream,
+                (lopt.time_opts, lopt.process_count, lopt.applied_true, lopt.node_created, lopt.profile),
+                level=level + 1,
+            )
 
     @staticmethod
     def merge_profile(prof1, prof2):

@@ -116,8 +116,18 @@ class PatternSub(LocalOptimizer):
         Set as ``tag.values_eq_approx`` of the replacement, to compare it with the replaced variable in DebugMode.
     """
 
-    def __init__(self, in_pattern, out_pattern, allow_multiple_clients=False, skip_identities_fn=None, name=None, pdb=False,
-                 tracks=(), get_nodes=None, values_eq_approx=None):
+    def __init__(
+        self,
+        in_pattern,
+        out_pattern,
+        allow_multiple_clients=False,
+        skip_identities_fn=None,
+        name=None,
+        pdb=False,
+        tracks=(),
+        get_nodes=None,
+        values_eq_approx=None,
+    ):
         self.in_pattern = in_pattern
         self.out_pattern = out_pattern
         self.values_eq_approx = values_eq_approx
@@ -165,6 +175,7 @@ class PatternSub(LocalOptimizer):
             return False
         if self.pdb:
             import pdb
+
             pdb.set_trace()
         ret = build(self.out_pattern, bindings)
         old = node.outputs[0]
@@ -198,8 +209,11 @@ class PatternSub(LocalOptimizer):
 
     def print_summary(self, stream=sys.stdout, level=0, depth=-1):
         name = getattr(self, "__name__", getattr(self, "name", None))
-        print("%s%s %s(%s, %s) id=%i" % (" " * level, self.__class__.__name__, name, self.in_pattern, self.out_pattern, id(self)),
-              file=stream)
+        print(
+            "%s%s %s(%s, %s) id=%i"
+            % (" " * level, self.__class__.__name__, name, self.in_pattern, self.out_pattern, id(self)),
+            file=stream,
+        )
 
 
 # Patterns are compiled into closures ``match(variable, bindings) -> bool`` that add what the names stand for to the dict `bindings`, and
@@ -228,6 +242,7 @@ def node_matcher(pattern, allow_multiple_clients, skip_identities_fn=None):
             if not constraint(node.outputs[0]):
                 return False
         return (isinstance(node.op, op) if is_class else node.op == op) and arguments(node, bindings)
+
     return match
 
 
@@ -236,7 +251,7 @@ def arguments_matcher(pattern, allow_multiple_clients, skip_identities_fn=None):
     arguments = [_matcher(p, allow_multiple_clients, allow_multiple_clients, skip_identities_fn) for p in pattern[1:]]
     # Most ops have one or two operands; a loop takes longer than what it does here.
     if len(arguments) == 1:
-        only, = arguments
+        (only,) = arguments
 
         def match(node, bindings):
             inputs = node.inputs
@@ -248,6 +263,7 @@ def arguments_matcher(pattern, allow_multiple_clients, skip_identities_fn=None):
             inputs = node.inputs
             return len(inputs) == 2 and first(inputs[0], bindings) and second(inputs[1], bindings)
     else:
+
         def match(node, bindings):
             if len(node.inputs) != len(arguments):
                 return False
@@ -255,6 +271,7 @@ def arguments_matcher(pattern, allow_multiple_clients, skip_identities_fn=None):
                 if not matches(variable, bindings):
                     return False
             return True
+
     return match
 
 
@@ -268,19 +285,26 @@ def _matcher(pattern, allow, allow_inside, skip, retries=True):
     elif isinstance(pattern, dict):
         direct = _constraint_matcher(pattern, allow, allow_inside, skip, retries)
     elif isinstance(pattern, str):
+
         def direct(variable, bindings):
             bound = bindings.setdefault(pattern, variable)
             return bound is variable or isinstance(bound, graph.Constant) and _equal_constants(bound, variable) or None
     elif isinstance(pattern, (int, float)):
+
         def direct(variable, bindings):
             # Rules with several numbers for one operand ask for its value once.
-            value = bindings[variable] if variable in bindings else bindings.setdefault(variable, _scalar_value(variable))
+            value = (
+                bindings[variable] if variable in bindings else bindings.setdefault(variable, _scalar_value(variable))
+            )
             return value is not None and value == pattern or None
     elif isinstance(pattern, graph.Constant):
+
         def direct(variable, bindings):
             return _equal_constants(pattern, variable) or None
     else:
-        raise TypeError("PatternSub: a pattern is a tuple, a string, a number, a Constant or a dict, got %r" % (pattern,))
+        raise TypeError(
+            "PatternSub: a pattern is a tuple, a string, a number, a Constant or a dict, got %r" % (pattern,)
+        )
     if skip is None or not retries:
         return direct
     last = _matcher(pattern, allow, allow_inside, skip, retries=False)
@@ -295,6 +319,7 @@ def _matcher(pattern, allow, allow_inside, skip, retries=True):
                 bindings.update(before)
                 result = last(other, bindings)
         return result
+
     return match
 
 
@@ -310,6 +335,7 @@ def _tuple_matcher(pattern, allow, allow_inside, skip):
         if not allow and len(getattr(variable, "clients", ())) > 1:
             return False
         return bool(arguments(node, bindings))
+
     return match
 
 
@@ -321,6 +347,7 @@ def _constraint_matcher(pattern, allow, allow_inside, skip, retries):
         if not inner(variable, bindings):
             return None
         return constraint is None or bool(constraint(variable))
+
     return match
 
 

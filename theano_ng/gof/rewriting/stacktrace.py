@@ -48,8 +48,10 @@ def check_stack_trace(f_or_fgraph, ops_to_check="last", bug_print="raise"):
     elif hasattr(f_or_fgraph, "maker"):
         fgraph = f_or_fgraph.maker.fgraph
     else:
-        raise ValueError("The type of f_or_fgraph is not supported: expected a compiled function or a FunctionGraph, got %r"
-                         % (type(f_or_fgraph),))
+        raise ValueError(
+            "The type of f_or_fgraph is not supported: expected a compiled function or a FunctionGraph, got %r"
+            % (type(f_or_fgraph),)
+        )
 
     if isinstance(ops_to_check, str):
         if ops_to_check == "last":
@@ -57,7 +59,9 @@ def check_stack_trace(f_or_fgraph, ops_to_check="last", bug_print="raise"):
         elif ops_to_check == "all":
             nodes = fgraph.toposort()
         else:
-            raise ValueError("The string ops_to_check is not recognised: expected 'last' or 'all', got %r" % (ops_to_check,))
+            raise ValueError(
+                "The string ops_to_check is not recognised: expected 'last' or 'all', got %r" % (ops_to_check,)
+            )
     else:
         wanted = tuple(ops_to_check) if isinstance(ops_to_check, (tuple, list)) else (ops_to_check,)
         for w in wanted:
@@ -114,7 +118,9 @@ class CheckStackTraceOptimization(Optimizer):
     """Attaches `CheckStrackTraceFeature`, which then watches all later optimizations, unless `config.check_stack_trace` is "off"."""
 
     def add_requirements(self, fgraph):
-        if config.check_stack_trace != "off" and not any(isinstance(f, CheckStrackTraceFeature) for f in fgraph._features):
+        if config.check_stack_trace != "off" and not any(
+            isinstance(f, CheckStrackTraceFeature) for f in fgraph._features
+        ):
             fgraph.attach_feature(CheckStrackTraceFeature())
 
     def apply(self, fgraph):

@@ -1,5 +1,6 @@
 """A Type and Ops that are just big enough to test graphs, linkers and functions: Python floats, and lists of floats that can be viewed
 and changed in place."""
+
 from theano_ng.gof.graph import Apply, Constant, Variable
 from theano_ng.gof.op import Op
 from theano_ng.gof.type import Type

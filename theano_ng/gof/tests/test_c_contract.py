@@ -1,4 +1,5 @@
 """The C contract of Ops and types: what is called when and in which order, and what a user who opens the generated module sees."""
+
 import contextlib
 import functools
 import gc
@@ -61,7 +62,7 @@ class TestModuleText(unittest.TestCase):
             numbers = [number for number, _ in found[key]]
             self.assertEqual(numbers, list(range(1, len(numbers) + 1)), key)
             for (_, line), original in zip(found[key], text.rstrip().split("\n")):
-                if not any(word in original for word in ("FAIL", "V1", "V2", "V5")):    # names that the linker chose
+                if not any(word in original for word in ("FAIL", "V1", "V2", "V5")):  # names that the linker chose
                     self.assertEqual(line, original.strip(), key)
             self.assertEqual(len(numbers), len(text.rstrip().split("\n")), key)
         self.assertIsNone(modulecode.locate(source, 1))
@@ -71,7 +72,7 @@ class TestModuleText(unittest.TestCase):
         text = "\n\t\tif (x) {\n\t\t    y;\n    #ifdef Z\n\n\t\t}\n\n"
         self.assertEqual(modulecode.indented(text, 2), "\n  if (x) {\n      y;\n#ifdef Z\n\n  }")
         self.assertEqual(modulecode.indented("if (x) {\n        y;\n    }", 0), "if (x) {\n    y;\n}")
-        for kept in ('  f("a\\\n  b");', '  f(R"(\n  a)");'):    # white space in strings
+        for kept in ('  f("a\\\n  b");', '  f(R"(\n  a)");'):  # white space in strings
             self.assertEqual(modulecode.indented(kept, 0), kept)
         self.assertEqual(modulecode.indented('  #define A(x) \\\n    "a" x\n  b', 1), '#define A(x) \\\n   "a" x\n b')
 
@@ -89,8 +90,10 @@ class Owned(Type):
         return hash(type(self).__name__)
 
     def c_support_code(self):
-        return ["static int owned = 0, ran = 0, order = 0;",
-                "static long* own(long x) { owned++; long* p = (long*)malloc(sizeof(long)); *p = x; return p; }"]
+        return [
+            "static int owned = 0, ran = 0, order = 0;",
+            "static long* own(long x) { owned++; long* p = (long*)malloc(sizeof(long)); *p = x; return p; }",
+        ]
 
     def c_init_code(self):
         return ["order = order * 10 + 1;"]
@@ -102,16 +105,24 @@ class Owned(Type):
         return "%s = NULL;" % name
 
     def c_extract(self, name, sub, check_input=True):
-        check = """
+        check = (
+            """
         checked_%(name)s = true;
         if (!PyLong_Check(py_%(name)s)) {
             PyErr_SetString(PyExc_TypeError, "expected an int");
             %(fail)s
         }
-        """ if check_input else ""
-        return ("%(name)s = NULL;" + check + """
+        """
+            if check_input
+            else ""
+        )
+        return (
+            "%(name)s = NULL;"
+            + check
+            + """
         %(name)s = own(PyLong_AsLong(py_%(name)s));
-        """) % dict(sub, name=name)
+        """
+        ) % dict(sub, name=name)
 
     def c_sync(self, name, sub):
         return """
@@ -145,7 +156,7 @@ class Add(Op):
         return Apply(self, [x, y], [owned()])
 
     def c_support_code(self):
-        return "static PyObject* state() { return Py_BuildValue(\"iii\", owned, ran, order); }"
+        return 'static PyObject* state() { return Py_BuildValue("iii", owned, ran, order); }'
 
     def c_init_code(self):
         return "order = order * 10 + 2;"
@@ -154,13 +165,16 @@ class Add(Op):
         return 'order = order * 10 + 3;    /* %s */\nPySys_SetObject("_state_of_test_c_contract", NULL);' % name
 
     def c_init_code_struct(self, node, name, sub):
-        return """
+        return (
+            """
         PyObject* capsule = PyCapsule_New((void*)state, "state", NULL);
         if (capsule == NULL)
             %(fail)s;
         PySys_SetObject("_state_of_test_c_contract", capsule);
         Py_DECREF(capsule);
-        """ % sub
+        """
+            % sub
+        )
 
     def c_code(self, node, name, inputs, outputs, sub):
         return """
@@ -229,22 +243,26 @@ class TestLifetimes(unittest.TestCase):
             thunk()
             return out.storage[0]
 
-        self.assertEqual(state(), (0, 0, 1233))    # types, then Ops, then nodes
+        self.assertEqual(state(), (0, 0, 1233))  # types, then Ops, then nodes
         self.assertEqual(run(1, 2, 3), 6)
-        kept = state()[0]    # the temporary is the thunk's
+        kept = state()[0]  # the temporary is the thunk's
         self.assertEqual(state(), (1, 202, 1233))
         gc.collect()
         nones = sys.getrefcount(None)
-        for values, kind, message, ran in (((1, "2", 3), TypeError, "expected an int", 0), ((6, 7, 1), ValueError, "unlucky", 101),
-                                           ((6, 6, 1), ValueError, "unlucky", 202), ((60, 5, 1), ValueError, "refused by c_sync", 202)):
+        for values, kind, message, ran in (
+            ((1, "2", 3), TypeError, "expected an int", 0),
+            ((6, 7, 1), ValueError, "unlucky", 101),
+            ((6, 6, 1), ValueError, "unlucky", 202),
+            ((60, 5, 1), ValueError, "refused by c_sync", 202),
+        ):
             for _ in range(30):
                 before = state()[1]
                 with self.assertRaisesRegex(kind, message):
                     run(*values)
                 self.assertEqual((state()[0], state()[1] - before), (kept, ran))
-        self.assertEqual(run(10 ** 6, 2, 3), 10 ** 6 + 5)
+        self.assertEqual(run(10**6, 2, 3), 10**6 + 5)
         gc.collect()
-        self.assertLess(sys.getrefcount(None) - nones, 100)    # of 120 calls; other code keeps some, too
+        self.assertLess(sys.getrefcount(None) - nones, 100)  # of 120 calls; other code keeps some, too
         del thunk
         gc.collect()
         self.assertEqual(state()[0], 0)
@@ -270,6 +288,7 @@ class TestLifetimes(unittest.TestCase):
 
     def test_exception_without_failure(self):
         """An exception that is set without leaving by sub["fail"] is raised all the same, and not somewhere else."""
+
         class Careless(Positive):
             def c_code(self, node, name, inputs, outputs, sub):
                 return super().c_code(node, name, inputs, outputs, sub) + 'PyErr_SetString(PyExc_KeyError, "careless");'
@@ -310,11 +329,15 @@ class TestWhatIsAsked(unittest.TestCase):
                 return ["-O3"]
 
         op = Asked("+")
-        op.c_compile_args = functools.partial(lambda first, compiler: [first, compiler.__name__], "-DFIRST")    # an attribute, no method
+        op.c_compile_args = functools.partial(
+            lambda first, compiler: [first, compiler.__name__], "-DFIRST"
+        )  # an attribute, no method
         x = double("x")
         linker = linked([x], [op(x, x)])
-        self.assertEqual((linker.headers(), linker.header_dirs(), linker.libraries(), linker.lib_dirs()),
-                         (["<vector>"], ["/usr/include"], ["m"], []))
+        self.assertEqual(
+            (linker.headers(), linker.header_dirs(), linker.libraries(), linker.lib_dirs()),
+            (["<vector>"], ["/usr/include"], ["m"], []),
+        )
         self.assertNotIn("-O3", linker.compile_args())
         self.assertEqual(linker.compile_args()[-2:], ["-DFIRST", "GCC_compiler"])
         self.assertEqual(set(asked), {cmodule.GCC_compiler})
@@ -346,7 +369,7 @@ class TestWhatIsAsked(unittest.TestCase):
             with config.change_flags(**flags):
                 return linked([x, y], [op(x, y)]).get_src_code()
 
-        self.assertEqual(source(Add()).count("PyLong_Check"), 3)    # two inputs, and the output's old value
+        self.assertEqual(source(Add()).count("PyLong_Check"), 3)  # two inputs, and the output's old value
         self.assertEqual(source(Trusting()).count("PyLong_Check"), 0)
         self.assertEqual(source(Trusting()).count("checked_"), 0)
         self.assertEqual(source(Add(), check_input=False).count("PyLong_Check"), 0)
@@ -377,7 +400,9 @@ class TestWhatIsAsked(unittest.TestCase):
                 f = theano.function([x], Half()(x), mode=theano.Mode(linker=linker))
             self.assertEqual(said.getvalue(), "Disabling C code for Half due to unsupported float16\n")
             np.testing.assert_array_equal(f(np.ones(3, "float16")), np.full(3, 2.0))
-        with self.assertRaisesRegex(NotImplementedError, r"C code of Half\(x\) may not be used for float16: the Op does not set _f16_ok"):
+        with self.assertRaisesRegex(
+            NotImplementedError, r"C code of Half\(x\) may not be used for float16: the Op does not set _f16_ok"
+        ):
             theano.function([x], Half()(x), mode=theano.Mode(linker="c"))
         self.assertIn("nothing that compiles", linked([x], [HalfInC()(x)]).get_src_code())
 
@@ -406,7 +431,9 @@ class TestCompilation(unittest.TestCase):
         for name in ("c_init", "c_sync", "c_cleanup"):
             setattr(number, name, getattr(double, name))
         number.c_declare = lambda name, sub, check_input=True: "double %s;" % name
-        number.c_extract = lambda name, sub, check_input=True: "%s = %d + PyFloat_AsDouble(py_%s);" % (name, check_input, name)
+        number.c_extract = lambda name, sub, check_input=True: (
+            "%s = %d + PyFloat_AsDouble(py_%s);" % (name, check_input, name)
+        )
         number.c_support_code = lambda: ["static int of_type = 0;"]
         number.c_init_code = lambda: ["of_type = 10;"]
         number.c_headers = lambda: ["<algorithm>"]
@@ -421,16 +448,19 @@ class TestCompilation(unittest.TestCase):
         op.c_support_code_struct = lambda node, name: "int in_struct_%s, calls_%s;" % (name, name)
         op.c_init_code = lambda: "of_op = 1000;"
         op.c_init_code_apply = lambda node, name: "of_%s = 10000;" % name
-        op.c_init_code_struct = lambda node, name, sub: "in_struct_%s = 100000 + PyLong_AsLong(%s);" % (name, sub["params"])
+        op.c_init_code_struct = lambda node, name, sub: (
+            "in_struct_%s = 100000 + PyLong_AsLong(%s);" % (name, sub["params"])
+        )
         op.c_cleanup_code_struct = lambda node, name: "in_struct_%s = 0;" % name
         op.c_code = lambda node, name, inputs, outputs, sub: (
             "%(z)s = std::max(0.0, %(x)s) + ARGUMENT + of_type + of_op + of_%(name)s + in_struct_%(name)s + 10000000 * calls_%(name)s;"
-            % dict(x=inputs[0], z=outputs[0], name=name))
+            % dict(x=inputs[0], z=outputs[0], name=name)
+        )
         op.c_code_cleanup = lambda node, name, inputs, outputs, sub: "calls_%s++;" % name
         op.c_code_cache_version = lambda: (4,)
         x = number("x")
         linker = linked([x], [op(x)])
-        self.assertEqual(linker.cmodule_key()[0], ((4,), (3,), (1,)))    # Op, type, type of the params
+        self.assertEqual(linker.cmodule_key()[0], ((4,), (3,), (1,)))  # Op, type, type of the params
         f = linker.make_function()
         self.assertEqual((f(0.0), f(1.0)), (1111111, 11111112))
         # The version of a node overrides that of its Op.
@@ -449,7 +479,10 @@ class TestCompilation(unittest.TestCase):
         for attribute in (None, "use_c_code", "_op_use_c_code"):
             if attribute is not None:
                 setattr(op, attribute, False)
-            results = [theano.function([x], op(x, x), mode=theano.Mode(linker, None))(2.0) for linker in ("cvm", "c|py", "c", "py")]
+            results = [
+                theano.function([x], op(x, x), mode=theano.Mode(linker, None))(2.0)
+                for linker in ("cvm", "c|py", "c", "py")
+            ]
             self.assertEqual(results, ([-1, -1] if attribute is None else [4, 4]) + [-1, 4])
             if attribute is not None:
                 delattr(op, attribute)
@@ -469,10 +502,14 @@ class TestCompilation(unittest.TestCase):
     def test_external_library(self):
         with tempfile.TemporaryDirectory() as folder:
             with open(os.path.join(folder, "ours.h"), "w") as file:
-                file.write("extern \"C\" double seven_times(double);\n")
+                file.write('extern "C" double seven_times(double);\n')
             with open(os.path.join(folder, "ours.cpp"), "w") as file:
-                file.write("#include \"ours.h\"\ndouble seven_times(double x) { return 7 * x; }\n")
-            subprocess.run([cmodule.find_toolchain().cxx, "-shared", "-fPIC", "ours.cpp", "-o", "libours.so"], cwd=folder, check=True)
+                file.write('#include "ours.h"\ndouble seven_times(double x) { return 7 * x; }\n')
+            subprocess.run(
+                [cmodule.find_toolchain().cxx, "-shared", "-fPIC", "ours.cpp", "-o", "libours.so"],
+                cwd=folder,
+                check=True,
+            )
 
             class Seven(Binary):
                 def c_headers(self):
@@ -512,7 +549,11 @@ class TestCompilation(unittest.TestCase):
             with config.change_flags(nocleanup=nocleanup):
                 last = str(caught.exception).split("\n")[-2:]
             self.assertRegex(last[0], r"^mod.cpp:\d+ is line 2 of what Broken.c_code returned: nonsense\(a\);$")
-            mine = [name for name in os.listdir(config.compiledir) if name.startswith("tmp-%d-" % os.getpid()) and name not in before]
+            mine = [
+                name
+                for name in os.listdir(config.compiledir)
+                if name.startswith("tmp-%d-" % os.getpid()) and name not in before
+            ]
             self.assertEqual(len(mine), int(nocleanup))
         self.assertTrue(last[1].startswith("The module's text is in "))
         path = last[1].split(" is in ")[1]
@@ -536,18 +577,20 @@ class TestCompilation(unittest.TestCase):
     def test_modules_that_cannot_be_loaded(self):
         class Undefined(Binary):
             def c_support_code(self):
-                return "extern \"C\" double not_there(double);"
+                return 'extern "C" double not_there(double);'
 
             def c_code(self, node, name, inputs, outputs, sub):
                 return "%s = not_there(%s);" % (outputs[0], inputs[0])
 
         class Refusing(Binary):
             def c_init_code(self):
-                return ["PyErr_SetString(PyExc_ImportError, \"no such hardware\");"]
+                return ['PyErr_SetString(PyExc_ImportError, "no such hardware");']
 
         x = double("x")
-        for op, message in ((Undefined("+"), "C code of Undefined.*cannot be loaded: .*undefined symbol: not_there.*c_libraries"),
-                            (Refusing("+"), "C code of Refusing.*cannot be loaded: .*no such hardware")):
+        for op, message in (
+            (Undefined("+"), "C code of Undefined.*cannot be loaded: .*undefined symbol: not_there.*c_libraries"),
+            (Refusing("+"), "C code of Refusing.*cannot be loaded: .*no such hardware"),
+        ):
             with self.assertRaisesRegex(ImportError, message) as caught:
                 linked([x], [op(x, x)]).make_thunk()
             self.assertFalse(os.path.exists(os.path.dirname(caught.exception.path)))
@@ -569,12 +612,15 @@ for Versioned.version, Versioned.more in %(cases)r:
 """
 
         def run(*cases):
-            return subprocess.run([sys.executable, "-c", program % dict(now=now, cases=cases)], text=True, check=True,
-                                  capture_output=True).stdout.split("\n")[:-1]
+            return subprocess.run(
+                [sys.executable, "-c", program % dict(now=now, cases=cases)], text=True, check=True, capture_output=True
+            ).stdout.split("\n")[:-1]
 
         now = time.time_ns()
-        self.assertEqual(run(((1,), 0), ((1,), 0), ((2, "b"), 0), ((), 0), ((), 0)),
-                         ["2.0 compiled", "2.0 loaded", "2.0 compiled", "2.0 compiled", "2.0 loaded"])
+        self.assertEqual(
+            run(((1,), 0), ((1,), 0), ((2, "b"), 0), ((), 0), ((), 0)),
+            ["2.0 compiled", "2.0 loaded", "2.0 compiled", "2.0 compiled", "2.0 loaded"],
+        )
         # Without a version nothing is kept for other processes; a text that changed under its old version is noticed.
         self.assertEqual(run(((1,), 0), ((), 0), ((1,), 1)), ["2.0 found", "2.0 compiled", "3.0 compiled"])
 

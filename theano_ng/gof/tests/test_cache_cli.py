@@ -1,4 +1,5 @@
 """The program theano_ng-cache."""
+
 import contextlib
 import io
 import os

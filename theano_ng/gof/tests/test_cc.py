@@ -1,4 +1,5 @@
 """The C linker on types and Ops of its own: the documented contract, errors, cleanup, keys."""
+
 import gc
 import os
 import subprocess
@@ -33,7 +34,7 @@ class Double(Type):
     def __str__(self):
         return "double"
 
-    def c_declare(self, name, sub):    # no check_input, as in the documentation
+    def c_declare(self, name, sub):  # no check_input, as in the documentation
         return "double %s;" % name
 
     def c_init(self, name, sub):
@@ -164,7 +165,7 @@ class Log:
 
 
 def linked(inputs, outputs, no_recycling=None):
-    graph = FunctionGraph(inputs, outputs)    # a clone: the tests use their variables several times
+    graph = FunctionGraph(inputs, outputs)  # a clone: the tests use their variables several times
     return cc.CLinker().accept(graph, graph.outputs if no_recycling == "outputs" else no_recycling)
 
 
@@ -180,8 +181,19 @@ class TestCLinker(unittest.TestCase):
             self.assertEqual(f(1.0, 2.0, 3.0), 9.0)
             self.assertEqual(f(5.6, 6.7, 0.5), (5.6 + 6.7) * 0.5)
         source = linker.get_src_code()
-        order = [source.index(text) for text in ("double V1;", "PyFloat_Check(py_V1)", "PyFloat_Check(py_V5)", "V7 = V1 + V3",
-                                                 "V9 = V7 * V5", "__label_10:", "__label_6:", "__label_2:")]
+        order = [
+            source.index(text)
+            for text in (
+                "double V1;",
+                "PyFloat_Check(py_V1)",
+                "PyFloat_Check(py_V5)",
+                "V7 = V1 + V3",
+                "V9 = V7 * V5",
+                "__label_10:",
+                "__label_6:",
+                "__label_2:",
+            )
+        ]
         self.assertEqual(order, sorted(order))
         with self.assertRaisesRegex(TypeError, "expected a float"):
             thunk, ins, _ = linker.make_thunk()
@@ -208,11 +220,14 @@ class TestCLinker(unittest.TestCase):
         self.assertEqual(out.data, 4.0)
         self.assertEqual(log.list, ["init", "run", "cleanup"])
         before = sys.getrefcount(log)
-        for value, error, text in ((-2.0, ValueError, "negative: -4%"), (-20.0, RuntimeError, "No Python exception was set")):
+        for value, error, text in (
+            (-2.0, ValueError, "negative: -4%"),
+            (-20.0, RuntimeError, "No Python exception was set"),
+        ):
             inp.data = value
             with self.assertRaisesRegex(error, text) as caught:
                 thunk()
-            self.assertIs(caught.exception.__op_instance__, node)    # which of the two nodes it was
+            self.assertIs(caught.exception.__op_instance__, node)  # which of the two nodes it was
             self.assertEqual(thunk.find_task(thunk.module.failure(thunk.cthunk)), (node, "code"))
         self.assertEqual(log.list, ["init", "run", "cleanup"] + 2 * ["run", "cleanup"])
         self.assertEqual(cutils.compile_cutils().run_cthunk(thunk.cthunk), thunk.module.failure(thunk.cthunk))
@@ -241,7 +256,7 @@ class TestCLinker(unittest.TestCase):
     def test_no_leaks(self):
         x = double("x")
         node = Binary("+")(x, x).owner
-        f = cc.CLinker().accept(FunctionGraph(node.inputs, node.outputs)).make_function()    # as Op.make_c_thunk does
+        f = cc.CLinker().accept(FunctionGraph(node.inputs, node.outputs)).make_function()  # as Op.make_c_thunk does
         self.assertEqual(f(1.5, 1.5), 3.0)
         f = linked([x], [Binary("*")(Binary("+")(x, x), x)]).make_function()
         values = [float(i) + 0.5 for i in range(100)]
@@ -283,8 +298,14 @@ class TestCLinker(unittest.TestCase):
         with self.assertRaises(cmodule.CompileError) as caught:
             linked([x], [Bad("+")(x, x)]).make_thunk()
         text = str(caught.exception)
-        for part in ("Compilation failed (return status=1)", " this is not C;", "is line 1 of what Bad.c_code returned: this is not C;",
-                     "Problem occurred during compilation with the command line below:", "mod.cpp", "Bad"):
+        for part in (
+            "Compilation failed (return status=1)",
+            " this is not C;",
+            "is line 1 of what Bad.c_code returned: this is not C;",
+            "Problem occurred during compilation with the command line below:",
+            "mod.cpp",
+            "Bad",
+        ):
             self.assertIn(part, text)
         # Other processes may be compiling in the same directory; this one has left nothing.
         self.assertNotIn("tmp-%d-" % os.getpid(), " ".join(os.listdir(config.compiledir)))
@@ -337,9 +358,18 @@ class TestCLinker(unittest.TestCase):
             "from theano_ng.gof.compiler.modulecache import get_module_hash\n"
             "from theano_ng.gof.compiler.kernelcache import get_kernel_cache\n"
             "from theano_ng.gof.native import Kernel\n"
-            "print(get_module_hash(l.get_src_code(), (l.cmodule_key()[0], ())), get_kernel_cache().key(Kernel('void KERNEL(){}')))\n")
-        said = {subprocess.run([sys.executable, "-c", program], env=dict(os.environ, PYTHONHASHSEED=seed), capture_output=True,
-                               text=True, check=True).stdout for seed in ("0", "1", "77")}
+            "print(get_module_hash(l.get_src_code(), (l.cmodule_key()[0], ())), get_kernel_cache().key(Kernel('void KERNEL(){}')))\n"
+        )
+        said = {
+            subprocess.run(
+                [sys.executable, "-c", program],
+                env=dict(os.environ, PYTHONHASHSEED=seed),
+                capture_output=True,
+                text=True,
+                check=True,
+            ).stdout
+            for seed in ("0", "1", "77")
+        }
         self.assertEqual(len(said), 1, said)
 
 

@@ -1,4 +1,5 @@
 """The documentation's C Ops on tensors, through the C linker: one C block each, and a COp with a file of its own."""
+
 import sys
 import unittest
 import warnings
@@ -107,13 +108,17 @@ class TestDocumentedOps(unittest.TestCase):
         for vector in (data, data[::3], data[::-2], data[:0]):
             np.testing.assert_allclose(f(vector, np.asarray(1.5)), vector * np.float32(1.5))
         with self.assertRaises(TypeError):
-            f.inputs[0].storage[0] = data.astype("float64")    # past the container's check: the C code's own
+            f.inputs[0].storage[0] = data.astype("float64")  # past the container's check: the C code's own
             f.thunk()
         with self.assertRaisesRegex(TypeError, "y must be a scalar"):
             VectorTimesScalar()(x, x)
 
     def test_cop_and_several_nodes_in_one_module(self):
-        x, y, z = TensorType("float32", [False])("x"), TensorType("float64", [False])("y"), TensorType("int64", [False])("z")
+        x, y, z = (
+            TensorType("float32", [False])("x"),
+            TensorType("float64", [False])("y"),
+            TensorType("int64", [False])("z"),
+        )
         times = VectorTimesVector()
         f = function([x, y, z], [times(times(x, y), z), times(z, x)])
         data = np.arange(6.0)
@@ -121,19 +126,23 @@ class TestDocumentedOps(unittest.TestCase):
             a, b = f(data[:n].astype("float32"), data[::-1][:n], np.arange(n))
             np.testing.assert_allclose(a, data[:n] * data[::-1][:n] * np.arange(n))
             np.testing.assert_allclose(b, data[:n] * np.arange(n))
-        with self.assertRaisesRegex(ValueError, r"Shape mismatch : .*x.shape\[0\] == 6 and y.shape\[0\] == 2") as caught:
+        with self.assertRaisesRegex(
+            ValueError, r"Shape mismatch : .*x.shape\[0\] == 6 and y.shape\[0\] == 2"
+        ) as caught:
             f(data.astype("float32"), data[:2], np.arange(6))
         self.assertEqual(caught.exception.__op_instance__.inputs[0].dtype, "float32")
         self.assertEqual(len(f(data.astype("float32"), data, np.arange(6))), 2)
         single = function([x, z], [times(x, z)])
-        with self.assertRaisesRegex(ValueError, r"(?s)Apply node that caused the error: .*Inputs shapes: \[\(6,\), \(2,\)\]"):
+        with self.assertRaisesRegex(
+            ValueError, r"(?s)Apply node that caused the error: .*Inputs shapes: \[\(6,\), \(2,\)\]"
+        ):
             single(data.astype("float32"), np.arange(2))
 
     def test_params_and_old_names(self):
         x = TensorType("float64", [])("x")
         f, g = function([x], [MulBy(3)(x)]), function([x], [MulBy(0.5)(x)])
         self.assertEqual((f(np.asarray(2.0)), g(np.asarray(2.0))), (6.0, 1.0))
-        self.assertIs(f.thunk.module, g.thunk.module)    # the params are not in the text
+        self.assertIs(f.thunk.module, g.thunk.module)  # the params are not in the text
 
     def test_native_ops_in_one_module(self):
         x, y = T.matrix("x"), T.matrix("y")
@@ -162,7 +171,7 @@ class TestDocumentedOps(unittest.TestCase):
         for _ in range(50):
             result = f(a, b)
         self.assertEqual((sys.getrefcount(a), sys.getrefcount(b)), counts)
-        self.assertEqual(sys.getrefcount(result), 3)    # the variable, the argument and the output's cell
+        self.assertEqual(sys.getrefcount(result), 3)  # the variable, the argument and the output's cell
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 """Compiling and caching kernels and modules when things go wrong: disks, damaged files, killed and competing processes."""
+
 import ctypes
 import errno
 import os
@@ -56,7 +57,7 @@ def truncate(path):
         content = file.read()
     os.unlink(path)
     with open(path, "wb") as file:
-        file.write(content[:len(content) // 2])
+        file.write(content[: len(content) // 2])
 
 
 def make_foreign(path):
@@ -98,14 +99,25 @@ class TestKernels(unittest.TestCase):
         self.assertEqual(cache.load(kernels), [two, three, again, four])
         self.assertEqual(KernelCache(self.directory).load(kernels[:2]), [two, three])
         self.assertEqual(self.compiled, 1)
-        self.assertEqual((len(self.files("u")), len(self.files("k")), self.files("tmp-"), self.files("lock-")), (1, 3, [], []))
+        self.assertEqual(
+            (len(self.files("u")), len(self.files("k")), self.files("tmp-"), self.files("lock-")), (1, 3, [], [])
+        )
 
     def test_keys(self):
         cache = KernelCache(self.directory)
         base = scaling(2)
-        keys = {cache.key(kernel) for kernel in (
-            base, scaling(3), Kernel(base.source, language="c++"), Kernel(base.source, compile_args=("-fopenmp",)),
-            Kernel(base.source, headers=("<math.h>",)), Kernel(base.source, support="int a;"), Kernel(base.source, libraries=("m",)))}
+        keys = {
+            cache.key(kernel)
+            for kernel in (
+                base,
+                scaling(3),
+                Kernel(base.source, language="c++"),
+                Kernel(base.source, compile_args=("-fopenmp",)),
+                Kernel(base.source, headers=("<math.h>",)),
+                Kernel(base.source, support="int a;"),
+                Kernel(base.source, libraries=("m",)),
+            )
+        }
         with config.change_flags(**{"gcc.cxxflags": "-DX=1"}):
             keys.add(cache.key(base))
         self.assertEqual(len(keys), 8)
@@ -119,7 +131,9 @@ void KERNEL(int64_t n, char **ptr, const int64_t *stride)
     std::sort(x, x + n);
 }
 """
-        kernel = Kernel(source, language="c++", headers=("<algorithm>", "<cmath>"), libraries=("m",), compile_args=("-fopenmp",))
+        kernel = Kernel(
+            source, language="c++", headers=("<algorithm>", "<cmath>"), libraries=("m",), compile_args=("-fopenmp",)
+        )
         x = np.array([3.0, 1.0, 2.0])
         cache = KernelCache(self.directory)
         plain, sort = cache.load([scaling(2), kernel])
@@ -136,7 +150,11 @@ void KERNEL(int64_t n, char **ptr, const int64_t *stride)
         for i, damage in enumerate((truncate, make_foreign, garbage, os.unlink)):
             cache = KernelCache(self.directory)
             self.check(cache, 10 + i)
-            damage(os.path.join(self.directory, os.readlink(os.path.join(self.directory, "k" + cache.key(scaling(10 + i))))))
+            damage(
+                os.path.join(
+                    self.directory, os.readlink(os.path.join(self.directory, "k" + cache.key(scaling(10 + i))))
+                )
+            )
             before = self.compiled
             self.check(KernelCache(self.directory), 10 + i)
             self.assertEqual(self.compiled, before + 1, damage)
@@ -166,7 +184,9 @@ void KERNEL(int64_t n, char **ptr, const int64_t *stride)
         blocked = os.path.join(self.directory, "file")
         with open(blocked, "w"):
             pass
-        cache = KernelCache(os.path.join(blocked, "kernels"))    # a file is in the way: nothing helps, not even being root
+        cache = KernelCache(
+            os.path.join(blocked, "kernels")
+        )  # a file is in the way: nothing helps, not even being root
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             self.check(cache, 2)
@@ -201,7 +221,7 @@ void KERNEL(int64_t n, char **ptr, const int64_t *stride)
             with mock.patch.object(compilers, "run_program", run_program):
                 self.check(KernelCache(self.directory), 3)
         self.assertEqual(len(caught), 1)
-        self.check(KernelCache(self.directory), 2)    # there is room again
+        self.check(KernelCache(self.directory), 2)  # there is room again
 
     def test_compile_error(self):
         cache = KernelCache(self.directory)
@@ -224,12 +244,15 @@ void KERNEL(int64_t n, char **ptr, const int64_t *stride)
     def test_flags_that_the_compiler_does_not_know(self):
         flags = compilers.KERNEL_FLAGS + ("-fno-such-flag-at-all",)
         toolchain = compilers.Toolchain(compilers.find_toolchain().cxx, os.stat(compilers.find_toolchain().cxx))
-        with mock.patch.object(compilers, "KERNEL_FLAGS", flags), mock.patch.object(kernelcache, "require_toolchain", lambda: toolchain):
+        with (
+            mock.patch.object(compilers, "KERNEL_FLAGS", flags),
+            mock.patch.object(kernelcache, "require_toolchain", lambda: toolchain),
+        ):
             self.check(KernelCache(self.directory), 2)
             self.assertEqual((toolchain.dropped, self.compiled), (("-fno-such-flag-at-all",), 2))
             other = compilers.Toolchain(toolchain.cxx, os.stat(toolchain.cxx))
             with mock.patch.object(kernelcache, "require_toolchain", lambda: other):
-                self.check(KernelCache(self.directory), 3)    # the next process knows
+                self.check(KernelCache(self.directory), 3)  # the next process knows
             self.assertEqual(self.compiled, 3)
 
     def test_no_compiler(self):
@@ -257,14 +280,17 @@ void KERNEL(int64_t n, char **ptr, const int64_t *stride)
             "x = np.arange(3.0)\n"
             "for a, f in zip(KernelCache(sys.argv[1]).load([scaling(2), scaling(3)]), (2, 3)):\n"
             "    np.testing.assert_array_equal(apply_kernel(a, x), f * x)\n"
-            "print('right')\n")
+            "print('right')\n"
+        )
 
         def start(how):
-            return subprocess.Popen([sys.executable, "-c", program, self.directory, how], stdout=subprocess.PIPE, text=True)
+            return subprocess.Popen(
+                [sys.executable, "-c", program, self.directory, how], stdout=subprocess.PIPE, text=True
+            )
 
         victim = start("die")
         self.assertEqual(victim.stdout.readline(), "compiling\n")
-        crowd = [start("work") for _ in range(3)]    # they wait for the victim's lock
+        crowd = [start("work") for _ in range(3)]  # they wait for the victim's lock
         time.sleep(0.3)
         self.assertEqual(len(self.files("lock-")), 1)
         victim.send_signal(signal.SIGKILL)
@@ -274,7 +300,7 @@ void KERNEL(int64_t n, char **ptr, const int64_t *stride)
         for process in crowd:
             self.assertEqual((process.communicate(timeout=120)[0], process.returncode), ("right\n", 0))
         self.assertEqual((len(self.files("u")), len(self.files("k"))), (1, 2))
-        self.assertEqual(len(self.files("tmp-")), 1)    # the victim's source text
+        self.assertEqual(len(self.files("tmp-")), 1)  # the victim's source text
         old = time.time() - 3 * 24 * 3600
         for name in self.files("tmp-") + ["swept"]:
             os.utime(os.path.join(self.directory, name), (old, old))
@@ -323,8 +349,23 @@ void KERNEL(int64_t n, char **ptr, const int64_t *stride)
 }
 """
         rng = np.random.RandomState(3)
-        special = [0.0, -0.0, np.inf, -np.inf, np.nan, 65504, 65519.999, 65520, 2.0 ** -24, 2.0 ** -25, 2.0 ** -25 * (1 + 1e-15),
-                   1 + 2.0 ** -11, 1 + 2.0 ** -11 * (1 + 1e-14), 1e300, 1e-300]
+        special = [
+            0.0,
+            -0.0,
+            np.inf,
+            -np.inf,
+            np.nan,
+            65504,
+            65519.999,
+            65520,
+            2.0**-24,
+            2.0**-25,
+            2.0**-25 * (1 + 1e-15),
+            1 + 2.0**-11,
+            1 + 2.0**-11 * (1 + 1e-14),
+            1e300,
+            1e-300,
+        ]
         x = np.concatenate([special, rng.standard_normal(5000) * 10.0 ** rng.randint(-9, 6, 5000)])
         z = rng.standard_normal(len(x)) + 1j * rng.standard_normal(len(x))
         for language in ("c", "c++"):
@@ -364,11 +405,15 @@ void KERNEL(int64_t n, char **ptr, const int64_t *stride)
         with np.errstate(all="ignore"):
             for name, address in zip(one, addresses):
                 if name == "acosh":
-                    continue    # not on this interval
+                    continue  # not on this interval
                 reference = {"erf": np.vectorize(math.erf), "erfc": np.vectorize(math.erfc)}.get(name)
                 if reference is None:
-                    reference = getattr(np, name.replace("asin", "arcsin").replace("acos", "arccos").replace("atan", "arctan"))
-                np.testing.assert_allclose(apply_kernel(address, x), reference(x), rtol=4 * 2.3e-16, atol=0, err_msg=name)
+                    reference = getattr(
+                        np, name.replace("asin", "arcsin").replace("acos", "arccos").replace("atan", "arctan")
+                    )
+                np.testing.assert_allclose(
+                    apply_kernel(address, x), reference(x), rtol=4 * 2.3e-16, atol=0, err_msg=name
+                )
             np.testing.assert_allclose(apply_kernel(addresses[one.index("exp")], wide), np.exp(wide), rtol=1e-15)
         with open(os.path.join(self.directory, self.files("u")[0]), "rb") as file:
             self.assertIn(b"_ZGV", file.read())
@@ -383,9 +428,13 @@ class TestModules(unittest.TestCase):
 
         def __init__(self, number):
             module = cmodule.DynamicModule()
-            module.add_function(cmodule.ExtFunction(
-                "number", "static PyObject* number(PyObject* self, PyObject* args) { return PyLong_FromLong(%d); }" % number,
-                cmodule.METH_NOARGS))
+            module.add_function(
+                cmodule.ExtFunction(
+                    "number",
+                    "static PyObject* number(PyObject* self, PyObject* args) { return PyLong_FromLong(%d); }" % number,
+                    cmodule.METH_NOARGS,
+                )
+            )
             module.add_init_code("import_array();")
             self.source = module.code()
 
@@ -438,7 +487,7 @@ class TestModules(unittest.TestCase):
         self.assertEqual(cache.refresh(), [library])
         fourth = cmodule.ModuleCache(self.directory)
         self.module(fourth, 1)
-        self.assertEqual(fourth.stats, [0, 0, 1])    # too old to be used again
+        self.assertEqual(fourth.stats, [0, 0, 1])  # too old to be used again
         old -= modulecache.DELETE_AFTER
         os.utime(os.path.join(folder, "info"), (old, old))
         self.assertEqual(fourth.clear_old(), 1)
@@ -478,10 +527,21 @@ class TestModules(unittest.TestCase):
         source = os.path.join(self.directory, "a.cpp")
         with open(source, "w") as file:
             file.write('#include "module_prologue.h"\nnpy_intp a;\n')
-        status, said = compilers.run_program([toolchain.cxx, *arguments, "-I" + folder, *("-I" + d for d in gxx.standard_include_dirs()),
-                                              "-H", "-c", source, "-o", source + ".o"])
+        status, said = compilers.run_program(
+            [
+                toolchain.cxx,
+                *arguments,
+                "-I" + folder,
+                *("-I" + d for d in gxx.standard_include_dirs()),
+                "-H",
+                "-c",
+                source,
+                "-o",
+                source + ".o",
+            ]
+        )
         self.assertEqual(status, 0, said)
-        self.assertRegex(said, r"(?m)^! .*module_prologue.h.gch")    # "!" marks a precompiled header that is valid
+        self.assertRegex(said, r"(?m)^! .*module_prologue.h.gch")  # "!" marks a precompiled header that is valid
         self.assertIsNone(gxx.precompiled_prologue(toolchain, arguments + ["-DUNUSUAL"]))
 
     def test_helpers(self):

@@ -1,4 +1,5 @@
 """Cleaning compile directories, and the lock on them."""
+
 import contextlib
 import io
 import os
@@ -28,8 +29,13 @@ class InDirectory(unittest.TestCase):
         self.directory = os.path.join(self.base, "compiledir_here")
         os.makedirs(os.path.join(self.base, "compiledir_there"))
         os.makedirs(self.directory)
-        fake = mock.Mock(compiledir=self.directory, base_compiledir=self.base, nocleanup=False, cmodule=config.cmodule,
-                         compile=config.compile)
+        fake = mock.Mock(
+            compiledir=self.directory,
+            base_compiledir=self.base,
+            nocleanup=False,
+            cmodule=config.cmodule,
+            compile=config.compile,
+        )
         for module in (compiledir, compilelock, modulecache):
             patch = mock.patch.object(module, "config", fake)
             patch.start()
@@ -59,7 +65,13 @@ class TestCompiledir(InDirectory):
     def test_content_and_purge(self):
         self.fill()
         _, text = self.output(compiledir.print_compiledir_content)
-        for part in (self.directory, "List of 1 compiled modules", "(none): 1", "2 kernels in 1 libraries", "1 precompiled headers"):
+        for part in (
+            self.directory,
+            "List of 1 compiled modules",
+            "(none): 1",
+            "2 kernels in 1 libraries",
+            "1 precompiled headers",
+        ):
             self.assertIn(part, text)
         _, text = self.output(compiledir.basecompiledir_ls)
         self.assertRegex(text, r"(?s)compiledir_here.*compiledir_there.*2 directories")
@@ -90,17 +102,20 @@ class TestCompilelock(InDirectory):
         program = (
             "import sys\nfrom theano_ng.gof import compilelock\n"
             "try:\n    compilelock.get_lock(sys.argv[1], timeout=0.2)\n    print('free')\n"
-            "except TimeoutError as error:\n    print('held')\n")
+            "except TimeoutError as error:\n    print('held')\n"
+        )
 
         def other():
-            return subprocess.run([sys.executable, "-c", program, self.directory], capture_output=True, text=True, check=True).stdout
+            return subprocess.run(
+                [sys.executable, "-c", program, self.directory], capture_output=True, text=True, check=True
+            ).stdout
 
         with compilelock.lock_ctx(self.directory):
             with compilelock.lock_ctx(self.directory, keep_lock=True):
                 self.assertEqual(other(), "held\n")
-        self.assertEqual(other(), "held\n")    # kept once
+        self.assertEqual(other(), "held\n")  # kept once
         compilelock.release_lock(self.directory)
-        self.assertEqual(other(), "free\n")    # and it ended with that process
+        self.assertEqual(other(), "free\n")  # and it ended with that process
         compilelock.get_lock()
         compilelock.force_unlock()
         self.assertEqual(other(), "free\n")

@@ -1,4 +1,5 @@
 """COp: files relative to the defining module, sections, macros, the main function, versions, pickles, errors."""
+
 import importlib.util
 import os
 import pickle
@@ -157,28 +158,37 @@ class TestFiles(Files):
         self.write("op.c", "#section code\n;\n")
         os.mkdir(os.path.join(self.folder, "deep"))
         self.write("deep/more.c", "#section support_code\nint a;\n")
-        path = self.write("cop_in_a_module.py", "from theano_ng import gof\nclass Mine(gof.COp):\n    __props__ = ()\n"
-                          "    def __init__(self):\n        super().__init__(['./op.c', 'deep/more.c'])\n")
+        path = self.write(
+            "cop_in_a_module.py",
+            "from theano_ng import gof\nclass Mine(gof.COp):\n    __props__ = ()\n"
+            "    def __init__(self):\n        super().__init__(['./op.c', 'deep/more.c'])\n",
+        )
         spec = importlib.util.spec_from_file_location("cop_in_a_module", path)
         module = importlib.util.module_from_spec(spec)
         sys.modules["cop_in_a_module"] = module
         self.addCleanup(sys.modules.pop, "cop_in_a_module")
         spec.loader.exec_module(module)
         op = module.Mine()
-        self.assertEqual([os.path.relpath(file, os.path.realpath(self.folder)) for file in op.func_files], ["op.c", "deep/more.c"])
+        self.assertEqual(
+            [os.path.relpath(file, os.path.realpath(self.folder)) for file in op.func_files], ["op.c", "deep/more.c"]
+        )
         self.assertEqual(module.Mine.get_path("x/y.c"), os.path.join(os.path.realpath(self.folder), "x", "y.c"))
         self.assertEqual(module.Mine.get_path("/x/y.c"), "/x/y.c")
         self.assertEqual(sorted(op.code_sections), ["code", "support_code"])
         # A pickle holds the text: it works where the files have gone, and keeps its version.
         copy = pickle.loads(pickle.dumps(op))
-        self.assertEqual((copy, copy.c_code_cache_version(), copy.c_support_code()),
-                         (op, op.c_code_cache_version(), op.c_support_code()))
+        self.assertEqual(
+            (copy, copy.c_code_cache_version(), copy.c_support_code()),
+            (op, op.c_code_cache_version(), op.c_support_code()),
+        )
 
         # A subclass elsewhere has its files elsewhere.
         class Here(module.Mine):
             pass
 
-        with self.assertRaisesRegex(FileNotFoundError, r"(?s)'./op.c' of Here cannot be read \(relative paths start in.*gof.tests.op.c"):
+        with self.assertRaisesRegex(
+            FileNotFoundError, r"(?s)'./op.c' of Here cannot be read \(relative paths start in.*gof.tests.op.c"
+        ):
             Here()
 
     def test_errors(self):
@@ -186,13 +196,20 @@ class TestFiles(Files):
             return gof.COp([self.write("f%d.c" % i, text) for i, text in enumerate(texts)], func_name)
 
         for texts, func_name, message in (
-                (["#section code\n;\n\n#section c_headers\n"], None,
-                 r"Unknown section type \(in file .*f0.c, line 4\): c_headers; known are cleanup_code_struct, code, code_cleanup, "),
-                (["#section code\n", "int a;\n#section code\n"], None,
-                 r"(?s)Stray code before first #section statement \(in file .*f1.c\): int a;"),
-                (["int f() {}\n"], None, "f0.c has no line '#section <tag>'"),
-                (["#section code\n;"], "f", "COp has a section \"code\" in its C files .*f0.c and a func_name, 'f'"),
-                ([], None, "COp has no sections")):
+            (
+                ["#section code\n;\n\n#section c_headers\n"],
+                None,
+                r"Unknown section type \(in file .*f0.c, line 4\): c_headers; known are cleanup_code_struct, code, code_cleanup, ",
+            ),
+            (
+                ["#section code\n", "int a;\n#section code\n"],
+                None,
+                r"(?s)Stray code before first #section statement \(in file .*f1.c\): int a;",
+            ),
+            (["int f() {}\n"], None, "f0.c has no line '#section <tag>'"),
+            (["#section code\n;"], "f", "COp has a section \"code\" in its C files .*f0.c and a func_name, 'f'"),
+            ([], None, "COp has no sections"),
+        ):
             with self.assertRaisesRegex(ValueError, message):
                 made(*texts, func_name=func_name)
         with self.assertRaises(gof.utils.MethodNotDefined):
@@ -202,18 +219,26 @@ class TestFiles(Files):
         text = "int a;\nTHEANO_APPLY_CODE_SECTION\nint APPLY_SPECIFIC(f)() { return 0; }\nTHEANO_SUPPORT_CODE_SECTION\nint b;\n"
         with self.assertWarnsRegex(UserWarning, "deprecated, use #section"):
             op = gof.COp(self.write("old.c", text), "APPLY_SPECIFIC(f)")
-        self.assertEqual(op.code_sections, {"support_code": "int a;\n\nint b;\n",
-                                            "support_code_apply": "\nint APPLY_SPECIFIC(f)() { return 0; }\n"})
+        self.assertEqual(
+            op.code_sections,
+            {"support_code": "int a;\n\nint b;\n", "support_code_apply": "\nint APPLY_SPECIFIC(f)() { return 0; }\n"},
+        )
         with self.assertRaisesRegex(ValueError, "it has to be the only file"):
             gof.COp([self.write("old.c", text), self.write("new.c", "#section code\n;")])
 
     def test_sections_and_versions(self):
-        first = self.write("a.c", "\n#section support_code\nint a;\n#section init_code\na = 1;\n#section support_code\nint b;")
+        first = self.write(
+            "a.c", "\n#section support_code\nint a;\n#section init_code\na = 1;\n#section support_code\nint b;"
+        )
         second = self.write("b.c", "#section support_code\nint c;\n")
         op = gof.COp([first, second])
         (text,) = op.c_support_code()
-        self.assertEqual([line for line in text.split("\n") if line and not line.startswith("//")], ["int a;", "int b;", "int c;"])
-        self.assertIn("// #section support_code, line 6 of a.c\nint b;\n// #section support_code, line 1 of b.c\nint c;", text)
+        self.assertEqual(
+            [line for line in text.split("\n") if line and not line.startswith("//")], ["int a;", "int b;", "int c;"]
+        )
+        self.assertIn(
+            "// #section support_code, line 6 of a.c\nint b;\n// #section support_code, line 1 of b.c\nint c;", text
+        )
         same = gof.COp((first, second))
         self.assertEqual(op.c_code_cache_version(), same.c_code_cache_version())
         hash(op.c_code_cache_version())
@@ -225,7 +250,7 @@ class TestFiles(Files):
 
 @unittest.skipUnless(cmodule.find_toolchain(), "needs a C++ compiler")
 class TestCompiled(Files):
-    @theano.change_flags(mode="FAST_RUN")       # the Op counts its calls, which DebugMode does not allow
+    @theano.change_flags(mode="FAST_RUN")  # the Op counts its calls, which DebugMode does not allow
     def test_every_section_and_macro(self):
         path = self.write("everything.c", EVERYTHING)
         op = FromFiles(path, factor=10)
@@ -254,7 +279,10 @@ class TestCompiled(Files):
         self.assertEqual(modulecode.locate(source, number)[:2], ("FromFiles", "c_support_code"))
         self.assertEqual(modulecode.locate_file(source, number), ("everything.c", 2))
         number = [i for i, line in enumerate(source.split("\n"), 1) if line.strip() == "out[3] = scale;"][-1]
-        self.assertEqual(modulecode.locate_file(source, number), ("everything.c", EVERYTHING.split("\n").index("    out[3] = scale;") + 1))
+        self.assertEqual(
+            modulecode.locate_file(source, number),
+            ("everything.c", EVERYTHING.split("\n").index("    out[3] = scale;") + 1),
+        )
         number = [i for i, line in enumerate(source.split("\n"), 1) if line == "#undef PARAMS"][-1]
         self.assertEqual(modulecode.locate(source, number)[:2], ("FromFiles", "c_code_cleanup"))
         self.assertIsNone(modulecode.locate_file(source, number))
@@ -277,7 +305,9 @@ class TestCompiled(Files):
         self.assertNotIn("INPUT_0", macros)
 
     def test_params_of_the_main_function(self):
-        path = self.write("params.c", """#section support_code_struct
+        path = self.write(
+            "params.c",
+            """#section support_code_struct
 int APPLY_SPECIFIC(f)(PyArrayObject* x, PyArrayObject* y, PyArrayObject** z, PARAMS_TYPE* params)
 {
     npy_intp n = 1;
@@ -288,15 +318,19 @@ int APPLY_SPECIFIC(f)(PyArrayObject* x, PyArrayObject* y, PyArrayObject** z, PAR
     *(DTYPE_OUTPUT_0*)PyArray_DATA(*z) = params->factor;
     return 0;
 }
-""")
+""",
+        )
         x, y = T.fvector("x"), T.lscalar("y")
         for factor in (3, 5):
             f = theano.function([x, y], FromFiles(path, "APPLY_SPECIFIC(f)", factor)(x, y))
             self.assertEqual(f([1], 1), factor)
 
     def test_compile_error_names_the_line_of_the_file(self):
-        path = self.write("wrong.c", "#section support_code_apply\n\nint APPLY_SPECIFIC(f)(PyArrayObject* a, PyArrayObject** z)\n{\n"
-                          "    return nonsense;\n}\n")
+        path = self.write(
+            "wrong.c",
+            "#section support_code_apply\n\nint APPLY_SPECIFIC(f)(PyArrayObject* a, PyArrayObject** z)\n{\n"
+            "    return nonsense;\n}\n",
+        )
 
         class Wrong(gof.COp):
             __props__ = ()
@@ -305,8 +339,11 @@ int APPLY_SPECIFIC(f)(PyArrayObject* x, PyArrayObject* y, PyArrayObject** z, PAR
                 return gof.Apply(self, [x], [x.type()])
 
         x = T.dvector("x")
-        with self.assertRaisesRegex(cmodule.CompileError, r"mod.cpp:\d+ is line \d+ of what Wrong.c_support_code_apply returned "
-                                    r"\(wrong.c, line 5\): return nonsense;"):
+        with self.assertRaisesRegex(
+            cmodule.CompileError,
+            r"mod.cpp:\d+ is line \d+ of what Wrong.c_support_code_apply returned "
+            r"\(wrong.c, line 5\): return nonsense;",
+        ):
             theano.function([x], Wrong(path, "APPLY_SPECIFIC(f)")(x))
 
 

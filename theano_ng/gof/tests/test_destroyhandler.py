@@ -1,4 +1,5 @@
 """The destroy handler, its order and its alias classes: compiled and in Python, against plain algorithms on the whole graph."""
+
 import random
 import unittest
 from unittest import mock
@@ -81,7 +82,7 @@ class TestTwins(unittest.TestCase):
                         a.remove_view(r)
                         del links[r]
                     elif r in links and action < 0.7:
-                        links[r] = rng.randrange(14)      # circles too: replacements go through invalid states
+                        links[r] = rng.randrange(14)  # circles too: replacements go through invalid states
                         a.move_view(r, links[r])
                     elif r not in links and action < 0.8:
                         links[r] = rng.randrange(14)
@@ -107,7 +108,7 @@ class TestTwins(unittest.TestCase):
             self.assertEqual(bool(a.destroyers(r)), any(u in group[r] for u, _, _ in uses))
             self.assertEqual({a.root(m) for m in group[r]}, {a.root(r)})
             if not any(m not in links for m in group[r]):
-                continue    # a circle has no root
+                continue  # a circle has no root
             self.assertNotIn(a.root(r), links)
 
     def test_order(self):
@@ -156,7 +157,11 @@ class TestTwins(unittest.TestCase):
 class TestHandler(unittest.TestCase):
     def test_replacements_against_oracle(self):
         """Random replacements: the incremental answer equals that of the plain algorithm, and both twins order alike."""
-        histories = [self.random_replacements(handler, patience) for handler in HANDLERS for patience in (destroyhandler._PATIENCE, -1)]
+        histories = [
+            self.random_replacements(handler, patience)
+            for handler in HANDLERS
+            for patience in (destroyhandler._PATIENCE, -1)
+        ]
         for history in histories[1:]:
             self.assertEqual(history, histories[0])
         accepted = sum(valid for valid, _ in histories[0])
@@ -238,8 +243,17 @@ class TestHandler(unittest.TestCase):
         fixed = var("fixed")
         fixed.tag.indestructible = True
         several = MyOp("both", {0: [0], 1: [0]})
-        for e in (add(inplace(x), inplace(x)), add(inplace(x), inplace(view(x))), inplace(x, x), inplace(x, view(x)), inplace(constant),
-                  inplace(view(constant)), inplace(fixed), several(x), sigmoid(add(inplace(x), sigmoid(MyOp("late", {0: [0]})(x))))):
+        for e in (
+            add(inplace(x), inplace(x)),
+            add(inplace(x), inplace(view(x))),
+            inplace(x, x),
+            inplace(x, view(x)),
+            inplace(constant),
+            inplace(view(constant)),
+            inplace(fixed),
+            several(x),
+            sigmoid(add(inplace(x), sigmoid(MyOp("late", {0: [0]})(x)))),
+        ):
             for handler in HANDLERS:
                 fg = FunctionGraph([x, fixed], [e], features=[handler()])
                 self.assertEqual(hasattr(fg, "destroy_handler"), True)

@@ -1,4 +1,5 @@
 """Comparison of computations, with inputs that correspond to one another."""
+
 import unittest
 
 import theano_ng.tensor as T

@@ -1,4 +1,5 @@
 """FunctionGraph, its features and the guard of a function's inputs, on an Op without tensors."""
+
 import contextlib
 import io
 import pickle
@@ -39,10 +40,17 @@ class TestFunctionGraph(unittest.TestCase):
         s = sigmoid(x)
         log = Log()
         fg = FunctionGraph([x], [add(s)], clone=False, features=[log])
-        self.assertEqual(log.events, [])                      # not for what is there already
+        self.assertEqual(log.events, [])  # not for what is there already
         fg.replace(s, view(view(x)), reason="why")
-        self.assertEqual(log.events, [("import", "view", "why"), ("import", "view", "why"), ("prune", "sigmoid", "why"),
-                                      ("change", "add", 0, "why")])
+        self.assertEqual(
+            log.events,
+            [
+                ("import", "view", "why"),
+                ("import", "view", "why"),
+                ("prune", "sigmoid", "why"),
+                ("change", "add", 0, "why"),
+            ],
+        )
         fg.replace_all([(fg.outputs[0], x)], reason="out")
         self.assertEqual(log.events[-1], ("change", "output", 0, "out"))
         self.assertEqual(len(fg.apply_nodes), 0)
@@ -70,7 +78,7 @@ class TestFunctionGraph(unittest.TestCase):
         e = add(sigmoid(x))
         fg = FunctionGraph([x], [e], clone=False)
         with self.assertRaises(Exception):
-            FunctionGraph([x], [e], clone=False)              # owned
+            FunctionGraph([x], [e], clone=False)  # owned
         with self.assertRaises(ValueError):
             FunctionGraph([e], [sigmoid(e)], clone=False)
         with self.assertRaises(Exception):

@@ -1,4 +1,5 @@
 """Graphs, FunctionGraph, features, types and the destroy handler, on an Op without tensors."""
+
 import copy
 import pickle
 import unittest
@@ -56,7 +57,10 @@ class TestGraph(unittest.TestCase):
         self.assertIs(e.owner.outputs[e.index], e)
         self.assertEqual(str(e.owner), "add(x, sigmoid.0)")
         self.assertEqual(graph.as_string([x, y], [add(e, e)]), ["add(*1 -> add(x, sigmoid(y)), *1)"])
-        self.assertEqual(graph.as_string([x, y], [e], node_formatter=lambda n, a: "<%s %s>" % (n.op, " ".join(a))), ["<add x <sigmoid y>>"])
+        self.assertEqual(
+            graph.as_string([x, y], [e], node_formatter=lambda n, a: "<%s %s>" % (n.op, " ".join(a))),
+            ["<add x <sigmoid y>>"],
+        )
         self.assertEqual(graph.inputs([e]), [x, y])
         self.assertEqual(graph.orphans([x], [e]), [y])
         self.assertEqual(graph.ancestors([e]), [e, x, e.owner.inputs[1], y])
@@ -90,11 +94,11 @@ class TestGraph(unittest.TestCase):
 
         read([left])
         self.assertEqual(order, [a, b, shared, left])
-        read([left, right, right])      # what is known does not come again
+        read([left, right, right])  # what is known does not come again
         self.assertEqual(order[4:], [right])
         known.clear()
         del order[:]
-        known[shared] = 0               # nor what only leads to it
+        known[shared] = 0  # nor what only leads to it
         read([right, left])
         self.assertEqual(order, [right, b, left])
         known.clear()
@@ -207,7 +211,9 @@ class TestDestroyHandler(unittest.TestCase):
 class TestTypesAndUtils(unittest.TestCase):
     def test_enums_and_params(self):
         enum = EnumType(A=("alpha", 1), B=("beta", 2), C=3, D=("delta", 4), E=True)
-        self.assertEqual((enum.A, enum.fromalias("beta"), enum.fromalias("C"), enum.filter("delta"), enum.E), (1, 2, 3, 4, 1))
+        self.assertEqual(
+            (enum.A, enum.fromalias("beta"), enum.fromalias("C"), enum.filter("delta"), enum.E), (1, 2, 3, 4, 1)
+        )
         self.assertEqual(enum.get_aliases(), ("alpha", "beta", "delta"))
         self.assertEqual(pickle.loads(pickle.dumps(enum)), enum)
         with self.assertRaises(TypeError):

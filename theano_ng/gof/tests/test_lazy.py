@@ -1,4 +1,5 @@
 """Lazy evaluation: thunks that ask for their inputs, on every machine, and `LazyBranch`, which the compiled machine evaluates in C."""
+
 import random
 import sys
 import unittest
@@ -81,7 +82,7 @@ class Branch(Op):
 
     def expected(self, values):
         n = len(values) // 2
-        return tuple(value() for value in (values[1:1 + n] if values[0]() != 0 else values[1 + n:]))
+        return tuple(value() for value in (values[1 : 1 + n] if values[0]() != 0 else values[1 + n :]))
 
 
 class Trap(Exception):
@@ -160,8 +161,14 @@ class Machine:
         except Trap as trap:
             error = str(trap)
         left = [cell[0] is not None for node in self.nodes for cell in map(self.run.storage_map.get, node.outputs)]
-        return dict(values=[cell[0] for cell in self.outs], ran=list(self.log), left=None if error else left,
-                    counts=list(self.run.call_counts), error=error, position=self.run.position_of_error)
+        return dict(
+            values=[cell[0] for cell in self.outs],
+            ran=list(self.log),
+            left=None if error else left,
+            counts=list(self.run.call_counts),
+            error=error,
+            position=self.run.position_of_error,
+        )
 
 
 class TestTwins(unittest.TestCase):
@@ -171,7 +178,10 @@ class TestTwins(unittest.TestCase):
             log, trap = [], []
             inputs, outputs = random_graph(seed, log, trap)
             rng = random.Random(seed)
-            calls = [([rng.choice((0.0, 1.0, -1.0, 0.5)) for _ in inputs], subset) for subset in (None, [1], None, [0, 2], [], None)]
+            calls = [
+                ([rng.choice((0.0, 1.0, -1.0, 0.5)) for _ in inputs], subset)
+                for subset in (None, [1], None, [0, 2], [], None)
+            ]
             for name, twins in TWINS.items():
                 with self.subTest(name, seed=seed):
                     machines = [Machine(inputs, outputs, log, options) for options in twins]
@@ -182,12 +192,16 @@ class TestTwins(unittest.TestCase):
                             continue
                         compiled, python = (m(values, subset) for m in machines)
                         self.assertEqual(compiled, python)
-                        want, ran = evaluate(outputs if subset is None else [outputs[i] for i in subset], zip(inputs, values))
+                        want, ran = evaluate(
+                            outputs if subset is None else [outputs[i] for i in subset], zip(inputs, values)
+                        )
                         got = compiled["values"] if subset is None else [compiled["values"][i] for i in subset]
                         self.assertEqual(got, want)
                         if name.startswith("lazy"):
                             self.assertEqual(sorted(compiled["ran"]), sorted(n for n in ran if n[0] != "b"))
-                            self.assertEqual({node.op.name for node, n in zip(machines[0].nodes, compiled["counts"]) if n}, ran)
+                            self.assertEqual(
+                                {node.op.name for node, n in zip(machines[0].nodes, compiled["counts"]) if n}, ran
+                            )
                             self.assertLessEqual(max(compiled["counts"]), 1)
                         else:
                             self.assertEqual(compiled["ran"], names)
@@ -247,17 +261,24 @@ def in_place_fgraph(inputs, outputs, places):
     for i in places:
         if i < len(shifts):
             try:
-                fgraph.replace_all_validate([(shifts[i].outputs[0], shift_inplace(*shifts[i].inputs))], reason="in place")
+                fgraph.replace_all_validate(
+                    [(shifts[i].outputs[0], shift_inplace(*shifts[i].inputs))], reason="in place"
+                )
                 done += 1
             except InconsistencyError:
-                pass    # something else overwrites it already
+                pass  # something else overwrites it already
     return fgraph, done
 
 
 class TestInPlace(unittest.TestCase):
     """Lazy conditionals among Ops that overwrite their inputs."""
 
-    MACHINES = [dict(use_cloop=c, lazy=lazy, allow_gc=gc) for c in (True, False) for lazy in (None, True) for gc in (True, False)]
+    MACHINES = [
+        dict(use_cloop=c, lazy=lazy, allow_gc=gc)
+        for c in (True, False)
+        for lazy in (None, True)
+        for gc in (True, False)
+    ]
 
     def run_all(self, fgraph, values, log):
         for options in self.MACHINES:
@@ -340,16 +361,20 @@ class TestUserThunks(unittest.TestCase):
             log = []
             x = number("x")
             op = Ask("ask", answers)
-            yield op, Machine([x], [op(*[Compute("c%d" % i, lambda a, i=i: a + i, log)(x) for i in range(3)])], log, options)
+            yield (
+                op,
+                Machine([x], [op(*[Compute("c%d" % i, lambda a, i=i: a + i, log)(x) for i in range(3)])], log, options),
+            )
 
     def test_answers(self):
         """Lists, tuples, arrays, repeated and several numbers, None at the end; what the thunk sees of compute_map."""
         for answers, ran, seen in (
-                ([[2], [0], []], ["c2", "c0"], [[0, 0, 0, 0], [0, 0, 1, 0], [1, 0, 1, 0]]),
-                ([(1, 0), None], ["c1", "c0"], [[0, 0, 0, 0], [1, 1, 0, 0]]),
-                ([np.array([2, 2, 2, 2, 1] * 50), []], ["c2", "c1"], [[0, 0, 0, 0], [0, 1, 1, 0]]),
-                ([[0], [0, 1], ()], ["c0", "c1"], [[0, 0, 0, 0], [1, 0, 0, 0], [1, 1, 0, 0]]),
-                ([[]], [], [[0, 0, 0, 0]])):
+            ([[2], [0], []], ["c2", "c0"], [[0, 0, 0, 0], [0, 0, 1, 0], [1, 0, 1, 0]]),
+            ([(1, 0), None], ["c1", "c0"], [[0, 0, 0, 0], [1, 1, 0, 0]]),
+            ([np.array([2, 2, 2, 2, 1] * 50), []], ["c2", "c1"], [[0, 0, 0, 0], [0, 1, 1, 0]]),
+            ([[0], [0, 1], ()], ["c0", "c1"], [[0, 0, 0, 0], [1, 0, 0, 0], [1, 1, 0, 0]]),
+            ([[]], [], [[0, 0, 0, 0]]),
+        ):
             for op, m in self.machines([[int(i) for i in a] if isinstance(a, np.ndarray) else a for a in answers]):
                 result = m([1.0])
                 self.assertEqual((result["ran"], op.seen), (ran, seen))
@@ -357,9 +382,12 @@ class TestUserThunks(unittest.TestCase):
 
     def test_wrong_answers(self):
         for answer, error, text in (
-                ([3], IndexError, "asks for input 3; it has the inputs 0 to 2"), ([-1], IndexError, "asks for input -1"),
-                ([2 ** 40], IndexError, "asks for input"), ("no", TypeError, "returned 'no'; it has to return the numbers"),
-                ([0.5], TypeError, "numbers of the inputs")):
+            ([3], IndexError, "asks for input 3; it has the inputs 0 to 2"),
+            ([-1], IndexError, "asks for input -1"),
+            ([2**40], IndexError, "asks for input"),
+            ("no", TypeError, "returned 'no'; it has to return the numbers"),
+            ([0.5], TypeError, "numbers of the inputs"),
+        ):
             for _, m in self.machines([answer, [1], []]):
                 with self.assertRaisesRegex(error, "the lazy thunk of Ask.*" + text):
                     m([1.0])
@@ -381,7 +409,13 @@ class TestLazyBranch(unittest.TestCase):
         """As Python compares with 0, whatever the type; without creating objects for arrays."""
         kinds = [np.asarray(v, dtype) for dtype in "?bBhHiIlLqQefdgFDG" for v in (0, 1)]
         kinds += [np.asarray(v, "f8") for v in (-0.0, np.nan, 1e-320, np.inf)]
-        kinds += [np.asarray(256, ">i2"), np.asarray(0.5, ">f8"), np.asarray(1j), np.asarray(None, object), np.asarray(0, object)]
+        kinds += [
+            np.asarray(256, ">i2"),
+            np.asarray(0.5, ">f8"),
+            np.asarray(1j),
+            np.asarray(None, object),
+            np.asarray(0, object),
+        ]
         kinds += [np.asarray("x"), np.zeros((1, 1)), np.ones(1), np.float32(0), np.int8(3), 0, 2.5, True, None]
         kinds.append(np.frombuffer(b"\0\0\0\0\1\0\0\0\0", "u1")[1:].view("i8")[()].reshape(()))
         for value in kinds:
@@ -399,7 +433,7 @@ class TestLazyBranch(unittest.TestCase):
         flags[3][0] = 2
         self.assertEqual(thunk(), [4])
         self.assertEqual(outputs, [[None], [None]])
-        with self.assertRaises(TypeError):      # `copy` is list
+        with self.assertRaises(TypeError):  # `copy` is list
             flags[4][0] = 1
             thunk()
 
@@ -416,9 +450,15 @@ class TestLazyBranch(unittest.TestCase):
 
     def test_old_output_is_used_again_only_when_it_is_free(self):
         a = np.arange(6.0).reshape(2, 3)
-        for make, same in ((lambda: np.zeros((2, 3)), True), (lambda: np.zeros((3, 2)), False), (lambda: np.zeros((2, 3), "f4"), False),
-                           (lambda: np.zeros((2, 3), ">f8"), False), (lambda: np.zeros((2, 3), order="F"), False),
-                           (lambda: np.zeros((4, 3))[:2], False), (lambda: np.zeros((2, 3)).view(np.matrix), False)):
+        for make, same in (
+            (lambda: np.zeros((2, 3)), True),
+            (lambda: np.zeros((3, 2)), False),
+            (lambda: np.zeros((2, 3), "f4"), False),
+            (lambda: np.zeros((2, 3), ">f8"), False),
+            (lambda: np.zeros((2, 3), order="F"), False),
+            (lambda: np.zeros((4, 3))[:2], False),
+            (lambda: np.zeros((2, 3)).view(np.matrix), False),
+        ):
             thunk, _, (out,), _ = self.branch(np.asarray(1), [a, a], old=make())
             old = id(out[0])
             thunk()
@@ -445,24 +485,34 @@ class TestLazyBranch(unittest.TestCase):
 
     def test_construction(self):
         cells = [[None] for _ in range(3)]
-        for lists in ((cells[:2], cells[:1], cells[:2], cells[:1]), (cells, cells[:1], cells[:2], cells[:1]),
-                      (cells, cells[:1], cells, [])):
+        for lists in (
+            (cells[:2], cells[:1], cells[:2], cells[:1]),
+            (cells, cells[:1], cells[:2], cells[:1]),
+            (cells, cells[:1], cells, []),
+        ):
             self.assertRaisesRegex(ValueError, "two branches of", LazyBranch, *lists, False, float)
-        self.assertRaisesRegex(TypeError, "a cell is a list", LazyBranch, [(1,), [1], [2]], [[None]], cells, cells[:1], False, float)
+        self.assertRaisesRegex(
+            TypeError, "a cell is a list", LazyBranch, [(1,), [1], [2]], [[None]], cells, cells[:1], False, float
+        )
         thunk = self.branch(1, [1.0, 2.0])[0]
         self.assertEqual((thunk.branch_size, thunk.view, len(thunk.inputs), len(thunk.outputs)), (1, False, 3, 1))
 
     def test_errors_in_the_machine(self):
         """A value that cannot be copied, a condition that is none: lazily and eagerly, the error comes out and says where."""
+
         class Uncopied(Branch):
             def make_thunk(self, node, storage_map, compute_map, no_recycling):
-                lists = [[table[r] for r in rs] for table in (storage_map, compute_map) for rs in (node.inputs, node.outputs)]
+                lists = [
+                    [table[r] for r in rs] for table in (storage_map, compute_map) for rs in (node.inputs, node.outputs)
+                ]
                 return LazyBranch(*lists, False, lambda value: value.no_such_thing)
 
         x = number("x")
         for lazy in (True, False):
             for time_thunks in (True, False):
-                m = Machine([x], [Uncopied("u")(Compute("c", lambda a: a, None)(x), x, x)], [], dict(use_cloop=True, lazy=lazy))
+                m = Machine(
+                    [x], [Uncopied("u")(Compute("c", lambda a: a, None)(x), x, x)], [], dict(use_cloop=True, lazy=lazy)
+                )
                 m.run.time_thunks = time_thunks
                 self.assertRaisesRegex(AttributeError, "no_such_thing", m, [1.0])
                 self.assertEqual(m.nodes[m.run.position_of_error].op.name, "u")

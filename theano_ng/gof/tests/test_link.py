@@ -72,7 +72,11 @@ class TestPerformLinker(unittest.TestCase):
 
     def test_lazy_and_constants(self):
         c, x = number("c"), number("x")
-        f = link.PerformLinker().accept(FunctionGraph([c, x], [choose(c, add(x, 1), as_number(7)), as_number(5)])).make_function()
+        f = (
+            link.PerformLinker()
+            .accept(FunctionGraph([c, x], [choose(c, add(x, 1), as_number(7)), as_number(5)]))
+            .make_function()
+        )
         self.assertEqual(f(1, 1), [2.0, 5.0])
         self.assertEqual(f(0, 1), [7.0, 5.0])
 
@@ -127,9 +131,12 @@ class TestWrapLinker(unittest.TestCase):
 
     def test_pre_and_errors(self):
         """`pre` sees the values before each run; an error in a wrapper names the node."""
+
         class Watched(link.WrapLinker):
             def pre(self, f, inputs, order, thunk_groups):
-                seen.append((f is self, inputs, [str(node.op) for node in order], [len(group) for group in thunk_groups]))
+                seen.append(
+                    (f is self, inputs, [str(node.op) for node in order], [len(group) for group in thunk_groups])
+                )
 
         seen = []
         x, y, c = number("x"), number("y"), number("c")
@@ -138,7 +145,9 @@ class TestWrapLinker(unittest.TestCase):
             for thunk in thunks:
                 thunk()
 
-        linker = Watched([link.PerformLinker(), cc.OpWiseCLinker()], wrapper).accept(FunctionGraph([x, y], [div(add(x, 1), y)]))
+        linker = Watched([link.PerformLinker(), cc.OpWiseCLinker()], wrapper).accept(
+            FunctionGraph([x, y], [div(add(x, 1), y)])
+        )
         f = linker.make_function()
         self.assertEqual(f(1, 2), 1.0)
         self.assertEqual(seen, [(True, [1.0, 2.0], ["add", "div"], [2, 2])])
@@ -160,8 +169,15 @@ class TestThunks(unittest.TestCase):
             make_thunk = make
 
         x = number("x")
-        for linker in (link.PerformLinker(), cc.OpWiseCLinker(), vm.VM_Linker(), vm.VM_Linker(use_cloop=True), vm.VM_Linker(lazy=True),
-                       vm.VM_Linker(use_cloop=True, allow_gc=False), vm.VM_Linker(use_cloop=True, lazy=True)):
+        for linker in (
+            link.PerformLinker(),
+            cc.OpWiseCLinker(),
+            vm.VM_Linker(),
+            vm.VM_Linker(use_cloop=True),
+            vm.VM_Linker(lazy=True),
+            vm.VM_Linker(use_cloop=True, allow_gc=False),
+            vm.VM_Linker(use_cloop=True, lazy=True),
+        ):
             fgraph = FunctionGraph([x], [mul(Custom("custom", None)(add(x, 1)), 10)])
             f = linker.accept(fgraph).make_function()
             self.assertEqual([f(1), f(2)], [40.0, 60.0])
@@ -169,6 +185,7 @@ class TestThunks(unittest.TestCase):
 
     def test_plain_callables(self):
         """Functions, bound methods, objects with slots, partials; make_thunk with and without `impl`."""
+
         class Slots:
             __slots__ = ("cells",)
 
@@ -185,14 +202,20 @@ class TestThunks(unittest.TestCase):
 
         def without_impl(make):
             return lambda self, node, storage_map, compute_map, no_recycling: make(
-                storage_map[node.inputs[0]], storage_map[node.outputs[0]])
+                storage_map[node.inputs[0]], storage_map[node.outputs[0]]
+            )
 
         def with_impl(make):
             return lambda self, node, storage_map, compute_map, no_recycling, impl=None: make(
-                storage_map[node.inputs[0]], storage_map[node.outputs[0]])
+                storage_map[node.inputs[0]], storage_map[node.outputs[0]]
+            )
 
-        for make in (lambda a, b: Slots([a, b]), lambda a, b: Slots([a, b]).run, lambda a, b: lambda: double(a, b),
-                     lambda a, b: partial(double, a, b)):
+        for make in (
+            lambda a, b: Slots([a, b]),
+            lambda a, b: Slots([a, b]).run,
+            lambda a, b: lambda: double(a, b),
+            lambda a, b: partial(double, a, b),
+        ):
             for signature in (with_impl, without_impl):
                 for f in self.run_with(signature(make)):
                     thunks = f.thunk.thunks
@@ -201,6 +224,7 @@ class TestThunks(unittest.TestCase):
 
     def test_own_buffer(self):
         """A thunk that computes into a buffer of its own, whatever is in the cells."""
+
         def make_thunk(self, node, storage_map, compute_map, no_recycling):
             buffer, (a,), (b,) = [None], [storage_map[r] for r in node.inputs], [storage_map[r] for r in node.outputs]
 
@@ -215,8 +239,10 @@ class TestThunks(unittest.TestCase):
         self.assertEqual(len(list(self.run_with(make_thunk))), 7)
 
     def test_errors(self):
-        for make, text in ((lambda *args: None, "has to return a callable without arguments, not None"),
-                           (lambda self, node, storage_map: None, "positional argument")):
+        for make, text in (
+            (lambda *args: None, "has to return a callable without arguments, not None"),
+            (lambda self, node, storage_map: None, "positional argument"),
+        ):
             with self.assertRaises(TypeError) as error:
                 list(self.run_with(make))
             self.assertIn(text, str(error.exception))
@@ -226,9 +252,14 @@ class TestThunks(unittest.TestCase):
 class TestLinkers(unittest.TestCase):
     """What all linkers of one thunk per node share."""
 
-    LINKERS = [(link.PerformLinker, {}), (cc.OpWiseCLinker, {}), (vm.VM_Linker, {}), (vm.VM_Linker, {"use_cloop": True}),
-               (cc.DualLinker, {}),
-               (link.WrapLinker, {"linkers": [link.PerformLinker()], "wrapper": lambda i, node, thunk: thunk()})]
+    LINKERS = [
+        (link.PerformLinker, {}),
+        (cc.OpWiseCLinker, {}),
+        (vm.VM_Linker, {}),
+        (vm.VM_Linker, {"use_cloop": True}),
+        (cc.DualLinker, {}),
+        (link.WrapLinker, {"linkers": [link.PerformLinker()], "wrapper": lambda i, node, thunk: thunk()}),
+    ]
 
     def test_accept_and_clone(self):
         """Accepting a second graph gives another linker; a clone has no graph; allow_gc None is config.allow_gc when a function is made."""
@@ -258,8 +289,11 @@ class TestLinkers(unittest.TestCase):
                 fgraph = FunctionGraph([x], [mul(add(x, 1), 2)])
                 inner = fgraph.outputs[0].owner.inputs[0]
                 cells = [[5.0], [None], [None]]
-                thunk, (ci,), (co,) = kind(**options).accept(fgraph).make_thunk(
-                    input_storage=cells[:1], output_storage=cells[1:2], storage_map={inner: cells[2]})
+                thunk, (ci,), (co,) = (
+                    kind(**options)
+                    .accept(fgraph)
+                    .make_thunk(input_storage=cells[:1], output_storage=cells[1:2], storage_map={inner: cells[2]})
+                )
                 self.assertIs(ci.storage, cells[0])
                 self.assertIs(co.storage, cells[1])
                 thunk()
@@ -310,6 +344,7 @@ class TestLinkers(unittest.TestCase):
         a, b = add(x, 1), mul(x, 2)
         log = []
         for backwards in (False, True):
+
             def schedule(fgraph, backwards=backwards):
                 order = fgraph.toposort()
                 return order[::-1] if backwards else order
@@ -330,7 +365,9 @@ class TestOpWiseAndDual(unittest.TestCase):
         self.assertEqual(cc.OpWiseCLinker().accept(fgraph).make_function()(1), 2.0)
         with self.assertRaises((MethodNotDefined, NotImplementedError)) as error:
             cc.OpWiseCLinker(fallback_on_perform=False).accept(fgraph).make_thunk()
-        self.assertEqual(error.exception.args[:2], ("The following error happened while compiling the node", fgraph.outputs[0].owner))
+        self.assertEqual(
+            error.exception.args[:2], ("The following error happened while compiling the node", fgraph.outputs[0].owner)
+        )
 
     def test_nice_errors(self):
         x, y = number("x"), number("y")
@@ -349,13 +386,16 @@ class TestOpWiseAndDual(unittest.TestCase):
             given.append((len(thunks), order))
             return lambda: given.append(function())
 
-        f, ins, outs, thunks, order = cc.OpWiseCLinker().accept(FunctionGraph([x], [add(x, 1)])).make_all(profiler=profiler)
+        f, ins, outs, thunks, order = (
+            cc.OpWiseCLinker().accept(FunctionGraph([x], [add(x, 1)])).make_all(profiler=profiler)
+        )
         ins[0].value = 1
         f()
         self.assertEqual((given, outs[0].value), ([(1, order), None], 2.0))
 
     def test_dual(self):
         """Both implementations run on equal values; the Python values come back, what differs is named."""
+
         class Two(Compute):
             """One implementation where C is asked for, another one where Python is."""
 
@@ -372,12 +412,20 @@ class TestOpWiseAndDual(unittest.TestCase):
         seen = []
         f = cc.DualLinker().accept(FunctionGraph([x], [same(same(x))])).make_function()
         self.assertEqual((f(1), f(5)), (3.0, 7.0))
-        f = cc.DualLinker(checker=lambda a, b: seen.append((a[0], b[0]))).accept(FunctionGraph([x], [same(other(x))])).make_function()
+        f = (
+            cc.DualLinker(checker=lambda a, b: seen.append((a[0], b[0])))
+            .accept(FunctionGraph([x], [same(other(x))]))
+            .make_function()
+        )
         self.assertEqual((f(1), seen), (5.0, [(4.0, 3.0), (5.0, 4.0)]))
         with self.assertRaises(Exception) as error:
             cc.DualLinker().accept(FunctionGraph([x], [same(other(x))])).make_function()(1)
-        for text in ("Output mismatch.", "'performlinker': 4.0, 'clinker': 3.0", "output 0 of other(x)",
-                     "Apply node that caused the error: other(x)"):
+        for text in (
+            "Output mismatch.",
+            "'performlinker': 4.0, 'clinker': 3.0",
+            "output 0 of other(x)",
+            "Apply node that caused the error: other(x)",
+        ):
             self.assertIn(text, str(error.exception))
 
         def strict(a, b):
@@ -410,8 +458,15 @@ class TestErrors(unittest.TestCase):
             node = add(x, y).owner
         node.outputs[0].tag.trace = ()
         error = self.failure(
-            node, [Array((3,), (8,)), 2.0], ValueError("Input dimension mis-match."), optimizer="fast_run", exception_verbosity="low")
-        self.assertEqual(str(error), """Input dimension mis-match.
+            node,
+            [Array((3,), (8,)), 2.0],
+            ValueError("Input dimension mis-match."),
+            optimizer="fast_run",
+            exception_verbosity="low",
+        )
+        self.assertEqual(
+            str(error),
+            """Input dimension mis-match.
 Apply node that caused the error: add(x, <Float>)
 Inputs types: [Float, Float]
 Inputs shapes: [(3,), 'No shapes']
@@ -420,7 +475,8 @@ Inputs scalar values: ['not scalar', 2.0]
 
 HINT: Re-running with most Theano optimization disabled could give you a back-traces when this node was created. This can be done with \
 by setting the Theano flags 'optimizer=fast_compile'. If that does not work, Theano optimization can be disabled with 'optimizer=None'.
-HINT: Use the Theano flag 'exception_verbosity=high' for a debugprint of this apply node.""")
+HINT: Use the Theano flag 'exception_verbosity=high' for a debugprint of this apply node.""",
+        )
         self.assertIs(error.__op_instance__, node)
         self.assertIs(type(error), ValueError)
 
@@ -442,7 +498,9 @@ HINT: Use the Theano flag 'exception_verbosity=high' for a debugprint of this ap
         x = number("x")
         fgraph = FunctionGraph([x], [add(x, 1)], clone=False)
         storage_map = {x: [Array((4,), (8,))], fgraph.outputs[0]: [None]}
-        error = self.failure(fgraph.outputs[0].owner, [1.0, 1.0], ValueError("no"), storage_map, exception_verbosity="high")
+        error = self.failure(
+            fgraph.outputs[0].owner, [1.0, 1.0], ValueError("no"), storage_map, exception_verbosity="high"
+        )
         self.assertIn("Debugprint of the apply node:", str(error))
         self.assertIn("Storage map footprint:\n - x, Input, Shape: (4,)", str(error))
         self.assertNotIn("exception_verbosity=high", str(error))
@@ -487,7 +545,7 @@ HINT: Use the Theano flag 'exception_verbosity=high' for a debugprint of this ap
             while trace is not None:
                 frames.append(trace.tb_frame)
                 trace = trace.tb_next
-        frame, = [f for f in frames if f.f_code.co_name == "raise_with_op"]
+        (frame,) = [f for f in frames if f.f_code.co_name == "raise_with_op"]
         self.assertEqual(frame.f_locals["thunk"].inputs[0][0], 5.0)
         self.assertIs(frame.f_locals["node"], node)
 

@@ -1,4 +1,5 @@
 """Words of native functions: what C declares is what Python is asked for, and every word arrives where C reads it."""
+
 import importlib
 import os
 import shutil
@@ -81,7 +82,8 @@ class TestWords(unittest.TestCase):
         cls.folder = tempfile.mkdtemp()
         headers = os.path.dirname(importlib.import_module("theano_ng.gof.native").__file__)
         sys.modules["native_echo"] = GCC_compiler.compile_str(
-            "native_echo", SOURCE, cls.folder, include_dirs=[headers, np.get_include()])
+            "native_echo", SOURCE, cls.folder, include_dirs=[headers, np.get_include()]
+        )
 
     @classmethod
     def tearDownClass(cls):
@@ -98,9 +100,16 @@ class TestWords(unittest.TestCase):
         return cell[0]
 
     def test_declared(self):
-        self.assertEqual(sys.modules["native_echo"].words, {
-            "echo": "first, pair[2], kernel, last, n_points, points[point]", "point": "row, column",
-            "counted": "before, scratch, n_values, values[]", "forgotten": "scratch", "wordless": ""})
+        self.assertEqual(
+            sys.modules["native_echo"].words,
+            {
+                "echo": "first, pair[2], kernel, last, n_points, points[point]",
+                "point": "row, column",
+                "counted": "before, scratch, n_values, values[]",
+                "forgotten": "scratch",
+                "wordless": "",
+            },
+        )
         record = native_function("native_echo:echo").record
         self.assertEqual(list(record.given), ["first", "pair", "kernel", "last", "points"])
         self.assertEqual(record.offsets, dict(first=0, pair=1, kernel=3, last=4, n_points=5, points=6))
@@ -108,8 +117,8 @@ class TestWords(unittest.TestCase):
     def test_every_word_arrives(self):
         words = dict(last=4, kernel=3, points=POINTS, pair=(1, 2), first=np.int8(-2))
         self.assertEqual(self.echoed(NativeCode("native_echo:echo", **words)), (-2, (1, 2), 3, 4, [(5, 6), (7, 8)]))
-        words.update(points=[], first=True, pair=np.array([2 ** 62, -2 ** 63]))
-        self.assertEqual(self.echoed(NativeCode("native_echo:echo", **words)), (1, (2 ** 62, -2 ** 63), 3, 4, []))
+        words.update(points=[], first=True, pair=np.array([2**62, -(2**63)]))
+        self.assertEqual(self.echoed(NativeCode("native_echo:echo", **words)), (1, (2**62, -(2**63)), 3, 4, []))
         # Bytes fill the words from the beginning.
         words.update(pair=np.int64(9).tobytes() + np.int32(1).tobytes())
         first, second = np.frombuffer(words["pair"] + bytes(4), "int64")
@@ -117,7 +126,9 @@ class TestWords(unittest.TestCase):
         self.assertEqual(self.echoed(NativeCode("native_echo:wordless")), 0)
 
     def test_kernels(self):
-        code = NativeCode("native_echo:echo", first=0, pair=(1, 2), kernel=Kernel("void KERNEL(void) {}"), last=0, points=POINTS)
+        code = NativeCode(
+            "native_echo:echo", first=0, pair=(1, 2), kernel=Kernel("void KERNEL(void) {}"), last=0, points=POINTS
+        )
         self.assertEqual(code.kernels, (code.words["kernel"],))
         self.assertEqual(self.echoed(code, [4096])[2], 4096)
         self.assertEqual(NativeCode("native_echo:wordless").kernels, ())
@@ -128,7 +139,7 @@ class TestWords(unittest.TestCase):
             one[0]()
             self.assertEqual(one[1][0], (calls, 16))
         two[0]()
-        self.assertEqual(two[1][0], (1, 16))                # memory of its own
+        self.assertEqual(two[1][0], (1, 16))  # memory of its own
         with self.assertRaisesRegex(ValueError, "at most three values"):
             self.bound(NativeCode("native_echo:counted", before=10, values=[1, 2, 3, 4]))
         with self.assertRaisesRegex(SystemError, "NATIVE_ENTRY_WITH_SCRATCH"):
@@ -137,7 +148,11 @@ class TestWords(unittest.TestCase):
     def test_wrong_words_are_refused(self):
         good = dict(first=0, pair=(1, 2), kernel=0, last=0, points=POINTS)
         for change, error, message in (
-            (dict(frist=1), TypeError, "native_echo:echo does not know frist: the words that it reads are first, pair, kernel, last, points"),
+            (
+                dict(frist=1),
+                TypeError,
+                "native_echo:echo does not know frist: the words that it reads are first, pair, kernel, last, points",
+            ),
             (dict(n_points=2), TypeError, "does not know n_points"),
             (dict(pair=(1, 2, 3)), ValueError, r"pair has room for 2 words, not for 3: \(1, 2, 3\)"),
             (dict(pair=(1,)), ValueError, "pair has room for 2 words, not for 1"),
@@ -145,9 +160,13 @@ class TestWords(unittest.TestCase):
             (dict(first=1.0), TypeError, "the word first must be an integer, not 1.0"),
             (dict(first=None), TypeError, "the word first must be an integer, not None"),
             (dict(pair=(1, "2")), TypeError, "the word pair must be an integer, not '2'"),
-            (dict(last=2 ** 63), ValueError, "the word last does not fit 64 bits: 9223372036854775808"),
-            (dict(last=-2 ** 63 - 1), ValueError, "does not fit 64 bits"),
-            (dict(points=[dict(row=1)]), TypeError, "native_echo:echo, points misses column: the words that it reads are row, column"),
+            (dict(last=2**63), ValueError, "the word last does not fit 64 bits: 9223372036854775808"),
+            (dict(last=-(2**63) - 1), ValueError, "does not fit 64 bits"),
+            (
+                dict(points=[dict(row=1)]),
+                TypeError,
+                "native_echo:echo, points misses column: the words that it reads are row, column",
+            ),
             (dict(points=[dict(row=1, column=2, depth=3)]), TypeError, "native_echo:echo, points does not know depth"),
         ):
             with self.assertRaisesRegex(error, message):
@@ -157,7 +176,9 @@ class TestWords(unittest.TestCase):
                 self.bound(NativeCode("native_echo:echo", **{key: value for key, value in good.items() if key != name}))
         with self.assertRaisesRegex(TypeError, "does not know scratch and misses before, values"):
             self.bound(NativeCode("native_echo:counted", scratch=1))
-        with self.assertRaisesRegex(TypeError, "native_echo:wordless does not know axis: the words that it reads are none"):
+        with self.assertRaisesRegex(
+            TypeError, "native_echo:wordless does not know axis: the words that it reads are none"
+        ):
             self.bound(NativeCode("native_echo:wordless", axis=1))
 
     def test_wrong_declarations_are_refused(self):

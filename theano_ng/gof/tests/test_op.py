@@ -1,4 +1,5 @@
 """What an Op may rely on: props, default outputs, params, thunks of its own, test values, OpenMP, and C code in files of its own."""
+
 import os
 import pickle
 import tempfile
@@ -57,7 +58,11 @@ class OwnThunk(Op):
 
     def make_thunk(self, node, storage_map, compute_map, no_recycling):
         OwnThunk.made += 1
-        source, target, computed = storage_map[node.inputs[0]], storage_map[node.outputs[0]], compute_map[node.outputs[0]]
+        source, target, computed = (
+            storage_map[node.inputs[0]],
+            storage_map[node.outputs[0]],
+            compute_map[node.outputs[0]],
+        )
 
         def thunk():
             target[0] = source[0] + 1
@@ -152,7 +157,9 @@ class TestSections(unittest.TestCase):
         self.assertIn("b();", "".join(op.c_init_code()))
         other = self.op("#section support_code\nint d;\n")
         self.assertNotEqual(op.c_code_cache_version(), other.c_code_cache_version())
-        self.assertEqual(other.c_code_cache_version(), self.op("#section support_code\nint d;\n").c_code_cache_version())
+        self.assertEqual(
+            other.c_code_cache_version(), self.op("#section support_code\nint d;\n").c_code_cache_version()
+        )
 
     def test_unknown_tag(self):
         with self.assertRaisesRegex(ValueError, "nonsense"):

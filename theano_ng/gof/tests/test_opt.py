@@ -1,4 +1,5 @@
 """Rewriting engine: optimizers, rules, patterns, merging, walks and the equilibrium worklist."""
+
 import io
 import logging
 import pickle
@@ -8,10 +9,32 @@ from theano_ng import gof
 from theano_ng.configdefaults import config
 from theano_ng.gof import rewriting as gof_opt
 from theano_ng.gof.rewriting import (
-    ChangeTracker, CheckStackTraceOptimization, EquilibriumOptimizer, LocalOptGroup, LocalOptimizer, MergeOptimizer,
-    NavigatorOptimizer, OpKeyOptimizer, OpRemove, OpSub, Optimizer, PatternSub, SeqOptimizer, TopoOptimizer, check_chain,
-    check_stack_trace, copy_stack_trace, in2out, inherit_stack_trace, is_same_graph_with_merge, local_optimizer, optimizer, out2in,
-    pre_constant_merge, pre_greedy_local_optimizer)
+    ChangeTracker,
+    CheckStackTraceOptimization,
+    EquilibriumOptimizer,
+    LocalOptGroup,
+    LocalOptimizer,
+    MergeOptimizer,
+    NavigatorOptimizer,
+    OpKeyOptimizer,
+    OpRemove,
+    OpSub,
+    Optimizer,
+    PatternSub,
+    SeqOptimizer,
+    TopoOptimizer,
+    check_chain,
+    check_stack_trace,
+    copy_stack_trace,
+    in2out,
+    inherit_stack_trace,
+    is_same_graph_with_merge,
+    local_optimizer,
+    optimizer,
+    out2in,
+    pre_constant_merge,
+    pre_greedy_local_optimizer,
+)
 from theano_ng.scalar import add, constant, exp, float64, identity, log, mul, neg, sub, true_div
 
 
@@ -91,15 +114,19 @@ class TestDocumented(Base):
     def test_patterns(self):
         x, y, z = self.x, self.y, self.z
         for rule, before, after in [
-                (OpSub(add, mul), add(x, add(y, z)), "[mul(x, mul(y, z))]"),
-                (OpRemove(identity), add(identity(identity(x)), y), "[add(x, y)]"),
-                (PatternSub((true_div, (mul, "x", "y"), "y"), "x"), true_div(mul(x, y), y), "[x]"),
-                (PatternSub((true_div, (mul, "x", "y"), "x"), "y"), true_div(mul(x, y), x), "[y]"),
-                (PatternSub((add, "a", "a"), (mul, constant(2.0), "a")), add(x, x), "[mul(2.0, x)]"),
-                (PatternSub((mul, 1, "a"), "a"), mul(constant(1.0), x), "[x]"),
-                (PatternSub((mul, 1, "a"), "a"), mul(constant(3.0), x), "[mul(3.0, x)]"),
-                (PatternSub((exp, {"pattern": "a", "constraint": lambda v: v.name == "y"}), "a"), add(exp(x), exp(y)),
-                 "[add(exp(x), y)]")]:
+            (OpSub(add, mul), add(x, add(y, z)), "[mul(x, mul(y, z))]"),
+            (OpRemove(identity), add(identity(identity(x)), y), "[add(x, y)]"),
+            (PatternSub((true_div, (mul, "x", "y"), "y"), "x"), true_div(mul(x, y), y), "[x]"),
+            (PatternSub((true_div, (mul, "x", "y"), "x"), "y"), true_div(mul(x, y), x), "[y]"),
+            (PatternSub((add, "a", "a"), (mul, constant(2.0), "a")), add(x, x), "[mul(2.0, x)]"),
+            (PatternSub((mul, 1, "a"), "a"), mul(constant(1.0), x), "[x]"),
+            (PatternSub((mul, 1, "a"), "a"), mul(constant(3.0), x), "[mul(3.0, x)]"),
+            (
+                PatternSub((exp, {"pattern": "a", "constraint": lambda v: v.name == "y"}), "a"),
+                add(exp(x), exp(y)),
+                "[add(exp(x), y)]",
+            ),
+        ]:
             e = graph_of(before)
             TopoOptimizer(rule, failure_callback=NavigatorOptimizer.warn_inplace).optimize(e)
             self.assertEqual(str(e).replace("Constant{", "").replace("Scalar", "").replace("}", ""), after, str(rule))
@@ -109,6 +136,7 @@ class TestDocumented(Base):
 
         def positive(v):
             return True
+
         text = str(PatternSub((neg, {"pattern": "alpha", "constraint": positive}), "alpha"))
         self.assertTrue(text.startswith("neg(alpha subject to <function "), text)
         self.assertRaises(TypeError, PatternSub, "x", "y")
@@ -123,13 +151,14 @@ class TestDocumented(Base):
 
     def test_pattern_get_nodes(self):
         # From the inner op out: 0 + log(exp(x)).
-        rule = PatternSub((log, (exp, "x")), "x", tracks=[exp], get_nodes=lambda node: [c for c, _ in node.outputs[0].clients])
+        rule = PatternSub(
+            (log, (exp, "x")), "x", tracks=[exp], get_nodes=lambda node: [c for c, _ in node.outputs[0].clients]
+        )
         e = graph_of(add(log(exp(self.x)), self.y))
         EquilibriumOptimizer([rule], max_use_ratio=2).optimize(e)
         self.assertEqual(str(e), "[add(x, y)]")
         self.assertEqual(rule.tracks(), [exp])
         self.assertRaises(TypeError, PatternSub, (log, (exp, "x")), "x", tracks=[exp])
-
 
     def test_pattern_skips_identities(self):
         def skip(v):
@@ -137,15 +166,20 @@ class TestDocumented(Base):
 
         x, y = self.x, self.y
         for pattern, new, out, after in [
-                ((log, (exp, "a")), "a", log(identity(exp(x))), "[x]"),
-                ((log, (exp, "a")), "a", log(identity(identity(exp(x)))), "[log(identity(identity(exp(x))))]"),
-                ((add, "a", "a"), (neg, "a"), add(x, identity(x)), "[neg(x)]"),
-                ((add, "a", "a"), (neg, "a"), add(identity(x), x), "[add(identity(x), x)]"),
-                ((mul, 2, "a"), "a", mul(identity(constant(2.0)), x), "[x]"),
-                ((mul, constant(2.0), "a"), "a", mul(identity(constant(2.0)), x), "[x]"),
-                ((sub, {"pattern": (add, "a", "b")}, "a"), "b", sub(identity(add(x, y)), x), "[y]"),
-                ((sub, {"pattern": (add, "a", "b"), "constraint": lambda v: False}, "a"), "b", sub(identity(add(x, y)), x),
-                 "[sub(identity(add(x, y)), x)]")]:
+            ((log, (exp, "a")), "a", log(identity(exp(x))), "[x]"),
+            ((log, (exp, "a")), "a", log(identity(identity(exp(x)))), "[log(identity(identity(exp(x))))]"),
+            ((add, "a", "a"), (neg, "a"), add(x, identity(x)), "[neg(x)]"),
+            ((add, "a", "a"), (neg, "a"), add(identity(x), x), "[add(identity(x), x)]"),
+            ((mul, 2, "a"), "a", mul(identity(constant(2.0)), x), "[x]"),
+            ((mul, constant(2.0), "a"), "a", mul(identity(constant(2.0)), x), "[x]"),
+            ((sub, {"pattern": (add, "a", "b")}, "a"), "b", sub(identity(add(x, y)), x), "[y]"),
+            (
+                (sub, {"pattern": (add, "a", "b"), "constraint": lambda v: False}, "a"),
+                "b",
+                sub(identity(add(x, y)), x),
+                "[sub(identity(add(x, y)), x)]",
+            ),
+        ]:
             e = graph_of(out)
             out2in(PatternSub(pattern, new, skip_identities_fn=skip)).optimize(e)
             self.assertEqual(str(e), after)
@@ -196,6 +230,7 @@ class TestMerge(Base):
     def test_many_clients(self):
         # One variable with thousands of clients must not make merging quadratic.
         import time
+
         times = []
         for n in (1000, 4000):
             total = self.x
@@ -251,6 +286,7 @@ class TestWalks(Base):
 
     def test_untracked_nodes_never_reach_the_function(self):
         """Whoever calls `transform`; a class stands for its subclasses, too."""
+
         class Sub(type(exp)):
             pass
 
@@ -262,9 +298,13 @@ class TestWalks(Base):
 
         x = self.x
         special = Sub(exp.output_types_preference, name="special")
-        for tracks, applies, not_to in [([exp], [exp], [neg, log, special]), ([type(exp)], [exp, special], [neg]),
-                                        ([Sub], [special], [exp]), ([neg, Sub], [neg, special], [exp]),
-                                        (None, [exp, special], [])]:
+        for tracks, applies, not_to in [
+            ([exp], [exp], [neg, log, special]),
+            ([type(exp)], [exp, special], [neg]),
+            ([Sub], [special], [exp]),
+            ([neg, Sub], [neg, special], [exp]),
+            (None, [exp, special], []),
+        ]:
             rule = local_optimizer(tracks)(note)
             self.assertEqual(rule.tracks(), tracks)
             for op in applies:
@@ -347,7 +387,9 @@ class TestGroups(Base):
         self.assertRaises(TypeError, LocalOptGroup, r1, unknown=1)
 
     def test_group_of_opposites_ends(self):
-        group = LocalOptGroup(PatternSub((exp, "x"), (neg, "x")), PatternSub((neg, "x"), (exp, "x")), apply_all_opts=True)
+        group = LocalOptGroup(
+            PatternSub((exp, "x"), (neg, "x")), PatternSub((neg, "x"), (exp, "x")), apply_all_opts=True
+        )
         TopoOptimizer(group, ignore_newtrees=True).optimize(graph_of(exp(self.x)))
 
     def test_sequence(self):
@@ -378,8 +420,11 @@ class TestGroups(Base):
 
 class TestEquilibrium(Base):
     def test_fixpoint_and_profile(self):
-        rules = [PatternSub((add, "x", "z"), (sub, "x", "z")), PatternSub((sub, "x", "z"), (mul, "x", "z")),
-                 PatternSub((neg, (mul, "x", "z")), "x")]
+        rules = [
+            PatternSub((add, "x", "z"), (sub, "x", "z")),
+            PatternSub((sub, "x", "z"), (mul, "x", "z")),
+            PatternSub((neg, (mul, "x", "z")), "x"),
+        ]
         e = graph_of(neg(neg(add(add(self.x, self.y), self.z))))
         opt = EquilibriumOptimizer(rules, max_use_ratio=10)
         opt.name = "three"
@@ -405,6 +450,7 @@ class TestEquilibrium(Base):
 
     def test_growth_without_end(self):
         """Each use adds a node; the limit that the graph set at the start stays."""
+
         @local_optimizer([neg])
         def deeper(node):
             return [neg(exp(node.inputs[0]))]
@@ -442,8 +488,9 @@ class TestEquilibrium(Base):
                 self.calls += 1
 
         final, cleanup = Count(), Count()
-        EquilibriumOptimizer([OpSub(exp, neg)], max_use_ratio=9, final_optimizers=[final],
-                             cleanup_optimizers=[cleanup]).optimize(graph_of(exp(self.x)))
+        EquilibriumOptimizer(
+            [OpSub(exp, neg)], max_use_ratio=9, final_optimizers=[final], cleanup_optimizers=[cleanup]
+        ).optimize(graph_of(exp(self.x)))
         self.assertEqual((final.calls, cleanup.calls), (1, 1))
         MergeAtEnd = EquilibriumOptimizer([OpSub(exp, neg)], max_use_ratio=9, cleanup_optimizers=[MergeOptimizer()])
         e = graph_of(add(exp(self.x), exp(self.x)))
@@ -465,15 +512,19 @@ class TestEquilibrium(Base):
             def transform(node):
                 seen.append((name, str(node.op)))
                 return False
+
             return gof_opt.FromFunctionLocalOptimizer(transform, tracks)
 
-        opt = EquilibriumOptimizer([rule("all", None), rule("class", [type(exp)]), rule("op", [exp]), rule("other", [log])])
+        opt = EquilibriumOptimizer(
+            [rule("all", None), rule("class", [type(exp)]), rule("op", [exp]), rule("other", [log])]
+        )
         opt.optimize(graph_of(neg(exp(self.x))))
         self.assertEqual(seen, [("all", "neg"), ("op", "exp"), ("class", "exp"), ("all", "exp")])
         self.assertRaises(TypeError, EquilibriumOptimizer, ["no optimizer"])
 
     def test_deep_and_linear(self):
         import time
+
         # A rule that moves one level at each step: all of a chain is revisited as often as it changes, not as often as there are steps.
         lift = PatternSub((neg, (exp, "x")), (exp, (neg, "x")))
         times = []
@@ -555,7 +606,9 @@ class TestTools(Base):
         v = self.x
         for _ in range(3000):
             v = log(exp(v))
-        self.assertIs(pre_greedy_local_optimizer([PatternSub((log, (exp, "x")), "x", allow_multiple_clients=True)], v), self.x)
+        self.assertIs(
+            pre_greedy_local_optimizer([PatternSub((log, (exp, "x")), "x", allow_multiple_clients=True)], v), self.x
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 """Databases of optimizations and queries."""
+
 import io
 import unittest
 
@@ -130,7 +131,9 @@ class TestSequence(unittest.TestCase):
     def test_extra(self):
         extra = Global()
         extra.name = "extra"
-        self.assertEqual(self.names(Query(["fast"]).register((extra, 2.5))), ["early", "inner", "extra", "same_a", "same_b", "late"])
+        self.assertEqual(
+            self.names(Query(["fast"]).register((extra, 2.5))), ["early", "inner", "extra", "same_a", "same_b", "late"]
+        )
 
     def test_result_is_editable(self):
         found = self.db.query("+fast")

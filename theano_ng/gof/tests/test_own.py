@@ -1,4 +1,5 @@
 """What belongs to the package, and what its Ops say of themselves."""
+
 import unittest
 import unittest.mock
 
@@ -52,9 +53,20 @@ class TestIsOwn(unittest.TestCase):
 class TestFailsOnValues(unittest.TestCase):
     def test_ops_of_the_package(self):
         x, i = T.dvector("x"), T.lscalar("i")
-        for out, fails in ((x + 1, False), (x.sum(), False), (x[1], False), (x[i], True), (T.set_subtensor(x[:2], 0), False),
-                           (T.set_subtensor(x[i], 0), True), (T.dot(x, x), False), (x.dimshuffle(0, "x"), False), (x.shape, False),
-                           (T.nnet.softmax(x), False), (T.specify_shape(x, [2]), True), (x[T.lvector()], True)):
+        for out, fails in (
+            (x + 1, False),
+            (x.sum(), False),
+            (x[1], False),
+            (x[i], True),
+            (T.set_subtensor(x[:2], 0), False),
+            (T.set_subtensor(x[i], 0), True),
+            (T.dot(x, x), False),
+            (x.dimshuffle(0, "x"), False),
+            (x.shape, False),
+            (T.nnet.softmax(x), False),
+            (T.specify_shape(x, [2]), True),
+            (x[T.lvector()], True),
+        ):
             with self.subTest(out=out):
                 self.assertEqual(fails_on_values(out.owner), fails)
 
@@ -85,7 +97,7 @@ class TestRegistration(unittest.TestCase):
         database = optdb.SequenceDB()
         database.register("ours", MergeOptimizer(), 1, own=True)
         self.assertFalse(optdb.has_foreign_rules())
-        database.register("theirs", MergeOptimizer(), 2)    # a class of ours at a place of theirs
+        database.register("theirs", MergeOptimizer(), 2)  # a class of ours at a place of theirs
         self.assertTrue(optdb.has_foreign_rules())
 
     def test_tags(self):

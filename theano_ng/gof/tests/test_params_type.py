@@ -1,4 +1,5 @@
 """Bundled params: what a ParamsType and its Params promise, and what Ops see of them in Python and in every C method."""
+
 import copy
 import pickle
 import unittest
@@ -69,7 +70,9 @@ class Quadratic(Op):
 
     def c_code_cleanup(self, node, name, inputs, outputs, sub):
         # Has the params too: a negative b shows that it has run.
-        return "if (%(p)s->b < 0 && %(z)s != NULL) *(double*)PyArray_DATA(%(z)s) = -1;" % dict(p=sub["params"], z=outputs[0])
+        return "if (%(p)s->b < 0 && %(z)s != NULL) *(double*)PyArray_DATA(%(z)s) = -1;" % dict(
+            p=sub["params"], z=outputs[0]
+        )
 
     def c_code_cache_version(self):
         return (1,)
@@ -79,9 +82,12 @@ class Calculator(Op):
     """Every other kind of field: enums whose constants Python or C defines, a small integer, a C pointer."""
 
     __props__ = ("operation", "limit", "times")
-    params_type = ParamsType(operation=EnumType(ADD=("plus", 1), SUB=("minus", 2.5), ctype="double", cname="operations"),
-                             limit=CEnumType("CHAR_BIT", ("SCHAR_MAX", "largest"), cname="limits"),
-                             times=Scalar("int8"), handle=CDataType("void *", version=(1,)))
+    params_type = ParamsType(
+        operation=EnumType(ADD=("plus", 1), SUB=("minus", 2.5), ctype="double", cname="operations"),
+        limit=CEnumType("CHAR_BIT", ("SCHAR_MAX", "largest"), cname="limits"),
+        times=Scalar("int8"),
+        handle=CDataType("void *", version=(1,)),
+    )
 
     def __init__(self, operation, limit, times):
         self.operation, self.limit, self.times = operation, limit, times
@@ -127,17 +133,17 @@ class TestInOps(unittest.TestCase):
     def test_tensor_number_and_object(self):
         x = T.dmatrix("x")
         v = np.array([[1.0, -2.0], [3.0, 0.5]])
-        cases = [(((1.0, 2.0), (3.0, 4.0)), 2.0, 0.5), (((0, 1), (1, 0)), 3, -1.0)]     # the integers are converted
+        cases = [(((1.0, 2.0), (3.0, 4.0)), 2.0, 0.5), (((0, 1), (1, 0)), 3, -1.0)]  # the integers are converted
         for mode in MODES:
             f = theano.function([x], [Quadratic(*case)(x) for case in cases], mode=mode)
             for got, (a, b, c) in zip(f(v), cases):
-                np.testing.assert_allclose(got, np.array(a) * v ** 2 + b * v + c, err_msg=mode)
+                np.testing.assert_allclose(got, np.array(a) * v**2 + b * v + c, err_msg=mode)
         # One module for all values; and a params array that is replaced by C's own reference, not leaked.
         first, second = (linked([x], Quadratic(*case)(x)) for case in cases)
         self.assertIs(first.thunk.module, second.thunk.module)
         with self.assertRaisesRegex(ValueError, "a has 4 elements, x has 1"):
             first(np.ones((1, 1)))
-        np.testing.assert_allclose(first(v), np.array(cases[0][0]) * v ** 2 + 2.0 * v + 0.5)
+        np.testing.assert_allclose(first(v), np.array(cases[0][0]) * v**2 + 2.0 * v + 0.5)
         # c_code_cleanup sees the params of its thunk.
         self.assertEqual(linked([x], Quadratic(((1.0,),), -1.0, 0.0)(x))(np.array([[5.0]])), -1)
         # c_init_code_struct fails on the object: the error is Python's, when the function is made.
@@ -146,7 +152,11 @@ class TestInOps(unittest.TestCase):
 
     def test_enums_small_integer_and_pointer(self):
         x = theano.scalar.float64("x")
-        cases = [("plus", "largest", 2, 10 + 254), ("SUB", "CHAR_BIT", -3, 10 + 24), (2.5, params_of.SCHAR_MAX, 1, 10 - 127)]
+        cases = [
+            ("plus", "largest", 2, 10 + 254),
+            ("SUB", "CHAR_BIT", -3, 10 + 24),
+            (2.5, params_of.SCHAR_MAX, 1, 10 - 127),
+        ]
         for mode in MODES:
             for operation, limit, times, expected in cases:
                 f = theano.function([x], Calculator(operation, limit, times)(x), mode=mode)
@@ -156,24 +166,40 @@ class TestInOps(unittest.TestCase):
         functions = [linked([x], Calculator(*case[:3])(x)) for case in cases]
         self.assertEqual(len({id(f.thunk.module) for f in functions}), 1)
         # Nodes with equal params share them, nodes with others do not.
-        both = cc.CLinker().accept(FunctionGraph([x], [Calculator(*cases[0][:3])(Calculator(*cases[1][:3])(x))])).make_function()
+        both = (
+            cc.CLinker()
+            .accept(FunctionGraph([x], [Calculator(*cases[0][:3])(Calculator(*cases[1][:3])(x))]))
+            .make_function()
+        )
         self.assertEqual(both(10.0), 10 + 24 + 254)
 
     def test_operations_of_the_package(self):
         """Their own C is native and reads no params; that of a subclass replaces it, and does."""
         x, v, i, s = T.dmatrix("x"), T.dvector("v"), T.lvector("i"), T.dscalar("s")
         wanted = [
-            (T.AllocEmpty("float32")(2), dict(typecode=11)), (T.argmax(x, axis=1), (1,)), (T.Argmax((1,))(x), dict(c_axis=1)),
-            (T.Argmax(None)(x), dict(c_axis=-1)), (T.reshape(x, (3, 2, 1)), dict(ndim=3)),
+            (T.AllocEmpty("float32")(2), dict(typecode=11)),
+            (T.argmax(x, axis=1), (1,)),
+            (T.Argmax((1,))(x), dict(c_axis=1)),
+            (T.Argmax(None)(x), dict(c_axis=-1)),
+            (T.reshape(x, (3, 2, 1)), dict(ndim=3)),
             (T.blas.gemm_no_inplace(x, s, x, x, s), dict(inplace=0)),
-            (T.blas_c.CGemv(True)(v, s, x, v * 2, s), dict(inplace=1)), (T.blas_c.CGer(False)(x, s, v, v), dict(destructive=0)),
-            (x.dimshuffle(1, "x", 0), dict(inplace=1, transposition=[1, 0], input_broadcastable=[0, 0], _new_order=[1, -1, 0])),
-            (T.cumprod(x, axis=1), dict(c_axis=1, mode=1)), (T.searchsorted(v, v, side="right"), "right"),
-            (T.inc_subtensor(v[i], v), dict(inplace=0, set_instead_of_inc=0)), (theano.compile.ops.Shape_i(1)(x), dict(i=1))]
+            (T.blas_c.CGemv(True)(v, s, x, v * 2, s), dict(inplace=1)),
+            (T.blas_c.CGer(False)(x, s, v, v), dict(destructive=0)),
+            (
+                x.dimshuffle(1, "x", 0),
+                dict(inplace=1, transposition=[1, 0], input_broadcastable=[0, 0], _new_order=[1, -1, 0]),
+            ),
+            (T.cumprod(x, axis=1), dict(c_axis=1, mode=1)),
+            (T.searchsorted(v, v, side="right"), "right"),
+            (T.inc_subtensor(v[i], v), dict(inplace=0, set_instead_of_inc=0)),
+            (theano.compile.ops.Shape_i(1)(x), dict(i=1)),
+        ]
         for out, expected in wanted:
             params = out.owner.run_params()
             if isinstance(expected, dict):
-                self.assertEqual({name: np.asarray(value).tolist() for name, value in dict(params).items()}, expected, out.owner.op)
+                self.assertEqual(
+                    {name: np.asarray(value).tolist() for name, value in dict(params).items()}, expected, out.owner.op
+                )
             else:
                 self.assertEqual(params, expected)
             self.assertTrue(out.owner.params_type.is_valid_value(params))
@@ -194,10 +220,12 @@ class TestInOps(unittest.TestCase):
 
     def test_bad_values_name_the_field(self):
         x = theano.scalar.float64("x")
-        for op, text in ((Calculator("times", "CHAR_BIT", 1), r"field operation .*cannot hold 'times'.*aliases \('minus', 'plus'\)"),
-                         (Calculator("ADD", 17, 1), "field limit .*cannot hold 17 .int.*"),
-                         (Calculator("ADD", 0, "one"), "field times .int8. cannot hold 'one' .str.: Could not convert 'one'"),
-                         (Calculator("ADD", 0, (1, 2)), "field times .int8. cannot hold .1, 2. .tuple.")):
+        for op, text in (
+            (Calculator("times", "CHAR_BIT", 1), r"field operation .*cannot hold 'times'.*aliases \('minus', 'plus'\)"),
+            (Calculator("ADD", 17, 1), "field limit .*cannot hold 17 .int.*"),
+            (Calculator("ADD", 0, "one"), "field times .int8. cannot hold 'one' .str.: Could not convert 'one'"),
+            (Calculator("ADD", 0, (1, 2)), "field times .int8. cannot hold .1, 2. .tuple."),
+        ):
             for mode in ("FAST_COMPILE", "FAST_RUN"):
                 with self.assertRaisesRegex(TypeError, text):
                     theano.function([x], op(x), mode=mode)
@@ -211,7 +239,7 @@ class TestInOps(unittest.TestCase):
 
 class TestParamsType(unittest.TestCase):
     def setUp(self):
-        self.letters = EnumType(A=("alpha", 1), B=(2, "beta"), C=3)     # the documentation writes both orders
+        self.letters = EnumType(A=("alpha", 1), B=(2, "beta"), C=3)  # the documentation writes both orders
         self.digits = EnumList(("ZERO", "nothing"), ("ONE", "unit"), ("TWO", "couple"))
         self.wrapper = ParamsType(scalar=Scalar("int32"), letters=self.letters, digits=self.digits)
 
@@ -219,8 +247,13 @@ class TestParamsType(unittest.TestCase):
         w = self.wrapper
         self.assertEqual((w.get_enum("C"), w.get_enum("TWO"), w.C, w.TWO), (3, 2, 3, 2))
         self.assertEqual([w.enum_from_alias(name) for name in ("alpha", "nothing", "C")], [1, 0, 3])
-        constants = ParamsType(enum1=EnumList("CONSTANT_1", "CONSTANT_2", "CONSTANT_3"), enum2=EnumType(PI=3.14, EPSILON=0.001))
-        self.assertEqual((constants.CONSTANT_1, constants.CONSTANT_3, constants.PI, constants.get_enum("EPSILON")), (0, 2, 3.14, 0.001))
+        constants = ParamsType(
+            enum1=EnumList("CONSTANT_1", "CONSTANT_2", "CONSTANT_3"), enum2=EnumType(PI=3.14, EPSILON=0.001)
+        )
+        self.assertEqual(
+            (constants.CONSTANT_1, constants.CONSTANT_3, constants.PI, constants.get_enum("EPSILON")),
+            (0, 2, 3.14, 0.001),
+        )
         b = ParamsType(enum1=EnumList("A", ("B", "beta"), "C"), enum2=EnumList(("D", "delta"), "E", "F"))
         self.assertEqual((b.B, b.get_enum("B"), b.enum_from_alias("beta"), b.F), (1, 1, 1, 2))
 
@@ -242,14 +275,18 @@ class TestParamsType(unittest.TestCase):
     def test_constructor_refuses(self):
         self.assertRaises(ValueError, ParamsType)
         for error, fields, text in (
-                (AttributeError, {"not a name": T.dvector}, "valid identifier"), (SyntaxError, {"double": T.dvector}, "keyword"),
-                (TypeError, {"x": 3}, 'attribute "x" should inherit from the class Type'),
-                (AttributeError, dict(a=EnumList("A", "B"), b=EnumType(A=0, D=5)), "common constants names: A is in"),
-                (AttributeError, dict(a=EnumList(("A", "x")), b=EnumList(("B", "x"))), "common constants aliases: x is in")):
+            (AttributeError, {"not a name": T.dvector}, "valid identifier"),
+            (SyntaxError, {"double": T.dvector}, "keyword"),
+            (TypeError, {"x": 3}, 'attribute "x" should inherit from the class Type'),
+            (AttributeError, dict(a=EnumList("A", "B"), b=EnumType(A=0, D=5)), "common constants names: A is in"),
+            (AttributeError, dict(a=EnumList(("A", "x")), b=EnumList(("B", "x"))), "common constants aliases: x is in"),
+        ):
             with self.assertRaisesRegex(error, text):
                 ParamsType(**fields)
         # One enum for two fields is no clash.
-        self.assertEqual(ParamsType(a=self.digits, b=EnumList(("ZERO", "nothing"), ("ONE", "unit"), ("TWO", "couple"))).ONE, 1)
+        self.assertEqual(
+            ParamsType(a=self.digits, b=EnumList(("ZERO", "nothing"), ("ONE", "unit"), ("TWO", "couple"))).ONE, 1
+        )
         self.assertRaises(TypeError, Params, 3)
         with self.assertRaisesRegex(TypeError, '"letters" not in Params args'):
             Params(self.wrapper, digits=1)
@@ -260,7 +297,10 @@ class TestParamsType(unittest.TestCase):
         self.assertFalse(w.has_type(Scalar("int64")))
         self.assertEqual(w.get_type("digits"), self.digits)
         two = w.extended(another=Scalar("int32"))
-        self.assertEqual((two.get_field(Scalar("int32")), w.get_field(Scalar("int32")), two.length, two.A), ("another", "scalar", 4, 1))
+        self.assertEqual(
+            (two.get_field(Scalar("int32")), w.get_field(Scalar("int32")), two.length, two.A),
+            ("another", "scalar", 4, 1),
+        )
         self.assertRaises(ValueError, w.get_type, "nothing")
         self.assertRaises(ValueError, w.get_field, T.dvector)
         self.assertRaises(AttributeError, w.extended, more=EnumList("ONE"))
@@ -273,7 +313,10 @@ class TestParamsType(unittest.TestCase):
         w, same = self.wrapper, ParamsType(digits=self.digits, letters=self.letters, scalar=Scalar("int32"))
         for other in (same, pickle.loads(pickle.dumps(w)), copy.deepcopy(w)):
             self.assertEqual((w, hash(w), w.name, str(w)), (other, hash(other), other.name, str(other)))
-        for other in (w.extended(x=generic), ParamsType(scalar=Scalar("int64"), letters=self.letters, digits=self.digits)):
+        for other in (
+            w.extended(x=generic),
+            ParamsType(scalar=Scalar("int64"), letters=self.letters, digits=self.digits),
+        ):
             self.assertNotEqual(w, other)
             self.assertNotEqual(w.name, other.name)
         self.assertIn("scalar:int32", str(w))
@@ -294,7 +337,7 @@ class TestParamsType(unittest.TestCase):
         self.assertNotEqual(first.name, other.name)
 
     def test_params_are_values(self):
-        kind = ParamsType(values=T.dvector, items=Scalar("float64"))      # names of methods of dict
+        kind = ParamsType(values=T.dvector, items=Scalar("float64"))  # names of methods of dict
         a, b, c = (kind.get_params(values=[1, 2], items=i) for i in (3, 3.0, 4))
         self.assertEqual(a.values.tolist(), [1, 2])
         self.assertEqual(a.items, 3)
@@ -303,8 +346,14 @@ class TestParamsType(unittest.TestCase):
         self.assertNotEqual(a, ParamsType(values=T.dvector, items=generic).get_params(values=[1, 2], items=3.0))
         for twin in (pickle.loads(pickle.dumps(a)), copy.deepcopy(a), copy.copy(a)):
             self.assertEqual((twin, hash(twin), twin.values.tolist()), (a, hash(a), [1, 2]))
-        for change in (lambda: setattr(a, "items", 1), lambda: a.__setitem__("items", 1), lambda: a.update(items=1), lambda: a.pop("items"),
-                       lambda: a.clear(), lambda: delattr(a, "items")):
+        for change in (
+            lambda: setattr(a, "items", 1),
+            lambda: a.__setitem__("items", 1),
+            lambda: a.update(items=1),
+            lambda: a.pop("items"),
+            lambda: a.clear(),
+            lambda: delattr(a, "items"),
+        ):
             self.assertRaises(NotImplementedError, change)
         with self.assertRaisesRegex(AttributeError, 'attribute "other" does not exist. Fields: items, values'):
             a.other

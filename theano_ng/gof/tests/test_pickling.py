@@ -1,4 +1,5 @@
 """Pickles of graphs: no recursion, growth with the graph, several picklers at work."""
+
 import copy
 import gc
 import io
@@ -15,7 +16,7 @@ from theano_ng.gof.graph import inputs as graph_inputs
 from theano_ng.gof.graph import io_toposort
 from theano_ng.misc.pkl_utils import StripPickler
 
-DEEP = 3000     # Python's recursion limit is 1000
+DEEP = 3000  # Python's recursion limit is 1000
 
 
 def chain(length, start=None):
@@ -89,8 +90,10 @@ class TestGrowth(unittest.TestCase):
         self.assert_linear(make, 1500)
         cost = pickle.loads(pickle.dumps(make(3)))
         parameters = [v for v in graph_inputs([cost]) if hasattr(v, "get_value")]
-        self.assertEqual([(p.get_value().tolist(), str(p.default_update.owner.op)) for p in parameters],
-                         [(float(k), "Elemwise{sub,no_inplace}") for k in range(3)])
+        self.assertEqual(
+            [(p.get_value().tolist(), str(p.default_update.owner.op)) for p in parameters],
+            [(float(k), "Elemwise{sub,no_inplace}") for k in range(3)],
+        )
         for p in parameters:
             self.assertEqual([v is w for v, w in zip(p.default_update.owner.inputs, (p, cost))], [True, True])
 
@@ -119,7 +122,13 @@ class TestPicklers(unittest.TestCase):
         variables = chain(DEEP)
         streams = [io.BytesIO() for _ in range(3)]
         picklers = [pickle.Pickler(stream, 4) for stream in streams[:2]] + [StripPickler(streams[2], 4)]
-        for wanted in (variables[DEEP // 3], variables[-1], variables[DEEP // 2], variables[-1].owner, chain(DEEP, variables[-1])[-1]):
+        for wanted in (
+            variables[DEEP // 3],
+            variables[-1],
+            variables[DEEP // 2],
+            variables[-1].owner,
+            chain(DEEP, variables[-1])[-1],
+        ):
             for pickler in picklers:
                 pickler.dump(wanted)
         for stream in streams:
@@ -150,7 +159,7 @@ class TestPicklers(unittest.TestCase):
     def test_after_a_failure(self):
         variables = chain(DEEP)
         variables[DEEP // 2].tag.note = Refuses()
-        failed = []     # keeps the picklers alive
+        failed = []  # keeps the picklers alive
         for kind in (pickle.Pickler, pickle._Pickler):
             failed.append(kind(io.BytesIO(), 4))
             self.assertRaisesRegex(pickle.PicklingError, "no", failed[-1].dump, variables[-1])

@@ -1,4 +1,5 @@
 """Programs: what they say, and that a machine needs nothing else."""
+
 import dataclasses
 import unittest
 
@@ -9,8 +10,12 @@ from theano_ng.gof.program import Program, Update
 from theano_ng.gof.tests.floats import Compute, add, choose, div, mul, number
 
 OPTIONS = {
-    "CVM": dict(use_cloop=True), "CVM nogc": dict(use_cloop=True, allow_gc=False), "LoopGC": dict(), "Loop": dict(allow_gc=False),
-    "Stack": dict(lazy=True), "Stack nogc": dict(lazy=True, allow_gc=False),
+    "CVM": dict(use_cloop=True),
+    "CVM nogc": dict(use_cloop=True, allow_gc=False),
+    "LoopGC": dict(),
+    "Loop": dict(allow_gc=False),
+    "Stack": dict(lazy=True),
+    "Stack nogc": dict(lazy=True, allow_gc=False),
 }
 
 
@@ -36,31 +41,43 @@ class TestProgram(unittest.TestCase):
         product = mul(x, y)
         total = add(product, state)
         program = linked([x, y, state], [div(total, 2), total], {2: 1}, use_cloop=True).make_program()
-        self.assertEqual(str(program), "\n".join([
-            "inputs   x, y, state",
-            "0  Python r0 = mul(x, y)",
-            "1  Python r1 = add(r0, state)    # frees r0",
-            "2  Python r2 = div(r1, 2.0)",
-            "outputs  r2, r1",
-            "update   state <- r1"]))
+        self.assertEqual(
+            str(program),
+            "\n".join(
+                [
+                    "inputs   x, y, state",
+                    "0  Python r0 = mul(x, y)",
+                    "1  Python r1 = add(r0, state)    # frees r0",
+                    "2  Python r2 = div(r1, 2.0)",
+                    "outputs  r2, r1",
+                    "update   state <- r1",
+                ]
+            ),
+        )
 
     def test_text_of_lazy_and_inplace_nodes(self):
         c, x = number("c"), number()
         change = Increment()
         program = linked([c, x], [choose(c, mul(x, x), add(x, 1))], use_cloop=True).make_program()
-        self.assertEqual(str(program).split("\n"), [
-            "inputs   c, input1",
-            "0  Python r0 = add(input1, 1.0)",
-            "1  Python r1 = mul(input1, input1)",
-            "2  Python r2 = Choose(c, r1, r0)    # lazy; frees r1, r0",
-            "outputs  r2"])
+        self.assertEqual(
+            str(program).split("\n"),
+            [
+                "inputs   c, input1",
+                "0  Python r0 = add(input1, 1.0)",
+                "1  Python r1 = mul(input1, input1)",
+                "2  Python r2 = Choose(c, r1, r0)    # lazy; frees r1, r0",
+                "outputs  r2",
+            ],
+        )
         lines = str(linked([x], [change(mul(x, 2))], use_cloop=True).make_program()).split("\n")
         self.assertEqual(lines[2], "1  Python r1 = increment(r0)    # overwrites r0; frees r0")
 
     def test_names_are_unique(self):
         x, y, other = number("r0"), number("same"), number("same")
         text = str(linked([x, y, other], [add(x, y, other)], use_cloop=True).make_program())
-        self.assertEqual(text.split("\n")[:2], ["inputs   input0, same, input2", "0  Python r0 = add(input0, same, input2)"])
+        self.assertEqual(
+            text.split("\n")[:2], ["inputs   input0, same, input2", "0  Python r0 = add(input0, same, input2)"]
+        )
 
     def test_empty(self):
         x = number("x")
@@ -102,7 +119,9 @@ class TestProgram(unittest.TestCase):
         fgraph = FunctionGraph([x], [mul(add(x, 1), 2)])
         program = vm.VM_Linker(use_cloop=True).accept(fgraph, no_recycling=True).make_program()
         self.assertEqual(program.clear_before, (program.nodes[0].outputs[0], program.nodes[1].outputs[0]))
-        program = vm.VM_Linker(use_cloop=True).accept(fgraph, no_recycling=fgraph.inputs + fgraph.outputs).make_program()
+        program = (
+            vm.VM_Linker(use_cloop=True).accept(fgraph, no_recycling=fgraph.inputs + fgraph.outputs).make_program()
+        )
         self.assertEqual(program.clear_before, tuple(fgraph.outputs))
 
 
@@ -187,12 +206,17 @@ class TestClassicArguments(unittest.TestCase):
         linker, program = self.parts()
         arguments = program.nodes, program.thunks, [], program.storage_map, program.compute_map, program.fgraph
         seen = []
-        machine = vm.Stack(*arguments, True, 1, linker.compute_gc_dependencies(program.storage_map),
-                           callback=lambda node, **others: seen.append(str(node.op)))
+        machine = vm.Stack(
+            *arguments,
+            True,
+            1,
+            linker.compute_gc_dependencies(program.storage_map),
+            callback=lambda node, **others: seen.append(str(node.op)),
+        )
         self.check(program, machine)
         self.assertEqual(len(seen), 6)
         del seen[:]
-        machine(output_subset=[])       # the last output counts as an update
+        machine(output_subset=[])  # the last output counts as an update
         self.assertEqual(sorted(seen), ["div", "mul"])
         self.assertIsNone(program.output_cells[0][0])
         self.check(program, vm.Stack(*arguments, False, 0))
@@ -206,8 +230,16 @@ class TestClassicArguments(unittest.TestCase):
                 linker = vm.VM_Linker(**options).accept(program.fgraph, no_recycling=[program.fgraph.outputs[1]])
                 computed = {r for node in program.nodes for r in node.outputs}
                 machine = linker.make_vm(
-                    list(program.nodes), list(program.thunks), list(program.input_cells), list(program.output_cells), program.storage_map,
-                    program.cells_to_clear(), computed, program.compute_map, {})
+                    list(program.nodes),
+                    list(program.thunks),
+                    list(program.input_cells),
+                    list(program.output_cells),
+                    program.storage_map,
+                    program.cells_to_clear(),
+                    computed,
+                    program.compute_map,
+                    {},
+                )
                 self.assertEqual(type(machine).__name__, name.split()[0])
                 self.check(program, machine)
                 self.assertEqual(machine.program.clear_after, program.clear_after)

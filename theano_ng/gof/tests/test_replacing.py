@@ -2,6 +2,7 @@
 
 A shared object that is written in place kills the processes that have it mapped. So nothing opens one for writing that is there.
 """
+
 import glob
 import os
 import runpy
@@ -96,8 +97,13 @@ class InDirectory(unittest.TestCase):
 class TestCaches(InDirectory):
     def test_a_process_that_has_them_loaded(self):
         flags = ",".join((os.environ.get("THEANO_FLAGS", ""), "base_compiledir=" + self.directory))
-        done = subprocess.run([sys.executable, "-c", PROGRAM], env=dict(os.environ, THEANO_FLAGS=flags), stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True)
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM],
+            env=dict(os.environ, THEANO_FLAGS=flags),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
         self.assertEqual(0, done.returncode, done.stdout)
 
     def test_kernels(self):
@@ -106,7 +112,7 @@ class TestCaches(InDirectory):
         (unit,) = glob.glob(os.path.join(self.directory, "u*.so"))
         with open(unit, "rb") as old:
             content = old.read()
-            with mock.patch.object(cache, "_find", return_value=False):     # nobody has it, as far as one knows
+            with mock.patch.object(cache, "_find", return_value=False):  # nobody has it, as far as one knows
                 cache._addresses.clear()
                 cache.load([test_cmodule.scaling(2)])
             kernelcache.clear_kernels(self.directory)
@@ -177,7 +183,7 @@ class TestBuild(InDirectory):
             self.assertNotEqual(os.fstat(old.fileno()).st_ino, os.stat(place).st_ino)
         self.assertEqual(2000, os.path.getmtime(place))
         inode = os.stat(place).st_ino
-        self.assertEqual((place, 0), command.copy_file(built, place, level=0))     # up to date
+        self.assertEqual((place, 0), command.copy_file(built, place, level=0))  # up to date
         self.assertEqual(inode, os.stat(place).st_ino)
         os.unlink(place)
         self.assertEqual((place, 1), command.copy_file(built, place, level=0))

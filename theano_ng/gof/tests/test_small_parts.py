@@ -1,4 +1,5 @@
 """Small parts: unification, sorting schedules, call caches, helpers of gof.utils."""
+
 import contextlib
 import io
 import os
@@ -62,7 +63,9 @@ class TestSmallParts(unittest.TestCase):
             path = os.path.join(folder, "f")
             with open(path, "wb") as out:
                 out.write(b"abc")
-            self.assertIn("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad", utils.hash_from_file(path))
+            self.assertIn(
+                "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad", utils.hash_from_file(path)
+            )
         stack = utils.simple_extract_stack(limit=2)
         self.assertEqual((len(stack), stack[-1][2]), (2, "test_utils"))
         with self.assertRaises(ValueError):

@@ -1,4 +1,5 @@
 """Files and directories that others own, or can write, are not loaded."""
+
 import contextlib
 import glob
 import io
@@ -27,7 +28,7 @@ from theano_ng.gof.compiler import toolchain as compilers
 from theano_ng.gof.compiler import kernelcache
 from theano_ng.gof.tests import test_cmodule
 
-STRANGER = 54321    # no user of any system
+STRANGER = 54321  # no user of any system
 OTHER = 54322
 
 # Compiles x + 1 and an Op of its own; says where to, and what was compiled.
@@ -136,15 +137,17 @@ class TestDirectories(InDirectory):
             os.umask(previous)
         for made in (missing, os.path.dirname(missing)):
             self.assertEqual(0o700, stat.S_IMODE(os.stat(made).st_mode))
-        self.assertEqual(0o755, stat.S_IMODE(os.stat(path).st_mode))    # as it was
+        self.assertEqual(0o755, stat.S_IMODE(os.stat(path).st_mode))  # as it was
 
     def test_open_to_others(self):
         for mode in (0o777, 0o702, 0o1777):
             with self.subTest("%o" % mode), mock.patch.object(compilers, "_warned", set()):
                 path = self.folder("cache", mode=mode)
-                with self.one_warning(path, "mode %04o" % mode, "uid %d" % os.geteuid(), "chmod go-w " + path, "base_compiledir"):
+                with self.one_warning(
+                    path, "mode %04o" % mode, "uid %d" % os.geteuid(), "chmod go-w " + path, "base_compiledir"
+                ):
                     other = trust.directory(path)
-                    self.assertEqual(other, trust.directory(path))     # deterministic, and one warning
+                    self.assertEqual(other, trust.directory(path))  # deterministic, and one warning
                 self.assertTrue(other.startswith(os.path.join(self.cache, "theano_ng", "cache-")))
                 for place in (other, self.cache):
                     self.assertEqual(0o700, stat.S_IMODE(os.stat(place).st_mode))
@@ -166,7 +169,7 @@ class TestDirectories(InDirectory):
         path = self.folder("above", "cache")
         self.folder("above", mode=0o777)
         self.assertEqual(os.path.join(self.base, "above"), trust.first_problem(path)[0])
-        self.folder("above", mode=0o1777)   # as /tmp
+        self.folder("above", mode=0o1777)  # as /tmp
         self.assertIsNone(trust.first_problem(path))
         self.assertIsNone(trust.first_problem(os.path.join(self.base, "above", "not", "there")))
         self.assertEqual(os.path.join(self.base, "above"), trust.first_problem(os.path.join(self.base, "above"))[0])
@@ -179,7 +182,7 @@ class TestDirectories(InDirectory):
             self.folder("place")
             self.assertIsNone(trust.first_problem(link))
             self.assertEqual(os.path.join(link, "k"), trust.make_directory(os.path.join(link, "k")))
-            self.folder("place", mode=0o777)    # what is above the target counts, too
+            self.folder("place", mode=0o777)  # what is above the target counts, too
             self.assertEqual(os.path.join(self.base, "place"), trust.first_problem(link)[0])
         os.symlink("round", os.path.join(self.base, "round"))
         self.assertIsNone(trust.first_problem(os.path.join(self.base, "round")))
@@ -187,16 +190,22 @@ class TestDirectories(InDirectory):
             trust.make_directory(os.path.join(self.base, "round", "cache"))
         # A link in a directory that all can write could lead anywhere tomorrow.
         os.symlink(self.folder("good"), os.path.join(self.base, "place", "link"))
-        self.assertEqual(os.path.join(self.base, "place"), trust.first_problem(os.path.join(self.base, "place", "link"))[0])
+        self.assertEqual(
+            os.path.join(self.base, "place"), trust.first_problem(os.path.join(self.base, "place", "link"))[0]
+        )
 
     def test_groups(self):
         path = self.folder("cache", mode=0o770)
         own = os.stat(path)
         user, group = mock.Mock(pw_name="alice"), mock.Mock(gr_name="alice", gr_mem=[])
         fields = list(own)
-        for gid, name, members, good in ((own.st_uid, "alice", [], True), (own.st_uid, "alice", ["alice"], True),
-                                         (own.st_uid, "alice", ["bob"], False), (own.st_uid, "users", [], False),
-                                         (own.st_uid + 1, "alice", [], False)):
+        for gid, name, members, good in (
+            (own.st_uid, "alice", [], True),
+            (own.st_uid, "alice", ["alice"], True),
+            (own.st_uid, "alice", ["bob"], False),
+            (own.st_uid, "users", [], False),
+            (own.st_uid + 1, "alice", [], False),
+        ):
             fields[stat.ST_GID] = gid
             group.gr_name, group.gr_mem = name, members
             with mock.patch("grp.getgrgid", return_value=group), mock.patch("pwd.getpwuid", return_value=user):
@@ -240,7 +249,7 @@ class TestFiles(InDirectory):
             trust.open_file(os.path.join(self.base, "link"))
         self.assertFalse(trust.is_trusted(os.path.join(self.base, "link")))
         os.mkfifo(os.path.join(self.base, "fifo"), 0o600)
-        with self.one_warning("no regular file"), self.assertRaises(trust.Untrusted):     # and does not wait for a writer
+        with self.one_warning("no regular file"), self.assertRaises(trust.Untrusted):  # and does not wait for a writer
             trust.open_file(os.path.join(self.base, "fifo"))
         with self.assertRaises(FileNotFoundError):
             trust.open_file(os.path.join(self.base, "missing"))
@@ -320,7 +329,9 @@ class TestOtherUsers(InDirectory):
                 compilers._warned.clear()
             os.mkdir(os.path.join(self.base, "grouped"))
             os.chmod(os.path.join(self.base, "grouped"), 0o770)
-            self.assertIn("group %d" % STRANGER, trust.first_problem(os.path.join(self.base, "grouped"))[1])    # a group without a name
+            self.assertIn(
+                "group %d" % STRANGER, trust.first_problem(os.path.join(self.base, "grouped"))[1]
+            )  # a group without a name
 
         self.as_user(STRANGER, stranger)
 
@@ -395,9 +406,16 @@ class TestCaches(InDirectory):
 
     def run_program(self, *settings, umask=0o022):
         environment = dict(os.environ, HOME=self.base, XDG_CACHE_HOME=self.cache)
-        environment["THEANO_FLAGS"] = ",".join((os.environ.get("THEANO_FLAGS", ""), "cache_graphs=True", "mode=FAST_RUN") + settings)
-        done = subprocess.run([sys.executable, "-c", "import os; os.umask(%d)\n%s" % (umask, PROGRAM)], env=environment,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        environment["THEANO_FLAGS"] = ",".join(
+            (os.environ.get("THEANO_FLAGS", ""), "cache_graphs=True", "mode=FAST_RUN") + settings
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", "import os; os.umask(%d)\n%s" % (umask, PROGRAM)],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         self.assertEqual(0, done.returncode, done.stderr)
         folder, compiled, hits = done.stdout.split()
         return folder, int(compiled), int(hits), done.stderr
@@ -436,8 +454,7 @@ class TestCaches(InDirectory):
 
         def said(*arguments):
             stream = io.StringIO()
-            with contextlib.redirect_stdout(stream), \
-                    flags(compiledir=folder, base_compiledir=self.base):
+            with contextlib.redirect_stdout(stream), flags(compiledir=folder, base_compiledir=self.base):
                 self.assertEqual(0, cache_cli.main(arguments))
             return stream.getvalue()
 
@@ -446,7 +463,7 @@ class TestCaches(InDirectory):
         os.chmod(bad, 0o600)
         self.assertNotIn("Not loaded", said("list"))
         os.chmod(self.base, 0o777)
-        trust._known.clear()    # as in a process of its own
+        trust._known.clear()  # as in a process of its own
         with self.one_warning(folder, self.base):
             self.assertEqual(trust.directory(folder), said().strip())
         self.assertIn("%s can be written by others" % self.base, said("list"))

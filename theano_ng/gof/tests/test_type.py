@@ -1,4 +1,5 @@
 """The contract of Types: values, variables, sizes, the Types of this package that hold no arrays, and a user's Type in every place."""
+
 import copy
 import ctypes
 import gc
@@ -54,7 +55,7 @@ class TextType(Type):
         if len(data.letters) > self.longest:
             if strict or not allow_downcast:
                 raise TypeError("longer than %d" % self.longest)
-            data = Text(data.letters[:self.longest])
+            data = Text(data.letters[: self.longest])
         return data
 
     def convert_variable(self, var):
@@ -103,6 +104,7 @@ text = TextType()
 class TestPureType(unittest.TestCase):
     def test_defaults(self):
         """An instance of Type with only `filter`, and what follows from it."""
+
         class Even(Type):
             def filter(self, data, strict=False, allow_downcast=None):
                 if data % 2:
@@ -111,7 +113,9 @@ class TestPureType(unittest.TestCase):
 
         even = Even()
         self.assertTrue(even.is_valid_value(2))
-        self.assertFalse(even.is_valid_value(3) or even.is_valid_value("a") or even.is_valid_value(None))    # whatever filter raises
+        self.assertFalse(
+            even.is_valid_value(3) or even.is_valid_value("a") or even.is_valid_value(None)
+        )  # whatever filter raises
         self.assertEqual((even.value_validity_msg(3), even.value_validity_msg(2)), ("3 is odd", "value is valid"))
         self.assertTrue(even.values_eq(2, 2.0) and even.values_eq_approx(2, 2.0) and not even.values_eq_approx(2, 4))
         x = even("x")
@@ -119,7 +123,9 @@ class TestPureType(unittest.TestCase):
         self.assertIsNone(even.make_variable().name)
         self.assertTrue(x.tag.trace)
         c = even.make_constant(4, "four")
-        self.assertEqual((c.data, c.name, str(c), type(c), str(even.make_constant(6))), (4, "four", "four", Constant, "Constant{6}"))
+        self.assertEqual(
+            (c.data, c.name, str(c), type(c), str(even.make_constant(6))), (4, "four", "four", Constant, "Constant{6}")
+        )
         self.assertRaises(ValueError, even.make_constant, 5)
         self.assertIsNone(even.convert_variable(x))
         # Identity, unless the class says otherwise.
@@ -127,8 +133,14 @@ class TestPureType(unittest.TestCase):
         self.assertEqual((text, hash(text)), (TextType(), hash(TextType())))
         self.assertNotEqual(text, TextType(7))
         # Nothing at all: a question about values is the class's fault, and says so.
-        for ask in (lambda: Type().filter(3), lambda: Type().is_valid_value(3), lambda: Type().c_declare("x", {}),
-                    lambda: Type().c_cleanup("x", {}), lambda: Type().c_literal(3), lambda: Type().c_element_type()):
+        for ask in (
+            lambda: Type().filter(3),
+            lambda: Type().is_valid_value(3),
+            lambda: Type().c_declare("x", {}),
+            lambda: Type().c_cleanup("x", {}),
+            lambda: Type().c_literal(3),
+            lambda: Type().c_element_type(),
+        ):
             self.assertRaises(MethodNotDefined, ask)
         self.assertEqual((Type().c_code_cache_version(), Type().c_is_simple()), ((), False))
 
@@ -166,10 +178,11 @@ class TestPureType(unittest.TestCase):
         self.assertIs(text.filter_variable(text("x")).type, text)
         self.assertEqual(text.filter_variable("abc").data, Text("abc"))
         self.assertIsInstance(text.filter_variable(short).owner.op, Longer)
-        for type_, value, text_ in ((TextType(3), text("x"), "Cannot convert Type text100 .of Variable x. into Type text3"),
-                                    (text, T.dscalar("d"),
-                                     "Cannot convert Type TensorType.float64, scalar. .of Variable d. into Type text100"),
-                                    (text, 3, "expected a Text, got 3")):
+        for type_, value, text_ in (
+            (TextType(3), text("x"), "Cannot convert Type text100 .of Variable x. into Type text3"),
+            (text, T.dscalar("d"), "Cannot convert Type TensorType.float64, scalar. .of Variable d. into Type text100"),
+            (text, 3, "expected a Text, got 3"),
+        ):
             with self.assertRaisesRegex(TypeError, text_):
                 type_.filter_variable(value)
         self.assertRaises(TypeError, text.filter_variable, short, allow_convert=False)
@@ -214,8 +227,10 @@ class TestUserType(unittest.TestCase):
             value = Text("abc")
             upper, same = f(value)
             self.assertEqual((upper, same), (Text("ABC"), value))
-            self.assertIsNot(same, value)      # outputs are copies of inputs
-            f = theano.function([theano.In(x, value="given")], [Upper()(x), Upper()("constant"), Upper()("constant")], mode=mode)
+            self.assertIsNot(same, value)  # outputs are copies of inputs
+            f = theano.function(
+                [theano.In(x, value="given")], [Upper()(x), Upper()("constant"), Upper()("constant")], mode=mode
+            )
             self.assertEqual(f(), [Text("GIVEN"), Text("CONSTANT"), Text("CONSTANT")])
             with self.assertRaisesRegex(TypeError, "expected a Text, got 3"):
                 f(3)
@@ -303,11 +318,16 @@ class TestUserType(unittest.TestCase):
 
     def test_clone_and_sizes_of_the_package(self):
         self.assertEqual(T.dmatrix.clone(), T.dmatrix)
-        self.assertEqual(T.dmatrix.clone(dtype="int8", broadcastable=(True, False)), T.TensorType("int8", (True, False)))
+        self.assertEqual(
+            T.dmatrix.clone(dtype="int8", broadcastable=(True, False)), T.TensorType("int8", (True, False))
+        )
         self.assertEqual(theano.scalar.float64.clone("int8"), theano.scalar.int8)
-        for kind, value, size in ((T.fmatrix, np.zeros((3, 5), "float32"), 60), (T.dscalar, np.zeros(()), 8),
-                                  (T.bvector, np.zeros(0, "int8"), 0),
-                                  (theano.scalar.complex64, np.complex64(1), 8)):
+        for kind, value, size in (
+            (T.fmatrix, np.zeros((3, 5), "float32"), 60),
+            (T.dscalar, np.zeros(()), 8),
+            (T.bvector, np.zeros(0, "int8"), 0),
+            (theano.scalar.complex64, np.complex64(1), 8),
+        ):
             self.assertEqual(kind.get_size(kind.get_shape_info(value)), size)
         base = np.zeros(6)
         self.assertTrue(T.dvector.may_share_memory(base[:4], base[2:]))
@@ -318,11 +338,15 @@ class TestUserType(unittest.TestCase):
 class TestTypesWithoutValues(unittest.TestCase):
     def test_null(self):
         kind = NullType("this is not differentiable")
-        self.assertEqual((str(kind), kind.why_null, null_type.why_null),
-                         ("NullType", "this is not differentiable", "(no explanation given)"))
+        self.assertEqual(
+            (str(kind), kind.why_null, null_type.why_null),
+            ("NullType", "this is not differentiable", "(no explanation given)"),
+        )
         self.assertEqual((kind, hash(kind)), (null_type, hash(null_type)))
         for ask in (kind.filter, kind.filter_variable, kind.make_constant):
-            with self.assertRaisesRegex(ValueError, "No values may be assigned to a NullType: this is not differentiable"):
+            with self.assertRaisesRegex(
+                ValueError, "No values may be assigned to a NullType: this is not differentiable"
+            ):
                 ask(3)
         self.assertFalse(kind.is_valid_value(3) or kind.may_share_memory(1, 1))
         self.assertIn("this is not differentiable", kind.value_validity_msg(3))
@@ -334,7 +358,9 @@ class TestTypesWithoutValues(unittest.TestCase):
 
     def test_disconnected(self):
         kind = DisconnectedType()
-        self.assertEqual((str(kind), kind, hash(kind)), ("DisconnectedType", DisconnectedType(), hash(DisconnectedType())))
+        self.assertEqual(
+            (str(kind), kind, hash(kind)), ("DisconnectedType", DisconnectedType(), hash(DisconnectedType()))
+        )
         for ask in (kind.filter, kind.filter_variable):
             with self.assertRaisesRegex(AssertionError, "assigning to a DisconnectedType"):
                 ask(3)
@@ -343,7 +369,9 @@ class TestTypesWithoutValues(unittest.TestCase):
 
     def test_none(self):
         self.assertEqual((str(NoneConst), NoneConst.type, NoneConst.data), ("NoneConst", none_type_t, None))
-        self.assertTrue(NoneConst.equals(pickle.loads(pickle.dumps(NoneConst))) and NoneConst.equals(Constant(NoneTypeT(), None)))
+        self.assertTrue(
+            NoneConst.equals(pickle.loads(pickle.dumps(NoneConst))) and NoneConst.equals(Constant(NoneTypeT(), None))
+        )
         self.assertIsNone(none_type_t.filter(None, strict=True))
         self.assertFalse(none_type_t.is_valid_value(0) or none_type_t.may_share_memory(None, None))
         n = none_type_t("n")
@@ -425,20 +453,36 @@ class Unpack(Op):
         return (1,)
 
 
-box = CDataType("box *", freefunc="free_box", version=(1,), headers=["<stdlib.h>"], extra_support_code="""
+box = CDataType(
+    "box *",
+    freefunc="free_box",
+    version=(1,),
+    headers=["<stdlib.h>"],
+    extra_support_code="""
 typedef struct { double value; npy_int64* counts; } box;
 static void free_box(void* b) { ++*((box*)b)->counts; free(b); }
-""")
+""",
+)
 
 
 class TestCData(unittest.TestCase):
     def test_python_side(self):
-        for bad in (lambda: CDataType(3), lambda: CDataType("int *", freefunc=free), lambda: CDataType("int *", version=1)):
+        for bad in (
+            lambda: CDataType(3),
+            lambda: CDataType("int *", freefunc=free),
+            lambda: CDataType("int *", version=1),
+        ):
             self.assertRaises(TypeError, bad)
-        kind = CDataType("int *", headers=["<a.h>"], libraries=("b",), header_dirs=["c"], lib_dirs=["d"], compile_args=["-e"])
-        self.assertEqual((str(kind), kind.c_code_cache_version(), box.c_code_cache_version()[-1]), ("CDataType{int *}", (), (1,)))
-        self.assertEqual((kind.c_headers(), kind.c_libraries(), kind.c_header_dirs(), kind.c_lib_dirs(), kind.c_compile_args()),
-                         (["<a.h>"], ["b"], ["c"], ["d"], ["-e"]))
+        kind = CDataType(
+            "int *", headers=["<a.h>"], libraries=("b",), header_dirs=["c"], lib_dirs=["d"], compile_args=["-e"]
+        )
+        self.assertEqual(
+            (str(kind), kind.c_code_cache_version(), box.c_code_cache_version()[-1]), ("CDataType{int *}", (), (1,))
+        )
+        self.assertEqual(
+            (kind.c_headers(), kind.c_libraries(), kind.c_header_dirs(), kind.c_lib_dirs(), kind.c_compile_args()),
+            (["<a.h>"], ["b"], ["c"], ["d"], ["-e"]),
+        )
         self.assertEqual((kind, hash(kind)), (pickle.loads(pickle.dumps(kind)), hash(pickle.loads(pickle.dumps(kind)))))
         self.assertNotEqual(kind, CDataType("int *"))
         self.assertTrue(kind.is_valid_value(None) and not kind.is_valid_value(3))
@@ -468,7 +512,7 @@ class TestCData(unittest.TestCase):
             counts[:] = 0
             f = theano.function([x, a], theano.Out(Pack()(x, a), borrow=True), mode=mode)
             kept = [f(2.0, address) for _ in range(3)]
-            kept.append(f(200.0, address))      # the Op may leave the pointer of the previous call
+            kept.append(f(200.0, address))  # the Op may leave the pointer of the previous call
             del f
             gc.collect()
             self.assertEqual(counts[0], counts[1] - len({id(capsule) for capsule in kept}), mode)
@@ -498,7 +542,7 @@ class TestCData(unittest.TestCase):
         self.assertIs(copy.deepcopy(c).data, value)
         with self.assertRaisesRegex(TypeError, "cannot pickle .* of type CDataType{double .}: it holds a C pointer"):
             pickle.dumps(c)
-        pickle.dumps(plain)     # its compiled function stays here
+        pickle.dumps(plain)  # its compiled function stays here
 
 
 def free(pointer):

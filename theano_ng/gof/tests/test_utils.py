@@ -1,4 +1,5 @@
 """gof.utils: every name does what its documentation says."""
+
 import contextlib
 import hashlib
 import io
@@ -72,7 +73,9 @@ class TestObjects(unittest.TestCase):
         self.assertIn("a: 3", out.getvalue())
         pad.clear()
         self.assertEqual((str(pad), other.a, utils.D(b=1).b), ("scratchpad{}", 3, 1))
-        self.assertEqual([bool(k) for k in (utils.ABORT, utils.RETRY, utils.FAILURE, utils.ANY_TYPE)], [False] * 3 + [True])
+        self.assertEqual(
+            [bool(k) for k in (utils.ABORT, utils.RETRY, utils.FAILURE, utils.ANY_TYPE)], [False] * 3 + [True]
+        )
         self.assertEqual(str(utils.FALL_THROUGH), "<FALL_THROUGH>")
 
     def test_give_variables_names(self):
@@ -94,23 +97,30 @@ class TestObjects(unittest.TestCase):
             def __str__(self):
                 return "written"
 
-        self.assertEqual((Pair(1, 2), hash(Pair(1, 2)), str(Pair(1, "t"))), (Pair(1, 2), hash(Pair(1, 2)), "Pair{a=1, b='t'}"))
+        self.assertEqual(
+            (Pair(1, 2), hash(Pair(1, 2)), str(Pair(1, "t"))), (Pair(1, 2), hash(Pair(1, 2)), "Pair{a=1, b='t'}")
+        )
         self.assertNotEqual(Pair(1, 2), Pair(1, 3))
         self.assertEqual((Pair(1, 2)._props(), Pair(1, 2)._props_dict()), ((1, 2), {"a": 1, "b": 2}))
-        self.assertEqual((str(Written(1, 2)), Written(1, 2) == Written(1, 3), Written(1, 2) == Pair(1, 2)), ("written", True, False))
+        self.assertEqual(
+            (str(Written(1, 2)), Written(1, 2) == Written(1, 3), Written(1, 2) == Pair(1, 2)), ("written", True, False)
+        )
         with self.assertRaisesRegex(TypeError, "tuple of attribute names"):
             type(utils.object2)("Wrong", (utils.object2,), {"__props__": "ab"})
 
     def test_guards(self):
         namespace = {"comm_guard": utils.comm_guard, "type_guard": utils.type_guard, "FALL_THROUGH": utils.FALL_THROUGH}
-        exec("""
+        exec(
+            """
 def f(a, b): return "other"
 @comm_guard(int, str)
 def f(a, b): return FALL_THROUGH if a < 0 else (a, b)
 def g(a): return "other"
 @type_guard(int)
 def g(a): return a + 1
-""", namespace)
+""",
+            namespace,
+        )
         f, g = namespace["f"], namespace["g"]
         self.assertEqual([f(1, "x"), f("x", 1), f(-1, "x"), f(1.5, 2)], [(1, "x"), (1, "x"), "other", "other"])
         self.assertEqual([g(1), g("x")], [2, "other"])
@@ -118,8 +128,10 @@ def g(a): return a + 1
 
 class TestTraces(unittest.TestCase):
     def test_simple_extract_stack(self):
-        here, = utils.simple_extract_stack(limit=1)
-        self.assertEqual((here[2], here[3]), ("test_simple_extract_stack", "here, = utils.simple_extract_stack(limit=1)"))
+        (here,) = utils.simple_extract_stack(limit=1)
+        self.assertEqual(
+            (here[2], here[3]), ("test_simple_extract_stack", "here, = utils.simple_extract_stack(limit=1)")
+        )
         everything = utils.simple_extract_stack()
         self.assertEqual(everything[-1][2], "test_simple_extract_stack")
         self.assertGreater(len(everything), 3)
@@ -143,7 +155,7 @@ class TestTraces(unittest.TestCase):
         text = utils.get_variable_trace_string(x)
         self.assertIn("Backtrace when that variable is created:", text)
         self.assertIn("x = T.dvector()", text)
-        x.tag.trace = [("file", 3, "function", "line")]     # one bare stack, of old pickles
+        x.tag.trace = [("file", 3, "function", "line")]  # one bare stack, of old pickles
         self.assertIn('File "file", line 3, in function', utils.get_variable_trace_string(x))
         x.tag.trace = []
         self.assertEqual(utils.get_variable_trace_string(x), "")

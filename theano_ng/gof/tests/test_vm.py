@@ -1,4 +1,5 @@
 """The virtual machines: compiled and Python twins on the same graphs."""
+
 import gc
 import sys
 import time
@@ -10,8 +11,13 @@ from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.tests.floats import Compute, add, as_number, choose, div, mul, number
 
 MACHINES = {
-    "CVM": dict(use_cloop=True), "CVM nogc": dict(use_cloop=True, allow_gc=False), "CVM lazy": dict(use_cloop=True, lazy=True),
-    "LoopGC": dict(), "Loop": dict(allow_gc=False), "Stack": dict(lazy=True), "Stack nogc": dict(lazy=True, allow_gc=False),
+    "CVM": dict(use_cloop=True),
+    "CVM nogc": dict(use_cloop=True, allow_gc=False),
+    "CVM lazy": dict(use_cloop=True, lazy=True),
+    "LoopGC": dict(),
+    "Loop": dict(allow_gc=False),
+    "Stack": dict(lazy=True),
+    "Stack nogc": dict(lazy=True, allow_gc=False),
 }
 
 
@@ -44,7 +50,11 @@ class TestMachines(unittest.TestCase):
                     run()
                     p_, q_ = a * b, a * b + a
                     self.assertEqual((c1[0], c2[0]), (q_ * q_, p_ + q_ / 2))
-                inner = [cell for r, cell in run.storage_map.items() if r.owner is not None and r not in run.nodes[0].fgraph.outputs]
+                inner = [
+                    cell
+                    for r, cell in run.storage_map.items()
+                    if r.owner is not None and r not in run.nodes[0].fgraph.outputs
+                ]
                 self.assertEqual(len(inner), 3)
                 kept = not options.get("allow_gc", True)
                 self.assertEqual([cell[0] is not None for cell in inner], [kept] * 3)
@@ -88,7 +98,8 @@ class TestMachines(unittest.TestCase):
                 ops = [Compute("op%d" % i, lambda a, i=i: a + i, log) for i in range(4)]
                 base = ops[0](x)
                 run, (cx,), outs = machine(
-                    [x], [ops[1](base), ops[2](base), ops[3](x)], updates={0: 2}, **MACHINES[name])
+                    [x], [ops[1](base), ops[2](base), ops[3](x)], updates={0: 2}, **MACHINES[name]
+                )
                 cx[0] = 1.0
                 run(output_subset=[1])
                 self.assertEqual(sorted(log), ["op0", "op2", "op3"])
@@ -125,8 +136,14 @@ class TestMachines(unittest.TestCase):
         seen, given = [], []
         x = number("x")
         run, (cx,), (out,) = machine(
-            [x], [mul(add(x, 1), 2)], use_cloop=True, callback=lambda node, thunk, storage_map, compute_map: seen.append(
-                (str(node.op), storage_map[node.outputs[0]][0])), callback_input=lambda r, value: given.append(value))
+            [x],
+            [mul(add(x, 1), 2)],
+            use_cloop=True,
+            callback=lambda node, thunk, storage_map, compute_map: seen.append(
+                (str(node.op), storage_map[node.outputs[0]][0])
+            ),
+            callback_input=lambda r, value: given.append(value),
+        )
         cx[0] = 2.0
         run()
         self.assertEqual(seen, [("add", 3.0), ("mul", 6.0)])
@@ -220,7 +237,9 @@ class TestMachines(unittest.TestCase):
         self.assertIs(again.clone(allow_gc=False).allow_gc, False)
         dependencies = linker.compute_gc_dependencies(run.storage_map)
         self.assertEqual(
-            {str(r.owner.op): [str(o.owner.op) for o in users] for r, users in dependencies.items()}, {"mul": ["add"], "add": []})
+            {str(r.owner.op): [str(o.owner.op) for o in users] for r, users in dependencies.items()},
+            {"mul": ["add"], "add": []},
+        )
 
     def test_partial_eval_off(self):
         x = number("x")
@@ -246,11 +265,19 @@ class TestMachines(unittest.TestCase):
         """Lazy when asked to be, or by config.vm.lazy, or when a node is."""
         x, c = number("x"), number("c")
         eager, lazy = add(x, c), choose(c, x, 1)
-        for option, flag, of_eager, of_lazy in ((None, None, False, True), (True, None, True, True), (False, None, False, False),
-                                                (None, True, True, True), (None, False, False, False), (False, True, False, False)):
+        for option, flag, of_eager, of_lazy in (
+            (None, None, False, True),
+            (True, None, True, True),
+            (False, None, False, False),
+            (None, True, True, True),
+            (None, False, False, False),
+            (False, True, False, False),
+        ):
             with config.change_flags({"vm.lazy": flag}):
                 for output, want in ((eager, of_eager), (lazy, of_lazy)):
-                    self.assertEqual(machine([x, c], [output], lazy=option, use_cloop=True)[0].lazy, want, (option, flag))
+                    self.assertEqual(
+                        machine([x, c], [output], lazy=option, use_cloop=True)[0].lazy, want, (option, flag)
+                    )
                     kind = type(machine([x, c], [output], lazy=option)[0])
                     self.assertIs(kind, vm.Stack if want else vm.LoopGC, (option, flag))
 
@@ -267,14 +294,21 @@ class TestMachines(unittest.TestCase):
         cx[0], cc[0] = 1.0, 0.0
         run()
         self.assertEqual(seen, [("mul", True, [1, 1, 1]), ("Choose", True, [1, 0, 1, 1])])
-        self.assertEqual({str(r.owner.op): flag[0] for r, flag in run.compute_map.items() if r.owner}, {"mul": 2, "add": 0, "Choose": 1})
+        self.assertEqual(
+            {str(r.owner.op): flag[0] for r, flag in run.compute_map.items() if r.owner},
+            {"mul": 2, "add": 0, "Choose": 1},
+        )
 
     def test_callback_without_laziness(self):
         """lazy=False computes everything, with a callback too."""
         seen = []
         x, c = number("x"), number("c")
-        run, (cx, cc), (out,) = machine([x, c], [choose(c, add(x, 1), mul(x, 2))], lazy=False,
-                                        callback=lambda node, **others: seen.append(str(node.op)))
+        run, (cx, cc), (out,) = machine(
+            [x, c],
+            [choose(c, add(x, 1), mul(x, 2))],
+            lazy=False,
+            callback=lambda node, **others: seen.append(str(node.op)),
+        )
         cx[0], cc[0] = 1.0, 0.0
         run()
         self.assertEqual((sorted(seen), out[0]), (["Choose", "add", "mul"], 2.0))
@@ -326,7 +360,9 @@ class TestReallocation(unittest.TestCase):
         order = fgraph.toposort()
         storage_map = {v: [None] for v in r}
         dependencies = vm.VM_Linker().compute_gc_dependencies(r)
-        pairs = vm.calculate_reallocate_info(order, fgraph, storage_map, {v: [v.owner is None] for v in r}, dependencies)
+        pairs = vm.calculate_reallocate_info(
+            order, fgraph, storage_map, {v: [v.owner is None] for v in r}, dependencies
+        )
         # the first value is dead before the third is made; the last is the output and keeps its own
         self.assertEqual(pairs, {r[3]: [r[1], r[3]]})
 

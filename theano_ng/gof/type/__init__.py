@@ -2,6 +2,7 @@
 
 `base` has the interface and `Generic`, `cdata` C pointers, `enums` enumerations for op params.
 """
+
 from theano_ng.gof import graph, ports
 from theano_ng.gof.type.base import CLinkerType, Generic, PureType, SingletonType, Type, generic
 from theano_ng.gof.type.cdata import CDataType, CDataTypeConstant, _cdata_type
@@ -12,12 +13,36 @@ __docformat__ = "restructuredtext en"
 
 _make_cdata = ports.cdata_op
 
-for _cls in (CDataType, CDataTypeConstant, CEnumType, CLinkerType, EnumList, EnumType, Generic, PureType, SingletonType, Type):
+for _cls in (
+    CDataType,
+    CDataTypeConstant,
+    CEnumType,
+    CLinkerType,
+    EnumList,
+    EnumType,
+    Generic,
+    PureType,
+    SingletonType,
+    Type,
+):
     # Pickles and reprs say the documented path.
     _cls.__module__ = __name__
 del _cls
 
 __all__ = [
-    "CDataType", "CDataTypeConstant", "CEnumType", "CLinkerType", "EnumList", "EnumType", "Generic", "PureType", "SingletonType", "Type",
-    "_cdata_type", "_make_cdata", "generic", "graph", "string_types",
+    "CDataType",
+    "CDataTypeConstant",
+    "CEnumType",
+    "CLinkerType",
+    "EnumList",
+    "EnumType",
+    "Generic",
+    "PureType",
+    "SingletonType",
+    "Type",
+    "_cdata_type",
+    "_make_cdata",
+    "generic",
+    "graph",
+    "string_types",
 ]

@@ -1,8 +1,10 @@
 """Types: what values a variable may hold, in Python and in C."""
+
 from theano_ng.gof import graph, utils
 from theano_ng.gof.c_interface import CLinkerObject
 from theano_ng.gof.graph import Constant, Variable
 from theano_ng.gof.utils import MethodNotDefined, object2, string_types
+
 
 class CLinkerType(CLinkerObject):
     """Interface of the types whose values C code can handle.
@@ -130,7 +132,8 @@ class PureType:
         if other.type != self:
             raise TypeError(
                 "Cannot convert Type %(othertype)s (of Variable %(other)s) into Type %(self)s. You can try to manually convert"
-                " %(other)s into a %(self)s." % dict(othertype=other.type, other=other, self=self))
+                " %(other)s into a %(self)s." % dict(othertype=other.type, other=other, self=self)
+            )
         return other
 
     def convert_variable(self, var):

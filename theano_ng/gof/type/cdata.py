@@ -1,4 +1,5 @@
 """A type for C pointers that only C code reads."""
+
 import operator
 
 from theano_ng.gof import ports
@@ -28,10 +29,30 @@ class CDataType(Type):
         When `ctype` is no string.
     """
 
-    __props__ = ("ctype", "freefunc", "headers", "header_dirs", "libraries", "lib_dirs", "extra_support_code", "compile_args", "version")
+    __props__ = (
+        "ctype",
+        "freefunc",
+        "headers",
+        "header_dirs",
+        "libraries",
+        "lib_dirs",
+        "extra_support_code",
+        "compile_args",
+        "version",
+    )
 
-    def __init__(self, ctype, freefunc=None, headers=(), header_dirs=(), libraries=(), lib_dirs=(), compile_args=(),
-                 extra_support_code="", version=None):
+    def __init__(
+        self,
+        ctype,
+        freefunc=None,
+        headers=(),
+        header_dirs=(),
+        libraries=(),
+        lib_dirs=(),
+        compile_args=(),
+        extra_support_code="",
+        version=None,
+    ):
         if not isinstance(ctype, str):
             raise TypeError("the C type has to be a string, not %r" % (ctype,))
         if freefunc is not None and not isinstance(freefunc, str):
@@ -102,7 +123,9 @@ class CDataType(Type):
 
     def c_declare(self, name, sub, check_input=True):
         # <name>_owned: what a capsule owns. <name>_failure: where a temporary can see whether the run has failed.
-        return "\n%(ctype)s %(name)s;\n%(ctype)s %(name)s_owned;\nconst int *%(name)s_failure;\n" % dict(ctype=self.ctype, name=name)
+        return "\n%(ctype)s %(name)s;\n%(ctype)s %(name)s_owned;\nconst int *%(name)s_failure;\n" % dict(
+            ctype=self.ctype, name=name
+        )
 
     def c_init(self, name, sub):
         failure = "&" + sub["failure_var"] if "failure_var" in sub else "NULL"
@@ -125,13 +148,16 @@ class CDataType(Type):
 
     def c_support_code(self):
         # Two texts: types that differ in the second share the first.
-        return ["""
+        return [
+            """
 static void _theano_capsule_destructor(PyObject *o) {
     void *p = PyCapsule_GetPointer(o, NULL);
     void (*f)(void *) = (void (*)(void *))PyCapsule_GetContext(o);
     if (f != NULL) f(p);
 }
-""", self.extra_support_code]
+""",
+            self.extra_support_code,
+        ]
 
     def c_sync(self, name, sub):
         # An Op that leaves the pointer of the previous call alone leaves it to the previous capsule: two would free it twice.
@@ -196,8 +222,10 @@ class CDataTypeConstant(Constant):
 
     def __reduce_ex__(self, protocol):
         if self.data is not None:
-            raise TypeError("cannot pickle %s of type %s: it holds a C pointer, which means nothing in another process. Make the value"
-                            " again there (CDataType.make_value, or an Op that computes it)." % (self, self.type))
+            raise TypeError(
+                "cannot pickle %s of type %s: it holds a C pointer, which means nothing in another process. Make the value"
+                " again there (CDataType.make_value, or an Op that computes it)." % (self, self.type)
+            )
         return super().__reduce_ex__(protocol)
 
     def __deepcopy__(self, memo):

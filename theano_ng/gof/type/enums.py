@@ -1,4 +1,5 @@
 """Types of op params that are named constants, in Python and in C."""
+
 import numbers
 import re
 
@@ -47,25 +48,32 @@ class EnumType(Type, dict):
         self.cname = kwargs.pop("cname", re.sub(r"\s+", "_", self.ctype.strip()))
         if not _c_identifier.match(self.cname):
             raise AttributeError(
-                '%s: cname "%s" is not a valid C identifier; give the enumeration a name by cname=...' % (type(self).__name__, self.cname))
+                '%s: cname "%s" is not a valid C identifier; give the enumeration a name by cname=...'
+                % (type(self).__name__, self.cname)
+            )
         self.aliases = {}
         constants = {}
         for name, value in kwargs.items():
             if not _constant_name.match(name):
                 raise AttributeError(
                     '%s: invalid constant name "%s": it has to begin with a capital letter and to hold only capital letters, digits'
-                    " and underscores" % (type(self).__name__, name))
+                    " and underscores" % (type(self).__name__, name)
+                )
             if isinstance(value, (list, tuple)):
                 if len(value) != 2:
-                    raise TypeError("%s: when using a tuple to define a constant, your tuple should contain 2 values: alias and value,"
-                                    " not %r" % (type(self).__name__, value))
+                    raise TypeError(
+                        "%s: when using a tuple to define a constant, your tuple should contain 2 values: alias and value,"
+                        " not %r" % (type(self).__name__, value)
+                    )
                 # The documentation writes both orders; values are never strings.
                 alias, value = value if isinstance(value[0], str) else reversed(value)
                 if not isinstance(alias, str):
                     raise TypeError("%s: constant alias should be a string, got %r." % (type(self).__name__, alias))
                 if alias == name:
-                    raise TypeError("%s: it is useless to create an alias with the same name as its associated constant (%s)."
-                                    % (type(self).__name__, name))
+                    raise TypeError(
+                        "%s: it is useless to create an alias with the same name as its associated constant (%s)."
+                        % (type(self).__name__, name)
+                    )
                 if alias in self.aliases:
                     raise TypeError('%s: constant alias "%s" already used.' % (type(self).__name__, alias))
                 self.aliases[alias] = name
@@ -74,8 +82,10 @@ class EnumType(Type, dict):
             if isinstance(value, bool):
                 value = int(value)
             if not isinstance(value, (int, float)):
-                raise TypeError("%s: constant %s: expected integer or floating value, got %r." % (type(self).__name__, name, value))
-            if isinstance(value, int) and not -2 ** 63 <= value < 2 ** 64:
+                raise TypeError(
+                    "%s: constant %s: expected integer or floating value, got %r." % (type(self).__name__, name, value)
+                )
+            if isinstance(value, int) and not -(2**63) <= value < 2**64:
                 raise TypeError("%s: constant %s: no C integer holds %d." % (type(self).__name__, name, value))
             constants[name] = value
         for alias in self.aliases:
@@ -86,7 +96,9 @@ class EnumType(Type, dict):
     def __getattr__(self, key):
         if key in self:
             return self[key]
-        raise AttributeError("%s: no constant or attribute %s; constants: %s" % (type(self).__name__, key, ", ".join(sorted(self))))
+        raise AttributeError(
+            "%s: no constant or attribute %s; constants: %s" % (type(self).__name__, key, ", ".join(sorted(self)))
+        )
 
     def __setattr__(self, key, value):
         if dict.__contains__(self, key):
@@ -125,8 +137,14 @@ class EnumType(Type, dict):
 
     def __repr__(self):
         names_to_aliases = {name: alias for alias, name in self.aliases.items()}
-        return "%s<%s>(%s)" % (type(self).__name__, self.ctype, ", ".join(
-            "%s%s:%s" % (name, "(%s)" % names_to_aliases[name] if name in names_to_aliases else "", self[name]) for name in sorted(self)))
+        return "%s<%s>(%s)" % (
+            type(self).__name__,
+            self.ctype,
+            ", ".join(
+                "%s%s:%s" % (name, "(%s)" % names_to_aliases[name] if name in names_to_aliases else "", self[name])
+                for name in sorted(self)
+            ),
+        )
 
     __str__ = __repr__
 
@@ -151,8 +169,10 @@ class EnumType(Type, dict):
         """
         name = self.aliases.get(alias, alias)
         if name not in self:
-            raise KeyError("%s: no constant has the alias or name %r; aliases: %s; constants: %s" % (
-                type(self).__name__, alias, ", ".join(self.get_aliases()) or "none", ", ".join(sorted(self))))
+            raise KeyError(
+                "%s: no constant has the alias or name %r; aliases: %s; constants: %s"
+                % (type(self).__name__, alias, ", ".join(self.get_aliases()) or "none", ", ".join(sorted(self)))
+            )
         return self[name]
 
     def filter(self, data, strict=False, allow_downcast=None):
@@ -181,8 +201,15 @@ class EnumType(Type, dict):
                         return value
         elif isinstance(data, (int, float)) and any(self.values_eq(data, value) for value in self.values()):
             return data
-        raise TypeError("%s: expected one of the values %s%s, got %r" % (
-            type(self).__name__, sorted(set(self.values())), " or aliases %s" % (self.get_aliases(),) if self.aliases else "", data))
+        raise TypeError(
+            "%s: expected one of the values %s%s, got %r"
+            % (
+                type(self).__name__,
+                sorted(set(self.values())),
+                " or aliases %s" % (self.get_aliases(),) if self.aliases else "",
+                data,
+            )
+        )
 
     def values_eq(self, a, b):
         return bool(a == b or (a != a and b != b))
@@ -202,8 +229,11 @@ class EnumType(Type, dict):
 
         It writes the name of the constant; an unknown value sets a ValueError and returns non-zero.
         """
-        cases = "\n".join("    if (%s) { strcpy(output_string, \"%s\"); return 0; }" % (
-            "value != value" if self[name] != self[name] else "value == %s" % name, name) for name in self._names())
+        cases = "\n".join(
+            '    if (%s) { strcpy(output_string, "%s"); return 0; }'
+            % ("value != value" if self[name] != self[name] else "value == %s" % name, name)
+            for name in self._names()
+        )
         return """
 static int theano_enum_to_string_%(cname)s(%(ctype)s value, char* output_string) {
 %(cases)s
@@ -269,16 +299,19 @@ def check_enum_constants(types):
                 if repr(other[name]) != repr(enum[name]):
                     raise ValueError(
                         "The constant %s of two enums has different values in one C module: %s and %s. Give it two names, or use a linker"
-                        " that makes a module for every node (cvm, vm, c|py)." % (name, other, enum))
+                        " that makes a module for every node (cvm, vm, c|py)." % (name, other, enum)
+                    )
 
 
 def _c_number(value):
     """C text of a constant's value; negative ones in parentheses."""
     if isinstance(value, float):
-        return {"inf": "INFINITY", "-inf": "(-INFINITY)", "nan": "NAN"}.get(repr(value), "(%r)" % value if value < 0 else repr(value))
-    if value == -2 ** 63:    # there are no negative literals, and the positive one does not fit
+        return {"inf": "INFINITY", "-inf": "(-INFINITY)", "nan": "NAN"}.get(
+            repr(value), "(%r)" % value if value < 0 else repr(value)
+        )
+    if value == -(2**63):  # there are no negative literals, and the positive one does not fit
         return "(-9223372036854775807LL - 1)"
-    suffix = "" if abs(value) < 2 ** 31 else "LL" if value < 2 ** 63 else "ULL"
+    suffix = "" if abs(value) < 2**31 else "LL" if value < 2**63 else "ULL"
     return ("(%d%s)" if value < 0 else "%d%s") % (value, suffix)
 
 
@@ -314,13 +347,17 @@ class EnumList(EnumType):
     def __init__(self, *args, **kwargs):
         unexpected = sorted(set(kwargs) - {"ctype", "cname"})
         if unexpected:
-            raise TypeError("%s: expected only keyword arguments ctype and cname, got %s" % (type(self).__name__, unexpected))
+            raise TypeError(
+                "%s: expected only keyword arguments ctype and cname, got %s" % (type(self).__name__, unexpected)
+            )
         constants = {}
         for position, arg in enumerate(args):
             if isinstance(arg, (tuple, list)):
                 if len(arg) != 2:
-                    raise TypeError("%s: when using a tuple to define a constant, your tuple should contain 2 values: constant name and"
-                                    " alias, not %r" % (type(self).__name__, arg))
+                    raise TypeError(
+                        "%s: when using a tuple to define a constant, your tuple should contain 2 values: constant name and"
+                        " alias, not %r" % (type(self).__name__, arg)
+                    )
                 name, alias = arg
                 value = (alias, position)
             else:
@@ -349,7 +386,9 @@ class CEnumType(EnumList):
         return self._c_to_string_if_debug()
 
     def c_extract(self, name, sub, check_input=True):
-        cases = "\n".join("                case %d: %s = %s; break;" % (self[constant], name, constant) for constant in self._names())
+        cases = "\n".join(
+            "                case %d: %s = %s; break;" % (self[constant], name, constant) for constant in self._names()
+        )
         return """
         switch (PyLong_AsLong(py_%(name)s)) {
 %(cases)s

@@ -1,4 +1,5 @@
 """Sets that remember the order of insertion."""
+
 import copy
 import pickle
 import unittest
@@ -12,7 +13,9 @@ class TestOrderedSet(unittest.TestCase):
         s = OrderedSet("bca")
         s.add("c")
         s.add("d")
-        self.assertEqual((list(s), list(reversed(s)), len(s), "a" in s, "x" in s), (list("bcad"), list("dacb"), 4, True, False))
+        self.assertEqual(
+            (list(s), list(reversed(s)), len(s), "a" in s, "x" in s), (list("bcad"), list("dacb"), 4, True, False)
+        )
         s.discard("x")
         s.remove("c")
         self.assertRaises(KeyError, s.remove, "c")
@@ -22,7 +25,9 @@ class TestOrderedSet(unittest.TestCase):
 
     def test_algebra(self):
         a, b = OrderedSet([3, 1, 2]), OrderedSet([2, 5, 3])
-        self.assertEqual([list(a | b), list(a & b), list(a - b), list(a.union(b))], [[3, 1, 2, 5], [3, 2], [1], [3, 1, 2, 5]])
+        self.assertEqual(
+            [list(a | b), list(a & b), list(a - b), list(a.union(b))], [[3, 1, 2, 5], [3, 2], [1], [3, 1, 2, 5]]
+        )
         c = a.copy()
         c.update(b)
         c.difference_update([1])

@@ -1,4 +1,5 @@
 """Zip archives that NumPy reads, stripped pickles, and pickles of Python 2."""
+
 import io
 import pickle
 import unittest
@@ -40,12 +41,20 @@ class TestZip(unittest.TestCase):
     def test_what_is_refused(self):
         self.assertRaises(ValueError, dumped, theano.shared(0, name="pkl"))
         strict = lambda **kwargs: lambda z: pkl_utils.PersistentSharedVariableID(z, **kwargs)  # noqa: E731
-        self.assertRaises(ValueError, dumped, [theano.shared(0, "a"), theano.shared(1, "a")], persistent_id=strict(allow_duplicates=False))
+        self.assertRaises(
+            ValueError,
+            dumped,
+            [theano.shared(0, "a"), theano.shared(1, "a")],
+            persistent_id=strict(allow_duplicates=False),
+        )
         self.assertRaises(ValueError, dumped, theano.shared(np.array(0)), persistent_id=strict(allow_unnamed=False))
 
     def test_numbered_arrays_objects_and_functions(self):
         objects = np.array(["text", None], dtype=object)
-        f = dumped((np.arange(2), objects, T.dscalar("x") + 1, np.random.RandomState(3)), persistent_id=pkl_utils.PersistentNdarrayID)
+        f = dumped(
+            (np.arange(2), objects, T.dscalar("x") + 1, np.random.RandomState(3)),
+            persistent_id=pkl_utils.PersistentNdarrayID,
+        )
         numbers, texts, expression, rng = pkl_utils.load(f)
         self.assertEqual((numbers.tolist(), texts.tolist()), ([0, 1], ["text", None]))
         self.assertEqual(theano.pp(expression), "(x + TensorConstant{1})")
@@ -67,10 +76,14 @@ class TestStripPickler(unittest.TestCase):
         y = T.dot(y, w)
         for protocol in (0, -1):
             f = io.BytesIO()
-            pkl_utils.StripPickler(f, protocol, extra_tag_to_remove=["roles"]).dump(dict(inputs=[x], outputs=y, updates=[(w, w * 2)]))
+            pkl_utils.StripPickler(f, protocol, extra_tag_to_remove=["roles"]).dump(
+                dict(inputs=[x], outputs=y, updates=[(w, w * 2)])
+            )
             back = pickle.loads(f.getvalue())
             tag = back["inputs"][0].tag.__dict__
-            self.assertEqual((tag.get("kept"), "roles" in tag, "test_value" in tag, "trace" in tag), ("kept", False, False, False))
+            self.assertEqual(
+                (tag.get("kept"), "roles" in tag, "test_value" in tag, "trace" in tag), ("kept", False, False, False)
+            )
             self.assertFalse(hasattr(back["outputs"].tag, "trace"))
         self.assertEqual((x.tag.roles, len(x.tag.test_value)), ("input", 50000))
         self.assertTrue(hasattr(y.tag, "trace"))
@@ -83,10 +96,14 @@ class TestStripPickler(unittest.TestCase):
 class TestCompatUnpickler(unittest.TestCase):
     def test_array_pickled_by_python_2(self):
         # pickle.dumps((numpy.array([1., 2.]), numpy.float64(3.))) of Python 2, protocol 2
-        text = (b"\x80\x02cnumpy.core.multiarray\n_reconstruct\nq\x01cnumpy\nndarray\nq\x02K\x00\x85U\x01b\x87Rq\x03(K\x01K\x02\x85"
-                b"cnumpy\ndtype\nq\x04U\x02f8K\x00K\x01\x87Rq\x05(K\x03U\x01<NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb\x89U\x10"
-                + np.array([1.0, 2.0]).tobytes() + b"tbcnumpy.core.multiarray\nscalar\nq\x06h\x05U\x08"
-                + np.array(-3.0).tobytes() + b"\x86R\x86.")
+        text = (
+            b"\x80\x02cnumpy.core.multiarray\n_reconstruct\nq\x01cnumpy\nndarray\nq\x02K\x00\x85U\x01b\x87Rq\x03(K\x01K\x02\x85"
+            b"cnumpy\ndtype\nq\x04U\x02f8K\x00K\x01\x87Rq\x05(K\x03U\x01<NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb\x89U\x10"
+            + np.array([1.0, 2.0]).tobytes()
+            + b"tbcnumpy.core.multiarray\nscalar\nq\x06h\x05U\x08"
+            + np.array(-3.0).tobytes()
+            + b"\x86R\x86."
+        )
         array, scalar = pkl_utils.CompatUnpickler(io.BytesIO(text), encoding="latin1").load()
         self.assertEqual(array.tolist(), [1.0, 2.0])
         self.assertEqual(float(scalar), -3.0)

@@ -1,4 +1,5 @@
 """The scripts that time BLAS and OpenMP, and the small helpers of misc."""
+
 import contextlib
 import io
 import os
@@ -29,7 +30,15 @@ class TestScripts(unittest.TestCase):
         self.assertEqual(status, 0)
         self.assertRegex(text, r"^\d+\.\d+\n$")
         status, text = output_of(check_blas.main, ["-M", "30", "-N", "20", "-K", "10", "--iter", "1", "--order", "F"])
-        for part in ("blas.ldflags", "floatX", "NumPy " + np.__version__, "OMP_NUM_THREADS", "AVX2", "(30, 20) by (20, 10)", "GFlop/s"):
+        for part in (
+            "blas.ldflags",
+            "floatX",
+            "NumPy " + np.__version__,
+            "OMP_NUM_THREADS",
+            "AVX2",
+            "(30, 20) by (20, 10)",
+            "GFlop/s",
+        ):
             self.assertIn(part, text)
         status, text = output_of(check_blas.main, ["-q", "--print_only", "-B", "10"])
         self.assertEqual(text, "")

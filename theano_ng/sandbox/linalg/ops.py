@@ -5,6 +5,7 @@
     A = psd(T.dmatrix('A'))
     x = solve(A, b)             # by a Cholesky factor
 """
+
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
 from theano_ng.gof.rewriting import Optimizer
@@ -14,18 +15,30 @@ from theano_ng.gof.utils import integer_types
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.constant import NotScalarConstantError, get_scalar_constant_value
 from theano_ng.tensor.nlinalg import (  # noqa: F401  (names of this module)
-    alloc_diag, det, diag, eig, eigh, extract_diag, matrix_inverse, trace)
+    alloc_diag,
+    det,
+    diag,
+    eig,
+    eigh,
+    extract_diag,
+    matrix_inverse,
+    trace,
+)
 from theano_ng.tensor.slinalg import Cholesky, Solve, cholesky, eigvalsh, solve  # noqa: F401
 
 # SciPy is always there.
 imported_scipy = True
 
 # Rules, by the module that is imported when somebody asks for them.
-_RULES = {name: home for home, names in {
-    "theano_ng.sandbox.linalg.rules": "remove_hint_nodes no_transpose_symmetric psd_solve_with_chol",
-    "theano_ng.tensor.opt.linalg": "inv_as_solve tag_solve_triangular transinv_to_invtrans local_det_chol",
-    "theano_ng.tensor.opt.stabilize": "local_log_prod_sqr local_log_pow",
-}.items() for name in names.split()}
+_RULES = {
+    name: home
+    for home, names in {
+        "theano_ng.sandbox.linalg.rules": "remove_hint_nodes no_transpose_symmetric psd_solve_with_chol",
+        "theano_ng.tensor.opt.linalg": "inv_as_solve tag_solve_triangular transinv_to_invtrans local_det_chol",
+        "theano_ng.tensor.opt.stabilize": "local_log_prod_sqr local_log_pow",
+    }.items()
+    for name in names.split()
+}
 
 
 register_loader("theano_ng.sandbox.linalg.rules")
@@ -245,4 +258,4 @@ def spectral_radius_bound(X, log2_exponent):
     power = X
     for _ in range(log2_exponent):
         power = T.dot(power, power)
-    return trace(power) ** (2.0 ** -log2_exponent)
+    return trace(power) ** (2.0**-log2_exponent)

@@ -1,10 +1,16 @@
 """Rules that use hints; imported with the first function that is rewritten after `theano_ng.sandbox.linalg`."""
+
 from theano_ng.compile.mode import optdb
 from theano_ng.gof.rewriting import local_optimizer
 from theano_ng.sandbox.linalg.ops import Hint, HintsOptimizer, is_psd, is_symmetric
 from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.opt.linalg import answer, transposed
-from theano_ng.tensor.opt.own_registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.opt.own_registration import (
+    ignores_nonfinite,
+    register_canonicalize,
+    register_specialize,
+    register_stabilize,
+)
 from theano_ng.tensor.linalg.solving import Solve, cholesky, solve_lower_triangular, solve_upper_triangular
 
 # Before everything else, so that hints are noted while their nodes are there.
@@ -46,7 +52,11 @@ def psd_solve_with_chol(node):
                                                                [stabilize, fast_run]
     """
     matrix, b = node.inputs
-    if node.op.A_structure not in ("general", "symmetric") or not is_psd(matrix) or node.outputs[0].dtype.startswith("complex"):
+    if (
+        node.op.A_structure not in ("general", "symmetric")
+        or not is_psd(matrix)
+        or node.outputs[0].dtype.startswith("complex")
+    ):
         return False
     factor = cholesky(matrix)
     return answer(solve_upper_triangular(factor.T, solve_lower_triangular(factor, b)), node)

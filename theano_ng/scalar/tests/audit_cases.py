@@ -2,6 +2,7 @@
 
 Each is audited as Elemwise runs it, on points inside its domain; the audit adds those outside.
 """
+
 import numpy as np
 
 import theano_ng.scalar as scalar
@@ -11,7 +12,7 @@ from theano_ng.tensor.elemwise import Elemwise
 
 X = np.array([[0.3, -0.7, 1.2], [0.9, -1.4, 0.15]])
 Y = np.array([[1.1, 0.4, -0.6], [-0.8, 0.25, 1.7]])
-SMALL = X / 2                       # inside (-1, 1)
+SMALL = X / 2  # inside (-1, 1)
 POSITIVE = np.abs(X) + 0.25
 ABOVE_ONE = np.abs(X) + 1.25
 INTS = np.array([[3, -7, 12], [9, -4, 1]])
@@ -22,7 +23,7 @@ Z = X + 1j * Y
 # Names in theano_ng.scalar, by the examples they are given.
 UNARY = {
     "X": "abs_ sgn neg sqr inv identity exp exp2 expm1 sin cos tan sinh cosh tanh arctan arcsinh deg2rad rad2deg ceil floor trunc "
-         "round_half_to_even round_half_away_from_zero isnan isinf conj real imag angle",
+    "round_half_to_even round_half_away_from_zero isnan isinf conj real imag angle",
     "POSITIVE": "log log2 log10 sqrt",
     "SMALL": "log1p arcsin arccos arctanh",
     "ABOVE_ONE": "arccosh",
@@ -37,11 +38,11 @@ BINARY = {
 }
 TERNARY = {"X Y SHIFTED": "add mul clip inclosedrange inopenrange", "INTS X Y": "switch"}
 SPECIAL_UNARY = {
-    "X": "erf erfc j0 j1 i0 i1", "POSITIVE": "erfcx gamma gammaln psi tri_gamma erfcinv", "SMALL": "erfinv",
+    "X": "erf erfc j0 j1 i0 i1",
+    "POSITIVE": "erfcx gamma gammaln psi tri_gamma erfcinv",
+    "SMALL": "erfinv",
 }
-SPECIAL_BINARY = {
-    ("SHIFTED", "POSITIVE"): "chi2sf gammainc gammaincc gammau gammal jv iv",
-}
+SPECIAL_BINARY = {("SHIFTED", "POSITIVE"): "chi2sf gammainc gammaincc gammau gammal jv iv"}
 
 
 def _bounds_apart(values):
@@ -55,10 +56,7 @@ def _not_both_zero(values):
 
 
 #: Op and examples -> what generated values have to fulfil.
-TIED = {
-    ("pow", ("POSITIVE", "Y")): _not_both_zero,
-    ("clip", ("X", "Y", "SHIFTED")): _bounds_apart,
-}
+TIED = {("pow", ("POSITIVE", "Y")): _not_both_zero, ("clip", ("X", "Y", "SHIFTED")): _bounds_apart}
 
 
 class Fits:
@@ -69,13 +67,15 @@ class Fits:
 
     def __call__(self, values):
         x = np.real(values[0])
-        return x.dtype.kind in "biu" or bool(((x > self.info.min - 1.) & (x < self.info.max + 1.)).all())
+        return x.dtype.kind in "biu" or bool(((x > self.info.min - 1.0) & (x < self.info.max + 1.0)).all())
 
 
 def _case(op, names, label=None, tied=None):
     label = label or op.name or type(op).__name__
     values = [globals()[name] for name in names]
-    return Case(Elemwise(op), values, name="%s(%s)" % (label, ", ".join(names)), tied=tied or TIED.get((label, tuple(names))))
+    return Case(
+        Elemwise(op), values, name="%s(%s)" % (label, ", ".join(names)), tied=tied or TIED.get((label, tuple(names)))
+    )
 
 
 def audit_cases():
@@ -83,10 +83,14 @@ def audit_cases():
     found = []
     for table in (UNARY, SPECIAL_UNARY):
         module = basic_scipy if table is SPECIAL_UNARY else scalar
-        found += [_case(getattr(module, name), [example], name) for example, names in table.items() for name in names.split()]
+        found += [
+            _case(getattr(module, name), [example], name) for example, names in table.items() for name in names.split()
+        ]
     for table in (BINARY, SPECIAL_BINARY):
         module = basic_scipy if table is SPECIAL_BINARY else scalar
-        found += [_case(getattr(module, name), examples, name) for examples, names in table.items() for name in names.split()]
+        found += [
+            _case(getattr(module, name), examples, name) for examples, names in table.items() for name in names.split()
+        ]
     for examples, names in TERNARY.items():
         found += [_case(getattr(scalar, name), examples.split(), name) for name in names.split()]
     for dtype in ("bool", "int8", "int64", "uint8", "uint32", "float16", "float32", "float64", "complex64"):

@@ -26,8 +26,9 @@ def op_kernel(node, language):
     lines.append(node.op.c_code(node, "node", inputs, outputs, {"fail": "return;"}))
     for k, v in enumerate(node.outputs):
         lines.append("((%s *)ptr[%d])[i] = z%d;" % (c_type(v.type.dtype), len(inputs) + k, k))
-    source = "__attribute__((optimize(\"O1\"))) void KERNEL(int64_t n, char **ptr)\n{\n for (int64_t i = 0; i < n; i++) {\n%s\n }\n}" % (
-        "\n".join(lines)
+    source = (
+        '__attribute__((optimize("O1"))) void KERNEL(int64_t n, char **ptr)\n{\n for (int64_t i = 0; i < n; i++) {\n%s\n }\n}'
+        % ("\n".join(lines))
     )
     support = node.op.c_support_code() + node.op.c_support_code_apply(node, "node")
     return Kernel(source=source, language=language, support=support)

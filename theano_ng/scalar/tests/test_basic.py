@@ -84,9 +84,19 @@ class TestTypes(unittest.TestCase):
         self.assertFalse(int8.values_eq_approx(np.int8(100), np.int8(101)))
 
     def test_constants(self):
-        for value, dtype in ((1, "int8"), (128, "int16"), (-(2**31), "int32"), (2**40, "int64"), (2**63, "uint64"), (0.5, "float32"),
-                             (0.1, "float64"), (True, "bool"), (np.float16(1), "float16"), (np.array(2, "uint8"), "uint8"),
-                             (1j, "complex128")):
+        for value, dtype in (
+            (1, "int8"),
+            (128, "int16"),
+            (-(2**31), "int32"),
+            (2**40, "int64"),
+            (2**63, "uint64"),
+            (0.5, "float32"),
+            (0.1, "float64"),
+            (True, "bool"),
+            (np.float16(1), "float16"),
+            (np.array(2, "uint8"), "uint8"),
+            (1j, "complex128"),
+        ):
             self.assertEqual(constant(value).dtype, dtype, value)
         self.assertRaises(TypeError, constant, [1, 2])
         self.assertRaises(TypeError, constant, 2**70)
@@ -101,8 +111,14 @@ class TestTypes(unittest.TestCase):
         self.assertIs(as_scalar((x + 1).owner).owner.op, scalar.add)
 
     def test_upcast(self):
-        for dtypes, expected in ((("int8", "uint8"), "int16"), (("int64", "uint64"), "float64"), (("int32", "float32"), "float64"),
-                                 (("int8", "float16"), "float16"), (("bool", "bool"), "bool"), (("complex64", "float64"), "complex128")):
+        for dtypes, expected in (
+            (("int8", "uint8"), "int16"),
+            (("int64", "uint64"), "float64"),
+            (("int32", "float32"), "float64"),
+            (("int8", "float16"), "float16"),
+            (("bool", "bool"), "bool"),
+            (("complex64", "float64"), "complex128"),
+        ):
             self.assertEqual(scalar.upcast(*dtypes), expected)
         with changed_config(floatX="float32", cast_policy="numpy+floatX"):
             self.assertEqual(scalar.upcast("int32", "float32"), "float32")
@@ -131,12 +147,28 @@ class TestTypes(unittest.TestCase):
 class TestOps(unittest.TestCase):
     def test_dtypes(self):
         x8, x32, f32, b = int8("a"), int32("b"), float32("c"), scalar.bool("d")
-        for variable, dtype in ((x8 + x32, "int32"), (x8 * f32, "float32"), (x32 * f32, "float64"), (x8 < f32, "bool"),
-                                (x8.__floordiv__(x8), "int8"), (scalar.true_div(x8, x8), config.floatX), (scalar.exp(x8), "float32"),
-                                (scalar.switch(b, x8, x32), "int32"), (b + b, "bool"), (b ** b, "int8"), (abs(complex64("z")), "float32"),
-                                (~b, "bool"), (x8 & x32, "int32"), (scalar.eq(x8, f32), "bool"), (scalar.sgn(x8), "int8"),
-                                (scalar.second(x8, f32), "float32"), (x8.astype("float64"), "float64"), (-x8, "int8"),
-                                (x8.zeros_like(), "int8"), (f32.ones_like("int64"), "int64")):
+        for variable, dtype in (
+            (x8 + x32, "int32"),
+            (x8 * f32, "float32"),
+            (x32 * f32, "float64"),
+            (x8 < f32, "bool"),
+            (x8.__floordiv__(x8), "int8"),
+            (scalar.true_div(x8, x8), config.floatX),
+            (scalar.exp(x8), "float32"),
+            (scalar.switch(b, x8, x32), "int32"),
+            (b + b, "bool"),
+            (b**b, "int8"),
+            (abs(complex64("z")), "float32"),
+            (~b, "bool"),
+            (x8 & x32, "int32"),
+            (scalar.eq(x8, f32), "bool"),
+            (scalar.sgn(x8), "int8"),
+            (scalar.second(x8, f32), "float32"),
+            (x8.astype("float64"), "float64"),
+            (-x8, "int8"),
+            (x8.zeros_like(), "int8"),
+            (f32.ones_like("int64"), "int64"),
+        ):
             self.assertEqual(variable.dtype, dtype, variable.owner)
 
     def test_refused(self):
@@ -164,18 +196,37 @@ class TestOps(unittest.TestCase):
     def test_values(self):
         nan = float("nan")
         for op, inputs, expected in (
-            (scalar.int_div, (np.int8(-7), np.int8(2)), -4), (scalar.mod, (np.int8(-7), np.int8(2)), 1),
-            (scalar.int_div, (np.int8(1), np.int8(0)), 0), (scalar.mod, (-7.5, 2.0), 0.5), (scalar.int_div, (7.5, -2.0), -4.0),
-            (scalar.pow, (np.int64(2), np.int64(-1)), 0), (scalar.pow, (np.int64(-1), np.int64(-3)), -1),
-            (scalar.add, (np.uint8(200), np.uint8(100)), 44), (scalar.maximum, (nan, 1.0), nan), (scalar.minimum, (1.0, nan), nan),
-            (scalar.round_half_to_even, (2.5,), 2.0), (scalar.round_half_away_from_zero, (2.5,), 3.0),
-            (scalar.round_half_away_from_zero, (-0.5,), -1.0), (scalar.round_half_away_from_zero, (0.49999999999999994,), 0.0),
-            (scalar.sgn, (nan,), nan), (scalar.clip, (5.0, 0.0, 1.0), 1.0), (scalar.mul, (2.0, 3.0, 4.0), 24.0),
-            (scalar.exp, (np.int8(1),), np.exp(np.float32(1))), (scalar.inclosedrange, (1.0, 1.0, 2.0), True),
-            (scalar.inopenrange, (1.0, 1.0, 2.0), False), (scalar.true_div, (np.int8(1), np.int8(2)), 0.5), (scalar.abs_, (3 + 4j,), 5.0),
-            (scalar.sgn, (3 + 4j,), 0.6 + 0.8j), (scalar.convert_to_int8, (np.float64(-3.7),), -3), (scalar.isnan, (nan,), True),
-            (scalar.convert_to_float32, (2 + 3j,), 2.0), (scalar.invert, (np.bool_(True),), False), (scalar.angle, (1j,), np.pi / 2),
-            (scalar.complex_from_polar, (2.0, np.pi), -2), (scalar.identity, (3,), 3), (scalar.trunc, (-1.5,), -1.0),
+            (scalar.int_div, (np.int8(-7), np.int8(2)), -4),
+            (scalar.mod, (np.int8(-7), np.int8(2)), 1),
+            (scalar.int_div, (np.int8(1), np.int8(0)), 0),
+            (scalar.mod, (-7.5, 2.0), 0.5),
+            (scalar.int_div, (7.5, -2.0), -4.0),
+            (scalar.pow, (np.int64(2), np.int64(-1)), 0),
+            (scalar.pow, (np.int64(-1), np.int64(-3)), -1),
+            (scalar.add, (np.uint8(200), np.uint8(100)), 44),
+            (scalar.maximum, (nan, 1.0), nan),
+            (scalar.minimum, (1.0, nan), nan),
+            (scalar.round_half_to_even, (2.5,), 2.0),
+            (scalar.round_half_away_from_zero, (2.5,), 3.0),
+            (scalar.round_half_away_from_zero, (-0.5,), -1.0),
+            (scalar.round_half_away_from_zero, (0.49999999999999994,), 0.0),
+            (scalar.sgn, (nan,), nan),
+            (scalar.clip, (5.0, 0.0, 1.0), 1.0),
+            (scalar.mul, (2.0, 3.0, 4.0), 24.0),
+            (scalar.exp, (np.int8(1),), np.exp(np.float32(1))),
+            (scalar.inclosedrange, (1.0, 1.0, 2.0), True),
+            (scalar.inopenrange, (1.0, 1.0, 2.0), False),
+            (scalar.true_div, (np.int8(1), np.int8(2)), 0.5),
+            (scalar.abs_, (3 + 4j,), 5.0),
+            (scalar.sgn, (3 + 4j,), 0.6 + 0.8j),
+            (scalar.convert_to_int8, (np.float64(-3.7),), -3),
+            (scalar.isnan, (nan,), True),
+            (scalar.convert_to_float32, (2 + 3j,), 2.0),
+            (scalar.invert, (np.bool_(True),), False),
+            (scalar.angle, (1j,), np.pi / 2),
+            (scalar.complex_from_polar, (2.0, np.pi), -2),
+            (scalar.identity, (3,), 3),
+            (scalar.trunc, (-1.5,), -1.0),
         ):
             node = op.make_node(*inputs)
             (got,) = evaluate(node.outputs, {v: v.data for v in node.inputs})
@@ -183,10 +234,21 @@ class TestOps(unittest.TestCase):
             np.testing.assert_allclose(got, expected, rtol=1e-6, atol=1e-14, err_msg=str(op))
 
     def test_strings_and_identity(self):
-        for op, text in ((scalar.add, "add"), (scalar.abs_, "Abs"), (scalar.gt, "GT"), (scalar.switch, "Switch"), (scalar.and_, "AND"),
-                         (scalar.invert, "Invert"), (scalar.convert_to_float32, "Cast{float32}"), (scalar.isnan, "IsNan"),
-                         (scalar.inclosedrange, "InRange{openlow=False, openhi=False}"), (scalar.round_half_to_even, "RoundHalfToEven"),
-                         (scalar.floor_div, "int_div"), (scalar.gammaln, "gammaln"), (scalar.second, "second")):
+        for op, text in (
+            (scalar.add, "add"),
+            (scalar.abs_, "Abs"),
+            (scalar.gt, "GT"),
+            (scalar.switch, "Switch"),
+            (scalar.and_, "AND"),
+            (scalar.invert, "Invert"),
+            (scalar.convert_to_float32, "Cast{float32}"),
+            (scalar.isnan, "IsNan"),
+            (scalar.inclosedrange, "InRange{openlow=False, openhi=False}"),
+            (scalar.round_half_to_even, "RoundHalfToEven"),
+            (scalar.floor_div, "int_div"),
+            (scalar.gammaln, "gammaln"),
+            (scalar.second, "second"),
+        ):
             self.assertEqual(str(op), text)
             again = pickle.loads(pickle.dumps(op))
             self.assertEqual(again, op)
@@ -201,15 +263,38 @@ class TestOps(unittest.TestCase):
     def test_gradients(self):
         """L_op against central differences, and R_op against L_op."""
         one = [0.3, 0.7]
-        unary = [getattr(scalar, n) for n in (
-            "exp exp2 expm1 log log2 log10 log1p sqrt cos sin tan arccos arcsin arctan cosh sinh tanh arcsinh arctanh sqr inv neg abs_ "
-            "deg2rad rad2deg erf erfc erfcx erfinv erfcinv gamma gammaln psi j0 j1 i0 i1 identity real conj ceil floor trunc sgn "
-            "round_half_to_even").split()]
+        unary = [
+            getattr(scalar, n)
+            for n in (
+                "exp exp2 expm1 log log2 log10 log1p sqrt cos sin tan arccos arcsin arctan cosh sinh tanh arcsinh arctanh sqr inv neg abs_ "
+                "deg2rad rad2deg erf erfc erfcx erfinv erfcinv gamma gammaln psi j0 j1 i0 i1 identity real conj ceil floor trunc sgn "
+                "round_half_to_even"
+            ).split()
+        ]
         points = [(op, (v,)) for op in unary for v in one] + [(scalar.arccosh, (1.7,))]
-        points += [(op, p) for op in (scalar.add, scalar.sub, scalar.mul, scalar.true_div, scalar.pow, scalar.maximum, scalar.minimum,
-                                      scalar.arctan2, scalar.mod, scalar.int_div) for p in ((2.3, 0.7), (0.4, 1.9))]
-        points += [(scalar.mul, (2.0, 3.0, 4.0)), (scalar.clip, (0.5, 0.0, 1.0)), (scalar.clip, (2.5, 0.0, 1.0)),
-                   (scalar.switch, (1.0, 3.0, 4.0)), (scalar.switch, (0.0, 3.0, 4.0))]
+        points += [
+            (op, p)
+            for op in (
+                scalar.add,
+                scalar.sub,
+                scalar.mul,
+                scalar.true_div,
+                scalar.pow,
+                scalar.maximum,
+                scalar.minimum,
+                scalar.arctan2,
+                scalar.mod,
+                scalar.int_div,
+            )
+            for p in ((2.3, 0.7), (0.4, 1.9))
+        ]
+        points += [
+            (scalar.mul, (2.0, 3.0, 4.0)),
+            (scalar.clip, (0.5, 0.0, 1.0)),
+            (scalar.clip, (2.5, 0.0, 1.0)),
+            (scalar.switch, (1.0, 3.0, 4.0)),
+            (scalar.switch, (0.0, 3.0, 4.0)),
+        ]
         for op, point in points:
             inputs = [float64("x%d" % k) for k in range(len(point))]
             output = op(*inputs)
@@ -222,14 +307,24 @@ class TestOps(unittest.TestCase):
                 up[x] += h
                 down[x] -= h
                 slope = (evaluate([output], up)[0] - evaluate([output], down)[0]) / (2 * h)
-                np.testing.assert_allclose(computed[k], 1.5 * slope, rtol=2e-6, atol=1e-6, err_msg="%s at %s" % (op, point))
+                np.testing.assert_allclose(
+                    computed[k], 1.5 * slope, rtol=2e-6, atol=1e-6, err_msg="%s at %s" % (op, point)
+                )
             (forward,) = op.R_op(inputs, [constant(np.float64(2.0))] * len(inputs))
-            np.testing.assert_allclose(evaluate([forward], data)[0], sum(computed) * 2 / 1.5, rtol=1e-9, err_msg=str(op))
+            np.testing.assert_allclose(
+                evaluate([forward], data)[0], sum(computed) * 2 / 1.5, rtol=1e-9, err_msg=str(op)
+            )
 
     def test_gradient_of_one_argument(self):
         # Functions of two arguments with a formula for the second only.
-        for op, v, x in ((scalar.jv, 1.5, 0.7), (scalar.iv, 1.5, 0.7), (scalar.gammainc, 2.5, 0.7), (scalar.gammaincc, 2.5, 0.7),
-                         (scalar.gammal, 2.5, 0.7), (scalar.gammau, 2.5, 0.7)):
+        for op, v, x in (
+            (scalar.jv, 1.5, 0.7),
+            (scalar.iv, 1.5, 0.7),
+            (scalar.gammainc, 2.5, 0.7),
+            (scalar.gammaincc, 2.5, 0.7),
+            (scalar.gammal, 2.5, 0.7),
+            (scalar.gammau, 2.5, 0.7),
+        ):
             a, b = float64("a"), float64("b")
             output = op(a, b)
             slope = op.derivatives([a, b], output)[1]
@@ -253,8 +348,19 @@ class TestOps(unittest.TestCase):
     def test_complex_gradients(self):
         # cost = re(w * f(z)) for a fixed w; its gradient is compared with differences along both axes.
         w = 0.7 - 0.4j
-        for op in (scalar.conj, scalar.real, scalar.imag, scalar.angle, scalar.mul, scalar.true_div, scalar.abs_, scalar.inv, scalar.sqr,
-                   scalar.add, scalar.sub):
+        for op in (
+            scalar.conj,
+            scalar.real,
+            scalar.imag,
+            scalar.angle,
+            scalar.mul,
+            scalar.true_div,
+            scalar.abs_,
+            scalar.inv,
+            scalar.sqr,
+            scalar.add,
+            scalar.sub,
+        ):
             nin = 2 if op in (scalar.mul, scalar.true_div, scalar.add, scalar.sub) else 1
             inputs = [complex128("z%d" % k) for k in range(nin)]
             point = [np.complex128(0.6 + 0.8j * (k + 1)) for k in range(nin)]

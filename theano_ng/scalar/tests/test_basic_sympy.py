@@ -15,7 +15,10 @@ class TestSymPy(unittest.TestCase):
         self.assertRaises(ImportError, SymPyCCode, [], None)
 
     def test_include_line(self):
-        self.assertEqual([include_line(t) for t in ("#include <math.h>", "/* a", " * b */", "double f;")], [False, False, False, True])
+        self.assertEqual(
+            [include_line(t) for t in ("#include <math.h>", "/* a", " * b */", "double f;")],
+            [False, False, False, True],
+        )
 
     def test_expression(self):
         if not imported_sympy:

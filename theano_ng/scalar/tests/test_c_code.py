@@ -16,29 +16,88 @@ FLOATS = ["float16", "float32", "float64"]
 COMPLEX = ["complex64", "complex128"]
 REAL = INTS + UINTS + FLOATS
 
-UNARY_ALL = [scalar.abs_, scalar.sqr, scalar.identity, scalar.isnan, scalar.isinf, scalar.inv, scalar.conj, scalar.real, scalar.imag]
+UNARY_ALL = [
+    scalar.abs_,
+    scalar.sqr,
+    scalar.identity,
+    scalar.isnan,
+    scalar.isinf,
+    scalar.inv,
+    scalar.conj,
+    scalar.real,
+    scalar.imag,
+]
 UNARY_REAL = [
-    scalar.ceil, scalar.floor, scalar.trunc, scalar.round_half_to_even, scalar.round_half_away_from_zero, scalar.deg2rad,
+    scalar.ceil,
+    scalar.floor,
+    scalar.trunc,
+    scalar.round_half_to_even,
+    scalar.round_half_away_from_zero,
+    scalar.deg2rad,
     scalar.rad2deg,
 ]
 UNARY_NOBOOL = [scalar.neg, scalar.sgn]
 MATH = [
-    scalar.exp, scalar.exp2, scalar.expm1, scalar.log, scalar.log2, scalar.log10, scalar.log1p, scalar.sqrt, scalar.cos, scalar.sin,
-    scalar.tan, scalar.arccos, scalar.arcsin, scalar.arctan, scalar.cosh, scalar.sinh, scalar.tanh, scalar.arccosh, scalar.arcsinh,
+    scalar.exp,
+    scalar.exp2,
+    scalar.expm1,
+    scalar.log,
+    scalar.log2,
+    scalar.log10,
+    scalar.log1p,
+    scalar.sqrt,
+    scalar.cos,
+    scalar.sin,
+    scalar.tan,
+    scalar.arccos,
+    scalar.arcsin,
+    scalar.arctan,
+    scalar.cosh,
+    scalar.sinh,
+    scalar.tanh,
+    scalar.arccosh,
+    scalar.arcsinh,
     scalar.arctanh,
 ]
 SPECIAL = [
-    scalar.erf, scalar.erfc, scalar.erfcx, scalar.erfinv, scalar.erfcinv, scalar.gamma, scalar.gammaln, scalar.psi, scalar.tri_gamma,
-    scalar.j0, scalar.j1, scalar.i0, scalar.i1,
+    scalar.erf,
+    scalar.erfc,
+    scalar.erfcx,
+    scalar.erfinv,
+    scalar.erfcinv,
+    scalar.gamma,
+    scalar.gammaln,
+    scalar.psi,
+    scalar.tri_gamma,
+    scalar.j0,
+    scalar.j1,
+    scalar.i0,
+    scalar.i1,
 ]
 BINARY_ALL = [scalar.add, scalar.mul, scalar.true_div, scalar.second, scalar.eq, scalar.neq]
 BINARY_REAL = [
-    scalar.sub, scalar.int_div, scalar.mod, scalar.pow, scalar.maximum, scalar.minimum, scalar.lt, scalar.le, scalar.gt, scalar.ge,
+    scalar.sub,
+    scalar.int_div,
+    scalar.mod,
+    scalar.pow,
+    scalar.maximum,
+    scalar.minimum,
+    scalar.lt,
+    scalar.le,
+    scalar.gt,
+    scalar.ge,
 ]
 BITWISE = [scalar.and_, scalar.or_, scalar.xor]
 INCOMPLETE = [scalar.gammainc, scalar.gammaincc, scalar.gammal, scalar.gammau, scalar.chi2sf]
 
-MIXED = [("int8", "float32"), ("int32", "float32"), ("uint64", "int8"), ("bool", "int8"), ("float16", "float64"), ("int64", "uint8")]
+MIXED = [
+    ("int8", "float32"),
+    ("int32", "float32"),
+    ("uint64", "int8"),
+    ("bool", "int8"),
+    ("float16", "float64"),
+    ("int64", "uint8"),
+]
 
 
 def values(dtype):
@@ -78,11 +137,36 @@ def cases():
                 z = np.array([0.3 + 0.4j, -1.2 + 0.7j, 0.9 - 2j], dtype=d)
                 yield op, (d,) * op.nin, [z] if op.nin == 1 else [z, z[::-1]]
     for op in SPECIAL:
-        x = np.array([-3.5, -1.25, -0.9, -0.5, 1e-3, 0.1, 0.3, 0.5, 0.75, 0.99, 1.0, 1.7, 2.5, 5.0, 9.0, 20.0, 40.0,
-                      0.0, -0.0, -1.0, np.inf, -np.inf, np.nan])
+        x = np.array(
+            [
+                -3.5,
+                -1.25,
+                -0.9,
+                -0.5,
+                1e-3,
+                0.1,
+                0.3,
+                0.5,
+                0.75,
+                0.99,
+                1.0,
+                1.7,
+                2.5,
+                5.0,
+                9.0,
+                20.0,
+                40.0,
+                0.0,
+                -0.0,
+                -1.0,
+                np.inf,
+                -np.inf,
+                np.nan,
+            ]
+        )
         yield from ((op, (d,), [x.astype(d)]) for d in ("float32", "float64"))
         yield op, ("int8",), [np.array([1, 2, 5], dtype="int8")]
-        if op != scalar.tri_gamma:      # infinite below 1e-154, where SciPy's value comes from other rounding
+        if op != scalar.tri_gamma:  # infinite below 1e-154, where SciPy's value comes from other rounding
             yield op, ("float64",), [np.array([5e-324, -5e-324, 1e-200, -1e-200])]
     for op in BINARY_ALL:
         yield from (product(op, d, d) for d in REAL + COMPLEX + ["bool"])
@@ -103,11 +187,21 @@ def cases():
         a = np.array([0.1, 0.5, 1, 2.5, 10, 30, 200, 1e5])
         grid = np.array(list(itertools.product(a, np.r_[0.0, a, 35, 190, 1.01e5])))
         a = np.array([2e8, 1e12, 1e16, 1e100, 1e300])
-        near = np.array(list(itertools.product(a, np.r_[-2, -1e-2, np.array([-30, -3, -1e-3, 0, .1, 1, 3, 30]), 1e10, 1e200])))
+        near = np.array(
+            list(itertools.product(a, np.r_[-2, -1e-2, np.array([-30, -3, -1e-3, 0, 0.1, 1, 3, 30]), 1e10, 1e200]))
+        )
         with np.errstate(over="ignore"):
-            near[:, 1] = np.maximum(near[:, 0] + near[:, 1] * np.sqrt(near[:, 0]), 0)     # so many standard deviations from the mean
-        low = np.array(list(itertools.product(
-            [5e-324, 1e-309, 2.3e-308, 1e-100, 1e-12, 1e-4, 2e-3, .03, .3, .9], [1e-300, 1e-9, .1, .5, .6, 1, 1.2])))
+            near[:, 1] = np.maximum(
+                near[:, 0] + near[:, 1] * np.sqrt(near[:, 0]), 0
+            )  # so many standard deviations from the mean
+        low = np.array(
+            list(
+                itertools.product(
+                    [5e-324, 1e-309, 2.3e-308, 1e-100, 1e-12, 1e-4, 2e-3, 0.03, 0.3, 0.9],
+                    [1e-300, 1e-9, 0.1, 0.5, 0.6, 1, 1.2],
+                )
+            )
+        )
         grid = np.concatenate([grid, near, low])
         yield op, ("float64", "float64"), [grid[:, 0], grid[:, 1]]
         yield op, ("float32", "float32"), [np.array([66, 66, 30, 5], "float32"), np.array([1, 60, 30, 40], "float32")]
@@ -157,7 +251,13 @@ class TestCCode(unittest.TestCase):
                 bad = np.flatnonzero(~good)[:4]
                 failures.append(
                     "%s(%s): inputs %s: C gives %s, Python %s"
-                    % (node.op, ", ".join(i.type.dtype for i in node.inputs), [d[bad] for d in data], got[bad], expected[bad])
+                    % (
+                        node.op,
+                        ", ".join(i.type.dtype for i in node.inputs),
+                        [d[bad] for d in data],
+                        got[bad],
+                        expected[bad],
+                    )
                 )
         self.assertEqual(failures, [], "\n".join(failures))
 
@@ -172,7 +272,9 @@ class TestCCode(unittest.TestCase):
         x = scalar.float64("x")
         z = scalar.complex64("z")
         for node in (scalar.jv(x, x).owner, scalar.iv(x, x).owner, scalar.log1p(z).owner):
-            self.assertRaises(MethodNotDefined, node.op.c_code, node, "n", ["a", "b"][: node.op.nin], ["c"], {"fail": ""})
+            self.assertRaises(
+                MethodNotDefined, node.op.c_code, node, "n", ["a", "b"][: node.op.nin], ["c"], {"fail": ""}
+            )
             self.assertFalse(node.op.supports_c_code(node.inputs, node.outputs))
         self.assertTrue(scalar.add.supports_c_code([x, x], [x]))
 
@@ -185,17 +287,46 @@ class TestTypeInC(unittest.TestCase):
         inputs = [t() for t in scalar.all_types]
         outputs = [scalar.add(x, x) for x in inputs] + [scalar.mod(inputs[2], inputs[1]), scalar.psi(inputs[11])]
         # What is made of helper texts of their own.
-        half, single, double, z, w = (t("v") for t in (scalar.float16, scalar.float32, scalar.float64, scalar.complex64, scalar.complex128))
+        half, single, double, z, w = (
+            t("v") for t in (scalar.float16, scalar.float32, scalar.float64, scalar.complex64, scalar.complex128)
+        )
         inputs += [half, single, double, z, w]
-        special = [scalar.abs_(half), scalar.tanh(single), scalar.gammaln(double), scalar.erfinv(single), scalar.i0(double),
-                   scalar.gammainc(double, single), scalar.true_div(z, w), scalar.abs_(w), scalar.int_div(double, single), scalar.tanh(half)]
-        expected = [2, np.tanh(np.float32(0.5)), 0, 0.4769363, 1.2660658777520083, 0.3934693402873666, 2j, 1, 2, -0.9640276]
+        special = [
+            scalar.abs_(half),
+            scalar.tanh(single),
+            scalar.gammaln(double),
+            scalar.erfinv(single),
+            scalar.i0(double),
+            scalar.gammainc(double, single),
+            scalar.true_div(z, w),
+            scalar.abs_(w),
+            scalar.int_div(double, single),
+            scalar.tanh(half),
+        ]
+        expected = [
+            2,
+            np.tanh(np.float32(0.5)),
+            0,
+            0.4769363,
+            1.2660658777520083,
+            0.3934693402873666,
+            2j,
+            1,
+            2,
+            -0.9640276,
+        ]
         f = CLinker().accept(FunctionGraph(inputs, outputs + special, clone=False)).make_function()
-        values = [np.dtype(x.dtype).type(1) for x in inputs[:-5]] + [np.float16(-2), np.float32(0.5), np.float64(1), np.complex64(2), np.complex128(-1j)]
+        values = [np.dtype(x.dtype).type(1) for x in inputs[:-5]] + [
+            np.float16(-2),
+            np.float32(0.5),
+            np.float64(1),
+            np.complex64(2),
+            np.complex128(-1j),
+        ]
         results = f(*values)
-        for result, value in zip(results[len(outputs):], expected):
+        for result, value in zip(results[len(outputs) :], expected):
             self.assertAlmostEqual(result, value, 3 if result.dtype == "float16" else 6)
-        results = results[:len(outputs)]
+        results = results[: len(outputs)]
         for x, result in zip(inputs[:-5], results):
             self.assertEqual((result.dtype, result), (x.dtype, 1 if x.dtype == "bool" else 2))
         self.assertEqual(results[-2], 0)

@@ -25,7 +25,10 @@ class TestStructure(unittest.TestCase):
             ([scalar.gt(scalar.exp(-((-x) - y)), z)], "Composite{GT(exp((-((-i0) - i1))), i2)}"),
             ([scalar.switch(x < y, x, y)], "Composite{Switch(LT(i0, i1), i0, i1)}"),
             ([scalar.switch(b, x, scalar.minimum(y, z))], "Composite{Switch(i3, i0, minimum(i1, i2))}"),
-            ([x % y, x ** y, x // y, scalar.add(x, y, z)], "Composite{(i0 % i1), (i0 ** i1), (i0 // i1), (i0 + i1 + i2)}"),
+            (
+                [x % y, x**y, x // y, scalar.add(x, y, z)],
+                "Composite{(i0 % i1), (i0 ** i1), (i0 // i1), (i0 + i1 + i2)}",
+            ),
             ([x * 2.0], "Composite{(i0 * %s)}" % constant(2.0)),
             ([scalar.cast(x, "float32")], "Composite{Cast{float32}(i0)}"),
         ):
@@ -71,7 +74,7 @@ class TestStructure(unittest.TestCase):
         self.assertLess(len(str(deep)), 200000)
         v = x
         for _ in range(60):
-            v = v + v    # as a tree, 2**60 leaves
+            v = v + v  # as a tree, 2**60 leaves
         self.assertEqual(Composite([x], [v]).impl(1.0), 2.0**60)
         self.assertLess(len(str(Composite([x], [v]))), 20000)
 
@@ -102,8 +105,11 @@ class TestStructure(unittest.TestCase):
         )
         texts = {
             subprocess.run(
-                [sys.executable, "-c", program], env={"PYTHONHASHSEED": seed, "PATH": "/usr/bin:/bin", "PYTHONPATH": ":".join(sys.path)},
-                capture_output=True, check=True, text=True,
+                [sys.executable, "-c", program],
+                env={"PYTHONHASHSEED": seed, "PATH": "/usr/bin:/bin", "PYTHONPATH": ":".join(sys.path)},
+                capture_output=True,
+                check=True,
+                text=True,
             ).stdout
             for seed in ("1", "2")
         }
@@ -176,7 +182,9 @@ class TestValues(unittest.TestCase):
         x, y = float64("x"), float64("y")
         op = Composite([x, y], [scalar.exp(x * y) + scalar.sqr(x), scalar.log(y) * x])
         outputs = op(x, y)
-        gx, gy = evaluate(op.L_op([x, y], outputs, [constant(1.0), constant(2.0)]), {x: np.float64(0.3), y: np.float64(1.7)})
+        gx, gy = evaluate(
+            op.L_op([x, y], outputs, [constant(1.0), constant(2.0)]), {x: np.float64(0.3), y: np.float64(1.7)}
+        )
         e = np.exp(0.51)
         np.testing.assert_allclose([gx, gy], [1.7 * e + 0.6 + 2 * np.log(1.7), 0.3 * e + 2 * 0.3 / 1.7])
 
@@ -187,7 +195,9 @@ class TestValues(unittest.TestCase):
         self.assertEqual((wide.inputs_type, wide.outputs_type), ((float32,), (float32,)))
         from theano_ng.gof.fg import FunctionGraph
 
-        graph = scalar.composite_f32.apply(FunctionGraph([h], [op(scalar.cast(scalar.exp(h), "float16")) + np.float16(1)]))
+        graph = scalar.composite_f32.apply(
+            FunctionGraph([h], [op(scalar.cast(scalar.exp(h), "float16")) + np.float16(1)])
+        )
         self.assertEqual({v.dtype for n in graph.toposort() for v in n.inputs + n.outputs}, {"float32"})
 
 

@@ -10,7 +10,13 @@ from theano_ng.scalar.sharedvar import ScalarSharedVariable, shared
 
 class TestShared(unittest.TestCase):
     def test_types(self):
-        for value, dtype in ((1, "int64"), (0.1, "float64"), (1j, "complex128"), (np.float32(2), "float32"), (True, "bool")):
+        for value, dtype in (
+            (1, "int64"),
+            (0.1, "float64"),
+            (1j, "complex128"),
+            (np.float32(2), "float32"),
+            (True, "bool"),
+        ):
             s = shared(value, name="s")
             self.assertIsInstance(s, ScalarSharedVariable)
             self.assertEqual((s.dtype, s.name, s.get_value()), (dtype, "s", value))

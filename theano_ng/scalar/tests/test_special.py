@@ -11,24 +11,76 @@ from theano_ng.scalar.tests.kernels import call_kernel, op_kernel
 
 # Values of mpmath, rounded.
 EXACT = {
-    "erfcx": [(-26.5, 1.9245531624185688e+305), (-1.0, 5.0089800807622835), (0.0, 1.0), (1e-08, 0.99999998871620843),
-          (1.0, 0.427583576155807), (30.0, 0.018795888861416751), (10000000000.0, 5.6418958354775629e-11)],
-    "erfinv": [(0.5, 0.47693627620446987), (-0.999, -2.3267537655135245), (1e-300, 8.8622692545275804e-301),
-           (1 - 2.0 ** -53, 5.8635847487551679)],
-    "erfcinv": [(0.5, 0.47693627620446987), (1e-20, 6.6015806223551426), (1e-300, 26.209469960516124),
-            (2 - 2.0 ** -52, -5.8050186831934533)],
-    "gamma": [(0.5, 1.772453850905516), (-0.5, -3.5449077018110321), (5.0, 24.0), (12.25, 73711509.046769949),
-          (171.5, 9.4833675668247993e+307), (-170.25, -1.6938387496514191e-307), (1e-300, 9.9999999999999997e+299)],
-    "gammaln": [(0.5, 0.57236494292470009), (1 + 2.0 ** -40, -5.2497458900760178e-13), (3.0, 0.69314718055994531),
-            (100.5, 361.43554046777762), (1e+300, 6.8977552789821374e+302), (-0.5, 1.2655121234846454),
-            (-20.25, -41.600961915340524)],
-    "j0": [(1.0, 0.76519768655796655), (50.0, 0.055812327669251815), (5.0, -0.1775967713143383), (4.75, -0.25512082749137391)],
-    "j1": [(1.0, 0.44005058574493352), (-50.0, 0.097511828125175138), (1e-200, 4.9999999999999999e-201),
-        (5.5, -0.34143821542904335)],
-    "i0": [(1.0, 1.2660658777520083), (-20.0, 43558282.559553533), (700.0, 1.5295933476718737e+302), (7.75, 338.51375374727595)],
-    "psi": [(1.0, -0.57721566490153286), (0.5, -1.9635100260214235), (10.0, 2.2517525890667211), (1e-05, -100000.57719921568),
-            (1e+300, 690.77552789821371)],
-    "i1": [(1.0, 0.56515910399248503), (-20.0, -42454973.38512777), (1e-200, 4.9999999999999999e-201), (8.25, 506.43383830764547)],
+    "erfcx": [
+        (-26.5, 1.9245531624185688e305),
+        (-1.0, 5.0089800807622835),
+        (0.0, 1.0),
+        (1e-08, 0.99999998871620843),
+        (1.0, 0.427583576155807),
+        (30.0, 0.018795888861416751),
+        (10000000000.0, 5.6418958354775629e-11),
+    ],
+    "erfinv": [
+        (0.5, 0.47693627620446987),
+        (-0.999, -2.3267537655135245),
+        (1e-300, 8.8622692545275804e-301),
+        (1 - 2.0**-53, 5.8635847487551679),
+    ],
+    "erfcinv": [
+        (0.5, 0.47693627620446987),
+        (1e-20, 6.6015806223551426),
+        (1e-300, 26.209469960516124),
+        (2 - 2.0**-52, -5.8050186831934533),
+    ],
+    "gamma": [
+        (0.5, 1.772453850905516),
+        (-0.5, -3.5449077018110321),
+        (5.0, 24.0),
+        (12.25, 73711509.046769949),
+        (171.5, 9.4833675668247993e307),
+        (-170.25, -1.6938387496514191e-307),
+        (1e-300, 9.9999999999999997e299),
+    ],
+    "gammaln": [
+        (0.5, 0.57236494292470009),
+        (1 + 2.0**-40, -5.2497458900760178e-13),
+        (3.0, 0.69314718055994531),
+        (100.5, 361.43554046777762),
+        (1e300, 6.8977552789821374e302),
+        (-0.5, 1.2655121234846454),
+        (-20.25, -41.600961915340524),
+    ],
+    "j0": [
+        (1.0, 0.76519768655796655),
+        (50.0, 0.055812327669251815),
+        (5.0, -0.1775967713143383),
+        (4.75, -0.25512082749137391),
+    ],
+    "j1": [
+        (1.0, 0.44005058574493352),
+        (-50.0, 0.097511828125175138),
+        (1e-200, 4.9999999999999999e-201),
+        (5.5, -0.34143821542904335),
+    ],
+    "i0": [
+        (1.0, 1.2660658777520083),
+        (-20.0, 43558282.559553533),
+        (700.0, 1.5295933476718737e302),
+        (7.75, 338.51375374727595),
+    ],
+    "psi": [
+        (1.0, -0.57721566490153286),
+        (0.5, -1.9635100260214235),
+        (10.0, 2.2517525890667211),
+        (1e-05, -100000.57719921568),
+        (1e300, 690.77552789821371),
+    ],
+    "i1": [
+        (1.0, 0.56515910399248503),
+        (-20.0, -42454973.38512777),
+        (1e-200, 4.9999999999999999e-201),
+        (8.25, 506.43383830764547),
+    ],
 }
 
 ODD = np.array([0.0, -0.0, 1.0, -1.0, 2.0, -2.0, -3.0, np.inf, -np.inf, np.nan, 5e-324, -5e-324, 1e-310, 1e-200, 1e300])
@@ -37,7 +89,10 @@ ODD = np.array([0.0, -0.0, 1.0, -1.0, 2.0, -2.0, -3.0, np.inf, -np.inf, np.nan, 
 def compiled(nodes):
     """Functions of arrays: the C code of some scalar nodes, compiled together."""
     addresses = load_kernels([op_kernel(node, "c") for node in nodes])
-    return [lambda *arrays, node=node, address=address: call_kernel(address, node, list(arrays))[0] for node, address in zip(nodes, addresses)]
+    return [
+        lambda *arrays, node=node, address=address: call_kernel(address, node, list(arrays))[0]
+        for node, address in zip(nodes, addresses)
+    ]
 
 
 def both_signs(x):
@@ -51,7 +106,7 @@ class TestSpecial(unittest.TestCase):
         nodes = [getattr(scalar, name)(kind()).owner for kind in (scalar.float64, scalar.float32) for name in names]
         made = compiled(nodes)
         cls.double = dict(zip(names, made))
-        cls.single = dict(zip(names, made[len(names):]))
+        cls.single = dict(zip(names, made[len(names) :]))
 
     def test_exact_values(self):
         for name, pairs in EXACT.items():
@@ -64,8 +119,13 @@ class TestSpecial(unittest.TestCase):
             got = self.double[name](x)
             np.testing.assert_allclose(got, expected, rtol=rtol, atol=atol, err_msg=name)
             x = x.astype("float32")
-            np.testing.assert_allclose(self.single[name](x), getattr(scipy.special, name)(x.astype("float64")).astype("float32"),
-                                       rtol=3e-7, atol=max(atol, 1e-45), err_msg=name + " of float32")
+            np.testing.assert_allclose(
+                self.single[name](x),
+                getattr(scipy.special, name)(x.astype("float64")).astype("float32"),
+                rtol=3e-7,
+                atol=max(atol, 1e-45),
+                err_msg=name + " of float32",
+            )
 
     def test_ranges(self):
         """Dense points over the range where the result is finite and, on a logarithmic scale, towards its ends."""
@@ -73,29 +133,49 @@ class TestSpecial(unittest.TestCase):
         with np.errstate(all="ignore"):
             # SciPy's own error is some hundred units in the last place for large negative arguments.
             self.against_scipy("erfcx", np.concatenate([np.linspace(-26, 60, 3000), both_signs(tiny), 1 / tiny]), 1e-13)
-            self.against_scipy("erfinv", both_signs(np.concatenate([np.linspace(0, 1, 3000), tiny, 1 - np.geomspace(2e-16, 0.1, 300)])), 4e-15)
-            self.against_scipy("erfcinv", np.concatenate([np.linspace(0, 2, 3000), tiny, 2 - np.geomspace(3e-16, 0.1, 300)]), 4e-15)
-            self.against_scipy("gamma", np.concatenate([np.linspace(-30.001, 30, 3000), np.linspace(-169.9, 171.6, 999), both_signs(tiny)]), 1e-13)
+            self.against_scipy(
+                "erfinv",
+                both_signs(np.concatenate([np.linspace(0, 1, 3000), tiny, 1 - np.geomspace(2e-16, 0.1, 300)])),
+                4e-15,
+            )
+            self.against_scipy(
+                "erfcinv", np.concatenate([np.linspace(0, 2, 3000), tiny, 2 - np.geomspace(3e-16, 0.1, 300)]), 4e-15
+            )
+            self.against_scipy(
+                "gamma",
+                np.concatenate([np.linspace(-30.001, 30, 3000), np.linspace(-169.9, 171.6, 999), both_signs(tiny)]),
+                1e-13,
+            )
             # Relative errors are large beside the zeros, in SciPy's code more than in ours.
-            self.against_scipy("gammaln", np.concatenate([np.linspace(-30.001, 30, 3001), np.linspace(30, 1e5, 999), tiny[200:], 1 / tiny]),
-                               1e-14, 3e-14)
+            self.against_scipy(
+                "gammaln",
+                np.concatenate([np.linspace(-30.001, 30, 3001), np.linspace(30, 1e5, 999), tiny[200:], 1 / tiny]),
+                1e-14,
+                3e-14,
+            )
             self.against_scipy("psi", np.concatenate([np.linspace(1e-3, 30, 3000), tiny, 1 / tiny]), 1e-13, 4e-15)
             # Next to the poles the argument's last bit counts for more.
             self.against_scipy("psi", np.linspace(-30.001, -1e-3, 2999), 1e-11, 1e-13)
             for name in ("j0", "j1"):
                 self.against_scipy(name, both_signs(np.concatenate([np.linspace(0, 100, 3000), tiny])), 1e-14, 2e-15)
             for name in ("i0", "i1"):
-                self.against_scipy(name, both_signs(np.concatenate([np.linspace(0, 80, 3000), tiny, np.linspace(80, 709, 300)])), 4e-15)
+                self.against_scipy(
+                    name, both_signs(np.concatenate([np.linspace(0, 80, 3000), tiny, np.linspace(80, 709, 300)])), 4e-15
+                )
 
     def test_odd_values(self):
         for name, function in self.double.items():
             with np.errstate(all="ignore"):
                 expected = getattr(scipy.special, name)(ODD)
-            if name == "gammaln":       # infinite in SciPy for the smallest numbers
-                expected = np.where((ODD != 0) & (abs(ODD) < 1e-100), -np.log(np.where(ODD == 0, 1, abs(ODD))), expected)
-            elif name == "erfcinv":     # 0 for SciPy, which halves it
+            if name == "gammaln":  # infinite in SciPy for the smallest numbers
+                expected = np.where(
+                    (ODD != 0) & (abs(ODD) < 1e-100), -np.log(np.where(ODD == 0, 1, abs(ODD))), expected
+                )
+            elif name == "erfcinv":  # 0 for SciPy, which halves it
                 expected[ODD == 5e-324] = 27.213293210812948815
-            np.testing.assert_allclose(function(ODD), expected, rtol=1e-13, atol=1e-149 if name[0] == "j" else 5e-324, err_msg=name)
+            np.testing.assert_allclose(
+                function(ODD), expected, rtol=1e-13, atol=1e-149 if name[0] == "j" else 5e-324, err_msg=name
+            )
 
     def test_inverses(self):
         x = np.concatenate([np.linspace(-0.999, 0.999, 999), np.geomspace(1e-300, 0.1, 99)])
@@ -103,10 +183,10 @@ class TestSpecial(unittest.TestCase):
         z = np.geomspace(1e-300, 1, 999)
         # An error of one unit in y is one of 2 y**2 units in erfc(y).
         y = self.double["erfcinv"](z)
-        self.assertTrue((abs(scipy.special.erfc(y) / z - 1) <= 1e-15 * (4 + 4 * y ** 2)).all())
+        self.assertTrue((abs(scipy.special.erfc(y) / z - 1) <= 1e-15 * (4 + 4 * y**2)).all())
 
     def test_recurrence(self):
-        x = np.arange(-20 * 32 + 5, 165 * 32) / 32        # x + 1 is exact
+        x = np.arange(-20 * 32 + 5, 165 * 32) / 32  # x + 1 is exact
         x = x[(x > 0) | (x % 1 != 0)]
         np.testing.assert_allclose(self.double["gamma"](x + 1), x * self.double["gamma"](x), rtol=5e-15)
 
@@ -114,11 +194,14 @@ class TestSpecial(unittest.TestCase):
         for dtype, rtol in (("float64", 1e-15), ("float32", 6e-7)):
             (tanh,) = compiled([scalar.tanh(scalar.get_scalar_type(dtype)()).owner])
             tiny = float(np.finfo(dtype).tiny)
-            x = both_signs(np.concatenate([np.linspace(0, 25, 5000), np.geomspace(tiny, 1, 500), [0, tiny / 8, np.inf, np.nan, 1e30]])).astype(dtype)
+            x = both_signs(
+                np.concatenate(
+                    [np.linspace(0, 25, 5000), np.geomspace(tiny, 1, 500), [0, tiny / 8, np.inf, np.nan, 1e30]]
+                )
+            ).astype(dtype)
             got = tanh(x)
             np.testing.assert_allclose(got, np.tanh(x.astype("float64")), rtol=rtol)
             np.testing.assert_array_equal(np.signbit(got), np.signbit(x))
-
 
     def test_complex_is_refused(self):
         """By functions of real numbers, while the graph is built."""
@@ -129,8 +212,14 @@ class TestSpecial(unittest.TestCase):
 
     def test_arccosh(self):
         (arccosh,) = compiled([scalar.arccosh(scalar.float32()).owner])
-        x = np.concatenate([np.linspace(1, 60, 5000), 1 + np.geomspace(1e-7, 1, 500), np.geomspace(60, 3e38, 999),
-                            [1, 0.999, 0, -0.5, -1, -3, -1e30, np.inf, -np.inf, np.nan]]).astype("float32")
+        x = np.concatenate(
+            [
+                np.linspace(1, 60, 5000),
+                1 + np.geomspace(1e-7, 1, 500),
+                np.geomspace(60, 3e38, 999),
+                [1, 0.999, 0, -0.5, -1, -3, -1e30, np.inf, -np.inf, np.nan],
+            ]
+        ).astype("float32")
         with np.errstate(all="ignore"):
             np.testing.assert_allclose(arccosh(x), np.arccosh(x.astype("float64")), rtol=6e-7)
 
@@ -148,18 +237,34 @@ class TestDivision(unittest.TestCase):
 
             def draw():
                 """Numbers of all magnitudes, one in ten at an end or near zero."""
-                numbers = rng.randint(info.min, info.max, n, dtype=dtype) >> rng.randint(0, info.bits - 1, n).astype(dtype)
-                ends = np.array([info.min, info.min + 1, info.max - 1, info.max, 0, 1, 2, 3, *([-1] if info.min else [])], dtype=dtype)
+                numbers = rng.randint(info.min, info.max, n, dtype=dtype) >> rng.randint(0, info.bits - 1, n).astype(
+                    dtype
+                )
+                ends = np.array(
+                    [info.min, info.min + 1, info.max - 1, info.max, 0, 1, 2, 3, *([-1] if info.min else [])],
+                    dtype=dtype,
+                )
                 return np.where(rng.rand(n) < 0.1, rng.choice(ends, n), numbers).astype(dtype)
 
             x, y = draw(), draw()
             if info.bits == 8:
-                x, y = [a.ravel().astype(dtype) for a in np.meshgrid(np.arange(info.min, info.max + 1), np.arange(info.min, info.max + 1))]
+                x, y = [
+                    a.ravel().astype(dtype)
+                    for a in np.meshgrid(np.arange(info.min, info.max + 1), np.arange(info.min, info.max + 1))
+                ]
             # Products and their neighbours, whose quotients are hard to tell from the integer beside them.
             product = x * y
-            for numerator in (x, product, product + np.array(1, dtype), product - np.array(1, dtype), y + np.array(1, dtype)):
+            for numerator in (
+                x,
+                product,
+                product + np.array(1, dtype),
+                product - np.array(1, dtype),
+                y + np.array(1, dtype),
+            ):
                 with np.errstate(all="ignore"):
-                    np.testing.assert_array_equal(made[2 * k](numerator, y), np.floor_divide(numerator, y), err_msg=dtype)
+                    np.testing.assert_array_equal(
+                        made[2 * k](numerator, y), np.floor_divide(numerator, y), err_msg=dtype
+                    )
                     np.testing.assert_array_equal(made[2 * k + 1](numerator, y), np.mod(numerator, y), err_msg=dtype)
 
     def test_floats(self):
@@ -174,7 +279,9 @@ class TestDivision(unittest.TestCase):
                 with np.errstate(all="ignore"):
                     numbers = (rng.randn(n) * np.exp(rng.uniform(-20, 20, n))).astype(dtype)
                     numbers = np.where(rng.rand(n) < 0.3, np.rint(numbers), numbers)
-                    return np.where(rng.rand(n) < 0.2, rng.choice(np.array(odd).astype(dtype), n), numbers).astype(dtype)
+                    return np.where(rng.rand(n) < 0.2, rng.choice(np.array(odd).astype(dtype), n), numbers).astype(
+                        dtype
+                    )
 
             with np.errstate(all="ignore"):
                 x, y = draw(), draw()
@@ -193,16 +300,27 @@ class TestComplex(unittest.TestCase):
         x, y = [a.ravel() for a in np.meshgrid(numbers, numbers)]
         for dtype, big, small in (("complex64", 1e38, 1e-44), ("complex128", 1e308, 5e-324)):
             t = scalar.get_scalar_type(dtype)
-            mul, div, inv, absolute, sqr = compiled([
-                scalar.mul(t(), t()).owner, scalar.true_div(t(), t()).owner, scalar.inv(t()).owner, scalar.abs_(t()).owner, scalar.sqr(t()).owner])
+            mul, div, inv, absolute, sqr = compiled(
+                [
+                    scalar.mul(t(), t()).owner,
+                    scalar.true_div(t(), t()).owner,
+                    scalar.inv(t()).owner,
+                    scalar.abs_(t()).owner,
+                    scalar.sqr(t()).owner,
+                ]
+            )
             rtol = 1e-6 if dtype == "complex64" else 1e-15
             with np.errstate(all="ignore"):
                 a, b = x.astype(dtype), y.astype(dtype)
                 np.testing.assert_allclose(mul(a, b), a * b, rtol=rtol, atol=1e-7 if dtype == "complex64" else 1e-15)
                 np.testing.assert_allclose(div(a, b), a / b, rtol=rtol, atol=1e-7 if dtype == "complex64" else 1e-15)
-                np.testing.assert_allclose(sqr(a), np.square(a), rtol=rtol, atol=1e-7 if dtype == "complex64" else 1e-15)
+                np.testing.assert_allclose(
+                    sqr(a), np.square(a), rtol=rtol, atol=1e-7 if dtype == "complex64" else 1e-15
+                )
                 np.testing.assert_allclose(inv(a), np.reciprocal(a), rtol=rtol)
-                wide = np.array([complex(p, q) for p in (big, -big / 3, 1, small, 3 * small, 0) for q in (big / 2, -1, small, 0)]).astype(dtype)
+                wide = np.array(
+                    [complex(p, q) for p in (big, -big / 3, 1, small, 3 * small, 0) for q in (big / 2, -1, small, 0)]
+                ).astype(dtype)
                 a = np.concatenate([a, wide])
                 np.testing.assert_allclose(absolute(a), np.abs(a), rtol=rtol)
 

@@ -1,4 +1,5 @@
 """C declarations of Fortran BLAS functions, for users' C code that links a BLAS by `ldflags()`."""
+
 from theano_ng.configdefaults import config
 
 _TYPES = {"s": "float", "d": "double", "c": "void", "z": "void"}
@@ -20,8 +21,11 @@ def blas_header_text():
             "void %(p)sscal_(const int *, const %(t)s *, %(t)s *, const int *);" % t,
             "void %(p)scopy_(const int *, const %(t)s *, const int *, %(t)s *, const int *);" % t,
         ]
-    lines += ["float sdot_(const int *, const float *, const int *, const float *, const int *);",
-              "double ddot_(const int *, const double *, const int *, const double *, const int *);", "}"]
+    lines += [
+        "float sdot_(const int *, const float *, const int *, const float *, const int *);",
+        "double ddot_(const int *, const double *, const int *, const double *, const int *);",
+        "}",
+    ]
     return "\n".join(lines) + "\n"
 
 

@@ -3,6 +3,7 @@
 Rewriting puts them into graphs (tensor/opt/blas.py); users write `dot`. All inputs of one node have one dtype among float32, float64,
 complex64 and complex128. Matrices are multiplied where they lie: row-major, column-major and sliced ones without a copy.
 """
+
 import numpy as np
 
 from theano_ng.gof.differentiate import Lop, Rop
@@ -80,16 +81,19 @@ class BlasOp(NativeOp, Op):
         TypeError
         """
         if len(inputs) != len(self.ranks):
-            raise TypeError("%s takes %d inputs (%s); %d were given"
-                            % (self, len(self.ranks), ", ".join(self.names), len(inputs)))
+            raise TypeError(
+                "%s takes %d inputs (%s); %d were given" % (self, len(self.ranks), ", ".join(self.names), len(inputs))
+            )
         inputs = [as_tensor_variable(i) for i in inputs]
         for name, rank, i in zip(self.names, self.ranks, inputs):
             if i.ndim != rank:
                 raise TypeError("%s: %s must have %d dimensions; got %s of type %s" % (self, name, rank, i, i.type))
         dtypes = [i.dtype for i in inputs]
         if dtypes[0] not in BLAS_DTYPES or len(set(dtypes)) != 1:
-            raise TypeError("%s: all inputs must have one dtype among %s; got %s"
-                            % (self, ", ".join(BLAS_DTYPES), ", ".join(map("%s: %s".__mod__, zip(self.names, dtypes)))))
+            raise TypeError(
+                "%s: all inputs must have one dtype among %s; got %s"
+                % (self, ", ".join(BLAS_DTYPES), ", ".join(map("%s: %s".__mod__, zip(self.names, dtypes))))
+            )
         return inputs
 
     def native_code(self, node):
@@ -115,8 +119,10 @@ class GemmRelated(BlasOp):
 
 def _check_product(x, y):
     if x.shape[1] != y.shape[0]:
-        raise ValueError("Shape mismatch: x has %d cols (and %d rows) but y has %d rows (and %d cols)"
-                         % (x.shape[1], x.shape[0], y.shape[0], y.shape[1]))
+        raise ValueError(
+            "Shape mismatch: x has %d cols (and %d rows) but y has %d rows (and %d cols)"
+            % (x.shape[1], x.shape[0], y.shape[0], y.shape[1])
+        )
 
 
 class InplaceBlasOp(BlasOp):
@@ -183,8 +189,10 @@ class Gemm(InplaceBlasOp, GemmRelated):
         z, a, x, y, b = inp
         _check_product(x, y)
         if z.shape != (x.shape[0], y.shape[1]):
-            raise ValueError("Shape mismatch: z has shape %s but the product of x and y has shape %s"
-                             % (z.shape, (x.shape[0], y.shape[1])))
+            raise ValueError(
+                "Shape mismatch: z has shape %s but the product of x and y has shape %s"
+                % (z.shape, (x.shape[0], y.shape[1]))
+            )
         product = _scaled(a, np.dot(x, y))
         result = self.target(z)
         result[...] = _scaled(b, z)
@@ -220,8 +228,10 @@ class Gemv(InplaceBlasOp):
     def perform(self, node, inputs, out_storage, params=None):
         y, alpha, a, x, beta = inputs
         if a.shape != (y.shape[0], x.shape[0]):
-            raise ValueError("Incompatible shapes for gemv (beta * y + alpha * dot(A, x)). y: %s, A: %s, x: %s"
-                             % (y.shape, a.shape, x.shape))
+            raise ValueError(
+                "Incompatible shapes for gemv (beta * y + alpha * dot(A, x)). y: %s, A: %s, x: %s"
+                % (y.shape, a.shape, x.shape)
+            )
         product = _scaled(alpha, np.dot(a, x))
         result = self.target(y)
         result[...] = _scaled(beta, y)
@@ -352,8 +362,10 @@ class BatchedDot(BlasOp):
         inputs = [as_tensor_variable(i) for i in inputs]
         for name, i in zip(("first", "second"), inputs):
             if i.ndim not in (2, 3):
-                raise TypeError("theano.tensor.blas.BatchedDot: input %s must have 2 or 3 dimensions; got %s of type %s"
-                                % (name, i, i.type))
+                raise TypeError(
+                    "theano.tensor.blas.BatchedDot: input %s must have 2 or 3 dimensions; got %s of type %s"
+                    % (name, i, i.type)
+                )
         dtype = upcast(*[i.dtype for i in inputs])
         inputs = [i if i.dtype == dtype else i.astype(dtype) for i in inputs]
         x, y = inputs
@@ -379,7 +391,7 @@ class BatchedDot(BlasOp):
 
     def grad(self, inp, grads):
         x, y = inp
-        g, = grads
+        (g,) = grads
         left = x.dimshuffle(0, "x", 1) if x.ndim == 2 else x
         right = y.dimshuffle(0, 1, "x") if y.ndim == 2 else y
         if x.ndim == 2 and y.ndim == 2:

@@ -1,4 +1,5 @@
 """Ger by SciPy's wrapper of BLAS, for graphs that run without C."""
+
 from theano_ng.lazy import lazy_names
 from theano_ng.tensor.blas.ops import Ger, ger, ger_destructive, have_fblas
 
@@ -16,7 +17,7 @@ class ScipyGer(Ger):
         if a.shape != (x.shape[0], y.shape[0]):
             raise ValueError("Shape mismatch: A has shape %s, x %s and y %s" % (a.shape, x.shape, y.shape))
         complex_dtype = a.dtype.kind == "c"
-        blas_ger, = get_blas_funcs(("geru" if complex_dtype else "ger",), dtype=a.dtype)
+        (blas_ger,) = get_blas_funcs(("geru" if complex_dtype else "ger",), dtype=a.dtype)
         # The wrapper updates only column-major memory in place: a row-major matrix is given as its transpose.
         target = self.target(a)
         if a.size == 0:
@@ -32,6 +33,9 @@ scipy_ger_inplace, scipy_ger_no_inplace = ScipyGer(destructive=True), ScipyGer(d
 
 
 # The rules that use these Ops live with the other BLAS rules.
-__getattr__, __dir__, __all__ = lazy_names(__name__, {
-    "theano_ng.tensor.opt.blas": "blas_optdb make_ger_destructive make_scipy_blas_destructive optdb use_scipy_blas use_scipy_ger",
-})
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {
+        "theano_ng.tensor.opt.blas": "blas_optdb make_ger_destructive make_scipy_blas_destructive optdb use_scipy_blas use_scipy_ger"
+    },
+)

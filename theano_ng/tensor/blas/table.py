@@ -1,4 +1,5 @@
 """Where the BLAS comes from: SciPy's by default, the library that blas.ldflags names otherwise."""
+
 from theano_ng.configdefaults import config
 from theano_ng.gof._native import capsule_address, read_address
 from theano_ng.gof.compiler import load_kernels
@@ -48,8 +49,13 @@ def _linked_addresses(ldflags):
     libraries = tuple(flag[2:] for flag in flags if flag.startswith("-l"))
     others = tuple(flag for flag in flags if not flag.startswith("-l"))
     kernels = tuple(
-        Kernel("extern void %s_(void);\nvoid *KERNEL = (void *)&%s_;" % (name, name), libraries=libraries, compile_args=others)
-        for name in NAMES)
+        Kernel(
+            "extern void %s_(void);\nvoid *KERNEL = (void *)&%s_;" % (name, name),
+            libraries=libraries,
+            compile_args=others,
+        )
+        for name in NAMES
+    )
     return {name: read_address(address) for name, address in zip(NAMES, load_kernels(kernels))}
 
 
@@ -60,7 +66,9 @@ def _check_openmp(ldflags):
 
         warnings.warn(
             "blas.ldflags=%r brings Intel's OpenMP library and openmp=True the compiler's; the two can give wrong results together. Link "
-            "mkl_gnu_thread instead of mkl_intel_thread, or set openmp=False; blas.check_openmp=False silences this warning." % ldflags)
+            "mkl_gnu_thread instead of mkl_intel_thread, or set openmp=False; blas.check_openmp=False silences this warning."
+            % ldflags
+        )
 
 
 def addresses():
@@ -83,7 +91,8 @@ def addresses():
     except Exception as failure:
         raise RuntimeError(
             "blas.ldflags=%r does not give a BLAS (%s); leave blas.ldflags empty to use the one inside SciPy"
-            % (config.blas.ldflags, getattr(failure, "output", str(failure)).strip())) from failure
+            % (config.blas.ldflags, getattr(failure, "output", str(failure)).strip())
+        ) from failure
 
 
 def threads():

@@ -12,10 +12,15 @@
 
 The names of the classic module `theano.tensor.elemwise` are found here.
 """
+
 from theano_ng.lazy import lazy_names
 
-__getattr__, __dir__, __all__ = lazy_names(__name__, {
-    "theano_ng.tensor.elemwise.op": "DimShuffle DimShufflePrinter Elemwise scalar_continuous scalar_one",
-    "theano_ng.tensor.reductions.careduce": (
-        "All Any CAReduce CAReduceDtype MulWithoutZeros Prod ProdWithoutZeros Sum mul_without_zeros"),
-})
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {
+        "theano_ng.tensor.elemwise.op": "DimShuffle DimShufflePrinter Elemwise scalar_continuous scalar_one",
+        "theano_ng.tensor.reductions.careduce": (
+            "All Any CAReduce CAReduceDtype MulWithoutZeros Prod ProdWithoutZeros Sum mul_without_zeros"
+        ),
+    },
+)

@@ -62,7 +62,9 @@ def make_checks(loop_orders, dtypes, sub):
                 continue
             here = dict(name=name, j=position, dim=dim, dtype=dtype, inner=inner)
             lines.append("%(name)s_n%(j)d = PyArray_DIMS(%(name)s)[%(dim)d];" % here)
-            lines.append("%(name)s_stride%(j)d = PyArray_STRIDES(%(name)s)[%(dim)d] / (npy_intp)sizeof(%(dtype)s);" % here)
+            lines.append(
+                "%(name)s_stride%(j)d = PyArray_STRIDES(%(name)s)[%(dim)d] / (npy_intp)sizeof(%(dtype)s);" % here
+            )
             lines.append("%(name)s_jump%(j)d = %(name)s_stride%(j)d - (%(inner)s);" % here)
             inner = "%(name)s_n%(j)d * %(name)s_stride%(j)d" % here
         for position, dim in _dims(order):
@@ -116,12 +118,21 @@ def make_alloc(loop_orders, dtype, sub, fortran="0"):
             %(fail)s
         }
     }
-    """ % dict(size=max(nd, 1), lengths=" ".join(lengths), nd=nd, olv=sub["olv"], dtype=dtype, fortran=fortran, fail=sub["fail"])
+    """ % dict(
+        size=max(nd, 1),
+        lengths=" ".join(lengths),
+        nd=nd,
+        olv=sub["olv"],
+        dtype=dtype,
+        fortran=fortran,
+        fail=sub["fail"],
+    )
 
 
 def _iterators(dtypes, sub):
     return [
-        "%(lv)s_iter = (%(dtype)s*) PyArray_DATA(%(lv)s);" % dict(lv=sub["lv%d" % i], dtype=dtype) for i, dtype in enumerate(dtypes)
+        "%(lv)s_iter = (%(dtype)s*) PyArray_DATA(%(lv)s);" % dict(lv=sub["lv%d" % i], dtype=dtype)
+        for i, dtype in enumerate(dtypes)
     ]
 
 
@@ -153,7 +164,7 @@ def _make_loops(loop_orders, dtypes, loop_tasks, sub, reference):
         for name, dtype in zip(names, dtypes)
     )
     if nd == 0:
-        before, body = (loop_tasks[0] if len(loop_tasks) > 1 else ("", ""))
+        before, body = loop_tasks[0] if len(loop_tasks) > 1 else ("", "")
         code = "%s\n{\n%s%s\n}\n" % (before, element, body)
         return "{\n%s\n%s%s\n}\n" % ("\n".join(_iterators(dtypes, sub)), code, loop_tasks[-1])
     code = ""
@@ -202,7 +213,9 @@ def make_reordered_loop(init_loop_orders, olv_index, dtypes, inner_task, sub, op
     if nd == 0:
         element = "".join("%s& %s_i = *%s_iter;\n" % (dtype, name, name) for name, dtype in zip(names, dtypes))
         return "{\n%s\n%s%s\n}\n" % ("\n".join(lines), element, inner_task)
-    lines.append("npy_intp reorder_n[%d] = {%s};" % (nd, ", ".join(_length(init_loop_orders, j, sub) for j in range(nd))))
+    lines.append(
+        "npy_intp reorder_n[%d] = {%s};" % (nd, ", ".join(_length(init_loop_orders, j, sub) for j in range(nd)))
+    )
     for name, order in zip(names, init_loop_orders):
         strides = ["0" if dim == "x" else "%s_stride%d" % (name, j) for j, dim in enumerate(order)]
         lines.append("ssize_t %s_loop[%d] = {%s};" % (name, nd, ", ".join(strides)))
@@ -222,15 +235,29 @@ for (int a = 1; a < %(nd)d; a++)
     )
     # Every iteration computes its pointers from the indices, so that iterations are independent.
     pointers = [
-        "%s* %s_at%d = %s + ITER_0 * %s_loop[reorder[0]];" % (dtype, name, 0, name + "_iter", name) for name, dtype in zip(names, dtypes)
+        "%s* %s_at%d = %s + ITER_0 * %s_loop[reorder[0]];" % (dtype, name, 0, name + "_iter", name)
+        for name, dtype in zip(names, dtypes)
     ]
-    code = "".join("%s& %s_i = *%s_at%d;\n" % (dtype, name, name, nd - 1) for name, dtype in zip(names, dtypes)) + inner_task
+    code = (
+        "".join("%s& %s_i = *%s_at%d;\n" % (dtype, name, name, nd - 1) for name, dtype in zip(names, dtypes))
+        + inner_task
+    )
     for j in reversed(range(1, nd)):
         inner = "\n".join(
             "%s* %s_at%d = %s_at%d + ITER_%d * %s_loop[reorder[%d]];" % (dtype, name, j, name, j - 1, j, name, j)
             for name, dtype in zip(names, dtypes)
         )
-        code = "for (npy_intp ITER_%d = 0; ITER_%d < reorder_n[reorder[%d]]; ITER_%d++) {\n%s\n%s\n}\n" % (j, j, j, j, inner, code)
+        code = "for (npy_intp ITER_%d = 0; ITER_%d < reorder_n[reorder[%d]]; ITER_%d++) {\n%s\n%s\n}\n" % (
+            j,
+            j,
+            j,
+            j,
+            inner,
+            code,
+        )
     pragma = "#pragma omp parallel for schedule(static)\n" if openmp else ""
-    outer = "for (npy_intp ITER_0 = 0; ITER_0 < reorder_n[reorder[0]]; ITER_0++) {\n%s\n%s\n}\n" % ("\n".join(pointers), code)
+    outer = "for (npy_intp ITER_0 = 0; ITER_0 < reorder_n[reorder[0]]; ITER_0++) {\n%s\n%s\n}\n" % (
+        "\n".join(pointers),
+        code,
+    )
     return "{\n%s\n%s%s}\n" % ("\n".join(lines), pragma, outer)

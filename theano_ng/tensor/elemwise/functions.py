@@ -3,6 +3,7 @@
 Each is an :class:`Elemwise` around the scalar op of the same name.  A function
 below only lends its name, signature and docstring; the decorator replaces it.
 """
+
 import numpy as np
 
 from theano_ng.configdefaults import config
@@ -33,21 +34,19 @@ def _scal_elemwise_with_nfunc(nfunc, nin, nout):
 
     def construct(symbol):
         name = symbol.__name__
-        if name.endswith('_inplace'):
-            scalar_name = name[:-len('_inplace')]
+        if name.endswith("_inplace"):
+            scalar_name = name[: -len("_inplace")]
             scalar_op = getattr(scal, scalar_name)
             # The output must have the type of the overwritten input.
             inplace_op = scalar_op.__class__(scal.transfer_type(0))
-            op = Elemwise(inplace_op, {0: 0}, name=name,
-                          nfunc_spec=nfunc_spec)
+            op = Elemwise(inplace_op, {0: 0}, name=name, nfunc_spec=nfunc_spec)
         else:
-            op = Elemwise(getattr(scal, name),
-                          name='Elemwise{%s,no_inplace}' % name,
-                          nfunc_spec=nfunc_spec)
+            op = Elemwise(getattr(scal, name), name="Elemwise{%s,no_inplace}" % name, nfunc_spec=nfunc_spec)
             __all__.append(name)
         op.__doc__ = symbol.__doc__
         op.__module__ = symbol.__module__
         return op
+
     return construct
 
 
@@ -56,44 +55,46 @@ _scal_elemwise = _scal_elemwise_with_nfunc(None, None, None)
 
 # -- comparison --------------------------------------------------------------
 
-@_scal_elemwise_with_nfunc('less', 2, 1)
+
+@_scal_elemwise_with_nfunc("less", 2, 1)
 def lt(a, b):
     """a < b, elementwise (bool)"""
 
 
-@_scal_elemwise_with_nfunc('greater', 2, 1)
+@_scal_elemwise_with_nfunc("greater", 2, 1)
 def gt(a, b):
     """a > b, elementwise (bool)"""
 
 
-@_scal_elemwise_with_nfunc('less_equal', 2, 1)
+@_scal_elemwise_with_nfunc("less_equal", 2, 1)
 def le(a, b):
     """a <= b, elementwise (bool)"""
 
 
-@_scal_elemwise_with_nfunc('greater_equal', 2, 1)
+@_scal_elemwise_with_nfunc("greater_equal", 2, 1)
 def ge(a, b):
     """a >= b, elementwise (bool)"""
 
 
-@_scal_elemwise_with_nfunc('equal', 2, 1)
+@_scal_elemwise_with_nfunc("equal", 2, 1)
 def eq(a, b):
     """a == b, elementwise (bool)"""
 
 
-@_scal_elemwise_with_nfunc('not_equal', 2, 1)
+@_scal_elemwise_with_nfunc("not_equal", 2, 1)
 def neq(a, b):
     """a != b, elementwise (bool)"""
 
 
 def _named_elemwise(scalar_op, symbol, nfunc=None, nin=1, nout=1):
     """An Elemwise whose Python name has a trailing underscore."""
-    return Elemwise(scalar_op, name='Elemwise{%s,no_inplace}' % symbol,
-                    nfunc_spec=(nfunc, nin, nout) if nfunc else None)
+    return Elemwise(
+        scalar_op, name="Elemwise{%s,no_inplace}" % symbol, nfunc_spec=(nfunc, nin, nout) if nfunc else None
+    )
 
 
-isnan_ = _named_elemwise(scal.isnan, 'isnan', 'isnan')
-isinf_ = _named_elemwise(scal.isinf, 'isinf', 'isinf')
+isnan_ = _named_elemwise(scal.isnan, "isnan", "isnan")
+isinf_ = _named_elemwise(scal.isinf, "isinf", "isinf")
 
 
 def isnan(a):
@@ -132,12 +133,11 @@ def isinf(a):
     return isinf_(a)
 
 
-
 def _all_false(a):
-    return a.zeros_like(dtype='bool')
+    return a.zeros_like(dtype="bool")
 
 
-@_scal_elemwise_with_nfunc('where', 3, 1)
+@_scal_elemwise_with_nfunc("where", 3, 1)
 def switch(cond, ift, iff):
     """ift where cond is nonzero, else iff; both are evaluated"""
 
@@ -147,22 +147,23 @@ where = switch
 
 # -- bitwise and logical -----------------------------------------------------
 
-@_scal_elemwise_with_nfunc('bitwise_and', 2, 1)
+
+@_scal_elemwise_with_nfunc("bitwise_and", 2, 1)
 def and_(a, b):
     """bitwise a & b"""
 
 
-@_scal_elemwise_with_nfunc('bitwise_or', 2, 1)
+@_scal_elemwise_with_nfunc("bitwise_or", 2, 1)
 def or_(a, b):
     """bitwise a | b"""
 
 
-@_scal_elemwise_with_nfunc('bitwise_xor', 2, 1)
+@_scal_elemwise_with_nfunc("bitwise_xor", 2, 1)
 def xor(a, b):
     """bitwise a ^ b"""
 
 
-@_scal_elemwise_with_nfunc('invert', 1, 1)
+@_scal_elemwise_with_nfunc("invert", 1, 1)
 def invert(a):
     """bitwise ~a"""
 
@@ -175,27 +176,28 @@ bitwise_not = invert
 
 # -- arithmetic --------------------------------------------------------------
 
-@_scal_elemwise_with_nfunc('add', 2, 1)
+
+@_scal_elemwise_with_nfunc("add", 2, 1)
 def add(a, *other_terms):
     """elementwise sum of any number of terms"""
 
 
-@_scal_elemwise_with_nfunc('subtract', 2, 1)
+@_scal_elemwise_with_nfunc("subtract", 2, 1)
 def sub(a, b):
     """elementwise a - b"""
 
 
-@_scal_elemwise_with_nfunc('multiply', 2, 1)
+@_scal_elemwise_with_nfunc("multiply", 2, 1)
 def mul(a, *other_terms):
     """elementwise product of any number of factors"""
 
 
-@_scal_elemwise_with_nfunc('true_divide', 2, 1)
+@_scal_elemwise_with_nfunc("true_divide", 2, 1)
 def true_div(a, b):
     """elementwise a / b; integers give floats"""
 
 
-@_scal_elemwise_with_nfunc('floor_divide', 2, 1)
+@_scal_elemwise_with_nfunc("floor_divide", 2, 1)
 def int_div(a, b):
     """elementwise floor of a / b"""
 
@@ -203,27 +205,27 @@ def int_div(a, b):
 floor_div = int_div
 
 
-@_scal_elemwise_with_nfunc('mod', 2, 1)
+@_scal_elemwise_with_nfunc("mod", 2, 1)
 def mod(a, b):
     """elementwise a % b, with the sign of b"""
 
 
-@_scal_elemwise_with_nfunc('power', 2, 1)
+@_scal_elemwise_with_nfunc("power", 2, 1)
 def pow(a, b):
     """elementwise a ** b"""
 
 
-@_scal_elemwise_with_nfunc('negative', 1, 1)
+@_scal_elemwise_with_nfunc("negative", 1, 1)
 def neg(a):
     """elementwise -a"""
 
 
-@_scal_elemwise_with_nfunc('reciprocal', 1, 1)
+@_scal_elemwise_with_nfunc("reciprocal", 1, 1)
 def inv(a):
     """elementwise 1.0 / a (a float)"""
 
 
-@_scal_elemwise_with_nfunc('abs', 1, 1)
+@_scal_elemwise_with_nfunc("abs", 1, 1)
 def abs_(a):
     """elementwise |a|; real for complex a
 
@@ -231,7 +233,7 @@ def abs_(a):
     """
 
 
-@_scal_elemwise_with_nfunc('square', 1, 1)
+@_scal_elemwise_with_nfunc("square", 1, 1)
 def sqr(a):
     """elementwise a * a"""
 
@@ -239,22 +241,22 @@ def sqr(a):
 square = sqr
 
 
-@_scal_elemwise_with_nfunc('sqrt', 1, 1)
+@_scal_elemwise_with_nfunc("sqrt", 1, 1)
 def sqrt(a):
     """elementwise square root of a"""
 
 
-@_scal_elemwise_with_nfunc('sign', 1, 1)
+@_scal_elemwise_with_nfunc("sign", 1, 1)
 def sgn(a):
     """elementwise sign of a: -1, 0 or 1 (NaN for NaN)"""
 
 
-@_scal_elemwise_with_nfunc('maximum', 2, 1)
+@_scal_elemwise_with_nfunc("maximum", 2, 1)
 def maximum(x, y):
     """elementwise maximum; NaN if one of the two is NaN"""
 
 
-@_scal_elemwise_with_nfunc('minimum', 2, 1)
+@_scal_elemwise_with_nfunc("minimum", 2, 1)
 def minimum(x, y):
     """elementwise minimum; NaN if one of the two is NaN"""
 
@@ -277,22 +279,23 @@ fill = second
 
 # -- rounding ----------------------------------------------------------------
 
-@_scal_elemwise_with_nfunc('ceil', 1, 1)
+
+@_scal_elemwise_with_nfunc("ceil", 1, 1)
 def ceil(a):
     """smallest integer not below a (2.1 -> 3), as a float"""
 
 
-@_scal_elemwise_with_nfunc('floor', 1, 1)
+@_scal_elemwise_with_nfunc("floor", 1, 1)
 def floor(a):
     """largest integer not above a (2.9 -> 2), as a float"""
 
 
-@_scal_elemwise_with_nfunc('trunc', 1, 1)
+@_scal_elemwise_with_nfunc("trunc", 1, 1)
 def trunc(a):
     """a without its fractional part (-1.7 -> -1), as a float"""
 
 
-@_scal_elemwise_with_nfunc('around', 1, 1)
+@_scal_elemwise_with_nfunc("around", 1, 1)
 def round_half_to_even(a):
     """nearest integer, halves to the even one: 0.5 -> 0, 2.5 -> 2"""
 
@@ -320,12 +323,11 @@ def round(a, mode=None):
     ValueError
         If `mode` is another one.
     """
-    if mode is None or mode == 'half_away_from_zero':
+    if mode is None or mode == "half_away_from_zero":
         return round_half_away_from_zero(a)
-    if mode == 'half_to_even':
+    if mode == "half_to_even":
         return round_half_to_even(a)
-    raise ValueError("round: mode must be 'half_away_from_zero' or "
-                     "'half_to_even', not %r" % (mode,))
+    raise ValueError("round: mode must be 'half_away_from_zero' or 'half_to_even', not %r" % (mode,))
 
 
 def iround(a, mode=None):
@@ -342,161 +344,164 @@ def iround(a, mode=None):
     TensorVariable
         int64.
     """
-    return cast(round(a, mode), 'int64')
+    return cast(round(a, mode), "int64")
 
 
 # -- exponentials and logarithms ---------------------------------------------
 
-@_scal_elemwise_with_nfunc('exp', 1, 1)
+
+@_scal_elemwise_with_nfunc("exp", 1, 1)
 def exp(a):
     """e ** a, elementwise"""
 
 
-@_scal_elemwise_with_nfunc('exp2', 1, 1)
+@_scal_elemwise_with_nfunc("exp2", 1, 1)
 def exp2(a):
     """2 ** a, elementwise"""
 
 
-@_scal_elemwise_with_nfunc('expm1', 1, 1)
+@_scal_elemwise_with_nfunc("expm1", 1, 1)
 def expm1(a):
     """e ** a - 1, accurate for small a"""
 
 
-@_scal_elemwise_with_nfunc('log', 1, 1)
+@_scal_elemwise_with_nfunc("log", 1, 1)
 def log(a):
     """natural logarithm"""
 
 
-@_scal_elemwise_with_nfunc('log2', 1, 1)
+@_scal_elemwise_with_nfunc("log2", 1, 1)
 def log2(a):
     """logarithm of base 2"""
 
 
-@_scal_elemwise_with_nfunc('log10', 1, 1)
+@_scal_elemwise_with_nfunc("log10", 1, 1)
 def log10(a):
     """logarithm of base 10"""
 
 
-@_scal_elemwise_with_nfunc('log1p', 1, 1)
+@_scal_elemwise_with_nfunc("log1p", 1, 1)
 def log1p(a):
     """log(1 + a), accurate for small a"""
 
 
 # -- trigonometry ------------------------------------------------------------
 
-@_scal_elemwise_with_nfunc('deg2rad', 1, 1)
+
+@_scal_elemwise_with_nfunc("deg2rad", 1, 1)
 def deg2rad(a):
     """degrees to radians"""
 
 
-@_scal_elemwise_with_nfunc('rad2deg', 1, 1)
+@_scal_elemwise_with_nfunc("rad2deg", 1, 1)
 def rad2deg(a):
     """radians to degrees"""
 
 
-@_scal_elemwise_with_nfunc('cos', 1, 1)
+@_scal_elemwise_with_nfunc("cos", 1, 1)
 def cos(a):
     """cosine of a"""
 
 
-@_scal_elemwise_with_nfunc('arccos', 1, 1)
+@_scal_elemwise_with_nfunc("arccos", 1, 1)
 def arccos(a):
     """arc cosine of a"""
 
 
-@_scal_elemwise_with_nfunc('sin', 1, 1)
+@_scal_elemwise_with_nfunc("sin", 1, 1)
 def sin(a):
     """sine of a"""
 
 
-@_scal_elemwise_with_nfunc('arcsin', 1, 1)
+@_scal_elemwise_with_nfunc("arcsin", 1, 1)
 def arcsin(a):
     """arc sine of a"""
 
 
-@_scal_elemwise_with_nfunc('tan', 1, 1)
+@_scal_elemwise_with_nfunc("tan", 1, 1)
 def tan(a):
     """tangent of a"""
 
 
-@_scal_elemwise_with_nfunc('arctan', 1, 1)
+@_scal_elemwise_with_nfunc("arctan", 1, 1)
 def arctan(a):
     """arc tangent of a"""
 
 
-@_scal_elemwise_with_nfunc('arctan2', 2, 1)
+@_scal_elemwise_with_nfunc("arctan2", 2, 1)
 def arctan2(a, b):
     """angle of the point (b, a): arc tangent of a / b in the right quadrant"""
 
 
-@_scal_elemwise_with_nfunc('cosh', 1, 1)
+@_scal_elemwise_with_nfunc("cosh", 1, 1)
 def cosh(a):
     """hyperbolic cosine of a"""
 
 
-@_scal_elemwise_with_nfunc('arccosh', 1, 1)
+@_scal_elemwise_with_nfunc("arccosh", 1, 1)
 def arccosh(a):
     """inverse of cosh"""
 
 
-@_scal_elemwise_with_nfunc('sinh', 1, 1)
+@_scal_elemwise_with_nfunc("sinh", 1, 1)
 def sinh(a):
     """hyperbolic sine of a"""
 
 
-@_scal_elemwise_with_nfunc('arcsinh', 1, 1)
+@_scal_elemwise_with_nfunc("arcsinh", 1, 1)
 def arcsinh(a):
     """inverse of sinh"""
 
 
-@_scal_elemwise_with_nfunc('tanh', 1, 1)
+@_scal_elemwise_with_nfunc("tanh", 1, 1)
 def tanh(a):
     """hyperbolic tangent of a"""
 
 
-@_scal_elemwise_with_nfunc('arctanh', 1, 1)
+@_scal_elemwise_with_nfunc("arctanh", 1, 1)
 def arctanh(a):
     """inverse of tanh"""
 
 
 # -- special functions -------------------------------------------------------
 
-@_scal_elemwise_with_nfunc('scipy.special.erf', 1, 1)
+
+@_scal_elemwise_with_nfunc("scipy.special.erf", 1, 1)
 def erf(a):
     """error function"""
 
 
-@_scal_elemwise_with_nfunc('scipy.special.erfc', 1, 1)
+@_scal_elemwise_with_nfunc("scipy.special.erfc", 1, 1)
 def erfc(a):
     """complementary error function, 1 - erf(a)"""
 
 
-@_scal_elemwise_with_nfunc('scipy.special.erfcx', 1, 1)
+@_scal_elemwise_with_nfunc("scipy.special.erfcx", 1, 1)
 def erfcx(a):
     """scaled complementary error function, exp(a**2) * erfc(a)"""
 
 
-@_scal_elemwise_with_nfunc('scipy.special.erfinv', 1, 1)
+@_scal_elemwise_with_nfunc("scipy.special.erfinv", 1, 1)
 def erfinv(a):
     """inverse of erf"""
 
 
-@_scal_elemwise_with_nfunc('scipy.special.erfcinv', 1, 1)
+@_scal_elemwise_with_nfunc("scipy.special.erfcinv", 1, 1)
 def erfcinv(a):
     """inverse of erfc"""
 
 
-@_scal_elemwise_with_nfunc('scipy.special.gamma', 1, 1)
+@_scal_elemwise_with_nfunc("scipy.special.gamma", 1, 1)
 def gamma(a):
     """gamma function"""
 
 
-@_scal_elemwise_with_nfunc('scipy.special.gammaln', 1, 1)
+@_scal_elemwise_with_nfunc("scipy.special.gammaln", 1, 1)
 def gammaln(a):
     """logarithm of |gamma(a)|"""
 
 
-@_scal_elemwise_with_nfunc('scipy.special.psi', 1, 1)
+@_scal_elemwise_with_nfunc("scipy.special.psi", 1, 1)
 def psi(a):
     """derivative of gammaln (digamma)"""
 
@@ -506,12 +511,12 @@ def tri_gamma(a):
     """second derivative of gammaln"""
 
 
-@_scal_elemwise_with_nfunc('scipy.special.gammainc', 2, 1)
+@_scal_elemwise_with_nfunc("scipy.special.gammainc", 2, 1)
 def gammainc(a, x):
     """regularized lower incomplete gamma function"""
 
 
-@_scal_elemwise_with_nfunc('scipy.special.gammaincc', 2, 1)
+@_scal_elemwise_with_nfunc("scipy.special.gammaincc", 2, 1)
 def gammaincc(a, x):
     """regularized upper incomplete gamma function, 1 - gammainc(a, x)"""
 
@@ -532,49 +537,50 @@ def chi2sf(x, k):
     freedom, at x"""
 
 
-@_scal_elemwise_with_nfunc('scipy.special.j0', 1, 1)
+@_scal_elemwise_with_nfunc("scipy.special.j0", 1, 1)
 def j0(x):
     """Bessel function of the first kind of order 0"""
 
 
-@_scal_elemwise_with_nfunc('scipy.special.j1', 1, 1)
+@_scal_elemwise_with_nfunc("scipy.special.j1", 1, 1)
 def j1(x):
     """Bessel function of the first kind of order 1"""
 
 
-@_scal_elemwise_with_nfunc('scipy.special.jv', 2, 1)
+@_scal_elemwise_with_nfunc("scipy.special.jv", 2, 1)
 def jv(v, x):
     """Bessel function of the first kind of real order v"""
 
 
-@_scal_elemwise_with_nfunc('scipy.special.i0', 1, 1)
+@_scal_elemwise_with_nfunc("scipy.special.i0", 1, 1)
 def i0(x):
     """modified Bessel function of the first kind of order 0"""
 
 
-@_scal_elemwise_with_nfunc('scipy.special.i1', 1, 1)
+@_scal_elemwise_with_nfunc("scipy.special.i1", 1, 1)
 def i1(x):
     """modified Bessel function of the first kind of order 1"""
 
 
-@_scal_elemwise_with_nfunc('scipy.special.iv', 2, 1)
+@_scal_elemwise_with_nfunc("scipy.special.iv", 2, 1)
 def iv(v, x):
     """modified Bessel function of the first kind of real order v"""
 
 
 # -- complex numbers ---------------------------------------------------------
 
-@_scal_elemwise_with_nfunc('real', 1, 1)
+
+@_scal_elemwise_with_nfunc("real", 1, 1)
 def real(z):
     """real part of z; z itself if it is not complex"""
 
 
-@_scal_elemwise_with_nfunc('imag', 1, 1)
+@_scal_elemwise_with_nfunc("imag", 1, 1)
 def imag(z):
     """imaginary part of z; zeros if z is not complex"""
 
 
-@_scal_elemwise_with_nfunc('angle', 1, 1)
+@_scal_elemwise_with_nfunc("angle", 1, 1)
 def angle(z):
     """polar angle of z, in radians"""
 
@@ -584,7 +590,7 @@ def complex(real, imag):
     """complex number with these real and imaginary parts"""
 
 
-@_scal_elemwise_with_nfunc('conj', 1, 1)
+@_scal_elemwise_with_nfunc("conj", 1, 1)
 def conj(z):
     """complex conjugate of z"""
 
@@ -606,33 +612,39 @@ def _conversion(real_value, name):
 
 
 def _convert_to(dtype):
-    return _conversion(Elemwise(getattr(scal, 'convert_to_' + dtype)), dtype)
+    return _conversion(Elemwise(getattr(scal, "convert_to_" + dtype)), dtype)
 
 
-_convert_to_bool = _convert_to('bool')
-_convert_to_int8 = _convert_to('int8')
-_convert_to_int16 = _convert_to('int16')
-_convert_to_int32 = _convert_to('int32')
-_convert_to_int64 = _convert_to('int64')
-_convert_to_uint8 = _convert_to('uint8')
-_convert_to_uint16 = _convert_to('uint16')
-_convert_to_uint32 = _convert_to('uint32')
-_convert_to_uint64 = _convert_to('uint64')
-_convert_to_float16 = _convert_to('float16')
-_convert_to_float32 = _convert_to('float32')
-_convert_to_float64 = _convert_to('float64')
-_convert_to_complex64 = _convert_to('complex64')
-_convert_to_complex128 = _convert_to('complex128')
+_convert_to_bool = _convert_to("bool")
+_convert_to_int8 = _convert_to("int8")
+_convert_to_int16 = _convert_to("int16")
+_convert_to_int32 = _convert_to("int32")
+_convert_to_int64 = _convert_to("int64")
+_convert_to_uint8 = _convert_to("uint8")
+_convert_to_uint16 = _convert_to("uint16")
+_convert_to_uint32 = _convert_to("uint32")
+_convert_to_uint64 = _convert_to("uint64")
+_convert_to_float16 = _convert_to("float16")
+_convert_to_float32 = _convert_to("float32")
+_convert_to_float64 = _convert_to("float64")
+_convert_to_complex64 = _convert_to("complex64")
+_convert_to_complex128 = _convert_to("complex128")
 
 _cast_mapping = {
-    'bool': _convert_to_bool,
-    'int8': _convert_to_int8, 'int16': _convert_to_int16,
-    'int32': _convert_to_int32, 'int64': _convert_to_int64,
-    'uint8': _convert_to_uint8, 'uint16': _convert_to_uint16,
-    'uint32': _convert_to_uint32, 'uint64': _convert_to_uint64,
-    'float16': _convert_to_float16, 'float32': _convert_to_float32,
-    'float64': _convert_to_float64,
-    'complex64': _convert_to_complex64, 'complex128': _convert_to_complex128,
+    "bool": _convert_to_bool,
+    "int8": _convert_to_int8,
+    "int16": _convert_to_int16,
+    "int32": _convert_to_int32,
+    "int64": _convert_to_int64,
+    "uint8": _convert_to_uint8,
+    "uint16": _convert_to_uint16,
+    "uint32": _convert_to_uint32,
+    "uint64": _convert_to_uint64,
+    "float16": _convert_to_float16,
+    "float32": _convert_to_float32,
+    "float64": _convert_to_float64,
+    "complex64": _convert_to_complex64,
+    "complex128": _convert_to_complex128,
 }
 
 
@@ -656,20 +668,19 @@ def cast(x, dtype):
         If `x` is complex and `dtype` is not: use `real`, `imag`, `abs` or
         `angle`; or if the dtype is unknown.
     """
-    if isinstance(dtype, str) and dtype == 'floatX':
+    if isinstance(dtype, str) and dtype == "floatX":
         dtype = config.floatX
     name = np.dtype(dtype).name
     variable = as_tensor_variable(x)
     if variable.type.dtype == name:
         return variable
-    if variable.type.dtype.startswith('complex') and \
-            not name.startswith('complex'):
+    if variable.type.dtype.startswith("complex") and not name.startswith("complex"):
         raise TypeError(
             "Casting from complex to real is ambiguous (%s to %s): consider "
-            "real(), imag(), angle() or abs()." % (variable.type.dtype, name))
+            "real(), imag(), angle() or abs()." % (variable.type.dtype, name)
+        )
     if name not in _cast_mapping:
-        raise TypeError("cast: dtype %r is not supported; supported are %s"
-                        % (dtype, ', '.join(_cast_mapping)))
+        raise TypeError("cast: dtype %r is not supported; supported are %s" % (dtype, ", ".join(_cast_mapping)))
     return _cast_mapping[name](variable)
 
 
@@ -683,9 +694,9 @@ float64_rtol, float64_atol = 1.0000000000000001e-05, 1e-8
 def _get_atol_rtol(a, b):
     """Tolerances that suit the least precise of two dtypes."""
     dtypes = (str(a.dtype), str(b.dtype))
-    if 'float16' in dtypes:
+    if "float16" in dtypes:
         return float16_atol, float16_rtol
-    if 'float32' in dtypes or 'complex64' in dtypes:
+    if "float32" in dtypes or "complex64" in dtypes:
         return float32_atol, float32_rtol
     return float64_atol, float64_rtol
 
@@ -704,12 +715,10 @@ def _allclose(a, b, rtol=None, atol=None):
     """
     a, b = np.asarray(a), np.asarray(b)
     default_atol, default_rtol = _get_atol_rtol(a, b)
-    return np.allclose(a, b,
-                       atol=default_atol if atol is None else atol,
-                       rtol=default_rtol if rtol is None else rtol)
+    return np.allclose(a, b, atol=default_atol if atol is None else atol, rtol=default_rtol if rtol is None else rtol)
 
 
-def isclose(a, b, rtol=1.e-5, atol=1.e-8, equal_nan=False):
+def isclose(a, b, rtol=1.0e-5, atol=1.0e-8, equal_nan=False):
     """Elementwise: whether ``|a - b| <= atol + rtol * |b|``.
 
     Parameters
@@ -742,7 +751,7 @@ def _may_be_special(x):
     return x.dtype not in DISCRETE
 
 
-def allclose(a, b, rtol=1.e-5, atol=1.e-8, equal_nan=False):
+def allclose(a, b, rtol=1.0e-5, atol=1.0e-8, equal_nan=False):
     """Whether all elements are close; see :func:`isclose`.
 
     Parameters
@@ -803,10 +812,10 @@ def mod_check(x, y):
     theano_ng.scalar.ComplexError
     """
     x, y = as_tensor_variable(x), as_tensor_variable(y)
-    if x.dtype.startswith('complex') or y.dtype.startswith('complex'):
+    if x.dtype.startswith("complex") or y.dtype.startswith("complex"):
         raise scal.ComplexError(
-            "% has no meaning for complex numbers: operands have types "
-            "{} and {}".format(x.type, y.type))
+            "% has no meaning for complex numbers: operands have types {} and {}".format(x.type, y.type)
+        )
     return mod(x, y)
 
 
@@ -847,7 +856,7 @@ def smallest(*args):
     *args : tensor_like
         At least one; they broadcast.
     """
-    return _extremum(args, minimum, 'smallest')
+    return _extremum(args, minimum, "smallest")
 
 
 def largest(*args):
@@ -858,7 +867,7 @@ def largest(*args):
     *args : tensor_like
         At least one; they broadcast.
     """
-    return _extremum(args, maximum, 'largest')
+    return _extremum(args, maximum, "largest")
 
 
 def _extremum(args, op, name):
@@ -875,12 +884,41 @@ def _extremum(args, op, name):
 
 
 __all__ += [
-    'isnan', 'isinf', 'isnan_', 'isinf_', 'where', 'bitwise_and',
-    'bitwise_or', 'bitwise_xor', 'bitwise_not', 'floor_div', 'square', 'fill',
-    'round', 'iround', 'tensor_copy', 'cast', 'isclose', 'allclose',
-    'div_proxy', 'divmod', 'mod_check', 'power', 'ceil_intdiv', 'smallest',
-    'largest', 'float16_rtol', 'float16_atol', 'float32_rtol', 'float32_atol',
-    'float64_rtol', 'float64_atol',
-    '_scal_elemwise', '_scal_elemwise_with_nfunc', '_allclose',
-    '_get_atol_rtol', '_conversion', '_cast_mapping',
-] + ['_convert_to_' + dtype for dtype in _cast_mapping]
+    "isnan",
+    "isinf",
+    "isnan_",
+    "isinf_",
+    "where",
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "bitwise_not",
+    "floor_div",
+    "square",
+    "fill",
+    "round",
+    "iround",
+    "tensor_copy",
+    "cast",
+    "isclose",
+    "allclose",
+    "div_proxy",
+    "divmod",
+    "mod_check",
+    "power",
+    "ceil_intdiv",
+    "smallest",
+    "largest",
+    "float16_rtol",
+    "float16_atol",
+    "float32_rtol",
+    "float32_atol",
+    "float64_rtol",
+    "float64_atol",
+    "_scal_elemwise",
+    "_scal_elemwise_with_nfunc",
+    "_allclose",
+    "_get_atol_rtol",
+    "_conversion",
+    "_cast_mapping",
+] + ["_convert_to_" + dtype for dtype in _cast_mapping]

@@ -125,10 +125,14 @@ def elemwise_kernel(op, node, classes, summed=None):
     local = [_LOCAL % k for k in range(len(operands))]
     small = scalar_node(op, node)
     # float16 operands that are converted by blocks.
-    wide = set() if getattr(op, "on_half_bits", False) else {k for k, v in enumerate(operands) if v.type.dtype == "float16"}
+    wide = (
+        set()
+        if getattr(op, "on_half_bits", False)
+        else {k for k, v in enumerate(operands) if v.type.dtype == "float16"}
+    )
     try:
         body, environment, needs_python = scalar_c_parts(op, small, local[:nin], local[nin:], wide=bool(wide))
-    except (MethodNotDefined, AttributeError):      # a user's op may not know c_code_wide
+    except (MethodNotDefined, AttributeError):  # a user's op may not know c_code_wide
         if not wide:
             raise
         wide = set()
@@ -139,7 +143,9 @@ def elemwise_kernel(op, node, classes, summed=None):
     accumulator = None
     if summed is not None:
         # Additions of signed integers that overflow are left to the compiler; those of unsigned ones give the same bits.
-        accumulator = get_scalar_type(summed.replace("int", "uint") if summed.startswith("int") else summed).dtype_specs()[1]
+        accumulator = get_scalar_type(
+            summed.replace("int", "uint") if summed.startswith("int") else summed
+        ).dtype_specs()[1]
         environment["support"] = support_text("sum_blocks.h") + environment["support"]
         ctypes[nin] = accumulator
 
@@ -148,7 +154,10 @@ def elemwise_kernel(op, node, classes, summed=None):
         before, inner = op.c_code_fixed(small, "n", local[:nin], local[nin:], dict(fail=_FAIL), fixed) or ("", body)
         return [*[indent + before] * bool(before), *_loop(inner, ctypes, nin, hoisted, wide, indent)]
 
-    lines = ["void KERNEL(int64_t %s, char **tng_ptr, const int64_t *tng_stride)" % ("tng_total" if summed else "tng_n"), "{"]
+    lines = [
+        "void KERNEL(int64_t %s, char **tng_ptr, const int64_t *tng_stride)" % ("tng_total" if summed else "tng_n"),
+        "{",
+    ]
     for k, ctype in enumerate(ctypes):
         const = "const " if k < nin else ""
         name = "tng_acc" if summed and k == nin else _POINTER % k
@@ -226,7 +235,9 @@ def _loop(body, ctypes, nin, hoisted, wide, indent):
     lines.append(body)
     lines.append("%s}" % inner)
     for k in range(nin, len(ctypes)):
-        lines.append("%s%s = %s;" % (inner, "tng_w%d[tng_i]" % k if k in wide else "%s[%s]" % (_POINTER % k, at), _LOCAL % k))
+        lines.append(
+            "%s%s = %s;" % (inner, "tng_w%d[tng_i]" % k if k in wide else "%s[%s]" % (_POINTER % k, at), _LOCAL % k)
+        )
     return [*lines, indent + "}", *after]
 
 
@@ -237,6 +248,12 @@ def operand_rows(node, classes, inplace_pattern):
         mask = sum(1 << d for d, b in enumerate(variable.type.broadcastable) if b)
         rows.append(dict(broadcastable=mask, type_number=variable.type.numpy_dtype.num, kind=kind, overwrites=-1))
     for j, variable in enumerate(node.outputs):
-        rows.append(dict(
-            broadcastable=0, type_number=variable.type.numpy_dtype.num, kind=PLAIN, overwrites=inplace_pattern.get(j, -1)))
+        rows.append(
+            dict(
+                broadcastable=0,
+                type_number=variable.type.numpy_dtype.num,
+                kind=PLAIN,
+                overwrites=inplace_pattern.get(j, -1),
+            )
+        )
     return rows

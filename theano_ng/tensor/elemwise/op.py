@@ -34,7 +34,12 @@ _NATIVE_MAX_NDIM = 32
 @functools.lru_cache(None)
 def _dimshuffle_params():
     vector = functools.partial(TensorType, broadcastable=(False,))
-    return ParamsType(input_broadcastable=vector("bool"), _new_order=vector("int64"), transposition=vector("uint32"), inplace=scalar.bool)
+    return ParamsType(
+        input_broadcastable=vector("bool"),
+        _new_order=vector("int64"),
+        transposition=vector("uint32"),
+        inplace=scalar.bool,
+    )
 
 
 class DimShuffle(NativeOp, COp):
@@ -63,7 +68,7 @@ class DimShuffle(NativeOp, COp):
     ``DimShuffle((True, False), [1])`` makes a vector of a row.
     """
 
-    __module__ = "theano_ng.tensor.elemwise"   # the documented path, which profiles print and pickles name
+    __module__ = "theano_ng.tensor.elemwise"  # the documented path, which profiles print and pickles name
     _f16_ok = True
     check_input = False
     __props__ = ("input_broadcastable", "new_order", "inplace")
@@ -83,7 +88,9 @@ class DimShuffle(NativeOp, COp):
             elif isinstance(entry, np.ndarray) and entry.ndim == 0 and entry.dtype.kind in "iu":
                 order.append(int(entry))
             else:
-                raise TypeError("DimShuffle indices must be Python integers or 'x'. Got: %r of type %s." % (entry, type(entry)))
+                raise TypeError(
+                    "DimShuffle indices must be Python integers or 'x'. Got: %r of type %s." % (entry, type(entry))
+                )
         self.new_order = tuple(order)
         self.inplace = bool(inplace)
 
@@ -91,9 +98,7 @@ class DimShuffle(NativeOp, COp):
         ndim = len(self.input_broadcastable)
         for d in kept:
             if not 0 <= d < ndim:
-                raise ValueError(
-                    "new_order[%d] is %d, but the input only has %d axes." % (order.index(d), d, ndim)
-                )
+                raise ValueError("new_order[%d] is %d, but the input only has %d axes." % (order.index(d), d, ndim))
         if len(set(kept)) != len(kept):
             raise ValueError(
                 "The same input dimension may not appear twice in the list of output dimensions", self.new_order
@@ -166,7 +171,8 @@ class DimShuffle(NativeOp, COp):
         for d in self.drop:
             if x.shape[d] != 1:
                 raise ValueError(
-                    "DimShuffle: dimension %d of the input is dropped, so its length must be 1, but it is %d" % (d, x.shape[d])
+                    "DimShuffle: dimension %d of the input is dropped, so its length must be 1, but it is %d"
+                    % (d, x.shape[d])
                 )
         result = x.transpose(self.shuffle + self.drop)
         lengths = iter(result.shape)
@@ -445,7 +451,10 @@ class Elemwise(NativeOp, OpenMPOp):
 
     def _bgrad(self, inputs, outputs, ograds):
         """Return the gradients before the sum over repeated dimensions: the scalar gradient's graph, lifted to tensors."""
-        ograds = [o.zeros_like(dtype=_gradient_dtype(o)) if is_disconnected(g) else as_tensor_variable(g) for o, g in zip(outputs, ograds)]
+        ograds = [
+            o.zeros_like(dtype=_gradient_dtype(o)) if is_disconnected(g) else as_tensor_variable(g)
+            for o, g in zip(outputs, ograds)
+        ]
 
         def scalars(variables):
             return [get_scalar_type(dtype=v.type.dtype).make_variable() for v in variables]
@@ -479,17 +488,25 @@ class Elemwise(NativeOp, OpenMPOp):
             total = self._tangent(inputs, eval_points, outs, out, 1)
             if total is not None and out.type.dtype.startswith("complex"):
                 # The gradient by a real and by an imaginary cotangent are the rows of the Jacobian of the parts.
-                total = Elemwise(scalar.complex)(total, self._tangent(inputs, eval_points, outs, out, 1j)).astype(out.type.dtype)
+                total = Elemwise(scalar.complex)(total, self._tangent(inputs, eval_points, outs, out, 1j)).astype(
+                    out.type.dtype
+                )
             if total is not None and total.type.broadcastable != out.type.broadcastable:
-                total = out.fill(total)        # only inputs that are repeated have a direction
+                total = out.fill(total)  # only inputs that are repeated have a direction
             results.append(total)
         return results
 
     def _tangent(self, inputs, eval_points, outs, out, part):
         """The real (`part` is 1) or imaginary (1j) part of an output's tangent; None where no input has a direction."""
 
-        ograds = [o.zeros_like(dtype=_gradient_dtype(o)) if o is not out else o.ones_like() if part == 1 else o.ones_like() * part
-                  for o in outs]
+        ograds = [
+            o.zeros_like(dtype=_gradient_dtype(o))
+            if o is not out
+            else o.ones_like()
+            if part == 1
+            else o.ones_like() * part
+            for o in outs
+        ]
         total = None
         for slope, point in zip(self._bgrad(inputs, outs, ograds), eval_points):
             if point is not None and isinstance(slope.type, NullType) and is_zero(point) != "yes":
@@ -533,7 +550,11 @@ class Elemwise(NativeOp, OpenMPOp):
                     continue
                 result = np.asarray(result)
                 if result.dtype != dtype:
-                    result = result.real.astype(dtype) if result.dtype.kind == "c" and dtype[0] != "c" else result.astype(dtype)
+                    result = (
+                        result.real.astype(dtype)
+                        if result.dtype.kind == "c" and dtype[0] != "c"
+                        else result.astype(dtype)
+                    )
                 if result.shape != shape:
                     result = np.broadcast_to(result, shape)
                 order = _output_order(node, inputs)
@@ -565,8 +586,14 @@ class Elemwise(NativeOp, OpenMPOp):
             return None, False
         openmp_minsize = config.openmp_elemwise_minsize if self.openmp else 0
         code = NativeCode(
-            _NATIVE + ":elemwise", kernel=kernel, ndim=node.outputs[0].type.ndim, openmp_minsize=openmp_minsize, may_fail=needs_python,
-            has_alternate=ALTERNATE in classes, operands=operand_rows(node, classes, self.inplace_pattern))
+            _NATIVE + ":elemwise",
+            kernel=kernel,
+            ndim=node.outputs[0].type.ndim,
+            openmp_minsize=openmp_minsize,
+            may_fail=needs_python,
+            has_alternate=ALTERNATE in classes,
+            operands=operand_rows(node, classes, self.inplace_pattern),
+        )
         return code, needs_python
 
     def c_headers(self):
@@ -614,7 +641,9 @@ def _lift_graph(root, lifted, ndim):
                 lifted[variable] = variable  # disconnected or undefined gradients stay what they are
                 continue
             if not hasattr(variable, "data"):
-                raise ValueError("The gradient of a scalar op uses a variable that is no input, output or constant: %s" % variable)
+                raise ValueError(
+                    "The gradient of a scalar op uses a variable that is no input, output or constant: %s" % variable
+                )
             value = constant(np.asarray(variable.data, dtype=variable.type.dtype))
             lifted[variable] = DimShuffle((), ["x"] * ndim)(value) if ndim else value
             continue

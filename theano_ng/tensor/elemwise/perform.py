@@ -38,7 +38,10 @@ def call_nfunc(function, nin, inputs, dtypes):
     that of the input for `angle`, whose output is float64.
     """
     if dtypes[0][0] in "fc" and function is not np.where:
-        inputs = [x.astype(dtypes[0] if x.dtype.kind in "biu" else np.result_type(x.dtype, dtypes[0]), copy=False) for x in inputs]
+        inputs = [
+            x.astype(dtypes[0] if x.dtype.kind in "biu" else np.result_type(x.dtype, dtypes[0]), copy=False)
+            for x in inputs
+        ]
     elif dtypes[0][0] in "iu" and all(x.dtype.kind in "biu" for x in inputs):
         # NumPy has its own rules for bool + bool and the like; the op's output dtype decides here.
         inputs = [x.astype(dtypes[0]) for x in inputs] if any(x.dtype.kind == "b" for x in inputs) else inputs
@@ -81,7 +84,9 @@ def evaluate_scalar_op(op, inputs, dtypes, shape):
         return _evaluate_composite(inner, inputs, shape)
     if getattr(op, "on_arrays", False) and all(x.dtype.kind in "biuf" for x in inputs):
         with np.errstate(all="ignore"):
-            return [np.asarray(op.value(*[np.broadcast_to(x, shape).astype(dtypes[0]) for x in inputs]), dtype=dtypes[0])]
+            return [
+                np.asarray(op.value(*[np.broadcast_to(x, shape).astype(dtypes[0]) for x in inputs]), dtype=dtypes[0])
+            ]
     flat = [np.broadcast_to(x, shape).reshape(-1) for x in inputs]
     results = [np.empty(shape, dtype=dtype) for dtype in dtypes]
     rows = [r.reshape(-1) for r in results]
@@ -114,8 +119,10 @@ def _evaluate_composite(fgraph, inputs, shape):
         dtypes = [o.type.dtype for o in node.outputs]
         spec = getattr(node.op, "nfunc_spec", None)
         function = getattr(np, spec[0], None) if spec and spec[0] else None
-        if function is not None and spec[2] == len(dtypes) and (
-            spec[1] == len(arguments) or (spec[1] == 2 and len(arguments) > 2 and node.op.nin < 0)
+        if (
+            function is not None
+            and spec[2] == len(dtypes)
+            and (spec[1] == len(arguments) or (spec[1] == 2 and len(arguments) > 2 and node.op.nin < 0))
         ):
             results = call_nfunc(function, spec[1], arguments, dtypes)
         else:
@@ -123,4 +130,7 @@ def _evaluate_composite(fgraph, inputs, shape):
         for variable, result, dtype in zip(node.outputs, results, dtypes):
             result = np.asarray(result)
             values[variable] = result if result.dtype == dtype else result.astype(dtype)
-    return [np.broadcast_to(values[o] if o in values else np.asarray(o.data, dtype=o.type.dtype), shape) for o in fgraph.outputs]
+    return [
+        np.broadcast_to(values[o] if o in values else np.asarray(o.data, dtype=o.type.dtype), shape)
+        for o in fgraph.outputs
+    ]

@@ -1,15 +1,16 @@
 """x log(x) and x log(y) that are 0 where x is 0."""
+
 import numpy as np
 
 import theano_ng.scalar as scal
 from theano_ng.scalar.op import c_cast, compute_in_output_float, discrete_gradient, float_function
 from theano_ng.tensor.elemwise.op import Elemwise
 
-__all__ = ['XlogX', 'scalar_xlogx', 'xlogx', 'XlogY0', 'scalar_xlogy0', 'xlogy0']
+__all__ = ["XlogX", "scalar_xlogx", "xlogx", "XlogY0", "scalar_xlogy0", "xlogy0"]
 
 
 def _times_log(x, y):
-    with np.errstate(all='ignore'):
+    with np.errstate(all="ignore"):
         return x * np.log(y)
 
 
@@ -25,8 +26,8 @@ class XlogX(scal.UnaryScalarOp):
         return XlogX.st_impl(compute_in_output_float(x))
 
     def grad(self, inputs, grads):
-        x, = inputs
-        gz, = grads
+        (x,) = inputs
+        (gz,) = grads
         zeros = discrete_gradient(inputs, grads)
         return zeros if zeros is not None else [gz * (1 + scal.log(x))]
 
@@ -35,8 +36,8 @@ class XlogX(scal.UnaryScalarOp):
         return "(%s == 0 ? 0 : %s * %s(%s))" % (args[0], x, float_function("log", out), x)
 
 
-scalar_xlogx = XlogX(scal.upgrade_to_float, name='scalar_xlogx')
-xlogx = Elemwise(scalar_xlogx, name='xlogx')
+scalar_xlogx = XlogX(scal.upgrade_to_float, name="scalar_xlogx")
+xlogx = Elemwise(scalar_xlogx, name="xlogx")
 xlogx.__doc__ = """``x * log(x)``, elementwise; 0 where x is 0."""
 
 
@@ -53,7 +54,7 @@ class XlogY0(scal.BinaryScalarOp):
 
     def grad(self, inputs, grads):
         x, y = inputs
-        gz, = grads
+        (gz,) = grads
         zeros = discrete_gradient(inputs, grads)
         return zeros if zeros is not None else [gz * scal.log(y), gz * x / y]
 
@@ -62,6 +63,6 @@ class XlogY0(scal.BinaryScalarOp):
         return "(%s == 0 ? 0 : %s * %s(%s))" % (args[0], x, float_function("log", out), y)
 
 
-scalar_xlogy0 = XlogY0(scal.upgrade_to_float, name='scalar_xlogy0')
-xlogy0 = Elemwise(scalar_xlogy0, name='xlogy0')
+scalar_xlogy0 = XlogY0(scal.upgrade_to_float, name="scalar_xlogy0")
+xlogy0 = Elemwise(scalar_xlogy0, name="xlogy0")
 xlogy0.__doc__ = """``x * log(y)``, elementwise; 0 where x is 0, whatever y is."""

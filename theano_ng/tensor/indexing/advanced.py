@@ -1,4 +1,5 @@
 """Indexing of tensors by integer arrays and boolean masks, and the increments of such parts."""
+
 import numpy as np
 
 from theano_ng.gof import ports
@@ -14,17 +15,38 @@ from theano_ng.tensor.dtypes import DISCRETE, INTEGERS
 from theano_ng.tensor.elemwise.functions import eq, switch
 from theano_ng.tensor.exceptions import ShapeError
 from theano_ng.tensor.indexing.lists import (
-    adv_index_broadcastable_pattern, advanced_layout, AdvancedBooleanIndexingError, as_index_variable,
-    check_advanced_indexing_dimensions, check_increment_dtypes,  is_mask, slice_length, slice_of)
+    adv_index_broadcastable_pattern,
+    advanced_layout,
+    AdvancedBooleanIndexingError,
+    as_index_variable,
+    check_advanced_indexing_dimensions,
+    check_increment_dtypes,
+    is_mask,
+    slice_length,
+    slice_of,
+)
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 from theano_ng.tensor.type import TensorType
 
 __all__ = [
-    "AdvancedBooleanIncSubtensor", "AdvancedBooleanSubtensor", "AdvancedIncSubtensor", "AdvancedIncSubtensor1",
-    "AdvancedSubtensor", "AdvancedSubtensor1", "BaseAdvancedIncSubtensor", "BaseAdvancedSubtensor",
-    "_sum_grad_over_bcasted_dims", "advanced_boolean_inc_subtensor", "advanced_boolean_set_subtensor",
-    "advanced_boolean_subtensor", "advanced_inc_subtensor", "advanced_inc_subtensor1", "advanced_set_subtensor",
-    "advanced_set_subtensor1", "advanced_subtensor", "advanced_subtensor1",
+    "AdvancedBooleanIncSubtensor",
+    "AdvancedBooleanSubtensor",
+    "AdvancedIncSubtensor",
+    "AdvancedIncSubtensor1",
+    "AdvancedSubtensor",
+    "AdvancedSubtensor1",
+    "BaseAdvancedIncSubtensor",
+    "BaseAdvancedSubtensor",
+    "_sum_grad_over_bcasted_dims",
+    "advanced_boolean_inc_subtensor",
+    "advanced_boolean_set_subtensor",
+    "advanced_boolean_subtensor",
+    "advanced_inc_subtensor",
+    "advanced_inc_subtensor1",
+    "advanced_set_subtensor",
+    "advanced_set_subtensor1",
+    "advanced_subtensor",
+    "advanced_subtensor1",
 ]
 
 
@@ -92,7 +114,12 @@ def _increment_R_op(op, inputs, eval_points):
 def _check_unsigned(index):
     """Refuse numbers that NumPy would take for negative ones."""
     for entry in index:
-        if isinstance(entry, np.ndarray) and entry.dtype == "uint64" and entry.size and entry.max() > np.iinfo("int64").max:
+        if (
+            isinstance(entry, np.ndarray)
+            and entry.dtype == "uint64"
+            and entry.size
+            and entry.max() > np.iinfo("int64").max
+        ):
             raise IndexError("index out of bounds: index %d is larger than any axis" % entry.max())
 
 
@@ -152,7 +179,9 @@ class AdvancedSubtensor1(NativeOp, Op):
         if self.sparse_grad:
             if x.type.ndim != 2:
                 raise TypeError(
-                    "AdvancedSubtensor1: you can't take the sparse grad from a tensor with ndim != 2. ndim is %d" % x.type.ndim)
+                    "AdvancedSubtensor1: you can't take the sparse grad from a tensor with ndim != 2. ndim is %d"
+                    % x.type.ndim
+                )
             gx = ports.sparse_from_rows(x, gz, ilist)
         elif x.dtype in DISCRETE:
             gx = x.zeros_like(dtype=config.floatX)
@@ -172,7 +201,10 @@ advanced_subtensor1 = AdvancedSubtensor1()
 def _inc_code(op):
     """The native code of an Op that writes to chosen elements of a copy of its input or, in place, of the input itself."""
     return NativeCode(
-        "theano_ng.tensor.native.subtensor:inc", in_place=bool(op.inplace), set_instead_of_inc=bool(op.set_instead_of_inc))
+        "theano_ng.tensor.native.subtensor:inc",
+        in_place=bool(op.inplace),
+        set_instead_of_inc=bool(op.set_instead_of_inc),
+    )
 
 
 class AdvancedIncSubtensor1(NativeOp, Op):
@@ -202,7 +234,10 @@ class AdvancedIncSubtensor1(NativeOp, Op):
 
     def __str__(self):
         return "%s{%s,%s}" % (
-            type(self).__name__, "inplace" if self.inplace else "no_inplace", "set" if self.set_instead_of_inc else "inc")
+            type(self).__name__,
+            "inplace" if self.inplace else "no_inplace",
+            "set" if self.set_instead_of_inc else "inc",
+        )
 
     def make_node(self, x, y, ilist):
         x, y, ilist = as_tensor_variable(x), as_tensor_variable(y), _row_indices(ilist)
@@ -211,7 +246,8 @@ class AdvancedIncSubtensor1(NativeOp, Op):
         if y.type.ndim > x.type.ndim:
             raise TypeError(
                 "cannot %s x subtensor with ndim=%s by y with ndim=%s."
-                % ("set" if self.set_instead_of_inc else "increment", x.type.ndim, y.type.ndim))
+                % ("set" if self.set_instead_of_inc else "increment", x.type.ndim, y.type.ndim)
+            )
         _check_dtypes(x, y, self.set_instead_of_inc)
         return Apply(self, [x, y, ilist], [x.type()])
 
@@ -258,8 +294,10 @@ def _check_index(x, index):
         length = entry.ndim if mask else 0 if entry is None else 1
         for k in range(entry.ndim if mask else 0):
             if entry.shape[k] != x.shape[axis + k]:
-                raise IndexError("boolean index did not match indexed array along axis %d; size of axis is %d but size of corresponding "
-                                 "boolean axis is %d" % (axis + k, x.shape[axis + k], entry.shape[k]))
+                raise IndexError(
+                    "boolean index did not match indexed array along axis %d; size of axis is %d but size of corresponding "
+                    "boolean axis is %d" % (axis + k, x.shape[axis + k], entry.shape[k])
+                )
         axis += length
 
 
@@ -302,7 +340,9 @@ class BaseAdvancedSubtensor(NativeOp, Op):
                 sizes.append(as_tensor_variable(slice_length(fields, ishapes[0][axis])))
         shapes = {id(inp): shp for inp, shp in zip(index, ishapes[1:])}
         # Of every dimension, the length of the arrays that do not broadcast there; that of one can be 1 all the same.
-        known = [((False,), (a.sum(dtype="int64"),)) if is_mask(a) else (a.broadcastable, shapes[id(a)]) for a in arrays]
+        known = [
+            ((False,), (a.sum(dtype="int64"),)) if is_mask(a) else (a.broadcastable, shapes[id(a)]) for a in arrays
+        ]
         ndim = max((len(flags) for flags, _ in known), default=0)
         joint = []
         for i in range(ndim):
@@ -387,7 +427,8 @@ class BaseAdvancedIncSubtensor(NativeOp, Op):
         if y.ndim > part:
             raise TypeError(
                 "cannot %s a %d-dimensional part of x by y with ndim=%d"
-                % ("set" if self.set_instead_of_inc else "increment", part, y.ndim))
+                % ("set" if self.set_instead_of_inc else "increment", part, y.ndim)
+            )
         _check_dtypes(x, y, self.set_instead_of_inc)
         return Apply(self, [x, y, *index], [x.type()])
 
@@ -416,7 +457,9 @@ class AdvancedIncSubtensor(BaseAdvancedIncSubtensor):
     def make_node(self, x, y, *inputs):
         inputs = [as_index_variable(idx) for idx in inputs]
         if any(is_mask(idx) for idx in inputs):
-            raise AdvancedBooleanIndexingError("AdvancedIncSubtensor takes no boolean masks; use AdvancedBooleanIncSubtensor")
+            raise AdvancedBooleanIndexingError(
+                "AdvancedIncSubtensor takes no boolean masks; use AdvancedBooleanIncSubtensor"
+            )
         return super().make_node(x, y, *inputs)
 
     def grad(self, inpt, output_gradients):

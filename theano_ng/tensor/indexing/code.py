@@ -3,12 +3,21 @@
 An IncSubtensor itself runs native code. A subclass that overrides one of the hooks of `IncSubtensorHooks` is compiled instead, from
 them and from `index_code`, which computes shape, strides and place of the part.
 """
+
 from theano_ng.gof.type import Type
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.tensor.type import TensorType
 
-HOOKS = ("do_type_checking", "decl_view", "copy_of_x", "get_helper_c_code_args", "helper_c_code", "make_view_array", "copy_into",
-         "add_to_zview")
+HOOKS = (
+    "do_type_checking",
+    "decl_view",
+    "copy_of_x",
+    "get_helper_c_code_args",
+    "helper_c_code",
+    "make_view_array",
+    "copy_into",
+    "add_to_zview",
+)
 
 _SUPPORT = """
 #ifndef THEANO_NG_CLIPPED_INDEX
@@ -57,14 +66,23 @@ def index_code(idx_list, x, indices, fail, c_prefix="PyArray", strides_mul=1):
         return "theano_ng_clipped_index(%s)" % (next(remaining) if isinstance(entry, Type) else int(entry))
 
     for axis, entry in enumerate(idx_list):
-        words = dict(axis=axis, dim=dimension, fail=fail, length="%s_DIMS(%s)[%d]" % (c_prefix, x, axis),
-                     stride="%s_STRIDES(%s)[%d] * %d" % (c_prefix, x, axis, strides_mul))
+        words = dict(
+            axis=axis,
+            dim=dimension,
+            fail=fail,
+            length="%s_DIMS(%s)[%d]" % (c_prefix, x, axis),
+            stride="%s_STRIDES(%s)[%d] * %d" % (c_prefix, x, axis, strides_mul),
+        )
         if isinstance(entry, slice):
             # The order in which the inputs are counted.
             start, stop, step = (field(part, None) for part in (entry.start, entry.stop, entry.step))
-            words.update(step=step or "1", start=start or "(step < 0 ? PY_SSIZE_T_MAX : 0)",
-                         stop=stop or "(step < 0 ? PY_SSIZE_T_MIN : PY_SSIZE_T_MAX)")
-            lines.append("""{
+            words.update(
+                step=step or "1",
+                start=start or "(step < 0 ? PY_SSIZE_T_MAX : 0)",
+                stop=stop or "(step < 0 ? PY_SSIZE_T_MIN : PY_SSIZE_T_MAX)",
+            )
+            lines.append(
+                """{
     Py_ssize_t step = %(step)s, start = %(start)s, stop = %(stop)s;
     if (step == 0) {
         PyErr_SetString(PyExc_ValueError, "slice step cannot be zero");
@@ -76,10 +94,13 @@ def index_code(idx_list, x, indices, fail, c_prefix="PyArray", strides_mul=1):
     xview_strides[%(dim)d] = xview_dims[%(dim)d] > 1 ? %(stride)s * step : %(stride)s;
     if (xview_dims[%(dim)d] > 0)
         xview_offset += %(stride)s * start;
-}""" % words)
+}"""
+                % words
+            )
             dimension += 1
         else:
-            lines.append("""{
+            lines.append(
+                """{
     Py_ssize_t index = %(index)s;
     if (index < -%(length)s || index >= %(length)s) {
         PyErr_Format(PyExc_IndexError, "index out of bounds: index %%zd is out of bounds for axis %(axis)d with size %%zd",
@@ -87,12 +108,23 @@ def index_code(idx_list, x, indices, fail, c_prefix="PyArray", strides_mul=1):
         %(fail)s
     }
     xview_offset += %(stride)s * (index < 0 ? index + %(length)s : index);
-}""" % dict(words, index=field(entry, "0")))
-    lines.append("""for (int i = %(first)d; i < %(ndim)s; i++) {
+}"""
+                % dict(words, index=field(entry, "0"))
+            )
+    lines.append(
+        """for (int i = %(first)d; i < %(ndim)s; i++) {
     xview_dims[i - %(less)d] = %(prefix)s_DIMS(%(x)s)[i];
     xview_strides[i - %(less)d] = %(prefix)s_STRIDES(%(x)s)[i] * %(mul)d;
-}""" % dict(first=len(idx_list), less=len(idx_list) - dimension, ndim="%s_NDIM(%s)" % (c_prefix, x), prefix=c_prefix, x=x,
-            mul=strides_mul))
+}"""
+        % dict(
+            first=len(idx_list),
+            less=len(idx_list) - dimension,
+            ndim="%s_NDIM(%s)" % (c_prefix, x),
+            prefix=c_prefix,
+            x=x,
+            mul=strides_mul,
+        )
+    )
     return "\n".join(lines)
 
 
@@ -158,8 +190,11 @@ class IncSubtensorHooks:
         view_ndim : int
             Number of dimensions of the view, at most that of x.
         """
-        return ("(Py_INCREF(PyArray_DESCR(%(x)s)), (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, PyArray_DESCR(%(x)s), %(n)s, "
-                "PyArray_DIMS(%(x)s), PyArray_STRIDES(%(x)s), PyArray_DATA(%(x)s), PyArray_FLAGS(%(x)s), NULL))" % dict(x=x, n=view_ndim))
+        return (
+            "(Py_INCREF(PyArray_DESCR(%(x)s)), (PyArrayObject *)PyArray_NewFromDescr(&PyArray_Type, PyArray_DESCR(%(x)s), %(n)s, "
+            "PyArray_DIMS(%(x)s), PyArray_STRIDES(%(x)s), PyArray_DATA(%(x)s), PyArray_FLAGS(%(x)s), NULL))"
+            % dict(x=x, n=view_ndim)
+        )
 
     def copy_into(self, view, source):
         """C expression that copies one array into another, with broadcasting; its value is 0 on success.
@@ -196,7 +231,9 @@ class IncSubtensorHooks:
         """ % dict(x=x, fail=fail)
 
     def _set_view(self, c_prefix):
-        if c_prefix != "PyArray":    # a view of another kind of array: make_view_array has all it needs in the xview variables
+        if (
+            c_prefix != "PyArray"
+        ):  # a view of another kind of array: make_view_array has all it needs in the xview variables
             return ""
         return """
         for (int i = 0; i < PyArray_NDIM(zview); i++) {
@@ -263,9 +300,16 @@ class IncSubtensorHooks:
         Py_DECREF(zview);
     }
         """ % dict(
-            declare=self.decl_view(), target=target % dict(x=x, z=z, fail=fail, copy=self.copy_of_x(x)),
-            helper=self.helper_c_code(node, name, inputs, outputs, dict(sub, fail=fail), self.idx_list, view_ndim, **arguments),
-            view=self.make_view_array(z, view_ndim), set_view=self._set_view(arguments.get("c_prefix", "PyArray")), write=write, fail=fail)
+            declare=self.decl_view(),
+            target=target % dict(x=x, z=z, fail=fail, copy=self.copy_of_x(x)),
+            helper=self.helper_c_code(
+                node, name, inputs, outputs, dict(sub, fail=fail), self.idx_list, view_ndim, **arguments
+            ),
+            view=self.make_view_array(z, view_ndim),
+            set_view=self._set_view(arguments.get("c_prefix", "PyArray")),
+            write=write,
+            fail=fail,
+        )
 
     def c_support_code(self):
         """The helper for indices, when a subclass has C code of its own."""

@@ -1,4 +1,5 @@
 """What indexing Ops and rewrites share: index lists, their inputs, slices in canonical form."""
+
 import numpy as np
 
 import theano_ng.scalar as scal
@@ -13,11 +14,18 @@ from theano_ng.tensor.type import TensorType
 from theano_ng.tensor.type_other import NoneConst, NoneTypeT, SliceConstant, SliceType, make_slice, slicetype
 
 __all__ = [
-    "AdvancedBooleanIndexingError", "AdvancedIndexingError", "adv_index_broadcastable_pattern", "as_index_constant",
-    "as_index_variable", "check_advanced_indexing_dimensions", "check_and_reject_bool", "get_canonical_form_slice",
-    "get_idx_list", "make_constant", "slice_length",
+    "AdvancedBooleanIndexingError",
+    "AdvancedIndexingError",
+    "adv_index_broadcastable_pattern",
+    "as_index_constant",
+    "as_index_variable",
+    "check_advanced_indexing_dimensions",
+    "check_and_reject_bool",
+    "get_canonical_form_slice",
+    "get_idx_list",
+    "make_constant",
+    "slice_length",
 ]
-
 
 
 class AdvancedIndexingError(TypeError):
@@ -38,13 +46,18 @@ class ScalarInputsOp(NativeOp):
             if isinstance(variable.type, Scalar):
                 names[i] = "scalar_%s_%d" % (name, i)
                 make.append(
-                    "PyObject *%s; { PyArray_Descr *descr = PyArray_DescrFromType(%d); auto value = %s; "    # it may be a literal
+                    "PyObject *%s; { PyArray_Descr *descr = PyArray_DescrFromType(%d); auto value = %s; "  # it may be a literal
                     "%s = PyArray_Scalar(&value, descr, NULL); Py_DECREF(descr); } native_failed |= %s == NULL;"
-                    % (names[i], np.dtype(variable.type.dtype).num, inputs[i], names[i], names[i]))
+                    % (names[i], np.dtype(variable.type.dtype).num, inputs[i], names[i], names[i])
+                )
                 drop.append("Py_XDECREF(%s);" % names[i])
         body = NativeOp.c_code(self, node, name, names, outputs, dict(sub, fail="native_failed = 1;"))
         return "{\nint native_failed = 0;\n%s\nif (!native_failed)\n%s\n%s\nif (native_failed) {\n%s\n}\n}\n" % (
-            "\n".join(make), body, "\n".join(drop), sub["fail"])
+            "\n".join(make),
+            body,
+            "\n".join(drop),
+            sub["fail"],
+        )
 
 
 # ---------------------------------------------------------------- index lists
@@ -88,7 +101,7 @@ def get_idx_list(inputs, idx_list, get_count=False):
 
 def clipped(value):
     """A field of a slice as an int64, as slicing takes it: no dimension goes on beyond."""
-    return min(max(int(value), -(2 ** 63)), 2 ** 63 - 1)
+    return min(max(int(value), -(2**63)), 2**63 - 1)
 
 
 def checked(value):
@@ -109,7 +122,9 @@ def as_index_constant(a):
     if a is None:
         return None
     if isinstance(a, slice):
-        return slice(*[as_index_constant(clipped(field) if is_integer(field) else field) for field in (a.start, a.stop, a.step)])
+        return slice(
+            *[as_index_constant(clipped(field) if is_integer(field) else field) for field in (a.start, a.stop, a.step)]
+        )
     if is_integer(a):
         return scal.ScalarConstant(scal.int64, np.int64(checked(a)))
     if isinstance(a, Variable):
@@ -119,13 +134,16 @@ def as_index_constant(a):
 
 def make_constant(args):
     """Integers among indices, also inside slices, as int64 Scalar constants; everything else stays."""
+
     def convert(a):
         return as_index_constant(a) if is_integer(a) else a
 
     def of_slice(field):
         return convert(clipped(field) if is_integer(field) else field)
 
-    return tuple([slice(*map(of_slice, (a.start, a.stop, a.step))) if isinstance(a, slice) else convert(a) for a in args])
+    return tuple(
+        [slice(*map(of_slice, (a.start, a.stop, a.step))) if isinstance(a, slice) else convert(a) for a in args]
+    )
 
 
 def as_index_variable(idx):
@@ -148,8 +166,9 @@ def as_index_variable(idx):
             fields.append(field)
         if all(field is None or is_integer(field) for field in fields):
             return SliceConstant(slicetype, slice(*fields))
-        return make_slice(slice(*[
-            as_tensor_variable(field) if isinstance(field, Variable) else field for field in fields]))
+        return make_slice(
+            slice(*[as_tensor_variable(field) if isinstance(field, Variable) else field for field in fields])
+        )
     idx = as_tensor_variable(checked(idx) if is_integer(idx) else idx)
     if idx.type.dtype not in DISCRETE:
         raise TypeError("index must be integers or a boolean mask, got a variable of type %s" % (idx.type,))
@@ -171,7 +190,8 @@ def check_and_reject_bool(args_el):
         elif isinstance(item, (bool, np.bool_)):
             raise TypeError(
                 "TensorType does not support Python bools for indexing, such as tensor[[True, False]]. To use a boolean mask, "
-                "convert the mask to a NumPy array first, e.g., tensor[numpy.array([True, False])].")
+                "convert the mask to a NumPy array first, e.g., tensor[numpy.array([True, False])]."
+            )
 
 
 def is_mask(idx):
@@ -214,13 +234,16 @@ def check_advanced_indexing_dimensions(input, idx_list):
                     if axis + k < input.ndim and mask.shape[k] != input.data.shape[axis + k]:
                         raise IndexError(
                             "boolean index did not match indexed array along dimension %d; dimension is %d but corresponding "
-                            "boolean dimension is %d" % (axis + k, input.data.shape[axis + k], mask.shape[k]))
+                            "boolean dimension is %d" % (axis + k, input.data.shape[axis + k], mask.shape[k])
+                        )
         if isinstance(idx, np.ndarray) and idx.dtype == bool:
             axis += idx.ndim
         elif idx is not Ellipsis:
             axis += consumed(idx)
     if axis > input.ndim:
-        raise IndexError("too many indices for array: array is %d-dimensional, but %d were indexed" % (input.ndim, axis))
+        raise IndexError(
+            "too many indices for array: array is %d-dimensional, but %d were indexed" % (input.ndim, axis)
+        )
 
 
 # ---------------------------------------------------------------- slices in canonical form
@@ -239,7 +262,7 @@ def _field(value):
     except NotScalarConstantError:
         value = as_tensor_variable(value)
     # With int64, it would become a float64.
-    return cast(minimum(value, np.uint64(2 ** 63 - 1)), "int64") if value.dtype == "uint64" else value
+    return cast(minimum(value, np.uint64(2**63 - 1)), "int64") if value.dtype == "uint64" else value
 
 
 def _min(a, b):
@@ -315,7 +338,7 @@ def get_canonical_form_slice(theslice, length):
             raise ValueError("slice step cannot be zero")
         if step > 0:
             return slice(*_forward(start, stop, step, length_), step), 1
-        if step < -(2 ** 31):
+        if step < -(2**31):
             # One element is taken, however far the next one is; sums with the step are not to overflow.
             step = _max(step, -1 - length_)
         return slice(*_backward(start, stop, step, length_), -step), -1
@@ -325,7 +348,8 @@ def get_canonical_form_slice(theslice, length):
     backward = _backward(start, stop, step, length_)
     return (
         slice(switch(negative, backward[0], forward[0]), switch(negative, backward[1], forward[1]), abs(step)),
-        switch(negative, -1, 1))
+        switch(negative, -1, 1),
+    )
 
 
 def slice_length(theslice, length):
@@ -451,8 +475,12 @@ def adv_index_broadcastable_pattern(a, idx):
 def check_increment_dtypes(x, y, set_instead_of_inc):
     """Refuse values that cannot be converted to the dtype of what they are written into."""
     complex_loss = y.dtype.startswith("complex") and not x.dtype.startswith("complex")
-    if complex_loss or (not set_instead_of_inc and not np.can_cast(y.dtype, x.dtype, casting="same_kind")
-                        and np.dtype(y.dtype).kind not in "iub"):
+    if complex_loss or (
+        not set_instead_of_inc
+        and not np.can_cast(y.dtype, x.dtype, casting="same_kind")
+        and np.dtype(y.dtype).kind not in "iub"
+    ):
         raise TypeError(
             "Trying to %s a tensor of dtype %s with a value of dtype %s: cast the value first."
-            % ("set a part of" if set_instead_of_inc else "increment", x.dtype, y.dtype))
+            % ("set a part of" if set_instead_of_inc else "increment", x.dtype, y.dtype)
+        )

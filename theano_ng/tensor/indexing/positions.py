@@ -1,4 +1,5 @@
 """Searching and converting indices."""
+
 import numpy as np
 
 from theano_ng.configdefaults import config
@@ -14,9 +15,7 @@ from theano_ng.tensor.shaping.creation import _undefined_grads
 from theano_ng.tensor.elemwise.functions import cast
 from theano_ng.tensor.type import TensorType
 
-__all__ = ['SearchsortedOp', 'searchsorted', 'UnravelIndex', 'unravel_index',
-           'RavelMultiIndex', 'ravel_multi_index']
-
+__all__ = ["SearchsortedOp", "searchsorted", "UnravelIndex", "unravel_index", "RavelMultiIndex", "ravel_multi_index"]
 
 
 class SearchsortedOp(NativeOp, Op):
@@ -29,14 +28,14 @@ class SearchsortedOp(NativeOp, Op):
     ----------
     side : {'left', 'right'}
     """
-    __props__ = ('side',)
+
+    __props__ = ("side",)
     params_type = generic
     check_input = False
 
-    def __init__(self, side='left'):
-        if side not in ('left', 'right'):
-            raise ValueError("side must be 'left' or 'right', got %r"
-                             % (side,))
+    def __init__(self, side="left"):
+        if side not in ("left", "right"):
+            raise ValueError("side must be 'left' or 'right', got %r" % (side,))
         self.side = side
 
     def make_node(self, x, v, sorter=None):
@@ -45,14 +44,12 @@ class SearchsortedOp(NativeOp, Op):
         if sorter is not None:
             sorter = as_tensor_variable(sorter)
             if sorter.ndim != 1 or sorter.dtype not in INTEGERS:
-                raise TypeError('sorter must be an integer vector, got %s'
-                                % (sorter.type,))
-            inputs.append(cast(sorter, 'int64'))
-        return Apply(self, inputs, [TensorType('int64', v.broadcastable)()])
+                raise TypeError("sorter must be an integer vector, got %s" % (sorter.type,))
+            inputs.append(cast(sorter, "int64"))
+        return Apply(self, inputs, [TensorType("int64", v.broadcastable)()])
 
     def native_code(self, node):
-        return NativeCode('theano_ng.tensor.native.extra:searchsorted',
-                          right=self.side == 'right')
+        return NativeCode("theano_ng.tensor.native.extra:searchsorted", right=self.side == "right")
 
     def get_params(self, node):
         """'left' or 'right', as `perform` gets it."""
@@ -61,21 +58,20 @@ class SearchsortedOp(NativeOp, Op):
     def perform(self, node, inputs, output_storage, params=None):
         x, v = inputs[:2]
         sorter = inputs[2] if len(inputs) == 3 else None
-        output_storage[0][0] = np.asarray(
-            np.searchsorted(x, v, side=self.side, sorter=sorter),
-            dtype='int64')
+        output_storage[0][0] = np.asarray(np.searchsorted(x, v, side=self.side, sorter=sorter), dtype="int64")
 
     def infer_shape(self, node, shapes):
         return [shapes[1]]
 
     def connection_pattern(self, node):
-        return [[True], [True], [False]][:len(node.inputs)]
+        return [[True], [True], [False]][: len(node.inputs)]
 
     def grad(self, inputs, output_gradients):
         # A step function: flat almost everywhere.
-        grads = [x.zeros_like(dtype=config.floatX)
-                 if not x.dtype.startswith(('float', 'complex'))
-                 else x.zeros_like() for x in inputs[:2]]
+        grads = [
+            x.zeros_like(dtype=config.floatX) if not x.dtype.startswith(("float", "complex")) else x.zeros_like()
+            for x in inputs[:2]
+        ]
         if len(inputs) == 3:
             grads.append(DisconnectedType()())
         return grads
@@ -84,7 +80,7 @@ class SearchsortedOp(NativeOp, Op):
         return [None]
 
 
-def searchsorted(x, v, side='left', sorter=None):
+def searchsorted(x, v, side="left", sorter=None):
     """Where the elements of `v` would be inserted to keep `x` sorted.
 
     Parameters
@@ -114,16 +110,14 @@ def searchsorted(x, v, side='left', sorter=None):
 
 
 def _check_order(op, order):
-    if order not in ('C', 'F'):
-        raise ValueError("%s: order must be 'C' or 'F', got %r"
-                         % (type(op).__name__, order))
+    if order not in ("C", "F"):
+        raise ValueError("%s: order must be 'C' or 'F', got %r" % (type(op).__name__, order))
 
 
 def _integers(op, x, what):
     x = as_tensor_variable(x)
     if x.dtype not in INTEGERS:
-        raise TypeError("%s: %s must be integers, got %s"
-                        % (type(op).__name__, what, x.type))
+        raise TypeError("%s: %s must be integers, got %s" % (type(op).__name__, what, x.type))
     return x
 
 
@@ -136,48 +130,44 @@ class UnravelIndex(NativeOp, Op):
         How many axes there are.
     order : {'C', 'F'}
     """
-    __props__ = ('ndim', 'order')
 
-    def __init__(self, ndim, order='C'):
+    __props__ = ("ndim", "order")
+
+    def __init__(self, ndim, order="C"):
         _check_order(self, order)
         self.ndim = int(ndim)
         self.order = order
 
     def make_node(self, indices, dims):
-        indices = _integers(self, indices, 'indices')
-        dims = _integers(self, dims, 'dims')
+        indices = _integers(self, indices, "indices")
+        dims = _integers(self, dims, "dims")
         if dims.ndim != 1:
-            raise TypeError("UnravelIndex: dims must be a vector, got %s"
-                            % (dims.type,))
-        return Apply(self, [indices, dims],
-                     [TensorType('int64', indices.broadcastable)()
-                      for _ in range(self.ndim)])
+            raise TypeError("UnravelIndex: dims must be a vector, got %s" % (dims.type,))
+        return Apply(self, [indices, dims], [TensorType("int64", indices.broadcastable)() for _ in range(self.ndim)])
 
     def native_code(self, node):
-        return NativeCode('theano_ng.tensor.native.rearrange:unravel_index', fortran=self.order == 'F')
+        return NativeCode("theano_ng.tensor.native.rearrange:unravel_index", fortran=self.order == "F")
 
     def perform(self, node, inp, out):
         indices, dims = inp
         if len(dims) != self.ndim:
-            raise ValueError("unravel_index: dims has %d elements, expected "
-                             "%d" % (len(dims), self.ndim))
-        found = np.unravel_index(indices, tuple(int(n) for n in dims),
-                                 order=self.order)
+            raise ValueError("unravel_index: dims has %d elements, expected %d" % (len(dims), self.ndim))
+        found = np.unravel_index(indices, tuple(int(n) for n in dims), order=self.order)
         for cell, value in zip(out, found):
             # NumPy returns read-only views of one array.
-            cell[0] = np.array(value, dtype='int64')
+            cell[0] = np.array(value, dtype="int64")
 
     def infer_shape(self, node, input_shapes):
         return [input_shapes[0]] * self.ndim
 
     def grad(self, inputs, output_grads):
-        return _undefined_grads(self, inputs, 'the inputs are integers')
+        return _undefined_grads(self, inputs, "the inputs are integers")
 
     def R_op(self, inputs, eval_points):
         return [None] * self.ndim
 
 
-def unravel_index(indices, dims, order='C', ndim=None):
+def unravel_index(indices, dims, order="C", ndim=None):
     """Convert flat indices to a tuple of coordinates.
 
     Parameters
@@ -209,7 +199,8 @@ def unravel_index(indices, dims, order='C', ndim=None):
                 "automatically determined, so Theano is not able to know what "
                 "the number of dimensions of the unraveled index will be. You "
                 "can provide the 'ndim' keyword argument to 'unravel_index' "
-                "to avoid this problem." % (dims,)) from None
+                "to avoid this problem." % (dims,)
+            ) from None
     found = UnravelIndex(ndim=ndim, order=order)(indices, dims)
     return tuple(found) if isinstance(found, (list, tuple)) else (found,)
 
@@ -222,60 +213,61 @@ class RavelMultiIndex(NativeOp, Op):
     mode : {'raise', 'wrap', 'clip'} or tuple of these
     order : {'C', 'F'}
     """
-    __props__ = ('mode', 'order')
 
-    def __init__(self, mode='raise', order='C'):
+    __props__ = ("mode", "order")
+
+    def __init__(self, mode="raise", order="C"):
         modes = tuple(mode) if isinstance(mode, (list, tuple)) else (mode,)
-        if any(m not in ('raise', 'wrap', 'clip') for m in modes):
-            raise ValueError("ravel_multi_index: mode must be 'raise', 'wrap' "
-                             "or 'clip', or a tuple of these, got %r"
-                             % (mode,))
+        if any(m not in ("raise", "wrap", "clip") for m in modes):
+            raise ValueError(
+                "ravel_multi_index: mode must be 'raise', 'wrap' or 'clip', or a tuple of these, got %r" % (mode,)
+            )
         _check_order(self, order)
         self.mode = mode if isinstance(mode, str) else modes
         self.order = order
 
     def make_node(self, *inp):
-        coordinates = [_integers(self, x, 'the indices') for x in inp[:-1]]
-        dims = _integers(self, inp[-1], 'dims')
+        coordinates = [_integers(self, x, "the indices") for x in inp[:-1]]
+        dims = _integers(self, inp[-1], "dims")
         if dims.ndim != 1:
-            raise TypeError("RavelMultiIndex: dims must be a vector, got %s"
-                            % (dims.type,))
+            raise TypeError("RavelMultiIndex: dims must be a vector, got %s" % (dims.type,))
         if not coordinates:
             raise ValueError("ravel_multi_index: no index was given")
         if not isinstance(self.mode, str) and len(self.mode) != len(coordinates):
-            raise ValueError("ravel_multi_index: %d mode(s) were given for %d coordinates; expected one for each, or one for all"
-                             % (len(self.mode), len(coordinates)))
+            raise ValueError(
+                "ravel_multi_index: %d mode(s) were given for %d coordinates; expected one for each, or one for all"
+                % (len(self.mode), len(coordinates))
+            )
         ndim = max(x.ndim for x in coordinates)
-        flags = [all(x.broadcastable[i - ndim] for x in coordinates
-                     if x.ndim >= ndim - i) for i in range(ndim)]
-        return Apply(self, coordinates + [dims],
-                     [TensorType('int64', flags)()])
+        flags = [all(x.broadcastable[i - ndim] for x in coordinates if x.ndim >= ndim - i) for i in range(ndim)]
+        return Apply(self, coordinates + [dims], [TensorType("int64", flags)()])
 
     def native_code(self, node):
         modes = self.mode if isinstance(self.mode, tuple) else (self.mode,) * (len(node.inputs) - 1)
-        numbers = {'raise': 0, 'wrap': 1, 'clip': 2}
-        return NativeCode('theano_ng.tensor.native.rearrange:ravel_multi_index',
-                          fortran=self.order == 'F', modes=[numbers[mode] for mode in modes])
+        numbers = {"raise": 0, "wrap": 1, "clip": 2}
+        return NativeCode(
+            "theano_ng.tensor.native.rearrange:ravel_multi_index",
+            fortran=self.order == "F",
+            modes=[numbers[mode] for mode in modes],
+        )
 
     def perform(self, node, inp, out):
         coordinates, dims = inp[:-1], inp[-1]
-        out[0][0] = np.asarray(np.ravel_multi_index(
-            tuple(coordinates), tuple(int(n) for n in dims), self.mode,
-            self.order), dtype='int64')
+        out[0][0] = np.asarray(
+            np.ravel_multi_index(tuple(coordinates), tuple(int(n) for n in dims), self.mode, self.order), dtype="int64"
+        )
 
     def infer_shape(self, node, input_shapes):
-        return [_broadcast_shape(
-            [(shape, x.broadcastable) for shape, x in
-             zip(input_shapes[:-1], node.inputs[:-1])])]
+        return [_broadcast_shape([(shape, x.broadcastable) for shape, x in zip(input_shapes[:-1], node.inputs[:-1])])]
 
     def grad(self, inputs, output_grads):
-        return _undefined_grads(self, inputs, 'the inputs are integers')
+        return _undefined_grads(self, inputs, "the inputs are integers")
 
     def R_op(self, inputs, eval_points):
         return [None]
 
 
-def ravel_multi_index(multi_index, dims, mode='raise', order='C'):
+def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
     """Convert a tuple of coordinates to flat indices.
 
     Parameters
@@ -301,6 +293,5 @@ def ravel_multi_index(multi_index, dims, mode='raise', order='C'):
     unravel_index : the inverse
     """
     if not isinstance(multi_index, (tuple, list)):
-        raise TypeError('multi_index must be a tuple or a list, got %s'
-                        % type(multi_index))
+        raise TypeError("multi_index must be a tuple or a list, got %s" % type(multi_index))
     return RavelMultiIndex(mode=mode, order=order)(*list(multi_index) + [dims])

@@ -1,4 +1,5 @@
 """Selecting elements: `nonzero` and its family, `choose`, `default`."""
+
 import copy
 
 import numpy as np
@@ -17,31 +18,40 @@ from theano_ng.tensor.indexing.lists import within
 from theano_ng.tensor.shaping.joining import stack
 from theano_ng.tensor.type import TensorType
 
-__all__ = ['Nonzero', '_nonzero', 'nonzero', 'flatnonzero', 'nonzero_values',
-           'Choose', 'choose', 'Default', 'default', 'setdefault']
+__all__ = [
+    "Nonzero",
+    "_nonzero",
+    "nonzero",
+    "flatnonzero",
+    "nonzero_values",
+    "Choose",
+    "choose",
+    "Default",
+    "default",
+    "setdefault",
+]
 
 
 class Nonzero(NativeOp, Op):
     """The indices of the nonzero elements: one int64 vector per dimension."""
+
     __props__ = ()
 
     def make_node(self, a):
         a = as_tensor_variable(a)
         if a.ndim == 0:
-            raise ValueError('Nonzero only supports non-scalar arrays.')
-        return Apply(self, [a], [TensorType('int64', (False,))()
-                                 for _ in range(a.ndim)])
+            raise ValueError("Nonzero only supports non-scalar arrays.")
+        return Apply(self, [a], [TensorType("int64", (False,))() for _ in range(a.ndim)])
 
     def native_code(self, node):
-        return NativeCode('theano_ng.tensor.native.selecting:nonzero')
+        return NativeCode("theano_ng.tensor.native.selecting:nonzero")
 
     def perform(self, node, inp, out_):
         for cell, indices in zip(out_, np.nonzero(inp[0])):
-            cell[0] = indices.astype('int64')
+            cell[0] = indices.astype("int64")
 
     def grad(self, inp, grads):
-        return [grad_undefined(self, 0, inp[0],
-                               'indices do not vary smoothly')]
+        return [grad_undefined(self, 0, inp[0], "indices do not vary smoothly")]
 
     def R_op(self, inputs, eval_points):
         return [None] * inputs[0].ndim
@@ -69,7 +79,7 @@ def nonzero(a, return_matrix=False):
     if not return_matrix:
         return found
     if len(found) == 1:
-        return found[0].dimshuffle('x', 0)
+        return found[0].dimshuffle("x", 0)
     return stack(list(found), axis=0)
 
 
@@ -87,7 +97,7 @@ def flatnonzero(a):
     """
     a = as_tensor_variable(a)
     if a.ndim == 0:
-        raise ValueError('Nonzero only supports non-scalar arrays.')
+        raise ValueError("Nonzero only supports non-scalar arrays.")
     return nonzero(a.flatten(), return_matrix=False)[0]
 
 
@@ -116,12 +126,12 @@ class Choose(NativeOp, Op):
     mode : {'raise', 'wrap', 'clip'}
         What is done with an index out of range.
     """
-    __props__ = ('mode',)
+
+    __props__ = ("mode",)
 
     def __init__(self, mode):
-        if mode not in ('raise', 'wrap', 'clip'):
-            raise ValueError("choose: mode must be 'raise', 'wrap' or 'clip', "
-                             "not %r" % (mode,))
+        if mode not in ("raise", "wrap", "clip"):
+            raise ValueError("choose: mode must be 'raise', 'wrap' or 'clip', not %r" % (mode,))
         self.mode = mode
 
     def make_node(self, a, choices, *others):
@@ -130,8 +140,7 @@ class Choose(NativeOp, Op):
             choices = [choices, *others]
         a = as_tensor_variable(a)
         if a.dtype not in DISCRETE:
-            raise TypeError("choose: the first argument holds indices and must "
-                            "have an integer dtype, not %s" % a.dtype)
+            raise TypeError("choose: the first argument holds indices and must have an integer dtype, not %s" % a.dtype)
         if isinstance(choices, (tuple, list)) and len(choices) != 1:
             if not choices:
                 raise ValueError("choose: there is nothing to choose from")
@@ -141,22 +150,23 @@ class Choose(NativeOp, Op):
         else:
             choices = as_tensor_variable(choices)
             if choices.ndim == 0:
-                raise ValueError("choose: choices must have 1 or more "
-                                 "dimensions; the first one lists the choices")
+                raise ValueError("choose: choices must have 1 or more dimensions; the first one lists the choices")
             dtype = choices.dtype
             patterns = [choices.broadcastable[1:]]
             choices = [choices]
         # The result has the common shape of the index and the choices.
         patterns.append(a.broadcastable)
         ndim = max(len(p) for p in patterns)
-        flags = [all(p[i - ndim] for p in patterns if len(p) >= ndim - i)
-                 for i in range(ndim)]
+        flags = [all(p[i - ndim] for p in patterns if len(p) >= ndim - i) for i in range(ndim)]
         return Apply(self, [a] + choices, [TensorType(dtype, flags)()])
 
     def native_code(self, node):
         out = node.outputs[0]
-        return NativeCode('theano_ng.tensor.native.selecting:choose', mode=('raise', 'wrap', 'clip').index(self.mode),
-                          type_number=np.dtype(out.dtype).num)
+        return NativeCode(
+            "theano_ng.tensor.native.selecting:choose",
+            mode=("raise", "wrap", "clip").index(self.mode),
+            type_number=np.dtype(out.dtype).num,
+        )
 
     def perform(self, node, inputs, outputs):
         a = inputs[0]
@@ -165,21 +175,23 @@ class Choose(NativeOp, Op):
         n = len(choices)
         # numpy.choose itself takes 32 choices at most.
         shape = np.broadcast_shapes(
-            a.shape, inputs[1].shape[1:] if len(inputs) == 2 else (),
-            *{c.shape for c in choices})
+            a.shape, inputs[1].shape[1:] if len(inputs) == 2 else (), *{c.shape for c in choices}
+        )
         result = np.empty(shape, dtype=node.outputs[0].dtype)
         if result.size and n == 0:
             raise ValueError("choose: there is nothing to choose from")
-        if result.size and self.mode == 'raise':
+        if result.size and self.mode == "raise":
             wrong = a[(a < 0) | (a >= n)]
             if wrong.size:
-                raise ValueError("choose: index %d is outside of [0, %d]; see mode='wrap' and mode='clip'" % (wrong[0], n - 1))
+                raise ValueError(
+                    "choose: index %d is outside of [0, %d]; see mode='wrap' and mode='clip'" % (wrong[0], n - 1)
+                )
         elif result.size:
             # int8 does not hold the number of choices.
-            a = a if a.dtype == 'uint64' else a.astype('int64')
-            a = a % a.dtype.type(n) if self.mode == 'wrap' else np.clip(a, 0, n - 1)
+            a = a if a.dtype == "uint64" else a.astype("int64")
+            a = a % a.dtype.type(n) if self.mode == "wrap" else np.clip(a, 0, n - 1)
         for i, choice in enumerate(choices):
-            np.copyto(result, choice, where=(a == i), casting='unsafe')
+            np.copyto(result, choice, where=(a == i), casting="unsafe")
         outputs[0][0] = result
 
     def infer_shape(self, node, shapes):
@@ -201,10 +213,10 @@ class Choose(NativeOp, Op):
         zero = constant(0, dtype=gz.dtype)
         if len(choices) > 1:
             return grads + [_as_gradient(switch(eq(index, i), gz, zero), choice) for i, choice in enumerate(choices)]
-        choices, = choices
-        rank = arange(choices.shape[0]).dimshuffle([0] + ['x'] * gz.ndim)
-        picked = eq(_pad_left(index, gz.ndim).dimshuffle(['x'] + list(range(gz.ndim))), rank)
-        picked = switch(picked, gz.dimshuffle(['x'] + list(range(gz.ndim))), zero)
+        (choices,) = choices
+        rank = arange(choices.shape[0]).dimshuffle([0] + ["x"] * gz.ndim)
+        picked = eq(_pad_left(index, gz.ndim).dimshuffle(["x"] + list(range(gz.ndim))), rank)
+        picked = switch(picked, gz.dimshuffle(["x"] + list(range(gz.ndim))), zero)
         # Axis 0 is the list; the rest of a choice was padded on its left.
         surplus = gz.ndim - (choices.ndim - 1)
         if surplus:
@@ -218,10 +230,8 @@ class Choose(NativeOp, Op):
         return [self(inputs[0], points if len(points) > 1 else points[0])]
 
 
-
-
 def _pad_left(x, ndim):
-    return x.dimshuffle(['x'] * (ndim - x.ndim) + list(range(x.ndim)))
+    return x.dimshuffle(["x"] * (ndim - x.ndim) + list(range(x.ndim)))
 
 
 def _as_gradient(g, x):
@@ -230,10 +240,9 @@ def _as_gradient(g, x):
         return x.zeros_like(dtype=config.floatX)
     if g.ndim > x.ndim:
         g = g.sum(axis=list(range(g.ndim - x.ndim)))
-    axes = [i for i in range(x.ndim)
-            if x.broadcastable[i] and not g.broadcastable[i]]
+    axes = [i for i in range(x.ndim) if x.broadcastable[i] and not g.broadcastable[i]]
     g = g.sum(axis=axes, keepdims=True) if axes else g
-    if g.dtype.startswith('complex') and not x.dtype.startswith('complex'):
+    if g.dtype.startswith("complex") and not x.dtype.startswith("complex"):
         g = real(g)
     return cast(g, x.dtype)
 
@@ -249,11 +258,11 @@ def _broadcast_shape(shapes_and_flags):
             # The length of an operand that does not say so can be 1 all the same.
             if own >= 0 and not flags[own] and shape[own] is not size:
                 size = shape[own] if size is None else switch(eq(size, 1), shape[own], size)
-        result.append(constant(1, dtype='int64') if size is None else size)
+        result.append(constant(1, dtype="int64") if size is None else size)
     return tuple(result)
 
 
-def choose(a, choices, out=None, mode='raise'):
+def choose(a, choices, out=None, mode="raise"):
     """Build a tensor by picking among `choices`, as `numpy.choose`.
 
     Parameters
@@ -275,22 +284,22 @@ def choose(a, choices, out=None, mode='raise'):
         out of range with mode 'raise'.
     """
     if out is not None:
-        raise ValueError("choose: out=%r is not supported; a symbolic variable "
-                         "cannot be written to" % (out,))
+        raise ValueError("choose: out=%r is not supported; a symbolic variable cannot be written to" % (out,))
     return Choose(mode)(a, choices)
 
 
 class Default(Op):
     """`x`, or `default` where the value of `x` is None."""
+
     view_map = {0: [0]}
     __props__ = ()
 
     def make_node(self, x, default):
         x, default = as_tensor_variable(x), as_tensor_variable(default)
         if x.type != default.type:
-            raise TypeError('Both arguments of default must have the same '
-                            'type, but they have %s and %s'
-                            % (x.type, default.type))
+            raise TypeError(
+                "Both arguments of default must have the same type, but they have %s and %s" % (x.type, default.type)
+            )
         return Apply(self, [x, default], [default.type()])
 
     def perform(self, node, inp, out_):
@@ -299,8 +308,7 @@ class Default(Op):
         out_[0][0] = copy.copy(default) if x is None else x
 
     def grad(self, inputs, output_gradients):
-        return [grad_undefined(self, i, x, 'which input is used is not known')
-                for i, x in enumerate(inputs)]
+        return [grad_undefined(self, i, x, "which input is used is not known") for i, x in enumerate(inputs)]
 
 
 default = Default()

@@ -2,6 +2,7 @@
 
 Indexing by arrays and masks is in `advanced_subtensor`; its names are available here too.
 """
+
 import numpy as np
 
 from theano_ng.gof.derivative import disconnected_gradients
@@ -16,18 +17,50 @@ from theano_ng.printing import pprint
 from theano_ng.scalar import Scalar
 from theano_ng.tensor.dtypes import DISCRETE, INTEGERS
 from theano_ng.tensor.indexing.advanced import (
-    AdvancedBooleanIncSubtensor, AdvancedBooleanSubtensor, AdvancedIncSubtensor, AdvancedIncSubtensor1, AdvancedSubtensor,
-    AdvancedSubtensor1, BaseAdvancedIncSubtensor, BaseAdvancedSubtensor, _sum_grad_over_bcasted_dims,
-    advanced_boolean_inc_subtensor, advanced_boolean_set_subtensor, advanced_boolean_subtensor, advanced_inc_subtensor,
-    advanced_inc_subtensor1, advanced_set_subtensor, advanced_set_subtensor1, advanced_subtensor, advanced_subtensor1)
+    AdvancedBooleanIncSubtensor,
+    AdvancedBooleanSubtensor,
+    AdvancedIncSubtensor,
+    AdvancedIncSubtensor1,
+    AdvancedSubtensor,
+    AdvancedSubtensor1,
+    BaseAdvancedIncSubtensor,
+    BaseAdvancedSubtensor,
+    _sum_grad_over_bcasted_dims,
+    advanced_boolean_inc_subtensor,
+    advanced_boolean_set_subtensor,
+    advanced_boolean_subtensor,
+    advanced_inc_subtensor,
+    advanced_inc_subtensor1,
+    advanced_set_subtensor,
+    advanced_set_subtensor1,
+    advanced_subtensor,
+    advanced_subtensor1,
+)
 from theano_ng.tensor.constant import NotScalarConstantError, as_tensor_variable, get_scalar_constant_value
 from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.elemwise.functions import clip  # noqa: F401, a name that is imported from here
 from theano_ng.tensor.indexing.lists import (
-    adv_index_broadcastable_pattern, AdvancedBooleanIndexingError, AdvancedIndexingError, as_index_constant,
-    as_index_variable, check_advanced_indexing_dimensions, check_and_reject_bool, check_increment_dtypes, checked,
-    consumed, get_canonical_form_slice, get_idx_list, is_basic, is_integer, is_mask, make_constant, one_of_one,
-    ScalarInputsOp, slice_length, within)
+    adv_index_broadcastable_pattern,
+    AdvancedBooleanIndexingError,
+    AdvancedIndexingError,
+    as_index_constant,
+    as_index_variable,
+    check_advanced_indexing_dimensions,
+    check_and_reject_bool,
+    check_increment_dtypes,
+    checked,
+    consumed,
+    get_canonical_form_slice,
+    get_idx_list,
+    is_basic,
+    is_integer,
+    is_mask,
+    make_constant,
+    one_of_one,
+    ScalarInputsOp,
+    slice_length,
+    within,
+)
 from theano_ng.tensor.shaping.broadcasting import addbroadcast
 from theano_ng.tensor.shaping.allocation import alloc
 from theano_ng.tensor.shaping.joining import concatenate
@@ -37,14 +70,42 @@ from theano_ng.tensor.type import TensorType
 from theano_ng.tensor.type_other import NoneConst, NoneTypeT, SliceType, make_slice
 
 __all__ = [
-    "AdvancedBooleanIncSubtensor", "AdvancedBooleanIndexingError", "AdvancedBooleanSubtensor", "AdvancedIncSubtensor",
-    "AdvancedIncSubtensor1", "AdvancedIndexingError", "AdvancedSubtensor", "AdvancedSubtensor1", "BaseAdvancedIncSubtensor",
-    "BaseAdvancedSubtensor", "IncSubtensor", "NoneConst", "Subtensor", "SubtensorPrinter", "adv_index_broadcastable_pattern",
-    "advanced_boolean_inc_subtensor", "advanced_boolean_set_subtensor", "advanced_boolean_subtensor", "advanced_inc_subtensor",
-    "advanced_inc_subtensor1", "advanced_set_subtensor", "advanced_set_subtensor1", "advanced_subtensor",
-    "advanced_subtensor1", "as_index_constant", "as_index_variable", "check_advanced_indexing_dimensions",
-    "check_and_reject_bool", "get_canonical_form_slice", "get_idx_list", "inc_subtensor", "index_variable", "make_constant",
-    "make_slice", "set_subtensor", "take",
+    "AdvancedBooleanIncSubtensor",
+    "AdvancedBooleanIndexingError",
+    "AdvancedBooleanSubtensor",
+    "AdvancedIncSubtensor",
+    "AdvancedIncSubtensor1",
+    "AdvancedIndexingError",
+    "AdvancedSubtensor",
+    "AdvancedSubtensor1",
+    "BaseAdvancedIncSubtensor",
+    "BaseAdvancedSubtensor",
+    "IncSubtensor",
+    "NoneConst",
+    "Subtensor",
+    "SubtensorPrinter",
+    "adv_index_broadcastable_pattern",
+    "advanced_boolean_inc_subtensor",
+    "advanced_boolean_set_subtensor",
+    "advanced_boolean_subtensor",
+    "advanced_inc_subtensor",
+    "advanced_inc_subtensor1",
+    "advanced_set_subtensor",
+    "advanced_set_subtensor1",
+    "advanced_subtensor",
+    "advanced_subtensor1",
+    "as_index_constant",
+    "as_index_variable",
+    "check_advanced_indexing_dimensions",
+    "check_and_reject_bool",
+    "get_canonical_form_slice",
+    "get_idx_list",
+    "inc_subtensor",
+    "index_variable",
+    "make_constant",
+    "make_slice",
+    "set_subtensor",
+    "take",
 ]
 
 integer_types = (int,)
@@ -56,7 +117,8 @@ _NONE, _VALUE, _INPUT = 0, 1, 2
 def _hashable(idx_list):
     """Slices are not hashable on every Python version."""
     return tuple(
-        ("slice", entry.start, entry.stop, entry.step) if isinstance(entry, slice) else entry for entry in idx_list)
+        ("slice", entry.start, entry.stop, entry.step) if isinstance(entry, slice) else entry for entry in idx_list
+    )
 
 
 class _BasicIndexing(ScalarInputsOp, Op):
@@ -78,7 +140,9 @@ class _BasicIndexing(ScalarInputsOp, Op):
         inputs = [self.my_as_scalar(a) for a in inputs]
         if len(self.idx_list) > x.type.ndim:
             raise IndexError(
-                "too many indices for array: array is %d-dimensional, but %d were indexed" % (x.type.ndim, len(self.idx_list)))
+                "too many indices for array: array is %d-dimensional, but %d were indexed"
+                % (x.type.ndim, len(self.idx_list))
+            )
         types = Subtensor.collapse(self.idx_list, lambda entry: isinstance(entry, Type))
         if len(inputs) != len(types):
             raise IndexError("Not enough inputs to fill in the Subtensor template.", inputs, self.idx_list)
@@ -89,7 +153,8 @@ class _BasicIndexing(ScalarInputsOp, Op):
 
     def _index_text(self):
         return ", ".join(
-            self.str_from_slice(entry) if isinstance(entry, slice) else str(entry) for entry in self.idx_list)
+            self.str_from_slice(entry) if isinstance(entry, slice) else str(entry) for entry in self.idx_list
+        )
 
     @staticmethod
     def str_from_slice(entry):
@@ -97,7 +162,9 @@ class _BasicIndexing(ScalarInputsOp, Op):
 
     def _values(self, inputs):
         """The index for `perform`. NumPy's unsigned integers need not fit the type of an index."""
-        return tuple([entry if isinstance(entry, slice) else checked(entry) for entry in get_idx_list(inputs, self.idx_list)])
+        return tuple(
+            [entry if isinstance(entry, slice) else checked(entry) for entry in get_idx_list(inputs, self.idx_list)]
+        )
 
     def _index_rows(self, node, first):
         """The idx_list as rows of native/subtensor.c's table; `first` is the place of the first index among the inputs."""
@@ -110,7 +177,7 @@ class _BasicIndexing(ScalarInputsOp, Op):
                 variable = node.inputs[place]
                 what, value = _INPUT, place
                 place += 1
-                if isinstance(variable, Constant) and -(2 ** 63) <= int(variable.data) < 2 ** 63:
+                if isinstance(variable, Constant) and -(2**63) <= int(variable.data) < 2**63:
                     what, value = _VALUE, int(variable.data)
             elif entry is not None:
                 what, value = _VALUE, int(entry)
@@ -119,9 +186,14 @@ class _BasicIndexing(ScalarInputsOp, Op):
         rows = []
         for entry in self.idx_list:
             fields = entry if isinstance(entry, slice) else slice(entry, None, None)
-            rows.append({
-                "is_slice": isinstance(entry, slice), **field("start", fields.start), **field("stop", fields.stop),
-                **field("step", fields.step)})
+            rows.append(
+                {
+                    "is_slice": isinstance(entry, slice),
+                    **field("start", fields.start),
+                    **field("stop", fields.stop),
+                    **field("step", fields.step),
+                }
+            )
         return rows
 
 
@@ -145,7 +217,7 @@ class Subtensor(_BasicIndexing):
 
     view_map = {0: [0]}
     check_input = False
-    __module__ = "theano_ng.tensor.subtensor"   # the documented path, which profiles print and pickles name
+    __module__ = "theano_ng.tensor.subtensor"  # the documented path, which profiles print and pickles name
     __props__ = ("idx_list",)
     _f16_ok = True
 
@@ -163,11 +235,17 @@ class Subtensor(_BasicIndexing):
         type_ = entry.type if isinstance(entry, Variable) else entry
         if isinstance(type_, Scalar) and type_.dtype in INTEGERS:
             return type_
-        if isinstance(type_, TensorType) and type_.dtype in INTEGERS and all(type_.broadcastable) and (
-                type_.ndim == 0 or not isinstance(entry, Variable)):
+        if (
+            isinstance(type_, TensorType)
+            and type_.dtype in INTEGERS
+            and all(type_.broadcastable)
+            and (type_.ndim == 0 or not isinstance(entry, Variable))
+        ):
             return scal.get_scalar_type(type_.dtype)
         if is_integer(entry):
-            raise TypeError("Python scalar in idx_list: %r. Give the type of the index, and the index as an input." % (entry,))
+            raise TypeError(
+                "Python scalar in idx_list: %r. Give the type of the index, and the index as an input." % (entry,)
+            )
         raise AdvancedIndexingError("Invalid index type or slice for Subtensor: %s" % (entry,))
 
     @staticmethod
@@ -208,13 +286,16 @@ class Subtensor(_BasicIndexing):
         -------
         list
         """
+
         def constant(value):
             if value is None or is_integer(value):
                 return value
             if isinstance(value, slice):
                 return slice(constant(value.start), constant(value.stop), constant(value.step))
             try:
-                return int(get_scalar_constant_value(value, only_process_constants=only_process_constants, elemwise=elemwise))
+                return int(
+                    get_scalar_constant_value(value, only_process_constants=only_process_constants, elemwise=elemwise)
+                )
             except NotScalarConstantError:
                 if allow_partial:
                     return value
@@ -344,8 +425,12 @@ class IncSubtensor(IncSubtensorHooks, _BasicIndexing):
             self.destroy_map = {0: [0]}
 
     def __eq__(self, other):
-        return (type(self) is type(other) and _hashable(self.idx_list) == _hashable(other.idx_list)
-                and self.inplace == other.inplace and self.set_instead_of_inc == other.set_instead_of_inc)
+        return (
+            type(self) is type(other)
+            and _hashable(self.idx_list) == _hashable(other.idx_list)
+            and self.inplace == other.inplace
+            and self.set_instead_of_inc == other.set_instead_of_inc
+        )
 
     def __ne__(self, other):
         return not self == other
@@ -355,8 +440,11 @@ class IncSubtensor(IncSubtensorHooks, _BasicIndexing):
 
     def __str__(self):
         return "%s{%s%s;%s}" % (
-            type(self).__name__, "Inplace" if self.inplace else "", "Set" if self.set_instead_of_inc else "Inc",
-            self._index_text())
+            type(self).__name__,
+            "Inplace" if self.inplace else "",
+            "Set" if self.set_instead_of_inc else "Inc",
+            self._index_text(),
+        )
 
     def make_node(self, x, y, *inputs):
         x, y = as_tensor_variable(x), as_tensor_variable(y)
@@ -364,16 +452,20 @@ class IncSubtensor(IncSubtensorHooks, _BasicIndexing):
         if y.ndim > part:
             raise ValueError(
                 "Trying to %s a %d-dimensional subtensor with a %d-dimensional value."
-                % ("set" if self.set_instead_of_inc else "increment", part, y.ndim))
+                % ("set" if self.set_instead_of_inc else "increment", part, y.ndim)
+            )
         check_increment_dtypes(x, y, self.set_instead_of_inc)
         return Apply(self, [x, y, *self._checked_indices(x, inputs)], [x.type()])
 
     def native_code(self, node):
-        if self.has_own_code():    # of a subclass
+        if self.has_own_code():  # of a subclass
             return None
         return NativeCode(
             "theano_ng.tensor.native.subtensor:inc_subtensor",
-            in_place=bool(self.inplace), set_instead_of_inc=bool(self.set_instead_of_inc), index=self._index_rows(node, 2))
+            in_place=bool(self.inplace),
+            set_instead_of_inc=bool(self.set_instead_of_inc),
+            index=self._index_rows(node, 2),
+        )
 
     def c_code(self, node, name, inputs, outputs, sub):
         if self.has_own_code():
@@ -488,7 +580,7 @@ def index_variable(x, args):
     if ellipses:
         if used == x.ndim:
             empty = ellipses[0]
-        args[ellipses[0]:ellipses[0] + 1] = [slice(None)] * (x.ndim - used)
+        args[ellipses[0] : ellipses[0] + 1] = [slice(None)] * (x.ndim - used)
 
     if any(_is_array(idx) or (isinstance(idx, Variable) and isinstance(idx.type, SliceType)) for idx in args):
         check_advanced_indexing_dimensions(x, args)
@@ -508,7 +600,11 @@ def index_variable(x, args):
     if any(idx is None for idx in args):
         # New axes are put into the part, not the part taken of a view: so increments have the shape of x.
         taken = [idx for idx in args if idx is not None]
-        part = x if all(isinstance(idx, slice) and idx == slice(None) for idx in taken) else index_variable(x, tuple(taken))
+        part = (
+            x
+            if all(isinstance(idx, slice) and idx == slice(None) for idx in taken)
+            else index_variable(x, tuple(taken))
+        )
         pattern, axis = [], 0
         for idx in args:
             if idx is None:
@@ -563,7 +659,7 @@ def take(a, indices, axis=None, mode="raise"):
     if axis > 0:
         parts.insert(0, shape(a)[:axis])
     if axis < a.ndim - 1:
-        parts.append(shape(a)[axis + 1:])
+        parts.append(shape(a)[axis + 1 :])
     return take(a, indices.flatten(), axis).reshape(concatenate(parts), ndim=a.ndim + indices.ndim - 1)
 
 
@@ -635,7 +731,8 @@ def inc_subtensor(x, y, inplace=False, set_instead_of_inc=False, tolerate_inplac
     x, y = as_tensor_variable(x), as_tensor_variable(y)
     if y.ndim > x.ndim:
         raise TypeError(
-            "Trying to increment a %d-dimensional subtensor with a %d-dimensional value." % (x.ndim, y.ndim))
+            "Trying to increment a %d-dimensional subtensor with a %d-dimensional value." % (x.ndim, y.ndim)
+        )
     offset = x.ndim - y.ndim
     for i in range(y.ndim):
         if x.broadcastable[offset + i] and not y.broadcastable[i]:
@@ -647,7 +744,8 @@ def inc_subtensor(x, y, inplace=False, set_instead_of_inc=False, tolerate_inplac
     if isinstance(op, Subtensor):
         tolerated = [(0, 1)] if tolerate_inplace_aliasing else []
         return IncSubtensor(op.idx_list, inplace, set_instead_of_inc, destroyhandler_tolerate_aliased=tolerated)(
-            inner, y, *x.owner.inputs[1:])
+            inner, y, *x.owner.inputs[1:]
+        )
     for found, increment in (
         (AdvancedSubtensor1, AdvancedIncSubtensor1),
         (AdvancedBooleanSubtensor, AdvancedBooleanIncSubtensor),
@@ -655,7 +753,9 @@ def inc_subtensor(x, y, inplace=False, set_instead_of_inc=False, tolerate_inplac
     ):
         if isinstance(op, found):
             return increment(inplace, set_instead_of_inc)(inner, y, *x.owner.inputs[1:])
-    again = dict(inplace=inplace, set_instead_of_inc=set_instead_of_inc, tolerate_inplace_aliasing=tolerate_inplace_aliasing)
+    again = dict(
+        inplace=inplace, set_instead_of_inc=set_instead_of_inc, tolerate_inplace_aliasing=tolerate_inplace_aliasing
+    )
     if isinstance(op, DimShuffle):
         # take() moves the indexed dimension to the front and back: increment the moved tensor by the moved y, and move back.
         y = as_tensor_variable(y, ndim=x.ndim)

@@ -1,4 +1,5 @@
 """Products of the matrices of two stacks."""
+
 from theano_ng.tensor.blas.ops import BatchedDot
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.linalg.products import _dot, _tensordot_as_dot, tensordot
@@ -33,25 +34,22 @@ def matmul(a, b):
     if a.ndim == 2:
         # The stack axes of the result come first.
         product = tensordot(a, b, [[1], [b.ndim - 2]])
-        return product.dimshuffle(list(range(1, product.ndim - 1)) +
-                                  [0, product.ndim - 1])
+        return product.dimshuffle(list(range(1, product.ndim - 1)) + [0, product.ndim - 1])
     if a.ndim != b.ndim:
         ndim = max(a.ndim, b.ndim)
-        a, b = (x.dimshuffle(['x'] * (ndim - x.ndim) + list(range(x.ndim)))
-                for x in (a, b))
+        a, b = (x.dimshuffle(["x"] * (ndim - x.ndim) + list(range(x.ndim))) for x in (a, b))
     stack = a.ndim - 2
-    lengths = [b.shape[i] if a.broadcastable[i] else a.shape[i]
-               for i in range(stack)]
+    lengths = [b.shape[i] if a.broadcastable[i] else a.shape[i] for i in range(stack)]
     pattern = [a.broadcastable[i] and b.broadcastable[i] for i in range(stack)]
+
     def flat(x):
         if any(x.broadcastable[i] and not pattern[i] for i in range(stack)):
             x = alloc(x, *lengths + [x.shape[-2], x.shape[-1]])
         return x.reshape((-1, x.shape[-2], x.shape[-1]), ndim=3)
+
     product = batched_dot(flat(a), flat(b))
-    product = product.reshape(lengths + [a.shape[-2], b.shape[-1]],
-                              ndim=stack + 2)
-    return patternbroadcast(product, pattern + [a.broadcastable[-2],
-                                                b.broadcastable[-1]])
+    product = product.reshape(lengths + [a.shape[-2], b.shape[-1]], ndim=stack + 2)
+    return patternbroadcast(product, pattern + [a.broadcastable[-2], b.broadcastable[-1]])
 
 
 def batched_dot(a, b):
@@ -74,9 +72,9 @@ def batched_dot(a, b):
     if b.ndim == 0:
         raise TypeError("b must have at least one (batch) axis")
     if a.ndim == 1:
-        return a.dimshuffle(*[0] + ['x'] * (b.ndim - 1)) * b
+        return a.dimshuffle(*[0] + ["x"] * (b.ndim - 1)) * b
     if b.ndim == 1:
-        return a * b.dimshuffle(*[0] + ['x'] * (a.ndim - 1))
+        return a * b.dimshuffle(*[0] + ["x"] * (a.ndim - 1))
     if a.ndim > 3 or b.ndim > 3:
         return batched_tensordot(a, b, [[a.ndim - 1], [max(1, b.ndim - 2)]])
     return BatchedDot()(a, b)

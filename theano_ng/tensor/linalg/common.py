@@ -1,4 +1,5 @@
 """What the Ops of linear algebra share: their inputs, and derivatives by those of expressions."""
+
 import numpy as np
 
 from theano_ng import scalar
@@ -42,9 +43,11 @@ def as_linalg_inputs(op, *values):
 
 def as_matrix(op, x):
     """`as_linalg_inputs` for one input that has to be a matrix; raises TypeError for another number of dimensions."""
-    x, = as_linalg_inputs(op, x)
+    (x,) = as_linalg_inputs(op, x)
     if x.ndim != 2:
-        raise TypeError("%s: the input must be a matrix, but has %d dimension(s): %s of type %s" % (op, x.ndim, x, x.type))
+        raise TypeError(
+            "%s: the input must be a matrix, but has %d dimension(s): %s of type %s" % (op, x.ndim, x, x.type)
+        )
     return x
 
 
@@ -74,8 +77,10 @@ def _zero_disconnected(outputs, grads):
     -------
     list of Variable
     """
-    return [output.zeros_like() if isinstance(gradient.type, DisconnectedType) else gradient
-            for output, gradient in zip(outputs, grads)]
+    return [
+        output.zeros_like() if isinstance(gradient.type, DisconnectedType) else gradient
+        for output, gradient in zip(outputs, grads)
+    ]
 
 
 def pullback(build, inputs, weights):

@@ -3,6 +3,7 @@
 The gradients hold where the factors are differentiable: distinct eigenvalues or singular values, factors R without zeros on the diagonal.
 Signs of vectors, which the factorizations leave open, are as LAPACK chooses them; they do not change in a neighbourhood.
 """
+
 import numpy as np
 
 from theano_ng.gof.derivative import DisconnectedType, grad_not_implemented, grad_undefined
@@ -10,18 +11,32 @@ from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
 from theano_ng.raise_op import CheckAndRaise
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.linalg.common import _REAL, as_linalg_inputs, as_matrix, store, with_pattern, _zero_disconnected, pullback, pushforward
+from theano_ng.tensor.linalg.common import (
+    _REAL,
+    as_linalg_inputs,
+    as_matrix,
+    store,
+    with_pattern,
+    _zero_disconnected,
+    pullback,
+    pushforward,
+)
 from theano_ng.tensor.linalg.inverses import matrix_inverse
 from theano_ng.tensor.linalg.solving import solve_lower_triangular, solve_upper_triangular
 from theano_ng.tensor.type import TensorType
 
+
 def _no_complex_gradient(op, x):
-    return [grad_not_implemented(op, 0, x, "Phases of complex vectors are free: take the gradient of a real formulation.")]
+    return [
+        grad_not_implemented(op, 0, x, "Phases of complex vectors are free: take the gradient of a real formulation.")
+    ]
 
 
 def _gaps(w):
     """The matrix of ``w[j] - w[i]``, infinite on the diagonal, so that its inverse has zeros there."""
-    return T.switch(T.eye(w.shape[0], dtype="int8"), np.asarray(np.inf, w.dtype), w.dimshuffle("x", 0) - w.dimshuffle(0, "x"))
+    return T.switch(
+        T.eye(w.shape[0], dtype="int8"), np.asarray(np.inf, w.dtype), w.dimshuffle("x", 0) - w.dimshuffle(0, "x")
+    )
 
 
 def _over_gaps(s, gaps):
@@ -32,8 +47,10 @@ def _over_gaps(s, gaps):
 def _vectors_determined(op, x, *rests):
     """`x`, checked at run time: the gradients `rests` of vectors that are any basis of a null space must be zero."""
     check = CheckAndRaise(
-        np.linalg.LinAlgError, "%s: the cost depends on vectors beyond the smaller side of the matrix. They are any basis of a null space and "
-        "have no gradient: use the reduced form." % op)
+        np.linalg.LinAlgError,
+        "%s: the cost depends on vectors beyond the smaller side of the matrix. They are any basis of a null space and "
+        "have no gradient: use the reduced form." % op,
+    )
     return check(x, *[T.eq(rest, 0).all() for rest in rests])
 
 
@@ -44,6 +61,7 @@ def _undetermined_beyond(k, whole, directions):
 
 
 # --- eigenvalues -------------------------------------------------------------------------------------------------------------
+
 
 class Eig(Op):
     """Eigenvalues and right eigenvectors of a square matrix, as `numpy.linalg.eig`.
@@ -64,11 +82,13 @@ class Eig(Op):
         return Apply(self, [x], [TensorType(x.dtype, (False,))(), TensorType(x.dtype, (False, False))()])
 
     def perform(self, node, inputs, outputs):
-        x, = inputs
+        (x,) = inputs
         w, v = np.linalg.eig(x)
         if np.iscomplexobj(w) and not np.iscomplexobj(x):
-            raise np.linalg.LinAlgError("%s: the %s matrix has complex eigenvalues, which its dtype cannot hold; cast it to %s first"
-                                        % (self, x.dtype, np.result_type(x.dtype, "complex64")))
+            raise np.linalg.LinAlgError(
+                "%s: the %s matrix has complex eigenvalues, which its dtype cannot hold; cast it to %s first"
+                % (self, x.dtype, np.result_type(x.dtype, "complex64"))
+            )
         store(outputs[0], w, x.dtype)
         store(outputs[1], v, x.dtype)
 
@@ -79,7 +99,7 @@ class Eig(Op):
         forward and reverse mode automatic differentiation", 2008, section 3.1, and for the length of the columns C. Boeddeker et al., "On
         the computation of complex-valued gradients", 2017, section 4.
         """
-        x, = inputs
+        (x,) = inputs
         if x.dtype.startswith("complex"):
             return _no_complex_gradient(self, x)
         w, v = outputs
@@ -91,8 +111,8 @@ class Eig(Op):
         return [with_pattern(T.dot(matrix_inverse(v).T, T.dot(inner, v.T)), x)]
 
     def R_op(self, inputs, eval_points):
-        x, = inputs
-        direction, = eval_points
+        (x,) = inputs
+        (direction,) = eval_points
         if direction is None:
             return [None, None]
         if x.dtype.startswith("complex"):
@@ -159,7 +179,7 @@ class Eigh(Eig):
 
         .. math:: \frac{\partial\,v_{kn}}{\partial a_{ij}} = \sum_{m\ne n}\frac{v_{km}v_{jn}}{w_n-w_m}
         """
-        x, = inputs
+        (x,) = inputs
         if x.dtype.startswith("complex"):
             return _no_complex_gradient(self, x)
         outputs = self(x)
@@ -167,8 +187,8 @@ class Eigh(Eig):
         return [with_pattern(EighGrad(self.UPLO)(x, *outputs, gw, gv), x)]
 
     def R_op(self, inputs, eval_points):
-        x, = inputs
-        direction, = eval_points
+        (x,) = inputs
+        (direction,) = eval_points
         if direction is None:
             return [None, None]
         if x.dtype.startswith("complex"):
@@ -200,8 +220,10 @@ class EighGrad(Op):
     def make_node(self, x, w, v, gw, gv):
         inputs = as_linalg_inputs(self, x, w, v, gw, gv)
         if [i.ndim for i in inputs] != [2, 1, 2, 1, 2] or inputs[0].dtype.startswith("complex"):
-            raise TypeError("%s takes a real matrix, its eigenvalues (a vector) and eigenvectors (a matrix), and gradients of these, not %s"
-                            % (self, [str(i.type) for i in inputs]))
+            raise TypeError(
+                "%s takes a real matrix, its eigenvalues (a vector) and eigenvectors (a matrix), and gradients of these, not %s"
+                % (self, [str(i.type) for i in inputs])
+            )
         return Apply(self, inputs, [TensorType(inputs[0].dtype, (False, False))()])
 
     def perform(self, node, inputs, outputs):
@@ -217,7 +239,11 @@ class EighGrad(Op):
             inner = np.where(s == 0, s, s / gaps)
         inner[np.diag_indices(len(w))] = gw
         g = v.dot(inner).dot(v.T)
-        store(outputs[0], np.tril(g) + np.triu(g, 1).T if self.UPLO == "L" else np.triu(g) + np.tril(g, -1).T, node.outputs[0].dtype)
+        store(
+            outputs[0],
+            np.tril(g) + np.triu(g, 1).T if self.UPLO == "L" else np.triu(g) + np.tril(g, -1).T,
+            node.outputs[0].dtype,
+        )
 
     def _symbolic(self, x, w, v, gw, gv):
         """The result as an expression, for its own derivatives."""
@@ -253,6 +279,7 @@ def eigh(a, UPLO="L"):
 
 
 # --- QR ----------------------------------------------------------------------------------------------------------------------
+
 
 def _qr_gradient(x, q, r, gq, gr):
     """Gradient through Q (M, K) and R (K, N) of a matrix (M, N), K the smaller of M and N.
@@ -311,7 +338,7 @@ class QRFull(Op):
 
     def L_op(self, inputs, outputs, g_outputs):
         """Gradient where the first min(M, N) columns are independent; see `_qr_gradient`. Mode 'raw' has none."""
-        x, = inputs
+        (x,) = inputs
         if self.mode == "raw":
             return [grad_undefined(self, 0, x, "mode 'raw' gives LAPACK's reflectors; use 'reduced'.")]
         if x.dtype.startswith("complex"):
@@ -339,7 +366,7 @@ class QRFull(Op):
         return [_undetermined_beyond(k, q, dq), T.set_subtensor(r.zeros_like()[:k], dr)]
 
     def infer_shape(self, node, shapes):
-        (m, n), = shapes
+        ((m, n),) = shapes
         k = T.minimum(m, n)
         return {"reduced": [(m, k), (k, n)], "complete": [(m, m), (m, n)], "raw": [(n, m), (k,)]}[self.mode]
 
@@ -371,7 +398,7 @@ class QRIncomplete(Op):
 
     def L_op(self, inputs, outputs, g_outputs):
         """Gradient where the first min(M, N) columns are independent."""
-        x, = inputs
+        (x,) = inputs
         if x.dtype.startswith("complex"):
             return _no_complex_gradient(self, x)
         q, r = QRFull("reduced")(x)
@@ -383,7 +410,7 @@ class QRIncomplete(Op):
         return QRFull("reduced").R_op(inputs, eval_points)[-1:]
 
     def infer_shape(self, node, shapes):
-        (m, n), = shapes
+        ((m, n),) = shapes
         return [(T.minimum(m, n), n)]
 
 
@@ -419,6 +446,7 @@ def qr(a, mode="reduced"):
 
 
 # --- singular values ---------------------------------------------------------------------------------------------------------
+
 
 class SVD(Op):
     """Singular values, and on request the vectors, of a matrix, as `numpy.linalg.svd`.
@@ -461,7 +489,7 @@ class SVD(Op):
         J. Townsend, "Differentiating the singular value decomposition", 2016. Values that are equal are allowed in costs that depend on
         the values only.
         """
-        x, = inputs
+        (x,) = inputs
         if x.dtype.startswith("complex"):
             return _no_complex_gradient(self, x)
         if not self.compute_uv:
@@ -519,7 +547,7 @@ class SVD(Op):
         return [_undetermined_beyond(k, u, du), ds, _undetermined_beyond(k, vt.T, dv).T]
 
     def infer_shape(self, node, shapes):
-        (m, n), = shapes
+        ((m, n),) = shapes
         k = T.minimum(m, n)
         if not self.compute_uv:
             return [(k,)]

@@ -1,4 +1,5 @@
 """Inverses of matrices. Reached through `theano_ng.tensor.nlinalg`."""
+
 import numpy as np
 
 from theano_ng.gof.graph import Apply
@@ -27,7 +28,7 @@ class MatrixInverse(NativeOp, Op):
     When possible, the call to this op will be optimized to the call of ``solve``.
     """
 
-    __module__ = "theano_ng.tensor.nlinalg"   # the documented path
+    __module__ = "theano_ng.tensor.nlinalg"  # the documented path
     __props__ = ()
 
     def make_node(self, x):
@@ -50,7 +51,7 @@ class MatrixInverse(NativeOp, Op):
 
         .. math:: -(X^{-1} \cdot V^{T} \cdot X^{-1})^T.
         """
-        x, = inputs
+        (x,) = inputs
         inverse = adjoint(self(x))
         return [with_pattern(-matrix_dot(inverse, g_outputs[0], inverse), x)]
 
@@ -64,8 +65,8 @@ class MatrixInverse(NativeOp, Op):
 
         .. math:: -X^{-1} \cdot V \cdot X^{-1}.
         """
-        x, = inputs
-        direction, = eval_points
+        (x,) = inputs
+        (direction,) = eval_points
         if direction is None:
             return [None]
         inverse = self(x)
@@ -111,9 +112,9 @@ class MatrixPinv(Op):
         (G. H. Golub and V. Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares problems whose variables
         separate", 1973), at matrices in whose neighbourhood the rank is the same.
         """
-        x, = inputs
-        z, = outputs
-        gz, = g_outputs
+        (x,) = inputs
+        (z,) = outputs
+        (gz,) = g_outputs
         zh, gh = adjoint(z), adjoint(gz)
         # The products in the order that makes no matrix larger than x.
         direct = matrix_dot(zh, gz, zh)
@@ -122,8 +123,8 @@ class MatrixPinv(Op):
         return [with_pattern(beside - T.dot(x, T.dot(z, beside)) + below - T.dot(T.dot(below, z), x) - direct, x)]
 
     def R_op(self, inputs, eval_points):
-        x, = inputs
-        direction, = eval_points
+        (x,) = inputs
+        (direction,) = eval_points
         if direction is None:
             return [None]
         z = self(x)
@@ -133,7 +134,7 @@ class MatrixPinv(Op):
         return [T.patternbroadcast(rval, z.broadcastable)]
 
     def infer_shape(self, node, shapes):
-        (m, n), = shapes
+        ((m, n),) = shapes
         return [(n, m)]
 
 

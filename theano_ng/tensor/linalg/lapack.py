@@ -1,9 +1,13 @@
 """Where LAPACK comes from: always SciPy's, whatever blas.ldflags says, for a BLAS that flags name need not hold a LAPACK."""
+
 from theano_ng.tensor.blas.table import scipy_addresses
 
 # What native/lapack.c calls: each function for float32, float64, complex64 and complex128.
 LAPACK_NAMES = tuple(letter + name for name in ("potrf", "getrf", "getri") for letter in "sdcz") + tuple(
-    letter + name + driver for driver in ("evd", "gvd") for letter, name in (("s", "sy"), ("d", "sy"), ("c", "he"), ("z", "he")))
+    letter + name + driver
+    for driver in ("evd", "gvd")
+    for letter, name in (("s", "sy"), ("d", "sy"), ("c", "he"), ("z", "he"))
+)
 BLAS_NAMES = tuple(letter + name for name in ("trsv", "trsm") for letter in "sdcz")
 
 

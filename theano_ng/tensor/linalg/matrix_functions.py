@@ -1,4 +1,5 @@
 """Generalized eigenvalues, the matrix exponential, Kronecker products. Reached through `theano_ng.tensor.slinalg`."""
+
 import numpy as np
 
 from theano_ng.compile.ops import view_op
@@ -10,12 +11,23 @@ from theano_ng.tensor import basic as T
 from theano_ng.tensor.linalg.common import _zero_disconnected, adjoint, pullback, store, with_pattern
 from theano_ng.tensor.linalg.decompositions import eigh
 from theano_ng.tensor.linalg.solving import (
-    LAPACK, Cholesky, folded, is_complex, scipy_inputs, scipy_linalg, scipy_matrix, solve_lower_triangular, solve_upper_triangular, unfolded)
+    LAPACK,
+    Cholesky,
+    folded,
+    is_complex,
+    scipy_inputs,
+    scipy_linalg,
+    scipy_matrix,
+    solve_lower_triangular,
+    solve_upper_triangular,
+    unfolded,
+)
 from theano_ng.tensor.type import TensorType
 from theano_ng.tensor.type_other import NoneConst, NoneTypeT
 
 
 # --- generalized eigenvalues -------------------------------------------------------------------------------------------------
+
 
 def _pencil(op, a, b):
     """The inputs of an Op on ``a v = w b v``: one or two matrices of one dtype."""
@@ -35,8 +47,10 @@ def _real_dtype(dtype):
 def _check_pencil(op, matrices):
     shape = matrices[0].shape
     if shape[0] != shape[1] or any(m.shape != shape for m in matrices):
-        raise np.linalg.LinAlgError("%s needs square matrices of one shape, but these are of shape %s"
-                                    % (op, " and ".join(str(m.shape) for m in matrices)))
+        raise np.linalg.LinAlgError(
+            "%s needs square matrices of one shape, but these are of shape %s"
+            % (op, " and ".join(str(m.shape) for m in matrices))
+        )
 
 
 def _eigensystem(matrices, lower):
@@ -93,7 +107,7 @@ class Eigvalsh(NativeOp, Op):
         if len(inputs) == 1:
             w = np.linalg.eigvalsh(inputs[0], "L" if self.lower else "U")
         elif len(inputs[0]) == 0:
-            w = np.empty(0, node.outputs[0].dtype)     # without a dtype, NumPy leaves a reference behind
+            w = np.empty(0, node.outputs[0].dtype)  # without a dtype, NumPy leaves a reference behind
         else:
             w = scipy_linalg().eigvalsh(*inputs, lower=self.lower, check_finite=False)
         store(outputs[0], w, node.outputs[0].dtype)
@@ -102,7 +116,9 @@ class Eigvalsh(NativeOp, Op):
         return [(shapes[0][0],)]
 
     def grad(self, inputs, g_outputs):
-        gradients = EigvalshGrad(self.lower)(*(list(inputs) if len(inputs) == 2 else [inputs[0], NoneConst]), g_outputs[0])
+        gradients = EigvalshGrad(self.lower)(
+            *(list(inputs) if len(inputs) == 2 else [inputs[0], NoneConst]), g_outputs[0]
+        )
         gradients = gradients if isinstance(gradients, list) else [gradients]
         return [with_pattern(g, m) for g, m in zip(gradients, inputs)]
 
@@ -139,7 +155,7 @@ class EigvalshGrad(Op):
     __init__ = Eigvalsh.__init__
 
     def make_node(self, a, b, gw=None):
-        if gw is None:      # the inputs of a node without b
+        if gw is None:  # the inputs of a node without b
             b, gw = None, b
         matrices = _pencil(self, a, b)
         gw = T.as_tensor_variable(gw)
@@ -151,7 +167,9 @@ class EigvalshGrad(Op):
         *matrices, gw = inputs
         _check_pencil(self, matrices)
         if gw.shape != matrices[0].shape[:1]:
-            raise ValueError("%s: the gradient has length %d, but there are %d eigenvalues" % (self, len(gw), len(matrices[0])))
+            raise ValueError(
+                "%s: the gradient has length %d, but there are %d eigenvalues" % (self, len(gw), len(matrices[0]))
+            )
         if len(matrices) == 1 or len(gw) == 0:
             w, v = np.linalg.eigh(matrices[0], "L" if self.lower else "U")
         else:
@@ -180,7 +198,7 @@ class EigvalshGrad(Op):
         """The results as expressions, for their own derivatives."""
         *matrices, gw = inputs
         w, v = _eigensystem(matrices, self.lower)
-        return [folded(T.dot(v * factor, adjoint(v)), self.lower) for factor in (gw, -gw * w)[:len(matrices)]]
+        return [folded(T.dot(v * factor, adjoint(v)), self.lower) for factor in (gw, -gw * w)[: len(matrices)]]
 
 
 def eigvalsh(a, b, lower=True):
@@ -204,6 +222,7 @@ def eigvalsh(a, b, lower=True):
 
 
 # --- functions ---------------------------------------------------------------------------------------------------------------
+
 
 def kron(a, b):
     """Kronecker product.
@@ -242,7 +261,9 @@ def kron(a, b):
     if rank == 3:
         return product.flatten()
     lengths = product.shape
-    return product.reshape([lengths[0] * lengths[1], lengths[2] * lengths[3], *(lengths[k] for k in range(4, rank))], ndim=rank - 2)
+    return product.reshape(
+        [lengths[0] * lengths[1], lengths[2] * lengths[3], *(lengths[k] for k in range(4, rank))], ndim=rank - 2
+    )
 
 
 class Expm(Op):
@@ -261,17 +282,17 @@ class Expm(Op):
         return Apply(self, [A], [A.type()])
 
     def perform(self, node, inputs, outputs):
-        A, = inputs
+        (A,) = inputs
         _check_exponent(self, A)
         store(outputs[0], scipy_linalg().expm(A) if A.size else A.copy(), A.dtype)
 
     def grad(self, inputs, outputs):
-        A, = inputs
+        (A,) = inputs
         return [with_pattern(ExpmGrad()(A, outputs[0]), A)]
 
     def R_op(self, inputs, eval_points):
-        A, = inputs
-        direction, = eval_points
+        (A,) = inputs
+        (direction,) = eval_points
         # The derivative is the adjoint of that at the adjoint matrix.
         return [None if direction is None else with_pattern(ExpmGrad()(adjoint(A), direction), A)]
 
@@ -299,8 +320,12 @@ class ExpmGrad(Op):
         A, gw = inputs
         _check_exponent(self, A)
         if gw.shape != A.shape:
-            raise ValueError("%s: the matrix has shape %s, but the gradient by its exponential %s" % (self, A.shape, gw.shape))
-        result = scipy_linalg().expm_frechet(A.conj().T, gw, compute_expm=False, check_finite=False) if A.size else A.copy()
+            raise ValueError(
+                "%s: the matrix has shape %s, but the gradient by its exponential %s" % (self, A.shape, gw.shape)
+            )
+        result = (
+            scipy_linalg().expm_frechet(A.conj().T, gw, compute_expm=False, check_finite=False) if A.size else A.copy()
+        )
         store(outputs[0], result, A.dtype)
 
     @staticmethod
@@ -310,8 +335,10 @@ class ExpmGrad(Op):
 
     def grad(self, inputs, g_outputs):
         n = inputs[0].shape[0]
-        return [with_pattern(by, i) for by, i in zip(
-            pullback(lambda A, gw: expm(self._block(A, gw))[:n, n:], inputs, g_outputs[0]), inputs)]
+        return [
+            with_pattern(by, i)
+            for by, i in zip(pullback(lambda A, gw: expm(self._block(A, gw))[:n, n:], inputs, g_outputs[0]), inputs)
+        ]
 
     def R_op(self, inputs, eval_points):
         A, gw = inputs

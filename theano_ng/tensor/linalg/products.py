@@ -1,4 +1,5 @@
 """Products of vectors, matrices and tensors."""
+
 import numpy as np
 
 import theano_ng.scalar as scal
@@ -11,7 +12,7 @@ from theano_ng.tensor.elemwise.functions import mul
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 from theano_ng.tensor.type import TensorType
 
-__all__ = ['Dot', '_dot', 'dot', 'outer', 'tensordot', '_tensordot_as_dot']
+__all__ = ["Dot", "_dot", "dot", "outer", "tensordot", "_tensordot_as_dot"]
 
 
 class Dot(NativeOp, Op):
@@ -20,6 +21,7 @@ class Dot(NativeOp, Op):
     The numbers of elements must be sufficient for one product: the last axis
     of the first input against the first axis of the second.
     """
+
     __props__ = ()
 
     def fails_on_values(self, node):
@@ -29,24 +31,23 @@ class Dot(NativeOp, Op):
         if len(inputs) != 2:
             raise TypeError("Dot takes 2 inputs, %d were given" % len(inputs))
         x, y = (as_tensor_variable(z) for z in inputs)
-        for name, z in (('first', x), ('second', y)):
+        for name, z in (("first", x), ("second", y)):
             if z.ndim not in (1, 2):
                 raise TypeError(
                     "Dot: the %s input must have 1 or 2 dimensions, but has "
-                    "type %s; consider theano.tensor.dot or tensordot."
-                    % (name, z.type))
+                    "type %s; consider theano.tensor.dot or tensordot." % (name, z.type)
+                )
         pattern = x.broadcastable[:-1] + y.broadcastable[1:]
         dtype = scal.upcast(x.dtype, y.dtype)
         return Apply(self, [x, y], [TensorType(dtype, pattern)()])
 
     def native_code(self, node):
-        if any(x.dtype == 'float16' for x in node.inputs):
+        if any(x.dtype == "float16" for x in node.inputs):
             return None
         dtypes = {x.dtype for x in node.inputs}
         if len(dtypes) == 1 and dtypes.issubset(BLAS_DTYPES):
-            return NativeCode('theano_ng.tensor.native.blas:dot')
-        return NativeCode('theano_ng.tensor.native.extra:dot',
-                          type_number=np.dtype(node.outputs[0].dtype).num)
+            return NativeCode("theano_ng.tensor.native.blas:dot")
+        return NativeCode("theano_ng.tensor.native.extra:dot", type_number=np.dtype(node.outputs[0].dtype).num)
 
     def perform(self, node, inp, out):
         x, y = inp
@@ -58,14 +59,14 @@ class Dot(NativeOp, Op):
 
     def grad(self, inp, grads):
         x, y = inp
-        gz, = grads
-        if gz.ndim == 0:           # vector . vector
+        (gz,) = grads
+        if gz.ndim == 0:  # vector . vector
             xgrad, ygrad = gz * y, gz * x
-        elif x.ndim == 1:          # vector . matrix
+        elif x.ndim == 1:  # vector . matrix
             xgrad, ygrad = dot(gz, y.T), outer(x.T, gz)
-        elif y.ndim == 1:          # matrix . vector
+        elif y.ndim == 1:  # matrix . vector
             xgrad, ygrad = outer(gz, y.T), dot(x.T, gz)
-        else:                      # matrix . matrix
+        else:  # matrix . matrix
             xgrad, ygrad = dot(gz, y.T), dot(x.T, gz)
         # A gradient has the broadcast pattern of its input: the type of gz may
         # know less than that of x.
@@ -140,10 +141,11 @@ def outer(x, y):
         x = x.flatten()
     if y.ndim != 1:
         y = y.flatten()
-    return dot(x.dimshuffle(0, 'x'), y.dimshuffle('x', 0))
+    return dot(x.dimshuffle(0, "x"), y.dimshuffle("x", 0))
 
 
 # ---------------------------------------------------------------------------
+
 
 def _axes_pair(a, b, axes, first, name):
     """The two lists of axes to sum over, non-negative; `first` batch axes."""
@@ -151,48 +153,44 @@ def _axes_pair(a, b, axes, first, name):
         axes = axes.item()
     if np.isscalar(axes):
         if int(axes) != axes or axes < 0:
-            raise ValueError("%s: the number of axes must be a non-negative "
-                             "integer, got %r" % (name, axes))
+            raise ValueError("%s: the number of axes must be a non-negative integer, got %r" % (name, axes))
         axes = int(axes)
-        for operand, x in (('first', a), ('second', b)):
+        for operand, x in (("first", a), ("second", b)):
             if axes > x.ndim - first:
                 raise ValueError(
                     "%s: %d axes to sum over are more than the %s operand has "
-                    "(%d%s)" % (name, axes, operand, x.ndim - first,
-                                " without the batch axis" if first else ""))
-        return (list(range(a.ndim - axes, a.ndim)),
-                list(range(first, first + axes)))
+                    "(%d%s)" % (name, axes, operand, x.ndim - first, " without the batch axis" if first else "")
+                )
+        return (list(range(a.ndim - axes, a.ndim)), list(range(first, first + axes)))
     axes = list(axes)
     if len(axes) != 2:
-        raise ValueError("%s: axes must be an integer or a pair of lists of "
-                         "axes, got %r" % (name, axes))
+        raise ValueError("%s: axes must be an integer or a pair of lists of axes, got %r" % (name, axes))
     pair = []
-    for operand, x, some in (('first', a, axes[0]), ('second', b, axes[1])):
+    for operand, x, some in (("first", a, axes[0]), ("second", b, axes[1])):
         some = [some] if np.isscalar(some) else list(some)
         if any(not -x.ndim <= i < x.ndim for i in some):
-            raise ValueError("%s: axes %s are out of range for the %s operand, "
-                             "which has %d dimension(s)"
-                             % (name, some, operand, x.ndim))
+            raise ValueError(
+                "%s: axes %s are out of range for the %s operand, "
+                "which has %d dimension(s)" % (name, some, operand, x.ndim)
+            )
         some = [int(i) % x.ndim for i in some]
         if len(set(some)) != len(some):
-            raise ValueError("%s: an axis of the %s operand is repeated: %s"
-                             % (name, operand, some))
+            raise ValueError("%s: an axis of the %s operand is repeated: %s" % (name, operand, some))
         if first and 0 in some:
-            raise ValueError("%s: axis 0 is the batch axis, it cannot be "
-                             "summed over" % name)
+            raise ValueError("%s: axis 0 is the batch axis, it cannot be summed over" % name)
         pair.append(some)
     if len(pair[0]) != len(pair[1]):
-        raise ValueError("%s: %d axes of the first operand cannot be paired "
-                         "with %d of the second"
-                         % (name, len(pair[0]), len(pair[1])))
+        raise ValueError(
+            "%s: %d axes of the first operand cannot be paired "
+            "with %d of the second" % (name, len(pair[0]), len(pair[1]))
+        )
     return pair
 
 
 def _product(lengths):
     result = 1
     for length in lengths:
-        result = length if isinstance(result, int) and result == 1 \
-            else result * length
+        result = length if isinstance(result, int) and result == 1 else result * length
     return result
 
 
@@ -210,7 +208,7 @@ def _tensordot_as_dot(a, b, axes, dot, batched):
     """
     a, b = as_tensor_variable(a), as_tensor_variable(b)
     first = 1 if batched else 0
-    name = 'batched_tensordot' if batched else 'tensordot'
+    name = "batched_tensordot" if batched else "tensordot"
     if batched and (a.ndim == 0 or b.ndim == 0):
         raise ValueError("%s: both operands need a batch axis" % name)
     a_sum, b_sum = _axes_pair(a, b, axes, first, name)
@@ -222,19 +220,18 @@ def _tensordot_as_dot(a, b, axes, dot, batched):
     b_lengths = [b.shape[i] for i in b_kept]
     # Both sums are computed, so that a mismatch shows as one of the product.
     a_matrix = a.dimshuffle(batch + a_kept + a_sum).reshape(
-        [a.shape[i] for i in batch] +
-        [_product(a_lengths), _product([a.shape[i] for i in a_sum])],
-        ndim=2 + first)
+        [a.shape[i] for i in batch] + [_product(a_lengths), _product([a.shape[i] for i in a_sum])], ndim=2 + first
+    )
     b_matrix = b.dimshuffle(batch + b_sum + b_kept).reshape(
-        [b.shape[i] for i in batch] +
-        [_product([b.shape[i] for i in b_sum]), _product(b_lengths)],
-        ndim=2 + first)
-    pattern = ([a.broadcastable[i] and b.broadcastable[i] for i in batch] +
-               [a.broadcastable[i] for i in a_kept] +
-               [b.broadcastable[i] for i in b_kept])
+        [b.shape[i] for i in batch] + [_product([b.shape[i] for i in b_sum]), _product(b_lengths)], ndim=2 + first
+    )
+    pattern = (
+        [a.broadcastable[i] and b.broadcastable[i] for i in batch]
+        + [a.broadcastable[i] for i in a_kept]
+        + [b.broadcastable[i] for i in b_kept]
+    )
     product = dot(a_matrix, b_matrix)
-    product = product.reshape(
-        [a.shape[i] for i in batch] + a_lengths + b_lengths, ndim=len(pattern))
+    product = product.reshape([a.shape[i] for i in batch] + a_lengths + b_lengths, ndim=len(pattern))
     if product.broadcastable != tuple(pattern):
         product = patternbroadcast(product, pattern)
     return product

@@ -1,4 +1,5 @@
 """Cholesky factors and systems of equations. Reached through `theano_ng.tensor.slinalg`."""
+
 import functools
 
 import numpy as np
@@ -12,7 +13,16 @@ from theano_ng.tensor import basic as T
 from theano_ng.tensor.linalg.common import adjoint, as_linalg_inputs, as_matrix, pullback, store, with_pattern
 
 LAPACK = "theano_ng.tensor.native.lapack:"
-STRUCTURES = ("general", "symmetric", "lower_triangular", "upper_triangular", "hermitian", "banded", "diagonal", "toeplitz")
+STRUCTURES = (
+    "general",
+    "symmetric",
+    "lower_triangular",
+    "upper_triangular",
+    "hermitian",
+    "banded",
+    "diagonal",
+    "toeplitz",
+)
 
 
 # Rules for the Ops of this module.
@@ -71,6 +81,7 @@ def unfolded(x, lower):
 
 # --- Cholesky ----------------------------------------------------------------------------------------------------------------
 
+
 def _lower_half(x):
     """The lower triangle with half of the (real) diagonal: what the derivative of L L^H leaves of a Hermitian matrix for L."""
     return T.tril(x, -1) + diagonal_matrix(x) / 2
@@ -124,10 +135,15 @@ class Cholesky(NativeOp, Op):
         return Apply(self, [x], [x.type()])
 
     def native_code(self, node):
-        return NativeCode(LAPACK + "cholesky", lower=bool(self.lower), in_place=bool(self.destructive), nan_for_error=self.on_error == "nan")
+        return NativeCode(
+            LAPACK + "cholesky",
+            lower=bool(self.lower),
+            in_place=bool(self.destructive),
+            nan_for_error=self.on_error == "nan",
+        )
 
     def perform(self, node, inputs, outputs):
-        x, = inputs
+        (x,) = inputs
         try:
             factor = np.linalg.cholesky(x, upper=not self.lower)
             # NumPy does not always mind NaN, which all come to the diagonal.
@@ -155,9 +171,9 @@ class Cholesky(NativeOp, Op):
         Symbolic expression for reverse-mode Cholesky gradient taken from I. Murray, "Differentiation of the Cholesky decomposition",
         http://arxiv.org/abs/1602.07527. It is NaN where the factor is.
         """
-        x, = inputs
-        factor, = outputs
-        g, = gradients
+        (x,) = inputs
+        (factor,) = outputs
+        (g,) = gradients
         if isinstance(g.type, DisconnectedType):
             return [x.zeros_like()]
         if self.on_error == "nan":
@@ -171,8 +187,8 @@ class Cholesky(NativeOp, Op):
 
     def R_op(self, inputs, eval_points):
         """Forward-mode derivative: I. Murray, 2016, equation 8."""
-        x, = inputs
-        direction, = eval_points
+        (x,) = inputs
+        (direction,) = eval_points
         if direction is None:
             return [None]
         factor = self._plain()(x)
@@ -212,8 +228,10 @@ class CholeskyGrad(Op):
     def make_node(self, x, l, dz):
         inputs = scipy_inputs(self, x, l, dz)
         if any(i.ndim != 2 for i in inputs) or is_complex(inputs[0]):
-            raise TypeError("%s takes three real matrices: x, its Cholesky factor and the gradient by the factor; got %s"
-                            % (self, ", ".join(str(i.type) for i in inputs)))
+            raise TypeError(
+                "%s takes three real matrices: x, its Cholesky factor and the gradient by the factor; got %s"
+                % (self, ", ".join(str(i.type) for i in inputs))
+            )
         return Apply(self, inputs, [inputs[0].type()])
 
     def perform(self, node, inputs, outputs):
@@ -224,19 +242,22 @@ class CholeskyGrad(Op):
         """
         x, factor, dz = inputs
         if not x.shape == factor.shape == dz.shape or x.shape[0] != x.shape[1]:
-            raise ValueError("%s needs three square matrices of one shape, but these are of shapes %s, %s and %s"
-                             % (self, x.shape, factor.shape, dz.shape))
+            raise ValueError(
+                "%s needs three square matrices of one shape, but these are of shapes %s, %s and %s"
+                % (self, x.shape, factor.shape, dz.shape)
+            )
         lower, f = (factor, np.tril(dz)) if self.lower else (factor.T, np.triu(dz).T.copy())
         for k in range(len(f) - 1, -1, -1):
-            column, rest = lower[k + 1:, k], f[k + 1:, k + 1:]
+            column, rest = lower[k + 1 :, k], f[k + 1 :, k + 1 :]
             # `rest` is lower triangular: its elements (i, j) are used for rows i and j alike.
-            f[k + 1:, k] -= rest.dot(column) + rest.T.dot(column)
-            f[k + 1:, k] /= lower[k, k]
-            f[k, k] = (f[k, k] - column.dot(f[k + 1:, k])) / (2 * lower[k, k])
+            f[k + 1 :, k] -= rest.dot(column) + rest.T.dot(column)
+            f[k + 1 :, k] /= lower[k, k]
+            f[k, k] = (f[k, k] - column.dot(f[k + 1 :, k])) / (2 * lower[k, k])
         store(outputs[0], f if self.lower else f.T, x.dtype)
 
     def grad(self, inputs, g_outputs):
         x, factor, dz = inputs
+
         # The other triangle of the factor is not read, whatever it holds.
         def build(factor, dz):
             return _cholesky_pullback(triangle(factor, self.lower), dz, self.lower)
@@ -248,6 +269,7 @@ class CholeskyGrad(Op):
 
 
 # --- systems of equations ----------------------------------------------------------------------------------------------------
+
 
 class Solve(NativeOp, Op):
     """Solve a system of linear equations.
@@ -292,12 +314,19 @@ class Solve(NativeOp, Op):
     def make_node(self, A, b):
         A, b = scipy_inputs(self, A, b)
         if A.ndim != 2 or b.ndim not in (1, 2):
-            raise TypeError("%s: A must be a matrix, and b a vector or a matrix; got %s and %s" % (self, A.type, b.type))
+            raise TypeError(
+                "%s: A must be a matrix, and b a vector or a matrix; got %s and %s" % (self, A.type, b.type)
+            )
         return Apply(self, [A, b], [b.type()])
 
     def native_code(self, node):
-        return NativeCode(LAPACK + "solve", structure=self._CODES.get(self.A_structure, 0), lower=bool(self.lower),
-                          overwrite_a=bool(self.overwrite_A), overwrite_b=bool(self.overwrite_b))
+        return NativeCode(
+            LAPACK + "solve",
+            structure=self._CODES.get(self.A_structure, 0),
+            lower=bool(self.lower),
+            overwrite_a=bool(self.overwrite_A),
+            overwrite_b=bool(self.overwrite_b),
+        )
 
     def perform(self, node, inputs, output_storage):
         A, b = inputs
@@ -316,10 +345,14 @@ class Solve(NativeOp, Op):
         if self._triangular():
             zeros = np.flatnonzero(np.diagonal(A) == 0)
             if zeros.size:
-                raise np.linalg.LinAlgError("Singular matrix: element (%d, %d) of the triangular matrix is zero" % (zeros[0], zeros[0]))
+                raise np.linalg.LinAlgError(
+                    "Singular matrix: element (%d, %d) of the triangular matrix is zero" % (zeros[0], zeros[0])
+                )
             if b.size == 0:
                 return b.copy()
-            return scipy_linalg().solve_triangular(A, b, lower=self.A_structure == "lower_triangular", check_finite=False)
+            return scipy_linalg().solve_triangular(
+                A, b, lower=self.A_structure == "lower_triangular", check_finite=False
+            )
         if self.A_structure == "symmetric":
             A = np.tril(A) + np.tril(A, -1).T if self.lower else np.triu(A) + np.triu(A, 1).T
         return np.linalg.solve(A, b)
@@ -347,8 +380,8 @@ class Solve(NativeOp, Op):
         mode automatic differentiation", http://eprints.maths.ox.ac.uk/1079/
         """
         A, b = inputs
-        x, = outputs
-        g, = output_gradients
+        (x,) = outputs
+        (g,) = output_gradients
         b_bar = self._adjoint()(adjoint(A), g)
         factor = T.conj(x) if is_complex(x) else x
         A_bar = -T.dot(b_bar, factor.T) if b.ndim == 2 else -T.outer(b_bar, factor)

@@ -1,21 +1,62 @@
 """Operations of neural networks: activations, softmax, cross-entropies."""
-from theano_ng.tensor.nnet.nnet import (CrossentropyCategorical1Hot, CrossentropyCategorical1HotGrad,
-                                        CrossentropySoftmax1HotWithBiasDx, CrossentropySoftmaxArgmax1HotWithBias, LogSoftmax,
-                                        Prepend_scalar_constant_to_each_row, Prepend_scalar_to_each_row, Softmax, SoftmaxGrad,
-                                        SoftmaxWithBias, binary_crossentropy, categorical_crossentropy, confusion_matrix,
-                                        crossentropy_categorical_1hot, crossentropy_categorical_1hot_grad,
-                                        crossentropy_softmax_1hot, crossentropy_softmax_1hot_with_bias,
-                                        crossentropy_softmax_1hot_with_bias_dx, crossentropy_softmax_argmax_1hot_with_bias,
-                                        crossentropy_softmax_max_and_argmax_1hot,
-                                        crossentropy_softmax_max_and_argmax_1hot_with_bias, elu, h_softmax, logsoftmax, logsoftmax_op,
-                                        prepend_0_to_each_row, prepend_1_to_each_row, prepend_scalar_to_each_row, relu, selu,
-                                        sigmoid_binary_crossentropy, softmax, softmax_grad, softmax_graph, softmax_op,
-                                        softmax_with_bias, softsign)
-from theano_ng.tensor.nnet.sigmoids import (hard_sigmoid, scalar_sigmoid, sigmoid, sigmoid_inplace, softplus, ultra_fast_sigmoid)
+
+from theano_ng.tensor.nnet.nnet import (
+    CrossentropyCategorical1Hot,
+    CrossentropyCategorical1HotGrad,
+    CrossentropySoftmax1HotWithBiasDx,
+    CrossentropySoftmaxArgmax1HotWithBias,
+    LogSoftmax,
+    Prepend_scalar_constant_to_each_row,
+    Prepend_scalar_to_each_row,
+    Softmax,
+    SoftmaxGrad,
+    SoftmaxWithBias,
+    binary_crossentropy,
+    categorical_crossentropy,
+    confusion_matrix,
+    crossentropy_categorical_1hot,
+    crossentropy_categorical_1hot_grad,
+    crossentropy_softmax_1hot,
+    crossentropy_softmax_1hot_with_bias,
+    crossentropy_softmax_1hot_with_bias_dx,
+    crossentropy_softmax_argmax_1hot_with_bias,
+    crossentropy_softmax_max_and_argmax_1hot,
+    crossentropy_softmax_max_and_argmax_1hot_with_bias,
+    elu,
+    h_softmax,
+    logsoftmax,
+    logsoftmax_op,
+    prepend_0_to_each_row,
+    prepend_1_to_each_row,
+    prepend_scalar_to_each_row,
+    relu,
+    selu,
+    sigmoid_binary_crossentropy,
+    softmax,
+    softmax_grad,
+    softmax_graph,
+    softmax_op,
+    softmax_with_bias,
+    softsign,
+)
+from theano_ng.tensor.nnet.sigmoids import (
+    hard_sigmoid,
+    scalar_sigmoid,
+    sigmoid,
+    sigmoid_inplace,
+    softplus,
+    ultra_fast_sigmoid,
+)
 from theano_ng.tensor.nnet import nnet
 
-_RULES = frozenset(("crossentropy_to_crossentropy_with_softmax", "crossentropy_to_crossentropy_with_softmax_with_bias",
-                    "graph_merge_softmax_with_crossentropy_softmax", "softmax_simplifier"))
+_RULES = frozenset(
+    (
+        "crossentropy_to_crossentropy_with_softmax",
+        "crossentropy_to_crossentropy_with_softmax_with_bias",
+        "graph_merge_softmax_with_crossentropy_softmax",
+        "softmax_simplifier",
+    )
+)
 
 
 def __getattr__(name):

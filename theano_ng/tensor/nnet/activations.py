@@ -1,4 +1,5 @@
 """Activations that are short expressions, rows with a prepended scalar, and the two-level softmax."""
+
 import numpy as np
 
 import theano_ng.scalar as scal
@@ -98,7 +99,7 @@ class Prepend_scalar_constant_to_each_row(Op):
         return Apply(self, [x], [x.type.clone(broadcastable=(x.broadcastable[0], False))()])
 
     def perform(self, node, inp, out):
-        mat, = inp
+        (mat,) = inp
         result = np.empty((mat.shape[0], mat.shape[1] + 1), dtype=mat.dtype)
         result[:, 0] = self.val.data
         result[:, 1:] = mat
@@ -113,7 +114,7 @@ class Prepend_scalar_constant_to_each_row(Op):
     def R_op(self, inputs, eval_points):
         if eval_points[0] is None:
             return [None]
-        return [type(self)(0.)(eval_points[0])]
+        return [type(self)(0.0)(eval_points[0])]
 
 
 class Prepend_scalar_to_each_row(Op):
@@ -140,13 +141,13 @@ class Prepend_scalar_to_each_row(Op):
         return [(in_shapes[1][0], in_shapes[1][1] + 1)]
 
     def grad(self, inp, grads):
-        g, = grads
+        (g,) = grads
         return g[:, 0].sum(), g[:, 1:]
 
 
 prepend_scalar_to_each_row = Prepend_scalar_to_each_row()
-prepend_0_to_each_row = Prepend_scalar_constant_to_each_row(0.)
-prepend_1_to_each_row = Prepend_scalar_constant_to_each_row(1.)
+prepend_0_to_each_row = Prepend_scalar_constant_to_each_row(0.0)
+prepend_1_to_each_row = Prepend_scalar_constant_to_each_row(1.0)
 
 
 def h_softmax(x, batch_size, n_outputs, n_classes, n_outputs_per_class, W1, b1, W2, b2, target=None):

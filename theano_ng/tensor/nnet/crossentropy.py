@@ -1,4 +1,5 @@
 """Cross-entropies: between distributions, with labels, and fused with softmax."""
+
 import numpy as np
 
 from theano_ng.compile.builders import OpFromGraph
@@ -21,7 +22,9 @@ from theano_ng.tensor.type import TensorType
 def _check_labels(y, classes):
     bad = np.flatnonzero((y < 0) | (y >= classes))
     if bad.size:
-        raise ValueError("y_i value out of bounds: y[%d] is %d, but there are %d classes" % (bad[0], y[bad[0]], classes))
+        raise ValueError(
+            "y_i value out of bounds: y[%d] is %d, but there are %d classes" % (bad[0], y[bad[0]], classes)
+        )
 
 
 class CrossentropySoftmaxArgmax1HotWithBias(RowOp):
@@ -112,7 +115,9 @@ class CrossentropySoftmax1HotWithBiasDx(RowOp):
     def perform(self, node, input_storage, output_storage):
         dy, sm, y_idx = input_storage
         if dy.size != 1 and dy.shape[0] != sm.shape[0]:
-            raise ValueError("dy must have one element or as many as sm has rows; shapes %s and %s" % (dy.shape, sm.shape))
+            raise ValueError(
+                "dy must have one element or as many as sm has rows; shapes %s and %s" % (dy.shape, sm.shape)
+            )
         if y_idx.shape[0] != sm.shape[0]:
             raise ValueError("y_idx must have as many elements as sm has rows")
         _check_labels(y_idx, sm.shape[1])
@@ -127,7 +132,7 @@ class CrossentropySoftmax1HotWithBiasDx(RowOp):
 
     def grad(self, inp, grads):
         dy, sm, y_idx = inp
-        g_dx, = grads
+        (g_dx,) = grads
         column = dy if dy.ndim == 0 else dy.dimshuffle(0, "x")
         rows = arange(y_idx.shape[0])
         g_dy = (g_dx * sm).sum(axis=1) - g_dx[rows, y_idx]
@@ -175,7 +180,9 @@ class CrossentropyCategorical1HotGrad(RowOp):
         g_y, coding_dist = as_tensor_variable(g_y), float_matrix(self, coding_dist, "coding_dist")
         if g_y.type.ndim != 1 or not g_y.type.dtype.startswith("float"):
             raise ValueError("%s: g_y must be a vector of floats. Got %s" % (self, g_y.type))
-        return Apply(self, [g_y, coding_dist, integer_vector(self, true_one_of_n, "true_one_of_n")], [coding_dist.type()])
+        return Apply(
+            self, [g_y, coding_dist, integer_vector(self, true_one_of_n, "true_one_of_n")], [coding_dist.type()]
+        )
 
     def perform(self, node, inp, out):
         g_y, coding_dist, labels = inp
@@ -192,10 +199,10 @@ class CrossentropyCategorical1HotGrad(RowOp):
 
     def grad(self, inp, grads):
         g_y, coding_dist, labels = inp
-        g, = grads
+        (g,) = grads
         rows = arange(labels.shape[0])
         picked, g_picked = coding_dist[rows, labels], g[rows, labels]
-        g_coding = set_subtensor(zeros_like(coding_dist)[rows, labels], g_picked * g_y / picked ** 2)
+        g_coding = set_subtensor(zeros_like(coding_dist)[rows, labels], g_picked * g_y / picked**2)
         return [-g_picked / picked, g_coding, grad_not_implemented(self, 2, labels)]
 
 
@@ -232,7 +239,7 @@ class CrossentropyCategorical1Hot(RowOp):
 
     def grad(self, inp, grads):
         coding_dist, labels = inp
-        g_y, = grads
+        (g_y,) = grads
         return [crossentropy_categorical_1hot_grad(g_y, coding_dist, labels), DisconnectedType()()]
 
     def R_op(self, inputs, eval_points):
@@ -261,6 +268,7 @@ def binary_crossentropy(output, target):
 
 def sigmoid_binary_crossentropy(output, target):
     """Elementwise ``binary_crossentropy(sigmoid(output), target)``, stable for large absolute values of `output`."""
+
     def grad(inputs, out_grads):
         (output, target), (out_grad,) = inputs, out_grads
         return [(sigmoid(output) - target) * out_grad, output * -out_grad]
@@ -297,8 +305,10 @@ def categorical_crossentropy(coding_dist, true_dist):
         return -(true_dist * log(coding_dist)).sum(axis=coding_dist.ndim - 1)
     if true_dist.ndim == coding_dist.ndim - 1:
         return crossentropy_categorical_1hot(coding_dist, true_dist)
-    raise TypeError("rank mismatch between coding and true distributions: %d and %d; the true distributions have the rank of the "
-                    "coding ones, or are labels of one rank less" % (coding_dist.ndim, true_dist.ndim))
+    raise TypeError(
+        "rank mismatch between coding and true distributions: %d and %d; the true distributions have the rank of the "
+        "coding ones, or are labels of one rank less" % (coding_dist.ndim, true_dist.ndim)
+    )
 
 
 def confusion_matrix(actual, pred):

@@ -3,6 +3,7 @@
 A tree is a pair ``[negative, content]``: `content` is a Variable (a leaf), a list of trees (their product), or None (a factor that is
 1); a true `negative` stands for a change of sign.
 """
+
 from theano_ng.tensor.elemwise import functions as T
 from theano_ng.tensor.nnet.sigmoids import sigmoid
 from theano_ng.tensor.opt.common import constant_value
@@ -18,7 +19,7 @@ def is_neg(var):
         for i, factor in enumerate(var.owner.inputs):
             value = constant_value(factor)
             if value is not None and value == -1:
-                rest = var.owner.inputs[:i] + var.owner.inputs[i + 1:]
+                rest = var.owner.inputs[:i] + var.owner.inputs[i + 1 :]
                 return rest[0] if len(rest) == 1 else T.mul(*rest)
     return None
 
@@ -155,8 +156,12 @@ def compute_mul(tree):
 
 def _same(a, b):
     """Whether two variables are one, or products of the same factors."""
-    return a is b or (is_mul(a) is not None and is_mul(b) is not None and len(is_mul(a)) == len(is_mul(b))
-                      and all(i is j for i, j in zip(is_mul(a), is_mul(b))))
+    return a is b or (
+        is_mul(a) is not None
+        and is_mul(b) is not None
+        and len(is_mul(a)) == len(is_mul(b))
+        and all(i is j for i, j in zip(is_mul(a), is_mul(b)))
+    )
 
 
 def _take(argument, leaves):
@@ -186,7 +191,8 @@ def perform_sigm_times_exp(tree, exp_x=None, exp_minus_x=None, sigm_x=None, sigm
         Whether the tree was changed.
     """
     exp_x, exp_minus_x, sigm_x, sigm_minus_x = [
-        [] if leaves is None else leaves for leaves in (exp_x, exp_minus_x, sigm_x, sigm_minus_x)]
+        [] if leaves is None else leaves for leaves in (exp_x, exp_minus_x, sigm_x, sigm_minus_x)
+    ]
     changed, todo = False, [tree]
     while todo:
         leaf = todo.pop()

@@ -1,4 +1,5 @@
 """Rules for softmax and cross-entropies: values and gradients in their stable, fused forms."""
+
 import numpy as np
 
 from theano_ng.compile import optdb
@@ -15,15 +16,23 @@ from theano_ng.tensor.reductions.extremes import Argmax, MaxAndArgmax
 from theano_ng.tensor.shaping.creation import ARange, zeros_like
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.reductions.careduce import Sum
-from theano_ng.tensor.nnet.crossentropy import (CrossentropyCategorical1HotGrad,
-                                                CrossentropySoftmaxArgmax1HotWithBias, crossentropy_categorical_1hot,
-                                                crossentropy_softmax_1hot_with_bias_dx,
-                                                crossentropy_softmax_argmax_1hot_with_bias)
+from theano_ng.tensor.nnet.crossentropy import (
+    CrossentropyCategorical1HotGrad,
+    CrossentropySoftmaxArgmax1HotWithBias,
+    crossentropy_categorical_1hot,
+    crossentropy_softmax_1hot_with_bias_dx,
+    crossentropy_softmax_argmax_1hot_with_bias,
+)
 from theano_ng.tensor.nnet.softmax import SoftmaxGrad, logsoftmax_op, softmax_grad, softmax_op, softmax_with_bias
 from theano_ng.tensor.opt.canonicalize import local_mul_canonizer
 from theano_ng.tensor.opt.common import constant_value, is_constant, op_of
 from theano_ng.tensor.opt.shape import same_length
-from theano_ng.tensor.opt.own_registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.opt.own_registration import (
+    ignores_nonfinite,
+    register_canonicalize,
+    register_specialize,
+    register_stabilize,
+)
 from theano_ng.tensor.opt.rows import names, rule, terms
 from theano_ng.tensor.indexing.advanced import AdvancedIncSubtensor, AdvancedSubtensor
 from theano_ng.tensor.shaping.reshaping import ScalarFromTensor, TensorFromScalar
@@ -67,6 +76,7 @@ def _softmax_input(sm):
 
 # --- value -------------------------------------------------------------------------------------------------------------------
 
+
 def _fuse_crossentropies(fgraph, softmaxes, reason):
     """Replace cross-entropies of what is computed by one of `softmaxes`, and that softmax with them."""
     for node in fgraph.toposort():
@@ -107,15 +117,26 @@ def crossentropy_to_crossentropy_with_softmax(fgraph):
     _fuse_crossentropies(fgraph, _SOFTMAXES, "crossentropy_to_crossentropy_with_softmax")
 
 
-optdb.register("crossentropy_to_crossentropy_with_softmax", crossentropy_to_crossentropy_with_softmax, 2.01, "fast_run", "xent",
-               "fast_compile_gpu", own=True)
+optdb.register(
+    "crossentropy_to_crossentropy_with_softmax",
+    crossentropy_to_crossentropy_with_softmax,
+    2.01,
+    "fast_run",
+    "xent",
+    "fast_compile_gpu",
+    own=True,
+)
 
 
 local_softmax_grad_to_crossentropy_with_softmax_grad = register_specialize(
-    "fast_compile_gpu", "local_crossentropy_to_crossentropy_with_softmax_grad")(rule(
+    "fast_compile_gpu", "local_crossentropy_to_crossentropy_with_softmax_grad"
+)(
+    rule(
         "local_softmax_grad_to_crossentropy_with_softmax_grad",
         "The gradient of a cross-entropy of a softmax needs no division by the softmax.",
-        (d_softmax(d_crossentropy(x, A, labels), A), d_both(x, A, labels))))
+        (d_softmax(d_crossentropy(x, A, labels), A), d_both(x, A, labels)),
+    )
+)
 
 
 @register_specialize("fast_compile_gpu")
@@ -128,7 +149,7 @@ def local_argmax_pushdown(node):
     """
     if isinstance(node.op, MaxAndArgmax) and node.outputs[0].clients:
         return None
-    x, = node.inputs[:1]
+    (x,) = node.inputs[:1]
     if tuple(node.op.axis or ()) not in ((x.ndim - 1,), (-1,)) or x.owner is None:
         return None
     if x.owner.op == softmax_op or _is_monotonic(x.owner.op):
@@ -174,19 +195,30 @@ def graph_merge_softmax_with_crossentropy_softmax(node):
     """
     x = node.inputs[0]
     for client, _ in x.clients:
-        if client != "output" and isinstance(client.op, CrossentropySoftmaxArgmax1HotWithBias) and client.inputs[0] is x:
+        if (
+            client != "output"
+            and isinstance(client.op, CrossentropySoftmaxArgmax1HotWithBias)
+            and client.inputs[0] is x
+        ):
             b = client.inputs[1]
             if b is node.inputs[1] if node.op == softmax_with_bias else is_constant(b, 0):
                 return [client.outputs[1]]
     return None
 
 
-local_logsoftmax = register_stabilize("fast_compile")(register_specialize("stabilize", "fast_compile")(rule(
-    "local_logsoftmax", "The logarithm of a softmax, without the loss of probabilities that are rounded to 0.",
-    (log(softmax(A)), logsoftmax(A)))))
+local_logsoftmax = register_stabilize("fast_compile")(
+    register_specialize("stabilize", "fast_compile")(
+        rule(
+            "local_logsoftmax",
+            "The logarithm of a softmax, without the loss of probabilities that are rounded to 0.",
+            (log(softmax(A)), logsoftmax(A)),
+        )
+    )
+)
 
 
 # --- labels by advanced indexing ---------------------------------------------------------------------------------------------
+
 
 def _check_rows_is_arange_len_labels(rows, labels):
     """Whether `rows` is arange(len(labels)), of constants or of the shape of labels."""
@@ -212,10 +244,15 @@ def _is_length_of(stop, labels, shape_of):
         if isinstance(node.op, Subtensor) and isinstance(op_of(node.inputs[0]), Shape):
             # only before canonicalization
             index = node.inputs[1:]
-            return (node.inputs[0].owner.inputs[0] is labels and len(index) == 1 and not isinstance(node.op.idx_list[0], slice)
-                    and is_constant(index[0], 0))
+            return (
+                node.inputs[0].owner.inputs[0] is labels
+                and len(index) == 1
+                and not isinstance(node.op.idx_list[0], slice)
+                and is_constant(index[0], 0)
+            )
         if isinstance(node.op, (ScalarFromTensor, TensorFromScalar)) or (
-                isinstance(node.op, Elemwise) and len(node.inputs) == 1 and type(node.op.scalar_op).__name__ == "Cast"):
+            isinstance(node.op, Elemwise) and len(node.inputs) == 1 and type(node.op.scalar_op).__name__ == "Cast"
+        ):
             stop = node.inputs[0]
             continue
         break
@@ -228,7 +265,7 @@ def _is_label_indexing(node):
     if not isinstance(node.op, AdvancedSubtensor) or len(node.inputs) != 3:
         return None
     matrix, rows, labels = node.inputs
-    if matrix.ndim != 2 or getattr(labels, "ndim", None) != 1 or labels.type.dtype not in INTEGERS:    # it may be a slice
+    if matrix.ndim != 2 or getattr(labels, "ndim", None) != 1 or labels.type.dtype not in INTEGERS:  # it may be a slice
         return None
     return (matrix, labels) if _check_rows_is_arange_len_labels(rows, labels) else None
 
@@ -290,7 +327,7 @@ def _increment_over_softmax(d_sm, sm):
     increment, (values, labels) = increments[0]
     num = [n for n in num if n is not increment]
     position = [d is sm for d in denum].index(True)
-    denum = denum[:position] + denum[position + 1:]
+    denum = denum[:position] + denum[position + 1 :]
     if not num and not denum:
         return values, labels
     factor = local_mul_canonizer.merge_num_denum(num, denum)
@@ -311,7 +348,7 @@ def _increment_over_picked(d_sm, sm):
     for i, picked in enumerate(denum):
         parts = None if picked.owner is None else _is_label_indexing(picked.owner)
         if parts is not None and parts[0] is sm and parts[1] is labels:
-            return local_mul_canonizer.merge_num_denum(num, denum[:i] + denum[i + 1:]), labels
+            return local_mul_canonizer.merge_num_denum(num, denum[:i] + denum[i + 1 :]), labels
     return None
 
 
@@ -358,7 +395,7 @@ def local_logsoftmax_grad(node):
     if sm.owner.op != softmax_op or len(quotient.clients) != 1:
         return None
     if _label_increment(quotient.owner.inputs[0]) is not None:
-        return None             # another rule fuses this one
+        return None  # another rule fuses this one
     grads = quotient.owner.inputs[0]
     if grads.broadcastable[1] and not sm.broadcastable[1]:
         grads = T.second(sm, grads)
@@ -404,7 +441,12 @@ def softmax_simplifier(numerators, denominators):
             if shuffle is None or not isinstance(shuffle.op, DimShuffle) or shuffle.op.new_order != (0, "x"):
                 continue
             total = shuffle.inputs[0].owner
-            if total is None or not isinstance(total.op, Sum) or total.op.axis != (1,) or total.inputs[0] is not numerator:
+            if (
+                total is None
+                or not isinstance(total.op, Sum)
+                or total.op.axis != (1,)
+                or total.inputs[0] is not numerator
+            ):
                 continue
             result = softmax_op(numerator.owner.inputs[0])
             if result.type.dtype != numerator.type.dtype:

@@ -1,11 +1,20 @@
 """Rules for sigmoid and softplus: recognizing them, and their stable forms."""
+
 import numpy as np
 
 from theano_ng.compile import optdb
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor.elemwise import functions as T
-from theano_ng.tensor.nnet.mul_tree import (compute_mul, is_exp, is_mul, is_neg, parse_mul_tree, partition_num_or_denom,
-                                            perform_sigm_times_exp, simplify_mul)
+from theano_ng.tensor.nnet.mul_tree import (
+    compute_mul,
+    is_exp,
+    is_mul,
+    is_neg,
+    parse_mul_tree,
+    partition_num_or_denom,
+    perform_sigm_times_exp,
+    simplify_mul,
+)
 from theano_ng.tensor.nnet.sigmoids import hard_sigmoid, sigmoid, softplus, ultra_fast_sigmoid
 from theano_ng.tensor.opt.common import MAX_SHARED, constant_value, is_constant, op_of, scalarconsts_rest
 from theano_ng.tensor.type import values_eq_approx
@@ -25,7 +34,7 @@ def _is_1(expr):
     return is_constant(expr, 1)
 
 
-x, = names("x")
+(x,) = names("x")
 real_x = such(x, _is_real)
 exp, log, log1p, sigm, soft_plus = terms(T.exp, T.log, T.log1p, sigmoid, softplus)
 hard, ultra_fast = terms(hard_sigmoid, ultra_fast_sigmoid)
@@ -86,8 +95,13 @@ def _loses_less(a, b):
 
 
 def _softplus_rule(name, pattern, new):
-    return pattern_rule(name, "Without the loss of digits of a sigmoid that is rounded to 0 or 1.", pattern, new,
-                        values_eq_approx=_loses_less)
+    return pattern_rule(
+        name,
+        "Without the loss of digits of a sigmoid that is rounded to 0 or 1.",
+        pattern,
+        new,
+        values_eq_approx=_loses_less,
+    )
 
 
 log1msigm_to_softplus = _softplus_rule("log1msigm_to_softplus", log(1 - sigm(x)), -soft_plus(x))
@@ -98,7 +112,7 @@ log1p_minus_one_sigmoid = _softplus_rule("log1p_minus_one_sigmoid", log1p(-1 * s
 log1pexp_to_softplus = pattern_rule("log1pexp_to_softplus", "Without overflow.", log1p(exp(real_x)), soft_plus(real_x))
 register_stabilize(log1msigm_to_softplus, name="log1msigm_to_softplus")
 register_stabilize(logsigm_to_softplus, name="logsigm_to_softplus")
-register_stabilize(log1p_neg_sigmoid, name="log1p_neg_sigmoid,")     # the comma is part of the documented name
+register_stabilize(log1p_neg_sigmoid, name="log1p_neg_sigmoid,")  # the comma is part of the documented name
 register_stabilize(log1p_minus_one_sigmoid, name="log1p_minus_one_sigmoid")
 register_stabilize(log1pexp_to_softplus, name="log1pexp_to_softplus")
 
@@ -117,7 +131,9 @@ def local_exp_over_1_plus_exp(node):
     """
     numerator, denominator = node.inputs
     factors = list(is_mul(numerator) or [numerator])
-    arguments, divisors, negative = partition_num_or_denom(denominator, lambda f: is_1pexp(f, only_process_constants=False))
+    arguments, divisors, negative = partition_num_or_denom(
+        denominator, lambda f: is_1pexp(f, only_process_constants=False)
+    )
     if not arguments:
         return None
     sigmoids = []

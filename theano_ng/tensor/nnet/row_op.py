@@ -1,4 +1,5 @@
 """What Ops over the rows of a matrix share."""
+
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.tensor.constant import as_tensor_variable
@@ -41,8 +42,10 @@ def float_matrix(op, x, name="x", vector_is_row=False):
     """
     x = as_tensor_variable(x)
     if x.type.ndim not in ((1, 2) if vector_is_row else (2,)) or x.type.dtype not in FLOATS:
-        raise ValueError("%s: %s must be a %s of floats. Got %s" % (
-            op, name, "vector or a matrix" if vector_is_row else "matrix", x.type))
+        raise ValueError(
+            "%s: %s must be a %s of floats. Got %s"
+            % (op, name, "vector or a matrix" if vector_is_row else "matrix", x.type)
+        )
     return x.dimshuffle("x", 0) if x.ndim == 1 else x
 
 

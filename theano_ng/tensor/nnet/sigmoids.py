@@ -1,4 +1,5 @@
 """Sigmoid and softplus, exact and approximate."""
+
 import numpy as np
 
 import theano_ng.scalar as scal
@@ -84,8 +85,10 @@ class UltraFastScalarSigmoid(ScalarActivation):
 
     def formula(self, x, out):
         t = "(0.5 * fabs((double)(%s)))" % x
-        z = "(%s < 1.7 ? 1.5 * %s / (1 + %s) : %s < 3 ? 0.935409070603099 + 0.0458812946797165 * (%s - 1.7) : 0.99505475368673)" % (
-            (t,) * 5)
+        z = (
+            "(%s < 1.7 ? 1.5 * %s / (1 + %s) : %s < 3 ? 0.935409070603099 + 0.0458812946797165 * (%s - 1.7) : 0.99505475368673)"
+            % ((t,) * 5)
+        )
         return "%s != %s ? %s : 0.5 * (copysign(%s, (double)(%s)) + 1.0)" % (x, x, x, z, x)
 
     def gradient(self, gz, x, z):
@@ -96,8 +99,9 @@ class UltraFastScalarSigmoid(ScalarActivation):
 ultra_fast_scalar_sigmoid = UltraFastScalarSigmoid(scal.upgrade_to_float, name="ultra_fast_scalar_sigmoid")
 ultra_fast_sigmoid = Elemwise(ultra_fast_scalar_sigmoid, name="ultra_fast_sigmoid")
 ultra_fast_sigmoid.__doc__ = """A piecewise approximation of `sigmoid` that never reaches 0 or 1, elementwise."""
-ultra_fast_sigmoid_inplace = Elemwise(UltraFastScalarSigmoid(scal.transfer_type(0)), inplace_pattern={0: 0},
-                                      name="ultra_fast_sigmoid_inplace")
+ultra_fast_sigmoid_inplace = Elemwise(
+    UltraFastScalarSigmoid(scal.transfer_type(0)), inplace_pattern={0: 0}, name="ultra_fast_sigmoid_inplace"
+)
 
 
 def hard_sigmoid(x):

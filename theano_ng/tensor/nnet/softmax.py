@@ -1,4 +1,5 @@
 """Softmax over the rows of a matrix, its logarithm and its gradient."""
+
 import numpy as np
 
 from theano_ng.gof.derivative import DisconnectedType
@@ -34,7 +35,7 @@ class Softmax(RowOp):
         output_storage[0][0] = _softmax(input_storage[0])
 
     def L_op(self, inp, outputs, grads):
-        g_sm, = grads
+        (g_sm,) = grads
         return [softmax_grad(g_sm, outputs[0])]
 
     def R_op(self, inputs, eval_points):
@@ -72,7 +73,7 @@ class SoftmaxWithBias(RowOp):
         output_storage[0][0] = _softmax((x + b).astype(x.dtype, copy=False))
 
     def L_op(self, inp, outputs, grads):
-        g_sm, = grads
+        (g_sm,) = grads
         if isinstance(g_sm.type, DisconnectedType):
             return [DisconnectedType()(), DisconnectedType()()]
         dx = softmax_grad(g_sm, outputs[0])
@@ -115,7 +116,7 @@ class SoftmaxGrad(RowOp):
 
     def grad(self, inp, grads):
         dy, sm = inp
-        g, = grads
+        (g,) = grads
         dot = (g * sm).sum(axis=1, keepdims=True)
         g_dy = g * sm - sm * dot
         g_sm = g * dy - g * (dy * sm).sum(axis=1, keepdims=True) - dy * dot
@@ -152,19 +153,21 @@ class LogSoftmax(RowOp):
         return Apply(self, [x], [x.type()])
 
     def perform(self, node, input_storage, output_storage):
-        x, = input_storage
+        (x,) = input_storage
         shifted = x - x.max(axis=1, keepdims=True) if x.shape[1] else x.copy()
-        output_storage[0][0] = np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)), dtype=x.dtype, order="C")
+        output_storage[0][0] = np.asarray(
+            shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)), dtype=x.dtype, order="C"
+        )
 
     def grad(self, inp, grads):
-        x, = inp
-        g, = grads
+        (x,) = inp
+        (g,) = grads
         return [g - g.sum(axis=1, keepdims=True) * softmax_op(x)]
 
     def R_op(self, inputs, eval_points):
         if eval_points[0] is None:
             return [None]
-        direction, = eval_points
+        (direction,) = eval_points
         return [direction - (direction * softmax_op(inputs[0])).sum(axis=1, keepdims=True)]
 
     def infer_shape(self, node, shape):
@@ -189,7 +192,9 @@ def softmax(c):
     if c.broadcastable and c.broadcastable[-1]:
         import warnings
 
-        warnings.warn("The softmax is applied on a dimension of shape 1, which does not have a semantic meaning.", stacklevel=2)
+        warnings.warn(
+            "The softmax is applied on a dimension of shape 1, which does not have a semantic meaning.", stacklevel=2
+        )
     return softmax_op(c)
 
 

@@ -10,12 +10,23 @@ from theano_ng.tensor.assert_op import assert_op
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.opt.canonicalize import in_dtype
 from theano_ng.tensor.opt.common import (
-    answer, constant_value, fill_like_inputs, inputs_of, is_an_upcast, is_inverse_pair)
+    answer,
+    constant_value,
+    fill_like_inputs,
+    inputs_of,
+    is_an_upcast,
+    is_inverse_pair,
+)
 from theano_ng.tensor.opt.own_registration import (
-    ignores_nonfinite, register_canonicalize, register_specialize, register_specialize_device, register_stabilize)
+    ignores_nonfinite,
+    register_canonicalize,
+    register_specialize,
+    register_specialize_device,
+    register_stabilize,
+)
 from theano_ng.tensor.opt.rows import names, rule, such, terms
 
-x, = names("x")
+(x,) = names("x")
 integer = such("i", lambda v: v.dtype in T.integer_dtypes)
 inv, sqr, zeros_like = terms(T.inv, T.sqr, T.zeros_like)
 
@@ -112,7 +123,9 @@ def local_abs_merge(node):
     abs(x) * abs(y)  ->  abs(x * y)          [specialize, fast_run]
     abs(x) / abs(y)  ->  abs(x / y)
     """
-    if sum(inputs_of(i, T.abs_) is not None for i in node.inputs) < 2 or not all(_sign_is_exact(i) for i in node.inputs):
+    if sum(inputs_of(i, T.abs_) is not None for i in node.inputs) < 2 or not all(
+        _sign_is_exact(i) for i in node.inputs
+    ):
         return False
     if node.op == T.mul:
         inner = []
@@ -158,6 +171,7 @@ def local_neg_div_neg(node):
 
 # -- zero and one ---------------------------------------------------------------------------------------------------------
 
+
 @register_canonicalize
 @ignores_nonfinite
 @local_optimizer([T.mul])
@@ -175,16 +189,30 @@ def local_mul_zero(node):
     return False
 
 
-local_intdiv_by_one = register_canonicalize(rule("local_intdiv_by_one", "Integer division by one.", (integer // 1, integer)))
+local_intdiv_by_one = register_canonicalize(
+    rule("local_intdiv_by_one", "Integer division by one.", (integer // 1, integer))
+)
 
-local_zero_div = ignores_nonfinite(register_specialize(register_canonicalize(rule(
-    "local_zero_div", "Zero divided by anything is zero, also where the divisor is zero or NaN.",
-    (0 / x, 0),
-    (0 // x, 0)))))
+local_zero_div = ignores_nonfinite(
+    register_specialize(
+        register_canonicalize(
+            rule(
+                "local_zero_div",
+                "Zero divided by anything is zero, also where the divisor is zero or NaN.",
+                (0 / x, 0),
+                (0 // x, 0),
+            )
+        )
+    )
+)
 
-local_elemwise_sub_zeros = register_specialize(rule(
-    "local_elemwise_sub_zeros", "A difference of a variable with itself, also where it is NaN or infinite.",
-    (x - x, zeros_like(x))))
+local_elemwise_sub_zeros = register_specialize(
+    rule(
+        "local_elemwise_sub_zeros",
+        "A difference of a variable with itself, also where it is NaN or infinite.",
+        (x - x, zeros_like(x)),
+    )
+)
 
 
 @register_specialize
@@ -219,7 +247,9 @@ def _filled(new, node):
 
 # -- products, quotients, powers -------------------------------------------------------------------------------------------
 
-local_mul_to_sqr = register_specialize(rule("local_mul_to_sqr", "A product of a variable with itself.", (x * x, sqr(x))))
+local_mul_to_sqr = register_specialize(
+    rule("local_mul_to_sqr", "A product of a variable with itself.", (x * x, sqr(x)))
+)
 
 
 @register_specialize
@@ -269,10 +299,9 @@ def local_mul_specialize(node):
 
 local_div_to_inv = register_specialize(rule("local_div_to_inv", "A quotient of one.", (1 / x, inv(x))))
 
-local_pow_canonicalize = register_canonicalize(rule(
-    "local_pow_canonicalize", "Powers with exponent zero and one.",
-    (x ** 0, 1),
-    (x ** 1, x)))
+local_pow_canonicalize = register_canonicalize(
+    rule("local_pow_canonicalize", "Powers with exponent zero and one.", (x**0, 1), (x**1, x))
+)
 
 
 # exponent -> replacement
@@ -356,6 +385,7 @@ def local_pow_specialize_device(node):
 
 # -- casts -----------------------------------------------------------------------------------------------------------------
 
+
 @register_canonicalize
 @register_specialize
 @local_optimizer([Elemwise])
@@ -397,7 +427,10 @@ def local_upcast_elemwise_constant_inputs(node):
     scalar_op = node.op.scalar_op
     # Only where all inputs are converted to the dtype of the output anyway.
     if getattr(scalar_op, "output_types_preference", None) not in (
-            scalar.upgrade_to_float, scalar.upcast_out, scalar.upcast_out_nobool):
+        scalar.upgrade_to_float,
+        scalar.upcast_out,
+        scalar.upcast_out_nobool,
+    ):
         return False
     output_dtype = node.outputs[0].type.dtype
     new_inputs = []
@@ -413,8 +446,11 @@ def local_upcast_elemwise_constant_inputs(node):
             else:
                 new_inputs.append(i)
         elif all(i.broadcastable):
-            new_inputs.append(T.shape_padleft(T.constant(np.asarray(value, dtype=output_dtype)), i.ndim) if i.ndim
-                              else T.constant(np.asarray(value, dtype=output_dtype)))
+            new_inputs.append(
+                T.shape_padleft(T.constant(np.asarray(value, dtype=output_dtype)), i.ndim)
+                if i.ndim
+                else T.constant(np.asarray(value, dtype=output_dtype))
+            )
         else:
             new_inputs.append(T.constant(i.data.astype(output_dtype)) if isinstance(i, Constant) else i)
     if all(a is b for a, b in zip(new_inputs, node.inputs)):
@@ -427,6 +463,7 @@ def local_upcast_elemwise_constant_inputs(node):
 
 
 # -- products of matrices --------------------------------------------------------------------------------------------------
+
 
 @register_canonicalize
 @register_stabilize

@@ -12,7 +12,7 @@ from theano_ng.tensor.opt.rows import names, rule, terms
 from theano_ng.tensor.opt.shape import lengths, same_length
 
 x, y = names("x", "y")
-fill, = terms(T.fill)
+(fill,) = terms(T.fill)
 
 
 def fitted(new, old):
@@ -39,7 +39,9 @@ def _adds_shape(model, v):
 
 
 def _is_plain_elemwise(node):
-    return isinstance(node.op, Elemwise) and len(node.outputs) == 1 and not node.op.inplace_pattern and node.op != T.fill
+    return (
+        isinstance(node.op, Elemwise) and len(node.outputs) == 1 and not node.op.inplace_pattern and node.op != T.fill
+    )
 
 
 @register_canonicalize
@@ -81,9 +83,14 @@ def local_fill_sink(node):
     return {below: result}
 
 
-local_useless_fill = register_canonicalize("fast_compile")(rule(
-    "local_useless_fill", "A value that has the broadcastable pattern of the result, and so the shape.",
-    (fill(y, x), x), same_type=True))
+local_useless_fill = register_canonicalize("fast_compile")(
+    rule(
+        "local_useless_fill",
+        "A value that has the broadcastable pattern of the result, and so the shape.",
+        (fill(y, x), x),
+        same_type=True,
+    )
+)
 
 
 @register_specialize
@@ -145,7 +152,7 @@ def local_canonicalize_alloc(node):
     """
     x, sizes, out = node.inputs[0], node.inputs[1:], node.outputs[0]
     if any(client != "output" and isinstance(client.op, Alloc) for client, _ in out.clients):
-        return False    # for local_merge_alloc
+        return False  # for local_merge_alloc
     added = 0
     while added < len(sizes) - x.ndim and out.broadcastable[added]:
         added += 1
@@ -183,7 +190,7 @@ def local_merge_alloc(node):
         if flag or same_length(size, outer):
             continue
         if len(node.inputs[0].clients) > 1:
-            return False    # the inner one is computed anyway
+            return False  # the inner one is computed anyway
         sizes[first + i] = assert_op(outer, T.or_(T.eq(size, outer), T.eq(size, 1)))
     return fitted(T.alloc(x, *sizes), out) or False
 
@@ -231,6 +238,7 @@ def local_elemwise_alloc_op(ElemwiseOP, AllocOP, DimShuffleOP):
     callable
         Of a node; to be wrapped by ``local_optimizer([ElemwiseOP])``.
     """
+
     def value_of(v):
         """What an Alloc, or a DimShuffle of one, repeats, with the rank of `v`; None for everything else."""
         node = v.owner
@@ -239,7 +247,11 @@ def local_elemwise_alloc_op(ElemwiseOP, AllocOP, DimShuffleOP):
         if isinstance(node.op, AllocOP):
             value = node.inputs[0]
             return value if value.ndim == v.ndim else value.dimshuffle(*_padded(value.ndim, v.ndim))
-        if not isinstance(node.op, DimShuffleOP) or node.inputs[0].owner is None or not isinstance(node.inputs[0].owner.op, AllocOP):
+        if (
+            not isinstance(node.op, DimShuffleOP)
+            or node.inputs[0].owner is None
+            or not isinstance(node.inputs[0].owner.op, AllocOP)
+        ):
             return None
         filled, value = node.inputs[0], node.inputs[0].owner.inputs[0]
         if filled.broadcastable == value.broadcastable:
@@ -263,7 +275,9 @@ def local_elemwise_alloc_op(ElemwiseOP, AllocOP, DimShuffleOP):
         if all(pattern) or any(o.broadcastable != pattern for o in node.outputs):
             return False
         values = [value_of(i) for i in node.inputs]
-        values = [None if v is not None and v.broadcastable == i.broadcastable else v for v, i in zip(values, node.inputs)]
+        values = [
+            None if v is not None and v.broadcastable == i.broadcastable else v for v, i in zip(values, node.inputs)
+        ]
         whole = [k for k, i in enumerate(node.inputs) if i.broadcastable == pattern]
         if not whole or all(v is None for v in values):
             return False
@@ -302,5 +316,6 @@ def _padded(ndim, wanted):
 
 
 local_elemwise_alloc = register_specialize(
-    local_optimizer([Elemwise])(local_elemwise_alloc_op(Elemwise, Alloc, DimShuffle)), "local_alloc_elemwise")
+    local_optimizer([Elemwise])(local_elemwise_alloc_op(Elemwise, Alloc, DimShuffle)), "local_alloc_elemwise"
+)
 optdb.register("local_elemwise_alloc", in2out(local_elemwise_alloc), 1.52, "fast_run", own=True)

@@ -3,6 +3,7 @@
 The phase BlasOpt runs in this order: products become Dot22, sums of scaled products become Gemm, scaled products Dot22Scalar, products with
 a vector Gemv or Ger, and these their C variants; the in-place phase follows later.
 """
+
 import time
 
 import numpy as np
@@ -11,7 +12,14 @@ import theano_ng.tensor.blas.ops as ops
 from theano_ng.compile import optdb
 from theano_ng.gof.fg import InconsistencyError
 from theano_ng.gof.graph import Variable
-from theano_ng.gof.rewriting import EquilibriumOptimizer, LocalOptGroup, Optimizer, copy_stack_trace, in2out, local_optimizer
+from theano_ng.gof.rewriting import (
+    EquilibriumOptimizer,
+    LocalOptGroup,
+    Optimizer,
+    copy_stack_trace,
+    in2out,
+    local_optimizer,
+)
 from theano_ng.gof.optdb import SequenceDB
 from theano_ng.gof.toolbox import ReplaceValidate
 from theano_ng.printing import debugprint
@@ -63,6 +71,7 @@ def _as_scalar(res, dtype=None):
 
 # --- Dot -> Dot22 ------------------------------------------------------------------------------------------------------------
 
+
 @local_optimizer([Dot])
 def local_dot_to_dot22(node):
     """Products of matrices of one BLAS dtype are Dot22; a vector is a matrix with one row or column.
@@ -76,11 +85,13 @@ def local_dot_to_dot22(node):
     if x.ndim == 2 and y.ndim == 2:
         new = ops._dot22(x, y)
     elif x.ndim == 2 and y.ndim == 1:
-        new = ops._dot22(x, y.dimshuffle(0, "x")).dimshuffle(0) if not y.broadcastable[0] or x.broadcastable[1] else None
+        new = (
+            ops._dot22(x, y.dimshuffle(0, "x")).dimshuffle(0) if not y.broadcastable[0] or x.broadcastable[1] else None
+        )
     elif x.ndim == 1 and y.ndim == 2:
         new = ops._dot22(x.dimshuffle("x", 0), y).dimshuffle(1)
     else:
-        return None     # two vectors: Dot itself is one BLAS call
+        return None  # two vectors: Dot itself is one BLAS call
     if new is None:
         return None
     copy_stack_trace(node.outputs[0], new)
@@ -88,6 +99,7 @@ def local_dot_to_dot22(node):
 
 
 # --- sums of products -> Gemm ------------------------------------------------------------------------------------------------
+
 
 class _Term:
     """factor * (product of scalars) * matrix: one term of a sum."""
@@ -192,7 +204,7 @@ def _gemm_of_pair(terms, pair, dtype):
     target = other.matrix
     if target.ndim == 2:
         return ops.gemm_no_inplace(target, product.scale(dtype), x, y, other.scale(dtype))
-    axis, = product.matrix.owner.op.shuffle
+    (axis,) = product.matrix.owner.op.shuffle
     target = target.dimshuffle(*((0, "x") if axis == 0 else ("x", 0)))
     return ops.gemm_no_inplace(target, product.scale(dtype), x, y, other.scale(dtype)).dimshuffle(axis)
 
@@ -285,8 +297,10 @@ def _factor_canonicalized(lst):
         scale, matrix = item if isinstance(item, tuple) else (1.0, item)
         scales[matrix] = scales[matrix] + scale if matrix in scales else scale
     plain = {item for item in lst if not isinstance(item, tuple)}
-    return [matrix if matrix in plain and isinstance(scale, float) and scale == 1 else (scale, matrix)
-            for matrix, scale in scales.items()]
+    return [
+        matrix if matrix in plain and isinstance(scale, float) and scale == 1 else (scale, matrix)
+        for matrix, scale in scales.items()
+    ]
 
 
 def _beta_L_plus_alpha_M(beta, L, alpha, M, recurse_flip=True):
@@ -416,15 +430,39 @@ class GemmOptimizer(Optimizer):
         validate_time = None
         if validate_before is not None:
             validate_time = fgraph.profile.validate_time - validate_before
-        return (self, 1, replaced, kept, inconsistent_make, inconsistent_replace, time_canonicalize, 0, 0, time_toposort,
-                validate_time, {}, 0)
+        return (
+            self,
+            1,
+            replaced,
+            kept,
+            inconsistent_make,
+            inconsistent_replace,
+            time_canonicalize,
+            0,
+            0,
+            time_toposort,
+            validate_time,
+            {},
+            0,
+        )
 
     @classmethod
     def print_profile(cls, stream, prof, level=0):
         blanc = "    " * level
-        names = ("nb_iter", "nb_replacement", "nb_replacement_didn_t_remove", "nb_inconsistency_make",
-                 "nb_inconsistency_replace", "time_canonicalize", "time_factor_can", "time_factor_list", "time_toposort",
-                 "validate_time", "callbacks_time", "callback_time")
+        names = (
+            "nb_iter",
+            "nb_replacement",
+            "nb_replacement_didn_t_remove",
+            "nb_inconsistency_make",
+            "nb_inconsistency_replace",
+            "time_canonicalize",
+            "time_factor_can",
+            "time_factor_list",
+            "time_toposort",
+            "validate_time",
+            "callbacks_time",
+            "callback_time",
+        )
         print(blanc, cls.__name__, file=stream)
         for name, value in zip(names, prof[1:]):
             print(blanc, name, value, file=stream)
@@ -438,6 +476,7 @@ def local_print_as_we_go_along(node):
 
 
 # --- scaled products, products with vectors ----------------------------------------------------------------------------------
+
 
 @local_optimizer([T.mul])
 def local_dot22_to_dot22scalar(node):
@@ -540,13 +579,16 @@ def local_gemm_to_ger(node):
 
 # --- C variants, in place ----------------------------------------------------------------------------------------------------
 
+
 def _swap_op(old, new):
     """A rule that puts one Op in the place of another."""
+
     @local_optimizer([old])
     def rule(node):
         result = new(*node.inputs)
         copy_stack_trace(node.outputs[0], result)
         return [result]
+
     return rule
 
 
@@ -562,6 +604,7 @@ use_c_ger = _named(_swap_op(ops.ger, ops.cger_no_inplace), "use_c_ger", "Ger bec
 
 def _inplace(old, new):
     """A rule that lets an Op overwrite its first input; memory that somebody else writes too is allocated anew."""
+
     @local_optimizer([old], inplace=True)
     def rule(node):
         inputs = list(node.inputs)
@@ -571,38 +614,64 @@ def _inplace(old, new):
         result = new(*inputs)
         copy_stack_trace(node.outputs[0], result)
         return [result]
+
     return rule
 
 
-local_inplace_gemm = _named(_inplace(ops.gemm_no_inplace, ops.gemm_inplace), "local_inplace_gemm",
-                            "gemm_no_inplace(exp(A), a, B, C, b)  ->  gemm_inplace(exp(A), a, B, C, b)")
-local_inplace_gemv = _named(_inplace(ops.gemv_no_inplace, ops.gemv_inplace), "local_inplace_gemv",
-                            "gemv_no_inplace(exp(x), a, A, y, b)  ->  gemv_inplace(exp(x), a, A, y, b)")
-local_inplace_ger = _named(_inplace(ops.ger, ops.ger_destructive), "local_inplace_ger",
-                           "ger(exp(A), a, x, y)  ->  ger_destructive(exp(A), a, x, y)")
-make_c_gemv_destructive = _named(_inplace(ops.cgemv_no_inplace, ops.cgemv_inplace), "make_c_gemv_destructive",
-                                 "CGemv works in place.")
-make_c_ger_destructive = _named(_inplace(ops.cger_no_inplace, ops.cger_inplace), "make_c_ger_destructive",
-                                "CGer works in place.")
+local_inplace_gemm = _named(
+    _inplace(ops.gemm_no_inplace, ops.gemm_inplace),
+    "local_inplace_gemm",
+    "gemm_no_inplace(exp(A), a, B, C, b)  ->  gemm_inplace(exp(A), a, B, C, b)",
+)
+local_inplace_gemv = _named(
+    _inplace(ops.gemv_no_inplace, ops.gemv_inplace),
+    "local_inplace_gemv",
+    "gemv_no_inplace(exp(x), a, A, y, b)  ->  gemv_inplace(exp(x), a, A, y, b)",
+)
+local_inplace_ger = _named(
+    _inplace(ops.ger, ops.ger_destructive),
+    "local_inplace_ger",
+    "ger(exp(A), a, x, y)  ->  ger_destructive(exp(A), a, x, y)",
+)
+make_c_gemv_destructive = _named(
+    _inplace(ops.cgemv_no_inplace, ops.cgemv_inplace), "make_c_gemv_destructive", "CGemv works in place."
+)
+make_c_ger_destructive = _named(
+    _inplace(ops.cger_no_inplace, ops.cger_inplace), "make_c_ger_destructive", "CGer works in place."
+)
 
 blas_optdb.register("local_dot_to_dot22", in2out(local_dot_to_dot22), 0, "fast_run", "fast_compile", own=True)
 blas_optdb.register("gemm_optimizer", GemmOptimizer(), 10, "fast_run", own=True)
 blas_optdb.register("local_dot22_to_dot22scalar", in2out(local_dot22_to_dot22scalar), 11, "fast_run", own=True)
 blas_optdb.register(
     "local_gemm_to_gemv",
-    EquilibriumOptimizer([local_gemm_to_gemv, local_gemm_to_ger, local_dot22_to_ger_or_gemv], max_use_ratio=5,
-                         ignore_newtrees=False),
-    15, "fast_run", own=True)
+    EquilibriumOptimizer(
+        [local_gemm_to_gemv, local_gemm_to_ger, local_dot22_to_ger_or_gemv], max_use_ratio=5, ignore_newtrees=False
+    ),
+    15,
+    "fast_run",
+    own=True,
+)
 use_c_blas = in2out(use_c_ger, use_c_gemv, name="use_c_blas")
 blas_optdb.register("use_c_blas", use_c_blas, 20, "fast_run", "c_blas", own=True)
 
-blas_opt_inplace = in2out(LocalOptGroup(local_inplace_gemm, local_inplace_gemv, local_inplace_ger), name="blas_opt_inplace")
+blas_opt_inplace = in2out(
+    LocalOptGroup(local_inplace_gemm, local_inplace_gemv, local_inplace_ger), name="blas_opt_inplace"
+)
 optdb.register("InplaceBlasOpt", blas_opt_inplace, 70.0, "fast_run", "inplace", "blas_opt_inplace", own=True)
-optdb.register("c_blas_destructive", in2out(make_c_ger_destructive, make_c_gemv_destructive, name="c_blas_destructive"), 70.0,
-               "fast_run", "inplace", "c_blas", own=True)
+optdb.register(
+    "c_blas_destructive",
+    in2out(make_c_ger_destructive, make_c_gemv_destructive, name="c_blas_destructive"),
+    70.0,
+    "fast_run",
+    "inplace",
+    "c_blas",
+    own=True,
+)
 
 
 # --- without C ---------------------------------------------------------------------------------------------------------------
+
 
 @local_optimizer([ops.ger])
 def use_scipy_ger(node):

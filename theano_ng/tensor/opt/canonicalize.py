@@ -140,8 +140,8 @@ class Canonizer(LocalOptimizer):
     def _better_whole(self, expression):
         """The parts of an expression that others use too and that gain nothing by being opened."""
         whole = set()
-        parts = []      # variable, and the number of the part that it is in
-        leaves = []     # variable, inverted, number of the part
+        parts = []  # variable, and the number of the part that it is in
+        leaves = []  # variable, inverted, number of the part
         stack = [(expression, False, -1)]
         while stack:
             v, inverted, part = stack.pop()
@@ -165,7 +165,7 @@ class Canonizer(LocalOptimizer):
                 factors[part] += 1
                 cancels[part] = cancels[part] or v in (over if inverted else under)
         opened = set()
-        for i in range(len(parts) - 1, -1, -1):     # a part comes before those in it
+        for i in range(len(parts) - 1, -1, -1):  # a part comes before those in it
             v, part = parts[i]
             if factors[i] < 2 or cancels[i]:
                 opened.add(v)
@@ -179,7 +179,7 @@ class Canonizer(LocalOptimizer):
         """`main` of all terms, at most `MAX_OPERANDS` at a time."""
         terms = list(terms)
         while len(terms) > MAX_OPERANDS:
-            terms = [self._one_main(terms[i:i + MAX_OPERANDS], dtype) for i in range(0, len(terms), MAX_OPERANDS)]
+            terms = [self._one_main(terms[i : i + MAX_OPERANDS], dtype) for i in range(0, len(terms), MAX_OPERANDS)]
         return self._one_main(terms, dtype)
 
     def _one_main(self, terms, dtype):
@@ -281,7 +281,9 @@ class Canonizer(LocalOptimizer):
             ct = [self.calculate(numct, denumct, aslist=False, out_type=out_type)]
         if len(numct) == 1 and not denumct and ct:
             original = next(v for v in orig_num if self.get_constant(v) is not None)
-            if _same_value(original, ct[0]) and (original is orig_num[0] or getattr(original, "dtype", None) == ct[0].dtype):
+            if _same_value(original, ct[0]) and (
+                original is orig_num[0] or getattr(original, "dtype", None) == ct[0].dtype
+            ):
                 # A constant in its place stays what it is; a new one at each visit would never come to rest.
                 ct = [original]
         return ct + num, denum
@@ -295,7 +297,11 @@ class Canonizer(LocalOptimizer):
             return False
         orig_num, orig_denum = self.operands_of(out)
         num, denum = self.simplify(list(orig_num), list(orig_denum), out.type)
-        if _same_list(orig_num, num) and _same_list(orig_denum, denum) and not self._can_flatten(node, max(len(num), len(denum))):
+        if (
+            _same_list(orig_num, num)
+            and _same_list(orig_denum, denum)
+            and not self._can_flatten(node, max(len(num), len(denum)))
+        ):
             return False
         new = self.merge_num_denum(num, denum, out.type.dtype)
         if new is out:
@@ -342,14 +348,14 @@ def _pads_left(node):
         return False
     ndim = node.inputs[0].ndim
     order = tuple(op.new_order)
-    return order[len(order) - ndim:] == tuple(range(ndim)) and all(o == "x" for o in order[:len(order) - ndim])
+    return order[len(order) - ndim :] == tuple(range(ndim)) and all(o == "x" for o in order[: len(order) - ndim])
 
 
 def in_dtype(op, operands, dtype):
     """``op(*operands)``, computed in `dtype` where the operands alone would give a narrower one."""
     operands = [T.as_tensor_variable(o) for o in operands]
     if dtype is not None and scalar.upcast(dtype, *[o.dtype for o in operands]) == dtype:
-        if dtype == "bool" or any(o.dtype != "bool" for o in operands):     # some operations refuse booleans
+        if dtype == "bool" or any(o.dtype != "bool" for o in operands):  # some operations refuse booleans
             result = op(*operands)
             if result.dtype == dtype:
                 return result
@@ -423,7 +429,7 @@ def check_for_x_over_absX(numerators, denominators):
                 continue
             denominators = [d for d in denominators if d is not den]
             i = next(i for i, n in enumerate(numerators) if n is x)
-            numerators = list(numerators[:i]) + list(numerators[i + 1:]) + [T.sgn(x)]
+            numerators = list(numerators[:i]) + list(numerators[i + 1 :]) + [T.sgn(x)]
     return numerators, denominators
 
 
@@ -437,7 +443,7 @@ def local_neg_to_mul(node):
 
     -x  ->  -1 * x          [canonicalize, fast_run]
     """
-    x, = node.inputs
+    (x,) = node.inputs
     if x.dtype[0] not in "ifc":
         # The factor of an unsigned number would not be -1.
         return False

@@ -96,7 +96,7 @@ def encompasses_broadcastable(b1, b2):
     """
     if len(b1) < len(b2):
         return False
-    b1 = b1[-len(b2):] if len(b2) else ()
+    b1 = b1[-len(b2) :] if len(b2) else ()
     return not any(v1 and not v2 for v1, v2 in zip(b1, b2))
 
 
@@ -237,9 +237,21 @@ def is_an_upcast(type1, type2):
     """
     category = {
         # The first in the pair is the kind, the second its precision.
-        "bool": (0, 0), "uint8": (1, 1), "uint16": (1, 2), "uint32": (1, 3), "uint64": (1, 4),
-        "int8": (2, 1), "int16": (2, 2), "int32": (2, 3), "int64": (2, 4),
-        "float16": (3, 1.5), "float32": (3, 2.5), "float64": (3, 3.5), "complex64": (4, 3), "complex128": (4, 4)}
+        "bool": (0, 0),
+        "uint8": (1, 1),
+        "uint16": (1, 2),
+        "uint32": (1, 3),
+        "uint64": (1, 4),
+        "int8": (2, 1),
+        "int16": (2, 2),
+        "int32": (2, 3),
+        "int64": (2, 4),
+        "float16": (3, 1.5),
+        "float32": (3, 2.5),
+        "float64": (3, 3.5),
+        "complex64": (4, 3),
+        "complex128": (4, 4),
+    }
     cat1, cat2 = category[type1], category[type2]
     return cat2[0] >= cat1[0] and cat2[1] > cat1[1]
 
@@ -265,4 +277,11 @@ def get_clients(node):
 
 def get_clients2(node):
     """Nodes that use the results of the nodes which use the first output of `node`."""
-    return [c2 for c, i in node.outputs[0].clients if c != "output" for out in c.outputs for c2, _ in out.clients if c2 != "output"]
+    return [
+        c2
+        for c, i in node.outputs[0].clients
+        if c != "output"
+        for out in c.outputs
+        for c2, _ in out.clients
+        if c2 != "output"
+    ]

@@ -71,7 +71,12 @@ def local_dimshuffle_lift(node):
         copy_stack_trace(out, new)
         return [new]
     # Clients are known of variables in a graph only; what is just built has one user.
-    if not isinstance(inner.op, Elemwise) or len(inner.outputs) != 1 or inner.op.inplace_pattern or len(getattr(x, "clients", ())) > 1:
+    if (
+        not isinstance(inner.op, Elemwise)
+        or len(inner.outputs) != 1
+        or inner.op.inplace_pattern
+        or len(getattr(x, "clients", ())) > 1
+    ):
         return False
     if len(inner.inputs) == 1:
         lifted = lifted_through_functions(node)
@@ -146,7 +151,12 @@ def local_rebroadcast_lift(node):
         return False
     between, out = node.inputs[0], node.outputs[0]
     inner = between.owner
-    if isinstance(inner.op, Elemwise) and len(inner.inputs) == 1 and len(inner.outputs) == 1 and not inner.op.inplace_pattern:
+    if (
+        isinstance(inner.op, Elemwise)
+        and len(inner.inputs) == 1
+        and len(inner.outputs) == 1
+        and not inner.op.inplace_pattern
+    ):
         if len(getattr(between, "clients", ())) > 1:
             return False
         moved = Rebroadcast(*node.op.axis.items())(inner.inputs[0])

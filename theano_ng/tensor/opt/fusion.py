@@ -3,6 +3,7 @@
 A group is grown from its last operation towards the inputs: an operation joins when all who use its result are in the group already. So
 a group has one result, everything between its members is inside it, and no value is computed twice; every edge of the graph is looked at once.
 """
+
 import time
 
 from theano_ng import scalar
@@ -18,7 +19,7 @@ from theano_ng.tensor.reductions.careduce import CAReduce
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.reductions.fused import ReducedElemwise
 
-MAX_OPERATIONS = 120    # compilers take more than linear time for longer loop bodies
+MAX_OPERATIONS = 120  # compilers take more than linear time for longer loop bodies
 
 _ARITHMETIC = (scalar.Add, scalar.Sub, scalar.Mul, scalar.Neg, scalar.Sqr)
 
@@ -33,8 +34,13 @@ def _compiles(node):
     if known is None:
         dummy = op.make_node(*[scalar.get_scalar_type(i.type.dtype).make_variable() for i in node.inputs])
         try:
-            op.c_code(dummy, "test_presence_of_c_code", ["x%d" % i for i in range(len(dummy.inputs))],
-                      ["z%d" % i for i in range(len(dummy.outputs))], {"fail": "%(fail)s"})
+            op.c_code(
+                dummy,
+                "test_presence_of_c_code",
+                ["x%d" % i for i in range(len(dummy.inputs))],
+                ["z%d" % i for i in range(len(dummy.outputs))],
+                {"fail": "%(fail)s"},
+            )
             known = True
         except (MethodNotDefined, NotImplementedError):
             known = False
@@ -43,8 +49,13 @@ def _compiles(node):
 
 
 def _fusible(node, op_class):
-    return (type(node.op) is op_class and len(node.outputs) == 1 and not node.op.inplace_pattern
-            and getattr(node.op, "fusible", True) and _compiles(node))
+    return (
+        type(node.op) is op_class
+        and len(node.outputs) == 1
+        and not node.op.inplace_pattern
+        and getattr(node.op, "fusible", True)
+        and _compiles(node)
+    )
 
 
 def _weight(node):
@@ -57,7 +68,7 @@ def _group(root, op_class, max_inputs):
     pattern = root.outputs[0].type.broadcastable
     members, waiting, external = [root], {}, {}
     weight, too_many = _weight(root), False
-    for member in members:      # grows while it is walked
+    for member in members:  # grows while it is walked
         external.pop(member.outputs[0], None)
         for variable in member.inputs:
             producer = variable.owner
@@ -66,7 +77,11 @@ def _group(root, op_class, max_inputs):
                 continue
             # a client entry per use: the producer joins when the last of them is inside
             waiting[variable] = waiting.get(variable, 0) + 1
-            if waiting[variable] == len(variable.clients) and variable.type.broadcastable == pattern and _fusible(producer, op_class):
+            if (
+                waiting[variable] == len(variable.clients)
+                and variable.type.broadcastable == pattern
+                and _fusible(producer, op_class)
+            ):
                 if len(external) - 1 + len(producer.inputs) > max_inputs:
                     too_many = True
                     continue
@@ -88,15 +103,20 @@ def _wide_group(root, op_class, max_inputs, most_inputs):
     pattern = root.outputs[0].type.broadcastable
     members, waiting, external = [root], {}, {}
     weight, walked, end = _weight(root), 0, 1
-    for member in members:      # grows while it is walked
+    for member in members:  # grows while it is walked
         walked += 1
         external.pop(member.outputs[0], None)
         for variable in member.inputs:
             external[variable] = None
             waiting[variable] = waiting.get(variable, 0) + 1
             producer = variable.owner
-            if (producer is not None and waiting[variable] == len(variable.clients) and weight < MAX_OPERATIONS
-                    and variable.type.broadcastable == pattern and _fusible(producer, op_class)):
+            if (
+                producer is not None
+                and waiting[variable] == len(variable.clients)
+                and weight < MAX_OPERATIONS
+                and variable.type.broadcastable == pattern
+                and _fusible(producer, op_class)
+            ):
                 members.append(producer)
                 weight += _weight(producer)
         if len(external) <= max_inputs:
@@ -144,6 +164,7 @@ def local_elemwise_fusion_op(OP, max_input_fct=elemwise_max_input_fct, maker=Non
         Of a node; returns the outputs of the fused node, or False.
     """
     if maker is None:
+
         def maker(node, scalar_op):
             return OP(scalar_op)
 
@@ -175,15 +196,24 @@ def local_add_mul_fusion(node):
 
     (a + b) + c  ->  add(a, b, c)       [elemwise_fusion, fast_run]
     """
-    if not isinstance(node.op, Elemwise) or node.op.inplace_pattern or not isinstance(node.op.scalar_op, (scalar.Add, scalar.Mul)):
+    if (
+        not isinstance(node.op, Elemwise)
+        or node.op.inplace_pattern
+        or not isinstance(node.op.scalar_op, (scalar.Add, scalar.Mul))
+    ):
         return False
     out = node.outputs[0]
     flat, todo, changed = [], list(reversed(node.inputs)), False
     while todo:
         variable = todo.pop()
         inner = variable.owner
-        if (inner is not None and inner.op == node.op and len(variable.clients) == 1 and variable.type == out.type
-                and len(flat) + len(todo) + len(inner.inputs) <= 32):
+        if (
+            inner is not None
+            and inner.op == node.op
+            and len(variable.clients) == 1
+            and variable.type == out.type
+            and len(flat) + len(todo) + len(inner.inputs) <= 32
+        ):
             todo.extend(reversed(inner.inputs))
             changed = True
         else:
@@ -208,8 +238,14 @@ def local_elemwise_reduction_fusion(node):
         return False
     between = node.inputs[0]
     inner = between.owner
-    if (inner is None or len(between.clients) != 1 or not _fusible(inner, Elemwise) or all(between.type.broadcastable)
-            or len(node.op._axes(between.type.ndim)) == 0 or not node.op.reads_blocks(node)):
+    if (
+        inner is None
+        or len(between.clients) != 1
+        or not _fusible(inner, Elemwise)
+        or all(between.type.broadcastable)
+        or len(node.op._axes(between.type.ndim)) == 0
+        or not node.op.reads_blocks(node)
+    ):
         return False
     if isinstance(inner.op.scalar_op, scalar.Add) and sum(not all(i.type.broadcastable) for i in inner.inputs) == 1:
         return False
@@ -260,13 +296,34 @@ class FusionOptimizer(Optimizer):
     def print_profile(stream, prof, level=0):
         blanc = "    " * level
         print(blanc, "FusionOptimizer", file=stream)
-        for name, value in zip(("nb_iter", "nb_replacement", "nb_inconsistency_replace", "validate_time", "callbacks_time",
-                                "callback_time", "time_toposort"), prof[1:]):
+        for name, value in zip(
+            (
+                "nb_iter",
+                "nb_replacement",
+                "nb_inconsistency_replace",
+                "validate_time",
+                "callbacks_time",
+                "callback_time",
+                "time_toposort",
+            ),
+            prof[1:],
+        ):
             print(blanc, name, value, file=stream)
 
 
 fuse_seqopt = SequenceDB()
 fuse_seqopt.register("local_add_mul_fusion", FusionOptimizer(local_add_mul_fusion), 0, "fast_run", "fusion", own=True)
-fuse_seqopt.register("composite_elemwise_fusion", FusionOptimizer(local_elemwise_fusion), 1, "fast_run", "fusion", own=True)
-fuse_seqopt.register("local_elemwise_reduction_fusion", FusionOptimizer(local_elemwise_reduction_fusion), 2, "fast_run", "fusion", own=True)
-optdb.register("elemwise_fusion", fuse_seqopt, 49, "fast_run", "fusion", "local_elemwise_fusion", "FusionOptimizer", own=True)
+fuse_seqopt.register(
+    "composite_elemwise_fusion", FusionOptimizer(local_elemwise_fusion), 1, "fast_run", "fusion", own=True
+)
+fuse_seqopt.register(
+    "local_elemwise_reduction_fusion",
+    FusionOptimizer(local_elemwise_reduction_fusion),
+    2,
+    "fast_run",
+    "fusion",
+    own=True,
+)
+optdb.register(
+    "elemwise_fusion", fuse_seqopt, 49, "fast_run", "fusion", "local_elemwise_fusion", "FusionOptimizer", own=True
+)

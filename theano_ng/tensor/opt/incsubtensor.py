@@ -7,7 +7,11 @@ from theano_ng.gof.graph import Constant
 from theano_ng.gof.rewriting import TopoOptimizer, copy_stack_trace, in2out, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.indexing.advanced import (
-    AdvancedBooleanIncSubtensor, AdvancedIncSubtensor, AdvancedIncSubtensor1, AdvancedSubtensor1)
+    AdvancedBooleanIncSubtensor,
+    AdvancedIncSubtensor,
+    AdvancedIncSubtensor1,
+    AdvancedSubtensor1,
+)
 from theano_ng.tensor.shaping.allocation import Alloc
 from theano_ng.tensor.assert_op import Assert
 from theano_ng.tensor.opt.alloc import fitted
@@ -59,8 +63,12 @@ def local_incsubtensor_of_zeros_to_setsubtensor(node):
     if node.op.set_instead_of_inc or not is_constant(node.inputs[0], 0):
         return False
     op = node.op
-    new = IncSubtensor(op.idx_list, op.inplace, set_instead_of_inc=True,
-                       destroyhandler_tolerate_aliased=op.destroyhandler_tolerate_aliased)(*node.inputs)
+    new = IncSubtensor(
+        op.idx_list,
+        op.inplace,
+        set_instead_of_inc=True,
+        destroyhandler_tolerate_aliased=op.destroyhandler_tolerate_aliased,
+    )(*node.inputs)
     copy_stack_trace(node.outputs[0], new)
     return [new]
 
@@ -140,7 +148,7 @@ def local_useless_inc_subtensor_alloc(node):
         return False
     v = y.owner.inputs[0]
     if v.broadcastable == y.broadcastable:
-        return False    # it does something else: it checks
+        return False  # it does something else: it checks
     if isinstance(node.op, IncSubtensor):
         part = Subtensor(node.op.idx_list)(x, *index)
     elif isinstance(node.op, AdvancedIncSubtensor1):
@@ -155,7 +163,9 @@ def local_useless_inc_subtensor_alloc(node):
         repeated = inner < 0 or v.broadcastable[inner]
         # Where v is as long as y, writing checks it itself; a y of length one is repeated in any case.
         if repeated and not y.broadcastable[dim] and not same_length(y.owner.inputs[1 + dim], part_shape[first + dim]):
-            conditions.append(T.or_(T.eq(y.owner.inputs[1 + dim], part_shape[first + dim]), T.eq(y.owner.inputs[1 + dim], 1)))
+            conditions.append(
+                T.or_(T.eq(y.owner.inputs[1 + dim], part_shape[first + dim]), T.eq(y.owner.inputs[1 + dim], 1))
+            )
     if conditions:
         v = Assert("`x[i]` and `y` do not have the same shape.")(v, *conditions)
         copy_stack_trace(y, v)
@@ -190,7 +200,7 @@ def local_set_to_inc_subtensor(node):
             continue
         if not (taken.inputs[1] is rows or isinstance(taken.inputs[1], Constant) and taken.inputs[1].equals(rows)):
             continue
-        others = terms[:k] + terms[k + 1:]
+        others = terms[:k] + terms[k + 1 :]
         more = others[0] if len(others) == 1 else T.add(*others)
         if more.dtype != y.dtype:
             more = T.cast(more, y.dtype)
@@ -229,7 +239,9 @@ def local_adv_sub1_adv_inc_sub1(node):
         y = T.cast(y, out.dtype)
     shape, wanted = lengths(y, node.fgraph), lengths(x, node.fgraph)
     conditions = [T.eq(shape[0], len(data))] if not y.broadcastable[0] else []
-    conditions += [T.eq(a, b) for f, a, b in list(zip(y.broadcastable, shape, wanted))[1:] if not f and not same_length(a, b)]
+    conditions += [
+        T.eq(a, b) for f, a, b in list(zip(y.broadcastable, shape, wanted))[1:] if not f and not same_length(a, b)
+    ]
     if len(data):
         conditions.append(T.lt(int(data.max()), wanted[0]) if data.min() >= 0 else T.ge(int(data.min()) + wanted[0], 0))
     new = Assert("Bad indexing or shapes in a AdvancedIncSubtensor1 that was optimized away")(y, *conditions)
@@ -272,8 +284,14 @@ def local_IncSubtensor_serialize(node):
 def _is_movable(v, out):
     """Whether an operand of a sum is an increment that nobody else uses, of the type of the sum."""
     node = v.owner
-    return (node is not None and isinstance(node.op, INCREMENTS) and v.type == out.type and len(v.clients) == 1
-            and not node.op.set_instead_of_inc and not node.op.inplace)
+    return (
+        node is not None
+        and isinstance(node.op, INCREMENTS)
+        and v.type == out.type
+        and len(v.clients) == 1
+        and not node.op.set_instead_of_inc
+        and not node.op.inplace
+    )
 
 
 optdb.register("pre_local_IncSubtensor_serialize", in2out(local_IncSubtensor_serialize), 0.99, "fast_run", own=True)
@@ -292,8 +310,12 @@ def local_inplace_setsubtensor(node):
     if node.op.inplace:
         return False
     op = node.op
-    new = type(op)(op.idx_list, inplace=True, set_instead_of_inc=op.set_instead_of_inc,
-                   destroyhandler_tolerate_aliased=op.destroyhandler_tolerate_aliased)(*node.inputs)
+    new = type(op)(
+        op.idx_list,
+        inplace=True,
+        set_instead_of_inc=op.set_instead_of_inc,
+        destroyhandler_tolerate_aliased=op.destroyhandler_tolerate_aliased,
+    )(*node.inputs)
     copy_stack_trace(node.outputs[0], new)
     return [new]
 
@@ -314,6 +336,12 @@ def local_inplace_incsubtensor1(node):
 
 
 for _rule in (local_inplace_setsubtensor, local_inplace_incsubtensor1):
-    optdb.register(_rule.__name__, TopoOptimizer(_rule, order="out_to_in", failure_callback=TopoOptimizer.warn_inplace), 60, "fast_run",
-                   "inplace", own=True)
+    optdb.register(
+        _rule.__name__,
+        TopoOptimizer(_rule, order="out_to_in", failure_callback=TopoOptimizer.warn_inplace),
+        60,
+        "fast_run",
+        "inplace",
+        own=True,
+    )
 del _rule

@@ -1,4 +1,5 @@
 """Elementwise operations overwrite an input that nobody needs any more."""
+
 from theano_ng import scalar
 from theano_ng.compile import optdb
 from theano_ng.compile.functions.maker import Supervisor
@@ -23,7 +24,7 @@ class _Followers:
     """
 
     def __init__(self, nodes):
-        self._place = {}    # node: its number in the walk, and the number of the last one below it
+        self._place = {}  # node: its number in the walk, and the number of the last one below it
         for start in nodes:
             if start not in self._place:
                 self._walk(start)
@@ -73,13 +74,15 @@ class _Run:
             if isinstance(feature, Supervisor):
                 self.protected.update(feature.protected)
         # Output variable -> the input variable whose new value it is.
-        self.update_of = {fgraph.outputs[o]: fgraph.inputs[i] for o, i in (getattr(fgraph, "update_mapping", None) or {}).items()}
+        self.update_of = {
+            fgraph.outputs[o]: fgraph.inputs[i] for o, i in (getattr(fgraph, "update_mapping", None) or {}).items()
+        }
         nodes = fgraph.toposort()
         self.nodes = [node for node in nodes if type(node.op) is op_class]
         # New values of inputs come first: nobody else then takes the memory that they are to replace.
         self.nodes.sort(key=lambda node: not any(o in self.update_of for o in node.outputs))
         self.followers = _Followers(nodes)
-        self.refusals = {}      # root of a class of variables that share memory -> how many nodes may not overwrite it
+        self.refusals = {}  # root of a class of variables that share memory -> how many nodes may not overwrite it
 
     def apply_to(self, node, validate):
         """Give a node's outputs inputs to overwrite; returns how many got one, and the number of attempts."""
@@ -106,9 +109,15 @@ class _Run:
         """Positions of inputs that the output may overwrite, the best first."""
         output = node.outputs[output_index]
         taken = set(node.op.inplace_pattern.values())
-        found = [i for i, variable in enumerate(node.inputs)
-                 if i not in taken and variable.type == output.type and not isinstance(variable, Constant)
-                 and variable not in node.inputs[:i] and self.may_be_overwritten(variable, node)]
+        found = [
+            i
+            for i, variable in enumerate(node.inputs)
+            if i not in taken
+            and variable.type == output.type
+            and not isinstance(variable, Constant)
+            and variable not in node.inputs[:i]
+            and self.may_be_overwritten(variable, node)
+        ]
         target = self.update_of.get(output)
         if target is not None:
             found.sort(key=lambda i: node.inputs[i] is not target)
@@ -119,8 +128,10 @@ class _Run:
         aliases = self.fgraph.destroy_handler.aliases
         if variable in self.protected or aliases.root(variable) in self.protected or aliases.destroyers(variable):
             return False
-        return not any(user is not node and user != "output" and self.followers.known(user, node)
-                       for user, _ in variable.clients[:SOME_USERS])
+        return not any(
+            user is not node and user != "output" and self.followers.known(user, node)
+            for user, _ in variable.clients[:SOME_USERS]
+        )
 
     def attempt(self, node, output_index, input_index, validate):
         """The node in place, in the graph, or None when that would destroy what others need (noticed at once with `validate`)."""
@@ -141,7 +152,7 @@ class _Run:
         try:
             replace(list(zip(node.outputs, new_outputs)), reason="inplace_elemwise_optimizer")
         except InconsistencyError:
-            self.fgraph.revert(start)    # replace_all_validate has done so already; then this changes nothing
+            self.fgraph.revert(start)  # replace_all_validate has done so already; then this changes nothing
             return None
         return new_outputs[0].owner
 
@@ -184,7 +195,7 @@ class InplaceElemwiseOptimizer(Optimizer):
         run = _Run(self.op, fgraph)
         replaced = tried = 0
         for first in range(0, len(run.nodes), batch_size):
-            batch = run.nodes[first:first + batch_size]
+            batch = run.nodes[first : first + batch_size]
             start = fgraph.checkpoint()
             counts = [run.apply_to(node, batch_size == 1) for node in batch]
             if batch_size > 1:
@@ -204,5 +215,13 @@ class InplaceElemwiseOptimizer(Optimizer):
 
 
 inplace_elemwise_optimizer = InplaceElemwiseOptimizer(Elemwise)
-optdb.register("inplace_elemwise_opt", inplace_elemwise_optimizer, 75, "inplace_opt", "inplace_elemwise_optimizer", "fast_run",
-               "inplace", own=True)
+optdb.register(
+    "inplace_elemwise_opt",
+    inplace_elemwise_optimizer,
+    75,
+    "inplace_opt",
+    "inplace_elemwise_optimizer",
+    "fast_run",
+    "inplace",
+    own=True,
+)

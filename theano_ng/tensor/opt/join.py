@@ -14,7 +14,7 @@ from theano_ng.tensor.opt.own_registration import register_canonicalize, registe
 from theano_ng.tensor.opt.rows import names, rule, terms
 
 x, axis = names("x", "axis")
-join, = terms(Join)
+(join,) = terms(Join)
 
 
 class MakeVectorPrinter:
@@ -40,8 +40,9 @@ class MakeVectorPrinter:
 pprint.assign(lambda pstate, r: r.owner is not None and isinstance(r.owner.op, MakeVector), MakeVectorPrinter())
 
 
-local_join_1 = register_specialize(register_canonicalize(rule(
-    "local_join_1", "A join of one tensor.", (join(axis, x), x), same_type=True)))
+local_join_1 = register_specialize(
+    register_canonicalize(rule("local_join_1", "A join of one tensor.", (join(axis, x), x), same_type=True))
+)
 
 
 @register_specialize

@@ -48,16 +48,23 @@ class LiftedViews(Feature):
 
 def lifts(op_class):
     """The requirement of a rule that lifts Ops of a class: a function of a graph, for ``local_optimizer(..., requirements=[...])``."""
+
     def announce(fgraph):
         fgraph.attach_feature(LiftedViews())
         fgraph.lifted_views.classes[op_class] = None
+
     return announce
 
 
 def is_function_of_one(node):
     """Whether a node is an elementwise function of one variable that only one other uses."""
-    return (isinstance(node.op, Elemwise) and len(node.inputs) == 1 and len(node.outputs) == 1 and not node.op.inplace_pattern
-            and len(getattr(node.outputs[0], "clients", ())) <= 1)
+    return (
+        isinstance(node.op, Elemwise)
+        and len(node.inputs) == 1
+        and len(node.outputs) == 1
+        and not node.op.inplace_pattern
+        and len(getattr(node.outputs[0], "clients", ())) <= 1
+    )
 
 
 def lifted_through_functions(node):
@@ -86,7 +93,7 @@ def lifted_through_functions(node):
             waiting = []
             x = source = inner.inputs[0]
         elif type(inner.op) in classes and len(waiting) < MOST_WAITING:
-            waiting.append(inner)       # stays where it is, unless there is a function before it
+            waiting.append(inner)  # stays where it is, unless there is a function before it
             x = inner.inputs[0]
         else:
             break

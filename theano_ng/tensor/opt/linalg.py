@@ -2,6 +2,7 @@
 
 They are imported together with the Ops that they know, when the next function is rewritten (`theano_ng.tensor.nlinalg`, `slinalg`).
 """
+
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.blas.ops import Dot22
@@ -9,7 +10,12 @@ from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.linalg.products import Dot
 from theano_ng.tensor.nlinalg import Det, MatrixInverse, matrix_inverse
 from theano_ng.tensor.opt.common import shuffled
-from theano_ng.tensor.opt.own_registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.opt.own_registration import (
+    ignores_nonfinite,
+    register_canonicalize,
+    register_specialize,
+    register_stabilize,
+)
 from theano_ng.tensor.linalg.solving import Cholesky, Solve, solve
 
 
@@ -37,7 +43,7 @@ def _inverted(v):
     inverse = v if inner is None else inner
     if inverse.owner is None or not isinstance(inverse.owner.op, MatrixInverse):
         return None, None
-    matrix, = inverse.owner.inputs
+    (matrix,) = inverse.owner.inputs
     return (matrix if inner is None else shuffled(matrix, (1, 0))), inverse
 
 
@@ -83,7 +89,12 @@ def transinv_to_invtrans(node):
     matrix_inverse(A).T  ->  matrix_inverse(A.T)          [canonicalize, fast_run]
     """
     inverse = transposed(node.outputs[0])
-    if inverse is None or inverse.owner is None or not isinstance(inverse.owner.op, MatrixInverse) or len(inverse.clients) != 1:
+    if (
+        inverse is None
+        or inverse.owner is None
+        or not isinstance(inverse.owner.op, MatrixInverse)
+        or len(inverse.clients) != 1
+    ):
         return False
     return answer(matrix_inverse(inverse.owner.inputs[0].T), node)
 
@@ -119,7 +130,7 @@ def local_det_chol(node):
 
     (det(S), cholesky(S))  ->  (prod(sqr(diag(cholesky(S)))), cholesky(S))          [stabilize, specialize, fast_run]
     """
-    x, = node.inputs
+    (x,) = node.inputs
     if x.dtype.startswith("complex"):
         return False
     for client, _ in x.clients:

@@ -2,14 +2,20 @@
 
 What they register is covered by the fingerprint of the package, so that rewritten graphs are cached all the same.
 """
+
 from functools import partial
 
 from theano_ng.tensor.opt import registration
 from theano_ng.tensor.opt.registration import ignores_nonfinite
 
 __all__ = [
-    "ignores_nonfinite", "register_canonicalize", "register_specialize", "register_specialize_device", "register_stabilize",
-    "register_uncanonicalize", "register_useless",
+    "ignores_nonfinite",
+    "register_canonicalize",
+    "register_specialize",
+    "register_specialize_device",
+    "register_stabilize",
+    "register_uncanonicalize",
+    "register_useless",
 ]
 
 register_useless = partial(registration.register_useless, own=True)

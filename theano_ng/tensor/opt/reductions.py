@@ -11,8 +11,14 @@ from theano_ng.tensor.opt.common import constant_value, inputs_of, shuffled, wit
 from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize, register_uncanonicalize
 
 # The elementwise ops that users know, rather than new ones around the same scalar op.
-_ELEMWISE = {scalar.Add: T.add, scalar.Mul: T.mul, scalar.Maximum: T.maximum, scalar.Minimum: T.minimum, scalar.OR: T.or_,
-             scalar.AND: T.and_}
+_ELEMWISE = {
+    scalar.Add: T.add,
+    scalar.Mul: T.mul,
+    scalar.Maximum: T.maximum,
+    scalar.Minimum: T.minimum,
+    scalar.OR: T.or_,
+    scalar.AND: T.and_,
+}
 
 ALL_REDUCE = [CAReduce, All, Any, Sum, Prod, ProdWithoutZeros]
 
@@ -50,7 +56,7 @@ def local_sum_prod_mul_by_scalar(node):
 
     For reductions over some axes, size(x) is the number of elements reduced.
     """
-    x, = node.inputs
+    (x,) = node.inputs
     out = node.outputs[0]
     factors = inputs_of(x, T.mul)
     if factors is not None:
@@ -79,7 +85,11 @@ def local_sum_prod_mul_by_scalar(node):
         return _of_same_shape(T.mul(*[shuffled(t, ()) for t in scalars] + [reduced]), out)
     count = _count(inner, _axes(node))
     if scalars is None:
-        return _of_same_shape(T.mul(T.pow(np.asarray(-1, dtype="int8"), count), reduced), out) if out.dtype[0] in "ifc" else False
+        return (
+            _of_same_shape(T.mul(T.pow(np.asarray(-1, dtype="int8"), count), reduced), out)
+            if out.dtype[0] in "ifc"
+            else False
+        )
     powers = [T.pow(T.cast(shuffled(t, ()), out.dtype), count) for t in scalars]
     return _of_same_shape(T.mul(*powers + [reduced]), out)
 
@@ -103,7 +113,7 @@ def local_sum_prod_div_dimshuffle(node):
 
     For a product, b is raised to the power of the number of elements reduced. Axes along which b varies are reduced afterwards.
     """
-    x, = node.inputs
+    (x,) = node.inputs
     out = node.outputs[0]
     inputs = inputs_of(x, T.true_div)
     if inputs is None:
@@ -151,16 +161,18 @@ def local_op_of_op(node):
     sum(sum(A, axis=0), axis=0)  ->  sum(A)          [canonicalize, fast_run]
     prod(prod(t, axis=0), axis=1)  ->  prod(t, axis=(0, 2))
     """
-    x, = node.inputs
+    (x,) = node.inputs
     out = node.outputs[0]
     # A second reduction of x costs more than it saves when the first is used elsewhere.
     if x.owner is None or type(x.owner.op) is not type(node.op) or len(x.clients) != 1 or x.dtype != out.dtype:
         return False
-    inner, = x.owner.inputs
+    (inner,) = x.owner.inputs
     kept = [d for d in range(inner.ndim) if d not in _axes(x.owner)]
     kept = [d for i, d in enumerate(kept) if i not in _axes(node)]
     axis = [d for d in range(inner.ndim) if d not in kept]
-    op = type(node.op)(axis=axis if kept else None, dtype=out.dtype, acc_dtype=node.op.acc_dtype or x.owner.op.acc_dtype)
+    op = type(node.op)(
+        axis=axis if kept else None, dtype=out.dtype, acc_dtype=node.op.acc_dtype or x.owner.op.acc_dtype
+    )
     return _of_same_shape(op(inner), out)
 
 
@@ -174,7 +186,7 @@ def local_reduce_join(node):
     """
     if isinstance(node.op, ProdWithoutZeros):
         return False
-    x, = node.inputs
+    (x,) = node.inputs
     if x.owner is None or not isinstance(x.owner.op, T.Join):
         return False
     join_inputs = x.owner.inputs
@@ -216,7 +228,7 @@ def local_useless_reduce(node):
     """
     if isinstance(node.op, ProdWithoutZeros):
         return False
-    x, = node.inputs
+    (x,) = node.inputs
     if x.type == node.outputs[0].type and not _axes(node):
         return [x]
     return False
@@ -234,7 +246,7 @@ def local_reduce_broadcastable(node):
     # The product without zeros of a zero is one.
     if isinstance(node.op, ProdWithoutZeros):
         return False
-    x, = node.inputs
+    (x,) = node.inputs
     out = node.outputs[0]
     axes = _axes(node)
     cut = [a for a in axes if x.broadcastable[a]]
@@ -264,7 +276,7 @@ def local_opt_alloc(node):
 
     For a reduction over some axes the result is an alloc of the other dimensions.
     """
-    x, = node.inputs
+    (x,) = node.inputs
     if x.owner is None or not isinstance(x.owner.op, T.Alloc):
         return False
     inp, shapes = x.owner.inputs[0], x.owner.inputs[1:]
@@ -282,7 +294,7 @@ def local_opt_alloc(node):
         # An int64 would make the product a float64; float16 cannot count that far.
         size = T.cast(size, "float32")
     val = T.constant(value)
-    val = val * size if isinstance(node.op, Sum) else val ** size
+    val = val * size if isinstance(node.op, Sum) else val**size
     val = T.cast(val, out.dtype)
     others = [s for d, s in enumerate(shapes) if d not in axes]
     return _of_same_shape(T.alloc(val, *others) if others else val, out)
@@ -307,7 +319,12 @@ def local_sumsqr2dot(node):
     if factors is None or len(factors) != 2:
         return False
     for w, g in (factors, factors[::-1]):
-        if (_shuffled(w, ("x", 0, 1)) and _shuffled(g, (0, "x", 1)) and w.dtype == g.dtype == out.dtype and out.dtype[0] == "f"):
+        if (
+            _shuffled(w, ("x", 0, 1))
+            and _shuffled(g, (0, "x", 1))
+            and w.dtype == g.dtype == out.dtype
+            and out.dtype[0] == "f"
+        ):
             W, G = w.owner.inputs[0], g.owner.inputs[0]
             # The products below would not notice that a length one is broadcast.
             if W.broadcastable[1] or G.broadcastable[1]:

@@ -17,8 +17,10 @@ from theano_ng.compile import mode
 
 def _register(database, lopt, tags, kwargs):
     if isinstance(lopt, str):
+
         def decorator(rule):
             return _register(database, rule, (lopt,) + tags, kwargs)
+
         return decorator
     kwargs = dict(kwargs)
     name = kwargs.pop("name", None) or lopt.__name__

@@ -29,6 +29,7 @@ def local_reshape_chain(op):
     LocalOptimizer
         Named ``local_reshape_chain``.
     """
+
     @local_optimizer([op])
     def local_reshape_chain(node):
         """A reshape of a reshape.

@@ -103,7 +103,14 @@ def _known_as(head):
     return getattr(head, "__name__", None) or type(head).__name__
 
 
-_INFIX = {T.add: (1, " + "), T.sub: (1, " - "), T.mul: (2, " * "), T.true_div: (2, " / "), T.int_div: (2, " // "), T.pow: (4, " ** ")}
+_INFIX = {
+    T.add: (1, " + "),
+    T.sub: (1, " - "),
+    T.mul: (2, " * "),
+    T.true_div: (2, " / "),
+    T.int_div: (2, " // "),
+    T.pow: (4, " ** "),
+}
 
 
 def shown(term, binding=0):

@@ -3,6 +3,7 @@
 Nothing is computed until somebody asks: a shape is inferred, inputs first, when it is looked up for the first time, and remembered. When a
 variable takes the place of another, both shapes describe the same value; what one cannot tell is taken from the other.
 """
+
 import traceback
 
 import numpy as np
@@ -91,8 +92,8 @@ class ShapeFeature:
 
     def _forget(self):
         self.shape_of = _Shapes(self)
-        self._former = {}       # variable -> the one whose place it took
-        self._opaque = set()    # variables whose shape is only known by having them
+        self._former = {}  # variable -> the one whose place it took
+        self._opaque = set()  # variables whose shape is only known by having them
 
     def on_change_input(self, fgraph, node, i, r, new_r, reason):
         self._former.setdefault(new_r, r)
@@ -158,14 +159,18 @@ class ShapeFeature:
         if not isinstance(shapes, (list, tuple)) or len(shapes) != len(node.outputs):
             self._complain(node, ValueError("infer_shape returned %r for %d outputs" % (shapes, len(node.outputs))))
             return self.default_infer_shape(node, input_shapes)
-        return [s if s is not None or not hasattr(o.type, "ndim") else self.shape_tuple(o)
-                for s, o in zip(shapes, node.outputs)]
+        return [
+            s if s is not None or not hasattr(o.type, "ndim") else self.shape_tuple(o)
+            for s, o in zip(shapes, node.outputs)
+        ]
 
     @staticmethod
     def _complain(node, failure):
-        message = "Failed to infer_shape from Op %s.\nInput shapes: %s\nException encountered during infer_shape: %s\n" \
-                  "Exception message: %s\nTraceback: %s" % (
-                      node.op, [i.type for i in node.inputs], type(failure), failure, traceback.format_exc())
+        message = (
+            "Failed to infer_shape from Op %s.\nInput shapes: %s\nException encountered during infer_shape: %s\n"
+            "Exception message: %s\nTraceback: %s"
+            % (node.op, [i.type for i in node.inputs], type(failure), failure, traceback.format_exc())
+        )
         if config.on_shape_error == "raise":
             raise Exception(message) from failure
         import warnings
@@ -184,8 +189,10 @@ class ShapeFeature:
         other = dict.__getitem__(self.shape_of, former)
         if other is None or len(other) != len(shape):
             return
-        merged = [o if self._is_own_entry(s, variable) and not self._is_own_entry(o, former) and self._is_in_graph(o) else s
-                  for s, o in zip(shape, other)]
+        merged = [
+            o if self._is_own_entry(s, variable) and not self._is_own_entry(o, former) and self._is_in_graph(o) else s
+            for s, o in zip(shape, other)
+        ]
         dict.__setitem__(self.shape_of, variable, tuple(merged))
 
     def _is_in_graph(self, expression):
@@ -258,7 +265,7 @@ class ShapeFeature:
                 known = self._known_entry(node)
                 if known is not None:
                     return known
-            if not hasattr(s_i.type, "broadcastable"):      # a Scalar
+            if not hasattr(s_i.type, "broadcastable"):  # a Scalar
                 s_i = tensor_from_scalar(s_i)
             if s_i.type.ndim != 0:
                 raise TypeError("Shape element must be scalar, got %s for %s" % (s_i.type, var))
@@ -267,8 +274,12 @@ class ShapeFeature:
             if s_i.type.dtype not in DISCRETE:
                 raise TypeError("Shape element must be an integer, got %s for %s" % (s_i.type, var))
             return _length(int(s_i.data)) if isinstance(s_i, Constant) else T.cast(s_i, "int64")
-        if isinstance(s_i, (float, np.floating)) and int(s_i) == s_i or isinstance(s_i, (int, np.integer)) or (
-                isinstance(s_i, np.ndarray) and s_i.ndim == 0 and s_i.dtype.kind in "iu"):
+        if (
+            isinstance(s_i, (float, np.floating))
+            and int(s_i) == s_i
+            or isinstance(s_i, (int, np.integer))
+            or (isinstance(s_i, np.ndarray) and s_i.ndim == 0 and s_i.dtype.kind in "iu")
+        ):
             if s_i < 0:
                 raise AssertionError("There is a negative shape in the graph: %s for %s" % (s_i, var))
             return self.lscalar_one if s_i == 1 else _length(int(s_i))
@@ -313,10 +324,14 @@ class ShapeFeature:
         if not isinstance(s, (tuple, list)):
             raise TypeError("shapes must be tuple/list, got %r for %s" % (s, r))
         if r.type.ndim != len(s):
-            raise AssertionError("Something inferred a shape with %d dimensions for a variable with %d dimensions for the "
-                                 "variable: %s" % (len(s), r.type.ndim, r))
+            raise AssertionError(
+                "Something inferred a shape with %d dimensions for a variable with %d dimensions for the "
+                "variable: %s" % (len(s), r.type.ndim, r)
+            )
         pattern = getattr(r.type, "broadcastable", None)
-        shape = [self.lscalar_one if pattern is not None and pattern[i] else self.unpack(s_i, r) for i, s_i in enumerate(s)]
+        shape = [
+            self.lscalar_one if pattern is not None and pattern[i] else self.unpack(s_i, r) for i, s_i in enumerate(s)
+        ]
         dict.__setitem__(self.shape_of, r, tuple(shape))
 
     def set_shape_i(self, r, i, s_i):

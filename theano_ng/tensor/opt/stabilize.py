@@ -10,8 +10,19 @@ from theano_ng.tensor.reductions.careduce import CAReduce, Prod, Sum
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.reductions.extremes import MaxAndArgmax
 from theano_ng.tensor.opt.common import (
-    answer, constant_value, fill_like_inputs, inputs_of, is_constant, scalarconsts_rest)
-from theano_ng.tensor.opt.own_registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
+    answer,
+    constant_value,
+    fill_like_inputs,
+    inputs_of,
+    is_constant,
+    scalarconsts_rest,
+)
+from theano_ng.tensor.opt.own_registration import (
+    ignores_nonfinite,
+    register_canonicalize,
+    register_specialize,
+    register_stabilize,
+)
 from theano_ng.tensor.opt.rows import names, pattern_rule, rule, such, terms
 
 
@@ -29,6 +40,7 @@ erf, erfc, exp, log, log1p, maximum = terms(T.erf, T.erfc, T.exp, T.log, T.log1p
 
 # -- log and exp -------------------------------------------------------------------------------------------------------------
 
+
 @register_stabilize
 @register_specialize
 @local_optimizer([T.log])
@@ -38,7 +50,7 @@ def local_log1p(node):
     log(1 + x)  ->  log1p(x)          [stabilize, specialize, fast_run]
     log(1 - x)  ->  log1p(-x)
     """
-    log_arg, = node.inputs
+    (log_arg,) = node.inputs
     out = node.outputs[0]
     if log_arg.owner is None or out.dtype[0] == "c":
         return False
@@ -67,9 +79,15 @@ def local_log1p(node):
     return False
 
 
-local_log_add = register_stabilize(register_specialize(rule(
-    "local_log_add", "The logarithm of a sum of two exponentials, without overflow.",
-    (log(exp(float_x) + exp(float_y)), maximum(float_x, float_y) + log1p(exp(-abs(float_x - float_y)))))))
+local_log_add = register_stabilize(
+    register_specialize(
+        rule(
+            "local_log_add",
+            "The logarithm of a sum of two exponentials, without overflow.",
+            (log(exp(float_x) + exp(float_y)), maximum(float_x, float_y) + log1p(exp(-abs(float_x - float_y)))),
+        )
+    )
+)
 
 
 def _is_shifted(x, axis):
@@ -109,7 +127,7 @@ def local_log_sum_exp(node):
     exp_inputs = inputs_of(sum_node.inputs[0], T.exp)
     if exp_inputs is None or exp_inputs[0].dtype[0] != "f":
         return False
-    x, = exp_inputs
+    (x,) = exp_inputs
     axis = sum_node.op.axis
     axis = tuple(range(x.ndim)) if axis is None else tuple(axis)
     if not axis or _is_shifted(x, axis):
@@ -161,11 +179,18 @@ def local_expm1(node):
     return False
 
 
-local_log_pow = register_stabilize(register_specialize(register_canonicalize(rule(
-    "local_log_pow",
-    "Logarithms of powers. For a negative x and an even whole y that is no constant the result is NaN instead of a number.",
-    (log(float_x ** even), even * log(abs(float_x))),
-    (log(x ** y), y * log(x))))))
+local_log_pow = register_stabilize(
+    register_specialize(
+        register_canonicalize(
+            rule(
+                "local_log_pow",
+                "Logarithms of powers. For a negative x and an even whole y that is no constant the result is NaN instead of a number.",
+                (log(float_x**even), even * log(abs(float_x))),
+                (log(x**y), y * log(x)),
+            )
+        )
+    )
+)
 
 
 @register_stabilize
@@ -213,6 +238,7 @@ def _log_of_nonnegative(v):
 
 # -- error functions -----------------------------------------------------------------------------------------------------------
 
+
 def _everywhere(name, text, pattern, new):
     made = pattern_rule(name, text, pattern, new)
     return register_specialize(register_stabilize(register_canonicalize(made)))
@@ -240,7 +266,7 @@ _ERFC_THRESHOLD = {"float16": 10.0541949, "float32": 10.0541949, "float64": 26.6
 
 
 def _erfc_series(x):
-    return 1 - 1 / (2 * x ** 2) + 3 / (4 * x ** 4) - 15 / (8 * x ** 6)
+    return 1 - 1 / (2 * x**2) + 3 / (4 * x**4) - 15 / (8 * x**6)
 
 
 @register_stabilize
@@ -260,13 +286,13 @@ def local_log_erfc(node):
     out = node.outputs[0]
     if inputs is None or _is_stabilized(out) or out.dtype not in _ERFC_THRESHOLD:
         return False
-    x, = inputs
+    (x,) = inputs
     if x.dtype != out.dtype:
         x = T.cast(x, out.dtype)
     dtype = out.dtype
     threshold = np.asarray(_ERFC_THRESHOLD[dtype], dtype=dtype)
     half_log_pi = np.asarray(0.5 * np.log(np.pi), dtype=dtype)
-    stab = -x ** 2 - T.log(x) - half_log_pi + T.log(_erfc_series(x))
+    stab = -(x**2) - T.log(x) - half_log_pi + T.log(_erfc_series(x))
     direct = node.op(node.inputs[0])
     ret = T.switch(x < threshold, direct, stab)
     if ret.dtype != dtype:
@@ -277,7 +303,12 @@ def local_log_erfc(node):
 def _is_stabilized(v):
     """Whether `v` is already guarded by the switch that `local_log_erfc` makes."""
     for client, i in v.clients:
-        if client != "output" and isinstance(client.op, Elemwise) and isinstance(client.op.scalar_op, scalar.Switch) and i == 1:
+        if (
+            client != "output"
+            and isinstance(client.op, Elemwise)
+            and isinstance(client.op.scalar_op, scalar.Switch)
+            and i == 1
+        ):
             cond = client.inputs[0].owner
             if cond is not None and isinstance(cond.op, Elemwise) and isinstance(cond.op.scalar_op, scalar.LT):
                 limit = constant_value(cond.inputs[1])
@@ -304,12 +335,12 @@ def local_grad_log_erfc_neg(node):
     inputs = inputs_of(denominator, T.erfc)
     if inputs is None or out.dtype not in _ERFC_THRESHOLD or _guarded_quotient(out):
         return False
-    erfc_x, = inputs
+    (erfc_x,) = inputs
     factors = [numerator] if inputs_of(numerator, T.mul) is None else list(numerator.owner.inputs)
     for i, factor in enumerate(factors):
         scale = _exp_of_minus_square(factor, erfc_x)
         if scale:
-            others = factors[:i] + factors[i + 1:]
+            others = factors[:i] + factors[i + 1 :]
             break
     else:
         return False
@@ -327,7 +358,12 @@ def local_grad_log_erfc_neg(node):
 
 def _guarded_quotient(v):
     for client, i in v.clients:
-        if client != "output" and isinstance(client.op, Elemwise) and isinstance(client.op.scalar_op, scalar.Switch) and i == 1:
+        if (
+            client != "output"
+            and isinstance(client.op, Elemwise)
+            and isinstance(client.op.scalar_op, scalar.Switch)
+            and i == 1
+        ):
             return True
     return False
 
@@ -337,7 +373,7 @@ def _exp_of_minus_square(v, x):
     inner = inputs_of(v, T.exp)
     if inner is None:
         return False
-    arg, = inner
+    (arg,) = inner
     negated = inputs_of(arg, T.neg)
     if negated is not None:
         return _is_square(negated[0], x)
@@ -351,8 +387,10 @@ def _exp_of_minus_square(v, x):
         return all(f is x for f in rest)
     if len(factors) == 2:
         # (-x) * x
-        return any(inputs_of(a, T.neg) is not None and a.owner.inputs[0] is x and b is x
-                   for a, b in (factors, reversed(factors)))
+        return any(
+            inputs_of(a, T.neg) is not None and a.owner.inputs[0] is x and b is x
+            for a, b in (factors, reversed(factors))
+        )
     return False
 
 

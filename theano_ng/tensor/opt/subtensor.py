@@ -53,7 +53,7 @@ def node_index(node, first=1):
 
     `first` is the place of the first index among the inputs.
     """
-    return [known_index(entry) for entry in get_idx_list(node.inputs[first - 1:], node.op.idx_list)]
+    return [known_index(entry) for entry in get_idx_list(node.inputs[first - 1 :], node.op.idx_list)]
 
 
 def is_whole(entry):
@@ -249,7 +249,7 @@ def local_subtensor_lift(node):
         for dim in range(u.ndim):
             if dim < len(index) and not isinstance(index[dim], slice):
                 if inner.op.axis.get(dim):
-                    return False    # the assertion that this length is one would get lost
+                    return False  # the assertion that this length is one would get lost
                 continue
             if dim in inner.op.axis and (dim >= len(index) or out.broadcastable[place] == u.broadcastable[dim]):
                 flags.append((place, inner.op.axis[dim]))
@@ -292,7 +292,7 @@ def local_subtensor_of_alloc(node):
     for dim, (entry, size) in enumerate(zip(index, sizes)):
         repeated = dim < first or value.broadcastable[dim - first]
         if not isinstance(entry, slice) and repeated and not _is_inside(entry, size):
-            return False    # an error must not get lost
+            return False  # an error must not get lost
         if dim >= first:
             if not repeated:
                 value_index.append(entry)
@@ -337,7 +337,7 @@ def local_subtensor_of_dot(node):
     index_a, index_b = index[:rows], index[rows:]
     if b.ndim > 1:
         # b is summed over its second to last dimension.
-        index_b = index_b[:b.ndim - 2] + [_WHOLE] + index_b[b.ndim - 2:]
+        index_b = index_b[: b.ndim - 2] + [_WHOLE] + index_b[b.ndim - 2 :]
     new_a, new_b = taken(a, index_a), taken(b, index_b)
     for part in (new_a, new_b):
         copy_stack_trace([u, out], part)
@@ -356,7 +356,7 @@ def _known_element(v):
     vector = node.inputs[0].owner
     if vector is None or not isinstance(vector.op, MakeVector):
         return None
-    entry, = node_index(node)
+    (entry,) = node_index(node)
     elements = vector.inputs
     return elements[entry] if is_integer(entry) and -len(elements) <= entry < len(elements) else None
 
@@ -377,10 +377,10 @@ def local_subtensor_make_vector(node):
     if isinstance(node.op, Subtensor):
         if len(node.op.idx_list) != 1:
             return False
-        entry, = node_index(node)
+        (entry,) = node_index(node)
         if is_integer(entry):
             if not -len(elements) <= entry < len(elements):
-                return False    # left to fail at run time
+                return False  # left to fail at run time
             passed = [out]
             new = elements[entry]
             while new.type == out.type:
@@ -432,7 +432,8 @@ def local_subtensor_inc_subtensor(node):
     x, y = inner.inputs[:2]
     out = node.outputs[0]
     if inner.op.idx_list != node.op.idx_list or not all(
-            a is b or _equal_constants(a, b) for a, b in zip(inner.inputs[2:], node.inputs[1:])):
+        a is b or _equal_constants(a, b) for a, b in zip(inner.inputs[2:], node.inputs[1:])
+    ):
         return False
     if y.dtype != x.dtype:
         y = T.cast(y, x.dtype)
@@ -613,8 +614,11 @@ def _merged_without_lengths(first, second):
     stop2 = count1 if second.stop is None else int(second.stop) if count1 is None else min(int(second.stop), count1)
     begin = start1 + start2 * step1
     step = step1 * step2
-    return slice(begin or None, None if stop2 is None else max(start1 + stop2 * step1 - step1 + 1, 0) if stop2 > 0 else begin,
-                 step if step != 1 else None)
+    return slice(
+        begin or None,
+        None if stop2 is None else max(start1 + stop2 * step1 - step1 + 1, 0) if stop2 > 0 else begin,
+        step if step != 1 else None,
+    )
 
 
 @register_canonicalize
@@ -652,10 +656,10 @@ def local_subtensor_merge(node):
                 return False
             len2 = len(range(*first.indices(int(len1))))
             if not isinstance(second, slice) and not -len2 <= second < len2:
-                return False    # left to fail at run time
+                return False  # left to fail at run time
             result = known_index(merge_two_slices(first, int(len1), second, len2))
         if not _fits_index(result):
-            return False    # as the step of x[::2 ** 40][::2 ** 40]
+            return False  # as the step of x[::2 ** 40][::2 ** 40]
         merged.append(result)
         place += 1
     merged += index2[place:]

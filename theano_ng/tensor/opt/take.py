@@ -6,7 +6,12 @@ reading a transposed view row by row, and giving a transposed result to the next
 
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.indexing.advanced import AdvancedIncSubtensor, AdvancedIncSubtensor1, AdvancedSubtensor1, advanced_subtensor
+from theano_ng.tensor.indexing.advanced import (
+    AdvancedIncSubtensor,
+    AdvancedIncSubtensor1,
+    AdvancedSubtensor1,
+    advanced_subtensor,
+)
 from theano_ng.tensor.shaping.allocation import Alloc
 from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.opt.common import shuffled

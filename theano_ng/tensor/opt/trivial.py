@@ -28,13 +28,25 @@ def local_view_op(node):
     return [x] if x.type == out.type else False
 
 
-local_tensor_scalar_tensor = register_specialize(register_canonicalize(rule(
-    "local_tensor_scalar_tensor", "A 0-d tensor need not become a scalar to become a tensor again.",
-    (tensor_from_scalar(scalar_from_tensor(s)), s))))
+local_tensor_scalar_tensor = register_specialize(
+    register_canonicalize(
+        rule(
+            "local_tensor_scalar_tensor",
+            "A 0-d tensor need not become a scalar to become a tensor again.",
+            (tensor_from_scalar(scalar_from_tensor(s)), s),
+        )
+    )
+)
 
-local_scalar_tensor_scalar = register_specialize(register_canonicalize(rule(
-    "local_scalar_tensor_scalar", "A scalar need not become a 0-d tensor to become a scalar again.",
-    (scalar_from_tensor(tensor_from_scalar(number)), number))))
+local_scalar_tensor_scalar = register_specialize(
+    register_canonicalize(
+        rule(
+            "local_scalar_tensor_scalar",
+            "A scalar need not become a 0-d tensor to become a scalar again.",
+            (scalar_from_tensor(tensor_from_scalar(number)), number),
+        )
+    )
+)
 
 
 @register_canonicalize
@@ -53,7 +65,9 @@ def local_useless_composite(node):
     if len(used) in (0, len(node.outputs)):
         return False
     composite = node.op.scalar_op
-    new = Elemwise(scalar.Composite(composite.inputs, [composite.outputs[i] for i in used]))(*node.inputs, return_list=True)
+    new = Elemwise(scalar.Composite(composite.inputs, [composite.outputs[i] for i in used]))(
+        *node.inputs, return_list=True
+    )
     copy_stack_trace([node.outputs[i] for i in used], new)
     return dict(zip([node.outputs[i] for i in used], new))
 
@@ -71,8 +85,13 @@ def local_useless_topk(node):
     if bool(values.clients) == bool(indices.clients):
         return False
     keep = values if values.clients else indices
-    new = TopKOp(axis=op.axis, sorted=op.sorted, idx_dtype=op.idx_dtype, return_values=keep is values,
-                 return_indices=keep is indices)(*node.inputs)
+    new = TopKOp(
+        axis=op.axis,
+        sorted=op.sorted,
+        idx_dtype=op.idx_dtype,
+        return_values=keep is values,
+        return_indices=keep is indices,
+    )(*node.inputs)
     if new.type != keep.type:
         return False
     copy_stack_trace(keep, new)

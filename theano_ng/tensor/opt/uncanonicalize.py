@@ -1,4 +1,5 @@
 """Forms that are better to compute than the canonical ones."""
+
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor.elemwise import functions as T
 from theano_ng.tensor.indexing.lists import get_idx_list
@@ -63,7 +64,7 @@ def local_argmax_to_argmin(node):
     """
     if type(node.op) is not Argmax or node.inputs[0].owner is None:
         return None
-    x, = node.inputs
+    (x,) = node.inputs
     if x.owner.op != (T.invert if x.dtype[0] in "biu" else T.neg):
         return None
     new = Argmin(node.op.axis)(x.owner.inputs[0])

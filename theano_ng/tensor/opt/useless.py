@@ -10,7 +10,12 @@ from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.indexing.subtensor import Subtensor
 from theano_ng.tensor.opt.common import answer, constant_value, fill_like_inputs, get_constant, inputs_of
-from theano_ng.tensor.opt.own_registration import ignores_nonfinite, register_canonicalize, register_specialize, register_stabilize
+from theano_ng.tensor.opt.own_registration import (
+    ignores_nonfinite,
+    register_canonicalize,
+    register_specialize,
+    register_stabilize,
+)
 
 
 def _filled_with(value, node):
@@ -205,6 +210,7 @@ _MIRRORED = {scalar.LT: scalar.GT, scalar.GT: scalar.LT, scalar.LE: scalar.GE, s
 
 # -- switches ----------------------------------------------------------------------------------------------------------------
 
+
 def _is_switch(v):
     return v.owner is not None and isinstance(v.owner.op, Elemwise) and isinstance(v.owner.op.scalar_op, scalar.Switch)
 
@@ -237,8 +243,13 @@ def local_useless_switch(node):
     else:
         # What shapes of reshapes and slices leave behind.
         compared = _less_equal_zero(cond)
-        if (compared is not None and right is compared and _is_length(right) and constant_value(left) is not None
-                and constant_value(left) == 0):
+        if (
+            compared is not None
+            and right is compared
+            and _is_length(right)
+            and constant_value(left) is not None
+            and constant_value(left) == 0
+        ):
             return answer(right, out)
         return False
     if chosen.type.broadcastable != out.type.broadcastable:
@@ -285,10 +296,12 @@ def _sink_into_switch(node, idx):
     others = node.inputs
 
     def applied(branch):
-        return node.op(*(others[:idx] + [branch] + others[idx + 1:]))
+        return node.op(*(others[:idx] + [branch] + others[idx + 1 :]))
 
-    zero_left, zero_right = (v is not None and v == 0 for v in
-                             (constant_value(left, only_process_constants=True), constant_value(right, only_process_constants=True)))
+    zero_left, zero_right = (
+        v is not None and v == 0
+        for v in (constant_value(left, only_process_constants=True), constant_value(right, only_process_constants=True))
+    )
     if zero_left:
         new = T.switch(cond, 0, applied(right))
     elif zero_right:

@@ -1,4 +1,5 @@
 """The axes of reductions: what users may give, and putting them back."""
+
 import numpy as np
 
 from theano_ng.gof.graph import Constant, Variable
@@ -6,8 +7,7 @@ from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import DISCRETE
 from theano_ng.tensor.type_other import NoneTypeT
 
-__all__ = ['check_and_normalize_axes', 'makeKeepDims']
-
+__all__ = ["check_and_normalize_axes", "makeKeepDims"]
 
 
 def _is_none(axis):
@@ -35,11 +35,9 @@ def check_and_normalize_axes(x, axis):
         return []
     if isinstance(axis, Variable):
         if not isinstance(axis, Constant):
-            raise TypeError("The axis of a reduction must be a constant, but "
-                            "it is the variable %s" % (axis,))
+            raise TypeError("The axis of a reduction must be a constant, but it is the variable %s" % (axis,))
         if axis.dtype not in DISCRETE:
-            raise TypeError("The axis of a reduction must be an integer, got "
-                            "%s" % (axis,))
+            raise TypeError("The axis of a reduction must be an integer, got %s" % (axis,))
         axis = axis.data
     if isinstance(axis, (tuple, list, np.ndarray)) and np.ndim(axis):
         axes = list(axis)
@@ -49,19 +47,18 @@ def check_and_normalize_axes(x, axis):
     for item in axes:
         if isinstance(item, Constant):
             item = item.data
-        if isinstance(item, (float, np.floating)) or (
-                isinstance(item, np.ndarray) and item.dtype.kind == 'f'):
+        if isinstance(item, (float, np.floating)) or (isinstance(item, np.ndarray) and item.dtype.kind == "f"):
             if item != int(item):
                 raise TypeError("An axis must be an integer, got %s" % (item,))
         try:
             number = int(item)
         except (TypeError, ValueError):
-            raise TypeError("An axis must be an integer, got %r"
-                            % (item,)) from None
+            raise TypeError("An axis must be an integer, got %r" % (item,)) from None
         if not -x.ndim <= number < x.ndim:
             raise ValueError(
                 "The axis %d is out of range for a tensor of %d dimension(s): "
-                "%s of type %s" % (number, x.ndim, x, x.type))
+                "%s of type %s" % (number, x.ndim, x, x.type)
+            )
         result.append(number % x.ndim)
     if len(set(result)) != len(result):
         raise ValueError("An axis is repeated in %s" % (axes,))
@@ -101,5 +98,5 @@ def makeKeepDims(x, y, axis):
     x, y = as_tensor_variable(x), as_tensor_variable(y)
     axes = reduced_axes(x, axis)
     kept = iter(range(y.ndim))
-    pattern = ['x' if i in axes else next(kept) for i in range(x.ndim)]
+    pattern = ["x" if i in axes else next(kept) for i in range(x.ndim)]
     return y.dimshuffle(pattern)

@@ -190,7 +190,11 @@ class CAReduce(NativeOp, Op):
         dtype = node.outputs[0].type.dtype
         acc_dtype = self._acc_dtype(node.inputs[0].type.dtype)
         identity = getattr(self.scalar_op, "identity", None)
-        if identity is None and any(x.shape[d] == 0 for d in axes) and all(n for d, n in enumerate(x.shape) if d not in axes):
+        if (
+            identity is None
+            and any(x.shape[d] == 0 for d in axes)
+            and all(n for d, n in enumerate(x.shape) if d not in axes)
+        ):
             raise ValueError(
                 "Reduction: the input has length 0 in dimension %d, and the reduced operation %s has no identity to return for no "
                 "elements" % (next(d for d in axes if x.shape[d] == 0), self.scalar_op)
@@ -199,7 +203,7 @@ class CAReduce(NativeOp, Op):
         with np.errstate(all="ignore"):
             if not axes:
                 result = x.astype(acc_dtype)
-            elif 0 in kept and identity is None:    # no elements, whatever was reduced; ufuncs refuse some of these
+            elif 0 in kept and identity is None:  # no elements, whatever was reduced; ufuncs refuse some of these
                 result = np.empty(kept, acc_dtype)
             elif self.ufunc is not None and type(self.scalar_op).__name__ in _OPERATIONS:
                 values = x.astype(acc_dtype) if self.ufunc in (np.bitwise_and, np.bitwise_or, np.bitwise_xor) else x
@@ -265,9 +269,15 @@ class CAReduce(NativeOp, Op):
         identity = getattr(self.scalar_op, "identity", None)
         element, accumulator, result = [np.dtype(dtype).num for dtype in (x_dtype, acc_dtype, z_dtype)]
         return dict(
-            operation=operation, ndim=ndim, axes=sum(1 << d for d in self._axes(ndim)), element_type=element,
-            accumulator_type=accumulator, result_type=result, has_identity=identity is not None,
-            identity=b"" if identity is None else np.asarray(identity).astype(acc_dtype).tobytes())
+            operation=operation,
+            ndim=ndim,
+            axes=sum(1 << d for d in self._axes(ndim)),
+            element_type=element,
+            accumulator_type=accumulator,
+            result_type=result,
+            has_identity=identity is not None,
+            identity=b"" if identity is None else np.asarray(identity).astype(acc_dtype).tobytes(),
+        )
 
     def _kernel(self, x_dtype, acc_dtype):
         """Return the fold of native/reduce.c for this scalar op as a kernel, or None if its C code needs Python."""
@@ -287,7 +297,8 @@ class CAReduce(NativeOp, Op):
                 environment["support"] = cast_environment["support"] + "\n" + environment["support"]
         else:
             names["load"] = "const %(T)s tng_b = %(element)s;" % names
-        source = """void KERNEL(int64_t tng_n, char *tng_acc, int64_t tng_as, const char *tng_x, int64_t tng_xs)
+        source = (
+            """void KERNEL(int64_t tng_n, char *tng_acc, int64_t tng_as, const char *tng_x, int64_t tng_xs)
 {
     if (tng_as == 0) {
         %(T)s tng_a = *(%(T)s *)tng_acc;
@@ -313,7 +324,9 @@ class CAReduce(NativeOp, Op):
         *(%(T)s *)(tng_acc + tng_i * tng_as) = tng_z;
     }
 }
-""" % names
+"""
+            % names
+        )
         return Kernel(source=source, **environment)
 
 
@@ -423,7 +436,8 @@ class CAReduceDtype(CAReduce):
             raise TypeError(
                 "Cannot build %s node with input dtype %s and acc_dtype %s, as precision would be lost. To correct this error, you "
                 "can:\n  - not specify acc_dtype, or\n  - use an acc_dtype at least as precise as %s.\nIf you are expecting the "
-                'precision loss, you can use tensor.cast(..., dtype="%s"), on your input.' % (self, idtype, acc_dtype, precise, acc_dtype)
+                'precision loss, you can use tensor.cast(..., dtype="%s"), on your input.'
+                % (self, idtype, acc_dtype, precise, acc_dtype)
             )
         return acc_dtype
 

@@ -1,4 +1,5 @@
 """Extremes and their places: the Ops, and max, min, argmax, argmin."""
+
 import builtins
 
 import numpy as np
@@ -19,7 +20,7 @@ from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 from theano_ng.tensor.shaping.creation import arange
 from theano_ng.tensor.type import TensorType
 
-__all__ = ['MaxAndArgmax', 'Argmax', 'Argmin', 'max_and_argmax', 'max', 'min', 'argmax', 'argmin']
+__all__ = ["MaxAndArgmax", "Argmax", "Argmin", "max_and_argmax", "max", "min", "argmax", "argmin"]
 
 
 class _ArgmaxBase(NativeOp, Op):
@@ -32,8 +33,7 @@ class _ArgmaxBase(NativeOp, Op):
         if axes is None:
             axes = tuple(range(x.ndim))
         elif builtins.any(not 0 <= a < x.ndim for a in axes):
-            raise ValueError("%s: axes %s are out of range for %s"
-                             % (type(self).__name__, axes, x.type))
+            raise ValueError("%s: axes %s are out of range for %s" % (type(self).__name__, axes, x.type))
         pattern = [b for i, b in enumerate(x.broadcastable) if i not in axes]
         return x, tuple(axes), pattern
 
@@ -42,21 +42,22 @@ class _ArgmaxBase(NativeOp, Op):
         """`x` with the reduced axes last, merged into one."""
         kept = [i for i in range(x.ndim) if i not in axes]
         moved = x.transpose(kept + list(axes))
-        shape = moved.shape[:len(kept)]
-        length = int(np.prod(moved.shape[len(kept):], dtype='int64'))
+        shape = moved.shape[: len(kept)]
+        length = int(np.prod(moved.shape[len(kept) :], dtype="int64"))
         if length == 0 and (not shape or np.prod(shape)):
-            raise ValueError("Max and argmax of an empty dimension have no "
-                             "value: the input has shape %s, reduced over %s"
-                             % (x.shape, axes))
+            raise ValueError(
+                "Max and argmax of an empty dimension have no "
+                "value: the input has shape %s, reduced over %s" % (x.shape, axes)
+            )
         # Rows of length 0 are no rows at all here; NumPy's argmax refuses them.
         return moved.reshape(shape + (length or 1,))
 
     def _native(self, node, function, **words):
         x = node.inputs[0]
-        if x.dtype.startswith('complex') or x.ndim > 32:
+        if x.dtype.startswith("complex") or x.ndim > 32:
             return None
         axes = builtins.sum(1 << axis for axis in self._prepare(x)[1])
-        return NativeCode('theano_ng.tensor.native.argmax:' + function, axes=axes, **words)
+        return NativeCode("theano_ng.tensor.native.argmax:" + function, axes=axes, **words)
 
     def _reduced_shape(self, node, shape):
         axes = self._prepare(node.inputs[0])[1]
@@ -75,9 +76,10 @@ class MaxAndArgmax(_ArgmaxBase):
     -----
     The index counts in C order over the reduced axes, int64.
     """
+
     nin = 2
     nout = 2
-    __props__ = ('axis',)
+    __props__ = ("axis",)
     params_type = generic
     _f16_ok = True
 
@@ -86,11 +88,10 @@ class MaxAndArgmax(_ArgmaxBase):
 
     def make_node(self, x):
         x, _, pattern = self._prepare(x)
-        return Apply(self, [x], [TensorType(x.dtype, pattern)(name='max'),
-                                 TensorType('int64', pattern)(name='argmax')])
+        return Apply(self, [x], [TensorType(x.dtype, pattern)(name="max"), TensorType("int64", pattern)(name="argmax")])
 
     def native_code(self, node):
-        return self._native(node, 'max_and_argmax')
+        return self._native(node, "max_and_argmax")
 
     def get_params(self, node):
         """The reduced axes of the node's input, without negative numbers."""
@@ -98,10 +99,8 @@ class MaxAndArgmax(_ArgmaxBase):
 
     def perform(self, node, inp, outs, params=None):
         rows = self._rows(inp[0], self._prepare(node.inputs[0])[1])
-        index = np.asarray(rows.argmax(axis=-1), dtype='int64')
-        outs[0][0] = np.asarray(
-            np.take_along_axis(rows, index[..., None], -1)[..., 0],
-            dtype=node.outputs[0].dtype)
+        index = np.asarray(rows.argmax(axis=-1), dtype="int64")
+        outs[0][0] = np.asarray(np.take_along_axis(rows, index[..., None], -1)[..., 0], dtype=node.outputs[0].dtype)
         outs[1][0] = index
 
     def infer_shape(self, node, shapes):
@@ -114,7 +113,7 @@ class MaxAndArgmax(_ArgmaxBase):
     def grad(self, inp, grads):
         # d max / d x is gz where x is the maximum. As for `max`, elements
         # that tie each receive it.
-        x, = inp
+        (x,) = inp
         g_max, _ = grads
         if isinstance(g_max.type, DisconnectedType):
             return [DisconnectedType()()]
@@ -146,15 +145,15 @@ class MaxAndArgmax(_ArgmaxBase):
         pattern = [x.broadcastable[i] for i in kept]
         if not kept:
             return [picked[0], None]
-        return [patternbroadcast(picked.reshape(shape, ndim=len(kept)),
-                                 pattern), None]
+        return [patternbroadcast(picked.reshape(shape, ndim=len(kept)), pattern), None]
 
 
 class Argmax(_ArgmaxBase):
     """Index of the maximum over some axes; see :class:`MaxAndArgmax`."""
+
     nin = 2
     nout = 1
-    __props__ = ('axis',)
+    __props__ = ("axis",)
     params_type = ParamsType(c_axis=scal.int64)
     _f16_ok = True
 
@@ -163,10 +162,10 @@ class Argmax(_ArgmaxBase):
 
     def make_node(self, x, axis=None):
         x, _, pattern = self._prepare(x)
-        return Apply(self, [x], [TensorType('int64', pattern)(name='argmax')])
+        return Apply(self, [x], [TensorType("int64", pattern)(name="argmax")])
 
     def native_code(self, node):
-        return self._native(node, 'argmax', smallest=False)
+        return self._native(node, "argmax", smallest=False)
 
     def get_params(self, node):
         """`c_axis`: the axis, or -1 when there are several or all."""
@@ -175,14 +174,13 @@ class Argmax(_ArgmaxBase):
 
     def perform(self, node, inp, outs, params=None):
         rows = self._rows(inp[0], self._prepare(node.inputs[0])[1])
-        outs[0][0] = np.asarray(rows.argmax(axis=-1), dtype='int64')
+        outs[0][0] = np.asarray(rows.argmax(axis=-1), dtype="int64")
 
     def infer_shape(self, node, shapes):
         return [self._reduced_shape(node, shapes[0])]
 
     def grad(self, inp, grads):
-        return [inp[0].zeros_like(dtype=config.floatX)
-                if inp[0].dtype in DISCRETE else inp[0].zeros_like()]
+        return [inp[0].zeros_like(dtype=config.floatX) if inp[0].dtype in DISCRETE else inp[0].zeros_like()]
 
     def R_op(self, inputs, eval_points):
         return [None]
@@ -199,14 +197,14 @@ class Argmin(Argmax):
 
     def make_node(self, x, axis=None):
         x, _, pattern = self._prepare(x)
-        return Apply(self, [x], [TensorType('int64', pattern)(name='argmin')])
+        return Apply(self, [x], [TensorType("int64", pattern)(name="argmin")])
 
     def native_code(self, node):
-        return self._native(node, 'argmax', smallest=True)
+        return self._native(node, "argmax", smallest=True)
 
     def perform(self, node, inp, outs, params=None):
         rows = self._rows(inp[0], self._prepare(node.inputs[0])[1])
-        outs[0][0] = np.asarray(rows.argmin(axis=-1), dtype='int64')
+        outs[0][0] = np.asarray(rows.argmin(axis=-1), dtype="int64")
 
 
 def max_and_argmax(a, axis=None, keepdims=False):
@@ -303,8 +301,7 @@ def min(x, axis=None, keepdims=False):
         NaN where an element is NaN.
     """
     x = as_tensor_variable(x)
-    return _reversed_order(max(_reversed_order(x), axis=axis,
-                               keepdims=keepdims))
+    return _reversed_order(max(_reversed_order(x), axis=axis, keepdims=keepdims))
 
 
 def argmin(x, axis=None, keepdims=False):

@@ -79,7 +79,11 @@ class ReducedElemwise(NativeOp, Op):
         everything = len(self.reduction._axes(between.ndim)) == between.ndim
         if not everything or not isinstance(self.reduction.scalar_op, Add) or between.dtype == "float16":
             return None
-        return dtype if dtype in ("int64", "uint64", "float32", "float64") and not between.dtype.startswith("complex") else None
+        return (
+            dtype
+            if dtype in ("int64", "uint64", "float32", "float64") and not between.dtype.startswith("complex")
+            else None
+        )
 
     def native_code(self, node):
         inner, outer = self._nodes(node.inputs)
@@ -98,4 +102,10 @@ class ReducedElemwise(NativeOp, Op):
         if needs_python:
             return None
         return NativeCode(
-            _NATIVE, **words, kernel=kernel, folds=summed is not None, has_alternate=ALTERNATE in classes, operands=operand_rows(inner, classes, {}))
+            _NATIVE,
+            **words,
+            kernel=kernel,
+            folds=summed is not None,
+            has_alternate=ALTERNATE in classes,
+            operands=operand_rows(inner, classes, {}),
+        )

@@ -1,4 +1,5 @@
 """Mean, variance, standard deviation, range and covariance."""
+
 import builtins
 
 import numpy as np
@@ -18,7 +19,7 @@ from theano_ng.tensor.reductions.sums import sum
 from theano_ng.tensor.shaping.joining import concatenate
 from theano_ng.tensor.type import TensorType
 
-__all__ = ['Mean', 'mean', 'var', 'std', 'ptp', 'cov']
+__all__ = ["Mean", "mean", "var", "std", "ptp", "cov"]
 
 
 class Mean(CAReduce):
@@ -28,19 +29,20 @@ class Mean(CAReduce):
     ----------
     axis : int, sequence of int or None
     """
-    __props__ = ('axis',)
+
+    __props__ = ("axis",)
 
     def __init__(self, axis=None):
         super().__init__(scal.add, axis)
 
     def __str__(self):
         if self.axis is not None:
-            return "Mean{%s}" % ', '.join(str(x) for x in self.axis)
+            return "Mean{%s}" % ", ".join(str(x) for x in self.axis)
         return "Mean"
 
     def _output_dtype(self, idtype):
         # NumPy returns float64 for integers, whatever floatX is.
-        return 'float64' if idtype in DISCRETE else idtype
+        return "float64" if idtype in DISCRETE else idtype
 
     def make_node(self, input):
         input = as_tensor_variable(input)
@@ -49,8 +51,7 @@ class Mean(CAReduce):
             flags = []
         else:
             axes = check_and_normalize_axes(input, self.axis)
-            flags = [b for i, b in enumerate(input.broadcastable)
-                     if i not in axes]
+            flags = [b for i, b in enumerate(input.broadcastable) if i not in axes]
         op = self.__class__(self.axis)
         return Apply(op, [input], [TensorType(dtype, flags)()])
 
@@ -61,23 +62,20 @@ class Mean(CAReduce):
         return False
 
     def c_code(self, node, name, inames, onames, sub):
-        raise MethodNotDefined('c_code', type(self), type(self).__name__)
+        raise MethodNotDefined("c_code", type(self), type(self).__name__)
 
     def perform(self, node, inp, out):
         axis = None if self.axis is None else tuple(self.axis)
-        out[0][0] = np.asarray(inp[0].mean(axis=axis),
-                               dtype=node.outputs[0].dtype)
+        out[0][0] = np.asarray(inp[0].mean(axis=axis), dtype=node.outputs[0].dtype)
 
     def L_op(self, inp, out, grads):
-        return self.grad(inp, grads)    # not that of sums
+        return self.grad(inp, grads)  # not that of sums
 
     def grad(self, inp, grads):
-        return [grad_not_implemented(self, 0, inp[0], "mean(op=True) is for "
-                                     "evaluation only; use mean()")]
+        return [grad_not_implemented(self, 0, inp[0], "mean(op=True) is for evaluation only; use mean()")]
 
 
-def mean(input, axis=None, dtype=None, op=False, keepdims=False,
-         acc_dtype=None):
+def mean(input, axis=None, dtype=None, op=False, keepdims=False, acc_dtype=None):
     """Mean over the given axes.
 
     Parameters
@@ -102,15 +100,16 @@ def mean(input, axis=None, dtype=None, op=False, keepdims=False,
     """
     input = as_tensor_variable(input)
     if op:
-        if dtype not in (None, 'float64'):
+        if dtype not in (None, "float64"):
             raise NotImplementedError(
                 "The Mean op does not support the dtype argument, it always "
-                "uses float64. Leave op=False to give dtype %r." % (dtype,))
-        if acc_dtype not in (None, 'float64'):
+                "uses float64. Leave op=False to give dtype %r." % (dtype,)
+            )
+        if acc_dtype not in (None, "float64"):
             raise NotImplementedError(
                 "The Mean op does not support the acc_dtype argument, it "
-                "always uses float64. Leave op=False to give acc_dtype %r."
-                % (acc_dtype,))
+                "always uses float64. Leave op=False to give acc_dtype %r." % (acc_dtype,)
+            )
         out = Mean(axes_or_none(input, axis))(input)
         return makeKeepDims(input, out, axis) if keepdims else out
 
@@ -121,26 +120,25 @@ def mean(input, axis=None, dtype=None, op=False, keepdims=False,
     else:
         sum_dtype = None
         # float16 would overflow in the sum long before the mean does.
-        if input.dtype == 'float16':
-            sum_dtype = 'float32'
+        if input.dtype == "float16":
+            sum_dtype = "float32"
 
-    s = sum(input, axis=axis, dtype=sum_dtype, keepdims=keepdims,
-            acc_dtype=acc_dtype)
-    if s.dtype in ('float16', 'float32', 'complex64'):
+    s = sum(input, axis=axis, dtype=sum_dtype, keepdims=keepdims, acc_dtype=acc_dtype)
+    if s.dtype in ("float16", "float32", "complex64"):
         # An int64 count would upcast the result to float64.
-        count_dtype = 'float32'
+        count_dtype = "float32"
     else:
-        count_dtype = 'float64'
+        count_dtype = "float64"
     shape = cast(input.shape, count_dtype)
     axes = reduced_axes(input, axis)
     for i in axes:
         s = true_div(s, shape[i])
     # A single reduction over no axis (0-d input) of integers is a mean too.
     if s.dtype in DISCRETE:
-        s = cast(s, 'float64')
-    if dtype is None and input.dtype == 'float16':
-        s = cast(s, 'float16')
-    s.name = 'mean'
+        s = cast(s, "float64")
+    if dtype is None and input.dtype == "float16":
+        s = cast(s, "float16")
+    s.name = "mean"
     return s
 
 
@@ -166,35 +164,35 @@ def var(input, axis=None, ddof=0, keepdims=False, corrected=False):
     TensorVariable
     """
     if isinstance(ddof, bool):
-        raise ValueError("Parameter keepdims is now at index 3: (input, "
-                         "axis=None, ddof=0, keepdims=False, corrected=False)")
+        raise ValueError(
+            "Parameter keepdims is now at index 3: (input, axis=None, ddof=0, keepdims=False, corrected=False)"
+        )
     input = as_tensor_variable(input)
     axes = reduced_axes(input, axis)
     centered = sub(input, mean(input, axes, keepdims=True))
-    square = sqr(abs_(centered) if centered.dtype.startswith('complex')
-                 else centered)
+    square = sqr(abs_(centered) if centered.dtype.startswith("complex") else centered)
     if ddof == 0:
         v = mean(square, axes, keepdims=keepdims)
     else:
         count = maximum(_count(input, axes, square.dtype) - ddof, 0)
-        v = true_div(sum(square, axis=axes, keepdims=keepdims),
-                     cast(count, square.dtype))
+        v = true_div(sum(square, axis=axes, keepdims=keepdims), cast(count, square.dtype))
     if corrected:
         if ddof == 0:
             error = sqr(mean(centered, axes, keepdims=keepdims))
         else:
             n = _count(input, axes, square.dtype)
-            error = true_div(sqr(sum(centered, axis=axes, keepdims=keepdims)),
-                             cast(n * maximum(n - ddof, 0), square.dtype))
+            error = true_div(
+                sqr(sum(centered, axis=axes, keepdims=keepdims)), cast(n * maximum(n - ddof, 0), square.dtype)
+            )
         v = sub(v, error)
-    v.name = 'var'
+    v.name = "var"
     return v
 
 
 def _count(input, axes, dtype):
     """How many elements a reduction takes in."""
     shape = input.shape
-    count = constant(1, dtype='int64')
+    count = constant(1, dtype="int64")
     for i in axes:
         count = mul(count, shape[i])
     return count
@@ -220,11 +218,11 @@ def std(input, axis=None, ddof=0, keepdims=False, corrected=False):
     TensorVariable
     """
     if isinstance(ddof, bool):
-        raise ValueError("Parameter keepdims is now at index 3: (input, "
-                         "axis=None, ddof=0, keepdims=False, corrected=False)")
-    result = sqrt(var(input, axis=axis, ddof=ddof, keepdims=keepdims,
-                      corrected=corrected))
-    result.name = 'std'
+        raise ValueError(
+            "Parameter keepdims is now at index 3: (input, axis=None, ddof=0, keepdims=False, corrected=False)"
+        )
+    result = sqrt(var(input, axis=axis, ddof=ddof, keepdims=keepdims, corrected=corrected))
+    result.name = "std"
     return result
 
 
@@ -247,19 +245,16 @@ def _observation_weights(fweights, aweights):
     if fweights is not None:
         w = as_tensor_variable(fweights)
         if w.ndim != 1 or w.dtype not in DISCRETE:
-            raise TypeError("cov: fweights must be an integer vector, got %s"
-                            % (w.type,))
+            raise TypeError("cov: fweights must be an integer vector, got %s" % (w.type,))
     if aweights is not None:
         a = as_tensor_variable(aweights)
         if a.ndim != 1:
-            raise TypeError("cov: aweights must be a vector, got %s"
-                            % (a.type,))
+            raise TypeError("cov: aweights must be a vector, got %s" % (a.type,))
         w = a if w is None else w * a
     return w
 
 
-def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None,
-        aweights=None):
+def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None):
     """Covariance matrix, as `numpy.cov`.
 
     Parameters
@@ -291,17 +286,16 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None,
     def as_rows(x, what):
         x = as_tensor_variable(x)
         if x.ndim > 2:
-            raise ValueError("cov: %s has more than 2 dimensions: %s"
-                             % (what, x.type))
+            raise ValueError("cov: %s has more than 2 dimensions: %s" % (what, x.type))
         if x.ndim < 2:
-            return x.dimshuffle(['x'] * (2 - x.ndim) + list(range(x.ndim)))
+            return x.dimshuffle(["x"] * (2 - x.ndim) + list(range(x.ndim)))
         return x if rowvar else x.T
 
-    X = as_rows(m, 'm')
+    X = as_rows(m, "m")
     if X.dtype in DISCRETE:
-        X = cast(X, 'float64')
+        X = cast(X, "float64")
     if y is not None:
-        X = concatenate((X, as_rows(y, 'y')), axis=0)
+        X = concatenate((X, as_rows(y, "y")), axis=0)
     if ddof is None:
         ddof = 0 if bias else 1
 
@@ -318,11 +312,10 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None,
         elif aweights is None:
             fact = w_sum - ddof
         else:
-            fact = w_sum - true_div(ddof * sum(w * as_tensor_variable(
-                aweights)), w_sum)
+            fact = w_sum - true_div(ddof * sum(w * as_tensor_variable(aweights)), w_sum)
         X = X - center
         weighted = X * w
-    c = dot(weighted, conj(X.T) if X.dtype.startswith('complex') else X.T)
+    c = dot(weighted, conj(X.T) if X.dtype.startswith("complex") else X.T)
     c = true_div(c, fact)
     # NumPy squeezes: the covariance of one variable is its variance.
     return c.squeeze() if builtins.any(c.broadcastable) else c

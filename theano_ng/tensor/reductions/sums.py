@@ -1,9 +1,10 @@
 """Sums and products, all and any."""
+
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.reductions.axes import axes_or_none, makeKeepDims
 from theano_ng.tensor.reductions.careduce import All, Any, Prod, Sum
 
-__all__ = ['sum', 'prod', 'all', 'any']
+__all__ = ["sum", "prod", "all", "any"]
 
 
 def sum(input, axis=None, dtype=None, keepdims=False, acc_dtype=None):
@@ -28,13 +29,11 @@ def sum(input, axis=None, dtype=None, keepdims=False, acc_dtype=None):
     TensorVariable
     """
     input = as_tensor_variable(input)
-    out = Sum(axis=axes_or_none(input, axis), dtype=dtype,
-                       acc_dtype=acc_dtype)(input)
+    out = Sum(axis=axes_or_none(input, axis), dtype=dtype, acc_dtype=acc_dtype)(input)
     return makeKeepDims(input, out, axis) if keepdims else out
 
 
-def prod(input, axis=None, dtype=None, keepdims=False, acc_dtype=None,
-         no_zeros_in_input=False):
+def prod(input, axis=None, dtype=None, keepdims=False, acc_dtype=None, no_zeros_in_input=False):
     """Product over the given axes.
 
     Parameters
@@ -57,9 +56,9 @@ def prod(input, axis=None, dtype=None, keepdims=False, acc_dtype=None,
     TensorVariable
     """
     input = as_tensor_variable(input)
-    out = Prod(axis=axes_or_none(input, axis), dtype=dtype,
-                        acc_dtype=acc_dtype,
-                        no_zeros_in_input=no_zeros_in_input)(input)
+    out = Prod(axis=axes_or_none(input, axis), dtype=dtype, acc_dtype=acc_dtype, no_zeros_in_input=no_zeros_in_input)(
+        input
+    )
     return makeKeepDims(input, out, axis) if keepdims else out
 
 

@@ -7,9 +7,10 @@
 `joining`       join, split, stack, tile, roll
 ==============  ======================================================================
 """
+
 from theano_ng.lazy import lazy_names
 
 # Pickles of Ops name the module `shaping` that was one file.
-__getattr__, __dir__, __all__ = lazy_names(__name__, {
-    "theano_ng.tensor.shaping.reshaping": "Flatten Reshape ScalarFromTensor TensorFromScalar",
-})
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__, {"theano_ng.tensor.shaping.reshaping": "Flatten Reshape ScalarFromTensor TensorFromScalar"}
+)

@@ -1,4 +1,5 @@
 """Alloc and AllocEmpty: arrays of a given shape, filled with a value or not at all."""
+
 import numpy as np
 
 from theano_ng.gof.derivative import disconnected_gradients
@@ -16,8 +17,17 @@ __all__ = ["Alloc", "AllocEmpty", "alloc", "alloc_validate_shape"]
 _OVERWRITING = frozenset(
     prefix + name
     for prefix in ("", "C", "Scipy", "Gpu")
-    for name in ("IncSubtensor", "AdvancedIncSubtensor1", "AdvancedIncSubtensor", "AdvancedBooleanIncSubtensor", "Gemv", "Ger",
-                 "Gemm", "DeepCopyOp"))
+    for name in (
+        "IncSubtensor",
+        "AdvancedIncSubtensor1",
+        "AdvancedIncSubtensor",
+        "AdvancedBooleanIncSubtensor",
+        "Gemv",
+        "Ger",
+        "Gemm",
+        "DeepCopyOp",
+    )
+)
 
 
 def alloc_validate_shape(shape):
@@ -40,7 +50,9 @@ def alloc_validate_shape(shape):
     for i, size in enumerate(shape):
         variable = as_tensor_variable(size)
         if variable.ndim != 0 or np.dtype(variable.dtype).kind not in "iu":
-            raise TypeError("Shape arguments to Alloc must be integers, but argument %d has type %s" % (i, variable.type))
+            raise TypeError(
+                "Shape arguments to Alloc must be integers, but argument %d has type %s" % (i, variable.type)
+            )
         try:
             one = int(get_scalar_constant_value(variable)) == 1
         except NotScalarConstantError:
@@ -78,7 +90,8 @@ class Alloc(NativeOp, Op):
         sizes, broadcastable = alloc_validate_shape(shape)
         if value.ndim > len(sizes):
             raise TypeError(
-                "The Alloc value to use has more dimensions than the specified dimensions", value.ndim, len(sizes))
+                "The Alloc value to use has more dimensions than the specified dimensions", value.ndim, len(sizes)
+            )
         return Apply(self, [value, *sizes], [TensorType(dtype=value.dtype, broadcastable=broadcastable)()])
 
     def __call__(self, val, *shapes, **kwargs):

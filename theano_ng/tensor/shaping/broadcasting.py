@@ -1,4 +1,5 @@
 """Which dimensions of a tensor are known to be 1 long: changing what is known."""
+
 from theano_ng.compile.ops import rebroadcast
 from theano_ng.tensor.constant import as_tensor_variable
 
@@ -8,7 +9,9 @@ __all__ = ["addbroadcast", "patternbroadcast", "unbroadcast"]
 def _axes_of(who, x, axes):
     for axis in axes:
         if not -x.ndim <= axis < x.ndim:
-            raise ValueError("Trying to rebroadcast non-existent dimension: %s(axis %d) of %d dimensions" % (who, axis, x.ndim))
+            raise ValueError(
+                "Trying to rebroadcast non-existent dimension: %s(axis %d) of %d dimensions" % (who, axis, x.ndim)
+            )
     return [axis % x.ndim for axis in axes]
 
 

@@ -1,4 +1,5 @@
 """Making tensors: zeros, ones, ranges, grids, diagonals, vectors of scalars."""
+
 import numpy as np
 
 from theano_ng.gof.derivative import disconnected_gradients, grad_undefined
@@ -8,22 +9,42 @@ from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.tensor.constant import (
-    NotScalarConstantError, as_tensor_variable, constant,
-    get_scalar_constant_value, get_vector_length)
+    NotScalarConstantError,
+    as_tensor_variable,
+    constant,
+    get_scalar_constant_value,
+    get_vector_length,
+)
 from theano_ng.tensor.dtypes import DISCRETE
 from theano_ng.tensor.elemwise.functions import cast, ceil, fill, maximum, switch
 from theano_ng.tensor.shaping.allocation import alloc
 from theano_ng.tensor.type import TensorType
 
 __all__ = [
-    'zeros', 'ones', 'zeros_like', 'ones_like', 'Eye', 'eye', 'identity_like',
-    'Tri', 'tri', 'tril', 'triu', 'ARange', 'arange', '_nd_grid', 'mgrid',
-    'ogrid', 'MakeVector', 'make_vector',
+    "zeros",
+    "ones",
+    "zeros_like",
+    "ones_like",
+    "Eye",
+    "eye",
+    "identity_like",
+    "Tri",
+    "tri",
+    "tril",
+    "triu",
+    "ARange",
+    "arange",
+    "_nd_grid",
+    "mgrid",
+    "ogrid",
+    "MakeVector",
+    "make_vector",
 ]
 
 # Type number of a dtype, as the native code wants it.
-_TYPE_NUMBER = {name: np.dtype(name).num for name in sorted(DISCRETE) + [
-    'float16', 'float32', 'float64', 'complex64', 'complex128']}
+_TYPE_NUMBER = {
+    name: np.dtype(name).num for name in sorted(DISCRETE) + ["float16", "float32", "float64", "complex64", "complex128"]
+}
 
 
 def _undefined_grads(op, inputs, why):
@@ -35,12 +56,12 @@ def _integer_scalar(x, what):
     """`x` as a 0-d integer variable."""
     x = as_tensor_variable(x)
     if x.ndim != 0 or x.dtype not in DISCRETE:
-        raise TypeError("%s must be an integer scalar, but has type %s"
-                        % (what, x.type))
+        raise TypeError("%s must be an integer scalar, but has type %s" % (what, x.type))
     return x
 
 
 # ---------------------------------------------------------------------------
+
 
 def _shape_sequence(shape):
     """The entries of a shape given as a number, a sequence or a vector."""
@@ -84,7 +105,7 @@ def ones(shape, dtype=None):
 
 
 def _filled(value, shape, dtype):
-    if dtype is None or dtype == 'floatX':
+    if dtype is None or dtype == "floatX":
         dtype = config.floatX
     return alloc(np.array(value, dtype=dtype), *_shape_sequence(shape))
 
@@ -126,7 +147,7 @@ def _filled_like(value, model, dtype, opt):
     model = as_tensor_variable(model)
     if dtype is None:
         dtype = model.type.dtype
-    elif dtype == 'floatX':
+    elif dtype == "floatX":
         dtype = config.floatX
     value = constant(value, dtype=dtype)
     if opt and value.type == model.type:
@@ -136,31 +157,32 @@ def _filled_like(value, model, dtype, opt):
 
 # ---------------------------------------------------------------------------
 
+
 class _IntegerParametrized(NativeOp, Op):
     """A matrix whose content depends on three integers: rows, columns, k."""
-    __props__ = ('dtype',)
+
+    __props__ = ("dtype",)
     native_name = None
 
     def __init__(self, dtype=None):
         self.dtype = config.floatX if dtype is None else np.dtype(dtype).name
 
     def make_node(self, n, m, k):
-        inputs = [_integer_scalar(x, "%s: %s" % (type(self).__name__, what))
-                  for x, what in ((n, 'the number of rows'),
-                                  (m, 'the number of columns'),
-                                  (k, 'the diagonal'))]
+        inputs = [
+            _integer_scalar(x, "%s: %s" % (type(self).__name__, what))
+            for x, what in ((n, "the number of rows"), (m, "the number of columns"), (k, "the diagonal"))
+        ]
         pattern = [_is_constant(x, 1) for x in inputs[:2]]
         return Apply(self, inputs, [TensorType(self.dtype, pattern)()])
 
     def native_code(self, node):
-        return NativeCode('theano_ng.tensor.native.creation:' + self.native_name,
-                          type_number=_TYPE_NUMBER[self.dtype])
+        return NativeCode("theano_ng.tensor.native.creation:" + self.native_name, type_number=_TYPE_NUMBER[self.dtype])
 
     def infer_shape(self, node, in_shapes):
-        return [tuple(maximum(cast(x, 'int64'), 0) for x in node.inputs[:2])]
+        return [tuple(maximum(cast(x, "int64"), 0) for x in node.inputs[:2])]
 
     def grad(self, inp, grads):
-        return _undefined_grads(self, inp, 'the inputs are integers')
+        return _undefined_grads(self, inp, "the inputs are integers")
 
     def R_op(self, inputs, eval_points):
         return [None]
@@ -175,7 +197,8 @@ class Eye(_IntegerParametrized):
     Inputs: number of rows, number of columns, index of the diagonal (positive:
     above the main one), all integer scalars.
     """
-    native_name = 'eye'
+
+    native_name = "eye"
 
     def perform(self, node, inp, out_):
         n, m, k = (int(x) for x in inp)
@@ -184,7 +207,8 @@ class Eye(_IntegerParametrized):
 
 class Tri(_IntegerParametrized):
     """Matrix with ones at and below a diagonal; inputs as for :class:`Eye`."""
-    native_name = 'tri'
+
+    native_name = "tri"
 
     def make_node(self, N, M, k):
         return super().make_node(N, M, k)
@@ -192,7 +216,7 @@ class Tri(_IntegerParametrized):
     def perform(self, node, inp, out_):
         n, m, k = (int(x) for x in inp)
         n, m = max(n, 0), max(m, 0)
-        out_[0][0] = np.empty((n, m), self.dtype)       # refuses what is too large
+        out_[0][0] = np.empty((n, m), self.dtype)  # refuses what is too large
         # np.tri computes m - k, which overflows for large m.
         out_[0][0][...] = np.arange(m) <= np.arange(n)[:, None] + min(max(k, -n), m)
 
@@ -249,9 +273,8 @@ def tri(N, M=None, k=0, dtype=None):
 
 def _mask(m, k):
     if m.ndim != 2:
-        raise ValueError("Expected a matrix, but got %d dimension(s): %s"
-                         % (m.ndim, m))
-    return tri(m.shape[0], m.shape[1], k=k, dtype='int8')
+        raise ValueError("Expected a matrix, but got %d dimension(s): %s" % (m.ndim, m))
+    return tri(m.shape[0], m.shape[1], k=k, dtype="int8")
 
 
 def tril(m, k=0):
@@ -291,19 +314,20 @@ def triu(m, k=0):
 
 # ---------------------------------------------------------------------------
 
+
 class ARange(NativeOp, Op):
     """Evenly spaced values; inputs: start, stop, step (scalars)."""
-    __props__ = ('dtype',)
+
+    __props__ = ("dtype",)
 
     def __init__(self, dtype):
         self.dtype = np.dtype(dtype).name
 
     def make_node(self, start, stop, step):
         inputs = [as_tensor_variable(x) for x in (start, stop, step)]
-        for x, what in zip(inputs, ('start', 'stop', 'step')):
+        for x, what in zip(inputs, ("start", "stop", "step")):
             if x.ndim != 0:
-                raise TypeError("arange: %s must be a scalar, but has type %s"
-                                % (what, x.type))
+                raise TypeError("arange: %s must be a scalar, but has type %s" % (what, x.type))
         return Apply(self, inputs, [TensorType(self.dtype, (False,))()])
 
     def _kind(self, node):
@@ -311,25 +335,24 @@ class ARange(NativeOp, Op):
         NumPy knows about (complex and boolean ranges, floats cut to integers)."""
         kinds = {np.dtype(x.dtype).kind for x in node.inputs}
         own = np.dtype(self.dtype).kind
-        if kinds <= set('biu') and own in 'iu':
-            return 'int'
-        return 'float' if kinds <= set('biuf') and own == 'f' else None
+        if kinds <= set("biu") and own in "iu":
+            return "int"
+        return "float" if kinds <= set("biuf") and own == "f" else None
 
     def native_code(self, node):
         kind = self._kind(node)
         if kind is None:
             return None
-        return NativeCode('theano_ng.tensor.native.creation:arange_' + kind,
-                          type_number=_TYPE_NUMBER[self.dtype])
+        return NativeCode("theano_ng.tensor.native.creation:arange_" + kind, type_number=_TYPE_NUMBER[self.dtype])
 
     def perform(self, node, inp, out_):
         start, stop, step = (x.item() for x in inp)
         if step == 0:
             raise ZeroDivisionError("arange: step must not be zero")
-        if abs((stop - start) / step) > 2. ** 62:
+        if abs((stop - start) / step) > 2.0**62:
             # NumPy's own count may overflow.
             raise ValueError("arange: there are more elements between start and stop than an array can have")
-        if self._kind(node) != 'int':
+        if self._kind(node) != "int":
             out_[0][0] = np.arange(start, stop, step, dtype=self.dtype)
             return
         # NumPy counts in floating point, even integers.
@@ -338,24 +361,23 @@ class ARange(NativeOp, Op):
         for i in range(min(count, 2)):
             if not limits.min <= start + i * step <= limits.max:
                 raise OverflowError("arange: element %d is out of bounds for %s" % (i, self.dtype))
-        words = np.arange(count, dtype='uint64')
-        words *= np.uint64(step % 2 ** 64)
-        words += np.uint64(start % 2 ** 64)
+        words = np.arange(count, dtype="uint64")
+        words *= np.uint64(step % 2**64)
+        words += np.uint64(start % 2**64)
         out_[0][0] = words.astype(self.dtype)
 
     def infer_shape(self, node, i_shapes):
         start, stop, step = node.inputs
-        if all(x.dtype in DISCRETE and x.dtype != 'uint64'
-               for x in node.inputs):
-            start, stop, step = (cast(x, 'int64') for x in node.inputs)
+        if all(x.dtype in DISCRETE and x.dtype != "uint64" for x in node.inputs):
+            start, stop, step = (cast(x, "int64") for x in node.inputs)
             if _is_constant(step, 1):
                 count = stop if _is_constant(start, 0) else stop - start
             else:
                 # ceil((stop - start) / step) in integers, for both signs.
                 count = -((start - stop) // step)
         else:
-            span = cast(stop, 'float64') - cast(start, 'float64')
-            count = cast(ceil(span / step), 'int64')
+            span = cast(stop, "float64") - cast(start, "float64")
+            count = cast(ceil(span / step), "int64")
         return [(maximum(count, 0),)]
 
     def connection_pattern(self, node):
@@ -363,12 +385,11 @@ class ARange(NativeOp, Op):
 
     def L_op(self, inputs, outputs, grads):
         start, stop, step = inputs
-        gz, = grads
-        no_grad, = disconnected_gradients(1)
+        (gz,) = grads
+        (no_grad,) = disconnected_gradients(1)
         if self.dtype in DISCRETE:
             # Moving a bound of an integer range changes nothing, or its length.
-            return [start.zeros_like(dtype=config.floatX), no_grad,
-                    step.zeros_like(dtype=config.floatX)]
+            return [start.zeros_like(dtype=config.floatX), no_grad, step.zeros_like(dtype=config.floatX)]
         positions = arange(outputs[0].shape[0], dtype=self.dtype)
         return [gz.sum(), no_grad, (gz * positions).sum()]
 
@@ -389,18 +410,22 @@ _arange = {}
 
 def _range_dtype(*dtypes):
     """Dtype of a range with bounds and step of some dtypes, under `config.cast_policy`."""
-    if config.cast_policy in ('numpy', 'numpy+floatX'):
+    if config.cast_policy in ("numpy", "numpy+floatX"):
         # NumPy's least dtype is its default integer: float32 becomes float64.
-        dtype = np.result_type('int64', *dtypes).name
-        if (config.cast_policy == 'numpy+floatX' and dtype == 'float64' and
-                config.floatX == 'float32' and 'float64' not in dtypes):
-            dtype = 'float32'
+        dtype = np.result_type("int64", *dtypes).name
+        if (
+            config.cast_policy == "numpy+floatX"
+            and dtype == "float64"
+            and config.floatX == "float32"
+            and "float64" not in dtypes
+        ):
+            dtype = "float32"
         return dtype
     dtype = scal.upcast(*dtypes)
     # 8 bit would be enough for a constant bound, not for sums of indices.
-    if dtype.startswith('int') or dtype == 'bool':
-        return 'int64'
-    return 'uint64' if dtype.startswith('uint') else dtype
+    if dtype.startswith("int") or dtype == "bool":
+        return "int64"
+    return "uint64" if dtype.startswith("uint") else dtype
 
 
 def arange(start, stop=None, step=1, dtype=None):
@@ -434,7 +459,7 @@ def arange(start, stop=None, step=1, dtype=None):
     if dtype is None:
         dtype = _range_dtype(start.dtype, stop.dtype, step.dtype)
     else:
-        dtype = np.dtype(config.floatX if dtype == 'floatX' else dtype).name
+        dtype = np.dtype(config.floatX if dtype == "floatX" else dtype).name
     op = _arange.get(dtype)
     if op is None:
         op = _arange[dtype] = ARange(dtype)
@@ -465,22 +490,21 @@ class _nd_grid(object):
         if single:
             return ranges[0]
         ndim = len(ranges)
-        axes = [r.dimshuffle(*['x'] * i + [0] + ['x'] * (ndim - 1 - i))
-                for i, r in enumerate(ranges)]
+        axes = [r.dimshuffle(*["x"] * i + [0] + ["x"] * (ndim - 1 - i)) for i, r in enumerate(ranges)]
         # The axes share a dtype, as in NumPy.
         dtype = scal.upcast(*[a.dtype for a in axes])
         axes = [cast(a, dtype) for a in axes]
         if self.sparse:
             return axes
-        return [axes[i] + sum((zeros_like(a) for j, a in enumerate(axes)
-                               if j != i), zeros_like(axes[i]))
-                for i in range(ndim)]
+        return [
+            axes[i] + sum((zeros_like(a) for j, a in enumerate(axes) if j != i), zeros_like(axes[i]))
+            for i in range(ndim)
+        ]
 
     @staticmethod
     def _range(s):
         if not isinstance(s, slice):
-            raise TypeError("mgrid and ogrid are indexed by slices, such as "
-                            "mgrid[0:5, 0:3], not by %r" % (s,))
+            raise TypeError("mgrid and ogrid are indexed by slices, such as mgrid[0:5, 0:3], not by %r" % (s,))
         if s.stop is None:
             raise ValueError("A slice of mgrid or ogrid needs a stop")
         start = 0 if s.start is None else s.start
@@ -499,6 +523,7 @@ ogrid = _nd_grid(sparse=True)
 
 # ---------------------------------------------------------------------------
 
+
 class MakeVector(NativeOp, Op):
     """Vector of its inputs, which are scalars.
 
@@ -507,36 +532,35 @@ class MakeVector(NativeOp, Op):
     dtype : str
         Dtype of the result; the inputs are cast to it, upwards only.
     """
-    __props__ = ('dtype',)
 
-    def __init__(self, dtype='int64'):
+    __props__ = ("dtype",)
+
+    def __init__(self, dtype="int64"):
         self.dtype = np.dtype(dtype).name
 
     def make_node(self, *inputs):
         inputs = [as_tensor_variable(x) for x in inputs]
         for x in inputs:
             if x.ndim != 0:
-                raise TypeError("MakeVector: every input must be a scalar, "
-                                "but %s has type %s" % (x, x.type))
+                raise TypeError("MakeVector: every input must be a scalar, but %s has type %s" % (x, x.type))
         if any(x.dtype != self.dtype for x in inputs):
             dtype = scal.upcast(self.dtype, *[x.dtype for x in inputs])
             if dtype != self.dtype:
                 raise TypeError(
                     "MakeVector: the inputs have dtypes %s, which do not fit "
-                    "into %s" % ([x.dtype for x in inputs], self.dtype))
+                    "into %s" % ([x.dtype for x in inputs], self.dtype)
+                )
             inputs = [cast(x, dtype) for x in inputs]
-        return Apply(self, inputs,
-                     [TensorType(self.dtype, (len(inputs) == 1,))()])
+        return Apply(self, inputs, [TensorType(self.dtype, (len(inputs) == 1,))()])
 
     def __str__(self):
         return "MakeVector{dtype=%r}" % self.dtype
 
     def native_code(self, node):
-        return NativeCode('theano_ng.tensor.native.creation:make_vector',
-                          type_number=_TYPE_NUMBER[self.dtype])
+        return NativeCode("theano_ng.tensor.native.creation:make_vector", type_number=_TYPE_NUMBER[self.dtype])
 
     def perform(self, node, inputs, out_):
-        cell, = out_
+        (cell,) = out_
         if cell[0] is None or cell[0].shape != (len(inputs),):
             cell[0] = np.empty(len(inputs), dtype=self.dtype)
         for i, x in enumerate(inputs):
@@ -548,14 +572,13 @@ class MakeVector(NativeOp, Op):
     def grad(self, inputs, output_gradients):
         if self.dtype in DISCRETE:
             return [x.zeros_like(dtype=config.floatX) for x in inputs]
-        gz, = output_gradients
+        (gz,) = output_gradients
         return [gz[i] for i in range(len(inputs))]
 
     def R_op(self, inputs, eval_points):
         if all(point is None for point in eval_points):
             return [None]
-        points = [x.zeros_like() if point is None else point
-                  for x, point in zip(inputs, eval_points)]
+        points = [x.zeros_like() if point is None else point for x, point in zip(inputs, eval_points)]
         return self.make_node(*points).outputs
 
 

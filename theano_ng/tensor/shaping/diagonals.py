@@ -1,12 +1,12 @@
 """Diagonals: taking them from tensors, and tensors made of them."""
+
 import numpy as np
 
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
-from theano_ng.tensor.constant import (
-    as_tensor_variable)
+from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import DISCRETE
 from theano_ng.tensor.elemwise.functions import maximum, minimum
 from theano_ng.tensor.type import TensorType
@@ -22,7 +22,7 @@ numpy_diagonal_return_view = True
 
 def _limited(offset):
     """The number of a diagonal in a word; no array has diagonals beyond."""
-    return min(max(offset, -2 ** 62), 2 ** 62)
+    return min(max(offset, -(2**62)), 2**62)
 
 
 class ExtractDiag(NativeOp, Op):
@@ -37,7 +37,8 @@ class ExtractDiag(NativeOp, Op):
     view : bool
         Return a view of the input.
     """
-    __props__ = ('offset', 'axis1', 'axis2', 'view')
+
+    __props__ = ("offset", "axis1", "axis2", "view")
 
     def __init__(self, offset=0, axis1=0, axis2=1, view=False):
         self.view = view
@@ -49,29 +50,33 @@ class ExtractDiag(NativeOp, Op):
     def _axes(self, ndim):
         axis1, axis2 = self.axis1 % ndim, self.axis2 % ndim
         if not (-ndim <= self.axis1 < ndim and -ndim <= self.axis2 < ndim):
-            raise ValueError("ExtractDiag: axes %d and %d are out of range for "
-                             "%d dimensions" % (self.axis1, self.axis2, ndim))
+            raise ValueError(
+                "ExtractDiag: axes %d and %d are out of range for %d dimensions" % (self.axis1, self.axis2, ndim)
+            )
         if axis1 == axis2:
-            raise ValueError("ExtractDiag: axis1 and axis2 must differ, both "
-                             "are %d" % self.axis1)
+            raise ValueError("ExtractDiag: axis1 and axis2 must differ, both are %d" % self.axis1)
         return axis1, axis2
 
     def make_node(self, x):
         x = as_tensor_variable(x)
         if x.ndim < 2:
-            raise ValueError("ExtractDiag needs an input with 2 or more "
-                             "dimensions, not %s" % (x.type,))
+            raise ValueError("ExtractDiag needs an input with 2 or more dimensions, not %s" % (x.type,))
         axes = self._axes(x.ndim)
         kept = [b for i, b in enumerate(x.broadcastable) if i not in axes]
         return Apply(self, [x], [TensorType(x.dtype, kept + [False])()])
 
     def native_code(self, node):
         axis1, axis2 = self._axes(node.inputs[0].ndim)
-        return NativeCode('theano_ng.tensor.native.creation:extract_diag', offset=_limited(self.offset), axis1=axis1, axis2=axis2,
-                          view=bool(self.view))
+        return NativeCode(
+            "theano_ng.tensor.native.creation:extract_diag",
+            offset=_limited(self.offset),
+            axis1=axis1,
+            axis2=axis2,
+            view=bool(self.view),
+        )
 
     def perform(self, node, inputs, outputs):
-        x, = inputs
+        (x,) = inputs
         # NumPy takes an offset of 32 bits.
         offset = min(max(self.offset, -x.shape[self.axis1]), x.shape[self.axis2])
         diagonal = x.diagonal(offset, self.axis1, self.axis2)
@@ -85,8 +90,8 @@ class ExtractDiag(NativeOp, Op):
         outputs[0][0] = diagonal
 
     def grad(self, inputs, gout):
-        x, = inputs
-        gz, = gout
+        (x,) = inputs
+        (gz,) = gout
         if x.dtype in DISCRETE:
             return [x.zeros_like(dtype=config.floatX)]
         axis1, axis2 = self._axes(x.ndim)
@@ -97,8 +102,7 @@ class ExtractDiag(NativeOp, Op):
         for axis in (axis1, axis2):
             fit[axis] = slice(None, x.shape[axis])
             place[axis] = slice(None, planes.shape[axis])
-        return [set_subtensor(zeros_like(x, dtype=gz.dtype)[tuple(place)],
-                              planes[tuple(fit)])]
+        return [set_subtensor(zeros_like(x, dtype=gz.dtype)[tuple(place)], planes[tuple(fit)])]
 
     def R_op(self, inputs, eval_points):
         if eval_points[0] is None:
@@ -106,7 +110,7 @@ class ExtractDiag(NativeOp, Op):
         return [self(eval_points[0])]
 
     def infer_shape(self, node, shapes):
-        shape, = shapes
+        (shape,) = shapes
         axis1, axis2 = self._axes(len(shape))
         rows, columns = shape[axis1], shape[axis2]
         offset = _limited(self.offset)
@@ -134,7 +138,8 @@ class AllocDiag(NativeOp, Op):
     axis1, axis2 : int
         The axes of the planes in the result.
     """
-    __props__ = ('offset', 'axis1', 'axis2')
+
+    __props__ = ("offset", "axis1", "axis2")
 
     def __init__(self, offset=0, axis1=0, axis2=1):
         self.offset = int(offset)
@@ -147,34 +152,32 @@ class AllocDiag(NativeOp, Op):
         """Axes of (kept..., plane, plane) in the order of the result."""
         axis1, axis2 = self._axes(ndim)
         kept = iter(range(ndim - 2))
-        return [ndim - 2 if i == axis1 else ndim - 1 if i == axis2
-                else next(kept) for i in range(ndim)]
+        return [ndim - 2 if i == axis1 else ndim - 1 if i == axis2 else next(kept) for i in range(ndim)]
 
     def make_node(self, diag):
         diag = as_tensor_variable(diag)
         if diag.ndim < 1:
-            raise ValueError("AllocDiag needs an input with 1 or more "
-                             "dimensions, not %s" % (diag.type,))
+            raise ValueError("AllocDiag needs an input with 1 or more dimensions, not %s" % (diag.type,))
         flags = list(diag.broadcastable[:-1]) + [False, False]
-        return Apply(self, [diag], [TensorType(
-            diag.dtype, [flags[i] for i in self._order(diag.ndim + 1)])()])
+        return Apply(self, [diag], [TensorType(diag.dtype, [flags[i] for i in self._order(diag.ndim + 1)])()])
 
     def native_code(self, node):
         axis1, axis2 = self._axes(node.outputs[0].ndim)
-        return NativeCode('theano_ng.tensor.native.creation:alloc_diag', offset=_limited(self.offset), axis1=axis1, axis2=axis2)
+        return NativeCode(
+            "theano_ng.tensor.native.creation:alloc_diag", offset=_limited(self.offset), axis1=axis1, axis2=axis2
+        )
 
     def perform(self, node, inputs, outputs):
-        x, = inputs
+        (x,) = inputs
         offset = _limited(self.offset)
         side = x.shape[-1] + abs(offset)
         result = np.zeros(x.shape[:-1] + (side, side), dtype=x.dtype)
         index = np.arange(x.shape[-1])
         result[..., index + max(0, -offset), index + max(0, offset)] = x
-        outputs[0][0] = np.ascontiguousarray(
-            result.transpose(self._order(result.ndim)))
+        outputs[0][0] = np.ascontiguousarray(result.transpose(self._order(result.ndim)))
 
     def grad(self, inputs, gout):
-        gz, = gout
+        (gz,) = gout
         if inputs[0].dtype in DISCRETE:
             return [inputs[0].zeros_like(dtype=config.floatX)]
         return [diagonal(gz, self.offset, self.axis1, self.axis2)]
@@ -185,7 +188,7 @@ class AllocDiag(NativeOp, Op):
         return [self(eval_points[0])]
 
     def infer_shape(self, nodes, shapes):
-        shape, = shapes
+        (shape,) = shapes
         side = shape[-1] + abs(_limited(self.offset))
         whole = tuple(shape[:-1]) + (side, side)
         return [tuple(whole[i] for i in self._order(len(whole)))]

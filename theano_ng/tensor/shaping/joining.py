@@ -1,4 +1,5 @@
 """Putting tensors together and taking them apart: join, split, stack, tile, roll, permutations of rows."""
+
 import warnings
 
 import numpy as np
@@ -12,7 +13,12 @@ from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.tensor.assert_op import assert_op
 from theano_ng.tensor.constant import (
-    as_tensor_variable, constant, get_scalar_constant_value, NotScalarConstantError, register_conversion)
+    as_tensor_variable,
+    constant,
+    get_scalar_constant_value,
+    NotScalarConstantError,
+    register_conversion,
+)
 from theano_ng.tensor.dtypes import DISCRETE, INTEGERS
 from theano_ng.tensor.elemwise.functions import cast, eq, ge, maximum, switch
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
@@ -21,10 +27,24 @@ from theano_ng.tensor.shaping.reshaping import shape_padaxis
 from theano_ng.tensor.type import TensorType
 
 __all__ = [
-    "Join", "Split", "Tile", "PermuteRowElements", "join", "join_", "split", "stack", "stacklists", "concatenate",
-    "vertical_stack", "horizontal_stack", "tile", "roll", "permute_row_elements", "inverse_permutation", "default_shape_of",
+    "Join",
+    "Split",
+    "Tile",
+    "PermuteRowElements",
+    "join",
+    "join_",
+    "split",
+    "stack",
+    "stacklists",
+    "concatenate",
+    "vertical_stack",
+    "horizontal_stack",
+    "tile",
+    "roll",
+    "permute_row_elements",
+    "inverse_permutation",
+    "default_shape_of",
 ]
-
 
 
 def default_shape_of(x):
@@ -83,12 +103,14 @@ class Join(NativeOp, Op):
         if not all(x.ndim for x in tensors):
             raise TypeError(
                 "Join cannot handle arguments of dimension 0. For joining scalar values, see @stack; the types are %s"
-                % ", ".join(str(x.type) for x in tensors))
+                % ", ".join(str(x.type) for x in tensors)
+            )
         ndim = tensors[0].ndim
         if any(x.ndim != ndim for x in tensors):
             raise TypeError(
                 "Join() can only join tensors with the same number of dimensions, got types %s"
-                % ", ".join(str(x.type) for x in tensors))
+                % ", ".join(str(x.type) for x in tensors)
+            )
         axis = as_tensor_variable(axis)
         if axis.ndim != 0 or axis.dtype not in INTEGERS:
             raise TypeError("Axis could not be cast to an integer type", axis, axis.type)
@@ -108,7 +130,9 @@ class Join(NativeOp, Op):
         return Apply(self, [axis, *tensors], [TensorType(dtype, pattern)()])
 
     def native_code(self, node):
-        return NativeCode("theano_ng.tensor.native.shape:join", view=self.view, type_number=np.dtype(node.outputs[0].dtype).num)
+        return NativeCode(
+            "theano_ng.tensor.native.shape:join", view=self.view, type_number=np.dtype(node.outputs[0].dtype).num
+        )
 
     def perform(self, node, axis_and_tensors, out_):
         (out,) = out_
@@ -120,7 +144,9 @@ class Join(NativeOp, Op):
             out[0] = tensors[self.view]
         else:
             fortran = all(x.flags.f_contiguous for x in tensors) and not all(x.flags.c_contiguous for x in tensors)
-            out[0] = np.asarray(np.concatenate(tensors, axis=axis), dtype=node.outputs[0].dtype, order="F" if fortran else "C")
+            out[0] = np.asarray(
+                np.concatenate(tensors, axis=axis), dtype=node.outputs[0].dtype, order="F" if fortran else "C"
+            )
 
     def infer_shape(self, node, ishapes):
         axis, shapes = node.inputs[0], ishapes[1:]
@@ -197,7 +223,9 @@ def concatenate(tensor_list, axis=0):
     if not isinstance(tensor_list, (tuple, list)):
         raise TypeError(
             "The 'tensors' argument must be either a tuple or a list, make sure you did not forget () or [] around arguments "
-            "of concatenate.", tensor_list)
+            "of concatenate.",
+            tensor_list,
+        )
     return join(axis, *tensor_list)
 
 
@@ -344,8 +372,11 @@ def stack(*tensors, **kwargs):
     if not tensors and "tensors" not in kwargs:
         raise TypeError("theano.tensor.stack(tensors, axis) must have at least one parameter")
     if tensors and not isinstance(tensors[0], (list, tuple)):
-        warnings.warn("stack(*tensors) interface is deprecated, use stack(tensors, axis=0) instead.", DeprecationWarning,
-                      stacklevel=2)
+        warnings.warn(
+            "stack(*tensors) interface is deprecated, use stack(tensors, axis=0) instead.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
         axis = kwargs.get("axis", 0)
     elif "tensors" in kwargs:
         if len(tensors) > 1 or (tensors and "axis" in kwargs):
@@ -358,7 +389,9 @@ def stack(*tensors, **kwargs):
         axis = tensors[1] if len(tensors) == 2 else kwargs.get("axis", 0)
         tensors = tensors[0]
     if len(tensors) == 0:
-        raise ValueError("tensors is empty. You should at least provide one tensor to theano.tensor.stack(tensors, axis).")
+        raise ValueError(
+            "tensors is empty. You should at least provide one tensor to theano.tensor.stack(tensors, axis)."
+        )
 
     if all(_is_scalar(x) for x in tensors):
         if axis not in (0, -1):
@@ -369,7 +402,9 @@ def stack(*tensors, **kwargs):
     tensors = [as_tensor_variable(x) for x in tensors]
     ndim = tensors[0].ndim
     if any(x.ndim != ndim for x in tensors):
-        raise TypeError("stack: all tensors must have the same number of dimensions, got %s" % [x.ndim for x in tensors])
+        raise TypeError(
+            "stack: all tensors must have the same number of dimensions, got %s" % [x.ndim for x in tensors]
+        )
     return join(axis, *[shape_padaxis(x, axis) for x in tensors])
 
 
@@ -583,7 +618,7 @@ def roll(x, shift, axis=None):
     if known is None:
         # An axis known at run time only: x as (before, axis, after).
         axis = as_tensor_variable(axis) % x.ndim
-        flat = x.shape[:axis].prod(), x.shape[axis], x.shape[axis + 1:].prod()
+        flat = x.shape[:axis].prod(), x.shape[axis], x.shape[axis + 1 :].prod()
         return _patterned(roll(x.reshape(flat, ndim=3), shift, axis=1).reshape(x.shape, ndim=x.ndim), x.broadcastable)
     if not -x.ndim <= known < x.ndim:
         raise IndexError("roll: axis %d is out of bounds for %d dimensions" % (known, x.ndim))
@@ -626,7 +661,8 @@ class PermuteRowElements(NativeOp, Op):
         if x.shape[-1] != y.shape[-1]:
             raise ValueError(
                 "PermuteRowElements: dimension %d of the values is %d long, of the permutations %d"
-                % (x.ndim - 1, x.shape[-1], y.shape[-1]))
+                % (x.ndim - 1, x.shape[-1], y.shape[-1])
+            )
         x, y = np.broadcast_arrays(x, y)
         if inverse:
             result = np.empty(x.shape, dtype=x.dtype)

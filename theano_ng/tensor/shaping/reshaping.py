@@ -1,4 +1,5 @@
 """Shapes of tensors: reshape and flatten, new and swapped dimensions, scalars and 0-d tensors."""
+
 import functools
 import operator
 import warnings
@@ -18,8 +19,13 @@ from theano_ng.gof.params_type import ParamsType
 from theano_ng.scalar import Scalar
 from theano_ng.tensor.dtypes import DISCRETE
 from theano_ng.tensor.constant import (
-    NotScalarConstantError, as_tensor_variable, constant, get_scalar_constant_value, get_vector_length,
-    register_conversion)
+    NotScalarConstantError,
+    as_tensor_variable,
+    constant,
+    get_scalar_constant_value,
+    get_vector_length,
+    register_conversion,
+)
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.elemwise.functions import eq, switch
 from theano_ng.tensor.indexing.lists import ScalarInputsOp
@@ -27,9 +33,23 @@ from theano_ng.tensor.shaping.broadcasting import addbroadcast, patternbroadcast
 from theano_ng.tensor.type import TensorType
 
 __all__ = [
-    "Flatten", "Reshape", "ScalarFromTensor", "TensorFromScalar", "flatten", "is_flat", "moveaxis", "reshape",
-    "rollaxis", "scalar_from_tensor", "shape_padaxis", "shape_padleft", "shape_padright", "swapaxes", "tensor_copy",
-    "tensor_from_scalar", "transpose",
+    "Flatten",
+    "Reshape",
+    "ScalarFromTensor",
+    "TensorFromScalar",
+    "flatten",
+    "is_flat",
+    "moveaxis",
+    "reshape",
+    "rollaxis",
+    "scalar_from_tensor",
+    "shape_padaxis",
+    "shape_padleft",
+    "shape_padright",
+    "swapaxes",
+    "tensor_copy",
+    "tensor_from_scalar",
+    "transpose",
 ]
 
 tensor_copy = Elemwise(scal.identity)
@@ -49,7 +69,9 @@ class TensorFromScalar(ScalarInputsOp, Op):
         return Apply(self, [s], [TensorType(dtype=s.type.dtype, broadcastable=())()])
 
     def native_code(self, node):
-        return NativeCode("theano_ng.tensor.native.shape:tensor_from_scalar", type_number=np.dtype(node.outputs[0].dtype).num)
+        return NativeCode(
+            "theano_ng.tensor.native.shape:tensor_from_scalar", type_number=np.dtype(node.outputs[0].dtype).num
+        )
 
     def perform(self, node, inp, out_):
         out_[0][0] = np.asarray(inp[0], dtype=node.outputs[0].dtype)
@@ -160,7 +182,8 @@ class Reshape(NativeOp, Op):
         if isinstance(shp, Constant):
             if len(shp.data) != self.ndim:
                 raise ValueError(
-                    "shape argument to Reshape has incorrect length %d, should be %d" % (len(shp.data), self.ndim))
+                    "shape argument to Reshape has incorrect length %d, should be %d" % (len(shp.data), self.ndim)
+                )
             pattern = [size == 1 for size in shp.data]
         else:
             if isinstance(given, (list, tuple)):
@@ -170,7 +193,9 @@ class Reshape(NativeOp, Op):
             else:
                 entries = [shp[i] for i in range(self.ndim)] if shp.owner is not None else [None] * self.ndim
             if len(entries) != self.ndim:
-                raise ValueError("shape argument to Reshape has incorrect length %d, should be %d" % (len(entries), self.ndim))
+                raise ValueError(
+                    "shape argument to Reshape has incorrect length %d, should be %d" % (len(entries), self.ndim)
+                )
             pattern = [_constant_size(entry) == 1 for entry in entries]
         return Apply(self, [x, shp], [TensorType(x.dtype, pattern)()])
 
@@ -183,7 +208,7 @@ class Reshape(NativeOp, Op):
             raise ValueError("shape argument to Reshape has incorrect length %i, should be %i" % (len(shp), self.ndim))
         sizes = tuple(int(size) for size in shp)
         message = "Cannot reshape input of shape %s to shape %s" % (x.shape, sizes)
-        if any(size < -1 for size in sizes):    # NumPy takes any negative number for -1
+        if any(size < -1 for size in sizes):  # NumPy takes any negative number for -1
             raise ValueError(message)
         try:
             out_[0][0] = np.reshape(x, sizes)
@@ -242,7 +267,9 @@ def _as_shape_vector(newshape):
         vector = as_tensor_variable(vector, ndim=1)
     if vector.ndim != 1:
         raise TypeError(
-            "New shape in reshape must be a vector or a list/tuple of scalar. Got %s of type %s" % (newshape, vector.type))
+            "New shape in reshape must be a vector or a list/tuple of scalar. Got %s of type %s"
+            % (newshape, vector.type)
+        )
     if vector.dtype not in DISCRETE:
         raise TypeError("Shape must be integers; got dtype %s of %s" % (vector.dtype, newshape))
     return vector
@@ -270,12 +297,16 @@ def reshape(x, newshape, ndim=None):
         When the number of dimensions is unknown, or not that of `newshape`.
     """
     if ndim is None:
-        vector = as_tensor_variable(np.zeros(0, "int64") if isinstance(newshape, (list, tuple)) and not newshape else newshape)
+        vector = as_tensor_variable(
+            np.zeros(0, "int64") if isinstance(newshape, (list, tuple)) and not newshape else newshape
+        )
         if vector.ndim == 0:
             ndim = 1
         elif vector.ndim != 1:
             raise TypeError(
-                "New shape in reshape must be a vector or a list/tuple of scalar. Got %s of type %s" % (newshape, vector.type))
+                "New shape in reshape must be a vector or a list/tuple of scalar. Got %s of type %s"
+                % (newshape, vector.type)
+            )
         else:
             try:
                 ndim = get_vector_length(vector)
@@ -283,10 +314,13 @@ def reshape(x, newshape, ndim=None):
                 raise ValueError(
                     "The length of the provided shape (%s) cannot be automatically determined, so Theano is not able to know "
                     "what the number of dimensions of the reshaped variable will be. You can provide the 'ndim' keyword "
-                    "argument to 'reshape' to avoid this problem." % (newshape,)) from None
+                    "argument to 'reshape' to avoid this problem." % (newshape,)
+                ) from None
     elif ndim != 1 and not isinstance(newshape, (list, tuple)) and as_tensor_variable(newshape).ndim == 0:
-        raise ValueError("A single size is a shape of 1 dimension, not of ndim=%s. Give all sizes in one list or tuple: "
-                         "x.reshape((2, 3)), not x.reshape(2, 3)" % (ndim,))
+        raise ValueError(
+            "A single size is a shape of 1 dimension, not of ndim=%s. Give all sizes in one list or tuple: "
+            "x.reshape((2, 3)), not x.reshape(2, 3)" % (ndim,)
+        )
     if not isinstance(newshape, (list, tuple)) or not newshape:
         newshape = _as_shape_vector(newshape)
     return Reshape(ndim)(x, newshape)
@@ -316,7 +350,7 @@ class Flatten(NativeOp, Op):
         if self.outdim < 1 or (x.ndim and self.outdim > x.ndim) or (x.ndim == 0 and self.outdim != 1):
             raise ValueError("invalid output ndimensions (%i) for tensor of rank %i" % (self.outdim, x.ndim))
         flags = x.type.broadcastable
-        pattern = (*flags[:self.outdim - 1], all(flags[self.outdim - 1:]))
+        pattern = (*flags[: self.outdim - 1], all(flags[self.outdim - 1 :]))
         return Apply(self, [x], [TensorType(x.dtype, pattern)()])
 
     def native_code(self, node):
@@ -324,13 +358,13 @@ class Flatten(NativeOp, Op):
 
     def perform(self, node, inp, out_):
         x = inp[0]
-        kept = x.shape[:self.outdim - 1]
-        out_[0][0] = x.reshape((*kept, int(np.prod(x.shape[self.outdim - 1:], dtype="int64"))))
+        kept = x.shape[: self.outdim - 1]
+        out_[0][0] = x.reshape((*kept, int(np.prod(x.shape[self.outdim - 1 :], dtype="int64"))))
 
     def infer_shape(self, node, in_shapes):
         sizes = in_shapes[0]
-        merged = _product(sizes[self.outdim - 1:])
-        return [(*sizes[:self.outdim - 1], constant(1, dtype="int64") if isinstance(merged, int) else merged)]
+        merged = _product(sizes[self.outdim - 1 :])
+        return [(*sizes[: self.outdim - 1], constant(1, dtype="int64") if isinstance(merged, int) else merged)]
 
     def grad(self, inp, grads):
         x = inp[0]
@@ -381,10 +415,10 @@ def flatten(x, ndim=None, outdim=None):
         raise ValueError("ndim %s out of bound [1, %d)" % (ndim, max(x.ndim, 1) + 1))
     lengths = [x.shape[i] for i in range(x.ndim)]
     # A -1 would be ambiguous where one of the other lengths is 0.
-    merged = functools.reduce(operator.mul, lengths[ndim - 1:]) if ndim > 1 else -1
-    result = x.reshape((*lengths[:ndim - 1], merged), ndim=ndim)
+    merged = functools.reduce(operator.mul, lengths[ndim - 1 :]) if ndim > 1 else -1
+    result = x.reshape((*lengths[: ndim - 1], merged), ndim=ndim)
     flags = x.broadcastable
-    return addbroadcast(result, *[i for i, flag in enumerate((*flags[:ndim - 1], all(flags[ndim - 1:]))) if flag])
+    return addbroadcast(result, *[i for i, flag in enumerate((*flags[: ndim - 1], all(flags[ndim - 1 :]))) if flag])
 
 
 # ---------------------------------------------------------------- new dimensions, order of dimensions

@@ -1,4 +1,5 @@
 """Cases of nlinalg for the audit, except for its native Ops; `audit_cases` has them all."""
+
 import numpy as np
 
 from theano_ng.audit.records import Case
@@ -59,24 +60,38 @@ def _independent(values):
 def audit_cases():
     return [
         Case(nlinalg.MatrixPinv(), [TALL], tied=_regular),
-        Case(nlinalg.Eig(), [np.diag([1., 2., 4.]) + np.triu(REGULAR, 1)], tied=_distinct_and_real),
+        Case(nlinalg.Eig(), [np.diag([1.0, 2.0, 4.0]) + np.triu(REGULAR, 1)], tied=_distinct_and_real),
         Case(nlinalg.Eigh(), [SYMMETRIC], tied=_distinct),
         Case(nlinalg.Eigh("U"), [SYMMETRIC], tied=_distinct, name="Eigh of the upper triangle"),
-        Case(nlinalg.EighGrad(), [SYMMETRIC, *np.linalg.eigh(SYMMETRIC), WEIGHTS, GRADIENT],
-             tied=lambda values: len({n for v in values for n in v.shape}) == 1 and all(np.isfinite(v).all() for v in values)
-             and _apart(values[1])),
+        Case(
+            nlinalg.EighGrad(),
+            [SYMMETRIC, *np.linalg.eigh(SYMMETRIC), WEIGHTS, GRADIENT],
+            tied=lambda values: (
+                len({n for v in values for n in v.shape}) == 1
+                and all(np.isfinite(v).all() for v in values)
+                and _apart(values[1])
+            ),
+        ),
         Case(nlinalg.QRFull("reduced"), [TALL], tied=_independent, name="QR"),
         Case(nlinalg.QRFull("reduced"), [WIDE], tied=_independent, name="QR of a wide matrix"),
-        Case(nlinalg.QRFull("complete"), [WIDE], tied=lambda values: _independent(values) and values[0].shape[0] <= values[0].shape[1],
-             name="QR complete"),
+        Case(
+            nlinalg.QRFull("complete"),
+            [WIDE],
+            tied=lambda values: _independent(values) and values[0].shape[0] <= values[0].shape[1],
+            name="QR complete",
+        ),
         Case(nlinalg.QRFull("raw"), [TALL], name="QR raw"),
         Case(nlinalg.QRIncomplete("r"), [TALL], tied=_independent, name="QR of R"),
         Case(nlinalg.SVD(full_matrices=False), [TALL], tied=_regular, name="SVD"),
         Case(nlinalg.SVD(compute_uv=False), [WIDE], tied=_regular, name="SVD of values"),
         Case(nlinalg.TensorInv(1), [REGULAR.reshape(3, 3, 1)], tied=_regular_tensor),
         Case(nlinalg.TensorSolve(), [REGULAR.reshape(3, 3, 1), WEIGHTS], tied=_regular_tensor),
-        Case(lambda x, y: nlinalg.lstsq()(x, y, -1), [TALL, TALL[:, 0] + 1], tied=lambda values: _regular(values)
-             and values[0].shape[:1] == values[1].shape, name="lstsq"),
+        Case(
+            lambda x, y: nlinalg.lstsq()(x, y, -1),
+            [TALL, TALL[:, 0] + 1],
+            tied=lambda values: _regular(values) and values[0].shape[:1] == values[1].shape,
+            name="lstsq",
+        ),
         Case(nlinalg.AllocDiag(), [WEIGHTS], name="AllocDiag of nlinalg"),
         Case(lambda x: nlinalg.trace(x), [TALL], name="trace"),
         Case(psd, [SYMMETRIC], name="Hint"),

@@ -1,4 +1,5 @@
 """Cases of slinalg for the audit, except for its native Ops, whose limits are here; `audit_cases` has them all."""
+
 import numpy as np
 
 from theano_ng.audit.records import Case
@@ -34,8 +35,11 @@ def positive(values):
 
 def triangular(values):
     """Whether the lower triangle of the first input makes a regular matrix."""
-    return _square(values, 1) and (np.abs(np.diagonal(values[0])) > 0.2).all() and np.linalg.cond(np.tril(values[0])) < 100 \
-        if values[0].size else _square(values, 1)
+    return (
+        _square(values, 1) and (np.abs(np.diagonal(values[0])) > 0.2).all() and np.linalg.cond(np.tril(values[0])) < 100
+        if values[0].size
+        else _square(values, 1)
+    )
 
 
 def regular(values):
@@ -65,12 +69,24 @@ def _small(values):
 
 def audit_cases():
     return [
-        Case(slinalg.CholeskyGrad(), [POSITIVE, FACTOR, MATRIX], tied=lambda values: _square(values, 3) and triangular(values[1:])),
-        Case(slinalg.CholeskyGrad(False), [POSITIVE, FACTOR.T, MATRIX], name="CholeskyGrad of the upper triangle",
-             tied=lambda values: _square(values, 3) and triangular([values[1].T])),
+        Case(
+            slinalg.CholeskyGrad(),
+            [POSITIVE, FACTOR, MATRIX],
+            tied=lambda values: _square(values, 3) and triangular(values[1:]),
+        ),
+        Case(
+            slinalg.CholeskyGrad(False),
+            [POSITIVE, FACTOR.T, MATRIX],
+            name="CholeskyGrad of the upper triangle",
+            tied=lambda values: _square(values, 3) and triangular([values[1].T]),
+        ),
         Case(lambda a, g: slinalg.EigvalshGrad()(a, None, g), [POSITIVE, WEIGHTS], name="EigvalshGrad", tied=pair),
-        Case(slinalg.EigvalshGrad(False), [POSITIVE.T, OTHER, WEIGHTS], name="EigvalshGrad of two", tied=lambda values: pair(
-            [v.T for v in values])),
+        Case(
+            slinalg.EigvalshGrad(False),
+            [POSITIVE.T, OTHER, WEIGHTS],
+            name="EigvalshGrad of two",
+            tied=lambda values: pair([v.T for v in values]),
+        ),
         Case(slinalg.Expm(), [MATRIX], tied=_small),
         Case(slinalg.ExpmGrad(), [MATRIX, POSITIVE], tied=_small),
     ]

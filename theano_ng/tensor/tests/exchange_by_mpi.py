@@ -2,6 +2,7 @@
 
 Every process prints ``rank <n>: <what> fine`` for each part; a part that fails ends the program.
 """
+
 import sys
 
 import numpy as np
@@ -28,7 +29,7 @@ def blocking():
         sent = theano.function([x], io.send(x, 1, 11))
         back = theano.function([], io.recv((2, 3), "float64", 1, 12))
         for k in range(3):
-            v = np.arange(6.).reshape(3, 2).T + k    # not contiguous
+            v = np.arange(6.0).reshape(3, 2).T + k  # not contiguous
             assert sent(v) is True
             np.testing.assert_array_equal(back(), v * 2)
     else:
@@ -40,8 +41,11 @@ def blocking():
 
 def exchange():
     """Both send and receive in one function, by every linker that takes a schedule; waits come last, lower tags first."""
-    for linker in (theano.gof.OpWiseCLinker(schedule=IN_TURN), theano.gof.PerformLinker(schedule=IN_TURN),
-                   theano.gof.vm.VM_Linker(schedule=IN_TURN, use_cloop=True)):
+    for linker in (
+        theano.gof.OpWiseCLinker(schedule=IN_TURN),
+        theano.gof.PerformLinker(schedule=IN_TURN),
+        theano.gof.vm.VM_Linker(schedule=IN_TURN, use_cloop=True),
+    ):
         x = tt.dvector()
         sends = [io.send(x * k, OTHER, k) for k in (3, 1, 2)]
         gets = [io.recv((1000,), "float64", OTHER, k) for k in (1, 2, 3)]
@@ -52,15 +56,27 @@ def exchange():
         for kind in (io.MPIRecv, io.MPIRecvWait, io.MPISendWait):
             assert [op.tag for op in order if isinstance(op, kind)] == [1, 2, 3], order
         for _ in range(2):
-            *sent, one, two, three = f(np.full(1000, RANK + 1.))
+            *sent, one, two, three = f(np.full(1000, RANK + 1.0))
             assert sent == [True] * 3
-            assert [set(v) for v in (one, two, three)] == [{OTHER + 2.}, {(OTHER + 1) * 2. + 1}, {(OTHER + 1) * 3. + 1}]
+            assert [set(v) for v in (one, two, three)] == [
+                {OTHER + 2.0},
+                {(OTHER + 1) * 2.0 + 1},
+                {(OTHER + 1) * 3.0 + 1},
+            ]
 
 
 def kinds():
     """Arrays of all dtypes, without elements, without dimensions; constants are sent by each call."""
-    for tag, (dtype, shape) in enumerate([("bool", (2,)), ("int8", ()), ("float16", (2, 2)), ("complex64", (3,)), ("float64", (0, 4)),
-                                          ("uint64", (2, 1, 2))]):
+    for tag, (dtype, shape) in enumerate(
+        [
+            ("bool", (2,)),
+            ("int8", ()),
+            ("float16", (2, 2)),
+            ("complex64", (3,)),
+            ("float64", (0, 4)),
+            ("uint64", (2, 1, 2)),
+        ]
+    ):
         value = np.ones(shape, dtype)
         out = [io.send(tt.constant(value), OTHER, tag), io.recv(shape, dtype, OTHER, tag)]
         f = theano.function([], out)
@@ -72,12 +88,14 @@ def kinds():
 
 def in_place():
     """What is sent is not overwritten before it has left."""
-    s = theano.shared(np.full(100000, 1. + RANK))
+    s = theano.shared(np.full(100000, 1.0 + RANK))
     request, data = io.isend(s, OTHER, 5)
-    f = theano.function([], [io.MPISendWait(5)(request, data), io.recv((100000,), "float64", OTHER, 5)], updates=[(s, s * 10)])
+    f = theano.function(
+        [], [io.MPISendWait(5)(request, data), io.recv((100000,), "float64", OTHER, 5)], updates=[(s, s * 10)]
+    )
     for k in range(3):
         got = f()[1]
-        assert set(got) == {(1. + OTHER) * 10 ** k}, set(got)
+        assert set(got) == {(1.0 + OTHER) * 10**k}, set(got)
 
 
 def sizes():
@@ -94,7 +112,11 @@ def sizes():
             try:
                 get()
             except error as failure:
-                assert length != 3 or "expected an array of 32 bytes (shape (4,), dtype float64), got a message of 24 bytes" in str(failure)
+                assert (
+                    length != 3
+                    or "expected an array of 32 bytes (shape (4,), dtype float64), got a message of 24 bytes"
+                    in str(failure)
+                )
             else:
                 raise AssertionError("a message of %d elements was accepted" % length)
 

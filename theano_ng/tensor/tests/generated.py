@@ -15,6 +15,7 @@
 What is drawn is the same in every run. `Compared` compiles one function for each combination of types and keyword arguments, so draw few of
 these and many shapes, layouts and contents.
 """
+
 import functools
 import sys
 
@@ -36,8 +37,15 @@ COMPLEX = ("complex64", "complex128")
 ALL_DTYPES = ("bool", *INTEGERS, *FLOATS, *COMPLEX)
 
 LAYOUTS = {
-    "C": forms.contiguous, "fortran": forms.fortran, "strided": forms.strided, "reversed": forms.reversed_, "offset": forms.offset,
-    "read-only": forms.read_only, "misaligned": forms.misaligned, "records": forms.misaligned_strides, "swapped": forms.swapped,
+    "C": forms.contiguous,
+    "fortran": forms.fortran,
+    "strided": forms.strided,
+    "reversed": forms.reversed_,
+    "offset": forms.offset,
+    "read-only": forms.read_only,
+    "misaligned": forms.misaligned,
+    "records": forms.misaligned_strides,
+    "swapped": forms.swapped,
 }
 
 
@@ -50,9 +58,15 @@ def generated(*strategies, examples=30, **named):
         As for `hypothesis.given`.
     examples : int
     """
+
     def decorate(method):
-        tried = settings(max_examples=examples, derandomize=True, deadline=None, database=None,
-                         suppress_health_check=list(HealthCheck))(given(*strategies, **named)(method))
+        tried = settings(
+            max_examples=examples,
+            derandomize=True,
+            deadline=None,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        )(given(*strategies, **named)(method))
 
         @functools.wraps(method)
         def test(self):
@@ -138,7 +152,7 @@ def arrays(draw, dtypes="float64", ndim=(0, 3), sides=(0, 4), shape=None, conten
         shape = draw(shape)
     content = draw(st.sampled_from((contents,) if isinstance(contents, str) else tuple(contents)))
     layout = draw(st.sampled_from(layouts))
-    rng = np.random.RandomState(draw(st.integers(0, 2 ** 16)))
+    rng = np.random.RandomState(draw(st.integers(0, 2**16)))
     return LAYOUTS[layout](fill(shape, dtype, content, rng))
 
 
@@ -169,19 +183,37 @@ class Compared:
         Whether the types of inputs declare lengths of 1 as broadcastable.
     """
 
-    MODES = {"py": lambda: Mode("py", None), "c": lambda: Mode("cvm", None), "fast_run": lambda: get_mode("FAST_RUN"),
-             "debug": lambda: get_mode("DEBUG_MODE")}
+    MODES = {
+        "py": lambda: Mode("py", None),
+        "c": lambda: Mode("cvm", None),
+        "fast_run": lambda: get_mode("FAST_RUN"),
+        "debug": lambda: get_mode("DEBUG_MODE"),
+    }
 
-    def __init__(self, build, reference, errors=(ValueError, IndexError, TypeError, AssertionError), modes=("py", "c"), rtol=0, atol=0,
-                 roundings=0, dtypes=True, declare="ones"):
+    def __init__(
+        self,
+        build,
+        reference,
+        errors=(ValueError, IndexError, TypeError, AssertionError),
+        modes=("py", "c"),
+        rtol=0,
+        atol=0,
+        roundings=0,
+        dtypes=True,
+        declare="ones",
+    ):
         self.build, self.reference, self.errors, self.modes = build, reference, errors, modes
         self.rtol, self.atol, self.roundings, self.dtypes, self.declare = rtol, atol, roundings, dtypes, declare
         self._compiled = {}
 
     def variables(self, values):
         """Input variables for some values."""
-        types = [tensor.TensorType(str(np.asarray(v).dtype.newbyteorder("=")), [n == 1 and self.declare == "ones" for n in np.shape(v)])
-                 for v in values]
+        types = [
+            tensor.TensorType(
+                str(np.asarray(v).dtype.newbyteorder("=")), [n == 1 and self.declare == "ones" for n in np.shape(v)]
+            )
+            for v in values
+        ]
         return [t("input%d" % i) for i, t in enumerate(types)]
 
     def _functions(self, values, static):
@@ -190,9 +222,16 @@ class Compared:
         if key not in self._compiled:
             outputs = _as_list(self.build(*inputs, **static))
             # A function takes arrays of its own byte order only, and copies others: nodes are to meet them too.
-            made = {mode: function(inputs, outputs, mode=self.MODES[mode](), on_unused_input="ignore") for mode in self.modes}
-            shape = function(inputs, [o.shape for o in outputs if hasattr(o.type, "broadcastable")],
-                             mode=get_mode("FAST_COMPILE").including("canonicalize"), on_unused_input="ignore")
+            made = {
+                mode: function(inputs, outputs, mode=self.MODES[mode](), on_unused_input="ignore")
+                for mode in self.modes
+            }
+            shape = function(
+                inputs,
+                [o.shape for o in outputs if hasattr(o.type, "broadcastable")],
+                mode=get_mode("FAST_COMPILE").including("canonicalize"),
+                on_unused_input="ignore",
+            )
             self._compiled[key] = made, shape, [getattr(o, "broadcastable", ()) for o in outputs]
         return self._compiled[key]
 
@@ -213,18 +252,29 @@ class Compared:
                 where = "output %d, %s, of %s" % (k, mode, describe(values, static))
                 assert np.shape(got) == want.shape, "%s: shape %s, expected %s" % (where, np.shape(got), want.shape)
                 if self.dtypes:
-                    assert got.dtype == want.dtype.newbyteorder("="), "%s: dtype %s, expected %s" % (where, got.dtype, want.dtype)
+                    assert got.dtype == want.dtype.newbyteorder("="), "%s: dtype %s, expected %s" % (
+                        where,
+                        got.dtype,
+                        want.dtype,
+                    )
                 rtol, atol = self._tolerances(want.dtype)
                 if rtol or atol:
                     np.testing.assert_allclose(got, want, rtol=rtol, atol=atol, err_msg=where)
                 else:
                     np.testing.assert_array_equal(got, want, err_msg=where)
                 for length, broadcastable in zip(want.shape, patterns[k]):
-                    assert length == 1 or not broadcastable, "%s: its type says a length of 1: %s" % (where, patterns[k])
+                    assert length == 1 or not broadcastable, "%s: its type says a length of 1: %s" % (
+                        where,
+                        patterns[k],
+                    )
             for v, b in zip(values, before):
                 np.testing.assert_array_equal(v, b, err_msg="an input was changed by %s" % mode)
         for got, want in zip(shape(*values), expected):
-            assert tuple(got) == want.shape, "infer_shape of %s: %s, expected %s" % (describe(values, static), tuple(got), want.shape)
+            assert tuple(got) == want.shape, "infer_shape of %s: %s, expected %s" % (
+                describe(values, static),
+                tuple(got),
+                want.shape,
+            )
 
     def _tolerances(self, dtype):
         if dtype.kind not in "fc":
@@ -243,8 +293,10 @@ class Compared:
                 found = f(*values)
             except self.errors:
                 continue
-            raise AssertionError("NumPy refuses %s (%s: %s); %s gives %s" % (
-                describe(values, static), type(error).__name__, error, mode, found))
+            raise AssertionError(
+                "NumPy refuses %s (%s: %s); %s gives %s"
+                % (describe(values, static), type(error).__name__, error, mode, found)
+            )
 
     def check_gradient(self, *values, wrt=None, eps=None, rop=True, **static):
         """The gradient agrees with finite differences, and R_op with it.
@@ -285,18 +337,29 @@ class Compared:
         weights = out.type("weights")
         forward = gradient.Rop(out, inputs, directions)
         backward = gradient.Lop(out, inputs, weights, disconnected_inputs="ignore")
-        f = function([*inputs, *directions, weights], [forward, *backward], mode="FAST_COMPILE", on_unused_input="ignore")
+        f = function(
+            [*inputs, *directions, weights], [forward, *backward], mode="FAST_COMPILE", on_unused_input="ignore"
+        )
         rng = np.random.RandomState(len(points))
         moves = [rng.randn(*p.shape) for p in points]
         weight = rng.randn(*np.shape(function(inputs, out, mode="FAST_COMPILE", on_unused_input="ignore")(*points)))
         tangent, *cotangents = f(*points, *moves, weight)
-        np.testing.assert_allclose(np.sum(tangent * weight), sum(np.sum(c * m) for c, m in zip(cotangents, moves)), rtol=1e-7, atol=1e-9,
-                                   err_msg="R_op against the gradient")
+        np.testing.assert_allclose(
+            np.sum(tangent * weight),
+            sum(np.sum(c * m) for c, m in zip(cotangents, moves)),
+            rtol=1e-7,
+            atol=1e-9,
+            err_msg="R_op against the gradient",
+        )
 
 
 def describe(values, static):
     """Values and keyword arguments, for messages."""
     with np.printoptions(threshold=60, linewidth=sys.maxsize):
-        texts = ["%s%s %s strides %s" % (v.dtype, list(v.shape), str(v).replace("\n", ""), v.strides) if isinstance(v, np.ndarray)
-                 else repr(v) for v in values]
+        texts = [
+            "%s%s %s strides %s" % (v.dtype, list(v.shape), str(v).replace("\n", ""), v.strides)
+            if isinstance(v, np.ndarray)
+            else repr(v)
+            for v in values
+        ]
     return ", ".join(texts + ["%s=%r" % item for item in static.items()])

@@ -2,6 +2,7 @@
 
 Their documented home is `theano_ng.tensor.tests.test_basic`, which re-exports every name of this module.
 """
+
 import copy
 import os
 import re
@@ -39,8 +40,15 @@ def inplace_func(inputs, outputs, mode=None, allow_input_downcast=False, on_unus
     -----
     The function overwrites arguments when the Ops do.
     """
-    return function(inputs, outputs, mode=get_default_mode() if mode is None else mode, allow_input_downcast=allow_input_downcast,
-                    accept_inplace=True, on_unused_input=on_unused_input, name=name)
+    return function(
+        inputs,
+        outputs,
+        mode=get_default_mode() if mode is None else mode,
+        allow_input_downcast=allow_input_downcast,
+        accept_inplace=True,
+        on_unused_input=on_unused_input,
+        name=name,
+    )
 
 
 def check_floatX(inputs, rval):
@@ -58,8 +66,11 @@ def check_floatX(inputs, rval):
         `rval` as float32 where it has dtype float64, no input does and floatX is float32: NumPy computes a float64 from integers, the graph
         a floatX. Otherwise `rval` itself.
     """
-    if (config.floatX == "float32" and getattr(rval, "dtype", None) == "float64"
-            and "float64" not in [getattr(i, "dtype", None) for i in inputs]):
+    if (
+        config.floatX == "float32"
+        and getattr(rval, "dtype", None) == "float64"
+        and "float64" not in [getattr(i, "dtype", None) for i in inputs]
+    ):
         return rval.astype("float32")
     return rval
 
@@ -123,14 +134,18 @@ class _Checker(unittest.TestCase):
         try:
             outputs = self.op(*variables)
         except Exception as failure:
-            raise AssertionError("%s: %s cannot be applied to %s of types %s" % (
-                self.name, self.op, case, [str(v.type) for v in variables])) from failure
+            raise AssertionError(
+                "%s: %s cannot be applied to %s of types %s"
+                % (self.name, self.op, case, [str(v.type) for v in variables])
+            ) from failure
         return variables, _as_list(outputs)
 
     def _compile(self, case, inputs):
         variables, outputs = self._build(case, inputs)
         try:
-            return inplace_func(variables, outputs, mode=self._mode(), name="%s, %s" % (self.name, case), on_unused_input="ignore")
+            return inplace_func(
+                variables, outputs, mode=self._mode(), name="%s, %s" % (self.name, case), on_unused_input="ignore"
+            )
         except Exception as failure:
             raise AssertionError("%s: the function of %s cannot be compiled" % (self.name, case)) from failure
 
@@ -140,18 +155,23 @@ class _Checker(unittest.TestCase):
         try:
             results = f(*given)
         except Exception as failure:
-            raise AssertionError("%s: the function of %s fails on valid inputs of shapes %s" % (
-                self.name, case, [np.shape(value) for value in inputs])) from failure
+            raise AssertionError(
+                "%s: the function of %s fails on valid inputs of shapes %s"
+                % (self.name, case, [np.shape(value) for value in inputs])
+            ) from failure
         if len(results) != len(expected):
-            raise AssertionError("%s: %s has %d outputs, %d are expected" % (self.name, case, len(results), len(expected)))
+            raise AssertionError(
+                "%s: %s has %d outputs, %d are expected" % (self.name, case, len(results), len(expected))
+            )
         for i, (result, wanted) in enumerate(zip(results, expected)):
             self._compare(case, i, np.asarray(result), np.asarray(wanted))
         for description, check in self.checks.items():
             if description in self.inplace_checks and isinstance(self._mode(), DebugMode):
-                continue    # it computes with copies of the arguments
+                continue  # it computes with copies of the arguments
             if check(given, results) is False:
-                raise AssertionError("%s: %s fails the check %r; inputs %s, outputs %s" % (
-                    self.name, case, description, given, results))
+                raise AssertionError(
+                    "%s: %s fails the check %r; inputs %s, outputs %s" % (self.name, case, description, given, results)
+                )
 
     def _compare(self, case, i, result, wanted):
         where = "%s: output %d of %s" % (self.name, i, case)
@@ -184,25 +204,38 @@ class _Checker(unittest.TestCase):
     def test_bad_build(self):
         for case, inputs in self.bad_build.items():
             variables = [_type_of(value)() for value in inputs]
-            with self.assertRaises(Exception, msg="%s: applying the op to %s should have been refused; types %s" % (
-                    self.name, case, [str(v.type) for v in variables])):
+            with self.assertRaises(
+                Exception,
+                msg="%s: applying the op to %s should have been refused; types %s"
+                % (self.name, case, [str(v.type) for v in variables]),
+            ):
                 self.op(*variables)
 
     def test_bad_runtime(self):
         for case, inputs in self.bad_runtime.items():
             f = self._compile(case, inputs)
-            with self.assertRaises(Exception, msg="%s: the function of %s should have failed on shapes %s" % (
-                    self.name, case, [np.shape(value) for value in inputs])):
+            with self.assertRaises(
+                Exception,
+                msg="%s: the function of %s should have failed on shapes %s"
+                % (self.name, case, [np.shape(value) for value in inputs]),
+            ):
                 f(*[np.array(value) for value in inputs])
 
     def test_grad(self):
         for case, inputs in self.grad.items():
             try:
-                utt.verify_grad(self.op, [np.array(value) for value in inputs], mode=self.mode, rel_tol=self.grad_rtol,
-                                eps=self.grad_eps)
+                utt.verify_grad(
+                    self.op,
+                    [np.array(value) for value in inputs],
+                    mode=self.mode,
+                    rel_tol=self.grad_rtol,
+                    eps=self.grad_eps,
+                )
             except Exception as failure:
-                raise AssertionError("%s: the gradient at %s, inputs of shapes %s, is wrong or cannot be computed" % (
-                    self.name, case, [np.shape(value) for value in inputs])) from failure
+                raise AssertionError(
+                    "%s: the gradient at %s, inputs of shapes %s, is wrong or cannot be computed"
+                    % (self.name, case, [np.shape(value) for value in inputs])
+                ) from failure
 
     def test_grad_none(self):
         # Integer and boolean inputs of the valid cases: the gradient has to be a variable that may be used, whatever it says.
@@ -211,20 +244,43 @@ class _Checker(unittest.TestCase):
             costs = [out.sum() for out in outputs if out.dtype in tensor.float_dtypes]
             if not costs or any(v.dtype in tensor.complex_dtypes for v in variables):
                 continue
-            gradients = tensor.grad(sum(costs[1:], costs[0]), variables, disconnected_inputs="ignore", null_gradients="return")
+            gradients = tensor.grad(
+                sum(costs[1:], costs[0]), variables, disconnected_inputs="ignore", null_gradients="return"
+            )
             for i, (variable, gradient) in enumerate(zip(variables, gradients)):
-                if getattr(gradient, "dtype", "float64") in tensor.discrete_dtypes or \
-                        getattr(gradient, "ndim", variable.ndim) != variable.ndim:
-                    raise AssertionError("%s: %s has a gradient of type %s for input %d, of type %s" % (
-                        self.name, case, gradient.type, i, variable.type))
+                if (
+                    getattr(gradient, "dtype", "float64") in tensor.discrete_dtypes
+                    or getattr(gradient, "ndim", variable.ndim) != variable.ndim
+                ):
+                    raise AssertionError(
+                        "%s: %s has a gradient of type %s for input %d, of type %s"
+                        % (self.name, case, gradient.type, i, variable.type)
+                    )
 
     def test_name(self):
         if getattr(sys.modules[type(self).__module__], self.name, None) is not type(self):
-            raise AssertionError("the test class %s has to be the variable of that name in %s" % (self.name, type(self).__module__))
+            raise AssertionError(
+                "the test class %s has to be the variable of that name in %s" % (self.name, type(self).__module__)
+            )
 
 
-def makeTester(name, op, expected, checks=None, good=None, bad_build=None, bad_runtime=None, grad=None, mode=None, grad_rtol=None,
-               eps=1e-10, skip=False, test_memmap=True, check_name=False, grad_eps=None):
+def makeTester(
+    name,
+    op,
+    expected,
+    checks=None,
+    good=None,
+    bad_build=None,
+    bad_runtime=None,
+    grad=None,
+    mode=None,
+    grad_rtol=None,
+    eps=1e-10,
+    skip=False,
+    test_memmap=True,
+    check_name=False,
+    grad_eps=None,
+):
     """A test class of an Op.
 
     Parameters
@@ -278,23 +334,77 @@ def makeTester(name, op, expected, checks=None, good=None, bad_build=None, bad_r
     >>> tests.run(unittest.TestResult()).wasSuccessful()
     True
     """
-    return _make(name, op, expected, checks, good, bad_build, bad_runtime, grad, mode, grad_rtol, eps, skip, test_memmap, check_name,
-                 grad_eps, sys._getframe(1).f_globals.get("__name__", __name__))
+    return _make(
+        name,
+        op,
+        expected,
+        checks,
+        good,
+        bad_build,
+        bad_runtime,
+        grad,
+        mode,
+        grad_rtol,
+        eps,
+        skip,
+        test_memmap,
+        check_name,
+        grad_eps,
+        sys._getframe(1).f_globals.get("__name__", __name__),
+    )
 
 
-def _make(name, op, expected, checks, good, bad_build, bad_runtime, grad, mode, grad_rtol, eps, skip, test_memmap, check_name, grad_eps,
-          module, inplace_checks=()):
+def _make(
+    name,
+    op,
+    expected,
+    checks,
+    good,
+    bad_build,
+    bad_runtime,
+    grad,
+    mode,
+    grad_rtol,
+    eps,
+    skip,
+    test_memmap,
+    check_name,
+    grad_eps,
+    module,
+    inplace_checks=(),
+):
     # Functions as class attributes would become methods.
     namespace = dict(
-        name=name, op=staticmethod(op), expected=staticmethod(expected), checks=dict(checks or {}), good=dict(good or {}),
-        bad_build=dict(bad_build or {}), bad_runtime=dict(bad_runtime or {}), grad=dict(grad or {}), mode=mode, grad_rtol=grad_rtol,
+        name=name,
+        op=staticmethod(op),
+        expected=staticmethod(expected),
+        checks=dict(checks or {}),
+        good=dict(good or {}),
+        bad_build=dict(bad_build or {}),
+        bad_runtime=dict(bad_runtime or {}),
+        grad=dict(grad or {}),
+        mode=mode,
+        grad_rtol=grad_rtol,
         eps=eps,
-        skip=skip, test_memmap=test_memmap, check_name=check_name, grad_eps=grad_eps, inplace_checks=inplace_checks, __module__=module,
-        __test__=True, __doc__="Tests of %s." % (op,))
+        skip=skip,
+        test_memmap=test_memmap,
+        check_name=check_name,
+        grad_eps=grad_eps,
+        inplace_checks=inplace_checks,
+        __module__=module,
+        __test__=True,
+        __doc__="Tests of %s." % (op,),
+    )
     # A test without a case would be one that cannot fail.
-    for test, cases in (("test_good", good), ("test_memory_mapped_inputs", test_memmap and good), ("test_bad_build", bad_build),
-                        ("test_bad_runtime", bad_runtime), ("test_grad", grad), ("test_grad_none", grad and good),
-                        ("test_name", check_name)):
+    for test, cases in (
+        ("test_good", good),
+        ("test_memory_mapped_inputs", test_memmap and good),
+        ("test_bad_build", bad_build),
+        ("test_bad_runtime", bad_runtime),
+        ("test_grad", grad),
+        ("test_grad_none", grad and good),
+        ("test_name", check_name),
+    ):
         if not cases:
             namespace[test] = None
     return type(name, (_Checker,), namespace)
@@ -332,11 +442,29 @@ def makeBroadcastTester(op, expected, checks=None, name=None, inplace=False, **k
         description = "the first input holds the output"
         checks[description] = _same_as_first_input
         inplace_checks = (description,)
-    arguments = dict(good=None, bad_build=None, bad_runtime=None, grad=None, mode=None, grad_rtol=None, eps=1e-10, skip=False,
-                     test_memmap=True, check_name=False, grad_eps=None)
+    arguments = dict(
+        good=None,
+        bad_build=None,
+        bad_runtime=None,
+        grad=None,
+        mode=None,
+        grad_rtol=None,
+        eps=1e-10,
+        skip=False,
+        test_memmap=True,
+        check_name=False,
+        grad_eps=None,
+    )
     unknown = sorted(set(kwargs) - set(arguments))
     if unknown:
         raise TypeError("makeBroadcastTester has no argument %s" % ", ".join(unknown))
     arguments.update(kwargs)
-    return _make(name, op, expected, checks, module=sys._getframe(1).f_globals.get("__name__", __name__), inplace_checks=inplace_checks,
-                 **arguments)
+    return _make(
+        name,
+        op,
+        expected,
+        checks,
+        module=sys._getframe(1).f_globals.get("__name__", __name__),
+        inplace_checks=inplace_checks,
+        **arguments,
+    )

@@ -3,6 +3,7 @@
 Floating point numbers have dtype floatX unless a name says otherwise. Everything draws from `numpy.random`, which `utt.seed_rng` seeds.
 Their documented home is `theano_ng.tensor.tests.test_basic`, which re-exports every name of this module.
 """
+
 import itertools
 
 import numpy as np
@@ -11,10 +12,27 @@ from theano_ng.configdefaults import config
 from theano_ng.scalar import all_types
 
 __all__ = [
-    "_good_broadcast_binary_normal", "_good_broadcast_unary_normal", "_good_broadcast_unary_normal_float_no_complex",
-    "_good_broadcast_unary_normal_no_complex", "_grad_broadcast_binary_normal", "_grad_broadcast_unary_normal", "_numpy_true_div",
-    "multi_dtype_cast_checks", "multi_dtype_checks", "rand", "rand_nonzero", "rand_of_dtype", "rand_ranged", "randc128_ranged",
-    "randcomplex", "randcomplex_nonzero", "randint", "randint_nonzero", "randint_ranged", "randuint32", "upcast_float16_ufunc",
+    "_good_broadcast_binary_normal",
+    "_good_broadcast_unary_normal",
+    "_good_broadcast_unary_normal_float_no_complex",
+    "_good_broadcast_unary_normal_no_complex",
+    "_grad_broadcast_binary_normal",
+    "_grad_broadcast_unary_normal",
+    "_numpy_true_div",
+    "multi_dtype_cast_checks",
+    "multi_dtype_checks",
+    "rand",
+    "rand_nonzero",
+    "rand_of_dtype",
+    "rand_ranged",
+    "randc128_ranged",
+    "randcomplex",
+    "randcomplex_nonzero",
+    "randint",
+    "randint_nonzero",
+    "randint_ranged",
+    "randuint32",
+    "upcast_float16_ufunc",
     "upcast_int8_nfunc",
 ]
 
@@ -165,7 +183,10 @@ def upcast_int8_nfunc(fn):
     """
 
     def ret(*args, **kwargs):
-        args = [np.asarray(a, config.floatX) if getattr(a, "dtype", None) in (np.dtype("int8"), np.dtype("uint8")) else a for a in args]
+        args = [
+            np.asarray(a, config.floatX) if getattr(a, "dtype", None) in (np.dtype("int8"), np.dtype("uint8")) else a
+            for a in args
+        ]
         return fn(*args, **kwargs)
 
     ret.__name__ = getattr(fn, "__name__", "ret")
@@ -185,13 +206,19 @@ def _pairs(low=-5, high=5, nonzero=False):
     second = rand_nonzero if nonzero else lambda shape: rand(*shape)
     second_int = randint_nonzero if nonzero else randint
     return {
-        "same_shapes": (rand(2, 3), second((2, 3))), "not_same_dimensions": (rand(2, 2), second((2,))),
-        "scalar": (rand(2, 3), second((1, 1))), "row": (rand(2, 3), second((1, 3))), "column": (rand(2, 3), second((2, 1))),
-        "both_broadcast": (rand(1, 3), second((2, 1))), "no_dimensions": (rand(2, 3), second(())),
-        "integers": (randint(2, 3), second_int(2, 3)), "uinteger": (np.abs(randint(2, 3)).astype("uint8"), np.abs(
-            randint_nonzero(2, 3)).astype("uint8")),
-        "dtype_mixup_1": (rand(2, 3), second_int(2, 3)), "dtype_mixup_2": (randint(2, 3), second((2, 3))),
-        "complex1": (randcomplex(2, 3), randcomplex_nonzero((2, 3))), "complex2": (randcomplex(2, 3), second((2, 3))),
+        "same_shapes": (rand(2, 3), second((2, 3))),
+        "not_same_dimensions": (rand(2, 2), second((2,))),
+        "scalar": (rand(2, 3), second((1, 1))),
+        "row": (rand(2, 3), second((1, 3))),
+        "column": (rand(2, 3), second((2, 1))),
+        "both_broadcast": (rand(1, 3), second((2, 1))),
+        "no_dimensions": (rand(2, 3), second(())),
+        "integers": (randint(2, 3), second_int(2, 3)),
+        "uinteger": (np.abs(randint(2, 3)).astype("uint8"), np.abs(randint_nonzero(2, 3)).astype("uint8")),
+        "dtype_mixup_1": (rand(2, 3), second_int(2, 3)),
+        "dtype_mixup_2": (randint(2, 3), second((2, 3))),
+        "complex1": (randcomplex(2, 3), randcomplex_nonzero((2, 3))),
+        "complex2": (randcomplex(2, 3), second((2, 3))),
         "empty": (np.asarray([], dtype=config.floatX), np.asarray([1], dtype=config.floatX)),
     }
 
@@ -209,22 +236,37 @@ _good_broadcast_binary_normal = _pairs(nonzero=True)
 
 #: Points to check gradients of binary Ops at.
 _grad_broadcast_binary_normal = dict(
-    same_shapes=(rand(2, 3), rand(2, 3)), scalar=(rand(2, 3), rand(1, 1)), row=(rand(2, 3), rand(1, 3)), column=(rand(2, 3), rand(2, 1)))
+    same_shapes=(rand(2, 3), rand(2, 3)),
+    scalar=(rand(2, 3), rand(1, 1)),
+    row=(rand(2, 3), rand(1, 3)),
+    column=(rand(2, 3), rand(2, 1)),
+)
 
 #: Arguments of unary Ops of floating point numbers.
 _good_broadcast_unary_normal_float_no_complex = dict(
-    normal=(rand_ranged(-5, 5, (2, 3)),), no_dimensions=(rand_ranged(-5, 5, ()),), large=(rand_ranged(-50, 50, (4, 1)),),
-    special=(np.asarray([0.0, -0.0, 0.5, -0.5, 1.5, -2.5], dtype=config.floatX),), strided=(rand_ranged(-5, 5, (4, 6))[::-1, ::2],),
-    empty=(np.asarray([], dtype=config.floatX),))
+    normal=(rand_ranged(-5, 5, (2, 3)),),
+    no_dimensions=(rand_ranged(-5, 5, ()),),
+    large=(rand_ranged(-50, 50, (4, 1)),),
+    special=(np.asarray([0.0, -0.0, 0.5, -0.5, 1.5, -2.5], dtype=config.floatX),),
+    strided=(rand_ranged(-5, 5, (4, 6))[::-1, ::2],),
+    empty=(np.asarray([], dtype=config.floatX),),
+)
 
 #: The same with integers.
 _good_broadcast_unary_normal_no_complex = dict(
-    _good_broadcast_unary_normal_float_no_complex, integers=(randint_ranged(-5, 5, (2, 3)),),
-    int8=(np.arange(-5, 6, dtype="int8"),), uint8=(np.arange(0, 11, dtype="uint8"),), uint16=(np.arange(0, 11, dtype="uint16"),))
+    _good_broadcast_unary_normal_float_no_complex,
+    integers=(randint_ranged(-5, 5, (2, 3)),),
+    int8=(np.arange(-5, 6, dtype="int8"),),
+    uint8=(np.arange(0, 11, dtype="uint8"),),
+    uint16=(np.arange(0, 11, dtype="uint16"),),
+)
 
 #: The same with complex numbers.
 _good_broadcast_unary_normal = dict(
-    _good_broadcast_unary_normal_no_complex, complex=(randcomplex(2, 3),), empty_complex=(np.asarray([], dtype="complex128"),))
+    _good_broadcast_unary_normal_no_complex,
+    complex=(randcomplex(2, 3),),
+    empty_complex=(np.asarray([], dtype="complex128"),),
+)
 
 #: Points to check gradients of unary Ops at.
 _grad_broadcast_unary_normal = dict(normal=(rand_ranged(-5, 5, (2, 3)),))

@@ -1,4 +1,5 @@
 """Helper of the tests of rewriting rules: compare the printed graph after rewriting, and the numbers of both graphs."""
+
 import re
 import unittest
 

@@ -1,4 +1,5 @@
 """Run one node with its C code and with its Python code, for tests of Ops."""
+
 import numpy as np
 
 from theano_ng.gof.graph import Constant

@@ -1,4 +1,5 @@
 """BLAS Ops against NumPy in every memory layout, and the rules that put them into graphs."""
+
 import itertools
 import unittest
 
@@ -44,8 +45,8 @@ def layouts(a):
     yield a
     yield np.asfortranarray(a)
     wide = np.zeros((a.shape[0] * 2 + 1, a.shape[1] * 3 + 2), a.dtype)
-    wide[:a.shape[0] * 2:2, 1:1 + a.shape[1]] = a
-    yield wide[:a.shape[0] * 2:2, 1:1 + a.shape[1]]
+    wide[: a.shape[0] * 2 : 2, 1 : 1 + a.shape[1]] = a
+    yield wide[: a.shape[0] * 2 : 2, 1 : 1 + a.shape[1]]
     spread = np.zeros((a.shape[0], a.shape[1] * 3), a.dtype)
     spread[:, ::3] = a
     yield spread[:, ::3]
@@ -63,11 +64,11 @@ def random(rng, dtype, *shape):
 
 
 class NativeOps(unittest.TestCase):
-
     def check(self, op, want, *values):
         for kind, got in zip(("native", "perform"), run(op, *values)):
-            np.testing.assert_allclose(got, want, rtol=TOL[values[0].dtype.name], atol=TOL[values[0].dtype.name],
-                                       err_msg="%s %s" % (op, kind))
+            np.testing.assert_allclose(
+                got, want, rtol=TOL[values[0].dtype.name], atol=TOL[values[0].dtype.name], err_msg="%s %s" % (op, kind)
+            )
             self.assertEqual(got.dtype, values[0].dtype)
 
     def test_dot22_in_every_layout_and_dtype(self):
@@ -84,7 +85,9 @@ class NativeOps(unittest.TestCase):
 
     def test_few_columns(self):
         rng = np.random.RandomState(9)
-        for dtype, (m, k), n in itertools.product(("float32", "float64"), ((173, 401), (600, 128), (17, 4001)), (2, 5, 7, 10)):
+        for dtype, (m, k), n in itertools.product(
+            ("float32", "float64"), ((173, 401), (600, 128), (17, 4001)), (2, 5, 7, 10)
+        ):
             x, z = random(rng, dtype, m, k), random(rng, dtype, m, n)
             y, w = random(rng, dtype, k, 2 * n)[:, ::2], np.asfortranarray(random(rng, dtype, m, n))
             a, b = np.asarray(0.5, dtype), np.asarray(-2, dtype)
@@ -105,13 +108,33 @@ class NativeOps(unittest.TestCase):
                 for zz in layouts(z):
                     self.check(op, b * z + a * x.dot(y), zz, a, x, y, b)
         inner = np.ones((3, 0))
-        self.check(blas.gemm_inplace, 2 * np.ones((3, 2)), np.ones((3, 2)), np.asarray(1.), inner, np.ones((0, 2)), np.asarray(2.))
+        self.check(
+            blas.gemm_inplace,
+            2 * np.ones((3, 2)),
+            np.ones((3, 2)),
+            np.asarray(1.0),
+            inner,
+            np.ones((0, 2)),
+            np.asarray(2.0),
+        )
 
     def test_zero_beta_does_not_read_the_target(self):
         nan = np.full((2, 2), np.nan)
-        self.check(blas.gemm_inplace, np.full((2, 2), 3.0), nan, np.asarray(1.), np.ones((2, 3)), np.ones((3, 2)), np.asarray(0.))
-        self.check(blas.gemv_inplace, np.full(2, 3.0), nan[0], np.asarray(1.), np.ones((2, 3)), np.ones(3), np.asarray(0.))
-        self.check(blas.gemv_inplace, np.zeros(2), nan[0], np.asarray(1.), np.ones((2, 0)), np.ones(0), np.asarray(0.))
+        self.check(
+            blas.gemm_inplace,
+            np.full((2, 2), 3.0),
+            nan,
+            np.asarray(1.0),
+            np.ones((2, 3)),
+            np.ones((3, 2)),
+            np.asarray(0.0),
+        )
+        self.check(
+            blas.gemv_inplace, np.full(2, 3.0), nan[0], np.asarray(1.0), np.ones((2, 3)), np.ones(3), np.asarray(0.0)
+        )
+        self.check(
+            blas.gemv_inplace, np.zeros(2), nan[0], np.asarray(1.0), np.ones((2, 0)), np.ones(0), np.asarray(0.0)
+        )
 
     def test_gemv_and_ger_with_strided_vectors(self):
         rng = np.random.RandomState(3)
@@ -127,10 +150,14 @@ class NativeOps(unittest.TestCase):
 
     def test_gemv_of_large_matrices(self):
         rng = np.random.RandomState(12)
-        for dtype, (m, n) in itertools.product(("float32", "float64"), ((3, 4200), (4200, 5), (67, 41), (1, 33), (33, 1))):
+        for dtype, (m, n) in itertools.product(
+            ("float32", "float64"), ((3, 4200), (4200, 5), (67, 41), (1, 33), (33, 1))
+        ):
             a, x, y = random(rng, dtype, m, n), random(rng, dtype, 2 * n), random(rng, dtype, 2 * m)
             alpha, beta, zero = np.asarray(2, dtype), np.asarray(-0.5, dtype), np.asarray(0, dtype)
-            for aa, xx, yy in itertools.product((a, np.asfortranarray(a)), (x[:n], x[::2], x[::-2]), (y[:m], y[1::2], y[m - 1::-1])):
+            for aa, xx, yy in itertools.product(
+                (a, np.asfortranarray(a)), (x[:n], x[::2], x[::-2]), (y[:m], y[1::2], y[m - 1 :: -1])
+            ):
                 for op in (blas.gemv_no_inplace, blas.gemv_inplace):
                     self.check(op, beta * yy + alpha * aa.dot(xx), yy, alpha, aa, xx, beta)
                 self.check(blas.gemv_inplace, alpha * aa.dot(xx), np.full_like(yy, np.nan), alpha, aa, xx, zero)
@@ -154,19 +181,23 @@ class NativeOps(unittest.TestCase):
                 self.check(blas.batched_dot, np.matmul(x, y), x, np.asfortranarray(y))
         self.check(blas.batched_dot, np.zeros((0, 2, 4)), np.ones((0, 2, 3)), np.ones((0, 3, 4)))
         for shapes, what in ((((3, 2, 4), (2, 4, 2)), "batch sizes"), (((3, 2, 4), (3, 5, 2)), "summation axis sizes")):
-            with self.assertRaisesRegex(TypeError, r"Shape mismatch: %s unequal. x.shape is \(3, 2, 4\), y.shape is" % what):
+            with self.assertRaisesRegex(
+                TypeError, r"Shape mismatch: %s unequal. x.shape is \(3, 2, 4\), y.shape is" % what
+            ):
                 run(blas.batched_dot, *map(np.ones, shapes))
 
     def test_in_place_really_is(self):
         z = np.ones((2, 2))
         node = blas.gemm_inplace.make_node(*[T.TensorType("float64", (False,) * n)() for n in (2, 0, 2, 2, 0)])
-        cells, out = [[v] for v in (z, np.asarray(1.), np.eye(2), np.eye(2), np.asarray(1.))], [[None]]
+        cells, out = [[v] for v in (z, np.asarray(1.0), np.eye(2), np.eye(2), np.asarray(1.0))], [[None]]
         make_native_thunk(node, blas.gemm_inplace.native_code(node), cells, out)()
         self.assertIs(out[0][0], z)
         np.testing.assert_array_equal(z, [[2, 1], [1, 2]])
 
     def test_mismatched_shapes_and_types(self):
-        with self.assertRaisesRegex(ValueError, r"Shape mismatch: x has 3 cols \(and 2 rows\) but y has 4 rows \(and 5 cols\)"):
+        with self.assertRaisesRegex(
+            ValueError, r"Shape mismatch: x has 3 cols \(and 2 rows\) but y has 4 rows \(and 5 cols\)"
+        ):
             run(blas._dot22, np.ones((2, 3)), np.ones((4, 5)))
         with self.assertRaisesRegex(TypeError, "one dtype"):
             blas._dot22(T.dmatrix(), T.fmatrix())
@@ -176,8 +207,12 @@ class NativeOps(unittest.TestCase):
         z.flags.writeable = False
         node = blas.gemm_inplace.make_node(*[T.TensorType("float64", (False,) * n)() for n in (2, 0, 2, 2, 0)])
         with self.assertRaises(ValueError):
-            make_native_thunk(node, blas.gemm_inplace.native_code(node),
-                              [[v] for v in (z, np.asarray(1.), z, z, np.asarray(1.))], [[None]])()
+            make_native_thunk(
+                node,
+                blas.gemm_inplace.native_code(node),
+                [[v] for v in (z, np.asarray(1.0), z, z, np.asarray(1.0))],
+                [[None]],
+            )()
         np.testing.assert_array_equal(z, 1)
 
 
@@ -186,7 +221,6 @@ def op_names(f):
 
 
 class Rules(unittest.TestCase):
-
     def test_momentum_update_is_one_gemm_in_place(self):
         rng = np.random.RandomState(5)
         v0, xv, yv = rng.rand(3, 4), rng.rand(3, 2), rng.rand(2, 4)
@@ -224,13 +258,32 @@ class Rules(unittest.TestCase):
         x, y = T.dmatrices("x", "y")
         f, s, v = T.fmatrix("f"), T.dscalar("s"), T.fvector("v")
         b, u = T.bmatrix("b"), T.matrix("u", dtype="uint8")
-        values = {"x": rng.rand(3, 3), "y": rng.rand(3, 3), "f": rng.rand(3, 3).astype("float32"), "s": 0.1, "v": rng.rand(3).astype("float32"),
-                  "b": np.full((3, 3), -128, "int8"), "u": np.full((3, 3), 3, "uint8")}
+        values = {
+            "x": rng.rand(3, 3),
+            "y": rng.rand(3, 3),
+            "f": rng.rand(3, 3).astype("float32"),
+            "s": 0.1,
+            "v": rng.rand(3).astype("float32"),
+            "b": np.full((3, 3), -128, "int8"),
+            "u": np.full((3, 3), 3, "uint8"),
+        }
         inputs = [x, y, f, s, v, b, u]
-        for expression in (T.dot(f, f) * s + f, f - T.outer(v, v) * s, x + T.dot(x, y) - b, T.dot(x, y) - u + y, y - 0.1 * f + T.dot(x, y),
-                           T.dot(x, y) + x - (b + b), T.dot(x, y) + x * s - s * u, T.dot(f, f) * 0.5 + f + x):
-            results = [theano.function(inputs, expression, mode=theano.Mode("py", optimizer), on_unused_input="ignore")(
-                *[values[i.name] for i in inputs]) for optimizer in ("fast_run", None)]
+        for expression in (
+            T.dot(f, f) * s + f,
+            f - T.outer(v, v) * s,
+            x + T.dot(x, y) - b,
+            T.dot(x, y) - u + y,
+            y - 0.1 * f + T.dot(x, y),
+            T.dot(x, y) + x - (b + b),
+            T.dot(x, y) + x * s - s * u,
+            T.dot(f, f) * 0.5 + f + x,
+        ):
+            results = [
+                theano.function(inputs, expression, mode=theano.Mode("py", optimizer), on_unused_input="ignore")(
+                    *[values[i.name] for i in inputs]
+                )
+                for optimizer in ("fast_run", None)
+            ]
             self.assertEqual(results[0].dtype, results[1].dtype)
             np.testing.assert_allclose(*results, rtol=1e-6)
 
@@ -244,16 +297,18 @@ class Rules(unittest.TestCase):
         x, y = T.dmatrices("x", "y")
         f = function([x, y], T.dot(x, y) * 0.5)
         self.assertEqual(op_names(f), ["Dot22Scalar"])
-        np.testing.assert_allclose(f(np.eye(2), [[1., 2.], [3., 4.]]), [[0.5, 1.], [1.5, 2.]])
+        np.testing.assert_allclose(f(np.eye(2), [[1.0, 2.0], [3.0, 4.0]]), [[0.5, 1.0], [1.5, 2.0]])
 
     def test_products_with_vectors(self):
         m, v, w = T.dmatrix("m"), T.dvector("v"), T.dvector("w")
         f = function([m, v], [T.dot(m, v), T.dot(v, m)])
         self.assertEqual(sum("Gemv" in name for name in op_names(f)), 2)
-        a = np.arange(6.).reshape(2, 3)
+        a = np.arange(6.0).reshape(2, 3)
         g = function([m, v, w], [T.dot(m, v), T.dot(w, m), T.dot(v, v), T.outer(w, v)])
-        for got, want in zip(g(a, [1., 2., 3.], [1., -1.]),
-                             (a.dot([1., 2., 3.]), np.array([1., -1.]).dot(a), 14.0, np.outer([1., -1.], [1., 2., 3.]))):
+        for got, want in zip(
+            g(a, [1.0, 2.0, 3.0], [1.0, -1.0]),
+            (a.dot([1.0, 2.0, 3.0]), np.array([1.0, -1.0]).dot(a), 14.0, np.outer([1.0, -1.0], [1.0, 2.0, 3.0])),
+        ):
             np.testing.assert_allclose(got, want)
 
     def test_integers_stay_dot(self):
@@ -279,8 +334,13 @@ class SumsOfProducts(unittest.TestCase):
         (first, of_x), second, (third, of_z) = blas._gemm_canonicalize(-a * x + y - b * z * c, 1.0, [], 0)
         self.assertEqual((of_x, second, of_z), (x, (1.0, y), z))
         values = {a: 2.0, b: 3.0, c: 5.0}
-        self.assertEqual([float(s.eval({v: values[v] for v in theano.gof.graph.inputs([s]) if v in values})) for s in (first, third)],
-                         [-2.0, -15.0])
+        self.assertEqual(
+            [
+                float(s.eval({v: values[v] for v in theano.gof.graph.inputs([s]) if v in values}))
+                for s in (first, third)
+            ],
+            [-2.0, -15.0],
+        )
         (scale, _), (other, _) = blas._gemm_canonicalize(x - 3 * y, a, [], 0)
         self.assertEqual((scale, other.eval({a: 2.0})), (a, -6.0))
         integers = T.imatrix()
@@ -290,7 +350,7 @@ class SumsOfProducts(unittest.TestCase):
         x, y, a, b = self.x, self.y, self.a, self.b
         self.assertEqual(blas._factor_canonicalized([(1.0, x), (1.0, y), (1.0, x)]), [(2.0, x), (1.0, y)])
         self.assertEqual(blas._factor_canonicalized([x, (2.0, y)]), [x, (2.0, y)])
-        (scale, matrix), = blas._factor_canonicalized([(a, x), x, (b, x)])
+        ((scale, matrix),) = blas._factor_canonicalized([(a, x), x, (b, x)])
         self.assertEqual((scale.eval({a: 2.0, b: 5.0}), matrix), (8.0, x))
 
     def test_one_gemm(self):
@@ -304,7 +364,9 @@ class SumsOfProducts(unittest.TestCase):
         def check(found, want):
             (new,), old = found
             self.assertIs(old, product)
-            self.assertTrue(any(isinstance(n.op, blas.Gemm) for n in theano.gof.graph.io_toposort([x, y, z, a, b], [new])))
+            self.assertTrue(
+                any(isinstance(n.op, blas.Gemm) for n in theano.gof.graph.io_toposort([x, y, z, a, b], [new]))
+            )
             f = theano.function([x, y, z, a, b], new, mode=theano.Mode("py", None), on_unused_input="ignore")
             np.testing.assert_allclose(f(*[values[v] for v in (x, y, z, a, b)]), want)
 
@@ -352,15 +414,21 @@ class BaseGemv:
         m, v, w = self.value(4, 3), self.value(3), self.value(4)
         for layout in layouts(m):
             s, sv, sw = self.shared(np.array(layout, order="A")), self.shared(v), self.shared(w)
-            self.check([T.dot(s, sv), T.dot(sw, s), T.dot(s.T, sw), T.dot(s[::-1, ::2], sv[::2])],
-                       [m.dot(v), w.dot(m), w.dot(m), m[::-1, ::2].dot(v[::2])])
+            self.check(
+                [T.dot(s, sv), T.dot(sw, s), T.dot(s.T, sw), T.dot(s[::-1, ::2], sv[::2])],
+                [m.dot(v), w.dot(m), w.dot(m), m[::-1, ::2].dot(v[::2])],
+            )
 
     def test_scaled_sum(self):
         m, v, w = self.value(4, 3), self.value(3), self.value(4)
         s, sv, sw = self.shared(m), self.shared(v), self.shared(w)
         half = np.asarray(0.5, self.dtype)
-        for expression, want in ((sw + T.dot(s, sv), w + m.dot(v)), (sw - half * T.dot(s, sv), w - half * m.dot(v)),
-                                 (half * sw + T.dot(s, sv), half * w + m.dot(v)), (T.dot(sw, s) * 2 - sv, 2 * w.dot(m) - v)):
+        for expression, want in (
+            (sw + T.dot(s, sv), w + m.dot(v)),
+            (sw - half * T.dot(s, sv), w - half * m.dot(v)),
+            (half * sw + T.dot(s, sv), half * w + m.dot(v)),
+            (T.dot(sw, s) * 2 - sv, 2 * w.dot(m) - v),
+        ):
             f = self.check([expression], [want], gemv=self.gemv)
             allowed = {self.gemv, self.gemv_inplace, T.DimShuffle((False,) * 2, [1, 0])}
             self.assertTrue({node.op for node in f.maker.fgraph.toposort()} <= allowed)
@@ -412,7 +480,9 @@ class TestBlasStrides(unittest.TestCase):
 
     def check(self, expression, want, update_of=None):
         """A function of shared variables returns, or stores in one of them, the right value."""
-        f = function([], [] if update_of else expression, updates=[(update_of, expression)] if update_of else [], mode=self.mode)
+        f = function(
+            [], [] if update_of else expression, updates=[(update_of, expression)] if update_of else [], mode=self.mode
+        )
         results = f()
         got = update_of.get_value() if update_of else results
         np.testing.assert_allclose(got, want, rtol=TOL[self.dtype], atol=TOL[self.dtype])
@@ -459,7 +529,6 @@ class TestBlasStrides(unittest.TestCase):
 
 
 class Gradients(unittest.TestCase):
-
     def test_batched_dot(self):
         rng = np.random.RandomState(7)
         for xs, ys in (((3, 2, 4), (3, 4, 2)), ((3, 4), (3, 4, 2)), ((3, 2, 4), (3, 4)), ((3, 4), (3, 4))):
@@ -467,10 +536,14 @@ class Gradients(unittest.TestCase):
 
     def test_accumulating_ops(self):
         rng = np.random.RandomState(8)
-        theano.gradient.verify_grad(blas.gemm_no_inplace, [rng.rand(2, 3), np.float64(0.5), rng.rand(2, 4), rng.rand(4, 3),
-                                                           np.float64(2.)], rng=rng)
-        theano.gradient.verify_grad(blas.gemv_no_inplace, [rng.rand(2), np.float64(0.5), rng.rand(2, 4), rng.rand(4),
-                                                           np.float64(2.)], rng=rng)
+        theano.gradient.verify_grad(
+            blas.gemm_no_inplace,
+            [rng.rand(2, 3), np.float64(0.5), rng.rand(2, 4), rng.rand(4, 3), np.float64(2.0)],
+            rng=rng,
+        )
+        theano.gradient.verify_grad(
+            blas.gemv_no_inplace, [rng.rand(2), np.float64(0.5), rng.rand(2, 4), rng.rand(4), np.float64(2.0)], rng=rng
+        )
         theano.gradient.verify_grad(blas.ger, [rng.rand(2, 3), np.float64(0.5), rng.rand(2), rng.rand(3)], rng=rng)
         theano.gradient.verify_grad(blas._dot22scalar, [rng.rand(2, 3), rng.rand(3, 2), np.float64(0.5)], rng=rng)
 

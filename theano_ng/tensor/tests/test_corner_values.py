@@ -1,4 +1,5 @@
 """Values in the corners: factors of zero beside NaN, lengths of zero and one, lengths that overflow. Python and C agree on all of them."""
+
 import unittest
 
 import numpy as np
@@ -15,7 +16,7 @@ class TestZeroFactor(unittest.TestCase):
         for dtype in ("float32", "float64", "complex64", "complex128"):
             for rows, columns in ((2, 3), (40, 50)):
                 a, x = np.full((rows, 4), np.nan, dtype), np.full((4, columns), np.inf, dtype)
-                z, zero, half = np.ones((rows, columns), dtype), np.zeros((), dtype), np.array(.5, dtype)
+                z, zero, half = np.ones((rows, columns), dtype), np.zeros((), dtype), np.array(0.5, dtype)
                 variables = [T.TensorType(dtype, (False,) * v.ndim)() for v in (z, zero, a, x, half)]
                 for mode in MODES:
                     f = theano.function(variables, T.blas.gemm_no_inplace(*variables), mode=mode)
@@ -28,9 +29,9 @@ class TestZeroFactor(unittest.TestCase):
         nan, one = np.full(3, np.nan), np.ones((2, 3))
         for mode in MODES:
             f = theano.function([a, s, x, y], T.blas.ger(a, s, x, y), mode=mode)
-            np.testing.assert_array_equal(f(one, -0., [np.inf, 1.], nan), one)
+            np.testing.assert_array_equal(f(one, -0.0, [np.inf, 1.0], nan), one)
             f = theano.function([x, s, a, y], T.blas.gemv_no_inplace(x, s, a, y, s + 1), mode=mode)
-            np.testing.assert_array_equal(f([3., 4.], 0., one, nan), [3., 4.])
+            np.testing.assert_array_equal(f([3.0, 4.0], 0.0, one, nan), [3.0, 4.0])
 
 
 class TestLengths(unittest.TestCase):
@@ -50,7 +51,7 @@ class TestLengths(unittest.TestCase):
             f = theano.function([x, reps], T.Tile(2)(x, reps), mode=mode)
             self.assertEqual(f(np.ones((3, 4)), np.array([100, 2], "int8")).shape, (300, 8))
         reps = T.lvector()
-        for n in (1 << 62, (1 << 63) - 1):      # 4 n is a small number for a processor
+        for n in (1 << 62, (1 << 63) - 1):  # 4 n is a small number for a processor
             self.refused([x, reps], T.Tile(2)(x, reps), [np.ones((3, 4)), [1, n]])
 
     def test_tri(self):
@@ -89,14 +90,14 @@ class TestDerivatives(unittest.TestCase):
     def test_prod_of_one_element(self):
         x = T.dmatrix()
         f = theano.function([x], T.grad(T.prod(x, axis=1).sum(), x))
-        np.testing.assert_array_equal(f([[0.], [2.]]), [[1.], [1.]])
-        np.testing.assert_array_equal(f([[0., 3.], [0., 0.], [2., 5.]]), [[3., 0.], [0., 0.], [5., 2.]])
+        np.testing.assert_array_equal(f([[0.0], [2.0]]), [[1.0], [1.0]])
+        np.testing.assert_array_equal(f([[0.0, 3.0], [0.0, 0.0], [2.0, 5.0]]), [[3.0, 0.0], [0.0, 0.0], [5.0, 2.0]])
 
     def test_direction_of_max_of_nothing(self):
         x, v = T.dmatrices(2)
         f = theano.function([x, v], T.Rop(T.max_and_argmax(x, axis=0)[0], x, v))
         self.assertEqual(f(np.ones((3, 0)), np.ones((3, 0))).shape, (0,))
-        np.testing.assert_array_equal(f([[1., 5.], [3., 2.]], [[10., 20.], [30., 40.]]), [30., 20.])
+        np.testing.assert_array_equal(f([[1.0, 5.0], [3.0, 2.0]], [[10.0, 20.0], [30.0, 40.0]]), [30.0, 20.0])
 
 
 if __name__ == "__main__":

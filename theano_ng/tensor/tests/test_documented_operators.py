@@ -1,4 +1,5 @@
 """What the documentation says about operators and elementwise functions."""
+
 import operator
 import unittest
 
@@ -23,14 +24,26 @@ class TestOperators(unittest.TestCase):
         rng = np.random.RandomState(1)
         va, vb = rng.randint(1, 9, (2, 3, 4)).astype("int32"), rng.randint(1, 9, (2, 3, 4)).astype("int32")
         for build, op, dtype in (
-                (lambda a, b: a + 3, T.add, "int32"), (lambda a, b: 3 - a, T.sub, "int32"), (lambda a, b: a * 3.5, T.mul, "float64"),
-                (lambda a, b: 2.2 / a, T.true_div, "float64"), (lambda a, b: 2.2 // a, T.int_div, "float64"),
-                (lambda a, b: 2.2 ** a, T.pow, "float64"), (lambda a, b: b % a, T.mod_check, "int32"),
-                (lambda a, b: a & b, T.and_, "int32"), (lambda a, b: a ^ 1, T.xor, "int32"), (lambda a, b: a | b, T.or_, "int32"),
-                (lambda a, b: ~a, T.invert, "int32"), (lambda a, b: -a, T.neg, "int32"), (lambda a, b: abs(-a), T.abs_, "int32"),
-                (lambda a, b: a ** 2, T.pow, "int32"), (lambda a, b: 7 % a, T.mod_check, "int32"),
-                (lambda a, b: 7 // a, T.int_div, "int32"),
-                (lambda a, b: 1 | a, T.or_, "int32"), (lambda a, b: 6 & a, T.and_, "int32"), (lambda a, b: a / b, T.true_div, "float64")):
+            (lambda a, b: a + 3, T.add, "int32"),
+            (lambda a, b: 3 - a, T.sub, "int32"),
+            (lambda a, b: a * 3.5, T.mul, "float64"),
+            (lambda a, b: 2.2 / a, T.true_div, "float64"),
+            (lambda a, b: 2.2 // a, T.int_div, "float64"),
+            (lambda a, b: 2.2**a, T.pow, "float64"),
+            (lambda a, b: b % a, T.mod_check, "int32"),
+            (lambda a, b: a & b, T.and_, "int32"),
+            (lambda a, b: a ^ 1, T.xor, "int32"),
+            (lambda a, b: a | b, T.or_, "int32"),
+            (lambda a, b: ~a, T.invert, "int32"),
+            (lambda a, b: -a, T.neg, "int32"),
+            (lambda a, b: abs(-a), T.abs_, "int32"),
+            (lambda a, b: a**2, T.pow, "int32"),
+            (lambda a, b: 7 % a, T.mod_check, "int32"),
+            (lambda a, b: 7 // a, T.int_div, "int32"),
+            (lambda a, b: 1 | a, T.or_, "int32"),
+            (lambda a, b: 6 & a, T.and_, "int32"),
+            (lambda a, b: a / b, T.true_div, "float64"),
+        ):
             out = build(a, b)
             if isinstance(op, Elemwise):
                 self.assertEqual(out.owner.op, op)
@@ -47,11 +60,25 @@ class TestOperators(unittest.TestCase):
 
     def test_reflected_with_arrays_and_numbers(self):
         x = T.dmatrix("x")
-        v = np.random.RandomState(2).rand(3, 3) + .5
-        row = np.array([1., 2., 3.])
-        for build in (lambda x: row - x, lambda x: row * x, lambda x: row / x, lambda x: row ** x, lambda x: row // x, lambda x: row % x,
-                      lambda x: np.float64(2) - x, lambda x: 2 ** x, lambda x: divmod(x, 2)[1], lambda x: divmod(2, x)[0], lambda x: x @ x.T,
-                      lambda x: +x, lambda x: row @ x, lambda x: row < x, lambda x: 1 ^ (x > 1)):
+        v = np.random.RandomState(2).rand(3, 3) + 0.5
+        row = np.array([1.0, 2.0, 3.0])
+        for build in (
+            lambda x: row - x,
+            lambda x: row * x,
+            lambda x: row / x,
+            lambda x: row**x,
+            lambda x: row // x,
+            lambda x: row % x,
+            lambda x: np.float64(2) - x,
+            lambda x: 2**x,
+            lambda x: divmod(x, 2)[1],
+            lambda x: divmod(2, x)[0],
+            lambda x: x @ x.T,
+            lambda x: +x,
+            lambda x: row @ x,
+            lambda x: row < x,
+            lambda x: 1 ^ (x > 1),
+        ):
             out = build(x)
             self.assertIsInstance(out, T.TensorVariable)
             np.testing.assert_allclose(evaluate(out, x=v), build(v), rtol=1e-12)
@@ -74,12 +101,16 @@ class TestOperators(unittest.TestCase):
 class TestElemwiseSemantics(unittest.TestCase):
     def test_shapes(self):
         m = T.dmatrix()
-        for op, shapes, expected in ((T.mul, [(10, 5), (1, 5)], (10, 5)), (T.true_div, [(10, 5), (10, 1)], (10, 5)),
-                                     (T.int_div, [(1, 5), (10, 1)], (10, 5)), (T.log, [(3, 4, 5)], (3, 4, 5))):
+        for op, shapes, expected in (
+            (T.mul, [(10, 5), (1, 5)], (10, 5)),
+            (T.true_div, [(10, 5), (10, 1)], (10, 5)),
+            (T.int_div, [(1, 5), (10, 1)], (10, 5)),
+            (T.log, [(3, 4, 5)], (3, 4, 5)),
+        ):
             inputs = [TensorType("float64", [n == 1 for n in s])() for s in shapes]
             self.assertEqual(theano.function(inputs, op(*inputs))(*[np.ones(s) for s in shapes]).shape, expected)
         v = T.dvector()
-        self.assertEqual((m + v).owner.inputs[1].broadcastable, (True, False))     # padded on the left
+        self.assertEqual((m + v).owner.inputs[1].broadcastable, (True, False))  # padded on the left
         f = theano.function([m, v], m + v)
         self.assertEqual(f(np.ones((2, 3)), np.ones(3)).shape, (2, 3))
         # a length of one that was not declared is not repeated
@@ -92,10 +123,10 @@ class TestElemwiseSemantics(unittest.TestCase):
         for pattern, changed in (({0: 0}, 0), ({0: 1}, 1)):
             op = Elemwise(type(scalar_add)(theano.scalar.transfer_type(pattern[0])), inplace_pattern=pattern)
             f = theano.function([theano.In(x, mutable=True), theano.In(y, mutable=True)], op(x, y), accept_inplace=True)
-            values = [np.ones(3), np.full(3, 2.)]
+            values = [np.ones(3), np.full(3, 2.0)]
             np.testing.assert_array_equal(f(*values), [3, 3, 3])
             np.testing.assert_array_equal(values[changed], [3, 3, 3])
-            np.testing.assert_array_equal(values[1 - changed], np.full(3, 2. - changed))
+            np.testing.assert_array_equal(values[1 - changed], np.full(3, 2.0 - changed))
         wrong = Elemwise(scalar_add, inplace_pattern={0: 0})
         self.assertRaises(TypeError, wrong, T.ivector(), T.dvector())
 
@@ -104,11 +135,15 @@ class TestLogic(unittest.TestCase):
     @theano.change_flags({"DebugMode.check_finite": False})
     def test_comparisons(self):
         a, b = T.dvectors("ab")
-        va = np.array([1., 1 + 1e-9, np.nan, np.inf, -np.inf, 0.])
-        vb = np.array([1., 1., np.nan, np.inf, np.inf, 1e-9])
+        va = np.array([1.0, 1 + 1e-9, np.nan, np.inf, -np.inf, 0.0])
+        vb = np.array([1.0, 1.0, np.nan, np.inf, np.inf, 1e-9])
         np.testing.assert_array_equal(evaluate(T.isclose(a, b), a=va, b=vb), np.isclose(va, vb))
-        np.testing.assert_array_equal(evaluate(T.isclose(a, b, equal_nan=True), a=va, b=vb), np.isclose(va, vb, equal_nan=True))
-        np.testing.assert_array_equal(evaluate(T.isclose(a, b, rtol=0, atol=0), a=va, b=vb), np.isclose(va, vb, rtol=0, atol=0))
+        np.testing.assert_array_equal(
+            evaluate(T.isclose(a, b, equal_nan=True), a=va, b=vb), np.isclose(va, vb, equal_nan=True)
+        )
+        np.testing.assert_array_equal(
+            evaluate(T.isclose(a, b, rtol=0, atol=0), a=va, b=vb), np.isclose(va, vb, rtol=0, atol=0)
+        )
         self.assertFalse(evaluate(T.allclose(a, b), a=va, b=vb))
         self.assertTrue(evaluate(T.allclose(a, b), a=va[:2], b=vb[:2]))
         self.assertEqual(T.allclose(a, b).ndim, 0)
@@ -141,19 +176,47 @@ class TestLogic(unittest.TestCase):
 
 class TestMathematics(unittest.TestCase):
     def test_functions(self):
-        x = np.array([.3, .7, 1.4, 2.5])
+        x = np.array([0.3, 0.7, 1.4, 2.5])
         v = T.dvector("v")
         for name, expected in dict(
-                abs_=abs(-x), exp=np.exp(x), exp2=np.exp2(x), expm1=np.expm1(x), neg=-x, inv=1 / x, log=np.log(x), log2=np.log2(x),
-                log10=np.log10(x), log1p=np.log1p(x), sgn=np.sign(x), ceil=np.ceil(x), floor=np.floor(x), trunc=np.trunc(x), sqr=x ** 2,
-                sqrt=np.sqrt(x), cos=np.cos(x), sin=np.sin(x), tan=np.tan(x), cosh=np.cosh(x), sinh=np.sinh(x), tanh=np.tanh(x),
-                arctan=np.arctan(x), arcsinh=np.arcsinh(x), deg2rad=np.deg2rad(x), rad2deg=np.rad2deg(x), erf=scipy.special.erf(x),
-                erfc=scipy.special.erfc(x), erfcinv=scipy.special.erfcinv(x / 2), gamma=scipy.special.gamma(x),
-                gammaln=scipy.special.gammaln(x), psi=scipy.special.psi(x), erfcx=scipy.special.erfcx(x)).items():
+            abs_=abs(-x),
+            exp=np.exp(x),
+            exp2=np.exp2(x),
+            expm1=np.expm1(x),
+            neg=-x,
+            inv=1 / x,
+            log=np.log(x),
+            log2=np.log2(x),
+            log10=np.log10(x),
+            log1p=np.log1p(x),
+            sgn=np.sign(x),
+            ceil=np.ceil(x),
+            floor=np.floor(x),
+            trunc=np.trunc(x),
+            sqr=x**2,
+            sqrt=np.sqrt(x),
+            cos=np.cos(x),
+            sin=np.sin(x),
+            tan=np.tan(x),
+            cosh=np.cosh(x),
+            sinh=np.sinh(x),
+            tanh=np.tanh(x),
+            arctan=np.arctan(x),
+            arcsinh=np.arcsinh(x),
+            deg2rad=np.deg2rad(x),
+            rad2deg=np.rad2deg(x),
+            erf=scipy.special.erf(x),
+            erfc=scipy.special.erfc(x),
+            erfcinv=scipy.special.erfcinv(x / 2),
+            gamma=scipy.special.gamma(x),
+            gammaln=scipy.special.gammaln(x),
+            psi=scipy.special.psi(x),
+            erfcx=scipy.special.erfcx(x),
+        ).items():
             argument = v / 2 if name == "erfcinv" else -v if name == "abs_" else v
             np.testing.assert_allclose(evaluate(getattr(T, name)(argument), v=x), expected, rtol=1e-10, err_msg=name)
         np.testing.assert_allclose(evaluate(T.erfinv(v / 3), v=x), scipy.special.erfinv(x / 3), rtol=1e-10)
-        np.testing.assert_allclose(evaluate(T.chi2sf(v, 3.), v=x), scipy.stats.chi2.sf(x, 3), rtol=1e-10)
+        np.testing.assert_allclose(evaluate(T.chi2sf(v, 3.0), v=x), scipy.stats.chi2.sf(x, 3), rtol=1e-10)
         np.testing.assert_allclose(evaluate(T.maximum(v, 1), v=x), np.maximum(x, 1))
         np.testing.assert_allclose(evaluate(T.minimum(v, 1), v=x), np.minimum(x, 1))
         np.testing.assert_allclose(evaluate(T.angle(v * (1 + 1j)), v=x), np.full(4, np.pi / 4))
@@ -161,11 +224,14 @@ class TestMathematics(unittest.TestCase):
         self.assertEqual(float(T.floor(T.constant(2.9)).eval()), 2)
 
     def test_rounding(self):
-        x = np.array([.5, 2.5, -.5, 1.5, -2.5, 2.4])
+        x = np.array([0.5, 2.5, -0.5, 1.5, -2.5, 2.4])
         for dtype in ("float32", "float64"):
             v = T.vector("v", dtype=dtype)
             away = [1, 3, -1, 2, -3, 2]
-            for out, expected in ((T.round(v, mode="half_away_from_zero"), away), (T.round(v, mode="half_to_even"), np.round(x))):
+            for out, expected in (
+                (T.round(v, mode="half_away_from_zero"), away),
+                (T.round(v, mode="half_to_even"), np.round(x)),
+            ):
                 got = evaluate(out, v=x.astype(dtype))
                 self.assertEqual(got.dtype, dtype)
                 np.testing.assert_array_equal(got, expected)
@@ -182,7 +248,9 @@ class TestMathematics(unittest.TestCase):
         A, B = T.constant(a), T.constant(b)
         np.testing.assert_allclose(T.tensordot(A, B, [[1, 2], [3, 2]]).eval(), loop)
         self.assertEqual(T.tensordot(A, B, 0).eval().shape, (2, 3, 4, 5, 6, 4, 3))
-        np.testing.assert_allclose(T.tensordot(A, T.constant(a.transpose(1, 2, 0)), 2).eval(), np.tensordot(a, a.transpose(1, 2, 0), 2))
+        np.testing.assert_allclose(
+            T.tensordot(A, T.constant(a.transpose(1, 2, 0)), 2).eval(), np.tensordot(a, a.transpose(1, 2, 0), 2)
+        )
         self.assertRaises(ValueError, T.tensordot, A, T.constant(rng.randn(3)), 2)
         np.testing.assert_allclose(T.dot(A, B[0, 0]).eval(), a.dot(b[0, 0]))
         np.testing.assert_allclose(T.dot(A[0, 0], A[0, 1]).eval(), a[0, 0].dot(a[0, 1]))
@@ -191,11 +259,13 @@ class TestMathematics(unittest.TestCase):
         c = rng.randn(2, 4, 5)
         np.testing.assert_allclose(T.batched_dot(A, T.constant(c)).eval(), a @ c)
         x, y = rng.randn(2, 3, 4, 5), rng.randn(2, 6, 3, 7, 4)
-        np.testing.assert_allclose(T.batched_tensordot(T.constant(x), T.constant(y), [[1, 2], [2, 4]]).eval(),
-                                   np.einsum("zabc,zdaeb->zcde", x, y))
+        np.testing.assert_allclose(
+            T.batched_tensordot(T.constant(x), T.constant(y), [[1, 2], [2, 4]]).eval(),
+            np.einsum("zabc,zdaeb->zcde", x, y),
+        )
         self.assertFalse(hasattr(T, "einsum"))
-        z = np.array([1j, 2.])
-        self.assertEqual(complex(T.dot(T.constant(z), T.constant(z)).eval()), 3)        # no conjugate
+        z = np.array([1j, 2.0])
+        self.assertEqual(complex(T.dot(T.constant(z), T.constant(z)).eval()), 3)  # no conjugate
 
     def test_grids(self):
         for grid, expected in ((T.mgrid, np.mgrid), (T.ogrid, np.ogrid)):

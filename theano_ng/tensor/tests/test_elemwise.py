@@ -104,7 +104,9 @@ class LoopAdd(theano.Op):
         code += "PyArrayObject* z_%s = %s;\n" % (name, outputs[0])
         # The output as an operand of the loops.
         out = dict(names, lv0="z_" + name)
-        code += elemwise_cgen.make_declare([[0, 1]], ["npy_float64"], out) + elemwise_cgen.make_checks([[0, 1]], ["npy_float64"], out)
+        code += elemwise_cgen.make_declare([[0, 1]], ["npy_float64"], out) + elemwise_cgen.make_checks(
+            [[0, 1]], ["npy_float64"], out
+        )
         orders, dtypes = [*orders, [0, 1]], [*dtypes, "npy_float64"]
         task = "z_%s_i = %s_i + %s_i;" % (name, *inputs)
         if self.reorder:
@@ -179,8 +181,16 @@ class TestValues(unittest.TestCase):
     def test_broadcasting_and_layouts(self):
         rng = np.random.RandomState(2)
         base = rng.rand(7, 130, 6)
-        views = [base, base[::2], base[:, ::-1], base[:, :, ::3], base.transpose(2, 0, 1), np.asfortranarray(base), base[:0],
-                 base[::-1, ::-1, ::-1]]
+        views = [
+            base,
+            base[::2],
+            base[:, ::-1],
+            base[:, :, ::3],
+            base.transpose(2, 0, 1),
+            np.asfortranarray(base),
+            base[:0],
+            base[::-1, ::-1, ::-1],
+        ]
         for x in views:
             for drop in ((), (0,), (1,), (2,), (0, 1), (1, 2), (0, 1, 2)):
                 y = rng.rand(*[1 if d in drop else n for d, n in enumerate(x.shape)])
@@ -196,9 +206,16 @@ class TestValues(unittest.TestCase):
         # Views count by the order of their strides, in C as in Python.
         f, wide = np.asfortranarray(x), np.zeros((8, 9)).T
         for left, right, order in (
-                (f[::-1], f, "F"), (f[:, ::-1], f[::-1, ::-1], "F"), (wide[:8:2], wide[1::2], "F"),
-                (np.broadcast_to(x[0], x.shape), f, "F"), (np.broadcast_to(x[:, :1], x.shape), f, "C"),
-                (f[::-1], x, "C"), (x[::-1], x, "C"), (wide[:1], wide[:1], "CF"), (f[:0], f[:0], "CF")):
+            (f[::-1], f, "F"),
+            (f[:, ::-1], f[::-1, ::-1], "F"),
+            (wide[:8:2], wide[1::2], "F"),
+            (np.broadcast_to(x[0], x.shape), f, "F"),
+            (np.broadcast_to(x[:, :1], x.shape), f, "C"),
+            (f[::-1], x, "C"),
+            (x[::-1], x, "C"),
+            (wide[:1], wide[:1], "CF"),
+            (f[:0], f[:0], "CF"),
+        ):
             for got in (run_native((a + b).owner, left, right)[0], run_python((a + b).owner, left, right)[0]):
                 self.assertEqual((got.flags.c_contiguous, got.flags.f_contiguous), ("C" in order, "F" in order))
                 np.testing.assert_array_equal(got, left + right)
@@ -243,7 +260,13 @@ class TestValues(unittest.TestCase):
 
     def test_special_values(self):
         x = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e308, -1e308, 5e-324] * 9)
-        for op, function in ((tt.exp, np.exp), (tt.log, np.log), (tt.sqrt, np.sqrt), (tt.isnan_, np.isnan), (tt.inv, np.reciprocal)):
+        for op, function in (
+            (tt.exp, np.exp),
+            (tt.log, np.log),
+            (tt.sqrt, np.sqrt),
+            (tt.isnan_, np.isnan),
+            (tt.inv, np.reciprocal),
+        ):
             with np.errstate(all="ignore"):
                 np.testing.assert_allclose(run_native(op(tt.dvector()).owner, x)[0], function(x), rtol=1e-14)
 
@@ -251,20 +274,22 @@ class TestValues(unittest.TestCase):
         # NumPy takes a square root for an exponent of stride 0, and arguments of float16 and float32 in that precision.
         x = np.array([[-np.inf, -0.0, 4.0, -1.0]])
         for dtype in ("float64", "float32"):
-            for y in (np.full((1, 4), .5), np.array([[.5]])):
+            for y in (np.full((1, 4), 0.5), np.array([[0.5]])):
                 values = x.astype(dtype), y.astype(dtype)
-                z, = both(tt.pow(*types_of(*values)).owner, *values)
+                (z,) = both(tt.pow(*types_of(*values)).owner, *values)
                 np.testing.assert_array_equal(np.signbit(z[0, 1]), False)
                 np.testing.assert_array_equal(z, [[np.inf, 0, 2, np.nan]])
         x, y = np.array([1, -1, -1, 2, 0, 3, -2], "int32"), np.array([-3, -2, -3, -1, -1, 2, 3], "int64")
         for values in ((x, y), (x.astype("int64"), y[::-1].astype("int8"))):
-            z, = both(tt.pow(*types_of(*values)).owner, *values)
+            (z,) = both(tt.pow(*types_of(*values)).owner, *values)
             with np.errstate(divide="ignore"):
-                np.testing.assert_array_equal(np.where(values[0] == 0, 0, z), np.where(
-                    values[0] == 0, 0, np.trunc(np.power(values[0].astype(float), values[1]))))
+                np.testing.assert_array_equal(
+                    np.where(values[0] == 0, 0, z),
+                    np.where(values[0] == 0, 0, np.trunc(np.power(values[0].astype(float), values[1]))),
+                )
             np.testing.assert_array_equal(z[values[0] == 0], 0)
         for dtype in ("float16", "float32", "complex64"):
-            z, = both(tt.angle(TensorType(dtype, (False,))()).owner, np.array([-1, 2, -.5], dtype))
+            (z,) = both(tt.angle(TensorType(dtype, (False,))()).owner, np.array([-1, 2, -0.5], dtype))
             np.testing.assert_allclose(z, [np.pi, 0, np.pi], rtol=1e-15)
 
     def test_user_scalar_op(self):
@@ -287,10 +312,10 @@ class TestValues(unittest.TestCase):
         # float32.
         x, y = scalar.float64("x"), scalar.float64("y")
         op = Elemwise(scalar.Composite([x, y], [x + y, scalar.exp(x) * y]))
-        big = np.array([2 ** 62 + 1])
+        big = np.array([2**62 + 1])
         total, _ = both(op(tt.lvector(), tt.lvector())[0].owner, big, np.array([3]))
-        self.assertEqual((total.dtype, total[0]), (np.dtype("int64"), 2 ** 62 + 4))
-        _, product = both(op(tt.fvector(), tt.dvector())[0].owner, np.array([90.], "float32"), np.array([2.]))
+        self.assertEqual((total.dtype, total[0]), (np.dtype("int64"), 2**62 + 4))
+        _, product = both(op(tt.fvector(), tt.dvector())[0].owner, np.array([90.0], "float32"), np.array([2.0]))
         self.assertEqual((product.dtype, product[0]), (np.dtype("float64"), np.inf))
         node = op(tt.dvector(), tt.dvector())[0].owner
         self.assertIs(node.op, op)
@@ -426,12 +451,17 @@ class TestDimShuffle(unittest.TestCase):
 class TestDerivatives(unittest.TestCase):
     def test_gradient_of_broadcast_inputs(self):
         x, r, c, s = tt.dmatrix("x"), tt.drow("r"), tt.dcol("c"), tt.dscalar("s")
-        cost = (tt.exp(x * r) * c + s / (1 + x ** 2)).sum()
+        cost = (tt.exp(x * r) * c + s / (1 + x**2)).sum()
         f = theano.function([x, r, c, s], theano.grad(cost, [x, r, c, s]))
         rng = np.random.RandomState(0)
         xv, rv, cv, sv = rng.rand(2, 3), rng.rand(1, 3), rng.rand(2, 1), 0.7
-        e, q = np.exp(xv * rv), 1 + xv ** 2
-        want = [rv * e * cv - 2 * sv * xv / q ** 2, (xv * e * cv).sum(0, keepdims=True), e.sum(1, keepdims=True), (1 / q).sum()]
+        e, q = np.exp(xv * rv), 1 + xv**2
+        want = [
+            rv * e * cv - 2 * sv * xv / q**2,
+            (xv * e * cv).sum(0, keepdims=True),
+            e.sum(1, keepdims=True),
+            (1 / q).sum(),
+        ]
         for got, expected in zip(f(xv, rv, cv, sv), want):
             np.testing.assert_allclose(got, expected, rtol=1e-12)
 

@@ -1,4 +1,5 @@
 """extra_ops against NumPy; `utils` has its tests here, too."""
+
 import unittest
 
 import numpy as np
@@ -17,9 +18,8 @@ x, t3, v = T.dmatrix(), T.dtensor3(), T.dvector()
 i, k = T.lvector(), T.lscalar()
 
 
-def run(outputs, linker='cvm'):
-    f = theano.function([x, t3, v, i, k], outputs, mode=Mode(linker, None),
-                        on_unused_input='ignore')
+def run(outputs, linker="cvm"):
+    f = theano.function([x, t3, v, i, k], outputs, mode=Mode(linker, None), on_unused_input="ignore")
     return f(X, T3, V, I, 2)
 
 
@@ -33,9 +33,11 @@ class TestAgainstNumPy(unittest.TestCase):
         below[[1, 2], [0, 1]] = 2
         above[0, 3] = 2
         cases = [
-            (E.cumsum(t3, 1), T3.cumsum(1)), (E.cumprod(x), X.cumprod()),
+            (E.cumsum(t3, 1), T3.cumsum(1)),
+            (E.cumprod(x), X.cumprod()),
             (E.cumsum(x > 0, 0), (X > 0).cumsum(0)),
-            (E.diff(x, 2, 0), np.diff(X, 2, 0)), (E.diff(x, 0), X),
+            (E.diff(x, 2, 0), np.diff(X, 2, 0)),
+            (E.diff(x, 0), X),
             (E.diff(t3), np.diff(T3)),
             (E.bincount(i), np.bincount(I)),
             (E.bincount(i, v[:4], 6), np.bincount(I, V[:4], 6)),
@@ -43,38 +45,37 @@ class TestAgainstNumPy(unittest.TestCase):
             (E.bincount(i[:0]), []),
             (E.compress([0, 1, 1], x, 0), X.compress([0, 1, 1], 0)),
             (E.compress(i, x), X.compress(I)),
-            (E.repeat(x, 2), X.repeat(2)), (E.repeat(x, k, 1), X.repeat(2, 1)),
+            (E.repeat(x, 2), X.repeat(2)),
+            (E.repeat(x, k, 1), X.repeat(2, 1)),
             (E.repeat(x, i[:3], 0), X.repeat(I[:3], 0)),
             (E.repeat(x, [2], -1), X.repeat(2, -1)),
             (E.RepeatOp(0)(x, i[2:3]), X.repeat(3, 0)),
-            (E.bartlett(5), [0, .5, 1, .5, 0]), (E.bartlett(k - 2), []),
-            (E.fill_diagonal(x, 2), filled), (E.fill_diagonal(x.T, 2), tall),
+            (E.bartlett(5), [0, 0.5, 1, 0.5, 0]),
+            (E.bartlett(k - 2), []),
+            (E.fill_diagonal(x, 2), filled),
+            (E.fill_diagonal(x.T, 2), tall),
             (E.fill_diagonal(T.zeros((3, 3, 3)), k), cube),
             (E.fill_diagonal_offset(x, 2, -1), below),
             (E.fill_diagonal_offset(x, 2, 3), above),
             (E.fill_diagonal_offset(x, 2, -9), X),
-            (E.to_one_hot(i, 4), np.eye(4)[I]), (E.to_one_hot(T.gt(i, 1), 2), np.eye(2)[(I > 1).astype(int)]),
+            (E.to_one_hot(i, 4), np.eye(4)[I]),
+            (E.to_one_hot(T.gt(i, 1), 2), np.eye(2)[(I > 1).astype(int)]),
             (E.searchsorted([1, 2, 3, 4, 5], 3), 2),
-            (E.searchsorted([1, 2, 3, 4, 5], 3, side='right'), 3),
+            (E.searchsorted([1, 2, 3, 4, 5], 3, side="right"), 3),
             (E.searchsorted([1, 2, 3, 4, 5], [-10, 10, 2, 3]), [0, 5, 1, 2]),
-            (E.searchsorted(v, x, sorter=T.argsort(v)),
-             np.searchsorted(V, X, sorter=np.argsort(V))),
+            (E.searchsorted(v, x, sorter=T.argsort(v)), np.searchsorted(V, X, sorter=np.argsort(V))),
             (E.unravel_index(i, (2, 2))[1], np.unravel_index(I, (2, 2))[1]),
-            (E.unravel_index(i, (2, 2), order='F')[0],
-             np.unravel_index(I, (2, 2), order='F')[0]),
-            (E.ravel_multi_index((i, i), (4, 4)),
-             np.ravel_multi_index((I, I), (4, 4))),
-            (E.ravel_multi_index((i * 5 - 1, i), (4, 4), ('clip', 'wrap'),
-                                 'F'),
-             np.ravel_multi_index((I * 5 - 1, I), (4, 4), ('clip', 'wrap'),
-                                  'F')),
+            (E.unravel_index(i, (2, 2), order="F")[0], np.unravel_index(I, (2, 2), order="F")[0]),
+            (E.ravel_multi_index((i, i), (4, 4)), np.ravel_multi_index((I, I), (4, 4))),
+            (
+                E.ravel_multi_index((i * 5 - 1, i), (4, 4), ("clip", "wrap"), "F"),
+                np.ravel_multi_index((I * 5 - 1, I), (4, 4), ("clip", "wrap"), "F"),
+            ),
             (E.cpu_contiguous(x.T), X.T),
         ]
-        for linker in ('py', 'cvm'):
-            for (variable, wanted), result in zip(
-                    cases, run([c[0] for c in cases], linker)):
-                np.testing.assert_allclose(result, wanted,
-                                           err_msg=str(variable.owner))
+        for linker in ("py", "cvm"):
+            for (variable, wanted), result in zip(cases, run([c[0] for c in cases], linker)):
+                np.testing.assert_allclose(result, wanted, err_msg=str(variable.owner))
                 assert result.shape == np.shape(wanted), variable.owner
         assert run([E.cpu_contiguous(x.T)])[0].flags.c_contiguous
 
@@ -95,31 +96,35 @@ class TestAgainstNumPy(unittest.TestCase):
         assert E.squeeze(T.drow()).type == T.dvector
         assert E.squeeze(x) is x
         self.assertRaises(ValueError, T.dmatrix().dimshuffle, 0)
-        assert E.CumsumOp(axis=1) == E.CumOp(axis=1, mode='add')
-        assert E.CumprodOp() == E.CumOp(mode='mul')
-        assert E.cumsum(T.bvector()).dtype == 'int8'
-        with theano.config.change_flags(floatX='float32'):
-            assert E.to_one_hot(i, 3).dtype == 'float32'
+        assert E.CumsumOp(axis=1) == E.CumOp(axis=1, mode="add")
+        assert E.CumprodOp() == E.CumOp(mode="mul")
+        assert E.cumsum(T.bvector()).dtype == "int8"
+        with theano.config.change_flags(floatX="float32"):
+            assert E.to_one_hot(i, 3).dtype == "float32"
 
     def test_errors(self):
         for error, function, args in (
-                (ValueError, E.cumsum, (x, 2)), (ValueError, E.diff, (x, -1)),
-                (ValueError, E.CumOp, (0, 'div')),
-                (TypeError, E.bincount, (x,)), (TypeError, E.bincount, (v,)),
-                (ValueError, E.repeat, (x, [[1]])),
-                (TypeError, E.repeat, (x, 1.5)),
-                (TypeError, E.bartlett, (v,)), (TypeError, E.bartlett, (2.5,)),
-                (TypeError, E.fill_diagonal, (v, 1)),
-                (TypeError, E.fill_diagonal, (T.lmatrix(), 1.5)),
-                (TypeError, E.fill_diagonal_offset, (t3, 1, 0)),
-                (TypeError, E.fill_diagonal_offset, (x, 1, .5)),
-                (ValueError, E.SearchsortedOp, ('middle',)),
-                (TypeError, E.searchsorted, (v, v, 'left', v)),
-                (ValueError, E.unravel_index, (i, i)),
-                (TypeError, E.unravel_index, (v, (2, 2))),
-                (TypeError, E.ravel_multi_index, (i, (4,))),
-                (ValueError, E.ravel_multi_index, ((i,), (4,), 'up')),
-                (ValueError, E.ravel_multi_index, ((i,), (4,), 'wrap', 'A'))):
+            (ValueError, E.cumsum, (x, 2)),
+            (ValueError, E.diff, (x, -1)),
+            (ValueError, E.CumOp, (0, "div")),
+            (TypeError, E.bincount, (x,)),
+            (TypeError, E.bincount, (v,)),
+            (ValueError, E.repeat, (x, [[1]])),
+            (TypeError, E.repeat, (x, 1.5)),
+            (TypeError, E.bartlett, (v,)),
+            (TypeError, E.bartlett, (2.5,)),
+            (TypeError, E.fill_diagonal, (v, 1)),
+            (TypeError, E.fill_diagonal, (T.lmatrix(), 1.5)),
+            (TypeError, E.fill_diagonal_offset, (t3, 1, 0)),
+            (TypeError, E.fill_diagonal_offset, (x, 1, 0.5)),
+            (ValueError, E.SearchsortedOp, ("middle",)),
+            (TypeError, E.searchsorted, (v, v, "left", v)),
+            (ValueError, E.unravel_index, (i, i)),
+            (TypeError, E.unravel_index, (v, (2, 2))),
+            (TypeError, E.ravel_multi_index, (i, (4,))),
+            (ValueError, E.ravel_multi_index, ((i,), (4,), "up")),
+            (ValueError, E.ravel_multi_index, ((i,), (4,), "wrap", "A")),
+        ):
             self.assertRaises(error, function, *args)
         f = theano.function([i], E.bincount(i, assert_nonneg=True))
         self.assertRaises(AssertionError, f, [1, -1])
@@ -128,29 +133,33 @@ class TestAgainstNumPy(unittest.TestCase):
 
     def test_gradients(self):
         for function in (
-                lambda a: E.cumsum(a, 0), lambda a: E.cumprod(a),
-                lambda a: E.cumprod(a, -1), lambda a: E.diff(a, 2),
-                lambda a: E.diff(a, 1, 0), lambda a: E.repeat(a, [2, 0, 1], 0),
-                lambda a: E.repeat(a, 3), lambda a: E.RepeatOp()(a, 2),
-                lambda a: T.diagonal(a, 1), lambda a: T.diagonal(a.T, -1),
-                lambda a: T.diag(a[0], -1), lambda a: E.cpu_contiguous(a.T)):
+            lambda a: E.cumsum(a, 0),
+            lambda a: E.cumprod(a),
+            lambda a: E.cumprod(a, -1),
+            lambda a: E.diff(a, 2),
+            lambda a: E.diff(a, 1, 0),
+            lambda a: E.repeat(a, [2, 0, 1], 0),
+            lambda a: E.repeat(a, 3),
+            lambda a: E.RepeatOp()(a, 2),
+            lambda a: T.diagonal(a, 1),
+            lambda a: T.diagonal(a.T, -1),
+            lambda a: T.diag(a[0], -1),
+            lambda a: E.cpu_contiguous(a.T),
+        ):
             utt.verify_grad(function, [X])
         utt.verify_grad(lambda a: T.diagonal(a, 2, 2, 1), [T3])
-        utt.verify_grad(E.fill_diagonal, [X, np.array(2.)])
-        utt.verify_grad(E.fill_diagonal, [RNG.randn(3, 3, 3), np.array(2.)])
+        utt.verify_grad(E.fill_diagonal, [X, np.array(2.0)])
+        utt.verify_grad(E.fill_diagonal, [RNG.randn(3, 3, 3), np.array(2.0)])
         for offset in (-1, 2):
-            utt.verify_grad(lambda a, b: E.fill_diagonal_offset(a, b, offset),
-                            [X, np.array(2.)])
-        utt.verify_grad(lambda a, b: T.choose([2, 0, 0, 1], [a[0], b, a[1]]),
-                        [X, V[:4]])
+            utt.verify_grad(lambda a, b: E.fill_diagonal_offset(a, b, offset), [X, np.array(2.0)])
+        utt.verify_grad(lambda a, b: T.choose([2, 0, 0, 1], [a[0], b, a[1]]), [X, V[:4]])
         utt.verify_grad(lambda a: T.choose([[2, 0, 0, 1]] * 2, a), [X])
 
 
 class TestUtils(unittest.TestCase):
     def test_hash(self):
-        a = np.arange(6, dtype='int64')
-        others = [a, a.view('uint64'), a.reshape(2, 3), a.reshape(3, 2),
-                  a.reshape(2, 3).T, a[:5], a + 1]
+        a = np.arange(6, dtype="int64")
+        others = [a, a.view("uint64"), a.reshape(2, 3), a.reshape(3, 2), a.reshape(2, 3).T, a[:5], a + 1]
         hashes = [utils.hash_from_ndarray(b) for b in others]
         assert len(set(hashes)) == len(others)
         assert utils.hash_from_ndarray(a.copy()) == hashes[0]
@@ -163,14 +172,12 @@ class TestUtils(unittest.TestCase):
         assert shapes[b] == (512, 1024) and shapes[a] == (1024, 1024)
         assert all(isinstance(n, np.ndarray) for n in shapes[b])
         self.assertRaises(ValueError, utils.shape_of_variables, fgraph, {})
-        self.assertRaises(ValueError, utils.shape_of_variables, fgraph,
-                          {a: (3,)})
+        self.assertRaises(ValueError, utils.shape_of_variables, fgraph, {a: (3,)})
         a = T.dmatrix()
         c = T.nonzero(a)[0]
         fgraph = theano.FunctionGraph([a], [c], clone=False)
-        self.assertRaises(ValueError, utils.shape_of_variables, fgraph,
-                          {a: (3, 4)})
+        self.assertRaises(ValueError, utils.shape_of_variables, fgraph, {a: (3, 4)})
 
 
-if __name__ == '__main__':
+if __name__ == "__main__":
     unittest.main()

@@ -1,4 +1,5 @@
 """Transforms of real arrays against numpy.fft, and their gradients against finite differences."""
+
 import unittest
 
 import numpy as np
@@ -37,7 +38,9 @@ def irfft(x, s, norm="forward"):
     if x.ndim < 3 or x.shape[-1] != 2 or min(*x.shape[1:], *s) == 0:
         raise ValueError("not pairs")
     z = wide(x)[..., 0] + 1j * wide(x)[..., 1]
-    return np.asarray(np.fft.irfftn(z, s, axes(z), norm=norm) if len(x) else np.empty((0, *s)), x.dtype.newbyteorder("="))
+    return np.asarray(
+        np.fft.irfftn(z, s, axes(z), norm=norm) if len(x) else np.empty((0, *s)), x.dtype.newbyteorder("=")
+    )
 
 
 def lengths(x, is_odd=False):
@@ -45,10 +48,14 @@ def lengths(x, is_odd=False):
 
 
 class TestOps(unittest.TestCase):
-    forward = {d: Compared(lambda x, **k: fft.rfft_op(x, **k), rfft, rtol=t, atol=t)
-               for d, t in (("float64", 1e-12), ("float32", 1e-5), ("float16", 1e-2))}
-    backward = {d: Compared(lambda x, **k: fft.irfft_op(x, **k), irfft, rtol=t, atol=t)
-                for d, t in (("float64", 1e-11), ("float32", 2e-5), ("float16", 5e-2))}
+    forward = {
+        d: Compared(lambda x, **k: fft.rfft_op(x, **k), rfft, rtol=t, atol=t)
+        for d, t in (("float64", 1e-12), ("float32", 1e-5), ("float16", 1e-2))
+    }
+    backward = {
+        d: Compared(lambda x, **k: fft.irfft_op(x, **k), irfft, rtol=t, atol=t)
+        for d, t in (("float64", 1e-11), ("float32", 2e-5), ("float16", 5e-2))
+    }
 
     @generated(arrays(("float64", "float64", "float32", "float16"), ndim=(2, 4), sides=(0, 6)), examples=60)
     def test_forward(self, x):
@@ -59,39 +66,60 @@ class TestOps(unittest.TestCase):
         s = tuple(data.draw(st.lists(st.integers(0, 7), min_size=x.ndim - 1, max_size=x.ndim - 1)))
         self.forward["float64"].check(x, s=s)
 
-    @generated(arrays(("float64", "float64", "float32", "float16"), shape=shapes((2, 4), (0, 5)).map(lambda s: (*s, 2))), st.data(),
-               examples=60)
+    @generated(
+        arrays(("float64", "float64", "float32", "float16"), shape=shapes((2, 4), (0, 5)).map(lambda s: (*s, 2))),
+        st.data(),
+        examples=60,
+    )
     def test_backward(self, x, data):
-        s = lengths(x, data.draw(st.booleans())) if data.draw(st.booleans()) else tuple(
-            data.draw(st.lists(st.integers(0, 7), min_size=x.ndim - 2, max_size=x.ndim - 2)))
+        s = (
+            lengths(x, data.draw(st.booleans()))
+            if data.draw(st.booleans())
+            else tuple(data.draw(st.lists(st.integers(0, 7), min_size=x.ndim - 2, max_size=x.ndim - 2)))
+        )
         self.backward[x.dtype.newbyteorder("=").name].check(x, s=s)
 
     def test_pairs_only(self):
         x = tt.dtensor3()
         for mode in ("FAST_COMPILE", "FAST_RUN"):
             f = theano.function([x], fft.irfft_op(x), mode=mode)
-            with self.assertRaisesRegex(ValueError, r"(?s)pairs of real and imaginary parts; it has length 3, the shape is \(1, 4, 3\)"):
+            with self.assertRaisesRegex(
+                ValueError, r"(?s)pairs of real and imaginary parts; it has length 3, the shape is \(1, 4, 3\)"
+            ):
                 f(np.ones((1, 4, 3)))
             self.assertEqual(f(np.ones((1, 4, 2))).shape, (1, 6))
 
     @generated(arrays("float64", ndim=(2, 4), sides=(1, 5), layouts=["C"]), st.data(), examples=12)
     def test_gradient_forward(self, x, data):
-        s = None if data.draw(st.booleans()) else tuple(data.draw(st.lists(st.integers(1, 6), min_size=x.ndim - 1, max_size=x.ndim - 1)))
+        s = (
+            None
+            if data.draw(st.booleans())
+            else tuple(data.draw(st.lists(st.integers(1, 6), min_size=x.ndim - 1, max_size=x.ndim - 1)))
+        )
         self.forward["float64"].check_gradient(x, s=s)
 
-    @generated(arrays("float64", shape=shapes((2, 4), (2, 4)).map(lambda s: (*s, 2)), layouts=["C"]), st.data(), examples=12)
+    @generated(
+        arrays("float64", shape=shapes((2, 4), (2, 4)).map(lambda s: (*s, 2)), layouts=["C"]), st.data(), examples=12
+    )
     def test_gradient_backward(self, x, data):
         s = data.draw(st.sampled_from([lengths(x), lengths(x, True), (5,) * (x.ndim - 2), (2,) * (x.ndim - 2)]))
         self.backward["float64"].check_gradient(x, s=s)
 
     def test_default_gradient_cuts_nothing(self):
         # The lengths that rfft and irfft give need neither zeros to put the gradient into, nor their shape.
-        for x, out in ((x := tt.dtensor3(), fft.rfft(x)), (x := tt.dtensor4(), fft.irfft(x)), (x, fft.irfft(x, is_odd=True))):
+        for x, out in (
+            (x := tt.dtensor3(), fft.rfft(x)),
+            (x := tt.dtensor4(), fft.irfft(x)),
+            (x, fft.irfft(x, is_odd=True)),
+        ):
             ops = [type(n.op).__name__ for n in theano.gof.graph.io_toposort([x], [tt.grad(out.sum(), x)])]
             self.assertEqual(sum(name == "IncSubtensor" for name in ops), 1)
 
     def test_gradient_has_the_type_of_the_input(self):
-        for x, out in ((x := tt.row(), fft.rfft(x)), (x := tt.TensorType("float64", (True, False, True))(), fft.rfft(x))):
+        for x, out in (
+            (x := tt.row(), fft.rfft(x)),
+            (x := tt.TensorType("float64", (True, False, True))(), fft.rfft(x)),
+        ):
             self.assertEqual(tt.grad(out.sum(), x).type, x.type)
         self.assertEqual(fft.rfft(tt.row()).broadcastable, (True, False, False))
 
@@ -111,7 +139,7 @@ class TestFunctions(unittest.TestCase):
         box[:, 502:522] = 1
         out = f_rfft(box)
         self.assertEqual((out.shape, out.dtype), ((1, 513, 2), "float64"))
-        np.testing.assert_allclose(out[0, 0], [0.625, 0.], atol=1e-12)
+        np.testing.assert_allclose(out[0, 0], [0.625, 0.0], atol=1e-12)
         np.testing.assert_allclose(out[0, :, 0] + 1j * out[0, :, 1], np.fft.rfft(box[0], norm="ortho"), atol=1e-12)
 
     def test_normalization_and_inverse(self):
@@ -136,18 +164,30 @@ class TestFunctions(unittest.TestCase):
     def test_errors(self):
         x, z = tt.dmatrix("x"), tt.dtensor3("z")
         for build, error, text in (
-                (lambda: fft.rfft(x, "other"), ValueError, "Invalid value other for norm, must be None, 'ortho' or 'no_norm'"),
-                (lambda: fft.irfft(z, 1), ValueError, "Invalid value 1"), (lambda: fft.irfft(z, is_odd="yes"), ValueError, "is_odd .*'yes'"),
-                (lambda: fft.rfft(tt.dvector("v")), TypeError, r"at least 2 dimensions, .*\(m, ..., n\); got v of type"),
-                (lambda: fft.irfft(x), TypeError, r"at least 3 dimensions, \(m, ..., n//2\+1, 2\); got x"),
-                (lambda: fft.rfft(tt.imatrix()), TypeError, "cast it to float32 or float64"),
-                (lambda: fft.rfft(tt.zmatrix()), TypeError, "complex128"), (lambda: fft.irfft(tt.zmatrix()), TypeError, "3 dim"),
-                (lambda: fft.rfft_op(x, x), TypeError, "integer vector, got x"), (lambda: fft.rfft_op(x, [1.5]), TypeError, "integer vector"),
-                (lambda: theano.function([x], fft.rfft_op(x, [2, 3]))(np.ones((2, 2))), ValueError, "2 lengths, for 1 transformed axes"),
-                (lambda: theano.function([x], fft.rfft_op(x, [0]))(np.ones((2, 2))), ValueError, r"lengths are \[0\]"),
-                (lambda: theano.function([x], fft.rfft(x))(np.ones((2, 0))), ValueError, r"shape \(2, 0\)"),
-                (lambda: theano.function([z], fft.irfft(z))(np.ones((2, 1, 2))), ValueError, r"lengths are \[0\]"),
-                (lambda: theano.function([x], fft.rfft_op(x, [2 ** 62]))(np.ones((2, 2))), (MemoryError, ValueError), "")):
+            (
+                lambda: fft.rfft(x, "other"),
+                ValueError,
+                "Invalid value other for norm, must be None, 'ortho' or 'no_norm'",
+            ),
+            (lambda: fft.irfft(z, 1), ValueError, "Invalid value 1"),
+            (lambda: fft.irfft(z, is_odd="yes"), ValueError, "is_odd .*'yes'"),
+            (lambda: fft.rfft(tt.dvector("v")), TypeError, r"at least 2 dimensions, .*\(m, ..., n\); got v of type"),
+            (lambda: fft.irfft(x), TypeError, r"at least 3 dimensions, \(m, ..., n//2\+1, 2\); got x"),
+            (lambda: fft.rfft(tt.imatrix()), TypeError, "cast it to float32 or float64"),
+            (lambda: fft.rfft(tt.zmatrix()), TypeError, "complex128"),
+            (lambda: fft.irfft(tt.zmatrix()), TypeError, "3 dim"),
+            (lambda: fft.rfft_op(x, x), TypeError, "integer vector, got x"),
+            (lambda: fft.rfft_op(x, [1.5]), TypeError, "integer vector"),
+            (
+                lambda: theano.function([x], fft.rfft_op(x, [2, 3]))(np.ones((2, 2))),
+                ValueError,
+                "2 lengths, for 1 transformed axes",
+            ),
+            (lambda: theano.function([x], fft.rfft_op(x, [0]))(np.ones((2, 2))), ValueError, r"lengths are \[0\]"),
+            (lambda: theano.function([x], fft.rfft(x))(np.ones((2, 0))), ValueError, r"shape \(2, 0\)"),
+            (lambda: theano.function([z], fft.irfft(z))(np.ones((2, 1, 2))), ValueError, r"lengths are \[0\]"),
+            (lambda: theano.function([x], fft.rfft_op(x, [2**62]))(np.ones((2, 2))), (MemoryError, ValueError), ""),
+        ):
             with self.subTest(text), self.assertRaisesRegex(error, text):
                 build()
 

@@ -1,4 +1,5 @@
 """Products of generated arrays in every layout, before and after the BLAS rewrites, by SciPy's BLAS and by a linked one."""
+
 import ctypes.util
 import os
 import subprocess
@@ -32,7 +33,12 @@ def operands(draw, *shapes, dtypes=BLAS_DTYPES):
 
 
 def scaled_sum(product, reference):
-    return Compared(lambda z, x, y, a, b: b * z + a * product(x, y), lambda z, x, y, a, b: b * z + a * reference(x, y), modes=MODES, **EXACT)
+    return Compared(
+        lambda z, x, y, a, b: b * z + a * product(x, y),
+        lambda z, x, y, a, b: b * z + a * reference(x, y),
+        modes=MODES,
+        **EXACT,
+    )
 
 
 def factors(x):
@@ -43,9 +49,19 @@ class Products(unittest.TestCase):
     dot = Compared(tensor.dot, np.dot, modes=MODES, **EXACT)
     sum_of_dot = scaled_sum(tensor.dot, np.dot)
     sum_of_outer = scaled_sum(tensor.outer, np.outer)
-    batched = Compared(tensor.batched_dot, lambda x, y: np.einsum("b%s,b%s->b%s" % (
-        "mk"[2 - (x.ndim - 1):], "kn"[:y.ndim - 1], "m" * (x.ndim == 3) + "n" * (y.ndim == 3)), x, y), modes=MODES, **EXACT)
-    scaled = Compared(lambda x, y, a: a * tensor.dot(x, y.T), lambda x, y, a: a * np.dot(x, y.T), modes=("fast_run",), **EXACT)
+    batched = Compared(
+        tensor.batched_dot,
+        lambda x, y: np.einsum(
+            "b%s,b%s->b%s" % ("mk"[2 - (x.ndim - 1) :], "kn"[: y.ndim - 1], "m" * (x.ndim == 3) + "n" * (y.ndim == 3)),
+            x,
+            y,
+        ),
+        modes=MODES,
+        **EXACT,
+    )
+    scaled = Compared(
+        lambda x, y, a: a * tensor.dot(x, y.T), lambda x, y, a: a * np.dot(x, y.T), modes=("fast_run",), **EXACT
+    )
 
     @generated(operands("mk", "kn"))
     def test_matrices(self, operands):
@@ -55,8 +71,18 @@ class Products(unittest.TestCase):
     def test_factor_of_a_transposed_product(self, operands):
         self.scaled.check(*operands, factors(operands[0])[0])
 
-    @generated(st.one_of(operands("mk", "k"), operands("k", "kn"), operands("k", "k"), operands("imk", "kn"), operands("mk", "ikn"),
-                         operands("imk", "k"), operands("k", "ikn"), operands("imk", "jkn")))
+    @generated(
+        st.one_of(
+            operands("mk", "k"),
+            operands("k", "kn"),
+            operands("k", "k"),
+            operands("imk", "kn"),
+            operands("mk", "ikn"),
+            operands("imk", "k"),
+            operands("k", "ikn"),
+            operands("imk", "jkn"),
+        )
+    )
     def test_vectors_and_stacks(self, operands):
         self.dot.check(*operands)
 
@@ -64,7 +90,11 @@ class Products(unittest.TestCase):
     def test_lengths_that_do_not_fit_are_refused(self, operands):
         self.dot.check(*operands)
 
-    @generated(st.one_of(operands("mn", "mk", "kn"), operands("m", "mk", "k"), operands("n", "k", "kn"), operands("n", "mk", "kn")))
+    @generated(
+        st.one_of(
+            operands("mn", "mk", "kn"), operands("m", "mk", "k"), operands("n", "k", "kn"), operands("n", "mk", "kn")
+        )
+    )
     def test_scaled_sums(self, operands):
         self.sum_of_dot.check(*operands, *factors(operands[0]))
 
@@ -86,10 +116,18 @@ class Products(unittest.TestCase):
 
 
 class Gradients(unittest.TestCase):
-    small = st.one_of(*(operands(*shapes, dtypes=("float64",)) for shapes in (
-        ("mk", "kn"), ("mk", "k"), ("k", "kn"), ("k", "k"), ("imk", "kn"), ("imk", "jkn"))))
-    batches = st.one_of(*(operands(*shapes, dtypes=("float64",)) for shapes in (
-        ("bmk", "bkn"), ("bk", "bkn"), ("bmk", "bk"), ("bk", "bk"))))
+    small = st.one_of(
+        *(
+            operands(*shapes, dtypes=("float64",))
+            for shapes in (("mk", "kn"), ("mk", "k"), ("k", "kn"), ("k", "k"), ("imk", "kn"), ("imk", "jkn"))
+        )
+    )
+    batches = st.one_of(
+        *(
+            operands(*shapes, dtypes=("float64",))
+            for shapes in (("bmk", "bkn"), ("bk", "bkn"), ("bmk", "bk"), ("bk", "bk"))
+        )
+    )
 
     @generated(small, examples=10)
     def test_dot(self, operands):
@@ -115,17 +153,30 @@ class Gradients(unittest.TestCase):
 
 
 class LinkedLibrary(unittest.TestCase):
-
     @unittest.skipIf(config.blas.ldflags, "these tests are being run with blas.ldflags")
-    @unittest.skipUnless(ctypes.util.find_library("openblas"), "blas.ldflags is tried with OpenBLAS, which is not installed")
+    @unittest.skipUnless(
+        ctypes.util.find_library("openblas"), "blas.ldflags is tried with OpenBLAS, which is not installed"
+    )
     def test_everything_with_blas_ldflags(self):
         here = os.path.dirname(os.path.abspath(__file__))
         with tempfile.TemporaryDirectory() as folder:
-            flags = ",".join(filter(None, [os.environ.get("THEANO_FLAGS"), "blas.ldflags=-lopenblas", "base_compiledir=" + folder]))
+            flags = ",".join(
+                filter(None, [os.environ.get("THEANO_FLAGS"), "blas.ldflags=-lopenblas", "base_compiledir=" + folder])
+            )
             done = subprocess.run(
-                [sys.executable, "-m", "theano_ng.tests.runner", "--processes", "1", os.path.join(here, "test_blas.py"),
-                 os.path.join(here, "test_generated_blas.py")],
-                env=dict(os.environ, THEANO_FLAGS=flags), capture_output=True, text=True)
+                [
+                    sys.executable,
+                    "-m",
+                    "theano_ng.tests.runner",
+                    "--processes",
+                    "1",
+                    os.path.join(here, "test_blas.py"),
+                    os.path.join(here, "test_generated_blas.py"),
+                ],
+                env=dict(os.environ, THEANO_FLAGS=flags),
+                capture_output=True,
+                text=True,
+            )
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertRegex(done.stdout, r"\b[3-9]\d passed, 0 failed")
 

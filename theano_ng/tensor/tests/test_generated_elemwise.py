@@ -17,7 +17,9 @@ from theano_ng.tensor.type import TensorType
 
 
 @st.composite
-def operands(draw, dtypes, count=2, sides=(0, 70), ndim=(0, 3), contents=("small", "nonfinite"), layouts=tuple(LAYOUTS)):
+def operands(
+    draw, dtypes, count=2, sides=(0, 70), ndim=(0, 3), contents=("small", "nonfinite"), layouts=tuple(LAYOUTS)
+):
     """Arrays of one rank, of which some are repeated along some dimensions."""
     rank = draw(st.integers(*ndim))
     # One dimension may be long: whole vectors, rows that go to the kernel on their own.
@@ -26,14 +28,24 @@ def operands(draw, dtypes, count=2, sides=(0, 70), ndim=(0, 3), contents=("small
     result = []
     for _ in range(count):
         repeated = draw(st.sampled_from((0, 0, 0, 1, 2, 3, 7)))
-        result.append(draw(arrays(dtypes, shape=tuple(1 if repeated >> d & 1 else n for d, n in enumerate(shape)), contents=contents,
-                                  layouts=layouts)))
+        result.append(
+            draw(
+                arrays(
+                    dtypes,
+                    shape=tuple(1 if repeated >> d & 1 else n for d, n in enumerate(shape)),
+                    contents=contents,
+                    layouts=layouts,
+                )
+            )
+        )
     return result
 
 
 def run(op, *values, patterns=None):
     """The outputs of an Elemwise's native code."""
-    types = [TensorType(str(v.dtype), p) for v, p in zip(values, patterns or [[n == 1 for n in v.shape] for v in values])]
+    types = [
+        TensorType(str(v.dtype), p) for v, p in zip(values, patterns or [[n == 1 for n in v.shape] for v in values])
+    ]
     node = op.make_node(*[t() for t in types])
     cells = [[None] for _ in node.outputs]
     make_native_thunk(node, node.op.native_code(node), [[v] for v in values], cells)()
@@ -43,17 +55,43 @@ def run(op, *values, patterns=None):
 class TestValues(unittest.TestCase):
     """Against NumPy, for several dtypes; every function is one graph with many outputs, compiled together."""
 
-    arithmetic = Compared(lambda x, y: [x + y, x * y, x - y, tensor.eq(x, y), tensor.neq(x, y), abs(x), tensor.sqr(y), -x],
-                          lambda x, y: [x + y, x * y, x - y, x == y, x != y, abs(x), np.square(y), -x], roundings=2)
-    ordering = Compared(lambda x, y: [tensor.maximum(x, y), tensor.minimum(x, y), x < y, x >= y, tensor.clip(x, y, y), tensor.sgn(x),
-                                      tensor.switch(x > y, x, y)],
-                        lambda x, y: [np.maximum(x, y), np.minimum(x, y), x < y, x >= y,
-                                      np.where(x < y, y, np.where(x > y, y, x)).astype(np.result_type(x, y)), np.sign(x),
-                                      np.where(x > y, x, y)])
+    arithmetic = Compared(
+        lambda x, y: [x + y, x * y, x - y, tensor.eq(x, y), tensor.neq(x, y), abs(x), tensor.sqr(y), -x],
+        lambda x, y: [x + y, x * y, x - y, x == y, x != y, abs(x), np.square(y), -x],
+        roundings=2,
+    )
+    ordering = Compared(
+        lambda x, y: [
+            tensor.maximum(x, y),
+            tensor.minimum(x, y),
+            x < y,
+            x >= y,
+            tensor.clip(x, y, y),
+            tensor.sgn(x),
+            tensor.switch(x > y, x, y),
+        ],
+        lambda x, y: [
+            np.maximum(x, y),
+            np.minimum(x, y),
+            x < y,
+            x >= y,
+            np.where(x < y, y, np.where(x > y, y, x)).astype(np.result_type(x, y)),
+            np.sign(x),
+            np.where(x > y, x, y),
+        ],
+    )
     division = Compared(lambda x, y: [x // y, x % y], lambda x, y: [x // y, x % y])
-    rounding = Compared(lambda x: [tensor.ceil(x), tensor.floor(x), tensor.trunc(x), tensor.round(x, "half_to_even"),
-                                   tensor.isnan(x), tensor.isinf(x)],
-                        lambda x: [np.ceil(x), np.floor(x), np.trunc(x), np.rint(x), np.isnan(x), np.isinf(x)])
+    rounding = Compared(
+        lambda x: [
+            tensor.ceil(x),
+            tensor.floor(x),
+            tensor.trunc(x),
+            tensor.round(x, "half_to_even"),
+            tensor.isnan(x),
+            tensor.isinf(x),
+        ],
+        lambda x: [np.ceil(x), np.floor(x), np.trunc(x), np.rint(x), np.isnan(x), np.isinf(x)],
+    )
     bits = Compared(lambda x, y: [x & y, x | y, x ^ y, ~x], lambda x, y: [x & y, x | y, x ^ y, ~x])
 
     def quietly(self, compared, *values):
@@ -82,8 +120,13 @@ class TestValues(unittest.TestCase):
 
     mixed = Compared(lambda x, y: [x + y, x * y], lambda x, y: [x + y, x * y])
 
-    @generated(st.sampled_from([("int8", "float32"), ("bool", "uint8"), ("float16", "int8"), ("uint64", "int64"), ("complex64", "float64")]),
-               st.data(), examples=15)
+    @generated(
+        st.sampled_from(
+            [("int8", "float32"), ("bool", "uint8"), ("float16", "int8"), ("uint64", "int64"), ("complex64", "float64")]
+        ),
+        st.data(),
+        examples=15,
+    )
     def test_mixed_dtypes(self, dtypes, data):
         shape = (data.draw(st.integers(0, 70)),)
         x, y = [data.draw(arrays(d, shape=shape)) for d in dtypes]
@@ -103,38 +146,70 @@ class TestFunctions(unittest.TestCase):
         with np.errstate(all="ignore"):
             for name, got in zip(names, results):
                 expected = getattr(np, name)(x.astype("float64") if dtype == "float32" else x).astype(dtype)
-                np.testing.assert_allclose(got, expected, rtol=rtol, atol=np.finfo(dtype).smallest_subnormal, err_msg="%s %s" % (name, dtype))
+                np.testing.assert_allclose(
+                    got, expected, rtol=rtol, atol=np.finfo(dtype).smallest_subnormal, err_msg="%s %s" % (name, dtype)
+                )
 
     def test_math(self):
         for dtype, rtol in (("float64", 2e-15), ("float32", 6e-7)):
             info = np.finfo(dtype)
             scale = np.geomspace(float(info.tiny) * 8, 1, 400)
-            x = np.concatenate([np.linspace(-30, 30, 1001), scale, -scale, np.linspace(-1, 1, 501), np.geomspace(1, 1e4, 300),
-                                [0, -0.0, np.inf, -np.inf, np.nan, info.smallest_subnormal, info.max, info.min]]).astype(dtype)
+            x = np.concatenate(
+                [
+                    np.linspace(-30, 30, 1001),
+                    scale,
+                    -scale,
+                    np.linspace(-1, 1, 501),
+                    np.geomspace(1, 1e4, 300),
+                    [0, -0.0, np.inf, -np.inf, np.nan, info.smallest_subnormal, info.max, info.min],
+                ]
+            ).astype(dtype)
             self.against(dtype, x, rtol)
 
     def test_every_float16(self):
-        x = np.arange(2 ** 16, dtype="uint16").view("float16")
+        x = np.arange(2**16, dtype="uint16").view("float16")
         self.against("float16", x, 2e-3)
         s = scalar.float16()
         with np.errstate(all="ignore"):
             for op, expected in (
-                (Elemwise(scalar.abs_), abs(x)), (Elemwise(scalar.neg), -x), (Elemwise(scalar.sqr), x * x), (Elemwise(scalar.floor), np.floor(x)),
-                (Elemwise(scalar.convert_to_float64), x.astype("float64")), (Elemwise(scalar.isnan), np.isnan(x)),
+                (Elemwise(scalar.abs_), abs(x)),
+                (Elemwise(scalar.neg), -x),
+                (Elemwise(scalar.sqr), x * x),
+                (Elemwise(scalar.floor), np.floor(x)),
+                (Elemwise(scalar.convert_to_float64), x.astype("float64")),
+                (Elemwise(scalar.isnan), np.isnan(x)),
                 (Elemwise(scalar.Composite([s], [scalar.add(scalar.mul(s, s), s)])), x * x + x),
-                (Elemwise(scalar.Composite([s], [scalar.mul(scalar.add(s, scalar.constant(np.float16(0.1))), s)])), (x + np.float16(0.1)) * x),
+                (
+                    Elemwise(scalar.Composite([s], [scalar.mul(scalar.add(s, scalar.constant(np.float16(0.1))), s)])),
+                    (x + np.float16(0.1)) * x,
+                ),
             ):
                 np.testing.assert_array_equal(run(op, x)[0], expected, err_msg=str(op))
-        wide = np.concatenate([x.astype("float64") * (1 + 2.0 ** -k) for k in (10, 11, 12, 30)] + [np.linspace(-7e4, 7e4, 999)])
+        wide = np.concatenate(
+            [x.astype("float64") * (1 + 2.0**-k) for k in (10, 11, 12, 30)] + [np.linspace(-7e4, 7e4, 999)]
+        )
         with np.errstate(all="ignore"):
             for source in ("float64", "float32"):
-                np.testing.assert_array_equal(run(Elemwise(scalar.convert_to_float16), wide.astype(source))[0],
-                                              wide.astype(source).astype("float16"))
+                np.testing.assert_array_equal(
+                    run(Elemwise(scalar.convert_to_float16), wide.astype(source))[0],
+                    wide.astype(source).astype("float16"),
+                )
 
-    special = Compared(lambda x: [tensor.erf(x), tensor.erfc(x), tensor.gammaln(x), tensor.psi(x), tensor.j0(x), tensor.i1(x)],
-                       lambda x: [np.asarray(f(x), x.dtype) for f in (scipy.special.erf, scipy.special.erfc, scipy.special.gammaln,
-                                                                      scipy.special.psi, scipy.special.j0, scipy.special.i1)],
-                       roundings=16)
+    special = Compared(
+        lambda x: [tensor.erf(x), tensor.erfc(x), tensor.gammaln(x), tensor.psi(x), tensor.j0(x), tensor.i1(x)],
+        lambda x: [
+            np.asarray(f(x), x.dtype)
+            for f in (
+                scipy.special.erf,
+                scipy.special.erfc,
+                scipy.special.gammaln,
+                scipy.special.psi,
+                scipy.special.j0,
+                scipy.special.i1,
+            )
+        ],
+        roundings=16,
+    )
 
     @generated(arrays(("float32", "float64"), ndim=(1, 2), sides=(0, 9), contents="positive"), examples=15)
     def test_special(self, x):
@@ -159,7 +234,13 @@ class TestOperands(unittest.TestCase):
         np.testing.assert_array_equal(total, x + y * z)
         np.testing.assert_array_equal(product, np.broadcast_arrays(x * y, total)[0])
 
-    @generated(st.sampled_from([1, 2, 4, 8, 16]), st.integers(0, 130), st.integers(0, 130), st.integers(1, 3), st.integers(0, 15))
+    @generated(
+        st.sampled_from([1, 2, 4, 8, 16]),
+        st.integers(0, 130),
+        st.integers(0, 130),
+        st.integers(1, 3),
+        st.integers(0, 15),
+    )
     def test_orders(self, item, rows, columns, depth, seed):
         """C beside Fortran order: groups of rows are transposed on the way."""
         dtype = {1: "int8", 2: "int16", 4: "float32", 8: "float64", 16: "complex128"}[item]
@@ -194,7 +275,10 @@ class TestOperands(unittest.TestCase):
         """More than NumPy's 32 and 64, as one Op and as a fused chain, in C and Python."""
         rng = np.random.RandomState(3)
         for count in (33, 65, 100):
-            values = [rng.randint(-9, 9, (1 if k % 7 == 3 else 4, 1 if k % 5 == 2 else 50)).astype("float64") for k in range(count)]
+            values = [
+                rng.randint(-9, 9, (1 if k % 7 == 3 else 4, 1 if k % 5 == 2 else 50)).astype("float64")
+                for k in range(count)
+            ]
             variables = [TensorType("float64", [n == 1 for n in v.shape])() for v in values]
             expected = sum(values[1:], values[0])
             for mode in ("FAST_RUN", "FAST_COMPILE"):
@@ -210,7 +294,11 @@ class TestOperands(unittest.TestCase):
             (got,) = run(Elemwise(scalar.add), *values)
             np.testing.assert_array_equal(got, sum(values))
 
-    @generated(operands("float64", contents=("small",), layouts=("C", "fortran", "strided", "reversed", "offset")), st.booleans(), examples=30)
+    @generated(
+        operands("float64", contents=("small",), layouts=("C", "fortran", "strided", "reversed", "offset")),
+        st.booleans(),
+        examples=30,
+    )
     def test_inplace(self, values, same):
         """Outputs that overwrite inputs, which may be one array or overlap."""
         x, y = values
@@ -231,8 +319,14 @@ class TestOperands(unittest.TestCase):
         for dtype in ("bool", "float16", "complex64", "complex128", "uint8"):
             t = scalar.get_scalar_type(dtype)
             a, b = t(), t()
-            x, y = fill((37,), dtype, "small", np.random.RandomState(0)), fill((37,), dtype, "small", np.random.RandomState(1))
-            outputs, expected = [scalar.mul(a, b), scalar.add(scalar.mul(a, b), a), scalar.eq(a, b)], [x * y, x * y + x, x == y]
+            x, y = (
+                fill((37,), dtype, "small", np.random.RandomState(0)),
+                fill((37,), dtype, "small", np.random.RandomState(1)),
+            )
+            outputs, expected = (
+                [scalar.mul(a, b), scalar.add(scalar.mul(a, b), a), scalar.eq(a, b)],
+                [x * y, x * y + x, x == y],
+            )
             if dtype[0] == "c":
                 odd = np.array(complex(np.inf, -2), dtype)[()]
                 outputs.append(scalar.switch(scalar.eq(a, b), a, scalar.constant(odd)))
@@ -247,12 +341,23 @@ class TestThreads(unittest.TestCase):
         with change_flags(openmp=True, openmp_elemwise_minsize=100):
             a, b = scalar.float64(), scalar.float64()
             self.op = Elemwise(scalar.Composite([a, b], [scalar.exp(a) * b + scalar.sin(b)]))
-            self.node_values = [np.random.RandomState(0).rand(301, 517), np.asfortranarray(np.random.RandomState(1).rand(301, 517))]
+            self.node_values = [
+                np.random.RandomState(0).rand(301, 517),
+                np.asfortranarray(np.random.RandomState(1).rand(301, 517)),
+            ]
             self.thunks = {}
-            for name, values in (("C", [self.node_values[0]] * 2), ("mixed", self.node_values), ("vector", [v.ravel() for v in self.node_values])):
+            for name, values in (
+                ("C", [self.node_values[0]] * 2),
+                ("mixed", self.node_values),
+                ("vector", [v.ravel() for v in self.node_values]),
+            ):
                 node = self.op.make_node(*[TensorType("float64", [False] * v.ndim)() for v in values])
                 cell = [None]
-                self.thunks[name] = make_native_thunk(node, node.op.native_code(node), [[v] for v in values], [cell]), cell, values
+                self.thunks[name] = (
+                    make_native_thunk(node, node.op.native_code(node), [[v] for v in values], [cell]),
+                    cell,
+                    values,
+                )
 
     def expected(self, values):
         return run(Elemwise(self.op.scalar_op, openmp=False), *values, patterns=[[False] * v.ndim for v in values])[0]
@@ -282,12 +387,22 @@ class TestThreads(unittest.TestCase):
 
 
 class TestDerivatives(unittest.TestCase):
-    smooth = Compared(lambda x, y: [tensor.exp(x) * tensor.tanh(y) + tensor.sqr(x - y), tensor.log1p(x * x) / (1 + y * y), tensor.erf(x) * y],
-                      lambda x, y: [np.exp(x) * np.tanh(y) + (x - y) ** 2, np.log1p(x * x) / (1 + y * y), scipy.special.erf(x) * y],
-                      roundings=16)
-    special = Compared(lambda x: [tensor.gamma(x), tensor.gammaln(x), tensor.psi(x), tensor.erfcx(x), tensor.j1(x), tensor.i0(x)], None)
+    smooth = Compared(
+        lambda x, y: [
+            tensor.exp(x) * tensor.tanh(y) + tensor.sqr(x - y),
+            tensor.log1p(x * x) / (1 + y * y),
+            tensor.erf(x) * y,
+        ],
+        lambda x, y: [np.exp(x) * np.tanh(y) + (x - y) ** 2, np.log1p(x * x) / (1 + y * y), scipy.special.erf(x) * y],
+        roundings=16,
+    )
+    special = Compared(
+        lambda x: [tensor.gamma(x), tensor.gammaln(x), tensor.psi(x), tensor.erfcx(x), tensor.j1(x), tensor.i0(x)], None
+    )
 
-    @generated(operands("float64", ndim=(0, 2), sides=(0, 4), contents=("distinct",), layouts=("C", "strided")), examples=6)
+    @generated(
+        operands("float64", ndim=(0, 2), sides=(0, 4), contents=("distinct",), layouts=("C", "strided")), examples=6
+    )
     def test_gradient(self, values):
         x, y = [v / 4 for v in values]
         self.smooth.check(x, y)

@@ -1,4 +1,5 @@
 """Generated indices of every kind, mixed, against NumPy: parts, assignments, increments, their shapes, gradients and errors."""
+
 import unittest
 
 import numpy as np
@@ -12,7 +13,7 @@ from theano_ng.tensor.tests.generated import ALL_DTYPES, INTEGERS, LAYOUTS, Comp
 from theano_ng.tensor.tests.single_node import run_node
 
 NATIVE = ("C", "fortran", "strided")
-HUGE = (2 ** 63 - 1, -2 ** 63, 2 ** 31, -2 ** 40)
+HUGE = (2**63 - 1, -(2**63), 2**31, -(2**40))
 
 
 class Slot:
@@ -27,6 +28,7 @@ class Slot:
 
 def filled(index, values):
     """An index with values, or variables, for its slots."""
+
     def fill(entry):
         if isinstance(entry, slice):
             return slice(*[fill(field) for field in (entry.start, entry.stop, entry.step)])
@@ -93,14 +95,21 @@ def indices(draw, shape, masks=True, wrong=False, new_axes=True):
             step = draw(st.sampled_from([None, 1, -1, 2, -2, 3, *HUGE]))
             index.append(slice(field(), field(), step if step is None else given(step, INTEGERS)))
         elif kind == "integer":
-            value = draw(st.integers(-n - wrong, n - 1 + wrong) if not wrong else st.sampled_from([-n - 1, n, 0, *HUGE]))
+            value = draw(
+                st.integers(-n - wrong, n - 1 + wrong) if not wrong else st.sampled_from([-n - 1, n, 0, *HUGE])
+            )
             index.append(given(value, INTEGERS))
         elif kind == "array":
             dtype = np.dtype(draw(st.sampled_from(INTEGERS)))
             low, high = 0 if dtype.kind == "u" else -n, n + (wrong and draw(st.booleans()))
             if high <= low:
                 high = low + 1
-            own = tuple([1 if draw(st.booleans()) and draw(st.booleans()) else side for side in joint[draw(st.integers(0, len(joint))):]])
+            own = tuple(
+                [
+                    1 if draw(st.booleans()) and draw(st.booleans()) else side
+                    for side in joint[draw(st.integers(0, len(joint))) :]
+                ]
+            )
             array = np.asarray(rng.randint(low, high, own)).astype(dtype)
             if not own and not n:
                 break
@@ -110,9 +119,9 @@ def indices(draw, shape, masks=True, wrong=False, new_axes=True):
             index.append(given(array if own else array.reshape(())))
         else:
             rank = draw(st.integers(1, min(2, len(shape) - axis)))
-            mask = rng.rand(*shape[axis:axis + rank]) < draw(st.sampled_from([0.1, 0.5, 1.0]))
+            mask = rng.rand(*shape[axis : axis + rank]) < draw(st.sampled_from([0.1, 0.5, 1.0]))
             if not mask.size and (wrong or ellipsis < 0):
-                break    # NumPy lets any mask without elements pass, also for other axes than this one
+                break  # NumPy lets any mask without elements pass, also for other axes than this one
             if wrong and draw(st.booleans()):
                 mask = np.concatenate([mask, mask[:1]])
             index.append(given(mask))
@@ -160,13 +169,15 @@ def cases(draw, dtypes, value=False, layouts=tuple(LAYOUTS), **options):
         part = x[filled(index, values)]
     except (IndexError, ValueError, OverflowError):
         part = np.zeros(())
-    own = part.shape[draw(st.integers(0, part.ndim)):]
+    own = part.shape[draw(st.integers(0, part.ndim)) :]
     own = tuple([1 if draw(st.integers(0, 4)) == 0 else n for n in own])
     return x, draw(arrays(x.dtype.newbyteorder("=").name, shape=own, layouts=layouts)), values, index
 
 
 class TestParts(unittest.TestCase):
-    part = Compared(lambda x, *values, index: x[filled(index, values)], lambda x, *values, index: x[filled(index, values)])
+    part = Compared(
+        lambda x, *values, index: x[filled(index, values)], lambda x, *values, index: x[filled(index, values)]
+    )
     rewritten = Compared(part.build, part.reference, modes=("fast_run",))
     debugged = Compared(part.build, part.reference, modes=("debug",))
 
@@ -251,16 +262,26 @@ class TestErrors(unittest.TestCase):
         yield s[:, rows], np.array([2, -4]), "index -4 is out of bounds for axis 1 with size 3"
         yield s[rows, columns], np.array([3, -5]), "index -5 is out of bounds for axis 0 with size 4"
         yield s[columns, None, rows], np.array([0, 3]), "index 3 is out of bounds for axis 1 with size 3"
-        yield s[rows], np.array([0, 2 ** 63 - 1]), "index 9223372036854775807 is out of bounds"
-        yield s[rows], np.array([0, -2 ** 63]), "index -9223372036854775808 is out of bounds"
+        yield s[rows], np.array([0, 2**63 - 1]), "index 9223372036854775807 is out of bounds"
+        yield s[rows], np.array([0, -(2**63)]), "index -9223372036854775808 is out of bounds"
         yield s[mask], np.array([True] * 3), "boolean index did not match indexed array along axis 0; size of axis is 4"
-        yield s[:, mask], np.array([True] * 4), "boolean index did not match indexed array along axis 1; size of axis is 3"
+        yield (
+            s[:, mask],
+            np.array([True] * 4),
+            "boolean index did not match indexed array along axis 1; size of axis is 3",
+        )
         yield s[n], np.array(4), "index 4 is out of bounds for axis 0 with size 4"
         yield s[1, n], np.array(-4), "index -4 is out of bounds for axis 1 with size 3"
 
     def test_state_is_unchanged(self):
         s = theano.shared(self.STATE.copy(), "s")
-        y, rows, columns, mask, n = T.dscalar("y"), T.lvector("rows"), T.lvector("columns"), T.vector("mask", dtype="bool"), T.lscalar("n")
+        y, rows, columns, mask, n = (
+            T.dscalar("y"),
+            T.lvector("rows"),
+            T.lvector("columns"),
+            T.vector("mask", dtype="bool"),
+            T.lscalar("n"),
+        )
         inputs = [y, rows, columns, mask, n]
         good = dict(y=2.0, rows=np.array([0, 1]), columns=np.array([1, 0]), mask=np.array([True] * 4), n=np.array(0))
         for part, wrong, text in self.changes(s, *inputs):
@@ -269,11 +290,17 @@ class TestErrors(unittest.TestCase):
             given[name] = wrong
             for assign in (T.set_subtensor, T.inc_subtensor):
                 f = theano.function(inputs, updates=[(s, assign(part, y))], on_unused_input="ignore")
-                self.assertTrue(any(getattr(node.op, "inplace", False) for node in f.maker.fgraph.apply_nodes), part.owner)
+                self.assertTrue(
+                    any(getattr(node.op, "inplace", False) for node in f.maker.fgraph.apply_nodes), part.owner
+                )
                 error = raised(f, *given.values())
                 self.assertIsInstance(error, IndexError, text)
-                for words in ("Apply node that caused the error: ", "Inputs shapes", "Backtrace when the node is created",
-                              "test_generated_indexing.py"):
+                for words in (
+                    "Apply node that caused the error: ",
+                    "Inputs shapes",
+                    "Backtrace when the node is created",
+                    "test_generated_indexing.py",
+                ):
                     self.assertIn(words, str(error))
                 self.assertIn(text, str(error))
                 np.testing.assert_array_equal(s.get_value(), self.STATE)
@@ -287,10 +314,12 @@ class TestErrors(unittest.TestCase):
         for dtype, numbers in (("int8", [127, -128]), ("uint8", [255, 0]), ("uint64", [299]), ("int16", [-300])):
             rows = T.vector(dtype=dtype)
             numbers = np.array(numbers, dtype)
-            for got in theano.function([x, rows], [x[rows], x[rows[0]:], x[:rows[0]:-1]], mode="FAST_COMPILE")(v, numbers)[:1]:
+            for got in theano.function([x, rows], [x[rows], x[rows[0] :], x[: rows[0] : -1]], mode="FAST_COMPILE")(
+                v, numbers
+            )[:1]:
                 np.testing.assert_array_equal(got, v[numbers])
         rows, n = T.vector(dtype="uint64"), T.scalar(dtype="uint64")
-        huge = np.array([2 ** 64 - 1], "uint64")
+        huge = np.array([2**64 - 1], "uint64")
         for linker in ("py", "cvm"):
             mode = theano.Mode(linker, None)
             for part in (x[rows], T.inc_subtensor(x[rows], 1.0), sub.advanced_subtensor(x, rows)):
@@ -299,16 +328,18 @@ class TestErrors(unittest.TestCase):
             f = theano.function([x, n], [x[n:], x[:n], x[n:0:-1], x[n:].shape, x[:n].shape[0]], mode=mode)
             for got, want in zip(f(v, huge[0]), (v[:0], v, v[:0:-1], [0], 300)):
                 np.testing.assert_array_equal(got, want)
-        self.assertRaises(IndexError, lambda: x[2 ** 64])
-        self.assertRaises(IndexError, lambda: x[2 ** 64, [1]])
-        np.testing.assert_array_equal(x[-2 ** 70:2 ** 70].eval({x: v}), v)
+        self.assertRaises(IndexError, lambda: x[2**64])
+        self.assertRaises(IndexError, lambda: x[2**64, [1]])
+        np.testing.assert_array_equal(x[-(2**70) : 2**70].eval({x: v}), v)
 
     def test_repeated_places(self):
         """Sums of all, or the last one, in the order of the part; also where y is repeated and the places are a matrix."""
         x, y, i = T.dvector(), T.dvector(), T.lmatrix()
         places, w = np.array([[0, 1], [-3, 1]]), np.array([1.0, 2.0])
         for linker in ("py", "cvm"):
-            f = theano.function([x, y, i], [T.inc_subtensor(x[i], y), T.set_subtensor(x[i], y)], mode=theano.Mode(linker, None))
+            f = theano.function(
+                [x, y, i], [T.inc_subtensor(x[i], y), T.set_subtensor(x[i], y)], mode=theano.Mode(linker, None)
+            )
             inc, put = f(np.zeros(3), w, places)
             np.testing.assert_array_equal(inc, [2, 4, 0])
             np.testing.assert_array_equal(put, [1, 2, 0])
@@ -327,11 +358,16 @@ class TestTake(unittest.TestCase):
     take = Compared(lambda x, i, axis, mode: x.take(i, axis, mode), lambda x, i, axis, mode: x.take(i, axis, mode=mode))
     rewritten = Compared(take.build, take.reference, modes=("fast_run",))
 
-    @generated(arrays(("float32", "int8", "complex128"), ndim=(1, 3)), arrays(INTEGERS, ndim=(0, 2), contents=("small", "extreme")),
-               st.sampled_from(["raise", "wrap", "clip"]), st.data(), examples=24)
+    @generated(
+        arrays(("float32", "int8", "complex128"), ndim=(1, 3)),
+        arrays(INTEGERS, ndim=(0, 2), contents=("small", "extreme")),
+        st.sampled_from(["raise", "wrap", "clip"]),
+        st.data(),
+        examples=24,
+    )
     def test_values(self, x, i, mode, data):
         # NumPy takes what fits no int64 for a negative number.
-        assume(i.dtype.kind != "u" or not (i > 2 ** 63 - 1).any())
+        assume(i.dtype.kind != "u" or not (i > 2**63 - 1).any())
         # Of nothing, NumPy takes anything, unlike by indexing.
         assume(x.size)
         axis = data.draw(st.sampled_from([None, *range(-x.ndim, x.ndim)]))
@@ -344,17 +380,25 @@ class TestTake(unittest.TestCase):
 
 
 class TestSelecting(unittest.TestCase):
-    choose = Compared(lambda a, *choices, mode: T.choose(a, choices if len(choices) > 1 else choices[0], mode=mode),
-                      lambda a, *choices, mode: np.choose(a, choices if len(choices) > 1 else list(choices[0]), mode=mode))
-    nonzero = Compared(lambda x: list(x.nonzero()) + [x.nonzero(return_matrix=True), x.nonzero_values(), T.flatnonzero(x)],
-                       lambda x: list(np.nonzero(x)) + [np.array(np.nonzero(x)), x.astype(x.dtype.newbyteorder("="))[np.nonzero(x)],
-                                                       np.flatnonzero(x)])
+    choose = Compared(
+        lambda a, *choices, mode: T.choose(a, choices if len(choices) > 1 else choices[0], mode=mode),
+        lambda a, *choices, mode: np.choose(a, choices if len(choices) > 1 else list(choices[0]), mode=mode),
+    )
+    nonzero = Compared(
+        lambda x: list(x.nonzero()) + [x.nonzero(return_matrix=True), x.nonzero_values(), T.flatnonzero(x)],
+        lambda x: (
+            list(np.nonzero(x))
+            + [np.array(np.nonzero(x)), x.astype(x.dtype.newbyteorder("="))[np.nonzero(x)], np.flatnonzero(x)]
+        ),
+    )
     compress = Compared(lambda c, x, axis: x.compress(c, axis), lambda c, x, axis: np.compress(c, x, axis))
 
     @staticmethod
     def drawn_choices(data, dtypes, shape, layouts=tuple(LAYOUTS)):
         def part():
-            return tuple([1 if data.draw(st.integers(0, 4)) == 0 else n for n in shape[data.draw(st.integers(0, len(shape))):]])
+            return tuple(
+                [1 if data.draw(st.integers(0, 4)) == 0 else n for n in shape[data.draw(st.integers(0, len(shape))) :]]
+            )
 
         if data.draw(st.booleans()):
             number = data.draw(st.integers(2, 4))
@@ -362,11 +406,18 @@ class TestSelecting(unittest.TestCase):
         number = data.draw(st.integers(1, 4))
         return part(), number, [data.draw(arrays(dtypes, shape=(number, *part()), layouts=layouts))]
 
-    @generated(shapes(ndim=(0, 3), sides=(0, 3)), st.sampled_from(["raise", "wrap", "clip"]),
-               st.sampled_from(["int8", "uint8", "int32", "int64"]), st.data(), examples=50)
+    @generated(
+        shapes(ndim=(0, 3), sides=(0, 3)),
+        st.sampled_from(["raise", "wrap", "clip"]),
+        st.sampled_from(["int8", "uint8", "int32", "int64"]),
+        st.data(),
+        examples=50,
+    )
     def test_choose(self, shape, mode, dtype, data):
         own, number, choices = self.drawn_choices(data, ("float32", "float64", "int16", "complex64"), shape)
-        numbers = np.random.RandomState(number).randint(*((0, number) if mode == "raise" and data.draw(st.booleans()) else (-6, 7)), own)
+        numbers = np.random.RandomState(number).randint(
+            *((0, number) if mode == "raise" and data.draw(st.booleans()) else (-6, 7)), own
+        )
         self.choose.check(np.asarray(numbers).astype(dtype), *choices, mode=mode)
 
     @generated(shapes(ndim=(1, 2), sides=(1, 3)), st.sampled_from(["raise", "wrap", "clip"]), st.data(), examples=6)
@@ -379,7 +430,12 @@ class TestSelecting(unittest.TestCase):
     def test_nonzero(self, x):
         self.nonzero.check(x)
 
-    @generated(arrays(("bool", "int8", "float32"), ndim=1, contents="ties"), arrays("float64", ndim=(1, 2)), st.data(), examples=14)
+    @generated(
+        arrays(("bool", "int8", "float32"), ndim=1, contents="ties"),
+        arrays("float64", ndim=(1, 2)),
+        st.data(),
+        examples=14,
+    )
     def test_compress(self, condition, x, data):
         assume(x.size)
         self.compress.check(condition, x, axis=data.draw(st.sampled_from([None, *range(-x.ndim, x.ndim)])))

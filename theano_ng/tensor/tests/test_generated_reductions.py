@@ -1,4 +1,5 @@
 """Generated tests of reductions, cumulative sums and softmax, in Python and in C."""
+
 import os
 import subprocess
 import sys
@@ -19,7 +20,11 @@ from theano_ng.tensor.tests.generated import FLOATS, INTEGERS, Compared, arrays,
 from theano_ng.tests import unittest_tools as utt
 
 # Where vectors, tiles of rows and pieces that are run together begin and end.
-LONG = {1: [(2111,), (130,)], 2: [(3, 300), (300, 3), (67, 45), (2, 5000), (700, 1)], 3: [(5, 70, 9), (3, 33, 40), (1, 600, 4)]}
+LONG = {
+    1: [(2111,), (130,)],
+    2: [(3, 300), (300, 3), (67, 45), (2, 5000), (700, 1)],
+    3: [(5, 70, 9), (3, 33, 40), (1, 600, 4)],
+}
 AXES = {0: [()], 1: [(0,)], 2: [(0,), (1,), (0, 1)], 3: [(0,), (1,), (2,), (0, 2), (1, 2)]}
 WIDE = {"b": "int64", "i": "int64", "u": "uint64"}
 
@@ -105,8 +110,12 @@ assert os.waitpid(child, 0)[1] == 0, "the child waits for threads that it lacks"
 
 def ranked(dtypes, contents):
     """Short arrays with lengths 0 and 1, and long ones."""
-    return st.integers(0, 3).flatmap(lambda rank: st.one_of(
-        arrays(dtypes, ndim=rank, contents=contents), arrays(dtypes, shape=st.sampled_from(LONG.get(rank, [()])), contents=contents)))
+    return st.integers(0, 3).flatmap(
+        lambda rank: st.one_of(
+            arrays(dtypes, ndim=rank, contents=contents),
+            arrays(dtypes, shape=st.sampled_from(LONG.get(rank, [()])), contents=contents),
+        )
+    )
 
 
 def rows(x, axes):
@@ -135,15 +144,36 @@ def totals(x, axes):
 
 class TestValues(unittest.TestCase):
     totals = Compared(lambda x, axes: [Sum(axes)(x), Prod(axes)(x)], totals, roundings=16, declare="none")
-    extremes = Compared(lambda x, axes: [CAReduce(scalar.maximum, axes)(x), CAReduce(scalar.minimum, axes)(x), Argmax(axes)(x),
-                                         Argmin(axes)(x), *MaxAndArgmax(axes)(x)], extremes, declare="none")
-    bits = Compared(lambda x, axes: [CAReduce(op, axes)(x) for op in (scalar.and_, scalar.or_, scalar.xor)],
-                    lambda x, axes: [u.reduce(x, axes, dtype=x.dtype.newbyteorder("=")) for u in (np.bitwise_and, np.bitwise_or, np.bitwise_xor)],
-                    declare="none")
-    logical = Compared(lambda x, axes: [All(axes)(x), Any(axes)(x)], lambda x, axes: [x.all(axes), x.any(axes)], declare="none")
+    extremes = Compared(
+        lambda x, axes: [
+            CAReduce(scalar.maximum, axes)(x),
+            CAReduce(scalar.minimum, axes)(x),
+            Argmax(axes)(x),
+            Argmin(axes)(x),
+            *MaxAndArgmax(axes)(x),
+        ],
+        extremes,
+        declare="none",
+    )
+    bits = Compared(
+        lambda x, axes: [CAReduce(op, axes)(x) for op in (scalar.and_, scalar.or_, scalar.xor)],
+        lambda x, axes: [
+            u.reduce(x, axes, dtype=x.dtype.newbyteorder("=")) for u in (np.bitwise_and, np.bitwise_or, np.bitwise_xor)
+        ],
+        declare="none",
+    )
+    logical = Compared(
+        lambda x, axes: [All(axes)(x), Any(axes)(x)], lambda x, axes: [x.all(axes), x.any(axes)], declare="none"
+    )
 
-    @generated(ranked(("bool", "int8", "uint16", "int32", "int64", "float16", "float32", "float64", "complex64", "complex128"),
-                      ("small", "positive")), st.data(), examples=120)
+    @generated(
+        ranked(
+            ("bool", "int8", "uint16", "int32", "int64", "float16", "float32", "float64", "complex64", "complex128"),
+            ("small", "positive"),
+        ),
+        st.data(),
+        examples=120,
+    )
     def test_totals(self, x, data):
         self.totals.check(x, axes=data.draw(st.sampled_from(AXES[x.ndim])))
 
@@ -175,8 +205,17 @@ class TestValues(unittest.TestCase):
         v = tensor.fmatrix()
         for flags in ({}, {"openmp": True, "openmp_elemwise_minsize": 100}):
             with theano.change_flags(flags):
-                f = theano.function([v], [Sum()(v), Sum(0)(v), Sum(1)(v), CAReduce(scalar.maximum)(v), CAReduce(scalar.minimum, 0)(-v),
-                                          Prod(1)(v + np.float32(0.9))])
+                f = theano.function(
+                    [v],
+                    [
+                        Sum()(v),
+                        Sum(0)(v),
+                        Sum(1)(v),
+                        CAReduce(scalar.maximum)(v),
+                        CAReduce(scalar.minimum, 0)(-v),
+                        Prod(1)(v + np.float32(0.9)),
+                    ],
+                )
                 found = f(x)
                 for got, axis in zip(found, (None, 0, 1)):
                     np.testing.assert_array_equal(got, x.astype("float64").sum(axis).astype("float32"))
@@ -188,8 +227,13 @@ class TestValues(unittest.TestCase):
 @unittest.skipUnless(sys.platform.startswith("linux"), "OpenMP is used on Linux")
 class TestThreads(unittest.TestCase):
     def run_apart(self, *arguments):
-        run = subprocess.run([sys.executable, "-c", *arguments], capture_output=True, text=True, timeout=300,
-                             env=dict(os.environ, OMP_NUM_THREADS="2", OPENBLAS_NUM_THREADS="1", PYTHONPATH=os.pathsep.join(sys.path)))
+        run = subprocess.run(
+            [sys.executable, "-c", *arguments],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            env=dict(os.environ, OMP_NUM_THREADS="2", OPENBLAS_NUM_THREADS="1", PYTHONPATH=os.pathsep.join(sys.path)),
+        )
         self.assertEqual(run.returncode, 0, run.stderr)
 
     def test_two_threads(self):
@@ -203,14 +247,30 @@ class TestThreads(unittest.TestCase):
 
 class TestStatistics(unittest.TestCase):
     moments = Compared(
-        lambda x, axis, ddof: [tensor.mean(x, axis, keepdims=True), tensor.var(x, axis, ddof), tensor.std(x, axis, ddof, keepdims=True),
-                               tensor.var(x, axis, ddof, corrected=True), tensor.ptp(x, axis)],
-        lambda x, axis, ddof: [x.mean(axis, keepdims=True), x.var(axis, ddof=ddof), x.std(axis, ddof=ddof, keepdims=True),
-                               x.var(axis, ddof=ddof), np.ptp(x, axis)],
-        modes=("c", "fast_run"), roundings=16, declare="none")
+        lambda x, axis, ddof: [
+            tensor.mean(x, axis, keepdims=True),
+            tensor.var(x, axis, ddof),
+            tensor.std(x, axis, ddof, keepdims=True),
+            tensor.var(x, axis, ddof, corrected=True),
+            tensor.ptp(x, axis),
+        ],
+        lambda x, axis, ddof: [
+            x.mean(axis, keepdims=True),
+            x.var(axis, ddof=ddof),
+            x.std(axis, ddof=ddof, keepdims=True),
+            x.var(axis, ddof=ddof),
+            np.ptp(x, axis),
+        ],
+        modes=("c", "fast_run"),
+        roundings=16,
+        declare="none",
+    )
 
-    @generated(arrays(("float64", "float32"), shape=st.sampled_from([(7, 9), (100, 60), (3, 4100)])), st.sampled_from([(None, 0), (0, 0), (1, 2)]),
-               examples=12)
+    @generated(
+        arrays(("float64", "float32"), shape=st.sampled_from([(7, 9), (100, 60), (3, 4100)])),
+        st.sampled_from([(None, 0), (0, 0), (1, 2)]),
+        examples=12,
+    )
     def test_moments(self, x, parameters):
         axis, ddof = parameters
         self.moments.check(x, axis=axis, ddof=ddof)
@@ -218,28 +278,47 @@ class TestStatistics(unittest.TestCase):
 
 class TestFused(unittest.TestCase):
     fused = Compared(
-        lambda x, row, axes: [ReducedElemwise(Elemwise(scalar.mul), op)(x, row)
-                              for op in (Sum(axes), CAReduce(scalar.maximum, axes), Sum(axes, acc_dtype=x.dtype))],
+        lambda x, row, axes: [
+            ReducedElemwise(Elemwise(scalar.mul), op)(x, row)
+            for op in (Sum(axes), CAReduce(scalar.maximum, axes), Sum(axes, acc_dtype=x.dtype))
+        ],
         lambda x, row, axes: [(x * row).sum(axes), rows(x * row, axes).max(-1), (x * row).sum(axes)],
-        roundings=16)
+        roundings=16,
+    )
 
-    @generated(st.sampled_from([(3, 4), (0, 4), (4, 0), (5, 5000), (3000, 7), (200, 70)]).flatmap(
-        lambda shape: st.tuples(arrays(("float64", "float32"), shape=shape), arrays("float64", shape=(1, shape[1]), layouts=("C",)))),
-        st.sampled_from(AXES[2]), examples=40)
+    @generated(
+        st.sampled_from([(3, 4), (0, 4), (4, 0), (5, 5000), (3000, 7), (200, 70)]).flatmap(
+            lambda shape: st.tuples(
+                arrays(("float64", "float32"), shape=shape), arrays("float64", shape=(1, shape[1]), layouts=("C",))
+            )
+        ),
+        st.sampled_from(AXES[2]),
+        examples=40,
+    )
     def test_values(self, values, axes):
         x, row = values
         self.fused.check(x, row.astype(x.dtype), axes=axes)
 
     def test_rewriting(self):
         x, v = tensor.dmatrix("x"), tensor.dvector("v")
-        for out, count in [(tensor.sum(tensor.exp(x)), 1), (tensor.max(abs(x) + v, axis=1), 1), (tensor.sum(x + v), 1), (tensor.sum(x + 1), 0), (tensor.any(x, axis=0), 1),
-                           (tensor.sum(x), 0), (tensor.sum(tensor.exp(x)) + tensor.exp(x), 0), (tensor.sum(tensor.exp(x), axis=[]), 0),
-                           (tensor.prod(x.dimshuffle(1, 0) ** 3, axis=1), 1)]:
+        for out, count in [
+            (tensor.sum(tensor.exp(x)), 1),
+            (tensor.max(abs(x) + v, axis=1), 1),
+            (tensor.sum(x + v), 1),
+            (tensor.sum(x + 1), 0),
+            (tensor.any(x, axis=0), 1),
+            (tensor.sum(x), 0),
+            (tensor.sum(tensor.exp(x)) + tensor.exp(x), 0),
+            (tensor.sum(tensor.exp(x), axis=[]), 0),
+            (tensor.prod(x.dimshuffle(1, 0) ** 3, axis=1), 1),
+        ]:
             inputs = [i for i in (x, v) if i in theano.gof.graph.inputs([out])]
             f = theano.function(inputs, out, mode=theano.compile.get_mode("FAST_RUN"))
-            self.assertEqual(len([n for n in f.maker.fgraph.toposort() if isinstance(n.op, ReducedElemwise)]), count, str(out))
+            self.assertEqual(
+                len([n for n in f.maker.fgraph.toposort() if isinstance(n.op, ReducedElemwise)]), count, str(out)
+            )
             plain = theano.function(inputs, out, mode=Mode("py", None))
-            args = [np.arange(12.).reshape(3, 4) / 7 - 0.5, np.arange(4.)][:len(inputs)]
+            args = [np.arange(12.0).reshape(3, 4) / 7 - 0.5, np.arange(4.0)][: len(inputs)]
             np.testing.assert_allclose(f(*args), plain(*args))
         with theano.change_flags({"openmp": True}):
             f = theano.function([x], tensor.sum(tensor.exp(x)), mode=theano.compile.get_mode("FAST_RUN"))
@@ -249,23 +328,45 @@ class TestFused(unittest.TestCase):
         """One kernel computes and adds up: all kinds of operands, in any order in memory, over ends of blocks and stretches."""
         rng = np.random.RandomState(3)
         shapes_ = [(1, 1), (3, 5), (1, 1023), (1025, 1), (64, 1024), (9, 4097), (0, 4), (100, 300)]
-        layouts = (lambda a: a, np.asfortranarray, lambda a: a[::-1], lambda a: a[:, ::-1], lambda a: np.repeat(a, 2, 1)[:, ::2],
-                   lambda a: np.repeat(a, 3, 0)[::3])
+        layouts = (
+            lambda a: a,
+            np.asfortranarray,
+            lambda a: a[::-1],
+            lambda a: a[:, ::-1],
+            lambda a: np.repeat(a, 2, 1)[:, ::2],
+            lambda a: np.repeat(a, 3, 0)[::3],
+        )
         for dtype in ("float64", "float32", "float16", "int8", "int32", "uint16", "uint64", "bool", "complex64"):
-            x, col, row = [tensor.TensorType(dtype, pattern)() for pattern in ((False, False), (False, True), (True, False))]
+            x, col, row = [
+                tensor.TensorType(dtype, pattern)() for pattern in ((False, False), (False, True), (True, False))
+            ]
             both = tensor.and_(x, row) | col if dtype == "bool" else x * col + row
-            f = theano.function([x, col, row], [tensor.sum(both), tensor.sum(tensor.neq(x, row)), tensor.sum(row * col)],
-                                mode=theano.compile.get_mode("FAST_RUN"))
+            f = theano.function(
+                [x, col, row],
+                [tensor.sum(both), tensor.sum(tensor.neq(x, row)), tensor.sum(row * col)],
+                mode=theano.compile.get_mode("FAST_RUN"),
+            )
             if dtype not in ("float16", "complex64"):
-                self.assertGreaterEqual(len([n for n in f.maker.fgraph.toposort() if isinstance(n.op, ReducedElemwise)]), 3)
+                self.assertGreaterEqual(
+                    len([n for n in f.maker.fgraph.toposort() if isinstance(n.op, ReducedElemwise)]), 3
+                )
             wide = "float64" if dtype.startswith("float") else "complex128" if dtype == "complex64" else None
             for shape in shapes_:
-                a, c, r = [(rng.randint(0, 2 if dtype == "bool" else 4, s)).astype(dtype) for s in (shape, (shape[0], 1), (1, shape[1]))]
-                want = [((a & r) | c if dtype == "bool" else a * c + r).sum(dtype=wide), (a != r).sum(), (r * c).sum(dtype=wide)]
+                a, c, r = [
+                    (rng.randint(0, 2 if dtype == "bool" else 4, s)).astype(dtype)
+                    for s in (shape, (shape[0], 1), (1, shape[1]))
+                ]
+                want = [
+                    ((a & r) | c if dtype == "bool" else a * c + r).sum(dtype=wide),
+                    (a != r).sum(),
+                    (r * c).sum(dtype=wide),
+                ]
                 for layout in layouts:
                     for got, expected in zip(f(layout(a), layout(c), layout(r)), want):
                         # small integers, exact in every dtype; a float16 result overflows
-                        np.testing.assert_array_equal(got, expected.astype(got.dtype) if dtype == "float16" else expected)
+                        np.testing.assert_array_equal(
+                            got, expected.astype(got.dtype) if dtype == "float16" else expected
+                        )
 
     def test_errors(self):
         x, v = tensor.dmatrix("x"), tensor.dvector("v")
@@ -295,13 +396,32 @@ class TestFused(unittest.TestCase):
 
 
 class TestCumulative(unittest.TestCase):
-    scan = Compared(lambda x, axis: [CumOp(axis, "add")(x), CumOp(axis, "mul")(x)],
-                    lambda x, axis: [u(x, axis, dtype="int64" if x.dtype == "bool" else x.dtype.newbyteorder("=")) for u in (np.cumsum, np.cumprod)],
-                    roundings=16, declare="none")
+    scan = Compared(
+        lambda x, axis: [CumOp(axis, "add")(x), CumOp(axis, "mul")(x)],
+        lambda x, axis: [
+            u(x, axis, dtype="int64" if x.dtype == "bool" else x.dtype.newbyteorder("="))
+            for u in (np.cumsum, np.cumprod)
+        ],
+        roundings=16,
+        declare="none",
+    )
 
-    @generated(st.integers(1, 3).flatmap(lambda rank: st.one_of(
-        arrays(("bool", "int8", "uint32", "int64", "float16", "float32", "float64", "complex64"), ndim=rank, contents=("small", "nonfinite")),
-        arrays(("uint8", "int64", "float64"), shape=st.sampled_from(LONG[rank]), contents=("small", "positive")))), st.data(), examples=100)
+    @generated(
+        st.integers(1, 3).flatmap(
+            lambda rank: st.one_of(
+                arrays(
+                    ("bool", "int8", "uint32", "int64", "float16", "float32", "float64", "complex64"),
+                    ndim=rank,
+                    contents=("small", "nonfinite"),
+                ),
+                arrays(
+                    ("uint8", "int64", "float64"), shape=st.sampled_from(LONG[rank]), contents=("small", "positive")
+                ),
+            )
+        ),
+        st.data(),
+        examples=100,
+    )
     def test_values(self, x, data):
         with np.errstate(all="ignore"):
             self.scan.check(x, axis=data.draw(st.sampled_from([None, *range(-1, x.ndim)])))
@@ -314,12 +434,25 @@ class TestCumulative(unittest.TestCase):
 
 
 class TestSoftmax(unittest.TestCase):
-    softmax = Compared(lambda x: [tensor.nnet.softmax(x), tensor.nnet.logsoftmax(x)],
-                       lambda x: [f(x.astype("float64"), axis=1).astype(x.dtype) for f in (scipy.special.softmax, scipy.special.log_softmax)],
-                       modes=("c", "fast_run"), roundings=16, declare="none")
+    softmax = Compared(
+        lambda x: [tensor.nnet.softmax(x), tensor.nnet.logsoftmax(x)],
+        lambda x: [
+            f(x.astype("float64"), axis=1).astype(x.dtype) for f in (scipy.special.softmax, scipy.special.log_softmax)
+        ],
+        modes=("c", "fast_run"),
+        roundings=16,
+        declare="none",
+    )
 
-    @generated(arrays(("float32", "float64"), shape=st.sampled_from([(1, 1), (0, 3), (5, 3), (33, 24), (40, 25), (17, 100), (3, 1000)]),
-                      contents=("small", "positive")), st.sampled_from([1, 60, 400]), examples=50)
+    @generated(
+        arrays(
+            ("float32", "float64"),
+            shape=st.sampled_from([(1, 1), (0, 3), (5, 3), (33, 24), (40, 25), (17, 100), (3, 1000)]),
+            contents=("small", "positive"),
+        ),
+        st.sampled_from([1, 60, 400]),
+        examples=50,
+    )
     def test_values(self, x, scale):
         if x.flags.writeable:
             x *= scale
@@ -337,16 +470,25 @@ class TestSoftmax(unittest.TestCase):
             for width in (3, 60):
                 value = np.full((1, width), row[-1], "float64")
                 value[0, :3] = row
-                self.assertTrue(np.isnan(theano.function([v], tensor.nnet.softmax(v), mode=Mode("cvm", None))(value)).any(), row)
+                self.assertTrue(
+                    np.isnan(theano.function([v], tensor.nnet.softmax(v), mode=Mode("cvm", None))(value)).any(), row
+                )
 
 
 class TestDerivatives(unittest.TestCase):
     def test_gradients(self):
-        cases = [(lambda x, axis: tensor.sum(x, axis)), (lambda x, axis: tensor.prod(x, axis)), (lambda x, axis: tensor.max(x, axis)),
-                 (lambda x, axis: tensor.min(x, axis)), (lambda x, axis: tensor.var(x, axis, ddof=1)), (lambda x, axis: tensor.cumsum(x, axis)),
-                 (lambda x, axis: tensor.cumprod(x, axis)), (lambda x, axis: tensor.ptp(x, axis)),
-                 (lambda x, axis: tensor.log(tensor.sum(tensor.exp(x), axis=axis)))]
-        x = np.random.RandomState(3).permutation(12).reshape(3, 4) / 4. + 0.3
+        cases = [
+            (lambda x, axis: tensor.sum(x, axis)),
+            (lambda x, axis: tensor.prod(x, axis)),
+            (lambda x, axis: tensor.max(x, axis)),
+            (lambda x, axis: tensor.min(x, axis)),
+            (lambda x, axis: tensor.var(x, axis, ddof=1)),
+            (lambda x, axis: tensor.cumsum(x, axis)),
+            (lambda x, axis: tensor.cumprod(x, axis)),
+            (lambda x, axis: tensor.ptp(x, axis)),
+            (lambda x, axis: tensor.log(tensor.sum(tensor.exp(x), axis=axis))),
+        ]
+        x = np.random.RandomState(3).permutation(12).reshape(3, 4) / 4.0 + 0.3
         for k, build in enumerate(cases):
             for axis in (None, 1):
                 utt.verify_grad(lambda v: build(v, axis), [x], rng=np.random.RandomState(k))
@@ -356,10 +498,13 @@ class TestDerivatives(unittest.TestCase):
         v = tensor.dmatrix()
         for axis in (None, 0, 1):
             f = theano.function([v], theano.grad(tensor.prod(v, axis=axis).sum(), v))
-            for x in ([[2., 3, 4], [2, 0, 4], [0, 0, 4]], [[0.]], [[0., 5]], [[1.], [0.]]):
+            for x in ([[2.0, 3, 4], [2, 0, 4], [0, 0, 4]], [[0.0]], [[0.0, 5]], [[1.0], [0.0]]):
                 x = np.array(x)
-                groups = [[(i, j) for i in range(x.shape[0]) for j in range(x.shape[1])]] if axis is None else [
-                    [(i, j) if axis else (j, i) for j in range(x.shape[axis])] for i in range(x.shape[1 - axis])]
+                groups = (
+                    [[(i, j) for i in range(x.shape[0]) for j in range(x.shape[1])]]
+                    if axis is None
+                    else [[(i, j) if axis else (j, i) for j in range(x.shape[axis])] for i in range(x.shape[1 - axis])]
+                )
                 want = np.empty_like(x)
                 for group in groups:
                     for place in group:
@@ -368,17 +513,36 @@ class TestDerivatives(unittest.TestCase):
 
 
 class TestShapes(unittest.TestCase):
-    keep = Compared(lambda x, axis: [tensor.sum(x, axis, keepdims=True), tensor.any(x, axis, keepdims=True), tensor.max(x, axis, keepdims=True),
-                                     tensor.argmax(x, axis, keepdims=True)],
-                    lambda x, axis: [x.sum(axis, keepdims=True), x.any(axis, keepdims=True), x.max(axis, keepdims=True),
-                                     x.argmax(axis, keepdims=True)], modes=("c",))
+    keep = Compared(
+        lambda x, axis: [
+            tensor.sum(x, axis, keepdims=True),
+            tensor.any(x, axis, keepdims=True),
+            tensor.max(x, axis, keepdims=True),
+            tensor.argmax(x, axis, keepdims=True),
+        ],
+        lambda x, axis: [
+            x.sum(axis, keepdims=True),
+            x.any(axis, keepdims=True),
+            x.max(axis, keepdims=True),
+            x.argmax(axis, keepdims=True),
+        ],
+        modes=("c",),
+    )
 
-    @generated(shapes(ndim=(1, 2), sides=(1, 3)).flatmap(lambda shape: arrays("float64", shape=shape, layouts=("C",))), st.sampled_from([None, 0, -1]),
-               examples=15)
+    @generated(
+        shapes(ndim=(1, 2), sides=(1, 3)).flatmap(lambda shape: arrays("float64", shape=shape, layouts=("C",))),
+        st.sampled_from([None, 0, -1]),
+        examples=15,
+    )
     def test_keepdims(self, x, axis):
         self.keep.check(x, axis=axis)
-        self.assertTrue(all(b for d, b in enumerate(tensor.sum(self.keep.variables([x])[0], axis, keepdims=True).broadcastable)
-                            if axis is None or d == axis % x.ndim))
+        self.assertTrue(
+            all(
+                b
+                for d, b in enumerate(tensor.sum(self.keep.variables([x])[0], axis, keepdims=True).broadcastable)
+                if axis is None or d == axis % x.ndim
+            )
+        )
 
 
 if __name__ == "__main__":

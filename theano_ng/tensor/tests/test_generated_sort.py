@@ -1,4 +1,5 @@
 """Sorting, searching, counting, repeating and converting of indices on generated arrays, in Python and in C."""
+
 import unittest
 
 import numpy as np
@@ -20,14 +21,21 @@ def axes(x):
 
 def wide(dtypes=ALL_DTYPES):
     """Long lines of many values and of few."""
+
     def make(dtype, n, content, seed):
         rng = np.random.RandomState(seed)
         x = fill((n,), dtype, content, rng)
         if content == "distinct" and np.dtype(dtype).kind in "iu":
             x = rng.randint(np.iinfo(dtype).min, np.iinfo(dtype).max, n, dtype=dtype)
         return x
-    return st.builds(make, st.sampled_from(dtypes), st.sampled_from(LINES), st.sampled_from(("distinct", "ties", "nonfinite")),
-                     st.integers(0, 99))
+
+    return st.builds(
+        make,
+        st.sampled_from(dtypes),
+        st.sampled_from(LINES),
+        st.sampled_from(("distinct", "ties", "nonfinite")),
+        st.integers(0, 99),
+    )
 
 
 def bits(x):
@@ -74,7 +82,9 @@ class TestSort(unittest.TestCase):
             for mode in f:
                 np.testing.assert_array_equal(bits(f[mode](x)[0]), bits(np.sort(x, 0, "stable")), err_msg=mode)
 
-    @generated(arrays(("float64",), ndim=(1, 3), sides=(1, 4), layouts=("C",), contents="distinct"), st.data(), examples=8)
+    @generated(
+        arrays(("float64",), ndim=(1, 3), sides=(1, 4), layouts=("C",), contents="distinct"), st.data(), examples=8
+    )
     def test_gradients(self, x, data):
         axis = data.draw(axes(x))
         self.sort.check_gradient(x, axis=axis, kind="quicksort")
@@ -87,20 +97,33 @@ class TestTopK(unittest.TestCase):
     values = Compared(lambda x, k, **more: tensor.topk(x, k, **more), lambda x, k, **more: best(x, k, **more)[0])
     indices = Compared(lambda x, k, **more: tensor.argtopk(x, k, **more), lambda x, k, **more: best(x, k, **more)[1])
 
-    @generated(arrays(ALL_DTYPES, ndim=(1, 3), contents=CONTENTS), st.integers(-5, 5), st.booleans(),
-               st.sampled_from(("int64", "uint8", "int32")), st.data(), examples=60)
+    @generated(
+        arrays(ALL_DTYPES, ndim=(1, 3), contents=CONTENTS),
+        st.integers(-5, 5),
+        st.booleans(),
+        st.sampled_from(("int64", "uint8", "int32")),
+        st.data(),
+        examples=60,
+    )
     def test_axes(self, x, k, ordered, idx_dtype, data):
         axis = data.draw(axes(x))
         self.both.check(x, np.int64(k), axis=axis, sorted=ordered, idx_dtype=idx_dtype)
         self.values.check(x, np.int64(k), axis=axis, sorted=ordered)
         self.indices.check(x, np.int64(k), axis=axis, idx_dtype=idx_dtype)
 
-    @generated(wide(), st.sampled_from((1, 24, 25, 192, 193, 5000)), st.booleans(), st.booleans(), st.booleans(), examples=60)
+    @generated(
+        wide(), st.sampled_from((1, 24, 25, 192, 193, 5000)), st.booleans(), st.booleans(), st.booleans(), examples=60
+    )
     def test_long_lines(self, x, k, least, ordered, rising):
         x = np.sort(x) if rising else x
         self.both.check(x, np.int64(min(k, len(x)) * (-1 if least else 1)), axis=0, sorted=ordered)
 
-    @generated(arrays("float64", ndim=(1, 3), sides=(1, 4), layouts=("C",), contents="distinct"), st.booleans(), st.data(), examples=8)
+    @generated(
+        arrays("float64", ndim=(1, 3), sides=(1, 4), layouts=("C",), contents="distinct"),
+        st.booleans(),
+        st.data(),
+        examples=8,
+    )
     def test_gradients(self, x, ordered, data):
         axis = data.draw(axes(x))
         n = x.shape[axis]
@@ -112,13 +135,22 @@ class TestTopK(unittest.TestCase):
 def unique(x, index, inverse, counts, axis):
     # NumPy sorts rows of float16 with NaN in another order than those of other floats.
     found = np.unique(x.astype("float32") if x.dtype == "float16" else x, True, True, True, axis)
-    return [found[0].astype(x.dtype)] + [np.asarray(f).reshape(-1) for f, flag in zip(found[1:], (index, inverse, counts)) if flag]
+    return [found[0].astype(x.dtype)] + [
+        np.asarray(f).reshape(-1) for f, flag in zip(found[1:], (index, inverse, counts)) if flag
+    ]
 
 
 class TestUnique(unittest.TestCase):
     unique = Compared(lambda x, index, inverse, counts, axis: extra_ops.Unique(index, inverse, counts, axis)(x), unique)
 
-    @generated(arrays(ALL_DTYPES, ndim=(0, 3), contents=CONTENTS), st.booleans(), st.booleans(), st.booleans(), st.data(), examples=80)
+    @generated(
+        arrays(ALL_DTYPES, ndim=(0, 3), contents=CONTENTS),
+        st.booleans(),
+        st.booleans(),
+        st.booleans(),
+        st.data(),
+        examples=80,
+    )
     def test_flags(self, x, index, inverse, counts, data):
         axis = data.draw(st.sampled_from([None, *range(-x.ndim, x.ndim)]))
         self.unique.check(x, index=index, inverse=inverse, counts=counts, axis=axis)
@@ -126,15 +158,24 @@ class TestUnique(unittest.TestCase):
     @generated(wide(), st.booleans(), st.booleans(), examples=40)
     def test_long(self, x, index, counts):
         self.unique.check(x, index=index, inverse=index, counts=counts, axis=None)
-        self.unique.check(x[:len(x) // 3 * 3].reshape(-1, 3), index=index, inverse=index, counts=counts, axis=0)
+        self.unique.check(x[: len(x) // 3 * 3].reshape(-1, 3), index=index, inverse=index, counts=counts, axis=0)
 
 
 class TestSearching(unittest.TestCase):
-    search = Compared(lambda x, v, side: extra_ops.searchsorted(x, v, side), lambda x, v, side: np.searchsorted(x, v, side))
-    through = Compared(lambda x, v, side: extra_ops.searchsorted(x, v, side, tensor.argsort(x)),
-                       lambda x, v, side: np.searchsorted(x, v, side, np.argsort(x, kind="stable")))
+    search = Compared(
+        lambda x, v, side: extra_ops.searchsorted(x, v, side), lambda x, v, side: np.searchsorted(x, v, side)
+    )
+    through = Compared(
+        lambda x, v, side: extra_ops.searchsorted(x, v, side, tensor.argsort(x)),
+        lambda x, v, side: np.searchsorted(x, v, side, np.argsort(x, kind="stable")),
+    )
 
-    @generated(arrays(ALL_DTYPES, ndim=1, sides=(0, 9), contents=CONTENTS), st.sampled_from(("left", "right")), st.data(), examples=60)
+    @generated(
+        arrays(ALL_DTYPES, ndim=1, sides=(0, 9), contents=CONTENTS),
+        st.sampled_from(("left", "right")),
+        st.data(),
+        examples=60,
+    )
     def test_values(self, x, side, data):
         v = data.draw(arrays(str(x.dtype.newbyteorder("=")), contents=CONTENTS))
         self.search.check(np.sort(x), v, side=side)
@@ -151,8 +192,14 @@ def bincount(x, w, minlength):
 
 
 class TestCounting(unittest.TestCase):
-    counts = Compared(lambda x, minlength: extra_ops.bincount(x, None, minlength), lambda x, minlength: bincount(x, None, int(minlength)))
-    sums = Compared(lambda x, w, minlength: extra_ops.bincount(x, w, minlength), lambda x, w, minlength: bincount(x, w, int(minlength)))
+    counts = Compared(
+        lambda x, minlength: extra_ops.bincount(x, None, minlength),
+        lambda x, minlength: bincount(x, None, int(minlength)),
+    )
+    sums = Compared(
+        lambda x, w, minlength: extra_ops.bincount(x, w, minlength),
+        lambda x, w, minlength: bincount(x, w, int(minlength)),
+    )
 
     @generated(arrays(("bool", *INTEGERS), ndim=1, sides=(0, 9)), st.integers(-1, 6), st.data(), examples=60)
     def test_values(self, x, minlength, data):
@@ -175,29 +222,41 @@ class TestCounting(unittest.TestCase):
         """Results that do not fit are refused, and the function works afterwards."""
         f = self.counts._functions([np.array([1, 2]), np.int64(0)], {})[0]
         for mode in f:
-            for x in ([0, 2 ** 62], [2 ** 63 - 1, 2]):
+            for x in ([0, 2**62], [2**63 - 1, 2]):
                 self.assertRaises((MemoryError, ValueError), f[mode], np.array(x), np.array(0))
             assert f[mode](np.array([1, 2]), np.array(0))[0].tolist() == [0, 1, 1]
         f = TestRepeat.op._functions([np.ones((2, 2)), np.int64(1)], {"axis": 0})[0]
         for mode in f:
-            self.assertRaises((MemoryError, ValueError), f[mode], np.ones((2, 2)), np.array(2 ** 60))
+            self.assertRaises((MemoryError, ValueError), f[mode], np.ones((2, 2)), np.array(2**60))
             assert f[mode](np.ones((2, 2)), np.array(2))[0].shape == (4, 2)
 
-    @generated(arrays("int64", ndim=1, sides=(1, 6), layouts=("C",), contents="positive"), st.integers(0, 99), examples=5)
+    @generated(
+        arrays("int64", ndim=1, sides=(1, 6), layouts=("C",), contents="positive"), st.integers(0, 99), examples=5
+    )
     def test_gradient(self, x, seed):
         self.sums.check_gradient(np.ascontiguousarray(x), np.random.RandomState(seed).randn(len(x)), np.int64(0))
 
 
 class TestRepeat(unittest.TestCase):
-    repeat = Compared(lambda x, repeats, axis: extra_ops.repeat(x, repeats, axis), lambda x, repeats, axis: np.repeat(x, repeats, axis))
-    op = Compared(lambda x, repeats, axis: extra_ops.RepeatOp(axis)(x, repeats), lambda x, repeats, axis: np.repeat(x, repeats, axis))
+    repeat = Compared(
+        lambda x, repeats, axis: extra_ops.repeat(x, repeats, axis),
+        lambda x, repeats, axis: np.repeat(x, repeats, axis),
+    )
+    op = Compared(
+        lambda x, repeats, axis: extra_ops.RepeatOp(axis)(x, repeats),
+        lambda x, repeats, axis: np.repeat(x, repeats, axis),
+    )
 
     @generated(arrays(ALL_DTYPES), st.booleans(), st.data(), examples=60)
     def test_values(self, x, scalar, data):
         axis = data.draw(st.sampled_from([None, *range(-x.ndim, x.ndim)]))
         n = x.size if axis is None else x.shape[axis]
         low = data.draw(st.sampled_from((0, 0, 0, -1)))
-        repeats = data.draw(st.integers(low, 3)) if scalar else data.draw(st.lists(st.integers(low, 3), min_size=n, max_size=n + (low < 0)))
+        repeats = (
+            data.draw(st.integers(low, 3))
+            if scalar
+            else data.draw(st.lists(st.integers(low, 3), min_size=n, max_size=n + (low < 0)))
+        )
         repeats = np.array(repeats, data.draw(st.sampled_from(("int64", "int8", "int32"))))
         if repeats.size and repeats.min() < 0 and scalar:
             return
@@ -215,12 +274,21 @@ class TestRepeat(unittest.TestCase):
 class TestDiff(unittest.TestCase):
     diff = Compared(lambda x, n, axis: extra_ops.diff(x, n, axis), lambda x, n, axis: np.diff(x, n, axis))
 
-    @generated(arrays(ALL_DTYPES, ndim=(1, 3), sides=(0, 5), contents=("small", "nonfinite")), st.integers(0, 4), st.data(), examples=80)
+    @generated(
+        arrays(ALL_DTYPES, ndim=(1, 3), sides=(0, 5), contents=("small", "nonfinite")),
+        st.integers(0, 4),
+        st.data(),
+        examples=80,
+    )
     def test_values(self, x, n, data):
         self.diff.check(x, n=n, axis=data.draw(axes(x)))
 
-    @generated(st.sampled_from(("float32", "int8", "complex64", "bool", "float16")), st.integers(1, 3), st.integers(0, 1),
-               st.integers(0, 99))
+    @generated(
+        st.sampled_from(("float32", "int8", "complex64", "bool", "float16")),
+        st.integers(1, 3),
+        st.integers(0, 1),
+        st.integers(0, 99),
+    )
     def test_long(self, dtype, n, axis, seed):
         x = fill((7, 2500), dtype, "small", np.random.RandomState(seed))
         self.diff.check(x, n=n, axis=axis)
@@ -270,14 +338,26 @@ class TestDiagonals(unittest.TestCase):
 
 
 class TestIndices(unittest.TestCase):
-    unravel = Compared(lambda i, dims, order, ndim: list(extra_ops.unravel_index(i, dims, order, ndim)),
-                       lambda i, dims, order, ndim: list(np.unravel_index(i, tuple(dims.tolist()), order)))
-    ravel = Compared(lambda *given, mode, order: extra_ops.ravel_multi_index(list(given[:-1]), given[-1], mode, order),
-                     lambda *given, mode, order: np.asarray(np.ravel_multi_index(given[:-1], tuple(given[-1].tolist()), mode, order)))
+    unravel = Compared(
+        lambda i, dims, order, ndim: list(extra_ops.unravel_index(i, dims, order, ndim)),
+        lambda i, dims, order, ndim: list(np.unravel_index(i, tuple(dims.tolist()), order)),
+    )
+    ravel = Compared(
+        lambda *given, mode, order: extra_ops.ravel_multi_index(list(given[:-1]), given[-1], mode, order),
+        lambda *given, mode, order: np.asarray(
+            np.ravel_multi_index(given[:-1], tuple(given[-1].tolist()), mode, order)
+        ),
+    )
 
-    @generated(st.lists(st.integers(0, 4), min_size=1, max_size=3), st.sampled_from("CF"), st.booleans(), st.data(), examples=60)
+    @generated(
+        st.lists(st.integers(0, 4), min_size=1, max_size=3),
+        st.sampled_from("CF"),
+        st.booleans(),
+        st.data(),
+        examples=60,
+    )
     def test_unravel(self, dims, order, large, data):
-        dims = np.array(dims) * (10 ** 6 if large and len(dims) < 4 else 1)
+        dims = np.array(dims) * (10**6 if large and len(dims) < 4 else 1)
         i = data.draw(arrays(("int64", "int8", "uint16"), ndim=(0, 2)))
         i = np.abs(i) if data.draw(st.booleans()) or large else i
         self.unravel.check(i, dims, order=order, ndim=len(dims))
@@ -289,7 +369,9 @@ class TestIndices(unittest.TestCase):
         shape = data.draw(st.sampled_from(((), (3,), (2, 3), (0,), (1, 3))))
         given = []
         for n in dims:
-            x = data.draw(arrays(("int64", "int8", "uint8"), shape=data.draw(st.sampled_from((shape, shape, shape[-1:])))))
+            x = data.draw(
+                arrays(("int64", "int8", "uint8"), shape=data.draw(st.sampled_from((shape, shape, shape[-1:]))))
+            )
             given.append(x % max(n, 1) if data.draw(st.booleans()) else x)
         self.ravel.check(*given, np.array(dims), mode=mode, order=order)
 
@@ -297,13 +379,20 @@ class TestIndices(unittest.TestCase):
     def test_bartlett(self, points):
         Compared(extra_ops.bartlett, lambda n: np.bartlett(int(n)), rtol=1e-15).check(np.int64(points))
 
-    @generated(arrays(("int64", "uint8"), ndim=1, contents="positive"), st.integers(1, 20), st.sampled_from(("float32", "int8", None)))
+    @generated(
+        arrays(("int64", "uint8"), ndim=1, contents="positive"),
+        st.integers(1, 20),
+        st.sampled_from(("float32", "int8", None)),
+    )
     def test_one_hot(self, y, classes, dtype):
         def expected(y, classes, dtype):
             if y.size and y.max() >= classes:
                 raise IndexError("class")
             return np.eye(classes, dtype=dtype or "float64")[y.astype("int64")]
-        Compared(lambda y, classes, dtype: extra_ops.to_one_hot(y, classes, dtype), expected).check(y, classes=classes, dtype=dtype)
+
+        Compared(lambda y, classes, dtype: extra_ops.to_one_hot(y, classes, dtype), expected).check(
+            y, classes=classes, dtype=dtype
+        )
 
 
 class TestCompress(unittest.TestCase):

@@ -1,4 +1,5 @@
 """In-place elementwise operations give the same numbers, in the first argument."""
+
 import unittest
 
 import numpy as np
@@ -14,26 +15,24 @@ RNG = np.random.RandomState(8)
 class TestInplace(unittest.TestCase):
     def test_agrees_with_the_ordinary_operation(self):
         # Arguments in (0.1, 0.9) suit the domain of all but arccosh.
-        values = [RNG.rand(3, 4) * .8 + .1, RNG.rand(3, 4) * .8 + .1]
+        values = [RNG.rand(3, 4) * 0.8 + 0.1, RNG.rand(3, 4) * 0.8 + 0.1]
         integers = [RNG.randint(1, 9, (3, 4)), RNG.randint(1, 9, (3, 4))]
-        names = [name[:-len('_inplace')] for name in dir(inplace)
-                 if name.endswith('_inplace') and not name.startswith('_')]
+        names = [
+            name[: -len("_inplace")] for name in dir(inplace) if name.endswith("_inplace") and not name.startswith("_")
+        ]
         assert len(names) > 65
         for name in names:
-            if name in ('transpose', 'fill'):
+            if name in ("transpose", "fill"):
                 continue
-            op = getattr(inplace, name + '_inplace')
+            op = getattr(inplace, name + "_inplace")
             plain = getattr(T, name)
-            assert str(op) == name + '_inplace'
+            assert str(op) == name + "_inplace"
             assert op.inplace_pattern == {0: 0}
-            bitwise = name in ('and_', 'or_', 'xor', 'invert')
+            bitwise = name in ("and_", "or_", "xor", "invert")
             make = T.lmatrix if bitwise else T.dmatrix
-            args = [a + 1 if name == 'arccosh' else a
-                    for a in (integers if bitwise else values)]
-            variables = [make() for _ in range(plain.scalar_op.nin
-                                               if plain.scalar_op.nin > 0
-                                               else 2)]
-            args = args[:len(variables)]
+            args = [a + 1 if name == "arccosh" else a for a in (integers if bitwise else values)]
+            variables = [make() for _ in range(plain.scalar_op.nin if plain.scalar_op.nin > 0 else 2)]
+            args = args[: len(variables)]
             node = op(*variables).owner
             assert node.outputs[0].type == variables[0].type, name
             given = [a.copy() for a in args]
@@ -42,26 +41,26 @@ class TestInplace(unittest.TestCase):
             wanted = [[None]]
             ordinary = plain(*variables).owner
             ordinary.op.perform(ordinary, args, wanted)
-            np.testing.assert_allclose(cells[0][0], wanted[0][0],
-                                       err_msg=name)
+            np.testing.assert_allclose(cells[0][0], wanted[0][0], err_msg=name)
             assert cells[0][0] is given[0], name
 
     def test_compiled(self):
-        x, y = T.dvectors('xy')
-        f = theano.function([theano.In(x, mutable=True), y],
-                            inplace.add_inplace(x, y),
-                            mode=Mode('cvm', None), accept_inplace=True)
-        a = np.arange(3.)
+        x, y = T.dvectors("xy")
+        f = theano.function(
+            [theano.In(x, mutable=True), y], inplace.add_inplace(x, y), mode=Mode("cvm", None), accept_inplace=True
+        )
+        a = np.arange(3.0)
         assert f(a, [1, 1, 1]).tolist() == [1, 2, 3]
         assert a.tolist() == [1, 2, 3]
 
     def test_transpose(self):
         x = T.dmatrix()
-        value = np.arange(6.).reshape(2, 3)
-        result = theano.function([theano.In(x, borrow=True)], theano.Out(
-            inplace.transpose_inplace(x), borrow=True))(value)
+        value = np.arange(6.0).reshape(2, 3)
+        result = theano.function([theano.In(x, borrow=True)], theano.Out(inplace.transpose_inplace(x), borrow=True))(
+            value
+        )
         np.testing.assert_array_equal(result, value.T)
 
 
-if __name__ == '__main__':
+if __name__ == "__main__":
     unittest.main()

@@ -1,4 +1,5 @@
 """Arrays in mapped files as arguments of functions and as values of shared variables."""
+
 import os
 import tempfile
 import unittest
@@ -14,7 +15,7 @@ class TestMappedFiles(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.path = os.path.join(folder.name, "numbers")
-        self.numbers = np.arange(12.).reshape(3, 4)
+        self.numbers = np.arange(12.0).reshape(3, 4)
 
     def mapped(self, mode, dtype="float64", offset=0):
         with open(self.path, "wb") as f:
@@ -26,8 +27,15 @@ class TestMappedFiles(unittest.TestCase):
 
     def test_arguments(self):
         x, v = T.dmatrix(), self.numbers
-        outputs = [x, x.T.dot(x), T.exp(x).sum(0), x[::-1, 1:], T.set_subtensor(x[0], 5.), x.reshape((4, 3))]
-        expected = [v, v.T @ v, np.exp(v).sum(0), v[::-1, 1:], np.vstack([np.full((1, 4), 5.), v[1:]]), v.reshape(4, 3)]
+        outputs = [x, x.T.dot(x), T.exp(x).sum(0), x[::-1, 1:], T.set_subtensor(x[0], 5.0), x.reshape((4, 3))]
+        expected = [
+            v,
+            v.T @ v,
+            np.exp(v).sum(0),
+            v[::-1, 1:],
+            np.vstack([np.full((1, 4), 5.0), v[1:]]),
+            v.reshape(4, 3),
+        ]
         for mode in ("FAST_RUN", "FAST_COMPILE", "DebugMode"):
             f = theano.function([x], outputs, mode=mode)
             for access in ("r", "r+", "c"):
@@ -47,15 +55,15 @@ class TestMappedFiles(unittest.TestCase):
 
     def test_in_place(self):
         x = T.dmatrix()
-        f = theano.function([theano.In(x, mutable=True)], T.set_subtensor(x[0], 5.), mode="FAST_RUN")
+        f = theano.function([theano.In(x, mutable=True)], T.set_subtensor(x[0], 5.0), mode="FAST_RUN")
         for access, reaches in (("r+", True), ("c", False)):
             value = self.mapped(access)
-            np.testing.assert_array_equal(f(value)[0], np.full(4, 5.))
+            np.testing.assert_array_equal(f(value)[0], np.full(4, 5.0))
             self.assertEqual(bool((value[0] == 5).all()), True)
             value.flush()
             self.assertEqual(bool((self.stored()[0] == 5).all()), reaches)
         self.assertRaisesRegex(ValueError, "read-only", f, self.mapped("r"))
-        np.testing.assert_array_equal(f(np.ones((3, 4)))[0], np.full(4, 5.))
+        np.testing.assert_array_equal(f(np.ones((3, 4)))[0], np.full(4, 5.0))
 
     def test_borrowed(self):
         x = T.dmatrix()
@@ -72,7 +80,7 @@ class TestMappedFiles(unittest.TestCase):
         read = theano.function([], same.sum(axis=0) + copied.sum(axis=0))
         np.testing.assert_array_equal(read(), self.numbers.sum(0) * 2)
         value[0] = 9
-        np.testing.assert_array_equal(same.get_value()[0], np.full(4, 9.))      # shared with the file
+        np.testing.assert_array_equal(same.get_value()[0], np.full(4, 9.0))  # shared with the file
         np.testing.assert_array_equal(copied.get_value(), self.numbers)
         kept = same.get_value()
         kept[:] = -1

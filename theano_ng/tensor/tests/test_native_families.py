@@ -1,4 +1,5 @@
 """What the native code of tensors declares to read."""
+
 import importlib
 import os
 import unittest
@@ -19,8 +20,10 @@ class TestDeclarations(unittest.TestCase):
             for name in module.words:
                 if hasattr(module, name):
                     found[family, name] = native_function("theano_ng.tensor.native.%s:%s" % (family, name)).record
-        self.assertEqual({key for key, record in found.items() if SCRATCH in record.offsets},
-                         {("elemwise", "elemwise"), ("reduce", "reduce_elemwise")})
+        self.assertEqual(
+            {key for key, record in found.items() if SCRATCH in record.offsets},
+            {("elemwise", "elemwise"), ("reduce", "reduce_elemwise")},
+        )
         # The words of the elementwise operation inside a reduction, by the same declaration.
         outer, inner = found["reduce", "reduce_elemwise"].row, found["elemwise", "elemwise"].row
         self.assertEqual(outer.offsets, inner.offsets)

@@ -1,4 +1,5 @@
 """Linear algebra against NumPy; gradients against finite differences."""
+
 import os
 import subprocess
 import sys
@@ -45,7 +46,9 @@ def check_rop(f, x, seed=5):
     out = f(v)
     d, w = v.type("d"), out.type("w")
     forward, backward = T.Rop(out, v, d), T.Lop(out, v, w)
-    g = theano_ng.function([v, d, w], [(forward * w).sum(), (backward * d).sum()], mode="FAST_COMPILE", on_unused_input="ignore")
+    g = theano_ng.function(
+        [v, d, w], [(forward * w).sum(), (backward * d).sum()], mode="FAST_COMPILE", on_unused_input="ignore"
+    )
     shape = theano_ng.function([v], out.shape, mode="FAST_COMPILE")(x)
     rng = np.random.RandomState(seed)
     np.testing.assert_allclose(*g(x, rng.randn(*x.shape), rng.randn(*shape)), rtol=1e-7)
@@ -58,11 +61,19 @@ class TestGenerated(unittest.TestCase):
     det = Compared(nlinalg.det, np.linalg.det, **TIGHT)
     pinv = Compared(nlinalg.pinv, lambda x: np.linalg.pinv(x.astype(x.dtype.newbyteorder("="))), modes=("py",), **TIGHT)
     trace = Compared(nlinalg.trace, np.trace, roundings=16, dtypes=False)
-    s = Compared(lambda x: nlinalg.svd(x, compute_uv=0), lambda x: np.linalg.svd(x, compute_uv=False), modes=("py",), **TIGHT)
-    whole = Compared(lambda x, mode: nlinalg.qr(x, mode), lambda x, mode: list(np.linalg.qr(x, mode)) if mode != "r" else
-                     np.linalg.qr(x, mode), modes=("py",), **TIGHT)
+    s = Compared(
+        lambda x: nlinalg.svd(x, compute_uv=0), lambda x: np.linalg.svd(x, compute_uv=False), modes=("py",), **TIGHT
+    )
+    whole = Compared(
+        lambda x, mode: nlinalg.qr(x, mode),
+        lambda x, mode: list(np.linalg.qr(x, mode)) if mode != "r" else np.linalg.qr(x, mode),
+        modes=("py",),
+        **TIGHT,
+    )
     svd = Compared(nlinalg.svd, lambda x, full_matrices: list(np.linalg.svd(x, full_matrices)), modes=("py",), **TIGHT)
-    eigvals = Compared(lambda x, UPLO: nlinalg.eigh(x, UPLO)[0], lambda x, UPLO: np.linalg.eigh(x, UPLO)[0], modes=("py",), **TIGHT)
+    eigvals = Compared(
+        lambda x, UPLO: nlinalg.eigh(x, UPLO)[0], lambda x, UPLO: np.linalg.eigh(x, UPLO)[0], modes=("py",), **TIGHT
+    )
     power = Compared(nlinalg.matrix_power, np.linalg.matrix_power, modes=("c",), **TIGHT)
     norm = Compared(nlinalg.norm, np.linalg.norm, modes=("c",), roundings=64)
 
@@ -83,11 +94,15 @@ class TestGenerated(unittest.TestCase):
             self.trace.check(x)
             self.s.check(x)
 
-    @generated(arrays(DTYPES, ndim=2, sides=(0, 4), contents="distinct"), st.sampled_from(("reduced", "complete", "r", "raw")),
-               st.booleans(), examples=60)
+    @generated(
+        arrays(DTYPES, ndim=2, sides=(0, 4), contents="distinct"),
+        st.sampled_from(("reduced", "complete", "r", "raw")),
+        st.booleans(),
+        examples=60,
+    )
     def test_factors(self, x, mode, full):
         self.pinv.check(x)
-        if 0 not in x.shape:        # NumPy has no QR of nothing in some modes
+        if 0 not in x.shape:  # NumPy has no QR of nothing in some modes
             self.whole.check(x, mode=mode)
         self.svd.check(x, full_matrices=full)
 
@@ -99,8 +114,11 @@ class TestGenerated(unittest.TestCase):
     def test_powers(self, x, n):
         self.power.check(x, n=n)
 
-    @generated(arrays(("float32", "float64", "complex64", "int8"), ndim=(1, 2), sides=(1, 4)),
-               st.sampled_from((None, "fro", "nuc", np.inf, -np.inf, 0, 1, -1, 2, -2, 3, 2.5, "spam")), examples=120)
+    @generated(
+        arrays(("float32", "float64", "complex64", "int8"), ndim=(1, 2), sides=(1, 4)),
+        st.sampled_from((None, "fro", "nuc", np.inf, -np.inf, 0, 1, -1, 2, -2, 3, 2.5, "spam")),
+        examples=120,
+    )
     def test_norms(self, x, ord):
         if x.ndim == 1 and isinstance(ord, (int, float)) and ord < 0:
             x = np.abs(x) + 1
@@ -152,18 +170,25 @@ class TestGradients(unittest.TestCase):
         for UPLO in "LU":
             self.verify(lambda m: self.joined(*nlinalg.eigh(m, UPLO)), x + x.T, rop=True)
             self.verify(lambda m: nlinalg.eigh(m, UPLO)[0], x + x.T)
-            self.verify(lambda m: nlinalg.eigh(m, UPLO)[1], x)       # one triangle is read
+            self.verify(lambda m: nlinalg.eigh(m, UPLO)[1], x)  # one triangle is read
             w, v = np.linalg.eigh(x + x.T)
             weight = T.constant(sample(4, 4, seed=8))
-            self.verify(lambda w, v, gw, gv: nlinalg.EighGrad(UPLO)(x, w, v, gw, gv) * weight, w, v, sample(4), sample(4, 4))
+            self.verify(
+                lambda w, v, gw, gv: nlinalg.EighGrad(UPLO)(x, w, v, gw, gv) * weight, w, v, sample(4), sample(4, 4)
+            )
             check_rop(lambda g: nlinalg.EighGrad(UPLO)(x, w, v, g[0], g * g), sample(4, 4))
         # a second derivative
-        self.verify(lambda m: T.grad(nlinalg.eigh(m)[1][0].sum() + (nlinalg.eigh(m)[0] ** 3).sum(), m), x + x.T, eps=1e-6, rel_tol=1e-3)
-        real = np.dot(x, np.dot(np.diag([1., 2., 4., -3.]), np.linalg.inv(x)))
+        self.verify(
+            lambda m: T.grad(nlinalg.eigh(m)[1][0].sum() + (nlinalg.eigh(m)[0] ** 3).sum(), m),
+            x + x.T,
+            eps=1e-6,
+            rel_tol=1e-3,
+        )
+        real = np.dot(x, np.dot(np.diag([1.0, 2.0, 4.0, -3.0]), np.linalg.inv(x)))
         self.verify(lambda m: self.joined(*nlinalg.eig(m)), real, rop=True)
         m = T.dmatrix("m")
         g = theano_ng.function([m], T.grad(nlinalg.eigh(m)[0].sum(), m), mode="FAST_COMPILE")
-        np.testing.assert_allclose(g(np.eye(3)), np.eye(3), atol=1e-12)      # equal eigenvalues, and no vector matters
+        np.testing.assert_allclose(g(np.eye(3)), np.eye(3), atol=1e-12)  # equal eigenvalues, and no vector matters
 
     def test_qr(self):
         for shape in ((4, 4), (5, 3), (3, 5), (1, 3), (3, 1)):
@@ -172,7 +197,7 @@ class TestGradients(unittest.TestCase):
             self.verify(lambda m: nlinalg.qr(m)[0], x)
             self.verify(lambda m: nlinalg.qr(m, "r"), x, rop=True)
             self.verify(lambda m: nlinalg.qr(m, "complete")[1], x, rop=True)
-            self.verify(lambda m: nlinalg.qr(m, "complete")[0][:, :min(shape)], x, rop=True)
+            self.verify(lambda m: nlinalg.qr(m, "complete")[0][:, : min(shape)], x, rop=True)
 
     def test_svd(self):
         for shape in ((4, 4), (5, 3), (3, 5), (1, 3), (3, 1)):
@@ -181,17 +206,27 @@ class TestGradients(unittest.TestCase):
             for i in range(3):
                 self.verify(lambda m: nlinalg.svd(m, full_matrices=0)[i], x)
             self.verify(lambda m: nlinalg.svd(m, compute_uv=0), x, rop=True)
-            self.verify(lambda m: self.joined(nlinalg.svd(m)[0][:, :k], nlinalg.svd(m)[1], nlinalg.svd(m)[2][:k]), x, rop=True)
+            self.verify(
+                lambda m: self.joined(nlinalg.svd(m)[0][:, :k], nlinalg.svd(m)[1], nlinalg.svd(m)[2][:k]), x, rop=True
+            )
             self.verify(lambda m: nlinalg.svd(m)[1], x)
 
     def test_second_derivatives(self):
-        for build in (nlinalg.pinv, lambda m: nlinalg.qr(m)[1], lambda m: nlinalg.svd(m)[0], lambda m: nlinalg.det(m) * m):
+        for build in (
+            nlinalg.pinv,
+            lambda m: nlinalg.qr(m)[1],
+            lambda m: nlinalg.svd(m)[0],
+            lambda m: nlinalg.det(m) * m,
+        ):
             self.verify(lambda m: T.grad((build(m) ** 3).sum(), m), sample(3, 3), eps=1e-6, rel_tol=1e-3, abs_tol=1e-3)
 
     def test_vectors_of_a_null_space_have_no_gradient(self):
         x = T.dmatrix("x")
-        for cost, value in ((nlinalg.svd(x)[0].sum(), sample(4, 2)), (nlinalg.svd(x)[2].sum(), sample(2, 4)),
-                            (nlinalg.qr(x, "complete")[0].sum(), sample(4, 2))):
+        for cost, value in (
+            (nlinalg.svd(x)[0].sum(), sample(4, 2)),
+            (nlinalg.svd(x)[2].sum(), sample(2, 4)),
+            (nlinalg.qr(x, "complete")[0].sum(), sample(4, 2)),
+        ):
             f = theano_ng.function([x], T.grad(cost, x), mode="FAST_COMPILE")
             with self.assertRaisesRegex(np.linalg.LinAlgError, "any basis of a null space"):
                 f(value)
@@ -211,20 +246,33 @@ class TestGradients(unittest.TestCase):
         check_rop(lambda x: nlinalg.tensorsolve(x, x[0, :2], (1,)), sample(2, 4, 2))
 
     def test_complex_gradients_are_those_of_real_and_imaginary_parts(self):
-        a, b, weight = sample(3, 3), sample(3, 3, seed=9), T.constant(sample(3, 3, seed=10) + 1j * sample(3, 3, seed=11))
+        a, b, weight = (
+            sample(3, 3),
+            sample(3, 3, seed=9),
+            T.constant(sample(3, 3, seed=10) + 1j * sample(3, 3, seed=11)),
+        )
         z = T.zmatrix("z")
-        for f in (nlinalg.matrix_inverse, nlinalg.det, nlinalg.pinv, lambda m: nlinalg.tensorinv(m, 1),
-                  lambda m: nlinalg.tensorsolve(m, weight[0])):
+        for f in (
+            nlinalg.matrix_inverse,
+            nlinalg.det,
+            nlinalg.pinv,
+            lambda m: nlinalg.tensorinv(m, 1),
+            lambda m: nlinalg.tensorsolve(m, weight[0]),
+        ):
             out = f(z)
             known = weight if out.ndim == 2 else weight[0] if out.ndim == 1 else weight[0, 0]
-            gradient = theano_ng.function([z], T.grad(None, z, known_grads={out: known}), mode="FAST_COMPILE")(a + 1j * b)
+            gradient = theano_ng.function([z], T.grad(None, z, known_grads={out: known}), mode="FAST_COMPILE")(
+                a + 1j * b
+            )
             value = theano_ng.function([z], T.real(T.conj(known) * out).sum(), mode="FAST_COMPILE")
             eps = 1e-6
             for i, j, step in ((0, 1, 1), (2, 0, 1j), (1, 1, 1), (1, 1, 1j)):
                 d = np.zeros((3, 3), complex)
                 d[i, j] = eps * step
                 slope = (value(a + 1j * b + d) - value(a + 1j * b - d)) / (2 * eps)
-                np.testing.assert_allclose(slope, gradient[i, j].real if step == 1 else gradient[i, j].imag, rtol=1e-5, atol=1e-6)
+                np.testing.assert_allclose(
+                    slope, gradient[i, j].real if step == 1 else gradient[i, j].imag, rtol=1e-5, atol=1e-6
+                )
         for out in (nlinalg.eigh(z)[0], nlinalg.eig(z)[1], nlinalg.svd(z)[1], nlinalg.qr(z)[0]):
             with self.assertRaises(NullTypeGradError):
                 T.grad(T.real(out).sum(), z)
@@ -239,12 +287,25 @@ class TestGradients(unittest.TestCase):
 class TestErrors(unittest.TestCase):
     def test_what_numpy_raises_with_the_node_and_then_it_works(self):
         x = T.dmatrix("x")
-        singular, wide, odd, good = np.ones((2, 2)), np.ones((2, 3)), np.full((2, 2), np.nan), np.array([[2., 1.], [1., 3.]])
+        singular, wide, odd, good = (
+            np.ones((2, 2)),
+            np.ones((2, 3)),
+            np.full((2, 2), np.nan),
+            np.array([[2.0, 1.0], [1.0, 3.0]]),
+        )
         cases = [
-            (nlinalg.matrix_inverse(x), [singular, wide]), (nlinalg.det(x), [wide]), (nlinalg.eig(x)[0], [wide, odd]),
-            (nlinalg.eigh(x)[0], [wide]), (nlinalg.svd(x)[1], [odd]), (nlinalg.tensorinv(x, 1), [singular, wide]),
-            (nlinalg.tensorsolve(x, np.ones(2)), [singular]), (nlinalg.matrix_power(x, 0), [wide]), (nlinalg.matrix_power(x, 1), [wide]),
-            (nlinalg.matrix_power(x, -2), [singular, wide]), (nlinalg.lstsq()(x, np.ones(3), None)[0], [good])]
+            (nlinalg.matrix_inverse(x), [singular, wide]),
+            (nlinalg.det(x), [wide]),
+            (nlinalg.eig(x)[0], [wide, odd]),
+            (nlinalg.eigh(x)[0], [wide]),
+            (nlinalg.svd(x)[1], [odd]),
+            (nlinalg.tensorinv(x, 1), [singular, wide]),
+            (nlinalg.tensorsolve(x, np.ones(2)), [singular]),
+            (nlinalg.matrix_power(x, 0), [wide]),
+            (nlinalg.matrix_power(x, 1), [wide]),
+            (nlinalg.matrix_power(x, -2), [singular, wide]),
+            (nlinalg.lstsq()(x, np.ones(3), None)[0], [good]),
+        ]
         for linker in ("cvm", "py"):
             for out, refused in cases:
                 f = theano_ng.function([x], out, mode=Mode(linker, None))
@@ -259,23 +320,43 @@ class TestErrors(unittest.TestCase):
                 self.assertTrue(np.isnan(value).all())
         f = theano_ng.function([x], nlinalg.eig(x))
         with self.assertRaisesRegex(np.linalg.LinAlgError, "complex eigenvalues.*complex128"):
-            f([[0., 1.], [-1., 0.]])
+            f([[0.0, 1.0], [-1.0, 0.0]])
         z = T.cast(x, "complex128")
-        w, v = theano_ng.function([x], nlinalg.eig(z))([[0., 1.], [-1., 0.]])
+        w, v = theano_ng.function([x], nlinalg.eig(z))([[0.0, 1.0], [-1.0, 0.0]])
         np.testing.assert_allclose(sorted(w.imag), [-1, 1])
         np.testing.assert_allclose(theano_ng.function([x], nlinalg.eig(x)[1])(good), np.linalg.eig(good)[1])
 
     def test_while_the_graph_is_built(self):
         x, y = T.dmatrix("x"), T.dvector("y")
-        for build in (lambda: nlinalg.det(y), lambda: nlinalg.matrix_inverse(T.dtensor3()), lambda: nlinalg.pinv(T.matrix(dtype="float16")),
-                      lambda: nlinalg.diag(T.dscalar()), lambda: nlinalg.alloc_diag(x), lambda: nlinalg.matrix_power(x, 1.5),
-                      lambda: nlinalg.matrix_power(y, 2), lambda: nlinalg.matrix_dot(), lambda: nlinalg.norm(x, y),
-                      lambda: nlinalg.lstsq()(y, x, None), lambda: nlinalg.lstsq()(x, y, y), lambda: nlinalg.EighGrad()(x, y, x, y, y)):
+        for build in (
+            lambda: nlinalg.det(y),
+            lambda: nlinalg.matrix_inverse(T.dtensor3()),
+            lambda: nlinalg.pinv(T.matrix(dtype="float16")),
+            lambda: nlinalg.diag(T.dscalar()),
+            lambda: nlinalg.alloc_diag(x),
+            lambda: nlinalg.matrix_power(x, 1.5),
+            lambda: nlinalg.matrix_power(y, 2),
+            lambda: nlinalg.matrix_dot(),
+            lambda: nlinalg.norm(x, y),
+            lambda: nlinalg.lstsq()(y, x, None),
+            lambda: nlinalg.lstsq()(x, y, y),
+            lambda: nlinalg.EighGrad()(x, y, x, y, y),
+        ):
             self.assertRaises(TypeError, build)
-        for build in (lambda: nlinalg.qr(x, "spam"), lambda: nlinalg.QRIncomplete("raw"), lambda: nlinalg.eigh(x, "l"),
-                      lambda: nlinalg.EighGrad("M"), lambda: nlinalg.tensorinv(x, 0), lambda: nlinalg.tensorinv(x, 3),
-                      lambda: nlinalg.tensorsolve(x, x, (2,)), lambda: nlinalg.tensorsolve(x, x, (0, 0)), lambda: nlinalg.tensorsolve(y, x),
-                      lambda: nlinalg.norm(T.dtensor3(), 2), lambda: nlinalg.norm(y, "nuc"), lambda: nlinalg.norm(x, 3)):
+        for build in (
+            lambda: nlinalg.qr(x, "spam"),
+            lambda: nlinalg.QRIncomplete("raw"),
+            lambda: nlinalg.eigh(x, "l"),
+            lambda: nlinalg.EighGrad("M"),
+            lambda: nlinalg.tensorinv(x, 0),
+            lambda: nlinalg.tensorinv(x, 3),
+            lambda: nlinalg.tensorsolve(x, x, (2,)),
+            lambda: nlinalg.tensorsolve(x, x, (0, 0)),
+            lambda: nlinalg.tensorsolve(y, x),
+            lambda: nlinalg.norm(T.dtensor3(), 2),
+            lambda: nlinalg.norm(y, "nuc"),
+            lambda: nlinalg.norm(x, 3),
+        ):
             self.assertRaises(ValueError, build)
 
 
@@ -295,8 +376,15 @@ class TestOthers(unittest.TestCase):
     def test_tensors(self):
         a, b = sample(4, 6, 8, 3), sample(4, 6)
         x, y = T.dtensor4("x"), T.dmatrix("y")
-        got = theano_ng.function([x, y], [nlinalg.tensorinv(x), nlinalg.tensorsolve(x, y), nlinalg.tensorsolve(x, y).shape,
-                                          nlinalg.tensorinv(x).shape])(a, b)
+        got = theano_ng.function(
+            [x, y],
+            [
+                nlinalg.tensorinv(x),
+                nlinalg.tensorsolve(x, y),
+                nlinalg.tensorsolve(x, y).shape,
+                nlinalg.tensorinv(x).shape,
+            ],
+        )(a, b)
         for value, expected in zip(got, (np.linalg.tensorinv(a), np.linalg.tensorsolve(a, b), (8, 3), (8, 3, 4, 6))):
             np.testing.assert_allclose(value, expected, rtol=1e-6, atol=1e-8)
         f = theano_ng.function([x, y], [nlinalg.tensorsolve(x, y, (0, 2)), nlinalg.tensorsolve(x, y, (0, 2)).shape])
@@ -306,8 +394,13 @@ class TestOthers(unittest.TestCase):
 
     def test_lstsq(self):
         for dtype in ("float32", "float64", "complex128", "int64"):
-            for a, b, rcond in ((sample(5, 3), sample(5), None), (sample(5, 3), sample(5, 2), -1), (sample(3, 5), sample(3, 2), None),
-                                (np.outer(sample(4), sample(3)), sample(4), 1e-3), (sample(0, 3), sample(0), None)):
+            for a, b, rcond in (
+                (sample(5, 3), sample(5), None),
+                (sample(5, 3), sample(5, 2), -1),
+                (sample(3, 5), sample(3, 2), None),
+                (np.outer(sample(4), sample(3)), sample(4), 1e-3),
+                (sample(0, 3), sample(0), None),
+            ):
                 a, b = (10 * a).astype(dtype), (10 * b).astype(dtype)
                 x, y = T.matrix(dtype=dtype), T.TensorType(dtype, (False,) * b.ndim)()
                 outputs = nlinalg.lstsq()(x, y, rcond)
@@ -322,12 +415,16 @@ class TestOthers(unittest.TestCase):
     def test_diagonals(self):
         x, v, t = T.imatrix("x"), T.fvector("v"), T.dtensor3("t")
         a, b = np.arange(12, dtype="int32").reshape(3, 4), np.array([1, 2.5, 3], "float32")
-        f = theano_ng.function([x, v, t], [nlinalg.diag(x), nlinalg.diag(v), x.trace(), nlinalg.trace(t), nlinalg.alloc_diag(v).shape])
+        f = theano_ng.function(
+            [x, v, t], [nlinalg.diag(x), nlinalg.diag(v), x.trace(), nlinalg.trace(t), nlinalg.alloc_diag(v).shape]
+        )
         c = sample(2, 3, 4)
         for value, expected in zip(f(a, b, c), (np.diag(a), np.diag(b), np.trace(a), np.trace(c), (3, 3))):
             np.testing.assert_array_equal(value, expected)
         self.assertIs(nlinalg.ExtractDiag, T.ExtractDiag)
-        self.assertEqual((str(nlinalg.alloc_diag), str(nlinalg.det), nlinalg.AllocDiag()), ("AllocDiag", "Det", nlinalg.alloc_diag))
+        self.assertEqual(
+            (str(nlinalg.alloc_diag), str(nlinalg.det), nlinalg.AllocDiag()), ("AllocDiag", "Det", nlinalg.alloc_diag)
+        )
 
     def test_powers_of_integers_and_long_chains(self):
         x = T.lmatrix("x")
@@ -345,11 +442,27 @@ class TestOthers(unittest.TestCase):
     def test_norms(self):
         x, v, t = T.dmatrix("x"), T.dvector("v"), T.dtensor3("t")
         a = sample(3, 4)
-        f = theano_ng.function([x, v, t], [nlinalg.norm(x, "inf"), nlinalg.norm(v, "-inf"), nlinalg.norm(t, None), nlinalg.norm(v, np.float64(3)),
-                                           nlinalg.norm(v.astype("float32"), np.float64(3))])
+        f = theano_ng.function(
+            [x, v, t],
+            [
+                nlinalg.norm(x, "inf"),
+                nlinalg.norm(v, "-inf"),
+                nlinalg.norm(t, None),
+                nlinalg.norm(v, np.float64(3)),
+                nlinalg.norm(v.astype("float32"), np.float64(3)),
+            ],
+        )
         c = sample(2, 2, 2)
-        for value, expected in zip(f(a, a[0], c), (np.linalg.norm(a, np.inf), np.linalg.norm(a[0], -np.inf), np.linalg.norm(c),
-                                                   np.linalg.norm(a[0], 3), np.linalg.norm(a[0], 3))):
+        for value, expected in zip(
+            f(a, a[0], c),
+            (
+                np.linalg.norm(a, np.inf),
+                np.linalg.norm(a[0], -np.inf),
+                np.linalg.norm(c),
+                np.linalg.norm(a[0], 3),
+                np.linalg.norm(a[0], 3),
+            ),
+        ):
             np.testing.assert_allclose(value, expected, rtol=1e-6)
         self.assertEqual(nlinalg.norm(T.fvector(), np.float64(3)).dtype, "float32")
         for ord in (None, 1, 2, np.inf, "fro", "nuc"):
@@ -364,10 +477,24 @@ class TestOthers(unittest.TestCase):
         x = T.dmatrix("x")
         a = sample(3, 3)
         a = a + a.T
-        outputs = [nlinalg.matrix_inverse(x), nlinalg.det(x), nlinalg.pinv(x), *nlinalg.eigh(x), *nlinalg.qr(x), *nlinalg.svd(x),
-                   nlinalg.tensorinv(x, 1), nlinalg.tensorsolve(x, x[0]), nlinalg.lstsq()(x, x[0], None)[0],
-                   T.grad(nlinalg.eigh(x)[1][0].sum(), x), nlinalg.matrix_power(x, 3), nlinalg.norm(x, "nuc"), nlinalg.alloc_diag(x[0])]
-        for value, plain in zip(*(theano_ng.function([x], outputs, mode=mode)(a) for mode in ("DebugMode", "FAST_COMPILE"))):
+        outputs = [
+            nlinalg.matrix_inverse(x),
+            nlinalg.det(x),
+            nlinalg.pinv(x),
+            *nlinalg.eigh(x),
+            *nlinalg.qr(x),
+            *nlinalg.svd(x),
+            nlinalg.tensorinv(x, 1),
+            nlinalg.tensorsolve(x, x[0]),
+            nlinalg.lstsq()(x, x[0], None)[0],
+            T.grad(nlinalg.eigh(x)[1][0].sum(), x),
+            nlinalg.matrix_power(x, 3),
+            nlinalg.norm(x, "nuc"),
+            nlinalg.alloc_diag(x[0]),
+        ]
+        for value, plain in zip(
+            *(theano_ng.function([x], outputs, mode=mode)(a) for mode in ("DebugMode", "FAST_COMPILE"))
+        ):
             np.testing.assert_allclose(value, plain, rtol=1e-6, atol=1e-9)
 
     def test_it_costs_little_to_import(self):
@@ -388,6 +515,11 @@ print([type(node.op).__name__ for node in f.maker.fgraph.toposort()], 'theano_ng
             with tempfile.TemporaryDirectory() as folder:
                 flags = ",".join([os.environ.get("THEANO_FLAGS", ""), "base_compiledir=" + folder]).strip(",")
                 for rules in (True, False):
-                    out = subprocess.run([sys.executable, "-c", code % first], capture_output=True, text=True, check=True,
-                                         env=dict(os.environ, THEANO_FLAGS=flags)).stdout
+                    out = subprocess.run(
+                        [sys.executable, "-c", code % first],
+                        capture_output=True,
+                        text=True,
+                        check=True,
+                        env=dict(os.environ, THEANO_FLAGS=flags),
+                    ).stdout
                     self.assertEqual(out.strip(), "['Solve'] %s" % rules)

@@ -1,4 +1,5 @@
 """Identities, useless operations, comparisons, switches, assertions."""
+
 import unittest
 
 import numpy as np
@@ -13,46 +14,77 @@ from theano_ng.tensor.tests.rewriting import RewriteCase
 class TestFunctions(RewriteCase):
     def test_inverses(self):
         x = T.dvector("x")
-        for out in (T.deg2rad(T.rad2deg(x)), T.inv(T.inv(x)), -(-x), T.cosh(T.arccosh(x + 1)) - 1, T.tanh(T.arctanh(x / 2)) * 2,
-                    T.sinh(T.arcsinh(x)), T.conj(T.conj(T.zvector("z")))):
+        for out in (
+            T.deg2rad(T.rad2deg(x)),
+            T.inv(T.inv(x)),
+            -(-x),
+            T.cosh(T.arccosh(x + 1)) - 1,
+            T.tanh(T.arctanh(x / 2)) * 2,
+            T.sinh(T.arcsinh(x)),
+            T.conj(T.conj(T.zvector("z"))),
+        ):
             self.check(out, "z" if out.dtype[0] == "c" else "x")
         self.assertFalse(is_inverse_pair(T.exp.scalar_op, T.log.scalar_op, (type(T.neg.scalar_op),) * 2))
 
     def test_signs(self):
         x, y, z = T.dvectors("x", "y", "z")
         for out, expected in [
-                (-x * y, "neg(mul(x, y))"),
-                (-x * -y, "mul(x, y)"),
-                (x * -1, "neg(x)"),
-                (-x * -1, "x"),
-                (-(-x / y), "true_div(x, y)"),
-                (-(2 / y), "true_div(-2.0, y)"),
-                (abs(x) * abs(y), "abs_(mul(x, y))"),
-                (abs(x * y), "abs_(mul(x, y))"),
-                (abs(x) / abs(y), "abs_(true_div(x, y))")]:
-            self.check(out, expected, {"x": [-1, 2, 3.], "y": [2., -3, 4]})
+            (-x * y, "neg(mul(x, y))"),
+            (-x * -y, "mul(x, y)"),
+            (x * -1, "neg(x)"),
+            (-x * -1, "x"),
+            (-(-x / y), "true_div(x, y)"),
+            (-(2 / y), "true_div(-2.0, y)"),
+            (abs(x) * abs(y), "abs_(mul(x, y))"),
+            (abs(x * y), "abs_(mul(x, y))"),
+            (abs(x) / abs(y), "abs_(true_div(x, y))"),
+        ]:
+            self.check(out, expected, {"x": [-1, 2, 3.0], "y": [2.0, -3, 4]})
         self.check(-T.bvector("b"), None, {"b": [-128, 0, 127]})
         b, c, u, l = T.bvector("b"), T.bvector("c"), T.vector("u", dtype="uint8"), T.lvector("l")
-        wide = {"b": [100, -128, 7], "c": [2, 3, -3], "u": [200, 1, 7], "l": [-3, 5, 7], "x": [1, -2, 3.], "q": [True, False, True]}
-        for out in (-u * x, -u * -x, x * -u * 2, abs(b) * abs(c), abs(b) * abs(l) * abs(c), abs(b) / abs(c), abs(b * x), abs(b / c),
-                    -(-u / x), -(-b / c), u * -1, -b * l, l * -b * -1, b * c * T.constant(1, dtype="int64"),
-                    T.vector("q", dtype="bool") * -1, b * T.vector("q", dtype="bool") / b):
+        wide = {
+            "b": [100, -128, 7],
+            "c": [2, 3, -3],
+            "u": [200, 1, 7],
+            "l": [-3, 5, 7],
+            "x": [1, -2, 3.0],
+            "q": [True, False, True],
+        }
+        for out in (
+            -u * x,
+            -u * -x,
+            x * -u * 2,
+            abs(b) * abs(c),
+            abs(b) * abs(l) * abs(c),
+            abs(b) / abs(c),
+            abs(b * x),
+            abs(b / c),
+            -(-u / x),
+            -(-b / c),
+            u * -1,
+            -b * l,
+            l * -b * -1,
+            b * c * T.constant(1, dtype="int64"),
+            T.vector("q", dtype="bool") * -1,
+            b * T.vector("q", dtype="bool") / b,
+        ):
             self.check(out, None, wide)
         self.check(abs(T.bvector("b") * T.bvector("c")), None, {"b": [-128, 2, 127], "c": [1, -1, 2]})
 
     def test_zero_and_one(self):
         x, y, i, u = T.dvector("x"), T.dvector("y"), T.ivector("i"), T.bvector("u")
         for out, expected in [
-                (x * 0, "second(x, 0.0)"),
-                (x + 0, "x"),
-                (x * 1, "x"),
-                (0 / x, "second(x, 0.0)"),
-                (1 / x, "inv(x)"),
-                (i // 1, "i"),
-                (0 // i, "second(i, 0)"),
-                (x ** 1, "x"),
-                (x ** 0, "second(x, 1.0)"),
-                (y * 0 + x, "x")]:
+            (x * 0, "second(x, 0.0)"),
+            (x + 0, "x"),
+            (x * 1, "x"),
+            (0 / x, "second(x, 0.0)"),
+            (1 / x, "inv(x)"),
+            (i // 1, "i"),
+            (0 // i, "second(i, 0)"),
+            (x**1, "x"),
+            (x**0, "second(x, 1.0)"),
+            (y * 0 + x, "x"),
+        ]:
             self.check(out, expected)
         # broadcasting survives
         m, s = T.dmatrix("m"), T.drow("s")
@@ -63,12 +95,22 @@ class TestFunctions(RewriteCase):
 
     def test_powers(self):
         x, i = T.dvector("x"), T.ivector("i")
-        for exponent, expected in [(2, "sqr(x)"), (0.5, "sqrt(x)"), (-0.5, "inv(sqrt(x))"), (-1, "inv(x)"), (-2, "inv(sqr(x))"),
-                                   (3, "mul(x, sqr(x))"), (5, "mul(x, sqr(sqr(x)))"), (4, "sqr(sqr(x))"),
-                                   (-3, "inv(mul(x, sqr(x)))"), (2.5, "pow(x, 2.5)"), (600, "pow(x, 600)")]:
-            self.check(x ** exponent, expected)
+        for exponent, expected in [
+            (2, "sqr(x)"),
+            (0.5, "sqrt(x)"),
+            (-0.5, "inv(sqrt(x))"),
+            (-1, "inv(x)"),
+            (-2, "inv(sqr(x))"),
+            (3, "mul(x, sqr(x))"),
+            (5, "mul(x, sqr(sqr(x)))"),
+            (4, "sqr(sqr(x))"),
+            (-3, "inv(mul(x, sqr(x)))"),
+            (2.5, "pow(x, 2.5)"),
+            (600, "pow(x, 600)"),
+        ]:
+            self.check(x**exponent, expected)
         for exponent in (0, 1, 2, 3, 7, 0.5):
-            self.check(i ** exponent, None)
+            self.check(i**exponent, None)
         self.check(x * x, "sqr(x)")
         self.check(T.fvector("f") ** 2, "sqr(f)")
         self.check(T.bvector("b") ** 2, None, {"b": [-12, 3, 100]})
@@ -78,8 +120,12 @@ class TestFunctions(RewriteCase):
         self.check(T.cast(T.cast(f, "float64"), "float32"), "f")
         self.check(T.cast(T.cast(i, "int64"), "float64"), "Cast{float64}(i)")
         self.check(T.cast(T.cast(d, "int8"), "float64"), "Cast{float64}(Cast{int8}(d))")
-        self.assertTrue(is_an_upcast("int8", "int32") and is_an_upcast("uint8", "int16") and is_an_upcast("float32", "float64"))
-        self.assertFalse(is_an_upcast("float64", "float32") or is_an_upcast("int64", "int64") or is_an_upcast("int8", "uint16"))
+        self.assertTrue(
+            is_an_upcast("int8", "int32") and is_an_upcast("uint8", "int16") and is_an_upcast("float32", "float64")
+        )
+        self.assertFalse(
+            is_an_upcast("float64", "float32") or is_an_upcast("int64", "int64") or is_an_upcast("int8", "uint16")
+        )
 
     def test_zero_dot(self):
         m, n, v = T.dmatrix("m"), T.dmatrix("n"), T.dvector("v")
@@ -95,21 +141,40 @@ class TestUseless(RewriteCase):
         x, i, j, b = T.dvector("x"), T.ivector("i"), T.ivector("j"), T.vector("b", dtype="bool")
         true, false = T.constant(True), T.constant(False)
         for out, expected in [
-                (T.eq(i, i), "second(i, True)"),
-                (T.neq(i, i), "second(i, False)"),
-                (i | 0, "i"), (i & 0, "second(i, 0)"), (i ^ i, "second(i, 0)"), (i & -1, "i"), (i | -1, "second(i, -1)"),
-                (T.add(x), "x"), (T.mul(x), "x"), (T.tensor_copy(x), "x"),
-                (T.or_(b, true), "second(b, True)"), (T.and_(b, true), "b"), (T.and_(b, false), "second(b, False)")]:
+            (T.eq(i, i), "second(i, True)"),
+            (T.neq(i, i), "second(i, False)"),
+            (i | 0, "i"),
+            (i & 0, "second(i, 0)"),
+            (i ^ i, "second(i, 0)"),
+            (i & -1, "i"),
+            (i | -1, "second(i, -1)"),
+            (T.add(x), "x"),
+            (T.mul(x), "x"),
+            (T.tensor_copy(x), "x"),
+            (T.or_(b, true), "second(b, True)"),
+            (T.and_(b, true), "b"),
+            (T.and_(b, false), "second(b, False)"),
+        ]:
             self.check(out, expected, {"b": [True, False, True]})
 
     def test_comparisons(self):
         x, y = T.dvector("x"), T.dvector("y")
         n = x.shape[0]
         for out, expected in [
-                (x < x, "second(x, False)"), (x > x, "second(x, False)"), (x <= x, "second(x, True)"), (x >= x, "second(x, True)"),
-                (T.minimum(x, x), "x"), (T.maximum(x, x), "x"),
-                (n < 0, "False"), (n >= 0, "True"), (T.lt(0, n + y.shape[0]), None), (T.gt(0, n), "False"), (T.le(0, n), "True"),
-                (T.eq(n, -1), "False"), (T.minimum(n, 0), "0")]:
+            (x < x, "second(x, False)"),
+            (x > x, "second(x, False)"),
+            (x <= x, "second(x, True)"),
+            (x >= x, "second(x, True)"),
+            (T.minimum(x, x), "x"),
+            (T.maximum(x, x), "x"),
+            (n < 0, "False"),
+            (n >= 0, "True"),
+            (T.lt(0, n + y.shape[0]), None),
+            (T.gt(0, n), "False"),
+            (T.le(0, n), "True"),
+            (T.eq(n, -1), "False"),
+            (T.minimum(n, 0), "0"),
+        ]:
             self.check(out, expected)
         self.check(T.eq(n, 0), None)
         self.check(n > 0, None)
@@ -118,15 +183,18 @@ class TestUseless(RewriteCase):
         x, y, c = T.dvector("x"), T.dvector("y"), T.dvector("c")
         cond = c > 1
         for out, expected in [
-                (T.switch(1, x, y), "x"), (T.switch(0, x, y), "y"), (T.switch(cond, x, x), None),
-                (T.switch(cond, x, y) + T.switch(cond, y, x), "switch(gt(c, 1), add(x, y), add(y, x))"),
-                (T.switch(cond, 0, x) * y, "switch(gt(c, 1), 0, mul(x, y))"),
-                (T.switch(cond, x, 0) * y, "switch(gt(c, 1), mul(x, y), 0)"),
-                (T.switch(cond, 0, x) / y, "switch(gt(c, 1), 0, true_div(x, y))")]:
+            (T.switch(1, x, y), "x"),
+            (T.switch(0, x, y), "y"),
+            (T.switch(cond, x, x), None),
+            (T.switch(cond, x, y) + T.switch(cond, y, x), "switch(gt(c, 1), add(x, y), add(y, x))"),
+            (T.switch(cond, 0, x) * y, "switch(gt(c, 1), 0, mul(x, y))"),
+            (T.switch(cond, x, 0) * y, "switch(gt(c, 1), mul(x, y), 0)"),
+            (T.switch(cond, 0, x) / y, "switch(gt(c, 1), 0, true_div(x, y))"),
+        ]:
             self.check(out, expected)
         # the guarded value is not poisoned
-        f = theano_ng.function([x, y], T.switch(x > 0, 0., 1.) * y, mode=Mode("py", "fast_run"))
-        self.assertEqual(f([1., -1.], [np.nan, 3.]).tolist(), [0., 3.])
+        f = theano_ng.function([x, y], T.switch(x > 0, 0.0, 1.0) * y, mode=Mode("py", "fast_run"))
+        self.assertEqual(f([1.0, -1.0], [np.nan, 3.0]).tolist(), [0.0, 3.0])
         m = T.dmatrix("m")
         self.check(T.switch(T.constant(1), x, m), None)
         self.check(T.switch(m > 1, x, x), None)
@@ -145,21 +213,26 @@ class TestAsserts(RewriteCase):
         f = theano_ng.function([x], check(x, n < 3, n < 3, True), mode=Mode("py", "fast_run"))
         (node,) = [n for n in f.maker.fgraph.toposort() if isinstance(n.op, T.opt.Assert)]
         self.assertEqual(len(node.inputs), 2)
-        self.assertEqual(f([1., 2.]).tolist(), [1., 2.])
+        self.assertEqual(f([1.0, 2.0]).tolist(), [1.0, 2.0])
         with self.assertRaisesRegex(AssertionError, "too long"):
-            f([1., 2., 3.])
+            f([1.0, 2.0, 3.0])
         for mode in (Mode("py", "unsafe"), Mode("py", "fast_run").including("local_remove_all_assert")):
-            self.assertEqual(theano_ng.function([x], check(x, n < 3), mode=mode)([1., 2., 3.]).tolist(), [1., 2., 3.])
+            self.assertEqual(
+                theano_ng.function([x], check(x, n < 3), mode=mode)([1.0, 2.0, 3.0]).tolist(), [1.0, 2.0, 3.0]
+            )
 
     def test_merging_sees_through(self):
         x, y = T.dvector("x"), T.dscalar("y")
         check = T.opt.Assert("negative")
-        for out in (T.exp(check(x, y > 0)) + T.exp(x), T.exp(x) + T.exp(check(x, y > 0)),
-                    T.exp(check(x, y > 0)) + T.exp(check(x, y < 5))):
+        for out in (
+            T.exp(check(x, y > 0)) + T.exp(x),
+            T.exp(x) + T.exp(check(x, y > 0)),
+            T.exp(check(x, y > 0)) + T.exp(check(x, y < 5)),
+        ):
             f = theano_ng.function([x, y], out, mode=Mode("py", "merge"))
             self.assertEqual(sum(n.op == T.exp for n in f.maker.fgraph.toposort()), 1)
-            np.testing.assert_allclose(f([0., 1.], 1.), 2 * np.exp([0., 1.]))
-            self.assertRaises(AssertionError, f, [0.], -1. if out.owner is not None and "5" not in str(out) else 7.)
+            np.testing.assert_allclose(f([0.0, 1.0], 1.0), 2 * np.exp([0.0, 1.0]))
+            self.assertRaises(AssertionError, f, [0.0], -1.0 if out.owner is not None and "5" not in str(out) else 7.0)
 
     def test_merging_leaves_conditions_alone(self):
         x = T.dvector("x")
@@ -167,7 +240,7 @@ class TestAsserts(RewriteCase):
         once = check(x, x.shape[0] > 0)
         for out in (once.mean(), T.exp(check(once, T.exp(x).sum() > 0)) + T.exp(x)):
             f = theano_ng.function([x], out, mode=Mode("py", "merge"))
-            np.testing.assert_allclose(f([1., 2.]), [1.5] if out.ndim == 0 else 2 * np.exp([1., 2.]))
+            np.testing.assert_allclose(f([1.0, 2.0]), [1.5] if out.ndim == 0 else 2 * np.exp([1.0, 2.0]))
             self.assertRaises(AssertionError, f, [])
 
 

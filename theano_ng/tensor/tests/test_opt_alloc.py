@@ -1,4 +1,5 @@
 """fill and Alloc: moved towards the result, merged, removed."""
+
 import unittest
 
 import numpy as np
@@ -18,16 +19,17 @@ class TestFill(RewriteCase):
     def test_sinks(self):
         m, n, s = T.dmatrix("m"), T.dmatrix("n"), T.dscalar("s")
         for out, expected in [
-                (T.fill(m, s) + n, "add(InplaceDimShuffle{x,x}(s), n)"),
-                (T.exp(T.fill(m, s)), "second(m, exp(InplaceDimShuffle{x,x}(s)))"),
-                (T.fill(m, s) * T.fill(n, 2.) + s, "second(n, add(mul(2.0, *1 -> InplaceDimShuffle{x,x}(s)), *1))"),
-                (T.fill(m, n), "n"),
-                (T.fill(m, T.fill(n, s)), "second(n, InplaceDimShuffle{x,x}(s))"),
-                (T.log(T.exp(T.fill(m, s)) + n), "log(add(exp(InplaceDimShuffle{x,x}(s)), n))")]:
-            self.check(out, expected, {"m": np.ones((3, 3)), "n": np.full((3, 3), 2.)})
+            (T.fill(m, s) + n, "add(InplaceDimShuffle{x,x}(s), n)"),
+            (T.exp(T.fill(m, s)), "second(m, exp(InplaceDimShuffle{x,x}(s)))"),
+            (T.fill(m, s) * T.fill(n, 2.0) + s, "second(n, add(mul(2.0, *1 -> InplaceDimShuffle{x,x}(s)), *1))"),
+            (T.fill(m, n), "n"),
+            (T.fill(m, T.fill(n, s)), "second(n, InplaceDimShuffle{x,x}(s))"),
+            (T.log(T.exp(T.fill(m, s)) + n), "log(add(exp(InplaceDimShuffle{x,x}(s)), n))"),
+        ]:
+            self.check(out, expected, {"m": np.ones((3, 3)), "n": np.full((3, 3), 2.0)})
         # A model that is longer only in one dimension; nothing is left out by mistake.
         r, c = T.drow("r"), T.dcol("c")
-        self.check(T.fill(r, 1.) + T.fill(c, 2.), None)
+        self.check(T.fill(r, 1.0) + T.fill(c, 2.0), None)
         self.check(T.fill(c, s) * r, None)
         self.check(T.fill(T.zeros_like(m), s).T - 1, None, {"m": np.ones((2, 3))})
 
@@ -46,7 +48,7 @@ class TestFill(RewriteCase):
         self.check(T.fill(m * 2, v), None, {"m": np.ones((2, 3))}, WITH_SHAPES)
         self.check(T.ones_like(v + 1).sum(), None, query=WITH_SHAPES)
         # The operands are not computed for their shape.
-        f = self.check(T.fill(T.exp(m), 1.), None, query=WITH_SHAPES)
+        f = self.check(T.fill(T.exp(m), 1.0), None, query=WITH_SHAPES)
         self.assertFalse([n for n in f.maker.fgraph.apply_nodes if isinstance(n.op, T.Elemwise)])
 
 
@@ -94,7 +96,7 @@ class TestAlloc(RewriteCase):
 
     def test_gradients(self):
         x = T.dmatrix("x")
-        f = self.check(T.grad((x ** 2).sum(), x), "mul(2.0, x)")
+        f = self.check(T.grad((x**2).sum(), x), "mul(2.0, x)")
         self.assertEqual(len(f.maker.fgraph.apply_nodes), 1)
         self.check(T.grad(T.tanh(x).sum(), x), None, {"x": np.zeros((0, 2))})
         g = self.check(T.grad(((x - 1) ** 2).mean(), x), None)

@@ -1,4 +1,5 @@
 """Canonical forms of sums and products, greedy distribution, constant folding."""
+
 import unittest
 from unittest import mock
 
@@ -8,8 +9,15 @@ import theano_ng
 import theano_ng.tensor as T
 from theano_ng.compile.mode import Mode
 from theano_ng.tensor.opt import (
-    Canonizer, add_calculate, attempt_distribution, check_for_x_over_absX, local_add_canonizer, local_mul_canonizer, mul_calculate,
-    scalarconsts_rest)
+    Canonizer,
+    add_calculate,
+    attempt_distribution,
+    check_for_x_over_absX,
+    local_add_canonizer,
+    local_mul_canonizer,
+    mul_calculate,
+    scalarconsts_rest,
+)
 from theano_ng.tensor.opt import canonicalize
 from theano_ng.tensor.tests.rewriting import CANONICALIZE, RewriteCase, shown
 
@@ -20,16 +28,17 @@ class TestCanonizer(RewriteCase):
         x, y, z = T.dvectors("x", "y", "z")
         s, t, u = x * y, 2 * x, x - y
         for shared, out, expected in [
-                (s, s * z * 2, "*1 -> mul(x, y), mul(2.0, *1, z)"),
-                (s, z * s / x, "mul(x, y), mul(z, y)"),
-                (s, (s * z) / (s * y), "mul(x, y), true_div(z, y)"),
-                (t, t * 3, "mul(2.0, x), mul(6.0, x)"),
-                (u, u + z + 1, "*1 -> sub(x, y), add(1.0, *1, z)"),
-                (u, u + y, "sub(x, y), DeepCopyOp(x)")]:
+            (s, s * z * 2, "*1 -> mul(x, y), mul(2.0, *1, z)"),
+            (s, z * s / x, "mul(x, y), mul(z, y)"),
+            (s, (s * z) / (s * y), "mul(x, y), true_div(z, y)"),
+            (t, t * 3, "mul(2.0, x), mul(6.0, x)"),
+            (u, u + z + 1, "*1 -> sub(x, y), add(1.0, *1, z)"),
+            (u, u + y, "sub(x, y), DeepCopyOp(x)"),
+        ]:
             f = theano_ng.function([x, y, z], [shared, out], mode=Mode("py", CANONICALIZE), on_unused_input="ignore")
             self.assertEqual(shown(f.maker.fgraph), expected)
             plain = theano_ng.function([x, y, z], [shared, out], mode=Mode("py", None), on_unused_input="ignore")
-            given = [[1., 2], [3, .5], [.25, 4]]
+            given = [[1.0, 2], [3, 0.5], [0.25, 4]]
             for got, want in zip(f(*given), plain(*given)):
                 np.testing.assert_allclose(got, want)
         # A chain each product of which is used elsewhere stays a chain.
@@ -42,33 +51,35 @@ class TestCanonizer(RewriteCase):
     def test_products(self):
         x, y, z = T.dvectors("x", "y", "z")
         for out, expected in [
-                (x / x, "second(x, 1.0)"),
-                ((x * y) / x, "y"),
-                (x / y / x, "inv(y)"),
-                (x / y / z, "true_div(x, mul(y, z))"),
-                (x / (y / z), "true_div(mul(x, z), y)"),
-                ((x / y) * (y / z), "true_div(x, z)"),
-                ((2.0 * x) / (4.0 * y), "true_div(mul(0.5, x), y)"),
-                (2 * x / 2, "x"),
-                (x * y * z, "mul(x, y, z)"),
-                (x / 4, "mul(0.25, x)"),
-                (3 * (x * 2) * y, "mul(6.0, x, y)"),
-                (2 / x * 3, "true_div(6.0, x)"),
-                (x / abs(x), "sgn(x)")]:
+            (x / x, "second(x, 1.0)"),
+            ((x * y) / x, "y"),
+            (x / y / x, "inv(y)"),
+            (x / y / z, "true_div(x, mul(y, z))"),
+            (x / (y / z), "true_div(mul(x, z), y)"),
+            ((x / y) * (y / z), "true_div(x, z)"),
+            ((2.0 * x) / (4.0 * y), "true_div(mul(0.5, x), y)"),
+            (2 * x / 2, "x"),
+            (x * y * z, "mul(x, y, z)"),
+            (x / 4, "mul(0.25, x)"),
+            (3 * (x * 2) * y, "mul(6.0, x, y)"),
+            (2 / x * 3, "true_div(6.0, x)"),
+            (x / abs(x), "sgn(x)"),
+        ]:
             self.check(out, expected)
 
     def test_sums(self):
         x, y, z = T.dvectors("x", "y", "z")
         for out, expected in [
-                (x - x, "second(x, 0.0)"),
-                (x + y - x, "y"),
-                (x + 1 + 1, "add(2.0, x)"),
-                (x - y - z, "sub(x, add(y, z))"),
-                (x + y + z, "add(x, y, z)"),
-                ((x - y) + (y - z), "sub(x, z)"),
-                (3 + x - 3, "x"),
-                (-x - y, "sub(neg(x), y)"),
-                (x + (-y), "sub(x, y)")]:
+            (x - x, "second(x, 0.0)"),
+            (x + y - x, "y"),
+            (x + 1 + 1, "add(2.0, x)"),
+            (x - y - z, "sub(x, add(y, z))"),
+            (x + y + z, "add(x, y, z)"),
+            ((x - y) + (y - z), "sub(x, z)"),
+            (3 + x - 3, "x"),
+            (-x - y, "sub(neg(x), y)"),
+            (x + (-y), "sub(x, y)"),
+        ]:
             self.check(out, expected)
 
     def test_shared_parts_stay(self):
@@ -80,8 +91,18 @@ class TestCanonizer(RewriteCase):
     def test_shapes_and_dtypes(self):
         x, s, f, i = T.dmatrix("x"), T.dscalar("s"), T.fvector("f"), T.ivector("i")
         row = T.drow("row")
-        for out in (x * s / x, (x * row) / row, row * x / x, f / 2, i * 2 * 3, i / 2, i - i, f * np.float64(2), (x * s) / (s * x),
-                    T.as_tensor_variable(np.arange(3.)) * x / x):
+        for out in (
+            x * s / x,
+            (x * row) / row,
+            row * x / x,
+            f / 2,
+            i * 2 * 3,
+            i / 2,
+            i - i,
+            f * np.float64(2),
+            (x * s) / (s * x),
+            T.as_tensor_variable(np.arange(3.0)) * x / x,
+        ):
             self.check(out, None)
         self.check(i * 2 * 3, "mul(6, i)")
         self.assertEqual(self.check(f / 2, "mul(0.5, f)").maker.fgraph.outputs[0].dtype, "float32")
@@ -95,8 +116,19 @@ class TestCanonizer(RewriteCase):
         wide, x = T.lvector("l"), T.fvector("x")
         u = T.TensorType("uint8", (False,))("u")
         values = {"b": [100, -100, 3], "c": [100, 90, -128], "q": [True, False, True], "u": [200, 100, 3]}
-        for out in (b + (b - wide), b + (c - wide), b * (c * wide), b * (c / wide), (wide - u) - wide, (wide - b) - (wide + c), q + (q - wide),
-                    (b + c) * (wide / (b * wide)), (b + c) * wide / wide, x * (b / wide) / x, wide / (b * (c / wide))):
+        for out in (
+            b + (b - wide),
+            b + (c - wide),
+            b * (c * wide),
+            b * (c / wide),
+            (wide - u) - wide,
+            (wide - b) - (wide + c),
+            q + (q - wide),
+            (b + c) * (wide / (b * wide)),
+            (b + c) * wide / wide,
+            x * (b / wide) / x,
+            wide / (b * (c / wide)),
+        ):
             self.check(out, None, values)
         for v in (b, c, u):
             self.check(T.inv(v), None, values)
@@ -126,26 +158,26 @@ class TestCanonizer(RewriteCase):
         self.assertEqual(can.get_num_denum(a / (b / x)), ([a, x], [b]))
         self.assertEqual(can.simplify_factors([x, y], [x]), ([y], []))
         self.assertEqual(can.simplify_factors([x, x, y], [x, a]), ([x, y], [a]))
-        num, denum = can.simplify_constants([x, T.constant(2.), y], [a, T.constant(4.)], T.dvector)
+        num, denum = can.simplify_constants([x, T.constant(2.0), y], [a, T.constant(4.0)], T.dvector)
         self.assertEqual((float(num[0]), num[1:], denum), (0.5, [x, y], [a]))
-        self.assertEqual(can.simplify_constants([x, T.constant(2.), y], [a, T.constant(2.)]), ([x, y], [a]))
+        self.assertEqual(can.simplify_constants([x, T.constant(2.0), y], [a, T.constant(2.0)]), ([x, y], [a]))
         self.assertEqual(can.merge_num_denum([x], []), x)
         self.assertEqual(can.merge_num_denum([], [x, y]).owner.op, T.true_div)
         self.assertEqual(Canonizer(T.mul, T.true_div, T.inv, mul_calculate).merge_num_denum([], [x]).owner.op, T.inv)
         self.assertEqual(can.merge_num_denum([], []).data, 1)
         self.assertEqual(local_add_canonizer.merge_num_denum([], [x]).owner.op, T.neg)
-        self.assertEqual(Canonizer.get_constant(T.constant(3.)), 3)
+        self.assertEqual(Canonizer.get_constant(T.constant(3.0)), 3)
         self.assertIsNone(Canonizer.get_constant(x))
-        self.assertEqual(float(mul_calculate([3., 4.], [2.])), 6.)
-        self.assertEqual(mul_calculate([2.], [2.], aslist=True), [])
-        self.assertEqual(float(add_calculate([3.], [1., 1.])), 1.)
+        self.assertEqual(float(mul_calculate([3.0, 4.0], [2.0])), 6.0)
+        self.assertEqual(mul_calculate([2.0], [2.0], aslist=True), [])
+        self.assertEqual(float(add_calculate([3.0], [1.0, 1.0])), 1.0)
         self.assertEqual(add_calculate([], [], aslist=True), [])
         self.assertEqual(check_for_x_over_absX([y], [abs(x)])[0], [y])
 
     def test_scalarconsts_rest(self):
-        x, two = T.dvector("x"), T.constant(2.)
+        x, two = T.dvector("x"), T.constant(2.0)
         consts, origs, rest = scalarconsts_rest([x, two])
-        self.assertEqual(([float(c) for c in consts], origs, rest), ([2.], [two], [x]))
+        self.assertEqual(([float(c) for c in consts], origs, rest), ([2.0], [two], [x]))
 
 
 class TestDistributor(RewriteCase):
@@ -159,9 +191,11 @@ class TestDistributor(RewriteCase):
         # In a long product only what may cancel is tried.
         many = T.dvectors(300)
         found = []
-        for limit in (0, 10 ** 9):
+        for limit in (0, 10**9):
             with mock.patch.object(canonicalize, "_FULL_SEARCH", limit):
-                changed, new, num, denum = attempt_distribution(a / many[7] + b * many[9], many, [many[9], many[5]], a.type)
+                changed, new, num, denum = attempt_distribution(
+                    a / many[7] + b * many[9], many, [many[9], many[5]], a.type
+                )
             found.append((changed, theano_ng.pprint(new), num, denum))
         self.assertEqual(found[0], found[1])
         self.assertEqual(found[0][2:], (many[:7] + many[8:], [many[5]]))
@@ -170,9 +204,9 @@ class TestDistributor(RewriteCase):
 class TestConstantFolding(RewriteCase):
     def test_values(self):
         x = T.dscalar("x")
-        self.check(x + T.log(T.constant(1.) * 1), "x")
+        self.check(x + T.log(T.constant(1.0) * 1), "x")
         self.check(T.constant(np.ones((2, 2))).sum() + x, "add(4.0, x)")
-        self.check(T.constant([3., 1., 2.])[1] * x, "x")
+        self.check(T.constant([3.0, 1.0, 2.0])[1] * x, "x")
 
     def test_chain(self):
         out = T.constant(0.5)
@@ -184,7 +218,10 @@ class TestConstantFolding(RewriteCase):
     def test_what_fails_is_reported_once_and_raised_when_it_runs(self):
         x = T.dvector("x")
         total = x.sum() + T.dot(np.ones((2, 3), "int64"), np.ones((2, 3), "int64")).sum()
-        with self.assertLogs("theano_ng.gof.opt", "ERROR") as logged, theano_ng.change_flags(on_opt_error="warn", cache_graphs=False):
+        with (
+            self.assertLogs("theano_ng.gof.opt", "ERROR") as logged,
+            theano_ng.change_flags(on_opt_error="warn", cache_graphs=False),
+        ):
             f = theano_ng.function([x], total, mode="FAST_RUN")
         self.assertEqual(sum("constant_folding" in line for line in logged.output if "Optimization failure" in line), 1)
         with self.assertRaisesRegex(ValueError, r"2,\s?3"):

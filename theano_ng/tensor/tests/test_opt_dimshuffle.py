@@ -1,4 +1,5 @@
 """DimShuffle and Rebroadcast move to the inputs."""
+
 import unittest
 
 import numpy as np
@@ -7,7 +8,11 @@ import theano_ng
 import theano_ng.tensor as T
 from theano_ng.compile.ops import Rebroadcast
 from theano_ng.tensor.opt import (
-    apply_local_dimshuffle_lift, apply_rebroadcast_opt, is_dimshuffle_useless, local_dimshuffle_lift)
+    apply_local_dimshuffle_lift,
+    apply_rebroadcast_opt,
+    is_dimshuffle_useless,
+    local_dimshuffle_lift,
+)
 from theano_ng.tensor.tests.rewriting import CANONICALIZE, RewriteCase, shown
 
 
@@ -17,8 +22,16 @@ class TestDimShuffle(RewriteCase):
     def test_useless(self):
         m, r, s = T.dmatrix("m"), T.drow("r"), T.dscalar("s")
         one = T.TensorType("float64", (True, True))()
-        for order, x, expected in [((0, 1), m, True), ((1, 0), m, False), (("x", 1), r, True), ((1, 0), one, True), ((0,), r, False),
-                                   ((0, 1, "x"), m, False), ((1, 0), r, False), ((), s, True)]:
+        for order, x, expected in [
+            ((0, 1), m, True),
+            ((1, 0), m, False),
+            (("x", 1), r, True),
+            ((1, 0), one, True),
+            ((0,), r, False),
+            ((0, 1, "x"), m, False),
+            ((1, 0), r, False),
+            ((), s, True),
+        ]:
             self.assertIs(is_dimshuffle_useless(order, x), expected)
         self.check(m.dimshuffle(0, 1) + 0, "m")
         self.check(m.T.T, "m")
@@ -26,13 +39,19 @@ class TestDimShuffle(RewriteCase):
     def test_merge_and_lift(self):
         m, v, s = T.dmatrix("m"), T.dvector("v"), T.dscalar("s")
         for out, expected in [
-                (m.dimshuffle(1, 0, "x").dimshuffle("x", 1, 0), "InplaceDimShuffle{x,0,1}(m)"),
-                (v.dimshuffle("x", 0).dimshuffle(1), "v"),
-                (T.exp(m).T, "exp(InplaceDimShuffle{1,0}(m))"),
-                ((m + v).T, "add(InplaceDimShuffle{1,0}(m), InplaceDimShuffle{0,x}(v))"),
-                (T.exp(m.T + s).dimshuffle(1, "x", 0), "exp(add(InplaceDimShuffle{0,x,1}(m), InplaceDimShuffle{x,x,x}(s)))")]:
+            (m.dimshuffle(1, 0, "x").dimshuffle("x", 1, 0), "InplaceDimShuffle{x,0,1}(m)"),
+            (v.dimshuffle("x", 0).dimshuffle(1), "v"),
+            (T.exp(m).T, "exp(InplaceDimShuffle{1,0}(m))"),
+            ((m + v).T, "add(InplaceDimShuffle{1,0}(m), InplaceDimShuffle{0,x}(v))"),
+            (
+                T.exp(m.T + s).dimshuffle(1, "x", 0),
+                "exp(add(InplaceDimShuffle{0,x,1}(m), InplaceDimShuffle{x,x,x}(s)))",
+            ),
+        ]:
             self.check(out, expected)
-            self.check(out, None, {"m": np.ones((0, 2)), "v": np.ones(2)} if "v)" in expected and "m" in expected else {})
+            self.check(
+                out, None, {"m": np.ones((0, 2)), "v": np.ones(2)} if "v)" in expected and "m" in expected else {}
+            )
         # used elsewhere, the function stays where it is
         e = T.exp(m)
         f = theano_ng.function([m], [e, e.T])
@@ -49,7 +68,7 @@ class TestDimShuffle(RewriteCase):
 
     def test_dot(self):
         a, b, v = T.dmatrix("a"), T.dmatrix("b"), T.dvector("v")
-        values = {"a": np.arange(6.).reshape(2, 3), "b": np.arange(12.).reshape(3, 4)}
+        values = {"a": np.arange(6.0).reshape(2, 3), "b": np.arange(12.0).reshape(3, 4)}
         self.check(T.dot(a, b).T, "dot(InplaceDimShuffle{1,0}(b), InplaceDimShuffle{1,0}(a))", values)
         self.check(T.dot(a.T, b).T, "dot(InplaceDimShuffle{1,0}(b), a)", {"a": np.ones((3, 2)), "b": np.ones((3, 4))})
         self.check(T.dot(a, b).T, None, {"a": np.ones((2, 0)), "b": np.ones((0, 4))})
@@ -62,13 +81,14 @@ class TestRebroadcast(RewriteCase):
     def test_rules(self):
         m, r = T.dmatrix("m"), T.drow("r")
         for out, expected in [
-                (Rebroadcast((0, False))(m), "m"),
-                (Rebroadcast((0, True), (1, False))(m), "Rebroadcast{1}(m)"),
-                (Rebroadcast((0, True))(T.exp(m)), "exp(Rebroadcast{1}(m))"),
-                (Rebroadcast((1, True))(Rebroadcast((0, True))(m)), "Rebroadcast{1,1}(m)"),
-                (Rebroadcast((0, False))(Rebroadcast((0, True))(m)), "Rebroadcast{0}(Rebroadcast{1}(m))"),
-                (Rebroadcast((0, True))(Rebroadcast((0, False))(r)), "r")]:
-            values = {"m": np.full((1, 1 if "1,1" in expected else 2), 2.)} if "1" in expected else {}
+            (Rebroadcast((0, False))(m), "m"),
+            (Rebroadcast((0, True), (1, False))(m), "Rebroadcast{1}(m)"),
+            (Rebroadcast((0, True))(T.exp(m)), "exp(Rebroadcast{1}(m))"),
+            (Rebroadcast((1, True))(Rebroadcast((0, True))(m)), "Rebroadcast{1,1}(m)"),
+            (Rebroadcast((0, False))(Rebroadcast((0, True))(m)), "Rebroadcast{0}(Rebroadcast{1}(m))"),
+            (Rebroadcast((0, True))(Rebroadcast((0, False))(r)), "r"),
+        ]:
+            values = {"m": np.full((1, 1 if "1,1" in expected else 2), 2.0)} if "1" in expected else {}
             self.check(out, expected, values)
         f = theano_ng.function([m], Rebroadcast((0, True))(T.exp(m)) + 1)
         self.assertRaises(ValueError, f, np.ones((2, 2)))

@@ -1,4 +1,5 @@
 """Elementwise operations become one loop where that computes nothing twice."""
+
 import unittest
 
 import numpy as np
@@ -20,11 +21,12 @@ class TestFusion(RewriteCase):
         x, y, z = T.dvectors("xyz")
         s, m = T.dscalar("s"), T.dmatrix("m")
         for out, expected in [
-                (T.exp(x) * y - z, "Elemwise{Composite{((exp(i0) * i1) - i2)}}(x, y, z)"),
-                (T.tanh(x + s), "Elemwise{Composite{tanh((i0 + i1))}}(x, InplaceDimShuffle{x}(s))"),
-                (T.exp(T.exp(x) + T.exp(x)), "Elemwise{Composite{exp((i0 + i0))}}(exp(x))"),
-                ((x + y) + z, "add(x, y, z)"),
-                (T.exp(x) + m, "add(InplaceDimShuffle{x,0}(exp(x)), m)")]:
+            (T.exp(x) * y - z, "Elemwise{Composite{((exp(i0) * i1) - i2)}}(x, y, z)"),
+            (T.tanh(x + s), "Elemwise{Composite{tanh((i0 + i1))}}(x, InplaceDimShuffle{x}(s))"),
+            (T.exp(T.exp(x) + T.exp(x)), "Elemwise{Composite{exp((i0 + i0))}}(exp(x))"),
+            ((x + y) + z, "add(x, y, z)"),
+            (T.exp(x) + m, "add(InplaceDimShuffle{x,0}(exp(x)), m)"),
+        ]:
             values = {"m": np.ones((2, 3))}
             f = self.check(out, None if "i0 + i0" in expected else expected, values)
             self.assertLessEqual(len(f.maker.fgraph.apply_nodes), 3)
@@ -42,7 +44,9 @@ class TestFusion(RewriteCase):
         shared = T.exp(x)
         f = theano_ng.function([x, y], [shared + y, shared * y, T.tanh(shared * 2)], mode=Mode("py", FUSION))
         self.assertEqual(shown(f.maker.fgraph).count("exp("), 1)
-        for got, want in zip(f([0, 1], [2, 3]), (np.exp([0, 1]) + [2, 3], np.exp([0, 1]) * [2, 3], np.tanh(np.exp([0, 1]) * 2))):
+        for got, want in zip(
+            f([0, 1], [2, 3]), (np.exp([0, 1]) + [2, 3], np.exp([0, 1]) * [2, 3], np.tanh(np.exp([0, 1]) * 2))
+        ):
             np.testing.assert_allclose(got, want)
         # an operation whose users are all inside joins
         f = self.check(T.tanh(shared) + shared * y, None)
@@ -59,7 +63,7 @@ class TestFusion(RewriteCase):
         f = theano_ng.function([x], y, mode=Mode("vm", "fast_run"))
         self.assertEqual(len(f.maker.fgraph.apply_nodes), 1)
         plain = theano_ng.function([x], y, mode=Mode("py", None))
-        np.testing.assert_allclose(f([-.3, .2, 1.1]), plain([-.3, .2, 1.1]), rtol=1e-9)
+        np.testing.assert_allclose(f([-0.3, 0.2, 1.1]), plain([-0.3, 0.2, 1.1]), rtol=1e-9)
 
     def test_limits(self):
         xs = T.dvectors(["x%d" % i for i in range(70)])

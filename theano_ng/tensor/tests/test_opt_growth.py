@@ -1,4 +1,5 @@
 """The work of rewriting grows in proportion to the graph: calls of functions are counted, not seconds."""
+
 import sys
 import unittest
 
@@ -47,9 +48,10 @@ class TestGrowth(unittest.TestCase):
     def _check(self, gradient, *names):
         for name in names:
             make = graph_families.FAMILIES[name]
-            self._work(make, 8, gradient)       # what is imported and remembered once
+            self._work(make, 8, gradient)  # what is imported and remembered once
             (few, little), (many, much) = [
-                self._work(make, graph_families.steps_for(make, size, gradient), gradient) for size in SIZES]
+                self._work(make, graph_families.steps_for(make, size, gradient), gradient) for size in SIZES
+            ]
             with self.subTest(name, gradient=gradient):
                 self.assertLess(much / little, 1.3 * many / few)
 
@@ -57,7 +59,16 @@ class TestGrowth(unittest.TestCase):
         self._check(False, "reversed_slices", "slices_of_slices", "reshapes", "sums_of_powers")
 
     def test_gradient(self):
-        self._check(True, "elementwise", "broadcasting", "tree", "long_sum_and_product", "stack", "conditionals", "dot_of_vectors")
+        self._check(
+            True,
+            "elementwise",
+            "broadcasting",
+            "tree",
+            "long_sum_and_product",
+            "stack",
+            "conditionals",
+            "dot_of_vectors",
+        )
 
 
 if __name__ == "__main__":

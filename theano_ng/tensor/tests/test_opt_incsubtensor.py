@@ -1,4 +1,5 @@
 """Writing into parts of tensors: useless writes, sums of increments, work in place."""
+
 import unittest
 
 import numpy as np
@@ -20,16 +21,17 @@ class TestUseless(RewriteCase):
         rows = T.lvector("rows")
         two = {"x": np.ones((4, 2)), "y": np.ones((1, 2)), "rows": [0, 2, 2]}
         for out, expected in [
-                (T.inc_subtensor(x[1:], 0) * 2, "mul(2.0, x)"),
-                (T.inc_subtensor(x[rows], 0) * 2, None),
-                (T.set_subtensor(x[:], T.exp(x)), "exp(x)"),
-                (T.set_subtensor(x[::-1], T.exp(x)), "exp(Subtensor{::int64}(x, -1))"),
-                (T.inc_subtensor(T.zeros_like(x)[:, :], T.exp(x)), "exp(x)"),
-                (T.set_subtensor(T.zeros((4, n))[1:2], 0), "Alloc(0.0, 4, n)"),
-                (T.inc_subtensor(T.zeros((4, n))[1:2], s), None),
-                (T.set_subtensor(x[:], y), None),
-                (T.set_subtensor(x[:], s), None),
-                (T.inc_subtensor(x[:], T.exp(x)), None)]:
+            (T.inc_subtensor(x[1:], 0) * 2, "mul(2.0, x)"),
+            (T.inc_subtensor(x[rows], 0) * 2, None),
+            (T.set_subtensor(x[:], T.exp(x)), "exp(x)"),
+            (T.set_subtensor(x[::-1], T.exp(x)), "exp(Subtensor{::int64}(x, -1))"),
+            (T.inc_subtensor(T.zeros_like(x)[:, :], T.exp(x)), "exp(x)"),
+            (T.set_subtensor(T.zeros((4, n))[1:2], 0), "Alloc(0.0, 4, n)"),
+            (T.inc_subtensor(T.zeros((4, n))[1:2], s), None),
+            (T.set_subtensor(x[:], y), None),
+            (T.set_subtensor(x[:], s), None),
+            (T.inc_subtensor(x[:], T.exp(x)), None),
+        ]:
             f = self.check(out, expected, dict(two, n=2))
             if expected is None and out.owner.inputs[0] is x:
                 self.assertIn("IncSubtensor", shown(f.maker.fgraph))
@@ -39,8 +41,12 @@ class TestUseless(RewriteCase):
     def test_alloc(self):
         x, s, v, n = T.dmatrix("x"), T.dscalar("s"), T.dvector("v"), T.lscalar("n")
         values = {"x": np.ones((3, 2)), "v": np.ones(2), "n": 2}
-        for out in (T.inc_subtensor(x[:n], T.alloc(s, n, 2)), T.set_subtensor(x[1:], T.alloc(v, 2, 2)),
-                    T.inc_subtensor(x[[0, 2]], T.alloc(s, 2, n)), T.inc_subtensor(x[[0, 1], [1, 1]], T.alloc(s, n))):
+        for out in (
+            T.inc_subtensor(x[:n], T.alloc(s, n, 2)),
+            T.set_subtensor(x[1:], T.alloc(v, 2, 2)),
+            T.inc_subtensor(x[[0, 2]], T.alloc(s, 2, n)),
+            T.inc_subtensor(x[[0, 1], [1, 1]], T.alloc(s, n)),
+        ):
             f = self.check(out, None, values)
             self.assertNotIn("Alloc(", shown(f.maker.fgraph))
         f = theano_ng.function([x, s, n], T.inc_subtensor(x[:2], T.alloc(s, n, 2)))
@@ -49,7 +55,7 @@ class TestUseless(RewriteCase):
 
     def test_rows(self):
         x, y = T.dmatrix("x"), T.dmatrix("y")
-        values = {"x": np.arange(8.).reshape(4, 2), "y": np.ones((3, 2))}
+        values = {"x": np.arange(8.0).reshape(4, 2), "y": np.ones((3, 2))}
         unique, twice = np.array([2, 0, 1]), np.array([2, 0, 2])
         f = self.check(T.set_subtensor(x[unique], x[unique] + y), None, values)
         self.assertIn("AdvancedIncSubtensor1{no_inplace,inc}", shown(f.maker.fgraph))
@@ -57,7 +63,7 @@ class TestUseless(RewriteCase):
         self.assertIn("AdvancedIncSubtensor1{no_inplace,set}", shown(f.maker.fgraph))
         f = self.check(T.set_subtensor(x[unique], y)[unique], None, values)
         self.assertFalse([n for n in f.maker.fgraph.apply_nodes if "Inc" in type(n.op).__name__])
-        f = theano_ng.function([x, y], T.set_subtensor(x[unique], y)[unique] * 1.)
+        f = theano_ng.function([x, y], T.set_subtensor(x[unique], y)[unique] * 1.0)
         self.assertRaises((AssertionError, IndexError), f, np.ones((2, 2)), np.ones((3, 2)))
         for rows in (twice, np.array([0, -1, 1])):
             f = self.check(T.set_subtensor(x[rows], y)[rows], None, values)
@@ -69,7 +75,7 @@ class TestSerialize(RewriteCase):
 
     def test_gradients(self):
         a, i = T.dvector("a"), T.lscalar("i")
-        f = self.check(T.grad(T.exp(a[0]) * a[1] + a[2:].sum(), a), None, {"a": np.arange(5.)})
+        f = self.check(T.grad(T.exp(a[0]) * a[1] + a[2:].sum(), a), None, {"a": np.arange(5.0)})
         self.assertEqual(shown(f.maker.fgraph).count("Alloc(0.0"), 1)
         self.assertFalse([n for n in f.maker.fgraph.apply_nodes if n.op == T.add])
         m = T.dmatrix("m")
@@ -77,10 +83,12 @@ class TestSerialize(RewriteCase):
         self.check(T.grad((m[1:] * m[:-1]).sum(), m), None, {"m": np.ones((0, 2))})
         self.check(T.grad((m[[0, 1, 1]] * m[2]).sum(), m), None)
         rows = T.lvector("rows")
-        self.check(T.grad((m[rows] ** 2).sum() + (m[rows, rows] ** 3).sum() + (m ** 2).sum(), m), None, {"rows": [0, 2, 2]})
-        f = self.check(T.inc_subtensor(a[i], 1.) + T.inc_subtensor(a[:2], 2.) + a, None, {"i": 2})
+        self.check(
+            T.grad((m[rows] ** 2).sum() + (m[rows, rows] ** 3).sum() + (m**2).sum(), m), None, {"rows": [0, 2, 2]}
+        )
+        f = self.check(T.inc_subtensor(a[i], 1.0) + T.inc_subtensor(a[:2], 2.0) + a, None, {"i": 2})
         self.assertEqual(shown(f.maker.fgraph).count("IncSubtensor{Inc"), 2)
-        b = T.inc_subtensor(a[i], 1.)
+        b = T.inc_subtensor(a[i], 1.0)
         f = theano_ng.function([a, i], [b, b + a])
         self.assertEqual([v.tolist() for v in f([1, 2, 3], 0)], [[2, 2, 3], [3, 4, 6]])
 
@@ -100,13 +108,14 @@ class TestInplace(RewriteCase):
         self.assertEqual(table.get_value(borrow=True).ctypes.data, memory)
 
     def test_all_kinds(self):
-        x, mask = theano_ng.shared(np.arange(6.).reshape(3, 2)), T.TensorType("bool", (False, False))("mask")
+        x, mask = theano_ng.shared(np.arange(6.0).reshape(3, 2)), T.TensorType("bool", (False, False))("mask")
         i = T.lvector("i")
         for new, expected in [
-                (T.set_subtensor(x[1:, 0], 7), [[0, 1], [7, 3], [7, 5]]),
-                (T.inc_subtensor(x[i, i], 1), [[1, 1], [2, 5], [4, 5]]),
-                (T.set_subtensor(x[mask], 0.), [[0, 1], [2, 3], [4, 0]])]:
-            x.set_value(np.arange(6.).reshape(3, 2))
+            (T.set_subtensor(x[1:, 0], 7), [[0, 1], [7, 3], [7, 5]]),
+            (T.inc_subtensor(x[i, i], 1), [[1, 1], [2, 5], [4, 5]]),
+            (T.set_subtensor(x[mask], 0.0), [[0, 1], [2, 3], [4, 0]]),
+        ]:
+            x.set_value(np.arange(6.0).reshape(3, 2))
             f = theano_ng.function([i, mask], [], updates=[(x, new)], on_unused_input="ignore")
             node = f.maker.fgraph.outputs[0].owner
             self.assertTrue(node.op.inplace, node.op)
@@ -115,7 +124,7 @@ class TestInplace(RewriteCase):
         # An input of the user is not overwritten, and neither is what is read later.
         v = T.dvector("v")
         f = theano_ng.function([v], [T.set_subtensor(v[0], 5), v + 1])
-        given = np.arange(3.)
+        given = np.arange(3.0)
         self.assertEqual([r.tolist() for r in f(given)], [[5, 1, 2], [1, 2, 3]])
         self.assertEqual(given.tolist(), [0, 1, 2])
         f = theano_ng.function([v], T.set_subtensor((v * 2)[1:], v[:-1]), mode=Mode("cvm", "fast_run"))

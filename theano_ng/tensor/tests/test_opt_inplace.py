@@ -1,4 +1,5 @@
 """Elementwise operations overwrite what nobody needs any more."""
+
 import unittest
 
 import numpy as np
@@ -21,8 +22,8 @@ class TestInplace(unittest.TestCase):
     def test_greedy(self):
         x, y, z = T.dvectors("xyz")
         f = theano_ng.function([x, y, z], x + y + z, mode=INPLACE)
-        self.assertEqual(patterns(f), [{}, {0: 0}])     # inputs of users are not overwritten
-        given = [np.arange(3.), np.ones(3), np.ones(3)]
+        self.assertEqual(patterns(f), [{}, {0: 0}])  # inputs of users are not overwritten
+        given = [np.arange(3.0), np.ones(3), np.ones(3)]
         self.assertEqual(f(*given).tolist(), [2, 3, 4])
         self.assertEqual(given[0].tolist(), [0, 1, 2])
         f = theano_ng.function([theano_ng.In(x, mutable=True), y], x + y, mode=INPLACE)
@@ -36,7 +37,7 @@ class TestInplace(unittest.TestCase):
         x, m = T.dvector("x"), T.dmatrix("m")
         e = T.exp(x)
         f = theano_ng.function([x], [e, e + 1, e * 2], mode=INPLACE)
-        for got, want in zip(f([0., 1]), (np.exp([0, 1]), np.exp([0, 1]) + 1, np.exp([0, 1]) * 2)):
+        for got, want in zip(f([0.0, 1]), (np.exp([0, 1]), np.exp([0, 1]) + 1, np.exp([0, 1]) * 2)):
             np.testing.assert_allclose(got, want)
         # another type, or a broadcast operand, cannot take the result
         self.assertEqual(patterns(theano_ng.function([x], T.exp(x) > 1, mode=INPLACE)), [{}, {}])
@@ -62,13 +63,13 @@ class TestInplace(unittest.TestCase):
         self.assertFalse(walk.known(h.owner, nodes[0].owner))
         # Memory that everybody reads is refused to a few of them only.
         common = T.exp(x)
-        f = theano_ng.function([x], [T.tanh(common[i] * 2.) * common.sum() for i in range(60)], mode=INPLACE)
-        np.testing.assert_allclose(f(np.zeros(60)), np.full(60, 60 * np.tanh(2.)))
+        f = theano_ng.function([x], [T.tanh(common[i] * 2.0) * common.sum() for i in range(60)], mode=INPLACE)
+        np.testing.assert_allclose(f(np.zeros(60)), np.full(60, 60 * np.tanh(2.0)))
 
     def test_updates_first(self):
         w = theano_ng.shared(np.ones(3))
         memory = w.get_value(borrow=True).ctypes.data
-        f = theano_ng.function([], (w ** 2).sum(), updates=[(w, w * 2)])
+        f = theano_ng.function([], (w**2).sum(), updates=[(w, w * 2)])
         self.assertEqual([float(f()), float(f())], [3, 12])
         self.assertEqual(w.get_value(borrow=True).ctypes.data, memory)
 

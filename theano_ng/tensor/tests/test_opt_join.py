@@ -1,4 +1,5 @@
 """Join, Split, Tile, MakeVector, and other operations without effect."""
+
 import unittest
 
 import numpy as np
@@ -20,17 +21,28 @@ class TestJoin(RewriteCase):
     query = QUERY
 
     def test_join(self):
-        x, v, a, b, c, i = T.dmatrix("x"), T.dvector("v"), T.dscalar("a"), T.dscalar("b"), T.dscalar("c"), T.lvector("i")
+        x, v, a, b, c, i = (
+            T.dmatrix("x"),
+            T.dvector("v"),
+            T.dscalar("a"),
+            T.dscalar("b"),
+            T.dscalar("c"),
+            T.lvector("i"),
+        )
         empty = np.zeros(0)
         for out, expected in [
-                (Join()(0, x) + 0, "x"),
-                (T.concatenate([v, empty, v + 1]), "Join(0, v, add(1.0, v))"),
-                (T.concatenate([empty, v]) + 0, "v"),
-                (T.concatenate([np.zeros(0), i]), "Cast{float64}(i)"),
-                (T.concatenate([x, np.zeros((0, 3))]), None),
-                (T.concatenate([T.stack([a]), T.stack([b, c])]), "MakeVector{dtype='float64'}(a, b, c)"),
-                (T.concatenate([v, T.stack([a]), T.stack([b, c]), v]), "Join(0, v, MakeVector{dtype='float64'}(a, b, c), v)"),
-                (T.concatenate([T.stack([a]), T.stack([T.fscalar("f"), 1])]), None)]:
+            (Join()(0, x) + 0, "x"),
+            (T.concatenate([v, empty, v + 1]), "Join(0, v, add(1.0, v))"),
+            (T.concatenate([empty, v]) + 0, "v"),
+            (T.concatenate([np.zeros(0), i]), "Cast{float64}(i)"),
+            (T.concatenate([x, np.zeros((0, 3))]), None),
+            (T.concatenate([T.stack([a]), T.stack([b, c])]), "MakeVector{dtype='float64'}(a, b, c)"),
+            (
+                T.concatenate([v, T.stack([a]), T.stack([b, c]), v]),
+                "Join(0, v, MakeVector{dtype='float64'}(a, b, c), v)",
+            ),
+            (T.concatenate([T.stack([a]), T.stack([T.fscalar("f"), 1])]), None),
+        ]:
             self.check(out, expected)
         f = theano_ng.function([x], T.concatenate([x, np.zeros((0, 3))]))
         self.assertEqual(f(np.ones((0, 3))).shape, (0, 3))
@@ -39,7 +51,7 @@ class TestJoin(RewriteCase):
     def test_printed_vectors(self):
         v = T.dscalar("a")
         for _ in range(3000):
-            v = T.stack([v, 1.])[0]
+            v = T.stack([v, 1.0])[0]
         text = theano_ng.pprint(v)
         self.assertEqual(text.count("["), text.count("]"))
         self.assertIn("[a, ", text)
@@ -47,7 +59,7 @@ class TestJoin(RewriteCase):
 
     def test_split_and_tile(self):
         x, v, n = T.dmatrix("x"), T.dvector("v"), T.lvector("n")
-        f = self.check(Split(1)(v, 0, n) * 2., None, {"n": [3]})
+        f = self.check(Split(1)(v, 0, n) * 2.0, None, {"n": [3]})
         self.assertFalse([node for node in f.maker.fgraph.apply_nodes if isinstance(node.op, Split)])
         f = theano_ng.function([v, n], Split(1)(v, 0, n))
         self.assertRaises((AssertionError, ValueError), f, np.ones(3), [2])
@@ -70,7 +82,9 @@ class TestTrivial(RewriteCase):
         self.assertEqual(shown(f.maker.fgraph), "s")
         v = T.dvector("v")
         for mode in ("FAST_COMPILE", "FAST_RUN"):
-            f = theano_ng.function([v], theano_ng.gradient.disconnected_grad(v) * theano_ng.gradient.grad_clip(v, 0, 1), mode=mode)
+            f = theano_ng.function(
+                [v], theano_ng.gradient.disconnected_grad(v) * theano_ng.gradient.grad_clip(v, 0, 1), mode=mode
+            )
             self.assertEqual([type(n.op).__name__ for n in f.maker.fgraph.apply_nodes], ["Elemwise"])
 
     def test_unused_outputs(self):

@@ -1,4 +1,5 @@
 """Rules on inverses, determinants and systems of equations: the graphs, and the numbers of both."""
+
 import numpy as np
 
 import theano_ng
@@ -8,7 +9,7 @@ from theano_ng.tensor.nlinalg import det, matrix_dot, matrix_inverse
 from theano_ng.tensor.slinalg import Cholesky, cholesky, solve
 from theano_ng.tensor.tests.rewriting import CANONICALIZE, STABILIZE, RewriteCase, shown
 
-REGULAR = np.array([[4., 1., -2.], [0., 3., 1.], [2., -1., 5.]])
+REGULAR = np.array([[4.0, 1.0, -2.0], [0.0, 3.0, 1.0], [2.0, -1.0, 5.0]])
 POSITIVE = np.dot(REGULAR, REGULAR.T)
 
 
@@ -23,7 +24,9 @@ class TestInverses(RewriteCase):
 
     def check(self, out, expected, **kwargs):
         values = {"A": REGULAR, "B": REGULAR.T + 1}
-        return super().check(out, None if expected is None else expected.replace("solve", self.general), values, **kwargs)
+        return super().check(
+            out, None if expected is None else expected.replace("solve", self.general), values, **kwargs
+        )
 
     def test_products_with_inverses_are_solved(self):
         A, B, v = T.dmatrix("A"), T.dmatrix("B"), T.dvector("v")
@@ -70,11 +73,17 @@ class TestCholeskyFactors(RewriteCase):
 
     def test_systems_with_factors_are_triangular(self):
         A, v = T.dmatrix("A"), T.dvector("v")
-        for factor, structure in ((cholesky(A), "lower"), (cholesky(A).T, "upper"), (Cholesky(lower=False)(A), "upper"),
-                                  (Cholesky(lower=False)(A).T, "lower")):
+        for factor, structure in (
+            (cholesky(A), "lower"),
+            (cholesky(A).T, "upper"),
+            (Cholesky(lower=False)(A), "upper"),
+            (Cholesky(lower=False)(A).T, "lower"),
+        ):
             f = self.check(solve(factor, v))
-            self.assertEqual([node.op.A_structure for node in f.maker.fgraph.toposort() if hasattr(node.op, "A_structure")],
-                             [structure + "_triangular"])
+            self.assertEqual(
+                [node.op.A_structure for node in f.maker.fgraph.toposort() if hasattr(node.op, "A_structure")],
+                [structure + "_triangular"],
+            )
 
     def test_determinants_from_factors(self):
         A = T.dmatrix("A")

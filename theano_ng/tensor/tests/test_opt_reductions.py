@@ -1,4 +1,5 @@
 """Rules on sums, products and other reductions."""
+
 import unittest
 
 import numpy as np
@@ -14,10 +15,19 @@ class TestFactors(RewriteCase):
     def test_scalars(self):
         x, s, m = T.dvector("x"), T.dscalar("s"), T.dmatrix("m")
         for out, expected in [
-                (T.sum(2 * x), "mul(2.0, Sum(x))"), (T.sum(s * x), "mul(s, Sum(x))"), (T.sum(-x), "neg(Sum(x))"),
-                (T.sum(s * m, axis=0), None), (T.prod(2 * x), None), (T.prod(-x), None), (T.prod(s * m, axis=1), None),
-                (T.sum(s * x * T.exp(x)), None), (T.sum(T.fvector("f") * 2), None), (T.sum(T.ivector("i") * 2), None),
-                (T.sum(T.ivector("i") * s), None), (T.prod(-T.ivector("i")), None)]:
+            (T.sum(2 * x), "mul(2.0, Sum(x))"),
+            (T.sum(s * x), "mul(s, Sum(x))"),
+            (T.sum(-x), "neg(Sum(x))"),
+            (T.sum(s * m, axis=0), None),
+            (T.prod(2 * x), None),
+            (T.prod(-x), None),
+            (T.prod(s * m, axis=1), None),
+            (T.sum(s * x * T.exp(x)), None),
+            (T.sum(T.fvector("f") * 2), None),
+            (T.sum(T.ivector("i") * 2), None),
+            (T.sum(T.ivector("i") * s), None),
+            (T.prod(-T.ivector("i")), None),
+        ]:
             self.check(out, expected)
         for shape in ((0,), (5,)):
             self.check(T.prod(3 * x), None, {"x": np.ones(shape)})
@@ -36,7 +46,14 @@ class TestFactors(RewriteCase):
     def test_narrow_integers(self):
         b, s = T.bvector("b"), T.bscalar("s")
         for op in (T.sum, T.prod):
-            for out in (op(b * 100), op(b * s), op(-b), op(b * s, dtype="int8"), op(-b, dtype="int8"), op(-T.vector("u", dtype="uint8"))):
+            for out in (
+                op(b * 100),
+                op(b * s),
+                op(-b),
+                op(b * s, dtype="int8"),
+                op(-b, dtype="int8"),
+                op(-T.vector("u", dtype="uint8")),
+            ):
                 self.check(out, None, {"b": [100, -128, 3], "s": 2, "u": [1, 2, 255]})
 
     def test_squares(self):
@@ -63,14 +80,21 @@ class TestAxes(RewriteCase):
     def test_length_one(self):
         c, r, s, b = T.dcol("c"), T.drow("r"), T.dscalar("s"), T.matrix("b", dtype="bool")
         for out, expected in [
-                (c.sum(axis=1), "InplaceDimShuffle{0}(c)"), (r.sum(axis=0), "InplaceDimShuffle{1}(r)"),
-                (c.max(axis=1), None), (c.sum(), None), (c.prod(axis=[0, 1]), None),
-                (T.any(T.gt(c, 1), axis=1), None), (T.all(T.icol("i"), axis=1), None), (T.icol("i").sum(axis=1), None)]:
+            (c.sum(axis=1), "InplaceDimShuffle{0}(c)"),
+            (r.sum(axis=0), "InplaceDimShuffle{1}(r)"),
+            (c.max(axis=1), None),
+            (c.sum(), None),
+            (c.prod(axis=[0, 1]), None),
+            (T.any(T.gt(c, 1), axis=1), None),
+            (T.all(T.icol("i"), axis=1), None),
+            (T.icol("i").sum(axis=1), None),
+        ]:
             self.check(out, expected)
         from theano_ng.compile import optdb
+
         for database in ("canonicalize", "specialize", "uncanonicalize"):
             self.assertTrue(optdb[database]["local_reduce_broadcastable"])
-        self.check(ProdWithoutZeros(axis=1)(c), None, {"c": [[0.], [2.], [0.]]})
+        self.check(ProdWithoutZeros(axis=1)(c), None, {"c": [[0.0], [2.0], [0.0]]})
         self.check(T.sum(s, axis=[]), "s")
         self.check(CAReduce(T.maximum.scalar_op, axis=1)(c), "InplaceDimShuffle{0}(c)")
 
@@ -86,9 +110,13 @@ class TestAxes(RewriteCase):
 
     def test_constants(self):
         x, f = T.dmatrix("x"), T.fmatrix("f")
-        for out in (T.sum(T.alloc(2., x.shape[0], x.shape[1])), T.sum(T.alloc(2., x.shape[0], x.shape[1]), axis=0),
-                    T.prod(T.alloc(2., x.shape[0], x.shape[1]), axis=1), T.prod(T.alloc(2., x.shape[0])),
-                    T.sum(T.alloc(np.float32(0.5), f.shape[0], f.shape[1]))):
+        for out in (
+            T.sum(T.alloc(2.0, x.shape[0], x.shape[1])),
+            T.sum(T.alloc(2.0, x.shape[0], x.shape[1]), axis=0),
+            T.prod(T.alloc(2.0, x.shape[0], x.shape[1]), axis=1),
+            T.prod(T.alloc(2.0, x.shape[0])),
+            T.sum(T.alloc(np.float32(0.5), f.shape[0], f.shape[1])),
+        ):
             g = self.check(out, None)
             self.assertFalse(any(isinstance(n.op, CAReduce) for n in g.maker.fgraph.toposort()))
 

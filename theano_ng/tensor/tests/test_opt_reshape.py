@@ -1,4 +1,5 @@
 """Reshape and Flatten: chains, useless ones, dimensions of length one."""
+
 import unittest
 
 import numpy as np
@@ -17,19 +18,30 @@ class TestReshape(RewriteCase):
 
     def test_chain(self):
         x, v, n = T.dmatrix("x"), T.dvector("v"), T.lscalar("n")
-        self.check(x.reshape((3, 4)).reshape((2, 6)), "Reshape{2}(x, [2 6])", {"x": np.arange(12.).reshape(6, 2)})
-        self.check(x.reshape((-1,)).reshape((2, -1)), "Reshape{2}(x, [ 2 -1])", {"x": np.arange(12.).reshape(6, 2)})
-        self.check(v.reshape((n, 2)).reshape((2, n)), "Reshape{2}(v, MakeVector{dtype='int64'}(2, n))", {"v": np.ones(6), "n": 3})
+        self.check(x.reshape((3, 4)).reshape((2, 6)), "Reshape{2}(x, [2 6])", {"x": np.arange(12.0).reshape(6, 2)})
+        self.check(x.reshape((-1,)).reshape((2, -1)), "Reshape{2}(x, [ 2 -1])", {"x": np.arange(12.0).reshape(6, 2)})
+        self.check(
+            v.reshape((n, 2)).reshape((2, n)),
+            "Reshape{2}(v, MakeVector{dtype='int64'}(2, n))",
+            {"v": np.ones(6), "n": 3},
+        )
         self.check(x.flatten().reshape((0, 5)), "Reshape{2}(x, [0 5])", {"x": np.ones((3, 0))})
 
     def test_lift_of_chains(self):
         # All views of a chain pass all functions; those of a class whose rule is left out stay, and so does what is behind them.
         x = T.dmatrix("x")
         out = T.exp(T.tanh(T.sin(x).reshape((2, 3))).dimshuffle(1, 0)).reshape((1, 6))
-        self.check(out, "exp(tanh(sin(InplaceDimShuffle{x,0}(Reshape{1}(InplaceDimShuffle{1,0}(Reshape{2}(x, [2 3])), 6)))))",
-                   {"x": np.arange(6.).reshape(3, 2)})
-        self.check(out, "InplaceDimShuffle{x,0}(exp(Reshape{1}(InplaceDimShuffle{1,0}(tanh(sin(Reshape{2}(x, [2 3])))), 6)))",
-                   {"x": np.arange(6.).reshape(3, 2)}, query=CANONICALIZE.excluding("local_dimshuffle_lift"))
+        self.check(
+            out,
+            "exp(tanh(sin(InplaceDimShuffle{x,0}(Reshape{1}(InplaceDimShuffle{1,0}(Reshape{2}(x, [2 3])), 6)))))",
+            {"x": np.arange(6.0).reshape(3, 2)},
+        )
+        self.check(
+            out,
+            "InplaceDimShuffle{x,0}(exp(Reshape{1}(InplaceDimShuffle{1,0}(tanh(sin(Reshape{2}(x, [2 3])))), 6)))",
+            {"x": np.arange(6.0).reshape(3, 2)},
+            query=CANONICALIZE.excluding("local_dimshuffle_lift"),
+        )
 
     def test_useless(self):
         x, v, n = T.dmatrix("x"), T.dvector("v"), T.lscalar("n")
@@ -39,7 +51,7 @@ class TestReshape(RewriteCase):
             self.check(x.reshape((x.shape[0], x.shape[1])) + 0, "x", query=query)
             self.check(x.reshape((-1, x.shape[1])) + 0, "x", query=query)
         for other in ((x.shape[1], x.shape[0]), (-1, x.shape[0]), (2, 3)):
-            f = self.check(x.reshape(other) + 0, None, {"x": np.arange(6.).reshape(3, 2)}, query=WITH_SHAPES)
+            f = self.check(x.reshape(other) + 0, None, {"x": np.arange(6.0).reshape(3, 2)}, query=WITH_SHAPES)
             self.assertIn("Reshape", shown(f.maker.fgraph))
         # Known lengths; with an expression between.
         c = T.alloc(n, 2, 3)
@@ -50,21 +62,31 @@ class TestReshape(RewriteCase):
     def test_ones(self):
         v, n, r = T.dvector("v"), T.lscalar("n"), T.drow("r")
         for out, expected in [
-                (v.reshape((1, n)), "InplaceDimShuffle{x,0}(v)"),
-                (v.reshape((1, 2, 1, -1, 1)), "InplaceDimShuffle{x,0,x,1,x}(Reshape{2}(v, [ 2 -1]))"),
-                (v.reshape((n, 1, 2)), "InplaceDimShuffle{0,x,1}(Reshape{2}(v, MakeVector{dtype='int64'}(n, 2)))"),
-                (v.dimshuffle("x", 0).reshape((2, n)), "Reshape{2}(v, MakeVector{dtype='int64'}(2, n))"),
-                (r.dimshuffle(1, "x").reshape((n,)), None),
-                (T.dscalar("d").reshape((1, 1)), "InplaceDimShuffle{x,x}(d)"),
-                (r.reshape((3,)), None)]:
+            (v.reshape((1, n)), "InplaceDimShuffle{x,0}(v)"),
+            (v.reshape((1, 2, 1, -1, 1)), "InplaceDimShuffle{x,0,x,1,x}(Reshape{2}(v, [ 2 -1]))"),
+            (v.reshape((n, 1, 2)), "InplaceDimShuffle{0,x,1}(Reshape{2}(v, MakeVector{dtype='int64'}(n, 2)))"),
+            (v.dimshuffle("x", 0).reshape((2, n)), "Reshape{2}(v, MakeVector{dtype='int64'}(2, n))"),
+            (r.dimshuffle(1, "x").reshape((n,)), None),
+            (T.dscalar("d").reshape((1, 1)), "InplaceDimShuffle{x,x}(d)"),
+            (r.reshape((3,)), None),
+        ]:
             length = 2 if "n, 2" in str(expected) or expected == "InplaceDimShuffle{x,0}(v)" else 3
-            self.check(out, expected, {"v": np.arange(length * (2 if "Reshape" in str(expected) else 1)), "n": 3 if length == 3 else 2,
-                                       "r": np.arange(3.).reshape(1, 3)})
+            self.check(
+                out,
+                expected,
+                {
+                    "v": np.arange(length * (2 if "Reshape" in str(expected) else 1)),
+                    "n": 3 if length == 3 else 2,
+                    "r": np.arange(3.0).reshape(1, 3),
+                },
+            )
         # A transposed matrix has another order of elements.
         m = T.dmatrix("m")
-        self.check(m.T.reshape((2, 3)), "Reshape{2}(InplaceDimShuffle{1,0}(m), [2 3])", {"m": np.arange(6.).reshape(3, 2)})
+        self.check(
+            m.T.reshape((2, 3)), "Reshape{2}(InplaceDimShuffle{1,0}(m), [2 3])", {"m": np.arange(6.0).reshape(3, 2)}
+        )
         f = theano_ng.function([v], v.reshape((1, 3)) + 1)
-        self.assertEqual(f(np.arange(3.)).shape, (1, 3))
+        self.assertEqual(f(np.arange(3.0)).shape, (1, 3))
 
     def test_lift(self):
         x = T.dmatrix("x")
@@ -76,7 +98,7 @@ class TestReshape(RewriteCase):
         self.assertEqual(sum(isinstance(n.op, T.Elemwise) for n in f.maker.fgraph.apply_nodes), 1)
         # log(1 + exp(reshaped)) is recognized
         f = theano_ng.function([x], T.log(1 + T.exp(x).reshape((9,))))
-        self.assertTrue(np.all(np.isfinite(f(np.full((3, 3), 800.)))))
+        self.assertTrue(np.all(np.isfinite(f(np.full((3, 3), 800.0)))))
 
 
 if __name__ == "__main__":

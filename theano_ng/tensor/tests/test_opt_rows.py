@@ -1,4 +1,5 @@
 """Rules made of rows: how terms are read and shown, what numbers, names and restricted names match, types of replacements."""
+
 import unittest
 
 import theano_ng.tensor as T
@@ -13,19 +14,41 @@ exp, log, erf, join = terms(T.exp, T.log, T.erf, T.Join)
 
 def after(made, out):
     """The printed graph of what a rule replaces `out` by; False when it does not apply."""
-    fgraph = gof.FunctionGraph([v for v in gof.graph.inputs([out]) if not isinstance(v, gof.Constant)], [out], clone=True)
+    fgraph = gof.FunctionGraph(
+        [v for v in gof.graph.inputs([out]) if not isinstance(v, gof.Constant)], [out], clone=True
+    )
     new = made.transform(fgraph.outputs[0].owner)
     if not new:
         return False
     assert new[0].type == fgraph.outputs[0].type
-    return shown_graph(gof.FunctionGraph([v for v in gof.graph.inputs(new) if not isinstance(v, gof.Constant)], new, clone=True))
+    return shown_graph(
+        gof.FunctionGraph([v for v in gof.graph.inputs(new) if not isinstance(v, gof.Constant)], new, clone=True)
+    )
 
 
 class TestTerms(unittest.TestCase):
     def test_shown_as_python_reads_it(self):
-        for text in ("x + y * x", "(x + y) * x", "x - (y - x)", "x - y - x", "-x * y", "-(x * y)", "--x", "(-x) ** 2", "-x ** 2", "1 / x ** y",
-                     "x / (y * 2)", "x // 1", "1 // x", "2 - x", "exp(x - 1) * -1", "x ** (y ** 2)", "(x ** y) ** 2", "abs_(x)",
-                     "Join(x, y)"):
+        for text in (
+            "x + y * x",
+            "(x + y) * x",
+            "x - (y - x)",
+            "x - y - x",
+            "-x * y",
+            "-(x * y)",
+            "--x",
+            "(-x) ** 2",
+            "-x ** 2",
+            "1 / x ** y",
+            "x / (y * 2)",
+            "x // 1",
+            "1 // x",
+            "2 - x",
+            "exp(x - 1) * -1",
+            "x ** (y ** 2)",
+            "(x ** y) ** 2",
+            "abs_(x)",
+            "Join(x, y)",
+        ):
             term = eval(text, {"x": x, "y": y, "exp": exp, "abs_": abs, "Join": join})
             with self.subTest(text):
                 again = eval(shown(term), {"x": x, "y": y, "exp": exp, "abs_": abs, "Join": join})
@@ -39,7 +62,7 @@ class TestTerms(unittest.TestCase):
 class TestRule(unittest.TestCase):
     def test_is_a_local_optimizer(self):
         self.assertRaises(ValueError, rule, "r", "", (join(y, x), x), (exp(x), y))
-        made = rule("squares", "Products.", (x * x, x ** 2), (exp(x) * y, y))
+        made = rule("squares", "Products.", (x * x, x**2), (exp(x) * y, y))
         self.assertIsInstance(made, LocalOptimizer)
         self.assertEqual((made.__name__, str(made), made.tracks()), ("squares", "squares", [T.mul]))
         self.assertEqual(made.__doc__, "Products.\n\n    x * x  ->  x ** 2\n    exp(x) * y  ->  y\n")
@@ -63,8 +86,10 @@ class TestRule(unittest.TestCase):
     def test_first_row_that_matches(self):
         made = rule("r", "", (log(exp(x)), x), (log(x), -x), (exp(x), 0))
         v = T.dvector("v")
-        self.assertEqual([after(made, out) for out in (T.log(T.exp(v)), T.log(v), T.exp(v), -v)],
-                         ["v", "neg(v)", "second(v, InplaceDimShuffle{x}(0.0))", False])
+        self.assertEqual(
+            [after(made, out) for out in (T.log(T.exp(v)), T.log(v), T.exp(v), -v)],
+            ["v", "neg(v)", "second(v, InplaceDimShuffle{x}(0.0))", False],
+        )
 
     def test_types_of_replacements(self):
         i, m, s = T.ivector("i"), T.dmatrix("m"), T.dscalar("s")
@@ -78,14 +103,19 @@ class TestRule(unittest.TestCase):
     def test_stack_traces_are_copied(self):
         out = T.exp(T.dvector("v"))
         out.tag.trace = [[("file.py", 1, "f", "exp(v)")]]
-        new, = rule("r", "", (exp(x), log(x))).transform(out.owner)
+        (new,) = rule("r", "", (exp(x), log(x))).transform(out.owner)
         self.assertIn(("file.py", 1, "f", "exp(v)"), [line for trace in new.tag.trace for line in trace])
 
 
 class TestPatternRule(unittest.TestCase):
     def test_starts_from_a_rare_op(self):
-        for pattern, tracked in [(1 + -1 * erf(x), T.erf), (1 - erf(-x), T.erf), (log(1 - exp(x)), T.log), (-(-x), T.neg),
-                                 (1 + 2 * (3 - erf(x)), T.add)]:
+        for pattern, tracked in [
+            (1 + -1 * erf(x), T.erf),
+            (1 - erf(-x), T.erf),
+            (log(1 - exp(x)), T.log),
+            (-(-x), T.neg),
+            (1 + 2 * (3 - erf(x)), T.add),
+        ]:
             made = pattern_rule("r", "", pattern, exp(x))
             self.assertIsInstance(made, PatternSub)
             self.assertEqual(made.tracks(), [tracked])
@@ -94,7 +124,7 @@ class TestPatternRule(unittest.TestCase):
         v = T.dvector("v")
         fgraph = gof.FunctionGraph([v], [1 - T.erf(-v)])
         inner = fgraph.outputs[0].owner.inputs[1].owner
-        (old, new), = pattern_rule("r", "", 1 - erf(-x), exp(x)).transform(inner).items()
+        ((old, new),) = pattern_rule("r", "", 1 - erf(-x), exp(x)).transform(inner).items()
         self.assertIs(old, fgraph.outputs[0])
         self.assertIs(new.owner.inputs[0], fgraph.inputs[0])
 

@@ -1,4 +1,5 @@
 """ShapeFeature: shapes without values, inferred on demand."""
+
 import unittest
 import warnings
 
@@ -38,6 +39,7 @@ class Opaque(Op):
 def fail(failure):
     def infer(shapes):
         raise failure
+
     return infer
 
 
@@ -78,7 +80,7 @@ class TestShapeFeature(unittest.TestCase):
         x = T.dmatrix("x")
         f = theano_ng.function([x], op(x) * 2)
         self.assertEqual(op.calls, 0)
-        self.assertEqual(f(np.ones((2, 3))).tolist(), [[4.] * 3] * 2)
+        self.assertEqual(f(np.ones((2, 3))).tolist(), [[4.0] * 3] * 2)
         f = theano_ng.function([x], T.log(op(x)).shape)
         self.assertGreater(op.calls, 0)
         self.assertEqual({type(n.op).__name__ for n in f.maker.fgraph.apply_nodes}, {"Shape_i", "MakeVector"})
@@ -88,7 +90,12 @@ class TestShapeFeature(unittest.TestCase):
         x = T.dmatrix("x")
         f = theano_ng.function([x], Opaque(fail(ShapeError("unknown")))(x).shape)
         self.assertEqual(f(np.ones((2, 3))).tolist(), [2, 3])
-        for infer in (fail(ZeroDivisionError("no")), lambda shapes: [], lambda shapes: [(1,)], lambda shapes: [(1.5, 2)]):
+        for infer in (
+            fail(ZeroDivisionError("no")),
+            lambda shapes: [],
+            lambda shapes: [(1,)],
+            lambda shapes: [(1.5, 2)],
+        ):
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 f = theano_ng.function([x], Opaque(infer)(x).shape)

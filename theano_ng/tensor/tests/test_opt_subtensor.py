@@ -1,4 +1,5 @@
 """Indexing moves to the inputs; two steps become one."""
+
 import itertools
 import unittest
 
@@ -21,19 +22,22 @@ class TestUseless(RewriteCase):
     def test_useless(self):
         x, r, i = T.dmatrix("x"), T.drow("r"), T.iscalar("i")
         for out, expected in [
-                (x[:] + 0, "x"),
-                (x[0:x.shape[0], :x.shape[1]] + 0, "x"),
-                (x[0, :], "Subtensor{int64}(x, ScalarConstant{0})"),
-                (x[1:, 0:], "Subtensor{int64::}(x, ScalarConstant{1})"),
-                (x[:, 1:, ][:], "Subtensor{::, int64::}(x, ScalarConstant{1})"),
-                (x[T.arange(x.shape[0])] + 0, "x"),
-                (x[:x.shape[1]], None),
-                (r[0], "InplaceDimShuffle{1}(r)"),
-                (r[-1, :], "InplaceDimShuffle{1}(r)"),
-                (r[0:1] + 0, "r"),
-                (x[::-1, :], None),
-                (x[T.arange(1, x.shape[0])], None)]:
-            f = self.check(out, expected and expected.replace("ScalarConstant{0}", "0").replace("ScalarConstant{1}", "1"))
+            (x[:] + 0, "x"),
+            (x[0 : x.shape[0], : x.shape[1]] + 0, "x"),
+            (x[0, :], "Subtensor{int64}(x, ScalarConstant{0})"),
+            (x[1:, 0:], "Subtensor{int64::}(x, ScalarConstant{1})"),
+            (x[:, 1:][:], "Subtensor{::, int64::}(x, ScalarConstant{1})"),
+            (x[T.arange(x.shape[0])] + 0, "x"),
+            (x[: x.shape[1]], None),
+            (r[0], "InplaceDimShuffle{1}(r)"),
+            (r[-1, :], "InplaceDimShuffle{1}(r)"),
+            (r[0:1] + 0, "r"),
+            (x[::-1, :], None),
+            (x[T.arange(1, x.shape[0])], None),
+        ]:
+            f = self.check(
+                out, expected and expected.replace("ScalarConstant{0}", "0").replace("ScalarConstant{1}", "1")
+            )
             if expected is None:
                 self.assertIn("ubtensor", shown(f.maker.fgraph))
         c = T.alloc(i, 3, 2)
@@ -46,17 +50,22 @@ class TestUseless(RewriteCase):
         a, b, c = T.dscalars("abc")
         v = T.stack([a, b, c])
         for out, expected in [
-                (v[1] + 0, "b"), (v[-1] + 0, "c"), (v[0:2], "MakeVector{dtype='float64'}(a, b)"),
-                (v[::-2], "MakeVector{dtype='float64'}(c, a)"), (v[[2, 0]], "MakeVector{dtype='float64'}(c, a)"),
-                (v[3:], None), (T.stack([a, b])[1:], None),
-                (T.cast(v, "float32")[1], "Cast{float32}(b)")]:
+            (v[1] + 0, "b"),
+            (v[-1] + 0, "c"),
+            (v[0:2], "MakeVector{dtype='float64'}(a, b)"),
+            (v[::-2], "MakeVector{dtype='float64'}(c, a)"),
+            (v[[2, 0]], "MakeVector{dtype='float64'}(c, a)"),
+            (v[3:], None),
+            (T.stack([a, b])[1:], None),
+            (T.cast(v, "float32")[1], "Cast{float32}(b)"),
+        ]:
             self.check(out, expected)
         self.assertRaises(IndexError, theano_ng.function([a, b, c], v[3]), 1, 2, 3)
         # Elements of vectors of elements, all of them in use.
         chain = [v]
         for _ in range(60):
             chain.append(T.stack([chain[-1][2], chain[-1][0], T.exp(chain[-1][1])]))
-        f = self.check(sum(w[0] for w in chain), None, {"a": .1, "b": -.3, "c": .2})
+        f = self.check(sum(w[0] for w in chain), None, {"a": 0.1, "b": -0.3, "c": 0.2})
         self.assertEqual([str(node.op) for node in f.maker.fgraph.apply_nodes if "Elemwise" not in str(node.op)], [])
 
 
@@ -67,13 +76,14 @@ class TestLift(RewriteCase):
         x, y, s, v = T.dmatrix("x"), T.dmatrix("y"), T.dscalar("s"), T.dvector("v")
         i = T.iscalar("i")
         for out, expected in [
-                (T.exp(x)[0], "exp(Subtensor{int64}(x, 0))"),
-                ((x + s)[1:, ::2], "add(Subtensor{int64::, ::int64}(x, 1, 2), InplaceDimShuffle{x,x}(s))"),
-                ((x * y)[:, 1], "mul(Subtensor{::, int64}(x, 1), Subtensor{::, int64}(y, 1))"),
-                ((x + s)[1, 2], "add(Subtensor{int64, int64}(x, 1, 2), s)"),
-                ((x + v)[1], None)]:
+            (T.exp(x)[0], "exp(Subtensor{int64}(x, 0))"),
+            ((x + s)[1:, ::2], "add(Subtensor{int64::, ::int64}(x, 1, 2), InplaceDimShuffle{x,x}(s))"),
+            ((x * y)[:, 1], "mul(Subtensor{::, int64}(x, 1), Subtensor{::, int64}(y, 1))"),
+            ((x + s)[1, 2], "add(Subtensor{int64, int64}(x, 1, 2), s)"),
+            ((x + v)[1], None),
+        ]:
             self.check(out, expected)
-        f = theano_ng.function([x, s, i], (x + s)[i:i + 1])
+        f = theano_ng.function([x, s, i], (x + s)[i : i + 1])
         self.assertEqual(f(np.ones((0, 2)), 1, 0).shape, (0, 2))
         e = T.exp(x)
         f = theano_ng.function([x], [e, e[0]])
@@ -107,11 +117,12 @@ class TestLift(RewriteCase):
         a, b, v = T.dmatrix("a"), T.dmatrix("b"), T.dvector("v")
         i = T.iscalar("i")
         for out, expected in [
-                (T.dot(a, b)[i], "dot(Subtensor{int32}(a, ScalarFromTensor(i)), b)"),
-                (T.dot(a, b)[:, 1:], "dot(a, Subtensor{::, int64::}(b, 1))"),
-                (T.dot(a, b)[0, 1], "dot(Subtensor{int64}(a, 0), Subtensor{::, int64}(b, 1))"),
-                (T.dot(a, v)[1:], "dot(Subtensor{int64::}(a, 1), v)"),
-                (T.dot(v, a)[::-1], "dot(v, Subtensor{::, ::int64}(a, -1))")]:
+            (T.dot(a, b)[i], "dot(Subtensor{int32}(a, ScalarFromTensor(i)), b)"),
+            (T.dot(a, b)[:, 1:], "dot(a, Subtensor{::, int64::}(b, 1))"),
+            (T.dot(a, b)[0, 1], "dot(Subtensor{int64}(a, 0), Subtensor{::, int64}(b, 1))"),
+            (T.dot(a, v)[1:], "dot(Subtensor{int64::}(a, 1), v)"),
+            (T.dot(v, a)[::-1], "dot(v, Subtensor{::, ::int64}(a, -1))"),
+        ]:
             self.check(out, expected, {"i": 2})
         self.check(T.dot(a, b)[:0], None, {"a": np.ones((3, 0)), "b": np.ones((0, 2))})
 
@@ -138,28 +149,43 @@ class TestTakeAlongAxis(RewriteCase):
         x, t, i, y = T.dmatrix("x"), T.dtensor3("t"), T.lvector("i"), T.dmatrix("y")
         rows = {"i": [2, 0, -1, 2], "y": np.arange(12.0).reshape(3, 4)}
         for out, expected in [
-                (x[:, i], "AdvancedSubtensor(x, slice{None, None, None}, i)"),
-                (T.take(t, i, axis=2), "AdvancedSubtensor(t, slice{None, None, None}, slice{None, None, None}, i)"),
-                (T.inc_subtensor(x[:, i], y),
-                 "AdvancedIncSubtensor{inplace=False,  set_instead_of_inc=False}(x, y, slice{None, None, None}, i)"),
-                (T.set_subtensor(t[:, i], 2.0), None), (T.set_subtensor(t[:, :, i], y), None),
-                (T.grad((x[:, i] * y).sum(), x), None), (T.grad((T.take(t, i, axis=2) ** 2).sum(), t), None),
-                (T.grad((T.take(t, i, axis=2) * y).sum(), y), None)]:
+            (x[:, i], "AdvancedSubtensor(x, slice{None, None, None}, i)"),
+            (T.take(t, i, axis=2), "AdvancedSubtensor(t, slice{None, None, None}, slice{None, None, None}, i)"),
+            (
+                T.inc_subtensor(x[:, i], y),
+                "AdvancedIncSubtensor{inplace=False,  set_instead_of_inc=False}(x, y, slice{None, None, None}, i)",
+            ),
+            (T.set_subtensor(t[:, i], 2.0), None),
+            (T.set_subtensor(t[:, :, i], y), None),
+            (T.grad((x[:, i] * y).sum(), x), None),
+            (T.grad((T.take(t, i, axis=2) ** 2).sum(), t), None),
+            (T.grad((T.take(t, i, axis=2) * y).sum(), y), None),
+        ]:
             f = self.check(out, expected, rows)
             self.assertNotIn("AdvancedIncSubtensor1", shown(f.maker.fgraph))
         # The rows of a transposed tensor stay rows.
         self.check(x.T[i], "AdvancedSubtensor1(InplaceDimShuffle{1,0}(x), i)", rows)
         f = theano_ng.function([x, i], T.inc_subtensor(x[:, i], 1.0))
-        self.assertRaisesRegex(IndexError, "index 3 is out of bounds for axis 1 with size 3", f, np.ones((2, 3)), [0, 3])
-
+        self.assertRaisesRegex(
+            IndexError, "index 3 is out of bounds for axis 1 with size 3", f, np.ones((2, 3)), [0, 3]
+        )
 
     def test_dropped_dimensions(self):
         """What loses a dimension is no transposition."""
-        u, r, t = [T.TensorType("float64", b)(name) for name, b in (("u", (True, True)), ("r", (True, False)), ("t", (False, False, True)))]
+        u, r, t = [
+            T.TensorType("float64", b)(name)
+            for name, b in (("u", (True, True)), ("r", (True, False)), ("t", (False, False, True)))
+        ]
         i, n, one = T.lvector("i"), T.lscalar("n"), T.TensorType("int64", (True,))("one")
-        for out in (u[one].dimshuffle(), u.T[one].dimshuffle(), r[one].dimshuffle(1), t[i].dimshuffle(1, 0),
-                    t.dimshuffle(1, 0, 2)[i].dimshuffle(1, 0), T.inc_subtensor(T.zeros_like(t)[i], t).dimshuffle(1, 0),
-                    T.inc_subtensor(T.alloc(0.0, 3, n, 1)[i], t).dimshuffle(1, 0)):
+        for out in (
+            u[one].dimshuffle(),
+            u.T[one].dimshuffle(),
+            r[one].dimshuffle(1),
+            t[i].dimshuffle(1, 0),
+            t.dimshuffle(1, 0, 2)[i].dimshuffle(1, 0),
+            T.inc_subtensor(T.zeros_like(t)[i], t).dimshuffle(1, 0),
+            T.inc_subtensor(T.alloc(0.0, 3, n, 1)[i], t).dimshuffle(1, 0),
+        ):
             self.check(out, None, {"i": [1, 0, 2], "one": [0], "n": 3})
 
 
@@ -168,45 +194,54 @@ class TestMerge(RewriteCase):
 
     def test_rule(self):
         x, i, j = T.dvector("x"), T.iscalar("i"), T.iscalar("j")
-        ten, m = {"x": np.arange(10.)}, T.dmatrix("m")
+        ten, m = {"x": np.arange(10.0)}, T.dmatrix("m")
         for out, expected in [
-                (x[2:][1:5], "Subtensor{int64:int64:}(x, 3, 7)"),
-                (x[1:7:2][1:], "Subtensor{int64:int64:int64}(x, 3, 6, 2)"),
-                (x[::2][::3], "Subtensor{::int64}(x, 6)"),
-                (x[2:][3], "Subtensor{int64}(x, 5)"),
-                (x[i:][:], "Subtensor{int32::}(x, ScalarFromTensor(i))"),
-                (x[:][i], "Subtensor{int32}(x, ScalarFromTensor(i))"),
-                (x[1:4][5:], "Subtensor{int64:int64:}(x, 6, 4)"),
-                (m[i][j], "Subtensor{int32, int32}(m, ScalarFromTensor(i), ScalarFromTensor(j))"),
-                (m[:, i][0], "Subtensor{int64, int32}(m, 0, ScalarFromTensor(i))"),
-                (m[1:, i][0:1], "Subtensor{int64:int64:, int32}(m, 1, 2, ScalarFromTensor(i))"),
-                (x[::-1][::-1] + 0, "x"),
-                (x[::-1][2:], "Subtensor{int64::int64}(x, -3, -1)"),
-                (x[::-1][0], "Subtensor{int64}(x, -1)"),
-                (x[1:][:-1], "Subtensor{int64:int64:}(x, 1, -1)"),
-                (x[1:-2][2:-3:2], "Subtensor{int64:int64:int64}(x, 3, -5, 2)"),
-                (x[1:][-1], None), (x[i:][j], None), (x[i:][::-1], None), (x[::2 ** 40][::2 ** 40], None)]:
+            (x[2:][1:5], "Subtensor{int64:int64:}(x, 3, 7)"),
+            (x[1:7:2][1:], "Subtensor{int64:int64:int64}(x, 3, 6, 2)"),
+            (x[::2][::3], "Subtensor{::int64}(x, 6)"),
+            (x[2:][3], "Subtensor{int64}(x, 5)"),
+            (x[i:][:], "Subtensor{int32::}(x, ScalarFromTensor(i))"),
+            (x[:][i], "Subtensor{int32}(x, ScalarFromTensor(i))"),
+            (x[1:4][5:], "Subtensor{int64:int64:}(x, 6, 4)"),
+            (m[i][j], "Subtensor{int32, int32}(m, ScalarFromTensor(i), ScalarFromTensor(j))"),
+            (m[:, i][0], "Subtensor{int64, int32}(m, 0, ScalarFromTensor(i))"),
+            (m[1:, i][0:1], "Subtensor{int64:int64:, int32}(m, 1, 2, ScalarFromTensor(i))"),
+            (x[::-1][::-1] + 0, "x"),
+            (x[::-1][2:], "Subtensor{int64::int64}(x, -3, -1)"),
+            (x[::-1][0], "Subtensor{int64}(x, -1)"),
+            (x[1:][:-1], "Subtensor{int64:int64:}(x, 1, -1)"),
+            (x[1:-2][2:-3:2], "Subtensor{int64:int64:int64}(x, 3, -5, 2)"),
+            (x[1:][-1], None),
+            (x[i:][j], None),
+            (x[i:][::-1], None),
+            (x[:: 2**40][:: 2**40], None),
+        ]:
             self.check(out, expected, dict(ten, i=1, j=2))
             if expected is None:
                 continue
             # short vectors: the same elements and the same errors
-            fns = [theano_ng.function([x, m, i, j], out, mode=Mode("py", query), on_unused_input="ignore") for query in (QUERY, None)]
+            fns = [
+                theano_ng.function([x, m, i, j], out, mode=Mode("py", query), on_unused_input="ignore")
+                for query in (QUERY, None)
+            ]
             for n in (0, 1, 3):
                 results = []
                 for fn in fns:
                     try:
-                        results.append(fn(np.arange(float(n)), np.arange(n * 3.).reshape(n, 3), 1, 2).tolist())
+                        results.append(fn(np.arange(float(n)), np.arange(n * 3.0).reshape(n, 3), 1, 2).tolist())
                     except IndexError:
                         results.append(IndexError)
                 self.assertEqual(results[0], results[1], expected)
-        c = T.constant(np.arange(7.)) * T.dscalar("s")
+        c = T.constant(np.arange(7.0)) * T.dscalar("s")
         self.check(c[::-1][2:], None)
         self.check(c[-5:][::-2], None)
 
     def test_without_lengths(self):
         # What is merged without lengths holds for every length, with the same errors.
         ends = [None, -4, -2, -1, 0, 1, 3]
-        firsts = [slice(*f) for f in itertools.product([None, 1, 3], [None, -1, -3, 2, 5], [None, 2])] + [slice(None, None, -1)]
+        firsts = [slice(*f) for f in itertools.product([None, 1, 3], [None, -1, -3, 2, 5], [None, 2])] + [
+            slice(None, None, -1)
+        ]
         seconds = [slice(*f) for f in itertools.product(ends, ends, [None, 2, -1, -2])] + [-3, -1, 0, 1, 4]
         merged = 0
         for first, second in itertools.product(firsts, seconds):
@@ -225,20 +260,29 @@ class TestMerge(RewriteCase):
         a, b, c, d, e, f, n, m, k = names
         merged = merge_two_slices(slice(a, b, c), n, slice(d, e, f), m)
         at = merge_two_slices(slice(a, b, c), n, k, m)
-        symbolic = theano_ng.function(names, [T.as_tensor_variable(v) for v in (merged.start, merged.stop, merged.step, at)])
+        symbolic = theano_ng.function(
+            names, [T.as_tensor_variable(v) for v in (merged.start, merged.stop, merged.step, at)]
+        )
         for length in (0, 1, 3, 5):
             x = np.arange(length)
             cases = list(itertools.product(fields, fields, steps, fields, fields, steps))
             for index in rng.choice(len(cases), 400, replace=False):
                 first, second = slice(*cases[index][:3]), slice(*cases[index][3:])
                 y = x[first]
-                self.assertEqual(x[merge_two_slices(first, length, second, len(y))].tolist(), y[second].tolist(),
-                                 (length, first, second))
+                self.assertEqual(
+                    x[merge_two_slices(first, length, second, len(y))].tolist(),
+                    y[second].tolist(),
+                    (length, first, second),
+                )
                 for place in (-3, 0, 1, 4):
-                    self.assertEqual(_at(x, merge_two_slices(first, length, place, len(y))), _at(y, place), (length, first, place))
+                    self.assertEqual(
+                        _at(x, merge_two_slices(first, length, place, len(y))), _at(y, place), (length, first, place)
+                    )
                 if None not in cases[index]:
                     start, stop, step, place = symbolic(*cases[index], length, len(y), 1)
-                    self.assertEqual(x[int(start):int(stop):int(step)].tolist(), y[second].tolist(), (length, first, second))
+                    self.assertEqual(
+                        x[int(start) : int(stop) : int(step)].tolist(), y[second].tolist(), (length, first, second)
+                    )
                     self.assertEqual(_at(x, int(place)), _at(y, 1))
 
 

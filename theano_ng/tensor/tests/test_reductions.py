@@ -78,7 +78,13 @@ class TestValues(unittest.TestCase):
     def test_against_numpy(self):
         rng = np.random.RandomState(0)
         base = rng.randint(1, 4, size=(5, 70, 9))
-        views = [lambda a: a, lambda a: a[::-1, ::2], lambda a: a.transpose(2, 0, 1), lambda a: a[:, :, :0], lambda a: np.asfortranarray(a)]
+        views = [
+            lambda a: a,
+            lambda a: a[::-1, ::2],
+            lambda a: a.transpose(2, 0, 1),
+            lambda a: a[:, :, :0],
+            lambda a: np.asfortranarray(a),
+        ]
         cases = [
             (Sum, np.add, ("bool", "int8", "uint32", "float16", "float32", "float64", "complex64")),
             (Prod, np.multiply, ("float64", "complex128")),
@@ -97,20 +103,28 @@ class TestValues(unittest.TestCase):
                     for axis in (None, 0, 1, 2, (0, 2), (1, 2), ()):
                         node = make(axis=axis)(variable(x)).owner
                         acc = node.op._acc_dtype(dtype)
-                        if x.size == 0 and getattr(node.op.scalar_op, "identity", None) is None and axis in (None, 2, (0, 2), (1, 2)):
+                        if (
+                            x.size == 0
+                            and getattr(node.op.scalar_op, "identity", None) is None
+                            and axis in (None, 2, (0, 2), (1, 2))
+                        ):
                             self.assertRaises(ValueError, native, node, x)
                             self.assertRaises(ValueError, python, node, x)
                             continue
                         want = ufunc.reduce(x, axis=tuple(range(3)) if axis is None else axis, dtype=acc)
                         for run in (native, python):
                             got = run(node, x)
-                            self.assertEqual((got.dtype, got.shape), (node.outputs[0].dtype, want.shape), (ufunc, dtype, axis))
+                            self.assertEqual(
+                                (got.dtype, got.shape), (node.outputs[0].dtype, want.shape), (ufunc, dtype, axis)
+                            )
                             rtol = 1e-3 if dtype == "float16" else 1e-6 if dtype in ("float32", "complex64") else 1e-10
-                            np.testing.assert_allclose(got, want.astype(got.dtype), rtol=rtol, err_msg=str((ufunc, dtype, axis, k)))
+                            np.testing.assert_allclose(
+                                got, want.astype(got.dtype), rtol=rtol, err_msg=str((ufunc, dtype, axis, k))
+                            )
 
     def test_no_axes(self):
         """An empty sequence of axes reduces nothing, as in NumPy; only None is all of them."""
-        x = np.array([[1., 2, 0], [3, 4, 5]])
+        x = np.array([[1.0, 2, 0], [3, 4, 5]])
         v = tt.dmatrix()
         both = [tt.sum, tt.prod, tt.mean, tt.max, tt.min, tt.any, tt.all, tt.var, tt.std]
         plain = [getattr(np, f.__name__)(x, axis=()) for f in both]
@@ -119,10 +133,15 @@ class TestValues(unittest.TestCase):
                 found = theano.function([v], [f(v, axis=(), keepdims=keepdims) for f in both], mode=mode)(x)
                 for f, got, want in zip(both, found, plain):
                     np.testing.assert_array_equal(got, want, err_msg=f.__name__)
-            slope, place = theano.function([v], [tt.grad(tt.max(v ** 2, axis=()).sum(), v), tt.argmax(v, axis=[])], mode=mode)(x)
+            slope, place = theano.function(
+                [v], [tt.grad(tt.max(v**2, axis=()).sum(), v), tt.argmax(v, axis=[])], mode=mode
+            )(x)
             np.testing.assert_array_equal(slope, 2 * x)
             np.testing.assert_array_equal(place, 0 * x)
-            self.assertEqual([theano.function([v], f(v, axis=NoneConst), mode=mode)(x) for f in both], [getattr(np, f.__name__)(x) for f in both])
+            self.assertEqual(
+                [theano.function([v], f(v, axis=NoneConst), mode=mode)(x) for f in both],
+                [getattr(np, f.__name__)(x) for f in both],
+            )
 
     @theano.change_flags({"DebugMode.check_finite": False})
     def test_too_few_elements(self):
@@ -130,7 +149,7 @@ class TestValues(unittest.TestCase):
         v = tt.dmatrix()
         f = theano.function([v], [tt.var(v, 0, ddof=2), tt.std(v, 0, ddof=2), tt.var(v, 0, ddof=2, corrected=True)])
         for rows in (0, 1, 2):
-            x = np.arange(rows * 2.).reshape(rows, 2)
+            x = np.arange(rows * 2.0).reshape(rows, 2)
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 expected = [np.var(x, 0, ddof=2), np.std(x, 0, ddof=2), np.var(x, 0, ddof=2)]
@@ -149,7 +168,7 @@ class TestValues(unittest.TestCase):
             self.assertEqual(native(CAReduce(scalar.maximum)(tt.dvector()).owner, np.full(n, -np.inf)), -np.inf)
 
     def test_float32_precision(self):
-        x = np.full(10 ** 6, 0.1, dtype="float32")
+        x = np.full(10**6, 0.1, dtype="float32")
         self.assertEqual(native(Sum()(tt.fvector()).owner, x), np.float32(x.astype("float64").sum()))
         pairwise = native(Sum(acc_dtype="float32")(tt.fvector()).owner, x)
         self.assertLess(abs(float(pairwise) - x.astype("float64").sum()) / 1e5, 1e-6)
@@ -183,7 +202,9 @@ class TestValues(unittest.TestCase):
                 rows = x.transpose(kept + list(axes)).reshape([x.shape[d] for d in kept] + [-1])
                 node = tt.max_and_argmax(variable(x), axis=0)[0].owner
                 cells = [[None], [None]]
-                make_native_thunk(node, NativeCode("theano_ng.tensor.native.argmax:max_and_argmax", axes=mask), [[x]], cells)()
+                make_native_thunk(
+                    node, NativeCode("theano_ng.tensor.native.argmax:max_and_argmax", axes=mask), [[x]], cells
+                )()
                 np.testing.assert_array_equal(cells[0][0], rows.max(-1))
                 np.testing.assert_array_equal(cells[1][0], rows.argmax(-1))
 

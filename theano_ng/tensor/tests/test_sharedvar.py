@@ -1,4 +1,5 @@
 """Shared variables that hold arrays."""
+
 import unittest
 
 import numpy as np
@@ -6,35 +7,43 @@ import numpy as np
 import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng.tensor.sharedvar import (
-    ScalarSharedVariable, TensorSharedVariable, load_shared_variable,
-    scalar_constructor, tensor_constructor)
+    ScalarSharedVariable,
+    TensorSharedVariable,
+    load_shared_variable,
+    scalar_constructor,
+    tensor_constructor,
+)
 
 
 class TestConstruction(unittest.TestCase):
     def test_types(self):
-        matrix = theano.shared(np.zeros((1, 3), 'float32'), name='m')
+        matrix = theano.shared(np.zeros((1, 3), "float32"), name="m")
         assert isinstance(matrix, TensorSharedVariable)
-        assert matrix.type == T.fmatrix and matrix.name == 'm'
+        assert matrix.type == T.fmatrix and matrix.name == "m"
         row = theano.shared(np.zeros((1, 3)), broadcastable=(True, False))
         assert row.type == T.drow
-        for value, type_ in ((0, T.lscalar), (1.0, T.dscalar),
-                             (1j, T.zscalar), (np.int8(3), T.bscalar),
-                             (np.float32(3), T.fscalar)):
+        for value, type_ in (
+            (0, T.lscalar),
+            (1.0, T.dscalar),
+            (1j, T.zscalar),
+            (np.int8(3), T.bscalar),
+            (np.float32(3), T.fscalar),
+        ):
             shared = theano.shared(value)
             assert isinstance(shared, ScalarSharedVariable)
             assert shared.type == type_ and shared.get_value() == value
-        assert repr(theano.shared(0).type) == 'TensorType(int64, scalar)'
+        assert repr(theano.shared(0).type) == "TensorType(int64, scalar)"
         assert load_shared_variable(np.ones(2)).type == T.dvector
 
     def test_refusals(self):
         self.assertRaises(TypeError, tensor_constructor, [1, 2])
-        self.assertRaises(TypeError, scalar_constructor, 'one')
-        self.assertRaises(TypeError, theano.shared, np.ones(2), target='moon')
-        self.assertRaises(TypeError, theano.shared, 1, target='moon')
+        self.assertRaises(TypeError, scalar_constructor, "one")
+        self.assertRaises(TypeError, theano.shared, np.ones(2), target="moon")
+        self.assertRaises(TypeError, theano.shared, 1, target="moon")
         self.assertRaises(TypeError, theano.shared, T.dvector())
-        shared = theano.shared(np.ones(2, 'float32'))
+        shared = theano.shared(np.ones(2, "float32"))
         self.assertRaises(TypeError, shared.set_value, np.ones(2) / 3)
-        self.assertRaises(TypeError, shared.set_value, np.ones((2, 2), 'f4'))
+        self.assertRaises(TypeError, shared.set_value, np.ones((2, 2), "f4"))
         assert shared.get_value().tolist() == [1, 1]
 
 
@@ -54,7 +63,7 @@ class TestAliasing(unittest.TestCase):
         inside = shared.get_value(borrow=True)
         inside += 1
         assert shared.get_value().tolist() == [1, 1, 1]
-        new = np.full(3, 5.)
+        new = np.full(3, 5.0)
         shared.set_value(new)
         new += 1
         assert shared.get_value().tolist() == [5, 5, 5]
@@ -73,7 +82,7 @@ class TestAliasing(unittest.TestCase):
 
 class TestUse(unittest.TestCase):
     def test_operators_and_updates(self):
-        w = theano.shared(np.arange(6.).reshape(2, 3))
+        w = theano.shared(np.arange(6.0).reshape(2, 3))
         np.testing.assert_array_equal((w + 1)[0].eval(), [1, 2, 3])
         assert w.T.type == T.dmatrix and w.shape.ndim == 1
         step = theano.function([], w.sum(), updates=[(w, w * 2)])
@@ -83,9 +92,22 @@ class TestUse(unittest.TestCase):
         assert w.get_value().shape == (1, 1)
 
 
-def makeSharedTester(shared_constructor_, dtype_, get_value_borrow_true_alias_, shared_borrow_true_alias_, set_value_borrow_true_alias_,
-                     set_value_inplace_, set_cast_value_inplace_, shared_constructor_accept_ndarray_, internal_type_,
-                     check_internal_type_, theano_fct_, ref_fct_, cast_value_=np.asarray, expect_fail_fast_shape_inplace=True):
+def makeSharedTester(
+    shared_constructor_,
+    dtype_,
+    get_value_borrow_true_alias_,
+    shared_borrow_true_alias_,
+    set_value_borrow_true_alias_,
+    set_value_inplace_,
+    set_cast_value_inplace_,
+    shared_constructor_accept_ndarray_,
+    internal_type_,
+    check_internal_type_,
+    theano_fct_,
+    ref_fct_,
+    cast_value_=np.asarray,
+    expect_fail_fast_shape_inplace=True,
+):
     """A TestCase for shared variables that hold matrices, here or on another device.
 
     Parameters
@@ -117,12 +139,15 @@ def makeSharedTester(shared_constructor_, dtype_, get_value_borrow_true_alias_, 
     -------
     class
     """
+
     class SharedTester(unittest.TestCase):
         def value(self):
             return np.random.RandomState(3).uniform(1, 6, (2, 4)).astype(dtype_)
 
         def make(self, value, borrow=False):
-            return shared_constructor_(value if shared_constructor_accept_ndarray_ else cast_value_(value), borrow=borrow)
+            return shared_constructor_(
+                value if shared_constructor_accept_ndarray_ else cast_value_(value), borrow=borrow
+            )
 
         def content(self, variable):
             return np.asarray(variable.get_value(borrow=True, return_internal_type=True))
@@ -164,7 +189,10 @@ def makeSharedTester(shared_constructor_, dtype_, get_value_borrow_true_alias_, 
                 self.assertEqual(self.content(variable)[0, 0] == 7, borrow and set_value_borrow_true_alias_)
 
         def test_set_value_in_place(self):
-            for value, in_place in ((self.value() + 1, set_value_inplace_), (cast_value_(self.value() + 1), set_cast_value_inplace_)):
+            for value, in_place in (
+                (self.value() + 1, set_value_inplace_),
+                (cast_value_(self.value() + 1), set_cast_value_inplace_),
+            ):
                 variable = self.make(self.value())
                 before = variable.container.value
                 variable.set_value(value)
@@ -179,9 +207,18 @@ def makeSharedTester(shared_constructor_, dtype_, get_value_borrow_true_alias_, 
 
         def test_updates(self):
             variable, row = self.make(self.value()), T.TensorType(dtype_, (False,))("row")
-            updates = (variable + row, T.set_subtensor(variable[0], row), T.inc_subtensor(variable[:, 1:], row[1:]), variable[::-1])
-            wanted = (lambda a, r: a + r, lambda a, r: np.vstack([r, a[1:]]),
-                      lambda a, r: a + np.concatenate([[0], r[1:]]), lambda a, r: a[::-1])
+            updates = (
+                variable + row,
+                T.set_subtensor(variable[0], row),
+                T.inc_subtensor(variable[:, 1:], row[1:]),
+                variable[::-1],
+            )
+            wanted = (
+                lambda a, r: a + r,
+                lambda a, r: np.vstack([r, a[1:]]),
+                lambda a, r: a + np.concatenate([[0], r[1:]]),
+                lambda a, r: a[::-1],
+            )
             given = np.arange(4).astype(dtype_)
             for expression, want in zip(updates, wanted):
                 variable.set_value(self.value())
@@ -204,10 +241,19 @@ def makeSharedTester(shared_constructor_, dtype_, get_value_borrow_true_alias_, 
 
 def _shared_tester(name, dtype):
     tester = makeSharedTester(
-        shared_constructor_=tensor_constructor, dtype_=dtype, get_value_borrow_true_alias_=True, shared_borrow_true_alias_=True,
-        set_value_borrow_true_alias_=True, set_value_inplace_=False, set_cast_value_inplace_=False,
-        shared_constructor_accept_ndarray_=True, internal_type_=np.ndarray,
-        check_internal_type_=lambda value: isinstance(value, np.ndarray), theano_fct_=lambda x: T.sqr(x) * 2, ref_fct_=lambda x: x * x * 2)
+        shared_constructor_=tensor_constructor,
+        dtype_=dtype,
+        get_value_borrow_true_alias_=True,
+        shared_borrow_true_alias_=True,
+        set_value_borrow_true_alias_=True,
+        set_value_inplace_=False,
+        set_cast_value_inplace_=False,
+        shared_constructor_accept_ndarray_=True,
+        internal_type_=np.ndarray,
+        check_internal_type_=lambda value: isinstance(value, np.ndarray),
+        theano_fct_=lambda x: T.sqr(x) * 2,
+        ref_fct_=lambda x: x * x * 2,
+    )
     tester.__name__ = tester.__qualname__ = name
     return tester
 
@@ -217,5 +263,5 @@ SharedFloat32 = _shared_tester("SharedFloat32", "float32")
 SharedInt8 = _shared_tester("SharedInt8", "int8")
 
 
-if __name__ == '__main__':
+if __name__ == "__main__":
     unittest.main()

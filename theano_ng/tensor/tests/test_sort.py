@@ -1,16 +1,16 @@
 """Sorting and the k largest elements, against NumPy."""
+
 import unittest
 
 import numpy as np
 
 import theano_ng as theano
 import theano_ng.tensor as T
-from theano_ng.tensor.sort import (
-    ArgSortOp, SortOp, TopKOp, argsort, argtopk, sort, topk, topk_and_argtopk)
+from theano_ng.tensor.sort import ArgSortOp, SortOp, TopKOp, argsort, argtopk, sort, topk, topk_and_argtopk
 from theano_ng.tests import unittest_tools as utt
 
 RNG = np.random.RandomState(5)
-X = RNG.permutation(60).reshape(3, 4, 5).astype('float64')
+X = RNG.permutation(60).reshape(3, 4, 5).astype("float64")
 x, axis, k = T.dtensor3(), T.lscalar(), T.lscalar()
 
 
@@ -18,28 +18,26 @@ class TestSort(unittest.TestCase):
     def test_values(self):
         cases = [(sort(x, a), np.sort(X, a)) for a in (0, 1, -1, None)]
         cases += [(argsort(x, a), np.argsort(X, a)) for a in (0, -2, None)]
-        cases += [(sort(x, axis), np.sort(X, 1)),
-                  (sort(x, 0, 'mergesort'), np.sort(X, 0)),
-                  (sort(x[:0]), X[:0])]
+        cases += [(sort(x, axis), np.sort(X, 1)), (sort(x, 0, "mergesort"), np.sort(X, 0)), (sort(x[:0]), X[:0])]
         f = theano.function([x, axis], [c[0] for c in cases])
         for (_, wanted), result in zip(cases, f(X, 1)):
             np.testing.assert_array_equal(result, wanted)
-        assert argsort(x).dtype == 'int64' and sort(x).type == x.type
+        assert argsort(x).dtype == "int64" and sort(x).type == x.type
 
     def test_negative_nan_of_half_precision(self):
-        values = np.round(RNG.randn(7000)).astype('float16')
+        values = np.round(RNG.randn(7000)).astype("float16")
         values[::3], values[1::5] = np.nan, -np.float16(np.nan)
-        h = T.TensorType('float16', (False,))()
-        for linker in ('py', 'cvm'):
-            for kind in ('quicksort', 'heapsort', 'stable'):
+        h = T.TensorType("float16", (False,))()
+        for linker in ("py", "cvm"):
+            for kind in ("quicksort", "heapsort", "stable"):
                 found = theano.function([h], sort(h, kind=kind), mode=theano.compile.mode.Mode(linker, None))(values)
-                np.testing.assert_array_equal(found.astype('float64'), np.sort(values.astype('float64')))
+                np.testing.assert_array_equal(found.astype("float64"), np.sort(values.astype("float64")))
 
     def test_errors(self):
-        self.assertRaises(ValueError, sort, x, 0, 'bogosort')
+        self.assertRaises(ValueError, sort, x, 0, "bogosort")
         self.assertRaises(ValueError, sort, T.dscalar())
-        self.assertRaises(ValueError, SortOp('quicksort'), x, [0])
-        self.assertRaises(TypeError, ArgSortOp('quicksort'), x, 0.5)
+        self.assertRaises(ValueError, SortOp("quicksort"), x, [0])
+        self.assertRaises(TypeError, ArgSortOp("quicksort"), x, 0.5)
 
     def test_gradients(self):
         for a in (0, 1, -1, None):
@@ -58,15 +56,12 @@ class TestTopK(unittest.TestCase):
                 else:
                     wanted = order.take(range(-count), a)
                 cases.append((topk(x, count, a), wanted))
-                index = argtopk(x, count, a, idx_dtype='int32')
-                assert index.dtype == 'int32'
-                where = [T.arange(s).dimshuffle(
-                    *['x'] * d + [0] + ['x'] * (2 - d))
-                    for d, s in enumerate(X.shape)]
+                index = argtopk(x, count, a, idx_dtype="int32")
+                assert index.dtype == "int32"
+                where = [T.arange(s).dimshuffle(*["x"] * d + [0] + ["x"] * (2 - d)) for d, s in enumerate(X.shape)]
                 where[a] = index
                 cases.append((x[tuple(where)], wanted))
-                cases.append((sort(topk(x, count, a, sorted=False), a),
-                              np.sort(wanted, a)))
+                cases.append((sort(topk(x, count, a, sorted=False), a), np.sort(wanted, a)))
         cases.append((topk(x, k, None), np.sort(X, None)[:-4:-1]))
         f = theano.function([x, k], [c[0] for c in cases])
         for (_, wanted), result in zip(cases, f(X, 3)):
@@ -85,14 +80,13 @@ class TestTopK(unittest.TestCase):
         self.assertRaises(ValueError, topk, T.dscalar(), 1)
         self.assertRaises(TypeError, topk, x, 1.5)
         self.assertRaises(IndexError, topk, x, 1, 3)
-        self.assertRaises(ValueError, TopKOp, return_values=False,
-                          return_indices=False)
-        self.assertRaises(TypeError, TopKOp, idx_dtype='float32')
+        self.assertRaises(ValueError, TopKOp, return_values=False, return_indices=False)
+        self.assertRaises(TypeError, TopKOp, idx_dtype="float32")
 
     def test_gradients(self):
         for count, a in ((2, 0), (-3, -1), (1, None)):
             utt.verify_grad(lambda y: topk(y, count, a), [X / 10])
 
 
-if __name__ == '__main__':
+if __name__ == "__main__":
     unittest.main()

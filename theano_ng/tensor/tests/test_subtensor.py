@@ -13,15 +13,36 @@ ALL = slice(None)
 ROWS = np.array([0, 2, 0, -1], "int32")
 MASK = np.array([[1, 0, 1, 1, 0], [0] * 5, [1] * 5, [0, 1, 0, 0, 0]], bool)
 BASIC = [
-    (1,), (), (slice(None, None, -1),), (slice(1, -1), 2), (slice(3, 0, -2), ALL, slice(-1, None)), (slice(10, 20),),
-    (slice(-100, 100, 3), slice(4, None, -3)), (ALL, slice(5, 1)), (-1, 0, 0), (Ellipsis, 1), (None, 0, None, ALL, 1),
+    (1,),
+    (),
+    (slice(None, None, -1),),
+    (slice(1, -1), 2),
+    (slice(3, 0, -2), ALL, slice(-1, None)),
+    (slice(10, 20),),
+    (slice(-100, 100, 3), slice(4, None, -3)),
+    (ALL, slice(5, 1)),
+    (-1, 0, 0),
+    (Ellipsis, 1),
+    (None, 0, None, ALL, 1),
     (np.int8(2), Ellipsis, slice(None, -7, -1)),
 ]
 ADVANCED = [
-    (ROWS,), (ALL, np.array([[0, 1], [1, 0]])), (ROWS, ALL, np.array([[0], [1]])), (slice(1, None), [0, 1], [1, 0]),
-    (np.array(0), ALL, [1, 1]), (None, ROWS, None, slice(0, 2)), (ROWS, None, np.array(1)), (ALL, ALL, [2, -1]),
-    (np.zeros(0, int),), (slice(2, None, -1), ROWS[:3], Ellipsis, 1), (MASK,), (MASK[:, 0], slice(None, None, -1)),
-    (ALL, MASK[0]), (MASK[:, 0], ALL, [1]), (MASK & False,), ([[1, 2], [0, 3]],),
+    (ROWS,),
+    (ALL, np.array([[0, 1], [1, 0]])),
+    (ROWS, ALL, np.array([[0], [1]])),
+    (slice(1, None), [0, 1], [1, 0]),
+    (np.array(0), ALL, [1, 1]),
+    (None, ROWS, None, slice(0, 2)),
+    (ROWS, None, np.array(1)),
+    (ALL, ALL, [2, -1]),
+    (np.zeros(0, int),),
+    (slice(2, None, -1), ROWS[:3], Ellipsis, 1),
+    (MASK,),
+    (MASK[:, 0], slice(None, None, -1)),
+    (ALL, MASK[0]),
+    (MASK[:, 0], ALL, [1]),
+    (MASK & False,),
+    ([[1, 2], [0, 3]],),
 ]
 
 
@@ -40,7 +61,9 @@ def symbolic(index):
         values[variable] = np.asarray(number, variable.dtype)
         return variable
 
-    converted = tuple(slice(scalar(e.start), scalar(e.stop), scalar(e.step)) if isinstance(e, slice) else scalar(e) for e in index)
+    converted = tuple(
+        slice(scalar(e.start), scalar(e.stop), scalar(e.step)) if isinstance(e, slice) else scalar(e) for e in index
+    )
     return converted, values
 
 
@@ -118,11 +141,11 @@ class TestNodes(unittest.TestCase):
                 for setting in (False, True):
                     result = v.copy()
                     if setting:
-                        result[rows] = w[:len(rows)]
+                        result[rows] = w[: len(rows)]
                     else:
-                        np.add.at(result, rows, w[:len(rows)])
+                        np.add.at(result, rows, w[: len(rows)])
                     inc = sub.inc_subtensor(part, y, set_instead_of_inc=setting)
-                    check_node(self, inc, {x: v, i: rows, y: w[:len(rows)]}, result)
+                    check_node(self, inc, {x: v, i: rows, y: w[: len(rows)]}, result)
 
     def test_inplace_and_aliasing(self):
         x, y = T.dvector(), T.dvector()
@@ -209,7 +232,7 @@ class TestHooks(unittest.TestCase):
         for inplace in (False, True):
             outputs, expected, given = [], [], {}
             for index in BASIC:
-                if None in index or Ellipsis in index:    # they are made of other Ops besides
+                if None in index or Ellipsis in index:  # they are made of other Ops besides
                     continue
                 converted, values = symbolic(index)
                 given.update(values)
@@ -254,8 +277,9 @@ class TestHooks(unittest.TestCase):
         np.testing.assert_array_equal(g(v), want)
         node = x[1:].owner
         part = Noted(node.op.idx_list, inplace=True)(z, np.float32(2), *node.inputs[1:])
-        h = theano.function([theano.In(z, mutable=True, borrow=True)], part,
-                            accept_inplace=True, mode="FAST_RUN")     # DebugMode works on copies
+        h = theano.function(
+            [theano.In(z, mutable=True, borrow=True)], part, accept_inplace=True, mode="FAST_RUN"
+        )  # DebugMode works on copies
         v.flags.writeable = False
         with self.assertRaisesRegex(ValueError, "read-only"):
             h(v)
@@ -269,7 +293,7 @@ class TestGraphs(unittest.TestCase):
         kept = [(c, index) for c, index in zip(cases, BASIC + ADVANCED)]
         f = theano.function([x], cases + [c.shape for c in cases], mode="FAST_COMPILE")
         got = f(v)
-        for (variable, index), result, shp in zip(kept, got, got[len(kept):]):
+        for (variable, index), result, shp in zip(kept, got, got[len(kept) :]):
             want = v[index]
             np.testing.assert_array_equal(result, want, err_msg=str(index))
             self.assertEqual((result.shape, tuple(shp)), (np.shape(want),) * 2, index)
@@ -278,13 +302,23 @@ class TestGraphs(unittest.TestCase):
     def test_symbolic_slices(self):
         """Shapes of slices with symbolic fields, all signs and positions."""
         x, a, b, c = T.dvector(), T.lscalar(), T.lscalar(), T.lscalar()
-        for variable, fields in ((x[a:b:c], "abc"), (x[a:b], "ab"), (x[b::-1], "b"), (x[:b:-2], "-b"), (x[a::c], "a-c"), (x[:b], "-b-")):
+        for variable, fields in (
+            (x[a:b:c], "abc"),
+            (x[a:b], "ab"),
+            (x[b::-1], "b"),
+            (x[:b:-2], "-b"),
+            (x[a::c], "a-c"),
+            (x[:b], "-b-"),
+        ):
             node = variable.owner
             (size,) = node.op.infer_shape(node, [(x.shape[0],)] + [()] * 3)[0]
             canonical, direction = sub.get_canonical_form_slice(
-                sub.get_idx_list(node.inputs, node.op.idx_list)[0], x.shape[0])
+                sub.get_idx_list(node.inputs, node.op.idx_list)[0], x.shape[0]
+            )
             again = x[canonical][::direction]
-            f = theano.function([x, a, b, c], [variable, size, again], mode=theano.Mode("vm", None), on_unused_input="ignore")
+            f = theano.function(
+                [x, a, b, c], [variable, size, again], mode=theano.Mode("vm", None), on_unused_input="ignore"
+            )
             for n in (0, 1, 4):
                 v = np.arange(n, dtype="float64")
                 for i in (-5, -2, 0, 1, 3, 6):
@@ -308,20 +342,26 @@ class TestGraphs(unittest.TestCase):
         s = part.type()
         f = theano.function([x, s, rows], x[s, rows], mode=theano.Mode("c", None))
         np.testing.assert_array_equal(f(v, slice(3, None, -2), [1, 1]), v[3::-2, [1, 1]])
-        for container, given in zip(f.input_storage, (v, "no slice", np.array([1, 1]))):    # past the containers' checks
+        for container, given in zip(f.input_storage, (v, "no slice", np.array([1, 1]))):  # past the containers' checks
             container.storage[0] = given
         with self.assertRaisesRegex(TypeError, "expected a slice, not a value of type str"):
             f.fn()
 
     def test_names_and_printing(self):
         x, i = T.dtensor3("x"), T.wscalar("i")
-        for part, text in ((x[0], "Subtensor{int64}"), (x[:, 1], "Subtensor{::, int64}"), (x[1:2:i], "Subtensor{int64:int64:int16}")):
+        for part, text in (
+            (x[0], "Subtensor{int64}"),
+            (x[:, 1], "Subtensor{::, int64}"),
+            (x[1:2:i], "Subtensor{int64:int64:int16}"),
+        ):
             self.assertEqual(str(part.owner.op), text)
         self.assertEqual(str(T.set_subtensor(x[:1], 0, inplace=True).owner.op), "IncSubtensor{InplaceSet;:int64:}")
         self.assertEqual(str(T.inc_subtensor(x[1], 0).owner.op), "IncSubtensor{Inc;int64}")
         self.assertEqual(str(x[T.lvector()].owner.op), "AdvancedSubtensor1")
         self.assertEqual(str(sub.advanced_set_subtensor1), "AdvancedIncSubtensor1{no_inplace,set}")
-        self.assertEqual(str(sub.advanced_inc_subtensor), "AdvancedIncSubtensor{inplace=False,  set_instead_of_inc=False}")
+        self.assertEqual(
+            str(sub.advanced_inc_subtensor), "AdvancedIncSubtensor{inplace=False,  set_instead_of_inc=False}"
+        )
         self.assertEqual(theano.pp(x[i, 2:, ::3]), "x[ScalarFromTensor(i), 2:, ::3]")
         op = x[1:, i].owner.op
         self.assertEqual((op, hash(op)), (pickle.loads(pickle.dumps(op)), hash(x[2:, i].owner.op)))
@@ -361,9 +401,17 @@ class TestGraphs(unittest.TestCase):
         y = T.dmatrix()
         w = np.arange(12.0).reshape(4, 3)
         z = T.constant(np.arange(20.0).reshape(2, 2, 5))
-        f = theano.function([x, rows, pairs, y], [
-            T.inc_subtensor(x[:, rows], y), T.inc_subtensor(x[pairs], z), T.inc_subtensor(x[rows], y[:3, 0:1]),
-            T.set_subtensor(x[T.gt(x, 50)], -1.0), T.inc_subtensor(T.take(x, pairs, axis=1), 1.0)], mode="FAST_COMPILE")
+        f = theano.function(
+            [x, rows, pairs, y],
+            [
+                T.inc_subtensor(x[:, rows], y),
+                T.inc_subtensor(x[pairs], z),
+                T.inc_subtensor(x[rows], y[:3, 0:1]),
+                T.set_subtensor(x[T.gt(x, 50)], -1.0),
+                T.inc_subtensor(T.take(x, pairs, axis=1), 1.0),
+            ],
+            mode="FAST_COMPILE",
+        )
         wants = [v.copy() for _ in range(5)]
         np.add.at(wants[0], (ALL, i), w)
         np.add.at(wants[1], m, z.data)
@@ -376,8 +424,11 @@ class TestGraphs(unittest.TestCase):
     def test_take_modes(self):
         x, i = T.dmatrix(), T.lmatrix()
         v, m = value(shape=(4, 5)), np.array([[1, -6], [5, 9]])
-        f = theano.function([x, i], [T.take(x, i, axis, mode) for axis in (None, 0, 1) for mode in ("wrap", "clip")],
-                            mode="FAST_COMPILE")
+        f = theano.function(
+            [x, i],
+            [T.take(x, i, axis, mode) for axis in (None, 0, 1) for mode in ("wrap", "clip")],
+            mode="FAST_COMPILE",
+        )
         wants = [np.take(v, m, axis, mode=mode) for axis in (None, 0, 1) for mode in ("wrap", "clip")]
         for got, want in zip(f(v, m), wants):
             np.testing.assert_array_equal(got, want)
@@ -387,11 +438,17 @@ class TestGraphs(unittest.TestCase):
         v, y = np.random.RandomState(2).rand(4, 5), np.random.RandomState(3).rand(2, 5)
         i, mask = np.array([1, 1]), MASK[:, :5]
         for fun, points in (
-            (lambda x: x[1:, ::-2], [v]), (lambda x: x[2, 1], [v]), (lambda x: x[i], [v]), (lambda x: x[:, i], [v]),
-            (lambda x: x[i, [0, 0]], [v]), (lambda x: x[mask], [v]), (lambda x, y: T.inc_subtensor(x[1:3], y), [v, y]),
-            (lambda x, y: T.set_subtensor(x[1:3], y[0]), [v, y]), (lambda x, y: T.inc_subtensor(x[i], y), [v, y]),
-            (lambda x, y: T.set_subtensor(x[[0, 2]], y), [v, y]), (lambda x,
-                                                                   y: T.inc_subtensor(x[i, [0, 0]], T.addbroadcast(y[0, 0:1], 0)), [v, y]),
+            (lambda x: x[1:, ::-2], [v]),
+            (lambda x: x[2, 1], [v]),
+            (lambda x: x[i], [v]),
+            (lambda x: x[:, i], [v]),
+            (lambda x: x[i, [0, 0]], [v]),
+            (lambda x: x[mask], [v]),
+            (lambda x, y: T.inc_subtensor(x[1:3], y), [v, y]),
+            (lambda x, y: T.set_subtensor(x[1:3], y[0]), [v, y]),
+            (lambda x, y: T.inc_subtensor(x[i], y), [v, y]),
+            (lambda x, y: T.set_subtensor(x[[0, 2]], y), [v, y]),
+            (lambda x, y: T.inc_subtensor(x[i, [0, 0]], T.addbroadcast(y[0, 0:1], 0)), [v, y]),
             (lambda x, y: T.set_subtensor(x[mask], y[0, 0]), [v, y]),
         ):
             theano.gradient.verify_grad(fun, points, rng=np.random.RandomState(0), mode="FAST_COMPILE")
@@ -401,7 +458,10 @@ class TestGraphs(unittest.TestCase):
         v, e = value(shape=(4, 5)), value(shape=(4, 5)) + 0.5
         i = np.array([1, 1])
         pairs = [
-            (x[1:], e[1:]), (x[i], e[i]), (x[i, i], e[i, i]), (T.set_subtensor(x[1:], 0.0), np.vstack([e[:1], e[1:] * 0])),
+            (x[1:], e[1:]),
+            (x[i], e[i]),
+            (x[i, i], e[i, i]),
+            (T.set_subtensor(x[1:], 0.0), np.vstack([e[:1], e[1:] * 0])),
             (T.inc_subtensor(x[i], 2 * x[:2]), None),
         ]
         want = e.copy()

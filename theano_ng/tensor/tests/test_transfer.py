@@ -1,4 +1,5 @@
 """Transfers: a back end with a Type of its own registers what it understands."""
+
 import unittest
 
 import numpy as np
@@ -96,7 +97,11 @@ class TestTransfer(unittest.TestCase):
     def moon(self, var, target):
         self.asked.append(("moon", target))
         if target.startswith("moon"):
-            return var if isinstance(var.type, RemoteType) and var.type.place == target else Send(target)(T.as_tensor_variable(var))
+            return (
+                var
+                if isinstance(var.type, RemoteType) and var.type.place == target
+                else Send(target)(T.as_tensor_variable(var))
+            )
 
     def mars(self, var, target):
         self.asked.append(("mars", target))
@@ -108,14 +113,16 @@ class TestTransfer(unittest.TestCase):
         register_transfer(self.moon)
         register_transfer(self.mars)
         self.assertEqual(x.transfer("mars").type, RemoteType("mars", T.dvector))
-        self.assertEqual(self.asked, [("moon", "mars"), ("mars", "mars")])      # None: the next one is asked
+        self.assertEqual(self.asked, [("moon", "mars"), ("mars", "mars")])  # None: the next one is asked
         self.assertEqual(x.transfer("moon9").type.place, "moon9")
-        self.assertEqual(self.asked[2:], [("moon", "moon9")])                   # the first that answers
+        self.assertEqual(self.asked[2:], [("moon", "moon9")])  # the first that answers
         there = x.transfer("moon")
         self.assertIs(there.transfer("moon"), there)
-        self.assertEqual(there.transfer("cpu").type, T.dvector)                 # a variable of another type comes back as a tensor
+        self.assertEqual(there.transfer("cpu").type, T.dvector)  # a variable of another type comes back as a tensor
         self.assertEqual(transfer([1.0, 2.0], "cpu").type.ndim, 1)
-        with self.assertRaisesRegex(ValueError, r"Can't transfer x to target gpu0. 'cpu' is always known; .*\.moon, .*\.mars"):
+        with self.assertRaisesRegex(
+            ValueError, r"Can't transfer x to target gpu0. 'cpu' is always known; .*\.moon, .*\.mars"
+        ):
             x.transfer("gpu0")
         with self.assertRaisesRegex(TypeError, "expected a function"):
             register_transfer("moon")
@@ -126,12 +133,14 @@ class TestTransfer(unittest.TestCase):
         x = T.dvector("x")
         y = Square()(x.transfer("moon"))
         for mode in ("FAST_COMPILE", "FAST_RUN", "DebugMode"):
-            f = theano.function([x], [y, y.transfer("cpu") + 1, theano.grad((y.transfer("cpu") * x).sum(), x)], mode=mode)
+            f = theano.function(
+                [x], [y, y.transfer("cpu") + 1, theano.grad((y.transfer("cpu") * x).sum(), x)], mode=mode
+            )
             remote, here, gradient = f([1.0, 3.0])
             self.assertEqual((type(remote), remote.place), (Remote, "moon"))
             np.testing.assert_array_equal(remote.array, [1, 9])
             np.testing.assert_array_equal(here, [2, 10])
-            np.testing.assert_allclose(gradient, [3, 27])       # of x**3, through two transfers
+            np.testing.assert_allclose(gradient, [3, 27])  # of x**3, through two transfers
 
 
 if __name__ == "__main__":

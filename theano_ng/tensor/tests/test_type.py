@@ -32,7 +32,9 @@ class TestIdentity(unittest.TestCase):
         for pattern, name in names.items():
             self.assertEqual(repr(TensorType("int8", pattern)), "TensorType(int8, %s)" % name)
         # The manual passes False for the name.
-        self.assertEqual(str(TensorType("complex64", [False, True, False], False)), "TensorType(complex64, (False, True, False))")
+        self.assertEqual(
+            str(TensorType("complex64", [False, True, False], False)), "TensorType(complex64, (False, True, False))"
+        )
         self.assertEqual(TensorType("floatX", ()).dtype, theano.config.floatX)
         with self.assertRaisesRegex(TypeError, "Unsupported dtype for TensorType: float17"):
             TensorType("float17", ())
@@ -57,7 +59,14 @@ class TestFilter(unittest.TestCase):
         self.assertIs(tt.dmatrix.filter(readonly), readonly)
 
     def test_strict_refuses(self):
-        for value in (3.0, [1.0], np.zeros(2, "float32"), np.zeros((2, 2)), np.zeros(2, ">f8"), np.zeros(17, "u1")[1:].view("f8")):
+        for value in (
+            3.0,
+            [1.0],
+            np.zeros(2, "float32"),
+            np.zeros((2, 2)),
+            np.zeros(2, ">f8"),
+            np.zeros(17, "u1")[1:].view("f8"),
+        ):
             with self.assertRaises(TypeError):
                 tt.dvector.filter(value, strict=True)
             self.assertFalse(tt.dvector.is_valid_value(value))
@@ -66,7 +75,12 @@ class TestFilter(unittest.TestCase):
         swapped = np.arange(3.0).astype(">f8")
         misaligned = np.zeros(25, "u1")[1:].view("f8")
         longlong = np.arange(3, dtype=np.longlong)
-        for type_, value in ((tt.dvector, swapped), (tt.dvector, misaligned), (tt.lvector, longlong), (tt.dvector, np.arange(3, dtype="int32"))):
+        for type_, value in (
+            (tt.dvector, swapped),
+            (tt.dvector, misaligned),
+            (tt.lvector, longlong),
+            (tt.dvector, np.arange(3, dtype="int32")),
+        ):
             out = type_.filter(value)
             self.assertTrue(out.flags.aligned and out.dtype.isnative)
             self.assertEqual(out.dtype.num, type_.numpy_dtype.num)
@@ -133,7 +147,14 @@ class TestFilter(unittest.TestCase):
         self.assertEqual(tt.bscalar.filter(5).dtype, np.int8)
         self.assertEqual(tt.fscalar.filter(0.5), np.float32(0.5))
         np.testing.assert_array_equal(tt.dmatrix.filter([[1, 2], [3, 4]]), [[1.0, 2.0], [3.0, 4.0]])
-        for type_, value in ((tt.bscalar, 300), (tt.bscalar, 1.5), (tt.ivector, [1.5]), (tt.fvector, [0.1]), (tt.dscalar, 1j), (tt.dscalar, "a")):
+        for type_, value in (
+            (tt.bscalar, 300),
+            (tt.bscalar, 1.5),
+            (tt.ivector, [1.5]),
+            (tt.fvector, [0.1]),
+            (tt.dscalar, 1j),
+            (tt.dscalar, "a"),
+        ):
             with self.assertRaises(TypeError):
                 type_.filter(value)
         self.assertEqual(tt.bscalar.filter(300, allow_downcast=True), 44)

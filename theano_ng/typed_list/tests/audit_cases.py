@@ -1,4 +1,5 @@
 """The Ops of typed lists, for the audit: ``theano_ng-audit theano_ng.typed_list.tests.audit_cases``."""
+
 import numpy as np
 
 from theano_ng import tensor as tt
@@ -6,7 +7,7 @@ from theano_ng import typed_list as lists
 from theano_ng.audit.records import Case
 from theano_ng.tensor.type_other import slicetype
 
-V, W = np.array([1., -2.]), np.array([3., 4., np.nan])
+V, W = np.array([1.0, -2.0]), np.array([3.0, 4.0, np.nan])
 ELEMENTS = lists.TypedListType(tt.dvector)
 X = (ELEMENTS, [V, W, V])
 NESTED = (lists.TypedListType(tt.dvector, 1), [[V, W], [], [W]])

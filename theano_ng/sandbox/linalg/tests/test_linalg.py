@@ -1,4 +1,5 @@
 """Hints: what they say, how they travel, and what rules make of them."""
+
 import pickle
 import subprocess
 import sys
@@ -13,13 +14,23 @@ from theano_ng.gof.optdb import Query
 from theano_ng.sandbox import linalg
 from theano_ng.sandbox.linalg import ops
 from theano_ng.sandbox.linalg.ops import (
-    Hint, HintsFeature, HintsOptimizer, hints, is_hint_node, is_positive, is_psd, is_symmetric, psd, spectral_radius_bound)
+    Hint,
+    HintsFeature,
+    HintsOptimizer,
+    hints,
+    is_hint_node,
+    is_positive,
+    is_psd,
+    is_symmetric,
+    psd,
+    spectral_radius_bound,
+)
 from theano_ng.tensor.nlinalg import matrix_inverse
 from theano_ng.tensor.slinalg import solve
 from theano_ng.tensor.tests.rewriting import STABILIZE, RewriteCase
 from theano_ng.tests import unittest_tools as utt
 
-ROOT = np.array([[4., 1., -2.], [0., 3., 1.], [2., -1., 5.]])
+ROOT = np.array([[4.0, 1.0, -2.0], [0.0, 3.0, 1.0], [2.0, -1.0, 5.0]])
 POSITIVE = np.dot(ROOT, ROOT.T)
 
 
@@ -44,15 +55,17 @@ class TestHints(RewriteCase):
         self.check(hinted * 2, "mul(2.0, A)")
         utt.verify_grad(psd, [ROOT], n_tests=1)
         d = T.dmatrix("d")
-        np.testing.assert_array_equal(theano_ng.function([A, d], T.Rop(psd(A), A, d), on_unused_input="ignore")(ROOT, POSITIVE), POSITIVE)
+        np.testing.assert_array_equal(
+            theano_ng.function([A, d], T.Rop(psd(A), A, d), on_unused_input="ignore")(ROOT, POSITIVE), POSITIVE
+        )
 
     def test_what_is_known(self):
         A, v = T.dmatrix("A"), T.dvector("v")
         self.assertTrue(is_psd(psd(A)) and is_symmetric(psd(A)) and is_symmetric(Hint(symmetric=True)(A)))
         self.assertFalse(is_psd(A) or is_symmetric(A) or is_psd(Hint(symmetric=True)(A)) or is_psd(Hint(psd=False)(A)))
-        for positive in (T.exp(A), T.sqr(A), A ** 2, A ** 4, Hint(positive=True)(A)):
+        for positive in (T.exp(A), T.sqr(A), A**2, A**4, Hint(positive=True)(A)):
             self.assertTrue(is_positive(positive))
-        for other in (A, A ** 3, A ** v, T.sqr(T.zmatrix()), A * A):
+        for other in (A, A**3, A**v, T.sqr(T.zmatrix()), A * A):
             self.assertFalse(is_positive(other))
 
     def test_the_feature_moves_hints_with_replacements(self):
@@ -91,19 +104,43 @@ class TestHints(RewriteCase):
         for out in (solve(psd(A), B), T.dot(matrix_inverse(psd(A)), B)):
             f = self.check(out, None)
             names = [getattr(node.op, "A_structure", type(node.op).__name__) for node in f.maker.fgraph.toposort()]
-            self.assertEqual([n for n in names if n != "DimShuffle"], ["Cholesky", "lower_triangular", "upper_triangular"])
+            self.assertEqual(
+                [n for n in names if n != "DimShuffle"], ["Cholesky", "lower_triangular", "upper_triangular"]
+            )
         f = self.check(solve(A, B), None)
         self.assertNotIn("Cholesky", str(f.maker.fgraph))
 
     def test_names(self):
-        for name in ("inv_as_solve", "tag_solve_triangular", "transinv_to_invtrans", "local_det_chol", "local_log_prod_sqr",
-                     "local_log_pow", "remove_hint_nodes", "no_transpose_symmetric", "psd_solve_with_chol"):
+        for name in (
+            "inv_as_solve",
+            "tag_solve_triangular",
+            "transinv_to_invtrans",
+            "local_det_chol",
+            "local_log_prod_sqr",
+            "local_log_pow",
+            "remove_hint_nodes",
+            "no_transpose_symmetric",
+            "psd_solve_with_chol",
+        ):
             self.assertIsInstance(getattr(ops, name), gof.opt.LocalOptimizer)
         self.assertRaises(AttributeError, getattr, ops, "spam")
         self.assertTrue(ops.imported_scipy)
         from theano_ng.compile.mode import optdb
+
         self.assertIsInstance(optdb.query(Query(["HintsOpt"]))[0], HintsOptimizer)
-        for name in ("alloc_diag", "cholesky", "det", "diag", "eig", "eigh", "eigvalsh", "extract_diag", "matrix_inverse", "solve", "trace"):
+        for name in (
+            "alloc_diag",
+            "cholesky",
+            "det",
+            "diag",
+            "eig",
+            "eigh",
+            "eigvalsh",
+            "extract_diag",
+            "matrix_inverse",
+            "solve",
+            "trace",
+        ):
             self.assertIs(getattr(linalg, name), getattr(ops, name))
 
     def test_rules_are_loaded_with_the_first_function(self):

@@ -1,4 +1,5 @@
 """Helper of the tests of row Ops: run the native code and `perform` of one node on the same values."""
+
 import numpy as np
 
 from theano_ng import tensor as T
@@ -22,7 +23,7 @@ def both(op, *values):
         thunk = make_native_thunk(node, native, [[v] for v in values], cells)
         thunk()
         first = [c[0] for c in cells]
-        thunk()                     # now into the values of the first call
+        thunk()  # now into the values of the first call
         results.append([c[0] for c in cells])
         for a, b in zip(first, results[-1]):
             np.testing.assert_array_equal(a, b)

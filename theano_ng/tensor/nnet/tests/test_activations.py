@@ -1,4 +1,5 @@
 """Activations that are expressions, rows with a prepended scalar, the two-level softmax."""
+
 import unittest
 
 import numpy as np
@@ -6,14 +7,19 @@ import numpy as np
 import theano_ng as theano
 from theano_ng import tensor as T
 from theano_ng.tensor import nnet
-from theano_ng.tensor.nnet.nnet import (Prepend_scalar_constant_to_each_row, Prepend_scalar_to_each_row, prepend_0_to_each_row,
-                                        prepend_1_to_each_row, prepend_scalar_to_each_row)
+from theano_ng.tensor.nnet.nnet import (
+    Prepend_scalar_constant_to_each_row,
+    Prepend_scalar_to_each_row,
+    prepend_0_to_each_row,
+    prepend_1_to_each_row,
+    prepend_scalar_to_each_row,
+)
 from theano_ng.tensor.nnet.tests.nodes import softmax
 from theano_ng.tests import unittest_tools as utt
 
 
 class TestElementwise(unittest.TestCase):
-    values = np.array([[-np.inf, -1e3, -2.5, -1e-8], [0, 1e-8, 3., 1e3], [.5, -.5, np.inf, np.nan]])
+    values = np.array([[-np.inf, -1e3, -2.5, -1e-8], [0, 1e-8, 3.0, 1e3], [0.5, -0.5, np.inf, np.nan]])
 
     def check(self, function, expected, dtypes=("float16", "float32", "float64"), values=None):
         values = self.values if values is None else values
@@ -35,7 +41,7 @@ class TestElementwise(unittest.TestCase):
         self.check(nnet.softsign, lambda x: np.where(np.isinf(x), np.sign(x), x / (1 + abs(x))))
         self.check(nnet.relu, lambda x: np.maximum(x, 0), values=finite)
         self.check(lambda x: nnet.relu(x, 1), lambda x: x, values=finite)
-        self.check(lambda x: nnet.relu(x, .25), lambda x: np.where(x > 0, x, .25 * x), values=finite)
+        self.check(lambda x: nnet.relu(x, 0.25), lambda x: np.where(x > 0, x, 0.25 * x), values=finite)
         self.check(nnet.elu, lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))))
         self.check(lambda x: nnet.elu(x, 2), lambda x: np.where(x > 0, x, 2 * np.expm1(np.minimum(x, 0))))
         scale, alpha = 1.0507009873554805, 1.6732632423543772
@@ -44,67 +50,87 @@ class TestElementwise(unittest.TestCase):
     def test_selu_keeps_mean_and_variance(self):
         x = np.random.RandomState(1).randn(400000)
         y = nnet.selu(T.constant(x)).eval()
-        self.assertLess(abs(y.mean()), .01)
-        self.assertLess(abs(y.var() - 1), .02)
+        self.assertLess(abs(y.mean()), 0.01)
+        self.assertLess(abs(y.var() - 1), 0.02)
 
     def test_relu_slope(self):
         x = T.matrix("x")
-        v = np.array([[-2., 3.], [-.5, 0.]])
-        slope = theano.shared(np.array([.1, .5]), "slope")
+        v = np.array([[-2.0, 3.0], [-0.5, 0.0]])
+        slope = theano.shared(np.array([0.1, 0.5]), "slope")
         y = nnet.relu(x, slope)
         value, gradient = theano.function([x], [y, T.grad(y.sum(), slope)])(v)
         np.testing.assert_allclose(value, np.where(v > 0, v, slope.get_value() * v))
         np.testing.assert_allclose(gradient, [-2.5, 0])
-        np.testing.assert_allclose(theano.function([x], T.grad(nnet.relu(x, .3).sum(), x))(v)[v != 0], np.where(v > 0, 1, .3)[v != 0])
-        np.testing.assert_array_equal(theano.function([x], T.grad(nnet.relu(x).sum(), x))(v), [[0, 1], [0, .5]])
+        np.testing.assert_allclose(
+            theano.function([x], T.grad(nnet.relu(x, 0.3).sum(), x))(v)[v != 0], np.where(v > 0, 1, 0.3)[v != 0]
+        )
+        np.testing.assert_array_equal(theano.function([x], T.grad(nnet.relu(x).sum(), x))(v), [[0, 1], [0, 0.5]])
         # as good as the maximum for slopes below one
         np.testing.assert_allclose(nnet.relu(x, slope).eval({x: v}), np.maximum(v, slope.get_value() * v))
 
     def test_gradients(self):
         rng = np.random.RandomState(2)
-        x = np.array([[-3., -.7, -.1], [.2, 1.4, 6.]])
-        for function in (nnet.softsign, nnet.relu, lambda x: nnet.relu(x, .2), nnet.elu, lambda x: nnet.elu(x, 3.), nnet.selu):
+        x = np.array([[-3.0, -0.7, -0.1], [0.2, 1.4, 6.0]])
+        for function in (
+            nnet.softsign,
+            nnet.relu,
+            lambda x: nnet.relu(x, 0.2),
+            nnet.elu,
+            lambda x: nnet.elu(x, 3.0),
+            nnet.selu,
+        ):
             utt.verify_grad(function, [x], rng=rng)
-        utt.verify_grad(nnet.relu, [x, np.array(.3)], rng=rng)
-        utt.verify_grad(nnet.elu, [x, np.array(.3)], rng=rng)
+        utt.verify_grad(nnet.relu, [x, np.array(0.3)], rng=rng)
+        utt.verify_grad(nnet.elu, [x, np.array(0.3)], rng=rng)
 
 
 class TestPrepend(utt.InferShapeTester):
     def test_values_and_types(self):
-        m = np.arange(6.).reshape(3, 2)
+        m = np.arange(6.0).reshape(3, 2)
         x, s = T.matrix(), T.scalar()
-        for op, first in ((prepend_0_to_each_row, 0), (prepend_1_to_each_row, 1), (Prepend_scalar_constant_to_each_row(4.5), 4.5)):
+        for op, first in (
+            (prepend_0_to_each_row, 0),
+            (prepend_1_to_each_row, 1),
+            (Prepend_scalar_constant_to_each_row(4.5), 4.5),
+        ):
             np.testing.assert_array_equal(op(x).eval({x: m}), np.hstack([np.full((3, 1), first), m]))
         out = prepend_scalar_to_each_row(s, x)
         np.testing.assert_array_equal(theano.function([s, x], out)(7, m), np.hstack([np.full((3, 1), 7), m]))
         self.assertEqual(prepend_0_to_each_row(T.fmatrix()).dtype, "float32")
         self.assertEqual(prepend_0_to_each_row(x).eval({x: np.zeros((0, 2))}).shape, (0, 3))
         self.assertEqual(prepend_0_to_each_row(x).eval({x: np.zeros((2, 0))}).shape, (2, 1))
-        for bad in ((prepend_0_to_each_row, T.vector()), (prepend_scalar_to_each_row, s, T.vector()),
-                    (prepend_scalar_to_each_row, T.vector(), x)):
+        for bad in (
+            (prepend_0_to_each_row, T.vector()),
+            (prepend_scalar_to_each_row, s, T.vector()),
+            (prepend_scalar_to_each_row, T.vector(), x),
+        ):
             self.assertRaises(TypeError, *bad)
-        self.assertEqual(Prepend_scalar_constant_to_each_row(1.), prepend_1_to_each_row)
-        self.assertEqual(hash(Prepend_scalar_constant_to_each_row(1.)), hash(prepend_1_to_each_row))
+        self.assertEqual(Prepend_scalar_constant_to_each_row(1.0), prepend_1_to_each_row)
+        self.assertEqual(hash(Prepend_scalar_constant_to_each_row(1.0)), hash(prepend_1_to_each_row))
         self.assertNotEqual(prepend_0_to_each_row, prepend_1_to_each_row)
 
     def test_gradients_and_shapes(self):
         rng = np.random.RandomState(3)
         m = rng.randn(3, 2)
         utt.verify_grad(prepend_1_to_each_row, [m], rng=rng)
-        utt.verify_grad(prepend_scalar_to_each_row, [np.array(2.), m], rng=rng)
+        utt.verify_grad(prepend_scalar_to_each_row, [np.array(2.0), m], rng=rng)
         x, s, v = T.matrix(), T.scalar(), T.matrix()
-        np.testing.assert_array_equal(theano.function([x, v], T.Rop(prepend_1_to_each_row(x), x, v), on_unused_input="ignore")(m, m),
-                                      np.hstack([np.zeros((3, 1)), m]))
+        np.testing.assert_array_equal(
+            theano.function([x, v], T.Rop(prepend_1_to_each_row(x), x, v), on_unused_input="ignore")(m, m),
+            np.hstack([np.zeros((3, 1)), m]),
+        )
         self._compile_and_check([x], [prepend_1_to_each_row(x)], [m], Prepend_scalar_constant_to_each_row)
-        self._compile_and_check([s, x], [prepend_scalar_to_each_row(s, x)], [2., m], Prepend_scalar_to_each_row)
+        self._compile_and_check([s, x], [prepend_scalar_to_each_row(s, x)], [2.0, m], Prepend_scalar_to_each_row)
 
 
 class TestHierarchicalSoftmax(unittest.TestCase):
     def setUp(self):
         rng = np.random.RandomState(4)
-        self.sizes = batch, outputs, features, classes, per_class = 6, 10, 5, 4, 3     # two of the twelve are dropped
-        self.weights = [rng.randn(*shape) for shape in ((features, classes), (classes,), (classes, features, per_class),
-                                                        (classes, per_class))]
+        self.sizes = batch, outputs, features, classes, per_class = 6, 10, 5, 4, 3  # two of the twelve are dropped
+        self.weights = [
+            rng.randn(*shape)
+            for shape in ((features, classes), (classes,), (classes, features, per_class), (classes, per_class))
+        ]
         self.x, self.target = rng.randn(batch, features), rng.randint(0, outputs, batch)
         W1, b1, W2, b2 = self.weights
         top = softmax(self.x.dot(W1) + b1)
@@ -142,7 +168,9 @@ class TestHierarchicalSoftmax(unittest.TestCase):
         x, target = T.imatrix("x"), T.imatrix("target")
         args = (x, batch_size, n_outputs, n_classes, n_outputs_per_class, W1, b1, W2, b2)
         loss = T.mean(-T.log(nnet.h_softmax(*args, target)))
-        step = theano.function([x, target], loss, updates=[(p, p - .1 * g) for p, g in zip(args[5:], T.grad(loss, args[5:]))])
+        step = theano.function(
+            [x, target], loss, updates=[(p, p - 0.1 * g) for p, g in zip(args[5:], T.grad(loss, args[5:]))]
+        )
         xv, tv = rng.randint(0, 3, (32, 10)).astype("int32"), rng.randint(0, 100, (32, 1)).astype("int32")
         losses = [step(xv, tv) for _ in range(20)]
         np.testing.assert_allclose(losses[0], np.log(100), rtol=1e-2)

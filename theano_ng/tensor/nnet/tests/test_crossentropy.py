@@ -1,4 +1,5 @@
 """Cross-entropies against NumPy: values, labels out of range, gradients, shapes."""
+
 import unittest
 
 import numpy as np
@@ -60,34 +61,42 @@ class TestLabels(unittest.TestCase):
         for x_, b_, y_, d_ in zip(layouts(x), layouts(b), layouts(y), layouts(d)):
             self.check(FUSED, [x_, b_, y_], fused)
             self.check(DX, [d_, x_, y_], lambda d, sm, y: d[:, None] * (sm - onehot(y, 4)))
-            self.check(ONEHOT, [x_ ** 2, y_], lambda q, y: -np.log(q[np.arange(3), y]))
+            self.check(ONEHOT, [x_**2, y_], lambda q, y: -np.log(q[np.arange(3), y]))
             self.check(ONEHOT_GRAD, [d_, x_, y_], lambda d, q, y: -d[:, None] * onehot(y, 4) / q)
         none = np.zeros(0, "int64")
         for n in (0, 4):
             empty = np.zeros((0, n))
             for got in both(FUSED, empty, np.zeros(n), none):
                 self.assertEqual([g.shape for g in got], [(0,), (0, n), (0,)])
-            for op, values, shape in ((DX, [np.zeros(0), empty, none], (0, n)), (ONEHOT, [empty, none], (0,)),
-                                      (ONEHOT_GRAD, [np.zeros(0), empty, none], (0, n))):
+            for op, values, shape in (
+                (DX, [np.zeros(0), empty, none], (0, n)),
+                (ONEHOT, [empty, none], (0,)),
+                (ONEHOT_GRAD, [np.zeros(0), empty, none], (0, n)),
+            ):
                 for (got,) in both(op, *values):
                     self.assertEqual(got.shape, shape)
 
     def test_extreme_values(self):
-        x = np.array([[1e4, 0., -1e4], [-1e300, 1e300, 0.], [np.nan, 1., 2.], [1., np.nan, 2.]])
+        x = np.array([[1e4, 0.0, -1e4], [-1e300, 1e300, 0.0], [np.nan, 1.0, 2.0], [1.0, np.nan, 2.0]])
         y = np.array([2, 0, 1, 2])
         for nll, sm, am in both(FUSED, x, np.zeros(3), y):
             np.testing.assert_allclose(nll[:2], [2e4, 2e300])
             self.assertTrue(np.isnan(nll[2:]).all() and np.isnan(sm[2:]).all())
             np.testing.assert_array_equal(am, x.argmax(1))
         # Where no gradient comes in, none goes out, even through NaN.
-        for (dx,) in both(DX, np.array([0., 1.]), np.array([[np.nan, np.inf], [.5, .5]]), np.array([0, 1])):
-            np.testing.assert_array_equal(dx, [[0, 0], [.5, -.5]])
+        for (dx,) in both(DX, np.array([0.0, 1.0]), np.array([[np.nan, np.inf], [0.5, 0.5]]), np.array([0, 1])):
+            np.testing.assert_array_equal(dx, [[0, 0], [0.5, -0.5]])
 
     def test_labels_out_of_range(self):
-        x, b = np.full((2, 3), 1 / 3.), np.zeros(3)
-        for dtype, bad in (("int64", -1), ("int64", 3), ("uint8", 255), ("int8", -128), ("uint64", 2 ** 63 + 1)):
+        x, b = np.full((2, 3), 1 / 3.0), np.zeros(3)
+        for dtype, bad in (("int64", -1), ("int64", 3), ("uint8", 255), ("int8", -128), ("uint64", 2**63 + 1)):
             y = np.array([0, bad], dtype)
-            for op, values in ((FUSED, (x, b, y)), (DX, (b[:2] + 1, x, y)), (ONEHOT, (x, y)), (ONEHOT_GRAD, (b[:2], x, y))):
+            for op, values in (
+                (FUSED, (x, b, y)),
+                (DX, (b[:2] + 1, x, y)),
+                (ONEHOT, (x, y)),
+                (ONEHOT_GRAD, (b[:2], x, y)),
+            ):
                 inputs = [T.TensorType(v.dtype, (False,) * v.ndim)() for v in values]
                 for linker in ("cvm", "py"):
                     f = theano.function(inputs, op(*inputs), mode=theano.Mode(linker, None))
@@ -96,8 +105,15 @@ class TestLabels(unittest.TestCase):
 
     def test_mismatched_lengths(self):
         x, b, y = np.zeros((2, 3)), np.zeros(3), np.zeros(2, "int64")
-        for op, values in ((FUSED, (x, b[:2], y)), (FUSED, (x, b, y[:1])), (DX, (b, x, y)), (DX, (b[:2], x, y[:1])), (ONEHOT, (x, y[:1])),
-                           (ONEHOT_GRAD, (b, x, y)), (ONEHOT_GRAD, (b[:2], x, y[:1]))):
+        for op, values in (
+            (FUSED, (x, b[:2], y)),
+            (FUSED, (x, b, y[:1])),
+            (DX, (b, x, y)),
+            (DX, (b[:2], x, y[:1])),
+            (ONEHOT, (x, y[:1])),
+            (ONEHOT_GRAD, (b, x, y)),
+            (ONEHOT_GRAD, (b[:2], x, y[:1])),
+        ):
             inputs = [T.TensorType(v.dtype, (False,) * v.ndim)() for v in values]
             for linker in ("cvm", "py"):
                 f = theano.function(inputs, op(*inputs), mode=theano.Mode(linker, None))
@@ -105,8 +121,17 @@ class TestLabels(unittest.TestCase):
 
     def test_types_are_refused(self):
         x, b, y = T.matrix(), T.vector(), T.lvector()
-        for op, inputs in ((FUSED, (b, b, y)), (FUSED, (x, x, y)), (FUSED, (x, b, b)), (FUSED, (T.lmatrix(), b, y)), (DX, (x, x, y)),
-                           (DX, (b, b, y)), (DX, (b, x, b)), (ONEHOT_GRAD, (b, b, y)), (ONEHOT, (b, y))):
+        for op, inputs in (
+            (FUSED, (b, b, y)),
+            (FUSED, (x, x, y)),
+            (FUSED, (x, b, b)),
+            (FUSED, (T.lmatrix(), b, y)),
+            (DX, (x, x, y)),
+            (DX, (b, b, y)),
+            (DX, (b, x, b)),
+            (ONEHOT_GRAD, (b, b, y)),
+            (ONEHOT, (b, y)),
+        ):
             self.assertRaises(ValueError, op, *inputs)
         self.assertRaises(TypeError, ONEHOT, x, b)
 
@@ -114,7 +139,7 @@ class TestLabels(unittest.TestCase):
 class TestGradients(utt.InferShapeTester):
     def test_verify_grad(self):
         rng = np.random.RandomState(3)
-        x, b, y, d = rng.randn(3, 4), rng.randn(4), np.array([3, 0, 2]), rng.rand(3) + .5
+        x, b, y, d = rng.randn(3, 4), rng.randn(4), np.array([3, 0, 2]), rng.rand(3) + 0.5
         sm = softmax(x)
         utt.verify_grad(lambda x, b: FUSED(x, b, y)[0], [x, b], rng=rng)
         utt.verify_grad(lambda x, b: FUSED(x, b, y)[1], [x, b], rng=rng)
@@ -131,14 +156,16 @@ class TestGradients(utt.InferShapeTester):
         g = T.grad(nll.sum() + T.cast(am, "float64").sum(), x)
         rng = np.random.RandomState(4)
         values = rng.randn(3, 4), rng.randn(4), np.array([1, 2, 3])
-        np.testing.assert_allclose(theano.function([x, b, y], g)(*values), softmax(values[0] + values[1]) - onehot(values[2], 4))
+        np.testing.assert_allclose(
+            theano.function([x, b, y], g)(*values), softmax(values[0] + values[1]) - onehot(values[2], 4)
+        )
         self.assertRaises(theano.gradient.DisconnectedInputError, T.grad, nll.sum(), y)
 
     def test_r_op(self):
         rng = np.random.RandomState(5)
         q, v, y = T.matrix(), T.matrix(), np.array([1, 0, 2])
         f = theano.function([q, v], T.Rop(ONEHOT(q, y), q, v))
-        a, d = rng.rand(3, 4) + .1, rng.randn(3, 4)
+        a, d = rng.rand(3, 4) + 0.1, rng.randn(3, 4)
         rows = np.arange(3)
         np.testing.assert_allclose(f(a, d), -d[rows, y] / a[rows, y])
 
@@ -148,7 +175,9 @@ class TestGradients(utt.InferShapeTester):
         self._compile_and_check([x, b, y], list(FUSED(x, b, y)), [xv, xv[0], yv], type(FUSED), warn=False)
         self._compile_and_check([d, x, y], [DX(d, x, y)], [xv[:, 0], xv, yv], type(DX), warn=False)
         self._compile_and_check([x, y], [ONEHOT(x, y)], [xv, yv], type(ONEHOT), warn=False)
-        self._compile_and_check([d, x, y], [ONEHOT_GRAD(d, x, y)], [xv[:, 0], xv, yv], CrossentropyCategorical1HotGrad, warn=False)
+        self._compile_and_check(
+            [d, x, y], [ONEHOT_GRAD(d, x, y)], [xv[:, 0], xv, yv], CrossentropyCategorical1HotGrad, warn=False
+        )
 
 
 class TestFunctions(unittest.TestCase):
@@ -159,9 +188,13 @@ class TestFunctions(unittest.TestCase):
         nll, sm, am = fused(xv, bv, yv)
         nll0, sm0, am0 = fused(xv, 0 * bv, yv)
         rows = np.arange(3)
-        f = theano.function([x, b, y], nnet.crossentropy_softmax_1hot_with_bias(x, b, y) + nnet.crossentropy_softmax_1hot(x, y)
-                            + list(nnet.crossentropy_softmax_max_and_argmax_1hot_with_bias(x, b, y))
-                            + list(nnet.crossentropy_softmax_max_and_argmax_1hot(x, y)))
+        f = theano.function(
+            [x, b, y],
+            nnet.crossentropy_softmax_1hot_with_bias(x, b, y)
+            + nnet.crossentropy_softmax_1hot(x, y)
+            + list(nnet.crossentropy_softmax_max_and_argmax_1hot_with_bias(x, b, y))
+            + list(nnet.crossentropy_softmax_max_and_argmax_1hot(x, y)),
+        )
         expected = [nll, sm, nll0, sm0, nll, sm, sm[rows, am], am, nll0, sm0, sm0[rows, am0], am0]
         for got, want in zip(f(xv, bv, yv), expected):
             np.testing.assert_allclose(got, want)
@@ -170,25 +203,35 @@ class TestFunctions(unittest.TestCase):
         q, p, y = T.matrix(), T.matrix(), T.ivector()
         rng = np.random.RandomState(8)
         qv, pv, yv = softmax(rng.randn(3, 4)), softmax(rng.randn(3, 4)), np.array([1, 3, 0], "int32")
-        np.testing.assert_allclose(theano.function([q, p], nnet.categorical_crossentropy(q, p))(qv, pv), -(pv * np.log(qv)).sum(1))
-        np.testing.assert_allclose(theano.function([q, y], nnet.categorical_crossentropy(q, y))(qv, yv), -np.log(qv[np.arange(3), yv]))
+        np.testing.assert_allclose(
+            theano.function([q, p], nnet.categorical_crossentropy(q, p))(qv, pv), -(pv * np.log(qv)).sum(1)
+        )
+        np.testing.assert_allclose(
+            theano.function([q, y], nnet.categorical_crossentropy(q, y))(qv, yv), -np.log(qv[np.arange(3), yv])
+        )
         # The labels of one-hot rows give what the rows give.
-        np.testing.assert_allclose(nnet.categorical_crossentropy(q, onehot(yv, 4)).eval({q: qv}),
-                                   nnet.categorical_crossentropy(q, yv).eval({q: qv}))
+        np.testing.assert_allclose(
+            nnet.categorical_crossentropy(q, onehot(yv, 4)).eval({q: qv}),
+            nnet.categorical_crossentropy(q, yv).eval({q: qv}),
+        )
         self.assertRaisesRegex(TypeError, "rank mismatch", nnet.categorical_crossentropy, q, T.tensor3())
 
     def test_binary(self):
         o, t = T.matrix(), T.matrix()
         rng = np.random.RandomState(9)
-        ov, tv = rng.uniform(.01, .99, (3, 4)), rng.uniform(0, 1, (3, 4))
+        ov, tv = rng.uniform(0.01, 0.99, (3, 4)), rng.uniform(0, 1, (3, 4))
         cost = nnet.binary_crossentropy(o, t)
-        np.testing.assert_allclose(theano.function([o, t], cost)(ov, tv), -(tv * np.log(ov) + (1 - tv) * np.log(1 - ov)))
-        np.testing.assert_allclose(theano.function([o, t], T.grad(cost.mean(), o))(ov, tv), (ov - tv) / (ov * (1 - ov)) / 12)
+        np.testing.assert_allclose(
+            theano.function([o, t], cost)(ov, tv), -(tv * np.log(ov) + (1 - tv) * np.log(1 - ov))
+        )
+        np.testing.assert_allclose(
+            theano.function([o, t], T.grad(cost.mean(), o))(ov, tv), (ov - tv) / (ov * (1 - ov)) / 12
+        )
 
     def test_binary_of_sigmoid_is_stable(self):
         # log(sigmoid) and log(1 - sigmoid) are rewritten, so that large inputs give neither inf nor NaN.
         x, t = T.vector("x"), T.vector("t")
-        xv, tv = np.array([-800., -30., 0., 30., 800.]), np.array([.25, 1., .5, 0., .75])
+        xv, tv = np.array([-800.0, -30.0, 0.0, 30.0, 800.0]), np.array([0.25, 1.0, 0.5, 0.0, 0.75])
         expected = np.logaddexp(0, xv) - tv * xv
         for cost in (nnet.binary_crossentropy(nnet.sigmoid(x), t), nnet.sigmoid_binary_crossentropy(x, t)):
             f = theano.function([x, t], [cost, T.grad(cost.sum(), x)])

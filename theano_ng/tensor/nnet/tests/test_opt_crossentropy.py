@@ -1,4 +1,5 @@
 """Rules of softmax and cross-entropies: which Ops remain, and the numbers before and after."""
+
 import unittest
 
 import numpy as np
@@ -7,12 +8,26 @@ import theano_ng as theano
 from theano_ng import tensor as T
 from theano_ng.compile.mode import get_mode
 from theano_ng.tensor import nnet
-from theano_ng.tensor.nnet.nnet import (CrossentropySoftmax1HotWithBiasDx, CrossentropySoftmaxArgmax1HotWithBias, LogSoftmax, Softmax,
-                                        SoftmaxGrad, SoftmaxWithBias, softmax_simplifier)
+from theano_ng.tensor.nnet.nnet import (
+    CrossentropySoftmax1HotWithBiasDx,
+    CrossentropySoftmaxArgmax1HotWithBias,
+    LogSoftmax,
+    Softmax,
+    SoftmaxGrad,
+    SoftmaxWithBias,
+    softmax_simplifier,
+)
 from theano_ng.tensor.nnet.tests.nodes import softmax
 
 FAST_RUN = get_mode("FAST_RUN")
-ROWS = (LogSoftmax, Softmax, SoftmaxGrad, SoftmaxWithBias, CrossentropySoftmaxArgmax1HotWithBias, CrossentropySoftmax1HotWithBiasDx)
+ROWS = (
+    LogSoftmax,
+    Softmax,
+    SoftmaxGrad,
+    SoftmaxWithBias,
+    CrossentropySoftmaxArgmax1HotWithBias,
+    CrossentropySoftmax1HotWithBiasDx,
+)
 
 
 def row_ops(f):
@@ -48,11 +63,16 @@ class TestSoftmax(RuleCase):
             self.check(out, ["Softmax"])
         self.check(2 * e / e.sum(axis=1, keepdims=True), ["Softmax"])
         # other sums are no softmax
-        for out in (e / e.sum(axis=0), e / e.sum(), e / e.sum(axis=0, keepdims=True), e / T.exp(2 * self.x).sum(axis=1, keepdims=True)):
+        for out in (
+            e / e.sum(axis=0),
+            e / e.sum(),
+            e / e.sum(axis=0, keepdims=True),
+            e / T.exp(2 * self.x).sum(axis=1, keepdims=True),
+        ):
             self.check(out, [])
         # no overflow once it is recognized
         f = theano.function([self.x], e / e.sum(axis=1, keepdims=True), mode=FAST_RUN)
-        np.testing.assert_array_equal(f([[1e4, 0], [-1e4, -1e4]]), [[1, 0], [.5, .5]])
+        np.testing.assert_array_equal(f([[1e4, 0], [-1e4, -1e4]]), [[1, 0], [0.5, 0.5]])
 
     def test_gradient_of_exp_over_sum(self):
         e = T.exp(self.x)
@@ -76,21 +96,30 @@ class TestSoftmax(RuleCase):
         self.check(nnet.softmax(self.x + self.x[0:1, 0:1].sum()), ["Softmax"])
         # a column is no bias, a matrix neither
         self.check(nnet.softmax(self.x + self.x.sum(axis=1, keepdims=True)), ["Softmax"])
-        self.check(nnet.softmax(self.x + self.x ** 2), ["Softmax"])
+        self.check(nnet.softmax(self.x + self.x**2), ["Softmax"])
 
     def test_log(self):
         self.check(T.log(nnet.softmax(self.x)), ["LogSoftmax"])
         g = T.grad((T.log(nnet.softmax(self.x)) * self.b).sum(), self.x)
         self.check(g, ["Softmax"])
         # stable where the probability underflows
-        f = theano.function([self.x], [T.log(nnet.softmax(self.x)), T.grad(T.log(nnet.softmax(self.x))[:, 1].sum(), self.x)],
-                            mode=FAST_RUN)
-        value, gradient = f([[0., -1000., 0.]])
+        f = theano.function(
+            [self.x],
+            [T.log(nnet.softmax(self.x)), T.grad(T.log(nnet.softmax(self.x))[:, 1].sum(), self.x)],
+            mode=FAST_RUN,
+        )
+        value, gradient = f([[0.0, -1000.0, 0.0]])
         np.testing.assert_allclose(value, [[-np.log(2), -1000 - np.log(2), -np.log(2)]])
-        np.testing.assert_allclose(gradient, [[-.5, 1, -.5]])
+        np.testing.assert_allclose(gradient, [[-0.5, 1, -0.5]])
 
     def test_argmax_needs_no_softmax(self):
-        for out in (nnet.softmax(self.x), nnet.softmax(self.x + self.b), nnet.sigmoid(self.x), T.tanh(self.x), nnet.softsign(self.x)):
+        for out in (
+            nnet.softmax(self.x),
+            nnet.softmax(self.x + self.b),
+            nnet.sigmoid(self.x),
+            T.tanh(self.x),
+            nnet.softsign(self.x),
+        ):
             f = self.check(T.argmax(out, axis=1), [])
             self.assertFalse([n for n in f.maker.fgraph.toposort() if n.op in (nnet.sigmoid, T.tanh, nnet.softsign)])
             self.check(T.argmax(out, axis=-1), [])
@@ -102,8 +131,12 @@ class TestCrossentropy(RuleCase):
     def forms(self, sm):
         """Cross-entropies of a softmax with the labels y, in the ways in which they are written."""
         rows = T.arange(self.y.shape[0])
-        return [nnet.categorical_crossentropy(sm, self.y), -T.log(sm)[rows, self.y], -T.log(sm[rows, self.y]),
-                -T.log(sm)[rows, T.cast(self.y, "int32")]]
+        return [
+            nnet.categorical_crossentropy(sm, self.y),
+            -T.log(sm)[rows, self.y],
+            -T.log(sm[rows, self.y]),
+            -T.log(sm)[rows, T.cast(self.y, "int32")],
+        ]
 
     def test_value(self):
         for out in self.forms(nnet.softmax(self.x)) + self.forms(nnet.softmax(self.x + self.b)):
@@ -117,19 +150,28 @@ class TestCrossentropy(RuleCase):
                 names = row_ops(f)
                 self.assertIn("CrossentropySoftmax1HotWithBiasDx", names, (i, cost))
                 self.assertNotIn("SoftmaxGrad", names)
-                plain = theano.function(self.inputs, T.grad(cost, self.x), mode=theano.Mode("py", None), on_unused_input="ignore")
+                plain = theano.function(
+                    self.inputs, T.grad(cost, self.x), mode=theano.Mode("py", None), on_unused_input="ignore"
+                )
                 np.testing.assert_allclose(f(*self.values), plain(*self.values), rtol=1e-10)
 
     def test_value_and_gradient_together(self):
         w = theano.shared(np.random.RandomState(2).randn(4, 4), "w")
+
         def names(cost):
-            return row_ops(theano.function(self.inputs, [cost, T.grad(cost.mean(), w)], mode=FAST_RUN, on_unused_input="ignore"))
+            return row_ops(
+                theano.function(self.inputs, [cost, T.grad(cost.mean(), w)], mode=FAST_RUN, on_unused_input="ignore")
+            )
 
         for i, cost in enumerate(self.forms(nnet.softmax(T.dot(self.x, w)))):
-            self.assertEqual(names(cost), ["CrossentropySoftmax1HotWithBiasDx", "CrossentropySoftmaxArgmax1HotWithBias"], i)
+            self.assertEqual(
+                names(cost), ["CrossentropySoftmax1HotWithBiasDx", "CrossentropySoftmaxArgmax1HotWithBias"], i
+            )
         for i, cost in enumerate(self.forms(nnet.softmax(T.dot(self.x, w) + self.b))):
             f = theano.function(self.inputs, [cost.mean()] + T.grad(cost.mean(), [w, self.b]), mode=FAST_RUN)
-            self.assertEqual(row_ops(f), ["CrossentropySoftmax1HotWithBiasDx", "CrossentropySoftmaxArgmax1HotWithBias"], i)
+            self.assertEqual(
+                row_ops(f), ["CrossentropySoftmax1HotWithBiasDx", "CrossentropySoftmaxArgmax1HotWithBias"], i
+            )
             x, b, y = self.values
             sm = softmax(x.dot(w.get_value()) + b)
             delta = (sm - np.eye(4)[y]) / 5
@@ -137,7 +179,7 @@ class TestCrossentropy(RuleCase):
                 np.testing.assert_allclose(got, want)
 
     def test_stable(self):
-        x = np.array([[0., 2000.], [3000., 0.]])
+        x = np.array([[0.0, 2000.0], [3000.0, 0.0]])
         y = np.array([0, 0])
         for cost in self.forms(nnet.softmax(self.x)):
             f = theano.function([self.x, self.y], [cost, T.grad(cost.sum(), self.x)], mode=FAST_RUN)
@@ -147,8 +189,12 @@ class TestCrossentropy(RuleCase):
 
     def test_other_indices_are_left(self):
         sm = nnet.softmax(self.x)
-        for out in (T.log(sm)[T.arange(1, self.y.shape[0]), self.y[1:]], T.log(sm)[self.y, self.y], T.log(sm)[self.y],
-                    T.log(sm)[T.arange(0, self.y.shape[0] * 2, 2) // 2, self.y]):
+        for out in (
+            T.log(sm)[T.arange(1, self.y.shape[0]), self.y[1:]],
+            T.log(sm)[self.y, self.y],
+            T.log(sm)[self.y],
+            T.log(sm)[T.arange(0, self.y.shape[0] * 2, 2) // 2, self.y],
+        ):
             f = theano.function(self.inputs, out, mode=FAST_RUN, on_unused_input="ignore")
             self.assertNotIn("CrossentropySoftmaxArgmax1HotWithBias", row_ops(f))
             plain = theano.function(self.inputs, out, mode=theano.Mode("py", None), on_unused_input="ignore")
@@ -163,8 +209,13 @@ class TestCrossentropy(RuleCase):
 
     def test_rules_can_be_excluded(self):
         out = nnet.categorical_crossentropy(nnet.softmax(self.x + self.b), self.y)
-        self.check(out, ["SoftmaxWithBias"], FAST_RUN.excluding("crossentropy_to_crossentropy_with_softmax_with_bias",
-                                                                "crossentropy_to_crossentropy_with_softmax"))
+        self.check(
+            out,
+            ["SoftmaxWithBias"],
+            FAST_RUN.excluding(
+                "crossentropy_to_crossentropy_with_softmax_with_bias", "crossentropy_to_crossentropy_with_softmax"
+            ),
+        )
         self.check(T.log(nnet.softmax(self.x)), ["Softmax"], FAST_RUN.excluding("local_logsoftmax"))
 
 

@@ -1,4 +1,5 @@
 """Rules of sigmoid and softplus, and the trees of products behind them."""
+
 import unittest
 
 import numpy as np
@@ -9,7 +10,15 @@ from theano_ng import tensor as T
 from theano_ng.compile.mode import get_mode
 from theano_ng.gof.graph import is_same_graph
 from theano_ng.tensor.nnet import hard_sigmoid, sigmoid, ultra_fast_sigmoid
-from theano_ng.tensor.nnet.sigm import (compute_mul, is_1pexp, is_exp, is_neg, parse_mul_tree, perform_sigm_times_exp, simplify_mul)
+from theano_ng.tensor.nnet.sigm import (
+    compute_mul,
+    is_1pexp,
+    is_exp,
+    is_neg,
+    parse_mul_tree,
+    perform_sigm_times_exp,
+    simplify_mul,
+)
 
 UNFUSED = get_mode("FAST_RUN").excluding("fusion", "inplace")
 
@@ -49,8 +58,17 @@ class RuleCase(unittest.TestCase):
 class TestRules(RuleCase):
     def test_sigmoid_is_recognized(self):
         x, y = self.x, self.y
-        for out in (1 / (1 + T.exp(-x)), T.inv(1 + T.exp(-x)), T.exp(x) / (1 + T.exp(x)), T.exp(x) / (T.exp(x) + 1), 1 / (1 + T.exp(x)),
-                    -T.exp(x) / (1 + T.exp(x)), T.exp(x) / -(1 + T.exp(x)), -1 / (1 + T.exp(-x)), T.fill(x, 1.) / (1 + T.exp(-x))):
+        for out in (
+            1 / (1 + T.exp(-x)),
+            T.inv(1 + T.exp(-x)),
+            T.exp(x) / (1 + T.exp(x)),
+            T.exp(x) / (T.exp(x) + 1),
+            1 / (1 + T.exp(x)),
+            -T.exp(x) / (1 + T.exp(x)),
+            T.exp(x) / -(1 + T.exp(x)),
+            -1 / (1 + T.exp(-x)),
+            T.fill(x, 1.0) / (1 + T.exp(-x)),
+        ):
             self.check(out, ["sigmoid"])
         self.check(y * T.exp(x) / (1 + T.exp(x)), ["mul", "sigmoid"])
         self.check(y / (1 + T.exp(x)), ["mul", "sigmoid"])
@@ -59,12 +77,14 @@ class TestRules(RuleCase):
             f = self.check(out, self.ops(theano.function([x], out, mode=UNFUSED)))
             self.assertNotIn("sigmoid", self.ops(f))
         # no overflow once it is recognized
-        np.testing.assert_array_equal(theano.function([x], T.exp(x) / (1 + T.exp(x)), mode=UNFUSED)([-1000., 0, 1000.]), [0, .5, 1])
+        np.testing.assert_array_equal(
+            theano.function([x], T.exp(x) / (1 + T.exp(x)), mode=UNFUSED)([-1000.0, 0, 1000.0]), [0, 0.5, 1]
+        )
 
     def test_complex(self):
         """The logistic function and softplus are those of real numbers here."""
         z = T.zvector()
-        values = np.array([.3 + 1j, -2 - .5j, 30 + 1j])
+        values = np.array([0.3 + 1j, -2 - 0.5j, 30 + 1j])
         for out in (1 / (1 + T.exp(-z)), T.exp(z) / (1 + T.exp(z)), T.log(1 + T.exp(z)), T.log1p(T.exp(z))):
             plain = theano.function([z], out, mode=theano.Mode("py", None))
             np.testing.assert_allclose(theano.function([z], out, mode="FAST_RUN")(values), plain(values), rtol=1e-12)
@@ -75,26 +95,37 @@ class TestRules(RuleCase):
         self.check(sigmoid(-x) * T.exp(x), ["sigmoid"])
         self.check(sigmoid(-x) * y * T.exp(x), ["mul", "sigmoid"])
         self.check(-sigmoid(x) * (y * T.exp(-x)), ["mul", "sigmoid"])
-        np.testing.assert_allclose(theano.function([x], sigmoid(-x) * T.exp(x), mode=UNFUSED)([800., -2.]),
-                                   [1, scipy.special.expit(-2.)])
+        np.testing.assert_allclose(
+            theano.function([x], sigmoid(-x) * T.exp(x), mode=UNFUSED)([800.0, -2.0]), [1, scipy.special.expit(-2.0)]
+        )
 
     def test_logarithms_are_stable(self):
         x = self.x
-        values = np.array([-800., -40., -1., 0., 2., 40., 800.])
+        values = np.array([-800.0, -40.0, -1.0, 0.0, 2.0, 40.0, 800.0])
         log_sig, log_1msig = -np.logaddexp(0, -values), -np.logaddexp(0, values)
-        for out, expected in ((T.log(sigmoid(x)), log_sig), (T.log(1 - sigmoid(x)), log_1msig), (T.log1p(-sigmoid(x)), log_1msig),
-                              (T.log(1 + T.exp(x)), -log_1msig), (T.log1p(T.exp(x)), -log_1msig), (-T.log(sigmoid(-x)), -log_1msig),
-                              (T.log(1 / (1 + T.exp(-x))), log_sig), (T.log(1 - 1 / (1 + T.exp(-x))), log_1msig)):
+        for out, expected in (
+            (T.log(sigmoid(x)), log_sig),
+            (T.log(1 - sigmoid(x)), log_1msig),
+            (T.log1p(-sigmoid(x)), log_1msig),
+            (T.log(1 + T.exp(x)), -log_1msig),
+            (T.log1p(T.exp(x)), -log_1msig),
+            (-T.log(sigmoid(-x)), -log_1msig),
+            (T.log(1 / (1 + T.exp(-x))), log_sig),
+            (T.log(1 - 1 / (1 + T.exp(-x))), log_1msig),
+        ):
             f = theano.function([x], out, mode=UNFUSED)
             self.assertEqual(self.ops(f), ["softplus"], out)
             np.testing.assert_allclose(f(values), expected, rtol=1e-13)
 
     def test_gradients_of_the_stable_forms(self):
         x = self.x
-        values = np.array([-800., -40., -1., 0., 2., 40., 800.])
+        values = np.array([-800.0, -40.0, -1.0, 0.0, 2.0, 40.0, 800.0])
         expit = scipy.special.expit
-        for out, expected in ((T.log(sigmoid(x)), expit(-values)), (T.log(1 - sigmoid(x)), -expit(values)),
-                              (T.log(1 + T.exp(x)), expit(values))):
+        for out, expected in (
+            (T.log(sigmoid(x)), expit(-values)),
+            (T.log(1 - sigmoid(x)), -expit(values)),
+            (T.log(1 + T.exp(x)), expit(values)),
+        ):
             f = theano.function([x], T.grad(out.sum(), x), mode=UNFUSED)
             np.testing.assert_allclose(f(values), expected, rtol=1e-13, atol=1e-16)
 
@@ -109,8 +140,8 @@ class TestRules(RuleCase):
             f = theano.function([x], [sigmoid(x), T.log(sigmoid(x))], mode=UNFUSED.including(name))
             names = self.ops(f)
             self.assertNotIn("sigmoid", names)
-            self.assertIn("softplus", names)       # they come after stabilization
-            values = np.array([-9., -.3, 1.])
+            self.assertIn("softplus", names)  # they come after stabilization
+            values = np.array([-9.0, -0.3, 1.0])
             np.testing.assert_allclose(f(values)[0], op(x).eval({x: values}))
             np.testing.assert_allclose(f(values)[1], np.log(scipy.special.expit(values)))
         self.check(sigmoid(x), ["sigmoid"])
@@ -128,9 +159,18 @@ class TestTrees(RuleCase):
         self.assertEqual(is_exp(T.exp(x)), (False, x))
         self.assertEqual(is_exp(-T.exp(x)), (True, x))
         self.assertIsNone(is_exp(x))
-        for form, expected in ((1 + T.exp(x), (False, x)), (T.exp(x) + 1, (False, x)), (-1 - T.exp(x), (True, x)), (-T.exp(x) + -1, (True, x)),
-                               (-(1 + T.exp(x)), (True, x)), (T.add(2, T.exp(x), -1), (False, x)), (2 + T.exp(x), None),
-                               (1 - T.exp(x), None), (T.exp(x) - 1, None), (1 + T.exp(x) + y, None)):
+        for form, expected in (
+            (1 + T.exp(x), (False, x)),
+            (T.exp(x) + 1, (False, x)),
+            (-1 - T.exp(x), (True, x)),
+            (-T.exp(x) + -1, (True, x)),
+            (-(1 + T.exp(x)), (True, x)),
+            (T.add(2, T.exp(x), -1), (False, x)),
+            (2 + T.exp(x), None),
+            (1 - T.exp(x), None),
+            (T.exp(x) - 1, None),
+            (1 + T.exp(x) + y, None),
+        ):
             self.assertEqual(is_1pexp(form, only_process_constants=False), expected, theano.pp(form))
         self.assertEqual(is_1pexp(T.exp(x) + np.ones(1)), (False, x))
         ones = T.ones_like(x)
@@ -148,9 +188,13 @@ class TestTrees(RuleCase):
     def test_simplify_and_compute(self):
         x, y = self.x, self.y
         one = [False, None]
-        for tree, expected in (([False, [[False, x], one]], [False, x]), ([True, [[False, x], [True, None]]], [False, x]),
-                               ([True, [one, one]], [True, None]), ([False, [[True, [[False, x], one]], [False, y]]],
-                                                                    [False, [[True, x], [False, y]]]), ([True, x], [True, x])):
+        for tree, expected in (
+            ([False, [[False, x], one]], [False, x]),
+            ([True, [[False, x], [True, None]]], [False, x]),
+            ([True, [one, one]], [True, None]),
+            ([False, [[True, [[False, x], one]], [False, y]]], [False, [[True, x], [False, y]]]),
+            ([True, x], [True, x]),
+        ):
             self.assertEqual(simplify_mul(tree), expected)
         for expr in (x * y, -(x * y), -x * y, -x, (x * y) * -self.z):
             self.assertTrue(is_same_graph(compute_mul(parse_mul_tree(expr)), expr))
@@ -159,10 +203,14 @@ class TestTrees(RuleCase):
     def test_perform(self):
         x, y, z, u = self.x, self.y, self.z, self.u
         exp = T.exp
-        for before, after in ((sigmoid(x) * exp(-x), sigmoid(-x)),
-                              (-x * sigmoid(x) * (y * (-1 * z) * exp(-x)), -x * (y * (-1 * z) * sigmoid(-x))),
-                              (-sigmoid(-x) * (exp(y) * (-exp(-z) * 3 * -exp(x)) * (y * 2 * (-sigmoid(-y) * (z + u)))),
-                               -sigmoid(x) * (-exp(-z) * 3) * (y * 2 * (z + u)) * sigmoid(y))):
+        for before, after in (
+            (sigmoid(x) * exp(-x), sigmoid(-x)),
+            (-x * sigmoid(x) * (y * (-1 * z) * exp(-x)), -x * (y * (-1 * z) * sigmoid(-x))),
+            (
+                -sigmoid(-x) * (exp(y) * (-exp(-z) * 3 * -exp(x)) * (y * 2 * (-sigmoid(-y) * (z + u)))),
+                -sigmoid(x) * (-exp(-z) * 3) * (y * 2 * (z + u)) * sigmoid(y),
+            ),
+        ):
             tree = parse_mul_tree(before)
             self.assertTrue(perform_sigm_times_exp(tree))
             result = compute_mul(simplify_mul(tree))
@@ -171,8 +219,13 @@ class TestTrees(RuleCase):
             f = theano.function(inputs, [before, result, after], on_unused_input="ignore", mode=theano.Mode("py", None))
             a, b, c = f(*[values[v] for v in inputs])
             np.testing.assert_allclose(a, b, rtol=1e-12)
-            count = sum(n.op == T.exp for n in theano.gof.graph.io_toposort(theano.gof.graph.inputs([result]), [result]))
-            self.assertEqual(count, sum(n.op == T.exp for n in theano.gof.graph.io_toposort(theano.gof.graph.inputs([after]), [after])))
+            count = sum(
+                n.op == T.exp for n in theano.gof.graph.io_toposort(theano.gof.graph.inputs([result]), [result])
+            )
+            self.assertEqual(
+                count,
+                sum(n.op == T.exp for n in theano.gof.graph.io_toposort(theano.gof.graph.inputs([after]), [after])),
+            )
         for expr in (x * y, sigmoid(x) * exp(x), sigmoid(x) * exp(-y)):
             tree = parse_mul_tree(expr)
             self.assertFalse(perform_sigm_times_exp(tree))

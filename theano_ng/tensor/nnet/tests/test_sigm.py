@@ -1,4 +1,5 @@
 """Sigmoid, its approximations and softplus: values, types, gradients."""
+
 import unittest
 
 import numpy as np
@@ -16,7 +17,10 @@ PLAIN = {linker: theano.Mode(linker, None) for linker in ("cvm", "py")}
 
 def points(dtype):
     big = float(np.finfo(dtype).max)
-    return np.array([-np.inf, -big, -1e4, -88.8, -20, -3.5, -1, -1e-3, -0., 0, 1e-3, 1, 3.5, 20, 88.8, 1e4, big, np.inf, np.nan], dtype)
+    return np.array(
+        [-np.inf, -big, -1e4, -88.8, -20, -3.5, -1, -1e-3, -0.0, 0, 1e-3, 1, 3.5, 20, 88.8, 1e4, big, np.inf, np.nan],
+        dtype,
+    )
 
 
 class TestValues(unittest.TestCase):
@@ -40,9 +44,9 @@ class TestValues(unittest.TestCase):
                     np.testing.assert_allclose(got, want, rtol=TOL[dtype], atol=4 * tiny)
         # exactly zero and one in the tails
         for f in self.functions(sigmoid, "float64"):
-            np.testing.assert_array_equal(f(np.array([-1000., 1000.])), [0, 1])
+            np.testing.assert_array_equal(f(np.array([-1000.0, 1000.0])), [0, 1])
         for f in self.functions(softplus, "float64"):
-            np.testing.assert_array_equal(f(np.array([-1000., 1000.])), [0, 1000])
+            np.testing.assert_array_equal(f(np.array([-1000.0, 1000.0])), [0, 1000])
 
     def test_approximations(self):
         x = np.linspace(-12, 12, 1001)
@@ -51,20 +55,32 @@ class TestValues(unittest.TestCase):
         for name, op in (("ultra", ultra_fast_sigmoid), ("hard", hard_sigmoid)):
             for f in self.functions(op, "float64"):
                 got = f(x)
-                np.testing.assert_allclose(got + got[::-1], 1, atol=1e-14)      # symmetric around 1/2
+                np.testing.assert_allclose(got + got[::-1], 1, atol=1e-14)  # symmetric around 1/2
                 errors[name] = abs(got - exact).max()
-        self.assertLess(errors["ultra"], .03)
+        self.assertLess(errors["ultra"], 0.03)
         self.assertLess(errors["ultra"], errors["hard"])
-        self.assertLess(errors["hard"], .1)
+        self.assertLess(errors["hard"], 0.1)
         for f in self.functions(ultra_fast_sigmoid, "float64"):
-            np.testing.assert_allclose(f(np.array([-np.inf, -50., 50., np.inf])),
-                                       [0.00247262315663, .00247262315663, 0.997527376843, 0.997527376843], rtol=1e-11)
+            np.testing.assert_allclose(
+                f(np.array([-np.inf, -50.0, 50.0, np.inf])),
+                [0.00247262315663, 0.00247262315663, 0.997527376843, 0.997527376843],
+                rtol=1e-11,
+            )
         for f in self.functions(hard_sigmoid, "float64"):
-            np.testing.assert_allclose(f(np.array([-9., -2.5, -1, 0, 1, 2.5, 9])), [0, 0, .3, .5, .7, 1, 1], atol=1e-15)
+            np.testing.assert_allclose(
+                f(np.array([-9.0, -2.5, -1, 0, 1, 2.5, 9])), [0, 0, 0.3, 0.5, 0.7, 1, 1], atol=1e-15
+            )
 
     def test_types(self):
-        for dtype, expected in (("float16", "float16"), ("float32", "float32"), ("float64", "float64"), ("int8", "float32"),
-                                ("uint8", "float32"), ("int32", "float64"), ("int64", "float64")):
+        for dtype, expected in (
+            ("float16", "float16"),
+            ("float32", "float32"),
+            ("float64", "float64"),
+            ("int8", "float32"),
+            ("uint8", "float32"),
+            ("int32", "float64"),
+            ("int64", "float64"),
+        ):
             x = T.matrix(dtype=dtype)
             for op in (sigmoid, softplus, ultra_fast_sigmoid):
                 self.assertEqual(op(x).dtype, expected, (op, dtype))
@@ -73,7 +89,9 @@ class TestValues(unittest.TestCase):
             self.assertTrue(hard_sigmoid(x).dtype.startswith("float"))
             if dtype.startswith("float"):
                 self.assertEqual(hard_sigmoid(x).dtype, dtype)
-        self.assertEqual([str(op) for op in (sigmoid, softplus, ultra_fast_sigmoid)], ["sigmoid", "softplus", "ultra_fast_sigmoid"])
+        self.assertEqual(
+            [str(op) for op in (sigmoid, softplus, ultra_fast_sigmoid)], ["sigmoid", "softplus", "ultra_fast_sigmoid"]
+        )
 
     def test_complex_is_refused(self):
         for op in (sigmoid, sigmoid_inplace, softplus, ultra_fast_sigmoid, ultra_fast_sigmoid_inplace, softsign):
@@ -91,17 +109,17 @@ class TestValues(unittest.TestCase):
                 np.testing.assert_allclose(buffer, plain(v).eval({v: x}))
 
     def test_gradients(self):
-        x = np.array([[-3., -.5, 0.], [.3, 2., 9.]])
+        x = np.array([[-3.0, -0.5, 0.0], [0.3, 2.0, 9.0]])
         rng = np.random.RandomState(1)
         for op in (sigmoid, softplus):
             utt.verify_grad(op, [x], rng=rng)
             utt.verify_grad(lambda v: T.grad(op(v).sum(), v), [x], rng=rng)
-        utt.verify_grad(hard_sigmoid, [np.array([-4., -1., .2, 3.])], rng=rng)
+        utt.verify_grad(hard_sigmoid, [np.array([-4.0, -1.0, 0.2, 3.0])], rng=rng)
         # the approximation differentiates as the function that it approximates would
         v = T.dvector()
         y = ultra_fast_sigmoid(v)
         f = theano.function([v], [y, T.grad(y.sum(), v)])
-        value, gradient = f(np.array([-2., 0., 1.]))
+        value, gradient = f(np.array([-2.0, 0.0, 1.0]))
         np.testing.assert_allclose(gradient, value * (1 - value))
 
 

@@ -1,4 +1,5 @@
 """Softmax, its logarithm and its gradient against NumPy and SciPy, native code and perform side by side."""
+
 import unittest
 import warnings
 
@@ -7,7 +8,15 @@ import scipy.special
 
 import theano_ng as theano
 from theano_ng import tensor as T
-from theano_ng.tensor.nnet import (logsoftmax, logsoftmax_op, softmax, softmax_grad, softmax_graph, softmax_op, softmax_with_bias)
+from theano_ng.tensor.nnet import (
+    logsoftmax,
+    logsoftmax_op,
+    softmax,
+    softmax_grad,
+    softmax_graph,
+    softmax_op,
+    softmax_with_bias,
+)
 from theano_ng.tensor.nnet.tests.nodes import REFERENCE, TOL, both, layouts
 from theano_ng.tests import unittest_tools as utt
 
@@ -17,8 +26,9 @@ class TestValues(unittest.TestCase):
         dtype = str(values[0].dtype)
         for (got,) in both(op, *values):
             self.assertEqual(got.dtype, dtype)
-            np.testing.assert_allclose(got, expected(*[v.astype(REFERENCE[dtype]) for v in values]), rtol=TOL[dtype],
-                                       atol=TOL[dtype] * 1e-1)
+            np.testing.assert_allclose(
+                got, expected(*[v.astype(REFERENCE[dtype]) for v in values]), rtol=TOL[dtype], atol=TOL[dtype] * 1e-1
+            )
 
     def test_against_scipy(self):
         rng = np.random.RandomState(1)
@@ -32,7 +42,9 @@ class TestValues(unittest.TestCase):
                     sm = x
                 self.check(softmax_op, [x], lambda x: scipy.special.softmax(x, axis=1) if x.size else x)
                 self.check(logsoftmax_op, [x], lambda x: scipy.special.log_softmax(x, axis=1) if x.size else x)
-                self.check(softmax_with_bias, [x, b], lambda x, b: scipy.special.softmax(x + b, axis=1) if x.size else x)
+                self.check(
+                    softmax_with_bias, [x, b], lambda x, b: scipy.special.softmax(x + b, axis=1) if x.size else x
+                )
                 self.check(softmax_grad, [g, sm], lambda g, sm: (g - (g * sm).sum(1, keepdims=True)) * sm)
 
     def test_layouts(self):
@@ -44,8 +56,18 @@ class TestValues(unittest.TestCase):
             self.check(softmax_grad, [a, a], lambda g, sm: (g - (g * sm).sum(1, keepdims=True)) * sm)
 
     def test_extreme_values(self):
-        x = np.array([[1e308, -1e308, 0], [-1e308] * 3, [1000, 1000, 999], [-np.inf, 0, 0], [np.nan, 0, 1], [0, 1, np.nan],
-                      [np.inf, 0, 0], [-np.inf] * 3])
+        x = np.array(
+            [
+                [1e308, -1e308, 0],
+                [-1e308] * 3,
+                [1000, 1000, 999],
+                [-np.inf, 0, 0],
+                [np.nan, 0, 1],
+                [0, 1, np.nan],
+                [np.inf, 0, 0],
+                [-np.inf] * 3,
+            ]
+        )
         with np.errstate(all="ignore"):
             e = np.exp(x - x.max(axis=1, keepdims=True))
             expected = e / e.sum(axis=1, keepdims=True)
@@ -53,7 +75,7 @@ class TestValues(unittest.TestCase):
             np.testing.assert_allclose(got, expected, rtol=1e-14)
         self.assertFalse(np.isnan(expected[:4]).any())
         # The logarithm of a probability that underflows is finite.
-        x = np.array([[0., -2000., 5.], [1e4, 0., 0.], [1e15, 1e15 + 1, 1e15]])
+        x = np.array([[0.0, -2000.0, 5.0], [1e4, 0.0, 0.0], [1e15, 1e15 + 1, 1e15]])
         for (got,) in both(logsoftmax_op, x):
             np.testing.assert_allclose(got, scipy.special.log_softmax(x, axis=1), rtol=1e-12)
 
@@ -67,9 +89,9 @@ class TestValues(unittest.TestCase):
 class TestGraphs(unittest.TestCase):
     def test_types(self):
         self.assertEqual(softmax(T.fmatrix()).type, T.fmatrix)
-        row = softmax(T.vector())       # the vector is one row
+        row = softmax(T.vector())  # the vector is one row
         self.assertEqual(row.broadcastable, (True, False))
-        np.testing.assert_allclose(row.eval({row.owner.inputs[0].owner.inputs[0]: [1., 1., 1., 1.]}), [[.25] * 4])
+        np.testing.assert_allclose(row.eval({row.owner.inputs[0].owner.inputs[0]: [1.0, 1.0, 1.0, 1.0]}), [[0.25] * 4])
         self.assertEqual(logsoftmax(T.vector()).broadcastable, (True, False))
         for bad in (T.lmatrix(), T.tensor3(), T.scalar(), T.zmatrix()):
             self.assertRaises(ValueError, softmax_op, bad)
@@ -96,7 +118,13 @@ class TestGraphs(unittest.TestCase):
         x, v, b, w = T.matrix("x"), T.matrix("v"), T.vector("b"), T.vector("w")
         values = dict(x=rng.randn(3, 4), v=rng.randn(3, 4), b=rng.randn(4), w=rng.randn(4))
         step = 1e-6
-        for out in (softmax_op(x), logsoftmax_op(x), softmax_with_bias(x, b), softmax_with_bias(v * v, b), softmax_grad(x * b, x)):
+        for out in (
+            softmax_op(x),
+            logsoftmax_op(x),
+            softmax_with_bias(x, b),
+            softmax_with_bias(v * v, b),
+            softmax_grad(x * b, x),
+        ):
             wrt, directions = [[], []], []
             inputs = [i for i in (x, b) if i in theano.gof.graph.inputs([out])]
             directions = [{x: v, b: w}[i] for i in inputs]
@@ -105,17 +133,25 @@ class TestGraphs(unittest.TestCase):
 
             def at(t):
                 return value(values["x"] + t * values["v"], values["b"] + t * values["w"], values["v"])
-            np.testing.assert_allclose(f(values["x"], values["b"], values["v"], values["w"]), (at(step) - at(-step)) / (2 * step),
-                                       rtol=1e-6, atol=1e-7)
+
+            np.testing.assert_allclose(
+                f(values["x"], values["b"], values["v"], values["w"]),
+                (at(step) - at(-step)) / (2 * step),
+                rtol=1e-6,
+                atol=1e-7,
+            )
 
 
 class TestShapes(utt.InferShapeTester):
     def test_infer_shape(self):
         x, b, g = T.matrix(), T.vector(), T.matrix()
         values = np.random.RandomState(5).randn(3, 4)
-        for out, inputs, arrays in ((softmax_op(x), [x], [values]), (logsoftmax_op(x), [x], [values]),
-                                    (softmax_with_bias(x, b), [x, b], [values, values[0]]),
-                                    (softmax_grad(g, x), [g, x], [values, values])):
+        for out, inputs, arrays in (
+            (softmax_op(x), [x], [values]),
+            (logsoftmax_op(x), [x], [values]),
+            (softmax_with_bias(x, b), [x, b], [values, values[0]]),
+            (softmax_grad(g, x), [g, x], [values, values]),
+        ):
             self._compile_and_check(inputs, [out], arrays, type(out.owner.op), warn=False)
 
 
