@@ -29,6 +29,7 @@ def disable_log_handler(logger=theano_logger, handler=logging_default_handler):
 
 
 from theano_ng import moved as _moved
+from theano_ng.lazy import lazy_names as _lazy_names
 
 _moved.install()
 
@@ -103,47 +104,16 @@ del _module
 PY3 = True
 theano = sys.modules[__name__]  # `from theano import theano` works in old listings
 
-_LAZY = {
-    "OpFromGraph": "theano_ng.compile.builders",
-    "scan": "theano_ng.scan_module",
-    "map": "theano_ng.scan_module",
-    "reduce": "theano_ng.scan_module",
-    "foldl": "theano_ng.scan_module",
-    "foldr": "theano_ng.scan_module",
-    "clone": "theano_ng.compile.clone",
-    "scan_checkpoints": "theano_ng.scan_module",
-}
-_LAZY_MODULES = (
-    "ifelse",
-    "raise_op",
-    "sparse",
-    "sandbox",
-    "typed_list",
-    "gpuarray",
-    "d3viz",
-    "scan_module",
-    "misc",
-    "tests",
-    "breakpoint",
-    "legacy",
-    "audit",
+# What few programs use is imported when it is first asked for.
+__getattr__, __dir__, _ = _lazy_names(
+    __name__,
+    {
+        "theano_ng.compile.builders": "OpFromGraph",
+        "theano_ng.compile.clone": "clone",
+        "theano_ng.scan_module": "scan map reduce foldl foldr scan_checkpoints",
+    },
+    modules="ifelse raise_op sparse sandbox typed_list gpuarray d3viz scan_module misc tests breakpoint legacy audit",
 )
-
-
-def __getattr__(name):
-    """What few programs use is imported when it is first asked for."""
-    import importlib
-
-    if name in _LAZY:
-        value = globals()[name] = getattr(importlib.import_module(_LAZY[name]), name)
-        return value
-    if name in _LAZY_MODULES:
-        try:
-            return importlib.import_module("theano_ng." + name)
-        except ModuleNotFoundError as failure:
-            if failure.name != "theano_ng." + name:
-                raise
-    raise AttributeError("module %r has no attribute %r" % (__name__, name))
 
 
 def dot(l, r):

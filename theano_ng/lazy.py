@@ -4,7 +4,7 @@ import importlib
 import sys
 
 
-def lazy_names(module, homes):
+def lazy_names(module, homes, modules=""):
     """The functions ``__getattr__`` and ``__dir__`` of a module, and the names that they serve.
 
     Parameters
@@ -13,24 +13,34 @@ def lazy_names(module, homes):
         ``__name__`` of the module.
     homes : dict of str to str
         Path of a home -> the names found there, separated by blanks.
+    modules : str
+        Names of the package's own modules, separated by blanks. One that is not there is an attribute that is not there.
 
     Returns
     -------
     __getattr__, __dir__ : callable
     names : list of str
-        Sorted.
+        Those of `homes`, sorted.
     """
     home_of = {name: home for home, names in homes.items() for name in names.split()}
+    own = frozenset(modules.split())
     namespace = sys.modules[module].__dict__
 
     def __getattr__(name):
         home = home_of.get(name)
         if home is None:
+            if name in own:
+                path = "%s.%s" % (module, name)
+                try:
+                    return importlib.import_module(path)
+                except ModuleNotFoundError as failure:
+                    if failure.name != path:
+                        raise
             raise AttributeError("module %r has no attribute %r" % (module, name))
         value = namespace[name] = getattr(importlib.import_module(home), name)
         return value
 
     def __dir__():
-        return sorted({*namespace, *home_of})
+        return sorted({*namespace, *home_of, *own})
 
     return __getattr__, __dir__, sorted(home_of)

@@ -1,7 +1,5 @@
 """From graphs to callables: functions, shared variables, modes."""
 
-import importlib
-
 from theano_ng.configdefaults import config
 from theano_ng.gof.derivative import DisconnectedType
 from theano_ng.gof.graph import Variable, io_connection_pattern, is_same_graph
@@ -94,14 +92,12 @@ _lent, __dir__, _ = lazy_names(
         "theano_ng.compile.builders": "OpFromGraph inline_ofg_expansion",
         "theano_ng.tensor.transfer": "register_transfer",
     },
+    modules="debugmode nanguardmode monitormode builders",
 )
 _former = former_modules(__name__)
-_MODULES = ("debugmode", "nanguardmode", "monitormode", "builders")
 
 
 def __getattr__(name):
-    if name in _MODULES:
-        return importlib.import_module("theano_ng.compile." + name)
     try:
         return _lent(name)
     except AttributeError:

@@ -1,9 +1,5 @@
 """Tools beside the compiler: containers, serialization, timing scripts."""
 
+from theano_ng.lazy import lazy_names
 
-def __getattr__(name):
-    if name == "pkl_utils":  # documented as `theano_ng.misc.pkl_utils`; loaded when it is used
-        import importlib
-
-        return importlib.import_module("theano_ng.misc.pkl_utils")
-    raise AttributeError("module %r has no attribute %r" % (__name__, name))
+__getattr__, __dir__, _ = lazy_names(__name__, {}, modules="pkl_utils")

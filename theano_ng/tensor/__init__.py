@@ -11,14 +11,12 @@ The basic functions are here at once.  Subpackages (`nnet`, `signal`,
 asked for.
 """
 
-import importlib as _importlib
-
 from theano_ng import moved as _moved
 from theano_ng.gof.optdb import register_loader as _register_loader
+from theano_ng.lazy import lazy_names as _lazy_names
 from theano_ng.tensor.basic import *  # noqa: F401,F403
 from theano_ng.tensor import basic  # noqa: F401
-import theano_ng.tensor.constant_rules  # noqa: F401
-import theano_ng.tensor.methods  # noqa: F401
+from theano_ng.tensor import constant_rules as _constant_rules, methods as _methods  # noqa: F401
 from theano_ng.compile.sharedvalue import shared as _shared  # noqa: F401
 from theano_ng.tensor.var import _tensor_py_operators  # noqa: F401
 from theano_ng.tensor.type_other import *  # noqa: F401,F403
@@ -59,74 +57,30 @@ del _module
 
 _moved.keep_names(__name__)
 
-# Submodules that are imported when they are asked for as an attribute.
-_MODULES = frozenset(
-    [
-        "blas",
-        "blas_c",
-        "blas_headers",
-        "blas_scipy",
-        "elemwise_cgen",
-        "fft",
-        "fourier",
-        "inplace",
-        "io",
-        "nlinalg",
-        "nnet",
-        "opt",
-        "opt_uncanonicalize",
-        "raw_random",
-        "shared_randomstreams",
-        "signal",
-        "slinalg",
-        "subtensor",
-        "utils",
-        "xlogx",
-    ]
+_GRADIENTS = (
+    "DisconnectedType Lop Rop consider_constant grad grad_not_implemented grad_undefined hessian jacobian numeric_grad "
+    "verify_grad"
 )
 
-# Names whose home is loaded when they are asked for.
-_HOMES = {
-    name: home
-    for home, names in {
-        "theano_ng.gradient": (
-            "DisconnectedType Lop Rop consider_constant grad "
-            "grad_not_implemented grad_undefined hessian jacobian numeric_grad "
-            "verify_grad"
-        ),
+# Names, and modules, that are loaded when they are asked for.
+__getattr__, __dir__, _ = _lazy_names(
+    __name__,
+    {
+        "theano_ng.gradient": _GRADIENTS,
         "theano_ng.tensor.io": (
-            "LoadFromDisk MPIRecv MPIRecvWait MPISend MPISendWait irecv isend "
-            "load mpi_cmps mpi_enabled mpi_keys mpi_send_wait_cmp mpi_send_wait_key "
-            "mpi_tag_cmp mpi_tag_key recv send"
+            "LoadFromDisk MPIRecv MPIRecvWait MPISend MPISendWait irecv isend load mpi_cmps mpi_enabled mpi_keys "
+            "mpi_send_wait_cmp mpi_send_wait_key mpi_tag_cmp mpi_tag_key recv send"
         ),
         "theano_ng.gof.sched": "key_to_cmp",
         "theano_ng.tensor.indexing.inc_code": "inc_code",
-    }.items()
-    for name in names.split()
-}
-
-
-def __getattr__(name):
-    if name in _MODULES:
-        module = "theano_ng.tensor." + name
-        try:
-            return _importlib.import_module(module)
-        except ModuleNotFoundError as failure:
-            if failure.name != module:
-                raise
-    if name in _HOMES:
-        value = getattr(_importlib.import_module(_HOMES[name]), name)
-        globals()[name] = value
-        return value
-    raise AttributeError("module %r has no attribute %r" % (__name__, name))
-
-
-def __dir__():
-    return sorted(set(globals()) | _MODULES | set(_HOMES))
-
+    },
+    modules=(
+        "blas blas_c blas_headers blas_scipy elemwise_cgen fft fourier inplace io nlinalg nnet opt opt_uncanonicalize "
+        "raw_random shared_randomstreams signal slinalg subtensor utils xlogx"
+    ),
+)
 
 # What `from theano_ng.tensor import *` gives: gradients included.
 __all__ = sorted(
-    {name for name in globals() if not name.startswith("_")}
-    | {name for name, home in _HOMES.items() if home == "theano_ng.gradient" or name == "load"}
+    {name for name in globals() if not name.startswith("_")} | set(_GRADIENTS.split()) | {"load", "subtensor"}
 )

@@ -10,6 +10,7 @@ from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op
 from theano_ng.gof.rewriting import Optimizer
 from theano_ng.gof.optdb import register_loader
+from theano_ng.lazy import lazy_names
 from theano_ng.gof.toolbox import AlreadyThere, Feature
 from theano_ng.gof.utils import integer_types
 from theano_ng.tensor import basic as T
@@ -29,27 +30,17 @@ from theano_ng.tensor.slinalg import Cholesky, Solve, cholesky, eigvalsh, solve 
 # SciPy is always there.
 imported_scipy = True
 
-# Rules, by the module that is imported when somebody asks for them.
-_RULES = {
-    name: home
-    for home, names in {
+register_loader("theano_ng.sandbox.linalg.rules")
+
+# Rules are imported when somebody asks for them.
+__getattr__, __dir__, _ = lazy_names(
+    __name__,
+    {
         "theano_ng.sandbox.linalg.rules": "remove_hint_nodes no_transpose_symmetric psd_solve_with_chol",
         "theano_ng.tensor.opt.linalg": "inv_as_solve tag_solve_triangular transinv_to_invtrans local_det_chol",
         "theano_ng.tensor.opt.stabilize": "local_log_prod_sqr local_log_pow",
-    }.items()
-    for name in names.split()
-}
-
-
-register_loader("theano_ng.sandbox.linalg.rules")
-
-
-def __getattr__(name):
-    if name in _RULES:
-        import importlib
-
-        return getattr(importlib.import_module(_RULES[name]), name)
-    raise AttributeError("module %r has no attribute %r" % (__name__, name))
+    },
+)
 
 
 class Hint(Op):

@@ -1,5 +1,6 @@
 """Operations of neural networks: activations, softmax, cross-entropies."""
 
+from theano_ng.lazy import lazy_names
 from theano_ng.tensor.nnet.nnet import (
     CrossentropyCategorical1Hot,
     CrossentropyCategorical1HotGrad,
@@ -49,22 +50,14 @@ from theano_ng.tensor.nnet.sigmoids import (
 )
 from theano_ng.tensor.nnet import nnet
 
-_RULES = frozenset(
-    (
-        "crossentropy_to_crossentropy_with_softmax",
-        "crossentropy_to_crossentropy_with_softmax_with_bias",
-        "graph_merge_softmax_with_crossentropy_softmax",
-        "softmax_simplifier",
-    )
+# Rules, and the modules that hold them, are imported when somebody asks for them.
+__getattr__, __dir__, _ = lazy_names(
+    __name__,
+    {
+        "theano_ng.tensor.nnet.opt_crossentropy": (
+            "crossentropy_to_crossentropy_with_softmax crossentropy_to_crossentropy_with_softmax_with_bias "
+            "graph_merge_softmax_with_crossentropy_softmax softmax_simplifier"
+        )
+    },
+    modules="sigm opt_sigm opt_crossentropy",
 )
-
-
-def __getattr__(name):
-    """Rules, and the modules that hold them, are imported when somebody asks for them."""
-    import importlib
-
-    if name in _RULES:
-        return getattr(nnet, name)
-    if name in ("sigm", "opt_sigm", "opt_crossentropy"):
-        return importlib.import_module("theano_ng.tensor.nnet." + name)
-    raise AttributeError("module %r has no attribute %r" % (__name__, name))

@@ -43,7 +43,6 @@ __all__ = [
     "roll",
     "permute_row_elements",
     "inverse_permutation",
-    "default_shape_of",
 ]
 
 
