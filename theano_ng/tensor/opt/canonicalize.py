@@ -86,10 +86,11 @@ class Canonizer(LocalOptimizer):
     def _walk(self, input, closed, shared=None):
         """`get_num_denum` without opening the variables in `closed`. With a list `shared`, neither what others use too: it goes there."""
         num, denum = [], []
+        dtype = input.type.dtype
         stack = [(input, False)]
         while stack:
             v, inverted = stack.pop()
-            node = self._part(v, input)
+            node, kind = self._part(v, dtype)
             if node is not None and v is not input:
                 if v in closed:
                     node = None
@@ -99,22 +100,25 @@ class Canonizer(LocalOptimizer):
             if node is None:
                 (denum if inverted else num).append(v)
             else:
-                self._push_operands(stack, node, inverted)
+                self._push_operands(stack, node, kind, inverted)
         return num, denum
 
-    def _part(self, v, whole):
-        """The node of main, inverse or reciprocal that computes `v` in the dtype of the expression `whole`, or None."""
+    def _part(self, v, dtype):
+        """The node of main, inverse or reciprocal that computes `v` in a dtype, and which of them it is; twice None for others."""
         node = v.owner
-        while node is not None and isinstance(node.op, DimShuffle) and _pads_left(node):
-            node = node.inputs[0].owner
-        if node is None or not self._is_ours(node) or node.outputs[0].type.dtype != whole.type.dtype:
-            return None
-        return node
+        while node is not None:
+            kind = self._ours.get(node.op) if isinstance(node.op, self._op_classes) else None
+            if kind is not None and node.outputs[0].type.dtype == dtype:
+                return node, kind
+            node = node.inputs[0].owner if _pads_left(node) else None
+        return None, None
 
-    def _push_operands(self, stack, node, inverted, *more):
-        kind, inputs = self._ours[node.op], node.inputs
+    @staticmethod
+    def _push_operands(stack, node, kind, inverted, *more):
+        inputs = node.inputs
         if kind == "main":
-            stack.extend([(i, inverted, *more) for i in reversed(inputs)])
+            for i in reversed(inputs):
+                stack.append((i, inverted, *more))
         elif kind == "inverse":
             stack.append((inputs[1], not inverted, *more))
             stack.append((inputs[0], inverted, *more))
@@ -135,17 +139,19 @@ class Canonizer(LocalOptimizer):
         num, denum = self._walk(expression, (), shared)
         if not shared:
             return num, denum
-        return self._walk(expression, self._better_whole(expression))
+        whole = self._better_whole(expression)
+        return (num, denum) if whole.issuperset(shared) else self._walk(expression, whole)
 
     def _better_whole(self, expression):
         """The parts of an expression that others use too and that gain nothing by being opened."""
         whole = set()
         parts = []  # variable, and the number of the part that it is in
         leaves = []  # variable, inverted, number of the part
+        dtype = expression.type.dtype
         stack = [(expression, False, -1)]
         while stack:
             v, inverted, part = stack.pop()
-            node = self._part(v, expression)
+            node, kind = self._part(v, dtype)
             if node is not None and v is not expression and _is_shared(v, node):
                 if len(leaves) + len(stack) > common.MAX_SHARED:
                     whole.add(v)
@@ -154,7 +160,7 @@ class Canonizer(LocalOptimizer):
                     parts.append((v, part))
                     part = len(parts) - 1
             if node is not None:
-                self._push_operands(stack, node, inverted, part)
+                self._push_operands(stack, node, kind, inverted, part)
             elif self.get_constant(v) is None:
                 leaves.append((v, inverted, part))
         over = {v for v, inverted, _ in leaves if not inverted}
