@@ -87,9 +87,9 @@ class Canonizer(LocalOptimizer):
         """`get_num_denum` without opening the variables in `closed`. With a list `shared`, neither what others use too: it goes there."""
         num, denum = [], []
         dtype = input.type.dtype
-        stack = [(input, False)]
+        stack = [(input, False, None)]
         while stack:
-            v, inverted = stack.pop()
+            v, inverted, _ = stack.pop()
             node, kind = self._part(v, dtype)
             if node is not None and v is not input:
                 if v in closed:
@@ -100,7 +100,7 @@ class Canonizer(LocalOptimizer):
             if node is None:
                 (denum if inverted else num).append(v)
             else:
-                self._push_operands(stack, node, kind, inverted)
+                self._push_operands(stack, node, kind, inverted, None)
         return num, denum
 
     def _part(self, v, dtype):
@@ -114,16 +114,17 @@ class Canonizer(LocalOptimizer):
         return None, None
 
     @staticmethod
-    def _push_operands(stack, node, kind, inverted, *more):
+    def _push_operands(stack, node, kind, inverted, part):
+        """Put the operands of a node on a stack, the first on top, as (variable, inverted, number of the part that it is in)."""
         inputs = node.inputs
         if kind == "main":
             for i in reversed(inputs):
-                stack.append((i, inverted, *more))
+                stack.append((i, inverted, part))
         elif kind == "inverse":
-            stack.append((inputs[1], not inverted, *more))
-            stack.append((inputs[0], inverted, *more))
+            stack.append((inputs[1], not inverted, part))
+            stack.append((inputs[0], inverted, part))
         else:
-            stack.append((inputs[0], not inverted, *more))
+            stack.append((inputs[0], not inverted, part))
 
     def operands_of(self, expression):
         """`get_num_denum` of an expression in a graph, in which parts that others use too stay whole where opening them gains nothing.
@@ -145,6 +146,7 @@ class Canonizer(LocalOptimizer):
     def _better_whole(self, expression):
         """The parts of an expression that others use too and that gain nothing by being opened."""
         whole = set()
+        get_constant = self.get_constant
         parts = []  # variable, and the number of the part that it is in
         leaves = []  # variable, inverted, number of the part
         dtype = expression.type.dtype
@@ -161,15 +163,16 @@ class Canonizer(LocalOptimizer):
                     part = len(parts) - 1
             if node is not None:
                 self._push_operands(stack, node, kind, inverted, part)
-            elif self.get_constant(v) is None:
+            elif get_constant(v) is None:
                 leaves.append((v, inverted, part))
-        over = {v for v, inverted, _ in leaves if not inverted}
-        under = {v for v, inverted, _ in leaves if inverted}
         factors, cancels = [0] * len(parts), [False] * len(parts)
-        for v, inverted, part in leaves:
+        under = {v for v, inverted, _ in leaves if inverted}
+        both = under.intersection([v for v, inverted, _ in leaves if not inverted]) if under else under
+        for v, _, part in leaves:
             if part >= 0:
                 factors[part] += 1
-                cancels[part] = cancels[part] or v in (over if inverted else under)
+                if v in both:
+                    cancels[part] = True
         opened = set()
         for i in range(len(parts) - 1, -1, -1):  # a part comes before those in it
             v, part = parts[i]
