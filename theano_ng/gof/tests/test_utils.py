@@ -130,7 +130,7 @@ class TestTraces(unittest.TestCase):
     def test_simple_extract_stack(self):
         (here,) = utils.simple_extract_stack(limit=1)
         self.assertEqual(
-            (here[2], here[3]), ("test_simple_extract_stack", "here, = utils.simple_extract_stack(limit=1)")
+            (here[2], here[3]), ("test_simple_extract_stack", "(here,) = utils.simple_extract_stack(limit=1)")
         )
         everything = utils.simple_extract_stack()
         self.assertEqual(everything[-1][2], "test_simple_extract_stack")

@@ -16,7 +16,7 @@ from theano_ng.tensor.constant import (
     get_vector_length,
 )
 from theano_ng.tensor.dtypes import DISCRETE
-from theano_ng.tensor.elemwise.functions import cast, ceil, fill, maximum, switch
+from theano_ng.tensor.elemwise.functions import and_, cast, ceil, eq, fill, gt, maximum, mul, sgn, switch
 from theano_ng.tensor.shaping.allocation import alloc
 from theano_ng.tensor.type import TensorType
 
@@ -378,6 +378,9 @@ class ARange(NativeOp, Op):
         else:
             span = cast(stop, "float64") - cast(start, "float64")
             count = cast(ceil(span / step), "int64")
+            if not _is_constant(step, 1):
+                # Where the quotient is too small for a float, or the step infinite, there is the first number still.
+                count = switch(and_(eq(count, 0), gt(mul(sgn(span), sgn(step)), 0)), 1, count)
         return [(maximum(count, 0),)]
 
     def connection_pattern(self, node):

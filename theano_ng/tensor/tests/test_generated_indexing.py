@@ -354,8 +354,15 @@ class TestErrors(unittest.TestCase):
             np.testing.assert_array_equal(v, [15, 9, 7, 0])
 
 
+def taken(x, i, axis, mode):
+    """`numpy.take`, which wraps an index around by one length after the other: it would be at it for years."""
+    if mode == "wrap":
+        i = i.astype("int64") % (x.size if axis is None else x.shape[axis])
+    return x.take(i, axis, mode=mode)
+
+
 class TestTake(unittest.TestCase):
-    take = Compared(lambda x, i, axis, mode: x.take(i, axis, mode), lambda x, i, axis, mode: x.take(i, axis, mode=mode))
+    take = Compared(lambda x, i, axis, mode: x.take(i, axis, mode), taken)
     rewritten = Compared(take.build, take.reference, modes=("fast_run",))
 
     @generated(

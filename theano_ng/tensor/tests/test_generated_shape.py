@@ -382,6 +382,16 @@ class TestRanges(unittest.TestCase):
                     *[np.array(b, dtype if 1e-5 < abs(b) < 1e4 else "float64") for b in bounds], dtype=dtype
                 )
 
+    def test_steps_that_are_too_long(self):
+        for bounds in (
+            (0.0, 1.0, np.inf),
+            (0.0, -1.0, np.inf),
+            (1.0, 0.0, -np.inf),
+            (0.0, 5e-324, 7.3),
+            (0.0, -5e-324, 7.3),
+        ):
+            self.arange.check(*[np.array(b) for b in bounds], dtype="float64")
+
     @generated(st.lists(arrays(REALS, ndim=0), min_size=1, max_size=4))
     def test_vectors_of_scalars(self, scalars):
         self.vector.check(*scalars)
