@@ -20,6 +20,7 @@ from theano_ng.tensor.constant import constant
 from theano_ng.tensor.shaping.creation import MakeVector
 from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.exceptions import ShapeError
+from theano_ng.tensor.opt.lengths import Lengths
 from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 from theano_ng.tensor.shaping.reshaping import ScalarFromTensor, TensorFromScalar, tensor_from_scalar
@@ -94,6 +95,7 @@ class ShapeFeature:
         self.shape_of = _Shapes(self)
         self._former = {}  # variable -> the one whose place it took
         self._opaque = set()  # variables whose shape is only known by having them
+        self._lengths = Lengths()
 
     def on_change_input(self, fgraph, node, i, r, new_r, reason):
         self._former.setdefault(new_r, r)
@@ -103,6 +105,7 @@ class ShapeFeature:
         if self._opaque and not self._opaque.isdisjoint(node.outputs):
             dict.clear(self.shape_of)
             self._opaque.clear()
+            self._lengths = Lengths()
 
     # -- inference
 
@@ -270,7 +273,7 @@ class ShapeFeature:
             if s_i.type.ndim != 0:
                 raise TypeError("Shape element must be scalar, got %s for %s" % (s_i.type, var))
             if s_i.type.dtype == "int64":
-                return s_i
+                return self._lengths.first(s_i)
             if s_i.type.dtype not in DISCRETE:
                 raise TypeError("Shape element must be an integer, got %s for %s" % (s_i.type, var))
             return _length(int(s_i.data)) if isinstance(s_i, Constant) else T.cast(s_i, "int64")
