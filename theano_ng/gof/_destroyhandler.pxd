@@ -15,8 +15,10 @@ cdef class DynamicOrder:
     cpdef place(self, node)
     cpdef remove(self, node)
     cpdef add_edges(self, edges)
-    cdef int reorder(self, u, v, set pending) except -1
-    cdef int make_gap(self, Place after) except -1
+    cdef int reorder(self, u, list later, set pending) except -1
+    cdef int move(self, list moved, Place after) except -1
+    cdef int insert(self, list inserted, Place after) except -1
+    cdef int make_gap(self, Place after, Py_ssize_t room) except -1
 
 
 cdef class AliasClass:

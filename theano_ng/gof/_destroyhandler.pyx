@@ -54,28 +54,33 @@ cdef class DynamicOrder:
 
     cpdef place(self, node):
         """Put a node behind its predecessors that have a place."""
-        cdef Place after = self.head, behind, place
+        cdef Place after = self.head, place
         cdef PyObject *found
         for p in self.predecessors(node):
             found = PyDict_GetItem(self.places, p)
             if found is not NULL and (<Place>found).label > after.label:
                 after = <Place>found
-        behind = after.next
-        if behind is not self.head and behind.label - after.label <= 1:
-            self.make_gap(after)
-            behind = after.next
-        if behind is self.head:
-            label = after.label + GAP
-        else:
-            label = (after.label + behind.label) // 2
-        place = new_place(node, label)
+        place = new_place(node, None)
         self.places[node] = place
-        place.previous = after
-        place.next = behind
-        after.next = place
-        behind.previous = place
+        self.insert([place], after)
 
-    cdef int make_gap(self, Place after) except -1:
+    cdef int insert(self, list inserted, Place after) except -1:
+        """Link places, which are in no list, behind `after`, and give them labels."""
+        cdef Place behind = after.next, place
+        if behind is not self.head and behind.label - after.label <= len(inserted):
+            self.make_gap(after, len(inserted))
+            behind = after.next
+        step = GAP if behind is self.head else (behind.label - after.label) // (len(inserted) + 1)
+        for place in inserted:
+            place.label = after.label + step
+            place.previous = after
+            after.next = place
+            after = place
+        after.next = behind
+        behind.previous = after
+        return 0
+
+    cdef int make_gap(self, Place after, Py_ssize_t room) except -1:
         cdef Py_ssize_t count = 8, i
         cdef Place place
         cdef list run
@@ -87,7 +92,7 @@ cdef class DynamicOrder:
                 place = place.next
             end = place.label if place is not self.head else after.label + GAP * (len(run) + 1)
             step = (end - after.label) // (len(run) + 1)
-            if step > count:
+            if step > count and step > room:
                 break
             count *= 2
         for i in range(len(run)):
@@ -104,69 +109,83 @@ cdef class DynamicOrder:
 
     cpdef add_edges(self, edges):
         """Make the order agree with edges that have been added to the graph; CycleError when that is impossible."""
-        cdef list wrong = []
-        cdef set pending
+        cdef set pending = set()
+        cdef dict wrong = {}, later
+        cdef list still
         cdef Place before, after
         for edge in edges:
             u, v = edge
             before = self.places[u]
             after = self.places[v]
             if before.label >= after.label:
-                wrong.append((u, v))
-        if not wrong:
-            return
-        pending = set(wrong)
-        for edge in wrong:
-            u, v = edge
-            if u is v:
+                pending.add((u, v))
+                (<dict>wrong.setdefault(u, {}))[v] = None
+        for u, later in wrong.items():
+            if u in later:
                 raise CycleError(u)
             before = self.places[u]
-            after = self.places[v]
-            if before.label > after.label:
-                self.reorder(u, v, pending)
-            pending.discard(edge)
+            still = []
+            for v in later:
+                after = self.places[v]
+                if after.label < before.label:
+                    still.append(v)
+            if still:
+                self.reorder(u, still, pending)
+            for v in later:
+                pending.discard((u, v))
 
-    cdef int reorder(self, u, v, set pending) except -1:
-        """Move what v reaches behind what reaches u."""
-        cdef Place low = self.places[v], high = self.places[u], place
-        cdef list forward = [low], backward = [high], nodes, free
-        cdef set seen = {v}
-        cdef Py_ssize_t done = 0, i
+    cdef int reorder(self, u, list later, set pending) except -1:
+        """Move what the nodes `later` reach behind `u`, or what reaches `u` before them: what is found first."""
+        cdef Place last = self.places[u], first = None, place
+        cdef list forward = [], backward = [last]
+        cdef set below = set(later), above = {u}
+        cdef Py_ssize_t forward_done = 0, backward_done = 0, forward_cost = 0, backward_cost = 0
         cdef PyObject *found
-        low_label, high_label = low.label, high.label
-        while done < len(forward):
-            w = (<Place>forward[done]).node
-            done += 1
-            for s in self.successors(w):
-                if s not in seen and (w, s) not in pending:
-                    if s is u:
-                        raise CycleError(u)
-                    found = PyDict_GetItem(self.places, s)
-                    if found is not NULL and (<Place>found).label <= high_label:
-                        seen.add(s)
-                        forward.append(<Place>found)
-        seen = {u}
-        done = 0
-        while done < len(backward):
-            w = (<Place>backward[done]).node
-            done += 1
-            for p in self.predecessors(w):
-                if p not in seen and (p, w) not in pending:
-                    found = PyDict_GetItem(self.places, p)
-                    if found is not NULL and (<Place>found).label >= low_label:
-                        seen.add(p)
-                        backward.append(<Place>found)
-        backward.sort(key=label_of)
-        forward.sort(key=label_of)
-        nodes = [(<Place>place).node for place in backward]
-        nodes.extend([(<Place>place).node for place in forward])
-        free = backward + forward
-        free.sort(key=label_of)
-        for i in range(len(free)):
-            place = free[i]
-            place.node = nodes[i]
-            self.places[nodes[i]] = place
-        return 0
+        for v in later:
+            place = self.places[v]
+            forward.append(place)
+            if first is None or place.label < first.label:
+                first = place
+        while True:
+            if forward_cost <= backward_cost:
+                if forward_done == len(forward):
+                    return self.move(forward, last)
+                w = (<Place>forward[forward_done]).node
+                forward_done += 1
+                successors = self.successors(w)
+                forward_cost += len(successors) + 1
+                for s in successors:
+                    if s not in below and (w, s) not in pending:
+                        if s in above:
+                            raise CycleError(u)
+                        found = PyDict_GetItem(self.places, s)
+                        if found is not NULL and (<Place>found).label <= last.label:
+                            below.add(s)
+                            forward.append(<Place>found)
+            else:
+                if backward_done == len(backward):
+                    return self.move(backward, first.previous)
+                w = (<Place>backward[backward_done]).node
+                backward_done += 1
+                predecessors = self.predecessors(w)
+                backward_cost += len(predecessors) + 1
+                for p in predecessors:
+                    if p not in above and (p, w) not in pending:
+                        if p in below:
+                            raise CycleError(u)
+                        found = PyDict_GetItem(self.places, p)
+                        if found is not NULL and (<Place>found).label >= first.label:
+                            above.add(p)
+                            backward.append(<Place>found)
+
+    cdef int move(self, list moved, Place after) except -1:
+        """Put places behind `after`, which is none of them, in the order that they have."""
+        cdef Place place
+        moved.sort(key=label_of)
+        for place in moved:
+            place.previous.next = place.next
+            place.next.previous = place.previous
+        return self.insert(moved, after)
 
 
 cdef class AliasClass:

@@ -116,6 +116,7 @@ class Supervisor:
     """
 
     protects_inputs = True
+    _protected = None  # `protected` as a set, once asked for: often many, and asked for after each replacement
 
     def __init__(self, protected):
         self.protected = list(protected)
@@ -151,11 +152,12 @@ class Supervisor:
                 if fgraph.destroyers(r):
                     raise InconsistencyError("Trying to destroy a protected Variable.", r)
         else:
-            protected = None
+            if self._protected is None:
+                self._protected = frozenset(self.protected)
+            protected = self._protected
             for suspect in self._suspects:
                 if not aliases.destroyers(suspect):
                     continue
-                protected = protected or set(self.protected)
                 root = aliases.root(suspect)
                 # What is protected is mostly an input, a root: then its views, of which there may be many, need not be looked at.
                 for r in [root] if root in protected else aliases.members(suspect):

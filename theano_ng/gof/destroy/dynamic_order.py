@@ -1,8 +1,9 @@
 """A topological order that is kept while edges come and go.
 
-The Python twin of `_destroyhandler.DynamicOrder`. Reordering follows D. J. Pearce and P. H. J. Kelly, "A dynamic topological sort algorithm
-for directed acyclic graphs" (ACM JEA 11, 2006): when an edge contradicts the order, only what lies between its ends is searched. Labels
-have gaps, so that a node can be put at any place.
+The Python twin of `_destroyhandler.DynamicOrder`. When an edge contradicts the order, only what lies between its ends is searched (D. J.
+Pearce and P. H. J. Kelly, "A dynamic topological sort algorithm for directed acyclic graphs", ACM JEA 11, 2006), from both ends at the same
+pace: the search that ends first decides, and what it found moves to the other end. A chain of nodes past which one node has to move is not
+walked then. Labels have gaps, so that nodes can be put at any place.
 """
 
 
@@ -29,7 +30,7 @@ class DynamicOrder:
     Parameters
     ----------
     successors, predecessors : callable
-        Take a node, return an iterable of nodes: the edges of the graph as they are at the time of the call.
+        Take a node, return a list or tuple of nodes: the edges of the graph as they are at the time of the call.
     """
 
     def __init__(self, successors, predecessors):
@@ -59,21 +60,25 @@ class DynamicOrder:
             found = places.get(p)
             if found is not None and found.label > after.label:
                 after = found
-        behind = after.next
-        if behind is self.head:
-            label = after.label + _GAP
-        elif behind.label - after.label > 1:
-            label = (after.label + behind.label) // 2
-        else:
-            self._make_gap(after)
-            behind = after.next
-            label = (after.label + behind.label) // 2 if behind is not self.head else after.label + _GAP
-        place = places[node] = _Place(node, label)
-        place.previous, place.next = after, behind
-        after.next = behind.previous = place
+        places[node] = place = _Place(node, None)
+        self._insert([place], after)
 
-    def _make_gap(self, after):
-        """Spread the labels behind `after` until there is room: twice as many places each time the room does not do."""
+    def _insert(self, inserted, after):
+        """Link places, which are in no list, behind `after`, and give them labels."""
+        behind = after.next
+        if behind is not self.head and behind.label - after.label <= len(inserted):
+            self._make_gap(after, len(inserted))
+            behind = after.next
+        step = _GAP if behind is self.head else (behind.label - after.label) // (len(inserted) + 1)
+        for place in inserted:
+            place.label = after.label + step
+            place.previous = after
+            after.next = place
+            after = place
+        after.next, behind.previous = behind, after
+
+    def _make_gap(self, after, room):
+        """Spread the labels behind `after` until `room` places find some: twice as many each time that does not do."""
         count = 8
         while True:
             run = []
@@ -83,7 +88,7 @@ class DynamicOrder:
                 place = place.next
             end = place.label if place is not self.head else after.label + _GAP * (len(run) + 1)
             step = (end - after.label) // (len(run) + 1)
-            if step > count:
+            if step > count and step > room:
                 break
             count *= 2
         for i, place in enumerate(run):
@@ -109,52 +114,69 @@ class DynamicOrder:
             The order then agrees with all other edges of the graph.
         """
         places = self.places
-        wrong = [(u, v) for u, v in edges if places[u].label >= places[v].label]
-        pending = set(wrong)
-        for u, v in wrong:
-            if u is v:
+        pending = set()
+        wrong = {}
+        for u, v in edges:
+            if places[u].label >= places[v].label:
+                pending.add((u, v))
+                wrong.setdefault(u, {})[v] = None
+        for u, later in wrong.items():
+            if u in later:
                 raise CycleError(u)
-            if places[u].label > places[v].label:
-                self._reorder(u, v, pending)
-            pending.discard((u, v))
+            # Together: one of them may lead back to `u` in a few steps, while another leads through half of the graph.
+            still = [v for v in later if places[v].label < places[u].label]
+            if still:
+                self._reorder(u, still, pending)
+            pending.difference_update([(u, v) for v in later])
 
-    def _reorder(self, u, v, pending):
-        """Move what v reaches behind what reaches u."""
+    def _reorder(self, u, later, pending):
+        """Move what the nodes `later` reach behind `u`, or what reaches `u` before them: what is found first."""
         places = self.places
-        low, high = places[v].label, places[u].label
-        forward = [places[v]]
-        seen = {v}
-        done = 0
-        while done < len(forward):
-            w = forward[done].node
-            done += 1
-            for s in self.successors(w):
-                if s not in seen and (w, s) not in pending:
-                    if s is u:
-                        raise CycleError(u)
-                    place = places.get(s)
-                    if place is not None and place.label <= high:
-                        seen.add(s)
-                        forward.append(place)
-        backward = [places[u]]
-        seen = {u}
-        done = 0
-        while done < len(backward):
-            w = backward[done].node
-            done += 1
-            for p in self.predecessors(w):
-                if p not in seen and (p, w) not in pending:
-                    place = places.get(p)
-                    if place is not None and place.label >= low:
-                        seen.add(p)
-                        backward.append(place)
-        backward.sort(key=_label)
-        forward.sort(key=_label)
-        nodes = [place.node for place in backward] + [place.node for place in forward]
-        free = sorted(backward + forward, key=_label)
-        for place, node in zip(free, nodes):
-            place.node = node
-            places[node] = place
+        last, first = places[u], min([places[v] for v in later], key=_label)
+        forward, backward = [places[v] for v in later], [last]
+        below, above = set(later), {u}
+        # Searched so far, and neighbours looked at.
+        forward_done = backward_done = forward_cost = backward_cost = 0
+        while True:
+            if forward_cost <= backward_cost:
+                if forward_done == len(forward):
+                    self._move(forward, last)
+                    return
+                w = forward[forward_done].node
+                forward_done += 1
+                successors = self.successors(w)
+                forward_cost += len(successors) + 1
+                for s in successors:
+                    if s not in below and (w, s) not in pending:
+                        if s in above:
+                            raise CycleError(u)
+                        place = places.get(s)
+                        if place is not None and place.label <= last.label:
+                            below.add(s)
+                            forward.append(place)
+            else:
+                if backward_done == len(backward):
+                    self._move(backward, first.previous)
+                    return
+                w = backward[backward_done].node
+                backward_done += 1
+                predecessors = self.predecessors(w)
+                backward_cost += len(predecessors) + 1
+                for p in predecessors:
+                    if p not in above and (p, w) not in pending:
+                        if p in below:
+                            raise CycleError(u)
+                        place = places.get(p)
+                        if place is not None and place.label >= first.label:
+                            above.add(p)
+                            backward.append(place)
+
+    def _move(self, moved, after):
+        """Put places behind `after`, which is none of them, in the order that they have."""
+        moved.sort(key=_label)
+        for place in moved:
+            place.previous.next, place.next.previous = place.next, place.previous
+        self._insert(moved, after)
 
 
 def _label(place):

@@ -122,18 +122,38 @@ class TestTwins(unittest.TestCase):
                 for n in after:
                     order.place(n)
                 for _ in range(60):
-                    u, v = rng.sample(range(25), 2)
-                    after[u].append(v)
-                    before[v].append(u)
+                    u, *later = rng.sample(range(25), rng.randint(2, 4))
+                    for v in later:
+                        after[u].append(v)
+                        before[v].append(u)
                     try:
-                        order.add_edges([(u, v)])
+                        order.add_edges([(u, v) for v in later])
                     except dynamic_order.CycleError:
-                        after[u].pop()
-                        before[v].pop()
-                        self.assertTrue(self.reaches(after, v, u))
+                        for v in later:
+                            after[u].pop()
+                            before[v].pop()
+                        self.assertTrue(any(self.reaches(after, v, u) for v in later))
                     place = {n: k for k, n in enumerate(order)}
                     self.assertTrue(all(place[a] < place[b] for a in after for b in after[a]))
                 self.assertEqual(len(order), 25)
+            # A node moves past a long chain, or a long chain past a node: the chain is not searched.
+            for last_of_chain in (False, True):
+                searched = []
+                after = {n: [n + 1] if n < 999 else [] for n in range(1000)}
+                before = {n: [n - 1] if n else [] for n in range(1000)}
+                after["one"], before["one"] = [], []
+                order = module.DynamicOrder(
+                    lambda n: searched.append(n) or after[n], lambda n: searched.append(n) or before[n]
+                )
+                for n in ["one", *range(1000)] if last_of_chain else [*range(1000), "one"]:
+                    order.place(n)
+                u, v = (999, "one") if last_of_chain else ("one", 0)
+                after[u].append(v)
+                before[v].append(u)
+                searched.clear()
+                order.add_edges([(u, v)])
+                self.assertLess(len(searched), 10)
+                self.assertEqual(list(order), [*range(1000), "one"] if last_of_chain else ["one", *range(1000)])
             # Always at the same place: labels are spread again.
             order = module.DynamicOrder(lambda n: (), lambda n: (0,) if n else ())
             for n in range(300):

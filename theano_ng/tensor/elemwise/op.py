@@ -29,6 +29,7 @@ __all__ = ["DimShuffle", "DimShufflePrinter", "Elemwise", "scalar_continuous", "
 _NATIVE = "theano_ng.tensor.native.elemwise"
 # The C side keeps a dimension's flag in a bit of a word.
 _NATIVE_MAX_NDIM = 32
+_NOT_INPLACE = frozendict()
 
 
 @functools.lru_cache(None)
@@ -291,7 +292,7 @@ class Elemwise(NativeOp, OpenMPOp):
     def __init__(self, scalar_op, inplace_pattern=None, name=None, nfunc_spec=None, openmp=None):
         self.name = name
         self.scalar_op = scalar_op
-        self.inplace_pattern = frozendict(inplace_pattern or {})
+        self.inplace_pattern = frozendict(inplace_pattern) if inplace_pattern else _NOT_INPLACE
         self.destroy_map = {o: [i] for o, i in self.inplace_pattern.items()}
         if nfunc_spec is None:
             nfunc_spec = getattr(scalar_op, "nfunc_spec", None)
@@ -316,10 +317,11 @@ class Elemwise(NativeOp, OpenMPOp):
         self._set_nfunc()
 
     def __eq__(self, other):
+        # Gradients make their own Ops, of the same scalar Op: most comparisons end before anything is compared by value.
         return self is other or (
             type(self) is type(other)
-            and self.scalar_op == other.scalar_op
-            and self.inplace_pattern == other.inplace_pattern
+            and (self.scalar_op is other.scalar_op or self.scalar_op == other.scalar_op)
+            and (self.inplace_pattern is other.inplace_pattern or self.inplace_pattern == other.inplace_pattern)
         )
 
     def __hash__(self):

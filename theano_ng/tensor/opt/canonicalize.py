@@ -86,10 +86,11 @@ class Canonizer(LocalOptimizer):
     def _walk(self, input, closed, shared=None):
         """`get_num_denum` without opening the variables in `closed`. With a list `shared`, neither what others use too: it goes there."""
         num, denum = [], []
-        stack = [(input, False)]
+        dtype = input.type.dtype
+        stack = [(input, False, None)]
         while stack:
-            v, inverted = stack.pop()
-            node = self._part(v, input)
+            v, inverted, _ = stack.pop()
+            node, kind = self._part(v, dtype)
             if node is not None and v is not input:
                 if v in closed:
                     node = None
@@ -99,27 +100,31 @@ class Canonizer(LocalOptimizer):
             if node is None:
                 (denum if inverted else num).append(v)
             else:
-                self._push_operands(stack, node, inverted)
+                self._push_operands(stack, node, kind, inverted, None)
         return num, denum
 
-    def _part(self, v, whole):
-        """The node of main, inverse or reciprocal that computes `v` in the dtype of the expression `whole`, or None."""
+    def _part(self, v, dtype):
+        """The node of main, inverse or reciprocal that computes `v` in a dtype, and which of them it is; twice None for others."""
         node = v.owner
-        while node is not None and isinstance(node.op, DimShuffle) and _pads_left(node):
-            node = node.inputs[0].owner
-        if node is None or not self._is_ours(node) or node.outputs[0].type.dtype != whole.type.dtype:
-            return None
-        return node
+        while node is not None:
+            kind = self._ours.get(node.op) if isinstance(node.op, self._op_classes) else None
+            if kind is not None and node.outputs[0].type.dtype == dtype:
+                return node, kind
+            node = node.inputs[0].owner if _pads_left(node) else None
+        return None, None
 
-    def _push_operands(self, stack, node, inverted, *more):
-        kind, inputs = self._ours[node.op], node.inputs
+    @staticmethod
+    def _push_operands(stack, node, kind, inverted, part):
+        """Put the operands of a node on a stack, the first on top, as (variable, inverted, number of the part that it is in)."""
+        inputs = node.inputs
         if kind == "main":
-            stack.extend([(i, inverted, *more) for i in reversed(inputs)])
+            for i in reversed(inputs):
+                stack.append((i, inverted, part))
         elif kind == "inverse":
-            stack.append((inputs[1], not inverted, *more))
-            stack.append((inputs[0], inverted, *more))
+            stack.append((inputs[1], not inverted, part))
+            stack.append((inputs[0], inverted, part))
         else:
-            stack.append((inputs[0], not inverted, *more))
+            stack.append((inputs[0], not inverted, part))
 
     def operands_of(self, expression):
         """`get_num_denum` of an expression in a graph, in which parts that others use too stay whole where opening them gains nothing.
@@ -135,17 +140,20 @@ class Canonizer(LocalOptimizer):
         num, denum = self._walk(expression, (), shared)
         if not shared:
             return num, denum
-        return self._walk(expression, self._better_whole(expression))
+        whole = self._better_whole(expression)
+        return (num, denum) if whole.issuperset(shared) else self._walk(expression, whole)
 
     def _better_whole(self, expression):
         """The parts of an expression that others use too and that gain nothing by being opened."""
         whole = set()
+        get_constant = self.get_constant
         parts = []  # variable, and the number of the part that it is in
         leaves = []  # variable, inverted, number of the part
+        dtype = expression.type.dtype
         stack = [(expression, False, -1)]
         while stack:
             v, inverted, part = stack.pop()
-            node = self._part(v, expression)
+            node, kind = self._part(v, dtype)
             if node is not None and v is not expression and _is_shared(v, node):
                 if len(leaves) + len(stack) > common.MAX_SHARED:
                     whole.add(v)
@@ -154,16 +162,17 @@ class Canonizer(LocalOptimizer):
                     parts.append((v, part))
                     part = len(parts) - 1
             if node is not None:
-                self._push_operands(stack, node, inverted, part)
-            elif self.get_constant(v) is None:
+                self._push_operands(stack, node, kind, inverted, part)
+            elif get_constant(v) is None:
                 leaves.append((v, inverted, part))
-        over = {v for v, inverted, _ in leaves if not inverted}
-        under = {v for v, inverted, _ in leaves if inverted}
         factors, cancels = [0] * len(parts), [False] * len(parts)
-        for v, inverted, part in leaves:
+        under = {v for v, inverted, _ in leaves if inverted}
+        both = under.intersection([v for v, inverted, _ in leaves if not inverted]) if under else under
+        for v, _, part in leaves:
             if part >= 0:
                 factors[part] += 1
-                cancels[part] = cancels[part] or v in (over if inverted else under)
+                if v in both:
+                    cancels[part] = True
         opened = set()
         for i in range(len(parts) - 1, -1, -1):  # a part comes before those in it
             v, part = parts[i]

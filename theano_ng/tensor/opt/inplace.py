@@ -109,6 +109,7 @@ class _Run:
         """Positions of inputs that the output may overwrite, the best first."""
         output = node.outputs[output_index]
         taken = set(node.op.inplace_pattern.values())
+        users = set(_users(node))
         found = [
             i
             for i, variable in enumerate(node.inputs)
@@ -116,20 +117,20 @@ class _Run:
             and variable.type == output.type
             and not isinstance(variable, Constant)
             and variable not in node.inputs[:i]
-            and self.may_be_overwritten(variable, node)
+            and self.may_be_overwritten(variable, node, users)
         ]
         target = self.update_of.get(output)
         if target is not None:
             found.sort(key=lambda i: node.inputs[i] is not target)
         return found
 
-    def may_be_overwritten(self, variable, node):
-        """Whether nothing obvious speaks against a node's overwriting an input."""
+    def may_be_overwritten(self, variable, node, users):
+        """Whether nothing obvious speaks against a node's overwriting an input; `users` are those of its outputs."""
         aliases = self.fgraph.destroy_handler.aliases
         if variable in self.protected or aliases.root(variable) in self.protected or aliases.destroyers(variable):
             return False
         return not any(
-            user is not node and user != "output" and self.followers.known(user, node)
+            user is not node and user != "output" and (user in users or self.followers.known(user, node))
             for user, _ in variable.clients[:SOME_USERS]
         )
 

@@ -2,11 +2,15 @@
 
 import sys
 import unittest
+from unittest import mock
 
 from theano_ng.compile.functions.maker import std_fgraph
 from theano_ng.compile.io import SymbolicInput, SymbolicOutput
 from theano_ng.compile.mode import FAST_RUN
 from theano_ng.configdefaults import config
+from theano_ng.gof.destroy.alias_classes import AliasClasses, Constraints
+from theano_ng.gof.destroy.dynamic_order import DynamicOrder
+from theano_ng.gof.destroy.handler import DestroyHandler
 from theano_ng.tests import graph_families
 
 # Nodes: above the limits up to which rules look at what others use.
@@ -31,6 +35,28 @@ def calls_of(function):
     return count
 
 
+class Asked(Constraints):
+    """Counts for how many nodes the order is asked what comes before or after them."""
+
+    count = 0
+
+    def successors(self, app):
+        Asked.count += 1
+        return super().successors(app)
+
+    def predecessors(self, app):
+        Asked.count += 1
+        return super().predecessors(app)
+
+
+def nodes_asked_for(function):
+    """How many nodes the destroy handler's searches for cycles look at."""
+    before = Asked.count
+    with mock.patch.object(DestroyHandler, "parts", (AliasClasses, Asked, DynamicOrder)):
+        function()
+    return Asked.count - before
+
+
 class TestGrowth(unittest.TestCase):
     def setUp(self):
         self._policy = config.on_opt_error
@@ -39,21 +65,25 @@ class TestGrowth(unittest.TestCase):
     def tearDown(self):
         config.on_opt_error = self._policy
 
-    def _work(self, make, steps, gradient):
+    def _work(self, make, steps, gradient, measure):
         inputs, outputs = graph_families.build(make, steps, gradient)
         nodes = graph_families.count_nodes(inputs, outputs)
         fgraph, _ = std_fgraph([SymbolicInput(i) for i in inputs], [SymbolicOutput(o) for o in outputs])
-        return nodes, calls_of(lambda: FAST_RUN.optimizer(fgraph))
+        return nodes, measure(lambda: FAST_RUN.optimizer(fgraph))
 
-    def _check(self, gradient, *names):
+    def _check(self, gradient, *names, measure=calls_of):
         for name in names:
             make = graph_families.FAMILIES[name]
-            self._work(make, 8, gradient)  # what is imported and remembered once
+            self._work(make, 8, gradient, measure)  # what is imported and remembered once
             (few, little), (many, much) = [
-                self._work(make, graph_families.steps_for(make, size, gradient), gradient) for size in SIZES
+                self._work(make, graph_families.steps_for(make, size, gradient), gradient, measure) for size in SIZES
             ]
             with self.subTest(name, gradient=gradient):
                 self.assertLess(much / little, 1.3 * many / few)
+
+    def test_searches_for_cycles(self):
+        # A node that overwrites what is needed late moves past a chain of others, again and again.
+        self._check(True, "residual_blocks", "long_sum_and_product", measure=nodes_asked_for)
 
     def test_forward(self):
         self._check(False, "reversed_slices", "slices_of_slices", "reshapes", "sums_of_powers")

@@ -66,6 +66,17 @@ class TestInplace(unittest.TestCase):
         f = theano_ng.function([x], [T.tanh(common[i] * 2.0) * common.sum() for i in range(60)], mode=INPLACE)
         np.testing.assert_allclose(f(np.zeros(60)), np.full(60, 60 * np.tanh(2.0)))
 
+    def test_direct_users(self):
+        # The walk from h meets the product before exp(h): that the product reads both is seen all the same.
+        x = T.dvector("x")
+        h, later = T.tanh(x), T.exp(x)
+        fgraph = FunctionGraph([x], [h * later], clone=False)
+        inplace.inplace_elemwise_optimizer.add_requirements(fgraph)
+        fgraph.change_input(later.owner, 0, h)
+        _, replaced, tried = inplace.inplace_elemwise_optimizer.apply(fgraph)
+        self.assertEqual((replaced, tried), (2, 2))
+        self.assertEqual([dict(n.op.inplace_pattern) for n in fgraph.toposort()], [{0: 0}, {}, {0: 0}])
+
     def test_updates_first(self):
         w = theano_ng.shared(np.ones(3))
         memory = w.get_value(borrow=True).ctypes.data
