@@ -311,9 +311,11 @@ class ScalarOp(Op):
         Raises
         ------
         MethodNotDefined
-            If there is none, as for an op with a `c_code` of its own.
+            If there is none, as for float16 and an op with a `c_code` of its own.
         """
         if type(self).c_code is not ScalarOp.c_code:
+            if all(v.type.dtype != "float16" for v in (*node.inputs, *node.outputs)):
+                return self.c_code(node, name, inputs, outputs, sub)
             raise MethodNotDefined("c_code_wide", type(self), self.__class__.__name__)
         return self.c_code_from_expression(node, name, inputs, outputs, sub)
 

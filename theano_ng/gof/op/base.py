@@ -7,7 +7,7 @@ from theano_ng.configdefaults import config
 from theano_ng.gof import graph, ports, utils
 from theano_ng.gof.c_interface import CLinkerObject, CLinkerOp
 from theano_ng.gof.graph import Apply, Constant, NoParams, Variable
-from theano_ng.gof.native import make_native_thunk, native_code_of
+from theano_ng.gof.native import make_native_thunk, meets_unknown_halves, native_code_of
 from theano_ng.gof.utils import MethodNotDefined, get_variable_trace_string, object2
 
 
@@ -201,12 +201,9 @@ class Op(object2, PureOp, CLinkerOp):
             inputs = [storage_map[v] for v in node.inputs]
             outputs = [storage_map[v] for v in node.outputs]
             return make_native_thunk(node, code, inputs, outputs)
-        if not getattr(self, "_f16_ok", False):
-            for v in node.inputs + node.outputs:
-                if getattr(v.type, "dtype", None) == "float16":
-                    # Most C code computes on the raw 16 bits.
-                    print("Disabling C code for %s due to unsupported float16" % (self,))
-                    raise NotImplementedError("float16")
+        if meets_unknown_halves(node):
+            print("Disabling C code for %s due to unsupported float16" % (self,))
+            raise NotImplementedError("float16")
         return ports.link_node_in_c(node, storage_map, no_recycling)
 
     def make_py_thunk(self, node, storage_map, compute_map, no_recycling, debug=False):
