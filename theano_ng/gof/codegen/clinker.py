@@ -291,6 +291,11 @@ class CLinker(Linker):
                 "the C code of %s may not be used for float16: the Op does not set _f16_ok. A linker that can "
                 "run its perform, such as 'cvm', will do so" % (node,)
             )
+        if native_code_of(node) is None:
+            for r in node.inputs:
+                if getattr(r.type, "only_in_native_code", False):
+                    missing = MethodNotDefined("C code that reads a %s" % r.type)
+                    raise _no_c_code("the Op %s (class %s)" % (op, type(op).__name__), missing)
         try:
             behavior = op.c_code(node, name, isyms, osyms, run_sub)
         except MethodNotDefined as missing:
