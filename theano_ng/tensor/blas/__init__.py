@@ -22,6 +22,7 @@ __getattr__, __dir__, __all__ = lazy_names(
             "BatchedDot Dot22 Dot22Scalar Gemm GemmRelated Gemv Ger _dot22 _dot22scalar batched_dot gemm gemm_inplace gemm_no_inplace "
             "gemv gemv_inplace gemv_no_inplace ger ger_destructive have_fblas ldflags"
         ),
+        "theano_ng.tensor.blas.headers": "blas_header_text blas_header_version",
         "theano_ng.tensor.blas.c_variants": "check_init_y",
         "theano_ng.tensor.opt.blas": (
             "GemmOptimizer _as_scalar _beta_L_plus_alpha_M _factor_canonicalized _gemm_canonicalize _gemm_from_factored_list "
