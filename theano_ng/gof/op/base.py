@@ -200,11 +200,15 @@ class Op(object2, PureOp, CLinkerOp):
         if code is not None:
             inputs = [storage_map[v] for v in node.inputs]
             outputs = [storage_map[v] for v in node.outputs]
-            return make_native_thunk(node, code, inputs, outputs)
-        if meets_unknown_halves(node):
+            thunk = make_native_thunk(node, code, inputs, outputs)
+        elif meets_unknown_halves(node):
             print("Disabling C code for %s due to unsupported float16" % (self,))
             raise NotImplementedError("float16")
-        return ports.link_node_in_c(node, storage_map, no_recycling)
+        else:
+            thunk = ports.link_node_in_c(node, storage_map, no_recycling)
+        if compute_map is not None:
+            thunk.computed = [compute_map[v] for v in node.outputs if v in compute_map]
+        return thunk
 
     def make_py_thunk(self, node, storage_map, compute_map, no_recycling, debug=False):
         """A thunk that calls `perform`.
@@ -262,8 +266,7 @@ class Op(object2, PureOp, CLinkerOp):
         Returns
         -------
         callable
-            With attributes `inputs`, `outputs` (lists of cells) and `lazy`. A thunk of native code does not write to `compute_map`:
-            whoever calls it does.
+            With attributes `inputs`, `outputs` (lists of cells) and `lazy`. Called, it sets the outputs' flags in `compute_map`.
         """
         if impl not in (None, "c", "py"):
             raise ValueError("impl has to be None, 'c' or 'py', not %r" % (impl,))
