@@ -8,6 +8,7 @@ from theano_ng.gof import graph, ports, utils
 from theano_ng.gof.c_interface import CLinkerObject, CLinkerOp
 from theano_ng.gof.graph import Apply, Constant, NoParams, Variable
 from theano_ng.gof.native import make_native_thunk, meets_unknown_halves, native_code_of
+from theano_ng.gof.op.widening import other_dtype
 from theano_ng.gof.utils import MethodNotDefined, get_variable_trace_string, object2
 
 
@@ -221,7 +222,22 @@ class Op(object2, PureOp, CLinkerOp):
         inputs = [storage_map[v] for v in node.inputs]
         outputs = [storage_map[v] for v in node.outputs]
         computed = [compute_map[v] for v in node.outputs] if compute_map is not None else []
-        perform = self.debug_perform if debug and hasattr(self, "debug_perform") else self.perform
+        implementation = self.debug_perform if debug and hasattr(self, "debug_perform") else self.perform
+
+        def first_call(*args):
+            # Only this call is looked at: later ones reach the implementation directly.
+            nonlocal perform
+            result = implementation(*args)
+            perform = implementation
+            if any(other_dtype(variable, cell[0]) for variable, cell in zip(node.inputs, inputs)):
+                return result  # said before, of the node that is to blame
+            for variable, cell in zip(node.outputs, outputs):
+                wrong = other_dtype(variable, cell[0])
+                if wrong is not None:
+                    warnings.warn(wrong, stacklevel=2)
+            return result
+
+        perform = first_call
         params = node.run_params()
         if params is NoParams:
 
@@ -244,7 +260,7 @@ class Op(object2, PureOp, CLinkerOp):
             thunk.params = params
         thunk.inputs = inputs
         thunk.outputs = outputs
-        thunk.perform = perform
+        thunk.perform = implementation
         thunk.lazy = False
         return thunk
 
