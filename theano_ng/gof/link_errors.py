@@ -121,7 +121,7 @@ def raise_with_op(node, thunk=None, exc_info=None, storage_map=None):
     except Exception as failure:
         # A user's __str__ or a value's shape may raise; the error that happened comes first.
         text = "\nIt happened in a node of %s. (Describing it failed: %r)" % (type(node.op).__name__, failure)
-    new_value = _with_text(exc_type, exc_value, text)
+    new_value = with_text(exc_type, exc_value, text)
     new_value.__thunk_trace__ = trace
     new_value.__op_instance__ = node
     index = _toposort_index(node)
@@ -155,7 +155,7 @@ class FailedThunk:
         self.outputs = [[cell[0]] for cell in getattr(thunk, "outputs", None) or ()]
 
 
-def _with_text(exc_type, exc_value, text):
+def with_text(exc_type, exc_value, text):
     """The exception with a longer message: a new one of the class, or the same one with a note where that cannot be done."""
     message = str(exc_value)
     if issubclass(exc_type, MemoryError):

@@ -27,7 +27,7 @@ def other_dtype(variable, value):
         variable.index,
         variable.type,
     )
-    if np.can_cast(expected, given):
+    if np.dtype(expected).kind == given.kind and np.can_cast(expected, given):
         text += (
             " Since NumPy 2 zero-dimensional arrays and NumPy's numbers widen the result like any array: "
             "float32_array * numpy.float64(2) is float64."
