@@ -12,7 +12,15 @@ from theano_ng.gof.null_type import NullType
 from theano_ng.gof.op import Op
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar.out_types import upgrade_to_float
-from theano_ng.scalar.types import COMPLEX_SUPPORT, as_scalar, c_type, complex_types, discrete_types, get_scalar_type, upcast
+from theano_ng.scalar.types import (
+    COMPLEX_SUPPORT,
+    as_scalar,
+    c_type,
+    complex_types,
+    discrete_types,
+    get_scalar_type,
+    upcast,
+)
 
 _C_CODE_DIR = os.path.join(os.path.dirname(os.path.abspath(__file__)), "c_code")
 _support_texts = {}

@@ -88,7 +88,12 @@ def signatures():
         for letter in letters:
             number, real = _TYPES[letter], _REAL[letter]
             types = dict(
-                c="char *", i="const int *", t="const %s *" % number, r="const %s *" % real, v="const void *", T="%s *" % number
+                c="char *",
+                i="const int *",
+                t="const %s *" % number,
+                r="const %s *" % real,
+                v="const void *",
+                T="%s *" % number,
             )
             types.update(R="%s *" % real, V="void *")
             found[letter * prefixed + name] = (
