@@ -32,7 +32,7 @@ PAGES = [
 
 # Pages that show what a function does not compute, or how it runs. DebugMode computes everything, in a way of its own: where the tests run
 # in that mode these run in "Mode".
-LAZY_PAGES = ("internal/where", "reference/linkers", "tutorial/conditions", "tutorial/shapes")
+LAZY_PAGES = ("internal/where", "reference/linkers", "tutorial/conditions", "tutorial/porting_an_op", "tutorial/shapes")
 
 
 def failures(test):

@@ -298,6 +298,8 @@ class TestInplace(unittest.TestCase):
             a = integers.astype(first)
             b = (floats if second.startswith("f") else np.array([2, 3, 5])).astype(second)
             names = [name for name in functions if name not in ("pow", "arctan2") or first == "float32"]
+            if first != "float32" and second == "int16":
+                names.remove("true_div")  # refused: the quotient of integers is a float
             inputs = [theano.In(x, mutable=True), y]
             for mode in (theano.Mode("cvm", None), IN_PYTHON):
                 for name in names:
