@@ -63,7 +63,7 @@ def relu(x, alpha=0):
 def elu(x, alpha=1):
     """Exponential linear unit: x where it is positive, alpha * (exp(x) - 1) elsewhere (Clevert et al., 2015, arXiv:1511.07289)."""
     x = as_tensor_variable(x)
-    return switch(x > 0, x, _like(alpha, x) * expm1(minimum(x, 0)))
+    return switch(x > 0, x, _like(alpha, x) * expm1(minimum(x, np.zeros((), x.dtype))))
 
 
 def selu(x):
