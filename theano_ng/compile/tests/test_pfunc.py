@@ -151,7 +151,10 @@ class TestClone(unittest.TestCase):
         values = {x: 2.0, y: 0.5}
         exp = np.exp
         for replace, expected in (
-            ({x: x - 0.25 * theano.grad(total, x)}, exp((2 - 0.25 * (0.5 * exp(1) + 1)) * 0.5) + 2 - 0.25 * (0.5 * exp(1) + 1)),
+            (
+                {x: x - 0.25 * theano.grad(total, x)},
+                exp((2 - 0.25 * (0.5 * exp(1) + 1)) * 0.5) + 2 - 0.25 * (0.5 * exp(1) + 1),
+            ),
             ([(x, y), (y, x)], exp(1) + 0.5),
             ([(product, x), (x, product)], exp(2) + 1),
             ({x: x + 1, y: y + x}, exp(7.5) + 3),

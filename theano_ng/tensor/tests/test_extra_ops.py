@@ -182,11 +182,18 @@ class TestAgainstNumPy(unittest.TestCase):
                         x, y = (rng.uniform(-1, 1, shape).astype(dtype) for _ in range(2))
                         expected = y.astype("complex128")
                         for k in range(1, shape[axis]):
-                            here, before = (tuple(j if i == axis else slice(None) for i in range(3)) for j in (k, k - 1))
+                            here, before = (
+                                tuple(j if i == axis else slice(None) for i in range(3)) for j in (k, k - 1)
+                            )
                             expected[here] += x[here] * expected[before]
                         result = f(x.T.copy().T, y[:, ::-1][:, ::-1])
                         self.assertEqual(result.dtype, dtype)
-                        np.testing.assert_allclose(result, expected, rtol=1e-2 if dtype == "float16" else 1e-4, atol=1e-2 if dtype == "float16" else 1e-6)
+                        np.testing.assert_allclose(
+                            result,
+                            expected,
+                            rtol=1e-2 if dtype == "float16" else 1e-4,
+                            atol=1e-2 if dtype == "float16" else 1e-6,
+                        )
                     self.assertRaises(ValueError, f, np.ones((2, 2, 2), dtype), np.ones((2, 1, 2), dtype))
         self.assertRaises(TypeError, LinearRecurrence(0), T.ivector(), T.ivector())
         self.assertRaises(TypeError, LinearRecurrence(1), T.dvector(), T.dvector())

@@ -479,7 +479,17 @@ if __name__ == "__main__":
 class TestNewAxes(unittest.TestCase):
     """An increment of ``v[index]`` has the shape of v, new axes or not, whatever v is."""
 
-    INDICES = ((ALL, None), (None,), (None, ALL), (None, slice(1, 3)), (slice(1, 3), None), (Ellipsis, None), (0, None), (None, 0), (None, ROWS[:2]))
+    INDICES = (
+        (ALL, None),
+        (None,),
+        (None, ALL),
+        (None, slice(1, 3)),
+        (slice(1, 3), None),
+        (Ellipsis, None),
+        (0, None),
+        (None, 0),
+        (None, ROWS[:2]),
+    )
 
     def test_they_have_the_shape_of_what_is_indexed(self):
         parent = value(shape=(4, 5))
@@ -549,7 +559,10 @@ class TestGradientOfRepeatedIndices(unittest.TestCase):
             variables = {v: np.array(taken[v], v.dtype) for v in graph.inputs([part]) if v in taken}
             f = theano.function([x, y, *variables], T.set_subtensor(part, y), mode="FAST_COMPILE")
             gradient = theano.function(
-                [x, y, *variables], theano.grad((T.set_subtensor(part, y) * weights).sum(), [x, y]), mode="FAST_RUN", on_unused_input="ignore"
+                [x, y, *variables],
+                theano.grad((T.set_subtensor(part, y) * weights).sum(), [x, y]),
+                mode="FAST_RUN",
+                on_unused_input="ignore",
             )
             given = list(variables.values())
             shape = theano.function([x, *variables], part, mode="FAST_COMPILE")(weights, *given).shape
