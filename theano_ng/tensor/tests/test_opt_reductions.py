@@ -45,7 +45,7 @@ class TestFactors(RewriteCase):
         query = Query(["fast_run"], exclude=["inplace", "fusion", "BlasOpt"])
         for out, expected in [
             (T.prod(2 * x), "mul(pow(2.0, Shape_i{0}(x)), Prod(x))"),
-            (T.prod(-x), "mul(pow(-1, Shape_i{0}(x)), Prod(x))"),
+            (T.prod(-x), "mul(pow(-1.0, Shape_i{0}(x)), Prod(x))"),
             (T.prod(s * m * 3), "mul(pow(mul(3.0, s), mul(Shape_i{0}(m), Shape_i{1}(m))), Prod(m))"),
             (T.prod(l * k), "mul(pow(l, Shape_i{0}(k)), Prod(k))"),
         ]:
