@@ -9,7 +9,7 @@ from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer, optimizer
 from theano_ng.tensor.dtypes import INTEGERS
 from theano_ng.tensor.elemwise import functions as T
 from theano_ng.tensor.nnet.activations import softsign
-from theano_ng.tensor.nnet.sigmoids import sigmoid
+from theano_ng.tensor.nnet.sigmoids import sigmoid, softplus
 from theano_ng.tensor.shaping.allocation import Alloc
 from theano_ng.tensor.indexing.subtensor import Subtensor
 from theano_ng.tensor.reductions.extremes import Argmax, MaxAndArgmax
@@ -139,35 +139,57 @@ local_softmax_grad_to_crossentropy_with_softmax_grad = register_specialize(
 )
 
 
+# They increase wherever they are numbers.
+_INCREASING = frozenset(
+    [T.exp, T.exp2, T.expm1, T.log, T.log2, T.log10, T.log1p, T.sqrt, T.erf, T.erfinv, T.deg2rad, T.rad2deg]
+    + [T.sinh, T.tanh, T.arcsin, T.arctan, T.arcsinh, T.arccosh, T.arctanh, sigmoid, softplus, softsign]
+)
+
+
+def _of_the_same_order(x, axis):
+    """What has its largest elements along the axes of an argmax where `x` has them, or None."""
+    op = op_of(x)
+    if op in _INCREASING:
+        (source,) = x.owner.inputs
+        return None if source.dtype.startswith("complex") else source
+    if op == T.neg:
+        smallest = _of_the_same_order(x.owner.inputs[0], axis) if op_of(x.owner.inputs[0]) != T.neg else None
+        # The negative of an integer may wrap around.
+        return None if smallest is None or not smallest.dtype.startswith("float") else -smallest
+    if axis != (x.ndim - 1,):
+        return None
+    if op in (softmax_op, logsoftmax_op):
+        return x.owner.inputs[0]
+    if op == softmax_with_bias:
+        pre_x, pre_b = x.owner.inputs
+        return pre_x + pre_b.dimshuffle("x", 0)
+    return None
+
+
 @register_specialize("fast_compile_gpu")
 @ignores_nonfinite
 @local_optimizer([MaxAndArgmax, Argmax])
 def local_argmax_pushdown(node):
-    """Softmax does not change which element of a row is the largest, nor do other increasing functions.
+    """Increasing functions do not change which element is the largest, nor does softmax within a row.
 
     Argmax([1])(softmax_op(A))  ->  Argmax([1])(A)          [specialize, fast_run, fast_compile_gpu]
+    Argmax(None)(exp(A))  ->  Argmax(None)(A)
+    Argmax([0])(-tanh(A))  ->  Argmax([0])(-A)
+
+    Elements for which the function is no number count as what they are, and so do those that it rounds to one value.
     """
     if isinstance(node.op, MaxAndArgmax) and node.outputs[0].clients:
         return None
-    (x,) = node.inputs[:1]
-    if tuple(node.op.axis or ()) not in ((x.ndim - 1,), (-1,)) or x.owner is None:
-        return None
-    if x.owner.op == softmax_op or _is_monotonic(x.owner.op):
-        source = x.owner.inputs[0]
-    elif x.owner.op == softmax_with_bias:
-        pre_x, pre_b = x.owner.inputs
-        source = pre_x + pre_b.dimshuffle("x", 0)
-    else:
-        return None
-    if source.type.ndim != x.type.ndim:
+    x = node.inputs[0]
+    axis = node.op.axis
+    source = _of_the_same_order(x, tuple(range(x.ndim)) if axis is None else tuple([a % x.ndim for a in axis]))
+    if source is None:
         return None
     results = node.op(source, return_list=True)
+    if results[-1].type != node.outputs[-1].type:
+        return None
     copy_stack_trace(node.outputs, results)
-    return results
-
-
-def _is_monotonic(op):
-    return op in (sigmoid, softsign, softmax_op, T.tanh)
+    return results if len(results) == 1 else dict([(node.outputs[-1], results[-1])])
 
 
 @register_specialize("fast_compile_gpu")

@@ -123,8 +123,37 @@ class TestSoftmax(RuleCase):
             f = self.check(T.argmax(out, axis=1), [])
             self.assertFalse([n for n in f.maker.fgraph.toposort() if n.op in (nnet.sigmoid, T.tanh, nnet.softsign)])
             self.check(T.argmax(out, axis=-1), [])
+        self.check(T.argmax(T.log(nnet.softmax(self.x)), axis=1), [])
+        self.check(T.argmin(nnet.softmax(self.x), axis=1), [])
         self.check(T.argmax(nnet.softmax(self.x), axis=0), ["Softmax"])
         self.check(T.argmax(nnet.softmax(self.x)), ["Softmax"])
+        self.check(T.argmax(T.log(nnet.softmax(self.x)), axis=0), ["LogSoftmax"])
+        self.check(T.max_and_argmax(nnet.softmax(self.x), axis=1)[1], [])
+
+    def test_argmax_needs_no_increasing_function(self):
+        functions = [T.exp, T.log, T.sqrt, T.tanh, T.arctan, T.log1p, T.erf, nnet.sigmoid, nnet.softplus, nnet.softsign]
+        values = np.array([[0, 1, 2], [1, 0, 0]])
+        py = theano.Mode("py", "fast_run")
+        for dtype in ("bool", "int8", "uint8", "int64", "float16", "float32", "float64", "complex64"):
+            x = T.matrix("x", dtype)
+            given = values.astype(dtype)
+            for function in functions[:5] if dtype.startswith("complex") else functions:
+                if dtype.startswith("complex") and function is T.arctan:
+                    continue
+                for axis, find in ((0, T.argmax), (1, T.argmax), (None, T.argmax), (1, T.argmin)):
+                    with self.subTest(dtype=dtype, function=function, axis=axis, find=find):
+                        f, plain = [
+                            theano.function([x], find(function(x), axis=axis), mode=mode)
+                            for mode in (py, theano.Mode("py", None))
+                        ]
+                        np.testing.assert_array_equal(f(given), plain(given))
+                        dropped = not any(n.op == function for n in f.maker.fgraph.toposort())
+                        # The smallest of integers is the largest of what may wrap around.
+                        self.assertEqual(dropped, dtype.startswith("float") or (x.dtype[0] in "biu" and find is T.argmax))
+        # A function that decreases, or does both, stays.
+        for out in (T.cos(self.x), self.x**2, T.erfc(self.x), abs(self.x), 1 / self.x):
+            f = theano.function([self.x], T.argmax(out, axis=1), mode=py)
+            self.assertEqual(len(f.maker.fgraph.toposort()), 2)
 
 
 class TestCrossentropy(RuleCase):
