@@ -184,6 +184,51 @@ class TestCrossentropy(RuleCase):
                 )
                 np.testing.assert_allclose(f(*self.values), plain(*self.values), rtol=1e-10)
 
+    def test_no_rows(self):
+        for out in self.forms(nnet.softmax(self.x)) + self.forms(nnet.softmax(self.x + self.b)):
+            f = theano.function(self.inputs, [out, T.grad(out.sum(), self.x)], mode=FAST_RUN, on_unused_input="ignore")
+            value, gradient = f(np.zeros((0, 4)), np.zeros(4), np.zeros(0, "int64"))
+            self.assertEqual((value.shape, gradient.shape), ((0,), (0, 4)))
+
+    def test_vectors_and_rows(self):
+        v, r, y = T.vector("v"), T.row("r"), T.lvector("y")
+        label = T.TensorType("int64", (True,))("label")
+        given = {v: [0.5, -1.0, 2.0], r: [[0.25, 1.0, 0.0]], y: [2], label: [1], self.b: [1.0, -2.0, 0.5]}
+        rows = {
+            "vector": (v, False),
+            "row": (r, False),
+            "vectors": (v + self.b, True),
+            "vector and row": (v + r, True),
+            "three": (v + r + self.b, True),
+        }
+        for name, (source, biased) in rows.items():
+            sm = nnet.softmax(source)
+            with self.subTest(name):
+                f = theano.function(list(given), sm, mode=FAST_RUN, on_unused_input="ignore")
+                self.assertEqual(row_ops(f), ["SoftmaxWithBias" if biased else "Softmax"])
+                total = sum(np.atleast_2d(value) for i, value in given.items() if i in theano.gof.graph.inputs([sm]))
+                np.testing.assert_allclose(f(*given.values()), softmax(total))
+            for target in (y, label):
+                forms = (
+                    nnet.categorical_crossentropy(sm, target),
+                    -T.log(sm)[T.arange(target.shape[0]), target],
+                    -T.log(sm[T.arange(target.shape[0]), target]),
+                )
+                for form, cost in enumerate(forms):
+                    with self.subTest(name, target=target, form=form):
+                        wrt = [i for i in (v, r, self.b) if i in theano.gof.graph.inputs([sm])]
+                        f, plain = [
+                            theano.function(
+                                list(given), [cost, cost.mean()] + T.grad(cost.sum(), wrt), mode=mode, on_unused_input="ignore"
+                            )
+                            for mode in (FAST_RUN, theano.Mode("py", None))
+                        ]
+                        self.assertEqual(
+                            row_ops(f), ["CrossentropySoftmax1HotWithBiasDx", "CrossentropySoftmaxArgmax1HotWithBias"]
+                        )
+                        for got, want in zip(f(*given.values()), plain(*given.values())):
+                            np.testing.assert_allclose(got, want, rtol=1e-10)
+
     def test_value_and_gradient_together(self):
         w = theano.shared(np.random.RandomState(2).randn(4, 4), "w")
 
