@@ -28,7 +28,7 @@ from theano_ng.tensor.opt.common import (
     merge_broadcastables,
     scalarconsts_rest,
 )
-from theano_ng.tensor.assert_op import Assert, assert_, assert_op
+from theano_ng.tensor.assert_op import Assert, AssertIndex, AssertShape, assert_, assert_op
 from theano_ng.tensor.shaping.creation import MakeVector, make_vector
 from theano_ng.tensor.opt.shape import (
     ShapeFeature,
