@@ -87,6 +87,7 @@ from theano_ng.tensor.opt.subtensor import (
 )
 from theano_ng.tensor.opt.incsubtensor import (
     local_adv_sub1_adv_inc_sub1,
+    local_adv_sub1_adv_inc_sub1_of_trusted_rows,
     local_IncSubtensor_serialize,
     local_incsubtensor_of_zeros,
     local_incsubtensor_of_zeros_to_setsubtensor,
