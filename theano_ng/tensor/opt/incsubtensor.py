@@ -232,9 +232,7 @@ def _rows_just_written(node, trusted):
     shape, wanted = lengths(y, node.fgraph), lengths(x, node.fgraph)
     count = T.constant(np.int64(len(data))) if data is not None else lengths(rows, node.fgraph)[0]
     wanted_of_y = [count, *wanted[1:]]
-    conditions = [
-        T.eq(a, b) for f, a, b in zip(y.broadcastable, shape, wanted_of_y) if not f and not same_length(a, b)
-    ]
+    conditions = [T.eq(a, b) for f, a, b in zip(y.broadcastable, shape, wanted_of_y) if not f and not same_length(a, b)]
     if data is None:
         conditions.append(T.all(T.and_(T.lt(rows, wanted[0]), T.ge(rows, -wanted[0]))))
     elif len(data):

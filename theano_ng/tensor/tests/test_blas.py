@@ -580,7 +580,9 @@ class Gradients(unittest.TestCase):
     def test_outer_products_of_stacks_are_elementwise(self):
         for ndims, products in (((3, 3), 2), ((2, 3), 1), ((3, 2), 1), ((2, 2), 0)):
             inputs = [T.TensorType("float64", (False,) * n)() for n in ndims]
-            f = function(inputs, T.grad((blas.batched_dot(*inputs) * 0.5).sum(), inputs), mode=theano.Mode("py", "fast_run"))
+            f = function(
+                inputs, T.grad((blas.batched_dot(*inputs) * 0.5).sum(), inputs), mode=theano.Mode("py", "fast_run")
+            )
             self.assertEqual(sum("BatchedDot" in name for name in op_names(f)), products, op_names(f))
 
     def test_accumulating_ops(self):

@@ -68,7 +68,9 @@ class TestJoin(RewriteCase):
         self.assertRaises(ValueError, f, np.ones((3, 2, 4)))
         self.assertRaises(ValueError, f, np.ones((2, 2, 2)))
         # Shapes that contradict each other fit none.
-        self.assertRaises(ValueError, theano_ng.function([x], T.concatenate([x, none, np.zeros((0, 2))])), np.ones((2, 3)))
+        self.assertRaises(
+            ValueError, theano_ng.function([x], T.concatenate([x, none, np.zeros((0, 2))])), np.ones((2, 3))
+        )
 
     def test_printed_vectors(self):
         v = T.dscalar("a")

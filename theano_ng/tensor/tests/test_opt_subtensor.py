@@ -180,7 +180,9 @@ class TestLift(RewriteCase):
                     # If anything, the part is written into.
                     self.assertFalse([n for n in written if n.inputs[0].owner is None])
                     numbers = {"i": 7, "j": 2}
-                    if any(not isinstance(e, slice) and e is i for e in (index if isinstance(index, tuple) else (index,))):
+                    if any(
+                        not isinstance(e, slice) and e is i for e in (index if isinstance(index, tuple) else (index,))
+                    ):
                         inputs = f.maker.fgraph.inputs
                         given = [np.full((3,) * v.ndim, numbers.get(v.name, 1), v.dtype) for v in inputs]
                         self.assertRaises(IndexError, f, *given)

@@ -149,7 +149,9 @@ class TestSoftmax(RuleCase):
                         np.testing.assert_array_equal(f(given), plain(given))
                         dropped = not any(n.op == function for n in f.maker.fgraph.toposort())
                         # The smallest of integers is the largest of what may wrap around.
-                        self.assertEqual(dropped, dtype.startswith("float") or (x.dtype[0] in "biu" and find is T.argmax))
+                        self.assertEqual(
+                            dropped, dtype.startswith("float") or (x.dtype[0] in "biu" and find is T.argmax)
+                        )
         # A function that decreases, or does both, stays.
         for out in (T.cos(self.x), self.x**2, T.erfc(self.x), abs(self.x), 1 / self.x):
             f = theano.function([self.x], T.argmax(out, axis=1), mode=py)
@@ -219,7 +221,10 @@ class TestCrossentropy(RuleCase):
                         wrt = [i for i in (v, r, self.b) if i in theano.gof.graph.inputs([sm])]
                         f, plain = [
                             theano.function(
-                                list(given), [cost, cost.mean()] + T.grad(cost.sum(), wrt), mode=mode, on_unused_input="ignore"
+                                list(given),
+                                [cost, cost.mean()] + T.grad(cost.sum(), wrt),
+                                mode=mode,
+                                on_unused_input="ignore",
                             )
                             for mode in (FAST_RUN, theano.Mode("py", None))
                         ]
