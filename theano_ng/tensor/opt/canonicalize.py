@@ -497,7 +497,7 @@ def distribute_greedy(pos_pairs, neg_pairs, num, denum, out_type, minscore=0):
     return True, pos, neg
 
 
-# Up to this many pairs of a factor and a factor of a term, all factors are tried.
+# Up to this many pairs of a factor and a factor of a term of a sum, all factors are tried.
 _FULL_SEARCH = 400
 
 
@@ -525,8 +525,18 @@ class _Candidates:
         return id(factor) in self._sides[side]
 
 
-def attempt_distribution(factor, num, denum, out_type):
+def attempt_distribution(factor, num, denum, out_type, sums=1):
     """Try to bring each of `num` and `denum` into the terms of the sum `factor`.
+
+    Parameters
+    ----------
+    factor : Variable
+    num, denum : list of Variable
+        What `factor` is multiplied with and divided by.
+    out_type : Type
+        Type of the product.
+    sums : int
+        Of how many sums in one product this is asked: where that makes the search long, only factors that may cancel are tried.
 
     Returns
     -------
@@ -541,7 +551,7 @@ def attempt_distribution(factor, num, denum, out_type):
     change = False
     num, denum = list(num), list(denum)
     terms = sum(len(n) + len(d) for n, d in pos_pairs + neg_pairs)
-    candidates = _Candidates(pos_pairs + neg_pairs, (len(num) + len(denum)) * terms > _FULL_SEARCH)
+    candidates = _Candidates(pos_pairs + neg_pairs, (len(num) + len(denum)) * terms * sums > _FULL_SEARCH)
     for n in list(num):
         if not candidates.may_save(n, 1):
             continue
@@ -593,7 +603,8 @@ def local_greedy_distributor(node):
         # (1 - 1 / (1 + e)) * (1 + e) is e, which is not 0 where the first factor rounds to 0.
         return len(v.clients) <= 1 or any(i.owner is not None and i.owner.op in _QUOTIENTS for i in v.owner.inputs)
 
-    if not any(is_sum(v) for v in num + denum):
+    sums = sum(is_sum(v) for v in num + denum)
+    if not sums:
         return False
     new_num, new_denum = [], []
     change = False
@@ -602,7 +613,7 @@ def local_greedy_distributor(node):
             continue
         num.remove(candidate)
         if is_sum(candidate):
-            _change, candidate, num, denum = attempt_distribution(candidate, num, denum, out.type)
+            _change, candidate, num, denum = attempt_distribution(candidate, num, denum, out.type, sums)
             change |= _change
         new_num.append(candidate)
     for candidate in list(denum):
@@ -610,7 +621,7 @@ def local_greedy_distributor(node):
             continue
         denum.remove(candidate)
         if is_sum(candidate):
-            _change, candidate, denum, num = attempt_distribution(candidate, denum, num, out.type)
+            _change, candidate, denum, num = attempt_distribution(candidate, denum, num, out.type, sums)
             change |= _change
         new_denum.append(candidate)
     if not change:
