@@ -29,7 +29,7 @@ from theano_ng.tensor.opt.common import (
     merge_broadcastables,
     scalarconsts_rest,
 )
-from theano_ng.tensor.assert_op import Assert, assert_, assert_op
+from theano_ng.tensor.assert_op import Assert, AssertIndex, AssertShape, assert_, assert_op
 from theano_ng.tensor.shaping.creation import MakeVector, make_vector
 from theano_ng.tensor.opt.shape import (
     ShapeFeature,
@@ -88,6 +88,7 @@ from theano_ng.tensor.opt.subtensor import (
 )
 from theano_ng.tensor.opt.incsubtensor import (
     local_adv_sub1_adv_inc_sub1,
+    local_adv_sub1_adv_inc_sub1_of_trusted_rows,
     local_IncSubtensor_serialize,
     local_incsubtensor_of_zeros,
     local_incsubtensor_of_zeros_to_setsubtensor,
