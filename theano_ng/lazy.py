@@ -3,6 +3,8 @@
 import importlib
 import sys
 
+from theano_ng.moved import missing, no_attribute
+
 
 def lazy_names(module, homes, modules=""):
     """The functions ``__getattr__`` and ``__dir__`` of a module, and the names that they serve.
@@ -12,7 +14,7 @@ def lazy_names(module, homes, modules=""):
     module : str
         ``__name__`` of the module.
     homes : dict of str to str
-        Path of a home -> the names found there, separated by blanks.
+        Path of a home -> the names found there, separated by blanks. What belongs to a chapter that is missing is left out.
     modules : str
         Names of the package's own modules, separated by blanks. One that is not there is an attribute that is not there.
 
@@ -22,8 +24,13 @@ def lazy_names(module, homes, modules=""):
     names : list of str
         Those of `homes`, sorted.
     """
-    home_of = {name: home for home, names in homes.items() for name in names.split()}
-    own = frozenset(modules.split())
+    inner = module.partition(".")[2]
+
+    def is_there(name):
+        return missing("%s.%s" % (inner, name) if inner else name) is None
+
+    home_of = {name: home for home, names in homes.items() for name in names.split() if is_there(name)}
+    own = frozenset(filter(is_there, modules.split()))
     namespace = sys.modules[module].__dict__
 
     def __getattr__(name):
@@ -36,7 +43,7 @@ def lazy_names(module, homes, modules=""):
                 except ModuleNotFoundError as failure:
                     if failure.name != path:
                         raise
-            raise AttributeError("module %r has no attribute %r" % (module, name))
+            raise no_attribute(module, name)
         value = namespace[name] = getattr(importlib.import_module(home), name)
         return value
 

@@ -9,6 +9,7 @@ import numpy as np
 import theano_ng.scalar as scal
 from theano_ng.compile.ops import DeepCopyOp, OutputGuard, Rebroadcast, Shape, Shape_i, SpecifyShape, ViewOp
 from theano_ng.gof.graph import Constant, Variable
+from theano_ng.raise_op import ConditionalOp
 from theano_ng.tensor.constant import (
     NotScalarConstantError,
     get_scalar_constant_value,
@@ -43,6 +44,17 @@ __all__ = ["vector_length"]
 def _moved(v, elemwise, only_process_constants, max_recur):
     """The Op moves, copies or repeats its first input."""
     return v.owner.inputs[0]
+
+
+@register_scalar_constant(ConditionalOp)
+def _asserted(v, elemwise, only_process_constants, max_recur):
+    """The Op returns its first input when conditions hold; these have to be known."""
+    value, *conditions = v.owner.inputs
+    if max_recur <= 0:
+        return None  # a condition may be as long a chain as the value
+    if all(get_scalar_constant_value(condition, elemwise, only_process_constants, max_recur - 1) for condition in conditions):
+        return value
+    return None
 
 
 # Scalar ops that are computed on constants; all are cheap and total.
