@@ -19,6 +19,7 @@ from theano_ng.gof.op import Op
 from theano_ng.gof.params_type import ParamsType
 from theano_ng.gof.type import Generic, Type
 from theano_ng.gof.utils import MethodNotDefined, hashtype
+from theano_ng.lazy import lazy_names as _lazy_names
 from theano_ng.printing import min_informative_str, pprint
 from theano_ng.scalar import int32, int32 as int32_t
 
@@ -77,6 +78,10 @@ from theano_ng.tensor.extra_ops import (  # noqa: E402
     squeeze,
 )
 from theano_ng.tensor.sort import argsort, sort  # noqa: E402
+
+
+# Documented as functions of this module.
+__getattr__, __dir__, _ = _lazy_names(__name__, {"theano_ng.gradient": "numeric_grad verify_grad"})
 
 
 def _pack(x):
