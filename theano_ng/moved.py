@@ -191,7 +191,38 @@ def keep_names(package):
             sys.modules["%s.%s" % (package, name)] = importlib.import_module("%s.%s" % (__package__, home))
 
 
+class ServedModules:
+    """Finder and loader of the modules of the package under another name.
+
+    ``sys.modules["theano"] = theano_ng`` is enough for programs and pickles that say `theano`: importing ``theano.tensor`` gives
+    the module ``theano_ng.tensor``, not a second copy of it.
+    """
+
+    @staticmethod
+    def find_spec(fullname, path=None, target=None):
+        package, dot, inner = fullname.partition(".")
+        if dot and package != __package__ and sys.modules.get(package) is sys.modules.get(__package__):
+            return ModuleSpec(fullname, ServedModules, origin="%s.%s" % (__package__, inner))
+        return None
+
+    @staticmethod
+    def create_module(spec):
+        return None
+
+    @staticmethod
+    def exec_module(module):
+        spec = module.__spec__
+        found = importlib.import_module(spec.origin)
+        package = spec.name.partition(".")[0]
+        # All that is there at once: a module that the import system loads becomes an attribute, also in place of a function of its name.
+        for name in [name for name in sys.modules if name.startswith(__package__ + ".")]:
+            sys.modules.setdefault(package + name[len(__package__) :], sys.modules[name])
+        sys.modules[spec.name] = found
+
+
 def install():
-    """Let `import` find what the table names; done once, by the package."""
+    """Let `import` find what the tables name, and the package under other names; done once, by the package."""
     if MovedModules not in sys.meta_path:
         sys.meta_path.append(MovedModules)
+        # Before the finder of files, which would load the package's files once more.
+        sys.meta_path.insert(0, ServedModules)

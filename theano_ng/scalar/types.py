@@ -126,6 +126,9 @@ class Scalar(Type):
     def __reduce__(self):
         return (get_scalar_type, (self.dtype,)) if type(self) is Scalar else (type(self), (self.dtype,))
 
+    def __setstate__(self, state):
+        self.__init__(state["dtype"])  # as Theano pickled it
+
     def __str__(self):
         return str(self.dtype)
 
