@@ -10,8 +10,8 @@ logits are exact in every dtype and its adjoint carries derivatives back.
 Tolerance: `ULPS` units in the last place (of the dtype) of a scale, which is what a careful calculation cannot avoid:
 
 - the size of the exact result, that is, of the largest of the terms that are added to it;
-- what rounding the logits would change: ``sum(abs(z * d_result/d_z))``. ``exp(-x * x)`` at 20 has lost 800 times the precision of x when x is
-  squared, and ``max + log(sum(exp(z - max)))`` is rounded as its maximum is;
+- what rounding the logits would change: ``sum(abs(z * d_result / d_z))``. ``exp(-x * x)`` at 20 has lost 800 times the precision of x when x
+  is squared, and ``max + log(sum(exp(z - max)))`` is rounded as its maximum is;
 - for derivatives the `floor` of the loss, the size of the terms that cancel in the best formula: 1 for the gradient ``p - t`` of a
   cross-entropy of probabilities p.
 """
@@ -108,7 +108,12 @@ VIEWS = (
         lambda a: [a[:, None, :]],
     ),
     View("subtensor", lambda T, x: x[0][1:-1, ::2], _strided, _strided),
-    View("dot", lambda T, x: T.dot(x[0], _as(T, _UPPER, x[0])), lambda a: [a.dot(_UPPER_INVERSE)], lambda a: [a.dot(_UPPER.T)]),
+    View(
+        "dot",
+        lambda T, x: T.dot(x[0], _as(T, _UPPER, x[0])),
+        lambda a: [a.dot(_UPPER_INVERSE)],
+        lambda a: [a.dot(_UPPER.T)],
+    ),
     View(
         "batched_dot",
         lambda T, x: T.batched_dot(x[0], _as(T, np.array([_UPPER] * ROWS), x[0])),

@@ -190,7 +190,9 @@ def losses(Loss):
         with_labels("library, labels, shifted", _by_library(_shifted)),
         with_labels("library, labels, with bias", _by_library(_with_bias)),
         with_labels("logsoftmax[rows, labels]", lambda T, z, t: -_logsoftmax(T, z)[T.arange(t.shape[0]), t]),
-        with_labels("logsoftmax by hand[rows, labels]", lambda T, z, t: -_logsoftmax_by_hand(T, z)[T.arange(t.shape[0]), t]),
+        with_labels(
+            "logsoftmax by hand[rows, labels]", lambda T, z, t: -_logsoftmax_by_hand(T, z)[T.arange(t.shape[0]), t]
+        ),
         with_distribution("library, one-hot", _by_library(_library), "onehot"),
         with_distribution("library, dense", _by_library(_library), "dense"),
         with_distribution("library, dense, with bias", _by_library(_with_bias), "dense"),
@@ -207,21 +209,41 @@ def losses(Loss):
         with_distribution("times reciprocal, dense", _by_sum(_times_reciprocal), "dense"),
         with_distribution("exp(logsoftmax), one-hot", _by_sum(_exp_of_log), "onehot"),
         with_distribution("logsoftmax, dense", lambda T, z, t: -(t * _logsoftmax(T, z)).sum(axis=1), "dense"),
-        with_distribution("logsoftmax by hand, one-hot", lambda T, z, t: -(t * _logsoftmax_by_hand(T, z)).sum(axis=1), "onehot"),
-        with_distribution("logsoftmax unshifted, dense", lambda T, z, t: -(t * _logsoftmax_unshifted(T, z)).sum(axis=1), "dense"),
+        with_distribution(
+            "logsoftmax by hand, one-hot", lambda T, z, t: -(t * _logsoftmax_by_hand(T, z)).sum(axis=1), "onehot"
+        ),
+        with_distribution(
+            "logsoftmax unshifted, dense", lambda T, z, t: -(t * _logsoftmax_unshifted(T, z)).sum(axis=1), "dense"
+        ),
         log_sum_exp("log-sum-exp", _lse),
         log_sum_exp("log-sum-exp by max", _lse_by_max),
         log_sum_exp("log-sum-exp keepdims", _lse_keepdims),
         log_sum_exp("log-sum-exp transposed", _lse_transposed),
         log_sum_exp("log-sum-exp of parts", _lse_of_parts),
         log_sum_exp("log-sum-exp reshaped", _lse_reshaped),
-        Loss("entropy", lambda T, z, t: -(_library(T, z) * T.log(_library(T, z))).sum(axis=1), _entropy, "none", 1, False),
-        Loss("entropy by hand", lambda T, z, t: -(_shifted(T, z) * T.log(_shifted(T, z))).sum(axis=1), _entropy, "none", 1, False),
+        Loss(
+            "entropy", lambda T, z, t: -(_library(T, z) * T.log(_library(T, z))).sum(axis=1), _entropy, "none", 1, False
+        ),
+        Loss(
+            "entropy by hand",
+            lambda T, z, t: -(_shifted(T, z) * T.log(_shifted(T, z))).sum(axis=1),
+            _entropy,
+            "none",
+            1,
+            False,
+        ),
         Loss("divergence", _kl(_library), _divergence, "logits", 1, False),
         Loss("divergence by hand", _kl(_unshifted), _divergence, "logits", 1, False),
         Loss("divergence of quotient", _kl_of_quotient, _divergence, "logits", 1, False),
         Loss("divergence from target", _kl_from_target, _divergence_from_target, "logits", 1, False),
-        Loss("sum of squares", lambda T, z, t: ((_unshifted(T, z) - t) ** 2).sum(axis=1), _sum_of_squares, "dense", 1, False),
+        Loss(
+            "sum of squares",
+            lambda T, z, t: ((_unshifted(T, z) - t) ** 2).sum(axis=1),
+            _sum_of_squares,
+            "dense",
+            1,
+            False,
+        ),
     ]
 
 
