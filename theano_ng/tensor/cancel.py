@@ -1,0 +1,369 @@
+"""Products in which a division cancels: ``(g / p) * p`` is g, also where p is 0, and where views lie between.
+
+Differentiation makes such products: the derivative of ``log(p)`` divides by p, that of a p which is an exponential, or a softmax, multiplies
+by it. Where p is rounded to 0 the product is NaN, and the result that it stands for is not.
+"""
+
+from theano_ng.gof.graph import Constant
+from theano_ng.tensor import basic as T
+from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
+from theano_ng.tensor.indexing.advanced import (
+    AdvancedBooleanIncSubtensor,
+    AdvancedBooleanSubtensor,
+    AdvancedIncSubtensor,
+    AdvancedIncSubtensor1,
+    AdvancedSubtensor,
+    AdvancedSubtensor1,
+)
+from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
+from theano_ng.tensor.reductions.careduce import Sum
+from theano_ng.tensor.shaping.joining import Join, Split
+from theano_ng.tensor.shaping.reshaping import Reshape
+
+MOST_NODES = 100
+"""How many nodes of a gradient are searched for a division. Those of a loss are near its end."""
+
+
+# -- which variables are the same --------------------------------------------------------------------------------------------------------
+
+
+def shuffled_from(v):
+    """(u, order) with v equal to ``u.dimshuffle(order)``, where no DimShuffle computes u."""
+    order = tuple(range(v.ndim))
+    while v.owner is not None and isinstance(v.owner.op, DimShuffle):
+        inner = v.owner.op.new_order
+        order = tuple("x" if o == "x" else inner[o] for o in order)
+        v = v.owner.inputs[0]
+    return v, order
+
+
+def _through_copies(v):
+    while v.owner is not None and v.owner.op in (T.tensor_copy, _identity):
+        v = v.owner.inputs[0]
+    return v
+
+
+def same(a, b):
+    """Whether two variables of equal length in all dimensions are computed in the same way from the same variables.
+
+    DimShuffles are compared by their effect, and reshapes of one variable to one rank are taken as equal.
+    """
+    todo, looks = [(a, b)], 0
+    while todo:
+        a, b = todo.pop()
+        if a is b:
+            continue
+        looks += 1
+        if looks > MOST_NODES:
+            return False
+        if not hasattr(a, "ndim") or not hasattr(b, "ndim"):
+            if a.owner is None or b.owner is None:
+                if isinstance(a, Constant) and isinstance(b, Constant) and a.equals(b):
+                    continue
+                return False
+        else:
+            (a, order_a), (b, order_b) = shuffled_from(a), shuffled_from(b)
+            if a is b and order_a == order_b:
+                continue
+            if order_a != order_b:
+                return False
+        if isinstance(a, Constant) and isinstance(b, Constant):
+            if not a.equals(b):
+                return False
+            continue
+        x, y = a.owner, b.owner
+        if x is None or y is None or x.op != y.op or len(x.inputs) != len(y.inputs) or x.outputs.index(a) != y.outputs.index(b):
+            return False
+        if isinstance(x.op, Reshape):
+            todo.append((x.inputs[0], y.inputs[0]))
+        else:
+            todo.extend(zip(x.inputs, y.inputs))
+    return True
+
+
+def sum_behind(d, q):
+    """Whether `d` is a sum of which `q` is what is summed, along one or more dimensions that are put back by broadcasting."""
+    total, order = shuffled_from(d)
+    if total.owner is None or not isinstance(total.owner.op, Sum) or len(order) != q.ndim:
+        return False
+    return _sum_axes(total, order, q) is not None
+
+
+def _sum_axes(total, order, q):
+    """The dimensions of `q` along which `total`, put back by a DimShuffle to `order`, sums it; None if it does not."""
+    (summed,) = total.owner.inputs
+    axes = total.owner.op.axis
+    axes = list(range(summed.ndim)) if axes is None else sorted(axes)
+    kept = [i for i in range(summed.ndim) if i not in axes]
+    if summed.ndim != q.ndim or order.count("x") != len(axes):
+        return None
+    free = iter(axes)
+    back = [next(free) if o == "x" else kept[o] for o in order]
+    if sorted(back) != list(range(q.ndim)):
+        return None
+    return tuple(i for i, o in enumerate(order) if o == "x") if same(_shuffled(summed, back), q) else None
+
+
+def softmax_axes(numerator, denominator):
+    """The dimensions along which ``numerator / denominator`` is a softmax of what `numerator` is the exponential of.
+
+    Returns
+    -------
+    (variable, tuple of int) or None
+        The argument of the exponential, and the dimensions.
+    """
+    if numerator.owner is None or numerator.owner.op != T.exp:
+        return None
+    total, order = shuffled_from(denominator)
+    if total.owner is None or not isinstance(total.owner.op, Sum) or len(order) != numerator.ndim:
+        return None
+    axes = _sum_axes(total, order, numerator)
+    return None if axes is None else (numerator.owner.inputs[0], axes)
+
+
+def _shuffled(v, order):
+    u, inner = shuffled_from(v)
+    order = ["x" if o == "x" else inner[o] for o in order]
+    return u if order == list(range(u.ndim)) else u.dimshuffle(*order)
+
+
+# -- products ----------------------------------------------------------------------------------------------------------------------------
+
+
+def times(g, p):
+    """``g * p``, without a division by p that g contains.
+
+    Parameters
+    ----------
+    g, p : tensors of one shape
+        The division is looked for through sums, products, quotients, and what differentiation makes of views: DimShuffle, Reshape,
+        increments of zeros, parts of joined tensors.
+
+    Returns
+    -------
+    variable or None
+        None where there is no such division.
+    """
+    known, plans = {}, {}
+    stack = [(g, p)]
+    while stack:
+        key = stack[-1]
+        if key in known:
+            stack.pop()
+            continue
+        if key not in plans:
+            plan = plans[key] = _plan(*key) if len(plans) < MOST_NODES else _NOTHING
+            unknown = [part for part in plan[0] if part not in known]
+            if unknown:
+                stack.extend(unknown)
+                continue
+        parts, combine = plans[key]
+        found = [known.get(part) for part in parts]
+        known[key] = combine(*found) if combine is not None else None
+        stack.pop()
+    return known[g, p]
+
+
+_NOTHING = ((), None)
+
+
+def _plan(v, q):
+    """What is to be multiplied first in ``v * q``, as pairs, and the function of these products, each possibly None, that is the result."""
+    node = v.owner
+    if node is None:
+        return _NOTHING
+    op = node.op
+    if isinstance(op, Elemwise):
+        return _PLANS.get(op, _no_plan)(node, v, q)
+    return _plan_of_view(node, v, q)
+
+
+def _no_plan(node, v, q):
+    return _NOTHING
+
+
+def _full(v, q):
+    """Whether v has all elements of q, none of them by broadcasting."""
+    return v.type.ndim == q.type.ndim and all(b <= c for b, c in zip(v.type.broadcastable, q.type.broadcastable))
+
+
+def _sum_plan(node, v, q):
+    def combine(*products):
+        if all(p is None for p in products):
+            return None
+        return node.op(*[i * q if p is None else p for i, p in zip(node.inputs, products)])
+
+    return [(i, q) for i in node.inputs], combine
+
+
+def _product_plan(node, v, q):
+    def combine(*products):
+        for k, product in enumerate(products):
+            if product is not None:
+                rest = node.inputs[:k] + node.inputs[k + 1 :]
+                return T.mul(product, *rest) if rest else product
+        return None
+
+    return [(i, q) for i in node.inputs], combine
+
+
+def _quotient_plan(node, v, q):
+    above, below = node.inputs if len(node.inputs) == 2 else (None, node.inputs[0])
+    by = _divided(below, q)
+    if by is not None:
+        # broadcast as the quotient is
+        result = by if above is None else above if by is _ONE else above * by
+        if result is _ONE:
+            result = T.ones_like(q)
+        elif not _full(result, q):
+            result = T.second(q, result)
+        return (), lambda: result
+    if above is None:
+        return _NOTHING
+    return [(above, q)], lambda product: None if product is None else _over(product, below)
+
+
+_ONE = object()
+
+
+def _divided(d, q):
+    """``q / d`` where no quotient of q and d need be formed, `_ONE` for 1; or as a quotient on its own where it is bounded by 1; or None."""
+    if not _comparable(d, q):
+        return None
+    if same(d, q):
+        return _ONE
+    node = d.owner
+    if node is None:
+        return None
+    if node.op == T.true_div and _comparable(node.inputs[0], q) and same(node.inputs[0], q):
+        return node.inputs[1]
+    if node.op == T.mul:
+        for k, factor in enumerate(node.inputs):
+            if _comparable(factor, q) and same(factor, q):
+                rest = node.inputs[:k] + node.inputs[k + 1 :]
+                return T.inv(T.mul(*rest) if len(rest) > 1 else rest[0])
+    if q.owner is not None and (sum_behind(d, q) or node.op == T.add and any(_comparable(i, q) and same(i, q) for i in node.inputs)):
+        return q / d
+    return None
+
+
+def _comparable(d, q):
+    return d.type.ndim == q.type.ndim and d.type.dtype == q.type.dtype
+
+
+def _over(v, d):
+    """``v / d``, without d where it is a factor of v."""
+    if v.owner is not None and v.owner.op == T.mul:
+        for k, factor in enumerate(v.owner.inputs):
+            if factor is d:
+                rest = v.owner.inputs[:k] + v.owner.inputs[k + 1 :]
+                return T.mul(*rest) if len(rest) > 1 else rest[0]
+    return v / d
+
+
+def _fill_plan(node, v, q):
+    template, value = node.inputs
+    return [(value, q)], lambda product: product
+
+
+def _same_plan(node, v, q):
+    return [(node.inputs[0], q)], lambda product: product
+
+
+def _neg_plan(node, v, q):
+    return [(node.inputs[0], q)], lambda product: None if product is None else -product
+
+
+_identity = T.tensor_copy
+_PLANS = {
+    T.add: _sum_plan,
+    T.sub: _sum_plan,
+    T.neg: _neg_plan,
+    T.mul: _product_plan,
+    T.true_div: _quotient_plan,
+    T.inv: _quotient_plan,
+    T.second: _fill_plan,
+    T.tensor_copy: _same_plan,
+}
+
+_READS = {
+    IncSubtensor: lambda op: Subtensor(op.idx_list),
+    AdvancedIncSubtensor: lambda op: AdvancedSubtensor(),
+    AdvancedIncSubtensor1: lambda op: AdvancedSubtensor1(),
+    AdvancedBooleanIncSubtensor: lambda op: AdvancedBooleanSubtensor(),
+}
+
+
+def _plan_of_view(node, v, q):
+    op, x = node.op, node.inputs[0]
+    if isinstance(op, DimShuffle):
+        return _dimshuffle_plan(node, q)
+    if isinstance(op, Reshape):
+        return [(x, T.reshape(q, x.shape, ndim=x.ndim))], lambda product: None if product is None else op(product, node.inputs[1])
+    if isinstance(op, T.Rebroadcast):
+        return [(x, q)], lambda product: product
+    if type(op) in _READS:
+        return _increment_plan(node, q)
+    if isinstance(op, Split):
+        return _split_plan(node, v, q)
+    return _NOTHING
+
+
+def _dimshuffle_plan(node, q):
+    order, (x,) = node.op.new_order, node.inputs
+    if all(q.type.broadcastable[i] for i, o in enumerate(order) if o == "x"):
+        back = [order.index(i) if i in order else "x" for i in range(x.ndim)]
+        return [(x, _shuffled(q, back))], lambda product: None if product is None else node.op(_as_broadcast(product, x))
+    # Dimensions that are repeated: the divisor may be one that q was summed to.
+    inner = x.owner
+    if inner is None or not isinstance(inner.op, Elemwise) or len(inner.outputs) != 1:
+        return _NOTHING
+    lifted = inner.op(*[_shuffled(i, order) for i in inner.inputs])
+    return [(lifted, q)], lambda product: product
+
+
+def _as_broadcast(v, like):
+    """v with the dimensions of length one that the type of `like` tells."""
+    axes = [i for i, (a, b) in enumerate(zip(v.type.broadcastable, like.type.broadcastable)) if b and not a]
+    return T.addbroadcast(v, *axes) if axes else v
+
+
+def _increment_plan(node, q):
+    zeros, values, *index = node.inputs
+    if _constant(zeros) != 0:
+        return _NOTHING
+    picked = _READS[type(node.op)](node.op)(q, *index)
+    if not _full(values, picked):
+        return _NOTHING
+    return [(values, picked)], lambda product: None if product is None else node.op(zeros, product, *index)
+
+
+def _constant(v):
+    try:
+        return T.get_scalar_constant_value(v)
+    except T.NotScalarConstantError:
+        return None
+
+
+def _split_plan(node, v, q):
+    """A part of a tensor that is divided by a joined one is divided by that part of it."""
+    x, axis, sizes = node.inputs
+    k = node.outputs.index(v)
+
+    def part(u):
+        joined = u.owner
+        if joined is not None and isinstance(joined.op, Join) and same(joined.inputs[0], axis) and len(joined.inputs) == len(node.outputs) + 1:
+            # Differentiation splits as was joined.
+            return joined.inputs[k + 1]
+        split = node.op(u, axis, sizes)
+        return split[k] if isinstance(split, list) else split
+
+    inner = _through_copies(x).owner
+    if inner is None or not isinstance(inner.op, Elemwise) or len(inner.outputs) != 1:
+        return _NOTHING
+    along = _constant(axis)
+    if along is None:
+        return _NOTHING
+    along = int(along) % x.ndim
+    lifted = inner.op(*[i if i.type.broadcastable[along] else part(i) for i in inner.inputs])
+    return [(lifted, q)], lambda product: product
