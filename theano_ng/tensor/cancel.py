@@ -161,7 +161,8 @@ def times(g, p):
         found = [known.get(part) for part in parts]
         known[key] = combine(*found) if combine is not None else None
         stack.pop()
-    return known[g, p]
+    product = known[g, p]
+    return None if product is None else _as_broadcast(product, p)
 
 
 _NOTHING = ((), None)
@@ -200,11 +201,21 @@ def _product_plan(node, v, q):
     def combine(*products):
         for k, product in enumerate(products):
             if product is not None:
-                rest = node.inputs[:k] + node.inputs[k + 1 :]
-                return T.mul(product, *rest) if rest else product
+                return _scaled(product, node.inputs[:k] + node.inputs[k + 1 :])
         return None
 
     return [(i, q) for i in node.inputs], combine
+
+
+def _scaled(v, factors):
+    """v times factors. Numbers are left to what zeros are incremented by: there are fewer of them."""
+    node = v.owner
+    numbers = [f for f in factors if all(f.type.broadcastable)]
+    if numbers and len(numbers) == len(factors) and node is not None and type(node.op) in _READS:
+        zeros, values, *index = node.inputs
+        numbers = [f.dimshuffle(*["x"] * values.ndim) for f in numbers]
+        return node.op(zeros, T.mul(values, *numbers), *index)
+    return T.mul(v, *factors) if factors else v
 
 
 def _quotient_plan(node, v, q):
@@ -271,7 +282,15 @@ def _same_plan(node, v, q):
 
 
 def _neg_plan(node, v, q):
-    return [(node.inputs[0], q)], lambda product: None if product is None else -product
+    return [(node.inputs[0], q)], lambda product: None if product is None else _negative(product)
+
+
+def _negative(v):
+    node = v.owner
+    if node is not None and type(node.op) in _READS:
+        zeros, values, *index = node.inputs
+        return node.op(zeros, -values, *index)
+    return -v
 
 
 _identity = T.tensor_copy

@@ -23,9 +23,10 @@ from theano_ng.tensor.nnet.crossentropy import (
     crossentropy_softmax_1hot_with_bias_dx,
     crossentropy_softmax_argmax_1hot_with_bias,
 )
+from theano_ng.tensor.cancel import shuffled_from
 from theano_ng.tensor.nnet.softmax import SoftmaxGrad, logsoftmax_op, softmax_grad, softmax_op, softmax_with_bias
 from theano_ng.tensor.opt.canonicalize import local_mul_canonizer
-from theano_ng.tensor.opt.common import constant_value, is_constant, op_of
+from theano_ng.tensor.opt.common import constant_value, inputs_of, is_constant, op_of
 from theano_ng.tensor.opt.shape import same_length
 from theano_ng.tensor.opt.own_registration import (
     ignores_nonfinite,
@@ -378,6 +379,43 @@ def local_advanced_indexing_crossentropy_onehot_grad(node):
     result = crossentropy_softmax_1hot_with_bias_dx(-values, sm, labels)
     copy_stack_trace(node.outputs[0], result)
     return [result] if result.type == node.outputs[0].type else None
+
+
+@register_specialize("fast_compile_gpu")
+@local_optimizer([T.sub])
+def local_crossentropy_onehot_grad(node):
+    """The same gradients as differentiation gives them, without a division by the softmax.
+
+    inc_subtensor(zeros_like(A)[every_row, labels], x) -
+        softmax_op(A) * sum(inc_subtensor(zeros_like(A)[every_row, labels], x), axis=1, keepdims=True)  ->
+            crossentropy_softmax_1hot_with_bias_dx(-x, softmax_op(A), labels)          [specialize, fast_run, fast_compile_gpu]
+    """
+    for (increment, product), negative in ((node.inputs, False), (node.inputs[::-1], True)):
+        found = _label_increment(increment)
+        factors = inputs_of(product, T.mul)
+        if found is None or factors is None or len(factors) != 2:
+            continue
+        values, labels = found
+        for sm, total in (factors, factors[::-1]):
+            total, order = shuffled_from(total)
+            if op_of(sm) is None or order != (0, "x") or not _is_row_sum(total, increment) or not _is_softmax(sm):
+                continue
+            if values.ndim > 1 or sm.type != node.outputs[0].type:
+                return None
+            result = crossentropy_softmax_1hot_with_bias_dx(values if negative else -values, sm, labels)
+            copy_stack_trace(node.outputs[0], result)
+            return [result]
+    return None
+
+
+def _is_row_sum(v, x):
+    return isinstance(op_of(v), Sum) and v.owner.inputs[0] is x and tuple(v.owner.op.axis or ()) == (1,)
+
+
+def _is_softmax(v):
+    if isinstance(op_of(v), CrossentropySoftmaxArgmax1HotWithBias):
+        return v is v.owner.outputs[1]
+    return op_of(v) in _SOFTMAXES
 
 
 @register_stabilize("fast_compile")

@@ -18,16 +18,8 @@ def _softmax(x):
 
 def _input_gradient(g, sm):
     """Gradient of a softmax's input; where g divides by the softmax, as for its logarithm, without that division."""
-    for gradient in special_gradients:
-        dx = gradient(g, sm)
-        if dx is not None:
-            return dx
     dx = softmax_gradient(g, sm, (1,))
     return softmax_grad(g, sm) if dx is None else dx
-
-
-special_gradients = []
-"""Functions of (g, sm) that know the gradient of a softmax's input for a certain g, or return None."""
 
 
 class Softmax(RowOp):
