@@ -81,8 +81,10 @@ def same(a, b):
     return True
 
 
-def sum_behind(d, q):
-    """Whether `d` is a sum of which `q` is what is summed, along one or more dimensions that are put back by broadcasting."""
+def is_term_of(q, d):
+    """Whether `d` is a sum with `q` as a term, or of the elements of `q` along some dimensions, which broadcasting puts back."""
+    if d.owner is not None and d.owner.op == T.add:
+        return any(_comparable(i, q) and same(i, q) for i in d.owner.inputs)
     total, order = shuffled_from(d)
     if total.owner is None or not isinstance(total.owner.op, Sum) or len(order) != q.ndim:
         return False
@@ -253,7 +255,7 @@ def _divided(d, q):
             if _comparable(factor, q) and same(factor, q):
                 rest = node.inputs[:k] + node.inputs[k + 1 :]
                 return T.inv(T.mul(*rest) if len(rest) > 1 else rest[0])
-    if q.owner is not None and (sum_behind(d, q) or node.op == T.add and any(_comparable(i, q) and same(i, q) for i in node.inputs)):
+    if q.owner is not None and is_term_of(q, d):
         return q / d
     return None
 
