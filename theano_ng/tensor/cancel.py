@@ -20,6 +20,9 @@ from theano_ng.tensor.reductions.careduce import Sum
 from theano_ng.tensor.shaping.joining import Join, Split
 from theano_ng.tensor.shaping.reshaping import Reshape
 
+products = {}
+"""Class of Ops -> function of a node and q that returns its output times q, or None where it does not divide by q."""
+
 MOST_NODES = 100
 """How many nodes of a gradient are searched for a division. Those of a loss are near its end."""
 
@@ -28,19 +31,16 @@ MOST_NODES = 100
 
 
 def shuffled_from(v):
-    """(u, order) with v equal to ``u.dimshuffle(order)``, where no DimShuffle computes u."""
+    """(u, order) with v equal to ``u.dimshuffle(order)``, where neither a DimShuffle nor a copy computes u."""
     order = tuple(range(v.ndim))
-    while v.owner is not None and isinstance(v.owner.op, DimShuffle):
-        inner = v.owner.op.new_order
-        order = tuple("x" if o == "x" else inner[o] for o in order)
+    while v.owner is not None:
+        if isinstance(v.owner.op, DimShuffle):
+            inner = v.owner.op.new_order
+            order = tuple("x" if o == "x" else inner[o] for o in order)
+        elif v.owner.op != T.tensor_copy:
+            break
         v = v.owner.inputs[0]
     return v, order
-
-
-def _through_copies(v):
-    while v.owner is not None and v.owner.op in (T.tensor_copy, _identity):
-        v = v.owner.inputs[0]
-    return v
 
 
 def same(a, b):
@@ -72,7 +72,13 @@ def same(a, b):
                 return False
             continue
         x, y = a.owner, b.owner
-        if x is None or y is None or x.op != y.op or len(x.inputs) != len(y.inputs) or x.outputs.index(a) != y.outputs.index(b):
+        if (
+            x is None
+            or y is None
+            or x.op != y.op
+            or len(x.inputs) != len(y.inputs)
+            or x.outputs.index(a) != y.outputs.index(b)
+        ):
             return False
         if isinstance(x.op, Reshape):
             todo.append((x.inputs[0], y.inputs[0]))
@@ -84,11 +90,29 @@ def same(a, b):
 def is_term_of(q, d):
     """Whether `d` is a sum with `q` as a term, or of the elements of `q` along some dimensions, which broadcasting puts back."""
     if d.owner is not None and d.owner.op == T.add:
-        return any(_comparable(i, q) and same(i, q) for i in d.owner.inputs)
+        terms, looks = [d], 0
+        while terms and looks < MOST_NODES:
+            looks += 1
+            term = terms.pop()
+            if term.owner is not None and term.owner.op == T.add:
+                terms += term.owner.inputs
+            elif term.type.broadcastable == q.type.broadcastable and same(term, q):
+                return True
+        return False
+    return summed_along(q, d) is not None
+
+
+def summed_along(q, d):
+    """The dimensions along which `d`, in which broadcasting puts them back, is the sum of `q`; None if it is no such sum."""
     total, order = shuffled_from(d)
     if total.owner is None or not isinstance(total.owner.op, Sum) or len(order) != q.ndim:
-        return False
-    return _sum_axes(total, order, q) is not None
+        return None
+    # Dimensions of length one that both have are no part of the sum.
+    spare = order.count("x") - (total.owner.inputs[0].ndim - total.ndim)
+    added = [i for i, o in enumerate(order) if o == "x" and q.type.broadcastable[i]][: max(spare, 0)]
+    dims = [i for i in range(q.ndim) if i not in added]
+    axes = _sum_axes(total, [order[i] for i in dims], _shuffled(q, dims) if added else q)
+    return None if axes is None else tuple(dims[i] for i in axes)
 
 
 def _sum_axes(total, order, q):
@@ -104,23 +128,6 @@ def _sum_axes(total, order, q):
     if sorted(back) != list(range(q.ndim)):
         return None
     return tuple(i for i, o in enumerate(order) if o == "x") if same(_shuffled(summed, back), q) else None
-
-
-def softmax_axes(numerator, denominator):
-    """The dimensions along which ``numerator / denominator`` is a softmax of what `numerator` is the exponential of.
-
-    Returns
-    -------
-    (variable, tuple of int) or None
-        The argument of the exponential, and the dimensions.
-    """
-    if numerator.owner is None or numerator.owner.op != T.exp:
-        return None
-    total, order = shuffled_from(denominator)
-    if total.owner is None or not isinstance(total.owner.op, Sum) or len(order) != numerator.ndim:
-        return None
-    axes = _sum_axes(total, order, numerator)
-    return None if axes is None else (numerator.owner.inputs[0], axes)
 
 
 def _shuffled(v, order):
@@ -222,41 +229,41 @@ def _scaled(v, factors):
 
 def _quotient_plan(node, v, q):
     above, below = node.inputs if len(node.inputs) == 2 else (None, node.inputs[0])
-    by = _divided(below, q)
-    if by is not None:
-        # broadcast as the quotient is
-        result = by if above is None else above if by is _ONE else above * by
-        if result is _ONE:
-            result = T.ones_like(q)
-        elif not _full(result, q):
-            result = T.second(q, result)
-        return (), lambda: result
-    if above is None:
-        return _NOTHING
-    return [(above, q)], lambda product: None if product is None else _over(product, below)
-
-
-_ONE = object()
+    found = _divided(below, q)
+    if found is None:
+        return (
+            _NOTHING
+            if above is None
+            else ([(above, q)], lambda product: None if product is None else _over(product, below))
+        )
+    factors, divisors = found
+    result = T.mul(*factors, *([] if above is None else [above])) if factors or above is not None else T.ones_like(q)
+    for divisor in divisors:
+        result = result / divisor
+    if not _full(result, q):  # broadcast as the quotient is
+        result = T.second(q, result)
+    return (), lambda: result
 
 
 def _divided(d, q):
-    """``q / d`` where no quotient of q and d need be formed, `_ONE` for 1; or as a quotient on its own where it is bounded by 1; or None."""
-    if not _comparable(d, q):
-        return None
-    if same(d, q):
-        return _ONE
+    """``q / d`` as factors and divisors, where no quotient need be formed that may be inf / inf or 0 / 0; else None."""
+    if _comparable(d, q) and same(d, q):
+        return [], []
     node = d.owner
-    if node is None:
-        return None
-    if node.op == T.true_div and _comparable(node.inputs[0], q) and same(node.inputs[0], q):
-        return node.inputs[1]
-    if node.op == T.mul:
-        for k, factor in enumerate(node.inputs):
-            if _comparable(factor, q) and same(factor, q):
-                rest = node.inputs[:k] + node.inputs[k + 1 :]
-                return T.inv(T.mul(*rest) if len(rest) > 1 else rest[0])
-    if q.owner is not None and is_term_of(q, d):
-        return q / d
+    parts = node.inputs if node is not None and node.op == T.mul else [d]
+    for k, part in enumerate(parts):
+        if not _comparable(part, q):
+            continue
+        rest = parts[:k] + parts[k + 1 :]
+        if same(part, q):
+            return [], rest
+        inner = part.owner
+        if inner is None:
+            continue
+        if inner.op == T.true_div and _comparable(inner.inputs[0], q) and same(inner.inputs[0], q):
+            return [inner.inputs[1]], rest
+        if q.owner is not None and is_term_of(q, part):
+            return [q / part], rest  # at most 1
     return None
 
 
@@ -295,7 +302,6 @@ def _negative(v):
     return -v
 
 
-_identity = T.tensor_copy
 _PLANS = {
     T.add: _sum_plan,
     T.sub: _sum_plan,
@@ -318,24 +324,31 @@ _READS = {
 def _plan_of_view(node, v, q):
     op, x = node.op, node.inputs[0]
     if isinstance(op, DimShuffle):
-        return _dimshuffle_plan(node, q)
+        return _dimshuffle_plan(v, q)
     if isinstance(op, Reshape):
-        return [(x, T.reshape(q, x.shape, ndim=x.ndim))], lambda product: None if product is None else op(product, node.inputs[1])
+        return [
+            (x, T.reshape(q, x.shape, ndim=x.ndim))
+        ], lambda product: None if product is None else op(product, node.inputs[1])
     if isinstance(op, T.Rebroadcast):
         return [(x, q)], lambda product: product
     if type(op) in _READS:
         return _increment_plan(node, q)
     if isinstance(op, Split):
         return _split_plan(node, v, q)
+    if type(op) in products:
+        product = products[type(op)](node, q)
+        return (), lambda: product
     return _NOTHING
 
 
-def _dimshuffle_plan(node, q):
-    order, (x,) = node.op.new_order, node.inputs
+def _dimshuffle_plan(v, q):
+    x, order = shuffled_from(v)
     if all(q.type.broadcastable[i] for i, o in enumerate(order) if o == "x"):
         back = [order.index(i) if i in order else "x" for i in range(x.ndim)]
-        return [(x, _shuffled(q, back))], lambda product: None if product is None else node.op(_as_broadcast(product, x))
-    # Dimensions that are repeated: the divisor may be one that q was summed to.
+        return [
+            (x, _shuffled(q, back))
+        ], lambda product: None if product is None else _as_broadcast(product, x).dimshuffle(*order)
+    # Dimensions that are repeated: the divisor may be what q is summed to.
     inner = x.owner
     if inner is None or not isinstance(inner.op, Elemwise) or len(inner.outputs) != 1:
         return _NOTHING
@@ -373,13 +386,18 @@ def _split_plan(node, v, q):
 
     def part(u):
         joined = u.owner
-        if joined is not None and isinstance(joined.op, Join) and same(joined.inputs[0], axis) and len(joined.inputs) == len(node.outputs) + 1:
+        if (
+            joined is not None
+            and isinstance(joined.op, Join)
+            and same(joined.inputs[0], axis)
+            and len(joined.inputs) == len(node.outputs) + 1
+        ):
             # Differentiation splits as was joined.
             return joined.inputs[k + 1]
         split = node.op(u, axis, sizes)
         return split[k] if isinstance(split, list) else split
 
-    inner = _through_copies(x).owner
+    inner = x.owner
     if inner is None or not isinstance(inner.op, Elemwise) or len(inner.outputs) != 1:
         return _NOTHING
     along = _constant(axis)

@@ -6,8 +6,9 @@
 from theano_ng import scalar
 from theano_ng.gof.differentiate import Shortcut
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.cancel import softmax_axes, times
-from theano_ng.tensor.elemwise.op import Elemwise
+from theano_ng.tensor.cancel import summed_along, times
+from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
+from theano_ng.tensor.shaping.reshaping import Reshape
 
 
 def softmax_gradient(g, p, axes):
@@ -63,17 +64,30 @@ def _is_one(v):
 
 
 def _of_softmax(node, e, total):
-    found = softmax_axes(e, total)
-    (p,) = node.outputs
-    if found is None or found[0].type != p.type:
+    """The quotient of an exponential, or a view of one, and its sum."""
+    base = _behind_views(e)
+    if base.owner is None or base.owner.op != T.exp:
         return None
-    x, axes = found
+    axes = summed_along(e, total)
+    (p,) = node.outputs
+    source = base.owner.inputs[0] if base is e else e
+    if axes is None or source.type != p.type:
+        return None
 
     def gradients(g):
         dx = softmax_gradient(g, p, axes)
-        return [(g - (g * p).sum(axis=list(axes), keepdims=True)) * p if dx is None else dx]
+        if dx is None:
+            dx = (g - (g * p).sum(axis=list(axes), keepdims=True)) * p
+        # The exponential, which is next, multiplies by what is divided by here.
+        return [dx if source is not e else dx / e]
 
-    return Shortcut([x], _between(p, x), gradients)
+    return Shortcut([source], _between(p, source), gradients)
+
+
+def _behind_views(v):
+    while v.owner is not None and isinstance(v.owner.op, (DimShuffle, Reshape)):
+        v = v.owner.inputs[0]
+    return v
 
 
 def _between(p, x):

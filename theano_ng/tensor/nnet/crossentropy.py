@@ -5,10 +5,11 @@ import numpy as np
 from theano_ng.compile.builders import OpFromGraph
 from theano_ng.gof.derivative import DisconnectedType, grad_not_implemented, grad_undefined
 from theano_ng.gof.graph import Apply
+from theano_ng.tensor import cancel
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.counting import Unique
 from theano_ng.tensor.dtypes import INTEGERS
-from theano_ng.tensor.indexing.subtensor import set_subtensor
+from theano_ng.tensor.indexing.subtensor import inc_subtensor, set_subtensor
 from theano_ng.tensor.linalg.products import dot
 from theano_ng.tensor.shaping.creation import arange, zeros_like
 from theano_ng.tensor.elemwise.functions import eq, log
@@ -207,6 +208,17 @@ class CrossentropyCategorical1HotGrad(RowOp):
 
 
 crossentropy_categorical_1hot_grad = CrossentropyCategorical1HotGrad()
+
+
+def _gradient_times(node, q):
+    """The product of a `CrossentropyCategorical1HotGrad` and the distribution that it divides by."""
+    g_y, coding_dist, labels = node.inputs
+    if not cancel.same(coding_dist, q):
+        return None
+    return inc_subtensor(zeros_like(q)[arange(labels.shape[0]), labels], -g_y)
+
+
+cancel.products[CrossentropyCategorical1HotGrad] = _gradient_times
 
 
 class CrossentropyCategorical1Hot(RowOp):

@@ -6,7 +6,7 @@ from theano_ng.compile import optdb
 from theano_ng.compile.ops import Shape, Shape_i
 from theano_ng.gof.graph import Variable
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer, optimizer
-from theano_ng.tensor.dtypes import INTEGERS
+from theano_ng.tensor.dtypes import FLOATS, INTEGERS
 from theano_ng.tensor.elemwise import functions as T
 from theano_ng.tensor.nnet.activations import softsign
 from theano_ng.tensor.nnet.sigmoids import sigmoid
@@ -23,7 +23,7 @@ from theano_ng.tensor.nnet.crossentropy import (
     crossentropy_softmax_1hot_with_bias_dx,
     crossentropy_softmax_argmax_1hot_with_bias,
 )
-from theano_ng.tensor.cancel import shuffled_from
+from theano_ng.tensor.cancel import shuffled_from, summed_along
 from theano_ng.tensor.nnet.softmax import SoftmaxGrad, logsoftmax_op, softmax_grad, softmax_op, softmax_with_bias
 from theano_ng.tensor.opt.canonicalize import local_mul_canonizer
 from theano_ng.tensor.opt.common import constant_value, inputs_of, is_constant, op_of
@@ -74,6 +74,24 @@ def _softmax_input(sm):
     if sm.owner is None or sm.owner.op not in _SOFTMAXES:
         return None
     return tuple(sm.owner.inputs) if sm.owner.op == softmax_with_bias else _with_bias(sm.owner.inputs[0])
+
+
+@register_canonicalize("fast_compile")
+@ignores_nonfinite
+@local_optimizer([T.true_div])
+def local_softmax_by_hand(node):
+    """Exponentials divided by the sums of their rows.
+
+    exp(A) / sum(exp(A), axis=1, keepdims=True)  ->  softmax_op(A)          [canonicalize, fast_run, fast_compile]
+    """
+    exponent = inputs_of(node.inputs[0], T.exp)
+    if exponent is None or exponent[0].type != node.outputs[0].type or node.outputs[0].ndim != 2:
+        return None
+    if node.outputs[0].type.dtype not in FLOATS or summed_along(*node.inputs) != (1,):
+        return None
+    result = softmax_op(exponent[0])
+    copy_stack_trace(node.outputs[0], result)
+    return [result]
 
 
 # --- value -------------------------------------------------------------------------------------------------------------------

@@ -6,11 +6,13 @@ without the variable itself; the rules use it.
 
 from functools import reduce
 
+import numpy as np
+
 from theano_ng import scalar
 from theano_ng.compile.mode import optdb
 from theano_ng.gof.rewriting import in2out, local_optimizer
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.cancel import is_term_of, softmax_axes
+from theano_ng.tensor.cancel import is_term_of, summed_along
 from theano_ng.tensor.dtypes import FLOATS
 from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.indexing.advanced import AdvancedSubtensor, AdvancedSubtensor1
@@ -59,8 +61,8 @@ def log_of(v):
         if unknown:
             stack.extend(unknown)
             continue
-        made = _combined(u, [known[p] for p in parts])
-        if made.type != u.type:
+        made = _combined(u, [known[p] for p in parts], v.type.dtype)
+        if made.type != u.type and parts:
             made = u.type.filter_variable(made) if made.type.dtype == u.type.dtype and made.ndim == u.ndim else None
         if made is None:
             return None
@@ -71,13 +73,14 @@ def log_of(v):
 
 _VIEWS = (DimShuffle, Reshape, Subtensor, AdvancedSubtensor, AdvancedSubtensor1, T.Rebroadcast)
 _FACTORS = (T.mul, T.true_div, T.inv)
+_ROOTS = (T.exp, T.add, *_FACTORS)
 
 
 def _parts(v):
     """The variables of which the logarithms are needed for that of `v`; None where `v` is not known to be positive."""
     value = constant_value(v)
     if value is not None:
-        return () if value.dtype.kind == "f" and value > 0 else None
+        return () if value.dtype.kind in "biuf" and value > 0 else None
     node = v.owner
     if node is None or v.type.dtype not in FLOATS:
         return None
@@ -100,10 +103,11 @@ def _parts(v):
     return None
 
 
-def _combined(v, logs):
+def _combined(v, logs, dtype):
     """The logarithm of `v` from those of its `_parts`."""
-    if constant_value(v) is not None:
-        return T.log(v)
+    value = constant_value(v)
+    if value is not None:
+        return T.second(v, T.constant(np.log(value), dtype=dtype))
     node = v.owner
     op = node.op
     if op == T.exp:
@@ -189,7 +193,7 @@ def local_log_of_positive(node):
     if source.owner is None or isinstance(source.owner.op, Sum) or v.type != node.outputs[0].type:
         return False
     op = source.owner.op
-    if op != T.add and op not in _FACTORS and op not in log_of_op and not isinstance(op, Join) and (op != T.exp or source is v):
+    if op not in _ROOTS and op not in log_of_op and not isinstance(op, Join):
         return False
     new = log_of(v)
     return False if new is None else answer(new, node.outputs[0])
@@ -236,21 +240,47 @@ def local_share_of_sum(node):
         exp(x - max(x, keepdims=True)) / sum(exp(x - max(x, keepdims=True)), keepdims=True)
     """
     above, below = node.inputs
-    factors = inputs_of(above, T.mul) or [above]
-    for k, factor in enumerate(factors):
-        share = _share(factor, below)
-        if share is not None:
-            rest = factors[:k] + factors[k + 1 :]
-            return answer(T.mul(share, *rest) if rest else share, node.outputs[0])
-    return False
+    factors, divisors = _factors(above), _factors(below)
+    shares = []
+    for divisor in list(divisors):
+        for factor in factors:
+            share = _share(factor, divisor)
+            if share is not None:
+                shares.append(share)
+                factors.remove(factor)
+                divisors.remove(divisor)
+                break
+    if not shares:
+        return False
+    new = T.mul(*shares, *factors) if len(shares) + len(factors) > 1 else shares[0]
+    if divisors:
+        new = new / (T.mul(*divisors) if len(divisors) > 1 else divisors[0])
+    return answer(new, node.outputs[0])
+
+
+def _factors(v):
+    """The factors of a product, through products that are its factors and changes of sign."""
+    found, todo = [], [v]
+    while todo:
+        v = todo.pop()
+        if v.owner is None or len(found) > MOST_NODES or v.owner.op not in (T.mul, T.neg):
+            found.append(v)
+        else:
+            todo += v.owner.inputs
+            if v.owner.op == T.neg:
+                found.append(T.constant(-1, dtype=v.type.dtype))
+    return found
 
 
 def _share(v, total):
     """``v / total`` without overflow where v is one of the terms of total, all of them positive; else None."""
-    found = softmax_axes(v, total)
-    if found is not None:
-        x, axes = found
-        if x.type != v.type or _is_shifted(x, axes):
+    if v.type.dtype not in FLOATS:
+        return None
+    axes = summed_along(v, total)
+    exponent = inputs_of(v, T.exp)
+    if axes is not None and exponent is not None and exponent[0].type == v.type:
+        (x,) = exponent
+        if _is_shifted(x, axes):
             return None
         e = T.exp(x - T.max(x, axis=list(axes), keepdims=True))
         return e / e.sum(axis=list(axes), keepdims=True)
