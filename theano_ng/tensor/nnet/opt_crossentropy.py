@@ -417,9 +417,8 @@ def local_advanced_indexing_crossentropy_onehot_grad(node):
 def local_crossentropy_onehot_grad(node):
     """The same gradients as differentiation gives them, without a division by the softmax.
 
-    inc_subtensor(zeros_like(A)[every_row, labels], x) -
-        softmax_op(A) * sum(inc_subtensor(zeros_like(A)[every_row, labels], x), axis=1, keepdims=True)  ->
-            crossentropy_softmax_1hot_with_bias_dx(-x, softmax_op(A), labels)          [specialize, fast_run, fast_compile_gpu]
+    (lambda g: g - softmax_op(A) * sum(g, axis=1, keepdims=True))(inc_subtensor(zeros_like(A)[every_row, labels], x))  ->
+        crossentropy_softmax_1hot_with_bias_dx(-x, softmax_op(A), labels)          [specialize, fast_run, fast_compile_gpu]
     """
     for (increment, product), negative in ((node.inputs, False), (node.inputs[::-1], True)):
         found = _label_increment(increment)

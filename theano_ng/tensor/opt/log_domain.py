@@ -12,7 +12,7 @@ from theano_ng import scalar
 from theano_ng.compile.mode import optdb
 from theano_ng.gof.rewriting import in2out, local_optimizer
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.cancel import is_term_of, summed_along
+from theano_ng.tensor.cancel import is_term_of, shuffled_from, summed_along
 from theano_ng.tensor.dtypes import FLOATS
 from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.indexing.advanced import AdvancedSubtensor, AdvancedSubtensor1
@@ -193,7 +193,7 @@ def local_log_of_positive(node):
     if source.owner is None or isinstance(source.owner.op, Sum) or v.type != node.outputs[0].type:
         return False
     op = source.owner.op
-    if op not in _ROOTS and op not in log_of_op and not isinstance(op, Join):
+    if op not in _ROOTS and not isinstance(op, Join) and (op not in log_of_op or source is v):
         return False
     new = log_of(v)
     return False if new is None else answer(new, node.outputs[0])
@@ -236,13 +236,18 @@ def local_share_of_sum(node):
     """One of several exponentials divided by their sum, without overflow.
 
     exp(x) / (exp(x) + exp(y))  ->  exp(x - (maximum(x, y) + log1p(exp(-abs(x - y)))))          [stabilize, specialize, fast_run, fast_compile]
-    exp(x) / sum(exp(x), keepdims=True)  ->
-        exp(x - max(x, keepdims=True)) / sum(exp(x - max(x, keepdims=True)), keepdims=True)
+    exp(x) / sum(exp(x), axis=0, keepdims=True)  ->
+        exp(x - max(x, axis=0, keepdims=True)) / sum(exp(x - max(x, axis=0, keepdims=True)), axis=0, keepdims=True)
     """
     above, below = node.inputs
-    factors, divisors = _factors(above), _factors(below)
+    if node.outputs[0].type.dtype not in FLOATS:
+        return False
+    divisors = _factors(below)
+    if not any(_is_sum(divisor) for divisor in divisors):
+        return False
+    factors = _factors(above)
     shares = []
-    for divisor in list(divisors):
+    for divisor in [d for d in divisors if _is_sum(d)]:
         for factor in factors:
             share = _share(factor, divisor)
             if share is not None:
@@ -256,6 +261,11 @@ def local_share_of_sum(node):
     if divisors:
         new = new / (T.mul(*divisors) if len(divisors) > 1 else divisors[0])
     return answer(new, node.outputs[0])
+
+
+def _is_sum(v):
+    total, _ = shuffled_from(v)
+    return total.owner is not None and (total.owner.op == T.add or isinstance(total.owner.op, Sum))
 
 
 def _factors(v):
