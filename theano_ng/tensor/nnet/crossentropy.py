@@ -15,7 +15,7 @@ from theano_ng.tensor.shaping.creation import arange, zeros_like
 from theano_ng.tensor.elemwise.functions import eq, log
 from theano_ng.tensor.nnet.row_op import RowOp, float_matrix, integer_vector
 from theano_ng.tensor.nnet.sigmoids import sigmoid, softplus
-from theano_ng.tensor.nnet.softmax import _softmax, softmax_with_bias
+from theano_ng.tensor.nnet.softmax import _softmax, fused_gradients, softmax_with_bias
 from theano_ng.tensor.shaping.joining import concatenate
 from theano_ng.tensor.type import TensorType
 
@@ -218,7 +218,14 @@ def _gradient_times(node, q):
     return inc_subtensor(zeros_like(q)[arange(labels.shape[0]), labels], -g_y)
 
 
+def _gradient_through_softmax(node, sm):
+    """The gradient of a softmax's input behind a `CrossentropyCategorical1HotGrad`."""
+    g_y, coding_dist, labels = node.inputs
+    return crossentropy_softmax_1hot_with_bias_dx(g_y, sm, labels) if coding_dist is sm else None
+
+
 cancel.products[CrossentropyCategorical1HotGrad] = _gradient_times
+fused_gradients[CrossentropyCategorical1HotGrad] = _gradient_through_softmax
 
 
 class CrossentropyCategorical1Hot(RowOp):

@@ -18,8 +18,15 @@ def _softmax(x):
 
 def _input_gradient(g, sm):
     """Gradient of a softmax's input; where g divides by the softmax, as for its logarithm, without that division."""
-    dx = softmax_gradient(g, sm, (1,))
+    fused = None if g.owner is None else fused_gradients.get(type(g.owner.op))
+    dx = None if fused is None else fused(g.owner, sm)
+    if dx is None:
+        dx = softmax_gradient(g, sm, (1,))
     return softmax_grad(g, sm) if dx is None else dx
+
+
+fused_gradients = {}
+"""Class of Ops -> function of a node that computes the gradient of a softmax, and this: the gradient of its input, or None."""
 
 
 class Softmax(RowOp):
