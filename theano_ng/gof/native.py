@@ -8,6 +8,7 @@ import contextlib
 import functools
 import importlib
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from theano_ng.gof import _native
 from theano_ng.gof.compiler.kernelcache import load_kernels, rename_symbol
@@ -113,8 +114,7 @@ class NativeCode:
         )
 
 
-@dataclass(frozen=True)
-class NativeFunction:
+class NativeFunction(NamedTuple):
     """A compiled function.
 
     Attributes
