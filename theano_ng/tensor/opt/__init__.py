@@ -165,6 +165,7 @@ from theano_ng.tensor.opt.reductions import (
     local_sumsqr2dot,
     local_useless_reduce,
 )
+from theano_ng.tensor.opt.log_domain import local_log_of_positive, local_log_sum_exp, local_share_of_sum
 from theano_ng.tensor.opt.stabilize import (
     local_erf_minus_one,
     local_erf_neg_minus_one,
@@ -176,7 +177,6 @@ from theano_ng.tensor.opt.stabilize import (
     local_log_erfc,
     local_log_pow,
     local_log_prod_sqr,
-    local_log_sum_exp,
     local_one_add_neg_erfc,
     local_one_minus_erf,
     local_one_minus_erf2,
