@@ -1,0 +1,509 @@
+"""Logarithms, quotients and derivatives of functions that saturate, before anything else is done to a graph.
+
+Before canonicalization expressions are still as the program and `grad` wrote them: the divisor of a logarithm's derivative is the variable that
+the derivative of its argument is multiplied by, with nothing but a view between. So the rules see it whatever else uses the variables, in all
+modes.
+"""
+
+from collections import namedtuple
+
+import numpy as np
+
+from theano_ng.compile import optdb
+from theano_ng.gof.rewriting import Optimizer, in2out, local_optimizer
+from theano_ng.tensor import basic as T
+from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
+from theano_ng.tensor.indexing.advanced import (
+    AdvancedIncSubtensor,
+    AdvancedIncSubtensor1,
+    advanced_subtensor,
+    advanced_subtensor1,
+)
+from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
+from theano_ng.tensor.nnet.saturating import (
+    Factor,
+    View,
+    _number,
+    factors_of,
+    number_plus,
+    shape_key,
+    to_power,
+    view_of,
+)
+from theano_ng.tensor.nnet.sigmoids import sigmoid, softplus
+from theano_ng.tensor.opt.common import MAX_SHARED, answer, constant_value, op_of, with_type
+from theano_ng.tensor.opt.own_registration import ignores_nonfinite
+from theano_ng.tensor.opt.stabilize import is_stabilized, log_of_erfc
+from theano_ng.tensor.reductions.careduce import Sum
+from theano_ng.tensor.shaping.joining import Join
+from theano_ng.tensor.shaping.reshaping import Reshape
+from theano_ng.tensor.type import values_eq_approx
+
+MOST_TERMS = 32
+"""Most terms of a sum that factors are brought into."""
+
+MOST_NESTED_SUMS = 4
+"""How many sums within each other factors are brought into."""
+
+
+# -- logarithms --------------------------------------------------------------------------------------------------------------------------
+
+
+def _loses_less(a, b):
+    """Whether `b` may replace `a`, a logarithm of which digits are lost where its argument is close to 0."""
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    with np.errstate(all="ignore"):
+        lost = 64 * np.finfo(a.dtype).eps * np.exp(-a)
+        same = np.where(np.isfinite(lost) & (np.abs(a - b) <= lost), b, a)
+    return values_eq_approx(same, b, allow_remove_inf=True)
+
+
+def _log_of_factors(factors, dtype):
+    """The sum of the logarithms of `Factors`, or None where they are negative or there is none."""
+    if factors is None or not factors.constant > 0 or not factors.factors:
+        return None
+    if dtype == "float16" and any(f.function == T.erfc for f in factors.factors):
+        return None
+    terms = []
+    for function, argument, power in factors.factors:
+        if function == T.exp:
+            term = argument.times(power).variable()
+        else:
+            if function == sigmoid:
+                term, power = softplus((-argument).variable()), -power
+            else:
+                term = log_of_erfc(argument.variable())
+            if power == -1:
+                term = -term
+            elif power != 1:
+                term = T.mul(np.asarray(power, dtype), term)
+        terms.append(term)
+    if factors.constant != 1:
+        terms.append(T.as_tensor_variable(np.asarray(np.log(factors.constant), dtype)))
+    return terms[0] if len(terms) == 1 else T.add(*terms)
+
+
+@ignores_nonfinite
+@local_optimizer([T.log, T.log1p])
+def local_log_of_saturated(node):
+    """The logarithm of a product of sigmoids, exponentials and erfc, each from its own argument.
+
+    log(sigmoid(x))  ->  -softplus(-x)          [fast_run, fast_compile]
+    log(1 - sigmoid(x).T)  ->  -softplus(x.T)
+    log(1 / (1 + exp(-x)))  ->  -softplus(-x)
+    log1p(exp(x))  ->  softplus(x)
+
+    What is read as such a product, and through which views: `theano_ng.tensor.nnet.saturating`.
+    """
+    (v,) = node.inputs
+    out = node.outputs[0]
+    if v.dtype != out.dtype or is_stabilized(out):
+        return False
+    if node.op == T.log1p:
+        new = _log_of_factors(number_plus(1, 1, v), out.dtype)
+    elif v.owner is not None and isinstance(v.owner.op, Join):
+        axis, *parts = v.owner.inputs
+        logs = [_log_of_factors(factors_of(part), out.dtype) for part in parts]
+        if any(log is None or log.type != part.type for log, part in zip(logs, parts)):
+            return False
+        new = v.owner.op(axis, *logs)
+    else:
+        new = _log_of_factors(factors_of(v), out.dtype)
+    if new is None:
+        return False
+    new = answer(new, out)
+    if new:
+        new[0].tag.values_eq_approx = _loses_less
+    return new
+
+
+# -- products ----------------------------------------------------------------------------------------------------------------------------
+
+
+class _Product:
+    """A product: number, saturating factors, and all others.
+
+    Attributes
+    ----------
+    constant : float
+    factors : list of Factor
+    above, below : list of Variable
+        Other factors and divisors.
+    known : list of (Factor, Variable)
+        Variables that are single factors.
+    """
+
+    def __init__(self):
+        self.constant, self.factors, self.above, self.below, self.known = 1.0, [], [], [], []
+
+    def multiply(self, read, inverted=False):
+        """By `Factors`."""
+        if inverted:
+            read = to_power(read, -1)
+        self.constant *= read.constant
+        self.factors += read.factors
+
+
+def _read_product(root):
+    """A variable as `_Product`; the walk goes through products and quotients of its dtype, up to a limit through those that others use."""
+    product = _Product()
+    stack = [(root, False)]
+    seen = 0
+    while stack:
+        v, inverted = stack.pop()
+        seen += 1
+        op = op_of(v)
+        opened = op in _OPENED and v.type.dtype == root.dtype and (v is root or seen + len(stack) <= MAX_SHARED or len(v.clients) < 2)
+        number = _number(v) if v is not root else None
+        if number is not None:
+            if number or not inverted:
+                product.constant = product.constant / number if inverted else product.constant * number
+                continue
+        elif opened:
+            inputs = v.owner.inputs
+            if op == T.neg:
+                product.constant = -product.constant
+                stack.append((inputs[0], inverted))
+            elif op == T.mul:
+                stack.extend((i, inverted) for i in reversed(inputs))
+            elif op == T.true_div:
+                stack.append((inputs[1], not inverted))
+                stack.append((inputs[0], inverted))
+            else:
+                stack.append((inputs[0], not inverted))
+            continue
+        read = factors_of(v)
+        if read is not None and v.type.dtype == root.dtype and read.constant:
+            product.multiply(read, inverted)
+            if read.constant == 1 and len(read.factors) == 1 and read.factors[0].power == 1:
+                product.known.append((read.factors[0], v))
+        else:
+            (product.below if inverted else product.above).append(v)
+    return product
+
+
+_OPENED = {T.neg: None, T.mul: None, T.true_div: None, T.inv: None}
+
+
+class _Powers:
+    """Powers of ``sigmoid(a)``, ``sigmoid(-a)`` and ``exp(a)`` of one argument a."""
+
+    def __init__(self, argument):
+        self.argument = argument
+        self.sigmoid, self.opposite, self.exp = 0, 0, 0
+
+    def negative(self):
+        """How much is divided by."""
+        return sum(max(0, -p) for p in (self.sigmoid, self.opposite))
+
+    def simplify(self):
+        """Make sigmoids of exponentials, which alone may overflow: ``exp(a) * sigmoid(-a)`` is ``sigmoid(a)``."""
+        if self.exp > 0:
+            n = min(self.exp, max(self.opposite, -self.sigmoid))
+        elif self.exp < 0:
+            n = -min(-self.exp, max(self.sigmoid, -self.opposite))
+        else:
+            return
+        if n == int(n):
+            self.exp -= n
+            self.sigmoid += n
+            self.opposite -= n
+
+
+def _combined(factors, dtype):
+    """Factors of a product with those of one argument put together, and by how much less is divided than before.
+
+    Returns
+    -------
+    list of Factor
+        Of the function None are ``exp(-a ** 2) / erfc(a)``.
+    int
+    """
+    divided = sum(-f.power for f in factors if f.power < 0)
+    places, others, sigmoids = {}, [], {}
+    for f in factors:
+        a = f.argument
+        if f.function == T.erfc or a.degree == 2:
+            others.append(f)
+            continue
+        key = a.place, abs(a.coefficient)
+        if key not in places:
+            places[key] = _Powers(a if a.coefficient > 0 else -a)
+        powers = places[key]
+        positive = a.coefficient > 0
+        if f.function == T.exp:
+            powers.exp += f.power if positive else -f.power
+        elif positive:
+            powers.sigmoid += f.power
+        else:
+            powers.opposite += f.power
+    combined = []
+    for powers in places.values():
+        powers.simplify()
+        a = powers.argument
+        for function, argument, power in (
+            (sigmoid, a, powers.sigmoid),
+            (sigmoid, -a, powers.opposite),
+            (T.exp, a if powers.exp > 0 else -a, abs(powers.exp)),
+        ):
+            if power:
+                combined.append((function, argument, power))
+    combined += _quotients_of_erfc(others, dtype)
+    left = sum(-power for _, _, power in combined if power < 0)
+    return combined, divided - left
+
+
+def _quotients_of_erfc(factors, dtype):
+    """``exp(-a ** 2)`` and ``1 / erfc(a)`` put together."""
+    total = {}
+    for function, argument, power in factors:
+        key = function, argument.place, argument.coefficient, argument.degree
+        if key in total:
+            power += total[key][2]
+        total[key] = function, argument, power
+    tolerance = 8 * float(np.finfo(dtype).eps)
+    found = []
+    for key, (function, argument, power) in list(total.items()):
+        if function != T.erfc or power >= 0 or argument.degree != 1:
+            continue
+        for other, (f, a, p) in list(total.items()):
+            if f != T.exp or a.degree != 2 or a.place != argument.place or not p:
+                continue
+            times = a.coefficient / -(argument.coefficient**2)
+            if abs(times - round(times)) > tolerance * abs(times) or times * p <= 0:
+                continue
+            n = min(int(round(times * p)), -total[key][2])
+            if n <= 0:
+                continue
+            total[key] = function, argument, total[key][2] + n
+            total[other] = f, a, p - n / round(times)
+            found.append((None, argument, n))
+    return [entry for entry in total.values() if entry[2]] + found
+
+
+def _built(product, combined, known, out):
+    """The expression of a product whose factors were combined."""
+    above, below = list(product.above), list(product.below)
+    constant = product.constant
+    variables = {_factor_key(f): v for f, v in known}
+    dtype = out.dtype
+    for function, argument, power in combined:
+        if function is None:
+            v, power = T.erfcx(argument.variable()), -power
+        elif function == T.exp:
+            v, power = T.exp(argument.times(power).variable()), 1
+        else:
+            v = variables.get((function, argument.place, argument.coefficient))
+            if v is None:
+                v = function(argument.variable())
+        side = above if power > 0 else below
+        power = abs(power)
+        if power == int(power) and power <= 4:
+            side.extend([v] * int(power))
+        else:
+            side.append(T.pow(v, np.asarray(power, dtype)))
+    if constant not in (1, -1) or not above:
+        above.insert(0, T.as_tensor_variable(np.asarray(abs(constant), dtype)))
+    new = above[0] if len(above) == 1 else T.mul(*above)
+    if below:
+        new = T.true_div(new, below[0] if len(below) == 1 else T.mul(*below))
+    return -new if constant < 0 else new
+
+
+def _factor_key(f):
+    return f.function, f.argument.place, f.argument.coefficient
+
+
+# -- sums, and what is between a sum and its factors ------------------------------------------------------------------------------------------
+
+
+def _adjoint(node):
+    """Of a linear node L, position of the input y and the `View` F with ``L(y) * u == L(y * F(u))`` for every u; None for other nodes."""
+    op, inputs = node.op, node.inputs
+    if isinstance(op, DimShuffle):
+        y = inputs[0]
+        order = [op.new_order.index(d) if d in op.new_order else "x" for d in range(y.ndim)]
+        return 0, View(DimShuffle(node.outputs[0].broadcastable, order), (), None)
+    if isinstance(op, Sum):
+        y = inputs[0]
+        axes = range(y.ndim) if op.axis is None else op.axis
+        kept = [d for d in range(y.ndim) if d not in axes]
+        order = [kept.index(d) if d in kept else "x" for d in range(y.ndim)]
+        return 0, View(DimShuffle(node.outputs[0].broadcastable, order), (), None)
+    if isinstance(op, Reshape):
+        like = _reshaped_operand(inputs[0])
+        others = (T.shape(inputs[0]),) if like is None else tuple(like.owner.inputs[1:])
+        return 0, View(Reshape(inputs[0].ndim), others, shape_key(inputs[0] if like is None else like))
+    if isinstance(op, IncSubtensor):
+        view = Subtensor(op.idx_list)
+    elif isinstance(op, AdvancedIncSubtensor1) and not op.set_instead_of_inc:
+        view = advanced_subtensor1
+    elif isinstance(op, AdvancedIncSubtensor) and not op.set_instead_of_inc:
+        view = advanced_subtensor
+    else:
+        return None
+    zero = constant_value(inputs[0])
+    return (1, View(view, tuple(inputs[2:]), None)) if zero is not None and zero == 0 else None
+
+
+def _reshaped_operand(v):
+    """A Reshape of the shape of `v`, an elementwise expression that it is an operand of."""
+    stack, seen = [v], {}
+    while stack and len(seen) < 64:
+        w = stack.pop()
+        if w in seen:
+            continue
+        seen[w] = None
+        if w.owner is None or w.broadcastable != v.broadcastable:
+            continue
+        if isinstance(w.owner.op, Reshape):
+            return w
+        if isinstance(w.owner.op, Elemwise):
+            stack.extend(reversed(w.owner.inputs))
+    return None
+
+
+def _terms_of(v):
+    """The terms of a sum as (variable, sign); None when there are too many."""
+    terms, stack = [], [(v, 1)]
+    while stack:
+        w, sign = stack.pop()
+        op = op_of(w)
+        if (op == T.add or op == T.sub) and w.dtype == v.dtype and factors_of(w) is None:
+            inputs = w.owner.inputs
+            signs = [sign] * len(inputs) if op == T.add else [sign, -sign]
+            stack.extend(zip(reversed(inputs), reversed(signs)))
+        else:
+            terms.append((w, sign))
+        if len(terms) + len(stack) > MOST_TERMS:
+            return None
+    return terms
+
+
+Linear = namedtuple("Linear", "node position")
+
+
+def _brought_into(v, outer, known, nested):
+    """`v` times `outer`, a list of Factor, with the factors in the terms of the sum that v is; None where that cancels nothing."""
+    linear, views = [], []
+    while v.owner is not None and nested and len(linear) < 8:
+        adjoint = _adjoint(v.owner)
+        if adjoint is None:
+            break
+        position, view = adjoint
+        linear.append(Linear(v.owner, position))
+        v = v.owner.inputs[position]
+        views.append(view)
+    for view in views:
+        outer = [f._replace(argument=f.argument.seen_through(view)) for f in outer]
+        known = []
+    terms = _terms_of(v)
+    if terms is None:
+        return None
+    gained, made = False, []
+    for term, sign in terms:
+        product = _read_product(term)
+        product.constant *= sign
+        product.factors += outer
+        cancelled, new = _cancelled(product, known + product.known, term, nested - 1, len(outer))
+        gained = gained or cancelled
+        made.append(new)
+    if not gained:
+        return None
+    new = made[0] if len(made) == 1 else T.add(*made)
+    if new.type != v.type:
+        new = with_type(new, v)
+        if new is None:
+            return None
+    for node, position in reversed(linear):
+        inputs = list(node.inputs)
+        inputs[position] = new
+        new = node.op(*inputs)
+    return new
+
+
+def _cancelled(product, known, out, nested, given=0):
+    """A product without the divisions by saturating functions that its factors or those of its sums undo.
+
+    Parameters
+    ----------
+    product : _Product
+    known : list of (Factor, Variable)
+    out : Variable
+        Of the dtype of the product.
+    nested : int
+        How many more sums are opened.
+
+    Returns
+    -------
+    bool
+        Whether anything was cancelled.
+    Variable
+    """
+    combined, gain = _combined(product.factors, out.dtype)
+    gained = gain > 0
+    if nested and any(power > 0 for _, _, power in combined):
+        for i, v in enumerate(product.above):
+            if v.owner is None or v.owner.op not in _MAY_HAVE_TERMS and not isinstance(v.owner.op, _LINEAR):
+                continue
+            outer = [Factor(f, a, p) for f, a, p in combined if f is not None and p > 0]
+            new = _brought_into(v, outer, known, nested)
+            if new is not None:
+                product.above[i] = new
+                combined = [c for c in combined if c[0] is None or c[2] <= 0]
+                gained = True
+                break
+    return gained, _built(product, combined, known, out)
+
+
+_MAY_HAVE_TERMS = {T.add: None, T.sub: None, T.mul: None, T.true_div: None, T.neg: None}
+_LINEAR = (DimShuffle, Sum, Reshape, IncSubtensor, AdvancedIncSubtensor1, AdvancedIncSubtensor)
+
+
+@ignores_nonfinite
+@local_optimizer([T.mul, T.true_div, T.inv])
+def local_cancel_saturated(node):
+    """A derivative without division by a sigmoid, exponential or erfc that its other factors undo.
+
+    x / sigmoid(y) * sigmoid(y) * (1 - sigmoid(y))  ->  x * (1 - sigmoid(y))          [fast_run, fast_compile]
+    (x / sigmoid(y) - y / (1 - sigmoid(y))) * sigmoid(y) * (1 - sigmoid(y))  ->  x * (1 - sigmoid(y)) + -(y * sigmoid(y))
+    exp(x) / (1 + exp(x))  ->  sigmoid(x)
+    exp(-x ** 2) / erfc(x)  ->  1 / erfcx(x)
+
+    Also where a transpose, a reshape or the derivative of an index is between the factors.
+    """
+    out = node.outputs[0]
+    if len(out.clients) == 1 and out.clients[0][0] != "output" and out.clients[0][0].op in _OPENED:
+        # The larger product has these factors too.
+        return False
+    product = _read_product(out)
+    if not product.factors:
+        return False
+    if any(_is_reduced(v) for v in product.above + product.below) and all(f.function == T.exp for f in product.factors):
+        # A softmax, which has rules of its own.
+        return False
+    cancelled, new = _cancelled(product, product.known, out, MOST_NESTED_SUMS)
+    return answer(new, out) if cancelled else False
+
+
+def _is_reduced(v):
+    while v.owner is not None and isinstance(v.owner.op, DimShuffle):
+        v = v.owner.inputs[0]
+    return v.owner is not None and isinstance(v.owner.op, Sum)
+
+
+class SaturationOptimizer(Optimizer):
+    """Apply `local_log_of_saturated` and `local_cancel_saturated` where there are functions that saturate."""
+
+    def __init__(self):
+        self.rules = in2out(local_log_of_saturated, local_cancel_saturated, name="saturation_rules", ignore_newtrees=True)
+
+    def apply(self, fgraph):
+        if any(node.op in _SATURATING for node in fgraph.apply_nodes):
+            self.rules.apply(fgraph)
+
+
+_SATURATING = {sigmoid: None, T.exp: None, T.erf: None, T.erfc: None, T.tanh: None}
+
+optdb.register("saturation", SaturationOptimizer(), 0.7, "fast_run", "fast_compile", own=True)
