@@ -21,14 +21,14 @@ from theano_ng.tensor.indexing.advanced import (
 )
 from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
 from theano_ng.tensor.nnet.saturating import (
-    Factor,
     View,
-    _number,
     factors_of,
+    number_of,
     number_plus,
     shape_key,
     to_power,
-    view_of,
+    together,
+    without_erfc,
 )
 from theano_ng.tensor.nnet.sigmoids import sigmoid, softplus
 from theano_ng.tensor.opt.common import MAX_SHARED, answer, constant_value, op_of, with_type
@@ -38,6 +38,8 @@ from theano_ng.tensor.reductions.careduce import Sum
 from theano_ng.tensor.shaping.joining import Join
 from theano_ng.tensor.shaping.reshaping import Reshape
 from theano_ng.tensor.type import values_eq_approx
+
+FLOATS = ("float16", "float32", "float64")
 
 MOST_TERMS = 32
 """Most terms of a sum that factors are brought into."""
@@ -145,8 +147,8 @@ class _Product:
         self.factors += read.factors
 
 
-def _read_product(root):
-    """A variable as `_Product`; the walk goes through products and quotients of its dtype, up to a limit through those that others use."""
+def _read_product(root, dtype):
+    """A variable as `_Product`; the walk goes through products and quotients of a dtype, up to a limit through those that others use."""
     product = _Product()
     stack = [(root, False)]
     seen = 0
@@ -154,16 +156,19 @@ def _read_product(root):
         v, inverted = stack.pop()
         seen += 1
         op = op_of(v)
-        opened = op in _OPENED and v.type.dtype == root.dtype and (v is root or seen + len(stack) <= MAX_SHARED or len(v.clients) < 2)
-        number = _number(v) if v is not root else None
+        opened = (
+            op in _OPENED and v.dtype == dtype and (v is root or seen + len(stack) <= MAX_SHARED or len(v.clients) < 2)
+        )
+        number = number_of(v) if v is not root else None
         if number is not None:
             if number or not inverted:
                 product.constant = product.constant / number if inverted else product.constant * number
                 continue
         elif opened:
             inputs = v.owner.inputs
-            if op == T.neg:
-                product.constant = -product.constant
+            if op == T.neg or op == T.tensor_copy:
+                if op == T.neg:
+                    product.constant = -product.constant
                 stack.append((inputs[0], inverted))
             elif op == T.mul:
                 stack.extend((i, inverted) for i in reversed(inputs))
@@ -174,7 +179,7 @@ def _read_product(root):
                 stack.append((inputs[0], not inverted))
             continue
         read = factors_of(v)
-        if read is not None and v.type.dtype == root.dtype and read.constant:
+        if read is not None and v.dtype == dtype and read.constant:
             product.multiply(read, inverted)
             if read.constant == 1 and len(read.factors) == 1 and read.factors[0].power == 1:
                 product.known.append((read.factors[0], v))
@@ -183,115 +188,26 @@ def _read_product(root):
     return product
 
 
-_OPENED = {T.neg: None, T.mul: None, T.true_div: None, T.inv: None}
+_OPENED = {T.neg: None, T.mul: None, T.true_div: None, T.inv: None, T.tensor_copy: None}
 
 
-class _Powers:
-    """Powers of ``sigmoid(a)``, ``sigmoid(-a)`` and ``exp(a)`` of one argument a."""
+def _put_together(factors, dtype):
+    """Factors of a product, those of one argument together, and by how much less is divided than before."""
+    found = without_erfc(together(factors), dtype)
 
-    def __init__(self, argument):
-        self.argument = argument
-        self.sigmoid, self.opposite, self.exp = 0, 0, 0
+    def divided(factors):
+        return sum(-f.power for f in factors if f.power < 0 and f.function != T.erfcx)
 
-    def negative(self):
-        """How much is divided by."""
-        return sum(max(0, -p) for p in (self.sigmoid, self.opposite))
-
-    def simplify(self):
-        """Make sigmoids of exponentials, which alone may overflow: ``exp(a) * sigmoid(-a)`` is ``sigmoid(a)``."""
-        if self.exp > 0:
-            n = min(self.exp, max(self.opposite, -self.sigmoid))
-        elif self.exp < 0:
-            n = -min(-self.exp, max(self.sigmoid, -self.opposite))
-        else:
-            return
-        if n == int(n):
-            self.exp -= n
-            self.sigmoid += n
-            self.opposite -= n
+    return found, divided(factors) - divided(found)
 
 
-def _combined(factors, dtype):
-    """Factors of a product with those of one argument put together, and by how much less is divided than before.
-
-    Returns
-    -------
-    list of Factor
-        Of the function None are ``exp(-a ** 2) / erfc(a)``.
-    int
-    """
-    divided = sum(-f.power for f in factors if f.power < 0)
-    places, others, sigmoids = {}, [], {}
-    for f in factors:
-        a = f.argument
-        if f.function == T.erfc or a.degree == 2:
-            others.append(f)
-            continue
-        key = a.place, abs(a.coefficient)
-        if key not in places:
-            places[key] = _Powers(a if a.coefficient > 0 else -a)
-        powers = places[key]
-        positive = a.coefficient > 0
-        if f.function == T.exp:
-            powers.exp += f.power if positive else -f.power
-        elif positive:
-            powers.sigmoid += f.power
-        else:
-            powers.opposite += f.power
-    combined = []
-    for powers in places.values():
-        powers.simplify()
-        a = powers.argument
-        for function, argument, power in (
-            (sigmoid, a, powers.sigmoid),
-            (sigmoid, -a, powers.opposite),
-            (T.exp, a if powers.exp > 0 else -a, abs(powers.exp)),
-        ):
-            if power:
-                combined.append((function, argument, power))
-    combined += _quotients_of_erfc(others, dtype)
-    left = sum(-power for _, _, power in combined if power < 0)
-    return combined, divided - left
-
-
-def _quotients_of_erfc(factors, dtype):
-    """``exp(-a ** 2)`` and ``1 / erfc(a)`` put together."""
-    total = {}
-    for function, argument, power in factors:
-        key = function, argument.place, argument.coefficient, argument.degree
-        if key in total:
-            power += total[key][2]
-        total[key] = function, argument, power
-    tolerance = 8 * float(np.finfo(dtype).eps)
-    found = []
-    for key, (function, argument, power) in list(total.items()):
-        if function != T.erfc or power >= 0 or argument.degree != 1:
-            continue
-        for other, (f, a, p) in list(total.items()):
-            if f != T.exp or a.degree != 2 or a.place != argument.place or not p:
-                continue
-            times = a.coefficient / -(argument.coefficient**2)
-            if abs(times - round(times)) > tolerance * abs(times) or times * p <= 0:
-                continue
-            n = min(int(round(times * p)), -total[key][2])
-            if n <= 0:
-                continue
-            total[key] = function, argument, total[key][2] + n
-            total[other] = f, a, p - n / round(times)
-            found.append((None, argument, n))
-    return [entry for entry in total.values() if entry[2]] + found
-
-
-def _built(product, combined, known, out):
+def _built(product, combined, known, dtype):
     """The expression of a product whose factors were combined."""
     above, below = list(product.above), list(product.below)
     constant = product.constant
     variables = {_factor_key(f): v for f, v in known}
-    dtype = out.dtype
     for function, argument, power in combined:
-        if function is None:
-            v, power = T.erfcx(argument.variable()), -power
-        elif function == T.exp:
+        if function == T.exp:
             v, power = T.exp(argument.times(power).variable()), 1
         else:
             v = variables.get((function, argument.place, argument.coefficient))
@@ -324,17 +240,17 @@ def _adjoint(node):
     if isinstance(op, DimShuffle):
         y = inputs[0]
         order = [op.new_order.index(d) if d in op.new_order else "x" for d in range(y.ndim)]
-        return 0, View(DimShuffle(node.outputs[0].broadcastable, order), (), None)
+        return 0, View(DimShuffle(node.outputs[0].broadcastable, order), (), y.broadcastable, None)
     if isinstance(op, Sum):
         y = inputs[0]
         axes = range(y.ndim) if op.axis is None else op.axis
         kept = [d for d in range(y.ndim) if d not in axes]
         order = [kept.index(d) if d in kept else "x" for d in range(y.ndim)]
-        return 0, View(DimShuffle(node.outputs[0].broadcastable, order), (), None)
+        return 0, View(DimShuffle(node.outputs[0].broadcastable, order), (), y.broadcastable, None)
     if isinstance(op, Reshape):
         like = _reshaped_operand(inputs[0])
         others = (T.shape(inputs[0]),) if like is None else tuple(like.owner.inputs[1:])
-        return 0, View(Reshape(inputs[0].ndim), others, shape_key(inputs[0] if like is None else like))
+        return 0, View(Reshape(inputs[0].ndim), others, inputs[0].broadcastable, shape_key(inputs[0] if like is None else like))
     if isinstance(op, IncSubtensor):
         view = Subtensor(op.idx_list)
     elif isinstance(op, AdvancedIncSubtensor1) and not op.set_instead_of_inc:
@@ -344,7 +260,7 @@ def _adjoint(node):
     else:
         return None
     zero = constant_value(inputs[0])
-    return (1, View(view, tuple(inputs[2:]), None)) if zero is not None and zero == 0 else None
+    return (1, View(view, tuple(inputs[2:]), inputs[1].broadcastable, None)) if zero is not None and zero == 0 else None
 
 
 def _reshaped_operand(v):
@@ -374,6 +290,8 @@ def _terms_of(v):
             inputs = w.owner.inputs
             signs = [sign] * len(inputs) if op == T.add else [sign, -sign]
             stack.extend(zip(reversed(inputs), reversed(signs)))
+        elif op == T.tensor_copy:
+            stack.append((w.owner.inputs[0], sign))
         else:
             terms.append((w, sign))
         if len(terms) + len(stack) > MOST_TERMS:
@@ -384,7 +302,30 @@ def _terms_of(v):
 Linear = namedtuple("Linear", "node position")
 
 
-def _brought_into(v, outer, known, nested):
+def _with_complements(products):
+    """Terms of a sum as `_Product`, those that differ by a sigmoid as one: ``x - x * sigmoid(a)`` is ``x * sigmoid(-a)``."""
+    left = list(products)
+    for i, p in enumerate(left):
+        for j, q in enumerate(left):
+            if p is None or q is None or p is q or p.constant != -q.constant:
+                continue
+            if _counted(p.above) != _counted(q.above) or _counted(p.below) != _counted(q.below):
+                continue
+            ratio = together(q.factors + [f._replace(power=-f.power) for f in p.factors])
+            if len(ratio) == 1 and ratio[0].function == sigmoid and ratio[0].power == 1:
+                p.factors.append(ratio[0]._replace(argument=-ratio[0].argument))
+                left[j] = None
+    return [p for p in left if p is not None]
+
+
+def _counted(variables):
+    count = {}
+    for v in variables:
+        count[v] = count.get(v, 0) + 1
+    return count
+
+
+def _brought_into(v, outer, known, dtype, nested):
     """`v` times `outer`, a list of Factor, with the factors in the terms of the sum that v is; None where that cancels nothing."""
     linear, views = [], []
     while v.owner is not None and nested and len(linear) < 8:
@@ -398,15 +339,20 @@ def _brought_into(v, outer, known, nested):
     for view in views:
         outer = [f._replace(argument=f.argument.seen_through(view)) for f in outer]
         known = []
-    terms = _terms_of(v)
+    terms = _terms_of(v) if v.dtype == dtype else None
     if terms is None:
         return None
-    gained, made = False, []
+    products = []
     for term, sign in terms:
-        product = _read_product(term)
+        product = _read_product(term, dtype)
         product.constant *= sign
+        products.append(product)
+    made = []
+    merged = _with_complements(products)
+    gained = len(merged) < len(products)
+    for product in merged:
         product.factors += outer
-        cancelled, new = _cancelled(product, known + product.known, term, nested - 1, len(outer))
+        cancelled, new = _cancelled(product, known + product.known, dtype, nested - 1)
         gained = gained or cancelled
         made.append(new)
     if not gained:
@@ -423,15 +369,15 @@ def _brought_into(v, outer, known, nested):
     return new
 
 
-def _cancelled(product, known, out, nested, given=0):
+def _cancelled(product, known, dtype, nested):
     """A product without the divisions by saturating functions that its factors or those of its sums undo.
 
     Parameters
     ----------
     product : _Product
     known : list of (Factor, Variable)
-    out : Variable
-        Of the dtype of the product.
+    dtype : str
+        Of the product.
     nested : int
         How many more sums are opened.
 
@@ -441,28 +387,28 @@ def _cancelled(product, known, out, nested, given=0):
         Whether anything was cancelled.
     Variable
     """
-    combined, gain = _combined(product.factors, out.dtype)
+    combined, gain = _put_together(product.factors, dtype)
     gained = gain > 0
-    if nested and any(power > 0 for _, _, power in combined):
+    if nested and any(f.power > 0 for f in combined):
         for i, v in enumerate(product.above):
-            if v.owner is None or v.owner.op not in _MAY_HAVE_TERMS and not isinstance(v.owner.op, _LINEAR):
+            if v.owner is None or v.dtype != dtype or v.owner.op not in _MAY_HAVE_TERMS and not isinstance(v.owner.op, _LINEAR):
                 continue
-            outer = [Factor(f, a, p) for f, a, p in combined if f is not None and p > 0]
-            new = _brought_into(v, outer, known, nested)
+            outer = [f for f in combined if f.power > 0 and f.argument.broadcastable == v.broadcastable]
+            new = _brought_into(v, outer, known, dtype, nested) if outer else None
             if new is not None:
                 product.above[i] = new
-                combined = [c for c in combined if c[0] is None or c[2] <= 0]
+                combined = [c for c in combined if c not in outer]
                 gained = True
                 break
-    return gained, _built(product, combined, known, out)
+    return gained, _built(product, combined, known, dtype)
 
 
-_MAY_HAVE_TERMS = {T.add: None, T.sub: None, T.mul: None, T.true_div: None, T.neg: None}
+_MAY_HAVE_TERMS = {**_OPENED, T.add: None, T.sub: None}
 _LINEAR = (DimShuffle, Sum, Reshape, IncSubtensor, AdvancedIncSubtensor1, AdvancedIncSubtensor)
 
 
 @ignores_nonfinite
-@local_optimizer([T.mul, T.true_div, T.inv])
+@local_optimizer(list(_OPENED))
 def local_cancel_saturated(node):
     """A derivative without division by a sigmoid, exponential or erfc that its other factors undo.
 
@@ -477,13 +423,13 @@ def local_cancel_saturated(node):
     if len(out.clients) == 1 and out.clients[0][0] != "output" and out.clients[0][0].op in _OPENED:
         # The larger product has these factors too.
         return False
-    product = _read_product(out)
-    if not product.factors:
+    product = _read_product(out, out.dtype)
+    if not product.factors or out.dtype not in FLOATS:
         return False
     if any(_is_reduced(v) for v in product.above + product.below) and all(f.function == T.exp for f in product.factors):
         # A softmax, which has rules of its own.
         return False
-    cancelled, new = _cancelled(product, product.known, out, MOST_NESTED_SUMS)
+    cancelled, new = _cancelled(product, product.known, out.dtype, MOST_NESTED_SUMS)
     return answer(new, out) if cancelled else False
 
 

@@ -22,7 +22,7 @@ from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.indexing.advanced import AdvancedSubtensor, AdvancedSubtensor1
 from theano_ng.tensor.indexing.subtensor import Subtensor
 from theano_ng.tensor.nnet.sigmoids import sigmoid
-from theano_ng.tensor.opt.common import get_constant, op_of, shuffled
+from theano_ng.tensor.opt.common import constant_value, get_constant, op_of, shuffled
 from theano_ng.tensor.shaping.reshaping import Reshape
 
 MOST_NESTED = 12
@@ -31,19 +31,20 @@ MOST_NESTED = 12
 VIEWS = (DimShuffle, Reshape, Subtensor, AdvancedSubtensor1, AdvancedSubtensor)
 """What rearranges, repeats or leaves out elements of its first input, whatever they are."""
 
-View = namedtuple("View", "op others shape")
-"""A view without its first input. shape: key of the shape of what a Reshape makes; otherwise None."""
+View = namedtuple("View", "op others broadcastable shape")
+"""A view without its first input, and the pattern of what it makes. shape: key of the shape that a Reshape makes; otherwise None."""
 
 Factors = namedtuple("Factors", "constant factors")
 Factor = namedtuple("Factor", "function argument power")
-"""``function(argument) ** power``; function is `sigmoid`, `T.exp` or `T.erfc`."""
+"""``function(argument) ** power``; function is `sigmoid`, `T.exp`, `T.erfc` or `T.erfcx`."""
 
 
 def view_of(node):
     """The `View` that a node takes of its first input, or None when it takes none."""
     if not isinstance(node.op, VIEWS):
         return None
-    return View(node.op, tuple(node.inputs[1:]), shape_key(node.outputs[0]) if isinstance(node.op, Reshape) else None)
+    (out,) = node.outputs
+    return View(node.op, tuple(node.inputs[1:]), out.broadcastable, shape_key(out) if isinstance(node.op, Reshape) else None)
 
 
 def shape_key(v):
@@ -91,11 +92,15 @@ class Argument:
         return Argument(self.coefficient, self.base, self.views + (view,), self.degree)
 
     @property
+    def broadcastable(self):
+        return self.views[-1].broadcastable if self.views else self.base.broadcastable
+
+    @property
     def place(self):
         """Equal for arguments that differ in coefficient and degree only."""
         if self._key is None:
             views = []
-            for op, others, shape in self.views:
+            for op, others, _, shape in self.views:
                 last = views[-1][0] if views else None
                 if isinstance(op, DimShuffle):
                     order, rank = op.new_order, len(op.input_broadcastable)
@@ -138,11 +143,11 @@ def argument_of(v):
         if op == T.neg:
             number, rest = -1.0, inputs[0]
         elif op == T.mul and len(inputs) == 2:
-            number, rest = _number(inputs[0]), inputs[1]
+            number, rest = number_of(inputs[0]), inputs[1]
             if number is None:
-                number, rest = _number(inputs[1]), inputs[0]
+                number, rest = number_of(inputs[1]), inputs[0]
         elif op == T.true_div:
-            divisor, rest = _number(inputs[1]), inputs[0]
+            divisor, rest = number_of(inputs[1]), inputs[0]
             number = None if not divisor else 1 / divisor
         squared = _squared(v) if number is None and degree == 1 else None
         if number is not None and rest.type == v.type:
@@ -155,8 +160,11 @@ def argument_of(v):
     return Argument(coefficient, v, degree=degree)
 
 
-def _number(v):
+def number_of(v):
+    """The number that stands for `v` in a product, or None."""
     value = get_constant(v)
+    if value is None and v.owner is not None and all(v.broadcastable):
+        value = constant_value(v)
     return None if value is None or value.dtype.kind not in "iuf" else float(value)
 
 
@@ -167,7 +175,7 @@ def _squared(v):
         x = v.owner.inputs[0]
     elif op == T.mul and len(v.owner.inputs) == 2 and v.owner.inputs[0] is v.owner.inputs[1]:
         x = v.owner.inputs[0]
-    elif op == T.pow and _number(v.owner.inputs[1]) == 2:
+    elif op == T.pow and number_of(v.owner.inputs[1]) == 2:
         x = v.owner.inputs[0]
     else:
         return None
@@ -184,7 +192,7 @@ def factors_of(v, nested=MOST_NESTED):
         return None
     read = _READERS.get(node.op)
     if read is not None:
-        if any(i.dtype != v.dtype and _number(i) is None for i in node.inputs):
+        if any(i.dtype != v.dtype and number_of(i) is None for i in node.inputs):
             return None
         return read(v, node.inputs, nested - 1)
     view = view_of(node)
@@ -219,7 +227,7 @@ def _read_power(power):
 
 
 def _read_pow(v, inputs, nested):
-    power = _number(inputs[1])
+    power = number_of(inputs[1])
     return None if power is None or inputs[0].type != v.type else _read_power(power)(v, inputs, nested)
 
 
@@ -230,7 +238,7 @@ def _read_product(v, inputs, nested):
     constant = 1.0
     for part in parts:
         constant *= part.constant
-    return Factors(constant, [f for part in parts for f in part.factors])
+    return Factors(constant, together([f for part in parts for f in part.factors]))
 
 
 def _read_quotient(v, inputs, nested):
@@ -238,11 +246,11 @@ def _read_quotient(v, inputs, nested):
     if above is None or below is None or not below.constant:
         return None
     below = to_power(below, -1)
-    return Factors(above.constant * below.constant, above.factors + below.factors)
+    return Factors(above.constant * below.constant, together(above.factors + below.factors))
 
 
 def _constant_or_factors(v, whole, nested):
-    number = _number(v)
+    number = number_of(v)
     if number is not None:
         return Factors(number, [])
     return factors_of(v, nested) if v.type.broadcastable == whole.type.broadcastable else None
@@ -254,7 +262,7 @@ def _read_negation(v, inputs, nested):
 
 
 def _read_sum(v, inputs, nested):
-    numbers = [_number(i) for i in inputs]
+    numbers = [number_of(i) for i in inputs]
     rest = [i for i, number in zip(inputs, numbers) if number is None]
     if len(rest) != 1 or len(inputs) < 2:
         return None
@@ -262,7 +270,7 @@ def _read_sum(v, inputs, nested):
 
 
 def _read_difference(v, inputs, nested):
-    a, b = (_number(i) for i in inputs)
+    a, b = (number_of(i) for i in inputs)
     if a is not None and b is None:
         return number_plus(a, -1, inputs[1], nested)
     if b is not None and a is None:
@@ -279,7 +287,7 @@ def number_plus(number, sign, v, nested=MOST_NESTED):
         if op_of(v) == T.neg:
             coefficient, rest = -coefficient, inputs[0]
         else:
-            numbers = [_number(i) for i in inputs]
+            numbers = [number_of(i) for i in inputs]
             if len(inputs) != 2 or (numbers[0] is None) == (numbers[1] is None):
                 break
             if numbers[1] is None:
@@ -338,6 +346,86 @@ def _number_plus_function(number, ratio, v, nested):
     return None
 
 
+# -- putting factors together --------------------------------------------------------------------------------------------------------------
+
+
+class _Powers:
+    """Powers of ``sigmoid(a)``, ``sigmoid(-a)`` and ``exp(a)`` of one argument a."""
+
+    def __init__(self, argument):
+        self.argument = argument
+        self.sigmoid, self.opposite, self.exp = 0, 0, 0
+
+    def multiply(self, factor):
+        positive, power = factor.argument.coefficient > 0, factor.power
+        if factor.function == T.exp:
+            self.exp += power if positive else -power
+        elif positive:
+            self.sigmoid += power
+        else:
+            self.opposite += power
+
+    def factors(self):
+        """Without exponentials, which alone may overflow, where that can be: ``exp(a) * sigmoid(-a)`` is ``sigmoid(a)``."""
+        positive, negative = self.sigmoid, self.opposite
+        n = 0
+        if self.exp > 0:
+            n = min(self.exp, max(negative, -positive))
+        elif self.exp < 0:
+            n = max(self.exp, min(-positive, negative))
+        if n * self.exp < 0 or n != int(n):
+            n = 0
+        a, exp = self.argument, self.exp - n
+        found = [Factor(sigmoid, a, positive + n), Factor(sigmoid, -a, negative - n), Factor(T.exp, a if exp > 0 else -a, abs(exp))]
+        return [f for f in found if f.power]
+
+
+def together(factors):
+    """A list of `Factor` with those of one argument put together."""
+    if len(factors) < 2:
+        return factors
+    places, others = {}, []
+    for f in factors:
+        a = f.argument
+        if f.function in (T.erfc, T.erfcx) or a.degree == 2:
+            others.append(f)
+            continue
+        key = a.place, abs(a.coefficient)
+        if key not in places:
+            places[key] = _Powers(a if a.coefficient > 0 else -a)
+        places[key].multiply(f)
+    return [f for powers in places.values() for f in powers.factors()] + others
+
+
+def without_erfc(factors, dtype):
+    """A list of `Factor` with ``exp(-a ** 2) / erfc(a)`` put together as ``1 / erfcx(a)``."""
+    total = {}
+    for function, argument, power in factors:
+        key = function, argument.place, argument.coefficient, argument.degree
+        if key in total:
+            power += total[key].power
+        total[key] = Factor(function, argument, power)
+    tolerance = 8 * float(np.finfo(dtype).eps)
+    found = []
+    for key, (function, argument, power) in list(total.items()):
+        if function != T.erfc or power >= 0 or argument.degree != 1:
+            continue
+        for other, exponential in list(total.items()):
+            f, a, p = exponential
+            if f != T.exp or a.degree != 2 or a.place != argument.place:
+                continue
+            # exp(times * -argument ** 2)
+            times = a.coefficient / -(argument.coefficient**2)
+            if round(times) < 1 or abs(times - round(times)) > tolerance * times:
+                continue
+            n = min(int(round(times) * total[other].power), -total[key].power)
+            if n > 0:
+                total[key] = Factor(function, argument, total[key].power + n)
+                total[other] = Factor(f, a, total[other].power - n / round(times))
+                found.append(Factor(T.erfcx, argument, -n))
+    return [f for f in total.values() if f.power] + found
+
+
 _READERS = {
     sigmoid: _read_function(sigmoid),
     T.exp: _read_function(T.exp),
@@ -345,6 +433,7 @@ _READERS = {
     T.mul: _read_product,
     T.true_div: _read_quotient,
     T.neg: _read_negation,
+    T.tensor_copy: _read_power(1),
     T.inv: _read_power(-1),
     T.sqr: _read_power(2),
     T.sqrt: _read_power(0.5),
