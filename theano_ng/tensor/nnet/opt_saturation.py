@@ -10,7 +10,7 @@ from collections import namedtuple
 import numpy as np
 
 from theano_ng.compile import optdb
-from theano_ng.gof.rewriting import Optimizer, in2out, local_optimizer
+from theano_ng.gof.rewriting import Optimizer, local_optimizer, out2in
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.indexing.advanced import (
@@ -31,7 +31,7 @@ from theano_ng.tensor.nnet.saturating import (
     without_erfc,
 )
 from theano_ng.tensor.nnet.sigmoids import sigmoid, softplus
-from theano_ng.tensor.opt.common import MAX_SHARED, answer, constant_value, op_of, with_type
+from theano_ng.tensor.opt.common import answer, constant_value, op_of, with_type
 from theano_ng.tensor.opt.own_registration import ignores_nonfinite
 from theano_ng.tensor.opt.stabilize import is_stabilized, log_of_erfc
 from theano_ng.tensor.reductions.careduce import Sum
@@ -147,6 +147,10 @@ class _Product:
         self.factors += read.factors
 
 
+MOST_FACTORS = 64
+"""Up to this many factors products are opened that others use too."""
+
+
 def _read_product(root, dtype):
     """A variable as `_Product`; the walk goes through products and quotients of a dtype, up to a limit through those that others use."""
     product = _Product()
@@ -157,7 +161,7 @@ def _read_product(root, dtype):
         seen += 1
         op = op_of(v)
         opened = (
-            op in _OPENED and v.dtype == dtype and (v is root or seen + len(stack) <= MAX_SHARED or len(v.clients) < 2)
+            op in _OPENED and v.dtype == dtype and (v is root or seen + len(stack) <= MOST_FACTORS or len(v.clients) < 2)
         )
         number = number_of(v) if v is not root else None
         if number is not None:
@@ -192,13 +196,20 @@ _OPENED = {T.neg: None, T.mul: None, T.true_div: None, T.inv: None, T.tensor_cop
 
 
 def _put_together(factors, dtype):
-    """Factors of a product, those of one argument together, and by how much less is divided than before."""
+    """Factors of a product, those of one argument together, and how much fewer than before may overflow."""
     found = without_erfc(together(factors), dtype)
+    return found, _danger(factors) - _danger(found)
 
-    def divided(factors):
-        return sum(-f.power for f in factors if f.power < 0 and f.function != T.erfcx)
 
-    return found, divided(factors) - divided(found)
+def _danger(factors):
+    """How many divisions by what may be zero, and exponentials of what may be large, are in a product."""
+    count = 0
+    for function, argument, power in factors:
+        if function == T.exp:
+            count += abs(power) if argument.degree == 1 else 0
+        elif function != T.erfcx:
+            count += max(0, -power)
+    return count
 
 
 def _built(product, combined, known, dtype):
@@ -280,12 +291,14 @@ def _reshaped_operand(v):
     return None
 
 
-def _terms_of(v):
-    """The terms of a sum as (variable, sign); None when there are too many."""
+def _terms_of(v, open_shared=True):
+    """The terms of a sum as (variable, sign); None when there are too many. Sums within that others use too are opened if `open_shared`."""
     terms, stack = [], [(v, 1)]
     while stack:
         w, sign = stack.pop()
         op = op_of(w)
+        if w is not v and not open_shared and len(w.clients) > 1:
+            op = None
         if (op == T.add or op == T.sub) and w.dtype == v.dtype and factors_of(w) is None:
             inputs = w.owner.inputs
             signs = [sign] * len(inputs) if op == T.add else [sign, -sign]
@@ -339,15 +352,19 @@ def _brought_into(v, outer, known, dtype, nested):
     for view in views:
         outer = [f._replace(argument=f.argument.seen_through(view)) for f in outer]
         known = []
-    terms = _terms_of(v) if v.dtype == dtype else None
+    terms = _terms_of(v, bool(outer)) if v.dtype == dtype else None
     if terms is None:
         return None
     products = []
     for term, sign in terms:
         product = _read_product(term, dtype)
+        if not outer and _is_softmax(product):
+            return None
         product.constant *= sign
         products.append(product)
     made = []
+    if not outer and not any(product.factors for product in products):
+        return None
     merged = _with_complements(products)
     gained = len(merged) < len(products)
     for product in merged:
@@ -403,12 +420,13 @@ def _cancelled(product, known, dtype, nested):
     return gained, _built(product, combined, known, dtype)
 
 
-_MAY_HAVE_TERMS = {**_OPENED, T.add: None, T.sub: None}
+_SUMS = {T.add: None, T.sub: None}
+_MAY_HAVE_TERMS = {**_OPENED, **_SUMS}
 _LINEAR = (DimShuffle, Sum, Reshape, IncSubtensor, AdvancedIncSubtensor1, AdvancedIncSubtensor)
 
 
 @ignores_nonfinite
-@local_optimizer(list(_OPENED))
+@local_optimizer(list(_MAY_HAVE_TERMS))
 def local_cancel_saturated(node):
     """A derivative without division by a sigmoid, exponential or erfc that its other factors undo.
 
@@ -420,17 +438,29 @@ def local_cancel_saturated(node):
     Also where a transpose, a reshape or the derivative of an index is between the factors.
     """
     out = node.outputs[0]
-    if len(out.clients) == 1 and out.clients[0][0] != "output" and out.clients[0][0].op in _OPENED:
-        # The larger product has these factors too.
+    if out.dtype not in FLOATS:
         return False
+    is_sum = node.op in _SUMS
+    if len(out.clients) == 1 and out.clients[0][0] != "output":
+        client = out.clients[0][0]
+        if client.op in _OPENED or is_sum and client.op in _SUMS:
+            # The larger product, or sum, has all factors, or terms, of this one.
+            return False
+    if is_sum:
+        new = _brought_into(out, [], [], out.dtype, MOST_NESTED_SUMS)
+        return False if new is None else answer(new, out)
     product = _read_product(out, out.dtype)
-    if not product.factors or out.dtype not in FLOATS:
-        return False
-    if any(_is_reduced(v) for v in product.above + product.below) and all(f.function == T.exp for f in product.factors):
-        # A softmax, which has rules of its own.
+    if not product.factors or _is_softmax(product):
         return False
     cancelled, new = _cancelled(product, product.known, out.dtype, MOST_NESTED_SUMS)
     return answer(new, out) if cancelled else False
+
+
+def _is_softmax(product):
+    """Whether the factors of a product are exponentials and sums, for which there are rules of their own."""
+    return all(f.function == T.exp for f in product.factors) and any(
+        _is_reduced(v) for v in product.above + product.below
+    )
 
 
 def _is_reduced(v):
@@ -443,7 +473,7 @@ class SaturationOptimizer(Optimizer):
     """Apply `local_log_of_saturated` and `local_cancel_saturated` where there are functions that saturate."""
 
     def __init__(self):
-        self.rules = in2out(local_log_of_saturated, local_cancel_saturated, name="saturation_rules", ignore_newtrees=True)
+        self.rules = out2in(local_log_of_saturated, local_cancel_saturated, name="saturation_rules")
 
     def apply(self, fgraph):
         if any(node.op in _SATURATING for node in fgraph.apply_nodes):
