@@ -21,6 +21,8 @@ from theano_ng.tensor.indexing.advanced import (
 )
 from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
 from theano_ng.tensor.nnet.saturating import (
+    VIEWS,
+    Factors,
     View,
     factors_of,
     number_of,
@@ -28,10 +30,11 @@ from theano_ng.tensor.nnet.saturating import (
     shape_key,
     to_power,
     together,
+    view_of,
     without_erfc,
 )
 from theano_ng.tensor.nnet.sigmoids import sigmoid, softplus
-from theano_ng.tensor.opt.common import answer, constant_value, op_of, with_type
+from theano_ng.tensor.opt.common import answer, constant_value, op_of, shuffled, with_type
 from theano_ng.tensor.opt.own_registration import ignores_nonfinite
 from theano_ng.tensor.opt.stabilize import is_stabilized, log_of_erfc
 from theano_ng.tensor.reductions.careduce import Sum
@@ -151,8 +154,9 @@ MOST_FACTORS = 64
 """Up to this many factors products are opened that others use too."""
 
 
-def _read_product(root, dtype):
-    """A variable as `_Product`; the walk goes through products and quotients of a dtype, up to a limit through those that others use."""
+def _read_product(root, dtype, views=3):
+    """A variable as `_Product`; the walk goes through products and quotients of a dtype, up to a limit through those that others use,
+    and into as many as `views` views of products."""
     product = _Product()
     stack = [(root, False)]
     seen = 0
@@ -187,9 +191,38 @@ def _read_product(root, dtype):
             product.multiply(read, inverted)
             if read.constant == 1 and len(read.factors) == 1 and read.factors[0].power == 1:
                 product.known.append((read.factors[0], v))
-        else:
+        elif not (views and _read_view(product, v, inverted, dtype, views - 1)):
             (product.below if inverted else product.above).append(v)
     return product
+
+
+def _read_view(product, v, inverted, dtype, views):
+    """Multiply `product` by a view of a product that has saturating factors; whether `v` is one."""
+    if v.owner is None or v.dtype != dtype or not isinstance(v.owner.op, VIEWS):
+        return False
+    x = v.owner.inputs[0]
+    if op_of(x) not in _OPENED and not isinstance(x.owner and x.owner.op, VIEWS):
+        return False
+    inner = _read_product(x, dtype, views)
+    others = inner.above + inner.below
+    if not inner.factors or any(other.broadcastable != x.broadcastable for other in others if not all(other.broadcastable)):
+        return False
+    view = view_of(v.owner)
+
+    def seen(variables):
+        return [_spread(other, v) if all(other.broadcastable) else view.op(other, *view.others) for other in variables]
+
+    factors = [f._replace(argument=f.argument.seen_through(view)) for f in inner.factors]
+    product.multiply(Factors(inner.constant, factors), inverted)
+    above, below = seen(inner.above), seen(inner.below)
+    product.above += below if inverted else above
+    product.below += above if inverted else below
+    return True
+
+
+def _spread(number, like):
+    """A variable with one element, of the rank of another."""
+    return number if number.ndim == like.ndim else shuffled(number, ["x"] * like.ndim)
 
 
 _OPENED = {T.neg: None, T.mul: None, T.true_div: None, T.inv: None, T.tensor_copy: None}
@@ -275,8 +308,8 @@ def _adjoint(node):
 
 
 def _reshaped_operand(v):
-    """A Reshape of the shape of `v`, an elementwise expression that it is an operand of."""
-    stack, seen = [v], {}
+    """A Reshape of the shape of `v`, an elementwise expression that it is an operand of; one of a saturating function if there is one."""
+    stack, seen, found = [v], {}, None
     while stack and len(seen) < 64:
         w = stack.pop()
         if w in seen:
@@ -285,10 +318,12 @@ def _reshaped_operand(v):
         if w.owner is None or w.broadcastable != v.broadcastable:
             continue
         if isinstance(w.owner.op, Reshape):
-            return w
-        if isinstance(w.owner.op, Elemwise):
+            if factors_of(w) is not None:
+                return w
+            found = found or w
+        elif isinstance(w.owner.op, Elemwise):
             stack.extend(reversed(w.owner.inputs))
-    return None
+    return found
 
 
 def _terms_of(v, open_shared=True):
@@ -369,7 +404,7 @@ def _brought_into(v, outer, known, dtype, nested):
     gained = len(merged) < len(products)
     for product in merged:
         product.factors += outer
-        cancelled, new = _cancelled(product, known + product.known, dtype, nested - 1)
+        cancelled, new = _cancelled(product, known, dtype, nested - 1)
         gained = gained or cancelled
         made.append(new)
     if not gained:
