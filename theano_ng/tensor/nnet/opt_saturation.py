@@ -10,7 +10,7 @@ from collections import namedtuple
 import numpy as np
 
 from theano_ng.compile import optdb
-from theano_ng.gof.rewriting import Optimizer, local_optimizer, out2in
+from theano_ng.gof.rewriting import LocalOptGroup, TopoOptimizer, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.indexing.advanced import (
@@ -47,8 +47,11 @@ FLOATS = ("float16", "float32", "float64")
 MOST_TERMS = 32
 """Most terms of a sum that factors are brought into."""
 
-MOST_NESTED_SUMS = 4
+MOST_NESTED_SUMS = 6
 """How many sums within each other factors are brought into."""
+
+MOST_PRODUCTS = 400
+"""How many products are read to find out whether one of them can be rewritten."""
 
 
 # -- logarithms --------------------------------------------------------------------------------------------------------------------------
@@ -95,7 +98,7 @@ def local_log_of_saturated(node):
     """The logarithm of a product of sigmoids, exponentials and erfc, each from its own argument.
 
     log(sigmoid(x))  ->  -softplus(-x)          [fast_run, fast_compile]
-    log(1 - sigmoid(x).T)  ->  -softplus(x.T)
+    log(1 - sigmoid(A).T)  ->  -softplus(A.T)
     log(1 / (1 + exp(-x)))  ->  -softplus(-x)
     log1p(exp(x))  ->  softplus(x)
 
@@ -347,6 +350,17 @@ def _terms_of(v, open_shared=True):
     return terms
 
 
+class _Limits:
+    """How many more sums within each other are opened, and how many more products are read."""
+
+    def __init__(self):
+        self.sums, self.products = MOST_NESTED_SUMS, MOST_PRODUCTS
+
+    def spend(self, products):
+        self.products -= products
+        return self.products >= 0
+
+
 Linear = namedtuple("Linear", "node position")
 
 
@@ -373,10 +387,10 @@ def _counted(variables):
     return count
 
 
-def _brought_into(v, outer, known, dtype, nested):
+def _brought_into(v, outer, known, dtype, limits):
     """`v` times `outer`, a list of Factor, with the factors in the terms of the sum that v is; None where that cancels nothing."""
     linear, views = [], []
-    while v.owner is not None and nested and len(linear) < 8:
+    while v.owner is not None and limits.sums and len(linear) < 8:
         adjoint = _adjoint(v.owner)
         if adjoint is None:
             break
@@ -388,7 +402,7 @@ def _brought_into(v, outer, known, dtype, nested):
         outer = [f._replace(argument=f.argument.seen_through(view)) for f in outer]
         known = []
     terms = _terms_of(v, bool(outer)) if v.dtype == dtype else None
-    if terms is None:
+    if terms is None or not limits.spend(len(terms)):
         return None
     products = []
     for term, sign in terms:
@@ -402,11 +416,13 @@ def _brought_into(v, outer, known, dtype, nested):
         return None
     merged = _with_complements(products)
     gained = len(merged) < len(products)
+    limits.sums -= 1
     for product in merged:
         product.factors += outer
-        cancelled, new = _cancelled(product, known, dtype, nested - 1)
+        cancelled, new = _cancelled(product, known, dtype, limits)
         gained = gained or cancelled
         made.append(new)
+    limits.sums += 1
     if not gained:
         return None
     new = made[0] if len(made) == 1 else T.add(*made)
@@ -421,7 +437,7 @@ def _brought_into(v, outer, known, dtype, nested):
     return new
 
 
-def _cancelled(product, known, dtype, nested):
+def _cancelled(product, known, dtype, limits):
     """A product without the divisions by saturating functions that its factors or those of its sums undo.
 
     Parameters
@@ -430,8 +446,7 @@ def _cancelled(product, known, dtype, nested):
     known : list of (Factor, Variable)
     dtype : str
         Of the product.
-    nested : int
-        How many more sums are opened.
+    limits : _Limits
 
     Returns
     -------
@@ -441,12 +456,12 @@ def _cancelled(product, known, dtype, nested):
     """
     combined, gain = _put_together(product.factors, dtype)
     gained = gain > 0
-    if nested and any(f.power > 0 for f in combined):
+    if limits.sums and any(f.power > 0 for f in combined):
         for i, v in enumerate(product.above):
             if v.owner is None or v.dtype != dtype or v.owner.op not in _MAY_HAVE_TERMS and not isinstance(v.owner.op, _LINEAR):
                 continue
             outer = [f for f in combined if f.power > 0 and f.argument.broadcastable == v.broadcastable]
-            new = _brought_into(v, outer, known, dtype, nested) if outer else None
+            new = _brought_into(v, outer, known, dtype, limits) if outer else None
             if new is not None:
                 product.above[i] = new
                 combined = [c for c in combined if c not in outer]
@@ -482,12 +497,12 @@ def local_cancel_saturated(node):
             # The larger product, or sum, has all factors, or terms, of this one.
             return False
     if is_sum:
-        new = _brought_into(out, [], [], out.dtype, MOST_NESTED_SUMS)
+        new = _brought_into(out, [], [], out.dtype, _Limits())
         return False if new is None else answer(new, out)
     product = _read_product(out, out.dtype)
     if not product.factors or _is_softmax(product):
         return False
-    cancelled, new = _cancelled(product, product.known, out.dtype, MOST_NESTED_SUMS)
+    cancelled, new = _cancelled(product, product.known, out.dtype, _Limits())
     return answer(new, out) if cancelled else False
 
 
@@ -504,17 +519,48 @@ def _is_reduced(v):
     return v.owner is not None and isinstance(v.owner.op, Sum)
 
 
-class SaturationOptimizer(Optimizer):
-    """Apply `local_log_of_saturated` and `local_cancel_saturated` where there are functions that saturate."""
+class SaturationOptimizer(TopoOptimizer):
+    """Apply rules to logarithms, and to what quotients by saturating functions go into by products, sums and linear views."""
 
-    def __init__(self):
-        self.rules = out2in(local_log_of_saturated, local_cancel_saturated, name="saturation_rules")
+    def __init__(self, *rules):
+        super().__init__(LocalOptGroup(*rules), order="out_to_in", failure_callback=TopoOptimizer.warn_inplace)
+        self.__name__ = "saturation"
 
     def apply(self, fgraph):
-        if any(node.op in _SATURATING for node in fgraph.apply_nodes):
-            self.rules.apply(fgraph)
+        nodes, quotients = {}, []
+        for node in fgraph.apply_nodes:
+            if node.op in _LOGARITHMS:
+                nodes[node] = None
+            elif node.op in _QUOTIENTS and _divides_by_saturated(node):
+                nodes[node] = None
+                quotients.append(node)
+        while quotients:
+            for client, _ in quotients.pop().outputs[0].clients:
+                if client != "output" and client not in nodes:
+                    if client.op in _MAY_HAVE_TERMS or isinstance(client.op, _LINEAR):
+                        nodes[client] = None
+                        quotients.append(client)
+        if nodes:
+            return self.apply_to(fgraph, [node for node in fgraph.toposort() if node in nodes])
 
 
-_SATURATING = {sigmoid: None, T.exp: None, T.erf: None, T.erfc: None, T.tanh: None}
+_LOGARITHMS = {T.log: None, T.log1p: None}
+_QUOTIENTS = {T.true_div: None, T.inv: None, T.pow: None}
 
-optdb.register("saturation", SaturationOptimizer(), 0.7, "fast_run", "fast_compile", own=True)
+
+def _divides_by_saturated(node):
+    (out,) = node.outputs
+    if node.op == T.pow:
+        read = factors_of(out)
+        return read is not None and any(f.power < 0 or f.function == sigmoid for f in read.factors)
+    return out.dtype in FLOATS and bool(_read_product(node.inputs[-1], out.dtype).factors)
+
+
+optdb.register(
+    "saturation",
+    SaturationOptimizer(local_log_of_saturated, local_cancel_saturated),
+    0.7,
+    "fast_run",
+    "fast_compile",
+    own=True,
+)

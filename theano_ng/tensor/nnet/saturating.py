@@ -137,7 +137,7 @@ def argument_of(v):
     for _ in range(MOST_NESTED):
         op = op_of(v)
         inputs = v.owner.inputs if op is not None else ()
-        if any(i.dtype != v.dtype for i in inputs):
+        if any(i.dtype != v.dtype and number_of(i) is None for i in inputs):
             break
         number = None
         if op == T.neg:
