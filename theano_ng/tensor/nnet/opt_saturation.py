@@ -241,8 +241,8 @@ def _danger(factors):
     """How many divisions by what may be zero, and exponentials of what may be large, are in a product."""
     count = 0
     for function, argument, power in factors:
-        if function == T.exp:
-            count += abs(power) if argument.degree == 1 else 0
+        if function == T.exp and argument.degree == 1:
+            count += abs(power)
         elif function != T.erfcx:
             count += max(0, -power)
     return count

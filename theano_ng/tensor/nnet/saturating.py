@@ -136,7 +136,9 @@ def argument_of(v):
     coefficient, degree = 1.0, 1
     for _ in range(MOST_NESTED):
         op = op_of(v)
-        inputs = v.owner.inputs if op is not None else ()
+        if op not in _SCALES_AND_SQUARES:
+            break
+        inputs = v.owner.inputs
         if any(i.dtype != v.dtype and number_of(i) is None for i in inputs):
             break
         number = None
@@ -158,6 +160,9 @@ def argument_of(v):
         else:
             break
     return Argument(coefficient, v, degree=degree)
+
+
+_SCALES_AND_SQUARES = {T.neg: None, T.mul: None, T.true_div: None, T.sqr: None, T.pow: None}
 
 
 def number_of(v):
