@@ -3,6 +3,8 @@
 import importlib
 import sys
 
+from theano_ng.moved import missing, no_attribute
+
 # What the classic modules imported for themselves, and Ops of others took from there: `from theano.tensor.basic import Apply, grad_undefined`.
 CLASSIC_IMPORTS = {
     "theano_ng": "compile gof printing scalar tensor",
@@ -37,7 +39,8 @@ def lazy_names(module, homes, modules=""):
     module : str
         ``__name__`` of the module.
     homes : dict of str to str
-        Path of a home -> the names found there, separated by blanks; ``alias=name`` where it has another one there.
+        Path of a home -> the names found there, separated by blanks; ``alias=name`` where it has another one there. What belongs to a
+        chapter that is missing is left out.
     modules : str
         Names of the package's own modules, separated by blanks. One that is not there is an attribute that is not there.
 
@@ -47,12 +50,18 @@ def lazy_names(module, homes, modules=""):
     names : list of str
         Those of `homes`, sorted.
     """
+    inner = module.partition(".")[2]
+
+    def is_there(name):
+        return missing("%s.%s" % (inner, name) if inner else name) is None
+
     home_of = {}
     for home, names in homes.items():
         for entry in names.split():
             alias, _, name = entry.partition("=")
-            home_of[alias] = (home, name or alias)
-    own = frozenset(modules.split())
+            if is_there(alias):
+                home_of[alias] = (home, name or alias)
+    own = frozenset(filter(is_there, modules.split()))
     namespace = sys.modules[module].__dict__
 
     def __getattr__(name):
@@ -64,7 +73,7 @@ def lazy_names(module, homes, modules=""):
                 except ModuleNotFoundError as failure:
                     if failure.name != path:
                         raise
-            raise AttributeError("module %r has no attribute %r" % (module, name))
+            raise no_attribute(module, name)
         home, there = home_of[name]
         value = namespace[name] = getattr(importlib.import_module(home), there)
         return value

@@ -124,7 +124,7 @@ cdef int prepare(NativeCall *call, int i) noexcept:
             call.copied[i] = 1
             return 0
         if not cnp.PyArray_Check(value):
-            raise TypeError("expected an ndarray as input %d, not %r of type %s" % (i, value, type(value).__name__))
+            raise ValueError("expected an ndarray as input %d, not %r of type %s" % (i, value, type(value).__name__))
         raise TypeError("expected an array of dtype %s with %d dimensions as input %d, got dtype %s with %d dimensions" % (
             cnp.PyArray_DescrFromType(number), call.operands[i].ndim, i, value.dtype, value.ndim))
     except BaseException as failure:

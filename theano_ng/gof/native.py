@@ -8,6 +8,7 @@ import contextlib
 import functools
 import importlib
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from theano_ng.gof import _native
 from theano_ng.gof.compiler.kernelcache import load_kernels, rename_symbol
@@ -113,8 +114,7 @@ class NativeCode:
         )
 
 
-@dataclass(frozen=True)
-class NativeFunction:
+class NativeFunction(NamedTuple):
     """A compiled function.
 
     Attributes
@@ -157,9 +157,10 @@ def make_native_thunk(node, code, inputs, outputs):
     _native.NativeThunk
     """
     addresses = load_kernels(code.kernels) if code.kernels else ()
-    thunk = code.bind(
-        addresses, inputs, outputs, [array_layout(variable.type) for variable in (*node.inputs, *node.outputs)]
-    )
+    layouts = [array_layout(variable.type) for variable in (*node.inputs, *node.outputs)]
+    for i in getattr(node.op, "native_unchecked", ()):
+        layouts[i] = -1
+    thunk = code.bind(addresses, inputs, outputs, layouts)
     thunk.node = node
     return thunk
 
@@ -238,6 +239,9 @@ class NativeOp:
             def native_code(self, node):
                 return NativeCode("theano_ng.tensor.native.elemwise:dimshuffle", copies=not self.inplace, order=...)
     """
+
+    # Numbers of inputs that the native code is given whatever they are, None for instance, because it checks them itself.
+    native_unchecked = ()
 
     # Whether the class is a subclass of an Op with native code, and has written a `c_code` that is to be used instead.
     own_c_code = False

@@ -98,6 +98,9 @@ class Composite(ScalarOp):
         }
 
     def __setstate__(self, state):
+        if "instructions" not in state:  # Theano pickled the graph
+            self.__init__(state["inputs"], state["outputs"])
+            return
         program = Program.__new__(Program)
         program.input_types = state["input_types"]
         program.output_types = state["output_types"]

@@ -362,7 +362,7 @@ def compute_test_value(node):
 
     Raises
     ------
-    AttributeError
+    ValueError
         When an input has none and ``config.compute_test_value`` is 'raise'. Errors of the computation itself are passed on, with a note
         about the node and its inputs; with 'pdb', after the debugger.
     """
@@ -455,7 +455,7 @@ def get_test_value(v):
 
 
 def missing_test_message(msg):
-    """Act on a missing test value as ``config.compute_test_value`` says: raise AttributeError, warn, start the debugger, or nothing.
+    """Act on a missing test value as ``config.compute_test_value`` says: raise ValueError, warn, start the debugger, or nothing.
 
     Parameters
     ----------
@@ -464,7 +464,7 @@ def missing_test_message(msg):
     """
     action = config.compute_test_value
     if action == "raise":
-        raise AttributeError(msg)
+        raise ValueError(msg)
     if action == "warn":
         warnings.warn(msg, stacklevel=2)
     if action == "pdb":
@@ -473,7 +473,7 @@ def missing_test_message(msg):
 
 
 def debug_error_message(msg):
-    """Tell that a debug check failed: an exception when test values are computed, a warning when the policy is 'warn'.
+    """Tell that a debug check failed: ValueError when test values are computed, a warning when the policy is 'warn'.
 
     Parameters
     ----------
@@ -481,7 +481,7 @@ def debug_error_message(msg):
     """
     action = config.compute_test_value
     if action in ("raise", "ignore", "pdb"):
-        raise Exception(msg)
+        raise ValueError(msg)
     if action == "warn":
         warnings.warn(msg, stacklevel=2)
 

@@ -19,6 +19,7 @@ from theano_ng.gof.traversal import postorder
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.misc.frozendict import frozendict
 from theano_ng.scalar import get_scalar_type
+from theano_ng.tensor.dtypes import FLOATS
 from theano_ng.tensor.constant import as_tensor_variable, constant
 from theano_ng.tensor.elemwise.kernel import ALTERNATE, elemwise_kernel, operand_classes, operand_rows, scalar_node
 from theano_ng.tensor.elemwise.perform import (
@@ -442,6 +443,15 @@ class Elemwise(NativeOp, OpenMPOp):
         return node.outputs[0].type.ndim == 0 or self._array_function(node) is not None
 
     # -- derivatives -------------------------------------------------------------------------------------------------
+
+    shortcuts = {}
+    """Class of scalar ops -> function of a node that returns a `gof.differentiate.Shortcut` or None."""
+
+    def shortcut(self, node):
+        find = self.shortcuts.get(type(self.scalar_op))
+        if find is None or type(self) is not Elemwise or node.outputs[0].type.dtype not in FLOATS:
+            return None
+        return find(node)
 
     def L_op(self, inputs, outs, ograds):
         gradients = self._bgrad(inputs, outs, ograds)

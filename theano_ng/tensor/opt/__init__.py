@@ -29,7 +29,7 @@ from theano_ng.tensor.opt.common import (
     merge_broadcastables,
     scalarconsts_rest,
 )
-from theano_ng.tensor.assert_op import Assert, assert_, assert_op
+from theano_ng.tensor.assert_op import Assert, AssertIndex, AssertShape, assert_, assert_op
 from theano_ng.tensor.shaping.creation import MakeVector, make_vector
 from theano_ng.tensor.opt.shape import (
     ShapeFeature,
@@ -88,6 +88,7 @@ from theano_ng.tensor.opt.subtensor import (
 )
 from theano_ng.tensor.opt.incsubtensor import (
     local_adv_sub1_adv_inc_sub1,
+    local_adv_sub1_adv_inc_sub1_of_trusted_rows,
     local_IncSubtensor_serialize,
     local_incsubtensor_of_zeros,
     local_incsubtensor_of_zeros_to_setsubtensor,
@@ -164,6 +165,7 @@ from theano_ng.tensor.opt.reductions import (
     local_sumsqr2dot,
     local_useless_reduce,
 )
+from theano_ng.tensor.opt.log_domain import local_log_of_positive, local_log_sum_exp, local_share_of_sum
 from theano_ng.tensor.opt.stabilize import (
     local_erf_minus_one,
     local_erf_neg_minus_one,
@@ -175,7 +177,6 @@ from theano_ng.tensor.opt.stabilize import (
     local_log_erfc,
     local_log_pow,
     local_log_prod_sqr,
-    local_log_sum_exp,
     local_one_add_neg_erfc,
     local_one_minus_erf,
     local_one_minus_erf2,
