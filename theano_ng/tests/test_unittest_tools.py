@@ -11,7 +11,7 @@ import theano_ng as theano
 from theano_ng import tensor as T
 from theano_ng.compile.debugmode import BadOptimization
 from theano_ng.gof import Apply, Op
-from theano_ng.gradient import GradientError
+from theano_ng.gradient import GradientError, numeric_grad
 from theano_ng.tensor import inplace
 from theano_ng.tensor.tests import test_basic as tb
 from theano_ng.tests import unittest_tools as utt
@@ -60,6 +60,11 @@ class TestComparisons(unittest.TestCase):
         self.assertRaises(GradientError, utt.verify_grad, lambda v: utt.different_grad(1.01)(v**2), [x])
         self.assertRaises(utt.verify_grad.E_grad, T.verify_grad, lambda v: utt.different_grad(1.01)(v**2), [x], rng=np.random)
         self.assertIs(T.verify_grad.E_grad, GradientError)
+
+    def test_numeric_grad_of_points_in_any_layout(self):
+        point = np.array([[1.0, 2.0], [3.0, 4.0]])
+        for p in (point, np.asfortranarray(point), point[::-1, ::-1]):
+            utt.assert_allclose(2 * p, numeric_grad(lambda v: (v**2).sum(), p).gf, rtol=1e-5)
 
     def test_verify_grad_of_an_op_that_destroys_its_input(self):
         class Tripled(Op):
