@@ -9,6 +9,9 @@ from theano_ng.audit.targets import destroyed
 from theano_ng.compile.debugmode.checks import _lessbroken_deepcopy
 from theano_ng.compile.debugmode.errors import AddressError, BadThunkOutput, DebugModeError
 from theano_ng.compile.debugmode.tracking import check_eq
+from theano_ng.gof.graph import Apply
+from theano_ng.gof.op import Op
+from theano_ng.gof.type import Generic
 
 #: Outputs with more elements are not what an audit is about: lengths that are inputs become large.
 MOST_ELEMENTS = 1 << 13
@@ -201,6 +204,18 @@ def runner_or_none(context, built, kind="c"):
 # ------------------------------------------------- DebugMode
 
 
+class Reader(Op):
+    """Reads values: outputs that share memory are wrong where a node reads them, not where they only go out."""
+
+    __props__ = ()
+
+    def make_node(self, *inputs):
+        return Apply(self, list(inputs), [Generic()()])
+
+    def perform(self, node, inputs, output_storage):
+        output_storage[0][0] = "read"
+
+
 class DebugRun:
     """A node in DebugMode, called with example values.
 
@@ -227,6 +242,8 @@ class DebugRun:
         )
         inputs = [In(v, borrow=True, mutable=True) for v in built.variables]
         outputs = [Out(v, borrow=True) for v in built.node.outputs]
+        if len(outputs) > 1:
+            outputs.append(Out(Reader()(*built.node.outputs), borrow=True))
         self.function = function(inputs, outputs, mode=mode, accept_inplace=True, on_unused_input="ignore")
         self.context, self.built = context, built
 

@@ -8,6 +8,7 @@ from theano_ng import tensor as T
 from theano_ng.audit import audit
 from theano_ng.audit.names import NAMES
 from theano_ng.audit.records import Case
+from theano_ng.audit.value_checks import Reader
 from theano_ng.audit.tests import gallery, gallery_c, gallery_rules
 from theano_ng.compile.debugmode import DebugMode
 
@@ -18,7 +19,10 @@ def run_in_debugmode(case):
     """Compile and call a function of a case in DebugMode."""
     inputs = [T.TensorType(value.dtype, (False,) * value.ndim)() for value in case.inputs]
     mode = DebugMode(optimizer=None, check_preallocated_output="ALL", stability_patience=1)
-    f = theano.function(inputs, case.op(*inputs), mode=mode, accept_inplace=True)
+    outputs = case.op(*inputs)
+    if isinstance(outputs, list):
+        outputs = [*outputs, Reader()(*outputs)]
+    f = theano.function(inputs, outputs, mode=mode, accept_inplace=True)
     for _ in range(2):
         f(*case.inputs)
 
