@@ -50,7 +50,7 @@ REASONS = {
     r"(var|std)\(complex": "the variance of complex numbers is real, as in NumPy",
     r"(sum|prod|mean)\(complex.*dtype=": "sums of complex numbers in a real dtype would lose the imaginary part",
     r"reductions: (cumsum|cumprod)\(": "the Python code of cumulative sums has the dtype that the type declares",
-    r"\b(round|iround|sgn|real|imag|conj|angle|ceil|floor|trunc)\(.* \| error building TypeError -> value": "numbers and derivatives that 1.0 refuses",
+    r"\b(round|iround|sgn|real|imag|conj|angle|ceil|floor|trunc)\(.* \| error building (TypeError|MethodNotDefined) -> value": "numbers and derivatives that 1.0 refuses",
     r"grad\((log2|log10|exp2|sqr|sqrt|[\w]+)\(\w+\)\) \| value TensorType\(float(32|64), (\w+)\) -> value TensorType\(float(16|32), ": "a derivative has the dtype of its variable, without constants of a wider one",
     r"grad\(log2\(": "the derivative of log2 is not infinite",
     r"\b(relu|elu|selu)\(float": "activations keep the dtype of their input",
