@@ -151,7 +151,10 @@ class TestMachines(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             out, err = start(BROKEN_OP, folder).communicate(timeout=120)
         # The node, the line and the message come last, the rest is in a file: the code with line numbers, the command, what the compiler said.
-        self.assertRegex(err, r"Apply node that the code belongs to: Twice\(x\)\n.* Twice\.c_code .*\nerror: .*this_is_no_function.*\n$")
+        self.assertRegex(
+            err,
+            r"Apply node that the code belongs to: Twice\(x\)\n.* Twice\.c_code .*\nerror: .*this_is_no_function.*\n$",
+        )
         path = re.search(r"are in (\S+)", err).group(1)
         with open(path) as file:
             listing = file.read()

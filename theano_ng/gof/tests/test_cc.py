@@ -312,7 +312,12 @@ class TestCLinker(unittest.TestCase):
         self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
         with open(path) as file:
             listing = file.read()
-        for part in ("\tthis is not C;", "Problem occurred during compilation with the command line below:", "mod.cpp", caught.exception.output):
+        for part in (
+            "\tthis is not C;",
+            "Problem occurred during compilation with the command line below:",
+            "mod.cpp",
+            caught.exception.output,
+        ):
             self.assertIn(part.strip(), listing)
         # Other processes may be compiling in the same directory; this one has left nothing.
         self.assertNotIn("tmp-%d-" % os.getpid(), " ".join(os.listdir(config.compiledir)))

@@ -284,13 +284,21 @@ class TestStructs(unittest.TestCase):
 
     def test_a_thunk_sets_the_flags_of_its_outputs(self):
         x = T.dvector("x")
-        node = Counter()(x).owner
-        storage = {x: [np.zeros(2)], node.outputs[0]: [None]}
-        computed = {x: [True], node.outputs[0]: [False]}
-        thunk = node.op.make_thunk(node, storage, computed, [])
-        thunk()
-        self.assertEqual(storage[node.outputs[0]][0].tolist(), [1, 1])
-        self.assertIs(computed[node.outputs[0]][0], True)
+        for node in (
+            Counter()(x).owner,
+            (x + x).owner,
+            x.dimshuffle("x", 0).owner,
+            T.max_and_argmax(x, axis=0)[0].owner,
+        ):
+            storage = {r: [None] for r in node.outputs}
+            computed = {r: [False] for r in node.outputs}
+            for r in node.inputs:
+                storage[r], computed[r] = [np.ones(2) if r is x else r.data], [True]
+            thunk = node.op.make_thunk(node, storage, computed, [])
+            thunk()
+            for r in node.outputs:
+                self.assertIs(computed[r][0], True)
+                self.assertIsNotNone(storage[r][0])
 
 
 class Window(gof.Op):
