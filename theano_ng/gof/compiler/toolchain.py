@@ -128,9 +128,18 @@ class CompileError(Exception):
                 )
             found.setdefault(number if generated else (file, number), "%s:%d%s\n%s" % (file, number, text, message))
         if not found:
-            found = dict.fromkeys(self._unresolved.findall(self.output))
-            return list(found) or self.output.strip().split("\n")[-1:]
+            found = [self._with_line(said, lines) for said in dict.fromkeys(self._unresolved.findall(self.output))]
+            return found or self.output.strip().split("\n")[-1:]
         return list(found.values())
+
+    @staticmethod
+    def _with_line(said, lines):
+        """What a linker says about a name, behind the first line of the code that has it."""
+        name = re.search(r"undefined (?:symbol: |reference to \W)(\w+)", said)
+        for number, line in enumerate(lines, 1):
+            if name is not None and re.search(r"\b%s\b" % name.group(1), line):
+                return "line %d: %s\n%s" % (number, line.strip(), said)
+        return said
 
     def listing(self):
         """The numbered C code, the command line and all that the compiler printed; a string."""
