@@ -1,5 +1,7 @@
 """Calls, and errors of calls, that programs written for Theano 1.0 rely on."""
 
+import copy
+import pickle
 import unittest
 
 import numpy as np
@@ -200,6 +202,72 @@ class TestResults(unittest.TestCase):
         s = T.dscalar("s")
         for mode in (PYTHON, FAST, "FAST_COMPILE"):
             self.assertEqual(theano.function([s], s.size, mode=mode)(3.0), 1)
+
+
+class TestSharedContainers(unittest.TestCase):
+    """Functions that share a container share it after they were pickled or deep-copied, and with nobody else."""
+
+    @staticmethod
+    def pair():
+        x, s = T.dscalars("x", "s")
+        f = theano.function([x, theano.In(s, value=1.0, update=s + x, mutable=True)], s + x, mode=FAST)
+        g = theano.function([x, theano.In(s, value=f.container["s"], update=s - x, mutable=True)], s - x, mode=FAST)
+        return f, g
+
+    def check(self, f, g):
+        self.assertEqual((f["s"], g["s"]), (1, 1))
+        f(2.0)
+        self.assertEqual((f["s"], g["s"]), (3, 3))
+        g(1.0)
+        self.assertEqual((f["s"], g["s"]), (2, 2))
+        f["s"] = 10.0
+        self.assertEqual((g["s"], g(3.0), f["s"]), (10, 7, 7))
+
+    def test_copies(self):
+        def one_memo(f, g, memo):
+            return copy.deepcopy(f, memo), copy.deepcopy(g, memo)
+
+        ways = [
+            copy.deepcopy,
+            lambda pair: one_memo(*pair, {}),
+            lambda pair: tuple(reversed(copy.deepcopy(pair[::-1]))),
+            lambda pair: tuple(reversed(one_memo(*pair[::-1], {}))),
+            lambda pair: copy.deepcopy(copy.deepcopy([*pair, *pair]))[2:],
+        ]
+        for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+            ways.append(lambda pair, protocol=protocol: pickle.loads(pickle.dumps(pair, protocol)))
+            ways.append(lambda pair, protocol=protocol: pickle.loads(pickle.dumps(pair[::-1], protocol))[::-1])
+        for way in ways:
+            f, g = self.pair()
+            copies = way((f, g))
+            self.check(*copies)
+            self.assertEqual((f["s"], g["s"]), (1, 1))
+            self.check(f, g)
+
+    def test_the_container_itself(self):
+        f, g = self.pair()
+        container, f2, g2 = copy.deepcopy((f.container["s"], f, g))
+        f2(3.0)
+        self.assertEqual((container.value, g2["s"], f["s"]), (4, 4, 1))
+        container.value = 7.0
+        self.assertEqual((f2["s"], g2["s"]), (7, 7))
+
+    def test_defaults_are_not_shared(self):
+        x, s = T.dscalars("x", "s")
+        f = theano.function([x, theano.In(s, value=2.0)], x * s, mode=PYTHON)
+        for f2 in (copy.deepcopy(f), pickle.loads(pickle.dumps(f))):
+            self.assertEqual([f2(3.0), f2(3.0, 5.0), f2(3.0)], [6, 15, 6])
+            f2["s"] = 4.0
+            self.assertEqual([f2["s"], f["s"]], [4, 2])
+
+    def test_shared_variables(self):
+        w = theano.shared(1.0)
+        x = T.dscalar("x")
+        f = theano.function([x], w, updates=[(w, w + x)], mode=FAST)
+        g = theano.function([], w * 2, mode=FAST)
+        for w2, f2, g2 in (copy.deepcopy((w, f, g)), pickle.loads(pickle.dumps((w, f, g), 2))):
+            f2(3.0)
+            self.assertEqual((w2.get_value(), g2(), w.get_value()), (4, 8, 1))
 
 
 if __name__ == "__main__":
