@@ -111,7 +111,7 @@ class TestOp(unittest.TestCase):
     def test_test_values(self):
         with _flag("compute_test_value", "raise"):
             x = T.dvector("x")
-            with self.assertRaises(AttributeError):
+            with self.assertRaises(ValueError):
                 Pair(2)(x)
             x.tag.test_value = np.ones(3)
             y = Pair(2)(x)
