@@ -77,8 +77,12 @@ cdef class CThunk:
 
     def __call__(self):
         """Run once; raises what the C code raised."""
+        cdef list flag
         if self.run(self.data) != 0:
             raise_current()
+        if self.computed is not None:
+            for flag in self.computed:
+                flag[0] = True
 
 
 cdef int raise_current() except -1:

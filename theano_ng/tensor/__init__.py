@@ -16,7 +16,7 @@ from theano_ng.gof.optdb import register_loader as _register_loader
 from theano_ng.lazy import lazy_names as _lazy_names
 from theano_ng.tensor.basic import *  # noqa: F401,F403
 from theano_ng.tensor import basic  # noqa: F401
-from theano_ng.tensor import methods as _methods  # noqa: F401
+from theano_ng.tensor import methods as _methods, shortcuts as _shortcuts  # noqa: F401
 from theano_ng.tensor.constant_rules import get_scalar_constant_value_elemwises  # noqa: F401
 from theano_ng.compile.sharedvalue import shared as _shared  # noqa: F401
 from theano_ng.tensor.var import _tensor_py_operators  # noqa: F401

@@ -290,11 +290,6 @@ class TensorType(Type):
             converted = None
         except (TypeError, ValueError) as exc:
             raise self._not_held(data, exc) from exc
-        else:
-            if converted.dtype.kind == "b" and given.dtype.kind != "b":
-                raise TypeError(
-                    "%s cannot store a value of dtype %s without risking loss of precision." % (self, given.dtype), data
-                )
         if converted is not None:
             if allow_downcast is None and type(data) is float and self.dtype == config.floatX:
                 return converted

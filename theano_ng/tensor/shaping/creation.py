@@ -563,7 +563,7 @@ class MakeVector(NativeOp, Op):
                     "into %s" % ([x.dtype for x in inputs], self.dtype)
                 )
             inputs = [cast(x, dtype) for x in inputs]
-        return Apply(self, inputs, [TensorType(self.dtype, (len(inputs) == 1,))()])
+        return Apply(self, inputs, [TensorType(self.dtype, (False,))()])
 
     def __str__(self):
         return "MakeVector{dtype=%r}" % self.dtype
