@@ -542,10 +542,7 @@ def rebroadcast(x, flags):
     changes = [(axis, flag) for axis, flag in flags.items() if x.broadcastable[axis] != flag]
     if not changes:
         return x
-    if (
-        x.owner is not None
-        and type(x.owner.op) is Rebroadcast
-    ):
+    if x.owner is not None and type(x.owner.op) is Rebroadcast:
         # Of what was changed to and fro, nothing is left; a dimension that is declared broadcastable is not checked then.
         source = x.owner.inputs[0]
         changes = {**x.owner.op.axis, **dict(changes)}

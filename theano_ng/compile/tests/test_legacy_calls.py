@@ -66,7 +66,11 @@ class TestNoValue(unittest.TestCase):
 
     def test_default(self):
         for mode in (PYTHON, FAST):
-            for kind, other in (("dscalar", np.float64(5)), ("dvector", np.ones(2)), ("imatrix", np.ones((2, 2), "int32"))):
+            for kind, other in (
+                ("dscalar", np.float64(5)),
+                ("dvector", np.ones(2)),
+                ("imatrix", np.ones((2, 2), "int32")),
+            ):
                 x = getattr(T, kind)("x")
                 f = theano.function([x], T.default(x, other), mode=mode)
                 np.testing.assert_array_equal(f(None), other)

@@ -144,7 +144,11 @@ class TestPickles(unittest.TestCase):
             for graph in (loaded, fresh):
                 m = graph["inputs"][0]
                 slope = T.grad(graph["outputs"][0], m)
-                slopes.append(theano.function(graph["inputs"], slope, on_unused_input="ignore")(given["m"], given["v"], given["x"]))
+                slopes.append(
+                    theano.function(graph["inputs"], slope, on_unused_input="ignore")(
+                        given["m"], given["v"], given["x"]
+                    )
+                )
             np.testing.assert_allclose(*slopes)
 
     def test_functions(self):

@@ -27,7 +27,10 @@ def build(theano):
 
     T = theano.tensor
     nnet, scalar = T.nnet, theano.scalar
-    here = {name: import_module(theano.__name__ + "." + name) for name in ("ifelse", "typed_list", "tensor.slinalg", "tensor.fft")}
+    here = {
+        name: import_module(theano.__name__ + "." + name)
+        for name in ("ifelse", "typed_list", "tensor.slinalg", "tensor.fft")
+    }
     slinalg = here["tensor.slinalg"]
 
     x, y, m, s = T.dvector("x"), T.dvector("y"), T.dmatrix("m"), T.dscalar("s")
@@ -69,30 +72,100 @@ def build(theano):
         outputs=[getattr(T, name)(x) for name in unary.split()]
         + [getattr(T, name)(x) for name in ("isnan", "isinf", "trunc", "deg2rad", "exp2", "log2", "log10")]
         + [getattr(nnet, name)(x) for name in ("sigmoid", "softplus", "relu", "hard_sigmoid", "elu", "softsign")]
-        + [op(x, y) for op in (T.add, T.sub, T.mul, T.true_div, T.maximum, T.minimum, T.pow, T.arctan2, T.mod, T.int_div)]
+        + [
+            op(x, y)
+            for op in (T.add, T.sub, T.mul, T.true_div, T.maximum, T.minimum, T.pow, T.arctan2, T.mod, T.int_div)
+        ]
         + [op(x, y) for op in (T.lt, T.gt, T.le, T.ge, T.eq, T.neq)]
         + [T.switch(x > y, x, y), T.clip(x, 0.1, 0.4), T.cast(x, "float32"), T.cast(x * 9, "int8"), T.fill(x, 2)]
         + [T.and_(i, 1), T.or_(i, 2), T.xor(i, 1), T.invert(i), i // 2, i % 2],
     )
-    found["complex"] = dict(inputs=[z, x, y], outputs=[T.real(z), T.imag(z), T.conj(z), T.angle(z), T.complex(x, y), abs(z)])
+    found["complex"] = dict(
+        inputs=[z, x, y], outputs=[T.real(z), T.imag(z), T.conj(z), T.angle(z), T.complex(x, y), abs(z)]
+    )
     found["indexing"] = dict(
         inputs=[x, m, v, i],
-        outputs=[x[i:], x[::-1], x[0], x[-1:], m[:, 0], m[[0, 1]], m[i, :2], m[v, 0], x[v], m[:, None, :], m[v, v], x[(x > 0.3).nonzero()]]
-        + [T.inc_subtensor(x[1:], 2.0), T.set_subtensor(x[v], 0.0), T.inc_subtensor(m[i], x), T.set_subtensor(m[v, v], 1.0)]
+        outputs=[
+            x[i:],
+            x[::-1],
+            x[0],
+            x[-1:],
+            m[:, 0],
+            m[[0, 1]],
+            m[i, :2],
+            m[v, 0],
+            x[v],
+            m[:, None, :],
+            m[v, v],
+            x[(x > 0.3).nonzero()],
+        ]
+        + [
+            T.inc_subtensor(x[1:], 2.0),
+            T.set_subtensor(x[v], 0.0),
+            T.inc_subtensor(m[i], x),
+            T.set_subtensor(m[v, v], 1.0),
+        ]
         + [T.nonzero(m)[0], T.choose(v, [v, v + 1]), T.grad(x[v].sum(), x), T.grad((m[i, 1:] ** 2).sum(), m)],
     )
     found["shapes"] = dict(
         inputs=[x, m, s, i],
-        outputs=[m.shape, m.reshape((1, -1)), m.T, m.dimshuffle(1, "x", 0), m.flatten(), T.join(0, m, m), T.stack([x, x])]
-        + [T.shape_padleft(m), T.alloc(s, 3, i), T.zeros_like(m), T.tile(m, (1, 2)), T.repeat(m, 2, 0), T.split(x, [1, 2], 2)[1]]
-        + [T.eye(3), T.arange(i), T.diag(m), T.diag(x), T.specify_shape(m, (3, 3)), T.as_tensor_variable([s, s]), T.roll(x, 1)]
+        outputs=[
+            m.shape,
+            m.reshape((1, -1)),
+            m.T,
+            m.dimshuffle(1, "x", 0),
+            m.flatten(),
+            T.join(0, m, m),
+            T.stack([x, x]),
+        ]
+        + [
+            T.shape_padleft(m),
+            T.alloc(s, 3, i),
+            T.zeros_like(m),
+            T.tile(m, (1, 2)),
+            T.repeat(m, 2, 0),
+            T.split(x, [1, 2], 2)[1],
+        ]
+        + [
+            T.eye(3),
+            T.arange(i),
+            T.diag(m),
+            T.diag(x),
+            T.specify_shape(m, (3, 3)),
+            T.as_tensor_variable([s, s]),
+            T.roll(x, 1),
+        ]
         + [T.tri(3), T.triu(m), T.addbroadcast(x[:1], 0), T.concatenate([m, m], 1), m.diagonal(), T.swapaxes(m, 0, 1)],
     )
     found["reductions"] = dict(
         inputs=[m],
-        outputs=[m.sum(), m.sum(0), m.mean(1), m.prod(0), T.max(m), T.max(m, 0), T.argmax(m, 1), T.min(m), m.var(), m.std(0)]
-        + [T.all(m), T.any(m, 0), T.cumsum(m, 0), T.cumprod(m), T.max_and_argmax(m, 1)[1], T.prod(m, no_zeros_in_input=True)]
-        + [m.norm(2), T.ptp(m), T.sum(m, axis=1, keepdims=True), T.sum(m, dtype="float32"), T.elemwise.CAReduce(scalar.maximum, 0)(m)],
+        outputs=[
+            m.sum(),
+            m.sum(0),
+            m.mean(1),
+            m.prod(0),
+            T.max(m),
+            T.max(m, 0),
+            T.argmax(m, 1),
+            T.min(m),
+            m.var(),
+            m.std(0),
+        ]
+        + [
+            T.all(m),
+            T.any(m, 0),
+            T.cumsum(m, 0),
+            T.cumprod(m),
+            T.max_and_argmax(m, 1)[1],
+            T.prod(m, no_zeros_in_input=True),
+        ]
+        + [
+            m.norm(2),
+            T.ptp(m),
+            T.sum(m, axis=1, keepdims=True),
+            T.sum(m, dtype="float32"),
+            T.elemwise.CAReduce(scalar.maximum, 0)(m),
+        ],
     )
     found["linear algebra"] = dict(
         inputs=[m, x, v],
@@ -108,15 +181,26 @@ def build(theano):
     found["networks"] = dict(
         inputs=[m, v, x],
         outputs=[cost, loss, nnet.logsoftmax(m), nnet.crossentropy_softmax_1hot(m, v)[0], nnet.softmax_with_bias(m, x)]
-        + [nnet.confusion_matrix(v, v)[0], nnet.binary_crossentropy(nnet.sigmoid(m), m * 0.2), nnet.prepend_1_to_each_row(m)]
+        + [
+            nnet.confusion_matrix(v, v)[0],
+            nnet.binary_crossentropy(nnet.sigmoid(m), m * 0.2),
+            nnet.prepend_1_to_each_row(m),
+        ]
         + T.grad(cost, [w, b])
         + T.grad(loss, [w, b]),
     )
     found["other"] = dict(
         inputs=[s, x],
-        outputs=[here["ifelse"].ifelse(T.gt(s, 0), s, -s), T.opt.Assert("msg")(s, T.gt(s, 0)), theano.OpFromGraph([s], [s * 2])(s)]
+        outputs=[
+            here["ifelse"].ifelse(T.gt(s, 0), s, -s),
+            T.opt.Assert("msg")(s, T.gt(s, 0)),
+            theano.OpFromGraph([s], [s * 2])(s),
+        ]
         + [theano.gradient.disconnected_grad(x), theano.gradient.grad_clip(x, -1, 1), theano.gradient.grad_scale(x, 2)]
-        + [here["typed_list"].length(here["typed_list"].make_list([x, x])), T.grad(theano.OpFromGraph([x], [(x**3).sum()])(x), x)],
+        + [
+            here["typed_list"].length(here["typed_list"].make_list([x, x])),
+            T.grad(theano.OpFromGraph([x], [(x**3).sum()])(x), x),
+        ],
     )
     found["ops"] = [
         T.add,
@@ -150,16 +234,32 @@ def build(theano):
     total = theano.shared(np.zeros(3), "total")
     add = theano.function([x], total.sum(), updates=[(total, total + x)], name="add")
     read = theano.function([], total * 2, name="read")
-    start = theano.function([theano.In(s, value=2.0, name="k"), theano.In(x, value=np.ones(3), mutable=True, update=x * s)], x + s, name="start")
+    start = theano.function(
+        [theano.In(s, value=2.0, name="k"), theano.In(x, value=np.ones(3), mutable=True, update=x * s)],
+        x + s,
+        name="start",
+    )
     found["functions"] = [
         (theano.function([x, i], [(T.exp(x) * 2 + 1).sum(), x[::-1], x[i]], name="several"), [(np.arange(3.0), 1)] * 2),
         (add, [(np.ones(3),), (np.arange(3.0),)]),
         (read, [()]),
         (start, [(), (3.0,), ()]),
-        (theano.function([m], {"a": T.dot(m, m), "b": m.sum(0)}, name="names", mode="FAST_COMPILE"), [(np.eye(3) * 2,)]),
-        (theano.function([m, v], [cost, T.grad(cost, w)], updates=[(b, b - 0.5 * T.grad(cost, b))], name="train"), [(np.eye(3) * 2, [0, 1, 0])] * 2),
-        (theano.function([m], T.tanh(T.dot(m, m)) * 2, name="python", mode=theano.Mode("py", "fast_run")), [(np.eye(3) * 2,)]),
-        (theano.function([x], [], updates=[(total, total * 0)], name="nothing", on_unused_input="ignore"), [(np.ones(3),)]),
+        (
+            theano.function([m], {"a": T.dot(m, m), "b": m.sum(0)}, name="names", mode="FAST_COMPILE"),
+            [(np.eye(3) * 2,)],
+        ),
+        (
+            theano.function([m, v], [cost, T.grad(cost, w)], updates=[(b, b - 0.5 * T.grad(cost, b))], name="train"),
+            [(np.eye(3) * 2, [0, 1, 0])] * 2,
+        ),
+        (
+            theano.function([m], T.tanh(T.dot(m, m)) * 2, name="python", mode=theano.Mode("py", "fast_run")),
+            [(np.eye(3) * 2,)],
+        ),
+        (
+            theano.function([x], [], updates=[(total, total * 0)], name="nothing", on_unused_input="ignore"),
+            [(np.ones(3),)],
+        ),
     ]
     return found
 
@@ -220,8 +320,18 @@ def as_python2(data):
     while k < len(tokens):
         name, argument, position = tokens[k]
         after, number = skip_put(k + 1) if k + 1 < len(tokens) else (k + 1, None)
-        is_encoder = name == "GLOBAL" and argument == "_codecs encode" or name in ("BINGET", "LONG_BINGET") and argument in encoders
-        is_empty = name == "GLOBAL" and argument == "__builtin__ bytes" or name in ("BINGET", "LONG_BINGET") and argument in empties
+        is_encoder = (
+            name == "GLOBAL"
+            and argument == "_codecs encode"
+            or name in ("BINGET", "LONG_BINGET")
+            and argument in encoders
+        )
+        is_empty = (
+            name == "GLOBAL"
+            and argument == "__builtin__ bytes"
+            or name in ("BINGET", "LONG_BINGET")
+            and argument in empties
+        )
         if is_encoder:
             encoders.add(number if name == "GLOBAL" else argument)
             assert tokens[after][0] == "BINUNICODE" or tokens[after][0] in ("BINGET", "LONG_BINGET")
