@@ -648,7 +648,7 @@ class SpecifyShape(_RegisteredCode, Op):
         if eval_points[0] is None:
             # The R-operator of a constant is zero.
             return [None]
-        return self.make_node(eval_points[0], *inputs[1:]).outputs
+        return self(eval_points[0], *inputs[1:], return_list=True)
 
     def c_support_code_apply(self, node, name):
         text = self._registered_text(node)

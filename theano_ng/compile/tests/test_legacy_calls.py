@@ -54,6 +54,39 @@ class TestTestValues(unittest.TestCase):
                     np.testing.assert_array_equal(second.tag.test_value, 4 * a.tag.test_value * b.tag.test_value)
                 np.testing.assert_array_equal(T.Rop(c, a, b).tag.test_value, b.tag.test_value**2)
 
+    def test_derivatives_have_values(self):
+        """Of Ops that return their own results as derivatives, too."""
+        x, v = T.dmatrix("x"), T.ivector("v")
+        x.tag.test_value, v.tag.test_value = np.arange(1.0, 10).reshape(3, 3), np.array([0, 2, 2], "int32")
+        with change_flags(compute_test_value="raise"):
+            for y in (
+                T.join(0, x, x),
+                T.tile(x, (1, 2)),
+                T.split(x, [1, 2], 2)[1],
+                T.stack([x, x]),
+                T.as_tensor_variable([x[0, 0], x[1, 1]]),
+                T.specify_shape(x, (3, 3)),
+                T.alloc(x, 2, 3, 3),
+                x[v],
+                x[v, v],
+                x[:, None][v, 0, v],
+                T.inc_subtensor(x[v], x),
+                T.set_subtensor(x[v, v], x[0]),
+                T.inc_subtensor(x[1:], 1.0),
+                T.exp(x).reshape((9,)),
+                T.dot(x, x),
+                x.sum(0),
+                T.sort(x, 0),
+                T.nnet.softmax(x),
+            ):
+                with self.subTest(str(y)):
+                    moved, slope = T.Rop(y, x, x), T.grad((y**2).sum(), x)
+                    for made, other in ((moved, y), (slope, x)):
+                        self.assertEqual(made.tag.test_value.shape, other.tag.test_value.shape)
+                    again = theano.function([x, v], [moved, slope], on_unused_input="ignore", mode=PYTHON)
+                    for found, made in zip(again(x.tag.test_value, v.tag.test_value), (moved, slope)):
+                        np.testing.assert_allclose(found, made.tag.test_value)
+
     @staticmethod
     def product(**arguments):
         with change_flags(compute_test_value="off"):
