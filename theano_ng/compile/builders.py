@@ -165,7 +165,10 @@ class OpFromGraph(Op):
                 parts["local_inputs"], parts["local_outputs"], parts["shared_inputs"], parts["kwargs"]
             )
         if "_lop_op" in state:  # as Theano pickled it
-            given, overrides = state, {"lop_overrides": "default", "grad_overrides": "default", "rop_overrides": "default"}
+            given, overrides = (
+                state,
+                {"lop_overrides": "default", "grad_overrides": "default", "rop_overrides": "default"},
+            )
             state = {name: given[name] for name in ("inner_graph", "is_inline", "name", "input_types", "output_types")}
             for kind, which in (("lop", given.get("_lop_type", "lop")), ("rop", "rop")):
                 if not given.get("_%s_is_default" % kind):

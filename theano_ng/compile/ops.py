@@ -542,10 +542,7 @@ def rebroadcast(x, flags):
     changes = [(axis, flag) for axis, flag in flags.items() if x.broadcastable[axis] != flag]
     if not changes:
         return x
-    if (
-        x.owner is not None
-        and type(x.owner.op) is Rebroadcast
-    ):
+    if x.owner is not None and type(x.owner.op) is Rebroadcast:
         # Of what was changed to and fro, nothing is left; a dimension that is declared broadcastable is not checked then.
         source = x.owner.inputs[0]
         changes = {**x.owner.op.axis, **dict(changes)}
@@ -651,7 +648,7 @@ class SpecifyShape(_RegisteredCode, Op):
         if eval_points[0] is None:
             # The R-operator of a constant is zero.
             return [None]
-        return self.make_node(eval_points[0], *inputs[1:]).outputs
+        return self(eval_points[0], *inputs[1:], return_list=True)
 
     def c_support_code_apply(self, node, name):
         text = self._registered_text(node)

@@ -368,21 +368,6 @@ cdef class CLazyLinker:
         step.borrows = step.borrows and isinstance(thunk, NativeThunk)
         set_thunk(step, thunk)
 
-    def __call__(self, output_subset=None, Py_ssize_t n_calls=1):
-        """Run; values are taken from and left in the cells.
-
-        Parameters
-        ----------
-        output_subset : list of int, optional
-            Compute these outputs (and the updates) only.
-        n_calls : int
-            How often, updates included. Below 1: not at all.
-        """
-        cdef list subset = None if output_subset is None else list(output_subset)
-        cdef Py_ssize_t i
-        for i in range(n_calls):
-            self.run(subset)
-
     cdef int run(self, list subset) except -1:
         cdef int i
         self.position_of_error = -1
@@ -588,3 +573,18 @@ cdef class CLazyLinker:
         for i in range(self.n_updates):
             give(self.update[i].destination, self.fresh[i])
         return 0
+
+    def __call__(self, output_subset=None, Py_ssize_t n_calls=1):
+        """Run; values are taken from and left in the cells.
+
+        Parameters
+        ----------
+        output_subset : list of int, optional
+            Compute these outputs (and the updates) only.
+        n_calls : int
+            How often, updates included. Below 1: not at all.
+        """
+        cdef list subset = None if output_subset is None else list(output_subset)
+        cdef Py_ssize_t i
+        for i in range(n_calls):
+            self.run(subset)

@@ -637,7 +637,9 @@ class FunctionGraph(object2):
         """
         inputs, outputs = state["inputs"], state["outputs"]
         nodes = state["apply_nodes"]
-        if all("type" in variable.__dict__ for variable in state["variables"]) and all("op" in node.__dict__ for node in nodes):
+        if all("type" in variable.__dict__ for variable in state["variables"]) and all(
+            "op" in node.__dict__ for node in nodes
+        ):
             for owned in [*nodes, *state["variables"]]:
                 for written in ("fgraph", "clients", "deps"):
                     owned.__dict__.pop(written, None)

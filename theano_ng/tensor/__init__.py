@@ -59,7 +59,7 @@ del _module
 _moved.keep_names(__name__)
 
 # Names, and modules, that are loaded when they are asked for.
-__getattr__, __dir__, _lazy = _lazy_names(
+__getattr__, __dir__, _ = _lazy_names(
     __name__,
     {
         "theano_ng.gradient": (
@@ -74,31 +74,11 @@ __getattr__, __dir__, _lazy = _lazy_names(
         "theano_ng.tensor.indexing.inc_code": "inc_code",
         "theano_ng.tensor.star_names": (
             "Iterable builtins compile dedent gof izip logging np numbers partial printing python_all python_any "
-            "python_complex sys theano warnings xrange"
+            "python_complex sys theano warnings xrange __all__=names"
         ),
     },
     modules=(
         "blas blas_c blas_headers blas_scipy elemwise_cgen fft fourier inplace io nlinalg nnet opt opt_uncanonicalize "
         "raw_random shared_randomstreams signal slinalg subtensor utils xlogx"
     ),
-)
-
-# What `from theano_ng.tensor import *` gives is what Theano 1.0 gave: programs that import everything have names of their own, which
-# later ones would replace. Modules of chapters that are missing are left out.
-_LATER = (
-    "Argmin MakeVector NumpyAutocaster as_index_constant assert_op autocast_float autocast_float_as autocast_int compile_ops "
-    "complex_col_types complex_row_types complex_tensor3_types complex_tensor4_types complex_tensor5_types "
-    "complex_tensor6_types complex_tensor7_types compress constant_or_value constant_rules constructors counting diff dtypes "
-    "exceptions float_col_types float_row_types float_tensor3_types float_tensor4_types float_tensor5_types "
-    "float_tensor6_types float_tensor7_types hashing index_variable indexing int_col_types int_row_types int_tensor3_types "
-    "int_tensor4_types int_tensor5_types int_tensor6_types int_tensor7_types linalg make_vector matmul methods moveaxis "
-    "reductions register_scalar_constant rollaxis searchsorted shaping tensor_constructor"
-)
-_MODULES = (
-    "blas_c blas_headers blas_scipy elemwise_cgen io nlinalg nnet opt opt_uncanonicalize raw_random shared_randomstreams "
-    "subtensor utils xlogx"
-)
-__all__ = sorted(
-    ({name for name in globals() if not name.startswith("_")} | set(_lazy) | set(_MODULES.split()).intersection(__dir__()))
-    - set(_LATER.split())
 )

@@ -52,7 +52,10 @@ def _asserted(v, elemwise, only_process_constants, max_recur):
     value, *conditions = v.owner.inputs
     if max_recur <= 0:
         return None  # a condition may be as long a chain as the value
-    if all(get_scalar_constant_value(condition, elemwise, only_process_constants, max_recur - 1) for condition in conditions):
+    if all(
+        get_scalar_constant_value(condition, elemwise, only_process_constants, max_recur - 1)
+        for condition in conditions
+    ):
         return value
     return None
 

@@ -34,7 +34,7 @@ def _check_tensor_is_scalar(var):
 
 def _whole(axis):
     """The axis that a 0-d array holds as an int; ValueError for one between two."""
-    if axis != int(axis):
+    if not float(axis).is_integer():
         raise ValueError("sort axis must be an integer or None, not %s" % axis)
     return int(axis)
 
@@ -80,6 +80,8 @@ class _Sorting(NativeOp, Op):
         _check_tensor_is_scalar(axis)
         if axis.dtype.startswith("complex"):
             raise TypeError("The axis must be an integer, got %s" % axis.type)
+        if isinstance(axis, Constant) and axis.dtype not in DISCRETE:
+            axis = as_tensor_variable(_whole(axis.data))
         return Apply(self, [input, axis], [self._output_type(input)])
 
     def infer_shape(self, node, inputs_shapes):

@@ -217,7 +217,10 @@ class TestCalling(unittest.TestCase):
                 arguments[k] = bad
                 with self.assertRaisesRegex((TypeError, ValueError), text) as caught:
                     f(*arguments)
-                head = 'Bad input argument to theano function with name "f" at index %d (0-based), the input %s. ' % (k, "xrsi"[k])
+                head = 'Bad input argument to theano function with name "f" at index %d (0-based), the input %s. ' % (
+                    k,
+                    "xrsi"[k],
+                )
                 (said,) = caught.exception.args
                 self.assertTrue(said.startswith(head), said)
                 self.assertIn("Backtrace when that variable is created:\n", said)

@@ -1,5 +1,7 @@
 """Calls, and errors of calls, that programs written for Theano 1.0 rely on."""
 
+import copy
+import pickle
 import unittest
 
 import numpy as np
@@ -52,6 +54,39 @@ class TestTestValues(unittest.TestCase):
                     np.testing.assert_array_equal(second.tag.test_value, 4 * a.tag.test_value * b.tag.test_value)
                 np.testing.assert_array_equal(T.Rop(c, a, b).tag.test_value, b.tag.test_value**2)
 
+    def test_derivatives_have_values(self):
+        """Of Ops that return their own results as derivatives, too."""
+        x, v = T.dmatrix("x"), T.ivector("v")
+        x.tag.test_value, v.tag.test_value = np.arange(1.0, 10).reshape(3, 3), np.array([0, 2, 2], "int32")
+        with change_flags(compute_test_value="raise"):
+            for y in (
+                T.join(0, x, x),
+                T.tile(x, (1, 2)),
+                T.split(x, [1, 2], 2)[1],
+                T.stack([x, x]),
+                T.as_tensor_variable([x[0, 0], x[1, 1]]),
+                T.specify_shape(x, (3, 3)),
+                T.alloc(x, 2, 3, 3),
+                x[v],
+                x[v, v],
+                x[:, None][v, 0, v],
+                T.inc_subtensor(x[v], x),
+                T.set_subtensor(x[v, v], x[0]),
+                T.inc_subtensor(x[1:], 1.0),
+                T.exp(x).reshape((9,)),
+                T.dot(x, x),
+                x.sum(0),
+                T.sort(x, 0),
+                T.nnet.softmax(x),
+            ):
+                with self.subTest(str(y)):
+                    moved, slope = T.Rop(y, x, x), T.grad((y**2).sum(), x)
+                    for made, other in ((moved, y), (slope, x)):
+                        self.assertEqual(made.tag.test_value.shape, other.tag.test_value.shape)
+                    again = theano.function([x, v], [moved, slope], on_unused_input="ignore", mode=PYTHON)
+                    for found, made in zip(again(x.tag.test_value, v.tag.test_value), (moved, slope)):
+                        np.testing.assert_allclose(found, made.tag.test_value)
+
     @staticmethod
     def product(**arguments):
         with change_flags(compute_test_value="off"):
@@ -64,7 +99,11 @@ class TestNoValue(unittest.TestCase):
 
     def test_default(self):
         for mode in (PYTHON, FAST):
-            for kind, other in (("dscalar", np.float64(5)), ("dvector", np.ones(2)), ("imatrix", np.ones((2, 2), "int32"))):
+            for kind, other in (
+                ("dscalar", np.float64(5)),
+                ("dvector", np.ones(2)),
+                ("imatrix", np.ones((2, 2), "int32")),
+            ):
                 x = getattr(T, kind)("x")
                 f = theano.function([x], T.default(x, other), mode=mode)
                 np.testing.assert_array_equal(f(None), other)
@@ -200,6 +239,72 @@ class TestResults(unittest.TestCase):
         s = T.dscalar("s")
         for mode in (PYTHON, FAST, "FAST_COMPILE"):
             self.assertEqual(theano.function([s], s.size, mode=mode)(3.0), 1)
+
+
+class TestSharedContainers(unittest.TestCase):
+    """Functions that share a container share it after they were pickled or deep-copied, and with nobody else."""
+
+    @staticmethod
+    def pair():
+        x, s = T.dscalars("x", "s")
+        f = theano.function([x, theano.In(s, value=1.0, update=s + x, mutable=True)], s + x, mode=FAST)
+        g = theano.function([x, theano.In(s, value=f.container["s"], update=s - x, mutable=True)], s - x, mode=FAST)
+        return f, g
+
+    def check(self, f, g):
+        self.assertEqual((f["s"], g["s"]), (1, 1))
+        f(2.0)
+        self.assertEqual((f["s"], g["s"]), (3, 3))
+        g(1.0)
+        self.assertEqual((f["s"], g["s"]), (2, 2))
+        f["s"] = 10.0
+        self.assertEqual((g["s"], g(3.0), f["s"]), (10, 7, 7))
+
+    def test_copies(self):
+        def one_memo(f, g, memo):
+            return copy.deepcopy(f, memo), copy.deepcopy(g, memo)
+
+        ways = [
+            copy.deepcopy,
+            lambda pair: one_memo(*pair, {}),
+            lambda pair: tuple(reversed(copy.deepcopy(pair[::-1]))),
+            lambda pair: tuple(reversed(one_memo(*pair[::-1], {}))),
+            lambda pair: copy.deepcopy(copy.deepcopy([*pair, *pair]))[2:],
+        ]
+        for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+            ways.append(lambda pair, protocol=protocol: pickle.loads(pickle.dumps(pair, protocol)))
+            ways.append(lambda pair, protocol=protocol: pickle.loads(pickle.dumps(pair[::-1], protocol))[::-1])
+        for way in ways:
+            f, g = self.pair()
+            copies = way((f, g))
+            self.check(*copies)
+            self.assertEqual((f["s"], g["s"]), (1, 1))
+            self.check(f, g)
+
+    def test_the_container_itself(self):
+        f, g = self.pair()
+        container, f2, g2 = copy.deepcopy((f.container["s"], f, g))
+        f2(3.0)
+        self.assertEqual((container.value, g2["s"], f["s"]), (4, 4, 1))
+        container.value = 7.0
+        self.assertEqual((f2["s"], g2["s"]), (7, 7))
+
+    def test_defaults_are_not_shared(self):
+        x, s = T.dscalars("x", "s")
+        f = theano.function([x, theano.In(s, value=2.0)], x * s, mode=PYTHON)
+        for f2 in (copy.deepcopy(f), pickle.loads(pickle.dumps(f))):
+            self.assertEqual([f2(3.0), f2(3.0, 5.0), f2(3.0)], [6, 15, 6])
+            f2["s"] = 4.0
+            self.assertEqual([f2["s"], f["s"]], [4, 2])
+
+    def test_shared_variables(self):
+        w = theano.shared(1.0)
+        x = T.dscalar("x")
+        f = theano.function([x], w, updates=[(w, w + x)], mode=FAST)
+        g = theano.function([], w * 2, mode=FAST)
+        for w2, f2, g2 in (copy.deepcopy((w, f, g)), pickle.loads(pickle.dumps((w, f, g), 2))):
+            f2(3.0)
+            self.assertEqual((w2.get_value(), g2(), w.get_value()), (4, 8, 1))
 
 
 if __name__ == "__main__":

@@ -127,7 +127,6 @@ class TestNumbers(unittest.TestCase):
             np.array(3, ">i4"),
             np.array(3 + 0j),
             "3",
-            None,
             np.ma.masked_array(3.0),
             np.longdouble(3),
             3 + 0j,

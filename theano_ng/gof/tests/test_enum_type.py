@@ -73,6 +73,21 @@ class TestPython(unittest.TestCase):
             ),
         )
 
+    def test_equality(self):
+        """By what the constants are in C: a bool is an int, an int is no float."""
+        for one, other, same in (
+            (dict(A=True), dict(A=1), True),
+            (dict(A=np.int8(2)), dict(A=2), True),
+            (dict(A=1), dict(A=1.0), False),
+            (dict(A=1), dict(A=1, B=2), False),
+            (dict(A=("a", 1)), dict(A=1), False),
+            (dict(A=1, ctype="int"), dict(A=1, ctype="long"), False),
+        ):
+            self.assertEqual(
+                (EnumType(**one) == EnumType(**other), EnumType(**one) != EnumType(**other)), (same, not same)
+            )
+            self.assertEqual(hash(EnumType(**one)) == hash(EnumType(**other)), same)
+
     def test_refusals(self):
         for make, error, text in (
             (lambda: EnumType(a=1), AttributeError, 'invalid constant name "a"'),

@@ -138,7 +138,7 @@ def _increment_R_op(op, inputs, eval_points):
     if eval_points[0] is None and eval_points[1] is None:
         return [None]
     points = [x.zeros_like() if point is None else point for x, point in zip(inputs[:2], eval_points[:2])]
-    return op.make_node(*points, *inputs[2:]).outputs
+    return op(*points, *inputs[2:], return_list=True)
 
 
 def _check_unsigned(index):
@@ -222,7 +222,7 @@ class AdvancedSubtensor1(NativeOp, Op):
     def R_op(self, inputs, eval_points):
         if eval_points[0] is None:
             return [None]
-        return self.make_node(eval_points[0], *inputs[1:]).outputs
+        return self(eval_points[0], *inputs[1:], return_list=True)
 
 
 advanced_subtensor1 = AdvancedSubtensor1()
@@ -398,7 +398,7 @@ class BaseAdvancedSubtensor(NativeOp, Op):
     def R_op(self, inputs, eval_points):
         if eval_points[0] is None:
             return [None]
-        return self.make_node(eval_points[0], *inputs[1:]).outputs
+        return self(eval_points[0], *inputs[1:], return_list=True)
 
 
 class AdvancedSubtensor(BaseAdvancedSubtensor):

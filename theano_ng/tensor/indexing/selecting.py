@@ -33,7 +33,10 @@ __all__ = [
 
 
 class Nonzero(NativeOp, Op):
-    """The indices of the nonzero elements: one int64 vector per dimension."""
+    """The indices of the nonzero elements: one int64 vector per dimension.
+
+    Nodes that Theano made have one output, the matrix of these vectors.
+    """
 
     __props__ = ()
 
@@ -44,9 +47,14 @@ class Nonzero(NativeOp, Op):
         return Apply(self, [a], [TensorType("int64", (False,))() for _ in range(a.ndim)])
 
     def native_code(self, node):
+        if node.outputs[0].ndim == 2:
+            return None
         return NativeCode("theano_ng.tensor.native.selecting:nonzero")
 
     def perform(self, node, inp, out_):
+        if node.outputs[0].ndim == 2:
+            out_[0][0] = np.array(np.nonzero(inp[0]), dtype="int64")
+            return
         for cell, indices in zip(out_, np.nonzero(inp[0])):
             cell[0] = indices.astype("int64")
 
@@ -175,7 +183,7 @@ class Choose(NativeOp, Op):
         n = len(choices)
         # numpy.choose itself takes 32 choices at most.
         shape = np.broadcast_shapes(
-            a.shape, inputs[1].shape[1:] if len(inputs) == 2 else (), *{c.shape for c in choices}
+            a.shape, np.shape(inputs[1])[1:] if len(inputs) == 2 else (), *{c.shape for c in choices}
         )
         result = np.empty(shape, dtype=node.outputs[0].dtype)
         if result.size and n == 0:

@@ -591,7 +591,7 @@ class MakeVector(NativeOp, Op):
         if all(point is None for point in eval_points):
             return [None]
         points = [x.zeros_like() if point is None else point for x, point in zip(inputs, eval_points)]
-        return self.make_node(*points).outputs
+        return self(*points, return_list=True)
 
 
 make_vector = MakeVector()

@@ -181,7 +181,7 @@ class Join(NativeOp, Op):
         if all(point is None for point in eval_points[1:]):
             return [None]
         points = [x.zeros_like() if point is None else point for x, point in zip(inputs[1:], eval_points[1:])]
-        return self.make_node(inputs[0], *points).outputs
+        return self(inputs[0], *points, return_list=True)
 
 
 join_ = Join()
@@ -311,7 +311,7 @@ class Split(NativeOp, Op):
     def R_op(self, inputs, eval_points):
         if eval_points[0] is None:
             return [None] * self.len_splits
-        return self.make_node(eval_points[0], *inputs[1:]).outputs
+        return self(eval_points[0], *inputs[1:], return_list=True)
 
 
 def split(x, splits_size, n_splits, axis=0):
@@ -529,7 +529,7 @@ class Tile(NativeOp, Op):
     def R_op(self, inputs, eval_points):
         if eval_points[0] is None:
             return [None]
-        return self.make_node(eval_points[0], inputs[1]).outputs
+        return self(eval_points[0], inputs[1], return_list=True)
 
 
 def tile(x, reps, ndim=None):
@@ -689,7 +689,7 @@ class PermuteRowElements(NativeOp, Op):
     def R_op(self, inputs, eval_points):
         if eval_points[0] is None:
             return [None]
-        return self.make_node(eval_points[0], *inputs[1:]).outputs
+        return self(eval_points[0], *inputs[1:], return_list=True)
 
 
 _permute_row_elements = PermuteRowElements()

@@ -392,7 +392,7 @@ class Flatten(NativeOp, Op):
         return [patternbroadcast(reshape(grads[0], shape(x), ndim=x.ndim), x.broadcastable)]
 
     def R_op(self, inputs, eval_points):
-        return [None] if eval_points[0] is None else self.make_node(*eval_points).outputs
+        return [None] if eval_points[0] is None else self(*eval_points, return_list=True)
 
 
 def is_flat(var, ndim=None, outdim=None):

@@ -271,8 +271,9 @@ class TestExtra(unittest.TestCase):
         h = theano.tensor.utils.hash_from_ndarray
         a = np.arange(6.0).reshape(2, 3)
         self.assertEqual(h(a), h(a.copy()))
-        others = [a + 1, a.T, a.reshape(3, 2), a.astype("float32"), a.view("int64"), np.asfortranarray(a)]
-        self.assertEqual(len({h(a)} | {h(b) for b in others}), 7)
+        self.assertEqual(h(a), h(np.asfortranarray(a)))
+        others = [a + 1, a.T, a.reshape(3, 2), a.astype("float32"), a.view("int64")]
+        self.assertEqual(len({h(a)} | {h(b) for b in others}), 6)
 
 
 if __name__ == "__main__":

@@ -255,7 +255,7 @@ class TestValues(unittest.TestCase):
         np.testing.assert_array_equal(run_native(node, misaligned, swapped)[0], swapped + 2)
         with self.assertRaises(TypeError):
             run_native(node, np.zeros(3, "float32"), np.zeros(3))
-        with self.assertRaises(TypeError):
+        with self.assertRaises(ValueError):
             run_native(node, 1.0, np.zeros(3))
 
     def test_special_values(self):

@@ -37,7 +37,8 @@ class TestSort(unittest.TestCase):
         self.assertRaises(ValueError, sort, x, 0, "bogosort")
         self.assertRaises(ValueError, sort, T.dscalar())
         self.assertRaises(ValueError, SortOp("quicksort"), x, [0])
-        self.assertRaises(TypeError, ArgSortOp("quicksort"), x, 0.5)
+        self.assertRaises(ValueError, ArgSortOp("quicksort"), x, 0.5)
+        self.assertRaises(TypeError, ArgSortOp("quicksort"), x, 1j)
 
     def test_gradients(self):
         for a in (0, 1, -1, None):

@@ -1,0 +1,1 @@
+"""Pickles by Theano 1.0; see README."""
