@@ -2,6 +2,7 @@
 
 import copy
 
+from theano_ng.compile.functions.inputs import UnusedInputError
 from theano_ng.compile.functions.maker import orig_function
 from theano_ng.compile.io import In, Out
 from theano_ng.compile.profiling import ProfileStats
@@ -12,8 +13,13 @@ from theano_ng.gof.traversal import postorder
 
 
 def iter_over_pairs(pairs):
-    """The pairs of a dictionary or of a list of pairs."""
-    return pairs.items() if isinstance(pairs, dict) else pairs
+    """The pairs of a dictionary or of a list of pairs; ValueError for a list of something else."""
+    if isinstance(pairs, dict):
+        return pairs.items()
+    for pair in pairs:
+        if not isinstance(pair, (list, tuple)) or len(pair) != 2:
+            raise ValueError("expected a dictionary or a list of pairs, but the list has the element %s" % (pair,))
+    return pairs
 
 
 class _Rebuild:
@@ -299,7 +305,7 @@ def _check_inputs(in_variables, givens):
     positions = {}
     for i, variable in enumerate(in_variables):
         if variable in positions:
-            raise ValueError(
+            raise UnusedInputError(
                 "Variable %s is used twice in inputs to theano.function, at indices %i and %i. This would result in values "
                 "provided for it being ignored. Please do not duplicate variables in the inputs list."
                 % (variable, positions[variable], i)
@@ -374,7 +380,7 @@ def pfunc(
             inputs.append(In(variable=target, value=target.container, mutable=False, borrow=True, shared=True))
     return orig_function(
         inputs,
-        output_variables if outputs is not None else None,
+        output_variables,
         mode,
         accept_inplace=accept_inplace,
         name=name,

@@ -242,3 +242,15 @@ complex_from_polar = ComplexFromPolar(complex_out, name="complex_from_polar")
 
 __all__ = [name for name in dir() if not name.startswith("__")]
 ops.define({name: globals()[name] for name in __all__})
+
+# Behind `__all__`: not among the names that come with a star.
+from theano_ng.lazy import CLASSIC_IMPORTS, lazy_names  # noqa: E402
+
+__getattr__, __dir__, _ = lazy_names(
+    __name__,
+    {
+        **CLASSIC_IMPORTS,
+        "builtins": "builtin_bool=bool builtin_complex=complex builtin_float=float builtin_int=int",
+        "theano_ng": "gof printing",
+    },
+)

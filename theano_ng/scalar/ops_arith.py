@@ -242,6 +242,8 @@ class IntDiv(_RealDivision):
         (x, y), out = [v.type.dtype for v in node.inputs], node.outputs[0].type.dtype
         if type(self) is not IntDiv or 1 not in fixed or out not in ("int8", "uint8", "int16", "uint16", "uint32"):
             return None
+        if self._c_dtype([x, y], out) != out:
+            return None
         before = "const tng_divisor_%s %s_by = tng_divisor_of_%s(%s);" % (out, name, out, c_cast(fixed[1], y, out))
         return before, "%s = tng_floordiv_by_%s(%s, %s_by);" % (outputs[0], out, c_cast(inputs[0], x, out), name)
 

@@ -555,7 +555,8 @@ def index_variable(x, args):
     ----------
     x : tensor variable
     args : index or tuple of indices
-        Integers, slices, None, Ellipsis, integer arrays, boolean arrays, and symbolic ones of these.
+        Integers, slices, None, Ellipsis, integer arrays, boolean arrays, and symbolic ones of these. A list with a slice in it, which
+        cannot be an array, is a tuple.
 
     Returns
     -------
@@ -569,7 +570,8 @@ def index_variable(x, args):
     TypeError
         When an index is neither integer nor boolean.
     """
-    args = [_as_index(idx) for idx in (args if isinstance(args, tuple) else (args,))]
+    several = isinstance(args, tuple) or isinstance(args, list) and any(isinstance(idx, slice) for idx in args)
+    args = [_as_index(idx) for idx in (args if several else (args,))]
     ellipses = [i for i, idx in enumerate(args) if idx is Ellipsis]
     if len(ellipses) > 1:
         raise IndexError("an index can only have a single ellipsis (Ellipsis; '...')")

@@ -82,6 +82,8 @@ def _elsewhere():
         ("Tile to more dimensions", lambda x, r: tt.tile(x, r, ndim=3), [X, np.array([2, 1, 3])], {}),
         ("Join of three", tt.Join(), [np.int8(0), X, Y[:2], X[:1]], {}),
         ("MakeVector", tt.opt.MakeVector("float64"), [np.float64(1.5), np.float64(-2.0), np.float64(0.5)], {}),
+        ("AssertIndex", lambda x, i: tt.opt.AssertIndex("no")(x, i < x.shape[0]), [X, np.int64(1)], {}),
+        ("AssertShape", lambda x, n: tt.opt.AssertShape("no")(x, tt.le(n, x.shape[0])), [X, np.int64(1)], {}),
         # selecting and sorting
         (
             "Choose",
