@@ -98,7 +98,7 @@ _LATER = (
     "exceptions float_col_types float_row_types float_tensor3_types float_tensor4_types float_tensor5_types "
     "float_tensor6_types float_tensor7_types hashing index_variable indexing int_col_types int_row_types int_tensor3_types "
     "int_tensor4_types int_tensor5_types int_tensor6_types int_tensor7_types linalg make_vector matmul methods moveaxis "
-    "reductions register_scalar_constant rollaxis searchsorted shaping tensor_constructor"
+    "numpy_protocols reductions register_scalar_constant rollaxis searchsorted shaping tensor_constructor"
 )
 _MODULES = (
     "blas_c blas_headers blas_scipy elemwise_cgen io nlinalg nnet opt opt_uncanonicalize raw_random shared_randomstreams "
