@@ -11,6 +11,8 @@ The basic functions are here at once.  Subpackages (`nnet`, `signal`,
 asked for.
 """
 
+import sys as _sys
+
 from theano_ng import moved as _moved
 from theano_ng.gof.optdb import register_loader as _register_loader
 from theano_ng.lazy import lazy_names as _lazy_names
@@ -18,6 +20,7 @@ from theano_ng.tensor.basic import *  # noqa: F401,F403
 from theano_ng.tensor import basic  # noqa: F401
 from theano_ng.tensor import methods as _methods, shortcuts as _shortcuts  # noqa: F401
 from theano_ng.tensor.constant_rules import get_scalar_constant_value_elemwises  # noqa: F401
+from theano_ng.tensor import numpy_protocols as _numpy_protocols
 from theano_ng.compile.sharedvalue import shared as _shared  # noqa: F401
 from theano_ng.tensor.var import _tensor_py_operators  # noqa: F401
 from theano_ng.tensor.type_other import *  # noqa: F401,F403
@@ -50,6 +53,9 @@ from theano_ng.tensor.reductions.statistics import var  # noqa: F401
 
 # Old name of the type.
 Tensor = TensorType  # noqa: F405
+
+# NumPy's functions find ours here.
+_numpy_protocols.namespace = _sys.modules[__name__]
 
 # The rules on the Ops that are there from the start.
 for _module in ("", ".uncanonicalize", ".blas"):

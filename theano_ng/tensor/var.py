@@ -43,9 +43,8 @@ class _tensor_py_operators(object):
     """
 
     # ndarray <op> variable: NumPy leaves the operation to us instead of
-    # looping over its elements.
+    # looping over its elements; see `numpy_protocols`.
     __array_priority__ = 1000
-    __array_ufunc__ = None
 
     @property
     def ndim(self):

@@ -197,7 +197,13 @@ class TestCreation(unittest.TestCase):
         assert T.eye(1, k).broadcastable == (True, False)
 
     def test_vectors_of_scalars_are_not_broadcastable(self):
-        for made in (creation.MakeVector()(k), T.stack([k]), T.as_tensor_variable([k]), T.stacklists([k]), creation.MakeVector()()):
+        for made in (
+            creation.MakeVector()(k),
+            T.stack([k]),
+            T.as_tensor_variable([k]),
+            T.stacklists([k]),
+            creation.MakeVector()(),
+        ):
             assert made.broadcastable == (False,)
         assert T.stack([v]).broadcastable == (True, False)
 

@@ -175,7 +175,12 @@ class TestValues(unittest.TestCase):
 
     @theano.change_flags({"DebugMode.check_finite": False})
     def test_large_integers_do_not_wrap_where_floats_are_wanted(self):
-        cases = {"int64": [2**62] * 5 + [-(2**63)], "uint64": [2**63] * 4 + [3], "int32": [2**31 - 1] * 4, "bool": [True, False, True]}
+        cases = {
+            "int64": [2**62] * 5 + [-(2**63)],
+            "uint64": [2**63] * 4 + [3],
+            "int32": [2**31 - 1] * 4,
+            "bool": [True, False, True],
+        }
         for dtype, values in cases.items():
             values = np.array(values, dtype)
             exact = values.astype("float64")
@@ -209,7 +214,9 @@ class TestValues(unittest.TestCase):
             for asked in ("float16", np.float16, np.dtype("float16")):
                 mean = tt.mean(x, dtype=asked)
                 self.assertEqual(mean.dtype, "float16")
-                self.assertEqual(mean.eval({x: value.astype(dtype)}), np.float16(value.astype(dtype).astype("float64").mean()))
+                self.assertEqual(
+                    mean.eval({x: value.astype(dtype)}), np.float16(value.astype(dtype).astype("float64").mean())
+                )
 
     def test_all_any(self):
         x = np.array([[0.0, 1.0, np.nan], [1.0, 2.0, 3.0]])
