@@ -36,8 +36,13 @@ def ldflags(libs=True, flags=False, libs_dir=False, include_dir=False):
     -------
     list of str
     """
+    return _ldflags(config.blas.ldflags, libs, flags, libs_dir, include_dir)
+
+
+def _ldflags(ldflags_str, libs, flags, libs_dir, include_dir):
+    """As `ldflags`, of a text of a linker's arguments."""
     wanted = []
-    for flag in config.blas.ldflags.split():
+    for flag in ldflags_str.split():
         kind = flag[:2]
         if kind == "-l":
             part, value = libs, flag[2:]

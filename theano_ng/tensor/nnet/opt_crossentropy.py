@@ -6,7 +6,7 @@ from theano_ng.compile import optdb
 from theano_ng.compile.ops import Shape, Shape_i
 from theano_ng.gof.graph import Variable
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer, optimizer
-from theano_ng.tensor.dtypes import INTEGERS
+from theano_ng.tensor.dtypes import FLOATS, INTEGERS
 from theano_ng.tensor.elemwise import functions as T
 from theano_ng.tensor.nnet.activations import softsign
 from theano_ng.tensor.nnet.sigmoids import sigmoid, softplus
@@ -23,10 +23,12 @@ from theano_ng.tensor.nnet.crossentropy import (
     crossentropy_softmax_1hot_with_bias_dx,
     crossentropy_softmax_argmax_1hot_with_bias,
 )
+from theano_ng.tensor.cancel import shuffled_from, summed_along
 from theano_ng.tensor.nnet.softmax import SoftmaxGrad, logsoftmax_op, softmax_grad, softmax_op, softmax_with_bias
 from theano_ng.tensor.opt.alloc import fitted
 from theano_ng.tensor.opt.canonicalize import local_mul_canonizer
-from theano_ng.tensor.opt.common import MAX_SHARED, constant_value, is_constant, op_of
+from theano_ng.tensor.opt.common import MAX_SHARED, constant_value, inputs_of, is_constant, op_of
+from theano_ng.tensor.opt.log_domain import log_of_op
 from theano_ng.tensor.opt.shape import lengths, same_length
 from theano_ng.tensor.opt.own_registration import (
     ignores_nonfinite,
@@ -75,6 +77,24 @@ def _softmax_input(sm):
     if sm.owner is None or sm.owner.op not in _SOFTMAXES:
         return None
     return tuple(sm.owner.inputs) if sm.owner.op == softmax_with_bias else _with_bias(sm.owner.inputs[0])
+
+
+@register_canonicalize("fast_compile")
+@ignores_nonfinite
+@local_optimizer([T.true_div])
+def local_softmax_by_hand(node):
+    """Exponentials divided by the sums of their rows.
+
+    exp(A) / sum(exp(A), axis=1, keepdims=True)  ->  softmax_op(A)          [canonicalize, fast_run, fast_compile]
+    """
+    exponent = inputs_of(node.inputs[0], T.exp)
+    if exponent is None or exponent[0].type != node.outputs[0].type or node.outputs[0].ndim != 2:
+        return None
+    if node.outputs[0].type.dtype not in FLOATS or summed_along(*node.inputs) != (1,):
+        return None
+    result = softmax_op(exponent[0])
+    copy_stack_trace(node.outputs[0], result)
+    return [result]
 
 
 # --- value -------------------------------------------------------------------------------------------------------------------
@@ -256,6 +276,18 @@ local_logsoftmax = register_stabilize("fast_compile")(
 )
 
 
+def _add_logarithms():
+    def of_softmax(node):
+        x = node.inputs[0] if node.op == softmax_op else node.inputs[0] + node.inputs[1].dimshuffle("x", 0)
+        return logsoftmax_op(x)
+
+    for op in _SOFTMAXES:
+        log_of_op[op] = of_softmax
+
+
+_add_logarithms()
+
+
 # --- labels by advanced indexing ---------------------------------------------------------------------------------------------
 
 
@@ -415,6 +447,42 @@ def local_advanced_indexing_crossentropy_onehot_grad(node):
     result = crossentropy_softmax_1hot_with_bias_dx(-values, sm, labels)
     copy_stack_trace(node.outputs[0], result)
     return [result] if result.type == node.outputs[0].type else None
+
+
+@register_specialize("fast_compile_gpu")
+@local_optimizer([T.sub])
+def local_crossentropy_onehot_grad(node):
+    """The same gradients as differentiation gives them, without a division by the softmax.
+
+    (lambda g: g - softmax_op(A) * sum(g, axis=1, keepdims=True))(inc_subtensor(zeros_like(A)[every_row, labels], x))  ->
+        crossentropy_softmax_1hot_with_bias_dx(-x, softmax_op(A), labels)          [specialize, fast_run, fast_compile_gpu]
+    """
+    for (increment, product), negative in ((node.inputs, False), (node.inputs[::-1], True)):
+        found = _label_increment(increment)
+        factors = inputs_of(product, T.mul)
+        if found is None or factors is None or len(factors) != 2:
+            continue
+        values, labels = found
+        for sm, total in (factors, factors[::-1]):
+            total, order = shuffled_from(total)
+            if op_of(sm) is None or order != (0, "x") or not _is_row_sum(total, increment) or not _is_softmax(sm):
+                continue
+            if values.ndim > 1 or sm.type != node.outputs[0].type:
+                return None
+            result = crossentropy_softmax_1hot_with_bias_dx(values if negative else -values, sm, labels)
+            copy_stack_trace(node.outputs[0], result)
+            return [result]
+    return None
+
+
+def _is_row_sum(v, x):
+    return isinstance(op_of(v), Sum) and v.owner.inputs[0] is x and tuple(v.owner.op.axis or ()) == (1,)
+
+
+def _is_softmax(v):
+    if isinstance(op_of(v), CrossentropySoftmaxArgmax1HotWithBias):
+        return v is v.owner.outputs[1]
+    return op_of(v) in _SOFTMAXES
 
 
 @register_stabilize("fast_compile")

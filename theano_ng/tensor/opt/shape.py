@@ -510,23 +510,6 @@ def local_shape_to_shape_i(node):
 
 @register_specialize
 @register_canonicalize
-@local_optimizer([DimShuffle])
-def local_dimshuffle_make_vector(node):
-    """The one element of a vector, which is what indexing the shape of a vector comes to.
-
-    MakeVector('float64')(a).dimshuffle()  ->  a          [canonicalize, specialize, fast_run]
-    """
-    if node.op.new_order != () or node.inputs[0].owner is None:
-        return None
-    vector = node.inputs[0].owner
-    if not isinstance(vector.op, MakeVector) or vector.inputs[0].type != node.outputs[0].type:
-        return None
-    copy_stack_trace(node.outputs[0], vector.inputs[0])
-    return [vector.inputs[0]]
-
-
-@register_specialize
-@register_canonicalize
 @local_optimizer([Shape_i])
 def local_track_shape_i(node):
     """A length in better terms, once they are known.

@@ -378,11 +378,12 @@ def _known_element(v):
 
 
 @register_specialize
+@register_canonicalize("fast_compile")
 @local_optimizer([Subtensor, AdvancedSubtensor1])
 def local_subtensor_make_vector(node):
     """Elements of a vector whose elements are known.
 
-    MakeVector('float64')(a, b, s)[0]  ->  a          [specialize, fast_run]
+    MakeVector('float64')(a, b, s)[0]  ->  a          [canonicalize, specialize, fast_run, fast_compile]
     MakeVector('float64')(a, b, s)[0:2]  ->  MakeVector('float64')(a, b)
     MakeVector('float64')(a, b, s)[[2, 0]]  ->  MakeVector('float64')(s, a)
     """
