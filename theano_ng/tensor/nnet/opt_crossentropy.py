@@ -449,6 +449,10 @@ def local_advanced_indexing_crossentropy_onehot_grad(node):
     return [result] if result.type == node.outputs[0].type else None
 
 
+# Views of a matrix, or of a row as a vector, and how the sum of the rows is seen beside them.
+_COLUMN_VIEWS = {(0, 1): (0, "x"), (1,): (0,)}
+
+
 @register_specialize("fast_compile_gpu")
 @local_optimizer([T.sub])
 def local_crossentropy_onehot_grad(node):
@@ -456,20 +460,29 @@ def local_crossentropy_onehot_grad(node):
 
     (lambda g: g - softmax_op(A) * sum(g, axis=1, keepdims=True))(inc_subtensor(zeros_like(A)[every_row, labels], x))  ->
         crossentropy_softmax_1hot_with_bias_dx(-x, softmax_op(A), labels)          [specialize, fast_run, fast_compile_gpu]
+
+    The gradient of a vector, which is the row of a softmax, has had its views lifted to all of these.
     """
     for (increment, product), negative in ((node.inputs, False), (node.inputs[::-1], True)):
+        increment, view = shuffled_from(increment)
+        if tuple(view) not in _COLUMN_VIEWS:
+            continue
         found = _label_increment(increment)
         factors = inputs_of(product, T.mul)
         if found is None or factors is None or len(factors) != 2:
             continue
         values, labels = found
         for sm, total in (factors, factors[::-1]):
-            total, order = shuffled_from(total)
-            if op_of(sm) is None or order != (0, "x") or not _is_row_sum(total, increment) or not _is_softmax(sm):
+            (sm, same_view), (total, order) = shuffled_from(sm), shuffled_from(total)
+            if tuple(same_view) != tuple(view) or tuple(order) != _COLUMN_VIEWS[tuple(view)]:
                 continue
-            if values.ndim > 1 or sm.type != node.outputs[0].type:
-                return None
+            if op_of(sm) is None or not _is_row_sum(total, increment) or not _is_softmax(sm) or values.ndim > 1:
+                continue
             result = crossentropy_softmax_1hot_with_bias_dx(values if negative else -values, sm, labels)
+            if len(view) == 1:
+                result = result.dimshuffle(*view)
+            if result.type != node.outputs[0].type:
+                return None
             copy_stack_trace(node.outputs[0], result)
             return [result]
     return None

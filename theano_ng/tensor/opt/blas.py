@@ -219,14 +219,41 @@ def _product(term):
     return product if product is term.matrix or len(getattr(product, "clients", ())) <= 1 else None
 
 
+def _is_outer(product):
+    """Whether a Dot22 is the product of a column and a row."""
+    x, y = product.owner.inputs
+    return x.broadcastable[1] and y.broadcastable[0]
+
+
+def _products(terms, dtype):
+    """Positions of the products of that dtype that nobody else uses.
+
+    Outer products come first: added to another product they are a Ger, on their own they need an array of zeros.
+    """
+    found = [
+        (not _is_outer(product), j)
+        for j, product in enumerate([_product(term) for term in terms])
+        if product is not None and product.type.dtype == dtype
+    ]
+    return [j for _, j in sorted(found)]
+
+
+def _partner(terms, j):
+    """Position of the first term that the product at `j` can be added to by a Gemm, or None; positions without a term are None."""
+    wanted = terms[j].matrix.type
+    if any(wanted.broadcastable):
+        return None
+    return next(
+        (i for i, other in enumerate(terms) if i != j and other is not None and other.matrix.type == wanted), None
+    )
+
+
 def _gemm_pair(terms, dtype):
     """Positions (sum's other term, product) of two terms that make a Gemm of that dtype, or None."""
-    for j, product in enumerate(terms):
-        if product.matrix.type.dtype != dtype or _product(product) is None:
-            continue
-        for i, other in enumerate(terms):
-            if i != j and other.matrix.type == product.matrix.type and not any(other.matrix.broadcastable):
-                return i, j
+    for j in _products(terms, dtype):
+        i = _partner(terms, j)
+        if i is not None:
+            return i, j
     return None
 
 
@@ -250,17 +277,18 @@ def _with_gemms(root, visited):
     used = 0
     dtype = root.type.dtype
     terms = _merged(terms, dtype)
-    while True:
-        pair = _gemm_pair(terms, dtype)
-        if pair is None:
-            break
-        accumulated = _gemm_of_pair(terms, pair, dtype)
-        terms[min(pair)] = _Term(1, (), accumulated)
-        del terms[max(pair)]
+    for j in _products(terms, dtype):
+        # What a product was added to is no product any more.
+        i = None if terms[j] is None or _product(terms[j]) is None else _partner(terms, j)
+        if i is None:
+            continue
+        accumulated = _gemm_of_pair(terms, (i, j), dtype)
+        terms[max(i, j)] = None
+        terms[min(i, j)] = _Term(1, (), accumulated)
         used += 1
     if not used:
         return None
-    parts = [term.scaled(dtype) for term in terms]
+    parts = [term.scaled(dtype) for term in terms if term is not None]
     result = parts[0] if len(parts) == 1 else T.add(*parts)
     return (result, used) if result.type == root.type else None
 

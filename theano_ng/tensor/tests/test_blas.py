@@ -317,6 +317,26 @@ class Rules(unittest.TestCase):
                     self.assertEqual([n for n in op_names(f) if "Gem" in n], [str(n.op) for n in large], large)
                     self.assertEqual(len(large), count)
 
+    def test_outer_products_are_added_to_others(self):
+        rng = np.random.RandomState(12)
+        for dtype in TOL:
+            x, y, z = [T.matrix(n, dtype) for n in "xyz"]
+            v, w, a = T.vector("v", dtype), T.vector("w", dtype), T.scalar("a", dtype)
+            inputs = [x, y, z, v, w, a]
+            values = [random(rng, dtype, *(3,) * i.ndim) for i in inputs]
+            for expression in (
+                T.outer(v, w) + T.dot(x, y),
+                T.dot(x, y) - a * T.outer(v, w),
+                a * T.outer(v, w) + T.dot(x, y) + z,
+                T.outer(v, w) + a * T.dot(x, y),
+            ):
+                f, plain = [
+                    function(inputs, expression, mode=theano.Mode("py", rules), on_unused_input="ignore")
+                    for rules in ("fast_run", None)
+                ]
+                np.testing.assert_allclose(f(*values), plain(*values), rtol=TOL[dtype], atol=TOL[dtype])
+                self.assertFalse([name for name in op_names(f) if "Alloc" in name], op_names(f))
+
     def test_terms_that_cancel_or_are_used_elsewhere_stay(self):
         x, y, z = T.dmatrices("x", "y", "z")
         product = T.dot(x, y)
