@@ -270,7 +270,7 @@ def _divided(d, q):
             continue
         if inner.op == T.true_div and _comparable(inner.inputs[0], q) and same(inner.inputs[0], q):
             return [inner.inputs[1]], rest
-        if q.owner is not None and is_term_of(q, part):
+        if is_term_of(q, part):
             return [q / part], rest  # at most 1
     return None
 

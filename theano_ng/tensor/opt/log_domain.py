@@ -91,7 +91,8 @@ def _parts(v):
         return ()
     if op == T.add:
         # A constant is not small by accident, and log1p knows better.
-        return None if any(constant_value(i) is not None for i in node.inputs) else node.inputs
+        terms = _terms(v)
+        return None if any(constant_value(term) is not None for term in terms) else terms
     if op in _FACTORS:
         return node.inputs
     if op == T.second:
@@ -103,11 +104,23 @@ def _parts(v):
     return None
 
 
+def _terms(v):
+    """The terms of a sum, through sums that are its terms."""
+    found, todo = [], [v]
+    while todo:
+        v = todo.pop()
+        if v.owner is not None and v.owner.op == T.add and len(found) + len(todo) < MOST_NODES:
+            todo += reversed(v.owner.inputs)
+        else:
+            found.append(v)
+    return found
+
+
 def _combined(v, logs, dtype):
     """The logarithm of `v` from those of its `_parts`."""
     value = constant_value(v)
     if value is not None:
-        return T.second(v, T.constant(np.log(value), dtype=dtype))
+        return T.second(v, T.constant(np.log(np.float64(value)), dtype=dtype))
     node = v.owner
     op = node.op
     if op == T.exp:

@@ -68,7 +68,10 @@ class TestFusion(RewriteCase):
     def test_inputs_of_a_loop(self):
         # What a member brings in counts when it joins: compilers need minutes for a loop over hundreds of arrays of several types.
         small, large = [T.bvector() for _ in range(120)], [T.dvector() for _ in range(120)]
-        sums = [T.add(*[T.cast(s, "float64") * v for s, v in zip(small[k : k + 30], large[k : k + 30])]) for k in range(0, 120, 30)]
+        sums = [
+            T.add(*[T.cast(s, "float64") * v for s, v in zip(small[k : k + 30], large[k : k + 30])])
+            for k in range(0, 120, 30)
+        ]
         out = T.tanh(sums[0]) * T.tanh(sums[1]) * T.tanh(sums[2]) * T.tanh(sums[3])
         f = theano_ng.function(small + large, out, mode=Mode("py", FUSION))
         sizes = [len(node.inputs) for node in f.maker.fgraph.apply_nodes]
