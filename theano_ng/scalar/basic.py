@@ -15,6 +15,7 @@ from theano_ng.scalar.ops_arith import (
     Identity,
     IntDiv,
     Maximum,
+    MaximumFromNothing,
     Minimum,
     Mod,
     Mul,
@@ -167,6 +168,7 @@ and_ = AND()
 invert = Invert()
 
 maximum = Maximum(upcast_out_no_complex, name="maximum")
+maximum_from_nothing = MaximumFromNothing(upcast_out_no_complex, name="maximum_from_nothing")
 minimum = Minimum(upcast_out_no_complex, name="minimum")
 
 add = Add(upcast_out, name="add")

@@ -163,8 +163,8 @@ def _is_shifted(x, axis):
 
 
 def log_sum_exp(x, axis):
-    """``log(sum(exp(x), axis))`` without overflow."""
-    max_x = T.max(x, axis=axis)
+    """``log(sum(exp(x), axis))`` without overflow; minus infinity where there is nothing to be summed."""
+    max_x = CAReduce(scalar.maximum_from_nothing, axis)(x)
     max_x_keepdims = T.makeKeepDims(x, max_x, axis)
     # Where the maximum is infinite, x - max is NaN: there the result is the maximum itself.
     shifted = T.switch(T.isinf(max_x_keepdims), T.exp(max_x_keepdims), T.exp(x - max_x_keepdims))
@@ -218,8 +218,8 @@ def local_log_sum_exp(node):
     """The logarithm of a sum of exponentials, without overflow.
 
     log(sum(exp(A), axis=1))  ->
-        max(A, axis=1) + log(sum(switch(isinf(max(A, axis=1).dimshuffle(0, 'x')), exp(max(A, axis=1).dimshuffle(0, 'x')),
-                                        exp(A - max(A, axis=1).dimshuffle(0, 'x'))), axis=1))          [fast_run, fast_compile]
+        (lambda m: m + log(sum(switch(isinf(m.dimshuffle(0, 'x')), exp(m.dimshuffle(0, 'x')), exp(A - m.dimshuffle(0, 'x'))),
+                               axis=1)))(CAReduce(scalar.maximum_from_nothing, [1])(A))          [fast_run, fast_compile]
 
     Also through views, and where other factors whose logarithms are known are summed. Not where x is y - max(y, axis, keepdims) already.
     """

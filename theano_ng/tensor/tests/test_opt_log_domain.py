@@ -99,6 +99,14 @@ class TestRules(unittest.TestCase):
             ):
                 self.check([x], out, [far], [inf, np.log(2), -inf, inf])
 
+    def test_of_nothing(self):
+        x = T.dmatrix("x")
+        for out in (T.log(T.exp(x).sum(axis=1)), T.log(T.exp(x).T.sum(axis=0)), T.log(T.exp(x).sum())):
+            self.check([x], out, [np.zeros((2, 0))], [-np.inf, -np.inf] if out.ndim else -np.inf)
+            c = theano.function([x], out, mode="FAST_RUN")
+            np.testing.assert_array_equal(c(np.zeros((2, 0))), [-np.inf, -np.inf] if out.ndim else -np.inf)
+            np.testing.assert_allclose(c(X).sum(), logsumexp(X, 1).sum() if out.ndim else logsumexp(X))
+
     def test_shifted_sums_stay(self):
         x = T.dmatrix("x")
         shifted = x - x.max(axis=1, keepdims=True)

@@ -148,7 +148,9 @@ class TestSaturated(unittest.TestCase):
         onehot = np.array([[1, 0], [1, 0]])
         for t in (onehot.astype("int8"), np.array([0, 0])):
             self.check(lambda v: nnet.categorical_crossentropy(nnet.softmax(v), t).sum(), x, 110 + np.log(2), wanted)
-            self.check(lambda v: nnet.categorical_crossentropy(nnet.softmax(v), t).mean(), x, (110 + np.log(2)) / 2, wanted / 2)
+            self.check(
+                lambda v: nnet.categorical_crossentropy(nnet.softmax(v), t).mean(), x, (110 + np.log(2)) / 2, wanted / 2
+            )
 
     def test_softmax_by_hand(self):
         x, y = np.array([[0, 110, 0], [0, -110, 0]]), np.array([0, 1])
