@@ -207,7 +207,7 @@ class CAReduce(NativeOp, Op):
                 result = np.empty(kept, acc_dtype)
             elif self.ufunc is not None and type(self.scalar_op).__name__ in _OPERATIONS:
                 # Extremes have no initial value in NumPy.
-                initial = {} if identity is None else {"initial": identity}
+                initial = {} if identity is None or self.ufunc.identity is not None else {"initial": identity}
                 values = x.astype(acc_dtype) if self.ufunc in (np.bitwise_and, np.bitwise_or, np.bitwise_xor) else x
                 result = self.ufunc.reduce(values, axis=axes, dtype=acc_dtype, **initial)
             else:
