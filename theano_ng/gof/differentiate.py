@@ -14,6 +14,7 @@ from theano_ng.gof import ports, utils
 from theano_ng.gof.derivative import DisconnectedType, NullTypeGradError, disconnected_type, is_absent
 from theano_ng.gof.graph import Variable
 from theano_ng.gof.null_type import NullType
+from theano_ng.gof.traversal import io_connection_pattern
 from theano_ng.gof.op import PureOp, get_test_value
 
 # Seconds spent in grad, for profiles.
@@ -642,7 +643,8 @@ def Rop(f, wrt, eval_points, disconnected_outputs="raise", return_disconnected="
     eval_points : Variable or list of Variable
         One for each of `wrt`, of the same number of dimensions.
     disconnected_outputs : {'raise', 'warn', 'ignore'}
-        What to do when one of `f` does not depend on `wrt`.
+        What to do when one of `f` is not computed, or is a whole number, such as a length, that depends on no value of `wrt`. Other
+        outputs that are constant, among them gradients of linear functions, have zeros.
     return_disconnected : {'zero', 'None', 'Disconnected'}
         What such an output gets: zeros of its shape, None, or a variable of DisconnectedType.
 
@@ -672,21 +674,28 @@ def Rop(f, wrt, eval_points, disconnected_outputs="raise", return_disconnected="
                 % (i, r.type.ndim, point.type.ndim)
             )
         tangents[r] = point
+    unknown = set()  # what Ops that have no tangents make of values that have them
     for node in _nodes_behind(f, tangents):
         inputs = [tangents.get(r) for r in node.inputs]
         if all(t is None for t in inputs):
             # No path from wrt: the node need not even have an R_op.
+            if unknown.intersection(node.inputs):
+                unknown.update(node.outputs)
             continue
         inputs = [_constant_tangent(r) if t is None else _like(r, t) for r, t in zip(node.inputs, inputs)]
         results = node.op.R_op(list(node.inputs), inputs)
         if len(results) != len(node.outputs):
             raise ValueError("%s.R_op returned %d values for %d outputs" % (node.op, len(results), len(node.outputs)))
-        for out, t in zip(node.outputs, results):
-            if t is not None and not isinstance(t.type, DisconnectedType) and out not in tangents:
-                tangents[out] = t
+        for j, (out, t) in enumerate(zip(node.outputs, results)):
+            if t is not None and not isinstance(t.type, DisconnectedType):
+                tangents.setdefault(out, t)
+            elif not _is_discrete(getattr(out.type, "dtype", None)) and _reads_values(node, j, tangents):
+                unknown.add(out)
     rval = []
     for out in f:
         t = tangents.get(out)
+        if t is None and _is_flat(out, wrt, unknown):
+            t = out.zeros_like(dtype=config.floatX if _is_discrete(out.type.dtype) else out.type.dtype)
         if t is None:
             message = (
                 "Rop method was asked to compute the gradient with respect to a variable that is not part of the computational"
@@ -702,6 +711,26 @@ def Rop(f, wrt, eval_points, disconnected_outputs="raise", return_disconnected="
                 t = disconnected_type()
         rval.append(t)
     return format_as(using_list, using_tuple, rval)
+
+
+def _reads_values(node, j, tangents):
+    """Whether the output number j depends on the value of an input that has a tangent, not on its shape alone."""
+    pattern = node.op.connection_pattern(node) if hasattr(node.op, "connection_pattern") else None
+    return pattern is None or any(row[j] for r, row in zip(node.inputs, pattern) if r in tangents)
+
+
+def _is_flat(out, wrt, unknown):
+    """Whether an output without tangent has the tangent zero.
+
+    So has a computed float that no Op without tangents had a part in, such as a gradient that turned out linear or constant, and a whole
+    number that is computed from values of `wrt`. A length is not, and what nothing computes has no derivative.
+    """
+    dtype = getattr(out.type, "dtype", None)
+    if out.owner is None or dtype is None:
+        return False
+    if _is_discrete(dtype):
+        return any(row[0] for row in io_connection_pattern(wrt, [out]))
+    return out not in unknown
 
 
 def _constant_tangent(r):

@@ -241,7 +241,7 @@ class CrossentropyCategorical1Hot(RowOp):
         labels = as_tensor_variable(true_one_of_n)
         if labels.type.ndim != 1 or labels.type.dtype not in INTEGERS:
             raise TypeError("integer vector required for argument: true_one_of_n (got type: %s instead)" % labels.type)
-        return Apply(self, [coding_dist, labels], [TensorType(coding_dist.dtype, coding_dist.broadcastable[:1])()])
+        return Apply(self, [coding_dist, labels], [TensorType(coding_dist.dtype, labels.broadcastable)()])
 
     def perform(self, node, inp, out):
         coding_dist, labels = inp

@@ -9,11 +9,11 @@ from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer, optimizer
 from theano_ng.tensor.dtypes import FLOATS, INTEGERS
 from theano_ng.tensor.elemwise import functions as T
 from theano_ng.tensor.nnet.activations import softsign
-from theano_ng.tensor.nnet.sigmoids import sigmoid
+from theano_ng.tensor.nnet.sigmoids import sigmoid, softplus
 from theano_ng.tensor.shaping.allocation import Alloc
 from theano_ng.tensor.indexing.subtensor import Subtensor
 from theano_ng.tensor.reductions.extremes import Argmax, MaxAndArgmax
-from theano_ng.tensor.shaping.creation import ARange, zeros_like
+from theano_ng.tensor.shaping.creation import ARange, zeros
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.reductions.careduce import Sum
 from theano_ng.tensor.nnet.crossentropy import (
@@ -25,10 +25,11 @@ from theano_ng.tensor.nnet.crossentropy import (
 )
 from theano_ng.tensor.cancel import shuffled_from, summed_along
 from theano_ng.tensor.nnet.softmax import SoftmaxGrad, logsoftmax_op, softmax_grad, softmax_op, softmax_with_bias
+from theano_ng.tensor.opt.alloc import fitted
 from theano_ng.tensor.opt.canonicalize import local_mul_canonizer
-from theano_ng.tensor.opt.common import constant_value, inputs_of, is_constant, op_of
+from theano_ng.tensor.opt.common import MAX_SHARED, constant_value, inputs_of, is_constant, op_of
 from theano_ng.tensor.opt.log_domain import log_of_op
-from theano_ng.tensor.opt.shape import same_length
+from theano_ng.tensor.opt.shape import lengths, same_length
 from theano_ng.tensor.opt.own_registration import (
     ignores_nonfinite,
     register_canonicalize,
@@ -47,26 +48,28 @@ d_crossentropy, d_both = terms(CrossentropyCategorical1HotGrad, crossentropy_sof
 
 
 def _split_bias(x):
-    """(m, b) when `x` is m + b with a vector b for every row, None otherwise."""
+    """(m, b) when `x` is m + b with a vector b for every row, None otherwise. Of a sum of rows the first is the matrix."""
     if op_of(x) != T.add:
         return None
-    vectors, matrices = [], []
+    rows, matrices = [], []
     for term in x.owner.inputs:
-        if term.type.broadcastable == (True, False):
-            is_row = isinstance(op_of(term), DimShuffle) and term.owner.op.new_order == ("x", 0)
-            vectors.append(term.owner.inputs[0] if is_row else term.dimshuffle(1))
-        else:
-            matrices.append(term)
-    if not vectors or not matrices:
+        (rows if term.type.broadcastable == (True, False) else matrices).append(term)
+    if not matrices:
+        matrices.append(rows.pop(0))
+    if not rows:
         return None
+    vectors = []
+    for row in rows:
+        is_shuffled = isinstance(op_of(row), DimShuffle) and row.owner.op.new_order == ("x", 0)
+        vectors.append(row.owner.inputs[0] if is_shuffled else row.dimshuffle(1))
     total = T.add(*matrices) if len(matrices) > 1 else matrices[0]
     bias = T.add(*vectors) if len(vectors) > 1 else vectors[0]
     return (total, bias) if bias.type.dtype == x.type.dtype and total.type == x.type else None
 
 
 def _with_bias(x):
-    """(m, b) with m + b equal to `x`; b is zero when nothing better is seen."""
-    return _split_bias(x) or (x, zeros_like(x[0, :]))
+    """(m, b) with m + b equal to a variable of a graph; b is zero when nothing better is seen."""
+    return _split_bias(x) or (x, zeros(lengths(x, x.fgraph)[1:], dtype=x.dtype))
 
 
 def _softmax_input(sm):
@@ -130,7 +133,7 @@ def crossentropy_to_crossentropy_with_softmax(fgraph):
     """The cross-entropy of a softmax with labels is computed from the input of the softmax.
 
     crossentropy_categorical_1hot(softmax_op(A), labels)  ->
-        crossentropy_softmax_argmax_1hot_with_bias(A, zeros_like(A[0, :]), labels)[0]          [fast_run, xent, fast_compile_gpu]
+        crossentropy_softmax_argmax_1hot_with_bias(A, zeros([Shape_i(1)(A)]), labels)[0]          [fast_run, xent, fast_compile_gpu]
 
     Late, where a bias would have been recognized.
     """
@@ -159,35 +162,57 @@ local_softmax_grad_to_crossentropy_with_softmax_grad = register_specialize(
 )
 
 
+# They increase wherever they are numbers.
+_INCREASING = frozenset(
+    [T.exp, T.exp2, T.expm1, T.log, T.log2, T.log10, T.log1p, T.sqrt, T.erf, T.erfinv, T.deg2rad, T.rad2deg]
+    + [T.sinh, T.tanh, T.arcsin, T.arctan, T.arcsinh, T.arccosh, T.arctanh, sigmoid, softplus, softsign]
+)
+
+
+def _of_the_same_order(x, axis):
+    """What has its largest elements along the axes of an argmax where `x` has them, or None."""
+    op = op_of(x)
+    if op in _INCREASING:
+        (source,) = x.owner.inputs
+        return None if source.dtype.startswith("complex") else source
+    if op == T.neg:
+        smallest = _of_the_same_order(x.owner.inputs[0], axis) if op_of(x.owner.inputs[0]) != T.neg else None
+        # The negative of an integer may wrap around.
+        return None if smallest is None or not smallest.dtype.startswith("float") else -smallest
+    if axis != (x.ndim - 1,):
+        return None
+    if op in (softmax_op, logsoftmax_op):
+        return x.owner.inputs[0]
+    if op == softmax_with_bias:
+        pre_x, pre_b = x.owner.inputs
+        return pre_x + pre_b.dimshuffle("x", 0)
+    return None
+
+
 @register_specialize("fast_compile_gpu")
 @ignores_nonfinite
 @local_optimizer([MaxAndArgmax, Argmax])
 def local_argmax_pushdown(node):
-    """Softmax does not change which element of a row is the largest, nor do other increasing functions.
+    """Increasing functions do not change which element is the largest, nor does softmax within a row.
 
     Argmax([1])(softmax_op(A))  ->  Argmax([1])(A)          [specialize, fast_run, fast_compile_gpu]
+    Argmax(None)(exp(A))  ->  Argmax(None)(A)
+    Argmax([0])(-tanh(A))  ->  Argmax([0])(-A)
+
+    Elements for which the function is no number count as what they are, and so do those that it rounds to one value.
     """
     if isinstance(node.op, MaxAndArgmax) and node.outputs[0].clients:
         return None
-    (x,) = node.inputs[:1]
-    if tuple(node.op.axis or ()) not in ((x.ndim - 1,), (-1,)) or x.owner is None:
-        return None
-    if x.owner.op == softmax_op or _is_monotonic(x.owner.op):
-        source = x.owner.inputs[0]
-    elif x.owner.op == softmax_with_bias:
-        pre_x, pre_b = x.owner.inputs
-        source = pre_x + pre_b.dimshuffle("x", 0)
-    else:
-        return None
-    if source.type.ndim != x.type.ndim:
+    x = node.inputs[0]
+    axis = node.op.axis
+    source = _of_the_same_order(x, tuple(range(x.ndim)) if axis is None else tuple([a % x.ndim for a in axis]))
+    if source is None:
         return None
     results = node.op(source, return_list=True)
+    if results[-1].type != node.outputs[-1].type:
+        return None
     copy_stack_trace(node.outputs, results)
-    return results
-
-
-def _is_monotonic(op):
-    return op in (sigmoid, softsign, softmax_op, T.tanh)
+    return results if len(results) == 1 else dict([(node.outputs[-1], results[-1])])
 
 
 @register_specialize("fast_compile_gpu")
@@ -221,9 +246,23 @@ def graph_merge_softmax_with_crossentropy_softmax(node):
             and client.inputs[0] is x
         ):
             b = client.inputs[1]
-            if b is node.inputs[1] if node.op == softmax_with_bias else is_constant(b, 0):
+            if _is_same_bias(b, node.inputs[1]) if node.op == softmax_with_bias else is_constant(b, 0):
                 return [client.outputs[1]]
     return None
+
+
+def _is_same_bias(a, b):
+    """Whether two vectors are one, or the same sum of the same rows."""
+    todo = [(a, b)]
+    for a, b in todo:
+        if a is b:
+            continue
+        if op_of(a) is None or op_of(a) != op_of(b) or not isinstance(a.owner.op, (DimShuffle, Elemwise)):
+            return False
+        if len(todo) > MAX_SHARED or len(a.owner.inputs) != len(b.owner.inputs):
+            return False
+        todo += zip(a.owner.inputs, b.owner.inputs)
+    return True
 
 
 local_logsoftmax = register_stabilize("fast_compile")(
@@ -308,9 +347,9 @@ def local_advanced_indexing_crossentropy_onehot(node):
     """Cross-entropies written with advanced indexing.
 
     log(softmax_op(A))[every_row, labels]  ->
-        -crossentropy_softmax_argmax_1hot_with_bias(A, zeros_like(A[0, :]), labels)[0]          [specialize, fast_run, fast_compile_gpu]
+        -crossentropy_softmax_argmax_1hot_with_bias(A, zeros([Shape_i(1)(A)]), labels)[0]          [specialize, fast_run, fast_compile_gpu]
     log(softmax_op(A)[every_row, labels])  ->
-        -crossentropy_softmax_argmax_1hot_with_bias(A, zeros_like(A[0, :]), labels)[0]
+        -crossentropy_softmax_argmax_1hot_with_bias(A, zeros([Shape_i(1)(A)]), labels)[0]
     """
     if isinstance(node.op, AdvancedSubtensor):
         found = _is_label_indexing(node)
@@ -332,9 +371,7 @@ def local_advanced_indexing_crossentropy_onehot(node):
         source = _softmax_input(found[0])
     if source is None:
         return None
-    result = -crossentropy_softmax_argmax_1hot_with_bias(*source, labels)[0]
-    copy_stack_trace(node.outputs[0], result)
-    return [result] if result.type == node.outputs[0].type else None
+    return fitted(-crossentropy_softmax_argmax_1hot_with_bias(*source, labels)[0], node.outputs[0])
 
 
 def _label_increment(variable):

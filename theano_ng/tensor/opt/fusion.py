@@ -14,6 +14,7 @@ from theano_ng.gof.rewriting import Optimizer, copy_stack_trace
 from theano_ng.gof.optdb import SequenceDB
 from theano_ng.gof.toolbox import ReplaceValidate
 from theano_ng.gof.traversal import postorder
+from theano_ng.gof.native import meets_unknown_halves
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.tensor.reductions.careduce import CAReduce
 from theano_ng.tensor.elemwise.op import Elemwise
@@ -41,7 +42,7 @@ def _compiles(node):
                 ["z%d" % i for i in range(len(dummy.outputs))],
                 {"fail": "%(fail)s"},
             )
-            known = True
+            known = not meets_unknown_halves(dummy)
         except (MethodNotDefined, NotImplementedError):
             known = False
         _has_c_code[key] = known

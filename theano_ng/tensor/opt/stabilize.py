@@ -205,13 +205,19 @@ local_erf_neg_minus_one = _everywhere("local_erf_neg_minus_one", _BACK, -1 + erf
 local_erf_neg_minus_one2 = _everywhere("local_erf_neg_minus_one2", _BACK, -1 + erfc(-1 * x), erf(x))
 
 
-# Where erfc underflows to zero, or is about to, its logarithm comes from the asymptotic series (Abramowitz & Stegun 7.1.23):
-# erfc(x) ~ exp(-x**2) / (x sqrt(pi)) * (1 - 1/(2x**2) + 3/(4x**4) - 15/(8x**6)).
-_ERFC_THRESHOLD = {"float16": 10.0541949, "float32": 10.0541949, "float64": 26.641747557}
+# Where erfc underflows to zero, or is about to, its logarithm comes from erfcx(x) = exp(x**2) * erfc(x).
+_ERFC_THRESHOLD = {"float32": 9.0, "float64": 26.0}
 
 
-def _erfc_series(x):
-    return 1 - 1 / (2 * x**2) + 3 / (4 * x**4) - 15 / (8 * x**6)
+def log_of_erfc(x):
+    """``log(erfc(x))`` for every x.
+
+    Parameters
+    ----------
+    x : tensor
+        float32 or float64.
+    """
+    return T.switch(x < np.asarray(_ERFC_THRESHOLD[x.dtype], x.dtype), T.log(T.erfc(x)), T.log(T.erfcx(x)) - T.sqr(x))
 
 
 @register_stabilize
@@ -220,96 +226,50 @@ def _erfc_series(x):
 def local_log_erfc(node):
     """The logarithm of erfc where erfc is zero.
 
-    log(erfc(x))  ->
-        switch(x < 26.641747557, log(erfc(x)),
-               -x ** 2 - log(x) - 0.5 * np.log(np.pi) + log(1 - 1 / (2 * x ** 2) + 3 / (4 * x ** 4) - 15 / (8 * x ** 6)))
-                                                               [stabilize, specialize, fast_run]
+    log(erfc(x))  ->  switch(x < 26.0, log(erfc(x)), log(erfcx(x)) - sqr(x))          [stabilize, specialize, fast_run]
 
-    The threshold is 10.0541949 for float32 and 26.641747557 for float64.
+    The threshold is 9 for float32 and 26 for float64.
     """
     inputs = inputs_of(node.inputs[0], T.erfc)
     out = node.outputs[0]
-    if inputs is None or _is_stabilized(out) or out.dtype not in _ERFC_THRESHOLD:
+    if inputs is None or is_stabilized(out) or out.dtype not in _ERFC_THRESHOLD:
         return False
     (x,) = inputs
-    if x.dtype != out.dtype:
-        x = T.cast(x, out.dtype)
-    dtype = out.dtype
-    threshold = np.asarray(_ERFC_THRESHOLD[dtype], dtype=dtype)
-    half_log_pi = np.asarray(0.5 * np.log(np.pi), dtype=dtype)
-    stab = -(x**2) - T.log(x) - half_log_pi + T.log(_erfc_series(x))
-    direct = node.op(node.inputs[0])
-    ret = T.switch(x < threshold, direct, stab)
-    if ret.dtype != dtype:
-        ret = T.cast(ret, dtype)
-    return answer(ret, out)
+    return answer(log_of_erfc(x if x.dtype == out.dtype else T.cast(x, out.dtype)), out)
 
 
-def _is_stabilized(v):
-    """Whether `v` is already guarded by the switch that `local_log_erfc` makes."""
+def is_stabilized(v):
+    """Whether `v` is the logarithm that stands in what `log_of_erfc` makes."""
     for client, i in v.clients:
-        if (
-            client != "output"
-            and isinstance(client.op, Elemwise)
-            and isinstance(client.op.scalar_op, scalar.Switch)
-            and i == 1
-        ):
-            cond = client.inputs[0].owner
-            if cond is not None and isinstance(cond.op, Elemwise) and isinstance(cond.op.scalar_op, scalar.LT):
-                limit = constant_value(cond.inputs[1])
-                if limit is not None and any(np.isclose(float(limit), t, rtol=1e-6) for t in _ERFC_THRESHOLD.values()):
-                    return True
+        if client != "output" and client.op == T.switch and i == 1:
+            below = inputs_of(client.inputs[0], T.lt)
+            limit = None if below is None else constant_value(below[1])
+            if limit is not None and float(limit) in _ERFC_THRESHOLD.values():
+                return True
     return False
 
 
 @register_stabilize
 @register_specialize
+@ignores_nonfinite
 @local_optimizer([T.true_div])
 def local_grad_log_erfc_neg(node):
     """The gradient of log(erfc(x)) where both erfc(x) and exp(-x**2) are zero.
 
-    y * exp(-sqr(x)) / erfc(x)  ->
-        switch(x < 26.641747557, exp(-sqr(x)) / erfc(x),
-               x * np.sqrt(np.pi) / (1 - 1 / (2 * x ** 2) + 3 / (4 * x ** 4) - 15 / (8 * x ** 6))) * y
-                                                               [stabilize, specialize, fast_run]
-
-    The threshold is 9.3 for float32 and 26.641747557 for float64.
+    y * exp(-sqr(x)) / erfc(x)  ->  y / erfcx(x)          [stabilize, specialize, fast_run]
     """
     out = node.outputs[0]
     numerator, denominator = node.inputs
     inputs = inputs_of(denominator, T.erfc)
-    if inputs is None or out.dtype not in _ERFC_THRESHOLD or _guarded_quotient(out):
+    if inputs is None or out.dtype not in _ERFC_THRESHOLD:
         return False
-    (erfc_x,) = inputs
+    (x,) = inputs
     factors = [numerator] if inputs_of(numerator, T.mul) is None else list(numerator.owner.inputs)
     for i, factor in enumerate(factors):
-        scale = _exp_of_minus_square(factor, erfc_x)
-        if scale:
-            others = factors[:i] + factors[i + 1 :]
-            break
-    else:
-        return False
-    dtype = out.dtype
-    x = erfc_x if erfc_x.dtype == dtype else T.cast(erfc_x, dtype)
-    threshold = np.asarray(9.3 if dtype != "float64" else 26.641747557, dtype=dtype)
-    stab = x * np.asarray(np.sqrt(np.pi), dtype=dtype) / _erfc_series(x)
-    ret = T.switch(x < threshold, T.true_div(factor, denominator), stab)
-    if ret.dtype != dtype:
-        ret = T.cast(ret, dtype)
-    if others:
-        ret = T.mul(ret, *others)
-    return answer(ret, out)
-
-
-def _guarded_quotient(v):
-    for client, i in v.clients:
-        if (
-            client != "output"
-            and isinstance(client.op, Elemwise)
-            and isinstance(client.op.scalar_op, scalar.Switch)
-            and i == 1
-        ):
-            return True
+        if _exp_of_minus_square(factor, x):
+            others = factors[:i] + factors[i + 1 :] or [T.as_tensor_variable(np.asarray(1, out.dtype))]
+            numerator = others[0] if len(others) == 1 else T.mul(*others)
+            return answer(T.true_div(numerator, T.erfcx(x)), out)
     return False
 
 
