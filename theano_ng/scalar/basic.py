@@ -15,6 +15,7 @@ from theano_ng.scalar.ops_arith import (
     Identity,
     IntDiv,
     Maximum,
+    MaximumFromNothing,
     Minimum,
     Mod,
     Mul,
@@ -168,6 +169,7 @@ and_ = AND()
 invert = Invert()
 
 maximum = Maximum(upcast_out, name="maximum")
+maximum_from_nothing = MaximumFromNothing(upcast_out, name="maximum_from_nothing")
 minimum = Minimum(upcast_out, name="minimum")
 
 add = Add(upcast_out, name="add")

@@ -418,6 +418,12 @@ class Maximum(_Extremum):
     c_operator = ">"
 
 
+class MaximumFromNothing(Maximum):
+    """The maximum of which a reduction over no elements is minus infinity. For floats."""
+
+    identity = -float("inf")
+
+
 class Minimum(_Extremum):
     __doc__ = _Extremum.__doc__
     nfunc_spec = ("minimum", 2, 1)

@@ -23,8 +23,11 @@ from theano_ng.tensor.shaping.reshaping import Reshape
 products = {}
 """Class of Ops -> function of a node and q that returns its output times q, or None where it does not divide by q."""
 
-MOST_NODES = 100
+MOST_NODES = 30
 """How many nodes of a gradient are searched for a division. Those of a loss are near its end."""
+
+MOST_COMPARED = 12
+"""How many nodes of two variables are compared: what is written twice is usually one variable at some small depth."""
 
 
 # -- which variables are the same --------------------------------------------------------------------------------------------------------
@@ -54,7 +57,7 @@ def same(a, b):
         if a is b:
             continue
         looks += 1
-        if looks > MOST_NODES:
+        if looks > MOST_COMPARED:
             return False
         if not hasattr(a, "ndim") or not hasattr(b, "ndim"):
             if a.owner is None or b.owner is None:
@@ -88,18 +91,23 @@ def same(a, b):
 
 
 def is_term_of(q, d):
-    """Whether `d` is a sum with `q` as a term, or of the elements of `q` along some dimensions, which broadcasting puts back."""
-    if d.owner is not None and d.owner.op == T.add:
-        terms, looks = [d], 0
-        while terms and looks < MOST_NODES:
-            looks += 1
-            term = terms.pop()
-            if term.owner is not None and term.owner.op == T.add:
-                terms += term.owner.inputs
-            elif term.type.broadcastable == q.type.broadcastable and same(term, q):
-                return True
-        return False
-    return summed_along(q, d) is not None
+    """Whether `d` is a sum with `q` as a term, or of the elements of `q` along some dimensions, which broadcasting puts back.
+
+    Not where a constant is added: that quotient is a sigmoid, which has rules of its own.
+    """
+    if d.owner is None or d.owner.op != T.add:
+        return summed_along(q, d) is not None
+    terms, looks, found = [d], 0, False
+    while terms and looks < MOST_NODES:
+        looks += 1
+        term = terms.pop()
+        if term.owner is not None and term.owner.op == T.add:
+            terms += term.owner.inputs
+        elif constant_value(term) is not None:
+            return False
+        elif term.type.broadcastable == q.type.broadcastable and same(term, q):
+            found = True
+    return found and not terms
 
 
 def summed_along(q, d):
@@ -262,7 +270,7 @@ def _divided(d, q):
             continue
         if inner.op == T.true_div and _comparable(inner.inputs[0], q) and same(inner.inputs[0], q):
             return [inner.inputs[1]], rest
-        if q.owner is not None and is_term_of(q, part):
+        if is_term_of(q, part):
             return [q / part], rest  # at most 1
     return None
 
@@ -364,7 +372,7 @@ def _as_broadcast(v, like):
 
 def _increment_plan(node, q):
     zeros, values, *index = node.inputs
-    if _constant(zeros) != 0:
+    if constant_value(zeros) != 0:
         return _NOTHING
     picked = _READS[type(node.op)](node.op)(q, *index)
     if not _full(values, picked):
@@ -372,7 +380,8 @@ def _increment_plan(node, q):
     return [(values, picked)], lambda product: None if product is None else node.op(zeros, product, *index)
 
 
-def _constant(v):
+def constant_value(v):
+    """The number that v holds everywhere, or None."""
     try:
         return T.get_scalar_constant_value(v)
     except T.NotScalarConstantError:
@@ -400,7 +409,7 @@ def _split_plan(node, v, q):
     inner = x.owner
     if inner is None or not isinstance(inner.op, Elemwise) or len(inner.outputs) != 1:
         return _NOTHING
-    along = _constant(axis)
+    along = constant_value(axis)
     if along is None:
         return _NOTHING
     along = int(along) % x.ndim

@@ -6,7 +6,7 @@
 from theano_ng import scalar
 from theano_ng.gof.differentiate import Shortcut
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.cancel import summed_along, times
+from theano_ng.tensor.cancel import constant_value, summed_along, times
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.shaping.reshaping import Reshape
 
@@ -51,16 +51,9 @@ def _of_product(node):
         inverse = r.owner
         if inverse is not None and inverse.op == T.inv:
             return _of_softmax(node, e, inverse.inputs[0])
-        if inverse is not None and inverse.op == T.true_div and _is_one(inverse.inputs[0]):
+        if inverse is not None and inverse.op == T.true_div and constant_value(inverse.inputs[0]) == 1:
             return _of_softmax(node, e, inverse.inputs[1])
     return None
-
-
-def _is_one(v):
-    try:
-        return T.get_scalar_constant_value(v) == 1
-    except T.NotScalarConstantError:
-        return False
 
 
 def _of_softmax(node, e, total):

@@ -31,7 +31,10 @@ UNARY = {
     "Z": "real imag angle conj abs_ sgn exp",
 }
 BINARY = {
-    ("X", "Y"): "add sub mul true_div maximum minimum second arctan2 eq neq lt le gt ge complex mod int_div",
+    (
+        "X",
+        "Y",
+    ): "add sub mul true_div maximum maximum_from_nothing minimum second arctan2 eq neq lt le gt ge complex mod int_div",
     ("POSITIVE", "Y"): "pow complex_from_polar",
     ("INTS", "MORE_INTS"): "and_ or_ xor int_div mod add mul sub maximum minimum eq lt",
     ("Z", "Z"): "add mul sub true_div eq",

@@ -91,7 +91,8 @@ def _parts(v):
         return ()
     if op == T.add:
         # A constant is not small by accident, and log1p knows better.
-        return None if any(constant_value(i) is not None for i in node.inputs) else node.inputs
+        terms = _terms(v)
+        return None if any(constant_value(term) is not None for term in terms) else terms
     if op in _FACTORS:
         return node.inputs
     if op == T.second:
@@ -103,11 +104,23 @@ def _parts(v):
     return None
 
 
+def _terms(v):
+    """The terms of a sum, through sums that are its terms."""
+    found, todo = [], [v]
+    while todo:
+        v = todo.pop()
+        if v.owner is not None and v.owner.op == T.add and len(found) + len(todo) < MOST_NODES:
+            todo += reversed(v.owner.inputs)
+        else:
+            found.append(v)
+    return found
+
+
 def _combined(v, logs, dtype):
     """The logarithm of `v` from those of its `_parts`."""
     value = constant_value(v)
     if value is not None:
-        return T.second(v, T.constant(np.log(value), dtype=dtype))
+        return T.second(v, T.constant(np.log(np.float64(value)), dtype=dtype))
     node = v.owner
     op = node.op
     if op == T.exp:
@@ -150,8 +163,8 @@ def _is_shifted(x, axis):
 
 
 def log_sum_exp(x, axis):
-    """``log(sum(exp(x), axis))`` without overflow."""
-    max_x = T.max(x, axis=axis)
+    """``log(sum(exp(x), axis))`` without overflow; minus infinity where there is nothing to be summed."""
+    max_x = CAReduce(scalar.maximum_from_nothing, axis)(x)
     max_x_keepdims = T.makeKeepDims(x, max_x, axis)
     # Where the maximum is infinite, x - max is NaN: there the result is the maximum itself.
     shifted = T.switch(T.isinf(max_x_keepdims), T.exp(max_x_keepdims), T.exp(x - max_x_keepdims))
@@ -205,8 +218,8 @@ def local_log_sum_exp(node):
     """The logarithm of a sum of exponentials, without overflow.
 
     log(sum(exp(A), axis=1))  ->
-        max(A, axis=1) + log(sum(switch(isinf(max(A, axis=1).dimshuffle(0, 'x')), exp(max(A, axis=1).dimshuffle(0, 'x')),
-                                        exp(A - max(A, axis=1).dimshuffle(0, 'x'))), axis=1))          [fast_run, fast_compile]
+        (lambda m: m + log(sum(switch(isinf(m.dimshuffle(0, 'x')), exp(m.dimshuffle(0, 'x')), exp(A - m.dimshuffle(0, 'x'))),
+                               axis=1)))(CAReduce(scalar.maximum_from_nothing, [1])(A))          [fast_run, fast_compile]
 
     Also through views, and where other factors whose logarithms are known are summed. Not where x is y - max(y, axis, keepdims) already.
     """

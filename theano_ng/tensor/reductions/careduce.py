@@ -29,7 +29,7 @@ _NATIVE = "theano_ng.tensor.native.reduce"
 _NATIVE_MAX_NDIM = 32
 
 # Operation codes of native/reduce.c.
-_OPERATIONS = {"Add": 1, "Mul": 2, "Maximum": 3, "Minimum": 4, "AND": 5, "OR": 6, "XOR": 7}
+_OPERATIONS = {"Add": 1, "Mul": 2, "Maximum": 3, "MaximumFromNothing": 3, "Minimum": 4, "AND": 5, "OR": 6, "XOR": 7}
 
 _WIDE_INTEGER = {
     "bool": "int64", "int8": "int64", "int16": "int64", "int32": "int64",
@@ -162,7 +162,7 @@ class CAReduce(NativeOp, Op):
         gz = self._expand(x, as_tensor_variable(gz))
         if kind == "Add":
             return [_second(x, gz)]
-        if kind in ("Maximum", "Minimum"):
+        if kind in ("Maximum", "MaximumFromNothing", "Minimum"):
             return [mul(eq(x, self._expand(x, out[0])), gz)]
         raise MethodNotDefined("grad", type(self), self.__class__.__name__)
 
@@ -206,8 +206,10 @@ class CAReduce(NativeOp, Op):
             elif 0 in kept and identity is None:  # no elements, whatever was reduced; ufuncs refuse some of these
                 result = np.empty(kept, acc_dtype)
             elif self.ufunc is not None and type(self.scalar_op).__name__ in _OPERATIONS:
+                # Extremes have no initial value in NumPy.
+                initial = {} if identity is None or self.ufunc.identity is not None else {"initial": identity}
                 values = x.astype(acc_dtype) if self.ufunc in (np.bitwise_and, np.bitwise_or, np.bitwise_xor) else x
-                result = self.ufunc.reduce(values, axis=axes, dtype=acc_dtype)
+                result = self.ufunc.reduce(values, axis=axes, dtype=acc_dtype, **initial)
             else:
                 result = self._fold(x, axes, acc_dtype, identity)
             result = np.asarray(result)

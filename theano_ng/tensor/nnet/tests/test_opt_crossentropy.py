@@ -158,6 +158,70 @@ class TestSoftmax(RuleCase):
             self.assertEqual(len(f.maker.fgraph.toposort()), 2)
 
 
+class TestSaturated(unittest.TestCase):
+    """Logits that are far apart: costs and gradients of the losses that programs write, in both modes, alone and together."""
+
+    def check(self, loss, x, cost, gradient):
+        for dtype in ("float32", "float64"):
+            variable = T.TensorType(dtype, (False,) * np.ndim(x))("x")
+            out = loss(variable)
+            g = T.grad(out, variable)
+            for mode in ("fast_run", "fast_compile"):
+                mode = theano.Mode("py", mode)
+                value = np.array(x, dtype=dtype)
+                for outputs, wanted in (([out], [cost]), ([g], [gradient]), ([out, g], [cost, gradient])):
+                    for got, want in zip(theano.function([variable], outputs, mode=mode)(value), wanted):
+                        np.testing.assert_allclose(got, want, rtol=4 * np.finfo(dtype).eps, atol=1e-40)
+
+    def test_categorical_crossentropy(self):
+        x = [[0, 110], [0, 0]]
+        wanted = np.array([[-1, 1], [-0.5, 0.5]])
+        onehot = np.array([[1, 0], [1, 0]])
+        for t in (onehot.astype("int8"), np.array([0, 0])):
+            self.check(lambda v: nnet.categorical_crossentropy(nnet.softmax(v), t).sum(), x, 110 + np.log(2), wanted)
+            self.check(
+                lambda v: nnet.categorical_crossentropy(nnet.softmax(v), t).mean(), x, (110 + np.log(2)) / 2, wanted / 2
+            )
+
+    def test_softmax_by_hand(self):
+        x, y = np.array([[0, 110, 0], [0, -110, 0]]), np.array([0, 1])
+        p = np.array([[0, 1, 0], [0.5, 0, 0.5]])
+        wanted, gradient = (110 + 110 + np.log(2)) / 2, (p - np.eye(3)[y]) / 2
+
+        def shifted(v):
+            e = T.exp(v - v.max(1, keepdims=True))
+            return e / e.sum(1, keepdims=True)
+
+        def unshifted(v):
+            return T.exp(v) / T.exp(v).sum(axis=1, keepdims=True)
+
+        for p in (shifted, unshifted):
+            self.check(lambda v: -T.mean(T.log(p(v))[T.arange(2), y]), x, wanted, gradient)
+            self.check(lambda v: -T.mean(T.log(p(v)[T.arange(2), y])), x, wanted, gradient)
+            self.check(lambda v: T.mean(nnet.categorical_crossentropy(p(v), y)), x, wanted, gradient)
+
+    def test_vector(self):
+        def loss(v):
+            return -T.log(T.exp(v) / T.exp(v).sum())[0]
+
+        self.check(loss, [-400, 400], 800, [-1, 1])
+
+    def test_second_derivative(self):
+        x, y = T.dmatrix("x"), np.array([0, 1])
+        value = np.array([[0, 800.0, 800], [0, -800, 0]])
+        p = np.array([[0, 0.5, 0.5], [0.5, 0, 0.5]])
+        v = np.array([[1.0, 2, 4], [3, 1, -1]])
+        for loss in (
+            nnet.categorical_crossentropy(nnet.softmax(x), y),
+            -T.log(nnet.softmax(x))[T.arange(2), y],
+            -T.log(T.exp(x) / T.exp(x).sum(axis=1, keepdims=True))[T.arange(2), y],
+        ):
+            second = T.grad((T.grad(loss.sum(), x) * v).sum(), x)
+            for mode in ("fast_run", "fast_compile"):
+                got = theano.function([x], second, mode=theano.Mode("py", mode))(value)
+                np.testing.assert_allclose(got, p * (v - (p * v).sum(1, keepdims=True)))
+
+
 class TestCrossentropy(RuleCase):
     def forms(self, sm):
         """Cross-entropies of a softmax with the labels y, in the ways in which they are written."""

@@ -1,0 +1,169 @@
+"""Logarithms of what is positive by construction."""
+
+import unittest
+
+import numpy as np
+from scipy.special import log_softmax, logsumexp
+
+import theano_ng as theano
+import theano_ng.tensor as T
+from theano_ng.compile.mode import Mode
+from theano_ng.configparser import change_flags
+from theano_ng.gradient import grad
+from theano_ng.tensor import nnet
+from theano_ng.tensor.opt.log_domain import log_of
+
+PLAIN = Mode("py", None)
+MODES = [Mode("py", "fast_run"), Mode("py", "fast_compile")]
+X = np.array([[0.5, -1.0, 2.0], [1.0, 1.0, -0.25]])
+FAR = np.array([[0.0, 800.0, -800.0], [800.0, 800.0, 0.0]])
+
+
+class TestLogOf(unittest.TestCase):
+    def test_what_is_known(self):
+        x, y = T.dmatrix("x"), T.dmatrix("y")
+        e, f = T.exp(x), T.exp(y)
+        for v in (
+            e,
+            e * f,
+            e / f,
+            1 / e,
+            3 * e,
+            e + f,
+            e + f + e * f,
+            e.sum(),
+            e.sum(axis=0),
+            (e * f).sum(axis=1, keepdims=True),
+            e.T,
+            e.reshape((6,)),
+            e[1:, ::2],
+            e[[1, 0], [2, 1]],
+            e[[1, 0, 1]],
+            e.dimshuffle(0, "x", 1),
+            T.concatenate([e, f / 2], axis=1),
+            T.fill(x, e),
+            T.second(y, e.sum()),
+            (e.T / e.T.sum(axis=0)).T,
+        ):
+            got = log_of(v)
+            self.assertEqual(got.type, v.type)
+            run = theano.function([x, y], [got, T.log(v)], mode=PLAIN, on_unused_input="ignore")
+            np.testing.assert_allclose(*run(X, X[::-1] / 2), rtol=1e-12, atol=1e-14)
+            self.assertTrue(np.isfinite(run(FAR, FAR[::-1])[0]).all(), v)
+
+    def test_what_is_not(self):
+        x, y = T.dmatrix("x"), T.dmatrix("y")
+        e = T.exp(x)
+        for v in (x, e * x, e - 1, e + 1, e + x, -e, T.concatenate([e, y]), T.sqr(e) - e, T.exp(T.imatrix("i"))):
+            self.assertIsNone(log_of(v))
+
+    def test_long_products_are_given_up(self):
+        x = T.dvector("x")
+        v = T.exp(x)
+        for i in range(200):
+            v = v * T.exp(i * x)
+        self.assertIsNone(log_of(v))
+
+
+class TestRules(unittest.TestCase):
+    def check(self, inputs, out, values, wanted, **kwargs):
+        for mode in MODES:
+            got = theano.function(inputs, out, mode=mode)(*values)
+            np.testing.assert_allclose(got, wanted, rtol=1e-12, **kwargs)
+
+    def test_log_sum_exp(self):
+        x, t = T.dmatrix("x"), T.dtensor3("t")
+        e = T.exp(x)
+        self.check([x], T.log(e.sum(axis=1)), [FAR], logsumexp(FAR, 1))
+        self.check([x], T.log(e.sum()), [FAR], logsumexp(FAR))
+        self.check([x], T.log(e.T.sum(axis=0)), [FAR], logsumexp(FAR, 1))
+        self.check([x], T.log(e.sum(axis=0, keepdims=True)), [FAR], logsumexp(FAR, 0, keepdims=True))
+        self.check([x], T.log(e.reshape((3, 2)).sum(axis=0)), [FAR], logsumexp(FAR.reshape(3, 2), 0))
+        self.check([x], T.log(e[:, ::2].sum(axis=1)), [FAR], logsumexp(FAR[:, ::2], 1))
+        self.check([x], T.log(e.sum(axis=1)[::-1]), [FAR], logsumexp(FAR, 1)[::-1])
+        self.check([t], T.log(T.exp(t).sum(axis=(0, 2))), [FAR[None]], logsumexp(FAR[None], (0, 2)))
+        self.check([x], T.log(T.exp(x[0]) + T.exp(x[1]) + T.exp(-x[1])), [FAR], logsumexp([FAR[0], FAR[1], -FAR[1]], 0))
+        self.check(
+            [x], T.log((e * T.exp(-x[:, 0]).dimshuffle(0, "x")).sum(axis=1)), [FAR], logsumexp(FAR - FAR[:, :1], 1)
+        )
+
+    def test_infinities(self):
+        inf = np.inf
+        x = T.dmatrix("x")
+        far = np.array([[inf, 0, 1], [-inf, 0, 0], [-inf, -inf, -inf], [inf, -inf, inf]])
+        with change_flags({"DebugMode.check_finite": False}):
+            for out in (
+                T.log(T.exp(x).sum(axis=1)),
+                T.log(T.exp(x).T.sum(axis=0)),
+                T.log(T.exp(x[:, 0]) + T.exp(x[:, 1]) + T.exp(x[:, 2])),
+            ):
+                self.check([x], out, [far], [inf, np.log(2), -inf, inf])
+
+    def test_of_nothing(self):
+        x = T.dmatrix("x")
+        for out in (T.log(T.exp(x).sum(axis=1)), T.log(T.exp(x).T.sum(axis=0)), T.log(T.exp(x).sum())):
+            self.check([x], out, [np.zeros((2, 0))], [-np.inf, -np.inf] if out.ndim else -np.inf)
+            c = theano.function([x], out, mode="FAST_RUN")
+            np.testing.assert_array_equal(c(np.zeros((2, 0))), [-np.inf, -np.inf] if out.ndim else -np.inf)
+            np.testing.assert_allclose(c(X).sum(), logsumexp(X, 1).sum() if out.ndim else logsumexp(X))
+
+    def test_shifted_sums_stay(self):
+        x = T.dmatrix("x")
+        shifted = x - x.max(axis=1, keepdims=True)
+        f = theano.function([x], T.log(T.exp(shifted).sum(axis=1)), mode=MODES[0])
+        g = theano.function([x], T.log(T.exp(x).sum(axis=1)), mode=MODES[0])
+        self.assertLess(len(f.maker.fgraph.apply_nodes), len(g.maker.fgraph.apply_nodes))
+
+    def test_logarithms_of_softmaxes(self):
+        x = T.dmatrix("x")
+        e = T.exp(x)
+        for p in (nnet.softmax(x), e / e.sum(axis=1, keepdims=True), nnet.softmax(x / 2 + x[0] / 2 - x[0] / 2 + x / 2)):
+            for view in (
+                lambda v: v,
+                lambda v: v.T,
+                lambda v: v[1:],
+                lambda v: v.reshape((3, 2)),
+                lambda v: v[:, 1],
+                lambda v: v[[0, 1], [2, 0]],
+            ):
+                self.check([x], T.log(view(p)), [FAR], view(log_softmax(FAR, 1)), atol=1e-12)
+        p = T.concatenate([nnet.softmax(x), nnet.softmax(-x)])
+        self.check([x], T.log(p), [FAR], np.vstack([log_softmax(FAR, 1), log_softmax(-FAR, 1)]))
+        self.check([x], T.log(nnet.softmax(x) / nnet.softmax(-x)), [FAR], log_softmax(FAR, 1) - log_softmax(-FAR, 1))
+
+    def test_softmaxes_along_any_dimensions(self):
+        x, v, t = T.dmatrix("x"), T.dvector("v"), T.dtensor3("t")
+        for inputs, value, axis in (
+            ([x], FAR, 0),
+            ([x], FAR, 1),
+            ([v], FAR[0], 0),
+            ([t], FAR[None], 2),
+            ([t], FAR[None], (1, 2)),
+        ):
+            e = T.exp(inputs[0])
+            wanted = np.exp(value - logsumexp(value, axis, keepdims=True))
+            self.check(inputs, e / e.sum(axis=axis, keepdims=True), [value], wanted)
+        self.check(
+            [x],
+            T.exp(x[0]) / (T.exp(x[0]) + T.exp(x[1]) + T.exp(-x[0])),
+            [FAR],
+            np.exp(FAR[0] - logsumexp([FAR[0], FAR[1], -FAR[0]], 0)),
+        )
+
+    def test_sigmoids_are_left_alone(self):
+        x = T.dmatrix("x")
+        f = theano.function([x], T.exp(x) / (1 + T.exp(x)), mode=MODES[0])
+        self.assertEqual([str(n.op) for n in f.maker.fgraph.toposort()], ["sigmoid"])
+        f = theano.function([x], T.log(1 + T.exp(x)), mode=MODES[0])
+        self.assertEqual([str(n.op) for n in f.maker.fgraph.toposort()], ["softplus"])
+
+    def test_gradients(self):
+        x = T.dmatrix("x")
+        p = np.exp(log_softmax(FAR, 1))
+        self.check([x], grad(T.log(T.exp(x).sum(axis=1)).sum(), x), [FAR], p)
+        self.check([x], grad(T.log(T.exp(x).T.sum(axis=0)).sum(), x), [FAR], p)
+        self.check([x], grad(T.log(nnet.softmax(x))[:, 1].sum(), x), [FAR], [0, 1, 0] - p)
+
+
+if __name__ == "__main__":
+    unittest.main()
