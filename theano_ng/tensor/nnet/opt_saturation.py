@@ -168,7 +168,9 @@ def _read_product(root, dtype, views=3):
         seen += 1
         op = op_of(v)
         opened = (
-            op in _OPENED and v.dtype == dtype and (v is root or seen + len(stack) <= MOST_FACTORS or len(v.clients) < 2)
+            op in _OPENED
+            and v.dtype == dtype
+            and (v is root or seen + len(stack) <= MOST_FACTORS or len(v.clients) < 2)
         )
         number = number_of(v) if v is not root else None
         if number is not None:
@@ -208,7 +210,9 @@ def _read_view(product, v, inverted, dtype, views):
         return False
     inner = _read_product(x, dtype, views)
     others = inner.above + inner.below
-    if not inner.factors or any(other.broadcastable != x.broadcastable for other in others if not all(other.broadcastable)):
+    if not inner.factors or any(
+        other.broadcastable != x.broadcastable for other in others if not all(other.broadcastable)
+    ):
         return False
     view = view_of(v.owner)
 
@@ -297,7 +301,9 @@ def _adjoint(node):
     if isinstance(op, Reshape):
         like = _reshaped_operand(inputs[0])
         others = (T.shape(inputs[0]),) if like is None else tuple(like.owner.inputs[1:])
-        return 0, View(Reshape(inputs[0].ndim), others, inputs[0].broadcastable, shape_key(inputs[0] if like is None else like))
+        return 0, View(
+            Reshape(inputs[0].ndim), others, inputs[0].broadcastable, shape_key(inputs[0] if like is None else like)
+        )
     if isinstance(op, IncSubtensor):
         view = Subtensor(op.idx_list)
     elif isinstance(op, AdvancedIncSubtensor1) and not op.set_instead_of_inc:
@@ -458,7 +464,12 @@ def _cancelled(product, known, dtype, limits):
     gained = gain > 0
     if limits.sums and any(f.power > 0 for f in combined):
         for i, v in enumerate(product.above):
-            if v.owner is None or v.dtype != dtype or v.owner.op not in _MAY_HAVE_TERMS and not isinstance(v.owner.op, _LINEAR):
+            if (
+                v.owner is None
+                or v.dtype != dtype
+                or v.owner.op not in _MAY_HAVE_TERMS
+                and not isinstance(v.owner.op, _LINEAR)
+            ):
                 continue
             outer = [f for f in combined if f.power > 0 and f.argument.broadcastable == v.broadcastable]
             new = _brought_into(v, outer, known, dtype, limits) if outer else None

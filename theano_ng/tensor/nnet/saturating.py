@@ -44,7 +44,9 @@ def view_of(node):
     if not isinstance(node.op, VIEWS):
         return None
     (out,) = node.outputs
-    return View(node.op, tuple(node.inputs[1:]), out.broadcastable, shape_key(out) if isinstance(node.op, Reshape) else None)
+    return View(
+        node.op, tuple(node.inputs[1:]), out.broadcastable, shape_key(out) if isinstance(node.op, Reshape) else None
+    )
 
 
 def shape_key(v):
@@ -381,7 +383,11 @@ class _Powers:
         if n * self.exp < 0 or n != int(n):
             n = 0
         a, exp = self.argument, self.exp - n
-        found = [Factor(sigmoid, a, positive + n), Factor(sigmoid, -a, negative - n), Factor(T.exp, a if exp > 0 else -a, abs(exp))]
+        found = [
+            Factor(sigmoid, a, positive + n),
+            Factor(sigmoid, -a, negative - n),
+            Factor(T.exp, a if exp > 0 else -a, abs(exp)),
+        ]
         return [f for f in found if f.power]
 
 
