@@ -27,6 +27,7 @@ from theano_ng.tensor.nnet.saturating import (
     factors_of,
     number_of,
     number_plus,
+    reshaped_operand,
     shape_key,
     to_power,
     together,
@@ -299,7 +300,7 @@ def _adjoint(node):
         order = [kept.index(d) if d in kept else "x" for d in range(y.ndim)]
         return 0, View(DimShuffle(node.outputs[0].broadcastable, order), (), y.broadcastable, None)
     if isinstance(op, Reshape):
-        like = _reshaped_operand(inputs[0])
+        like = reshaped_operand(inputs[0])
         others = (T.shape(inputs[0]),) if like is None else tuple(like.owner.inputs[1:])
         return 0, View(
             Reshape(inputs[0].ndim), others, inputs[0].broadcastable, shape_key(inputs[0] if like is None else like)
@@ -314,25 +315,6 @@ def _adjoint(node):
         return None
     zero = constant_value(inputs[0])
     return (1, View(view, tuple(inputs[2:]), inputs[1].broadcastable, None)) if zero is not None and zero == 0 else None
-
-
-def _reshaped_operand(v):
-    """A Reshape of the shape of `v`, an elementwise expression that it is an operand of; one of a saturating function if there is one."""
-    stack, seen, found = [v], {}, None
-    while stack and len(seen) < 64:
-        w = stack.pop()
-        if w in seen:
-            continue
-        seen[w] = None
-        if w.owner is None or w.broadcastable != v.broadcastable:
-            continue
-        if isinstance(w.owner.op, Reshape):
-            if factors_of(w) is not None:
-                return w
-            found = found or w
-        elif isinstance(w.owner.op, Elemwise):
-            stack.extend(reversed(w.owner.inputs))
-    return found
 
 
 def _terms_of(v, open_shared=True):

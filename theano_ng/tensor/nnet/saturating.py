@@ -16,9 +16,10 @@ from collections import namedtuple
 
 import numpy as np
 
+from theano_ng.compile.ops import Shape
 from theano_ng.gof.graph import Constant
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.elemwise.op import DimShuffle
+from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.indexing.advanced import AdvancedSubtensor, AdvancedSubtensor1
 from theano_ng.tensor.indexing.subtensor import Subtensor
 from theano_ng.tensor.nnet.sigmoids import sigmoid
@@ -52,6 +53,10 @@ def view_of(node):
 def shape_key(v):
     """Equal for variables that are known to have one shape."""
     shape_feature = getattr(getattr(v, "fgraph", None), "shape_feature", None)
+    if isinstance(op_of(v), Reshape) and isinstance(op_of(v.owner.inputs[1]), Shape):
+        # The shape of a derivative is that of what it is the derivative of.
+        like = reshaped_operand(v.owner.inputs[1].owner.inputs[0])
+        v = v if like is None else like
     lengths = None if shape_feature is None else shape_feature.shape_of.get(v)
     return (v,) if lengths is None else tuple(_identity(length) for length in lengths)
 
@@ -351,6 +356,25 @@ def _number_plus_function(number, ratio, v, nested):
     if function == T.erfc and ratio == -0.5 and power == 1:
         return Factors(number / 2, [Factor(T.erfc, -argument, 1)])
     return None
+
+
+def reshaped_operand(v):
+    """A Reshape of the shape of `v`, an elementwise expression that it is an operand of; one of a saturating function if there is one."""
+    stack, seen, found = [v], {}, None
+    while stack and len(seen) < 64:
+        w = stack.pop()
+        if w in seen:
+            continue
+        seen[w] = None
+        if w.owner is None or w.broadcastable != v.broadcastable:
+            continue
+        if isinstance(w.owner.op, Reshape):
+            if factors_of(w) is not None:
+                return w
+            found = found or w
+        elif isinstance(w.owner.op, Elemwise):
+            stack.extend(reversed(w.owner.inputs))
+    return found
 
 
 # -- putting factors together --------------------------------------------------------------------------------------------------------------
