@@ -486,7 +486,7 @@ def local_cancel_saturated(node):
     is_sum = node.op in _SUMS
     if len(out.clients) == 1 and out.clients[0][0] != "output":
         client = out.clients[0][0]
-        if client.op in _OPENED or is_sum and client.op in _SUMS:
+        if client.op in (_SUMS if is_sum else _OPENED):
             # The larger product, or sum, has all factors, or terms, of this one.
             return False
     if is_sum:
