@@ -12,6 +12,8 @@ from setuptools.command.build_ext import build_ext
 HERE = os.path.dirname(os.path.abspath(__file__))
 # glibc's vector mathematics: what loops over exp are vectorised with
 HAS_MVEC = platform.machine() == "x86_64" and platform.libc_ver()[0] == "glibc"
+# A call runs some 20 short functions: where they begin in a cache line decided over 3 % of it, by chance.
+ALIGNED = ["-falign-functions=64", "-falign-loops=32"]
 NATIVE = os.path.join("theano_ng", "tensor", "native")
 HEADERS = [os.path.join("theano_ng", "gof", "native.h")] + sorted(
     os.path.join(NATIVE, name) for name in os.listdir(NATIVE) if name.endswith(".h")
@@ -46,7 +48,7 @@ def extension(name, path):
         include_dirs=[numpy.get_include(), os.path.join("theano_ng", "gof"), NATIVE],
         libraries=["mvec", "m"] if HAS_MVEC else [],
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_22_API_VERSION")],
-        extra_compile_args=["-O3", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", "-Wno-unreachable-code"],
+        extra_compile_args=["-O3", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", *ALIGNED, "-Wno-unreachable-code"],
         depends=HEADERS,
     )
 

@@ -105,7 +105,7 @@ PY3 = True
 theano = sys.modules[__name__]  # `from theano import theano` works in old listings
 
 # What few programs use is imported when it is first asked for.
-__getattr__, __dir__, _ = _lazy_names(
+__getattr__, __dir__, _lazy = _lazy_names(
     __name__,
     {
         "theano_ng.compile.builders": "OpFromGraph",
@@ -155,3 +155,6 @@ def test():
     from theano_ng.tests.runner import main
 
     return main(["--theano"])
+
+
+__all__ = sorted({name for name in globals() if not name.startswith("_")} | set(_lazy))

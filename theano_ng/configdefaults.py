@@ -164,6 +164,12 @@ AddConfigVar(
     "print_active_device", "Print the active device when the GPU is initialized.", BoolParam(True), in_c_key=False
 )
 AddConfigVar(
+    "print_global_stats",
+    "Print at exit how long this process took, rewrote, linked, and ran functions that have a profile.",
+    BoolParam(False),
+    in_c_key=False,
+)
+AddConfigVar(
     "assert_no_cpu_op",
     "What to do when a CPU op stays in the graph of a function that is moved to a GPU; no effect when device is cpu.",
     EnumStr("ignore", "warn", "raise", "pdb"),
@@ -173,6 +179,12 @@ AddConfigVar(
     "gpuarray.preallocate",
     "GPU memory pool: negative: no cache; 0: cache only; up to 1: that part of the memory; above 1: megabytes.",
     FloatParam(0, allow_override=False),
+    in_c_key=False,
+)
+AddConfigVar(
+    "gpuelemwise.sync",
+    "Wait for elementwise operations on a GPU to end, and check their error codes.",
+    BoolParam(True),
     in_c_key=False,
 )
 AddConfigVar("gpuarray.sched", "Scheduling mode given to the GPU context.", EnumStr("default", "multi", "single"))
@@ -578,6 +590,12 @@ AddConfigVar(
     in_c_key=False,
 )
 AddConfigVar(
+    "cache_optimizations",
+    "Accepted for old configuration files; without effect, cache_graphs decides whether rewritten graphs are kept.",
+    BoolParam(False),
+    in_c_key=False,
+)
+AddConfigVar(
     "cmodule.mac_framework_link",
     "Accepted for old configuration files; without effect, no compiled module links a framework.",
     BoolParam(False),
@@ -945,13 +963,13 @@ def split_version(version):
 
 
 def warn_default(version):
-    """Whether to warn about a bug that `version` fixed, by warn.ignore_bug_before."""
+    """Whether to warn about a bug that `version` fixed, by warn.ignore_bug_before: when that names an earlier version."""
     limit = config.warn.ignore_bug_before
     if limit == "None":
         return True
     if limit == "all":
         return False
-    return split_version(limit) <= split_version(version)
+    return split_version(limit) < split_version(version)
 
 
 for _name, _version in (
@@ -959,9 +977,9 @@ for _name, _version in (
     ("gpusum_01_011_0111_bug", "0.3"),
     ("sum_sum_bug", "0.3"),
     ("sum_div_dimshuffle_bug", "0.3"),
+    ("identify_1pexp_bug", "0.4.1"),
     ("subtensor_merge_bug", "0.5"),
     ("gpu_set_subtensor1", "0.6"),
-    ("vm_gc_bug", "0.5"),
     ("signal_conv2d_interface", "0.7"),
     ("reduce_join", "0.7"),
     ("inc_set_subtensor1", "0.7"),
@@ -975,6 +993,14 @@ for _name, _version in (
         BoolParam(lambda version=_version: warn_default(version)),
         in_c_key=False,
     )
+
+
+AddConfigVar(
+    "warn.vm_gc_bug",
+    "Accepted from old programs. The bug was in a development version of Theano only.",
+    BoolParam(False),
+    in_c_key=False,
+)
 
 
 def good_seed_param(seed):

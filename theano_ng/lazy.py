@@ -3,6 +3,33 @@
 import importlib
 import sys
 
+from theano_ng.moved import missing, no_attribute
+
+# What the classic modules imported for themselves, and Ops of others took from there: `from theano.tensor.basic import Apply, grad_undefined`.
+CLASSIC_IMPORTS = {
+    "theano_ng": "compile gof printing scalar tensor",
+    "theano_ng.configdefaults": "config",
+    "theano_ng.configparser": "change_flags",
+    "theano_ng.gof": "graph opt toolbox utils",
+    "theano_ng.gof.fg": "FunctionGraph InconsistencyError",
+    "theano_ng.gof.graph": "Apply Constant Variable view_roots",
+    "theano_ng.gof.null_type": "NullType",
+    "theano_ng.gof.op": "COp Op OpenMPOp",
+    "theano_ng.gof.opt": (
+        "EquilibriumOptimizer Optimizer TopoOptimizer copy_stack_trace in2out inherit_stack_trace local_optimizer out2in "
+        "pre_constant_merge pre_greedy_local_optimizer"
+    ),
+    "theano_ng.gof.optdb": "SequenceDB",
+    "theano_ng.gof.params_type": "ParamsType",
+    "theano_ng.gof.toolbox": "ReplacementDidntRemovedError",
+    "theano_ng.gof.type": "EnumList Generic Type",
+    "theano_ng.gof.utils": "MethodNotDefined hashtype",
+    "theano_ng.gradient": "DisconnectedType disconnected_type grad_not_implemented grad_undefined",
+    "theano_ng.misc.frozendict": "frozendict",
+    "theano_ng.printing": "FunctionPrinter debugprint pprint",
+    "theano_ng.scalar": "bool_t=bool get_scalar_type int_t",
+}
+
 
 def lazy_names(module, homes, modules=""):
     """The functions ``__getattr__`` and ``__dir__`` of a module, and the names that they serve.
@@ -12,7 +39,8 @@ def lazy_names(module, homes, modules=""):
     module : str
         ``__name__`` of the module.
     homes : dict of str to str
-        Path of a home -> the names found there, separated by blanks.
+        Path of a home -> the names found there, separated by blanks; ``alias=name`` where it has another one there. What belongs to a
+        chapter that is missing is left out.
     modules : str
         Names of the package's own modules, separated by blanks. One that is not there is an attribute that is not there.
 
@@ -22,13 +50,22 @@ def lazy_names(module, homes, modules=""):
     names : list of str
         Those of `homes`, sorted.
     """
-    home_of = {name: home for home, names in homes.items() for name in names.split()}
-    own = frozenset(modules.split())
+    inner = module.partition(".")[2]
+
+    def is_there(name):
+        return missing("%s.%s" % (inner, name) if inner else name) is None
+
+    home_of = {}
+    for home, names in homes.items():
+        for entry in names.split():
+            alias, _, name = entry.partition("=")
+            if is_there(alias):
+                home_of[alias] = (home, name or alias)
+    own = frozenset(filter(is_there, modules.split()))
     namespace = sys.modules[module].__dict__
 
     def __getattr__(name):
-        home = home_of.get(name)
-        if home is None:
+        if name not in home_of:
             if name in own:
                 path = "%s.%s" % (module, name)
                 try:
@@ -36,8 +73,9 @@ def lazy_names(module, homes, modules=""):
                 except ModuleNotFoundError as failure:
                     if failure.name != path:
                         raise
-            raise AttributeError("module %r has no attribute %r" % (module, name))
-        value = namespace[name] = getattr(importlib.import_module(home), name)
+            raise no_attribute(module, name)
+        home, there = home_of[name]
+        value = namespace[name] = getattr(importlib.import_module(home), there)
         return value
 
     def __dir__():

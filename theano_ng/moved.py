@@ -1,9 +1,9 @@
-"""Paths of modules that are not where their code is.
+"""Paths of modules that are not where their code is, or not there at all.
 
 The documentation names modules (``theano.tensor.subtensor``) whose code outgrew one file, and pickles name the modules that classes were in
 when they were written. Both are rows of `MOVED`: importing the path on the left gives the very module on the right (or one with
-the names of several). The table is only asked
-for modules that are not found otherwise.
+the names of several). Chapters that are still to come are rows of `MISSING`: whoever imports what belongs to one is told. A chapter that
+arrives takes its row away. The tables are only asked for modules that are not found otherwise.
 """
 
 import importlib.util
@@ -82,15 +82,47 @@ MOVED = {
 }
 """Old or classic path below the package -> path of the module that holds the code, or of several, separated by blanks."""
 
+MISSING = {
+    "loops over sequences": "scan scan_module map reduce foldl foldr scan_checkpoints",
+    "sparse matrices": "sparse",
+    "random streams": "tensor.raw_random tensor.shared_randomstreams sandbox.rng_mrg sandbox.multinomial",
+    "convolution and pooling": (
+        "tensor.signal tensor.nnet.abstract_conv tensor.nnet.conv tensor.nnet.conv3d2d tensor.nnet.corr tensor.nnet.corr3d"
+        " tensor.nnet.ConvOp tensor.nnet.abstract_conv2d tensor.nnet.conv2d tensor.nnet.conv2d_grad_wrt_inputs"
+        " tensor.nnet.conv2d_transpose tensor.nnet.conv3d tensor.nnet.separable_conv2d"
+    ),
+    "neighbouring pixels": "tensor.nnet.neighbours sandbox.neighbours",
+    "batch normalization": "tensor.nnet.bn tensor.nnet.batch_normalization",
+    "products of blocks": "tensor.nnet.blocksparse sandbox.blocksparse",
+    "connectionist temporal classification": "tensor.nnet.ctc",
+    "GPU arrays": "gpuarray sandbox.cuda sandbox.gpuarray",
+    "interactive pictures of graphs": "d3viz",
+}
+"""Chapter that the package does not have yet -> the classic modules and names that come with it, separated by blanks."""
+
+
+def missing(path):
+    """Why a module or name below the package cannot be found, if the chapter that has it is one of `MISSING`; otherwise None."""
+    for chapter, paths in MISSING.items():
+        if any(path == one or path.startswith(one + ".") for one in paths.split()):
+            return "%s.%s is not in this version, which lacks %s" % (__package__, path, chapter)
+    return None
+
 
 class MovedModules:
-    """Finder and loader of the modules named in `MOVED`."""
+    """Finder and loader of the modules named in `MOVED`; says that those in `MISSING` are missing."""
 
     @staticmethod
     def find_spec(fullname, path=None, target=None):
         package, _, inner = fullname.partition(".")
-        if package == __package__ and inner in MOVED:
+        if package != __package__:
+            return None
+        if inner in MOVED:
             return ModuleSpec(fullname, MovedModules, origin=MOVED[inner])
+        reason = missing(inner)
+        if reason is not None:
+            # No ModuleNotFoundError: `from package import name` passes over that one, and says less.
+            raise ImportError(reason, name=fullname)
         return None
 
     @staticmethod
@@ -127,9 +159,20 @@ def former_modules(package):
     def __getattr__(name):
         if "%s.%s" % (inner, name) in MOVED:
             return importlib.import_module("%s.%s" % (package, name))
-        raise AttributeError("module %r has no attribute %r" % (package, name))
+        raise no_attribute(package, name)
 
     return __getattr__
+
+
+def no_attribute(module, name):
+    """The AttributeError of a module that has no attribute of a name, because a chapter is missing or for no reason.
+
+    Parameters
+    ----------
+    module, name : str
+    """
+    reason = missing("%s.%s" % (module.partition(".")[2], name) if "." in module else name)
+    return AttributeError(reason or "module %r has no attribute %r" % (module, name))
 
 
 def keep_names(package):
@@ -148,7 +191,38 @@ def keep_names(package):
             sys.modules["%s.%s" % (package, name)] = importlib.import_module("%s.%s" % (__package__, home))
 
 
+class ServedModules:
+    """Finder and loader of the modules of the package under another name.
+
+    ``sys.modules["theano"] = theano_ng`` is enough for programs and pickles that say `theano`: importing ``theano.tensor`` gives
+    the module ``theano_ng.tensor``, not a second copy of it.
+    """
+
+    @staticmethod
+    def find_spec(fullname, path=None, target=None):
+        package, dot, inner = fullname.partition(".")
+        if dot and package != __package__ and sys.modules.get(package) is sys.modules.get(__package__):
+            return ModuleSpec(fullname, ServedModules, origin="%s.%s" % (__package__, inner))
+        return None
+
+    @staticmethod
+    def create_module(spec):
+        return None
+
+    @staticmethod
+    def exec_module(module):
+        spec = module.__spec__
+        found = importlib.import_module(spec.origin)
+        package = spec.name.partition(".")[0]
+        # All that is there at once: a module that the import system loads becomes an attribute, also in place of a function of its name.
+        for name in [name for name in sys.modules if name.startswith(__package__ + ".")]:
+            sys.modules.setdefault(package + name[len(__package__) :], sys.modules[name])
+        sys.modules[spec.name] = found
+
+
 def install():
-    """Let `import` find what the table names; done once, by the package."""
+    """Let `import` find what the tables name, and the package under other names; done once, by the package."""
     if MovedModules not in sys.meta_path:
         sys.meta_path.append(MovedModules)
+        # Before the finder of files, which would load the package's files once more.
+        sys.meta_path.insert(0, ServedModules)

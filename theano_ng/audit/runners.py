@@ -4,6 +4,7 @@ from theano_ng.audit.context import limited
 from theano_ng.audit.driver import one_line
 from theano_ng.compile.debugmode.checks import _lessbroken_deepcopy
 from theano_ng.gof.graph import Constant
+from theano_ng.gof.native import meets_unknown_halves
 from theano_ng.gof.op import Op, has_c_implementation, has_perform
 from theano_ng.gof.utils import MethodNotDefined
 
@@ -118,11 +119,7 @@ def make_runner(built, kind):
         return _built(built, "py") if has_perform(op) else None
     if not has_c_implementation(op):
         return None
-    if (
-        not getattr(op, "_f16_ok", False)
-        and not (hasattr(op, "native_code") and op.native_code(built.node) is not None)
-        and any(getattr(v.type, "dtype", None) == "float16" for v in built.node.inputs + built.node.outputs)
-    ):
+    if meets_unknown_halves(built.node) and not (hasattr(op, "native_code") and op.native_code(built.node) is not None):
         return None  # as decided, and printed, by make_c_thunk
     try:
         return _built(built, "c")

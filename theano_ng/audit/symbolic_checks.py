@@ -248,7 +248,7 @@ def _check_pattern_form(node, where):
         if (
             not isinstance(row, list)
             or len(row) != len(node.outputs)
-            or not all(isinstance(b, (bool, np.bool_)) for b in row)
+            or not all(isinstance(b, (bool, np.bool_, int)) and b in (0, 1) for b in row)
         ):
             raise Problem(
                 "BadConnectionPattern",

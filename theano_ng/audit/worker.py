@@ -169,7 +169,7 @@ def program_of(node):
     """
     from theano_ng.gof.codegen.clinker import CLinker
     from theano_ng.gof.compiler import GCC_compiler
-    from theano_ng.gof.native import array_layout, native_code_of
+    from theano_ng.gof.native import array_layout, meets_unknown_halves, native_code_of
     from theano_ng.gof.fg import FunctionGraph
     from theano_ng.gof.utils import MethodNotDefined
 
@@ -182,9 +182,7 @@ def program_of(node):
     code = native_code_of(node)
     if code is not None:
         return Program(outputs, native=code, layouts=tuple(array_layout(v.type) for v in (*node.inputs, *node.outputs)))
-    if not getattr(node.op, "_f16_ok", False) and any(
-        getattr(v.type, "dtype", None) == "float16" for v in node.inputs + node.outputs
-    ):
+    if meets_unknown_halves(node):
         raise MethodNotDefined("c_code is not used for float16, as _f16_ok is not set")
     node.op.prepare_node(node, storage_map={v: [None] for v in node.inputs + node.outputs}, compute_map={}, impl="c")
     linker = CLinker().accept(FunctionGraph(node.inputs, node.outputs))

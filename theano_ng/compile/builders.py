@@ -164,6 +164,14 @@ class OpFromGraph(Op):
             state["inner_graph"] = InnerGraph.of_parts(
                 parts["local_inputs"], parts["local_outputs"], parts["shared_inputs"], parts["kwargs"]
             )
+        if "_lop_op" in state:  # as Theano pickled it
+            given, overrides = state, {"lop_overrides": "default", "grad_overrides": "default", "rop_overrides": "default"}
+            state = {name: given[name] for name in ("inner_graph", "is_inline", "name", "input_types", "output_types")}
+            for kind, which in (("lop", given.get("_lop_type", "lop")), ("rop", "rop")):
+                if not given.get("_%s_is_default" % kind):
+                    overrides[which + "_overrides"] = given["_%s_op" % kind]
+            state.update(overrides, _given_pattern=given.get("_connection_pattern"))
+            self._forget()
         self.__dict__.update(state)
 
     # -- the node
@@ -262,7 +270,8 @@ class OpFromGraph(Op):
             gradients = [None if t is None else t() for t in gradient_types]
             # Outputs enter as variables of their own: an override sees the values, and nothing is computed twice.
             outputs = [out.type() for out in self.local_outputs]
-            terms = self._lop_terms(outputs, gradients)
+            with config.change_flags(compute_test_value="off"):  # variables inside have no values
+                terms = self._lop_terms(outputs, gradients)
             inputs = self.local_inputs + outputs + [g for g in gradients if g is not None]
             self._lop_ops[key] = self._wrap(inputs, terms, "LOp")
         return self._lop_ops[key]
@@ -342,7 +351,8 @@ class OpFromGraph(Op):
         key = tuple(point_types)
         if key not in self._rop_ops:
             points = [None if t is None else t() for t in point_types]
-            terms = self._rop_terms(points)
+            with config.change_flags(compute_test_value="off"):
+                terms = self._rop_terms(points)
             self._rop_ops[key] = self._wrap(self.local_inputs + [p for p in points if p is not None], terms, "ROp")
         return self._rop_ops[key]
 

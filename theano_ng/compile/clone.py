@@ -1,6 +1,6 @@
 """`clone`: a copy of a graph with some of its variables replaced."""
 
-from theano_ng.compile.pfunc import rebuild_collect_shared
+from theano_ng.compile.pfunc import clone_with_replacements
 
 _not_given = object()
 
@@ -12,7 +12,8 @@ def clone(output, replace=None, strict=True, share_inputs=True, copy_inputs=_not
     ----------
     output : Variable, Out, or list, tuple or dict of them
     replace : dict or list of pairs, optional
-        Variable to the variable (or value) that stands for it in the copy.
+        Variable to the variable (or value) that stands for it in the copy. All replacements are made at once: ``[(x, y), (y, x)]``
+        swaps, and ``{x: x - step}`` is the variable `x` less a step.
     strict : bool
         True: a replacement must have the type of what it replaces. False permits other types, with which the copied nodes must be able
         to work.
@@ -31,6 +32,8 @@ def clone(output, replace=None, strict=True, share_inputs=True, copy_inputs=_not
     ------
     TypeError
         When a replacement has the wrong type.
+    AssertionError
+        When a variable is replaced twice.
 
     Examples
     --------
@@ -48,4 +51,4 @@ def clone(output, replace=None, strict=True, share_inputs=True, copy_inputs=_not
             stacklevel=2,
         )
         share_inputs = copy_inputs
-    return rebuild_collect_shared(output, [], replace, [], rebuild_strict=strict, copy_inputs_over=share_inputs)[1]
+    return clone_with_replacements(output, replace, strict, share_inputs)

@@ -138,7 +138,9 @@ def function(
         output_keys = sorted(outputs)
         outputs = [outputs[key] for key in output_keys]
     if updates is not None and not isinstance(updates, (list, tuple, dict)):
-        raise TypeError("updates are a dictionary or a list of pairs, not %r" % (updates,))
+        raise (ValueError if isinstance(updates, str) else TypeError)(
+            "updates are a dictionary or a list of pairs, not %r" % (updates,)
+        )
     if isinstance(updates, dict) and type(updates) is dict:
         updates = list(updates.items())
     if not isinstance(inputs, (list, tuple)):

@@ -7,6 +7,7 @@ import threading
 import warnings
 
 from theano_ng.configdefaults import config
+from theano_ng.configparser import flags_in_effect
 from theano_ng.gof import link
 from theano_ng.gof.codegen import clinker as cc
 from theano_ng.gof import rewriting as gof_opt
@@ -61,7 +62,7 @@ OPT_NONE = Query(include=[])
 OPT_MERGE = Query(include=["merge"])
 OPT_FAST_RUN = Query(include=["fast_run"])
 OPT_FAST_RUN_STABLE = OPT_FAST_RUN.requiring("stable")
-OPT_FAST_COMPILE = Query(include=["fast_compile"])
+OPT_FAST_COMPILE = Query(include=["fast_compile", "fast_compile_gpu"])
 OPT_STABILIZE = Query(include=["fast_run"], position_cutoff=1.5000001)
 OPT_O3 = OPT_FAST_RUN.excluding("inplace")
 OPT_O2 = OPT_FAST_COMPILE.including("fusion")
@@ -378,10 +379,25 @@ FAST_RUN = Mode("cvm", "fast_run")
 
 
 class _Modes(dict):
-    """Modes by name. Those of `_lazy_modes` are here too: they are made when asked for, with the flags as they are then."""
+    """Modes by name. Those of `_lazy_modes` are here too: they are made when asked for, with the flags as they are then.
+
+    While the flags stay the same, it is the same object, so that what is set on it lasts.
+    """
+
+    def __init__(self, **modes):
+        super().__init__(**modes)
+        self.made = {}
 
     def __missing__(self, name):
-        return _lazy_modes[name]()
+        if name == "DEBUG_MODE":
+            name = "DebugMode"
+            warnings.warn(
+                "The mode DEBUG_MODE is called DebugMode; the old name is deprecated.", DeprecationWarning, stacklevel=3
+            )
+        flags = flags_in_effect()
+        if self.made.get(name, (None, None))[0] != flags:
+            self.made[name] = (flags, _lazy_modes[name]())
+        return self.made[name][1]
 
     def __contains__(self, name):
         return dict.__contains__(self, name) or name in _lazy_modes
@@ -390,14 +406,7 @@ class _Modes(dict):
 predefined_modes = _Modes(FAST_COMPILE=FAST_COMPILE, FAST_RUN=FAST_RUN)
 
 
-def _old_debug_mode():
-    warnings.warn(
-        "The mode DEBUG_MODE is called DebugMode; the old name is deprecated.", DeprecationWarning, stacklevel=4
-    )
-    return _lazy_modes["DebugMode"]()
-
-
-_lazy_modes = {"Mode": lambda: Mode(linker=config.linker, optimizer=config.optimizer), "DEBUG_MODE": _old_debug_mode}
+_lazy_modes = {"Mode": lambda: Mode(linker=config.linker, optimizer=config.optimizer), "DEBUG_MODE": None}
 
 
 def register_mode_class(name, module):

@@ -545,9 +545,12 @@ def rebroadcast(x, flags):
     if (
         x.owner is not None
         and type(x.owner.op) is Rebroadcast
-        and not set(x.owner.op.axis) & {axis for axis, _ in changes}
     ):
-        return Rebroadcast(*x.owner.op.axis.items(), *changes)(x.owner.inputs[0])
+        # Of what was changed to and fro, nothing is left; a dimension that is declared broadcastable is not checked then.
+        source = x.owner.inputs[0]
+        changes = {**x.owner.op.axis, **dict(changes)}
+        changes = [(axis, flag) for axis, flag in changes.items() if source.broadcastable[axis] != flag]
+        return Rebroadcast(*changes)(source) if changes else source
     return Rebroadcast(*changes)(x)
 
 
@@ -575,7 +578,8 @@ class SpecifyShape(_RegisteredCode, Op):
     Raises
     ------
     AssertionError
-        At run time, when the shape is not the one that was specified.
+        When the number of sizes is not that of dimensions, or they are no integers; at run time, when the shape is not the one that was
+        specified.
     """
 
     view_map = {0: [0]}
@@ -595,7 +599,7 @@ class SpecifyShape(_RegisteredCode, Op):
                     % (shape,)
                 )
             if x.ndim != len(shape):
-                raise ValueError(
+                raise AssertionError(
                     "SpecifyShape needs the complete shape: %d sizes given for a variable with %d dimensions"
                     % (len(shape), x.ndim)
                 )
@@ -603,11 +607,11 @@ class SpecifyShape(_RegisteredCode, Op):
                 shape = np.zeros(0, dtype="int64")
         shape = ports.as_variable(shape)
         if shape.ndim > 1:
-            raise TypeError("SpecifyShape needs a vector of sizes, got a variable with %d dimensions" % shape.ndim)
+            raise AssertionError("SpecifyShape needs a vector of sizes, got a variable with %d dimensions" % shape.ndim)
         if shape.dtype not in _SIZE_DTYPES:
-            raise TypeError("SpecifyShape needs integer sizes, got dtype %s" % shape.dtype)
+            raise AssertionError("SpecifyShape needs integer sizes, got dtype %s" % shape.dtype)
         if isinstance(shape, Constant) and shape.data.size != x.ndim:
-            raise ValueError(
+            raise AssertionError(
                 "SpecifyShape needs the complete shape: %d sizes given for a variable with %d dimensions"
                 % (shape.data.size, x.ndim)
             )

@@ -2,6 +2,7 @@
 
 import copy
 
+from theano_ng.compile.functions.inputs import UnusedInputError
 from theano_ng.compile.functions.maker import orig_function
 from theano_ng.compile.io import In, Out
 from theano_ng.compile.profiling import ProfileStats
@@ -12,8 +13,13 @@ from theano_ng.gof.traversal import postorder
 
 
 def iter_over_pairs(pairs):
-    """The pairs of a dictionary or of a list of pairs."""
-    return pairs.items() if isinstance(pairs, dict) else pairs
+    """The pairs of a dictionary or of a list of pairs; ValueError for a list of something else."""
+    if isinstance(pairs, dict):
+        return pairs.items()
+    for pair in pairs:
+        if not isinstance(pair, (list, tuple)) or len(pair) != 2:
+            raise ValueError("expected a dictionary or a list of pairs, but the list has the element %s" % (pair,))
+    return pairs
 
 
 class _Rebuild:
@@ -25,7 +31,9 @@ class _Rebuild:
         self.without_default = (
             set(no_default_updates) if isinstance(no_default_updates, (list, tuple)) else bool(no_default_updates)
         )
-        self.clone_d = {}
+        self.clone_d = {}  # what outputs and updates become
+        self.replacement_d = {}  # what the expressions that stand for something become: in them nothing is replaced by itself
+        self.leaves = {}  # variables without owner are the same in both
         self.update_d = {}
         self.update_expr = []
         self.shared_inputs = []
@@ -52,6 +60,11 @@ class _Rebuild:
 
     def leaf(self, variable):
         """The copy of a variable without owner."""
+        if variable not in self.leaves:
+            self.leaves[variable] = self._copy_of_leaf(variable)
+        return self.leaves[variable]
+
+    def _copy_of_leaf(self, variable):
         if isinstance(variable, SharedVariable):
             self.meet_shared(variable)
         if not self.copy_inputs_over:
@@ -61,8 +74,14 @@ class _Rebuild:
         return variable
 
     def __call__(self, variable):
-        """The copy of a variable's graph."""
-        clone_d = self.clone_d
+        """The copy of an output's graph."""
+        return self._copy(variable, self.clone_d)
+
+    def replacement(self, variable):
+        """The copy of the graph of an expression that stands for another one."""
+        return self._copy(variable, self.replacement_d)
+
+    def _copy(self, variable, clone_d):
         for current in postorder([variable], clone_d):
             node = current.owner
             if node is None:
@@ -166,15 +185,16 @@ def rebuild_collect_shared(
             )
         input_variables.append(rebuild(variable) if variable.owner is None else _free_input(rebuild, variable))
 
+    rebuild.replacement_d.update(rebuild.clone_d)
     for old, new in iter_over_pairs(replace or []):
         new = _check_replacement(old, new, rebuild_strict)
-        if old in rebuild.clone_d:
+        if old in rebuild.replacement_d:
             raise AssertionError(
                 "When using 'givens' or 'replace' with several (old_v, new_v) replacement pairs, you can not have a new_v "
                 "variable depend on an old_v one. For instance, givens = {a:b, b:(a+1)} is not allowed. Here, the old_v %s is "
                 "used to compute other new_v's, but it is scheduled to be replaced by %s." % (old, new)
             )
-        rebuild.clone_d[old] = rebuild(new)
+        rebuild.clone_d[old] = rebuild.replacement_d[old] = rebuild.replacement(new)
 
     for target, expression in iter_over_pairs(updates or []):
         rebuild.add_update(target, _check_update(target, expression, rebuild.update_d))
@@ -194,6 +214,27 @@ def rebuild_collect_shared(
         done += 1
     update_expr = [(target, rebuild.update_d[target]) for target, _ in rebuild.update_expr]
     return input_variables, cloned_outputs, [rebuild.clone_d, rebuild.update_d, update_expr, rebuild.shared_inputs]
+
+
+def clone_with_replacements(outputs, replace=None, strict=True, share_inputs=True):
+    """Copy the graph of some outputs with replacements made, all at once: they read the variables that they replace.
+
+    The parameters are those of `theano_ng.clone`.
+
+    Raises
+    ------
+    TypeError
+        When a replacement has the wrong type.
+    AssertionError
+        When a variable is replaced twice.
+    """
+    rebuild = _Rebuild(share_inputs, strict, no_default_updates=False)
+    for old, new in iter_over_pairs(replace or []):
+        new = _check_replacement(old, new, strict)
+        if old in rebuild.clone_d:
+            raise AssertionError("clone: two replacements for %s, of which the second is %s; give one" % (old, new))
+        rebuild.clone_d[old] = rebuild.replacement(new)
+    return _clone_outputs(rebuild, outputs)
 
 
 def _clone_outputs(rebuild, outputs):
@@ -264,7 +305,7 @@ def _check_inputs(in_variables, givens):
     positions = {}
     for i, variable in enumerate(in_variables):
         if variable in positions:
-            raise ValueError(
+            raise UnusedInputError(
                 "Variable %s is used twice in inputs to theano.function, at indices %i and %i. This would result in values "
                 "provided for it being ignored. Please do not duplicate variables in the inputs list."
                 % (variable, positions[variable], i)
@@ -339,7 +380,7 @@ def pfunc(
             inputs.append(In(variable=target, value=target.container, mutable=False, borrow=True, shared=True))
     return orig_function(
         inputs,
-        output_variables if outputs is not None else None,
+        output_variables,
         mode,
         accept_inplace=accept_inplace,
         name=name,

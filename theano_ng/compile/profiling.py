@@ -80,12 +80,14 @@ def _destination():
 
 
 def _atexit_print_fn():
-    """At exit: the profile of each function, and their sum."""
+    """At exit: the profile of each function, and their sum; what took the time in all, also when config.print_global_stats asks for it."""
     to_sum = []
     if config.profile:
         to_sum = [p for p in _atexit_print_list if p.show_sum and (p.fct_callcount > 0 or p.compile_time > 0)]
     profiles = [p for p in _atexit_print_list if p.fct_callcount > 0 or p.compile_time > 0]
     if not profiles:
+        if config.print_global_stats:
+            print_global_stats()
         return
     with _destination() as file:
         for profile in profiles:

@@ -368,15 +368,20 @@ cdef class CLazyLinker:
         step.borrows = step.borrows and isinstance(thunk, NativeThunk)
         set_thunk(step, thunk)
 
-    def __call__(self, output_subset=None):
-        """Run once.
+    def __call__(self, output_subset=None, Py_ssize_t n_calls=1):
+        """Run; values are taken from and left in the cells.
 
         Parameters
         ----------
         output_subset : list of int, optional
             Compute these outputs (and the updates) only.
+        n_calls : int
+            How often, updates included. Below 1: not at all.
         """
-        self.run(None if output_subset is None else list(output_subset))
+        cdef list subset = None if output_subset is None else list(output_subset)
+        cdef Py_ssize_t i
+        for i in range(n_calls):
+            self.run(subset)
 
     cdef int run(self, list subset) except -1:
         cdef int i

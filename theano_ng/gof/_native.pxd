@@ -62,6 +62,7 @@ cdef class CThunk:
     cdef public list outputs
     cdef public bint lazy
     cdef public object node          # for error messages; not used when running
+    cdef public list computed        # flags of the outputs in a compute_map, for callers in Python; None: nobody reads them
 
 
 cdef struct Operand:

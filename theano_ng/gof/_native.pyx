@@ -77,8 +77,12 @@ cdef class CThunk:
 
     def __call__(self):
         """Run once; raises what the C code raised."""
+        cdef list flag
         if self.run(self.data) != 0:
             raise_current()
+        if self.computed is not None:
+            for flag in self.computed:
+                flag[0] = True
 
 
 cdef int raise_current() except -1:
@@ -120,7 +124,7 @@ cdef int prepare(NativeCall *call, int i) noexcept:
             call.copied[i] = 1
             return 0
         if not cnp.PyArray_Check(value):
-            raise TypeError("expected an ndarray as input %d, not %r of type %s" % (i, value, type(value).__name__))
+            raise ValueError("expected an ndarray as input %d, not %r of type %s" % (i, value, type(value).__name__))
         raise TypeError("expected an array of dtype %s with %d dimensions as input %d, got dtype %s with %d dimensions" % (
             cnp.PyArray_DescrFromType(number), call.operands[i].ndim, i, value.dtype, value.ndim))
     except BaseException as failure:

@@ -6,6 +6,7 @@ Gradients are propagated from Op to Op by their `L_op` and `R_op`; nothing here 
 
 import time
 import warnings
+from collections import namedtuple
 from functools import reduce
 
 from theano_ng.configdefaults import config
@@ -13,10 +14,23 @@ from theano_ng.gof import ports, utils
 from theano_ng.gof.derivative import DisconnectedType, NullTypeGradError, disconnected_type, is_absent
 from theano_ng.gof.graph import Variable
 from theano_ng.gof.null_type import NullType
+from theano_ng.gof.traversal import io_connection_pattern
 from theano_ng.gof.op import PureOp, get_test_value
 
 # Seconds spent in grad, for profiles.
 grad_time = 0
+
+
+Shortcut = namedtuple("Shortcut", "inputs passed gradients")
+"""Another way to differentiate a node with one output, which an Op may offer by a method ``shortcut(node)``, returning this or None.
+
+inputs : list of Variable
+    Variables, not necessarily inputs of the node, of which the output is a function.
+passed : list of Variable
+    What lies between them and the output. Where one of these is of interest itself, the shortcut is not taken.
+gradients : function of Variable -> list of Variable
+    From the gradient of the output those of `inputs`, through all ways by which the output depends on them by way of `passed`.
+"""
 
 
 class DisconnectedInputError(ValueError):
@@ -199,13 +213,14 @@ def grad(
         # The gradient of an integer variable may differ from zero here: the Op that computes it does not propagate it further.
         grad_dict[var] = g_var
 
-    var_to_app_to_idx = _populate_var_to_app_to_idx(outputs, wrt, consider_constant)
+    shortcuts = {}
+    var_to_app_to_idx = _populate_var_to_app_to_idx(outputs, wrt, consider_constant, shortcuts)
     for elem in wrt:
         if elem not in var_to_app_to_idx and elem not in grad_dict:
             _report_disconnected(elem, disconnected_inputs)
             grad_dict[elem] = disconnected_type()
     named = cost.name if add_names and cost is not None else None
-    rval = _populate_grad_dict(var_to_app_to_idx, grad_dict, wrt, named)
+    rval = _populate_grad_dict(var_to_app_to_idx, grad_dict, wrt, named, shortcuts)
     for i, g in enumerate(rval):
         if isinstance(g.type, NullType):
             if null_gradients == "raise":
@@ -263,7 +278,7 @@ def _report_disconnected(var, policy):
         raise DisconnectedInputError(message + utils.get_variable_trace_string(var))
 
 
-def _populate_var_to_app_to_idx(outputs, wrt, consider_constant):
+def _populate_var_to_app_to_idx(outputs, wrt, consider_constant, shortcuts):
     """The part of the graph that gradients flow through.
 
     Parameters
@@ -273,6 +288,8 @@ def _populate_var_to_app_to_idx(outputs, wrt, consider_constant):
     wrt : list of Variable
         Where they are needed.
     consider_constant : list of Variable or None
+    shortcuts : dict
+        Filled with those that are taken: node to `Shortcut`.
 
     Returns
     -------
@@ -291,6 +308,11 @@ def _populate_var_to_app_to_idx(outputs, wrt, consider_constant):
         constants.add(elem)
     # Against the arrows: what the outputs depend on differentiably.
     order = _nodes_behind(outputs, constants)
+    kept = constants.union(outputs, wrt)
+    for node in order:
+        shortcut = node.op.shortcut(node) if hasattr(node.op, "shortcut") else None
+        if shortcut is not None and kept.isdisjoint(shortcut.passed):
+            shortcuts[node] = shortcut
     patterns = {}
     uses = {}
     reached = set(outputs)
@@ -298,8 +320,8 @@ def _populate_var_to_app_to_idx(outputs, wrt, consider_constant):
         flowing = [k for k, out in enumerate(node.outputs) if out in reached and out not in constants]
         if not flowing:
             continue
-        pattern = patterns[node] = _node_to_pattern(node)
-        for i, r in enumerate(node.inputs):
+        pattern = patterns[node] = _way_to_pattern(node, shortcuts)
+        for i, r in enumerate(shortcuts.get(node, node).inputs):
             row = pattern[i]
             for k in flowing:
                 if row[k]:
@@ -312,13 +334,18 @@ def _populate_var_to_app_to_idx(outputs, wrt, consider_constant):
         pattern = patterns.get(node)
         if pattern is None:
             continue
-        for i, r in enumerate(node.inputs):
+        for i, r in enumerate(shortcuts.get(node, node).inputs):
             if r in relevant:
                 row = pattern[i]
                 for k, out in enumerate(node.outputs):
                     if row[k] and out in uses:
                         relevant.add(out)
     return {r: apps for r, apps in uses.items() if r in relevant}
+
+
+def _way_to_pattern(node, shortcuts):
+    """`_node_to_pattern` of a node, or of the shortcut that is taken."""
+    return [[True] for _ in shortcuts[node].inputs] if node in shortcuts else _node_to_pattern(node)
 
 
 def _nodes_behind(outputs, constants=()):
@@ -344,7 +371,7 @@ def _nodes_behind(outputs, constants=()):
     return order
 
 
-def _populate_grad_dict(var_to_app_to_idx, grad_dict, wrt, cost_name=None):
+def _populate_grad_dict(var_to_app_to_idx, grad_dict, wrt, cost_name, shortcuts):
     """Compute gradients from the outputs to `wrt`.
 
     Parameters
@@ -354,8 +381,10 @@ def _populate_grad_dict(var_to_app_to_idx, grad_dict, wrt, cost_name=None):
     grad_dict : dict
         Variable to gradient: those known. Filled with those computed.
     wrt : list of Variable
-    cost_name : str, optional
+    cost_name : str or None
         For the names of gradients.
+    shortcuts : dict
+        Node to `Shortcut`.
 
     Returns
     -------
@@ -388,7 +417,13 @@ def _populate_grad_dict(var_to_app_to_idx, grad_dict, wrt, cost_name=None):
     # Users before what they use; only nodes that lead to wrt.
     nodes = dict.fromkeys(node for apps in var_to_app_to_idx.values() for node in apps)
     for node in reversed(_ordered(nodes)):
-        terms[node] = input_gradients(node, [gradient_of(out) for out in node.outputs])
+        output_grads = [gradient_of(out) for out in node.outputs]
+        if node in shortcuts and not is_absent(output_grads[0]):
+            terms[node] = shortcuts[node].gradients(_in_dtype_of(node.outputs[0], output_grads[0]))
+        elif node in shortcuts:
+            terms[node] = [output_grads[0].type() for _ in shortcuts[node].inputs]
+        else:
+            terms[node] = input_gradients(node, output_grads)
     return [gradient_of(r) for r in wrt]
 
 
@@ -399,6 +434,14 @@ def _add(x, y):
 def _ordered(nodes):
     """Some nodes of a graph in topological order."""
     return [node for node in _nodes_behind([out for node in nodes for out in node.outputs]) if node in nodes]
+
+
+def _in_dtype_of(out, g):
+    """The gradient of a variable in the dtype of that, if it is continuous."""
+    dtype, g_dtype = getattr(out.type, "dtype", None), getattr(g.type, "dtype", None)
+    if dtype is not None and g_dtype is not None and not _is_discrete(dtype) and dtype != g_dtype:
+        g = g.astype(dtype)
+    return g
 
 
 def input_gradients(node, output_grads):
@@ -427,12 +470,7 @@ def input_gradients(node, output_grads):
     if all(only_null):
         null = next(g for g in output_grads if isinstance(g.type, NullType))
         return [null.type() if c else disconnected_type() for c in connected]
-    new_grads = []
-    for out, g in zip(node.outputs, output_grads):
-        dtype, g_dtype = getattr(out.type, "dtype", None), getattr(g.type, "dtype", None)
-        if dtype is not None and g_dtype is not None and not _is_discrete(dtype) and dtype != g_dtype:
-            g = g.astype(dtype)
-        new_grads.append(g)
+    new_grads = [_in_dtype_of(out, g) for out, g in zip(node.outputs, output_grads)]
     if type(op).L_op is PureOp.L_op and not hasattr(op, "grad"):
         raise AttributeError(
             "'%s' object has no attribute 'grad': the Op %s cannot be differentiated. Define grad (or L_op) in its class, or keep gradients"
@@ -605,7 +643,8 @@ def Rop(f, wrt, eval_points, disconnected_outputs="raise", return_disconnected="
     eval_points : Variable or list of Variable
         One for each of `wrt`, of the same number of dimensions.
     disconnected_outputs : {'raise', 'warn', 'ignore'}
-        What to do when one of `f` does not depend on `wrt`.
+        What to do when one of `f` is not computed, or is a whole number, such as a length, that depends on no value of `wrt`. Other
+        outputs that are constant, among them gradients of linear functions, have zeros.
     return_disconnected : {'zero', 'None', 'Disconnected'}
         What such an output gets: zeros of its shape, None, or a variable of DisconnectedType.
 
@@ -635,21 +674,28 @@ def Rop(f, wrt, eval_points, disconnected_outputs="raise", return_disconnected="
                 % (i, r.type.ndim, point.type.ndim)
             )
         tangents[r] = point
+    unknown = set()  # what Ops that have no tangents make of values that have them
     for node in _nodes_behind(f, tangents):
         inputs = [tangents.get(r) for r in node.inputs]
         if all(t is None for t in inputs):
             # No path from wrt: the node need not even have an R_op.
+            if unknown.intersection(node.inputs):
+                unknown.update(node.outputs)
             continue
         inputs = [_constant_tangent(r) if t is None else _like(r, t) for r, t in zip(node.inputs, inputs)]
         results = node.op.R_op(list(node.inputs), inputs)
         if len(results) != len(node.outputs):
             raise ValueError("%s.R_op returned %d values for %d outputs" % (node.op, len(results), len(node.outputs)))
-        for out, t in zip(node.outputs, results):
-            if t is not None and not isinstance(t.type, DisconnectedType) and out not in tangents:
-                tangents[out] = t
+        for j, (out, t) in enumerate(zip(node.outputs, results)):
+            if t is not None and not isinstance(t.type, DisconnectedType):
+                tangents.setdefault(out, t)
+            elif not _is_discrete(getattr(out.type, "dtype", None)) and _reads_values(node, j, tangents):
+                unknown.add(out)
     rval = []
     for out in f:
         t = tangents.get(out)
+        if t is None and _is_flat(out, wrt, unknown):
+            t = out.zeros_like(dtype=config.floatX if _is_discrete(out.type.dtype) else out.type.dtype)
         if t is None:
             message = (
                 "Rop method was asked to compute the gradient with respect to a variable that is not part of the computational"
@@ -665,6 +711,26 @@ def Rop(f, wrt, eval_points, disconnected_outputs="raise", return_disconnected="
                 t = disconnected_type()
         rval.append(t)
     return format_as(using_list, using_tuple, rval)
+
+
+def _reads_values(node, j, tangents):
+    """Whether the output number j depends on the value of an input that has a tangent, not on its shape alone."""
+    pattern = node.op.connection_pattern(node) if hasattr(node.op, "connection_pattern") else None
+    return pattern is None or any(row[j] for r, row in zip(node.inputs, pattern) if r in tangents)
+
+
+def _is_flat(out, wrt, unknown):
+    """Whether an output without tangent has the tangent zero.
+
+    So has a computed float that no Op without tangents had a part in, such as a gradient that turned out linear or constant, and a whole
+    number that is computed from values of `wrt`. A length is not, and what nothing computes has no derivative.
+    """
+    dtype = getattr(out.type, "dtype", None)
+    if out.owner is None or dtype is None:
+        return False
+    if _is_discrete(dtype):
+        return any(row[0] for row in io_connection_pattern(wrt, [out]))
+    return out not in unknown
 
 
 def _constant_tangent(r):

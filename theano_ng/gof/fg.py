@@ -611,6 +611,9 @@ class FunctionGraph(object2):
         return covering, list(self.apply_nodes), clients, state
 
     def __setstate__(self, state):
+        if isinstance(state, dict):
+            self._load_from_theano(state)
+            return
         _, nodes, clients, state = state[:4]  # former pickles end with something more
         self.__dict__.update(state)
         self._callbacks = {}
@@ -626,6 +629,19 @@ class FunctionGraph(object2):
         for feature in self._features:
             if hasattr(feature, "unpickle"):
                 feature.unpickle(self)
+
+    def _load_from_theano(self, state):
+        """Take the graph from a pickle by Theano, which held all that it knew: everything but the graph is found out again, by no features.
+
+        Within the pickle of a compiled function the variables may not be complete yet. Such a graph is not used: functions are rewritten.
+        """
+        inputs, outputs = state["inputs"], state["outputs"]
+        nodes = state["apply_nodes"]
+        if all("type" in variable.__dict__ for variable in state["variables"]) and all("op" in node.__dict__ for node in nodes):
+            for owned in [*nodes, *state["variables"]]:
+                for written in ("fgraph", "clients", "deps"):
+                    owned.__dict__.pop(written, None)
+            self.__init__(inputs, outputs, clone=False, update_mapping=state.get("update_mapping"))
 
 
 __all__ = [

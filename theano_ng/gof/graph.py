@@ -408,6 +408,12 @@ class Constant(Variable):
 
     value = property(lambda self: self._data, doc="Read-only data access.")
 
+    def __setstate__(self, state):
+        if "data" in state:  # as Theano pickled it
+            state = {"owner": None, "_data": state["data"], **state}
+            del state["data"]
+        self.__dict__.update(state)
+
     def read_test_value(self):
         """The data itself: a constant is its own test value."""
         return self._data

@@ -11,6 +11,7 @@ from copy import deepcopy
 
 from theano_ng.configdefaults import config
 from theano_ng.gof.compiler.kernelcache import load_kernels
+from theano_ng.gof.compiler.toolchain import CompileError
 from theano_ng.gof.link_errors import log_thunk_trace, raise_with_op, thunk_hook  # noqa: F401  (classic names of this module)
 from theano_ng.gof.native import native_code_of, prepared
 from theano_ng.gof.program import gc_helper, make_program
@@ -456,6 +457,8 @@ def make_node_thunk(node, storage_map, compute_map, no_recycling, impl=None):
             thunk = op.make_thunk(node, storage_map, compute_map, no_recycling)
         if not callable(thunk):
             raise TypeError("make_thunk of %s has to return a callable without arguments, not %r" % (op, thunk))
+    except CompileError as failure:
+        raise failure.name_node(node)
     except Exception as failure:
         failure.args = ("The following error happened while compiling the node", node, "\n") + failure.args
         raise

@@ -3,9 +3,11 @@
 import io
 import sys
 import traceback
+import types
 
 from theano_ng.configdefaults import config
 from theano_ng.gof import ports
+from theano_ng.gof.op.widening import other_dtype
 
 HINT_TRACE = (
     "HINT: Re-running with most Theano optimization disabled could give you a back-traces when this node was created. This can be done "
@@ -101,6 +103,14 @@ def raise_with_op(node, thunk=None, exc_info=None, storage_map=None):
     if getattr(exc_value, "__op_instance__", None) is not None and getattr(exc_value, "__op_instance__") is node:
         raise exc_value.with_traceback(exc_trace)
 
+    giver = _giver_of_a_wrong_value(node, thunk) if issubclass(exc_type, TypeError) else None
+    if giver is not None:
+        variable, wrong = giver
+        exc_type, exc_value = TypeError, TypeError("%s Found in %s: %s" % (wrong, node, exc_value))
+        node, thunk = variable.owner, None
+        if storage_map is not None:
+            thunk = types.SimpleNamespace(inputs=[storage_map.get(r, [None]) for r in node.inputs])
+
     if getattr(thunk, "inputs", None) is not None:
         # The function empties its cells when it fails; a debugger that stops in this frame still finds the values in `thunk`.
         thunk = FailedThunk(thunk)
@@ -111,13 +121,22 @@ def raise_with_op(node, thunk=None, exc_info=None, storage_map=None):
     except Exception as failure:
         # A user's __str__ or a value's shape may raise; the error that happened comes first.
         text = "\nIt happened in a node of %s. (Describing it failed: %r)" % (type(node.op).__name__, failure)
-    new_value = _with_text(exc_type, exc_value, text)
+    new_value = with_text(exc_type, exc_value, text)
     new_value.__thunk_trace__ = trace
     new_value.__op_instance__ = node
     index = _toposort_index(node)
     if index is not None:
         new_value.__applynode_index__ = index
     raise new_value.with_traceback(exc_trace) from exc_value.__cause__
+
+
+def _giver_of_a_wrong_value(node, thunk):
+    """The input whose node gave a value of another dtype than its type says, and what is to be said about it; None if there is none."""
+    for variable, cell in zip(node.inputs, getattr(thunk, "inputs", None) or ()):
+        wrong = other_dtype(variable, cell[0])
+        if wrong is not None:
+            return variable, wrong
+    return None
 
 
 class FailedThunk:
@@ -136,7 +155,7 @@ class FailedThunk:
         self.outputs = [[cell[0]] for cell in getattr(thunk, "outputs", None) or ()]
 
 
-def _with_text(exc_type, exc_value, text):
+def with_text(exc_type, exc_value, text):
     """The exception with a longer message: a new one of the class, or the same one with a note where that cannot be done."""
     message = str(exc_value)
     if issubclass(exc_type, MemoryError):
@@ -169,8 +188,7 @@ def _toposort_index(node):
 def _message(node, thunk, trace, storage_map):
     high = config.exception_verbosity == "high"
     parts = ["\nApply node that caused the error: %s" % (node,)]
-    types = [getattr(r, "type", "No type") for r in node.inputs]
-    parts.append("\nInputs types: %s" % types)
+    parts.append("\nInputs types: %s" % [getattr(r, "type", "No type") for r in node.inputs])
     cells = getattr(thunk, "inputs", None)
     if cells is not None:
         values = [cell[0] for cell in cells]

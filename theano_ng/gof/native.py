@@ -8,6 +8,7 @@ import contextlib
 import functools
 import importlib
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from theano_ng.gof import _native
 from theano_ng.gof.compiler.kernelcache import load_kernels, rename_symbol
@@ -113,8 +114,7 @@ class NativeCode:
         )
 
 
-@dataclass(frozen=True)
-class NativeFunction:
+class NativeFunction(NamedTuple):
     """A compiled function.
 
     Attributes
@@ -157,9 +157,10 @@ def make_native_thunk(node, code, inputs, outputs):
     _native.NativeThunk
     """
     addresses = load_kernels(code.kernels) if code.kernels else ()
-    thunk = code.bind(
-        addresses, inputs, outputs, [array_layout(variable.type) for variable in (*node.inputs, *node.outputs)]
-    )
+    layouts = [array_layout(variable.type) for variable in (*node.inputs, *node.outputs)]
+    for i in getattr(node.op, "native_unchecked", ()):
+        layouts[i] = -1
+    thunk = code.bind(addresses, inputs, outputs, layouts)
     thunk.node = node
     return thunk
 
@@ -179,10 +180,13 @@ def register_native_code(op_class, type_class, make):
 
 def registered_native_code(op, node):
     """What `register_native_code` was given for this Op and the type of the node's first input, applied; or None."""
-    for type_class in type(node.inputs[0].type).__mro__:
-        make = _registered.get((type(op), type_class))
-        if make is not None:
-            return make(op, node)
+    for op_class in type(op).__mro__:
+        for type_class in type(node.inputs[0].type).__mro__:
+            make = _registered.get((op_class, type_class))
+            if make is not None:
+                return make(op, node)
+        if "perform" in op_class.__dict__ and "c_code" not in op_class.__dict__:
+            return None  # a subclass that computes something else, in Python
     return None
 
 
@@ -220,6 +224,12 @@ def native_code_of(node):
     return None if native_code is None or getattr(node.op, "own_c_code", False) else native_code(node)
 
 
+def meets_unknown_halves(node):
+    """Whether a node's `c_code` would compute on the 16 bits of halves: it has float16 operands and the Op does not set `_f16_ok`."""
+    halves = any(getattr(v.type, "dtype", None) == "float16" for v in (*node.inputs, *node.outputs))
+    return halves and not getattr(node.op, "_f16_ok", False)
+
+
 class NativeOp:
     """Mixin that derives the classic C interface of an Op from its `native_code`.
 
@@ -229,6 +239,9 @@ class NativeOp:
             def native_code(self, node):
                 return NativeCode("theano_ng.tensor.native.elemwise:dimshuffle", copies=not self.inplace, order=...)
     """
+
+    # Numbers of inputs that the native code is given whatever they are, None for instance, because it checks them itself.
+    native_unchecked = ()
 
     # Whether the class is a subclass of an Op with native code, and has written a `c_code` that is to be used instead.
     own_c_code = False

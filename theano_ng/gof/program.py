@@ -15,14 +15,14 @@ are enough to compute: whoever runs a graph again and again needs no `Function` 
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from theano_ng.gof._native import CThunk
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import Constant, Variable
 
 
-@dataclass(frozen=True)
-class Update:
+class Update(NamedTuple):
     """After a run, an input takes an output's value.
 
     Attributes

@@ -29,7 +29,7 @@ class BadOptimization(Exception):
     Attributes
     ----------
     old_r, new_r : Variable
-        What was replaced, and by what.
+        What was replaced, and by what. A text as the only argument is the text shown.
     old_r_val, new_r_val : object
         Values that differ, or None.
     reason : object
@@ -47,6 +47,10 @@ class BadOptimization(Exception):
         self.old_r_val = old_r_val
         self.new_r_val = new_r_val
         self.reason = reason
+        if not hasattr(old_r, "owner"):  # one of a user's own, with a text
+            self.old_graph = self.new_graph = None
+            self.full_err = str(old_r)
+            return
         self.old_graph = old_graph if old_graph is not None else _printed(old_r)
         self.new_graph = new_graph if new_graph is not None else _printed(new_r)
         # Kept as text: values are large, and the graph changes after the error.

@@ -53,6 +53,10 @@ class frozendict(Mapping):
     def __reduce__(self):
         return type(self), (self._dict,)
 
+    def __setstate__(self, state):
+        # As Theano pickled it. The hash of another process means nothing here.
+        self.__init__(state["_dict"])
+
     def __repr__(self):
         return "<%s %r>" % (type(self).__name__, self._dict)
 

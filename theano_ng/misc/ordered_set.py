@@ -30,6 +30,11 @@ class Link:
 
     __slots__ = ("prev", "next", "key", "__weakref__")
 
+    def __setstate__(self, state):
+        self.prev, self.next, *key = state  # the first link of a ring has no key
+        if key:
+            (self.key,) = key
+
 
 class OrderedSet(MutableSet):
     """A set whose iteration order is the order of insertion.
@@ -141,6 +146,14 @@ class OrderedSet(MutableSet):
         return list(self._items)
 
     def __setstate__(self, items):
+        if isinstance(items, dict):  # as Theano pickled it: a ring of links
+            root, found = items["_OrderedSet__root"], items["_OrderedSet__map"]
+            link, items = getattr(root, "next", root), []
+            while link is not root and hasattr(link, "next"):
+                items.append(link.key)
+                link = link.next
+            if len(items) != len(found):
+                items = found  # links that are still being loaded, in a set that belongs to what it holds
         self._items = dict.fromkeys(items)
 
 

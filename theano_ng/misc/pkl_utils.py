@@ -119,7 +119,9 @@ class StripPickler(pickle.Pickler):
 
 
 class CompatUnpickler(pickle._Unpickler):
-    """An unpickler that also loads arrays pickled by Python 2, whose bytes were strings.
+    """An unpickler for what other versions wrote: Theano, also under Python 2, and NumPy 1.
+
+    Names of Theano's modules are those of this package. Arrays pickled by Python 2, whose bytes were strings, are loaded too.
 
     Parameters
     ----------
@@ -169,9 +171,11 @@ class CompatUnpickler(pickle._Unpickler):
     dispatch[pickle.REDUCE[0]] = load_reduce
 
     def find_class(self, module, name):
-        """The class of a name; private modules of other NumPy versions are found where they are now."""
+        """The class of a name; modules of Theano, and private ones of other NumPy versions, are found where they are now."""
         if module.startswith("numpy.core") and not hasattr(np, "core"):
             module = module.replace("numpy.core", "numpy._core", 1)
+        if module == "theano" or module.startswith("theano."):
+            module = module.replace("theano", __name__.partition(".")[0], 1)
         return super().find_class(module, name)
 
 

@@ -1,11 +1,19 @@
 """Scalar types and ops: what Elemwise, Composite and reductions are made of."""
 
 from theano_ng.gof import ports
-from theano_ng.lazy import lazy_names
+from theano_ng.lazy import CLASSIC_IMPORTS, lazy_names
 from theano_ng.scalar.basic import *  # noqa: F401,F403
 from theano_ng.scalar.basic_scipy import *  # noqa: F401,F403
 
 ports.cdata_op.fill("theano_ng.scalar.cdata_op:MakeCData")
 
 # Shared variables come with functions, a floor above.
-__getattr__, __dir__, _ = lazy_names(__name__, {}, modules="sharedvar")
+__getattr__, __dir__, _ = lazy_names(
+    __name__,
+    {
+        **CLASSIC_IMPORTS,
+        "builtins": "builtin_bool=bool builtin_complex=complex builtin_float=float builtin_int=int",
+        "theano_ng": "gof printing",
+    },
+    modules="sharedvar",
+)

@@ -81,6 +81,7 @@ from theano_ng.scalar.ops_math import (
 )
 from theano_ng.scalar.ops_unary import Abs, Inv, Neg, Sgn, Sqr
 from theano_ng.scalar.out_types import (
+    complex_out,
     float_out,
     float_out_nocomplex,
     int_out,
@@ -166,8 +167,8 @@ xor = XOR()
 and_ = AND()
 invert = Invert()
 
-maximum = Maximum(upcast_out_no_complex, name="maximum")
-minimum = Minimum(upcast_out_no_complex, name="minimum")
+maximum = Maximum(upcast_out, name="maximum")
+minimum = Minimum(upcast_out, name="minimum")
 
 add = Add(upcast_out, name="add")
 mul = Mul(upcast_out, name="mul")
@@ -198,11 +199,11 @@ convert_to_complex128 = CASTS["complex128"]
 
 abs_ = Abs(real_out)
 sgn = Sgn(same_out_nobool, name="sgn")
-ceil = Ceil(same_out_nocomplex, name="ceil")
-floor = Floor(same_out_nocomplex, name="floor")
-trunc = Trunc(same_out_nocomplex, name="trunc")
-round_half_to_even = RoundHalfToEven(same_out_nocomplex)
-round_half_away_from_zero = RoundHalfAwayFromZero(same_out_nocomplex)
+ceil = Ceil(upgrade_to_float_no_complex, name="ceil")
+floor = Floor(upgrade_to_float_no_complex, name="floor")
+trunc = Trunc(upgrade_to_float_no_complex, name="trunc")
+round_half_to_even = RoundHalfToEven(upgrade_to_float_no_complex)
+round_half_away_from_zero = RoundHalfAwayFromZero(upgrade_to_float_no_complex)
 neg = Neg(same_out_nobool, name="neg")
 inv = Inv(upgrade_to_float, name="inv")
 
@@ -235,9 +236,21 @@ arctanh = ArcTanh(upgrade_to_float, name="arctanh")
 real = Real(real_out, name="real")
 imag = Imag(real_out, name="imag")
 angle = Angle(specific_out(float64), name="angle")
-complex = Complex(specific_out(complex128), name="complex")
+complex = Complex(complex_out, name="complex")
 conj = Conj(same_out_min8, name="conj")
-complex_from_polar = ComplexFromPolar(specific_out(complex128), name="complex_from_polar")
+complex_from_polar = ComplexFromPolar(complex_out, name="complex_from_polar")
 
 __all__ = [name for name in dir() if not name.startswith("__")]
 ops.define({name: globals()[name] for name in __all__})
+
+# Behind `__all__`: not among the names that come with a star.
+from theano_ng.lazy import CLASSIC_IMPORTS, lazy_names  # noqa: E402
+
+__getattr__, __dir__, _ = lazy_names(
+    __name__,
+    {
+        **CLASSIC_IMPORTS,
+        "builtins": "builtin_bool=bool builtin_complex=complex builtin_float=float builtin_int=int",
+        "theano_ng": "gof printing",
+    },
+)

@@ -12,6 +12,7 @@ import numpy as np
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.scalar.instances import ops
 from theano_ng.gof.graph import Apply
+from theano_ng.gof.native import meets_unknown_halves
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar.op import ScalarOp, zeros_for
 from theano_ng.scalar.ops_arith import Add, IntDiv, Mod, Mul, Pow, Sub, TrueDiv
@@ -97,6 +98,9 @@ class Composite(ScalarOp):
         }
 
     def __setstate__(self, state):
+        if "instructions" not in state:  # Theano pickled the graph
+            self.__init__(state["inputs"], state["outputs"])
+            return
         program = Program.__new__(Program)
         program.input_types = state["input_types"]
         program.output_types = state["output_types"]
@@ -347,8 +351,8 @@ class Composite(ScalarOp):
 
     @property
     def _f16_ok(self):
-        """Whether all ops inside know float16."""
-        return all(getattr(op, "_f16_ok", False) for op in self._inner_ops())
+        """Whether the ops inside that meet float16 know it."""
+        return not any(meets_unknown_halves(node) for node in self._ensure_graph()[2])
 
     def c_code(self, node, nodename, inames, onames, sub):
         return self._fill(self._c_code, nodename, inames, onames, sub)

@@ -12,7 +12,15 @@ from theano_ng.gof.null_type import NullType
 from theano_ng.gof.op import Op
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar.out_types import upgrade_to_float
-from theano_ng.scalar.types import COMPLEX_SUPPORT, as_scalar, c_type, complex_types, discrete_types, get_scalar_type
+from theano_ng.scalar.types import (
+    COMPLEX_SUPPORT,
+    as_scalar,
+    c_type,
+    complex_types,
+    discrete_types,
+    get_scalar_type,
+    upcast,
+)
 
 _C_CODE_DIR = os.path.join(os.path.dirname(os.path.abspath(__file__)), "c_code")
 _support_texts = {}
@@ -108,6 +116,8 @@ class ScalarOp(Op):
     # The same for an output of real floats only; the header sees TNG_FOR_float32 or TNG_FOR_float64 defined, by what is computed in.
     c_float_helpers = None
     nfunc_spec = None
+    # The op of this class that the package offers; its output types are those that `c_expression` computes in.
+    usual = None
 
     @property
     def _f16_ok(self):
@@ -282,6 +292,28 @@ class ScalarOp(Op):
         """
         raise MethodNotDefined("c_expression", type(self), self.__class__.__name__)
 
+    def _c_dtype(self, dtypes, out):
+        """The dtype in which C computes the output of dtype `out`.
+
+        An op that works in place may have an output of less range than its value, as ``x /= y`` for integers x and floats y: the value is
+        computed as everywhere else, then converted.
+        """
+        usual = type(self).usual
+        if usual is None or usual is self or self.nout != 1:
+            return out
+        try:
+            (computed,) = [t.dtype for t in usual.output_types([get_scalar_type(d) for d in dtypes])]
+        except (TypeError, ValueError, NotImplementedError):
+            return out
+        return computed if upcast(computed, out) == computed else out
+
+    def _c_value(self, args, dtypes, out):
+        """`c_expression` as a value of the dtype `out`."""
+        computed = _wide(self._c_dtype(dtypes, out))
+        if computed == out:
+            return self.c_expression(args, dtypes, out)
+        return c_cast("(%s)" % self.c_expression(args, dtypes, computed), computed, out)
+
     def c_code(self, node, name, inputs, outputs, sub):
         """Return C that computes ``outputs`` from ``inputs``; see `c_expression`."""
         (output,) = outputs
@@ -290,7 +322,7 @@ class ScalarOp(Op):
         if type(self).c_expression is ScalarOp.c_expression:
             raise MethodNotDefined("c_code", type(self), self.__class__.__name__)
         if "float16" not in dtypes and out != "float16":
-            return "%s = %s;" % (output, self.c_expression(list(inputs), dtypes, out))
+            return "%s = %s;" % (output, self._c_value(list(inputs), dtypes, out))
         declarations, args = [], []
         for k, (arg, dtype) in enumerate(zip(inputs, dtypes)):
             if dtype == "float16":
@@ -298,7 +330,7 @@ class ScalarOp(Op):
                 declarations.append("npy_float32 %s = tng_half_to_float(%s);" % (local, arg))
                 arg = local
             args.append(arg)
-        expression = self.c_expression(args, [_wide(d) for d in dtypes], _wide(out))
+        expression = self._c_value(args, [_wide(d) for d in dtypes], _wide(out))
         if out == "float16":
             expression = "tng_float_to_half((npy_float32)(%s))" % expression
         return "{ %s %s = %s; }" % (" ".join(declarations), output, expression)
@@ -311,16 +343,18 @@ class ScalarOp(Op):
         Raises
         ------
         MethodNotDefined
-            If there is none, as for an op with a `c_code` of its own.
+            If there is none, as for float16 and an op with a `c_code` of its own.
         """
         if type(self).c_code is not ScalarOp.c_code:
+            if all(v.type.dtype != "float16" for v in (*node.inputs, *node.outputs)):
+                return self.c_code(node, name, inputs, outputs, sub)
             raise MethodNotDefined("c_code_wide", type(self), self.__class__.__name__)
         return self.c_code_from_expression(node, name, inputs, outputs, sub)
 
     def c_code_from_expression(self, node, name, inputs, outputs, sub):
         """`c_code_wide` of an op with a `c_expression`."""
         dtypes = [_wide(v.type.dtype) for v in (*node.inputs, *node.outputs)]
-        return "%s = %s;" % (outputs[0], self.c_expression(list(inputs), dtypes[:-1], dtypes[-1]))
+        return "%s = %s;" % (outputs[0], self._c_value(list(inputs), dtypes[:-1], dtypes[-1]))
 
     def c_code_fixed(self, node, name, inputs, outputs, sub, fixed):
         """Return C as `c_code` does, in two parts, for a loop in which some inputs stay the same.
@@ -351,8 +385,9 @@ class ScalarOp(Op):
         code = support_text("half.h") if "float16" in dtypes else ""
         if any(d[0] == "c" for d in dtypes):
             code += COMPLEX_SUPPORT + support_text("complex.h")
-        if self.c_float_helpers and is_float(node.outputs[0].type.dtype):
-            kind = "TNG_FOR_" + _wide(node.outputs[0].type.dtype)
+        computed = self._c_dtype(dtypes[: len(node.inputs)], node.outputs[0].type.dtype)
+        if self.c_float_helpers and is_float(computed):
+            kind = "TNG_FOR_" + _wide(computed)
             code += "#ifndef %s\n#define %s\n#endif\n" % (kind, kind) + support_text(self.c_float_helpers)
         return code
 

@@ -18,6 +18,7 @@ from theano_ng.scalar.op import (
     is_discrete,
     zeros_for,
 )
+from theano_ng.scalar.ops_compare import compare_complex
 from theano_ng.scalar.out_types import (
     same_out,
     transfer_type,
@@ -241,6 +242,8 @@ class IntDiv(_RealDivision):
         (x, y), out = [v.type.dtype for v in node.inputs], node.outputs[0].type.dtype
         if type(self) is not IntDiv or 1 not in fixed or out not in ("int8", "uint8", "int16", "uint16", "uint32"):
             return None
+        if self._c_dtype([x, y], out) != out:
+            return None
         before = "const tng_divisor_%s %s_by = tng_divisor_of_%s(%s);" % (out, name, out, c_cast(fixed[1], y, out))
         return before, "%s = tng_floordiv_by_%s(%s, %s_by);" % (outputs[0], out, c_cast(inputs[0], x, out), name)
 
@@ -375,11 +378,11 @@ class Pow(BinaryScalarOp):
 
 
 class _Extremum(BinaryScalarOp):
-    """Larger or smaller of the inputs; NaN if one of them is NaN, as in NumPy."""
+    """Larger or smaller of the inputs; NaN if one of them is NaN, and complex numbers in the order of their parts, as in NumPy."""
 
     commutative = True
     associative = True
-    output_types_preference = staticmethod(upcast_out_no_complex)
+    output_types_preference = staticmethod(upcast_out)
     nfunc_spec = None
     c_operator = None
 
@@ -387,9 +390,9 @@ class _Extremum(BinaryScalarOp):
         return quiet(getattr(np, self.nfunc_spec[0]), *inputs)
 
     def c_expression(self, args, dtypes, out):
-        if is_complex(out):
-            raise ComplexError("%s is not defined for complex numbers" % self)
         x, y = (c_cast(a, d, out) for a, d in zip(args, dtypes))
+        if is_complex(out):
+            return "((%s) != (%s) || %s ? %s : %s)" % (x, x, compare_complex(self.c_operator + "=", x, y), x, y)
         if is_discrete(out):
             return "(%s %s %s ? %s : %s)" % (x, self.c_operator, y, x, y)
         # If x is NaN, x != x picks it; if y is NaN, both comparisons are false and y is taken.

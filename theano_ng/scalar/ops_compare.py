@@ -4,13 +4,14 @@ import numpy as np
 
 from theano_ng.scalar.op import BinaryScalarOp, UnaryScalarOp, c_cast, is_complex, is_discrete, zeros_for
 from theano_ng.scalar.out_types import same_out, upcast_out
-from theano_ng.scalar.types import ComplexError, bool_, c_type, complex_types, discrete_types, upcast
+from theano_ng.scalar.types import bool_, c_type, discrete_types, upcast
 
 
 class LogicalComparison(BinaryScalarOp):
     """A comparison of two numbers; the result is bool.
 
-    Operands of different dtypes are compared in the promoted dtype, as NumPy does.
+    Operands of different dtypes are compared in the promoted dtype, as NumPy does; complex numbers by their real parts, and those that have
+    the same one by their imaginary parts.
     """
 
     c_operator = None
@@ -29,22 +30,7 @@ class LogicalComparison(BinaryScalarOp):
             return getattr(np, self.nfunc_spec[0])(x, y)
 
     def c_expression(self, args, dtypes, out):
-        common = upcast(*dtypes)
-        # The promoted dtype of bool and float16 operands is not computed with as such.
-        common = {"bool": "uint8", "float16": "float32"}.get(common, common)
-        if is_complex(common) and self.c_operator not in ("==", "!="):
-            raise ComplexError("%s is not defined for complex numbers" % self)
-        if common == "float64" and is_discrete(dtypes[0]) and is_discrete(dtypes[1]):
-            return _compare_signs(self.c_operator, args, dtypes)
-        return "(%s %s %s)" % (c_cast(args[0], dtypes[0], common), self.c_operator, c_cast(args[1], dtypes[1], common))
-
-    def make_node(self, *inputs):
-        node = super().make_node(*inputs)
-        if self.c_operator not in ("==", "!=") and any(i.type in complex_types for i in node.inputs):
-            raise ComplexError(
-                "%s is not defined for complex numbers; got the types %s" % (self, [i.type for i in node.inputs])
-            )
-        return node
+        return _comparison(self.c_operator, args, dtypes)
 
     def L_op(self, inputs, outputs, output_gradients):
         return zeros_for(inputs)
@@ -54,6 +40,29 @@ class LogicalComparison(BinaryScalarOp):
 
 
 _MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "==": "==", "!=": "!="}
+
+
+def _comparison(operator, args, dtypes):
+    """Return C that compares two numbers in their promoted dtype."""
+    common = upcast(*dtypes)
+    # The promoted dtype of bool and float16 operands is not computed with as such.
+    common = {"bool": "uint8", "float16": "float32"}.get(common, common)
+    if common == "float64" and is_discrete(dtypes[0]) and is_discrete(dtypes[1]):
+        return _compare_signs(operator, args, dtypes)
+    x, y = (c_cast(a, d, common) for a, d in zip(args, dtypes))
+    if is_complex(common) and operator not in ("==", "!="):
+        return compare_complex(operator, x, y)
+    return "(%s %s %s)" % (x, operator, y)
+
+
+def compare_complex(operator, x, y):
+    """Return C that compares two complex numbers in NumPy's order: false where a part that decides is NaN."""
+    if operator in (">", ">="):
+        operator, x, y = _MIRRORED[operator], y, x
+    parts = {"xr": "__real__ (%s)" % x, "xi": "__imag__ (%s)" % x, "yr": "__real__ (%s)" % y, "yi": "__imag__ (%s)" % y}
+    return "(({xr} < {yr} && {xi} == {xi} && {yi} == {yi}) || ({xr} == {yr} && {xi} {operator} {yi}))".format(
+        operator=operator, **parts
+    )
 
 
 def _compare_signs(operator, args, dtypes):
@@ -189,19 +198,9 @@ class InRange(LogicalComparison):
         return bool(above) and bool(below)
 
     def c_expression(self, args, dtypes, out):
-        lower, upper = upcast(*dtypes[:2]), upcast(dtypes[0], dtypes[2])
-        if is_complex(lower) or is_complex(upper):
-            raise ComplexError("%s is not defined for complex numbers" % self)
-        lower, upper = ({"bool": "uint8", "float16": "float32"}.get(d, d) for d in (lower, upper))
-        x, low, hi = args
-        return "(%s %s %s) & (%s %s %s)" % (
-            c_cast(x, dtypes[0], lower),
-            ">" if self.openlow else ">=",
-            c_cast(low, dtypes[1], lower),
-            c_cast(x, dtypes[0], upper),
-            "<" if self.openhi else "<=",
-            c_cast(hi, dtypes[2], upper),
-        )
+        above = _comparison(">" if self.openlow else ">=", args[:2], dtypes[:2])
+        below = _comparison("<" if self.openhi else "<=", (args[0], args[2]), (dtypes[0], dtypes[2]))
+        return "%s & %s" % (above, below)
 
     def get_grad(self, elem):
         """Return the gradient for the input `elem`: zero, in floatX if it is discrete."""

@@ -9,7 +9,7 @@ from theano_ng.scalar.instances import ops
 from theano_ng.configdefaults import config
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar.op import BinaryScalarOp, UnaryScalarOp, c_cast, is_complex, is_discrete, zeros_for
-from theano_ng.scalar.out_types import real_out, same_out_min8, specific_out
+from theano_ng.scalar.out_types import complex_out, real_out, same_out_min8, specific_out
 from theano_ng.scalar.types import (
     DTYPE_SPECS,
     Scalar,
@@ -101,10 +101,15 @@ def _refuse_complex(op, x, y):
             raise TypeError("%s expected real inputs, got one of type %s" % (op, v.type))
 
 
+def _complex_type(*parts):
+    """The NumPy type of a number made of the given parts."""
+    return np.result_type(np.result_type(*[np.asarray(part).dtype for part in parts]), np.complex64).type
+
+
 class Complex(BinaryScalarOp):
     """Complex number of the given real and imaginary parts."""
 
-    output_types_preference = specific_out(complex128)
+    output_types_preference = staticmethod(complex_out)
 
     def make_node(self, x, y):
         x, y = as_scalar(x), as_scalar(y)
@@ -112,7 +117,7 @@ class Complex(BinaryScalarOp):
         return super().make_node(x, y)
 
     def impl(self, x, y):
-        return np.complex128(complex(x, y))
+        return _complex_type(x, y)(complex(x, y))
 
     def c_code(self, node, name, inputs, outputs, sub):
         # Assigned part by part: x + y*i would turn an infinite part into NaN.
@@ -161,7 +166,7 @@ class Conj(UnaryScalarOp):
 class ComplexFromPolar(BinaryScalarOp):
     """Complex number of the given modulus and argument."""
 
-    output_types_preference = specific_out(complex128)
+    output_types_preference = staticmethod(complex_out)
 
     def make_node(self, r, theta):
         r, theta = as_scalar(r), as_scalar(theta)
@@ -170,8 +175,8 @@ class ComplexFromPolar(BinaryScalarOp):
 
     def impl(self, r, theta):
         with np.errstate(all="ignore"):
-            r, theta = np.float64(r), np.float64(theta)
-            return np.complex128(complex(r * np.cos(theta), r * np.sin(theta)))
+            dtype, r, theta = _complex_type(r, theta), np.float64(r), np.float64(theta)
+            return dtype(complex(r * np.cos(theta), r * np.sin(theta)))
 
     def c_code(self, node, name, inputs, outputs, sub):
         if any(i.type.dtype == "float16" for i in node.inputs):

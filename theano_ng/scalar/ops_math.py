@@ -17,8 +17,8 @@ from theano_ng.scalar.op import (
     is_complex,
     is_discrete,
 )
-from theano_ng.scalar.out_types import same_out_nocomplex, upgrade_to_float_no_complex
-from theano_ng.scalar.types import c_type, constant, discrete_types
+from theano_ng.scalar.out_types import upgrade_to_float, upgrade_to_float_no_complex
+from theano_ng.scalar.types import c_type, constant, discrete_types, get_scalar_type
 
 
 def _number(value, like):
@@ -309,15 +309,23 @@ class ArcTan2(BinaryScalarOp):
         return self.L_op(inputs, self.make_node(*inputs).outputs, gout)
 
 
-class _Rounding(UnaryScalarOp):
-    """Rounding to a whole number of the same dtype; integers are returned as they are."""
+def _as_float(x):
+    """A number in the float dtype in which it is computed."""
+    x = np.asarray(x)
+    return x.astype(upgrade_to_float(get_scalar_type(x.dtype.name))[0].dtype)[()]
 
-    output_types_preference = staticmethod(same_out_nocomplex)
+
+class _Rounding(UnaryScalarOp):
+    """Rounding to a whole number, of a float dtype: that of the input, or the one that `upgrade_to_float` gives integers."""
+
+    output_types_preference = staticmethod(upgrade_to_float_no_complex)
     c_function = None
 
     def impl(self, x):
-        if np.asarray(x).dtype.kind in "biu":
-            return x
+        return self.rounded(_as_float(x))
+
+    def rounded(self, x):
+        """The value for a float."""
         return getattr(np, self.nfunc_spec[0])(x)
 
     def c_expression(self, args, dtypes, out):
@@ -361,8 +369,8 @@ class RoundHalfToEven(_Rounding):
     nfunc_spec = ("around", 1, 1)
     c_function = "rint"
 
-    def impl(self, x):
-        return np.rint(x) if np.asarray(x).dtype.kind == "f" else x
+    def rounded(self, x):
+        return np.rint(x)
 
 
 def round_half_away_from_zero_(a):
@@ -397,5 +405,5 @@ class RoundHalfAwayFromZero(_Rounding):
 
     c_function = "round"
 
-    def impl(self, x):
+    def rounded(self, x):
         return round_half_away_from_zero_(x)

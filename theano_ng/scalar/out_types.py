@@ -135,6 +135,11 @@ def upgrade_to_float_no_complex(*types):
     return upgrade_to_float(*types)
 
 
+def complex_out(*types):
+    """The smallest complex dtype that holds the inputs."""
+    return (get_scalar_type(upcast("complex64", upcast(*[t.dtype for t in types]))),)
+
+
 def upgrade_to_float64(*types):
     """float64 for discrete and real inputs, as SciPy; complex keeps its own dtype."""
     return (get_scalar_type(upcast(*[t.dtype if t in complex_types else "float64" for t in types])),)

@@ -126,6 +126,9 @@ class Scalar(Type):
     def __reduce__(self):
         return (get_scalar_type, (self.dtype,)) if type(self) is Scalar else (type(self), (self.dtype,))
 
+    def __setstate__(self, state):
+        self.__init__(state["dtype"])  # as Theano pickled it
+
     def __str__(self):
         return str(self.dtype)
 
@@ -532,17 +535,26 @@ def as_common_dtype(*vars):
 
 
 def _multi(*fns):
-    """Return functions that make one variable per name, for each type in `fns`.
-
-    The result of each is one variable for one name, else a list.
-    """
+    """Return functions that make one variable per name, for each type in `fns`."""
 
     def plural(type_):
         def make(*names):
-            """One scalar variable for one name, else a list with one for each."""
+            """Make several scalar variables.
+
+            Parameters
+            ----------
+            *names : str
+                One for each; or a string with one letter for each, or a list of names.
+
+            Returns
+            -------
+            list of ScalarVariable
+                A bare variable for a single name.
+            """
             if len(names) == 1:
-                return type_(names[0])
-            return [type_(name) for name in names]
+                (names,) = names
+            made = [type_(name) for name in names]
+            return made[0] if len(made) == 1 else made
 
         return make
 

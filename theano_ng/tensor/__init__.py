@@ -16,7 +16,8 @@ from theano_ng.gof.optdb import register_loader as _register_loader
 from theano_ng.lazy import lazy_names as _lazy_names
 from theano_ng.tensor.basic import *  # noqa: F401,F403
 from theano_ng.tensor import basic  # noqa: F401
-from theano_ng.tensor import constant_rules as _constant_rules, methods as _methods  # noqa: F401
+from theano_ng.tensor import methods as _methods, shortcuts as _shortcuts  # noqa: F401
+from theano_ng.tensor.constant_rules import get_scalar_constant_value_elemwises  # noqa: F401
 from theano_ng.compile.sharedvalue import shared as _shared  # noqa: F401
 from theano_ng.tensor.var import _tensor_py_operators  # noqa: F401
 from theano_ng.tensor.type_other import *  # noqa: F401,F403
@@ -57,22 +58,24 @@ del _module
 
 _moved.keep_names(__name__)
 
-_GRADIENTS = (
-    "DisconnectedType Lop Rop consider_constant grad grad_not_implemented grad_undefined hessian jacobian numeric_grad "
-    "verify_grad"
-)
-
 # Names, and modules, that are loaded when they are asked for.
-__getattr__, __dir__, _ = _lazy_names(
+__getattr__, __dir__, _lazy = _lazy_names(
     __name__,
     {
-        "theano_ng.gradient": _GRADIENTS,
+        "theano_ng.gradient": (
+            "DisconnectedType Lop Rop consider_constant grad grad_not_implemented grad_undefined hessian jacobian "
+            "numeric_grad verify_grad"
+        ),
         "theano_ng.tensor.io": (
             "LoadFromDisk MPIRecv MPIRecvWait MPISend MPISendWait irecv isend load mpi_cmps mpi_enabled mpi_keys "
             "mpi_send_wait_cmp mpi_send_wait_key mpi_tag_cmp mpi_tag_key recv send"
         ),
         "theano_ng.gof.sched": "key_to_cmp",
         "theano_ng.tensor.indexing.inc_code": "inc_code",
+        "theano_ng.tensor.star_names": (
+            "Iterable builtins compile dedent gof izip logging np numbers partial printing python_all python_any "
+            "python_complex sys theano warnings xrange"
+        ),
     },
     modules=(
         "blas blas_c blas_headers blas_scipy elemwise_cgen fft fourier inplace io nlinalg nnet opt opt_uncanonicalize "
@@ -80,7 +83,22 @@ __getattr__, __dir__, _ = _lazy_names(
     ),
 )
 
-# What `from theano_ng.tensor import *` gives: gradients included.
+# What `from theano_ng.tensor import *` gives is what Theano 1.0 gave: programs that import everything have names of their own, which
+# later ones would replace. Modules of chapters that are missing are left out.
+_LATER = (
+    "Argmin MakeVector NumpyAutocaster as_index_constant assert_op autocast_float autocast_float_as autocast_int compile_ops "
+    "complex_col_types complex_row_types complex_tensor3_types complex_tensor4_types complex_tensor5_types "
+    "complex_tensor6_types complex_tensor7_types compress constant_or_value constant_rules constructors counting diff dtypes "
+    "exceptions float_col_types float_row_types float_tensor3_types float_tensor4_types float_tensor5_types "
+    "float_tensor6_types float_tensor7_types hashing index_variable indexing int_col_types int_row_types int_tensor3_types "
+    "int_tensor4_types int_tensor5_types int_tensor6_types int_tensor7_types linalg make_vector matmul methods moveaxis "
+    "reductions register_scalar_constant rollaxis searchsorted shaping tensor_constructor"
+)
+_MODULES = (
+    "blas_c blas_headers blas_scipy elemwise_cgen io nlinalg nnet opt opt_uncanonicalize raw_random shared_randomstreams "
+    "subtensor utils xlogx"
+)
 __all__ = sorted(
-    {name for name in globals() if not name.startswith("_")} | set(_GRADIENTS.split()) | {"load", "subtensor"}
+    ({name for name in globals() if not name.startswith("_")} | set(_lazy) | set(_MODULES.split()).intersection(__dir__()))
+    - set(_LATER.split())
 )

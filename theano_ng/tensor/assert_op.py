@@ -4,7 +4,10 @@ from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.raise_op import ConditionalOp
 from theano_ng.tensor.type import TensorType
 
-__all__ = ["Assert", "assert_", "assert_op"]
+__all__ = ["Assert", "AssertIndex", "AssertShape", "assert_", "assert_op"]
+
+# In the order of native/shape.c.
+_NATIVE_ERRORS = (AssertionError, IndexError, ValueError)
 
 
 class Assert(NativeOp, ConditionalOp):
@@ -14,6 +17,11 @@ class Assert(NativeOp, ConditionalOp):
     ----------
     msg : str
         Message of the error.
+
+    Attributes
+    ----------
+    error : AssertionError, IndexError or ValueError
+        The exception class.
 
     Notes
     -----
@@ -29,6 +37,7 @@ class Assert(NativeOp, ConditionalOp):
     """
 
     __props__ = ("msg",)
+    error = AssertionError
     not_scalar = "Assert: conditions must be scalars, got a variable of type %(type)s"
 
     def __init__(self, msg="Theano Assert failed!"):
@@ -45,12 +54,29 @@ class Assert(NativeOp, ConditionalOp):
         if not isinstance(node.inputs[0].type, TensorType):
             return None
         text = str(self.msg).encode("utf-8")
-        return NativeCode("theano_ng.tensor.native.shape:assert_true", length=len(text), message=text)
+        return NativeCode(
+            "theano_ng.tensor.native.shape:assert_true",
+            error=_NATIVE_ERRORS.index(self.error),
+            length=len(text),
+            message=text,
+        )
 
     def perform(self, node, inputs, out_):
         if not all(inputs[1:]):
-            raise AssertionError(self.msg)
+            raise self.error(self.msg)
         out_[0][0] = inputs[0]
+
+
+class AssertIndex(Assert):
+    """An `Assert` that raises IndexError: what rewrites leave of an index into what need not be computed."""
+
+    error = IndexError
+
+
+class AssertShape(Assert):
+    """An `Assert` that raises ValueError: what rewrites leave of an Op that would have refused a shape."""
+
+    error = ValueError
 
 
 assert_ = Assert()

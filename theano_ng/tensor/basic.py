@@ -12,6 +12,8 @@
 """
 
 # The order matters: every module finds what it needs already imported here.
+from builtins import all as python_all, any as python_any, complex as python_complex  # noqa: F401  (classic names of this module)
+
 from theano_ng import scalar as scal
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Apply, Constant, Variable
@@ -19,6 +21,7 @@ from theano_ng.gof.op import Op
 from theano_ng.gof.params_type import ParamsType
 from theano_ng.gof.type import Generic, Type
 from theano_ng.gof.utils import MethodNotDefined, hashtype
+from theano_ng.lazy import CLASSIC_IMPORTS as _CLASSIC_IMPORTS, lazy_names as _lazy_names
 from theano_ng.printing import min_informative_str, pprint
 from theano_ng.scalar import int32, int32 as int32_t
 
@@ -77,6 +80,19 @@ from theano_ng.tensor.extra_ops import (  # noqa: E402
     squeeze,
 )
 from theano_ng.tensor.sort import argsort, sort  # noqa: E402
+
+
+# What is documented as functions of this module, and what Ops of others took from it.
+__getattr__, __dir__, _ = _lazy_names(
+    __name__,
+    {
+        **_CLASSIC_IMPORTS,
+        "theano_ng.gradient_check": "numeric_grad verify_grad",
+        "theano_ng.tensor": "elemwise",
+        "theano_ng.tensor.shaping.creation": "_arange",
+        "theano_ng.tensor.type": "Tensor=TensorType",
+    },
+)
 
 
 def _pack(x):

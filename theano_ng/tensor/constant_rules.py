@@ -9,6 +9,7 @@ import numpy as np
 import theano_ng.scalar as scal
 from theano_ng.compile.ops import DeepCopyOp, OutputGuard, Rebroadcast, Shape, Shape_i, SpecifyShape, ViewOp
 from theano_ng.gof.graph import Constant, Variable
+from theano_ng.raise_op import ConditionalOp
 from theano_ng.tensor.constant import (
     NotScalarConstantError,
     get_scalar_constant_value,
@@ -25,7 +26,7 @@ from theano_ng.tensor.shaping.joining import Join
 from theano_ng.tensor.shaping.reshaping import Reshape, ScalarFromTensor, TensorFromScalar
 from theano_ng.tensor.indexing.subtensor import Subtensor
 
-__all__ = ["vector_length"]
+__all__ = ["get_scalar_constant_value_elemwises", "vector_length"]
 
 
 @register_scalar_constant(
@@ -45,8 +46,19 @@ def _moved(v, elemwise, only_process_constants, max_recur):
     return v.owner.inputs[0]
 
 
+@register_scalar_constant(ConditionalOp)
+def _asserted(v, elemwise, only_process_constants, max_recur):
+    """The Op returns its first input when conditions hold; these have to be known."""
+    value, *conditions = v.owner.inputs
+    if max_recur <= 0:
+        return None  # a condition may be as long a chain as the value
+    if all(get_scalar_constant_value(condition, elemwise, only_process_constants, max_recur - 1) for condition in conditions):
+        return value
+    return None
+
+
 # Scalar ops that are computed on constants; all are cheap and total.
-_COMPUTED = (
+get_scalar_constant_value_elemwises = (
     scal.Cast,
     scal.Switch,
     scal.NEQ,
@@ -76,7 +88,7 @@ def _elemwise(v, elemwise, only_process_constants, max_recur):
         # `fill(a, b)` has the values of b.
         source = node.inputs[-1]
         return _as_dtype(source, v, elemwise, only_process_constants, max_recur)
-    if not elemwise or not isinstance(scalar_op, _COMPUTED):
+    if not elemwise or not isinstance(scalar_op, get_scalar_constant_value_elemwises):
         return None
     for i in node.inputs:
         # Most operations have an operand of which one sees at once that it
@@ -97,7 +109,7 @@ def _may_be_constant(v):
     if isinstance(owner.op, Elemwise):
         cls = type(owner.op.scalar_op)
         if cls not in _followed:
-            _followed[cls] = issubclass(cls, _COMPUTED + (scal.Second, scal.Identity))
+            _followed[cls] = issubclass(cls, get_scalar_constant_value_elemwises + (scal.Second, scal.Identity))
         return _followed[cls]
     return has_scalar_constant_rule(owner.op)
 
@@ -123,7 +135,7 @@ def _scalar_op(v, elemwise, only_process_constants, max_recur):
     node = v.owner
     if isinstance(node.op, (scal.Second, scal.Identity)):
         return node.inputs[-1]
-    if not elemwise or not isinstance(node.op, _COMPUTED):
+    if not elemwise or not isinstance(node.op, get_scalar_constant_value_elemwises):
         return None
     values = [
         np.asarray(get_scalar_constant_value(i, elemwise, only_process_constants, max_recur - 1), dtype=i.type.dtype)

@@ -87,10 +87,6 @@ def _multi(*fns):
 
     def plural(fn):
         def several(*names):
-            if not names:
-                raise TypeError(
-                    "expected a number of variables, or their names; for instance scalars(3) or scalars('x', 'y', 'z')"
-                )
             if len(names) == 1:
                 names = names[0]
                 if isinstance(names, int):

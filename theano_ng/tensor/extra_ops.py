@@ -8,7 +8,7 @@ import numpy as np
 from theano_ng.gof.derivative import DisconnectedType, grad_undefined
 import theano_ng.scalar as scal
 from theano_ng.configdefaults import config
-from theano_ng.gof.graph import Apply
+from theano_ng.gof.graph import Apply, Constant
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.tensor.constant import as_tensor_variable, constant
@@ -166,13 +166,14 @@ class RepeatOp(NativeOp, Op):
         x, repeats = as_tensor_variable(x), as_tensor_variable(repeats)
         if repeats.dtype not in DISCRETE or repeats.ndim > 1:
             raise TypeError("RepeatOp: repeats must be an integer scalar or vector, got %s" % (repeats.type,))
+        once = isinstance(repeats, Constant) and repeats.ndim == 0 and int(repeats.data) == 1
         if self.axis is None:
-            flags = [False]
+            flags = [once and all(x.broadcastable)]
         else:
             if not -x.ndim <= self.axis < x.ndim:
                 raise ValueError("RepeatOp: axis %d is out of range for %s" % (self.axis, x.type))
             flags = list(x.broadcastable)
-            flags[self.axis] = False
+            flags[self.axis] = once and flags[self.axis]
         return Apply(self, [x, repeats], [TensorType(x.dtype, flags)()])
 
     def native_code(self, node):
@@ -266,7 +267,7 @@ def repeat(x, repeats, axis=None):
     if repeats.dtype not in DISCRETE:
         raise TypeError("repeat: repeats must be integers, got %s" % (repeats.type,))
     if repeats.ndim == 1 and repeats.broadcastable[0]:
-        repeats = repeats[0]
+        repeats = as_tensor_variable(repeats.data[0]) if isinstance(repeats, Constant) else repeats[0]
     return RepeatOp(axis=axis)(x, repeats)
 
 

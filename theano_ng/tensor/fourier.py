@@ -17,6 +17,8 @@ from theano_ng.tensor.type import TensorType
 class Fourier(Op):
     """``fft(a, n, axis)``: the transform of `a` along `axis`, cut or padded with zeros to `n` elements first.
 
+    None stands for the last axis, and for its length.
+
     Inputs: a (any number type, at least one dimension), n (integer scalar), axis (integer scalar). The output is complex128. `axis` has to
     be a constant for shapes and gradients. See `numpy.fft.fft`, and `theano_ng.tensor.fft` for transforms of real arrays.
     """
@@ -27,7 +29,8 @@ class Fourier(Op):
         a = as_tensor_variable(a)
         if a.ndim < 1:
             raise TypeError("Fourier: the input needs at least one dimension, got %s" % a.type)
-        n, axis = as_tensor_variable(n), as_tensor_variable(axis)
+        axis = as_tensor_variable(a.ndim - 1 if axis is None else axis)
+        n = as_tensor_variable(a.shape[axis] if n is None else n)
         for name, v in (("n", n), ("axis", axis)):
             if v.ndim != 0 or v.dtype not in DISCRETE:
                 raise TypeError("Fourier: %s must be an integer scalar, got %s" % (name, v.type))

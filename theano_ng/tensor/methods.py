@@ -124,8 +124,6 @@ class _Methods(object):
     @property
     def size(self):
         """Symbolic number of elements."""
-        if self.ndim == 0:
-            return basic.constant(1, dtype="int64")
         if self.ndim == 1:
             return self.shape[0]
         return basic.prod(self.shape)

@@ -32,6 +32,13 @@ def _check_tensor_is_scalar(var):
         raise ValueError("Expected a scalar (0-d) tensor, got %s of type %s" % (var, var.type))
 
 
+def _whole(axis):
+    """The axis that a 0-d array holds as an int; ValueError for one between two."""
+    if axis != int(axis):
+        raise ValueError("sort axis must be an integer or None, not %s" % axis)
+    return int(axis)
+
+
 def _along_axis(indices, axis):
     """The index that takes `indices` along an axis, while the other axes go in step.
 
@@ -71,7 +78,7 @@ class _Sorting(NativeOp, Op):
             raise ValueError("Cannot sort a 0-d tensor along an axis: %s" % (input,))
         axis = as_tensor_variable(axis)
         _check_tensor_is_scalar(axis)
-        if axis.dtype not in DISCRETE:
+        if axis.dtype.startswith("complex"):
             raise TypeError("The axis must be an integer, got %s" % axis.type)
         return Apply(self, [input, axis], [self._output_type(input)])
 
@@ -111,7 +118,7 @@ class SortOp(_Sorting):
     def perform(self, node, inputs, output_storage):
         a, axis = inputs
         # Stable serves all kinds, and NumPy's vectorized quicksort of float16 fails on some NaNs.
-        output_storage[0][0] = np.ascontiguousarray(np.sort(a, int(axis), "stable", self.order))
+        output_storage[0][0] = np.ascontiguousarray(np.sort(a, _whole(axis), "stable", self.order))
 
     def grad(self, inputs, output_grads):
         a, axis_variable = inputs
@@ -145,7 +152,7 @@ class ArgSortOp(_Sorting):
 
     def perform(self, node, inputs, output_storage):
         a, axis = inputs
-        output_storage[0][0] = np.ascontiguousarray(np.argsort(a, int(axis), "stable", self.order), dtype="int64")
+        output_storage[0][0] = np.ascontiguousarray(np.argsort(a, _whole(axis), "stable", self.order), dtype="int64")
 
     def grad(self, inputs, output_grads):
         a, axis = inputs

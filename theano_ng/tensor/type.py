@@ -205,6 +205,8 @@ class TensorType(Type):
         ------
         TypeError
             If the rank, dtype, value or a broadcastable dimension's length does not fit.
+        ValueError
+            For text that is no number, and for lists of lists of different lengths.
         """
         if (
             type(data) is np.ndarray
@@ -280,19 +282,14 @@ class TensorType(Type):
                 # A Python integer out of range wraps around, as a cast between arrays does.
                 return np.asarray(data).astype(target)
             except (TypeError, ValueError) as exc:
-                raise TypeError("%s cannot hold the value %s: %s" % (self, _short(data), exc)) from exc
+                raise self._not_held(data, exc) from exc
         try:
             given = np.asarray(data)
             converted = np.asarray(data, dtype=target)
         except OverflowError:
             converted = None
         except (TypeError, ValueError) as exc:
-            raise TypeError("%s cannot hold the value %s: %s" % (self, _short(data), exc)) from exc
-        else:
-            if converted.dtype.kind == "b" and given.dtype.kind != "b":
-                raise TypeError(
-                    "%s cannot store a value of dtype %s without risking loss of precision." % (self, given.dtype), data
-                )
+            raise self._not_held(data, exc) from exc
         if converted is not None:
             if allow_downcast is None and type(data) is float and self.dtype == config.floatX:
                 return converted
@@ -305,6 +302,11 @@ class TensorType(Type):
             % (self, _short(data), "an out-of-range value" if converted is None else _short(converted), self.dtype),
             data,
         )
+
+    def _not_held(self, data, failure):
+        """The error for what NumPy makes no array of: a ValueError for text and ragged lists, as NumPy has it, otherwise a TypeError."""
+        kind = ValueError if isinstance(failure, ValueError) else TypeError
+        return kind("%s cannot hold the value %s: %s" % (self, _short(data), failure))
 
     def _holds_dtype(self, dtype):
         """True if every value of `dtype` may be stored under the casting policy."""

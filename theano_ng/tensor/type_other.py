@@ -96,7 +96,10 @@ class SliceType(Type):
         """Slices are immutable: two variables share one only if they hold the same object."""
         return isinstance(a, slice) and a is b
 
-    # C code sees a `PyObject *`, as for Generic.
+    # Slices had no C in Theano 1.0: Ops that take one beside tensors compute with it in `perform`, and their C code knows none.
+    only_in_native_code = True
+
+    # Native code sees a `PyObject *`, as for Generic.
     c_declare, c_init, c_sync, c_cleanup = Generic.c_declare, Generic.c_init, Generic.c_sync, Generic.c_cleanup
 
     def c_extract(self, name, sub, check_input=True):

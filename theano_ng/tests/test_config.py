@@ -146,6 +146,35 @@ class Types(unittest.TestCase):
         with self.assertRaises(TypeError):
             AddConfigVar("zz.x", "", True)
 
+    def test_flags_of_old_programs(self):
+        """Every flag that Theano 1.0.5 had is there, with its default."""
+        for name, default in (
+            ("cache_optimizations", False),
+            ("print_global_stats", False),
+            ("gpuelemwise.sync", True),
+            ("warn.identify_1pexp_bug", False),
+            ("warn.vm_gc_bug", False),
+        ):
+            section, _, flag = name.rpartition(".")
+            self.assertIs(getattr(getattr(config, section) if section else config, flag), default)
+            with change_flags({name: not default}):
+                self.assertIs(getattr(getattr(config, section) if section else config, flag), not default)
+        fixed = "sum_sum_bug identify_1pexp_bug subtensor_merge_bug gpu_set_subtensor1 reduce_join round inc_subtensor1_opt vm_gc_bug"
+        code = "from theano_ng import config; print(*(+getattr(config.warn, name) for name in %r.split()))" % fixed
+        for limit, warned in (
+            ("None", "1 1 1 1 1 1 1 0"),
+            ("0.3", "0 1 1 1 1 1 1 0"),
+            ("0.4.1", "0 0 1 1 1 1 1 0"),
+            ("0.6", "0 0 0 0 1 1 1 0"),
+            ("0.9", "0 0 0 0 0 0 1 0"),
+            ("0.10", "0 0 0 0 0 0 0 0"),
+            ("all", "0 0 0 0 0 0 0 0"),
+        ):
+            self.assertEqual(run(code, THEANO_FLAGS="warn.ignore_bug_before=" + limit), warned + "\n")
+        text = run("import theano_ng", THEANO_FLAGS="print_global_stats=True,profiling.destination=stdout")
+        self.assertRegex(text, "Global stats:  Time elasped since Theano import = .*linker = ")
+        self.assertEqual(run("import theano_ng"), "")
+
     def test_immutable_flags(self):
         table = (
             "device force_device init_gpu_device warn.ignore_bug_before base_compiledir compiledir_format compiledir "

@@ -92,7 +92,7 @@ class TestValuesAndTraces(unittest.TestCase):
             with change_flags(compute_test_value=policy), warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 if policy == "raise":
-                    with self.assertRaisesRegex(AttributeError, r"input 0 \(x\) of Op .* missing default value"):
+                    with self.assertRaisesRegex(ValueError, r"input 0 \(x\) of Op .* missing default value"):
                         graph()
                 else:
                     self.assertFalse(hasattr(graph().tag, "test_value"))

@@ -4,12 +4,13 @@ import importlib
 import pickle
 import subprocess
 import sys
+import textwrap
 import unittest
 
 import theano_ng
 import theano_ng.tensor as T
 from theano_ng.lazy import lazy_names
-from theano_ng.moved import MOVED
+from theano_ng.moved import MISSING, MOVED
 
 # Classes and instances by the paths under which earlier pickles name them.
 FORMER = (
@@ -74,6 +75,56 @@ class TestMoved(unittest.TestCase):
             theano_ng.gof.not_there
         with self.assertRaises(ModuleNotFoundError):
             importlib.import_module("theano_ng.tensor.not_there")
+
+    def test_chapters_to_come(self):
+        """Whoever imports a part of one, or asks for it, is told that it is not in this version; `hasattr` says no."""
+        for chapter, paths in MISSING.items():
+            for path in paths.split():
+                parent, _, name = ("theano_ng." + path).rpartition(".")
+                package = importlib.import_module(parent)
+                said = r"theano_ng\.%s\S* is not in this version, which lacks %s" % (path.replace(".", r"\."), chapter)
+                for statement in (
+                    "import %s.%s" % (parent, name),
+                    "from %s import %s" % (parent, name),
+                    "from %s.%s import anything" % (parent, name),
+                    "import %s.%s.anything" % (parent, name),
+                    "from %s.%s.anything import something" % (parent, name),
+                ):
+                    with self.subTest(statement), self.assertRaisesRegex(ImportError, said):
+                        exec(statement, {})
+                with self.subTest(path):
+                    self.assertIs(hasattr(package, name), False)
+                    self.assertNotIn(name, dir(package))
+                    self.assertNotIn(name, getattr(package, "__all__", ()))
+                    with self.assertRaisesRegex(AttributeError, said):
+                        getattr(package, name)
+        for name in ("x", "scanner", "sparsely", "no_such_chapter"):
+            self.assertIs(hasattr(theano_ng, name), False)
+            with self.assertRaisesRegex(AttributeError, "module 'theano_ng' has no attribute '%s'" % name):
+                getattr(theano_ng, name)
+            with self.assertRaisesRegex(ModuleNotFoundError, "No module named 'theano_ng.%s'" % name):
+                importlib.import_module("theano_ng." + name)
+            with self.assertRaisesRegex(ImportError, "cannot import name '%s'" % name):
+                exec("from theano_ng import %s" % name, {})
+
+    def test_an_arriving_chapter_takes_its_row_away(self):
+        """Nothing else keeps its modules and names from being found."""
+        code = """
+            import importlib.util, sys, types
+            spec = importlib.util.spec_from_file_location("theano_ng.moved", %r)
+            moved = sys.modules["theano_ng.moved"] = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(moved)
+            del moved.MISSING["loops over sequences"]
+            chapter = sys.modules["theano_ng.scan_module"] = types.ModuleType("theano_ng.scan_module")
+            chapter.scan, chapter.map, chapter.foldl = object(), object(), object()
+            import theano_ng as theano
+            from theano_ng import scan, map
+            print(scan is chapter.scan, map is theano.map is chapter.map, theano.scan_module is chapter, "foldl" in theano.__all__)
+            print(hasattr(theano, "sparse"))
+            """
+        code = textwrap.dedent(code) % theano_ng.moved.__file__
+        text = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        self.assertEqual(text, "True True True True\nFalse\n")
 
     def test_documented_paths_of_classes(self):
         for cls, module in (

@@ -42,7 +42,9 @@ class TestComparisons(unittest.TestCase):
     def test_assert_allclose(self):
         utt.assert_allclose([1.0, np.nan, np.inf], np.array([1.0 + 1e-7, np.nan, np.inf]))
         utt.assert_allclose(np.float32(1), np.float32(1.000009))
-        for a, b in ((1.0, 1.001), ([1.0], 1.0), ([np.inf], [-np.inf]), ([1.0], [np.nan]), (["a"], ["b"])):
+        utt.assert_allclose(np.ones((2, 3)), 1.0)
+        utt.assert_allclose([1.0, 2.0], np.array([[1.0, 2.0], [1.0, 2.0]]))
+        for a, b in ((1.0, 1.001), ([1.0, 2.0], [1.0, 2.0, 3.0]), (np.ones(3), 1.1), ([np.inf], [-np.inf]), ([1.0], [np.nan]), (["a"], ["b"])):
             with self.assertRaises(utt.WrongValue) as caught:
                 utt.assert_allclose(a, b)
             self.assertIn("Expected", str(caught.exception))
@@ -56,6 +58,27 @@ class TestComparisons(unittest.TestCase):
         x = np.array([0.5, 1.5])
         utt.verify_grad(lambda v: utt.different_grad(1)(v**2), [x])
         self.assertRaises(GradientError, utt.verify_grad, lambda v: utt.different_grad(1.01)(v**2), [x])
+        self.assertRaises(utt.verify_grad.E_grad, T.verify_grad, lambda v: utt.different_grad(1.01)(v**2), [x], rng=np.random)
+        self.assertIs(T.verify_grad.E_grad, GradientError)
+
+    def test_verify_grad_of_an_op_that_destroys_its_input(self):
+        class Tripled(Op):
+            __props__ = ()
+            destroy_map = {0: [0]}
+
+            def make_node(self, x):
+                return Apply(self, [x], [x.type()])
+
+            def perform(self, node, inputs, outputs):
+                inputs[0][...] *= 3
+                outputs[0][0] = inputs[0]
+
+            def grad(self, inputs, gradients):
+                return [3 * gradients[0]]
+
+        points = np.array([0.5, 1.5, -2.0])
+        utt.verify_grad(Tripled(), [points])
+        self.assertEqual(points.tolist(), [0.5, 1.5, -2.0])
 
     def test_attempt_many_times(self):
         seeds = []
@@ -88,6 +111,14 @@ class TestComparisons(unittest.TestCase):
 
         names = unittest.TestLoader().getTestCaseNames(Cases)
         self.assertEqual(names, ["test_it_0_1_a", "test_it_1_2_b"])
+
+        class Many(unittest.TestCase):
+            @utt.parameterized.expand([(i,) for i in range(11)])
+            def test_it(self, number):
+                pass
+
+        names = unittest.TestLoader().getTestCaseNames(Many)
+        self.assertEqual(names, ["test_it_%02d" % i for i in range(11)])
         result = unittest.TestResult()
         Cases.seen.clear()
         unittest.TestLoader().loadTestsFromTestCase(Cases).run(result)
@@ -279,9 +310,14 @@ class TestOptimizations(unittest.TestCase, utt.TestOptimizationMixin):
         self.assertRaises(AssertionError, self.assertFunctionContainsClass, f, T.Dot)
 
 
-class TestTwiceContract(utt.T_OpContractMixin, unittest.TestCase):
-    __test__ = True
+class TestMixins(unittest.TestCase):
+    def test_subclasses_are_collected(self):
+        """nose and pytest leave a class out whose `__test__` is false, inherited or not."""
+        for mixin in (utt.TestOptimizationMixin, utt.T_OpContractMixin, utt.InferShapeTester):
+            self.assertTrue(getattr(type("TestOfAUser", (mixin, unittest.TestCase), {}), "__test__", True))
 
+
+class TestTwiceContract(utt.T_OpContractMixin, unittest.TestCase):
     def setUp(self):
         self.ops = [_Twice("right"), _Twice("none")]
 

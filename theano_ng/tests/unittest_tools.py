@@ -190,7 +190,7 @@ def assert_allclose(expected, value, rtol=None, atol=None):
     Parameters
     ----------
     expected, value : array_like
-        Their shapes have to be equal.
+        They are broadcast against each other.
     rtol, atol : float, optional
         An element is right when ``|value - expected| <= atol + rtol * |expected|``. By default those of the less precise dtype, which
         `config.tensor.cmp_sloppy` relaxes. NaN agrees with NaN, an infinity with the same one.
@@ -204,7 +204,11 @@ def assert_allclose(expected, value, rtol=None, atol=None):
     default_atol, default_rtol = get_atol_rtol(a, b)
     atol = default_atol if atol is None else atol
     rtol = default_rtol if rtol is None else rtol
-    if a.shape == b.shape:
+    try:
+        np.broadcast_shapes(a.shape, b.shape)
+    except ValueError:
+        pass
+    else:
         if a.dtype.kind not in "biufc" or b.dtype.kind not in "biufc":
             close = bool(np.all(a == b))
         else:
@@ -239,6 +243,9 @@ def verify_grad(op, pt, n_tests=2, rng=None, *args, **kwargs):
     T.verify_grad(op, pt, n_tests, rng, *args, **kwargs)
 
 
+verify_grad.E_grad = T.verify_grad.E_grad
+
+
 def different_grad(factor):
     """A function that returns its argument and scales the gradient: `verify_grad` has to refuse it for a factor other than 1.
 
@@ -254,8 +261,6 @@ def different_grad(factor):
 
 class TestOptimizationMixin:
     """Assertions about the nodes of a compiled function."""
-
-    __test__ = False
 
     def assertFunctionContains(self, f, op, min=1, max=sys.maxsize):
         """The function has between `min` and `max` nodes of an Op."""
@@ -304,7 +309,6 @@ class T_OpContractMixin:
     `other_op` is an Op that differs from all of `ops`.
     """
 
-    __test__ = False
     other_op = T.add
 
     def copy(self, x):
@@ -529,7 +533,8 @@ class parameterized:
         cases : iterable, or callable that returns one
             Tuples of positional arguments; anything else is a single argument.
         name_func : callable, optional
-            ``name_func(method, number, param)`` names the test; ``param.args`` are the arguments.
+            ``name_func(method, number, param)`` names the test; ``param.args`` are the arguments, the number is a text that is padded with
+            zeros, so that names sort as the cases do.
         **legacy
             `testcase_func_name`, the former name of `name_func`.
         """
@@ -540,13 +545,14 @@ class parameterized:
 
         def decorate(method):
             namespace = sys._getframe(1).f_locals
-            for number, case in enumerate(cases):
+            for i, case in enumerate(cases):
+                number = str(i).zfill(len(str(len(cases) - 1)))
                 param = case if isinstance(case, _Param) else _Param(case if isinstance(case, tuple) else (case,))
                 if name_func is not None:
                     name = name_func(method, number, param)
                 else:
                     first = param.args[0] if param.args and isinstance(param.args[0], str) else ""
-                    name = "%s_%d%s" % (method.__name__, number, "_" + cls.to_safe_name(first) if first else "")
+                    name = "%s_%s%s" % (method.__name__, number, "_" + cls.to_safe_name(first) if first else "")
                 namespace[name] = cls._case(method, name, param)
 
         return decorate

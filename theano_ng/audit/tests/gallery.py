@@ -272,7 +272,7 @@ class FillLike(Op):
         return [shapes[0]]
 
     def connection_pattern(self, node):
-        return [[False], [True]]
+        return [[0], [1]]  # as many write it
 
     def grad(self, inputs, gradients):
         return [DisconnectedType()(), T.zeros_like(inputs[1]) + gradients[0].sum()]

@@ -98,6 +98,14 @@ def _is_used_in_graph(var):
     return bool(getattr(var, "clients", ()))
 
 
+def _only_goes_out(var):
+    """Whether a variable is an output of its graph, and no node reads it."""
+    return all(
+        client == "output" or (isinstance(client.op, OutputGuard) and _only_goes_out(client.outputs[0]))
+        for client, _ in var.clients
+    )
+
+
 def check_valid(r, value, finite, hint, specific_hint, client_node=None):
     """Raise InvalidValueError when a value is no value of a variable's type, or not finite although it has to be.
 
@@ -233,7 +241,11 @@ def _check_viewmap(node, storage_map):
             raise BadViewMap(node, oi, value, in_alias_idx=bad)
         if not aliased and _is_used_in_graph(out):
             for other_oi, other in enumerate(node.outputs):
-                if other_oi != oi and _is_used_in_graph(other) and _may_share_memory(out, value, storage_map[other][0]):
+                if other_oi == oi or not _is_used_in_graph(other):
+                    continue
+                if _only_goes_out(out) and _only_goes_out(other):
+                    continue  # the caller gets both as they are
+                if _may_share_memory(out, value, storage_map[other][0]):
                     raise BadViewMap(node, oi, value, out_alias_idx=other_oi)
 
 

@@ -107,7 +107,7 @@ class _Linker(link.LocalLinker):
                     failure.args = ("The following error happened while compiling the node", node, "\n") + failure.args
                     raise
 
-        call = _Call(fgraph, checks, order, active, runs, cells, storage_map, reasons)
+        call = _Call(fgraph, checks, order, active, runs, cells, storage_map, reasons, tracker.inserted)
         computed, _ = link.gc_helper(order)
         link.add_clear_storage(call, computed, storage_map)
         thunks = [run.py or run.c for run in runs]

@@ -22,6 +22,7 @@ from theano_ng.compile.mode import FAST_RUN, inner_functions
 from theano_ng.configdefaults import config
 from theano_ng.gof import link
 from theano_ng.gof.graph import Constant
+from theano_ng.gof.link_errors import with_text
 from theano_ng.gof.op import Op, has_c_implementation, has_perform
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.tensor.native import alloc
@@ -161,13 +162,13 @@ class _Call:
         Variable -> cell in which the nodes run.
     storage_map : dict
         Variable -> cell that callers fill and read.
-    reasons : dict
+    reasons, inserted : dict
         See `_VariableEquivalenceTracker`.
     """
 
-    def __init__(self, fgraph, checks, order, active, runs, cells, storage_map, reasons):
+    def __init__(self, fgraph, checks, order, active, runs, cells, storage_map, reasons, inserted):
         self.fgraph, self.checks, self.order, self.active, self.runs = fgraph, checks, order, active, runs
-        self.cells, self.storage_map, self.reasons = cells, storage_map, reasons
+        self.cells, self.storage_map, self.reasons, self.inserted = cells, storage_map, reasons, inserted
         self.allow_gc = True
         self.run_of = None
         self.reset_timing()
@@ -311,11 +312,26 @@ class _Call:
             run.check_state()
         except DebugModeError:
             raise
-        except Exception:
-            link.raise_with_op(node, run.py or run.c, storage_map=cells)
+        except Exception as failure:
+            origin = self._origin(node)
+            told = with_text(type(failure), failure, origin) if origin else failure
+            link.raise_with_op(
+                node, run.py or run.c, exc_info=(type(told), told, failure.__traceback__), storage_map=cells
+            )
         finally:
             for r in list(node.inputs) + list(node.outputs):
                 cells[r][0] = None
+
+    def _origin(self, node):
+        """Which rewrite a node comes from, and what was there before it: text for an error; empty for a node of the user's graph."""
+        rewrite = self.inserted.get(node)
+        if rewrite is None:
+            return ""
+        text = "\nThe rewrite %s inserted this node" % rewrite
+        for r in node.outputs:
+            for _, old, old_graph, _ in self.reasons.get(r, ()):
+                return text + ". It replaced %s:\n%s" % (old, old_graph)
+        return text + "."
 
     def _run_again(self, node, run, thunk, kind, finite, r_vals, dr_vals):
         """A second run on the same inputs: state that a run left behind, and memory that was never written, show as another result."""

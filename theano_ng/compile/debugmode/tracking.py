@@ -59,6 +59,8 @@ class _VariableEquivalenceTracker(Feature):
     event_list : list of _FunctionGraphEvent
     reasons : dict
         New variable -> list of (reason, old variable, text of the old graph, text of the new one).
+    inserted : dict
+        Node -> name of the rewrite that brought it into the graph.
     all_variables_ever : dict
         All outputs of nodes that ever were in the graph, as keys.
     """
@@ -71,7 +73,7 @@ class _VariableEquivalenceTracker(Feature):
         if self.fgraph is not None:
             raise ValueError("a tracker serves one graph")
         self.fgraph = fgraph
-        self.reasons, self.all_variables_ever, self.event_list = {}, {}, []
+        self.reasons, self.inserted, self.all_variables_ever, self.event_list = {}, {}, {}, []
         for node in fgraph.toposort():
             self.on_import(fgraph, node, "on_attach")
 
@@ -80,10 +82,12 @@ class _VariableEquivalenceTracker(Feature):
 
     def __getstate__(self):
         # The record holds rewrites, which are no values; a graph from a pickle starts with an empty one.
-        return dict(self.__dict__, reasons={}, all_variables_ever={}, event_list=[])
+        return dict(self.__dict__, reasons={}, inserted={}, all_variables_ever={}, event_list=[])
 
     def on_import(self, fgraph, node, reason):
         self.event_list.append(_FunctionGraphEvent("import", node, reason=reason))
+        if reason is not None and reason != "on_attach":
+            self.inserted.setdefault(node, str(reason))
         self.all_variables_ever.update(dict.fromkeys(node.outputs))
 
     def on_prune(self, fgraph, node, reason):

@@ -11,7 +11,7 @@ from theano_ng.gof.graph import Constant, Variable
 
 
 class UnusedInputError(Exception):
-    """An input of a function is not needed to compute its outputs."""
+    """An input of a function is not needed to compute its outputs, or is given twice."""
 
 
 DUPLICATE = object()  # in a finder: the name of several inputs

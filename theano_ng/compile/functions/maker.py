@@ -382,6 +382,25 @@ class FunctionMaker:
     def __reduce__(self):
         return _pickle_FunctionMaker(self)  # the makers of special modes too
 
+    def __setstate__(self, state):
+        """Compile what Theano pickled: the graph as its user wrote it, not as Theano's rewrites left it."""
+        for spec in state["inputs"]:
+            for written in ("fgraph", "clients"):  # by the graph of Theano's function, on shared variables
+                spec.variable.__dict__.pop(written, None)
+        if not config.unpickle_function:
+            return
+        with fewer_collections():
+            self.__init__(
+                state["inputs"],
+                state["outputs"],
+                state["mode"],
+                accept_inplace=state["accept_inplace"],
+                on_unused_input="ignore",
+                output_keys=state.get("output_keys"),
+                name=state.get("name"),
+            )
+        self.unpack_single, self.return_none = state["unpack_single"], state["return_none"]
+
     def _make_linker(self, mode):
         """A linker of this maker's own; makers of special modes override it."""
         return copy.copy(mode.linker)
@@ -662,10 +681,12 @@ def _constructor_Function(maker, input_storage, inputs_data, trust_input=False):
     storage = []
     for spec, container, value in zip(maker.inputs, input_storage, inputs_data):
         if isinstance(spec.value, link.Container):
-            # a shared variable: its container came with the same pickle
+            # a shared variable, or another function's container: it came with the same pickle
             storage.append(spec.value)
         else:
-            storage.append(value)
+            # Other functions may have this container as their value.
+            container.storage[0] = value
+            storage.append(container)
     f = maker.create(storage, trustme=True)
     f.trust_input = trust_input
     return f

@@ -9,6 +9,7 @@ from theano_ng.configdefaults import config
 from theano_ng.gof import link
 from theano_ng.gof.graph import Constant
 from theano_ng.gof.op import ops_with_inner_function
+from theano_ng.gof.utils import get_variable_trace_string
 
 
 class Function(FunctionBase):
@@ -189,14 +190,26 @@ class Function(FunctionBase):
         return container.allow_downcast
 
     def _filter(self, i, value):
-        """An argument in the form that its input's type wants."""
+        """An argument in the form that its input's type wants; None, which stands for no value, as it is."""
+        if value is None:
+            return None
         container = self.input_storage[i]
         try:
             return container.type.filter(value, strict=container.strict, allow_downcast=container.allow_downcast)
         except Exception as failure:
-            where = ' with name "%s" ' % self.name if self.name else ""
-            failure.args = ("Bad input argument to theano function%s at index %d(0-based)" % (where, i),) + failure.args
+            failure.args = (self._bad_input(i, failure),)
             raise
+
+    def _bad_input(self, i, failure):
+        """The text for an argument that its input's type refuses: which input of which function, where it was made, and why."""
+        variable = self.indices[i][0].variable
+        return "Bad input argument to theano function%s at index %d (0-based), the input %s. %s\n%s" % (
+            ' with name "%s"' % self.name if self.name else "",
+            i,
+            variable,
+            get_variable_trace_string(variable).rstrip(),
+            ", ".join("%.1000s" % (part,) for part in failure.args),
+        )
 
     def _bind(self, args, kwargs):
         """Give arguments to inputs by position and by name; the wanted outputs' numbers, or None."""

@@ -107,15 +107,47 @@ class TestWrongOps(unittest.TestCase):
             outputs[0][0] = both = inputs[0] * 2
             outputs[1][0] = both[:2]
 
-        with self.assertRaises(BadViewMap) as caught:
-            run(op(twins, n_outputs=2), V)
-        self.assertEqual(caught.exception.out_alias_idx, 1)
+        # As outputs of the function they go out as they are.
+        run(op(twins, n_outputs=2), V)
+        x = T.dvector("x")
+        first, second = op(twins, n_outputs=2)(x)
+        for outputs in ([first, second * 3], [first * 3, second], [first * 3, second * 3], [first, second, second * 3]):
+            with self.assertRaises(BadViewMap) as caught:
+                theano.function([x], outputs, mode=DebugMode(optimizer=None))(V)
+            self.assertEqual((caught.exception.output_idx, caught.exception.out_alias_idx), (0, 1))
 
         def neighbours(inputs, outputs):
             pair = np.zeros((2, 8))
             outputs[0][0], outputs[1][0] = pair[0, ::2], pair[0, 1::2]
 
         run(op(neighbours, n_outputs=2), V)  # interleaved, but apart
+
+    def test_errors_with_a_text(self):
+        """As rules of users raise them."""
+        for error in (BadOptimization("too big"), BadOptimization("too big", None, None, None, "a rule")):
+            self.assertEqual(str(error), "too big")
+            self.assertEqual(str(pickle.loads(pickle.dumps(error))), "too big")
+
+    def test_failing_node_names_the_rewrite_that_inserted_it(self):
+        def fail(inputs, outputs):
+            raise ValueError("no good")
+
+        broken, right = op(fail), op(set0(lambda x: x + 1))
+
+        @local_optimizer([type(right)])
+        def local_break(node):
+            return [T.exp(broken(*node.inputs)) if deep else broken(*node.inputs)] if node.op == right else False
+
+        x = T.dvector("x")
+        for deep in (False, True):
+            f = theano.function([x], right(x) * 2, mode=DebugMode(optimizer=in2out(local_break), **PY))
+            with self.assertRaisesRegex(ValueError, "^no good\nThe rewrite local_break inserted this node") as caught:
+                f(V)
+            self.assertEqual("It replaced Custom.0" in str(caught.exception), not deep)
+            self.assertIn("Apply node that caused the error: Custom(x)", str(caught.exception))
+        with self.assertRaises(ValueError) as caught:
+            run(broken, V)
+        self.assertNotIn("The rewrite", str(caught.exception))
 
     def test_invalid_values(self):
         for bad in (

@@ -206,6 +206,22 @@ class TestSettings(unittest.TestCase):
         with theano.config.change_flags({"DebugMode.check_finite": False}):
             self.assertRaises(InvalidValueError, strict, [np.inf])
 
+    def test_settings_of_the_predefined_mode_last(self):
+        x = T.dvector("x")
+        mode = predefined_modes["DebugMode"]
+        self.assertTrue(mode.check_isfinite)
+        self.assertIs(get_mode("DebugMode"), mode)
+        try:
+            mode.check_isfinite = False
+            for name in ("DebugMode", mode):
+                self.assertEqual(theano.function([x], x * 2, mode=name)([np.inf]).tolist(), [np.inf])
+        finally:
+            mode.check_isfinite = True
+        self.assertRaises(InvalidValueError, theano.function([x], x * 2, mode="DebugMode"), [np.inf])
+        with theano.config.change_flags({"DebugMode.check_finite": False}):
+            self.assertFalse(predefined_modes["DebugMode"].check_isfinite)
+        self.assertTrue(predefined_modes["DebugMode"].check_isfinite)
+
     def test_deprecated_spelling(self):
         for make in (get_mode, predefined_modes.__getitem__):
             with self.assertWarnsRegex(DeprecationWarning, "DebugMode"):

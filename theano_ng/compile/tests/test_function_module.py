@@ -90,13 +90,10 @@ class TestCall(unittest.TestCase):
         f = function([x], x, updates=[(s, add(s, x))], name="file.py:12")
         with self.assertRaises(TypeError) as error:
             f("1")
-        self.assertEqual(
-            error.exception.args,
-            (
-                'Bad input argument to theano function with name "file.py:12"  at index 0(0-based)',
-                "a float is wanted",
-                "1",
-            ),
+        (text,) = error.exception.args
+        self.assertRegex(
+            text,
+            r'(?s)^Bad input argument to theano function with name "file.py:12" at index 0 \(0-based\), the input x.*\na float is wanted, 1$',
         )
         self.assertEqual(s.get_value(), 1.0)
         with self.assertRaisesRegex(TypeError, "Tried to provide value for implicit input: s"):
@@ -419,7 +416,7 @@ class TestTensors(unittest.TestCase):
             self.assertEqual(out.tolist(), np.asarray(value).tolist())
         for bad in (np.ones(3), np.ones((1, 1, 1)), good.astype("complex128"), "text", None):
             self.assertRaises((TypeError, ValueError), f, bad, r)
-        self.assertRaisesRegex(TypeError, r"at index 1\(0-based\)", f, good, np.ones((2, 3)))
+        self.assertRaisesRegex(TypeError, r"at index 1 \(0-based\)", f, good, np.ones((2, 3)))
         f.trust_input = True
         self.assertIsNotNone(f(good, np.ones((2, 3))))
 

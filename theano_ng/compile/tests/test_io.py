@@ -208,7 +208,7 @@ class TestOut(unittest.TestCase):
             self.assertRaises(ValueError, g, [1.0, 2.0], output_subset=wrong)
         self.assertRaises(AssertionError, function, [x], {1: x})
         self.assertRaises(TypeError, function, [x], 3)
-        self.assertIsNone(function([x], on_unused_input="ignore")([1.0]))
+        self.assertEqual(function([x], on_unused_input="ignore")([1.0]), [])
 
 
 if __name__ == "__main__":

@@ -69,7 +69,7 @@ class TestNodes(unittest.TestCase):
                 with self.assertRaisesRegex(AssertionError, text):
                     run_node(ops.specify_shape(x, s), {x: v, s: np.array(wanted)}, impl)
         self.assertRaises(TypeError, ops.Shape_i(2), x)
-        self.assertRaises(ValueError, ops.specify_shape, x, (1, 2, 3))
+        self.assertRaises(AssertionError, ops.specify_shape, x, (1, 2, 3))
         self.assertEqual(
             [str(op) for op in (ops.shape, ops.Shape_i(1), ops.specify_shape, ops.deep_copy_op, ops.view_op)],
             ["Shape", "Shape_i{1}", "SpecifyShape", "DeepCopyOp", "ViewOp"],
@@ -101,11 +101,11 @@ class TestNodes(unittest.TestCase):
         x, n = T.dmatrix("x"), T.iscalar("n")
         for shape, error, text in (
             ((None, 3), TypeError, "complete shape, got .None, 3."),
-            ([n], ValueError, "1 sizes given for a variable"),
-            (np.array([2]), ValueError, "1 sizes given"),
-            ((1.5, 2), TypeError, "integer sizes, got dtype float64"),
+            ([n], AssertionError, "1 sizes given for a variable"),
+            (np.array([2]), AssertionError, "1 sizes given"),
+            ((1.5, 2), AssertionError, "integer sizes, got dtype float64"),
             ((-1, 2), ValueError, r"negative size: \[-1, 2\]"),
-            (T.lmatrix(), TypeError, "vector of sizes"),
+            (T.lmatrix(), AssertionError, "vector of sizes"),
         ):
             with self.assertRaisesRegex(error, text):
                 ops.specify_shape(x, shape)

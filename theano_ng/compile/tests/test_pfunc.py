@@ -109,6 +109,15 @@ class TestGivens(unittest.TestCase):
         f = T.fscalar()
         self.assertEqual(function([f], x + 1, givens={x: T.cast(f, "float64")})(1), 2)
 
+    def test_a_given_of_the_outputs_own_nodes(self):
+        s = shared(2.0)
+        cost = s**2
+        self.assertEqual(function([], cost, givens={s: s - 0.25 * theano.grad(cost, s)})(), 1.0)
+        a, b = T.dscalars("a", "b")
+        product = a * b
+        f = function([a, b], [T.exp(product), product], givens={product: product + b})
+        np.testing.assert_allclose(f(2.0, 3.0), [np.exp(9.0), 9.0], rtol=1e-14)
+
 
 class TestClone(unittest.TestCase):
     def test_inputs_shared_or_not(self):
@@ -134,6 +143,42 @@ class TestClone(unittest.TestCase):
         self.assertEqual(
             theano.function([narrow], theano.clone(total, replace={x: narrow}, strict=False))([1.0, 2.0]), 3.0
         )
+
+    def test_replacements_read_what_they_replace(self):
+        x, y = T.dscalars("x", "y")
+        product = x * y
+        total = T.exp(product) + x
+        values = {x: 2.0, y: 0.5}
+        exp = np.exp
+        for replace, expected in (
+            (
+                {x: x - 0.25 * theano.grad(total, x)},
+                exp((2 - 0.25 * (0.5 * exp(1) + 1)) * 0.5) + 2 - 0.25 * (0.5 * exp(1) + 1),
+            ),
+            ([(x, y), (y, x)], exp(1) + 0.5),
+            ([(product, x), (x, product)], exp(2) + 1),
+            ({x: x + 1, y: y + x}, exp(7.5) + 3),
+            ({x: total}, exp((exp(1) + 2) * 0.5) + exp(1) + 2),
+            ({product: product + x}, exp(3) + 2),
+            ({product: y, y: x}, exp(0.5) + 2),
+            ([(x, y), (y, product)], exp(0.5) + 0.5),
+            ({total: product}, 1.0),
+        ):
+            for share in (True, False):
+                copied = theano.clone(total, replace=replace, share_inputs=share)
+                inputs = {v.name: v for v in graph.inputs([copied])}
+                given = {inputs[v.name]: value for v, value in values.items() if v.name in inputs}
+                f = theano.function(list(given), copied, mode="FAST_COMPILE")
+                np.testing.assert_allclose(f(*given.values()), expected, rtol=1e-14, err_msg=str(replace))
+        copied = theano.clone([total, product, x], {x: y, y: x}, share_inputs=True)
+        self.assertIs(copied[2], y)
+        with self.assertRaisesRegex(AssertionError, "two replacements for x"):
+            theano.clone(total, [(x, y), (x, product)])
+
+    def test_a_step_along_the_gradient(self):
+        x = T.dscalar("x")
+        cost = x**2
+        self.assertEqual(theano.clone(cost, {x: x - 0.25 * theano.grad(cost, x)}).eval({x: 1.0}), 0.25)
 
 
 class TestArguments(unittest.TestCase):

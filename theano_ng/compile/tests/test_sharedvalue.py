@@ -102,7 +102,7 @@ class TestValues(unittest.TestCase):
         np.testing.assert_array_equal(f(), np.full(5, 2.0))
         self.assertEqual(g(), 5)
         self.assertRaises(TypeError, s.set_value, np.ones((2, 2)))
-        self.assertRaises(TypeError, s.set_value, "text")
+        self.assertRaises(ValueError, s.set_value, "text")
         np.testing.assert_array_equal(s.get_value(), np.ones(5))
 
     def test_zero(self):

@@ -42,7 +42,7 @@ from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import Constant, NoParams, io_toposort
 from theano_ng.gof.link import Container, Linker, raise_with_op
 from theano_ng.gof.codegen.modulecode import delimited
-from theano_ng.gof.native import native_code_of
+from theano_ng.gof.native import meets_unknown_halves, native_code_of
 from theano_ng.gof.utils import MethodNotDefined
 
 __all__ = [
@@ -286,13 +286,16 @@ class CLinker(Linker):
         struct_sub["fail"], run_sub["fail"] = failure_code_init(struct_sub), failure_code(run_sub)
         if node in self.node_params:
             struct_sub["params"] = run_sub["params"] = symbol[self.node_params[node]]
-        halves = any(getattr(r.type, "dtype", None) == "float16" for r in node.inputs + node.outputs)
-        if halves and not getattr(op, "_f16_ok", False) and native_code_of(node) is None:
-            # Most C code computes on the raw 16 bits.
+        if meets_unknown_halves(node) and native_code_of(node) is None:
             raise NotImplementedError(
                 "the C code of %s may not be used for float16: the Op does not set _f16_ok. A linker that can "
                 "run its perform, such as 'cvm', will do so" % (node,)
             )
+        if native_code_of(node) is None:
+            for r in node.inputs:
+                if getattr(r.type, "only_in_native_code", False):
+                    missing = MethodNotDefined("C code that reads a %s" % r.type)
+                    raise _no_c_code("the Op %s (class %s)" % (op, type(op).__name__), missing)
         try:
             behavior = op.c_code(node, name, isyms, osyms, run_sub)
         except MethodNotDefined as missing:

@@ -221,6 +221,15 @@ def standard_include_dirs():
     )
 
 
+# What module_prologue.h is made of, besides the headers of Python and NumPy and the kernel prologue.
+_PROLOGUE_HEADERS = ("module_prologue.h", "numpy_1.h", "numpy/npy_interrupt.h", "numpy/old_defines.h")
+
+
+def _header_text(name):
+    with open(os.path.join(_GOF, "c_include", name)) as file:
+        return file.read()
+
+
 def precompiled_prologue(toolchain, arguments):
     """The directory with module_prologue.h precompiled for these arguments, made if need be.
 
@@ -239,12 +248,10 @@ def precompiled_prologue(toolchain, arguments):
     usual = set(common_arguments(GCC_compiler.compile_args())) | {"-fopenmp"}
     if "clang" in os.path.basename(toolchain.cxx) or not usual.issuperset(arguments):
         return None
-    with open(os.path.join(_GOF, "c_include", "module_prologue.h")) as file:
-        text = file.read()
     digest = _blake2b(
         "\0".join(
             [
-                text,
+                *map(_header_text, _PROLOGUE_HEADERS),
                 kernel_prologue(),
                 toolchain.identity,
                 sys.version,

@@ -6,6 +6,7 @@ first time is the compiler asked which of them it knows (`Toolchain.probe`, reme
 """
 
 import os
+import re
 import sys
 
 from theano_ng.configdefaults import config, register_compiler_version
@@ -73,10 +74,16 @@ class CompileError(Exception):
         The node that the code belongs to; set with `name_node`.
     """
 
+    # A compiler's words about one line: the file, the line, the column and what is wrong.
+    _complaint = re.compile(r"^(?:.*/)?([^/:\n]+):(\d+):(?:\d+:)? ((?:fatal )?error: .*)$", re.MULTILINE)
+    # Those of a linker.
+    _unresolved = re.compile(r"^.*(?:undefined (?:reference|symbol)|cannot find|error[: ]).*$", re.MULTILINE)
+    _shown = 4
+
     def __init__(self, command, status, output, source):
         super().__init__(command, status, output, source)
         self.command, self.status, self.output, self.source = command, status, output, source
-        self.kernel = self.node = None
+        self.kernel = self.node = self._listing = None
 
     def name_node(self, node):
         """Say which Apply node the code was for; the first answer stays. Returns self."""
@@ -85,48 +92,71 @@ class CompileError(Exception):
         return self
 
     def __str__(self):
-        lines = "\n".join("%05d\t%s" % (i, line) for i, line in enumerate(self.source.split("\n"), 1))
-        parts = [
-            "Compilation failed (return status=%s): %s" % (self.status, self.output.strip().replace("\n", ". ")),
-            "===============================\n" + lines + "\n===============================",
-            "Problem occurred during compilation with the command line below:\n" + " ".join(self.command),
-            self.output.rstrip(),
-        ]
+        """Where the whole listing is, then what is wrong: the Op, the line and the compiler's message, the first one last."""
+        said = self.complaints()
+        first, others = said[0], said[1 : self._shown]
+        parts = ["Compilation failed (return status=%s). %s" % (self.status, self._where())]
+        if len(said) > self._shown:
+            parts.append("%d more errors are there." % (len(said) - self._shown))
+        parts += others
         if self.node is not None:
-            parts.insert(1, "Apply node that the code belongs to: %s" % (self.node,))
-        return "\n".join(parts + self.places() + self._where())
+            parts.append("Apply node that the code belongs to: %s" % (self.node,))
+        return "\n".join([*parts, first])
 
-    def places(self):
-        """The lines that the compiler complains about, as lines of what the methods of Ops and types returned; a list of strings."""
-        import re
+    def complaints(self):
+        """What the compiler or the linker says is wrong.
 
-        lines, places = self.source.split("\n"), []
-        for number in dict.fromkeys(int(number) for number in re.findall(r"mod\.cpp:(\d+)", self.output)):
-            place, in_file = locate(self.source, number), locate_file(self.source, number)
+        Returns
+        -------
+        list of str
+            Not empty. Each names the line, as that of what a method of an Op or a type returned where it is one, and the message.
+        """
+        lines, found = self.source.split("\n"), {}
+        for file, number, message in self._complaint.findall(self.output):
+            number = int(number)
+            generated = any(os.path.basename(word) == file for word in self.command) and number <= len(lines)
+            text = ": " + lines[number - 1].strip() if generated else ""
+            place = locate(self.source, number) if generated else None
             if place is not None:
-                places.append(
-                    "mod.cpp:%d is line %d of what %s.%s returned%s: %s"
-                    % (
-                        number,
-                        place[2],
-                        place[0],
-                        place[1],
-                        " (%s, line %d)" % in_file if in_file else "",
-                        lines[number - 1].strip(),
-                    )
+                in_file = locate_file(self.source, number)
+                text = " is line %d of what %s.%s returned%s%s" % (
+                    place[2],
+                    place[0],
+                    place[1],
+                    " (%s, line %d)" % in_file if in_file else "",
+                    text,
                 )
-        return places
+            found.setdefault(number if generated else (file, number), "%s:%d%s\n%s" % (file, number, text, message))
+        if not found:
+            found = dict.fromkeys(self._unresolved.findall(self.output))
+            return list(found) or self.output.strip().split("\n")[-1:]
+        return list(found.values())
+
+    def listing(self):
+        """The numbered C code, the command line and all that the compiler printed; a string."""
+        return "\n".join(
+            [
+                *("%05d\t%s" % item for item in enumerate(self.source.split("\n"), 1)),
+                "===============================",
+                "Problem occurred during compilation with the command line below:",
+                " ".join(self.command),
+                self.output.rstrip(),
+                "",
+            ]
+        )
 
     def _where(self):
-        path = next((word for word in self.command if word.endswith("mod.cpp")), None)
-        if path is None:
-            return []
-        if not os.path.exists(path):
-            return ["To keep mod.cpp after an error, set the flag nocleanup=True"]
-        return [
-            "The module's text is in %s%s"
-            % (path, "" if config.nocleanup else ", until this process ends; the flag nocleanup=True keeps it")
-        ]
+        """In which file the listing is. It is written when somebody reads the message: most errors that others handle never are."""
+        import tempfile
+
+        if self._listing is None:
+            try:
+                handle, self._listing = tempfile.mkstemp(prefix="theano_ng_compilation_error_", suffix=".txt")
+                with open(handle, "w", encoding="utf-8") as file:
+                    file.write(self.listing())
+            except OSError as failure:
+                return "(%s: no file for the listing can be written)\n%s" % (failure, self.listing())
+        return "The code, the command and all that the compiler said are in %s" % self._listing
 
 
 class OutOfDisk(OSError):

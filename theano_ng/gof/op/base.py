@@ -7,7 +7,8 @@ from theano_ng.configdefaults import config
 from theano_ng.gof import graph, ports, utils
 from theano_ng.gof.c_interface import CLinkerObject, CLinkerOp
 from theano_ng.gof.graph import Apply, Constant, NoParams, Variable
-from theano_ng.gof.native import make_native_thunk, native_code_of
+from theano_ng.gof.native import make_native_thunk, meets_unknown_halves, native_code_of
+from theano_ng.gof.op.widening import other_dtype
 from theano_ng.gof.utils import MethodNotDefined, get_variable_trace_string, object2
 
 
@@ -200,14 +201,15 @@ class Op(object2, PureOp, CLinkerOp):
         if code is not None:
             inputs = [storage_map[v] for v in node.inputs]
             outputs = [storage_map[v] for v in node.outputs]
-            return make_native_thunk(node, code, inputs, outputs)
-        if not getattr(self, "_f16_ok", False):
-            for v in node.inputs + node.outputs:
-                if getattr(v.type, "dtype", None) == "float16":
-                    # Most C code computes on the raw 16 bits.
-                    print("Disabling C code for %s due to unsupported float16" % (self,))
-                    raise NotImplementedError("float16")
-        return ports.link_node_in_c(node, storage_map, no_recycling)
+            thunk = make_native_thunk(node, code, inputs, outputs)
+        elif meets_unknown_halves(node):
+            print("Disabling C code for %s due to unsupported float16" % (self,))
+            raise NotImplementedError("float16")
+        else:
+            thunk = ports.link_node_in_c(node, storage_map, no_recycling)
+        if compute_map is not None:
+            thunk.computed = [compute_map[v] for v in node.outputs if v in compute_map]
+        return thunk
 
     def make_py_thunk(self, node, storage_map, compute_map, no_recycling, debug=False):
         """A thunk that calls `perform`.
@@ -220,7 +222,22 @@ class Op(object2, PureOp, CLinkerOp):
         inputs = [storage_map[v] for v in node.inputs]
         outputs = [storage_map[v] for v in node.outputs]
         computed = [compute_map[v] for v in node.outputs] if compute_map is not None else []
-        perform = self.debug_perform if debug and hasattr(self, "debug_perform") else self.perform
+        implementation = self.debug_perform if debug and hasattr(self, "debug_perform") else self.perform
+
+        def first_call(*args):
+            # Only this call is looked at: later ones reach the implementation directly.
+            nonlocal perform
+            result = implementation(*args)
+            perform = implementation
+            if any(other_dtype(variable, cell[0]) for variable, cell in zip(node.inputs, inputs)):
+                return result  # said before, of the node that is to blame
+            for variable, cell in zip(node.outputs, outputs):
+                wrong = other_dtype(variable, cell[0])
+                if wrong is not None:
+                    warnings.warn(wrong, stacklevel=2)
+            return result
+
+        perform = first_call
         params = node.run_params()
         if params is NoParams:
 
@@ -243,7 +260,7 @@ class Op(object2, PureOp, CLinkerOp):
             thunk.params = params
         thunk.inputs = inputs
         thunk.outputs = outputs
-        thunk.perform = perform
+        thunk.perform = implementation
         thunk.lazy = False
         return thunk
 
@@ -265,8 +282,7 @@ class Op(object2, PureOp, CLinkerOp):
         Returns
         -------
         callable
-            With attributes `inputs`, `outputs` (lists of cells) and `lazy`. A thunk of native code does not write to `compute_map`:
-            whoever calls it does.
+            With attributes `inputs`, `outputs` (lists of cells) and `lazy`. Called, it sets the outputs' flags in `compute_map`.
         """
         if impl not in (None, "c", "py"):
             raise ValueError("impl has to be None, 'c' or 'py', not %r" % (impl,))
@@ -346,7 +362,7 @@ def compute_test_value(node):
 
     Raises
     ------
-    AttributeError
+    ValueError
         When an input has none and ``config.compute_test_value`` is 'raise'. Errors of the computation itself are passed on, with a note
         about the node and its inputs; with 'pdb', after the debugger.
     """
@@ -439,7 +455,7 @@ def get_test_value(v):
 
 
 def missing_test_message(msg):
-    """Act on a missing test value as ``config.compute_test_value`` says: raise AttributeError, warn, start the debugger, or nothing.
+    """Act on a missing test value as ``config.compute_test_value`` says: raise ValueError, warn, start the debugger, or nothing.
 
     Parameters
     ----------
@@ -448,7 +464,7 @@ def missing_test_message(msg):
     """
     action = config.compute_test_value
     if action == "raise":
-        raise AttributeError(msg)
+        raise ValueError(msg)
     if action == "warn":
         warnings.warn(msg, stacklevel=2)
     if action == "pdb":
@@ -457,7 +473,7 @@ def missing_test_message(msg):
 
 
 def debug_error_message(msg):
-    """Tell that a debug check failed: an exception when test values are computed, a warning when the policy is 'warn'.
+    """Tell that a debug check failed: ValueError when test values are computed, a warning when the policy is 'warn'.
 
     Parameters
     ----------
@@ -465,7 +481,7 @@ def debug_error_message(msg):
     """
     action = config.compute_test_value
     if action in ("raise", "ignore", "pdb"):
-        raise Exception(msg)
+        raise ValueError(msg)
     if action == "warn":
         warnings.warn(msg, stacklevel=2)
 

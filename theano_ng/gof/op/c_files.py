@@ -66,7 +66,8 @@ class COp(Op):
     Notes
     -----
     Lines ``#section <tag>`` divide the files; the text of a tag, from all files in order, becomes the method ``c_<tag>``. Macros:
-    ``APPLY_SPECIFIC(str)``, ``DTYPE_INPUT_i``, ``TYPENUM_INPUT_i``, ``ITEMSIZE_INPUT_i`` and the same for ``OUTPUT``, and ``PARAMS_TYPE``
+    ``APPLY_SPECIFIC(str)``, ``DTYPE_INPUT_i``, ``TYPENUM_INPUT_i``, ``ITEMSIZE_INPUT_i`` and the same for ``OUTPUT``, ``PARAMS_TYPE``,
+    and ``DTYPE_PARAM_<field>`` for the fields of a ParamsType that have elements (`c_element_type`),
     everywhere except in `init_code` and `support_code`; ``FAIL`` and ``PARAMS`` in `init_code_struct`, `code` and `code_cleanup`;
     ``INPUT_i`` and ``OUTPUT_i`` in `code` and `code_cleanup`.
 
@@ -253,6 +254,12 @@ class COp(Op):
         params_type = self._params_c_type()
         if params_type is not None:
             define("PARAMS_TYPE", params_type)
+        bundle = getattr(self, "params_type", None)
+        for field, kind in zip(getattr(bundle, "fields", ()), getattr(bundle, "types", ())):
+            try:
+                define("DTYPE_PARAM_" + field, kind.c_element_type())
+            except MethodNotDefined:
+                continue  # a Type whose values have no elements
         define("APPLY_SPECIFIC", "str##_%s" % name, "(str)")
         return "\n".join(define_macros), "\n".join(undef_macros)
 

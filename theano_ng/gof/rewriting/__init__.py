@@ -38,6 +38,7 @@ from theano_ng.gof.rewriting.merge import (
     is_same_graph_with_merge,
     pre_constant_merge,
     register_assert_op,
+    _metadict,  # noqa: F401  (named by pickles)
 )
 from theano_ng.gof.rewriting.navigate import (
     ChangeTracker,

@@ -34,6 +34,10 @@ def _same(a, b):
     return len(a) == len(b) and all(x is y for x, y in zip(a, b))
 
 
+class _metadict:
+    """A part of Theano's MergeFeature, for the pickles of its compiled functions; nothing here uses it."""
+
+
 class MergeFeature(object):
     """Feature that finds the nodes and constants of a graph that can be merged.
 

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import subprocess
 import sys
 import unittest
@@ -298,15 +299,21 @@ class TestCLinker(unittest.TestCase):
         with self.assertRaises(cmodule.CompileError) as caught:
             linked([x], [Bad("+")(x, x)]).make_thunk()
         text = str(caught.exception)
-        for part in (
-            "Compilation failed (return status=1)",
-            " this is not C;",
-            "is line 1 of what Bad.c_code returned: this is not C;",
-            "Problem occurred during compilation with the command line below:",
-            "mod.cpp",
-            "Bad",
-        ):
+        self.assertLess(len(text.split("\n")), 20)
+        for part in ("Compilation failed (return status=1)", "Apply node that the code belongs to: Bad"):
             self.assertIn(part, text)
+        # The Op, the line and the message come last.
+        *_, line, message = text.split("\n")
+        self.assertRegex(line, r"^mod.cpp:\d+ is line 1 of what Bad.c_code returned: this is not C;$")
+        self.assertRegex(message, "^error: expected")
+        path = re.search(r"are in (\S+)", text).group(1)
+        self.addCleanup(os.unlink, path)
+        self.assertEqual(text, str(caught.exception))  # one file
+        self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
+        with open(path) as file:
+            listing = file.read()
+        for part in ("\tthis is not C;", "Problem occurred during compilation with the command line below:", "mod.cpp", caught.exception.output):
+            self.assertIn(part.strip(), listing)
         # Other processes may be compiling in the same directory; this one has left nothing.
         self.assertNotIn("tmp-%d-" % os.getpid(), " ".join(os.listdir(config.compiledir)))
 

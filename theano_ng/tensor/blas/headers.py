@@ -1,37 +1,165 @@
-"""C declarations of Fortran BLAS functions, for users' C code that links a BLAS by `ldflags()`."""
+"""C declarations and definitions of Fortran BLAS functions, for users' C code."""
+
+import functools
 
 from theano_ng.configdefaults import config
+from theano_ng.tensor.blas.table import scipy_addresses
 
+# The functions by what their names end in: the letters that they exist for, what they return, and their arguments. c: a character,
+# i: a number of elements or the like, t and r: numbers of the function's type and of its real type (or arrays of them) that are read;
+# T, R and V (int): those that are written.
+_FUNCTIONS = """
+swap   sdcz  void  i T i T i
+scal   sdcz  void  i t T i
+copy   sdcz  void  i t i T i
+axpy   sdcz  void  i t t i T i
+dot    sd    real  i t i t i
+asum   sd    real  i t i
+nrm2   sd    real  i t i
+rot    sd    void  i T i T i r r
+rotg   sd    void  T T T T
+rotm   sd    void  i T i T i t
+rotmg  sd    void  T T T t T
+gemv   sdcz  void  c i i t t i t i t T i
+gbmv   sdcz  void  c i i i i t t i t i t T i
+symv   sd    void  c i t t i t i t T i
+hemv   cz    void  c i t t i t i t T i
+sbmv   sd    void  c i i t t i t i t T i
+hbmv   cz    void  c i i t t i t i t T i
+spmv   sd    void  c i t t t i t T i
+hpmv   cz    void  c i t t t i t T i
+trmv   sdcz  void  c c c i t i T i
+trsv   sdcz  void  c c c i t i T i
+tbmv   sdcz  void  c c c i i t i T i
+tbsv   sdcz  void  c c c i i t i T i
+tpmv   sdcz  void  c c c i t T i
+tpsv   sdcz  void  c c c i t T i
+ger    sd    void  i i t t i t i T i
+geru   cz    void  i i t t i t i T i
+gerc   cz    void  i i t t i t i T i
+syr    sd    void  c i t t i T i
+her    cz    void  c i r t i T i
+spr    sd    void  c i t t i T
+hpr    cz    void  c i r t i T
+syr2   sd    void  c i t t i t i T i
+her2   cz    void  c i t t i t i T i
+spr2   sd    void  c i t t i t i T
+hpr2   cz    void  c i t t i t i T
+gemm   sdcz  void  c c i i i t t i t i t T i
+symm   sdcz  void  c c i i t t i t i t T i
+hemm   cz    void  c c i i t t i t i t T i
+syrk   sdcz  void  c c i i t t i t T i
+herk   cz    void  c c i i r t i r T i
+syr2k  sdcz  void  c c i i t t i t i t T i
+her2k  cz    void  c c i i t t i t i r T i
+trmm   sdcz  void  c c c c i i t t i T i
+trsm   sdcz  void  c c c c i i t t i T i
+"""
+# Those whose names do not begin with one letter.
+_OTHERS = """
+csscal s  void  i r V i
+zdscal d  void  i r V i
+scasum s  real  i v i
+dzasum d  real  i v i
+scnrm2 s  real  i v i
+dznrm2 d  real  i v i
+isamax s  int   i t i
+idamax d  int   i t i
+icamax s  int   i v i
+izamax d  int   i v i
+"""
 _TYPES = {"s": "float", "d": "double", "c": "void", "z": "void"}
+_REAL = {"s": "float", "d": "double", "c": "float", "z": "double"}
+
+
+@functools.lru_cache(maxsize=None)
+def signatures():
+    """The functions that `blas_header_text` declares.
+
+    Returns
+    -------
+    dict
+        Name, without underscore -> (C type of the result, tuple of C types of the arguments). Complex numbers are void there.
+    """
+    found = {}
+    for line in filter(None, (_FUNCTIONS + _OTHERS).split("\n")):
+        name, letters, result, *arguments = line.split()
+        prefixed = line in _FUNCTIONS
+        for letter in letters:
+            number, real = _TYPES[letter], _REAL[letter]
+            types = dict(
+                c="char *",
+                i="const int *",
+                t="const %s *" % number,
+                r="const %s *" % real,
+                v="const void *",
+                T="%s *" % number,
+            )
+            types.update(R="%s *" % real, V="void *")
+            found[letter * prefixed + name] = (
+                real if result == "real" else result,
+                tuple([types[argument] for argument in arguments]),
+            )
+    return found
+
+
+def _addresses():
+    """Addresses of the functions of `signatures`, in that order; the definitions in C ask for them when their module is loaded."""
+    names = list(signatures())
+    return list(map(scipy_addresses("cython_blas", names).__getitem__, names))
 
 
 def blas_header_text():
-    """Declarations of ?gemm_, ?gemv_, ?ger_, ?axpy_, ?scal_, ?copy_ and ?dot_ as text for `c_support_code`."""
+    """Fortran's BLAS for C code: ``sgemm_``, ``dgemv_``, ``daxpy_``, ``ddot_`` and so on, text for `c_support_code`.
+
+    Returns
+    -------
+    str
+        With `config.blas.ldflags` declarations, of what the library defines that `ldflags()` links. Without, definitions: they call the
+        BLAS inside SciPy, so that nothing has to be linked.
+    """
+    linked = bool(config.blas.ldflags)
     lines = ['extern "C" {']
-    for letter, kind in _TYPES.items():
-        t = dict(p=letter, t=kind, r="ger" if letter in "sd" else "geru")
-        lines += [
-            "void %(p)sgemm_(char *, char *, const int *, const int *, const int *, const %(t)s *, const %(t)s *, const int *, "
-            "const %(t)s *, const int *, const %(t)s *, %(t)s *, const int *);" % t,
-            "void %(p)sgemv_(char *, const int *, const int *, const %(t)s *, const %(t)s *, const int *, const %(t)s *, "
-            "const int *, const %(t)s *, %(t)s *, const int *);" % t,
-            "void %(p)s%(r)s_(const int *, const int *, const %(t)s *, const %(t)s *, const int *, const %(t)s *, const int *, "
-            "%(t)s *, const int *);" % t,
-            "void %(p)saxpy_(const int *, const %(t)s *, const %(t)s *, const int *, %(t)s *, const int *);" % t,
-            "void %(p)sscal_(const int *, const %(t)s *, %(t)s *, const int *);" % t,
-            "void %(p)scopy_(const int *, const %(t)s *, const int *, %(t)s *, const int *);" % t,
-        ]
-    lines += [
-        "float sdot_(const int *, const float *, const int *, const float *, const int *);",
-        "double ddot_(const int *, const double *, const int *, const double *, const int *);",
-        "}",
-    ]
-    return "\n".join(lines) + "\n"
+    for i, (name, (result, types)) in enumerate(signatures().items()):
+        if linked:
+            lines.append("%s %s_(%s);" % (result, name, ", ".join(types)))
+            continue
+        lines.append(
+            "inline TNG_BLAS %s %s_(%s) { return ((%s (*)(%s))theano_ng_blas[%d])(%s); }"
+            % (
+                result,
+                name,
+                ", ".join("%sx%d" % (kind, k) for k, kind in enumerate(types)),
+                result,
+                ", ".join(types),
+                i,
+                ", ".join("x%d" % k for k in range(len(types))),
+            )
+        )
+    lines.append("}")
+    return "\n".join(lines if linked else [_TABLE % len(signatures()), *lines]) + "\n"
+
+
+# Filled when the module is loaded: code that has released the interpreter may call them. What fails is an error of that import.
+_TABLE = """#define TNG_BLAS __attribute__((visibility("hidden")))
+static void *theano_ng_blas[%d];
+
+static struct TheanoNgBlas {
+    TheanoNgBlas() {
+        PyObject *home = PyImport_ImportModule("theano_ng.tensor.blas.headers");
+        PyObject *addresses = home ? PyObject_CallMethod(home, "_addresses", NULL) : NULL;
+        for (size_t i = 0; addresses && i < sizeof theano_ng_blas / sizeof *theano_ng_blas; ++i)
+            theano_ng_blas[i] = PyLong_AsVoidPtr(PyList_GetItem(addresses, i));
+        Py_XDECREF(addresses);
+        Py_XDECREF(home);
+    }
+} theano_ng_blas_loader;
+"""
 
 
 def blas_header_version():
     """Version of `blas_header_text`, for `c_code_cache_version`."""
-    return (1,)
+    return (2, bool(config.blas.ldflags))
 
 
 def cblas_header_text():

@@ -36,8 +36,13 @@ def ldflags(libs=True, flags=False, libs_dir=False, include_dir=False):
     -------
     list of str
     """
+    return _ldflags(config.blas.ldflags, libs, flags, libs_dir, include_dir)
+
+
+def _ldflags(ldflags_str, libs, flags, libs_dir, include_dir):
+    """As `ldflags`, of a text of a linker's arguments."""
     wanted = []
-    for flag in config.blas.ldflags.split():
+    for flag in ldflags_str.split():
         kind = flag[:2]
         if kind == "-l":
             part, value = libs, flag[2:]
@@ -392,18 +397,19 @@ class BatchedDot(BlasOp):
     def grad(self, inp, grads):
         x, y = inp
         (g,) = grads
-        left = x.dimshuffle(0, "x", 1) if x.ndim == 2 else x
-        right = y.dimshuffle(0, 1, "x") if y.ndim == 2 else y
-        if x.ndim == 2 and y.ndim == 2:
-            g = g.dimshuffle(0, "x", "x")
-        elif x.ndim == 2:
-            g = g.dimshuffle(0, "x", 1)
-        elif y.ndim == 2:
-            g = g.dimshuffle(0, 1, "x")
-        gx = self(g, right.dimshuffle(0, 2, 1))
-        gy = self(left.dimshuffle(0, 2, 1), g)
-        gx = gx.dimshuffle(0, 2) if x.ndim == 2 and not gx.ndim == 2 else gx
-        gy = gy.dimshuffle(0, 1) if y.ndim == 2 and not gy.ndim == 2 else gy
+        # Of a stack of vectors the gradient has outer products, which are elementwise.
+        if y.ndim == 3:
+            gx = self(g, y.dimshuffle(0, 2, 1))
+        elif x.ndim == 3:
+            gx = g.dimshuffle(0, 1, "x") * y.dimshuffle(0, "x", 1)
+        else:
+            gx = g.dimshuffle(0, "x") * y
+        if x.ndim == 3:
+            gy = self(x.dimshuffle(0, 2, 1), g)
+        elif y.ndim == 3:
+            gy = x.dimshuffle(0, 1, "x") * g.dimshuffle(0, "x", 1)
+        else:
+            gy = g.dimshuffle(0, "x") * x
         return patternbroadcast(gx, x.broadcastable), patternbroadcast(gy, y.broadcastable)
 
     def R_op(self, inputs, eval_points):

@@ -13,14 +13,23 @@
 The names of the classic module `theano.tensor.elemwise` are found here.
 """
 
-from theano_ng.lazy import lazy_names
+from theano_ng.lazy import CLASSIC_IMPORTS, lazy_names
 
-__getattr__, __dir__, __all__ = lazy_names(
+_NAMES = {
+    "theano_ng.tensor.elemwise.op": "DimShuffle DimShufflePrinter Elemwise scalar_continuous scalar_one",
+    "theano_ng.tensor.reductions.careduce": (
+        "All Any CAReduce CAReduceDtype MulWithoutZeros Prod ProdWithoutZeros Sum mul_without_zeros"
+    ),
+}
+__all__ = lazy_names(__name__, _NAMES)[2]
+__getattr__, __dir__, _ = lazy_names(
     __name__,
     {
-        "theano_ng.tensor.elemwise.op": "DimShuffle DimShufflePrinter Elemwise scalar_continuous scalar_one",
-        "theano_ng.tensor.reductions.careduce": (
-            "All Any CAReduce CAReduceDtype MulWithoutZeros Prod ProdWithoutZeros Sum mul_without_zeros"
-        ),
+        **CLASSIC_IMPORTS,
+        **_NAMES,
+        "theano_ng.tensor.constant": "as_tensor_variable",
+        "theano_ng.tensor.type": "TensorType",
+        "theano_ng.tensor.var": "TensorConstant TensorVariable",
     },
+    modules="cgen",
 )

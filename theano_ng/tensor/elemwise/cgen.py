@@ -97,11 +97,12 @@ def make_alloc(loop_orders, dtype, sub, fortran="0"):
     ----------
     loop_orders : list of sequences
     dtype : str
-        NumPy type constant, for instance ``'NPY_DOUBLE'``.
+        NumPy type constant, for instance ``'NPY_DOUBLE'``, or the C type that it is the number of (``'npy_float64'``).
     sub : dict
     fortran : str
         C expression; nonzero makes a Fortran-contiguous array.
     """
+    dtype = dtype.upper().replace("THEANO_", "NPY_")
     nd = len(loop_orders[0])
     lengths = ["dims[%d] = %s;" % (j, _length(loop_orders, j, sub)) for j in range(nd)]
     return """

@@ -306,7 +306,7 @@ def round_half_away_from_zero(a):
 
 
 def round(a, mode=None):
-    """Round to the nearest integer, elementwise, keeping the dtype.
+    """Round to the nearest integer, elementwise; of integers, the result is a float.
 
     Parameters
     ----------

@@ -3,7 +3,7 @@
 import re
 
 from theano_ng.gof.graph import Apply
-from theano_ng.gof.native import Kernel
+from theano_ng.gof.native import Kernel, meets_unknown_halves
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar import get_scalar_type
 from theano_ng.scalar.op import support_text
@@ -57,6 +57,8 @@ def scalar_c_parts(op, node, names_in, names_out, name="n", wide=False):
     MethodNotDefined or NotImplementedError
         If the op has no C code for these dtypes.
     """
+    if not wide and meets_unknown_halves(node):
+        raise MethodNotDefined("c_code", type(op), "%s for float16: _f16_ok is not set" % (op,))
     body = (op.c_code_wide if wide else op.c_code)(node, name, names_in, names_out, dict(fail=_FAIL))
     support = [_text(_optional(op.c_support_code)), _text(_optional(op.c_support_code_apply, node, name))]
     support = "\n".join(text for text in support if text)

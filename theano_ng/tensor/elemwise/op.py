@@ -19,9 +19,16 @@ from theano_ng.gof.traversal import postorder
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.misc.frozendict import frozendict
 from theano_ng.scalar import get_scalar_type
+from theano_ng.tensor.dtypes import FLOATS
 from theano_ng.tensor.constant import as_tensor_variable, constant
 from theano_ng.tensor.elemwise.kernel import ALTERNATE, elemwise_kernel, operand_classes, operand_rows, scalar_node
-from theano_ng.tensor.elemwise.perform import broadcast_shape, call_nfunc, evaluate_scalar_op
+from theano_ng.tensor.elemwise.perform import (
+    array_function,
+    array_function_for,
+    broadcast_shape,
+    call_nfunc,
+    evaluate_scalar_op,
+)
 from theano_ng.tensor.type import TensorType
 
 __all__ = ["DimShuffle", "DimShufflePrinter", "Elemwise", "scalar_continuous", "scalar_one"]
@@ -297,24 +304,25 @@ class Elemwise(NativeOp, OpenMPOp):
         if nfunc_spec is None:
             nfunc_spec = getattr(scalar_op, "nfunc_spec", None)
         self.nfunc_spec = nfunc_spec
-        self._set_nfunc()
+        self._set_hash()
         OpenMPOp.__init__(self, openmp=openmp)
 
-    def _set_nfunc(self):
-        self.nfunc = None
-        if self.nfunc_spec and self.nfunc_spec[0]:
-            self.nfunc = getattr(np, self.nfunc_spec[0], None)
+    @property
+    def nfunc(self):
+        """The function on arrays that `nfunc_spec` names; None when there is none."""
+        return array_function(self.nfunc_spec[0]) if self.nfunc_spec and self.nfunc_spec[0] else None
+
+    def _set_hash(self):
         self._hash = hash((type(self).__name__, self.scalar_op, self.inplace_pattern))
 
     def __getstate__(self):
         state = self.__dict__.copy()
-        for derived in ("nfunc", "_hash"):
-            state.pop(derived, None)
+        state.pop("_hash", None)
         return state
 
     def __setstate__(self, state):
         self.__dict__.update(state)
-        self._set_nfunc()
+        self._set_hash()
 
     def __eq__(self, other):
         # Gradients make their own Ops, of the same scalar Op: most comparisons end before anything is compared by value.
@@ -432,9 +440,18 @@ class Elemwise(NativeOp, OpenMPOp):
 
     def python_constant_folding(self, node):
         """Return True if constant folding of this node should not compile C code."""
-        return node.outputs[0].type.ndim == 0 or self._nfunc_fits(node)
+        return node.outputs[0].type.ndim == 0 or self._array_function(node) is not None
 
     # -- derivatives -------------------------------------------------------------------------------------------------
+
+    shortcuts = {}
+    """Class of scalar ops -> function of a node that returns a `gof.differentiate.Shortcut` or None."""
+
+    def shortcut(self, node):
+        find = self.shortcuts.get(type(self.scalar_op))
+        if find is None or type(self) is not Elemwise or node.outputs[0].type.dtype not in FLOATS:
+            return None
+        return find(node)
 
     def L_op(self, inputs, outs, ograds):
         gradients = self._bgrad(inputs, outs, ograds)
@@ -526,22 +543,17 @@ class Elemwise(NativeOp, OpenMPOp):
         """Let the scalar op prepare for the implementation that will be used, ``'c'`` or ``'py'``."""
         self.scalar_op.prepare_node(scalar_node(self.scalar_op, node), None, None, impl)
 
-    def _nfunc_fits(self, node):
-        if self.nfunc is None:
-            return False
-        _, nin, nout = self.nfunc_spec
-        if nout != len(node.outputs):
-            return False
-        # A scalar op of any number of inputs over a binary function of NumPy is a fold (add, mul, maximum ...).
-        return nin == len(node.inputs) or (nin == 2 and len(node.inputs) > 2 and self.scalar_op.nin < 0)
+    def _array_function(self, node):
+        return array_function_for(self.nfunc_spec, node, self.scalar_op)
 
     def perform(self, node, inputs, output_storage):
         inputs = [np.asarray(x) for x in inputs]
         shape = broadcast_shape(node, inputs)
         dtypes = [o.type.dtype for o in node.outputs]
         with np.errstate(all="ignore"):
-            if self._nfunc_fits(node):
-                results = call_nfunc(self.nfunc, self.nfunc_spec[1], inputs, dtypes)
+            function = self._array_function(node)
+            if function is not None:
+                results = call_nfunc(function, self.nfunc_spec[1], inputs, dtypes)
             else:
                 results = evaluate_scalar_op(self.scalar_op, inputs, dtypes, shape)
             for j, (storage, result, dtype) in enumerate(zip(output_storage, results, dtypes)):

@@ -1,6 +1,7 @@
 """Evaluation of scalar ops on arrays in Python: what `Elemwise.perform` and `CAReduce.perform` are made of."""
 
 import functools
+import importlib
 
 import numpy as np
 
@@ -29,6 +30,55 @@ def broadcast_shape(node, inputs):
                 )
         shape.append(1 if reference is None else inputs[reference].shape[d])
     return tuple(shape)
+
+
+@functools.lru_cache(maxsize=None)
+def array_function(name):
+    """The function on arrays that the first item of an `nfunc_spec` names.
+
+    Parameters
+    ----------
+    name : str
+        Of a function of numpy (``"add"``), or with the path of its module (``"scipy.special.erf"``), which is imported.
+
+    Returns
+    -------
+    callable or None
+        None when there is no such function, or no such module.
+    """
+    if hasattr(np, name):
+        return getattr(np, name)
+    parts = name.split(".")
+    for k in range(len(parts) - 1, 0, -1):
+        try:
+            module = importlib.import_module(".".join(parts[:k]))
+        except ImportError:
+            continue
+        return functools.reduce(lambda found, part: getattr(found, part, None), parts[k:], module)
+    return None
+
+
+def array_function_for(spec, node, op):
+    """The function on arrays by which a node can be computed.
+
+    Parameters
+    ----------
+    spec : tuple or None
+        ``(name, nin, nout)``.
+    node : Apply
+    op : ScalarOp
+        One of any number of inputs over a binary function is a fold (add, mul, maximum ...).
+
+    Returns
+    -------
+    callable or None
+    """
+    # Ops with `on_arrays` say there how they compute arrays: with more care for dtypes than a function of SciPy has.
+    if not spec or not spec[0] or spec[2] != len(node.outputs) or hasattr(op, "on_arrays"):
+        return None
+    if spec[1] != len(node.inputs) and not (spec[1] == 2 and len(node.inputs) > 2 and op.nin < 0):
+        return None
+    return array_function(spec[0])
 
 
 def call_nfunc(function, nin, inputs, dtypes):
@@ -118,12 +168,8 @@ def _evaluate_composite(fgraph, inputs, shape):
         inner_shape = np.broadcast_shapes(*[a.shape for a in arguments]) if arguments else ()
         dtypes = [o.type.dtype for o in node.outputs]
         spec = getattr(node.op, "nfunc_spec", None)
-        function = getattr(np, spec[0], None) if spec and spec[0] else None
-        if (
-            function is not None
-            and spec[2] == len(dtypes)
-            and (spec[1] == len(arguments) or (spec[1] == 2 and len(arguments) > 2 and node.op.nin < 0))
-        ):
+        function = array_function_for(spec, node, node.op)
+        if function is not None:
             results = call_nfunc(function, spec[1], arguments, dtypes)
         else:
             results = evaluate_scalar_op(node.op, arguments, dtypes, inner_shape)

@@ -6,7 +6,7 @@ from theano_ng.gof import ports
 from theano_ng.gof.derivative import disconnected_gradients
 import theano_ng.scalar as scal
 from theano_ng.configdefaults import config
-from theano_ng.gof.graph import Apply
+from theano_ng.gof.graph import Apply, Constant
 from theano_ng.gof.native import NativeCode, NativeOp
 from theano_ng.gof.op import Op
 from theano_ng.gof.params_type import ParamsType
@@ -26,6 +26,7 @@ from theano_ng.tensor.indexing.lists import (
     slice_of,
 )
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
+from theano_ng.tensor.shaping.creation import arange, zeros
 from theano_ng.tensor.type import TensorType
 
 __all__ = [
@@ -100,8 +101,37 @@ def _increment_grads(op, inputs, gz, part):
         if y.dtype in DISCRETE:
             gy = y.zeros_like(dtype=config.floatX)
         else:
-            gy = _sum_grad_over_bcasted_dims(y, part(gz, *rest))
+            gy = part(gz, *rest)
+            if op.set_instead_of_inc and _may_repeat(rest):
+                gy = switch(_is_kept(op, part, x, gy, rest), gy, np.zeros((), dtype=gy.dtype))
+            gy = _sum_grad_over_bcasted_dims(y, gy)
     return [gx, gy, *disconnected_gradients(len(rest))]
+
+
+def _may_repeat(index):
+    """Whether an index may name a place twice: only arrays of integers can do so."""
+    arrays = [entry for entry in index if isinstance(entry.type, TensorType)]
+    integers = [entry for entry in arrays if not is_mask(entry)]
+    if all(all(entry.broadcastable) for entry in integers):
+        return False
+    if len(integers) == len(arrays) and all(isinstance(entry, Constant) for entry in integers):
+        places = np.stack([data.ravel() for data in np.broadcast_arrays(*[entry.data for entry in integers])])
+        # Different signs may mean the same place.
+        if ((places >= 0).all(1) | (places < 0).all(1)).all():
+            return np.unique(places, axis=1).shape != places.shape
+    return True
+
+
+def _is_kept(op, part, x, values, index):
+    """A mask of what is still there in the end of the values in ``x[index] = values``: of several for one place, it is the last one."""
+    if part is advanced_subtensor1:
+        # Rows are numbered.
+        numbers, order = arange(values.shape[0]), [0, *["x"] * (x.ndim - 1)]
+        written = type(op)(set_instead_of_inc=True)(zeros(x.shape[:1], dtype="int64"), numbers, *index)
+    else:
+        numbers, order = arange(values.size).reshape(values.shape, ndim=values.ndim), range(values.ndim)
+        written = type(op)(set_instead_of_inc=True)(zeros(x.shape, dtype="int64"), numbers, *index)
+    return eq(part(written, *index), numbers).dimshuffle(*order)
 
 
 def _increment_R_op(op, inputs, eval_points):

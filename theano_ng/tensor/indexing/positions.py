@@ -44,7 +44,8 @@ class SearchsortedOp(NativeOp, Op):
         if sorter is not None:
             sorter = as_tensor_variable(sorter)
             if sorter.ndim != 1 or sorter.dtype not in INTEGERS:
-                raise TypeError("sorter must be an integer vector, got %s" % (sorter.type,))
+                kind = TypeError if sorter.ndim == 1 else ValueError
+                raise kind("sorter must be an integer vector, got %s" % (sorter.type,))
             inputs.append(cast(sorter, "int64"))
         return Apply(self, inputs, [TensorType("int64", v.broadcastable)()])
 

@@ -555,7 +555,8 @@ def index_variable(x, args):
     ----------
     x : tensor variable
     args : index or tuple of indices
-        Integers, slices, None, Ellipsis, integer arrays, boolean arrays, and symbolic ones of these.
+        Integers, slices, None, Ellipsis, integer arrays, boolean arrays, and symbolic ones of these. A list with a slice in it, which
+        cannot be an array, is a tuple.
 
     Returns
     -------
@@ -569,7 +570,8 @@ def index_variable(x, args):
     TypeError
         When an index is neither integer nor boolean.
     """
-    args = [_as_index(idx) for idx in (args if isinstance(args, tuple) else (args,))]
+    several = isinstance(args, tuple) or isinstance(args, list) and any(isinstance(idx, slice) for idx in args)
+    args = [_as_index(idx) for idx in (args if several else (args,))]
     ellipses = [i for i, idx in enumerate(args) if idx is Ellipsis]
     if len(ellipses) > 1:
         raise IndexError("an index can only have a single ellipsis (Ellipsis; '...')")
@@ -598,13 +600,11 @@ def index_variable(x, args):
         return advanced_subtensor(x, *args)
 
     if any(idx is None for idx in args):
-        # New axes are put into the part, not the part taken of a view: so increments have the shape of x.
+        # New axes are put into the part, not the part taken of a view: so increments have the shape of x. Where x is itself a part,
+        # the index that takes all of it stays in the graph: else an increment would write into what x was taken from.
         taken = [idx for idx in args if idx is not None]
-        part = (
-            x
-            if all(isinstance(idx, slice) and idx == slice(None) for idx in taken)
-            else index_variable(x, tuple(taken))
-        )
+        everything = all(isinstance(idx, slice) and idx == slice(None) for idx in taken)
+        part = x if everything and not _is_part(x) else index_variable(x, tuple(taken))
         pattern, axis = [], 0
         for idx in args:
             if idx is None:
@@ -724,6 +724,9 @@ def inc_subtensor(x, y, inplace=False, set_instead_of_inc=False, tolerate_inplac
 
     Notes
     -----
+    The result has the shape of the tensor that was indexed last, new axes included: of ``v[:, None]`` and ``v[None, 1:]`` that of v, also where
+    v is a part of something. Transpositions, reshapes and explicit dimshuffles after the index are seen through.
+
     Dimensions of y to repeat have to be declared broadcastable in its type. One of length 1 that is not is repeated too when the graph
     runs, as by NumPy; but rewriting takes it for as long as the part (and may then refuse it), and so does the gradient by y, which is not
     summed over it: declare it with `addbroadcast`.

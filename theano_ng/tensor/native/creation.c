@@ -54,7 +54,7 @@ static int64_t clamp(int64_t value, int64_t low, int64_t high)
 static int banded(PyObject **in, PyObject **out, int type_num, int lower)
 {
     int64_t rows, columns, k;
-    if (native_as_int64(in[0], &rows) < 0 || native_as_int64(in[1], &columns) < 0 || native_as_int64(in[2], &k) < 0)
+    if (native_as_int64(in[0], &rows) < 0 || native_as_int64(in[1] == Py_None ? in[0] : in[1], &columns) < 0 || native_as_int64(in[2], &k) < 0)
         return -1;
     npy_intp dims[2] = {rows < 0 ? 0 : rows, columns < 0 ? 0 : columns};
     char one[16];

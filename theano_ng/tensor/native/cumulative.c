@@ -1,4 +1,4 @@
-/* Cumulative sums and products along an axis. */
+/* Cumulative sums and products, and linear recurrences, along an axis. */
 #include "native.h"
 
 #define COLUMNS 512 /* running totals side by side */
@@ -155,5 +155,59 @@ static int tng_cumulative(int nin, int nout, PyObject **in, PyObject **out, cons
     return 0;
 }
 
-static const NativeEntry entries[] = {NATIVE_ENTRY(cumulative), {NULL}};
+/* z[0] = b[0], z[k] = b[k] + a[k] * z[k - 1] along the middle of (outer, n, inner), C-contiguous. */
+#define DEFINE_RECURRENCE(suffix, T)                                                                                 \
+    static void recurrence_##suffix(int64_t outer, int64_t n, int64_t inner, const void *a_, const void *b_, void *z_) \
+    {                                                                                                                \
+        const T *a = a_, *b = b_;                                                                                    \
+        T *z = z_;                                                                                                   \
+        for (int64_t o = 0; o < outer; ++o, a += n * inner, b += n * inner, z += n * inner) {                        \
+            for (int64_t i = 0; i < inner; ++i)                                                                      \
+                z[i] = b[i];                                                                                         \
+            _Pragma("GCC ivdep") for (int64_t i = 0; i < inner; ++i)                                                 \
+                for (int64_t k = inner + i; k < n * inner; k += inner)                                               \
+                    z[k] = b[k] + a[k] * z[k - inner];                                                               \
+        }                                                                                                            \
+    }
+DEFINE_RECURRENCE(f32, float)
+DEFINE_RECURRENCE(f64, double)
+DEFINE_RECURRENCE(c64, c64)
+DEFINE_RECURRENCE(c128, c128)
+
+/* Inputs a and b, of one shape and dtype. Words: axis. */
+NATIVE_FUNCTION(recurrence, axis)
+static int tng_recurrence(int nin, int nout, PyObject **in, PyObject **out, const struct recurrence_words *words)
+{
+    int axis = (int)words->axis, type = PyArray_TYPE((PyArrayObject *)in[1]), nd = PyArray_NDIM((PyArrayObject *)in[1]);
+    npy_intp *dims = PyArray_DIMS((PyArrayObject *)in[1]);
+    (void)nin;
+    (void)nout;
+    if (!PyArray_CompareLists(PyArray_DIMS((PyArrayObject *)in[0]), dims, nd)) {
+        PyErr_SetString(PyExc_ValueError, "LinearRecurrence: the factors and the terms have to have the same shape");
+        return -1;
+    }
+    PyArrayObject *z = native_alloc(out, nd, dims, type);
+    if (z == NULL)
+        return -1;
+    npy_intp outer = 1, n = dims[axis], inner = 1;
+    for (int d = 0; d < axis; ++d)
+        outer *= dims[d];
+    for (int d = axis + 1; d < nd; ++d)
+        inner *= dims[d];
+    if (outer * n * inner == 0)
+        return 0;
+    PyArrayObject *a = (PyArrayObject *)PyArray_FROM_OTF(in[0], type, NPY_ARRAY_CARRAY_RO);
+    PyArrayObject *b = (PyArrayObject *)PyArray_FROM_OTF(in[1], type, NPY_ARRAY_CARRAY_RO);
+    if (a != NULL && b != NULL)
+        (type == NPY_FLOAT32     ? recurrence_f32
+         : type == NPY_FLOAT64   ? recurrence_f64
+         : type == NPY_COMPLEX64 ? recurrence_c64
+                                 : recurrence_c128)(outer, n, inner, PyArray_DATA(a), PyArray_DATA(b), PyArray_DATA(z));
+    int failed = a == NULL || b == NULL;
+    Py_XDECREF(a);
+    Py_XDECREF(b);
+    return failed ? -1 : 0;
+}
+
+static const NativeEntry entries[] = {NATIVE_ENTRY(cumulative), NATIVE_ENTRY(recurrence), {NULL}};
 NATIVE_MODULE(cumulative, entries)

@@ -133,8 +133,8 @@ static int is_true(PyObject *value)
     return PyObject_IsTrue(value);
 }
 
-/* Assert. Inputs: value, conditions. The message has `length` bytes. */
-NATIVE_FUNCTION(assert_true, length, n_message, message[])
+/* Assert. Inputs: value, conditions. The message has `length` bytes; `error`: 0 AssertionError, 1 IndexError, 2 ValueError. */
+NATIVE_FUNCTION(assert_true, error, length, n_message, message[])
 static int tng_assert_true(int nin, int nout, PyObject **in, PyObject **out, const struct assert_true_words *words)
 {
     for (int i = 1; i < nin; ++i) {
@@ -145,7 +145,8 @@ static int tng_assert_true(int nin, int nout, PyObject **in, PyObject **out, con
             Py_ssize_t room = (Py_ssize_t)(words->n_message * (int64_t)sizeof(int64_t)), length = (Py_ssize_t)words->length;
             PyObject *message = PyUnicode_FromStringAndSize((const char *)words->message, length < room ? length : room);
             if (message != NULL) {
-                PyErr_SetObject(PyExc_AssertionError, message);
+                PyObject *errors[] = {PyExc_AssertionError, PyExc_IndexError, PyExc_ValueError};
+                PyErr_SetObject(errors[words->error], message);
                 Py_DECREF(message);
             }
             return -1;

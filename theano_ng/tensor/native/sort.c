@@ -6,11 +6,23 @@
 #include "native.h"
 #include "sort_line.h"
 
-/* The number of the axis that a 0-d array or an integer names. */
+/* The number of the axis that a 0-d array names; one of floats may hold a whole number. */
 static int read_axis(PyObject *value, PyArrayObject *x, int *axis)
 {
     int64_t given;
-    if (native_as_int64(value, &given) < 0)
+    if (PyArray_Check(value) && PyArray_ISFLOAT((PyArrayObject *)value)) {
+        PyObject *number = PyNumber_Float(value);
+        if (number == NULL)
+            return -1;
+        double real = PyFloat_AS_DOUBLE(number);
+        Py_DECREF(number);
+        if (!(real >= -NPY_MAXDIMS && real <= NPY_MAXDIMS && real == (int)real)) {
+            PyErr_Format(PyExc_ValueError, "sort axis must be an integer or None, not %S", value);
+            return -1;
+        }
+        given = (int64_t)real;
+    }
+    else if (native_as_int64(value, &given) < 0)
         return -1;
     int nd = PyArray_NDIM(x);
     if (given < -nd || given >= nd) {

@@ -63,7 +63,7 @@ def relu(x, alpha=0):
 def elu(x, alpha=1):
     """Exponential linear unit: x where it is positive, alpha * (exp(x) - 1) elsewhere (Clevert et al., 2015, arXiv:1511.07289)."""
     x = as_tensor_variable(x)
-    return switch(x > 0, x, _like(alpha, x) * expm1(minimum(x, 0)))
+    return switch(x > 0, x, _like(alpha, x) * expm1(minimum(x, np.zeros((), x.dtype))))
 
 
 def selu(x):
@@ -169,7 +169,7 @@ def h_softmax(x, batch_size, n_outputs, n_classes, n_outputs_per_class, W1, b1, 
     Returns
     -------
     tensor
-        (batch_size, n_outputs), or (batch_size, 1) with a target.
+        (batch_size, n_outputs), or (batch_size,) with a target.
 
     References
     ----------
@@ -188,4 +188,4 @@ def h_softmax(x, batch_size, n_outputs, n_classes, n_outputs_per_class, W1, b1, 
     activations = batched_dot(x.dimshuffle(0, "x", 1), W2[target_class])[:, 0, :] + b2[target_class]
     target_probs = softmax(activations)
     rows = arange(batch_size)
-    return (class_probs[rows, target_class] * target_probs[rows, target_in_class]).dimshuffle(0, "x")
+    return class_probs[rows, target_class] * target_probs[rows, target_in_class]

@@ -5,16 +5,17 @@ import numpy as np
 from theano_ng.compile.builders import OpFromGraph
 from theano_ng.gof.derivative import DisconnectedType, grad_not_implemented, grad_undefined
 from theano_ng.gof.graph import Apply
+from theano_ng.tensor import cancel
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.counting import Unique
 from theano_ng.tensor.dtypes import INTEGERS
-from theano_ng.tensor.indexing.subtensor import set_subtensor
+from theano_ng.tensor.indexing.subtensor import inc_subtensor, set_subtensor
 from theano_ng.tensor.linalg.products import dot
 from theano_ng.tensor.shaping.creation import arange, zeros_like
 from theano_ng.tensor.elemwise.functions import eq, log
 from theano_ng.tensor.nnet.row_op import RowOp, float_matrix, integer_vector
 from theano_ng.tensor.nnet.sigmoids import sigmoid, softplus
-from theano_ng.tensor.nnet.softmax import _softmax, softmax_with_bias
+from theano_ng.tensor.nnet.softmax import _softmax, fused_gradients, softmax_with_bias
 from theano_ng.tensor.shaping.joining import concatenate
 from theano_ng.tensor.type import TensorType
 
@@ -209,6 +210,24 @@ class CrossentropyCategorical1HotGrad(RowOp):
 crossentropy_categorical_1hot_grad = CrossentropyCategorical1HotGrad()
 
 
+def _gradient_times(node, q):
+    """The product of a `CrossentropyCategorical1HotGrad` and the distribution that it divides by."""
+    g_y, coding_dist, labels = node.inputs
+    if not cancel.same(coding_dist, q):
+        return None
+    return inc_subtensor(zeros_like(q)[arange(labels.shape[0]), labels], -g_y)
+
+
+def _gradient_through_softmax(node, sm):
+    """The gradient of a softmax's input behind a `CrossentropyCategorical1HotGrad`."""
+    g_y, coding_dist, labels = node.inputs
+    return crossentropy_softmax_1hot_with_bias_dx(g_y, sm, labels) if coding_dist is sm else None
+
+
+cancel.products[CrossentropyCategorical1HotGrad] = _gradient_times
+fused_gradients[CrossentropyCategorical1HotGrad] = _gradient_through_softmax
+
+
 class CrossentropyCategorical1Hot(RowOp):
     """Cross-entropy of distributions with labels: ``-log(coding_dist[i, true_one_of_n[i]])``.
 
@@ -222,7 +241,7 @@ class CrossentropyCategorical1Hot(RowOp):
         labels = as_tensor_variable(true_one_of_n)
         if labels.type.ndim != 1 or labels.type.dtype not in INTEGERS:
             raise TypeError("integer vector required for argument: true_one_of_n (got type: %s instead)" % labels.type)
-        return Apply(self, [coding_dist, labels], [TensorType(coding_dist.dtype, coding_dist.broadcastable[:1])()])
+        return Apply(self, [coding_dist, labels], [TensorType(coding_dist.dtype, labels.broadcastable)()])
 
     def perform(self, node, inp, out):
         coding_dist, labels = inp

@@ -1,6 +1,6 @@
 """Classic path of softmax, cross-entropies and activations, and of their rules."""
 
-from theano_ng.lazy import lazy_names
+from theano_ng.lazy import CLASSIC_IMPORTS, lazy_names
 from theano_ng.tensor.nnet.activations import (
     Prepend_scalar_constant_to_each_row,
     Prepend_scalar_to_each_row,
@@ -52,7 +52,11 @@ from theano_ng.tensor.nnet.softmax import (
 __getattr__, __dir__, _ = lazy_names(
     __name__,
     {
+        **CLASSIC_IMPORTS,
         "theano_ng.compile": "optdb",
+        "theano_ng.tensor": "elemwise extra_ops subtensor",
+        "theano_ng.tensor.constant": "as_tensor_variable",
+        "theano_ng.tensor.type": "values_eq_approx_remove_inf values_eq_approx_remove_nan",
         "theano_ng.tensor.nnet.opt_crossentropy": (
             "_check_rows_is_arange_len_labels crossentropy_to_crossentropy_with_softmax "
             "crossentropy_to_crossentropy_with_softmax_with_bias graph_merge_softmax_with_crossentropy_softmax "

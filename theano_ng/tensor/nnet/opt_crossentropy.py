@@ -6,14 +6,14 @@ from theano_ng.compile import optdb
 from theano_ng.compile.ops import Shape, Shape_i
 from theano_ng.gof.graph import Variable
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer, optimizer
-from theano_ng.tensor.dtypes import INTEGERS
+from theano_ng.tensor.dtypes import FLOATS, INTEGERS
 from theano_ng.tensor.elemwise import functions as T
 from theano_ng.tensor.nnet.activations import softsign
-from theano_ng.tensor.nnet.sigmoids import sigmoid
+from theano_ng.tensor.nnet.sigmoids import sigmoid, softplus
 from theano_ng.tensor.shaping.allocation import Alloc
 from theano_ng.tensor.indexing.subtensor import Subtensor
 from theano_ng.tensor.reductions.extremes import Argmax, MaxAndArgmax
-from theano_ng.tensor.shaping.creation import ARange, zeros_like
+from theano_ng.tensor.shaping.creation import ARange, zeros
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.reductions.careduce import Sum
 from theano_ng.tensor.nnet.crossentropy import (
@@ -23,10 +23,13 @@ from theano_ng.tensor.nnet.crossentropy import (
     crossentropy_softmax_1hot_with_bias_dx,
     crossentropy_softmax_argmax_1hot_with_bias,
 )
+from theano_ng.tensor.cancel import shuffled_from, summed_along
 from theano_ng.tensor.nnet.softmax import SoftmaxGrad, logsoftmax_op, softmax_grad, softmax_op, softmax_with_bias
+from theano_ng.tensor.opt.alloc import fitted
 from theano_ng.tensor.opt.canonicalize import local_mul_canonizer
-from theano_ng.tensor.opt.common import constant_value, is_constant, op_of
-from theano_ng.tensor.opt.shape import same_length
+from theano_ng.tensor.opt.common import MAX_SHARED, constant_value, inputs_of, is_constant, op_of
+from theano_ng.tensor.opt.log_domain import log_of_op
+from theano_ng.tensor.opt.shape import lengths, same_length
 from theano_ng.tensor.opt.own_registration import (
     ignores_nonfinite,
     register_canonicalize,
@@ -45,26 +48,28 @@ d_crossentropy, d_both = terms(CrossentropyCategorical1HotGrad, crossentropy_sof
 
 
 def _split_bias(x):
-    """(m, b) when `x` is m + b with a vector b for every row, None otherwise."""
+    """(m, b) when `x` is m + b with a vector b for every row, None otherwise. Of a sum of rows the first is the matrix."""
     if op_of(x) != T.add:
         return None
-    vectors, matrices = [], []
+    rows, matrices = [], []
     for term in x.owner.inputs:
-        if term.type.broadcastable == (True, False):
-            is_row = isinstance(op_of(term), DimShuffle) and term.owner.op.new_order == ("x", 0)
-            vectors.append(term.owner.inputs[0] if is_row else term.dimshuffle(1))
-        else:
-            matrices.append(term)
-    if not vectors or not matrices:
+        (rows if term.type.broadcastable == (True, False) else matrices).append(term)
+    if not matrices:
+        matrices.append(rows.pop(0))
+    if not rows:
         return None
+    vectors = []
+    for row in rows:
+        is_shuffled = isinstance(op_of(row), DimShuffle) and row.owner.op.new_order == ("x", 0)
+        vectors.append(row.owner.inputs[0] if is_shuffled else row.dimshuffle(1))
     total = T.add(*matrices) if len(matrices) > 1 else matrices[0]
     bias = T.add(*vectors) if len(vectors) > 1 else vectors[0]
     return (total, bias) if bias.type.dtype == x.type.dtype and total.type == x.type else None
 
 
 def _with_bias(x):
-    """(m, b) with m + b equal to `x`; b is zero when nothing better is seen."""
-    return _split_bias(x) or (x, zeros_like(x[0, :]))
+    """(m, b) with m + b equal to a variable of a graph; b is zero when nothing better is seen."""
+    return _split_bias(x) or (x, zeros(lengths(x, x.fgraph)[1:], dtype=x.dtype))
 
 
 def _softmax_input(sm):
@@ -72,6 +77,24 @@ def _softmax_input(sm):
     if sm.owner is None or sm.owner.op not in _SOFTMAXES:
         return None
     return tuple(sm.owner.inputs) if sm.owner.op == softmax_with_bias else _with_bias(sm.owner.inputs[0])
+
+
+@register_canonicalize("fast_compile")
+@ignores_nonfinite
+@local_optimizer([T.true_div])
+def local_softmax_by_hand(node):
+    """Exponentials divided by the sums of their rows.
+
+    exp(A) / sum(exp(A), axis=1, keepdims=True)  ->  softmax_op(A)          [canonicalize, fast_run, fast_compile]
+    """
+    exponent = inputs_of(node.inputs[0], T.exp)
+    if exponent is None or exponent[0].type != node.outputs[0].type or node.outputs[0].ndim != 2:
+        return None
+    if node.outputs[0].type.dtype not in FLOATS or summed_along(*node.inputs) != (1,):
+        return None
+    result = softmax_op(exponent[0])
+    copy_stack_trace(node.outputs[0], result)
+    return [result]
 
 
 # --- value -------------------------------------------------------------------------------------------------------------------
@@ -110,7 +133,7 @@ def crossentropy_to_crossentropy_with_softmax(fgraph):
     """The cross-entropy of a softmax with labels is computed from the input of the softmax.
 
     crossentropy_categorical_1hot(softmax_op(A), labels)  ->
-        crossentropy_softmax_argmax_1hot_with_bias(A, zeros_like(A[0, :]), labels)[0]          [fast_run, xent, fast_compile_gpu]
+        crossentropy_softmax_argmax_1hot_with_bias(A, zeros([Shape_i(1)(A)]), labels)[0]          [fast_run, xent, fast_compile_gpu]
 
     Late, where a bias would have been recognized.
     """
@@ -139,35 +162,57 @@ local_softmax_grad_to_crossentropy_with_softmax_grad = register_specialize(
 )
 
 
+# They increase wherever they are numbers.
+_INCREASING = frozenset(
+    [T.exp, T.exp2, T.expm1, T.log, T.log2, T.log10, T.log1p, T.sqrt, T.erf, T.erfinv, T.deg2rad, T.rad2deg]
+    + [T.sinh, T.tanh, T.arcsin, T.arctan, T.arcsinh, T.arccosh, T.arctanh, sigmoid, softplus, softsign]
+)
+
+
+def _of_the_same_order(x, axis):
+    """What has its largest elements along the axes of an argmax where `x` has them, or None."""
+    op = op_of(x)
+    if op in _INCREASING:
+        (source,) = x.owner.inputs
+        return None if source.dtype.startswith("complex") else source
+    if op == T.neg:
+        smallest = _of_the_same_order(x.owner.inputs[0], axis) if op_of(x.owner.inputs[0]) != T.neg else None
+        # The negative of an integer may wrap around.
+        return None if smallest is None or not smallest.dtype.startswith("float") else -smallest
+    if axis != (x.ndim - 1,):
+        return None
+    if op in (softmax_op, logsoftmax_op):
+        return x.owner.inputs[0]
+    if op == softmax_with_bias:
+        pre_x, pre_b = x.owner.inputs
+        return pre_x + pre_b.dimshuffle("x", 0)
+    return None
+
+
 @register_specialize("fast_compile_gpu")
 @ignores_nonfinite
 @local_optimizer([MaxAndArgmax, Argmax])
 def local_argmax_pushdown(node):
-    """Softmax does not change which element of a row is the largest, nor do other increasing functions.
+    """Increasing functions do not change which element is the largest, nor does softmax within a row.
 
     Argmax([1])(softmax_op(A))  ->  Argmax([1])(A)          [specialize, fast_run, fast_compile_gpu]
+    Argmax(None)(exp(A))  ->  Argmax(None)(A)
+    Argmax([0])(-tanh(A))  ->  Argmax([0])(-A)
+
+    Elements for which the function is no number count as what they are, and so do those that it rounds to one value.
     """
     if isinstance(node.op, MaxAndArgmax) and node.outputs[0].clients:
         return None
-    (x,) = node.inputs[:1]
-    if tuple(node.op.axis or ()) not in ((x.ndim - 1,), (-1,)) or x.owner is None:
-        return None
-    if x.owner.op == softmax_op or _is_monotonic(x.owner.op):
-        source = x.owner.inputs[0]
-    elif x.owner.op == softmax_with_bias:
-        pre_x, pre_b = x.owner.inputs
-        source = pre_x + pre_b.dimshuffle("x", 0)
-    else:
-        return None
-    if source.type.ndim != x.type.ndim:
+    x = node.inputs[0]
+    axis = node.op.axis
+    source = _of_the_same_order(x, tuple(range(x.ndim)) if axis is None else tuple([a % x.ndim for a in axis]))
+    if source is None:
         return None
     results = node.op(source, return_list=True)
+    if results[-1].type != node.outputs[-1].type:
+        return None
     copy_stack_trace(node.outputs, results)
-    return results
-
-
-def _is_monotonic(op):
-    return op in (sigmoid, softsign, softmax_op, T.tanh)
+    return results if len(results) == 1 else dict([(node.outputs[-1], results[-1])])
 
 
 @register_specialize("fast_compile_gpu")
@@ -201,9 +246,23 @@ def graph_merge_softmax_with_crossentropy_softmax(node):
             and client.inputs[0] is x
         ):
             b = client.inputs[1]
-            if b is node.inputs[1] if node.op == softmax_with_bias else is_constant(b, 0):
+            if _is_same_bias(b, node.inputs[1]) if node.op == softmax_with_bias else is_constant(b, 0):
                 return [client.outputs[1]]
     return None
+
+
+def _is_same_bias(a, b):
+    """Whether two vectors are one, or the same sum of the same rows."""
+    todo = [(a, b)]
+    for a, b in todo:
+        if a is b:
+            continue
+        if op_of(a) is None or op_of(a) != op_of(b) or not isinstance(a.owner.op, (DimShuffle, Elemwise)):
+            return False
+        if len(todo) > MAX_SHARED or len(a.owner.inputs) != len(b.owner.inputs):
+            return False
+        todo += zip(a.owner.inputs, b.owner.inputs)
+    return True
 
 
 local_logsoftmax = register_stabilize("fast_compile")(
@@ -215,6 +274,18 @@ local_logsoftmax = register_stabilize("fast_compile")(
         )
     )
 )
+
+
+def _add_logarithms():
+    def of_softmax(node):
+        x = node.inputs[0] if node.op == softmax_op else node.inputs[0] + node.inputs[1].dimshuffle("x", 0)
+        return logsoftmax_op(x)
+
+    for op in _SOFTMAXES:
+        log_of_op[op] = of_softmax
+
+
+_add_logarithms()
 
 
 # --- labels by advanced indexing ---------------------------------------------------------------------------------------------
@@ -276,9 +347,9 @@ def local_advanced_indexing_crossentropy_onehot(node):
     """Cross-entropies written with advanced indexing.
 
     log(softmax_op(A))[every_row, labels]  ->
-        -crossentropy_softmax_argmax_1hot_with_bias(A, zeros_like(A[0, :]), labels)[0]          [specialize, fast_run, fast_compile_gpu]
+        -crossentropy_softmax_argmax_1hot_with_bias(A, zeros([Shape_i(1)(A)]), labels)[0]          [specialize, fast_run, fast_compile_gpu]
     log(softmax_op(A)[every_row, labels])  ->
-        -crossentropy_softmax_argmax_1hot_with_bias(A, zeros_like(A[0, :]), labels)[0]
+        -crossentropy_softmax_argmax_1hot_with_bias(A, zeros([Shape_i(1)(A)]), labels)[0]
     """
     if isinstance(node.op, AdvancedSubtensor):
         found = _is_label_indexing(node)
@@ -300,9 +371,7 @@ def local_advanced_indexing_crossentropy_onehot(node):
         source = _softmax_input(found[0])
     if source is None:
         return None
-    result = -crossentropy_softmax_argmax_1hot_with_bias(*source, labels)[0]
-    copy_stack_trace(node.outputs[0], result)
-    return [result] if result.type == node.outputs[0].type else None
+    return fitted(-crossentropy_softmax_argmax_1hot_with_bias(*source, labels)[0], node.outputs[0])
 
 
 def _label_increment(variable):
@@ -378,6 +447,42 @@ def local_advanced_indexing_crossentropy_onehot_grad(node):
     result = crossentropy_softmax_1hot_with_bias_dx(-values, sm, labels)
     copy_stack_trace(node.outputs[0], result)
     return [result] if result.type == node.outputs[0].type else None
+
+
+@register_specialize("fast_compile_gpu")
+@local_optimizer([T.sub])
+def local_crossentropy_onehot_grad(node):
+    """The same gradients as differentiation gives them, without a division by the softmax.
+
+    (lambda g: g - softmax_op(A) * sum(g, axis=1, keepdims=True))(inc_subtensor(zeros_like(A)[every_row, labels], x))  ->
+        crossentropy_softmax_1hot_with_bias_dx(-x, softmax_op(A), labels)          [specialize, fast_run, fast_compile_gpu]
+    """
+    for (increment, product), negative in ((node.inputs, False), (node.inputs[::-1], True)):
+        found = _label_increment(increment)
+        factors = inputs_of(product, T.mul)
+        if found is None or factors is None or len(factors) != 2:
+            continue
+        values, labels = found
+        for sm, total in (factors, factors[::-1]):
+            total, order = shuffled_from(total)
+            if op_of(sm) is None or order != (0, "x") or not _is_row_sum(total, increment) or not _is_softmax(sm):
+                continue
+            if values.ndim > 1 or sm.type != node.outputs[0].type:
+                return None
+            result = crossentropy_softmax_1hot_with_bias_dx(values if negative else -values, sm, labels)
+            copy_stack_trace(node.outputs[0], result)
+            return [result]
+    return None
+
+
+def _is_row_sum(v, x):
+    return isinstance(op_of(v), Sum) and v.owner.inputs[0] is x and tuple(v.owner.op.axis or ()) == (1,)
+
+
+def _is_softmax(v):
+    if isinstance(op_of(v), CrossentropySoftmaxArgmax1HotWithBias):
+        return v is v.owner.outputs[1]
+    return op_of(v) in _SOFTMAXES
 
 
 @register_stabilize("fast_compile")

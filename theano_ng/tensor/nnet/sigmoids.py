@@ -117,7 +117,7 @@ def hard_sigmoid(x):
         Of the float dtype of x.
     """
     x = as_tensor_variable(x)
-    dtype = scal.upcast(config.floatX, x.dtype) if not x.dtype.startswith("float") else x.dtype
+    dtype = scal.upgrade_to_float_no_complex(scal.get_scalar_type(x.dtype))[0].dtype
     slope, shift = constant(np.asarray(0.2, dtype)), constant(np.asarray(0.5, dtype))
     return clip(x * slope + shift, np.asarray(0, dtype), np.asarray(1, dtype))
 

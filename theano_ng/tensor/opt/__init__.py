@@ -7,6 +7,7 @@ rules are tried on a node.
 from theano_ng.compile.ops import Shape, Shape_i
 from theano_ng.gof.rewriting import in2out, out2in
 from theano_ng.gof.utils import integer_types
+from theano_ng.lazy import CLASSIC_IMPORTS, lazy_names
 from theano_ng.tensor.indexing.advanced import advanced_inc_subtensor1, advanced_subtensor, advanced_subtensor1
 from theano_ng.tensor.constant import NotScalarConstantError, get_scalar_constant_value
 from theano_ng.tensor.opt.registration import (
@@ -28,7 +29,7 @@ from theano_ng.tensor.opt.common import (
     merge_broadcastables,
     scalarconsts_rest,
 )
-from theano_ng.tensor.assert_op import Assert, assert_, assert_op
+from theano_ng.tensor.assert_op import Assert, AssertIndex, AssertShape, assert_, assert_op
 from theano_ng.tensor.shaping.creation import MakeVector, make_vector
 from theano_ng.tensor.opt.shape import (
     ShapeFeature,
@@ -87,6 +88,7 @@ from theano_ng.tensor.opt.subtensor import (
 )
 from theano_ng.tensor.opt.incsubtensor import (
     local_adv_sub1_adv_inc_sub1,
+    local_adv_sub1_adv_inc_sub1_of_trusted_rows,
     local_IncSubtensor_serialize,
     local_incsubtensor_of_zeros,
     local_incsubtensor_of_zeros_to_setsubtensor,
@@ -163,6 +165,7 @@ from theano_ng.tensor.opt.reductions import (
     local_sumsqr2dot,
     local_useless_reduce,
 )
+from theano_ng.tensor.opt.log_domain import local_log_of_positive, local_log_sum_exp, local_share_of_sum
 from theano_ng.tensor.opt.stabilize import (
     local_erf_minus_one,
     local_erf_neg_minus_one,
@@ -174,7 +177,6 @@ from theano_ng.tensor.opt.stabilize import (
     local_log_erfc,
     local_log_pow,
     local_log_prod_sqr,
-    local_log_sum_exp,
     local_one_add_neg_erfc,
     local_one_minus_erf,
     local_one_minus_erf2,
@@ -195,3 +197,24 @@ from theano_ng.tensor.opt.fusion import (
     local_elemwise_reduction_fusion,
 )
 from theano_ng.tensor.opt.inplace import InplaceElemwiseOptimizer, inplace_elemwise_optimizer
+
+__getattr__, __dir__, _ = lazy_names(
+    __name__,
+    {
+        **CLASSIC_IMPORTS,
+        "theano_ng.scalar": "basic",
+        "theano_ng.tensor": "T=basic",
+        "theano_ng.tensor.constant": "extract_constant",
+        "theano_ng.tensor.elemwise": "DimShuffle Elemwise",
+        "theano_ng.tensor.exceptions": "ShapeError",
+        "theano_ng.tensor.indexing.lists": "get_canonical_form_slice get_idx_list make_constant",
+        "theano_ng.tensor.sort": "TopKOp",
+        "theano_ng.tensor.subtensor": (
+            "AdvancedIncSubtensor AdvancedIncSubtensor1 AdvancedSubtensor1 IncSubtensor Subtensor"
+        ),
+        "theano_ng.tensor.basic": "Alloc Reshape",
+        "theano_ng.tensor.type": (
+            "values_eq_approx_remove_inf values_eq_approx_remove_inf_nan values_eq_approx_remove_nan"
+        ),
+    },
+)

@@ -3,28 +3,41 @@
 from theano_ng.compile.mode import local_useless, optdb
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer, register_assert_op
 from theano_ng.tensor.assert_op import Assert
-from theano_ng.tensor.opt.common import constant_value
+from theano_ng.tensor.opt.common import MAX_SHARED, constant_value
 from theano_ng.tensor.opt.own_registration import register_specialize
 
 # Nodes that differ only in assertions on their inputs are merged.
 register_assert_op(Assert)
 
 
+def _checked_before(node):
+    """The conditions of the assertions that the first input of an Assert went through, of `MAX_SHARED` at most."""
+    checked, before = set(), node.inputs[0].owner
+    for _ in range(MAX_SHARED):
+        if before is None or not isinstance(before.op, Assert):
+            break
+        checked.update(before.inputs[1:])
+        before = before.inputs[0].owner
+    return checked
+
+
 @register_specialize
 @local_optimizer([Assert])
 def local_remove_useless_assert(node):
-    """Remove conditions that are known to be true.
+    """Remove conditions that are known to be true, or checked before.
 
     Assert()(x, True, s > 0, s > 0)  ->  Assert()(x, s > 0)          [specialize, fast_run]
     Assert()(x, True)  ->  x
+    Assert('again')(Assert('once')(x, s > 0), a > 0, s > 0)  ->  Assert('again')(Assert('once')(x, s > 0), a > 0)
     """
+    checked = _checked_before(node)
     conds = []
     for c in node.inputs[1:]:
         value = constant_value(c)
-        if value is not None and value != 0:
+        if c in checked or (value is not None and value != 0):
             continue
-        if not any(c is kept for kept in conds):
-            conds.append(c)
+        checked.add(c)
+        conds.append(c)
     if not conds:
         return [node.inputs[0]]
     if len(conds) == len(node.inputs) - 1:

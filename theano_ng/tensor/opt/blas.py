@@ -102,12 +102,12 @@ def local_dot_to_dot22(node):
 
 
 class _Term:
-    """factor * (product of scalars) * matrix: one term of a sum."""
+    """factor * (product of scalars) * matrix: one term of a sum, or `count` terms of it that have been added."""
 
-    __slots__ = ("factor", "scalars", "matrix")
+    __slots__ = ("factor", "scalars", "matrix", "count")
 
-    def __init__(self, factor, scalars, matrix):
-        self.factor, self.scalars, self.matrix = factor, scalars, matrix
+    def __init__(self, factor, scalars, matrix, count=1):
+        self.factor, self.scalars, self.matrix, self.count = factor, scalars, matrix, count
 
     def scale(self, dtype):
         """The 0-d variable that the matrix is multiplied with."""
@@ -176,20 +176,53 @@ def _terms(root, visited):
     return terms
 
 
-def _product(variable):
-    """The Dot22 that a matrix is, or that a vector is the only row or column of; None where somebody else uses it."""
+def _sum_of_scales(a, b, dtype):
+    """``a + b`` of two terms of one matrix as (factor, scalars), or None where it would be zero."""
+    if not a.scalars and not b.scalars:
+        factor = a.factor + b.factor
+        return None if factor == 0 else (factor, ())
+    return 1, (T.add(a.scale(dtype), b.scale(dtype)),)
+
+
+def _merged(terms, dtype):
+    """The terms with those of one matrix as one, where the first of them is.
+
+    What cancels stays as it is: it has a shape, and may be NaN.
+    """
+    merged = {}
+    for term in terms:
+        earlier = merged.get(term.matrix)
+        if earlier is None:
+            merged[term.matrix] = _Term(term.factor, term.scalars, term.matrix, term.count)
+            continue
+        found = _sum_of_scales(earlier, term, dtype)
+        if found is None:
+            return terms
+        earlier.factor, earlier.scalars = found
+        earlier.count += term.count
+    return list(merged.values())
+
+
+def _dot22_of(variable):
+    """The Dot22 that a matrix is, or that a vector is the only row or column of; else None."""
     node = variable.owner
     if variable.ndim == 1 and node is not None and isinstance(node.op, DimShuffle) and node.inputs[0].ndim == 2:
-        if len(getattr(variable, "clients", ())) > 1:
-            return None
         variable = node.inputs[0]
-    return variable if res_is_a(variable, ops._dot22, 1) else None
+    return variable if res_is_a(variable, ops._dot22) else None
+
+
+def _product(term):
+    """The Dot22 of a term that nobody else uses; else None."""
+    product = _dot22_of(term.matrix)
+    if product is None or len(getattr(term.matrix, "clients", ())) > term.count:
+        return None
+    return product if product is term.matrix or len(getattr(product, "clients", ())) <= 1 else None
 
 
 def _gemm_pair(terms, dtype):
     """Positions (sum's other term, product) of two terms that make a Gemm of that dtype, or None."""
     for j, product in enumerate(terms):
-        if product.matrix.type.dtype != dtype or _product(product.matrix) is None:
+        if product.matrix.type.dtype != dtype or _product(product) is None:
             continue
         for i, other in enumerate(terms):
             if i != j and other.matrix.type == product.matrix.type and not any(other.matrix.broadcastable):
@@ -200,7 +233,7 @@ def _gemm_pair(terms, dtype):
 def _gemm_of_pair(terms, pair, dtype):
     """The Gemm of the two terms that `_gemm_pair` found; of vectors it is a Gemm with one row or column, later a Gemv."""
     other, product = terms[pair[0]], terms[pair[1]]
-    x, y = _product(product.matrix).owner.inputs
+    x, y = _product(product).owner.inputs
     target = other.matrix
     if target.ndim == 2:
         return ops.gemm_no_inplace(target, product.scale(dtype), x, y, other.scale(dtype))
@@ -212,10 +245,11 @@ def _gemm_of_pair(terms, pair, dtype):
 def _with_gemms(root, visited):
     """The sum at `root` with Gemm for every product that meets a matrix, and the products used; None when there is none."""
     terms = _terms(root, visited)
-    if len(terms) < 2:
+    if len(terms) < 2 or all(_dot22_of(term.matrix) is None for term in terms):
         return None
     used = 0
     dtype = root.type.dtype
+    terms = _merged(terms, dtype)
     while True:
         pair = _gemm_pair(terms, dtype)
         if pair is None:
@@ -326,7 +360,7 @@ def _beta_L_plus_alpha_M(beta, L, alpha, M, recurse_flip=True):
     pair = _gemm_pair(terms, dtype) if terms[0].matrix.type.dtype == dtype else None
     if pair is None or (pair == (1, 0) and not recurse_flip):
         return False, False
-    return [_gemm_of_pair(terms, pair, dtype)], _product(terms[pair[1]].matrix)
+    return [_gemm_of_pair(terms, pair, dtype)], _product(terms[pair[1]])
 
 
 def _gemm_from_factored_list(lst):
@@ -349,7 +383,7 @@ def _gemm_from_factored_list(lst):
         return None
     dtype = terms[0].matrix.type.dtype
     parts = [_gemm_of_pair(terms, pair, dtype)] + [term.scaled(dtype) for i, term in enumerate(terms) if i not in pair]
-    return [parts[0] if len(parts) == 1 else T.add(*parts)], _product(terms[pair[1]].matrix)
+    return [parts[0] if len(parts) == 1 else T.add(*parts)], _product(terms[pair[1]])
 
 
 def _gemm_from_node2(node):
@@ -384,6 +418,8 @@ class GemmOptimizer(Optimizer):
     """Sums of scaled matrices and products become Gemm.
 
     b * A + a * _dot22(B, C)  ->  gemm_no_inplace(A, a, B, C, b)          [BlasOpt, fast_run]
+    A - a * (_dot22(B, C) + b * A)  ->  gemm_no_inplace(A, -1.0 * a, B, C, 1.0 + -1.0 * (a * b))
+    _dot22(B, C) + A + _dot22(B, C)  ->  gemm_no_inplace(A, two, B, C, unit)
 
     A product with a vector is a Dot22 with one column, so that a sum of vectors gets a Gemm, too; it becomes a Gemv. Each sum is looked at
     once, from its outermost node.

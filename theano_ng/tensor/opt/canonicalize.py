@@ -1,6 +1,9 @@
 """Canonical forms of sums and products: one list of terms added and one subtracted, one of factors multiplied and one divided by."""
 
+from collections import Counter
+from copy import copy
 from functools import reduce
+from itertools import chain
 
 import numpy as np
 
@@ -497,36 +500,70 @@ def distribute_greedy(pos_pairs, neg_pairs, num, denum, out_type, minscore=0):
     return True, pos, neg
 
 
-# Up to this many pairs of a factor and a factor of a term, all factors are tried.
+# Up to this many pairs of a factor and a factor of a term of a sum, all factors are tried.
 _FULL_SEARCH = 400
+# Up to this many pairs of a factor and a sum in one product, too.
+_FULL_SEARCH_OF_SUMS = 100
 
 
-class _Candidates:
-    """Tells which factors of a long product are worth a try of `distribute_greedy`.
+class _LongProduct:
+    """The factors and divisors of a long product, to find those that are worth a try of `distribute_greedy` without looking at all.
 
     A factor that cancels nothing costs one operation in each term and saves one. Only simplifiers that look at more than equality know
     better, which short products are left to.
     """
 
-    def __init__(self, pairs, limited):
-        self._limited = limited
-        self.terms_changed(pairs)
+    def __init__(self, num, denum):
+        sides = num, denum
+        self._numbers = [[v for v in side if local_mul_canonizer.get_constant(v) is not None] for side in sides]
+        self._count = [Counter(map(id, side)) for side in sides]
+        self._place = [{id(v): place for place, v in enumerate(side)} for side in sides]
 
-    def terms_changed(self, pairs):
-        self._pairs = pairs
-        self._sides = [None, None]
+    def inverse(self):
+        """The same factors, as divisors."""
+        inverse = copy(self)
+        for name, sides in vars(self).items():
+            setattr(inverse, name, sides[::-1])
+        return inverse
 
-    def may_save(self, factor, side):
-        """Whether bringing in a factor may cancel something in the numerators (`side` 0) or denominators (1) of the terms."""
-        if not self._limited or local_mul_canonizer.get_constant(factor) is not None:
-            return True
-        if self._sides[side] is None:
-            self._sides[side] = {id(v) for pair in self._pairs for v in pair[side]}
-        return id(factor) in self._sides[side]
+    def remove(self, v, side=0):
+        """Once less among the factors (`side` 0) or divisors (1)."""
+        self._count[side][id(v)] -= 1
+
+    def next_likely(self, side, pairs, last=None):
+        """The first after `last` that is a number or may cancel in a sum of the terms `pairs`; each is tried once. None: there is no more."""
+        count, place = self._count[side], self._place[side]
+        begin = -1 if last is None else place[id(last)]
+        found = None
+        for v in chain(self._numbers[side], *[pair[1 - side] for pair in pairs]):
+            here = place[id(v)] if count.get(id(v)) else -1
+            if here > begin and (found is None or here < place[id(found)]):
+                found = v
+        return found
 
 
-def attempt_distribution(factor, num, denum, out_type):
+def _tries(product, side, factors, pairs):
+    """The factors (`side` 0) or divisors to bring into the terms `pairs()`, one after the other: all, or of a long product the likely ones."""
+    if product is None:
+        yield from list(factors)
+        return
+    last = None
+    while (last := product.next_likely(side, pairs(), last)) is not None:
+        yield last
+
+
+def attempt_distribution(factor, num, denum, out_type, product=None):
     """Try to bring each of `num` and `denum` into the terms of the sum `factor`.
+
+    Parameters
+    ----------
+    factor : Variable
+    num, denum : list of Variable
+        What `factor` is multiplied with and divided by.
+    out_type : Type
+        Type of the product.
+    product : _LongProduct, optional
+        Of `num` and `denum`, where that is known to be long.
 
     Returns
     -------
@@ -541,23 +578,17 @@ def attempt_distribution(factor, num, denum, out_type):
     change = False
     num, denum = list(num), list(denum)
     terms = sum(len(n) + len(d) for n, d in pos_pairs + neg_pairs)
-    candidates = _Candidates(pos_pairs + neg_pairs, (len(num) + len(denum)) * terms > _FULL_SEARCH)
-    for n in list(num):
-        if not candidates.may_save(n, 1):
-            continue
-        success, pos_pairs, neg_pairs = distribute_greedy(pos_pairs, neg_pairs, [n], [], out_type)
-        if success:
-            change = True
-            num.remove(n)
-            candidates.terms_changed(pos_pairs + neg_pairs)
-    for d in list(denum):
-        if not candidates.may_save(d, 0):
-            continue
-        success, pos_pairs, neg_pairs = distribute_greedy(pos_pairs, neg_pairs, [], [d], out_type)
-        if success:
-            change = True
-            denum.remove(d)
-            candidates.terms_changed(pos_pairs + neg_pairs)
+    if product is None and (len(num) + len(denum)) * terms > _FULL_SEARCH:
+        product = _LongProduct(num, denum)
+    for side, factors in enumerate((num, denum)):
+        for v in _tries(product, side, factors, lambda: pos_pairs + neg_pairs):
+            pair = ([], [v]) if side else ([v], [])
+            success, pos_pairs, neg_pairs = distribute_greedy(pos_pairs, neg_pairs, *pair, out_type)
+            if success:
+                change = True
+                factors.remove(v)
+                if product is not None:
+                    product.remove(v, side)
     if not change:
         return False, factor, num, denum
     dtype = out_type.dtype
@@ -593,27 +624,31 @@ def local_greedy_distributor(node):
         # (1 - 1 / (1 + e)) * (1 + e) is e, which is not 0 where the first factor rounds to 0.
         return len(v.clients) <= 1 or any(i.owner is not None and i.owner.op in _QUOTIENTS for i in v.owner.inputs)
 
-    if not any(is_sum(v) for v in num + denum):
+    sums = sum(is_sum(v) for v in num + denum)
+    if not sums:
         return False
-    new_num, new_denum = [], []
-    change = False
-    for candidate in list(num):
-        if not any(candidate is n for n in num):
-            continue
-        num.remove(candidate)
-        if is_sum(candidate):
-            _change, candidate, num, denum = attempt_distribution(candidate, num, denum, out.type)
-            change |= _change
-        new_num.append(candidate)
-    for candidate in list(denum):
-        if not any(candidate is d for d in denum):
-            continue
-        denum.remove(candidate)
-        if is_sum(candidate):
-            _change, candidate, denum, num = attempt_distribution(candidate, denum, num, out.type)
-            change |= _change
-        new_denum.append(candidate)
-    if not change:
+    product = None
+    if sums * (len(num) + len(denum)) > _FULL_SEARCH_OF_SUMS:
+        product = _LongProduct(num, denum)
+
+    def distribute(num, denum, product):
+        """Over the sums among `num`: whether anything changed, new factors, and what is left of `num` and `denum`."""
+        change, new = False, []
+        for candidate in list(num):
+            if not any(candidate is n for n in num):
+                continue
+            num.remove(candidate)
+            if product is not None:
+                product.remove(candidate)
+            if is_sum(candidate):
+                changed, candidate, num, denum = attempt_distribution(candidate, num, denum, out.type, product)
+                change |= changed
+            new.append(candidate)
+        return change, new, num, denum
+
+    change_num, new_num, num, denum = distribute(num, denum, product)
+    change_denum, new_denum, denum, num = distribute(denum, num, product and product.inverse())
+    if not (change_num or change_denum):
         return False
     num, denum = local_mul_canonizer.simplify(new_num + num, new_denum + denum, out.type)
     rval = local_mul_canonizer.merge_num_denum(num, denum, out.type.dtype)

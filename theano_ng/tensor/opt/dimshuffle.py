@@ -146,6 +146,9 @@ def local_rebroadcast_lift(node):
 
     Rebroadcast((0, False))(exp(row))  ->  exp(Rebroadcast((0, False))(row))          [canonicalize, specialize, fast_run]
     Rebroadcast((0, False))(Rebroadcast((1, False))(one))  ->  Rebroadcast((1, False), (0, False))(one)
+    Rebroadcast((1, False))(Rebroadcast((0, False), (1, True))(one))  ->  Rebroadcast((0, False), (1, False))(one)
+
+    What is broadcastable only for a while need not have length one.
     """
     if node.inputs[0].owner is None:
         return False
@@ -163,9 +166,6 @@ def local_rebroadcast_lift(node):
         copy_stack_trace(out, moved)
         new = inner.op(moved)
     elif isinstance(inner.op, Rebroadcast):
-        # An assertion that a length is one must not get lost.
-        if any(flag and not node.op.axis.get(i, True) for i, flag in inner.op.axis.items()):
-            return False
         new = Rebroadcast(*{**inner.op.axis, **node.op.axis}.items())(inner.inputs[0])
     else:
         return False

@@ -14,6 +14,7 @@ from theano_ng.gof.rewriting import Optimizer, copy_stack_trace
 from theano_ng.gof.optdb import SequenceDB
 from theano_ng.gof.toolbox import ReplaceValidate
 from theano_ng.gof.traversal import postorder
+from theano_ng.gof.native import meets_unknown_halves
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.tensor.reductions.careduce import CAReduce
 from theano_ng.tensor.elemwise.op import Elemwise
@@ -41,7 +42,7 @@ def _compiles(node):
                 ["z%d" % i for i in range(len(dummy.outputs))],
                 {"fail": "%(fail)s"},
             )
-            known = True
+            known = not meets_unknown_halves(dummy)
         except (MethodNotDefined, NotImplementedError):
             known = False
         _has_c_code[key] = known
@@ -66,13 +67,11 @@ def _weight(node):
 def _group(root, op_class, max_inputs):
     """The operations that can run in one loop with `root`, consumers first."""
     pattern = root.outputs[0].type.broadcastable
-    members, waiting, external = [root], {}, {}
+    members, waiting, external = [root], {}, dict.fromkeys(root.inputs)
     weight, too_many = _weight(root), False
     for member in members:  # grows while it is walked
-        external.pop(member.outputs[0], None)
         for variable in member.inputs:
             producer = variable.owner
-            external[variable] = True
             if producer is None or weight >= MAX_OPERATIONS:
                 continue
             # a client entry per use: the producer joins when the last of them is inside
@@ -82,12 +81,13 @@ def _group(root, op_class, max_inputs):
                 and variable.type.broadcastable == pattern
                 and _fusible(producer, op_class)
             ):
-                if len(external) - 1 + len(producer.inputs) > max_inputs:
+                if len(external) - 1 + len(set(producer.inputs).difference(external)) > max_inputs:
                     too_many = True
                     continue
                 members.append(producer)
                 weight += _weight(producer)
                 del external[variable]
+                external.update(dict.fromkeys(producer.inputs))
     if too_many:
         wide = _wide_group(root, op_class, max_inputs, max_inputs + 8 * len(members))
         if len(wide) > len(members):

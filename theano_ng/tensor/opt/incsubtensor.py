@@ -212,6 +212,35 @@ def local_set_to_inc_subtensor(node):
     return False
 
 
+def _rows_just_written(node, trusted):
+    """What is read of rows that were just written; None where other rows may be meant, or the same row twice and that is not `trusted`."""
+    inner = node.inputs[0].owner
+    if inner is None or not isinstance(inner.op, AdvancedIncSubtensor1):
+        return None
+    x, y, rows = inner.inputs
+    if not inner.op.set_instead_of_inc and not is_constant(x, 0):
+        return None
+    out = node.outputs[0]
+    given = node.inputs[1]
+    if given is not rows and not (isinstance(given, Constant) and given.equals(rows)):
+        return None
+    data = _unique_rows(rows)
+    if (data is None and not trusted) or y.ndim != x.ndim or y.broadcastable != out.broadcastable:
+        return None
+    if y.dtype != out.dtype:
+        y = T.cast(y, out.dtype)
+    shape, wanted = lengths(y, node.fgraph), lengths(x, node.fgraph)
+    count = T.constant(np.int64(len(data))) if data is not None else lengths(rows, node.fgraph)[0]
+    wanted_of_y = [count, *wanted[1:]]
+    conditions = [T.eq(a, b) for f, a, b in zip(y.broadcastable, shape, wanted_of_y) if not f and not same_length(a, b)]
+    if data is None:
+        conditions.append(T.all(T.and_(T.lt(rows, wanted[0]), T.ge(rows, -wanted[0]))))
+    elif len(data):
+        conditions.append(T.lt(int(data.max()), wanted[0]) if data.min() >= 0 else T.ge(int(data.min()) + wanted[0], 0))
+    new = Assert("Bad indexing or shapes in a AdvancedIncSubtensor1 that was optimized away")(y, *conditions)
+    return fitted(new, out)
+
+
 @register_canonicalize
 @register_stabilize
 @local_optimizer([AdvancedSubtensor1])
@@ -220,32 +249,37 @@ def local_adv_sub1_adv_inc_sub1(node):
 
     set_subtensor(x[[2, 0]], MakeVector('float64')(a, b))[[2, 0]]  ->
         Assert('Bad indexing or shapes in a AdvancedIncSubtensor1 that was optimized away')(
-            MakeVector('float64')(a, b), eq(2, 2), lt(2, Shape_i(0)(x)))          [canonicalize, stabilize, fast_run]
+            MakeVector('float64')(a, b), lt(2, Shape_i(0)(x)))          [canonicalize, stabilize, fast_run]
+    inc_subtensor(zeros_like(x)[[2, 0]], MakeVector('float64')(a, b))[[2, 0]]  ->
+        Assert('Bad indexing or shapes in a AdvancedIncSubtensor1 that was optimized away')(
+            MakeVector('float64')(a, b), lt(2, Shape_i(0)(x)))
 
     Only where no row is named twice. Assertions take the place of the errors of indexing.
     """
-    inner = node.inputs[0].owner
-    if inner is None or not isinstance(inner.op, AdvancedIncSubtensor1) or not inner.op.set_instead_of_inc:
-        return False
-    x, y, rows = inner.inputs
-    out = node.outputs[0]
-    given = node.inputs[1]
-    if given is not rows and not (isinstance(given, Constant) and given.equals(rows)):
-        return False
-    data = _unique_rows(rows)
-    if data is None or y.ndim != x.ndim or y.broadcastable != out.broadcastable:
-        return False
-    if y.dtype != out.dtype:
-        y = T.cast(y, out.dtype)
-    shape, wanted = lengths(y, node.fgraph), lengths(x, node.fgraph)
-    conditions = [T.eq(shape[0], len(data))] if not y.broadcastable[0] else []
-    conditions += [
-        T.eq(a, b) for f, a, b in list(zip(y.broadcastable, shape, wanted))[1:] if not f and not same_length(a, b)
-    ]
-    if len(data):
-        conditions.append(T.lt(int(data.max()), wanted[0]) if data.min() >= 0 else T.ge(int(data.min()) + wanted[0], 0))
-    new = Assert("Bad indexing or shapes in a AdvancedIncSubtensor1 that was optimized away")(y, *conditions)
-    return fitted(new, out) or False
+    return _rows_just_written(node, trusted=False) or False
+
+
+@local_optimizer([AdvancedSubtensor1])
+def local_adv_sub1_adv_inc_sub1_of_trusted_rows(node):
+    """As `local_adv_sub1_adv_inc_sub1`, for those who are sure that no row is named twice.
+
+    set_subtensor(x[labels], y)[labels]  ->
+        Assert('Bad indexing or shapes in a AdvancedIncSubtensor1 that was optimized away')(
+            y, eq(Shape_i(0)(y), Shape_i(0)(labels)), all(and_(lt(labels, Shape_i(0)(x)), ge(labels, -Shape_i(0)(x)))))
+
+    Used with ``optimizer_including=local_adv_sub1_adv_inc_sub1_of_trusted_rows``.
+    """
+    return _rows_just_written(node, trusted=True) or False
+
+
+for _db in (optdb["canonicalize"], optdb["stabilize"]):
+    _db.register(
+        "local_adv_sub1_adv_inc_sub1_of_trusted_rows",
+        local_adv_sub1_adv_inc_sub1_of_trusted_rows,
+        use_db_name_as_tag=False,
+        own=True,
+    )
+del _db
 
 
 # -- sums of increments ----------------------------------------------------------------------------------------------------------------

@@ -6,12 +6,13 @@ from theano_ng.gof.graph import Constant
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.printing import pprint
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.assert_op import Assert
+from theano_ng.tensor.assert_op import Assert, AssertShape
 from theano_ng.tensor.shaping.creation import MakeVector
 from theano_ng.tensor.shaping.joining import Join, Split, Tile
 from theano_ng.tensor.opt.common import constant_value
 from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize, register_stabilize
 from theano_ng.tensor.opt.rows import names, rule, terms
+from theano_ng.tensor.opt.shape import lengths
 
 x, axis = names("x", "axis")
 (join,) = terms(Join)
@@ -52,22 +53,32 @@ def local_join_empty(node):
     """What is known to be empty along the axis adds nothing.
 
     join(0, x, [], y)  ->  join(0, x, y)          [canonicalize, specialize, fast_run]
+    join(0, np.zeros((0, 3)), A)  ->  AssertShape('all the input array dimensions except for the concatenation axis must match exactly')(
+            A, eq(Shape_i(1)(A), 3))
+
+    Where one tensor is left whose other dimensions are not known, an assertion takes the place of the error of Join; with more, Join goes on
+    to check them.
     """
     axis = constant_value(node.inputs[0], only_process_constants=True)
     if axis is None:
         return False
     out, axis = node.outputs[0], int(axis)
-    kept = []
+    kept, doubtful = [], []
     for x in node.inputs[1:]:
-        empty = isinstance(x, Constant) and x.data.shape[axis] == 0
-        # The other dimensions must still be checked by Join when they may differ.
-        if not empty or (x.ndim > 1 and not _agrees(x, axis % x.ndim, node)):
+        if not isinstance(x, Constant) or x.data.shape[axis] != 0:
             kept.append(x)
-    if len(kept) == len(node.inputs) - 1:
-        return False
-    if not kept:
-        kept = [node.inputs[1]]
-    new = T.join(node.inputs[0], *kept)
+        elif x.ndim > 1 and not _agrees(x, axis % x.ndim, node):
+            doubtful.append(x)
+    if len(kept) == 1 and doubtful:
+        new = _checked_against(doubtful, kept[0], axis % out.ndim, node.fgraph)
+        copy_stack_trace(out, new)
+    else:
+        # Join goes on to check the other dimensions of empty constants.
+        left = {*kept, *doubtful} or {node.inputs[1]}
+        left = [x for x in node.inputs[1:] if x in left]
+        if len(left) == len(node.inputs) - 1:
+            return False
+        new = T.join(node.inputs[0], *left)
     if new.dtype != out.dtype:
         new = T.cast(new, out.dtype)
     if new.type != out.type:
@@ -76,6 +87,18 @@ def local_join_empty(node):
             return False
     copy_stack_trace(out, new)
     return [new]
+
+
+def _checked_against(constants, x, axis, fgraph):
+    """`x` with an assertion that its dimensions, `axis` apart, are those of constants."""
+    conditions = [
+        T.eq(length, number)
+        for dim, length in enumerate(lengths(x, fgraph))
+        for number in sorted({c.data.shape[dim] for c in constants})
+        if dim != axis
+    ]
+    message = "all the input array dimensions except for the concatenation axis must match exactly"
+    return AssertShape(message)(x, conditions[0] if len(conditions) == 1 else T.and_(*conditions))
 
 
 def _agrees(x, axis, node):

@@ -9,6 +9,7 @@ from theano_ng.tensor.reductions.careduce import All, Any, CAReduce, Prod, ProdW
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.opt.common import constant_value, inputs_of, shuffled, with_type
 from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize, register_uncanonicalize
+from theano_ng.tensor.opt.shape import lengths
 
 # The elementwise ops that users know, rather than new ones around the same scalar op.
 _ELEMWISE = {
@@ -51,10 +52,12 @@ def local_sum_prod_mul_by_scalar(node):
 
     sum(s * x)  ->  s * sum(x)          [specialize, fast_run]
     sum(-x)  ->  -sum(x)
-    prod(s * x)  ->  s ** x.shape[0] * prod(x)
-    prod(-x)  ->  constant(-1) ** x.shape[0] * prod(x)
+    prod(s * x)  ->  s ** Shape_i(0)(x) * prod(x)
+    prod(a * b * x)  ->  (a * b) ** Shape_i(0)(x) * prod(x)
+    prod(-x)  ->  constant(-1) ** Shape_i(0)(x) * prod(x)
 
-    For reductions over some axes, size(x) is the number of elements reduced.
+    The exponent is the number of elements reduced. Products of several tensors, and those of a dtype that a power with such an exponent does
+    not have, are left alone: there the factor costs nothing, or the power needs a wider dtype.
     """
     (x,) = node.inputs
     out = node.outputs[0]
@@ -73,6 +76,17 @@ def local_sum_prod_mul_by_scalar(node):
     if out.dtype[0] not in "fciu" or (x.dtype[0] not in "fc" and x.dtype != out.dtype):
         # Narrow integers wrap around before they are reduced in a wider dtype.
         return False
+    if isinstance(node.op, Prod):
+        if scalars is None:
+            base = T.constant(np.asarray(-1, dtype="int8"))
+        elif len(others) == 1:
+            factors = [T.cast(shuffled(t, ()), out.dtype) for t in scalars]
+            base = factors[0] if len(factors) == 1 else T.mul(*factors)
+        else:
+            return False
+        power = T.pow(base, _count(inner, _axes(node), node.fgraph))
+        if scalars is not None and power.dtype != out.dtype:
+            return False
     if inner.dtype != x.dtype:
         # The reduction stays in the dtype of the product.
         inner = T.cast(inner, x.dtype)
@@ -83,23 +97,18 @@ def local_sum_prod_mul_by_scalar(node):
         if scalars is None:
             return _of_same_shape(-reduced, out) if out.dtype[0] in "ifc" else False
         return _of_same_shape(T.mul(*[shuffled(t, ()) for t in scalars] + [reduced]), out)
-    count = _count(inner, _axes(node))
-    if scalars is None:
-        return (
-            _of_same_shape(T.mul(T.pow(np.asarray(-1, dtype="int8"), count), reduced), out)
-            if out.dtype[0] in "ifc"
-            else False
-        )
-    powers = [T.pow(T.cast(shuffled(t, ()), out.dtype), count) for t in scalars]
-    return _of_same_shape(T.mul(*powers + [reduced]), out)
+    if scalars is None and out.dtype[0] not in "ifc":
+        return False
+    return _of_same_shape(T.mul(power, reduced), out)
 
 
-def _count(x, axes):
-    """How many elements a reduction combines."""
-    lengths = [x.shape[a] for a in axes]
-    if not lengths:
+def _count(x, axes, fgraph):
+    """How many elements a reduction of a variable of a graph combines."""
+    shape = lengths(x, fgraph)
+    reduced = [shape[a] for a in axes]
+    if not reduced:
         return T.constant(np.asarray(1, dtype="int64"))
-    return lengths[0] if len(lengths) == 1 else T.mul(*lengths)
+    return reduced[0] if len(reduced) == 1 else T.mul(*reduced)
 
 
 @register_specialize
@@ -109,7 +118,7 @@ def local_sum_prod_div_dimshuffle(node):
     """Divide after the reduction when the divisor is the same along it.
 
     sum(A / x.dimshuffle(0, 'x'), axis=1)  ->  sum(A, axis=1) / x          [canonicalize, specialize, fast_run]
-    prod(A / x.dimshuffle(0, 'x'), axis=1)  ->  prod(A, axis=1) / x ** A.shape[1]
+    prod(A / x.dimshuffle(0, 'x'), axis=1)  ->  prod(A, axis=1) / x ** Shape_i(1)(A)
 
     For a product, b is raised to the power of the number of elements reduced. Axes along which b varies are reduced afterwards.
     """
@@ -129,7 +138,7 @@ def local_sum_prod_div_dimshuffle(node):
     left = [d for d in range(x.ndim) if d not in same]
     divisor = shuffled(denominator, left)
     if isinstance(node.op, Prod):
-        divisor = T.pow(divisor, _count(numerator, same))
+        divisor = T.pow(divisor, _count(numerator, same, node.fgraph))
     reduced = with_axis(node.op, same)(numerator)
     copy_stack_trace(out, reduced)
     rval = T.true_div(reduced, divisor)
@@ -286,10 +295,10 @@ def local_opt_alloc(node):
     out = node.outputs[0]
     axes = _axes(node)
     value = np.asarray(value, dtype=out.dtype)
-    lengths = [shapes[a] for a in axes]
-    if not lengths:
+    reduced = [shapes[a] for a in axes]
+    if not reduced:
         return False
-    size = lengths[0] if len(lengths) == 1 else T.mul(*lengths)
+    size = reduced[0] if len(reduced) == 1 else T.mul(*reduced)
     if out.dtype in ("float16", "float32"):
         # An int64 would make the product a float64; float16 cannot count that far.
         size = T.cast(size, "float32")

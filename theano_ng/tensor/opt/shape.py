@@ -384,14 +384,45 @@ class ShapeFeature:
         return len(sx) == len(sy) and all(same_length(a, b) for a, b in zip(sx, sy))
 
 
-def _without_round_trip(v):
-    """v itself, or x for TensorFromScalar(ScalarFromTensor(x)), which lengths of slices contain until they are rewritten."""
-    while v.owner is not None and isinstance(v.owner.op, TensorFromScalar):
-        inner = v.owner.inputs[0].owner
-        if inner is None or not isinstance(inner.op, ScalarFromTensor):
+def _constant_index(node):
+    """The integer that a node takes an element of a vector by, where it is a constant; else None."""
+    if not isinstance(node.op, Subtensor) or len(node.op.idx_list) != 1 or isinstance(node.op.idx_list[0], slice):
+        return None
+    index = node.inputs[1:]
+    return int(index[0].data) if len(index) == 1 and isinstance(index[0], Constant) else None
+
+
+def _simplest(v):
+    """A length without the detours that expressions of lengths contain until they are rewritten.
+
+    tensor_from_scalar(scalar_from_tensor(n))  ->  n; [n, m][0]  ->  n
+    """
+    while v.owner is not None:
+        node, inner = v.owner, v.owner.inputs[0].owner if v.owner.inputs else None
+        if inner is None:
             break
-        v = inner.inputs[0]
+        if isinstance(node.op, TensorFromScalar) and isinstance(inner.op, ScalarFromTensor):
+            v = inner.inputs[0]
+            continue
+        index = _constant_index(node) if isinstance(inner.op, MakeVector) else None
+        if index is None or not -len(inner.inputs) <= index < len(inner.inputs) or inner.inputs[index].dtype != v.dtype:
+            break
+        v = inner.inputs[index]
     return v
+
+
+def _dimension(v):
+    """(x, dim) when a length is that of dimension dim of x as the graph says it: ``x.shape[dim]`` or ``Shape_i(dim)(x)``; else None."""
+    node = v.owner
+    if node is None:
+        return None
+    if isinstance(node.op, Shape_i):
+        return node.inputs[0], node.op.i
+    vector = node.inputs[0].owner if node.inputs else None
+    if vector is None or not isinstance(vector.op, Shape):
+        return None
+    index = _constant_index(node)
+    return None if index is None else (vector.inputs[0], index % vector.inputs[0].ndim)
 
 
 def same_length(a, b):
@@ -408,8 +439,11 @@ def same_length(a, b):
     """
     todo, seen = [(a, b)], set()
     while todo:
-        a, b = (_without_round_trip(v) for v in todo.pop())
+        a, b = (_simplest(v) for v in todo.pop())
         if a is b or (a, b) in seen:
+            continue
+        dimension = _dimension(a)
+        if dimension is not None and dimension == _dimension(b):
             continue
         if isinstance(a, Constant) or isinstance(b, Constant):
             if not (isinstance(a, Constant) and isinstance(b, Constant) and np.array_equal(a.data, b.data)):
@@ -472,23 +506,6 @@ def local_shape_to_shape_i(node):
         return None
     copy_stack_trace(node.outputs[0], result)
     return [result]
-
-
-@register_specialize
-@register_canonicalize
-@local_optimizer([DimShuffle])
-def local_dimshuffle_make_vector(node):
-    """The one element of a vector, which is what indexing the shape of a vector comes to.
-
-    MakeVector('float64')(a).dimshuffle()  ->  a          [canonicalize, specialize, fast_run]
-    """
-    if node.op.new_order != () or node.inputs[0].owner is None:
-        return None
-    vector = node.inputs[0].owner
-    if not isinstance(vector.op, MakeVector) or vector.inputs[0].type != node.outputs[0].type:
-        return None
-    copy_stack_trace(node.outputs[0], vector.inputs[0])
-    return [vector.inputs[0]]
 
 
 @register_specialize

@@ -90,61 +90,6 @@ local_log_add = register_stabilize(
 )
 
 
-def _is_shifted(x, axis):
-    """Whether `x` is y - max(y, axis, keepdims): nothing overflows in its exponential."""
-    y, largest = inputs_of(x, T.sub) or (None, None)
-    if largest is None or largest.owner is None or not isinstance(largest.owner.op, DimShuffle):
-        return False
-    largest = largest.owner.inputs[0]
-    reduction = largest.owner
-    if reduction is None or reduction.inputs[0] is not y or largest is not reduction.outputs[0]:
-        return False
-    op = reduction.op
-    is_maximum = isinstance(op, MaxAndArgmax) or isinstance(op, CAReduce) and isinstance(op.scalar_op, scalar.Maximum)
-    return is_maximum and set(range(y.type.ndim) if op.axis is None else op.axis) == set(axis)
-
-
-@ignores_nonfinite
-@local_optimizer([T.log])
-def local_log_sum_exp(node):
-    """The logarithm of a sum of exponentials, without overflow.
-
-    log(sum(exp(A), axis=1))  ->
-        max(A, axis=1) + log(sum(switch(isinf(max(A, axis=1).dimshuffle(0, 'x')), exp(max(A, axis=1).dimshuffle(0, 'x')),
-                                        exp(A - max(A, axis=1).dimshuffle(0, 'x'))), axis=1))          [fast_run]
-
-    Not where x is y - max(y, axis, keepdims) already.
-    """
-    sum_node = node.inputs[0].owner
-    # Of sum(x, keepdims=True) the dimensions are put back by a DimShuffle.
-    if sum_node is not None and isinstance(sum_node.op, DimShuffle):
-        dimshuffle_op = sum_node.op
-        sum_node = sum_node.inputs[0].owner
-    else:
-        dimshuffle_op = None
-    if sum_node is None or not isinstance(sum_node.op, Sum):
-        return False
-    exp_inputs = inputs_of(sum_node.inputs[0], T.exp)
-    if exp_inputs is None or exp_inputs[0].dtype[0] != "f":
-        return False
-    (x,) = exp_inputs
-    axis = sum_node.op.axis
-    axis = tuple(range(x.ndim)) if axis is None else tuple(axis)
-    if not axis or _is_shifted(x, axis):
-        return False
-    max_x = T.max(x, axis=axis)
-    max_x_keepdims = T.makeKeepDims(x, max_x, axis)
-    # Where the maximum is infinite, x - max is NaN: there the result is the maximum itself.
-    shifted = T.switch(T.isinf(max_x_keepdims), T.exp(max_x_keepdims), T.exp(x - max_x_keepdims))
-    ret = max_x + T.log(T.sum(shifted, axis=axis))
-    if dimshuffle_op is not None:
-        ret = dimshuffle_op(ret)
-    return answer(ret, node.outputs[0])
-
-
-optdb.register("local_log_sum_exp", in2out(local_log_sum_exp, ignore_newtrees=True), 1.6, "fast_run", own=True)
-
-
 @register_stabilize
 @register_specialize
 @register_canonicalize

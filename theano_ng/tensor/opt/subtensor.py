@@ -8,7 +8,7 @@ from theano_ng.gof.graph import Constant, Variable
 from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.shaping.allocation import Alloc
-from theano_ng.tensor.assert_op import Assert
+from theano_ng.tensor.assert_op import AssertIndex
 from theano_ng.tensor.constant import NotScalarConstantError, get_scalar_constant_value
 from theano_ng.tensor.shaping.creation import ARange, MakeVector
 from theano_ng.tensor.elemwise.op import Elemwise
@@ -280,6 +280,9 @@ def local_subtensor_of_alloc(node):
 
     alloc(s, 3, n)[1]  ->  alloc(s, n)          [canonicalize, specialize, fast_run]
     alloc(x, n, 3)[:, 1:]  ->  alloc(x[1:], n, 2)
+    alloc(s, n)[2]  ->  AssertIndex('index out of bounds')(s, lt(2, n))
+
+    An assertion takes the place of the error of an integer index.
     """
     if node.inputs[0].owner is None or not isinstance(node.inputs[0].owner.op, Alloc):
         return False
@@ -288,11 +291,13 @@ def local_subtensor_of_alloc(node):
     index = node_index(node)
     index += [_WHOLE] * (len(sizes) - len(index))
     first = len(sizes) - value.ndim
-    value_index, new_sizes = [], []
+    value_index, new_sizes, conditions = [], [], []
     for dim, (entry, size) in enumerate(zip(index, sizes)):
         repeated = dim < first or value.broadcastable[dim - first]
         if not isinstance(entry, slice) and repeated and not _is_inside(entry, size):
-            return False  # an error must not get lost
+            if len(node.inputs[0].clients) > 1:
+                return False  # the Alloc is computed anyway
+            conditions.append(_inside(entry, size))
         if dim >= first:
             if not repeated:
                 value_index.append(entry)
@@ -302,6 +307,9 @@ def local_subtensor_of_alloc(node):
             length = slice_length(slice(*[_tensor(field) for field in (entry.start, entry.stop, entry.step)]), size)
             new_sizes.append(length)
     new_value = value if all(is_whole(entry) for entry in value_index) else taken(value, value_index)
+    if conditions:
+        new_value = AssertIndex("index out of bounds")(new_value, *conditions)
+        copy_stack_trace(out, new_value)
     new = T.alloc(new_value, *new_sizes) if new_sizes else new_value
     if new.ndim == 0 and new.owner is not None:
         copy_stack_trace(out, new)
@@ -312,6 +320,14 @@ def _is_inside(entry, size):
     """Whether an integer index is known to be valid for a dimension."""
     length = constant_value(size, only_process_constants=True)
     return is_integer(entry) and length is not None and -length <= entry < length
+
+
+def _inside(entry, length):
+    """The condition that an integer index is valid for a dimension."""
+    if is_integer(entry):
+        return T.lt(entry, length) if entry >= 0 else T.ge(entry, -length)
+    entry = _tensor(entry)
+    return T.and_(T.lt(entry, length), T.ge(entry, -length))
 
 
 def _tensor(field):
@@ -362,11 +378,12 @@ def _known_element(v):
 
 
 @register_specialize
+@register_canonicalize("fast_compile")
 @local_optimizer([Subtensor, AdvancedSubtensor1])
 def local_subtensor_make_vector(node):
     """Elements of a vector whose elements are known.
 
-    MakeVector('float64')(a, b, s)[0]  ->  a          [specialize, fast_run]
+    MakeVector('float64')(a, b, s)[0]  ->  a          [canonicalize, specialize, fast_run, fast_compile]
     MakeVector('float64')(a, b, s)[0:2]  ->  MakeVector('float64')(a, b)
     MakeVector('float64')(a, b, s)[[2, 0]]  ->  MakeVector('float64')(s, a)
     """
@@ -423,8 +440,11 @@ def local_subtensor_inc_subtensor(node):
     """What was just written is read.
 
     set_subtensor(x[i:], exp(x[i:]))[i:]  ->  exp(x[i:])          [canonicalize, specialize, fast_run]
+    set_subtensor(x[2], s)[2]  ->  AssertIndex('index out of bounds')(s, lt(2, Shape_i(0)(x)))
+    set_subtensor(A[i], y)[i]  ->  set_subtensor(A[i][:], y)
 
-    A y that may be shorter than the part is filled to its shape; an assertion takes the place of the error of an integer index.
+    A y that may be shorter than the part is written into the part alone; an assertion takes the place of the error of an integer index.
+    Where others use the whole, too, only what needs neither is taken from before it.
     """
     inner = node.inputs[0].owner
     if inner is None or not isinstance(inner.op, IncSubtensor) or not inner.op.set_instead_of_inc:
@@ -440,19 +460,26 @@ def local_subtensor_inc_subtensor(node):
     if y.ndim < out.ndim:
         y = T.shape_padleft(y, out.ndim - y.ndim)
     fgraph = node.fgraph
-    wanted = lengths(node.op(x, *node.inputs[1:]), fgraph)
-    if y.type != out.type:
+    part = node.op(x, *node.inputs[1:])
+    wanted = lengths(part, fgraph)
+    fits = y.type == out.type
+    if fits and not all([f or same_length(a, b) for f, a, b in zip(y.broadcastable, lengths(y, fgraph), wanted)]):
+        if len(node.inputs[0].clients) > 1:
+            return False
+        # Writing repeats what is one long at run time.
+        copy_stack_trace(out, part)
+        return fitted(T.set_subtensor(part[:], y), out) or False
+    conditions = [
+        _inside(entry, length)
+        for entry, length in zip(node_index(node), lengths(x, fgraph))
+        if not isinstance(entry, slice) and not _is_inside(entry, length)
+    ]
+    if len(node.inputs[0].clients) > 1 and (conditions or not fits):
+        return False
+    if not fits:
         y = T.alloc(y, *wanted)
-    elif not all([f or same_length(a, b) for f, a, b in zip(y.broadcastable, lengths(y, fgraph), wanted)]):
-        # Writing repeats what is one long at run time; the function `alloc` would return y for its type.
-        y = T.alloc.make_node(y, *wanted).outputs[0]
-    conditions = []
-    for entry, length in zip(node_index(node), lengths(x, fgraph)):
-        if not isinstance(entry, slice) and not _is_inside(entry, length):
-            entry = _tensor(entry)
-            conditions += [T.lt(entry, length), T.ge(entry, -length)]
     if conditions:
-        y = Assert("index out of bounds")(y, *conditions)
+        y = AssertIndex("index out of bounds")(y, *conditions)
     return fitted(y, out) or False
 
 

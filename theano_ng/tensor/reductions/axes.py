@@ -28,7 +28,11 @@ def check_and_normalize_axes(x, axis):
     TypeError
         If an axis is not an integer constant.
     ValueError
-        If an axis is out of range or repeated.
+        If an axis is out of range, or text.
+
+    Notes
+    -----
+    An axis that is given twice counts once.
     """
     x = as_tensor_variable(x)
     if _is_none(axis):
@@ -52,17 +56,15 @@ def check_and_normalize_axes(x, axis):
                 raise TypeError("An axis must be an integer, got %s" % (item,))
         try:
             number = int(item)
-        except (TypeError, ValueError):
-            raise TypeError("An axis must be an integer, got %r" % (item,)) from None
+        except (TypeError, ValueError) as failure:
+            raise type(failure)("An axis must be an integer, got %r" % (item,)) from None
         if not -x.ndim <= number < x.ndim:
             raise ValueError(
                 "The axis %d is out of range for a tensor of %d dimension(s): "
                 "%s of type %s" % (number, x.ndim, x, x.type)
             )
         result.append(number % x.ndim)
-    if len(set(result)) != len(result):
-        raise ValueError("An axis is repeated in %s" % (axes,))
-    return sorted(result)
+    return sorted(set(result))
 
 
 def axes_or_none(x, axis):

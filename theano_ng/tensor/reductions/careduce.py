@@ -411,15 +411,18 @@ class CAReduceDtype(CAReduce):
         dtype of the result. Default: that of the input, but int64 for narrower signed integers and bool, uint64 for narrower unsigned
         ones. Does not depend on `acc_dtype`.
     acc_dtype : str, optional
-        dtype of the accumulator. Default: by kind at least int64, uint64, float64 or complex128.
+        dtype of the accumulator. Default: by kind at least int64, uint64, float64 or complex128; float64 where integers that would
+        wrap around are wanted as floats.
     """
 
     __props__ = ("scalar_op", "axis", "dtype", "acc_dtype")
+    # Dtypes of inputs that an accumulator of 64 bits cannot take in whatever their number: where floats are asked for, it is one, too.
+    _wraps = ("int64", "uint64")
 
     def __init__(self, scalar_op, axis=None, dtype=None, acc_dtype=None):
         CAReduce.__init__(self, scalar_op, axis=axis)
-        self.dtype = None if dtype is None else _dtype_name(dtype)
-        self.acc_dtype = None if acc_dtype is None else _dtype_name(acc_dtype)
+        self.dtype = None if dtype is None else dtype_name(dtype)
+        self.acc_dtype = None if acc_dtype is None else dtype_name(acc_dtype)
 
     def _output_dtype(self, idtype):
         return _WIDE_INTEGER.get(idtype, idtype) if self.dtype is None else self.dtype
@@ -427,6 +430,8 @@ class CAReduceDtype(CAReduce):
     def _acc_dtype(self, idtype):
         acc_dtype = self.acc_dtype
         if acc_dtype is None:
+            if self.dtype in CONTINUOUS and idtype in self._wraps:
+                return "float64"
             return _WIDE_ACCUMULATOR.get(idtype, idtype)
         if acc_dtype in CONTINUOUS and idtype in DISCRETE:
             # The mean of integers is accumulated in floats, on request also in float32.
@@ -464,7 +469,8 @@ class CAReduceDtype(CAReduce):
         return "%s{%sacc_dtype=%s}" % (name, axis, self.acc_dtype)
 
 
-def _dtype_name(dtype):
+def dtype_name(dtype):
+    """The name of a dtype that a caller of a reduction gave."""
     return config.floatX if isinstance(dtype, str) and dtype == "floatX" else np.dtype(dtype).name
 
 
@@ -511,6 +517,7 @@ class Prod(CAReduceDtype):
 
     __props__ = ("axis", "dtype", "acc_dtype")
     nfunc_spec = ("prod", 1, 1)
+    _wraps = DISCRETE
 
     def __init__(self, axis=None, dtype=None, acc_dtype=None, no_zeros_in_input=False):
         CAReduceDtype.__init__(self, scalar.mul, axis=axis, dtype=dtype, acc_dtype=acc_dtype)

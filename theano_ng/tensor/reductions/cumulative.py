@@ -11,18 +11,92 @@ from theano_ng.gof.params_type import ParamsType
 from theano_ng.gof.type import EnumList
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.dtypes import DISCRETE
-from theano_ng.tensor.elemwise.functions import maximum
+from theano_ng.tensor.elemwise.functions import add, cast, fill, maximum
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 from theano_ng.tensor.shaping.creation import zeros
 from theano_ng.tensor.shaping.joining import join
 from theano_ng.tensor.type import TensorType
 
-__all__ = ["CumOp", "CumsumOp", "CumprodOp", "cumsum", "cumprod", "DiffOp", "diff"]
+__all__ = ["CumOp", "CumsumOp", "CumprodOp", "cumsum", "cumprod", "DiffOp", "diff", "LinearRecurrence"]
 
 
 def _reverse(ndim, axis):
     """The index that reverses an axis."""
     return (slice(None),) * axis + (slice(None, None, -1),)
+
+
+def _delayed(x, axis, first):
+    """``[first, x[0], ..., x[n - 2]]`` along an axis."""
+    everything = (slice(None),) * axis
+    start = x[(*everything, slice(0, 1))]
+    return join(axis, fill(start, np.asarray(first, dtype=x.dtype)), x[(*everything, slice(None, -1))])
+
+
+class LinearRecurrence(NativeOp, Op):
+    """``LinearRecurrence(axis)(a, b)``: z with ``z[0] = b[0]`` and ``z[k] = b[k] + a[k] * z[k - 1]`` along an axis.
+
+    Parameters
+    ----------
+    axis : int
+        Not negative.
+
+    Raises
+    ------
+    TypeError
+        When `a` and `b` differ in dimensions, or are not floating point or complex.
+    ValueError
+        At run time, when they differ in shape.
+    """
+
+    __props__ = ("axis",)
+    check_input = False
+    _f16_ok = True
+
+    def __init__(self, axis):
+        self.axis = axis
+
+    def make_node(self, a, b):
+        a, b = as_tensor_variable(a), as_tensor_variable(b)
+        dtype = scal.upcast(a.dtype, b.dtype)
+        if a.ndim != b.ndim or not 0 <= self.axis < a.ndim or dtype in DISCRETE:
+            raise TypeError(
+                "LinearRecurrence takes two floating point or complex tensors of as many dimensions, of which axis %s is one; got %s and %s"
+                % (self.axis, a.type, b.type)
+            )
+        flags = [p or q for p, q in zip(a.broadcastable, b.broadcastable)]
+        return Apply(self, [cast(a, dtype), cast(b, dtype)], [TensorType(dtype, flags)()])
+
+    def native_code(self, node):
+        if node.outputs[0].dtype == "float16":
+            return None
+        return NativeCode("theano_ng.tensor.native.cumulative:recurrence", axis=self.axis)
+
+    def perform(self, node, inputs, output_storage):
+        a, b = inputs
+        if a.shape != b.shape:
+            raise ValueError("LinearRecurrence: the factors and the terms have to have the same shape")
+        result = np.array(b, order="C")
+        a, z = np.moveaxis(a, self.axis, 0), np.moveaxis(result, self.axis, 0)
+        for k in range(1, len(z)):
+            z[k] += a[k] * z[k - 1]
+        output_storage[0][0] = result
+
+    def infer_shape(self, node, shapes):
+        return [shapes[1]]
+
+    def L_op(self, inputs, outputs, output_gradients):
+        a, b = inputs
+        back = _reverse(a.ndim, self.axis)
+        gb = self(_delayed(a[back], self.axis, 0), output_gradients[0][back])[back]
+        ga = gb * _delayed(outputs[0], self.axis, 0)
+        return [patternbroadcast(g, x.broadcastable) for g, x in ((ga, a), (gb, b))]
+
+    def R_op(self, inputs, eval_points):
+        a, b = inputs
+        terms = [] if eval_points[1] is None else [eval_points[1]]
+        if eval_points[0] is not None:
+            terms.append(eval_points[0] * _delayed(self(a, b), self.axis, 0))
+        return [self(a, add(*terms))] if terms else [None]
 
 
 class CumOp(NativeOp, Op):
@@ -90,15 +164,13 @@ class CumOp(NativeOp, Op):
         else:
             axis, flat = self.axis % x.ndim, x
         back = _reverse(flat.ndim, axis)
-
-        def from_the_end(g):
-            return cumsum(g[back], axis)[back]
-
         if self.mode == "add":
-            gx = from_the_end(gi)
+            gx = cumsum(gi[back], axis)[back]
         else:
-            # d(x0..xk)/dxi = (x0..xk)/xi: not defined where an element is 0.
-            gx = from_the_end(cumprod(flat, axis) * gi) / flat
+            # d(x0..xk)/dxi is the product before i, times that of i + 1 to k: the latter, weighted and added up, by recurrence from the end.
+            # Dividing by xi would not do: it may be zero.
+            factors = _delayed(flat[back], axis, 0)
+            gx = _delayed(cumprod(flat, axis), axis, 1) * LinearRecurrence(axis)(factors, gi[back])[back]
         if self.axis is None:
             gx = gx.reshape(x.shape, ndim=x.ndim)
         if gx.broadcastable != x.broadcastable:
@@ -111,7 +183,11 @@ class CumOp(NativeOp, Op):
             return [None]
         if self.mode == "add":
             return [self(point)]
-        return [self(inputs[0]) * cumsum(point / inputs[0], self.axis)]
+        x, axis = inputs[0], self.axis
+        if axis is None:
+            x, point, axis = x.flatten(), point.flatten(), 0
+        axis %= x.ndim
+        return [LinearRecurrence(axis)(x, _delayed(cumprod(x, axis), axis, 1) * point)]
 
     def infer_shape(self, node, shapes):
         if self.axis is not None:
@@ -173,10 +249,6 @@ def cumprod(x, axis=None):
     -------
     TensorVariable
         Of the dtype of `x`; int64 for bool.
-
-    Notes
-    -----
-    The gradient divides by the elements: it is NaN where one is zero.
     """
     return CumOp(axis=axis, mode="mul")(x)
 

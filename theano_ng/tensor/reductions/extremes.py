@@ -107,18 +107,15 @@ class MaxAndArgmax(_ArgmaxBase):
         shape = self._reduced_shape(node, shapes[0])
         return [shape, shape]
 
-    def connection_pattern(self, node):
-        return [[True, False]]
-
     def grad(self, inp, grads):
         # d max / d x is gz where x is the maximum. As for `max`, elements
-        # that tie each receive it.
+        # that tie each receive it. The positions are constant between jumps.
         (x,) = inp
         g_max, _ = grads
-        if isinstance(g_max.type, DisconnectedType):
-            return [DisconnectedType()()]
         if x.dtype in DISCRETE:
             return [x.zeros_like(dtype=config.floatX)]
+        if isinstance(g_max.type, DisconnectedType):
+            return [x.zeros_like()]
         axes = self._prepare(x)[1]
         largest = makeKeepDims(x, max(x, axes), axes)
         g = makeKeepDims(x, g_max, axes)

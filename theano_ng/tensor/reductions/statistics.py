@@ -12,7 +12,7 @@ from theano_ng.tensor.dtypes import DISCRETE
 from theano_ng.tensor.linalg.products import dot
 from theano_ng.tensor.reductions.extremes import max, min
 from theano_ng.tensor.constant import as_tensor_variable, constant
-from theano_ng.tensor.reductions.careduce import CAReduce
+from theano_ng.tensor.reductions.careduce import CAReduce, dtype_name
 from theano_ng.tensor.elemwise.functions import abs_, cast, conj, maximum, mul, sqr, sqrt, sub, true_div
 from theano_ng.tensor.reductions.axes import axes_or_none, check_and_normalize_axes, makeKeepDims, reduced_axes
 from theano_ng.tensor.reductions.sums import sum
@@ -84,8 +84,8 @@ def mean(input, axis=None, dtype=None, op=False, keepdims=False, acc_dtype=None)
     axis : int, sequence of int or None
         None for all axes.
     dtype : str, optional
-        Of the inner sum, before the division.  By default float64 (integers),
-        or the dtype of the input.  The result is a float even if an integer is
+        Of the inner sum, before the division (float32 where float16 is asked for: only the result is narrow).
+        By default float64 (integers), or the dtype of the input.  The result is a float even if an integer is
         asked for.
     op : bool
         Use the :class:`Mean` Op, which has neither dtype nor gradient.
@@ -116,12 +116,14 @@ def mean(input, axis=None, dtype=None, op=False, keepdims=False, acc_dtype=None)
     if dtype is not None:
         # What is asked for is the dtype of the sum; a sum that may be
         # accumulated in integers still has to be divided.
-        sum_dtype = dtype
+        sum_dtype = dtype_name(dtype)
     else:
-        sum_dtype = None
-        # float16 would overflow in the sum long before the mean does.
-        if input.dtype == "float16":
-            sum_dtype = "float32"
+        # Integers would wrap around in the sum.
+        sum_dtype = {"int64": "float64", "uint64": "float64"}.get(input.dtype)
+    # float16 would overflow in the sum long before the mean does.
+    narrow = (sum_dtype or input.dtype) == "float16"
+    if narrow:
+        sum_dtype = "float32"
 
     s = sum(input, axis=axis, dtype=sum_dtype, keepdims=keepdims, acc_dtype=acc_dtype)
     if s.dtype in ("float16", "float32", "complex64"):
@@ -136,7 +138,7 @@ def mean(input, axis=None, dtype=None, op=False, keepdims=False, acc_dtype=None)
     # A single reduction over no axis (0-d input) of integers is a mean too.
     if s.dtype in DISCRETE:
         s = cast(s, "float64")
-    if dtype is None and input.dtype == "float16":
+    if narrow:
         s = cast(s, "float16")
     s.name = "mean"
     return s

@@ -55,13 +55,13 @@ def unbroadcast(x, *axes):
 
 
 def patternbroadcast(x, broadcastable):
-    """Give a tensor a complete broadcast pattern.
+    """Give a tensor a broadcast pattern.
 
     Parameters
     ----------
     x : tensor
     broadcastable : sequence of bool
-        One per dimension; ``(True, False)`` makes a row.
+        For the first dimensions, one for each; ``(True, False)`` makes a row. Dimensions without a flag keep theirs.
 
     Returns
     -------
@@ -71,9 +71,9 @@ def patternbroadcast(x, broadcastable):
     Raises
     ------
     ValueError
-        At run time, when a dimension declared broadcastable is not 1 long.
+        When there are more flags than dimensions; at run time, when a dimension declared broadcastable is not 1 long.
     """
     x = as_tensor_variable(x)
-    if len(broadcastable) != x.ndim:
+    if len(broadcastable) > x.ndim:
         raise ValueError("patternbroadcast: %d flags given for %d dimensions" % (len(broadcastable), x.ndim))
     return rebroadcast(x, {i: bool(flag) for i, flag in enumerate(broadcastable)})

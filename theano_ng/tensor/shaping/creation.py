@@ -159,10 +159,14 @@ def _filled_like(value, model, dtype, opt):
 
 
 class _IntegerParametrized(NativeOp, Op):
-    """A matrix whose content depends on three integers: rows, columns, k."""
+    """A matrix whose content depends on three integers: rows, columns, k.
+
+    None as the value of the second one, given to a compiled function, stands for the first one.
+    """
 
     __props__ = ("dtype",)
     native_name = None
+    native_unchecked = (1,)
 
     def __init__(self, dtype=None):
         self.dtype = config.floatX if dtype is None else np.dtype(dtype).name
@@ -177,6 +181,12 @@ class _IntegerParametrized(NativeOp, Op):
 
     def native_code(self, node):
         return NativeCode("theano_ng.tensor.native.creation:" + self.native_name, type_number=_TYPE_NUMBER[self.dtype])
+
+    @staticmethod
+    def _integers(inp):
+        """The values of the inputs as ints, lengths not below 0."""
+        n, m, k = inp
+        return max(int(n), 0), max(int(n if m is None else m), 0), int(k)
 
     def infer_shape(self, node, in_shapes):
         return [tuple(maximum(cast(x, "int64"), 0) for x in node.inputs[:2])]
@@ -201,8 +211,8 @@ class Eye(_IntegerParametrized):
     native_name = "eye"
 
     def perform(self, node, inp, out_):
-        n, m, k = (int(x) for x in inp)
-        out_[0][0] = np.eye(max(n, 0), max(m, 0), k, dtype=self.dtype)
+        n, m, k = self._integers(inp)
+        out_[0][0] = np.eye(n, m, k, dtype=self.dtype)
 
 
 class Tri(_IntegerParametrized):
@@ -214,8 +224,7 @@ class Tri(_IntegerParametrized):
         return super().make_node(N, M, k)
 
     def perform(self, node, inp, out_):
-        n, m, k = (int(x) for x in inp)
-        n, m = max(n, 0), max(m, 0)
+        n, m, k = self._integers(inp)
         out_[0][0] = np.empty((n, m), self.dtype)  # refuses what is too large
         # np.tri computes m - k, which overflows for large m.
         out_[0][0][...] = np.arange(m) <= np.arange(n)[:, None] + min(max(k, -n), m)
@@ -554,7 +563,7 @@ class MakeVector(NativeOp, Op):
                     "into %s" % ([x.dtype for x in inputs], self.dtype)
                 )
             inputs = [cast(x, dtype) for x in inputs]
-        return Apply(self, inputs, [TensorType(self.dtype, (len(inputs) == 1,))()])
+        return Apply(self, inputs, [TensorType(self.dtype, (False,))()])
 
     def __str__(self):
         return "MakeVector{dtype=%r}" % self.dtype

@@ -10,7 +10,7 @@ from theano_ng.gof import ports
 from theano_ng.gof.derivative import disconnected_type
 import theano_ng.scalar as scal
 import theano_ng.tensor.compile_ops  # noqa: F401  (gives the Ops of `compile` their native code for tensors)
-from theano_ng.compile.ops import shape
+from theano_ng.compile.ops import Shape, Shape_i, shape
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Apply, Constant
 from theano_ng.gof.native import NativeCode, NativeOp
@@ -144,6 +144,27 @@ def _constant_size(size):
         return None
 
 
+def _is_length(size):
+    """Whether a size is, by its form, no negative number: an element of a shape, or a product or sum of such."""
+    todo = [size]
+    for v in todo:
+        node = getattr(v, "owner", None)
+        if node is None or len(todo) > 16:
+            known = _constant_size(v) if node is None else None
+            if known is None or known < 0:
+                return False
+        elif isinstance(node.op, (Shape, Shape_i)):
+            continue
+        elif type(node.op).__name__ == "Subtensor":
+            todo.append(node.inputs[0])
+        elif type(node.op).__name__ == "MakeVector" or getattr(node.op, "scalar_op", None) in (scal.add, scal.mul):
+            # Prod and Sum have these scalar ops, too.
+            todo += node.inputs
+        else:
+            return False
+    return True
+
+
 class Reshape(NativeOp, Op):
     """The same elements in another shape: ``Reshape(ndim)(x, shape)``. A view where the memory layout allows it.
 
@@ -244,8 +265,8 @@ class Reshape(NativeOp, Op):
                 result.append(constant(1, dtype="int64"))
             elif known[i] is not None and known[i] != -1:
                 result.append(constant(known[i], dtype="int64"))
-            elif known[i] is None and (-1 in known or "uint" in size.dtype):
-                # Only one size may be -1, and that is another one.
+            elif known[i] is None and (-1 in known or "uint" in size.dtype or _is_length(size)):
+                # Only one size may be -1, and that is another one; a length is none.
                 result.append(size)
             else:
                 if total is None:

@@ -11,6 +11,7 @@ from theano_ng import tensor as tt
 from theano_ng.audit.records import Case
 from theano_ng.tensor import blas, extra_ops, fft, nnet, xlogx
 from theano_ng.tensor.tests import audit_nlinalg, audit_slinalg
+from theano_ng.tensor.reductions import cumulative
 from theano_ng.tensor.reductions.fused import ReducedElemwise
 from theano_ng.tests import odd_arrays
 
@@ -45,7 +46,9 @@ def _elsewhere():
             [X],
             {},
         ),
-        ("CumprodOp", extra_ops.CumOp(axis=0, mode="mul"), [X], _LIMITS["cumprod flat"]),
+        ("CumprodOp", extra_ops.CumOp(axis=0, mode="mul"), [X], {}),
+        ("LinearRecurrence", cumulative.LinearRecurrence(1), [X, Y], {}),
+        ("LinearRecurrence of float16", cumulative.LinearRecurrence(0), [X.astype("float16"), Y.astype("float16")], {}),
         ("DiffOp", extra_ops.DiffOp(n=2, axis=1), [X], {}),
         # creation
         ("ExtractDiag", tt.ExtractDiag(offset=1), [X], {}),
@@ -79,6 +82,8 @@ def _elsewhere():
         ("Tile to more dimensions", lambda x, r: tt.tile(x, r, ndim=3), [X, np.array([2, 1, 3])], {}),
         ("Join of three", tt.Join(), [np.int8(0), X, Y[:2], X[:1]], {}),
         ("MakeVector", tt.opt.MakeVector("float64"), [np.float64(1.5), np.float64(-2.0), np.float64(0.5)], {}),
+        ("AssertIndex", lambda x, i: tt.opt.AssertIndex("no")(x, i < x.shape[0]), [X, np.int64(1)], {}),
+        ("AssertShape", lambda x, n: tt.opt.AssertShape("no")(x, tt.le(n, x.shape[0])), [X, np.int64(1)], {}),
         # selecting and sorting
         (
             "Choose",
@@ -241,9 +246,6 @@ _LIMITS = {
     "solve triangular": {"tied": audit_slinalg.triangular},
     "eigvalsh": {"tied": audit_slinalg.pair},
     "eigvalsh of two": {"tied": audit_slinalg.pair},
-    "cumprod flat": {
-        "skip": dict.fromkeys(("grad", "R_op"), "the derivatives divide by the elements: they are not there at zero")
-    },
 }
 
 

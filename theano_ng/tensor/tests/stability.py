@@ -12,8 +12,9 @@ Tolerance: `ULPS` units in the last place (of the dtype) of a scale, which is wh
 - the size of the exact result, that is, of the largest of the terms that are added to it;
 - what rounding the logits would change: ``sum(abs(z * d_result / d_z))``. ``exp(-x * x)`` at 20 has lost 800 times the precision of x when x
   is squared, and ``max + log(sum(exp(z - max)))`` is rounded as its maximum is;
-- for derivatives the `floor` of the loss, the size of the terms that cancel in the best formula: 1 for the gradient ``p - t`` of a
-  cross-entropy of probabilities p.
+- the `cost_floor` of the loss, and for derivatives its `floor`, the size of the terms that cancel in the best formula: 1 for the
+  gradient ``p - t`` of a cross-entropy of probabilities p, and for the logarithm of a probability near 1 by
+  ``z - max - log(sum(exp(z - max)))``.
 """
 
 from collections import namedtuple
@@ -26,7 +27,7 @@ ULPS = 16
 DIGITS = 800  # exp(-800) is 1e-348, and a second difference with STEP loses 300 digits
 STEP = mpmath.mpf(10) ** -150
 
-Loss = namedtuple("Loss", "name build exact target floor elementwise")
+Loss = namedtuple("Loss", "name build exact target floor elementwise cost_floor", defaults=(0,))
 """A row of the table.
 
 name : str
@@ -40,6 +41,8 @@ floor : float
     See above.
 elementwise : bool
     Whether there is a loss for each element.
+cost_floor : float
+    As `floor`, for the cost.
 """
 
 View = namedtuple("View", "name make split pull")
@@ -216,7 +219,7 @@ def exact(loss, view, factors, logits):
         value, g, hessian = _of_row(loss, z[r].tolist(), None if targets is None else targets[r])
         size = np.abs(z[r])
         cost += factor * value
-        cost_scale += factor * (abs(value) + sum(size * abs(g)))
+        cost_scale += factor * (abs(value) + sum(size * abs(g)) + loss.cost_floor)
         gradient[r] = factor * g
         gradient_scale[r] = factor * (abs(g) + abs(hessian).dot(size) + loss.floor)
         second[r] = factor * hessian.dot(direction[r])

@@ -171,10 +171,10 @@ def losses(Loss):
     """The table; `Loss` is that of `stability`."""
 
     def with_labels(name, build):
-        return Loss(name, build, _with_labels, "labels", 1, False)
+        return Loss(name, build, _with_labels, "labels", 1, False, 1)
 
     def with_distribution(name, build, target):
-        return Loss(name, build, _with_distribution, target, 1, False)
+        return Loss(name, build, _with_distribution, target, 1, False, 1)
 
     def log_sum_exp(name, build):
         return Loss(name, build, lambda z, t: _log_sum_exp(z), "none", 1, False)
@@ -222,7 +222,13 @@ def losses(Loss):
         log_sum_exp("log-sum-exp of parts", _lse_of_parts),
         log_sum_exp("log-sum-exp reshaped", _lse_reshaped),
         Loss(
-            "entropy", lambda T, z, t: -(_library(T, z) * T.log(_library(T, z))).sum(axis=1), _entropy, "none", 1, False
+            "entropy",
+            lambda T, z, t: -(_library(T, z) * T.log(_library(T, z))).sum(axis=1),
+            _entropy,
+            "none",
+            1,
+            False,
+            1,
         ),
         Loss(
             "entropy by hand",
@@ -231,11 +237,12 @@ def losses(Loss):
             "none",
             1,
             False,
+            1,
         ),
-        Loss("divergence", _kl(_library), _divergence, "logits", 1, False),
-        Loss("divergence by hand", _kl(_unshifted), _divergence, "logits", 1, False),
-        Loss("divergence of quotient", _kl_of_quotient, _divergence, "logits", 1, False),
-        Loss("divergence from target", _kl_from_target, _divergence_from_target, "logits", 1, False),
+        Loss("divergence", _kl(_library), _divergence, "logits", 4, False, 1),
+        Loss("divergence by hand", _kl(_unshifted), _divergence, "logits", 4, False, 1),
+        Loss("divergence of quotient", _kl_of_quotient, _divergence, "logits", 4, False, 1),
+        Loss("divergence from target", _kl_from_target, _divergence_from_target, "logits", 4, False, 1),
         Loss(
             "sum of squares",
             lambda T, z, t: ((_unshifted(T, z) - t) ** 2).sum(axis=1),

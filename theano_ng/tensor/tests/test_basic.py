@@ -195,7 +195,11 @@ class TestCreation(unittest.TestCase):
 
     def test_constant_shape_is_broadcastable(self):
         assert T.eye(1, k).broadcastable == (True, False)
-        assert creation.MakeVector()(k).broadcastable == (True,)
+
+    def test_vectors_of_scalars_are_not_broadcastable(self):
+        for made in (creation.MakeVector()(k), T.stack([k]), T.as_tensor_variable([k]), T.stacklists([k]), creation.MakeVector()()):
+            assert made.broadcastable == (False,)
+        assert T.stack([v]).broadcastable == (True, False)
 
     def test_errors(self):
         self.assertRaises(TypeError, T.eye, 2.5)

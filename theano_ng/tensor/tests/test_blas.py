@@ -287,6 +287,49 @@ class Rules(unittest.TestCase):
             self.assertEqual(results[0].dtype, results[1].dtype)
             np.testing.assert_allclose(*results, rtol=1e-6)
 
+    def test_terms_of_one_matrix_are_one_term(self):
+        # name: the sum of matrix or vector z and product p, with the number of Gemm or Gemv that compute it alone
+        sums = {
+            "weight decay": (lambda z, p, q, a, b: z - a * (p + b * z), 1),
+            "constants": (lambda z, p, q, a, b: z - 0.5 * (p + 0.25 * z), 1),
+            "twice": (lambda z, p, q, a, b: z + z + p, 1),
+            "apart": (lambda z, p, q, a, b: (z + p) + a * z, 1),
+            "product twice": (lambda z, p, q, a, b: p + z - a * p, 1),
+            "two products": (lambda z, p, q, a, b: a * z + p + b * (q - z), 2),
+            "nested": (lambda z, p, q, a, b: a * z - b * (0.5 * p - a * (z - 3 * p)), 1),
+        }
+        rng = np.random.RandomState(11)
+        for dtype, vectors in itertools.product(TOL, (False, True)):
+            x, u = T.matrix("x", dtype), T.matrix("u", dtype)
+            y, w, z = [T.vector(n, dtype) if vectors else T.matrix(n, dtype) for n in "ywz"]
+            a, b = T.scalar("a", dtype), T.scalar("b", dtype)
+            inputs = [x, y, u, w, z, a, b]
+            values = [random(rng, dtype, *(3,) * i.ndim) for i in inputs]
+            for name, (build, count) in sums.items():
+                with self.subTest(name, dtype=dtype, vectors=vectors):
+                    expression = build(z, T.dot(x, y), T.dot(u, w), a, b)
+                    f, plain = [
+                        function(inputs, expression, mode=theano.Mode("py", rules), on_unused_input="ignore")
+                        for rules in ("fast_run", None)
+                    ]
+                    np.testing.assert_allclose(f(*values), plain(*values), rtol=TOL[dtype], atol=TOL[dtype])
+                    large = [n for n in f.maker.fgraph.toposort() if n.outputs[0].ndim]
+                    self.assertEqual([n for n in op_names(f) if "Gem" in n], [str(n.op) for n in large], large)
+                    self.assertEqual(len(large), count)
+
+    def test_terms_that_cancel_or_are_used_elsewhere_stay(self):
+        x, y, z = T.dmatrices("x", "y", "z")
+        product = T.dot(x, y)
+        values = [np.arange(1.0, 5).reshape(2, 2) + i for i in range(3)]
+        # Canonical forms would drop what cancels before.
+        only_blas = theano.Mode("py", theano.gof.Query(include=["BlasOpt"]))
+        f = function([x, y, z], z + product - z, mode=only_blas)
+        np.testing.assert_allclose(f(*values), values[0].dot(values[1]))
+        values[2][0, 0] = np.nan
+        self.assertTrue(np.isnan(f(*values)[0, 0]))
+        f = function([x, y, z], [z + product + product, product])
+        self.assertEqual(sum("Dot22" in name or "Gemm" in name for name in op_names(f)), 1)
+
     def test_a_shared_product_is_not_computed_twice(self):
         x, y, z = T.dmatrices("x", "y", "z")
         d = T.dot(x, y)
@@ -533,6 +576,14 @@ class Gradients(unittest.TestCase):
         rng = np.random.RandomState(7)
         for xs, ys in (((3, 2, 4), (3, 4, 2)), ((3, 4), (3, 4, 2)), ((3, 2, 4), (3, 4)), ((3, 4), (3, 4))):
             theano.gradient.verify_grad(blas.batched_dot, [rng.rand(*xs), rng.rand(*ys)], rng=rng)
+
+    def test_outer_products_of_stacks_are_elementwise(self):
+        for ndims, products in (((3, 3), 2), ((2, 3), 1), ((3, 2), 1), ((2, 2), 0)):
+            inputs = [T.TensorType("float64", (False,) * n)() for n in ndims]
+            f = function(
+                inputs, T.grad((blas.batched_dot(*inputs) * 0.5).sum(), inputs), mode=theano.Mode("py", "fast_run")
+            )
+            self.assertEqual(sum("BatchedDot" in name for name in op_names(f)), products, op_names(f))
 
     def test_accumulating_ops(self):
         rng = np.random.RandomState(8)

@@ -8,6 +8,7 @@ import theano_ng as theano
 import theano_ng.tensor as T
 from theano_ng.compile.mode import Mode
 from theano_ng.tensor import extra_ops as E
+from theano_ng.tensor.reductions.cumulative import LinearRecurrence
 from theano_ng.tensor import utils
 from theano_ng.tests import unittest_tools as utt
 
@@ -148,6 +149,61 @@ class TestAgainstNumPy(unittest.TestCase):
         ):
             utt.verify_grad(function, [X])
         utt.verify_grad(lambda a: T.diagonal(a, 2, 2, 1), [T3])
+
+    def test_cumulative_products_through_zeros(self):
+        values = np.random.RandomState(3).randn(4, 6, 3)
+        for zeros in ([], [(0, 0, 0)], [(1, 2, 0), (1, 2, 1)], [(2, 3, 1), (2, 5, 1), (2, 4, 2), (3, 3, 1)]):
+            a = values.copy()
+            for place in zeros:
+                a[place] = 0
+            for axis in (None, 0, 1, -1):
+                utt.verify_grad(lambda x: E.cumprod(x, axis), [a], mode="FAST_RUN")
+        # The formula, with two zeros; and once more differentiated.
+        x = T.dvector()
+        p, q, r = 2.0, 3.0, 5.0
+        value = np.array([p, 0.0, q, 0.0, r])
+        gradient = theano.grad(E.cumprod(x).sum(), x)
+        np.testing.assert_allclose(gradient.eval({x: value}), [1, p + p * q, 0, 0, 0], rtol=1e-14)
+        second = theano.grad(gradient[1], x)
+        # of x0 (1 + x2 + x2 x3 + x2 x3 x4)
+        np.testing.assert_allclose(second.eval({x: value}), [1 + q, 0, p, p * q * (1 + r), 0], rtol=1e-14)
+        step = np.array([1.0, 2.0, 0.5, -1.0, 3.0])
+        moved = T.Rop(E.cumprod(x), x, T.constant(step)).eval({x: value})
+        np.testing.assert_allclose(moved, [1, p * 2, p * q * 2, 0, 0], rtol=1e-14)
+
+    def test_linear_recurrences(self):
+        rng = np.random.RandomState(4)
+        for dtype in ("float16", "float32", "float64", "complex64", "complex128"):
+            a, b = (T.TensorType(dtype, (False,) * 3)() for _ in range(2))
+            for axis in range(3):
+                for mode in ("FAST_RUN", theano.Mode("py", None)):
+                    f = theano.function([a, b], LinearRecurrence(axis)(a, b), mode=mode)
+                    for shape in ((3, 5, 4), (3, 0, 4), (1, 1, 1)):
+                        x, y = (rng.uniform(-1, 1, shape).astype(dtype) for _ in range(2))
+                        expected = y.astype("complex128")
+                        for k in range(1, shape[axis]):
+                            here, before = (
+                                tuple(j if i == axis else slice(None) for i in range(3)) for j in (k, k - 1)
+                            )
+                            expected[here] += x[here] * expected[before]
+                        result = f(x.T.copy().T, y[:, ::-1][:, ::-1])
+                        self.assertEqual(result.dtype, dtype)
+                        np.testing.assert_allclose(
+                            result,
+                            expected,
+                            rtol=1e-2 if dtype == "float16" else 1e-4,
+                            atol=1e-2 if dtype == "float16" else 1e-6,
+                        )
+                    self.assertRaises(ValueError, f, np.ones((2, 2, 2), dtype), np.ones((2, 1, 2), dtype))
+        self.assertRaises(TypeError, LinearRecurrence(0), T.ivector(), T.ivector())
+        self.assertRaises(TypeError, LinearRecurrence(1), T.dvector(), T.dvector())
+        utt.verify_grad(LinearRecurrence(1), [X, X[:, ::-1]])
+        x, y = T.dmatrices("x", "y")
+        moved = T.Rop(LinearRecurrence(0)(x, y), [x, y], [T.ones_like(x), y])
+        step = 1e-6
+        value = lambda u, v: LinearRecurrence(0)(x, y).eval({x: u, y: v})  # noqa: E731
+        difference = (value(X + step, X * (1 + step)) - value(X - step, X * (1 - step))) / (2 * step)
+        np.testing.assert_allclose(moved.eval({x: X, y: X}), difference, rtol=1e-6, atol=1e-8)
         utt.verify_grad(E.fill_diagonal, [X, np.array(2.0)])
         utt.verify_grad(E.fill_diagonal, [RNG.randn(3, 3, 3), np.array(2.0)])
         for offset in (-1, 2):

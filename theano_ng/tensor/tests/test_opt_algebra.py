@@ -221,6 +221,23 @@ class TestAsserts(RewriteCase):
                 theano_ng.function([x], check(x, n < 3), mode=mode)([1.0, 2.0, 3.0]).tolist(), [1.0, 2.0, 3.0]
             )
 
+    def test_what_was_checked_before_is_not_checked_again(self):
+        x, s, t = T.dvector("x"), T.dscalar("s"), T.dscalar("t")
+        first, again = T.opt.Assert("first"), T.opt.Assert("again")
+        for out, left in (
+            (again(first(x, s > 0), s > 0), ["first"]),
+            (again(first(again(x, s > 0), t > 0), s > 0, t > 0), ["again", "first"]),
+            (again(first(x, s > 0), t > 0), ["first", "again"]),
+            (again(T.exp(first(x, s > 0)), s > 0), ["first", "again"]),
+        ):
+            f = theano_ng.function([x, s, t], out, mode=Mode("py", "fast_run"), on_unused_input="ignore")
+            checks = [n.op for n in f.maker.fgraph.toposort() if isinstance(n.op, T.opt.Assert)]
+            self.assertEqual([op.msg for op in checks], left)
+            f([1.0], 1.0, 1.0)
+            with self.assertRaisesRegex(AssertionError, left[0]):
+                f([1.0], -1.0, 1.0)
+            self.assertEqual(f([1.0], 1.0, 1.0).shape, (1,))
+
     def test_merging_sees_through(self):
         x, y = T.dvector("x"), T.dscalar("y")
         check = T.opt.Assert("negative")

@@ -65,6 +65,22 @@ class TestFusion(RewriteCase):
         plain = theano_ng.function([x], y, mode=Mode("py", None))
         np.testing.assert_allclose(f([-0.3, 0.2, 1.1]), plain([-0.3, 0.2, 1.1]), rtol=1e-9)
 
+    def test_inputs_of_a_loop(self):
+        # What a member brings in counts when it joins: compilers need minutes for a loop over hundreds of arrays of several types.
+        small, large = [T.bvector() for _ in range(120)], [T.dvector() for _ in range(120)]
+        sums = [
+            T.add(*[T.cast(s, "float64") * v for s, v in zip(small[k : k + 30], large[k : k + 30])])
+            for k in range(0, 120, 30)
+        ]
+        out = T.tanh(sums[0]) * T.tanh(sums[1]) * T.tanh(sums[2]) * T.tanh(sums[3])
+        f = theano_ng.function(small + large, out, mode=Mode("py", FUSION))
+        sizes = [len(node.inputs) for node in f.maker.fgraph.apply_nodes]
+        self.assertEqual(max(sizes), elemwise_max_input_fct(None))
+        numbers = [np.array([k % 5, -1], "int8") for k in range(120)], [np.array([0.01, 0.001 * k]) for k in range(120)]
+        products = np.array(numbers[0]) * numbers[1]
+        want = np.prod(np.tanh(products.reshape(4, 30, 2).sum(1)), axis=0)
+        np.testing.assert_allclose(f(*numbers[0], *numbers[1]), want, rtol=1e-13)
+
     def test_limits(self):
         xs = T.dvectors(["x%d" % i for i in range(70)])
         out = xs[0]

@@ -1,5 +1,6 @@
 """Writing into parts of tensors: useless writes, sums of increments, work in place."""
 
+import itertools
 import unittest
 
 import numpy as np
@@ -65,9 +66,40 @@ class TestUseless(RewriteCase):
         self.assertFalse([n for n in f.maker.fgraph.apply_nodes if "Inc" in type(n.op).__name__])
         f = theano_ng.function([x, y], T.set_subtensor(x[unique], y)[unique] * 1.0)
         self.assertRaises((AssertionError, IndexError), f, np.ones((2, 2)), np.ones((3, 2)))
+        f = self.check(T.inc_subtensor(T.zeros_like(x)[unique], y)[unique], None, values)
+        self.assertFalse([n for n in f.maker.fgraph.apply_nodes if "Inc" in type(n.op).__name__])
+        self.check(T.inc_subtensor(T.zeros_like(x)[twice], y)[twice], None, values)
+        self.check(T.inc_subtensor(x[unique], y)[unique], None, values)
         for rows in (twice, np.array([0, -1, 1])):
             f = self.check(T.set_subtensor(x[rows], y)[rows], None, values)
             self.assertIn("IncSubtensor", shown(f.maker.fgraph))
+
+
+class TestTrustedRows(RewriteCase):
+    query = Query(["fast_run", "local_adv_sub1_adv_inc_sub1_of_trusted_rows"])
+
+    def test_rows_that_are_trusted(self):
+        for dtype, kind in itertools.product(("int8", "float32", "complex128"), ("int64", "uint8", "int32")):
+            x, y, r = T.matrix("x", dtype), T.matrix("y", dtype), T.vector("r", kind)
+            values = {"x": np.arange(8).reshape(4, 2), "y": np.ones((3, 2)), "r": [3, 0, 1]}
+            for out, used in (
+                (T.set_subtensor(x[r], y)[r], (x, y, r)),
+                (T.inc_subtensor(T.zeros_like(x)[r], y)[r], (x, y, r)),
+            ):
+                f = self.check(out, None, values)
+                self.assertFalse([n for n in f.maker.fgraph.apply_nodes if "Inc" in type(n.op).__name__])
+                g = theano_ng.function(used, out, mode=Mode("py", self.query))
+                for wrong in ({"r": [3, 0]}, {"r": [3, 0, 4]}, {"x": np.ones((2, 2))}, {"y": np.ones((3, 3))}):
+                    given = {**values, **wrong}
+                    given = [np.asarray(given[i.name], i.dtype) for i in used]
+                    self.assertRaises((AssertionError, IndexError), g, *given)
+            # Other rows, an increment of something, and without asking.
+            f = self.check(T.set_subtensor(x[r], y)[r[::-1]], None, values)
+            self.assertTrue([n for n in f.maker.fgraph.apply_nodes if "Inc" in type(n.op).__name__])
+            f = self.check(T.inc_subtensor(x[r], y)[r], None, values)
+            self.assertTrue([n for n in f.maker.fgraph.apply_nodes if "Inc" in type(n.op).__name__])
+            f = self.check(T.set_subtensor(x[r], y)[r], None, {**values, "r": [3, 0, 3]}, query=Query(["fast_run"]))
+            self.assertTrue([n for n in f.maker.fgraph.apply_nodes if "Inc" in type(n.op).__name__])
 
 
 class TestSerialize(RewriteCase):

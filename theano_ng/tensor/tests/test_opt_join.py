@@ -1,5 +1,6 @@
 """Join, Split, Tile, MakeVector, and other operations without effect."""
 
+import itertools
 import unittest
 
 import numpy as np
@@ -44,9 +45,32 @@ class TestJoin(RewriteCase):
             (T.concatenate([T.stack([a]), T.stack([T.fscalar("f"), 1])]), None),
         ]:
             self.check(out, expected)
-        f = theano_ng.function([x], T.concatenate([x, np.zeros((0, 3))]))
+
+    def test_empty_constants(self):
+        for dtype, const in itertools.product(("int8", "float32", "float64", "complex128"), ("int8", "float64")):
+            x, y, t = T.matrix("x", dtype), T.matrix("y", dtype), T.tensor3("t", dtype)
+            none, wide, many = np.zeros((0, 3), const), np.zeros((3, 0), const), np.zeros((3, 0, 2), const)
+            for out, joins in (
+                (T.concatenate([x, none]), 0),
+                (T.concatenate([none, x, none]), 0),
+                (T.concatenate([wide, x], axis=1), 0),
+                (T.concatenate([none, x, y, none]), 1),
+                (T.concatenate([none, none]), 0),
+                (T.concatenate([t, many], axis=1), 0),
+                (T.concatenate([t, many], axis=-2), 0),
+            ):
+                f = self.check(out, None, {"t": np.ones((3, 2, 2))})
+                self.assertEqual(sum(isinstance(n.op, Join) for n in f.maker.fgraph.apply_nodes), joins)
+        f = theano_ng.function([x], T.concatenate([x, none]))
         self.assertEqual(f(np.ones((0, 3))).shape, (0, 3))
         self.assertRaises(ValueError, f, np.ones((2, 4)))
+        f = theano_ng.function([t], T.concatenate([many, t], axis=1))
+        self.assertRaises(ValueError, f, np.ones((3, 2, 4)))
+        self.assertRaises(ValueError, f, np.ones((2, 2, 2)))
+        # Shapes that contradict each other fit none.
+        self.assertRaises(
+            ValueError, theano_ng.function([x], T.concatenate([x, none, np.zeros((0, 2))])), np.ones((2, 3))
+        )
 
     def test_printed_vectors(self):
         v = T.dscalar("a")

@@ -7,6 +7,7 @@ import numpy as np
 import theano_ng
 import theano_ng.tensor as T
 from theano_ng.compile.mode import Mode
+from theano_ng.gof.optdb import Query
 from theano_ng.tensor.reductions.careduce import CAReduce, ProdWithoutZeros
 from theano_ng.tensor.tests.rewriting import RewriteCase
 
@@ -22,6 +23,11 @@ class TestFactors(RewriteCase):
             (T.prod(2 * x), None),
             (T.prod(-x), None),
             (T.prod(s * m, axis=1), None),
+            (T.prod(s * m, axis=1, keepdims=True), None),
+            # One pass over both needs no power, and one of float32 and int64 is no float32.
+            (T.prod(s * x * T.exp(x)), "Prod(mul(InplaceDimShuffle{x}(s), x, exp(x)))"),
+            (T.prod(T.fscalar("h") * T.fvector("f")), "Prod(mul(InplaceDimShuffle{x}(h), f))"),
+            (T.prod(T.cscalar("q") * T.cvector("c")), "Prod(mul(InplaceDimShuffle{x}(q), c))"),
             (T.sum(s * x * T.exp(x)), None),
             (T.sum(T.fvector("f") * 2), None),
             (T.sum(T.ivector("i") * 2), None),
@@ -32,6 +38,20 @@ class TestFactors(RewriteCase):
         for shape in ((0,), (5,)):
             self.check(T.prod(3 * x), None, {"x": np.ones(shape)})
             self.check(T.sum(3 * x), None, {"x": np.ones(shape)})
+
+    def test_powers_of_scalars(self):
+        x, s, m = T.dvector("x"), T.dscalar("s"), T.dmatrix("m")
+        l, k = T.lscalar("l"), T.lvector("k")
+        query = Query(["fast_run"], exclude=["inplace", "fusion", "BlasOpt"])
+        for out, expected in [
+            (T.prod(2 * x), "mul(pow(2.0, Shape_i{0}(x)), Prod(x))"),
+            (T.prod(-x), "mul(pow(-1.0, Shape_i{0}(x)), Prod(x))"),
+            (T.prod(s * m * 3), "mul(pow(mul(3.0, s), mul(Shape_i{0}(m), Shape_i{1}(m))), Prod(m))"),
+            (T.prod(l * k), "mul(pow(l, Shape_i{0}(k)), Prod(k))"),
+        ]:
+            self.check(out, expected, query=query)
+            empty = {"x": np.zeros(0), "m": np.zeros((0, 2)), "k": np.zeros(0)}
+            self.check(out, expected, empty, query=query)
 
     def test_divisor_along_the_axis(self):
         m, v, t = T.dmatrix("m"), T.dvector("v"), T.dtensor3("t")

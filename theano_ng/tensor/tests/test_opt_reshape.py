@@ -57,7 +57,45 @@ class TestReshape(RewriteCase):
         c = T.alloc(n, 2, 3)
         self.check(c.reshape((2, 3)), "Alloc(n, 2, 3)", query=WITH_SHAPES)
         self.check(T.exp(x).reshape(x.shape), "exp(x)", query=WITH_SHAPES)
-        self.check(x.T.reshape((x.shape[1], x.shape[0])) * 2, None, {"x": np.ones((0, 4))}, query=WITH_SHAPES)
+        t, u, even = T.dtensor3("t"), T.dtensor3("u"), {"t": np.ones((3, 4, 2)), "u": np.ones((3, 4, 2))}
+        empty = {"x": np.ones((0, 4))}
+        for out, expected in (
+            (x.T.reshape((x.shape[1], x.shape[0])), "InplaceDimShuffle{1,0}(x)"),
+            (x.reshape((T.stack([x.shape[0], 3])[0], x.shape[1])), "x"),
+            (t.dimshuffle(0, 2, 1).reshape(T.shape(t)[[0, 2, 1]], ndim=3), None),
+            (t.dimshuffle(0, 2, 1).reshape((t.shape[0], t.shape[2], t.shape[1])), "InplaceDimShuffle{0,2,1}(t)"),
+            (
+                T.batched_dot(t.dimshuffle(0, 2, 1).reshape((t.shape[0], t.shape[2], t.shape[1])), u).reshape(
+                    (t.shape[0], t.shape[2], u.shape[2])
+                ),
+                "BatchedDot(InplaceDimShuffle{0,2,1}(t), u)",
+            ),
+        ):
+            self.check(out, expected, {**even, **empty}, query=WITH_SHAPES)
+        for out in (x.T.reshape((x.shape[0], x.shape[1])), t.dimshuffle(0, 2, 1).reshape(t.shape)):
+            f = self.check(
+                out, None, {"x": np.arange(6.0).reshape(3, 2), "t": np.arange(24.0).reshape(3, 4, 2)}, query=WITH_SHAPES
+            )
+            self.assertIn("Reshape", shown(f.maker.fgraph))
+
+    def test_lengths_are_no_unknown_sizes(self):
+        """The shape of a reshape to lengths needs no division, whatever these are made of; other sizes may be -1."""
+        x, n = T.dmatrix("x"), T.lscalar("n")
+        a, b = x.shape[0], x.shape[1]
+        value = {"x": np.arange(6.0).reshape(2, 3)}
+        whole = Query(["fast_run"], exclude=["fusion", "inplace"])
+        for sizes, numbers, divided in (
+            ((a, b), (0,), False),
+            ((b, a), (0,), False),
+            ((b * a, 1), (0,), False),
+            ((x.shape.prod(), 1), (0,), False),
+            ((T.stack([b, n])[0], a), (2,), False),
+            ((n, b), (2, -1), True),
+            ((a - b + n, b), (3, 0), True),
+        ):
+            for number in numbers:
+                f = self.check(x.reshape(sizes, ndim=2).shape, None, {**value, "n": number}, query=whole)
+                self.assertEqual("int_div" in shown(f.maker.fgraph), divided, (sizes, shown(f.maker.fgraph)))
 
     def test_ones(self):
         v, n, r = T.dvector("v"), T.lscalar("n"), T.drow("r")

@@ -112,6 +112,19 @@ class TestLift(RewriteCase):
         f = theano_ng.function([s, n], T.alloc(s, n, 2)[3])
         self.assertEqual(f(1, 4).tolist(), [1, 1])
         self.assertRaises(IndexError, f, 1, 3)
+        # An index that is not known to be valid leaves a check, not an array.
+        for out, used in (
+            (T.alloc(s, n)[i], (s, n, i)),
+            (T.alloc(s, n, 2)[i, 1], (s, n, i)),
+            (T.alloc(s, 2, n)[:, -2], (s, n)),
+            (T.alloc(v, n, v.shape[0])[i], (v, n, i)),
+        ):
+            f = theano_ng.function(used, out, mode=Mode("py", "fast_run"))
+            self.assertFalse([a for a in f.maker.fgraph.apply_nodes if isinstance(a.op, T.Subtensor)])
+            given = {s: 3.0, v: [3.0, 3.0], n: 2, i: -2}
+            self.assertEqual(np.unique(f(*[given[a] for a in used])).tolist(), [3.0])
+            for wrong in ({n: 1, i: 1}, {n: 1, i: -3}):
+                self.assertRaises(IndexError, f, *[{**given, **wrong}[a] for a in used])
 
     def test_dot(self):
         a, b, v = T.dmatrix("a"), T.dmatrix("b"), T.dvector("v")
@@ -129,16 +142,56 @@ class TestLift(RewriteCase):
     def test_inc(self):
         x, y, s, i = T.dmatrix("x"), T.dmatrix("y"), T.dscalar("s"), T.iscalar("i")
         self.check(T.set_subtensor(x[:i], y)[:i], None, {"i": 3})
-        f = self.check(T.set_subtensor(x[i], y[0])[i], None, {"i": -1})
-        self.assertNotIn("IncSubtensor", shown(f.maker.fgraph))
+        read = "Subtensor{int32}(x, ScalarFromTensor(i))"
+        expected = "IncSubtensor{Set;::}(%s, Subtensor{int64}(y, 0))" % read
+        self.check(T.set_subtensor(x[i], y[0])[i], expected, {"i": -1})
         f = theano_ng.function([x, y, i], T.set_subtensor(x[i], y[0])[i])
         self.assertEqual(f(np.ones((2, 3)), np.zeros((1, 1)), 1).tolist(), [0] * 3)
-        self.assertRaises((AssertionError, IndexError), f, np.ones((2, 3)), np.zeros((1, 3)), 2)
+        self.assertRaises(IndexError, f, np.ones((2, 3)), np.zeros((1, 3)), 2)
+        self.assertRaises(ValueError, f, np.ones((2, 3)), np.zeros((1, 2)), 1)
         self.check(T.set_subtensor(x[1:], s)[1:], None)
         self.check(T.set_subtensor(x[1:], T.exp(x[1:]))[1:], "exp(Subtensor{int64::}(x, 1))")
         self.check(T.set_subtensor(x[1:], y)[1:], None, {"x": np.ones((3, 2)), "y": np.ones((1, 2))})
         self.check(T.inc_subtensor(x[1:], s)[1:], None)
         self.check(T.set_subtensor(x[1:], s)[0:], None)
+
+    def test_what_was_written_is_read(self):
+        i, j = T.iscalar("i"), T.lscalar("j")
+        for dtype in ("int8", "float32", "float64", "complex64"):
+            x, t, v, s = T.matrix("x", dtype), T.tensor3("t", dtype), T.vector("v", dtype), T.scalar("s", dtype)
+            for whole, value, index in (
+                (x, v, i),
+                (x, v, 1),
+                (x, v, (slice(None), -1)),
+                (x, s, i),
+                (x, s, (i, j)),
+                (v, s, i),
+                (x, T.exp(x[i]), i),
+                (t, v, (i, slice(None), j)),
+                (t, x, slice(i, j)),
+                (t, s, slice(None, None, -2)),
+            ):
+                if value.type.dtype != dtype:
+                    continue
+                with self.subTest(dtype=dtype, value=value, index=index):
+                    out = T.set_subtensor(whole[index], value)[index]
+                    f = self.check(out, None, {"i": 1, "j": 2})
+                    written = [n for n in f.maker.fgraph.apply_nodes if isinstance(n.op, T.IncSubtensor)]
+                    # If anything, the part is written into.
+                    self.assertFalse([n for n in written if n.inputs[0].owner is None])
+                    numbers = {"i": 7, "j": 2}
+                    if any(
+                        not isinstance(e, slice) and e is i for e in (index if isinstance(index, tuple) else (index,))
+                    ):
+                        inputs = f.maker.fgraph.inputs
+                        given = [np.full((3,) * v.ndim, numbers.get(v.name, 1), v.dtype) for v in inputs]
+                        self.assertRaises(IndexError, f, *given)
+        # A view costs less than an assertion where the whole is computed anyway.
+        x, v = T.dmatrix("x"), T.dvector("v")
+        whole = T.set_subtensor(x[i], v)
+        f = theano_ng.function([x, v, i], [whole, whole[i]], mode=Mode("py", "fast_run"))
+        self.assertEqual(sum(isinstance(n.op, T.Subtensor) for n in f.maker.fgraph.apply_nodes), 1)
+        self.assertEqual(sum(isinstance(n.op, T.opt.Assert) for n in f.maker.fgraph.apply_nodes), 0)
 
 
 class TestTakeAlongAxis(RewriteCase):

@@ -174,6 +174,43 @@ class TestValues(unittest.TestCase):
         self.assertLess(abs(float(pairwise) - x.astype("float64").sum()) / 1e5, 1e-6)
 
     @theano.change_flags({"DebugMode.check_finite": False})
+    def test_large_integers_do_not_wrap_where_floats_are_wanted(self):
+        cases = {"int64": [2**62] * 5 + [-(2**63)], "uint64": [2**63] * 4 + [3], "int32": [2**31 - 1] * 4, "bool": [True, False, True]}
+        for dtype, values in cases.items():
+            values = np.array(values, dtype)
+            exact = values.astype("float64")
+            x = TensorType(dtype, (False,))()
+            results = [
+                (tt.mean(x), exact.mean()),
+                (tt.mean(x, dtype="float64"), exact.mean()),
+                (tt.mean(x, dtype="float32"), exact.mean()),
+                (tt.mean(x.dimshuffle(0, "x"), axis=0, keepdims=True)[0, 0], exact.mean()),
+                (tt.var(x), exact.var()),
+                (tt.var(x, ddof=1), exact.var(ddof=1)),
+                (tt.std(x), exact.std()),
+                (tt.sum(x, dtype="float64"), exact.sum()),
+                (tt.sum(x, dtype="float32"), exact.sum()),
+                (tt.sum(x, dtype="complex128").real, exact.sum()),
+                (tt.prod(x, dtype="float64"), exact.prod()),
+            ]
+            for mode in ("FAST_RUN", theano.Mode("py", None)):
+                found = theano.function([x], [result for result, _ in results], mode=mode)(values)
+                np.testing.assert_allclose(found, [expected for _, expected in results], rtol=1e-6)
+            # Exact where 64 bits suffice, and as before where integers are asked for.
+            self.assertEqual(tt.sum(x).eval({x: values}), values.sum())
+        y = tt.lvector()
+        self.assertEqual(tt.sum(y, dtype="float64", acc_dtype="int64").owner.op.acc_dtype, "int64")
+        self.assertEqual(tt.sum(tt.ivector(), dtype="float64").owner.op.acc_dtype, "int64")
+
+    def test_mean_in_float16(self):
+        value = np.array([60000.0, 50000.0, 10.0])
+        for dtype in ("float16", "float32", "int64"):
+            x = TensorType(dtype, (False,))()
+            for asked in ("float16", np.float16, np.dtype("float16")):
+                mean = tt.mean(x, dtype=asked)
+                self.assertEqual(mean.dtype, "float16")
+                self.assertEqual(mean.eval({x: value.astype(dtype)}), np.float16(value.astype(dtype).astype("float64").mean()))
+
     def test_all_any(self):
         x = np.array([[0.0, 1.0, np.nan], [1.0, 2.0, 3.0]])
         f = theano.function([v := tt.dmatrix()], [All()(v), Any()(v), All(axis=1)(v), Any(axis=0)(v)])

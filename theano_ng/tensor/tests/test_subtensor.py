@@ -5,6 +5,7 @@ import numpy as np
 
 import theano_ng as theano
 import theano_ng.tensor as T
+from theano_ng.gof import graph
 from theano_ng.tensor import subtensor as sub
 from theano_ng.tensor.tests.single_node import check_node, run_node
 
@@ -473,3 +474,110 @@ class TestGraphs(unittest.TestCase):
 
 if __name__ == "__main__":
     unittest.main()
+
+
+class TestNewAxes(unittest.TestCase):
+    """An increment of ``v[index]`` has the shape of v, new axes or not, whatever v is."""
+
+    INDICES = (
+        (ALL, None),
+        (None,),
+        (None, ALL),
+        (None, slice(1, 3)),
+        (slice(1, 3), None),
+        (Ellipsis, None),
+        (0, None),
+        (None, 0),
+        (None, ROWS[:2]),
+    )
+
+    def test_they_have_the_shape_of_what_is_indexed(self):
+        parent = value(shape=(4, 5))
+        parents = [
+            lambda x: x,
+            lambda x: x[1:4],
+            lambda x: x[1],
+            lambda x: x[:, 1],
+            lambda x: x[ROWS],
+            lambda x: x[ROWS, ROWS],
+            lambda x: x[1:].T,
+            lambda x: x[:, None, 1:],
+            lambda x: x[1:].reshape((5, 3)),
+            lambda x: x[MASK[:4]],
+        ]
+        x = T.dmatrix()
+        results, expected = [], []
+        for make in parents:
+            for index in self.INDICES:
+                v, part = make(x), make(parent.copy()).copy()
+                for setting in (False, True):
+                    whole = part.copy()
+                    written = np.arange(whole[index].size).reshape(whole[index].shape) + 50.0
+                    if setting:
+                        whole[index] = written
+                    else:
+                        whole[index] += written
+                    results.append(T.inc_subtensor(v[index], written, set_instead_of_inc=setting))
+                    expected.append(whole)
+        for mode in (theano.Mode("py", None), "FAST_RUN"):
+            for i, (found, wanted) in enumerate(zip(theano.function([x], results, mode=mode)(parent), expected)):
+                np.testing.assert_array_equal(found, wanted, err_msg=str(i))
+
+    def test_what_is_no_index_is_seen_through(self):
+        x, parent = T.dmatrix(), value(shape=(4, 5))
+        expected = parent.copy()
+        expected[1:] += 9
+        for part in (x[1:].T, x[1:].reshape((15,)), x[1:].dimshuffle(0, "x", 1)):
+            # Of a transposed part, the transposed tensor.
+            result = expected.T if part.broadcastable == (False, False) else expected
+            np.testing.assert_array_equal(T.inc_subtensor(part, 9).eval({x: parent}), result)
+
+
+class TestGradientOfRepeatedIndices(unittest.TestCase):
+    def test_only_the_last_writer_has_one(self):
+        rows, columns = T.lvectors("rows", "columns")
+        table = T.lmatrix("table")
+        mask = T.TensorType("bool", (False,))("mask")
+        taken = {rows: [1, 1, -3, 0], columns: [0, 0, 0, 4], table: [[0, 1], [1, 1]], mask: [0, 1, 0, 0]}
+        for index in (
+            (rows,),
+            (rows, columns),
+            (ALL, rows),
+            (slice(1, None), rows),
+            (rows, None, slice(1, 3)),
+            (table,),
+            (table, columns[:2]),
+            (mask, rows),
+            ([0, 0, 2],),
+            ([0, -4, 2],),
+            ([0, 1, 2], [0, 1, 2]),
+            ([[0], [1]], [1, 1]),
+        ):
+            x, weights = T.dmatrix(), value(shape=(4, 5)) + 1.0
+            part = x[index]
+            y = T.TensorType("float64", part.broadcastable)()
+            variables = {v: np.array(taken[v], v.dtype) for v in graph.inputs([part]) if v in taken}
+            f = theano.function([x, y, *variables], T.set_subtensor(part, y), mode="FAST_COMPILE")
+            gradient = theano.function(
+                [x, y, *variables],
+                theano.grad((T.set_subtensor(part, y) * weights).sum(), [x, y]),
+                mode="FAST_RUN",
+                on_unused_input="ignore",
+            )
+            given = list(variables.values())
+            shape = theano.function([x, *variables], part, mode="FAST_COMPILE")(weights, *given).shape
+            # The function is linear in x and y: its derivative by an element is its value for that unit.
+            zero, zeros = np.zeros((4, 5)), np.zeros(shape)
+            gx, gy = gradient(zero, zeros, *given)
+            for result, at in ((gx, 0), (gy, 1)):
+                for place in np.ndindex(result.shape):
+                    arguments = [zero.copy(), zeros.copy()]
+                    arguments[at][place] = 1
+                    self.assertEqual(result[place], (f(*arguments, *given) * weights).sum(), (index, at, place))
+
+    def test_indices_that_are_known_to_differ_cost_nothing(self):
+        x, y = T.dmatrices("x", "y")
+        for index, more in ((([2, 0],), False), (([-1, 0],), True), ((slice(1, None), [2, 0]), False)):
+            gy = theano.grad(T.set_subtensor(x[index], y).sum(), y)
+            ops = [type(node.op) for node in graph.io_toposort([x, y], [gy])]
+            self.assertEqual(T.ARange in ops, more)

@@ -123,8 +123,39 @@ class TestSoftmax(RuleCase):
             f = self.check(T.argmax(out, axis=1), [])
             self.assertFalse([n for n in f.maker.fgraph.toposort() if n.op in (nnet.sigmoid, T.tanh, nnet.softsign)])
             self.check(T.argmax(out, axis=-1), [])
+        self.check(T.argmax(T.log(nnet.softmax(self.x)), axis=1), [])
+        self.check(T.argmin(nnet.softmax(self.x), axis=1), [])
         self.check(T.argmax(nnet.softmax(self.x), axis=0), ["Softmax"])
         self.check(T.argmax(nnet.softmax(self.x)), ["Softmax"])
+        self.check(T.argmax(T.log(nnet.softmax(self.x)), axis=0), ["LogSoftmax"])
+        self.check(T.max_and_argmax(nnet.softmax(self.x), axis=1)[1], [])
+
+    def test_argmax_needs_no_increasing_function(self):
+        functions = [T.exp, T.log, T.sqrt, T.tanh, T.arctan, T.log1p, T.erf, nnet.sigmoid, nnet.softplus, nnet.softsign]
+        values = np.array([[0, 1, 2], [1, 0, 0]])
+        py = theano.Mode("py", "fast_run")
+        for dtype in ("bool", "int8", "uint8", "int64", "float16", "float32", "float64", "complex64"):
+            x = T.matrix("x", dtype)
+            given = values.astype(dtype)
+            for function in functions[:5] if dtype.startswith("complex") else functions:
+                if dtype.startswith("complex") and function is T.arctan:
+                    continue
+                for axis, find in ((0, T.argmax), (1, T.argmax), (None, T.argmax), (1, T.argmin)):
+                    with self.subTest(dtype=dtype, function=function, axis=axis, find=find):
+                        f, plain = [
+                            theano.function([x], find(function(x), axis=axis), mode=mode)
+                            for mode in (py, theano.Mode("py", None))
+                        ]
+                        np.testing.assert_array_equal(f(given), plain(given))
+                        dropped = not any(n.op == function for n in f.maker.fgraph.toposort())
+                        # The smallest of integers is the largest of what may wrap around.
+                        self.assertEqual(
+                            dropped, dtype.startswith("float") or (x.dtype[0] in "biu" and find is T.argmax)
+                        )
+        # A function that decreases, or does both, stays.
+        for out in (T.cos(self.x), self.x**2, T.erfc(self.x), abs(self.x), 1 / self.x):
+            f = theano.function([self.x], T.argmax(out, axis=1), mode=py)
+            self.assertEqual(len(f.maker.fgraph.toposort()), 2)
 
 
 class TestCrossentropy(RuleCase):
@@ -154,6 +185,54 @@ class TestCrossentropy(RuleCase):
                     self.inputs, T.grad(cost, self.x), mode=theano.Mode("py", None), on_unused_input="ignore"
                 )
                 np.testing.assert_allclose(f(*self.values), plain(*self.values), rtol=1e-10)
+
+    def test_no_rows(self):
+        for out in self.forms(nnet.softmax(self.x)) + self.forms(nnet.softmax(self.x + self.b)):
+            f = theano.function(self.inputs, [out, T.grad(out.sum(), self.x)], mode=FAST_RUN, on_unused_input="ignore")
+            value, gradient = f(np.zeros((0, 4)), np.zeros(4), np.zeros(0, "int64"))
+            self.assertEqual((value.shape, gradient.shape), ((0,), (0, 4)))
+
+    def test_vectors_and_rows(self):
+        v, r, y = T.vector("v"), T.row("r"), T.lvector("y")
+        label = T.TensorType("int64", (True,))("label")
+        given = {v: [0.5, -1.0, 2.0], r: [[0.25, 1.0, 0.0]], y: [2], label: [1], self.b: [1.0, -2.0, 0.5]}
+        rows = {
+            "vector": (v, False),
+            "row": (r, False),
+            "vectors": (v + self.b, True),
+            "vector and row": (v + r, True),
+            "three": (v + r + self.b, True),
+        }
+        for name, (source, biased) in rows.items():
+            sm = nnet.softmax(source)
+            with self.subTest(name):
+                f = theano.function(list(given), sm, mode=FAST_RUN, on_unused_input="ignore")
+                self.assertEqual(row_ops(f), ["SoftmaxWithBias" if biased else "Softmax"])
+                total = sum(np.atleast_2d(value) for i, value in given.items() if i in theano.gof.graph.inputs([sm]))
+                np.testing.assert_allclose(f(*given.values()), softmax(total))
+            for target in (y, label):
+                forms = (
+                    nnet.categorical_crossentropy(sm, target),
+                    -T.log(sm)[T.arange(target.shape[0]), target],
+                    -T.log(sm[T.arange(target.shape[0]), target]),
+                )
+                for form, cost in enumerate(forms):
+                    with self.subTest(name, target=target, form=form):
+                        wrt = [i for i in (v, r, self.b) if i in theano.gof.graph.inputs([sm])]
+                        f, plain = [
+                            theano.function(
+                                list(given),
+                                [cost, cost.mean()] + T.grad(cost.sum(), wrt),
+                                mode=mode,
+                                on_unused_input="ignore",
+                            )
+                            for mode in (FAST_RUN, theano.Mode("py", None))
+                        ]
+                        self.assertEqual(
+                            row_ops(f), ["CrossentropySoftmax1HotWithBiasDx", "CrossentropySoftmaxArgmax1HotWithBias"]
+                        )
+                        for got, want in zip(f(*given.values()), plain(*given.values())):
+                            np.testing.assert_allclose(got, want, rtol=1e-10)
 
     def test_value_and_gradient_together(self):
         w = theano.shared(np.random.RandomState(2).randn(4, 4), "w")

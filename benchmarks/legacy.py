@@ -1,0 +1,343 @@
+"""Compare the package with Theano 1.0: which types, shapes, values and exceptions do the same expressions give?
+
+    python benchmarks/legacy.py /path/to/python3.8            # an interpreter that can `import theano`
+    python benchmarks/legacy.py /path/to/python3.8 reductions # one group
+
+Each case is an expression of one operation on inputs of certain dtypes. It is built and run in both interpreters, without rewriting and
+without C; what differs and is not in `REASONS` is printed, and makes the exit status 1.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import warnings
+
+import numpy as np
+
+INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+FLOATS = ("float16", "float32", "float64")
+COMPLEX = ("complex64", "complex128")
+DTYPES = ("bool",) + INTEGERS + FLOATS + COMPLEX
+
+UNARY = """abs_ neg sgn exp exp2 expm1 log log2 log10 log1p sqr sqrt inv ceil floor trunc iround round rad2deg deg2rad sin cos tan
+arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh erf erfc erfinv erfcinv gamma gammaln psi real imag conj angle invert
+isnan isinf zeros_like ones_like identity_like nonzero argsort sort shape""".split()
+BINARY = """add sub mul true_div int_div floor_div mod pow maximum minimum eq neq lt le gt ge and_ or_ xor arctan2 power
+clip switch complex complex_from_polar isclose allclose dot outer tensordot""".split()
+NNET = "sigmoid ultra_fast_sigmoid hard_sigmoid softplus softmax logsoftmax relu elu selu softsign".split()
+REDUCTIONS = "sum prod max min argmax argmin all any mean var std cumsum cumprod max_and_argmax ptp".split()
+
+# What differs on purpose: pattern of the names of cases -> why.
+REASONS = {}
+
+
+def sample(dtype, shape):
+    """Numbers that every dtype has, some of them special to a function."""
+    numbers = np.array([0, 1, 2, 3, 1, 5, 0, 2, 4, 1, 3, 6]) if dtype != "bool" else np.array([0, 1, 1, 0, 1, 0] * 2)
+    if dtype[0] in "fc":
+        numbers = numbers * 0.5 - 0.75
+    elif dtype[0] == "i":
+        numbers = numbers - 1
+    if dtype[0] == "c":
+        numbers = numbers + 0.25j
+    return numbers[: int(np.prod(shape))].reshape(shape).astype(dtype)
+
+
+class Expressions:
+    """Yields (name, function that builds variables, input values) for one of the two packages."""
+
+    def __init__(self, theano):
+        import importlib
+
+        self.theano, self.T = theano, theano.tensor
+        self.nnet = importlib.import_module(theano.__name__ + ".tensor.nnet")
+
+    def inputs(self, *kinds):
+        """Variables and values: kinds are (dtype, shape)."""
+        variables = [self.T.TensorType(dtype, [False] * len(shape))() for dtype, shape in kinds]
+        return variables, [sample(dtype, shape) for dtype, shape in kinds]
+
+    def case(self, name, build, *kinds):
+        variables, values = self.inputs(*kinds)
+        return name, lambda: build(*variables), variables, values
+
+    def unary(self):
+        for module, names in ((self.T, UNARY), (self.nnet, NNET)):
+            for name in names:
+                for dtype in DTYPES:
+                    yield self.case(
+                        "%s(%s)" % (name, dtype), lambda x, m=module, n=name: getattr(m, n)(x), (dtype, (2, 3))
+                    )
+
+    def gradients(self):
+        for module, names in ((self.T, UNARY), (self.nnet, NNET)):
+            for name in names:
+                for dtype in ("int8", "int64", "float16", "float32", "float64"):
+                    yield self.case(
+                        "grad(%s(%s))" % (name, dtype),
+                        lambda x, m=module, n=name: self.T.grad(getattr(m, n)(x).sum(), x),
+                        (dtype, (2, 3)),
+                    )
+
+    def binary(self):
+        calls = {
+            "clip": lambda a, b: self.T.clip(a, b, b + 1),
+            "switch": lambda a, b: self.T.switch(self.T.eq(a, a), a, b),
+        }
+        for name in BINARY:
+            call = calls.get(name, lambda a, b, n=name: getattr(self.T, n)(a, b))
+            shape = (2, 2) if name in ("dot", "tensordot") else (4,) if name == "outer" else (2, 3)
+            for a in DTYPES:
+                for b in DTYPES:
+                    # what divides is not zero
+                    yield self.case(
+                        "%s(%s, %s)" % (name, a, b),
+                        lambda x, y, c=call, n=name, d=b: c(x, y + 4)
+                        if n in ("int_div", "floor_div", "mod", "true_div") and d != "bool"
+                        else c(x, y),
+                        (a, shape),
+                        (b, shape),
+                    )
+
+    def python_numbers(self):
+        numbers = (True, 2, -2, 300, 2**40, 0.5, 1e40, 1j, np.int8(3), np.float32(0.5), np.float64(0.5), np.uint64(3), [1, 2, 3], [0.5, 1, 2])
+        for name in ("add", "mul", "true_div", "pow", "maximum", "eq"):
+            for dtype in DTYPES:
+                for number in numbers:
+                    yield self.case(
+                        "%s(%s, %s)" % (name, dtype, shown(number)),
+                        lambda x, n=name, v=number: getattr(self.T, n)(x, v),
+                        (dtype, (3,)),
+                    )
+
+    def reductions(self):
+        for name in REDUCTIONS:
+            for dtype in DTYPES:
+                for axis in (None, 0, -1, 1, (0, 1), [0], (0, 0), 2, -3, (), "a", 0.5, np.int64(1)):
+                    for keepdims in (False, True):
+                        if name in ("cumsum", "cumprod", "ptp") and keepdims:
+                            continue
+                        arguments = {"keepdims": True} if keepdims else {}
+                        yield self.case(
+                            "%s(%s, axis=%s%s)" % (name, dtype, shown(axis), ", keepdims" if keepdims else ""),
+                            lambda x, n=name, a=axis, k=arguments: getattr(self.T, n)(x, axis=a, **k),
+                            (dtype, (2, 3)),
+                        )
+        for name in ("sum", "prod", "mean"):
+            for dtype in DTYPES:
+                for result in ("bool", "int8", "int64", "uint8", "float16", "float32", "float64", "complex128"):
+                    for argument in ("dtype", "acc_dtype"):
+                        yield self.case(
+                            "%s(%s, %s=%s)" % (name, dtype, argument, result),
+                            lambda x, n=name, a=argument, r=result: getattr(self.T, n)(x, **{a: r}),
+                            (dtype, (2, 3)),
+                        )
+
+    def casts(self):
+        for dtype in DTYPES:
+            for other in DTYPES + ("floatX", "int", "nothing"):
+                yield self.case(
+                    "cast(%s, %s)" % (dtype, other), lambda x, o=other: self.T.cast(x, o), (dtype, (2, 3))
+                )
+
+    def indexing(self):
+        indices = (
+            "0 -1 5 -6 0:2 ::-1 1:-1 5:2 ::2 :0 None ... 0,1 0,:,None ...,0 None,0 :,1 ::-1,::-1 0,0,0 [0,1] [[0],[1]] [0,1],[1,0] "
+            "[True,False] :,[0,1] [0,1],: 0,[0,1] 1.5 'a' x>1 ...,... i i,j i:j :i,j: ::i x.nonzero()"
+        ).split()
+        for shape in ((), (4,), (2, 3), (2, 3, 2)):
+            for index in indices:
+                yield self.case(
+                    "x%s[%s]" % (list(shape), index),
+                    lambda x, i, j, text=index: eval("x[%s]" % text, {"x": x, "i": i, "j": j}),
+                    ("float64", shape),
+                    ("int64", ()),
+                    ("int8", ()),
+                )
+                for name in ("set_subtensor", "inc_subtensor"):
+                    yield self.case(
+                        "%s(x%s[%s], 9)" % (name, list(shape), index),
+                        lambda x, i, j, text=index, n=name: getattr(self.T, n)(
+                            eval("x[%s]" % text, {"x": x, "i": i, "j": j}), 9
+                        ),
+                        ("float64", shape),
+                        ("int64", ()),
+                        ("int8", ()),
+                    )
+
+    def shapes(self):
+        texts = (
+            "T.reshape(x, (3, 2)); T.reshape(x, (6,)); T.reshape(x, (-1,)); T.reshape(x, (4, 2)); T.reshape(x, [-1, -1]); x.reshape((2, -1));"
+            "x.reshape(6); T.reshape(x, x.shape[::-1]); T.reshape(x, (3, 2), ndim=2); T.reshape(x, (3, 2), ndim=3); T.flatten(x); T.flatten(x, 2);"
+            "T.flatten(x, 0); T.flatten(x, 3); x.dimshuffle(1, 0); x.dimshuffle('x', 0, 1); x.dimshuffle(0); x.dimshuffle(0, 0);"
+            "x.dimshuffle((1, 'x', 0)); x.dimshuffle(2, 0); x.T; T.transpose(x, (1, 0)); T.transpose(x, (0,)); T.swapaxes(x, 0, 1);"
+            "T.swapaxes(x, 0, 2); T.addbroadcast(x, 0); T.unbroadcast(x, 0); T.patternbroadcast(x, (False, False)); T.stack([x, x]);"
+            "T.stack([x, x], axis=1); T.stack([x, x], axis=-1); T.stack([x, x], axis=3); T.stack([]); T.stack(x, x); T.join(0, x, x); T.join(1, x, x);"
+            "T.join(-1, x, x); T.join(2, x, x); T.join(0, x, x[0]); T.concatenate([x, x], axis=1); T.concatenate(x); T.horizontal_stack(x, x);"
+            "T.vertical_stack(x, x); T.split(x, [1, 1], 2); T.split(x, [1, 2], 2, axis=1); T.split(x, [1, 2], 3, axis=1); T.tile(x, 2); T.tile(x, (2, 1));"
+            "T.tile(x, (2, 1, 1)); T.tile(x, (2, 2), ndim=3); T.repeat(x, 2); T.repeat(x, 2, 0); T.repeat(x, [1, 2], 0); T.repeat(x, [1, 2], 1); T.roll(x, 1);"
+            "T.roll(x, 1, 0); T.roll(x, -1, axis=1); T.diag(x); T.diag(x[0]); T.diagonal(x); T.eye(3); T.eye(2, 3, 1); T.eye(2, None, -1); T.tri(3); T.tril(x);"
+            "T.triu(x, 1); T.alloc(x, 2, 2, 3); T.alloc(x, 2, 3); T.alloc(x, 3, 2); T.alloc(1, 2); T.zeros((2, 3)); T.ones(3); T.zeros_like(x, dtype='int8');"
+            "T.arange(4); T.arange(1, 9, 3); T.arange(9, 1, -3); T.arange(1, 4, 0.5); T.arange(0); T.arange(3, dtype='float32'); T.mgrid[0:2, 0:3];"
+            "T.ogrid[0:2, 0:3:2]; T.fill(x, 3); T.fill(x[0], x); T.shape_padleft(x); T.shape_padright(x, 2); T.shape_padaxis(x, 1); T.extra_ops.diff(x);"
+            "T.extra_ops.diff(x, 2, 0); T.extra_ops.bincount(T.cast(abs(x[0]), 'int64')); T.extra_ops.squeeze(x); T.extra_ops.squeeze(T.shape_padleft(x));"
+            "T.extra_ops.compress([0, 1], x, axis=0); T.extra_ops.fill_diagonal(x, 3); T.extra_ops.unravel_index([3], (2, 3)); T.extra_ops.ravel_multi_index(([1], [2]), (2, 3));"
+            "T.take(x, 1); T.take(x, [0, 1], 1); T.take(x, [0, 5]); T.take(x, [0, 5], mode='clip'); T.choose([0, 1, 0], x); T.where(x > 1, x, 0); T.inner(x, x);"
+            "T.dot(x, x); T.dot(x, x.T); T.dot(x[0], x[0]); T.dot(x[0], x); T.dot(x, x[0]); T.tensordot(x, x, 2); T.tensordot(x, x, [[0], [0]]); T.tensordot(x, x, 3);"
+            "T.batched_dot(x, x); T.batched_dot(x, x.T); T.batched_tensordot(x, x, 1); T.outer(x, x); T.sort(x); T.sort(x, 0); T.sort(x, None); T.argsort(x, axis=0);"
+            "T.sort(x, 2); T.topk(x, 2); T.topk(x, -1, axis=0); T.topk(x, 0); T.argtopk(x, 2); T.clip(x, 0, 1); T.clip(x, 1, 0); T.isclose(x, x); T.allclose(x, x);"
+            "T.nonzero(x); T.nonzero_values(x); T.flatnonzero(x); T.argmax(x, 0); T.max_and_argmax(x, 1); T.ptp(x); T.ptp(x, 0); T.norm(x, 2); T.norm(x, 'inf');"
+            "T.var(x, corrected=True); T.var(x, ddof=1); T.std(x, axis=1); T.mean(x, axis=[0]); T.prod(x, no_zeros_in_input=True); x.norm(1); x.trace(); x.zeros_like();"
+            "x.astype('int8'); x.nonzero(); x.fill(2); x.copy(); x.size; x.ndim; x.dtype; x.shape; x.shape[0]; x.take(0); x.diagonal(); x.round(); x.clip(0, 1); len(x); bool(x);"
+            "iter(x); x == x; x != x; -x; +x; abs(x); ~x; x // 2; x % 2; divmod(x, 2); x ** 2; 2 ** x; x @ x.T; 1 / (x + 9); x << 1; x & x; float(x); int(x); hash(x) and x;"
+            "T.as_tensor_variable([1, 2]); T.as_tensor_variable([x, x]); T.as_tensor_variable([x[0, 0], 1]); T.as_tensor_variable('a'); T.as_tensor_variable(None);"
+            "T.as_tensor_variable(True); T.as_tensor_variable(300); T.as_tensor_variable(2**40); T.as_tensor_variable(2**70); T.as_tensor_variable(0.5); T.as_tensor_variable(1j);"
+            "T.as_tensor_variable([[1], [2, 3]]); T.constant(3, dtype='int8'); T.constant(300, dtype='int8'); T.constant([1, 2], ndim=2); T.as_tensor_variable(x, ndim=3);"
+            "T.as_tensor_variable(x, ndim=1); T.patternbroadcast(x, (True, False)); T.specify_shape(x, (2, 3)); T.specify_shape(x, (2, 4)); T.opt.Assert('no')(x, x.sum() > 1e9)"
+        ).split(";")
+        for text in texts:
+            text = text.strip()
+            for dtype in ("float64", "int8"):
+                yield self.case(
+                    "%s of %s" % (text, dtype),
+                    lambda x, t=text: eval(t, {"T": self.T, "x": x, "np": np}),
+                    (dtype, (2, 3)),
+                )
+
+    def calls(self):
+        """What functions take as inputs."""
+        given = (True, 1, -1, 300, 0.5, 1.0, 1e300, 1j, "a", None, [1], [[1, 2], [3, 4]], [1, 0.5], [], np.int8(1), np.float32(0.5), np.float64(0.1), np.array([1.5], "float32"),
+                 np.array(3), np.array([True]), np.zeros((2, 2, 2)), np.array(["a"]), np.array([None]))  # fmt: skip
+        for dtype in DTYPES:
+            for shape in ((), (2,), (2, 2)):
+                for value in given:
+                    variables, _ = self.inputs((dtype, shape))
+                    yield "%s%s given %s" % (dtype, list(shape), shown(value)), lambda v=variables[0]: v + v, variables, [value]
+
+    def shared(self):
+        given = (True, 1, 2**40, 0.5, 1j, "a", None, [1], [[1, 2], [3, 4]], (1, 2), np.int8(1), np.float32(0.5), np.zeros(2, "float16"), np.zeros((2, 2)), np.array(3), [np.zeros(2)])  # fmt: skip
+        for value in given:
+            yield "shared(%s)" % shown(value), lambda v=value: self.theano.shared(v), [], []
+
+
+GROUPS = [name for name in vars(Expressions) if name[0] != "_" and name not in ("inputs", "case")]
+
+
+def shown(value):
+    if isinstance(value, np.ndarray):
+        return "array(%s, %s)" % (value.tolist(), value.dtype)
+    return "%s(%s)" % (type(value).__name__, value) if isinstance(value, np.generic) else repr(value)
+
+
+def plain(value):
+    """A result as JSON: dtype, shape and numbers."""
+    if isinstance(value, (list, tuple)):
+        return [plain(v) for v in value]
+    value = np.asarray(value)
+    if value.dtype == object:
+        return "object"
+    numbers = value.astype("complex128").ravel() if value.dtype.kind == "c" else value.ravel()
+    numbers = [repr(complex(v)) if value.dtype.kind == "c" else float(v) if value.dtype.kind == "f" else int(v) for v in numbers]
+    return [str(value.dtype), list(value.shape), numbers]
+
+
+def answer(theano, build, variables, values):
+    """What a case gives: types and values of its results, or the name of an exception and where it came."""
+    stage = "building"
+    try:
+        outputs = build()
+        if not isinstance(outputs, (list, tuple, theano.Variable)):
+            return ["python", repr(outputs)]
+        several = isinstance(outputs, (list, tuple))
+        outputs = list(outputs) if several else [outputs]
+        types = [str(v.type) for v in outputs]
+        stage = "compiling"
+        function = theano.function(
+            variables, outputs, mode=theano.compile.mode.Mode(linker="py", optimizer=None), on_unused_input="ignore"
+        )
+        stage = "calling"
+        return ["value", types, [plain(v) for v in function(*values)]]
+    except Exception as error:
+        return ["error", stage, type(error).__name__]
+
+
+def child(package, groups):
+    """All answers, as JSON on standard output."""
+    warnings.simplefilter("ignore")
+    np.seterr(all="ignore")
+    theano = __import__(package)
+    __import__(package + ".tensor")
+    expressions = Expressions(theano)
+    answers = {}
+    for group in groups:
+        for name, build, variables, values in getattr(expressions, group)():
+            answers["%s: %s" % (group, name)] = answer(theano, build, variables, values)
+    json.dump(answers, sys.stdout)
+
+
+def close(a, b):
+    """Whether two answers are the same: values may differ in the last digits of their dtype."""
+    if a[0] != b[0] or a[0] != "value":
+        return a == b
+    return a[1] == b[1] and all(close_results(p, q) for p, q in zip(a[2], b[2])) and len(a[2]) == len(b[2])
+
+
+def close_results(a, b):
+    if a == b or not (isinstance(a, list) and isinstance(b, list)) or not a or not b or a[:2] != b[:2]:
+        return a == b
+    if not isinstance(a[0], str):
+        return len(a) == len(b) and all(close_results(p, q) for p, q in zip(a, b))
+    dtype = np.dtype(a[0])
+    if dtype.kind not in "fc":
+        return False
+    a, b = (np.array([complex(v) for v in x[2]], "complex128") for x in (a, b))
+    return np.allclose(a, b, rtol=64 * np.finfo(dtype).eps, atol=8 * np.finfo(dtype).eps, equal_nan=True)
+
+
+def answers_of(python, package, groups, cache):
+    environment = dict(os.environ)
+    if package == "theano":
+        environment["THEANO_FLAGS"] = "device=cpu,cxx=,base_compiledir=" + cache
+        environment.pop("PYTHONPATH", None)
+    out = subprocess.run(
+        [python, os.path.abspath(__file__), "--child", package, *groups],
+        env=environment,
+        check=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    return json.loads(out.stdout)
+
+
+def main():
+    if len(sys.argv) < 2:
+        raise SystemExit(__doc__)
+    groups = sys.argv[2:] or GROUPS
+    with tempfile.TemporaryDirectory() as cache:
+        theirs = answers_of(sys.argv[1], "theano", groups, cache)
+    ours = answers_of(sys.executable, "theano_ng", groups, None)
+    known, unknown = {}, []
+    for name, answer in theirs.items():
+        if not close(answer, ours[name]):
+            reason = next((reason for pattern, reason in REASONS.items() if re.search(pattern, name)), None)
+            if reason is None:
+                unknown.append(name)
+            else:
+                known.setdefault(reason, []).append(name)
+    for name in unknown:
+        print(name, "\n    Theano 1.0:", json.dumps(theirs[name])[:160], "\n    theano_ng: ", json.dumps(ours[name])[:160])
+    print("%d cases, %d the same, %d differ on purpose, %d for no known reason" % (
+        len(theirs), len(theirs) - len(unknown) - sum(map(len, known.values())), sum(map(len, known.values())), len(unknown)))  # fmt: skip
+    for reason, names in known.items():
+        print("  %5d  %s (%s)" % (len(names), reason, names[0]))
+    sys.exit(bool(unknown))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--child"]:
+        child(sys.argv[2], sys.argv[3:])
+    else:
+        main()

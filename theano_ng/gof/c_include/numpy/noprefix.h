@@ -1,0 +1,157 @@
+/* NumPy's names without their prefixes, for C code that includes this header of NumPy 1. */
+#ifndef THEANO_NG_NOPREFIX_H
+#define THEANO_NG_NOPREFIX_H
+
+#include "npy_interrupt.h"
+
+#define Bool npy_bool
+#define longlong npy_longlong
+#define ulonglong npy_ulonglong
+#define longdouble npy_longdouble
+#define byte npy_byte
+#define ushort npy_ushort
+#define uint npy_uint
+#define ulong npy_ulong
+#define ubyte npy_ubyte
+#define cfloat npy_cfloat
+#define cdouble npy_cdouble
+#define clongdouble npy_clongdouble
+#define intp npy_intp
+#define uintp npy_uintp
+#define datetime npy_datetime
+#define timedelta npy_timedelta
+#define Int8 npy_int8
+#define UInt8 npy_uint8
+#define Int16 npy_int16
+#define UInt16 npy_uint16
+#define Int32 npy_int32
+#define UInt32 npy_uint32
+#define Int64 npy_int64
+#define UInt64 npy_uint64
+#define Float16 npy_float16
+#define Float32 npy_float32
+#define Float64 npy_float64
+#define Complex64 npy_complex64
+#define Complex128 npy_complex128
+#define MAX_DIMS NPY_MAXDIMS
+#define SIZEOF_LONGLONG NPY_SIZEOF_LONGLONG
+#define SIZEOF_INTP NPY_SIZEOF_INTP
+#define SIZEOF_UINTP NPY_SIZEOF_UINTP
+#define SIZEOF_HALF NPY_SIZEOF_HALF
+#define SIZEOF_LONGDOUBLE NPY_SIZEOF_LONGDOUBLE
+#define SIZEOF_DATETIME NPY_SIZEOF_DATETIME
+#define SIZEOF_TIMEDELTA NPY_SIZEOF_TIMEDELTA
+#define LONGLONG_FMT NPY_LONGLONG_FMT
+#define ULONGLONG_FMT NPY_ULONGLONG_FMT
+#define LONGLONG_SUFFIX NPY_LONGLONG_SUFFIX
+#define ULONGLONG_SUFFIX NPY_ULONGLONG_SUFFIX
+#define LONGDOUBLE_FMT NPY_LONGDOUBLE_FMT
+#define INTP_FMT NPY_INTP_FMT
+#define MAX_INT8 NPY_MAX_INT8
+#define MIN_INT8 NPY_MIN_INT8
+#define MAX_INT16 NPY_MAX_INT16
+#define MIN_INT16 NPY_MIN_INT16
+#define MAX_INT32 NPY_MAX_INT32
+#define MIN_INT32 NPY_MIN_INT32
+#define MAX_INT64 NPY_MAX_INT64
+#define MIN_INT64 NPY_MIN_INT64
+#define MAX_BYTE NPY_MAX_BYTE
+#define MIN_BYTE NPY_MIN_BYTE
+#define MAX_SHORT NPY_MAX_SHORT
+#define MIN_SHORT NPY_MIN_SHORT
+#define MAX_INT NPY_MAX_INT
+#define MIN_INT NPY_MIN_INT
+#define MAX_LONG NPY_MAX_LONG
+#define MIN_LONG NPY_MIN_LONG
+#define MAX_LONGLONG NPY_MAX_LONGLONG
+#define MIN_LONGLONG NPY_MIN_LONGLONG
+#define MAX_INTP NPY_MAX_INTP
+#define MIN_INTP NPY_MIN_INTP
+#define MAX_DATETIME NPY_MAX_DATETIME
+#define MIN_DATETIME NPY_MIN_DATETIME
+#define MAX_TIMEDELTA NPY_MAX_TIMEDELTA
+#define MIN_TIMEDELTA NPY_MIN_TIMEDELTA
+#define MAX_UINT8 NPY_MAX_UINT8
+#define MAX_UINT16 NPY_MAX_UINT16
+#define MAX_UINT32 NPY_MAX_UINT32
+#define MAX_UINT64 NPY_MAX_UINT64
+#define MAX_UBYTE NPY_MAX_UBYTE
+#define MAX_USHORT NPY_MAX_USHORT
+#define MAX_UINT NPY_MAX_UINT
+#define MAX_ULONG NPY_MAX_ULONG
+#define MAX_ULONGLONG NPY_MAX_ULONGLONG
+#define MAX_UINTP NPY_MAX_UINTP
+#define BITSOF_BOOL NPY_BITSOF_BOOL
+#define BITSOF_CHAR NPY_BITSOF_CHAR
+#define BITSOF_SHORT NPY_BITSOF_SHORT
+#define BITSOF_INT NPY_BITSOF_INT
+#define BITSOF_LONG NPY_BITSOF_LONG
+#define BITSOF_LONGLONG NPY_BITSOF_LONGLONG
+#define BITSOF_HALF NPY_BITSOF_HALF
+#define BITSOF_FLOAT NPY_BITSOF_FLOAT
+#define BITSOF_DOUBLE NPY_BITSOF_DOUBLE
+#define BITSOF_LONGDOUBLE NPY_BITSOF_LONGDOUBLE
+#define BITSOF_DATETIME NPY_BITSOF_DATETIME
+#define BITSOF_TIMEDELTA NPY_BITSOF_TIMEDELTA
+#define _pya_malloc PyArray_malloc
+#define _pya_free PyArray_free
+#define _pya_realloc PyArray_realloc
+#define BEGIN_THREADS_DEF NPY_BEGIN_THREADS_DEF
+#define BEGIN_THREADS NPY_BEGIN_THREADS
+#define END_THREADS NPY_END_THREADS
+#define ALLOW_C_API_DEF NPY_ALLOW_C_API_DEF
+#define ALLOW_C_API NPY_ALLOW_C_API
+#define DISABLE_C_API NPY_DISABLE_C_API
+#define PY_FAIL NPY_FAIL
+#define PY_SUCCEED NPY_SUCCEED
+#define CONTIGUOUS NPY_CONTIGUOUS
+#define C_CONTIGUOUS NPY_C_CONTIGUOUS
+#define FORTRAN NPY_FORTRAN
+#define F_CONTIGUOUS NPY_F_CONTIGUOUS
+#define OWNDATA NPY_OWNDATA
+#define FORCECAST NPY_FORCECAST
+#define ENSURECOPY NPY_ENSURECOPY
+#define ENSUREARRAY NPY_ENSUREARRAY
+#define ELEMENTSTRIDES NPY_ELEMENTSTRIDES
+#define ALIGNED NPY_ALIGNED
+#define NOTSWAPPED NPY_NOTSWAPPED
+#define WRITEABLE NPY_WRITEABLE
+#define UPDATEIFCOPY NPY_UPDATEIFCOPY
+#define BEHAVED NPY_BEHAVED
+#define BEHAVED_NS NPY_BEHAVED_NS
+#define CARRAY NPY_CARRAY
+#define CARRAY_RO NPY_CARRAY_RO
+#define FARRAY NPY_FARRAY
+#define FARRAY_RO NPY_FARRAY_RO
+#define DEFAULT NPY_DEFAULT
+#define IN_ARRAY NPY_IN_ARRAY
+#define OUT_ARRAY NPY_OUT_ARRAY
+#define INOUT_ARRAY NPY_INOUT_ARRAY
+#define IN_FARRAY NPY_IN_FARRAY
+#define OUT_FARRAY NPY_OUT_FARRAY
+#define INOUT_FARRAY NPY_INOUT_FARRAY
+#define UPDATE_ALL NPY_UPDATE_ALL
+#define WRITEBACKIFCOPY NPY_ARRAY_WRITEBACKIFCOPY
+#define OWN_DATA NPY_OWNDATA
+#define BEHAVED_FLAGS NPY_BEHAVED
+#define BEHAVED_FLAGS_NS NPY_BEHAVED_NS
+#define CARRAY_FLAGS_RO NPY_CARRAY_RO
+#define CARRAY_FLAGS NPY_CARRAY
+#define FARRAY_FLAGS NPY_FARRAY
+#define FARRAY_FLAGS_RO NPY_FARRAY_RO
+#define DEFAULT_FLAGS NPY_DEFAULT
+#define REFCOUNT PyArray_REFCOUNT
+#ifndef TRUE
+#define TRUE NPY_TRUE
+#endif
+#ifndef FALSE
+#define FALSE NPY_FALSE
+#endif
+#ifndef MIN
+#define MIN PyArray_MIN
+#endif
+#ifndef MAX
+#define MAX PyArray_MAX
+#endif
+
+#endif

@@ -1,0 +1,38 @@
+"""Values of another dtype than their variable's, as `perform` of Ops written for NumPy 1 may give them."""
+
+import numpy as np
+
+
+def other_dtype(variable, value):
+    """What is wrong with the dtype of a computed value.
+
+    Parameters
+    ----------
+    variable : Variable
+        An output of a node.
+    value : object
+        What the node's Op gave for it.
+
+    Returns
+    -------
+    str or None
+        Who gave what, why, and what to do about it; None when the variable's Type or the value has no dtype, or they agree.
+    """
+    expected, given = getattr(variable.type, "dtype", None), getattr(value, "dtype", None)
+    if variable.owner is None or expected is None or given is None or given == expected:
+        return None
+    text = "%s gave a value of dtype %s for its output %d, which is %s." % (
+        variable.owner,
+        given,
+        variable.index,
+        variable.type,
+    )
+    if np.dtype(expected).kind == given.kind and np.can_cast(expected, given):
+        text += (
+            " Since NumPy 2 zero-dimensional arrays and NumPy's numbers widen the result like any array: "
+            "float32_array * numpy.float64(2) is float64."
+        )
+    return text + (
+        " In `perform` use Python numbers, or operands of the output's dtype; or store "
+        "numpy.asarray(result, dtype=node.outputs[%d].type.dtype)." % variable.index
+    )

@@ -1,0 +1,106 @@
+"""Derivatives that are taken of several operations at once, because those of each alone overflow, underflow, or are NaN.
+
+`gof.differentiate` asks the Op of a node for its `shortcut`; Elemwise looks into its table `shortcuts`, which is filled here.
+"""
+
+from theano_ng import scalar
+from theano_ng.gof.differentiate import Shortcut
+from theano_ng.tensor import basic as T
+from theano_ng.tensor.cancel import summed_along, times
+from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
+from theano_ng.tensor.shaping.reshaping import Reshape
+
+
+def softmax_gradient(g, p, axes):
+    """Gradient of a softmax p along some dimensions: with c = g * p, free of a division by p, ``c - p * sum(c)``.
+
+    Parameters
+    ----------
+    g, p : tensors of one shape
+    axes : sequence of int
+
+    Returns
+    -------
+    variable, or None where g does not divide by p
+    """
+    c = times(g, p)
+    return None if c is None else c - p * c.sum(axis=list(axes), keepdims=True)
+
+
+def _of_exp(node):
+    (x,), (p,) = node.inputs, node.outputs
+    if x.type != p.type:
+        return None
+
+    def gradients(g):
+        c = times(g, p)
+        return node.op.L_op([x], [p], [g]) if c is None else [c]
+
+    return Shortcut([x], [], gradients)
+
+
+def _of_quotient(node):
+    return _of_softmax(node, *node.inputs)
+
+
+def _of_product(node):
+    """e * (1 / sum(e))"""
+    if len(node.inputs) != 2:
+        return None
+    for e, r in (node.inputs, node.inputs[::-1]):
+        inverse = r.owner
+        if inverse is not None and inverse.op == T.inv:
+            return _of_softmax(node, e, inverse.inputs[0])
+        if inverse is not None and inverse.op == T.true_div and _is_one(inverse.inputs[0]):
+            return _of_softmax(node, e, inverse.inputs[1])
+    return None
+
+
+def _is_one(v):
+    try:
+        return T.get_scalar_constant_value(v) == 1
+    except T.NotScalarConstantError:
+        return False
+
+
+def _of_softmax(node, e, total):
+    """The quotient of an exponential, or a view of one, and its sum."""
+    base = _behind_views(e)
+    if base.owner is None or base.owner.op != T.exp:
+        return None
+    axes = summed_along(e, total)
+    (p,) = node.outputs
+    source = base.owner.inputs[0] if base is e else e
+    if axes is None or source.type != p.type:
+        return None
+
+    def gradients(g):
+        dx = softmax_gradient(g, p, axes)
+        if dx is None:
+            dx = (g - (g * p).sum(axis=list(axes), keepdims=True)) * p
+        # The exponential, which is next, multiplies by what is divided by here.
+        return [dx if source is not e else dx / e]
+
+    return Shortcut([source], _between(p, source), gradients)
+
+
+def _behind_views(v):
+    while v.owner is not None and isinstance(v.owner.op, (DimShuffle, Reshape)):
+        v = v.owner.inputs[0]
+    return v
+
+
+def _between(p, x):
+    """The variables from which p is computed, p and x excluded, down to x and its likes."""
+    passed, stack = [], list(p.owner.inputs)
+    while stack:
+        v = stack.pop()
+        if v is x or v in passed:
+            continue
+        passed.append(v)
+        if v.owner is not None and v.owner.op != T.exp:
+            stack.extend(v.owner.inputs)
+    return passed
+
+
+Elemwise.shortcuts.update({scalar.Exp: _of_exp, scalar.TrueDiv: _of_quotient, scalar.Mul: _of_product})
