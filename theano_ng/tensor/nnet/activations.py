@@ -55,7 +55,8 @@ def relu(x, alpha=0):
     x = as_tensor_variable(x)
     half = _like(0.5, x)
     if not hasattr(alpha, "type") and np.isscalar(alpha) and alpha == 0:
-        return half * (x + abs(x))
+        # -inf + inf is NaN.
+        return switch(x < 0, _like(0, x), half * (x + abs(x)))
     alpha = as_tensor_variable(_like(alpha, x))
     return half * (1 + alpha) * x + half * (1 - alpha) * abs(x)
 

@@ -138,8 +138,8 @@ class Argument:
         return -x if self.coefficient == -1 else T.mul(np.asarray(self.coefficient, x.dtype), x)
 
 
-def argument_of(v):
-    """A variable as an `Argument`, with constant factors and a square taken apart."""
+def argument_of(v, products=True):
+    """A variable as an `Argument`, with constant factors and a square taken apart; `products`: also a product of two multiples of one."""
     coefficient, degree = 1.0, 1
     for _ in range(MOST_NESTED):
         op = op_of(v)
@@ -159,6 +159,10 @@ def argument_of(v):
             divisor, rest = number_of(inputs[1]), inputs[0]
             number = None if not divisor else 1 / divisor
         squared = _squared(v) if number is None and degree == 1 else None
+        if products and number is None and squared is None and degree == 1 and op == T.mul and len(inputs) == 2:
+            one, other = (argument_of(i, products=False) for i in inputs)
+            if one.base is other.base and one.base.type == v.type and one.degree == other.degree == 1:
+                return Argument(coefficient * one.coefficient * other.coefficient, one.base, degree=2)
         if number is not None and rest.type == v.type:
             coefficient *= number**degree
             v = rest

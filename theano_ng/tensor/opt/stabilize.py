@@ -186,7 +186,7 @@ def _log_of_nonnegative(v):
 
 def _everywhere(name, text, pattern, new):
     made = pattern_rule(name, text, pattern, new)
-    return register_specialize(register_stabilize(register_canonicalize(made)))
+    return register_specialize(register_stabilize(register_canonicalize(made, "fast_compile")))
 
 
 _FOR_LARGE = "For large x, erf(x) is rounded to 1, and erfc(x) keeps its digits."
@@ -197,6 +197,7 @@ local_one_minus_erf2 = _everywhere("local_one_minus_erf2", _FOR_LARGE, 1 + -1 * 
 local_one_plus_neg_erf = _everywhere("local_one_plus_neg_erf", _FOR_LARGE, 1 + -erf(real_x), erfc(real_x))
 local_erf_minus_one = _everywhere("local_erf_minus_one", _FOR_LARGE, -1 + erf(real_x), -erfc(real_x))
 local_one_plus_erf = _everywhere("local_one_plus_erf", _FOR_LARGE, 1 + erf(-real_x), erfc(real_x))
+local_one_plus_erf2 = _everywhere("local_one_plus_erf2", _FOR_LARGE, 1 + erf(real_x), erfc(-real_x))
 local_one_minus_erfc = _everywhere("local_one_minus_erfc", _BACK, 1 - erfc(x), erf(x))
 local_one_minus_erfc2 = _everywhere("local_one_minus_erfc2", _BACK, 1 + -erfc(x), erf(x))
 local_one_minus_erfc3 = _everywhere("local_one_minus_erfc3", _BACK, 1 + -1 * erfc(x), erf(x))

@@ -128,7 +128,6 @@ def _sigmoid_losses(Loss):
     def divergence(z, t):
         return _sigmoid(z) * (-_softplus(-z) + mpmath.log(4)) + _sigmoid(-z) * (-_softplus(z) - mpmath.log(0.75))
 
-    yield of_sigmoid("log(p / (1 - p))", lambda T, p, t: T.log(p / (1 - p)), lambda z, t: z)
     yield of_sigmoid(
         "focal", lambda T, p, t: -((1 - p) ** 2) * T.log(p), lambda z, t: _sigmoid(-z) ** 2 * _softplus(-z)
     )
@@ -136,7 +135,6 @@ def _sigmoid_losses(Loss):
     yield of_sigmoid("log(sqrt(p))", lambda T, p, t: T.log(T.sqrt(p)), lambda z, t: -_softplus(-z) / 2)
     yield of_sigmoid("log(p ** 0.5)", lambda T, p, t: T.log(p ** _like(p, 0.5)), lambda z, t: -_softplus(-z) / 2)
     yield of_sigmoid("log(1 / p)", lambda T, p, t: T.log(1 / p), lambda z, t: _softplus(-z))
-    yield of_sigmoid("log(p (1 - p))", lambda T, p, t: T.log(p * (1 - p)), lambda z, t: -_softplus(z) - _softplus(-z))
     yield of_sigmoid(
         "entropy",
         lambda T, p, t: -p * T.log(p) - (1 - p) * T.log(1 - p),
@@ -264,7 +262,7 @@ def _error_function_losses(Loss):
         return lambda z, t: mpmath.log(mpmath.erfc(factor * z))
 
     yield of_scaled("log(erfc(x))", lambda T, x, t: T.log(T.erfc(x)), log_erfc(1))
-    yield of_scaled("log(erfc(2 x))", lambda T, x, t: T.log(T.erfc(2 * x)), log_erfc(2))
+    yield of_scaled("log(erfc(-x / 2))", lambda T, x, t: T.log(T.erfc(-x / 2)), log_erfc(-0.5))
     yield of_scaled("log(erfc(-x))", lambda T, x, t: T.log(T.erfc(-x)), log_erfc(-1))
     yield of_scaled(
         "log(erfc(x) / 2)", lambda T, x, t: T.log(T.erfc(x) / 2), lambda x, t: mpmath.log(mpmath.erfc(x) / 2)
