@@ -12,7 +12,7 @@ import numpy as np
 from theano_ng.compile import optdb
 from theano_ng.gof.rewriting import LocalOptGroup, TopoOptimizer, local_optimizer
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
+from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.indexing.advanced import (
     AdvancedIncSubtensor,
     AdvancedIncSubtensor1,
@@ -20,6 +20,7 @@ from theano_ng.tensor.indexing.advanced import (
     advanced_subtensor1,
 )
 from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
+from theano_ng.tensor.nnet.opt_sigm import loses_less
 from theano_ng.tensor.nnet.saturating import (
     VIEWS,
     Factors,
@@ -41,7 +42,6 @@ from theano_ng.tensor.opt.stabilize import is_stabilized, log_of_erfc
 from theano_ng.tensor.reductions.careduce import Sum
 from theano_ng.tensor.shaping.joining import Join
 from theano_ng.tensor.shaping.reshaping import Reshape
-from theano_ng.tensor.type import values_eq_approx
 
 FLOATS = ("float16", "float32", "float64")
 
@@ -56,16 +56,6 @@ MOST_PRODUCTS = 400
 
 
 # -- logarithms --------------------------------------------------------------------------------------------------------------------------
-
-
-def _loses_less(a, b):
-    """Whether `b` may replace `a`, a logarithm of which digits are lost where its argument is close to 0."""
-    if a.shape != b.shape or a.dtype != b.dtype:
-        return False
-    with np.errstate(all="ignore"):
-        lost = 64 * np.finfo(a.dtype).eps * np.exp(-a)
-        same = np.where(np.isfinite(lost) & (np.abs(a - b) <= lost), b, a)
-    return values_eq_approx(same, b, allow_remove_inf=True)
 
 
 def _log_of_factors(factors, dtype):
@@ -123,7 +113,7 @@ def local_log_of_saturated(node):
         return False
     new = answer(new, out)
     if new:
-        new[0].tag.values_eq_approx = _loses_less
+        new[0].tag.values_eq_approx = loses_less
     return new
 
 
@@ -516,7 +506,8 @@ class SaturationOptimizer(TopoOptimizer):
     """Apply rules to logarithms, and to what quotients by saturating functions go into by products, sums and linear views."""
 
     def __init__(self, *rules):
-        super().__init__(LocalOptGroup(*rules), order="out_to_in", failure_callback=TopoOptimizer.warn_inplace)
+        group = ignores_nonfinite(LocalOptGroup(*rules))
+        super().__init__(group, order="out_to_in", failure_callback=TopoOptimizer.warn_inplace)
         self.__name__ = "saturation"
 
     def apply(self, fgraph):

@@ -3,12 +3,10 @@
 import numpy as np
 
 from theano_ng import scalar
-from theano_ng.compile.mode import optdb
-from theano_ng.gof.rewriting import in2out, local_optimizer
+from theano_ng.gof.rewriting import local_optimizer
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.reductions.careduce import CAReduce, Prod, Sum
-from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
-from theano_ng.tensor.reductions.extremes import MaxAndArgmax
+from theano_ng.tensor.reductions.careduce import Prod
+from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.opt.common import (
     answer,
     constant_value,
