@@ -8,7 +8,7 @@ from theano_ng.gof.op import Op
 from theano_ng.scalar.op import float_function
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.tensor.elemwise.op import Elemwise
-from theano_ng.tensor.elemwise.functions import expm1, int_div, minimum, mod, switch
+from theano_ng.tensor.elemwise.functions import cast, expm1, int_div, minimum, mod, switch
 from theano_ng.tensor.linalg.batches import batched_dot
 from theano_ng.tensor.linalg.products import dot, tensordot
 from theano_ng.tensor.nnet.sigmoids import ScalarActivation
@@ -83,7 +83,9 @@ def relu(x, alpha=0):
 def elu(x, alpha=1):
     """Exponential linear unit: x where it is positive, alpha * (exp(x) - 1) elsewhere (Clevert et al., 2015, arXiv:1511.07289)."""
     x = as_tensor_variable(x)
-    return switch(x > 0, x, _like(alpha, x) * expm1(minimum(x, np.zeros((), x.dtype))))
+    # The minimum of integers would be an integer, which has no derivative.
+    below = minimum(cast(x, expm1(x).dtype), np.zeros((), x.dtype))
+    return switch(x > 0, x, _like(alpha, x) * expm1(below))
 
 
 def selu(x):

@@ -47,6 +47,13 @@ class TestElementwise(unittest.TestCase):
         scale, alpha = 1.0507009873554805, 1.6732632423543772
         self.check(nnet.selu, lambda x: scale * np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0))))
 
+    def test_elu_of_integers_has_a_gradient(self):
+        for dtype in ("bool", "int8", "uint16", "int64"):
+            x = T.TensorType(dtype, (False,))("x")
+            numbers = np.arange(-1, 3).astype(dtype)
+            slopes = theano.function([x], T.grad(nnet.elu(x).sum(), x))(numbers)
+            np.testing.assert_allclose(slopes, np.exp(np.minimum(numbers.astype("float64"), 0)), rtol=1e-6)
+
     def test_selu_keeps_mean_and_variance(self):
         x = np.random.RandomState(1).randn(400000)
         y = nnet.selu(T.constant(x)).eval()
