@@ -36,6 +36,26 @@ softsign = Elemwise(scalar_softsign, name="softsign")
 softsign.__doc__ = """``x / (1 + |x|)``, elementwise."""
 
 
+class ScalarRectifier(ScalarActivation):
+    """x where it is positive, 0 elsewhere; its derivative at 0 is 1/2."""
+
+    on_arrays = True
+
+    def value(self, x):
+        return np.maximum(x, x.dtype.type(0))
+
+    def formula(self, x, out):
+        return "%s <= 0 ? 0 : %s" % (x, x)
+
+    def gradient(self, gz, x, z):
+        half, one = (scal.constant(number, dtype=z.type.dtype) for number in (0.5, 1))
+        return gz * (half * (one + scal.sgn(x)))
+
+
+scalar_rectifier = ScalarRectifier(scal.upgrade_to_float, name="scalar_rectifier")
+_rectifier = Elemwise(scalar_rectifier, name="rectifier")
+
+
 def _like(value, x):
     """A number in the dtype of `x`, so that activations keep it; unchanged for integer `x` and when it is no Python number."""
     if isinstance(value, (int, float)) and x.dtype.startswith("float"):
@@ -53,9 +73,9 @@ def relu(x, alpha=0):
         Slope for negative x; 0 gives the rectifier, 1 the identity. It may be shared, and has a gradient.
     """
     x = as_tensor_variable(x)
-    half = _like(0.5, x)
     if not hasattr(alpha, "type") and np.isscalar(alpha) and alpha == 0:
-        return half * (x + abs(x))
+        return _rectifier(x)
+    half = _like(0.5, x)
     alpha = as_tensor_variable(_like(alpha, x))
     return half * (1 + alpha) * x + half * (1 - alpha) * abs(x)
 

@@ -12,7 +12,7 @@ import numpy as np
 from theano_ng.compile import optdb
 from theano_ng.gof.rewriting import LocalOptGroup, TopoOptimizer, local_optimizer
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
+from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.indexing.advanced import (
     AdvancedIncSubtensor,
     AdvancedIncSubtensor1,
@@ -20,6 +20,7 @@ from theano_ng.tensor.indexing.advanced import (
     advanced_subtensor1,
 )
 from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
+from theano_ng.tensor.nnet.opt_sigm import loses_less
 from theano_ng.tensor.nnet.saturating import (
     VIEWS,
     Factors,
@@ -27,6 +28,7 @@ from theano_ng.tensor.nnet.saturating import (
     factors_of,
     number_of,
     number_plus,
+    reshaped_operand,
     shape_key,
     to_power,
     together,
@@ -40,7 +42,6 @@ from theano_ng.tensor.opt.stabilize import is_stabilized, log_of_erfc
 from theano_ng.tensor.reductions.careduce import Sum
 from theano_ng.tensor.shaping.joining import Join
 from theano_ng.tensor.shaping.reshaping import Reshape
-from theano_ng.tensor.type import values_eq_approx
 
 FLOATS = ("float16", "float32", "float64")
 
@@ -55,16 +56,6 @@ MOST_PRODUCTS = 400
 
 
 # -- logarithms --------------------------------------------------------------------------------------------------------------------------
-
-
-def _loses_less(a, b):
-    """Whether `b` may replace `a`, a logarithm of which digits are lost where its argument is close to 0."""
-    if a.shape != b.shape or a.dtype != b.dtype:
-        return False
-    with np.errstate(all="ignore"):
-        lost = 64 * np.finfo(a.dtype).eps * np.exp(-a)
-        same = np.where(np.isfinite(lost) & (np.abs(a - b) <= lost), b, a)
-    return values_eq_approx(same, b, allow_remove_inf=True)
 
 
 def _log_of_factors(factors, dtype):
@@ -122,7 +113,7 @@ def local_log_of_saturated(node):
         return False
     new = answer(new, out)
     if new:
-        new[0].tag.values_eq_approx = _loses_less
+        new[0].tag.values_eq_approx = loses_less
     return new
 
 
@@ -168,7 +159,9 @@ def _read_product(root, dtype, views=3):
         seen += 1
         op = op_of(v)
         opened = (
-            op in _OPENED and v.dtype == dtype and (v is root or seen + len(stack) <= MOST_FACTORS or len(v.clients) < 2)
+            op in _OPENED
+            and v.dtype == dtype
+            and (v is root or seen + len(stack) <= MOST_FACTORS or len(v.clients) < 2)
         )
         number = number_of(v) if v is not root else None
         if number is not None:
@@ -208,7 +201,9 @@ def _read_view(product, v, inverted, dtype, views):
         return False
     inner = _read_product(x, dtype, views)
     others = inner.above + inner.below
-    if not inner.factors or any(other.broadcastable != x.broadcastable for other in others if not all(other.broadcastable)):
+    if not inner.factors or any(
+        other.broadcastable != x.broadcastable for other in others if not all(other.broadcastable)
+    ):
         return False
     view = view_of(v.owner)
 
@@ -295,9 +290,11 @@ def _adjoint(node):
         order = [kept.index(d) if d in kept else "x" for d in range(y.ndim)]
         return 0, View(DimShuffle(node.outputs[0].broadcastable, order), (), y.broadcastable, None)
     if isinstance(op, Reshape):
-        like = _reshaped_operand(inputs[0])
+        like = reshaped_operand(inputs[0])
         others = (T.shape(inputs[0]),) if like is None else tuple(like.owner.inputs[1:])
-        return 0, View(Reshape(inputs[0].ndim), others, inputs[0].broadcastable, shape_key(inputs[0] if like is None else like))
+        return 0, View(
+            Reshape(inputs[0].ndim), others, inputs[0].broadcastable, shape_key(inputs[0] if like is None else like)
+        )
     if isinstance(op, IncSubtensor):
         view = Subtensor(op.idx_list)
     elif isinstance(op, AdvancedIncSubtensor1) and not op.set_instead_of_inc:
@@ -308,25 +305,6 @@ def _adjoint(node):
         return None
     zero = constant_value(inputs[0])
     return (1, View(view, tuple(inputs[2:]), inputs[1].broadcastable, None)) if zero is not None and zero == 0 else None
-
-
-def _reshaped_operand(v):
-    """A Reshape of the shape of `v`, an elementwise expression that it is an operand of; one of a saturating function if there is one."""
-    stack, seen, found = [v], {}, None
-    while stack and len(seen) < 64:
-        w = stack.pop()
-        if w in seen:
-            continue
-        seen[w] = None
-        if w.owner is None or w.broadcastable != v.broadcastable:
-            continue
-        if isinstance(w.owner.op, Reshape):
-            if factors_of(w) is not None:
-                return w
-            found = found or w
-        elif isinstance(w.owner.op, Elemwise):
-            stack.extend(reversed(w.owner.inputs))
-    return found
 
 
 def _terms_of(v, open_shared=True):
@@ -458,7 +436,12 @@ def _cancelled(product, known, dtype, limits):
     gained = gain > 0
     if limits.sums and any(f.power > 0 for f in combined):
         for i, v in enumerate(product.above):
-            if v.owner is None or v.dtype != dtype or v.owner.op not in _MAY_HAVE_TERMS and not isinstance(v.owner.op, _LINEAR):
+            if (
+                v.owner is None
+                or v.dtype != dtype
+                or v.owner.op not in _MAY_HAVE_TERMS
+                and not isinstance(v.owner.op, _LINEAR)
+            ):
                 continue
             outer = [f for f in combined if f.power > 0 and f.argument.broadcastable == v.broadcastable]
             new = _brought_into(v, outer, known, dtype, limits) if outer else None
@@ -493,7 +476,7 @@ def local_cancel_saturated(node):
     is_sum = node.op in _SUMS
     if len(out.clients) == 1 and out.clients[0][0] != "output":
         client = out.clients[0][0]
-        if client.op in _OPENED or is_sum and client.op in _SUMS:
+        if client.op in (_SUMS if is_sum else _OPENED):
             # The larger product, or sum, has all factors, or terms, of this one.
             return False
     if is_sum:
@@ -523,7 +506,8 @@ class SaturationOptimizer(TopoOptimizer):
     """Apply rules to logarithms, and to what quotients by saturating functions go into by products, sums and linear views."""
 
     def __init__(self, *rules):
-        super().__init__(LocalOptGroup(*rules), order="out_to_in", failure_callback=TopoOptimizer.warn_inplace)
+        group = ignores_nonfinite(LocalOptGroup(*rules))
+        super().__init__(group, order="out_to_in", failure_callback=TopoOptimizer.warn_inplace)
         self.__name__ = "saturation"
 
     def apply(self, fgraph):

@@ -80,7 +80,7 @@ def _finish(node, result):
     return [result]
 
 
-def _loses_less(a, b):
+def loses_less(a, b):
     """Whether `b` may replace `a`, the logarithm of a sigmoid or of its complement.
 
     ``1 - sigmoid(x)`` is known to the precision of 1, so its logarithm `a` is off by ``eps * exp(-a)``: near x = 36 in float64 nothing is
@@ -100,7 +100,7 @@ def _softplus_rule(name, pattern, new):
         "Without the loss of digits of a sigmoid that is rounded to 0 or 1.",
         pattern,
         new,
-        values_eq_approx=_loses_less,
+        values_eq_approx=loses_less,
     )
 
 

@@ -16,9 +16,10 @@ from collections import namedtuple
 
 import numpy as np
 
+from theano_ng.compile.ops import Shape
 from theano_ng.gof.graph import Constant
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.elemwise.op import DimShuffle
+from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.indexing.advanced import AdvancedSubtensor, AdvancedSubtensor1
 from theano_ng.tensor.indexing.subtensor import Subtensor
 from theano_ng.tensor.nnet.sigmoids import sigmoid
@@ -44,12 +45,18 @@ def view_of(node):
     if not isinstance(node.op, VIEWS):
         return None
     (out,) = node.outputs
-    return View(node.op, tuple(node.inputs[1:]), out.broadcastable, shape_key(out) if isinstance(node.op, Reshape) else None)
+    return View(
+        node.op, tuple(node.inputs[1:]), out.broadcastable, shape_key(out) if isinstance(node.op, Reshape) else None
+    )
 
 
 def shape_key(v):
     """Equal for variables that are known to have one shape."""
     shape_feature = getattr(getattr(v, "fgraph", None), "shape_feature", None)
+    if isinstance(op_of(v), Reshape) and isinstance(op_of(v.owner.inputs[1]), Shape):
+        # The shape of a derivative is that of what it is the derivative of.
+        like = reshaped_operand(v.owner.inputs[1].owner.inputs[0])
+        v = v if like is None else like
     lengths = None if shape_feature is None else shape_feature.shape_of.get(v)
     return (v,) if lengths is None else tuple(_identity(length) for length in lengths)
 
@@ -131,8 +138,8 @@ class Argument:
         return -x if self.coefficient == -1 else T.mul(np.asarray(self.coefficient, x.dtype), x)
 
 
-def argument_of(v):
-    """A variable as an `Argument`, with constant factors and a square taken apart."""
+def argument_of(v, products=True):
+    """A variable as an `Argument`, with constant factors and a square taken apart; `products`: also a product of two multiples of one."""
     coefficient, degree = 1.0, 1
     for _ in range(MOST_NESTED):
         op = op_of(v)
@@ -152,6 +159,10 @@ def argument_of(v):
             divisor, rest = number_of(inputs[1]), inputs[0]
             number = None if not divisor else 1 / divisor
         squared = _squared(v) if number is None and degree == 1 else None
+        if products and number is None and squared is None and degree == 1 and op == T.mul and len(inputs) == 2:
+            one, other = (argument_of(i, products=False) for i in inputs)
+            if one.base is other.base and one.base.type == v.type and one.degree == other.degree == 1:
+                return Argument(coefficient * one.coefficient * other.coefficient, one.base, degree=2)
         if number is not None and rest.type == v.type:
             coefficient *= number**degree
             v = rest
@@ -351,6 +362,25 @@ def _number_plus_function(number, ratio, v, nested):
     return None
 
 
+def reshaped_operand(v):
+    """A Reshape of the shape of `v`, an elementwise expression that it is an operand of; one of a saturating function if there is one."""
+    stack, seen, found = [v], {}, None
+    while stack and len(seen) < 64:
+        w = stack.pop()
+        if w in seen:
+            continue
+        seen[w] = None
+        if w.owner is None or w.broadcastable != v.broadcastable:
+            continue
+        if isinstance(w.owner.op, Reshape):
+            if factors_of(w) is not None:
+                return w
+            found = found or w
+        elif isinstance(w.owner.op, Elemwise):
+            stack.extend(reversed(w.owner.inputs))
+    return found
+
+
 # -- putting factors together --------------------------------------------------------------------------------------------------------------
 
 
@@ -381,7 +411,11 @@ class _Powers:
         if n * self.exp < 0 or n != int(n):
             n = 0
         a, exp = self.argument, self.exp - n
-        found = [Factor(sigmoid, a, positive + n), Factor(sigmoid, -a, negative - n), Factor(T.exp, a if exp > 0 else -a, abs(exp))]
+        found = [
+            Factor(sigmoid, a, positive + n),
+            Factor(sigmoid, -a, negative - n),
+            Factor(T.exp, a if exp > 0 else -a, abs(exp)),
+        ]
         return [f for f in found if f.power]
 
 

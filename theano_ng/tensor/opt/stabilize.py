@@ -3,12 +3,10 @@
 import numpy as np
 
 from theano_ng import scalar
-from theano_ng.compile.mode import optdb
-from theano_ng.gof.rewriting import in2out, local_optimizer
+from theano_ng.gof.rewriting import local_optimizer
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.reductions.careduce import CAReduce, Prod, Sum
-from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
-from theano_ng.tensor.reductions.extremes import MaxAndArgmax
+from theano_ng.tensor.reductions.careduce import Prod
+from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.opt.common import (
     answer,
     constant_value,
@@ -186,7 +184,7 @@ def _log_of_nonnegative(v):
 
 def _everywhere(name, text, pattern, new):
     made = pattern_rule(name, text, pattern, new)
-    return register_specialize(register_stabilize(register_canonicalize(made)))
+    return register_specialize(register_stabilize(register_canonicalize(made, "fast_compile")))
 
 
 _FOR_LARGE = "For large x, erf(x) is rounded to 1, and erfc(x) keeps its digits."
@@ -197,6 +195,7 @@ local_one_minus_erf2 = _everywhere("local_one_minus_erf2", _FOR_LARGE, 1 + -1 * 
 local_one_plus_neg_erf = _everywhere("local_one_plus_neg_erf", _FOR_LARGE, 1 + -erf(real_x), erfc(real_x))
 local_erf_minus_one = _everywhere("local_erf_minus_one", _FOR_LARGE, -1 + erf(real_x), -erfc(real_x))
 local_one_plus_erf = _everywhere("local_one_plus_erf", _FOR_LARGE, 1 + erf(-real_x), erfc(real_x))
+local_one_plus_erf2 = _everywhere("local_one_plus_erf2", _FOR_LARGE, 1 + erf(real_x), erfc(-real_x))
 local_one_minus_erfc = _everywhere("local_one_minus_erfc", _BACK, 1 - erfc(x), erf(x))
 local_one_minus_erfc2 = _everywhere("local_one_minus_erfc2", _BACK, 1 + -erfc(x), erf(x))
 local_one_minus_erfc3 = _everywhere("local_one_minus_erfc3", _BACK, 1 + -1 * erfc(x), erf(x))

@@ -194,6 +194,7 @@ def _elsewhere():
         ),
         ("ScalarSoftplus", nnet.softplus, [X], {}),
         ("ScalarSoftsign", nnet.softsign, [X], {}),
+        ("ScalarRectifier", nnet.relu, [X], {}),
         ("Prepend_scalar_to_each_row", nnet.nnet.prepend_scalar_to_each_row, [np.float64(2.0), X], {}),
         ("Prepend_scalar_constant_to_each_row", nnet.nnet.prepend_1_to_each_row, [X], {}),
         ("CrossentropyCategorical1Hot", nnet.crossentropy_categorical_1hot, [ROW_WISE, LABELS], {}),

@@ -266,11 +266,16 @@ def all_cases(losses):
         yield Case(*row)
 
 
-def some_cases(losses):
-    """Of the table, for each loss and view one of each mode, so that each two values of different columns meet."""
+def some_cases(losses, each_mode=True):
+    """Of the table, for each loss and view one of each mode, so that each two values of different columns meet.
+
+    Without `each_mode` one of the two modes in turns, for tables of many losses that are alike.
+    """
     for i, loss in enumerate(losses):
         for j, view in enumerate(VIEWS):
             for k, mode in enumerate(MODES):
+                if not each_mode and (i + j + k) % 2:
+                    continue
                 reduction = REDUCTIONS[(i + j + 2 * k) % 4]
                 done = COMPUTED[(i // 4 + j // 2 + i + 3 * k + 1) % 4]
                 yield Case(loss, view, reduction, done, mode, DTYPES[(i // 2 + j + j // 4 + k) % 2])

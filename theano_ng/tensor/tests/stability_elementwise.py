@@ -68,12 +68,12 @@ def _with_log1p(T, p, t):
     return -t * T.log(p) - (1 - t) * T.log1p(-p)
 
 
-def _of_powers(T, p, t):
-    return -T.log(p**t * (1 - p) ** (1 - t))
-
-
 def _two_way(T, p, t):
-    return T.switch(t > _like(t, 0.5), -t * T.log(p), 0) - (1 - t) * T.log(1 - p) - T.switch(t > _like(t, 0.5), 0, t * T.log(p))
+    return (
+        T.switch(t > _like(t, 0.5), -t * T.log(p), 0)
+        - (1 - t) * T.log(1 - p)
+        - T.switch(t > _like(t, 0.5), 0, t * T.log(p))
+    )
 
 
 CROSSENTROPIES = (
@@ -92,8 +92,6 @@ WITHIN = (
     ("flattened", lambda T, p: p.flatten(), lambda T, loss: loss.reshape((4, 3))),
     ("dimshuffled", lambda T, p: p.dimshuffle(1, "x", 0), lambda T, loss: loss.dimshuffle(2, 0)),
     ("reversed", lambda T, p: p[::-1], lambda T, loss: loss[::-1]),
-    ("stacked", lambda T, p: T.stack([p, p]), lambda T, loss: loss[1]),
-    ("joined", lambda T, p: T.concatenate([p, p], axis=1), lambda T, loss: loss[:, :3]),
 )
 
 
@@ -130,7 +128,6 @@ def _sigmoid_losses(Loss):
     def divergence(z, t):
         return _sigmoid(z) * (-_softplus(-z) + mpmath.log(4)) + _sigmoid(-z) * (-_softplus(z) - mpmath.log(0.75))
 
-    yield of_sigmoid("log(p / (1 - p))", lambda T, p, t: T.log(p / (1 - p)), lambda z, t: z)
     yield of_sigmoid(
         "focal", lambda T, p, t: -((1 - p) ** 2) * T.log(p), lambda z, t: _sigmoid(-z) ** 2 * _softplus(-z)
     )
@@ -138,8 +135,11 @@ def _sigmoid_losses(Loss):
     yield of_sigmoid("log(sqrt(p))", lambda T, p, t: T.log(T.sqrt(p)), lambda z, t: -_softplus(-z) / 2)
     yield of_sigmoid("log(p ** 0.5)", lambda T, p, t: T.log(p ** _like(p, 0.5)), lambda z, t: -_softplus(-z) / 2)
     yield of_sigmoid("log(1 / p)", lambda T, p, t: T.log(1 / p), lambda z, t: _softplus(-z))
-    yield of_sigmoid("log(p (1 - p))", lambda T, p, t: T.log(p * (1 - p)), lambda z, t: -_softplus(z) - _softplus(-z))
-    yield of_sigmoid("entropy", lambda T, p, t: -p * T.log(p) - (1 - p) * T.log(1 - p), lambda z, t: _sigmoid(z) * _softplus(-z) + _sigmoid(-z) * _softplus(z))
+    yield of_sigmoid(
+        "entropy",
+        lambda T, p, t: -p * T.log(p) - (1 - p) * T.log(1 - p),
+        lambda z, t: _sigmoid(z) * _softplus(-z) + _sigmoid(-z) * _softplus(z),
+    )
     yield of_sigmoid(
         "KL(p, 0.25) of logarithms",
         lambda T, p, t: p * (T.log(p) - _like(p, np.log(0.25))) + (1 - p) * (T.log(1 - p) - _like(p, np.log(0.75))),
@@ -150,7 +150,6 @@ def _sigmoid_losses(Loss):
         lambda T, p, t: p * T.log(p / _like(p, 0.25)) + (1 - p) * T.log((1 - p) / _like(p, 0.75)),
         divergence,
     )
-    yield of_sigmoid("Bernoulli of powers", _of_powers, _bernoulli, "binary")
 
 
 # -- margins, rates, scales ----------------------------------------------------------------------------------------------------------------
@@ -165,12 +164,22 @@ def _other_losses(Loss):
     def of_logits(name, build, exact, target="none", floor=1):
         return Loss(name, build, exact, target, floor, True)
 
-    yield of_logits("log(1 + exp(-t z))", lambda T, z, t: T.log(1 + T.exp(-t * z)), lambda z, t: _softplus(-t * z), "signs")
+    yield of_logits(
+        "log(1 + exp(-t z))", lambda T, z, t: T.log(1 + T.exp(-t * z)), lambda z, t: _softplus(-t * z), "signs"
+    )
     yield of_logits("softplus(-t z)", lambda T, z, t: T.nnet.softplus(-t * z), lambda z, t: _softplus(-t * z), "signs")
-    yield of_logits("-log sigmoid(t z)", lambda T, z, t: -T.log(T.nnet.sigmoid(t * z)), lambda z, t: _softplus(-t * z), "signs")
+    yield of_logits(
+        "-log sigmoid(t z)", lambda T, z, t: -T.log(T.nnet.sigmoid(t * z)), lambda z, t: _softplus(-t * z), "signs"
+    )
     yield of_logits("hinge", lambda T, z, t: T.maximum(0, _like(z, 1.25) - t * z), _hinge, "signs")
     yield of_logits("hinge of relu", lambda T, z, t: T.nnet.relu(_like(z, 1.25) - t * z), _hinge, "signs")
-    yield of_logits("squared hinge", lambda T, z, t: T.maximum(0, _like(z, 1.25) - t * z) ** 2, lambda z, t: _hinge(z, t) ** 2, "signs")
+    yield of_logits(
+        "squared hinge",
+        lambda T, z, t: T.maximum(0, _like(z, 1.25) - t * z) ** 2,
+        lambda z, t: _hinge(z, t) ** 2,
+        "signs",
+    )
+
     # Rates and deviations that no dtype overflows on: what is left out of the cost is 0 times them.
     def poisson(z, t):
         return mpmath.exp(z / 16) - t * z / 16
@@ -221,17 +230,24 @@ def _other_losses(Loss):
 
     yield of_logits("KL of normals of a deviation", divergence_of_deviation, divergence, "binary")
     yield of_logits("KL of normals of a variance", divergence_of_variance, divergence, "binary")
-    yield of_logits("log(1 - tanh(z) ** 2)", lambda T, z, t: T.log(1 - T.tanh(z) ** 2), lambda z, t: -2 * mpmath.log(mpmath.cosh(z)))
-    yield of_logits("log(1 - tanh(z))", lambda T, z, t: T.log(1 - T.tanh(z)), lambda z, t: mpmath.log(2) - _softplus(2 * z))
-    yield of_logits("log(1 + tanh(z))", lambda T, z, t: T.log(1 + T.tanh(z)), lambda z, t: mpmath.log(2) - _softplus(-2 * z))
+    yield of_logits(
+        "log(1 - tanh(z) ** 2)", lambda T, z, t: T.log(1 - T.tanh(z) ** 2), lambda z, t: -2 * mpmath.log(mpmath.cosh(z))
+    )
+    yield of_logits(
+        "log(1 - tanh(z))", lambda T, z, t: T.log(1 - T.tanh(z)), lambda z, t: mpmath.log(2) - _softplus(2 * z)
+    )
+    yield of_logits(
+        "log(1 + tanh(z))", lambda T, z, t: T.log(1 + T.tanh(z)), lambda z, t: mpmath.log(2) - _softplus(-2 * z)
+    )
 
 
 # -- error functions -----------------------------------------------------------------------------------------------------------------------
 
 
 def _error_function_losses(Loss):
-    def of_logits(name, build, exact, target="none", floor=1):
-        return Loss(name, build, exact, target, floor, True)
+    # In second derivatives of log(erfc(x)), terms of the size of x ** 2 cancel: arguments are up to 50.
+    def of_scaled(name, build, exact, target="none", floor=1):
+        return Loss(name, lambda T, z, t: build(T, z / 16, t), lambda z, t: exact(z / 16, t), target, floor, True)
 
     def probit(z, t):
         return -(t * _log_normal_cdf(z) if t else 0) - ((1 - t) * _log_normal_cdf(-z) if t != 1 else 0)
@@ -242,20 +258,24 @@ def _error_function_losses(Loss):
     def normal_cdf_of_erfc(T, z):
         return _like(z, 0.5) * T.erfc(-z / _like(z, np.sqrt(2)))
 
-    def log_erfc(factor=1):
+    def log_erfc(factor):
         return lambda z, t: mpmath.log(mpmath.erfc(factor * z))
 
-    yield of_logits("log(erfc(z))", lambda T, z, t: T.log(T.erfc(z)), log_erfc())
-    yield of_logits("log(erfc(2 z))", lambda T, z, t: T.log(T.erfc(2 * z)), log_erfc(2))
-    yield of_logits("log(erfc(-z))", lambda T, z, t: T.log(T.erfc(-z)), log_erfc(-1))
-    yield of_logits("log(erfc(z / 4) / 2)", lambda T, z, t: T.log(T.erfc(z / 4) / 2), lambda z, t: mpmath.log(mpmath.erfc(z / 4) / 2))
-    yield of_logits("log(erfc(z + t))", lambda T, z, t: T.log(T.erfc(z + t)), lambda z, t: mpmath.log(mpmath.erfc(z + t)), "binary")
-    yield of_logits("log(1 - erf(z))", lambda T, z, t: T.log(1 - T.erf(z)), log_erfc())
-    yield of_logits("log(1 + erf(z))", lambda T, z, t: T.log(1 + T.erf(z)), log_erfc(-1))
-    yield of_logits("probit", lambda T, z, t: _by_hand(T, normal_cdf(T, z), t), probit, "binary")
-    yield of_logits("probit of erfc", lambda T, z, t: _by_hand(T, normal_cdf_of_erfc(T, z), t), probit, "binary")
-    yield of_logits("1 - erf(z)", lambda T, z, t: 1 - T.erf(z), lambda z, t: mpmath.erfc(z), floor=0)
-    yield of_logits("1 + erf(z)", lambda T, z, t: 1 + T.erf(z), lambda z, t: mpmath.erfc(-z), floor=0)
+    yield of_scaled("log(erfc(x))", lambda T, x, t: T.log(T.erfc(x)), log_erfc(1))
+    yield of_scaled("log(erfc(-x / 2))", lambda T, x, t: T.log(T.erfc(-x / 2)), log_erfc(-0.5))
+    yield of_scaled("log(erfc(-x))", lambda T, x, t: T.log(T.erfc(-x)), log_erfc(-1))
+    yield of_scaled(
+        "log(erfc(x) / 2)", lambda T, x, t: T.log(T.erfc(x) / 2), lambda x, t: mpmath.log(mpmath.erfc(x) / 2)
+    )
+    yield of_scaled(
+        "log(erfc(x + t))", lambda T, x, t: T.log(T.erfc(x + t)), lambda x, t: mpmath.log(mpmath.erfc(x + t)), "binary"
+    )
+    yield of_scaled("log(1 - erf(x))", lambda T, x, t: T.log(1 - T.erf(x)), log_erfc(1))
+    yield of_scaled("log(1 + erf(x))", lambda T, x, t: T.log(1 + T.erf(x)), log_erfc(-1))
+    yield of_scaled("probit", lambda T, x, t: _by_hand(T, normal_cdf(T, x), t), probit, "binary")
+    yield of_scaled("probit of erfc", lambda T, x, t: _by_hand(T, normal_cdf_of_erfc(T, x), t), probit, "binary")
+    yield of_scaled("1 - erf(x)", lambda T, x, t: 1 - T.erf(x), lambda x, t: mpmath.erfc(x))
+    yield of_scaled("1 + erf(x)", lambda T, x, t: 1 + T.erf(x), lambda x, t: mpmath.erfc(-x))
 
 
 def losses(Loss):
