@@ -10,12 +10,13 @@ import re
 import numpy as np
 
 from theano_ng.gof.fg import FunctionGraph
+from theano_ng.scalar.divisors import divides, divisions
 from theano_ng.scalar.instances import ops
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import meets_unknown_halves
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar.op import ScalarOp, zeros_for
-from theano_ng.scalar.ops_arith import Add, IntDiv, Mod, Mul, Pow, Sub, TrueDiv
+from theano_ng.scalar.ops_arith import Add, IntDiv, Mod, Mul, Pow, RealDivision, Sub, TrueDiv
 from theano_ng.scalar.ops_complex import Cast
 from theano_ng.scalar.ops_unary import Neg
 from theano_ng.scalar.program import Instruction, Program, constant_key
@@ -300,11 +301,15 @@ class Composite(ScalarOp):
 
     def init_c_code(self):
         """Make the C template: inner names become ``%(i0)s``, ``%(o0)s`` and ``%(nodename)s_tmp0``."""
-        self._c_code_template = self._make_template(wide=False)
+        self._c_code_template = self._make_template(wide=False, sub={})
 
-    def _make_template(self, wide):
-        """Return the C template; `wide` as in `c_code_wide`."""
+    def _make_template(self, wide, sub):
+        """Return the C template; `wide` as in `c_code_wide`, the item "zeros" of `sub` as in `RealDivision`."""
         program = self._program
+        unsafe = set()
+        if divides(self):
+            found, _ = divisions(self, [t.dtype for t in self.inputs_type], self.outputs_type[0].dtype)
+            unsafe = {division.instruction for division in found}
         types = program.slot_types()
         names = {k: "__tng_i%d__" % k for k in range(self.nin)}
         lines, body = [], []
@@ -322,13 +327,16 @@ class Composite(ScalarOp):
                 names[o] = "__tng_nodename___tmp%d" % count
                 count += 1
                 lines.append("%s %s;" % (c_type(_wide(types[o]).dtype if wide else types[o].dtype), names[o]))
+            inner_sub = {"fail": "__tng_fail__", "id": "__tng_id___%d" % k}
+            if isinstance(instruction.op, RealDivision) and not (k in unsafe and "zeros" not in sub):
+                inner_sub["zeros"] = sub["zeros"] if k in unsafe else None
             body.append(
                 (instruction.op.c_code_wide if wide else instruction.op.c_code)(
                     node,
                     "__tng_nodename___subnode%d" % k,
                     [names[a] for a in instruction.args],
                     [names[o] for o in instruction.outs],
-                    {"fail": "__tng_fail__", "id": "__tng_id___%d" % k},
+                    inner_sub,
                 )
             )
             if wide:
@@ -355,10 +363,11 @@ class Composite(ScalarOp):
         return not any(meets_unknown_halves(node) for node in self._ensure_graph()[2])
 
     def c_code(self, node, nodename, inames, onames, sub):
-        return self._fill(self._c_code, nodename, inames, onames, sub)
+        template = self._make_template(wide=False, sub=sub) if "zeros" in sub and divides(self) else self._c_code
+        return self._fill(template, nodename, inames, onames, sub)
 
     def c_code_wide(self, node, nodename, inames, onames, sub):
-        return self._fill(self._make_template(wide=True), nodename, inames, onames, sub)
+        return self._fill(self._make_template(wide=True, sub=sub), nodename, inames, onames, sub)
 
     @staticmethod
     def _fill(template, nodename, inames, onames, sub):

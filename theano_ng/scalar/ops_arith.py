@@ -197,8 +197,9 @@ def _real_only(op, types):
         raise ComplexError("%s is not defined for complex numbers; got the types %s" % (op, list(types)))
 
 
-class _RealDivision(BinaryScalarOp):
-    """What floor division and modulus have in common: no complex numbers, and C functions of ``integer.h``, one for each dtype.
+class RealDivision(BinaryScalarOp):
+    """What floor division and modulus have in common: no complex numbers, C functions of ``integer.h``, one for each dtype, and errors where
+    an integer is divided by zero.
 
     Attributes
     ----------
@@ -206,7 +207,14 @@ class _RealDivision(BinaryScalarOp):
         NumPy's function.
     c_function : str
         Name in C, without the dtype.
+    operation : {"division", "modulo"}
+        For messages.
     complex_error : ComplexError
+
+    Notes
+    -----
+    The C code fails where an integer divisor is zero, if ``sub`` has no item "zeros". That is None where no divisor is zero, or how variables
+    are called, one for each dtype, that the code makes true where it meets a zero: then it has no branches, and loops are vectorized.
     """
 
     c_helpers = "integer.h"
@@ -219,7 +227,10 @@ class _RealDivision(BinaryScalarOp):
         return super().make_node(*inputs)
 
     def impl(self, x, y):
-        return quiet(self.ufunc, _bool_as_int8(x), _bool_as_int8(y))
+        result = quiet(self.ufunc, _bool_as_int8(x), _bool_as_int8(y))
+        if not np.all(y) and np.asarray(result).dtype.kind in "iu":
+            raise ZeroDivisionError(zero_divisor(self.operation, "the divisor"))
+        return result
 
     def c_expression(self, args, dtypes, out):
         if is_complex(out) or out == "bool":
@@ -227,12 +238,49 @@ class _RealDivision(BinaryScalarOp):
         x, y = (c_cast(a, d, out) for a, d in zip(args, dtypes))
         return "%s_%s(%s, %s)" % (self.c_function, out, x, y)
 
+    def c_code(self, node, name, inputs, outputs, sub):
+        return self._c_check(node, inputs[1], sub) + super().c_code(node, name, inputs, outputs, sub)
 
-class IntDiv(_RealDivision):
-    """Floor division; an integer divided by zero is zero, as in NumPy."""
+    def c_code_wide(self, node, name, inputs, outputs, sub):
+        check = self._c_check(node, inputs[1], sub)
+        return check + self.c_code_from_expression(node, name, inputs, outputs, sub)
+
+    def _c_check(self, node, divisor, sub):
+        """C for what is to happen where an integer divisor is zero."""
+        computed = self._c_dtype([i.type.dtype for i in node.inputs], node.outputs[0].type.dtype)
+        if not is_discrete(computed):
+            return ""
+        divisor = c_cast(divisor, node.inputs[1].type.dtype, computed)
+        if "zeros" in sub:
+            return "%s |= (%s) == 0;\n" % (sub["zeros"] % computed, divisor) if sub["zeros"] else ""
+        message = zero_divisor(self.operation, "the divisor")
+        return 'if ((%s) == 0) {\n    PyErr_SetString(PyExc_ZeroDivisionError, "%s");\n    %s\n}\n' % (
+            divisor,
+            message,
+            sub["fail"],
+        )
+
+
+def zero_divisor(operation, divisor):
+    """The message of a ZeroDivisionError; tensor/native/divisors.h has the same text.
+
+    Parameters
+    ----------
+    operation : {"division", "modulo"}
+    divisor : str
+        What is zero.
+    """
+    return (
+        "integer %s by zero: %s is 0. Integers have no infinity: divide by what is never 0, as T.switch(T.eq(y, 0), 1, y), or divide "
+        "floats. A switch around the division does not help, it computes both of its branches." % (operation, divisor)
+    )
+
+
+class IntDiv(RealDivision):
+    """Floor division; an integer divided by zero is an error, also where NumPy gives zero."""
 
     nfunc_spec = ("floor_divide", 2, 1)
-    ufunc, c_function = np.floor_divide, "tng_floordiv"
+    ufunc, c_function, operation = np.floor_divide, "tng_floordiv", "division"
     complex_error = ComplexError(
         "Theano does not support integer division (//) on complex numbers, since numpy deprecated it."
     )
@@ -244,7 +292,8 @@ class IntDiv(_RealDivision):
             return None
         if self._c_dtype([x, y], out) != out:
             return None
-        before = "const tng_divisor_%s %s_by = tng_divisor_of_%s(%s);" % (out, name, out, c_cast(fixed[1], y, out))
+        before = self._c_check(node, fixed[1], sub)
+        before += "const tng_divisor_%s %s_by = tng_divisor_of_%s(%s);" % (out, name, out, c_cast(fixed[1], y, out))
         return before, "%s = tng_floordiv_by_%s(%s, %s_by);" % (outputs[0], out, c_cast(inputs[0], x, out), name)
 
     def grad(self, inputs, g_output):
@@ -268,11 +317,11 @@ def mod_check(x, y):
     return ops.mod(x, y)
 
 
-class Mod(_RealDivision):
-    """Modulus with the sign of the divisor, as in Python; an integer modulo zero is zero, as in NumPy."""
+class Mod(RealDivision):
+    """Modulus with the sign of the divisor, as in Python; an integer modulo zero is an error, also where NumPy gives zero."""
 
     nfunc_spec = ("mod", 2, 1)
-    ufunc, c_function = np.mod, "tng_mod"
+    ufunc, c_function, operation = np.mod, "tng_mod", "modulo"
     complex_error = ComplexError(
         "Theano does not support the mod operator (%) on complex numbers, since numpy deprecated it."
     )

@@ -60,7 +60,7 @@ def _asserted(v, elemwise, only_process_constants, max_recur):
     return None
 
 
-# Scalar ops that are computed on constants; all are cheap and total.
+# Scalar ops that are computed on constants; all are cheap.
 get_scalar_constant_value_elemwises = (
     scal.Cast,
     scal.Switch,
@@ -127,9 +127,17 @@ def _as_dtype(source, v, elemwise, only_process_constants, max_recur):
 def _call(node, values):
     """The value of an Elemwise node on constants of its input dtypes."""
     values = [np.asarray(x, dtype=i.dtype) for x, i in zip(values, node.inputs)]
-    with np.errstate(all="ignore"):
-        value = node.op.scalar_op.impl(*[x[()] for x in values])
-    return np.asarray(value, dtype=node.outputs[0].dtype)
+    return _computed(node.op.scalar_op, values, node.outputs[0].dtype)
+
+
+def _computed(op, values, dtype):
+    """The value of a scalar op; None where it divides by zero."""
+    try:
+        with np.errstate(all="ignore"):
+            value = op.impl(*[x[()] for x in values])
+    except ZeroDivisionError:
+        return None
+    return np.asarray(value, dtype=dtype)
 
 
 @register_scalar_constant(scal.ScalarOp)
@@ -144,9 +152,7 @@ def _scalar_op(v, elemwise, only_process_constants, max_recur):
         np.asarray(get_scalar_constant_value(i, elemwise, only_process_constants, max_recur - 1), dtype=i.type.dtype)
         for i in node.inputs
     ]
-    with np.errstate(all="ignore"):
-        value = node.op.impl(*[x[()] for x in values])
-    return np.asarray(value, dtype=v.type.dtype)
+    return _computed(node.op, values, v.type.dtype)
 
 
 @register_scalar_constant(Shape_i)

@@ -6,7 +6,10 @@ from theano_ng.gof.graph import Apply
 from theano_ng.gof.native import Kernel, meets_unknown_halves
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar import get_scalar_type
+from theano_ng.scalar.divisors import divides
 from theano_ng.scalar.op import support_text
+from theano_ng.scalar.types import c_type
+from theano_ng.tensor.elemwise.divisors import OPERATIONS
 
 # How a kernel reads an operand: as in native/elemwise_words.h.
 PLAIN, HOISTED, ALTERNATE = 0, 1, 2
@@ -18,6 +21,8 @@ _FAIL = "return; /* the driver sees the exception */"
 _LOCAL = "tng_v%d"
 _POINTER = "tng_p%d"
 _HOISTED = "tng_h%d"
+_ZEROS = "tng_zeros_%s"
+_ZEROS_OF = re.compile(r"\btng_zeros_(\w+)")
 
 
 def scalar_node(op, node):
@@ -29,7 +34,7 @@ def scalar_node(op, node):
     )
 
 
-def scalar_c_parts(op, node, names_in, names_out, name="n", wide=False):
+def scalar_c_parts(op, node, names_in, names_out, name="n", wide=False, **sub):
     """Return the C text of one evaluation of a scalar op and what it needs around it.
 
     Parameters
@@ -43,6 +48,8 @@ def scalar_c_parts(op, node, names_in, names_out, name="n", wide=False):
         Makes the identifiers of the text unique.
     wide : bool
         Whether the names of float16 operands are those of npy_float32 variables.
+    **sub
+        Further items for the dict that `c_code` gets.
 
     Returns
     -------
@@ -59,7 +66,7 @@ def scalar_c_parts(op, node, names_in, names_out, name="n", wide=False):
     """
     if not wide and meets_unknown_halves(node):
         raise MethodNotDefined("c_code", type(op), "%s for float16: _f16_ok is not set" % (op,))
-    body = (op.c_code_wide if wide else op.c_code)(node, name, names_in, names_out, dict(fail=_FAIL))
+    body = (op.c_code_wide if wide else op.c_code)(node, name, names_in, names_out, dict(fail=_FAIL, **sub))
     support = [_text(_optional(op.c_support_code)), _text(_optional(op.c_support_code_apply, node, name))]
     support = "\n".join(text for text in support if text)
     headers = [h for h in _optional(op.c_headers) or () if h]
@@ -108,7 +115,7 @@ def operand_classes(node):
     return classes
 
 
-def elemwise_kernel(op, node, classes, summed=None):
+def elemwise_kernel(op, node, classes, divisors, summed=None):
     """Return ``(Kernel, needs_python)`` for the Elemwise node `node` over the scalar op `op`.
 
     Parameters
@@ -117,6 +124,8 @@ def elemwise_kernel(op, node, classes, summed=None):
     node : Apply
     classes : list of int
         From `operand_classes`.
+    divisors : Divisors
+        From `integer_divisors`.
     summed : str, optional
         A dtype: the kernel adds the sum of its output to an accumulator of that dtype, which the output's pointer leads to, instead of
         storing it; see native/reduce_elemwise.h.
@@ -126,6 +135,7 @@ def elemwise_kernel(op, node, classes, summed=None):
     ctypes = [get_scalar_type(v.type.dtype).dtype_specs()[1] for v in operands]
     local = [_LOCAL % k for k in range(len(operands))]
     small = scalar_node(op, node)
+    sub = {"zeros": _ZEROS if divisors else None} if divides(op) else {}
     # float16 operands that are converted by blocks.
     wide = (
         set()
@@ -133,12 +143,12 @@ def elemwise_kernel(op, node, classes, summed=None):
         else {k for k, v in enumerate(operands) if v.type.dtype == "float16"}
     )
     try:
-        body, environment, needs_python = scalar_c_parts(op, small, local[:nin], local[nin:], wide=bool(wide))
+        body, environment, needs_python = scalar_c_parts(op, small, local[:nin], local[nin:], wide=bool(wide), **sub)
     except (MethodNotDefined, AttributeError):  # a user's op may not know c_code_wide
         if not wide:
             raise
         wide = set()
-        body, environment, needs_python = scalar_c_parts(op, small, local[:nin], local[nin:])
+        body, environment, needs_python = scalar_c_parts(op, small, local[:nin], local[nin:], **sub)
     if wide:
         environment["support"] = support_text("half_blocks.h") + environment["support"]
     classes = [*classes, *[PLAIN] * len(node.outputs)]
@@ -153,7 +163,7 @@ def elemwise_kernel(op, node, classes, summed=None):
 
     def loop(hoisted, indent):
         fixed = {k: _HOISTED % k for k in hoisted}
-        before, inner = op.c_code_fixed(small, "n", local[:nin], local[nin:], dict(fail=_FAIL), fixed) or ("", body)
+        before, inner = op.c_code_fixed(small, "n", local[:nin], local[nin:], dict(fail=_FAIL, **sub), fixed) or ("", body)
         return [*[indent + before] * bool(before), *_loop(inner, ctypes, nin, hoisted, wide, indent)]
 
     lines = [
@@ -164,6 +174,10 @@ def elemwise_kernel(op, node, classes, summed=None):
         const = "const " if k < nin else ""
         name = "tng_acc" if summed and k == nin else _POINTER % k
         lines.append("    %s%s *%s = (%s%s *)tng_ptr[%d];" % (const, ctype, name, const, ctype, k))
+    # Of the divisors' dtype, so that a vector of them has as many elements.
+    zeros = list(dict.fromkeys(_ZEROS_OF.findall(body)))
+    for dtype in zeros:
+        lines.append("    %s %s = 0;" % (c_type(dtype), _ZEROS % dtype))
     # The value and not the reference: an output may overwrite memory that the compiler would otherwise read again.
     for k, kind in enumerate(classes):
         if kind == HOISTED:
@@ -190,6 +204,8 @@ def elemwise_kernel(op, node, classes, summed=None):
             elif classes[k] == ALTERNATE:
                 lines.append("    %s += tng_stride[%d] ? tng_n : 0;" % (_POINTER % k, k))
         lines.append("    TNG_SUM_END(%s, %s, tng_acc)" % (accumulator, _POINTER % nin))
+    for dtype in zeros:
+        lines.append("    if (%s) *(int *)tng_ptr[%d] = 1;" % (_ZEROS % dtype, len(ctypes)))
     lines.append("}")
     return Kernel(source="\n".join(lines) + "\n", **environment), needs_python
 
@@ -243,12 +259,20 @@ def _loop(body, ctypes, nin, hoisted, wide, indent):
     return [*lines, indent + "}", *after]
 
 
-def operand_rows(node, classes, inplace_pattern):
+def operand_rows(node, classes, inplace_pattern, divisors):
     """Return the rows of native/elemwise.c's table of operands: the inputs, of these classes, then the outputs."""
     rows = []
-    for variable, kind in zip(node.inputs, classes):
+    for i, (variable, kind) in enumerate(zip(node.inputs, classes)):
         mask = sum(1 << d for d, b in enumerate(variable.type.broadcastable) if b)
-        rows.append(dict(broadcastable=mask, type_number=variable.type.numpy_dtype.num, kind=kind, overwrites=-1))
+        rows.append(
+            dict(
+                broadcastable=mask,
+                type_number=variable.type.numpy_dtype.num,
+                kind=kind,
+                overwrites=-1,
+                divides=OPERATIONS[divisors.inputs.get(i)],
+            )
+        )
     for j, variable in enumerate(node.outputs):
         rows.append(
             dict(
@@ -256,6 +280,7 @@ def operand_rows(node, classes, inplace_pattern):
                 type_number=variable.type.numpy_dtype.num,
                 kind=PLAIN,
                 overwrites=inplace_pattern.get(j, -1),
+                divides=0,
             )
         )
     return rows

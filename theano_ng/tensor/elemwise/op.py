@@ -21,12 +21,14 @@ from theano_ng.misc.frozendict import frozendict
 from theano_ng.scalar import get_scalar_type
 from theano_ng.tensor.dtypes import FLOATS
 from theano_ng.tensor.constant import as_tensor_variable, constant
+from theano_ng.tensor.elemwise.divisors import OPERATIONS, integer_divisors
 from theano_ng.tensor.elemwise.kernel import ALTERNATE, elemwise_kernel, operand_classes, operand_rows, scalar_node
 from theano_ng.tensor.elemwise.perform import (
     array_function,
     array_function_for,
     broadcast_shape,
     call_nfunc,
+    check_divisor,
     evaluate_scalar_op,
 )
 from theano_ng.tensor.type import TensorType
@@ -294,7 +296,7 @@ class Elemwise(NativeOp, OpenMPOp):
     _f16_ok = True
 
     def fails_on_values(self, node):
-        return not is_own(type(self.scalar_op))
+        return not is_own(type(self.scalar_op)) or bool(integer_divisors(node))
 
     def __init__(self, scalar_op, inplace_pattern=None, name=None, nfunc_spec=None, openmp=None):
         self.name = name
@@ -438,6 +440,10 @@ class Elemwise(NativeOp, OpenMPOp):
             shape.append(length)
         return [tuple(shape)] * len(node.outputs)
 
+    def do_constant_folding(self, node):
+        """Return False if the node fails, which it is to do when it runs."""
+        return not integer_divisors(node)
+
     def python_constant_folding(self, node):
         """Return True if constant folding of this node should not compile C code."""
         return node.outputs[0].type.ndim == 0 or self._array_function(node) is not None
@@ -553,6 +559,7 @@ class Elemwise(NativeOp, OpenMPOp):
         with np.errstate(all="ignore"):
             function = self._array_function(node)
             if function is not None:
+                check_divisor(self.scalar_op, inputs, shape, "input[1]")
                 results = call_nfunc(function, self.nfunc_spec[1], inputs, dtypes)
             else:
                 results = evaluate_scalar_op(self.scalar_op, inputs, dtypes, shape)
@@ -593,9 +600,9 @@ class Elemwise(NativeOp, OpenMPOp):
         """Return ``(NativeCode or None, whether the kernel uses Python's API)``."""
         if node.outputs[0].type.ndim > _NATIVE_MAX_NDIM:
             return None, False
-        classes = operand_classes(node)
+        classes, divisors = operand_classes(node), integer_divisors(node)
         try:
-            kernel, needs_python = elemwise_kernel(self.scalar_op, node, classes)
+            kernel, needs_python = elemwise_kernel(self.scalar_op, node, classes, divisors)
         except (MethodNotDefined, NotImplementedError):
             return None, False
         openmp_minsize = config.openmp_elemwise_minsize if self.openmp else 0
@@ -606,7 +613,11 @@ class Elemwise(NativeOp, OpenMPOp):
             openmp_minsize=openmp_minsize,
             may_fail=needs_python,
             has_alternate=ALTERNATE in classes,
-            operands=operand_rows(node, classes, self.inplace_pattern),
+            has_divisors=bool(divisors),
+            computed_divisor=OPERATIONS[divisors.computed],
+            operands=operand_rows(
+                node, classes, _NOT_INPLACE if divisors.computed else self.inplace_pattern, divisors
+            ),
         )
         return code, needs_python
 

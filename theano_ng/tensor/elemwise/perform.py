@@ -5,7 +5,7 @@ import importlib
 
 import numpy as np
 
-from theano_ng.scalar.ops_arith import power
+from theano_ng.scalar.ops_arith import RealDivision, power, zero_divisor
 
 
 def broadcast_shape(node, inputs):
@@ -153,6 +153,26 @@ def evaluate_scalar_op(op, inputs, dtypes, shape):
     return results
 
 
+def check_divisor(op, inputs, shape, name):
+    """Raise ZeroDivisionError where `op` divides integers and the divisor has a zero.
+
+    Parameters
+    ----------
+    op : ScalarOp
+    inputs : list of numpy.ndarray
+    shape : tuple of int
+        Of the result; without elements nothing is divided.
+    name : str
+        What the divisor is called.
+    """
+    if not isinstance(op, RealDivision) or np.result_type(*inputs).kind not in "biu" or 0 in shape:
+        return
+    zeros = np.argwhere(np.asarray(inputs[1]) == 0)
+    if len(zeros):
+        place = "element %s of %s" % (zeros[0].tolist(), name) if zeros.shape[1] else name
+        raise ZeroDivisionError(zero_divisor(op.operation, place))
+
+
 def _narrow(value, dtype):
     """`value`, ready to be stored as `dtype`: an out-of-range integer wraps as in C."""
     value = np.asarray(value)
@@ -170,6 +190,9 @@ def _evaluate_composite(fgraph, inputs, shape):
         spec = getattr(node.op, "nfunc_spec", None)
         function = array_function_for(spec, node, node.op)
         if function is not None:
+            divisor = node.inputs[-1]
+            known = "input[%d]" % fgraph.inputs.index(divisor) if divisor in fgraph.inputs else "the divisor"
+            check_divisor(node.op, arguments, shape, known)
             results = call_nfunc(function, spec[1], arguments, dtypes)
         else:
             results = evaluate_scalar_op(node.op, arguments, dtypes, inner_shape)

@@ -11,6 +11,7 @@
  * Its words are in elemwise_words.h; its scratch memory is a Plan.
  */
 #include "elemwise_words.h"
+#include "divisors.h"
 #include "strided.h"
 #include "threads.h"
 
@@ -275,7 +276,7 @@ static void make_plan(Plan *p, int nd, int nin, int nout, PyObject **in, PyObjec
 typedef struct {
     const Plan *plan;
     kernel_fn kernel;
-    char **data; /* [nop] first element of the loop */
+    char **data; /* [nop] first element of the loop, then a place where the kernel notes a zero among its divisors */
     int nd, nin, nop;
 } Run;
 
@@ -451,7 +452,8 @@ static void run_sequence(const Run *run, int64_t begin, int64_t end)
 {
     const Plan *p = run->plan;
     int nop = run->nop, loops = (int)p->head[H_LOOPS];
-    char *ptr[nop];
+    char *ptr[nop + 1];
+    ptr[nop] = run->data[nop];
     if (p->head[H_BUFFERED] == 0) {
         for (int o = 0; o < nop; ++o)
             ptr[o] = run->data[o] + begin * p->kstride[o];
@@ -497,7 +499,8 @@ static void run_buffered(const Run *run, char *const *row, char *const *buffer, 
 {
     const Plan *p = run->plan;
     int nop = run->nop, nd = run->nd;
-    char *ptr[nop];
+    char *ptr[nop + 1];
+    ptr[nop] = run->data[nop];
     for (int64_t at = 0; at < p->lens[0]; at += piece) {
         int64_t n = p->lens[0] - at < piece ? p->lens[0] - at : piece;
         for (int o = 0; o < run->nin; ++o)
@@ -530,7 +533,7 @@ static void run_rows(const Run *run, int64_t begin, int64_t end)
     const Plan *p = run->plan;
     int nop = run->nop, nd = run->nd, loops = (int)p->head[H_LOOPS];
     int64_t index[MAX_ND], rest = begin, n0 = p->lens[0], group = 1, bytes = 0;
-    char *row[nop], *ptr[nop], *buffer[nop], across[nop];
+    char *row[nop], *ptr[nop + 1], *buffer[nop], across[nop];
     int64_t piece = p->head[H_BUFFERED] ? p->head[H_PIECE] : 0;
     for (int o = 0; o < nop; ++o) {
         const int64_t *steps = p->strides + o * nd, item = p->item[o];
@@ -562,6 +565,7 @@ static void run_rows(const Run *run, int64_t begin, int64_t end)
             free_room += piece * p->item[o] * (across[o] ? GROUP : 1);
         }
     }
+    ptr[nop] = run->data[nop];
     index[0] = 0;
     for (int k = 1; k < loops; ++k) {
         index[k] = k + 1 < loops ? rest % p->lens[k] : rest;
@@ -574,7 +578,7 @@ static void run_rows(const Run *run, int64_t begin, int64_t end)
         if (rows > p->lens[1] - index[1])
             rows = p->lens[1] - index[1];
         if (piece == 0) {
-            memcpy(ptr, row, sizeof ptr);
+            memcpy(ptr, row, sizeof row);
             run->kernel(n0, ptr, p->kstride);
         }
         else
@@ -741,12 +745,21 @@ static int provide_outputs(int nd, int nin, int nout, PyObject **in, PyObject **
     return copies;
 }
 
+static int overwrites_input(int nin, int nout, PyObject **in, PyObject **out)
+{
+    for (int j = 0; j < nout; ++j)
+        for (int i = 0; i < nin; ++i)
+            if (out[j] == in[i])
+                return 1;
+    return 0;
+}
+
 static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, const struct elemwise_words *words)
 {
     kernel_fn kernel = (kernel_fn)(intptr_t)words->kernel;
-    int nd = (int)words->ndim, nop = nin + nout, unfit = 0, status;
+    int nd = (int)words->ndim, nop = nin + nout, unfit = 0, zeros = 0, status;
     const struct operand_words *operands = words->operands;
-    char copy[nin + 1], *data[nop];
+    char copy[nin + 1], *data[nop + 1];
     Plan p = plan_at((int64_t *)(intptr_t)words->scratch, nd, nin, nout);
 
     int known = (int)p.head[H_VALID];
@@ -774,11 +787,16 @@ static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, const 
     if (status > 0)
         return with_copies(nin, nout, in, out, words, copy);
 
+    data[nop] = (char *)&zeros;
+    if (words->has_divisors && overwrites_input(nin, nout, in, out) && check_divisors(nin, in, operands) < 0)
+        return -1;
     if (nd == 0) {
         for (int o = 0; o < nop; ++o)
             data[o] = PyArray_DATA((PyArrayObject *)(o < nin ? in[o] : out[o - nin]));
         p.head[H_VALID] = 1;
         kernel(1, data, p.kstride);
+        if (zeros)
+            return zero_met(nin, in, operands, words->computed_divisor);
         return words->may_fail && PyErr_Occurred() ? -1 : 0;
     }
 
@@ -796,6 +814,8 @@ static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, const 
     }
     Run run = {&p, kernel, data, nd, nin, nop};
     run_all(&run, words->may_fail ? 0 : words->openmp_minsize);
+    if (zeros)
+        return zero_met(nin, in, operands, words->computed_divisor);
     return words->may_fail && PyErr_Occurred() ? -1 : 0;
 }
 

@@ -5,13 +5,15 @@
 #include "native.h"
 
 /* An input or output: the dimensions that are broadcastable (bits), NumPy's number of its type, how the kernel reads it, and which input
- * an output overwrites (-1: none). */
-NATIVE_WORDS(operand, broadcastable, type_number, kind, overwrites);
+ * an output overwrites (-1: none), and whether the kernel divides by it, which is an error where it is zero (divisors.h). */
+NATIVE_WORDS(operand, broadcastable, type_number, kind, overwrites, divides);
 enum { PLAIN, HOISTED, ALTERNATE };
 
 /* The kernel's address; the rank; the size from which threads share the work (0: never); whether the kernel uses Python's API and may set an
- * exception; whether an input is of kind ALTERNATE; the inputs, then the outputs. */
-NATIVE_TABLE(elemwise, operand, operands, kernel, scratch, ndim, openmp_minsize, may_fail, has_alternate);
+ * exception; whether an input is of kind ALTERNATE; whether the kernel
+ * notes zeros among its divisors, and what it does with a divisor that it computes; the inputs, then the outputs. */
+NATIVE_TABLE(elemwise, operand, operands, kernel, scratch, ndim, openmp_minsize, may_fail, has_alternate, has_divisors,
+             computed_divisor);
 
 static inline int is_broadcast(const struct operand_words *operand, int d)
 {

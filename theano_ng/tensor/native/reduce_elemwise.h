@@ -6,11 +6,13 @@
 #ifndef THEANO_NG_REDUCE_ELEMWISE_H
 #define THEANO_NG_REDUCE_ELEMWISE_H
 
+#include "divisors.h"
 #include "elemwise_words.h"
 
 /* The elementwise operation's kernel, or one that sums what it computes (`folds`); scratch memory (of tng_elemwise) and whether an input is of
- * kind ALTERNATE; its inputs and its result. */
-NATIVE_TABLE(reduce_elemwise, operand, operands, REDUCTION, kernel, folds, scratch, has_alternate);
+ * kind ALTERNATE; what elemwise_words.h says of divisors; its inputs and its result. */
+NATIVE_TABLE(reduce_elemwise, operand, operands, REDUCTION, kernel, folds, scratch, has_alternate, has_divisors,
+             computed_divisor);
 NATIVE_READER(reduce_elemwise)
 
 #define BLOCK 32768  /* bytes of intermediate results that are reduced while they are in the cache */
@@ -120,11 +122,17 @@ static int reduce_blocks(Reduction *r, Blocks *b, int nin, PyObject **in, native
         same = 1;
         if (status == 0)
             status = elemwise(nin, 1, views, &piece, (int64_t *)inner);
-        if (status < 0)
+        if (status < 0) {
+            /* In terms of the inputs, not of their parts. */
+            if (inner->has_divisors && PyErr_ExceptionMatches(PyExc_ZeroDivisionError)) {
+                PyErr_Clear();
+                zero_met(nin, in, inner->operands, inner->computed_divisor);
+            }
             break;
+        }
         accumulate(r, lens, r->acc + offset, PyArray_BYTES((PyArrayObject *)piece), PyArray_STRIDES((PyArrayObject *)piece), item, 0);
-        /* What decides all or any ends the search. */
-        more = next_block(b, nd) && !(r->count == 1 && r->type == NPY_BOOL && *r->acc == (r->how.op == OP_OR) && r->how.op != OP_XOR);
+        /* What decides all or any ends the search, but not that for zeros. */
+        more = next_block(b, nd) && !(!inner->has_divisors && r->count == 1 && r->type == NPY_BOOL && *r->acc == (r->how.op == OP_OR) && r->how.op != OP_XOR);
     }
     for (int i = 0; i < nin; ++i)
         Py_XDECREF(views[i]);
@@ -169,12 +177,14 @@ typedef struct {
     const int64_t *item;
     int gathers;           /* whether these differ */
     char *room;            /* GATHERED elements of up to 16 bytes for each operand */
+    int *zeros;            /* where the kernel notes a zero among its divisors */
 } Summing;
 
 static void sum_leaf(const Summing *s, int64_t n, char **data, int64_t from, char *acc)
 {
-    char *ptr[s->nin + 1];
+    char *ptr[s->nin + 2];
     ptr[s->nin] = acc;
+    ptr[s->nin + 1] = (char *)s->zeros;
     for (int i = 0; i < s->nin; ++i) {
         ptr[i] = data[i] + from * s->step[i];
         if (s->step[i] == s->stride[i])
@@ -209,7 +219,7 @@ static int sum_all(const Reduction *r, const Blocks *b, int nin, PyObject **in, 
 {
     int64_t lens[MAX_ND + 1], steps[MAX_ND + 1][nin + 1], stride[nin + 1], item[nin + 1], index[MAX_ND + 1] = {0};
     char *data[nin + 1];
-    int n = 0, alternates_fixed = 1;
+    int n = 0, alternates_fixed = 1, zeros = 0;
     for (int i = 0; i < nin; ++i) {
         data[i] = PyArray_BYTES((PyArrayObject *)in[i]);
         item[i] = PyArray_ITEMSIZE((PyArrayObject *)in[i]);
@@ -236,7 +246,8 @@ static int sum_all(const Reduction *r, const Blocks *b, int nin, PyObject **in, 
     }
     for (int i = 0; i < nin; ++i)
         alternates_fixed &= words->operands[i].kind != ALTERNATE || steps[0][i] == 0;
-    Summing s = {.kernel = (summing_fn)(intptr_t)words->kernel, .how = &r->how, .nin = nin, .stride = stride, .step = steps[0], .item = item};
+    Summing s = {.kernel = (summing_fn)(intptr_t)words->kernel, .how = &r->how, .nin = nin, .stride = stride, .step = steps[0], .item = item,
+                 .zeros = &zeros};
     for (int i = 0; i < nin; ++i) {
         int one_value = words->operands[i].kind == HOISTED || (words->operands[i].kind == ALTERNATE && alternates_fixed);
         stride[i] = one_value ? steps[0][i] : item[i];
@@ -259,7 +270,7 @@ static int sum_all(const Reduction *r, const Blocks *b, int nin, PyObject **in, 
         }
     }
     free(s.room);
-    return 0;
+    return zeros ? zero_met(nin, in, words->operands, words->computed_divisor) : 0;
 }
 
 /* -- the entry --------------------------------------------------------------------------------------------------- */
@@ -279,7 +290,8 @@ static struct elemwise_words *inner_words(const struct reduce_elemwise_words *wo
 {
     struct elemwise_words *inner = (struct elemwise_words *)room;
     *inner = (struct elemwise_words){.kernel = words->kernel, .scratch = words->scratch, .ndim = words->ndim,
-                                     .has_alternate = words->has_alternate, .n_operands = words->n_operands};
+                                     .has_alternate = words->has_alternate, .has_divisors = words->has_divisors,
+                                     .computed_divisor = words->computed_divisor, .n_operands = words->n_operands};
     memcpy(inner->operands, words->operands, (size_t)words->n_operands * sizeof *inner->operands);
     return inner;
 }

@@ -8,6 +8,7 @@ from theano_ng.gof.destroy import handler as destroyhandler
 from theano_ng.gof.fg import InconsistencyError
 from theano_ng.gof.graph import Constant
 from theano_ng.gof.rewriting import Optimizer, copy_stack_trace
+from theano_ng.tensor.elemwise.divisors import integer_divisors
 from theano_ng.tensor.elemwise.op import Elemwise
 
 MOST_REFUSALS = 16
@@ -78,7 +79,8 @@ class _Run:
             fgraph.outputs[o]: fgraph.inputs[i] for o, i in (getattr(fgraph, "update_mapping", None) or {}).items()
         }
         nodes = fgraph.toposort()
-        self.nodes = [node for node in nodes if type(node.op) is op_class]
+        # What divides by integers that it computes cannot tell that one is zero before it has written.
+        self.nodes = [node for node in nodes if type(node.op) is op_class and not integer_divisors(node).computed]
         # New values of inputs come first: nobody else then takes the memory that they are to replace.
         self.nodes.sort(key=lambda node: not any(o in self.update_of for o in node.outputs))
         self.followers = _Followers(nodes)

@@ -8,6 +8,7 @@ from theano_ng.gof.op import Op
 from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar import Add
 from theano_ng.tensor.constant import as_tensor_variable
+from theano_ng.tensor.elemwise.divisors import OPERATIONS, integer_divisors
 from theano_ng.tensor.elemwise.kernel import ALTERNATE, elemwise_kernel, operand_classes, operand_rows
 
 _NATIVE = "theano_ng.tensor.native.reduce:reduce_elemwise"
@@ -32,6 +33,10 @@ class ReducedElemwise(NativeOp, Op):
     def __init__(self, elemwise, reduction):
         self.elemwise = elemwise
         self.reduction = reduction
+
+    def fails_on_values(self, node):
+        inner, outer = self._nodes(node.inputs)
+        return self.elemwise.fails_on_values(inner) or self.reduction.fails_on_values(outer)
 
     def __str__(self):
         return "%s of %s" % (self.reduction, self.elemwise)
@@ -93,10 +98,10 @@ class ReducedElemwise(NativeOp, Op):
         words = self.reduction._shipped_words(between.dtype, node.outputs[0].type.dtype, between.ndim)
         if words is None:
             return None
-        classes = operand_classes(inner)
+        classes, divisors = operand_classes(inner), integer_divisors(inner)
         summed = self._summed_dtype(inner, outer)
         try:
-            kernel, needs_python = elemwise_kernel(self.elemwise.scalar_op, inner, classes, summed)
+            kernel, needs_python = elemwise_kernel(self.elemwise.scalar_op, inner, classes, divisors, summed)
         except (MethodNotDefined, NotImplementedError):
             return None
         if needs_python:
@@ -107,5 +112,7 @@ class ReducedElemwise(NativeOp, Op):
             kernel=kernel,
             folds=summed is not None,
             has_alternate=ALTERNATE in classes,
-            operands=operand_rows(inner, classes, {}),
+            has_divisors=bool(divisors),
+            computed_divisor=OPERATIONS[divisors.computed],
+            operands=operand_rows(inner, classes, {}, divisors),
         )

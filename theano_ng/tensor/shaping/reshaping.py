@@ -27,7 +27,7 @@ from theano_ng.tensor.constant import (
     register_conversion,
 )
 from theano_ng.tensor.elemwise.op import Elemwise
-from theano_ng.tensor.elemwise.functions import eq, switch
+from theano_ng.tensor.elemwise.functions import eq, maximum, switch
 from theano_ng.tensor.indexing.lists import ScalarInputsOp
 from theano_ng.tensor.shaping.broadcasting import addbroadcast, patternbroadcast
 from theano_ng.tensor.type import TensorType
@@ -271,9 +271,13 @@ class Reshape(NativeOp, Op):
             else:
                 if total is None:
                     total = _product(ishapes[0])
-                # The product of the others; when this size is -1 none of them is.
-                others = _product([s for j, s in enumerate(sizes) if j != i and known[j] != 1])
-                rest = total if isinstance(others, int) and others == 1 else total // others
+                # The product of the others; when this size is -1 none of them is, and it may be zero when this size is not.
+                others = [s if known[j] is None else known[j] for j, s in enumerate(sizes) if j != i]
+                others = _product([s for s in others if not isinstance(s, int) or s != 1])
+                if isinstance(others, int):
+                    rest = total // max(others, 1) if others != 1 else total
+                else:
+                    rest = total // maximum(others, 1)
                 if isinstance(rest, int):
                     rest = constant(rest, dtype="int64")
                 result.append(rest if known[i] == -1 else switch(eq(size, -1), rest, size))

@@ -1,0 +1,126 @@
+"""Which integer divisors of a scalar op may be zero.
+
+Division and modulus of integers by zero are errors. An op that divides one input by another leaves it to its caller to look at that
+input; what a Composite computes inside and divides by has to be looked at there. Nobody looks where the divisor is known not to be zero.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from theano_ng.scalar.op import is_discrete
+from theano_ng.scalar.ops_arith import Clip, Maximum, RealDivision, Switch
+from theano_ng.scalar.ops_compare import EQ
+
+# What is known of all elements of a value; None: nothing.
+POSITIVE, NONZERO, ZERO = "positive", "nonzero", "zero"
+_NOT_ZERO = (POSITIVE, NONZERO)
+
+
+class IsZero(NamedTuple):
+    """Known of a condition: it is true exactly where another value, named by anything that compares, is zero."""
+
+    value: object
+
+
+class Division(NamedTuple):
+    """An integer division whose divisor may be zero.
+
+    Attributes
+    ----------
+    instruction : int
+        Its number in the program of a Composite; 0 for an op by itself.
+    divisor : int
+        The slot that it divides by; those of inputs are their numbers.
+    operation : {"division", "modulo"}
+    """
+
+    instruction: int
+    divisor: int
+    operation: str
+
+
+def known_of(data):
+    """What is known of a constant.
+
+    Parameters
+    ----------
+    data : array_like
+
+    Returns
+    -------
+    {POSITIVE, NONZERO, ZERO} or None
+    """
+    data = np.asarray(data)
+    if data.dtype.kind not in "biu":
+        return None
+    if data.all():
+        return POSITIVE if (data > 0).all() else NONZERO
+    return None if data.any() else ZERO
+
+
+def divides(op):
+    """Whether a scalar op divides, or contains one that does."""
+    program = getattr(op, "_program", None)
+    return isinstance(op, RealDivision) or (
+        program is not None and any(isinstance(i.op, RealDivision) for i in program.instructions)
+    )
+
+
+def divisions(op, dtypes, out, known=None, names=None):
+    """Find the integer divisions of an op whose divisors may be zero.
+
+    Parameters
+    ----------
+    op : ScalarOp
+    dtypes : list of str
+        Of the inputs.
+    out : str
+        dtype of the first output.
+    known : list, optional
+        What is known of each input. Default: nothing.
+    names : list, optional
+        What `IsZero` names the inputs by. Default: their numbers.
+
+    Returns
+    -------
+    divisions : list of Division
+    results : list
+        What is known of each output.
+    """
+    known = dict(enumerate(known or [None] * len(dtypes)))
+    names = dict(enumerate(names)) if names is not None else {}
+    program = getattr(op, "_program", None)
+    if program is None:
+        n = len(dtypes)
+        types, steps, outputs = dict(enumerate([*dtypes, out])), [(op, tuple(range(n)), (n,))], (n,)
+    else:
+        types = {slot: type_.dtype for slot, type_ in program.slot_types().items()}
+        steps, outputs = [(i.op, i.args, i.outs) for i in program.instructions], program.outputs
+        known.update((slot, known_of(data)) for slot, (_, data) in program.constants.items())
+    found = []
+    for k, (inner, args, outs) in enumerate(steps):
+        computed = inner._c_dtype([types[a] for a in args], types[outs[0]])
+        if isinstance(inner, RealDivision):
+            if is_discrete(computed) and known.get(args[1]) not in _NOT_ZERO:
+                found.append(Division(k, args[1], inner.operation))
+        elif len(outs) == 1 and computed == types[outs[0]]:  # what is cut to fewer bits may be zero
+            known[outs[0]] = _result(inner, [known.get(a) for a in args], [names.get(a, a) for a in args])
+    return found, [known.get(o) for o in outputs]
+
+
+def _result(op, known, names):
+    """What is known of the result of an op that is no division."""
+    if isinstance(op, Maximum):
+        return POSITIVE if POSITIVE in known else None
+    if isinstance(op, Clip):
+        return POSITIVE if known[1] == known[2] == POSITIVE else None
+    if isinstance(op, EQ) and ZERO in known:
+        return IsZero(names[1 - known.index(ZERO)])
+    if isinstance(op, Switch):
+        condition, *branches = known
+        if condition == IsZero(names[2]) and branches[1] not in _NOT_ZERO:
+            branches[1] = NONZERO
+        if all(branch in _NOT_ZERO for branch in branches):
+            return POSITIVE if branches == [POSITIVE, POSITIVE] else NONZERO
+    return None

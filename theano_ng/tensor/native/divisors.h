@@ -1,0 +1,130 @@
+/* Zeros among integer divisors.
+ *
+ * A kernel that divides integers notes that it has met one, at the pointer behind those of its operands, and goes on: loops without
+ * branches are vectorized. So inputs that the kernel is to overwrite are looked at before it runs.
+ */
+#ifndef THEANO_NG_DIVISORS_H
+#define THEANO_NG_DIVISORS_H
+
+#include "elemwise_words.h"
+#include "strided.h"
+#include <stdio.h>
+
+/* As tensor/elemwise/divisors.py has them. */
+enum { NO_DIVISOR, DIVISION, MODULO };
+
+/* scalar/ops_arith.py has the same text. */
+#define ZERO_ADVICE                                                                                          \
+    "Integers have no infinity: divide by what is never 0, as T.switch(T.eq(y, 0), 1, y), or divide floats. " \
+    "A switch around the division does not help, it computes both of its branches."
+
+#define STRETCH 4096 /* bytes that are looked at without a branch */
+
+#define ZERO_IN(T)                                                                                     \
+    STRIDED_CLONES static int zero_in_##T(const char *data, int64_t n, int64_t step)                   \
+    {                                                                                                  \
+        const int64_t stretch = STRETCH / (int64_t)sizeof(T);                                          \
+        for (int64_t begin = 0; begin < n; begin += stretch) {                                         \
+            int64_t end = n - begin < stretch ? n : begin + stretch;                                   \
+            T found = 0;                                                                               \
+            if (step == (int64_t)sizeof(T))                                                            \
+                for (int64_t k = begin; k < end; ++k)                                                  \
+                    found |= ((const T *)data)[k] == 0;                                                \
+            else                                                                                       \
+                for (int64_t k = begin; k < end; ++k)                                                  \
+                    found |= *(const T *)(data + k * step) == 0;                                       \
+            if (found)                                                                                 \
+                return 1;                                                                              \
+        }                                                                                              \
+        return 0;                                                                                      \
+    }
+ZERO_IN(uint8_t)
+ZERO_IN(uint16_t)
+ZERO_IN(uint32_t)
+ZERO_IN(uint64_t)
+
+/* Whether one of n integers of this size, so many bytes apart, is zero. */
+static int zero_in_run(int64_t item, const char *data, int64_t n, int64_t step)
+{
+    switch (item) {
+    case 1: return zero_in_uint8_t(data, n, step);
+    case 2: return zero_in_uint16_t(data, n, step);
+    case 4: return zero_in_uint32_t(data, n, step);
+    default: return zero_in_uint64_t(data, n, step);
+    }
+}
+
+/* Whether an array of aligned integers, which has elements, has a zero. */
+static int has_zero(PyArrayObject *a)
+{
+    int64_t item = PyArray_ITEMSIZE(a);
+    int nd = PyArray_NDIM(a);
+    if (PyArray_ISONESEGMENT(a))
+        return zero_in_run(item, PyArray_BYTES(a), PyArray_SIZE(a), item);
+    /* Dimensions from the largest stride to the smallest; those that repeat elements do not count. */
+    npy_intp dims[nd], index[STRIDED_MAXDIMS] = {0};
+    for (int d = 0; d < nd; ++d)
+        dims[d] = PyArray_STRIDE(a, d) == 0 ? 1 : PyArray_DIM(a, d);
+    StridedPlan plan;
+    strided_plan(&plan, nd, dims, PyArray_STRIDES(a), PyArray_STRIDES(a));
+    const char *at = PyArray_BYTES(a);
+    int last = plan.nd - 1;
+    if (last < 0)
+        return zero_in_run(item, at, 1, item);
+    for (int d = 0; d >= 0;) {
+        if (zero_in_run(item, at, plan.dim[last], plan.src[last]))
+            return 1;
+        for (d = last - 1; d >= 0; --d) {
+            at += plan.src[d];
+            if (++index[d] < plan.dim[d])
+                break;
+            at -= plan.dim[d] * plan.src[d];
+            index[d] = 0;
+        }
+    }
+    return 0;
+}
+
+/* The first zero of an array that has one, in C order: "element [0, 3] of ", nothing for a number. */
+static void zero_place(PyArrayObject *a, char *text)
+{
+    int nd = PyArray_NDIM(a);
+    npy_intp index[STRIDED_MAXDIMS] = {0};
+    const char *at = PyArray_BYTES(a);
+    while (!zero_in_run(PyArray_ITEMSIZE(a), at, 1, 0))
+        for (int d = nd - 1; d >= 0; --d) {
+            at += PyArray_STRIDE(a, d);
+            if (++index[d] < PyArray_DIM(a, d))
+                break;
+            at -= PyArray_DIM(a, d) * PyArray_STRIDE(a, d);
+            index[d] = 0;
+        }
+    *text = 0;
+    for (int d = 0; d < nd; ++d)
+        text += sprintf(text, "%s%lld%s", d == 0 ? "element [" : ", ", (long long)index[d], d == nd - 1 ? "] of " : "");
+}
+
+/* Returns 0 when no divisor among the inputs, arrays of aligned integers that have elements, is zero; otherwise -1 with the exception set. */
+static int check_divisors(int nin, PyObject **in, const struct operand_words *operands)
+{
+    for (int i = 0; i < nin; ++i)
+        if (operands[i].divides != NO_DIVISOR && has_zero((PyArrayObject *)in[i])) {
+            char place[24 * STRIDED_MAXDIMS];
+            zero_place((PyArrayObject *)in[i], place);
+            PyErr_Format(PyExc_ZeroDivisionError, "integer %s by zero: %sinput[%d] is 0. " ZERO_ADVICE,
+                         operands[i].divides == MODULO ? "modulo" : "division", place, i);
+            return -1;
+        }
+    return 0;
+}
+
+/* Sets the exception when a kernel has met a zero; `computed` is what it does with a divisor that is no input. Returns -1. */
+static int zero_met(int nin, PyObject **in, const struct operand_words *operands, int64_t computed)
+{
+    if (check_divisors(nin, in, operands) == 0)
+        PyErr_Format(PyExc_ZeroDivisionError, "integer %s by zero: the divisor is 0. " ZERO_ADVICE,
+                     computed == MODULO ? "modulo" : "division");
+    return -1;
+}
+
+#endif
