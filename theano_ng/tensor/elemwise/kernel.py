@@ -163,7 +163,10 @@ def elemwise_kernel(op, node, classes, divisors, summed=None):
 
     def loop(hoisted, indent):
         fixed = {k: _HOISTED % k for k in hoisted}
-        before, inner = op.c_code_fixed(small, "n", local[:nin], local[nin:], dict(fail=_FAIL, **sub), fixed) or ("", body)
+        before, inner = op.c_code_fixed(small, "n", local[:nin], local[nin:], dict(fail=_FAIL, **sub), fixed) or (
+            "",
+            body,
+        )
         return [*[indent + before] * bool(before), *_loop(inner, ctypes, nin, hoisted, wide, indent)]
 
     lines = [

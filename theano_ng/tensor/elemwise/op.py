@@ -615,9 +615,7 @@ class Elemwise(NativeOp, OpenMPOp):
             has_alternate=ALTERNATE in classes,
             has_divisors=bool(divisors),
             computed_divisor=OPERATIONS[divisors.computed],
-            operands=operand_rows(
-                node, classes, _NOT_INPLACE if divisors.computed else self.inplace_pattern, divisors
-            ),
+            operands=operand_rows(node, classes, _NOT_INPLACE if divisors.computed else self.inplace_pattern, divisors),
         )
         return code, needs_python
 
