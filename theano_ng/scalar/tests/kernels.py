@@ -9,7 +9,7 @@ from theano_ng.scalar.types import c_type
 
 
 def op_kernel(node, language):
-    """Return a Kernel that applies a scalar node to n packed elements: ``void f(int64_t n, char **ptr)``.
+    """Return a Kernel that applies a scalar node to n packed elements: ``void f(int64_t n, char **ptr)``. No integer is divided by zero.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ def op_kernel(node, language):
         lines.append("const %s x%d = ((const %s *)ptr[%d])[i];" % (c_type(v.type.dtype), k, c_type(v.type.dtype), k))
     for k, v in enumerate(node.outputs):
         lines.append("%s z%d;" % (c_type(v.type.dtype), k))
-    lines.append(node.op.c_code(node, "node", inputs, outputs, {"fail": "return;"}))
+    lines.append(node.op.c_code(node, "node", inputs, outputs, {"fail": "return;", "zeros": None}))
     for k, v in enumerate(node.outputs):
         lines.append("((%s *)ptr[%d])[i] = z%d;" % (c_type(v.type.dtype), len(inputs) + k, k))
     source = (

@@ -162,15 +162,15 @@ def check_divisor(op, inputs, shape, name):
     inputs : list of numpy.ndarray
     shape : tuple of int
         Of the result; without elements nothing is divided.
-    name : str
-        What the divisor is called.
+    name : str or None
+        What the divisor is called; None: it is computed inside, where elements have no place.
     """
     if not isinstance(op, RealDivision) or np.result_type(*inputs).kind not in "biu" or 0 in shape:
         return
     zeros = np.argwhere(np.asarray(inputs[1]) == 0)
     if len(zeros):
-        place = "element %s of %s" % (zeros[0].tolist(), name) if zeros.shape[1] else name
-        raise ZeroDivisionError(zero_divisor(op.operation, place))
+        place = "element %s of %s" % (zeros[0].tolist(), name) if name and zeros.shape[1] else name
+        raise ZeroDivisionError(zero_divisor(op.operation, place or "the divisor"))
 
 
 def _narrow(value, dtype):
@@ -191,8 +191,8 @@ def _evaluate_composite(fgraph, inputs, shape):
         function = array_function_for(spec, node, node.op)
         if function is not None:
             divisor = node.inputs[-1]
-            known = "input[%d]" % fgraph.inputs.index(divisor) if divisor in fgraph.inputs else "the divisor"
-            check_divisor(node.op, arguments, shape, known)
+            place = "input[%d]" % fgraph.inputs.index(divisor) if divisor in fgraph.inputs else None
+            check_divisor(node.op, arguments, shape, place)
             results = call_nfunc(function, spec[1], arguments, dtypes)
         else:
             results = evaluate_scalar_op(node.op, arguments, dtypes, inner_shape)

@@ -127,6 +127,9 @@ class TestDivisionByNumber(unittest.TestCase):
 
     def compare(self, f, x, divisors):
         for y in divisors:
+            if y == 0:
+                self.assertRaises(ZeroDivisionError, f, x, np.array([y], x.dtype))
+                continue
             with np.errstate(all="ignore"):
                 np.testing.assert_array_equal(
                     f(x, np.array([y], x.dtype)), np.floor_divide(x, np.array(y, x.dtype)), err_msg="// %d" % y
@@ -180,6 +183,8 @@ class TestDivisionByNumber(unittest.TestCase):
         rng = np.random.RandomState(1)
         x, y = rng.randint(-(2**15), 2**15, (40, 100)).astype("int16"), rng.randint(-9, 9, (40, 1)).astype("int16")
         f = theano.function([m, c], [m // c, m // c + m % c])
+        self.assertRaises(ZeroDivisionError, f, x, y)
+        y[y == 0] = 10
         with np.errstate(all="ignore"):
             quotient, both = f(x, y)
             np.testing.assert_array_equal(quotient, x // y)
