@@ -84,16 +84,17 @@ def _behind_views(v):
 
 
 def _between(p, x):
-    """The variables from which p is computed, p and x excluded, down to x and its likes."""
-    passed, stack = [], list(p.owner.inputs)
+    """The variables from which p is computed, p and x excluded, down to x and the exponentials of its likes."""
+    passed, stack = {}, list(p.owner.inputs)
     while stack:
         v = stack.pop()
         if v is x or v in passed:
             continue
-        passed.append(v)
+        passed[v] = None
         if v.owner is not None and v.owner.op != T.exp:
-            stack.extend(v.owner.inputs)
-    return passed
+            # The other input of a Reshape is a shape, which depends on much that the softmax does not depend on.
+            stack.extend(v.owner.inputs[:1] if isinstance(v.owner.op, Reshape) else v.owner.inputs)
+    return list(passed)
 
 
 Elemwise.shortcuts.update({scalar.Exp: _of_exp, scalar.TrueDiv: _of_quotient, scalar.Mul: _of_product})
