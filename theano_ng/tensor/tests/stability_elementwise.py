@@ -45,6 +45,7 @@ PROBABILITIES = (
     ("1 / (1 + exp(-z))", lambda T, z: 1 / (1 + T.exp(-z))),
     ("inv(1 + exp(-z))", lambda T, z: T.inv(1 + T.exp(-z))),
     ("(1 + exp(-z)) ** -1", lambda T, z: (1 + T.exp(-z)) ** -1),
+    ("exp(z) / (1 + exp(z))", lambda T, z: T.exp(z) / (1 + T.exp(z))),
     ("e / (e + 1)", _quotient),
     ("1 - 1 / (1 + exp(z))", lambda T, z: 1 - 1 / (1 + T.exp(z))),
     ("1 - sigmoid(-z)", lambda T, z: 1 - T.nnet.sigmoid(-z)),
