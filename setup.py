@@ -48,7 +48,14 @@ def extension(name, path):
         include_dirs=[numpy.get_include(), os.path.join("theano_ng", "gof"), NATIVE],
         libraries=["mvec", "m"] if HAS_MVEC else [],
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_1_22_API_VERSION")],
-        extra_compile_args=["-O3", "-fno-math-errno", "-fno-trapping-math", "-fwrapv", *ALIGNED, "-Wno-unreachable-code"],
+        extra_compile_args=[
+            "-O3",
+            "-fno-math-errno",
+            "-fno-trapping-math",
+            "-fwrapv",
+            *ALIGNED,
+            "-Wno-unreachable-code",
+        ],
         depends=HEADERS,
     )
 

@@ -133,15 +133,30 @@ class Expressions:
                     # what divides is not zero
                     yield self.case(
                         "%s(%s, %s)" % (name, a, b),
-                        lambda x, y, c=call, n=name, d=b: c(x, y + 4)
-                        if n in ("int_div", "floor_div", "mod", "true_div") and d != "bool"
-                        else c(x, y),
+                        lambda x, y, c=call, n=name, d=b: (
+                            c(x, y + 4) if n in ("int_div", "floor_div", "mod", "true_div") and d != "bool" else c(x, y)
+                        ),
                         (a, shape),
                         (b, shape),
                     )
 
     def python_numbers(self):
-        numbers = (True, 2, -2, 300, 2**40, 0.5, 1e40, 1j, np.int8(3), np.float32(0.5), np.float64(0.5), np.uint64(3), [1, 2, 3], [0.5, 1, 2])
+        numbers = (
+            True,
+            2,
+            -2,
+            300,
+            2**40,
+            0.5,
+            1e40,
+            1j,
+            np.int8(3),
+            np.float32(0.5),
+            np.float64(0.5),
+            np.uint64(3),
+            [1, 2, 3],
+            [0.5, 1, 2],
+        )
         for name in ("add", "mul", "true_div", "pow", "maximum", "eq"):
             for dtype in DTYPES:
                 for number in numbers:
@@ -177,9 +192,7 @@ class Expressions:
     def casts(self):
         for dtype in DTYPES:
             for other in DTYPES + ("floatX", "int", "nothing"):
-                yield self.case(
-                    "cast(%s, %s)" % (dtype, other), lambda x, o=other: self.T.cast(x, o), (dtype, (2, 3))
-                )
+                yield self.case("cast(%s, %s)" % (dtype, other), lambda x, o=other: self.T.cast(x, o), (dtype, (2, 3)))
 
     def indexing(self):
         indices = (
@@ -253,7 +266,12 @@ class Expressions:
             for shape in ((), (2,), (2, 2)):
                 for value in given:
                     variables, _ = self.inputs((dtype, shape))
-                    yield "%s%s given %s" % (dtype, list(shape), shown(value)), lambda v=variables[0]: v + v, variables, [value]
+                    yield (
+                        "%s%s given %s" % (dtype, list(shape), shown(value)),
+                        lambda v=variables[0]: v + v,
+                        variables,
+                        [value],
+                    )
 
     def shared(self):
         given = (True, 1, 2**40, 0.5, 1j, "a", None, [1], [[1, 2], [3, 4]], (1, 2), np.int8(1), np.float32(0.5), np.zeros(2, "float16"), np.zeros((2, 2)), np.array(3), [np.zeros(2)])  # fmt: skip
@@ -278,7 +296,10 @@ def plain(value):
     if value.dtype == object:
         return "object"
     numbers = value.astype("complex128").ravel() if value.dtype.kind == "c" else value.ravel()
-    numbers = [repr(complex(v)) if value.dtype.kind == "c" else float(v) if value.dtype.kind == "f" else int(v) for v in numbers]
+    numbers = [
+        repr(complex(v)) if value.dtype.kind == "c" else float(v) if value.dtype.kind == "f" else int(v)
+        for v in numbers
+    ]
     return [str(value.dtype), list(value.shape), numbers]
 
 
@@ -373,7 +394,9 @@ def main():
             else:
                 known.setdefault(reason, []).append(name)
     for name in unknown:
-        print(name, "\n    Theano 1.0:", json.dumps(theirs[name])[:160], "\n    theano_ng: ", json.dumps(ours[name])[:160])
+        print(
+            name, "\n    Theano 1.0:", json.dumps(theirs[name])[:160], "\n    theano_ng: ", json.dumps(ours[name])[:160]
+        )
     print("%d cases, %d the same, %d differ on purpose, %d for no known reason" % (
         len(theirs), len(theirs) - len(unknown) - sum(map(len, known.values())), sum(map(len, known.values())), len(unknown)))  # fmt: skip
     for reason, names in known.items():

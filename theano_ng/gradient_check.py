@@ -84,7 +84,9 @@ class numeric_grad:
 
     def __init__(self, f, pt, eps=None, out_type=None):
         packed = not isinstance(pt, (list, tuple))
-        points = [np.array(p, order="C") for p in ([pt] if packed else pt)]  # changed element by element through a flat view
+        points = [
+            np.array(p, order="C") for p in ([pt] if packed else pt)
+        ]  # changed element by element through a flat view
         for i, p in enumerate(points):
             if p.dtype not in self.type_eps:
                 raise TypeError(

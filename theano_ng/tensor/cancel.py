@@ -46,14 +46,14 @@ def shuffled_from(v):
     return v, order
 
 
-def same(a, b):
-    """Whether two variables of equal length in all dimensions are computed in the same way from the same variables.
+def same(a, b, of_one_shape=True):
+    """Whether two variables are computed in the same way from the same variables.
 
-    DimShuffles are compared by their effect, and reshapes of one variable to one rank are taken as equal.
+    DimShuffles are compared by their effect. Of two that are known to have one shape the shapes that they are reshaped to are not compared.
     """
-    todo, looks = [(a, b)], 0
+    todo, looks = [(a, b, of_one_shape)], 0
     while todo:
-        a, b = todo.pop()
+        a, b, of_one_shape = todo.pop()
         if a is b:
             continue
         looks += 1
@@ -83,10 +83,11 @@ def same(a, b):
             or x.outputs.index(a) != y.outputs.index(b)
         ):
             return False
-        if isinstance(x.op, Reshape):
-            todo.append((x.inputs[0], y.inputs[0]))
+        if isinstance(x.op, Reshape) and of_one_shape:
+            todo.append((x.inputs[0], y.inputs[0], False))
         else:
-            todo.extend(zip(x.inputs, y.inputs))
+            of_one_shape = of_one_shape and isinstance(x.op, Elemwise) and len(x.inputs) == 1
+            todo.extend((v, w, of_one_shape) for v, w in zip(x.inputs, y.inputs))
     return True
 
 
@@ -131,11 +132,14 @@ def _sum_axes(total, order, q):
     kept = [i for i in range(summed.ndim) if i not in axes]
     if summed.ndim != q.ndim or order.count("x") != len(axes):
         return None
+    # That both have one shape is known where all lengths but one are those of the quotient.
     free = iter(axes)
     back = [next(free) if o == "x" else kept[o] for o in order]
     if sorted(back) != list(range(q.ndim)):
         return None
-    return tuple(i for i, o in enumerate(order) if o == "x") if same(_shuffled(summed, back), q) else None
+    return (
+        tuple(i for i, o in enumerate(order) if o == "x") if same(_shuffled(summed, back), q, len(axes) == 1) else None
+    )
 
 
 def _shuffled(v, order):

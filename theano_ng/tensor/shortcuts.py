@@ -6,7 +6,7 @@
 from theano_ng import scalar
 from theano_ng.gof.differentiate import Shortcut
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.cancel import constant_value, summed_along, times
+from theano_ng.tensor.cancel import constant_value, same, summed_along, times
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.shaping.reshaping import Reshape
 
@@ -40,7 +40,37 @@ def _of_exp(node):
 
 
 def _of_quotient(node):
-    return _of_softmax(node, *node.inputs)
+    return _of_logistic(node, *node.inputs) or _of_softmax(node, *node.inputs)
+
+
+def _of_inverse(node):
+    return _of_logistic(node, None, node.inputs[0])
+
+
+def _of_logistic(node, above, below):
+    """``exp(u) / (1 + exp(u))``, and ``1 / (1 + exp(u))``, whose derivatives have both as factors.
+
+    The derivative of each part alone divides by the square of the sum: what it goes to cancels in the first derivative, and is lost in the
+    second.
+    """
+    if below.owner is None or below.owner.op != T.add or len(below.owner.inputs) != 2:
+        return None
+    one, e = sorted(below.owner.inputs, key=lambda v: constant_value(v) != 1)
+    if constant_value(one) != 1 or e.owner is None or e.owner.op != T.exp:
+        return None
+    (u,), (p,) = e.owner.inputs, node.outputs
+    falls = above is None or constant_value(above) == 1
+    if u.type != p.type or not (falls or same(above, e)):
+        return None
+
+    def gradients(g):
+        c = times(g, p)
+        if c is None:
+            c = g * p
+        return [-c / (1 + T.exp(-u)) if falls else c / (1 + T.exp(u))]
+
+    passed = [below, e] if falls else _between(p, u)
+    return Shortcut([u], passed, gradients)
 
 
 def _of_product(node):
@@ -84,16 +114,17 @@ def _behind_views(v):
 
 
 def _between(p, x):
-    """The variables from which p is computed, p and x excluded, down to x and its likes."""
-    passed, stack = [], list(p.owner.inputs)
+    """The variables from which p is computed, p and x excluded, down to x and the exponentials of its likes."""
+    passed, stack = {}, list(p.owner.inputs)
     while stack:
         v = stack.pop()
         if v is x or v in passed:
             continue
-        passed.append(v)
+        passed[v] = None
         if v.owner is not None and v.owner.op != T.exp:
-            stack.extend(v.owner.inputs)
-    return passed
+            # The other input of a Reshape is a shape, which depends on much that the softmax does not depend on.
+            stack.extend(v.owner.inputs[:1] if isinstance(v.owner.op, Reshape) else v.owner.inputs)
+    return list(passed)
 
 
-Elemwise.shortcuts.update({scalar.Exp: _of_exp, scalar.TrueDiv: _of_quotient, scalar.Mul: _of_product})
+Elemwise.shortcuts.update({scalar.Exp: _of_exp, scalar.TrueDiv: _of_quotient, scalar.Inv: _of_inverse, scalar.Mul: _of_product})

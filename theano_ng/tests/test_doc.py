@@ -30,9 +30,16 @@ PAGES = [
 ]
 
 
-# Pages that show what a function does not compute, or how it runs. DebugMode computes everything, in a way of its own: where the tests run
-# in that mode these run in "Mode".
-LAZY_PAGES = ("internal/where", "reference/linkers", "tutorial/conditions", "tutorial/porting_an_op", "tutorial/shapes")
+# Pages that show what a function does not compute, how it runs, or how it fails. DebugMode computes everything, in a way of its own, and says
+# more of a failure: where the tests run in that mode these run in "Mode".
+LAZY_PAGES = (
+    "internal/where",
+    "reference/linkers",
+    "tutorial/conditions",
+    "tutorial/debugging",
+    "tutorial/porting_an_op",
+    "tutorial/shapes",
+)
 
 
 def failures(test):

@@ -74,7 +74,7 @@ class TestThreads(unittest.TestCase):
     def test_failures_in_one_thread_are_not_the_others(self):
         def fail():
             for _ in range(25):
-                with self.assertRaises(TypeError):
+                with self.assertRaises(ValueError):
                     self.f("no matrix")
 
         in_threads(fail, lambda: self.check(self.f, 20), fail)

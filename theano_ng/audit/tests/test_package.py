@@ -34,6 +34,7 @@ ELSEWHERE = {
     "LoadFromDisk": "its input is a path, its value that of a file: tested with tensor.io",
     "MakeCData": "gives a C pointer, which has no value in Python: tested with CDataType.make_value",
     "SymPyCCode": "needs SymPy",
+    "Reader": "part of the audit's own runs in DebugMode",
     "Raise": "never gives a value: tested with raise_op",
     "MulWithoutZeros": "the scalar Op of ProdWithoutZeros, which is audited; not defined on zeros by itself",
 }

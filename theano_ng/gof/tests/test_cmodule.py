@@ -244,7 +244,9 @@ void KERNEL(int64_t n, char **ptr, const int64_t *stride)
         self.assertIn(error.command[0], listing)
         self.assertEqual(self.files("tmp-"), [])
         missing = Kernel(scaling(5).source.replace("return", "extern double nowhere(double); return nowhere(1) *"))
-        with self.assertRaisesRegex(cmodule.CompileError, r"\nline \d+: .*nowhere\(1\).*\n.*undefined symbol: nowhere$"):
+        with self.assertRaisesRegex(
+            cmodule.CompileError, r"\nline \d+: .*nowhere\(1\).*\n.*undefined symbol: nowhere$"
+        ):
             cache.load([missing])
         self.check(cache, 2)
 

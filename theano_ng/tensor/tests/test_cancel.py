@@ -134,6 +134,10 @@ class TestSame(unittest.TestCase):
         self.assertEqual(summed_along(x, x.sum().dimshuffle("x", "x")), (0, 1))
         self.assertEqual(summed_along(x, x.T.sum(axis=1).dimshuffle(0, "x")), None)
         self.assertEqual(summed_along(t, t.sum(axis=(0, 2), keepdims=True)), (0, 2))
+        # the same numbers in other groups
+        other = x.reshape((4, 3, 2)).sum(axis=(0, 2)).dimshuffle("x", 0, "x")
+        self.assertIsNone(summed_along(x.reshape((2, 3, 4)), other))
+        self.assertEqual(summed_along(x.reshape((4, 3, 2)), other), (0, 2))
         self.assertTrue(is_term_of(x, (x + x**2) + T.exp(x)))
         self.assertFalse(is_term_of(x, x**2 + T.exp(x)))
         self.assertFalse(is_term_of(x, x + 1))
@@ -174,6 +178,14 @@ class TestShortcuts(unittest.TestCase):
     def test_constant_parts(self):
         self.check(self.x, X, consider_constant=[self.total])
         self.check(self.x, -X.sum(1, keepdims=True) * self.p_value + X, consider_constant=[])
+
+    def test_shapes_are_not_on_the_way(self):
+        """A reshape in the softmax whose shape is computed from the input does not keep its gradient from being taken as a whole."""
+        e = T.exp(self.x).reshape((self.x.shape[0], 3, 1))
+        p = (e / e.sum(axis=1, keepdims=True)).reshape((self.x.shape[0], 3))
+        f = theano.function([self.x], grad((T.log(p) * X).sum(), self.x), mode=PLAIN)
+        np.testing.assert_allclose(f(X), self.values["x"], rtol=1e-12)
+        self.assertTrue(np.isfinite(f(np.array([[0.0, 700, -700], [1, 2, 3]]))).all())
 
     def test_known_gradients(self):
         x = theano.function(

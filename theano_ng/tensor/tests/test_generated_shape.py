@@ -56,7 +56,9 @@ class TestShaping(unittest.TestCase):
     declared = Compared(
         lambda x, ones: tensor.unbroadcast(tensor.patternbroadcast(x, ones), 0),
         # What is declared of the first dimension is taken back, and not checked.
-        lambda x, ones: TestShaping.specify(x, [1 if one and i else n for i, (n, one) in enumerate(zip(x.shape, ones))]),
+        lambda x, ones: TestShaping.specify(
+            x, [1 if one and i else n for i, (n, one) in enumerate(zip(x.shape, ones))]
+        ),
         declare="none",
     )
     copied = Compared(
