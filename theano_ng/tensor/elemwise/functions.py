@@ -199,7 +199,7 @@ def true_div(a, b):
 
 @_scal_elemwise_with_nfunc("floor_divide", 2, 1)
 def int_div(a, b):
-    """elementwise floor of a / b"""
+    """elementwise floor of a / b; integers divided by zero raise ZeroDivisionError"""
 
 
 floor_div = int_div
@@ -207,7 +207,7 @@ floor_div = int_div
 
 @_scal_elemwise_with_nfunc("mod", 2, 1)
 def mod(a, b):
-    """elementwise a % b, with the sign of b"""
+    """elementwise a % b, with the sign of b; integers modulo zero raise ZeroDivisionError"""
 
 
 @_scal_elemwise_with_nfunc("power", 2, 1)

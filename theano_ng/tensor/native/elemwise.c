@@ -745,8 +745,11 @@ static int provide_outputs(int nd, int nin, int nout, PyObject **in, PyObject **
     return copies;
 }
 
+/* Whether something of the inputs is overwritten. */
 static int overwrites_input(int nin, int nout, PyObject **in, PyObject **out)
 {
+    if (PyArray_SIZE((PyArrayObject *)out[0]) == 0)
+        return 0;
     for (int j = 0; j < nout; ++j)
         for (int i = 0; i < nin; ++i)
             if (out[j] == in[i])

@@ -6,6 +6,7 @@ from theano_ng.gof.rewriting import copy_stack_trace, in2out, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty
 from theano_ng.tensor.assert_op import assert_op
+from theano_ng.tensor.elemwise.divisors import integer_divisors
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.opt.own_registration import register_canonicalize, register_specialize, register_stabilize
 from theano_ng.tensor.opt.rows import names, rule, terms
@@ -39,8 +40,13 @@ def _adds_shape(model, v):
 
 
 def _is_plain_elemwise(node):
+    """Whether one value may be computed instead of many. Not where it may be divided by zero: of many there may be none."""
     return (
-        isinstance(node.op, Elemwise) and len(node.outputs) == 1 and not node.op.inplace_pattern and node.op != T.fill
+        isinstance(node.op, Elemwise)
+        and len(node.outputs) == 1
+        and not node.op.inplace_pattern
+        and node.op != T.fill
+        and not integer_divisors(node)
     )
 
 
