@@ -613,11 +613,17 @@ class Elemwise(NativeOp, OpenMPOp):
             openmp_minsize=openmp_minsize,
             may_fail=needs_python,
             has_alternate=ALTERNATE in classes,
-            has_divisors=bool(divisors),
             computed_divisor=OPERATIONS[divisors.computed],
+            looks_first=self._looks_first(node, divisors),
             operands=operand_rows(node, classes, _NOT_INPLACE if divisors.computed else self.inplace_pattern, divisors),
         )
         return code, needs_python
+
+    def _looks_first(self, node, divisors):
+        """Whether divisors are looked at before the loop: it would overwrite them, or what others see after a call that fails."""
+        divided = [node.inputs[i] for i in divisors.inputs]
+        overwritten = [node.inputs[i] for i in self.inplace_pattern.values()]
+        return bool(divided) and any(x in divided or not _is_temporary(x) for x in overwritten)
 
     def c_headers(self):
         return [*NativeOp.c_headers(self), '"kernel_prologue.h"']
@@ -627,6 +633,14 @@ class Elemwise(NativeOp, OpenMPOp):
 
         dirs = NativeOp.c_header_dirs(self)
         return [*dirs, *[os.path.join(d, "c_include") for d in dirs]]
+
+
+def _is_temporary(variable):
+    """Whether the memory of a value is made by the node that computes it."""
+    if variable.owner is None:
+        return False
+    op = variable.owner.op
+    return not any(variable.index in (getattr(op, name, None) or {}) for name in ("view_map", "destroy_map"))
 
 
 # Graphs are made of few different types and paddings, many times each; all of these are immutable.

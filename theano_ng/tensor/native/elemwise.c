@@ -791,7 +791,7 @@ static int tng_elemwise(int nin, int nout, PyObject **in, PyObject **out, const 
         return with_copies(nin, nout, in, out, words, copy);
 
     data[nop] = (char *)&zeros;
-    if (words->has_divisors && overwrites_input(nin, nout, in, out) && check_divisors(nin, in, operands) < 0)
+    if (words->looks_first && overwrites_input(nin, nout, in, out) && check_divisors(nin, in, operands) < 0)
         return -1;
     if (nd == 0) {
         for (int o = 0; o < nop; ++o)

@@ -10,9 +10,10 @@
 #include "elemwise_words.h"
 
 /* The elementwise operation's kernel, or one that sums what it computes (`folds`); scratch memory (of tng_elemwise) and whether an input is of
- * kind ALTERNATE; what elemwise_words.h says of divisors; its inputs and its result. */
-NATIVE_TABLE(reduce_elemwise, operand, operands, REDUCTION, kernel, folds, scratch, has_alternate, has_divisors,
-             computed_divisor);
+ * kind ALTERNATE; what the kernel does with a divisor that it computes (divisors.h); whether it notes zeros among its divisors; its inputs and
+ * its result. */
+NATIVE_TABLE(reduce_elemwise, operand, operands, REDUCTION, kernel, folds, scratch, has_alternate, computed_divisor,
+             has_divisors);
 NATIVE_READER(reduce_elemwise)
 
 #define BLOCK 32768  /* bytes of intermediate results that are reduced while they are in the cache */
@@ -101,7 +102,8 @@ static int set_views(int nd, int nin, PyObject **in, const struct operand_words 
 }
 
 /* Computes and folds one block after the other. In `inner` and in r->strides dimensions are counted by rank. Returns 0 or -1. */
-static int reduce_blocks(Reduction *r, Blocks *b, int nin, PyObject **in, native_fn elemwise, struct elemwise_words *inner, int64_t item)
+static int reduce_blocks(Reduction *r, Blocks *b, int nin, PyObject **in, native_fn elemwise, struct elemwise_words *inner, int64_t item,
+                         int has_divisors)
 {
     PyObject *views[nin + 1], *piece = NULL;
     int64_t lens[MAX_ND], before[MAX_ND];
@@ -124,7 +126,7 @@ static int reduce_blocks(Reduction *r, Blocks *b, int nin, PyObject **in, native
             status = elemwise(nin, 1, views, &piece, (int64_t *)inner);
         if (status < 0) {
             /* In terms of the inputs, not of their parts. */
-            if (inner->has_divisors && PyErr_ExceptionMatches(PyExc_ZeroDivisionError)) {
+            if (has_divisors && PyErr_ExceptionMatches(PyExc_ZeroDivisionError)) {
                 PyErr_Clear();
                 zero_met(nin, in, inner->operands, inner->computed_divisor);
             }
@@ -132,7 +134,7 @@ static int reduce_blocks(Reduction *r, Blocks *b, int nin, PyObject **in, native
         }
         accumulate(r, lens, r->acc + offset, PyArray_BYTES((PyArrayObject *)piece), PyArray_STRIDES((PyArrayObject *)piece), item, 0);
         /* What decides all or any ends the search, but not that for zeros. */
-        more = next_block(b, nd) && !(!inner->has_divisors && r->count == 1 && r->type == NPY_BOOL && *r->acc == (r->how.op == OP_OR) && r->how.op != OP_XOR);
+        more = next_block(b, nd) && !(!has_divisors && r->count == 1 && r->type == NPY_BOOL && *r->acc == (r->how.op == OP_OR) && r->how.op != OP_XOR);
     }
     for (int i = 0; i < nin; ++i)
         Py_XDECREF(views[i]);
@@ -290,7 +292,7 @@ static struct elemwise_words *inner_words(const struct reduce_elemwise_words *wo
 {
     struct elemwise_words *inner = (struct elemwise_words *)room;
     *inner = (struct elemwise_words){.kernel = words->kernel, .scratch = words->scratch, .ndim = words->ndim,
-                                     .has_alternate = words->has_alternate, .has_divisors = words->has_divisors,
+                                     .has_alternate = words->has_alternate, 
                                      .computed_divisor = words->computed_divisor, .n_operands = words->n_operands};
     memcpy(inner->operands, words->operands, (size_t)words->n_operands * sizeof *inner->operands);
     return inner;
@@ -331,7 +333,7 @@ static int tng_reduce_elemwise(int nin, int nout, PyObject **in, PyObject **out,
         for (int k = 0; k < nd; ++k)
             inner->operands[i].broadcastable |= (int64_t)is_broadcast(&words->operands[i], b.rank[k]) << k;
     }
-    return finish(&r, *out, reduce_blocks(&r, &b, nin, in, elemwise->function, inner, item));
+    return finish(&r, *out, reduce_blocks(&r, &b, nin, in, elemwise->function, inner, item, (int)words->has_divisors));
 }
 
 #endif

@@ -24,12 +24,12 @@ AS_BUILT = Mode("cvm", None)
 DTYPES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 
 
-def number_of(node):
-    """How many zeros a node's native code is prepared for: the words and the kernel agree."""
+def notes_zeros(node):
+    """Whether a node's native code is prepared for zeros: its words and its kernel agree."""
     words = node.op.native_code(node).words
-    noted = "tng_zeros_" in words["kernel"].source
-    assert noted == bool(words["has_divisors"])
-    return words["has_divisors"]
+    prepared = any(row["divides"] for row in words["operands"]) or words["computed_divisor"] != 0
+    assert prepared == ("tng_zeros_" in words["kernel"].source)
+    return prepared
 
 
 class Divides(unittest.TestCase):
@@ -312,6 +312,22 @@ class TestState(Divides):
             f = theano.function([theano.In(x, mutable=True), y], x // divisor, mode=FUSED, accept_inplace=True)
             self.assertEqual(dict(f.maker.fgraph.outputs[0].owner.op.inplace_pattern), in_place)
 
+    def test_what_is_looked_at_first(self):
+        """Divisors, where the loop overwrites what a caller sees, or the divisors themselves."""
+        x, y = T.ivectors("xy")
+        temporary = T.sort(x)
+        for out, looks_first in (
+            (x // y, False),
+            (inplace.int_div_inplace(x, y), True),
+            (inplace.int_div_inplace(x[::-1], y), True),
+            (inplace.int_div_inplace(inplace.neg_inplace(x), y), True),
+            (inplace.int_div_inplace(temporary, y), False),
+            (Elemwise(scalar.mod, {0: 1})(y, temporary), True),
+        ):
+            self.assertEqual(out.owner.op.native_code(out.owner).words["looks_first"], looks_first)
+            f = theano.function([x, y], out, mode=AS_BUILT, accept_inplace=True, on_unused_input="ignore")
+            self.refused(f, [0, 2, 0], [1, 0, 2], says=r"element \[\d\] of input\[1\]")
+
 
 class TestKnown(Divides):
     """What is known not to be zero is not looked at."""
@@ -348,11 +364,11 @@ class TestKnown(Divides):
         ):
             with self.subTest(out=out):
                 self.assertEqual(fails_on_values(out.owner), checked)
-                self.assertEqual(bool(number_of(out.owner)), checked)
+                self.assertEqual(notes_zeros(out.owner), checked)
                 total = theano.function([x, y, z, f], out.sum(), mode=FUSED, on_unused_input="ignore")
                 fused = [n for n in total.maker.fgraph.apply_nodes if isinstance(n.op, ReducedElemwise)]
                 self.assertEqual(any(map(fails_on_values, fused)), checked)
-                self.assertEqual(any(map(number_of, fused)), checked)
+                self.assertEqual(any(map(notes_zeros, fused)), checked)
 
     def test_cut_to_fewer_bits(self):
         y = T.bvector("y")
@@ -364,10 +380,10 @@ class TestKnown(Divides):
         x, y, z = T.ivectors("xyz")
         f = theano.function([x, y], (x + 1) // T.maximum(y, 1) + x % 3, mode=FUSED)
         (node,) = f.maker.fgraph.apply_nodes
-        self.assertFalse(fails_on_values(node) or number_of(node))
+        self.assertFalse(fails_on_values(node) or notes_zeros(node))
         # Read twice, so that it is a node of its own: what divides by it knows what it is.
         f = theano.function([x, y, z], [T.maximum(y + z, 1), x // T.maximum(y + z, 1)], mode=FUSED)
-        self.assertFalse(any(map(number_of, f.maker.fgraph.apply_nodes)))
+        self.assertFalse(any(map(notes_zeros, f.maker.fgraph.apply_nodes)))
 
 
 class TestShapes(Divides):
