@@ -1,7 +1,7 @@
 """Which integer divisors of a scalar op may be zero.
 
-Division and modulus of integers by zero are errors. An op that divides one input by another leaves it to its caller to look at that
-input; what a Composite computes inside and divides by has to be looked at there. Nobody looks where the divisor is known not to be zero.
+Division and modulus of integers by zero are errors. What divides by an input, or by what a Composite computes inside, is found here, and
+also what keeps divisors from being zero, so that nobody has to look at them.
 """
 
 from typing import NamedTuple
@@ -57,6 +57,11 @@ def known_of(data):
     if data.all():
         return POSITIVE if (data > 0).all() else NONZERO
     return None if data.any() else ZERO
+
+
+def keeps_from_zero(op):
+    """Whether the result of a scalar op may be known not to be zero, or to tell where something is zero."""
+    return isinstance(op, (Maximum, Clip, Switch, EQ))
 
 
 def divides(op):

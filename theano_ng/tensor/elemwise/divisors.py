@@ -3,7 +3,8 @@
 from typing import NamedTuple
 
 from theano_ng.gof.graph import Constant
-from theano_ng.scalar.divisors import divides, divisions, known_of
+from theano_ng.scalar.divisors import divides, divisions, keeps_from_zero, known_of
+from theano_ng.scalar.ops_arith import RealDivision
 
 # As in native/divisors.h.
 OPERATIONS = {None: 0, "division": 1, "modulo": 2}
@@ -46,9 +47,11 @@ def integer_divisors(node):
 
 
 def _divisions(node, depth):
-    dtypes = [i.type.dtype for i in node.inputs]
-    known = [_known(i, depth) for i in node.inputs]
-    return divisions(node.op.scalar_op, dtypes, node.outputs[0].type.dtype, known, node.inputs)
+    op = node.op.scalar_op
+    # Nothing else counts in a division by itself; what goes into a Composite may be much.
+    counts = (1,) if isinstance(op, RealDivision) else range(len(node.inputs))
+    known = [_known(x, depth) if i in counts else None for i, x in enumerate(node.inputs)]
+    return divisions(op, [x.type.dtype for x in node.inputs], node.outputs[0].type.dtype, known, node.inputs)
 
 
 def _known(variable, depth):
@@ -58,6 +61,11 @@ def _known(variable, depth):
         return known_of(variable.data)
     if node is None or depth == 0:
         return None
-    if hasattr(node.op, "scalar_op") and hasattr(node.op, "inplace_pattern"):
-        return _divisions(node, depth - 1)[1][variable.index]
-    return _known(node.inputs[0], depth - 1) if hasattr(node.op, "new_order") else None
+    if hasattr(node.op, "new_order"):  # a DimShuffle
+        return _known(node.inputs[0], depth - 1)
+    if not hasattr(node.op, "inplace_pattern"):  # no Elemwise
+        return None
+    if keeps_from_zero(node.op.scalar_op):
+        return _divisions(node, depth - 1)[1][0]
+    # Of a Composite's inputs, which may be many, only constants are known.
+    return _divisions(node, 0)[1][variable.index] if hasattr(node.op.scalar_op, "_program") else None

@@ -167,10 +167,12 @@ def check_divisor(op, inputs, shape, name):
     """
     if not isinstance(op, RealDivision) or np.result_type(*inputs).kind not in "biu" or 0 in shape:
         return
-    zeros = np.argwhere(np.asarray(inputs[1]) == 0)
-    if len(zeros):
-        place = "element %s of %s" % (zeros[0].tolist(), name) if name and zeros.shape[1] else name
-        raise ZeroDivisionError(zero_divisor(op.operation, place or "the divisor"))
+    divisor = np.asarray(inputs[1])
+    if not divisor.all():
+        place = name or "the divisor"
+        if name and divisor.ndim:
+            place = "element %s of %s" % (np.argwhere(divisor == 0)[0].tolist(), name)
+        raise ZeroDivisionError(zero_divisor(op.operation, place))
 
 
 def _narrow(value, dtype):

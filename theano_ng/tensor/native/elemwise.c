@@ -4,7 +4,8 @@
  *
  *     void kernel(int64_t n, char **ptr, const int64_t *stride)
  *
- * over pieces of n elements. Operands are the inputs, then the outputs. A kernel only knows item-size strides, and stride 0 for the
+ * over pieces of n elements. Operands are the inputs, then the outputs; behind their pointers is one more, where kernels that divide integers
+ * note that a divisor was zero (divisors.h). A kernel only knows item-size strides, and stride 0 for the
  * operands of class HOISTED (always) and, all of them together, of class ALTERNATE. An operand whose memory does not look like that
  * travels through a small buffer, piece by piece, so that odd strides still run the vectorized loop.
  *

@@ -4,8 +4,8 @@
 
 #include "native.h"
 
-/* An input or output: the dimensions that are broadcastable (bits), NumPy's number of its type, how the kernel reads it, and which input
- * an output overwrites (-1: none), and whether the kernel divides by it, which is an error where it is zero (divisors.h). */
+/* An input or output: the dimensions that are broadcastable (bits), NumPy's number of its type, how the kernel reads it, which input an
+ * output overwrites (-1: none), and whether the kernel divides by it, which is an error where it is zero (divisors.h). */
 NATIVE_WORDS(operand, broadcastable, type_number, kind, overwrites, divides);
 enum { PLAIN, HOISTED, ALTERNATE };
 

@@ -12,8 +12,7 @@
 /* The elementwise operation's kernel, or one that sums what it computes (`folds`); scratch memory (of tng_elemwise) and whether an input is of
  * kind ALTERNATE; what the kernel does with a divisor that it computes (divisors.h); whether it notes zeros among its divisors; its inputs and
  * its result. */
-NATIVE_TABLE(reduce_elemwise, operand, operands, REDUCTION, kernel, folds, scratch, has_alternate, computed_divisor,
-             has_divisors);
+NATIVE_TABLE(reduce_elemwise, operand, operands, REDUCTION, kernel, folds, scratch, has_alternate, computed_divisor, has_divisors);
 NATIVE_READER(reduce_elemwise)
 
 #define BLOCK 32768  /* bytes of intermediate results that are reduced while they are in the cache */
@@ -134,7 +133,8 @@ static int reduce_blocks(Reduction *r, Blocks *b, int nin, PyObject **in, native
         }
         accumulate(r, lens, r->acc + offset, PyArray_BYTES((PyArrayObject *)piece), PyArray_STRIDES((PyArrayObject *)piece), item, 0);
         /* What decides all or any ends the search, but not that for zeros. */
-        more = next_block(b, nd) && !(!has_divisors && r->count == 1 && r->type == NPY_BOOL && *r->acc == (r->how.op == OP_OR) && r->how.op != OP_XOR);
+        more = next_block(b, nd)
+               && !(r->count == 1 && r->type == NPY_BOOL && *r->acc == (r->how.op == OP_OR) && r->how.op != OP_XOR && !has_divisors);
     }
     for (int i = 0; i < nin; ++i)
         Py_XDECREF(views[i]);
@@ -292,8 +292,8 @@ static struct elemwise_words *inner_words(const struct reduce_elemwise_words *wo
 {
     struct elemwise_words *inner = (struct elemwise_words *)room;
     *inner = (struct elemwise_words){.kernel = words->kernel, .scratch = words->scratch, .ndim = words->ndim,
-                                     .has_alternate = words->has_alternate, 
-                                     .computed_divisor = words->computed_divisor, .n_operands = words->n_operands};
+                                     .has_alternate = words->has_alternate, .computed_divisor = words->computed_divisor,
+                                     .n_operands = words->n_operands};
     memcpy(inner->operands, words->operands, (size_t)words->n_operands * sizeof *inner->operands);
     return inner;
 }
