@@ -370,6 +370,19 @@ class TestKnown(Divides):
                 self.assertEqual(any(map(fails_on_values, fused)), checked)
                 self.assertEqual(any(map(notes_zeros, fused)), checked)
 
+    def test_fewer_dimensions(self):
+        m, v, n = T.imatrix("m"), T.ivector("v"), T.iscalar("n")
+        for out in (
+            m // T.switch(T.eq(v, 0), 1, v),
+            m % T.maximum(n, 1),
+            m // T.clip(v, 1, 9),
+            m % T.switch(T.eq(n, 0), 7, n),
+        ):
+            for mode in ("FAST_COMPILE", "FAST_RUN"):
+                f = theano.function([m, v, n], out, mode=mode, on_unused_input="ignore")
+                checked = [node for node in f.maker.fgraph.apply_nodes if fails_on_values(node)]
+                self.assertEqual(checked, [])
+
     def test_cut_to_fewer_bits(self):
         y = T.bvector("y")
         largest = Elemwise(scalar.maximum.make_new_inplace(scalar.transfer_type(0)), {0: 0})
