@@ -72,6 +72,7 @@ cdef class FunctionBase:
     cdef int end_guard(self, bint failed) except -1
     cdef int restore_inputs(self, bint failed) except -1
     cdef object results(self, list subset)
+    cdef int explain_failure(self) except -1
     cdef int run(self, list subset) except -1
     cdef object profiled_call(self, tuple args, dict kwargs)
     cdef object plain_call(self, tuple args, dict kwargs)

@@ -96,6 +96,23 @@ cdef class CallGate:
         return 0
 
 
+ctypedef int (*quiet_fn)(CLazyLinker vm, list subset) noexcept
+
+
+cdef int run_raising(CLazyLinker vm, list subset) except -1:
+    return vm.run(subset)
+
+
+# 0, or -1 with an exception set. Seen from its caller it raises nothing: a `try` around it would save and restore the current exception in
+# every call.
+cdef quiet_fn run_machine = <quiet_fn><void *>run_raising
+
+
+cdef int raise_current() except -1:
+    """Raise the exception that is set."""
+    return -1
+
+
 cdef bint overlap(PyObject *a, PyObject *b) noexcept:
     """Whether two arrays' memory ranges meet (the ranges, not the elements: good enough to decide on a copy)."""
     cdef char *low[2]
@@ -416,6 +433,10 @@ cdef class FunctionBase:
 
     cdef int run(self, list subset) except -1:
         cdef CLazyLinker vm = self.vm
+        if vm is not None and self.profile is None:
+            if run_machine(vm, subset if subset is None or vm.allow_partial_eval else None) != 0:
+                self.explain_failure()
+            return 0
         if self.profile is not None:
             start = time.perf_counter()
         try:
@@ -434,6 +455,14 @@ cdef class FunctionBase:
             if update is not None:
                 update(self.profile)
         return 0
+
+    cdef int explain_failure(self) except -1:
+        """Let the exception of `run_machine` leave with its explanation."""
+        try:
+            raise_current()
+        except BaseException:
+            self._explain_failure()
+            raise
 
     cdef object results(self, list subset):
         cdef int i
