@@ -1,5 +1,6 @@
 """Division and modulus of integers by zero: errors that name the node and the element, after which all is as it was."""
 
+import functools
 import unittest
 
 import numpy as np
@@ -97,22 +98,31 @@ class TestErrors(Divides):
         cases = [y[:70, :90], np.asfortranarray(y[:70, :90]), y[:70][::-1, :90][:, ::-1], y[::2, ::2], y[69:139, 90:]]
         cases += [y[8:9, :90], y[:70, 33:34], y[8:9, 33:34], y[every][:, :90], y[:90, :70].T, y[70:, 1:91]]
         cases += [np.broadcast_to(y[:1, 160:161], (70, 90)), np.broadcast_to(y[:70, 33:34], (70, 90))]
+        cases += [y[:70, :90] + 1, (y + 1)[70:][::-1, ::-2], (y + 1).T[1:91, 140:69:-1].T]
         seen = 0
         for value in cases:
-            node = T.int_div(*[T.TensorType("int16", [n == 1 for n in v.shape])() for v in (x, value)]).owner
-            cells = [[x], [value]]
-            native = make_native_thunk(node, node.op.native_code(node), cells, [[None]])
+            types = [T.TensorType("int16", [n == 1 for n in v.shape]) for v in (x, value)]
+            runs = []
+            for op in (T.int_div, inplace.int_div_inplace):
+                node, target, cell = op(*[t() for t in types]).owner, x.copy(), [None]
+                runs.append(
+                    (make_native_thunk(node, node.op.native_code(node), [[target], [value]], [cell]), target, cell)
+                )
+                runs.append((functools.partial(node.op.perform, node, [target, value], [cell]), target, cell))
             zeros = np.argwhere(value == 0)
-            for run in (native, lambda: node.op.perform(node, [x, value], [[None]])):
+            says = r"^integer division by zero: element \[%d, %d\] of input\[1\] is 0\." % tuple((*zeros, (0, 0))[0])
+            texts = set()
+            for run, target, cell in runs:
                 if len(zeros):
-                    self.refused(
-                        run,
-                        says=r"^integer division by zero: element \[%d, %d\] of input\[1\] is 0\." % tuple(zeros[0]),
-                    )
+                    texts.add(self.refused(run, says=says))
+                    np.testing.assert_array_equal(target, x)
                 else:
+                    target[...] = x
                     run()
+                    np.testing.assert_array_equal(cell[0], x // value)
+            self.assertEqual(len(texts), len(zeros) > 0)
             seen += len(zeros) > 0
-        self.assertEqual((seen, len(cases)), (12, 13))
+        self.assertEqual((seen, len(cases)), (12, 16))
 
     def test_long_arrays(self):
         """One zero anywhere."""
