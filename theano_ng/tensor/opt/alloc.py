@@ -58,7 +58,7 @@ def local_fill_sink(node):
     fill(x, s) + y  ->  s + y          [canonicalize, fast_run]
     exp(fill(x, s))  ->  fill(x, exp(s.dimshuffle('x')))
     """
-    if not _is_plain_elemwise(node) or not any(_is_fill(i) for i in node.inputs):
+    if not any(_is_fill(i) for i in node.inputs) or not _is_plain_elemwise(node):
         return False
     models, below, result = [], None, None
     # A chain of operations is climbed at once: one by one, each would take another pass over the graph.
