@@ -127,4 +127,6 @@ def _between(p, x):
     return list(passed)
 
 
-Elemwise.shortcuts.update({scalar.Exp: _of_exp, scalar.TrueDiv: _of_quotient, scalar.Inv: _of_inverse, scalar.Mul: _of_product})
+Elemwise.shortcuts.update(
+    {scalar.Exp: _of_exp, scalar.TrueDiv: _of_quotient, scalar.Inv: _of_inverse, scalar.Mul: _of_product}
+)
