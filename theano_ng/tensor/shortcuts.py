@@ -6,7 +6,7 @@
 from theano_ng import scalar
 from theano_ng.gof.differentiate import Shortcut
 from theano_ng.tensor import basic as T
-from theano_ng.tensor.cancel import constant_value, same, summed_along, times
+from theano_ng.tensor.cancel import constant_value, summed_along, times
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.shaping.reshaping import Reshape
 
@@ -60,7 +60,8 @@ def _of_logistic(node, above, below):
         return None
     (u,), (p,) = e.owner.inputs, node.outputs
     falls = above is None or constant_value(above) == 1
-    if u.type != p.type or not (falls or same(above, e)):
+    passed = _between(p, u, u)
+    if u.type != p.type or passed is None or not (falls or (above.owner is not None and above.owner.op == T.exp)):
         return None
 
     def gradients(g):
@@ -69,7 +70,6 @@ def _of_logistic(node, above, below):
             c = g * p
         return [-c / (1 + T.exp(-u)) if falls else c / (1 + T.exp(u))]
 
-    passed = [below, e] if falls else _between(p, u)
     return Shortcut([u], passed, gradients)
 
 
@@ -96,6 +96,9 @@ def _of_softmax(node, e, total):
     source = base.owner.inputs[0] if base is e else e
     if axes is None or source.type != p.type:
         return None
+    passed = _between(p, source, base.owner.inputs[0])
+    if passed is None:
+        return None
 
     def gradients(g):
         dx = softmax_gradient(g, p, axes)
@@ -104,7 +107,7 @@ def _of_softmax(node, e, total):
         # The exponential, which is next, multiplies by what is divided by here.
         return [dx if source is not e else dx / e]
 
-    return Shortcut([source], _between(p, source), gradients)
+    return Shortcut([source], passed, gradients)
 
 
 def _behind_views(v):
@@ -113,15 +116,23 @@ def _behind_views(v):
     return v
 
 
-def _between(p, x):
-    """The variables from which p is computed, p and x excluded, down to x and the exponentials of its likes."""
+def _between(p, x, exponent):
+    """The variables from which p is computed, p and x excluded, down to x and the exponentials of `exponent`.
+
+    None where something else is exponentiated, be it computed in the same way: derivatives by the one are not those by the other.
+    """
     passed, stack = {}, list(p.owner.inputs)
     while stack:
         v = stack.pop()
         if v is x or v in passed:
             continue
         passed[v] = None
-        if v.owner is not None and v.owner.op != T.exp:
+        if v.owner is None:
+            continue
+        if v.owner.op == T.exp:
+            if v.owner.inputs[0] is not exponent:
+                return None
+        else:
             # The other input of a Reshape is a shape, which depends on much that the softmax does not depend on.
             stack.extend(v.owner.inputs[:1] if isinstance(v.owner.op, Reshape) else v.owner.inputs)
     return list(passed)

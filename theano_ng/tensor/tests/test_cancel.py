@@ -198,6 +198,20 @@ class TestShortcuts(unittest.TestCase):
         found = theano.function([self.x], grad(cost, self.x), mode=PLAIN)(X)
         np.testing.assert_allclose(found, self.values["x"] + 2 * np.exp(2 * X) + self.p_value)
 
+    def test_exponents_that_are_merely_equal(self):
+        """Derivatives by either of two equal exponents are those by this one alone."""
+        for part in (
+            lambda a, b: T.exp(a) / T.exp(b).sum(axis=1, keepdims=True),
+            lambda a, b: T.exp(a) / (1 + T.exp(b)),
+        ):
+            a, b = self.x * 2, self.x * 2
+            found = theano.function([self.x], grad((part(a, b) * X).sum(), [a, b]), mode=PLAIN)(X)
+            cost = theano.function([a, b], (part(a, b) * X).sum(), mode=PLAIN)
+            step = 1e-6 * np.eye(X.size).reshape((X.size, *X.shape))
+            for value, of in zip(found, (lambda s: cost(2 * X + s, 2 * X), lambda s: cost(2 * X, 2 * X + s))):
+                wanted = [(of(s) - of(-s)) / 2e-6 for s in step]
+                np.testing.assert_allclose(value.ravel(), wanted, rtol=1e-6, atol=1e-8)
+
     def test_without_any_rewriting(self):
         x = np.array([[0.0, 700.0, -700.0]])
         for cost in (self.cost, T.log(self.p).sum(), T.log(self.p.T)[1].sum()):
