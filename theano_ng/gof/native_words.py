@@ -11,7 +11,7 @@ import re
 # A word the thunk fills in: the address of zeroed memory of its own, as much as the C code asks for.
 SCRATCH = "scratch"
 
-_FIELD = re.compile(r"(\w+)(?:\[(\w*)\])?$")
+_FIELD = r"(\w+)(?:\[(\w*)\])?"
 
 
 class Record:
@@ -48,7 +48,7 @@ class Record:
         self._lengths = {}  # of words and arrays in front of the tail and its number; None: one word
         offset = 0
         for field in text.split(", ") if text else ():
-            match = _FIELD.match(field)
+            match = re.fullmatch(_FIELD, field)
             if match is None or self.tail is not None:
                 raise ValueError("%s: cannot read %r in the declaration of its words, %r" % (name, field, text))
             word, length = match.groups()

@@ -10,6 +10,7 @@ import re
 import sys
 
 from theano_ng.configdefaults import config, register_compiler_version
+from theano_ng.digests import blake2b
 from theano_ng.gof._native import dlopen_symbols
 from theano_ng.gof.codegen.modulecode import locate, locate_file
 
@@ -75,9 +76,9 @@ class CompileError(Exception):
     """
 
     # A compiler's words about one line: the file, the line, the column and what is wrong.
-    _complaint = re.compile(r"^(?:.*/)?([^/:\n]+):(\d+):(?:\d+:)? ((?:fatal )?error: .*)$", re.MULTILINE)
+    _complaint = r"(?m)^(?:.*/)?([^/:\n]+):(\d+):(?:\d+:)? ((?:fatal )?error: .*)$"
     # Those of a linker.
-    _unresolved = re.compile(r"^.*(?:undefined (?:reference|symbol)|cannot find|error[: ]).*$", re.MULTILINE)
+    _unresolved = r"(?m)^.*(?:undefined (?:reference|symbol)|cannot find|error[: ]).*$"
     _shown = 4
 
     def __init__(self, command, status, output, source):
@@ -112,7 +113,7 @@ class CompileError(Exception):
             Not empty. Each names the line, as that of what a method of an Op or a type returned where it is one, and the message.
         """
         lines, found = self.source.split("\n"), {}
-        for file, number, message in self._complaint.findall(self.output):
+        for file, number, message in re.findall(self._complaint, self.output):
             number = int(number)
             generated = any(os.path.basename(word) == file for word in self.command) and number <= len(lines)
             text = ": " + lines[number - 1].strip() if generated else ""
@@ -128,7 +129,7 @@ class CompileError(Exception):
                 )
             found.setdefault(number if generated else (file, number), "%s:%d%s\n%s" % (file, number, text, message))
         if not found:
-            found = [self._with_line(said, lines) for said in dict.fromkeys(self._unresolved.findall(self.output))]
+            found = [self._with_line(said, lines) for said in dict.fromkeys(re.findall(self._unresolved, self.output))]
             return found or self.output.strip().split("\n")[-1:]
         return list(found.values())
 
@@ -371,9 +372,7 @@ def processor_identity():
 
 
 def _digest(text):
-    from hashlib import blake2b
-
-    return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=12).hexdigest()
+    return blake2b(text.encode("utf-8", "surrogateescape"), 12).hexdigest()
 
 
 _toolchains = {}
