@@ -46,10 +46,11 @@ class Record:
         offset = 0
         for field in text.split(", ") if text else ():
             word, bracket, length = field.partition("[")
-            if not word.isidentifier() or (bracket and length[-1:] != "]") or self.tail is not None:
+            length, closed, rest = length.partition("]")
+            readable = (word + length).isidentifier() and closed == ("]" if bracket else "") and not rest
+            if not readable or self.tail is not None:
                 raise ValueError("%s: cannot read %r in the declaration of its words, %r" % (name, field, text))
             self.offsets[word] = offset
-            length = length[:-1]
             if length.isdigit() or not bracket:
                 self._lengths[word] = int(length) if bracket else None
                 offset += int(length or 1)
