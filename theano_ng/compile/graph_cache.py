@@ -31,6 +31,7 @@ from theano_ng.gof.type import Type
 MAGIC = b"theano_ng graph 1\n"
 MAX_CONSTANT_BYTES = 1 << 20  # graphs with more are not worth keeping
 
+_NO_CODE = frozenset(("__pycache__", "audit", "tests"))  # folders that no function depends on
 _fingerprint = None
 
 
@@ -42,20 +43,17 @@ def package_fingerprint():
     """Names, sizes and times of the files of the package (tests and audit apart): what is cached is forgotten when the code changes."""
     global _fingerprint
     if _fingerprint is None:
-        digest, todo = blake2b(), [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
+        files, todo = [], [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
         while todo:
-            folder = todo.pop()
-            with os.scandir(folder) as entries:
-                for entry in sorted(entries, key=lambda e: e.name):
-                    if entry.name.endswith((".py", ".so")):
+            with os.scandir(todo.pop()) as entries:
+                for entry in entries:
+                    name = entry.name
+                    if name.endswith((".py", ".so")):
                         status = entry.stat()
-                        digest.update(("%s %d %d\n" % (entry.path, status.st_size, status.st_mtime_ns)).encode())
-                    elif (
-                        "." not in entry.name and entry.name not in ("__pycache__", "audit", "tests") and entry.is_dir()
-                    ):
+                        files.append((entry.path, status.st_size, status.st_mtime_ns))
+                    elif "." not in name and name not in _NO_CODE and entry.is_dir():
                         todo.append(entry.path)
-        digest.update(np.__version__.encode())
-        _fingerprint = digest.digest()
+        _fingerprint = blake2b(repr((sorted(files), np.__version__)).encode()).digest()
     return _fingerprint
 
 

@@ -5,6 +5,7 @@ time, and the processor by the system's description of it; the usual flags are a
 first time is the compiler asked which of them it knows (`Toolchain.probe`, remembered in the compile directory).
 """
 
+import itertools
 import os
 import re
 import sys
@@ -318,16 +319,17 @@ def _find_vectorized():
     machine = os.uname().machine if hasattr(os, "uname") else ""
     if not sys.platform.startswith("linux") or machine not in _VECTOR_ABIS:
         return ()
-    found = []
-    for base, arguments in VECTOR_FUNCTIONS.items():
-        for suffix, prefixes in zip(("", "f"), _VECTOR_ABIS[machine]):
-            name = base + suffix
-            try:
-                dlopen_symbols("libmvec.so.1", [prefix + "v" * arguments + "_" + name for prefix in prefixes])
-            except OSError:
-                continue
-            found.append(name)
-    return tuple(found)
+    variants = {
+        base + suffix: [prefix + "v" * arguments + "_" + base + suffix for prefix in prefixes]
+        for base, arguments in VECTOR_FUNCTIONS.items()
+        for suffix, prefixes in zip(("", "f"), _VECTOR_ABIS[machine])
+    }
+    symbols = list(itertools.chain(*variants.values()))
+    try:
+        there = dict(zip(symbols, dlopen_symbols("libmvec.so.1", symbols, partly=True)))
+    except OSError:
+        return ()
+    return tuple([name for name, needed in variants.items() if all(map(there.__getitem__, needed))])
 
 
 def _loads(library):
