@@ -234,8 +234,18 @@ class InnerGraph:
             arguments = {"on_unused_input": "ignore", **self.arguments}
             if mode is not None:
                 arguments["mode"] = mode
-            found = self.functions[key] = function(self.inputs, self.outputs, **arguments)
+            found = self.functions[key] = self.compile(arguments)
         return found
+
+    def compile(self, arguments):
+        """A function that computes the outputs.
+
+        Parameters
+        ----------
+        arguments : dict
+            For `function`.
+        """
+        return function(self.inputs, self.outputs, **arguments)
 
     def __call__(self, *values):
         """The values of the outputs, as a list.

@@ -1,0 +1,114 @@
+"""The loop in Python: what `_loop.pyx` does, step by step and in NumPy. It serves machines in Python, and tests compare the two."""
+
+import numpy as np
+
+
+def check_lengths(op, n_steps, arguments):
+    """Refuse numbers of steps that make no sense, and buffers and sequences that are too short for them.
+
+    Parameters
+    ----------
+    op : Scan
+    n_steps : int
+    arguments : list of ndarray
+        The values of the outer inputs.
+
+    Raises
+    ------
+    IndexError
+        For a negative number of steps.
+    ValueError
+        For a sequence or a buffer that is too short.
+    """
+    if n_steps < 0:
+        raise IndexError("Scan was asked to run for negative number of step %d" % n_steps)
+    for i, sequence in enumerate(op.outer_seqs(arguments)):
+        if len(sequence) < n_steps:
+            raise ValueError(
+                "Sequence %d of the loop %s is shorter than the required number of steps: it has %d rows, and there are %d steps"
+                % (i, op.name, len(sequence), n_steps)
+            )
+    states = arguments[1 + op.n_seqs : 1 + op.n_seqs + op.n_states]
+    for i, buffer in enumerate(states):
+        taps = op.tap_array[i] + op.output_taps(i)
+        # A buffer of mit_mot holds all rows; of the others the rows in use are enough.
+        needed = op.lead(i) + n_steps + max(taps) if i < op.n_mit_mot else max(1, op.lead(i))
+        if n_steps and len(buffer) < needed:
+            raise ValueError(
+                "State %d of the loop %s has %d rows, and its taps need %d" % (i, op.name, len(buffer), needed)
+            )
+
+
+def in_order(buffer, rows):
+    """The last rows of a buffer that is written round and round, in the order of time.
+
+    Parameters
+    ----------
+    buffer : ndarray
+    rows : int
+        How many rows were written since the buffer was empty.
+    """
+    if rows < len(buffer):
+        return buffer[:rows]
+    start = rows % len(buffer)
+    return np.concatenate([buffer[start:], buffer[:start]]) if start else buffer
+
+
+def run(op, step, arguments, cells):
+    """Run a loop.
+
+    Parameters
+    ----------
+    op : Scan
+    step : callable
+        Takes the values of the inner inputs and returns a list of those of the inner outputs.
+    arguments : list
+        The values of the outer inputs.
+    cells : list of cells
+        Get the values of the outer outputs.
+    """
+    n_steps = int(arguments[0])
+    check_lengths(op, n_steps, arguments)
+    sequences, shared = op.outer_seqs(arguments), op.outer_shared(arguments)
+    given = arguments[1 + op.n_seqs : 1 + op.n_seqs + op.n_states]
+    states = [b if i in op.destroy_map else b.copy() for i, b in enumerate(given)]
+    leads = [op.lead(i) for i in range(op.n_states)]
+    results, lengths, others = [None] * op.n_nit_sot, op.outer_nitsot(arguments), op.outer_non_seqs(arguments)
+    done = 0
+    while done < n_steps:
+        rows = [
+            state[(lead + done + tap) % len(state)]
+            for state, lead, taps in zip(states, leads, op.tap_array)
+            for tap in taps
+        ]
+        # Views of the rows, arrays also where these are numbers.
+        inputs = [*(s[done, ...] for s in sequences), *map(np.asarray, rows), *shared, *others]
+        outputs = iter(step(inputs))
+        for i, (state, lead) in enumerate(zip(states, leads)):
+            for tap in op.output_taps(i):
+                _assign(op, state, (lead + done + tap) % len(state), next(outputs), "state %d" % i)
+        for i in range(op.n_nit_sot):
+            value = np.asarray(next(outputs))
+            if results[i] is None:
+                results[i] = np.empty((int(lengths[i]),) + value.shape, value.dtype)
+            if len(results[i]):
+                _assign(op, results[i], done % len(results[i]), value, "result %d" % i)
+        shared = [next(outputs) for _ in shared]
+        done += 1
+        if op.as_while and next(outputs):
+            break
+    for i, (state, lead) in enumerate(zip(states, leads)):
+        cells[i][0] = state if i < op.n_mit_mot else in_order(state, lead + done)
+    for i, result in enumerate(results):
+        cells[op.n_states + i][0] = op.no_rows(i) if result is None else in_order(result, done)
+    for cell, value in zip(cells[op.n_outs :], shared):
+        cell[0] = value
+
+
+def _assign(op, buffer, row, value, what):
+    if buffer.shape[1:] != np.shape(value):
+        raise ValueError(
+            "%s of the loop %s has shape %s at each step until now, and %s at this one"
+            % (what.capitalize(), op.name, buffer.shape[1:], np.shape(value))
+        )
+    buffer[row] = value

@@ -1,0 +1,139 @@
+"""`Scan`: the Op of a loop, with the graph of a step inside."""
+
+from collections import OrderedDict
+
+import numpy as np
+
+from theano_ng.compile.function import function
+from theano_ng.compile.inner_graph import InnerGraph
+from theano_ng.compile.io import In, Out
+from theano_ng.compile.mode import get_mode
+from theano_ng.configdefaults import config
+from theano_ng.gof.graph import Apply
+from theano_ng.gof.op import Op, ops_with_inner_function
+from theano_ng.scan import loop
+from theano_ng.scan.groups import Groups
+from theano_ng.tensor.type import TensorType
+
+__all__ = ["Scan"]
+
+
+class StepGraph(InnerGraph):
+    """The graph of a step. Its function lends its results, and may be given views: the loop copies what has to last."""
+
+    def compile(self, arguments):
+        """The function for `arguments` of `function`."""
+        inputs = [In(v, borrow=True) for v in self.inputs]
+        return function(inputs, [Out(v, borrow=True) for v in self.outputs], **arguments)
+
+
+class Scan(Groups, Op):
+    """A loop over the rows of sequences, with states.
+
+    Users make loops with `theano_ng.scan`; which variables there are in which order says `scan.groups`.
+
+    Parameters
+    ----------
+    inputs, outputs : list of Variable
+        The graph of a step. It belongs to the Op: nobody changes it.
+    info : dict
+        ``n_seqs``, ``n_mit_mot``, ``n_mit_mot_outs``, ``n_mit_sot``, ``n_sit_sot``, ``n_shared_outs``, ``n_nit_sot``, ``tap_array``,
+        ``mit_mot_out_slices`` and ``as_while``: see `Groups`. Further ``truncate_gradient`` (int; -1: all steps), ``name`` (str or None),
+        ``mode``, ``profile`` (bool or str), ``allow_gc`` (bool), ``strict`` (bool), ``gpua`` (bool), and ``destroy_map`` (dict: outer output
+        -> outer inputs that it overwrites).
+    typeConstructor : callable, optional
+        ``typeConstructor(broadcastable=, dtype=)``: the type of outer outputs; of tensors by default.
+    """
+
+    def __init__(self, inputs, outputs, info, typeConstructor=None):
+        self.set_groups(info)
+        self.info = OrderedDict(info)
+        self.truncate_gradient = info.get("truncate_gradient", -1)
+        self.name = info.get("name")
+        self.mode = info.get("mode")
+        self.profile = info.get("profile", False)
+        self.allow_gc = info.get("allow_gc", config.scan.allow_gc)
+        self.strict = info.get("strict", False)
+        self.gpua = info.get("gpua", False)
+        self.destroy_map = dict(info.get("destroy_map", ()))
+        self.inner_graph = StepGraph.of_parts(list(inputs), list(outputs), [], {})
+        self.n_others = len(self.inner_non_seqs(inputs))
+        make_type = typeConstructor or (
+            lambda broadcastable, dtype: TensorType(broadcastable=broadcastable, dtype=dtype)
+        )
+        stacked = [
+            make_type(broadcastable=(False, *out.type.broadcastable), dtype=out.type.dtype)
+            for out in [self._first_output(i) for i in range(self.n_states)] + self.inner_nitsot_outs(outputs)
+        ]
+        self.output_types = stacked + [out.type for out in self.inner_shared_outs(outputs)]
+        self.var_mappings = self.get_oinp_iinp_iout_oout_mappings()
+
+    inputs = property(lambda self: self.inner_graph.inputs, doc="The inner inputs.")
+    outputs = property(lambda self: self.inner_graph.outputs, doc="The inner outputs.")
+    fn = property(lambda self: self.inner_graph.fn, doc="The compiled step; None as long as nobody needed it.")
+
+    def _first_output(self, state):
+        """The (first) inner output that is written to a buffer."""
+        return self.outputs[sum(len(self.output_taps(i)) for i in range(state))]
+
+    def __str__(self):
+        name = self.name if self.name is not None else "None"
+        kind = "gpu" if self.gpua else "cpu"
+        if not self.destroy_map:
+            return "%s{%s,%s}" % ("do_while" if self.as_while else "for", kind, name)
+        return "%s_inplace,%s,%s}" % ("do_while" if self.as_while else "forall", kind, name)
+
+    # -- identity
+
+    def _identity(self):
+        """What equal loops have in common beside their steps."""
+        return (
+            self.n_seqs,
+            self.n_mit_mot,
+            self.n_mit_sot,
+            self.n_sit_sot,
+            self.n_shared_outs,
+            self.n_nit_sot,
+            tuple(map(tuple, self.tap_array)),
+            tuple(map(tuple, self.mit_mot_out_slices)),
+            self.as_while,
+            self.truncate_gradient,
+            self.name,
+            self.mode,
+            self.profile,
+            self.allow_gc,
+            self.gpua,
+            tuple(sorted((out, tuple(ins)) for out, ins in self.destroy_map.items())),
+            tuple(self.output_types),
+        )
+
+    def __eq__(self, other):
+        return self is other or (
+            type(self) is type(other)
+            and self._identity() == other._identity()
+            and self.inner_graph == other.inner_graph
+        )
+
+    def __hash__(self):
+        return hash((type(self), self._identity(), self.inner_graph))
+
+    # -- the node
+
+    def make_node(self, *inputs):
+        """A node of the loop on outer inputs."""
+        return Apply(self, list(inputs), [t() for t in self.output_types])
+
+    def no_rows(self, i):
+        """The value of result i of a loop without steps."""
+        kind = self.output_types[self.n_states + i]
+        return np.empty((0,) + tuple(map(int, kind.broadcastable[1:])), kind.dtype)
+
+    def prepare_node(self, node, storage_map, compute_map, impl):
+        """Compile the step."""
+        self.inner_graph.compiled()
+
+    def perform(self, node, inputs, outputs):
+        loop.run(self, lambda values: self.inner_graph(*values), inputs, outputs)
+
+
+ops_with_inner_function[Scan] = "fn"
