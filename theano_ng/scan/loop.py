@@ -86,13 +86,13 @@ def run(op, step, arguments, cells):
         outputs = iter(step(inputs))
         for i, (state, lead) in enumerate(zip(states, leads)):
             for tap in op.output_taps(i):
-                _assign(op, state, (lead + done + tap) % len(state), next(outputs), "state %d" % i)
+                assign(op, state, (lead + done + tap) % len(state), next(outputs), i)
         for i in range(op.n_nit_sot):
-            value = np.asarray(next(outputs))
+            value = next(outputs)
             if results[i] is None:
-                results[i] = np.empty((int(lengths[i]),) + value.shape, value.dtype)
+                results[i] = result_buffer(lengths[i], value)
             if len(results[i]):
-                _assign(op, results[i], done % len(results[i]), value, "result %d" % i)
+                assign(op, results[i], done % len(results[i]), value, op.n_states + i)
         shared = [next(outputs) for _ in shared]
         done += 1
         if op.as_while and next(outputs):
@@ -105,10 +105,69 @@ def run(op, step, arguments, cells):
         cell[0] = value
 
 
-def _assign(op, buffer, row, value, what):
+def plain(value):
+    """A copy of an array, C-contiguous and of NumPy's own class."""
+    return np.array(value, order="C", copy=True, subok=False)
+
+
+def result_buffer(rows, value, old=None):
+    """A buffer for the results of all steps.
+
+    Parameters
+    ----------
+    rows : int
+    value : ndarray
+        That of the first step.
+    old : object
+        Returned where it is such a buffer.
+    """
+    value = np.asarray(value)
+    shape = (int(rows),) + value.shape
+    if (
+        type(old) is np.ndarray
+        and old.shape == shape
+        and old.dtype == value.dtype
+        and old.flags.carray
+        and old.flags.owndata
+    ):
+        return old
+    return np.empty(shape, value.dtype)
+
+
+def assign(op, buffer, place, value, number):
+    """Write the result of a step to a row.
+
+    Parameters
+    ----------
+    op : Scan
+    buffer : ndarray
+    place : int
+    value : array_like
+    number : int
+        Which outer output it is.
+
+    Raises
+    ------
+    ValueError
+        For a value that has not the shape of a row.
+    """
     if buffer.shape[1:] != np.shape(value):
         raise ValueError(
-            "%s of the loop %s has shape %s at each step until now, and %s at this one"
-            % (what.capitalize(), op.name, buffer.shape[1:], np.shape(value))
+            "Output %d of the loop %s has rows of shape %s, and a step gave a value of shape %s"
+            % (number, op.name, buffer.shape[1:], np.shape(value))
         )
-    buffer[row] = value
+    buffer[place] = value
+
+
+def explain(op, machine, step, failure):
+    """Say in an exception in which step of which loop it was raised.
+
+    Parameters
+    ----------
+    op : Scan
+    machine : VM
+        Of the inner graph.
+    step : int
+    failure : BaseException
+    """
+    failure.add_note("In step %d of the loop %s" % (step, op))

@@ -4,14 +4,17 @@ from collections import OrderedDict
 
 import numpy as np
 
-from theano_ng.compile.function import function
+from theano_ng.compile.functions.maker import FunctionMaker
 from theano_ng.compile.inner_graph import InnerGraph
 from theano_ng.compile.io import In, Out
-from theano_ng.compile.mode import get_mode
+from theano_ng.compile.mode import get_mode, inner_mode
+from theano_ng.compile.profiling import ScanProfileStats
 from theano_ng.configdefaults import config
+from theano_ng.gof._cvm import CLazyLinker
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op, ops_with_inner_function
 from theano_ng.scan import loop
+from theano_ng.scan._loop import LoopThunk
 from theano_ng.scan.groups import Groups
 from theano_ng.tensor.type import TensorType
 
@@ -19,12 +22,40 @@ __all__ = ["Scan"]
 
 
 class StepGraph(InnerGraph):
-    """The graph of a step. Its function lends its results, and may be given views: the loop copies what has to last."""
+    """The graph of a step. Its function lends its results, and may be given views: the loop copies what has to last.
+
+    `arguments` has ``mode``, ``allow_gc``, ``profile`` and ``name``.
+    """
+
+    def _start(self):
+        super()._start()
+        self.makers = {}
+
+    def maker(self):
+        """What makes functions and programs of the step, in the mode that is to be used now."""
+        asked = inner_mode()
+        key = None if asked is None else asked.inner_key()
+        if key not in self.makers:
+            mode = get_mode(self.arguments["mode"]) if asked is None else asked
+            if getattr(mode.linker, "allow_gc", None) not in (None, self.arguments["allow_gc"]):
+                mode = mode.clone(link_kwargs={"allow_gc": self.arguments["allow_gc"]})
+            name, profile = self.arguments["name"], self.arguments["profile"]
+            if profile:
+                profile = ScanProfileStats(name=profile if isinstance(profile, str) else name)
+            make = getattr(mode, "function_maker", FunctionMaker)
+            self.makers[key] = make(
+                [In(v, borrow=True) for v in self.inputs],
+                [Out(v, borrow=True) for v in self.outputs],
+                mode,
+                accept_inplace=True,
+                profile=profile or None,
+                on_unused_input="ignore",
+                name=name,
+            )
+        return self.makers[key]
 
     def compile(self, arguments):
-        """The function for `arguments` of `function`."""
-        inputs = [In(v, borrow=True) for v in self.inputs]
-        return function(inputs, [Out(v, borrow=True) for v in self.outputs], **arguments)
+        return self.maker().create()
 
 
 class Scan(Groups, Op):
@@ -56,7 +87,8 @@ class Scan(Groups, Op):
         self.strict = info.get("strict", False)
         self.gpua = info.get("gpua", False)
         self.destroy_map = dict(info.get("destroy_map", ()))
-        self.inner_graph = StepGraph.of_parts(list(inputs), list(outputs), [], {})
+        arguments = {"mode": self.mode, "allow_gc": self.allow_gc, "profile": self.profile, "name": self.name}
+        self.inner_graph = StepGraph.of_parts(list(inputs), list(outputs), [], arguments)
         self.n_others = len(self.inner_non_seqs(inputs))
         make_type = typeConstructor or (
             lambda broadcastable, dtype: TensorType(broadcastable=broadcastable, dtype=dtype)
@@ -98,10 +130,6 @@ class Scan(Groups, Op):
             tuple(map(tuple, self.mit_mot_out_slices)),
             self.as_while,
             self.truncate_gradient,
-            self.name,
-            self.mode,
-            self.profile,
-            self.allow_gc,
             self.gpua,
             tuple(sorted((out, tuple(ins)) for out, ins in self.destroy_map.items())),
             tuple(self.output_types),
@@ -128,9 +156,22 @@ class Scan(Groups, Op):
         kind = self.output_types[self.n_states + i]
         return np.empty((0,) + tuple(map(int, kind.broadcastable[1:])), kind.dtype)
 
-    def prepare_node(self, node, storage_map, compute_map, impl):
-        """Compile the step."""
-        self.inner_graph.compiled()
+    def make_thunk(self, node, storage_map, compute_map, no_recycling, impl=None):
+        """A thunk that runs the loop: in C, unless Python is asked for or needed to run a step."""
+        maker = self.inner_graph.maker()
+        linker = maker.linker
+        if impl == "py" or not hasattr(linker, "make_program") or not hasattr(linker, "fgraph"):
+            return self.make_py_thunk(node, storage_map, compute_map, no_recycling)
+        # A machine of its own: functions in several threads may have nodes of this Op.
+        program = linker.make_program()
+        machine = linker.machine(program)
+        if not isinstance(machine, CLazyLinker):
+            return self.make_py_thunk(node, storage_map, compute_map, no_recycling)
+        inputs, outputs = [[storage_map[v] for v in variables] for variables in (node.inputs, node.outputs)]
+        thunk = LoopThunk(self, machine, program, inputs, outputs)
+        if compute_map is not None:
+            thunk.computed = [compute_map[v] for v in node.outputs if v in compute_map]
+        return thunk
 
     def perform(self, node, inputs, outputs):
         loop.run(self, lambda values: self.inner_graph(*values), inputs, outputs)

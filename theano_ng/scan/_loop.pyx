@@ -1,0 +1,415 @@
+"""The loop in C: `loop.py` is its twin in Python and says what is computed.
+
+A step is one run of the machine of the inner graph (`gof._cvm`). Its input cells hold views of the rows of sequences and buffers, which are
+moved on from step to step; its output cells hold views of the rows that are to be written, so that most nodes compute right into them.
+Nothing else is made in a step, unless the inner graph makes it.
+"""
+from libc.string cimport memmove
+from libc.stdint cimport int64_t
+from cpython.object cimport PyObject, PyObject_IsTrue
+
+cimport numpy as cnp
+
+from theano_ng.gof._cvm cimport CLazyLinker
+from theano_ng.gof._native cimport (
+    Arena, Array, CThunk, allocate, array_descr, array_dim, array_itemsize, array_ndim, array_type, free_arena, has_flags, is_array,
+    is_exact_array, thunk_fn)
+from theano_ng.gof.cells cimport cell_of, decref, empty, give, incref, peek, put, refcount, take
+
+from theano_ng.configdefaults import config
+from theano_ng.scan import loop
+
+cnp.import_array()
+
+
+cdef extern from "numpy/arrayobject.h":
+    ctypedef struct Fields "PyArrayObject_fields":
+        char *data
+    char *array_data "PyArray_BYTES"(Array *array) noexcept
+    cnp.npy_intp *array_dims "PyArray_DIMS"(Array *array) noexcept
+    cnp.npy_intp *array_strides "PyArray_STRIDES"(Array *array) noexcept
+    cnp.npy_intp array_nbytes "PyArray_NBYTES"(Array *array) noexcept
+    int array_flags "PyArray_FLAGS"(Array *array) noexcept
+    PyObject *PyArray_NewFromDescr(
+        void *kind, void *descr, int nd, cnp.npy_intp *dims, cnp.npy_intp *strides, void *data, int flags, PyObject *obj)
+    int PyArray_SetBaseObject(Array *array, PyObject *base)
+    PyObject *PyArray_NewCopy(Array *array, int order)
+    int same_lengths "PyArray_CompareLists"(cnp.npy_intp *a, cnp.npy_intp *b, int n) noexcept
+    void *array_class "&PyArray_Type"
+
+
+cdef struct Rows:
+    # What has rows in one call: a sequence, the buffer of a state, or that of a result.
+    Array *array            # owned; NULL for a result before its first step
+    char *data
+    cnp.npy_intp stride
+    cnp.npy_intp length
+    cnp.npy_intp lead       # where the row of step 0 is
+
+
+cdef struct Tap:
+    # An inner input that is a row.
+    int rows                # which Rows
+    int offset
+    PyObject *cell          # of the inner input; borrowed
+    Array *view             # what was put there; owned
+
+
+cdef struct Sink:
+    # An inner output that is written to a row.
+    int rows
+    int offset
+    PyObject *cell          # of the inner output; borrowed
+    Array *view             # of the row, lent to the step; owned
+    bint lends              # whether a step may compute into the row
+    int nearest             # it may only where the buffer has more rows than this
+    bint is_result          # the buffer is made at the first step
+
+
+cdef class LoopThunk(CThunk):
+    """Runs the loop of a node.
+
+    Parameters
+    ----------
+    op : Scan
+    machine : CLazyLinker
+        Of the inner graph; nobody else runs it.
+    program : Program
+        What the machine runs.
+    inputs, outputs : list of cells
+        Of the node.
+    """
+    cdef object op, program
+    cdef CLazyLinker machine
+    cdef Arena arena
+    cdef list kept              # the cells that pointers lead to
+    cdef int n_seqs, n_states, n_results, n_shared, n_others, n_taps, n_sinks, n_mit_mot
+    cdef bint as_while
+    cdef PyObject **in_cells    # of the node
+    cdef PyObject **out_cells
+    cdef Rows *rows             # sequences, states, results
+    cdef Tap *taps
+    cdef Sink *sinks
+    cdef PyObject **shared_ins  # of the step
+    cdef PyObject **shared_outs
+    cdef PyObject **others
+    cdef PyObject *until
+    cdef int n_temporaries
+    cdef PyObject **temporaries     # cells of what the step computes, to be emptied at the end
+
+    def __init__(self, op, machine, program, inputs, outputs):
+        cdef int i, j, k
+        self.op, self.machine, self.program = op, machine, program
+        self.inputs, self.outputs = inputs, outputs
+        self.n_seqs, self.n_states, self.n_results = op.n_seqs, op.n_states, op.n_nit_sot
+        self.n_mit_mot, self.n_shared, self.n_others = op.n_mit_mot, op.n_shared_outs, op.n_others
+        self.as_while = op.as_while
+        step_ins, step_outs = list(program.input_cells), list(program.output_cells)
+        variables = program.fgraph.outputs
+        self.kept = [inputs, outputs, step_ins, step_outs]
+        self.in_cells = self.cells(inputs)
+        self.out_cells = self.cells(outputs)
+        self.rows = <Rows *>allocate(&self.arena, self.n_seqs + self.n_states + self.n_results, sizeof(Rows))
+        self.n_taps = self.n_seqs + op.n_inner_taps
+        self.taps = <Tap *>allocate(&self.arena, self.n_taps, sizeof(Tap))
+        for i in range(self.n_seqs):
+            self.taps[i].rows = i
+        k = self.n_seqs
+        for i, taps in enumerate(op.tap_array):
+            for tap in taps:
+                self.taps[k].rows, self.taps[k].offset = self.n_seqs + i, tap
+                k += 1
+        for k in range(self.n_taps):
+            self.taps[k].cell = cell_of(step_ins[k])
+        sinks = []
+        for i in range(self.n_states):
+            read = op.tap_array[i]
+            for tap in op.output_taps(i):
+                # A step must not write what it may read afterwards: rows of mit_mot that are a tap too, and the oldest row in a full ring.
+                sinks.append((self.n_seqs + i, tap, i >= self.n_mit_mot or tap not in read, -min(read) if i >= self.n_mit_mot else 0))
+        for i in range(self.n_results):
+            sinks.append((self.n_seqs + self.n_states + i, 0, True, 0))
+        self.n_sinks = len(sinks)
+        self.sinks = <Sink *>allocate(&self.arena, self.n_sinks, sizeof(Sink))
+        first_of = set()
+        for k, (i, tap, lends, nearest) in enumerate(sinks):
+            self.sinks[k].rows, self.sinks[k].offset = i, tap
+            self.sinks[k].cell = cell_of(step_outs[k])
+            computed = variables[k].owner is not None and variables[k] not in first_of
+            first_of.add(variables[k])
+            self.sinks[k].lends = lends and computed and config.scan.allow_output_prealloc
+            self.sinks[k].nearest = nearest
+            self.sinks[k].is_result = i >= self.n_seqs + self.n_states
+        self.shared_ins = self.cells(step_ins[self.n_taps : self.n_taps + self.n_shared])
+        self.others = self.cells(step_ins[self.n_taps + self.n_shared :])
+        self.shared_outs = self.cells(step_outs[self.n_sinks : self.n_sinks + self.n_shared])
+        self.until = cell_of(step_outs[self.n_sinks + self.n_shared]) if self.as_while else NULL
+        computed = [program.storage_map[v] for node in program.nodes for v in node.outputs]
+        self.n_temporaries = len(computed)
+        self.temporaries = self.cells(computed)
+        self.kept.append(computed)
+        self.run, self.data = <thunk_fn><void *>run_loop, <void *>self
+
+    cdef PyObject **cells(self, list cells) except NULL:
+        cdef PyObject **found = <PyObject **>allocate(&self.arena, len(cells) + 1, sizeof(PyObject *))
+        cdef int i
+        for i in range(len(cells)):
+            found[i] = cell_of(cells[i])
+        return found
+
+    def __dealloc__(self):
+        self.let_go()
+        free_arena(&self.arena)
+
+    cdef void let_go(self) noexcept:
+        """Forget the arrays and views of a call."""
+        cdef int k
+        for k in range(self.n_taps):
+            if self.taps[k].view != NULL:
+                decref(<PyObject *>self.taps[k].view)
+                self.taps[k].view = NULL
+        for k in range(self.n_sinks):
+            if self.sinks[k].view != NULL:
+                decref(<PyObject *>self.sinks[k].view)
+                self.sinks[k].view = NULL
+        if self.rows != NULL:
+            for k in range(self.n_seqs + self.n_states + self.n_results):
+                if self.rows[k].array != NULL:
+                    decref(<PyObject *>self.rows[k].array)
+                    self.rows[k].array = NULL
+
+    # -- before the steps
+
+    cdef int start(self, long long n_steps) except -1:
+        """Find the rows, and give the step what stays the same."""
+        cdef int i
+        cdef PyObject *value
+        cdef Rows *rows
+        cdef int first_state = 1 + self.n_seqs
+        cdef int first_shared = first_state + self.n_states
+        for i in range(self.n_seqs):
+            self.set_rows(&self.rows[i], self.readable(peek(self.in_cells[1 + i])))
+        destroyed = self.op.destroy_map
+        for i in range(self.n_states):
+            rows = &self.rows[self.n_seqs + i]
+            self.set_rows(rows, self.writable(i, peek(self.in_cells[first_state + i]), i in destroyed))
+            rows.lead = self.op.lead(i)
+        loop.check_lengths(self.op, n_steps, [(<list>cell)[0] for cell in self.inputs])
+        for i in range(self.n_shared):
+            put(self.shared_ins[i], peek(self.in_cells[first_shared + i]))
+        for i in range(self.n_others):
+            put(self.others[i], peek(self.in_cells[first_shared + self.n_shared + self.n_results + i]))
+        return 0
+
+    cdef int set_rows(self, Rows *rows, PyObject *value) except -1:
+        """Takes over the reference."""
+        rows.array = <Array *>value
+        rows.data = array_data(rows.array)
+        rows.length = array_dim(rows.array, 0)
+        rows.stride = array_strides(rows.array)[0]
+        rows.lead = 0
+        return 0
+
+    cdef PyObject *readable(self, PyObject *value) except NULL:
+        """An array whose rows are all aligned: the value, or a copy."""
+        if (is_exact_array(value) and has_flags(<Array *>value, cnp.NPY_ARRAY_ALIGNED)
+                and array_strides(<Array *>value)[0] % <cnp.npy_intp>array_itemsize(<Array *>value) == 0):
+            incref(value)
+            return value
+        copied = loop.plain(<object>value)
+        incref(<PyObject *>copied)
+        return <PyObject *>copied
+
+    cdef PyObject *writable(self, int i, PyObject *value, bint in_place) except NULL:
+        """The buffer of a state: the value itself, or a copy of it, in memory of the call before where that fits."""
+        cdef PyObject *old
+        if in_place and is_exact_array(value) and has_flags(<Array *>value, cnp.NPY_ARRAY_CARRAY):
+            incref(value)
+            return value
+        old = peek(self.out_cells[i])
+        if (is_exact_array(old) and refcount(old) == 1 and has_flags(<Array *>old, cnp.NPY_ARRAY_CARRAY | cnp.NPY_ARRAY_OWNDATA)
+                and is_exact_array(value) and has_flags(<Array *>value, cnp.NPY_ARRAY_CARRAY_RO)
+                and array_descr(<Array *>old) == array_descr(<Array *>value) and array_ndim(<Array *>old) == array_ndim(<Array *>value)
+                and same_lengths(array_dims(<Array *>old), array_dims(<Array *>value), array_ndim(<Array *>old))):
+            memmove(array_data(<Array *>old), array_data(<Array *>value), array_nbytes(<Array *>value))
+            return take(self.out_cells[i])
+        copied = loop.plain(<object>value)
+        incref(<PyObject *>copied)
+        return <PyObject *>copied
+
+    # -- a step
+
+    cdef int lay_out(self, long long t) except -1:
+        """Move the views to the rows of a step."""
+        cdef Rows *rows
+        cdef Tap *tap
+        cdef Sink *sink
+        cdef int k
+        cdef cnp.npy_intp place
+        for k in range(self.n_taps):
+            tap = &self.taps[k]
+            rows = &self.rows[tap.rows]
+            place = rows.lead + t + tap.offset
+            if place >= rows.length:
+                place %= rows.length
+            move(&tap.view, tap.cell, rows, place)
+        for k in range(self.n_sinks):
+            sink = &self.sinks[k]
+            rows = &self.rows[sink.rows]
+            if sink.lends and rows.array != NULL and rows.length > sink.nearest:
+                place = rows.lead + t + sink.offset
+                if place >= rows.length:
+                    place %= rows.length
+                move(&sink.view, sink.cell, rows, place)
+        return 0
+
+    cdef int collect(self, long long t) except -1:
+        """Write the results of a step to their rows, where they are not there already."""
+        cdef Sink *sink
+        cdef Rows *rows
+        cdef PyObject *value
+        cdef cnp.npy_intp place
+        cdef int k
+        for k in range(self.n_sinks):
+            sink = &self.sinks[k]
+            value = peek(sink.cell)
+            if value == <PyObject *>sink.view and value != NULL:
+                continue
+            rows = &self.rows[sink.rows]
+            if rows.array == NULL:
+                self.make_result(k, value)
+            if rows.length == 0:
+                continue
+            place = rows.lead + t + sink.offset
+            if place >= rows.length:
+                place %= rows.length
+            if fits_row(rows.array, value):
+                memmove(rows.data + place * rows.stride, array_data(<Array *>value), array_nbytes(<Array *>value))
+            else:
+                loop.assign(self.op, <object><PyObject *>rows.array, place, <object>value, sink.rows - self.n_seqs)
+        return 0
+
+    cdef int make_result(self, int k, PyObject *value) except -1:
+        """The buffer of a result whose first row is there."""
+        cdef int i = self.sinks[k].rows - self.n_seqs - self.n_states
+        cdef PyObject *length = peek(self.in_cells[1 + self.n_seqs + self.n_states + self.n_shared + i])
+        cdef PyObject *old = peek(self.out_cells[self.n_states + i])
+        made = loop.result_buffer(
+            <object>length, <object>value, None if old == NULL or refcount(old) != 1 else <object>old)
+        incref(<PyObject *>made)
+        self.set_rows(&self.rows[self.sinks[k].rows], <PyObject *>made)
+        return 0
+
+    cdef int pass_on(self) except -1:
+        """What shared variables became is what they are in the next step; the array that they were is lent to it."""
+        cdef PyObject *value
+        cdef PyObject *former
+        cdef int i
+        for i in range(self.n_shared):
+            value = take(self.shared_outs[i])
+            former = take(self.shared_ins[i])
+            give(self.shared_ins[i], value)
+            if refcount(former) == 1 and is_exact_array(former) and has_flags(<Array *>former, cnp.NPY_ARRAY_OWNDATA):
+                give(self.shared_outs[i], former)
+            else:
+                decref(former)
+        return 0
+
+    cdef bint is_over(self) except -1:
+        cdef PyObject *value = peek(self.until)
+        if is_exact_array(value) and array_type(<Array *>value) == cnp.NPY_BOOL and array_ndim(<Array *>value) == 0:
+            return array_data(<Array *>value)[0] != 0
+        return PyObject_IsTrue(<object>value)
+
+    # -- after the steps
+
+    cdef int finish(self, long long done) except -1:
+        """Hand the outputs over."""
+        cdef int i
+        cdef Rows *rows
+        for i in range(self.n_states + self.n_results):
+            rows = &self.rows[self.n_seqs + i]
+            if rows.array == NULL:
+                result = self.op.no_rows(i - self.n_states)
+            elif i < self.n_mit_mot or rows.lead + done == rows.length:
+                result = <object><PyObject *>rows.array
+            else:
+                result = loop.in_order(<object><PyObject *>rows.array, rows.lead + done)
+            put(self.out_cells[i], <PyObject *>result)
+        for i in range(self.n_shared):
+            put(self.out_cells[self.n_states + self.n_results + i], peek(self.shared_ins[i]))
+        return 0
+
+    cdef void clean(self) noexcept:
+        """Leave nothing of a call in the step's cells."""
+        cdef int k
+        for k in range(self.n_taps):
+            empty(self.taps[k].cell)
+        for k in range(self.n_shared):
+            empty(self.shared_ins[k])
+        for k in range(self.n_others):
+            empty(self.others[k])
+        for k in range(self.n_temporaries):
+            empty(self.temporaries[k])
+        self.let_go()
+
+
+cdef int move(Array **view, PyObject *cell, Rows *rows, cnp.npy_intp place) except -1:
+    """Let a cell hold a view of a row: the one that it held, when nobody else has it."""
+    cdef char *data = rows.data + place * rows.stride
+    cdef PyObject *made
+    if view[0] != NULL and peek(cell) == <PyObject *>view[0] and refcount(<PyObject *>view[0]) == 2:
+        (<Fields *>view[0]).data = data
+        return 0
+    if view[0] != NULL:
+        decref(<PyObject *>view[0])
+        view[0] = NULL
+    incref(<PyObject *>array_descr(rows.array))
+    made = PyArray_NewFromDescr(
+        array_class, array_descr(rows.array), array_ndim(rows.array) - 1, array_dims(rows.array) + 1,
+        array_strides(rows.array) + 1, data, array_flags(rows.array) & cnp.NPY_ARRAY_WRITEABLE, NULL)
+    if made == NULL:
+        raise_current()
+    incref(<PyObject *>rows.array)
+    if PyArray_SetBaseObject(<Array *>made, <PyObject *>rows.array) != 0:
+        decref(made)
+        raise_current()
+    view[0] = <Array *>made
+    put(cell, made)
+    return 0
+
+
+cdef int raise_current() except -1:
+    """Propagate the exception that C code has set."""
+    return -1
+
+
+cdef inline bint fits_row(Array *buffer, PyObject *value) noexcept:
+    """Whether a value is a row as it stands in a buffer with C strides."""
+    return (is_exact_array(value) and array_descr(<Array *>value) == array_descr(buffer)
+            and array_ndim(<Array *>value) == array_ndim(buffer) - 1 and has_flags(<Array *>value, cnp.NPY_ARRAY_CARRAY_RO)
+            and same_lengths(array_dims(<Array *>value), array_dims(buffer) + 1, array_ndim(<Array *>value)))
+
+
+cdef int run_loop(void *data) except -1:
+    cdef LoopThunk self = <LoopThunk>data
+    cdef long long t = 0, n_steps
+    try:
+        n_steps = (<object>peek(self.in_cells[0])).__index__()
+        self.start(n_steps)
+        while t < n_steps:
+            self.lay_out(t)
+            self.machine.run(None)
+            self.collect(t)
+            if self.n_shared:
+                self.pass_on()
+            t += 1
+            if self.as_while and self.is_over():
+                break
+        self.finish(t)
+    except BaseException as failure:
+        loop.explain(self.op, self.machine, t, failure)
+        raise
+    finally:
+        self.clean()
+    return 0
