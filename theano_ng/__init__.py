@@ -32,6 +32,7 @@ from theano_ng import moved as _moved
 from theano_ng.lazy import lazy_names as _lazy_names
 
 _moved.install()
+_moved.keep_functions(__name__, "scan")
 
 from theano_ng.version import version as __version__
 from theano_ng.configdefaults import check_devices as _check_devices, config
@@ -96,6 +97,8 @@ from theano_ng.printing import pp, pprint
 from theano_ng.updates import OrderedUpdates
 from theano_ng.tensor.constant import get_scalar_constant_value
 
+gof.ports.scan.fill("theano_ng.scan.front:scan")
+
 # Rules of chapters whose Ops come into graphs by rewriting alone.
 for _module in ("opt_crossentropy", "opt_saturation", "opt_sigm"):
     gof.optdb.register_loader("theano_ng.tensor.nnet." + _module)
@@ -110,7 +113,7 @@ __getattr__, __dir__, _lazy = _lazy_names(
     {
         "theano_ng.compile.builders": "OpFromGraph",
         "theano_ng.compile.clone": "clone",
-        "theano_ng.scan_module": "scan map reduce foldl foldr scan_checkpoints",
+        "theano_ng.scan": "scan map reduce foldl foldr scan_checkpoints",
     },
     modules="ifelse raise_op sparse sandbox typed_list gpuarray d3viz scan_module misc tests breakpoint legacy audit",
 )

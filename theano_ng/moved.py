@@ -28,6 +28,13 @@ MOVED = {
     "gof.cc": "gof.codegen.clinker",
     "gof.destroyhandler": "gof.destroy.handler",
     "compile.function_module": "compile.functions.maker",
+    "scan_module": "scan",
+    "scan_module.scan": "scan.front",
+    "scan_module.scan_op": "scan.op",
+    "scan_module.scan_opt": "scan.opt",
+    "scan_module.scan_utils": "scan.utils",
+    "scan_module.scan_views": "scan.views",
+    "scan_module.scan_checkpoints": "scan.checkpoints",
     # named by pickles, and by scripts that an earlier version installed
     "gof.compilers": "gof.compiler.toolchain",
     "gof.gxx": "gof.compiler.gxx",
@@ -83,7 +90,6 @@ MOVED = {
 """Old or classic path below the package -> path of the module that holds the code, or of several, separated by blanks."""
 
 MISSING = {
-    "loops over sequences": "scan scan_module map reduce foldl foldr scan_checkpoints",
     "sparse matrices": "sparse",
     "random streams": "tensor.raw_random tensor.shared_randomstreams sandbox.rng_mrg sandbox.multinomial",
     "convolution and pooling": (
@@ -193,6 +199,31 @@ def keep_names(package):
         if parent == inner and name in names and not isinstance(names[name], type(sys)):
             # The import system gives the name to modules that it loads, not to those it has.
             sys.modules["%s.%s" % (package, name)] = importlib.import_module("%s.%s" % (__package__, home))
+
+
+class _ModuleWithFunctions(type(sys)):
+    """A package some of whose functions have the names of its modules: importing those does not take the names."""
+
+    _functions = ()
+
+    def __setattr__(self, name, value):
+        if name not in self._functions or not isinstance(value, type(sys)):
+            super().__setattr__(name, value)
+
+
+def keep_functions(package, names):
+    """Let names of a package be those of functions that it finds when they are asked for, also after modules of these names were imported.
+
+    Parameters
+    ----------
+    package : str
+        ``__name__`` of the package.
+    names : str
+        Separated by blanks.
+    """
+    module = sys.modules[package]
+    module._functions = frozenset(names.split())
+    module.__class__ = _ModuleWithFunctions
 
 
 class ServedModules:

@@ -137,6 +137,6 @@ shared = Port(
 
 scan = Port(
     "scan",
-    "theano_ng.scan_module",
+    "theano_ng.scan.front",
     """``scan(fn, sequences=..., non_sequences=...)``: jacobian and hessian loop over the rows of an expression with it.""",
 )

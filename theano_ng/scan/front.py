@@ -1,0 +1,417 @@
+"""`scan`: from a Python function of a step to a node of the graph."""
+
+import numpy as np
+
+from theano_ng.compile.inner_graph import substitute
+from theano_ng.compile.sharedvalue import SharedVariable
+from theano_ng.configdefaults import config
+from theano_ng.gof.fg import MissingInputError
+from theano_ng.gof.graph import Constant, Variable
+from theano_ng.gof.traversal import ancestors
+from theano_ng.scan.op import Scan
+from theano_ng.scan.utils import copy_test_value, get_updates_and_outputs, safe_new
+from theano_ng.tensor.basic import maximum, minimum
+from theano_ng.tensor.constant import NotScalarConstantError, as_tensor_variable, get_scalar_constant_value
+from theano_ng.tensor.indexing.subtensor import set_subtensor
+from theano_ng.tensor.shaping.allocation import AllocEmpty
+from theano_ng.tensor.shaping.broadcasting import unbroadcast
+from theano_ng.tensor.shaping.reshaping import shape_padleft
+from theano_ng.tensor.type import TensorType
+from theano_ng.updates import OrderedUpdates
+
+__all__ = ["scan"]
+
+
+def scan(
+    fn,
+    sequences=None,
+    outputs_info=None,
+    non_sequences=None,
+    n_steps=None,
+    truncate_gradient=-1,
+    go_backwards=False,
+    mode=None,
+    name=None,
+    profile=False,
+    allow_gc=None,
+    strict=False,
+    return_list=False,
+):
+    """A loop: a step that is repeated, over the rows of sequences and on what earlier steps computed.
+
+    Parameters
+    ----------
+    fn : callable
+        Makes the graph of a step. It is called once, with variables: for each sequence, in order, its taps in the order given; for each
+        output its taps; then `non_sequences`. It returns outputs (a variable or a list of variables, as many as there are in
+        `outputs_info`), updates (a dict or a list of pairs: shared variable, what it becomes after the step), or both in either order. A
+        condition (`scan_module.until`) may come last.
+    sequences : array_like, dict, or list of them, optional
+        What the loop runs over, by the leading dimension. A dict has the keys ``"input"`` and ``"taps"``: int or list of int, 0 by default;
+        tap k is row t + k at step t. Step 0 is the first at which all taps are there.
+    outputs_info : array_like, dict, None, or list of them, optional
+        For each output its initial state; None or an empty dict for an output that later steps do not read. A dict has the keys
+        ``"initial"`` and ``"taps"``, a list of negative int, [-1] by default. The state has the shape of the output if -1 is the only tap;
+        otherwise a leading dimension more, as long as the earliest tap: its last row is the one before step 0. It has the dtype of the
+        output. None or [] for all: no output is read by later steps.
+    non_sequences : array_like, or list of them, optional
+        What `fn` gets at each step as it is. Other variables that `fn` uses are found.
+    n_steps : int or integer scalar, optional
+        How many steps. By default as many as the shortest sequence has.
+    truncate_gradient : int
+        How many steps the gradient goes back; -1: all.
+    go_backwards : bool
+        Run through the sequences from their ends.
+    mode : Mode or str, optional
+        For the compilation of the step; that of the whole function by default.
+    name : str, optional
+        Of the loop, in printed graphs and profiles.
+    profile : bool or str
+        Make a profile of the step, under the name of the loop or the given one.
+    allow_gc : bool, optional
+        Whether the step frees its intermediate values at once; ``config.scan.allow_gc`` by default.
+    strict : bool
+        Refuse a step that uses variables which are not given.
+    return_list : bool
+        Return a list also for one output, or none.
+
+    Returns
+    -------
+    outputs : TensorVariable, list of TensorVariable, or None
+        For each output of `fn` the values of all steps, (n_steps, ...). A variable if there is one, None if there is none.
+    updates : OrderedUpdates
+        Shared variable -> its value after the loop; to be passed to `function`.
+
+    Raises
+    ------
+    ValueError
+        For arguments and results of `fn` that do not fit together.
+    TypeError
+        For states whose dtype or number of dimensions is not that of the output.
+    MissingInputError
+        With `strict`, for a variable that is not given.
+
+    Examples
+    --------
+    >>> import theano_ng as theano, theano_ng.tensor as T
+    >>> total, _ = theano.scan(lambda x, so_far: so_far + x, sequences=T.arange(1, 5), outputs_info=T.constant(0, dtype="int64"))
+    >>> total.eval()
+    array([ 1,  3,  6, 10])
+    """
+    sequences = [_Sequence(s, i, go_backwards) for i, s in enumerate(_as_list(sequences))]
+    others = [v if isinstance(v, Variable) else as_tensor_variable(v) for v in _as_list(non_sequences)]
+    states = [_State.of(info, i) for i, info in enumerate(_as_list(outputs_info))]
+    n_steps = _number_of_steps(n_steps, sequences)
+    arguments = [row for s in sequences for row in s.rows] + [row for s in states for row in s.rows]
+    if _is_one(n_steps):
+        return _one_step(fn, sequences, states, others, return_list)
+
+    condition, outputs, updates = get_updates_and_outputs(fn(*arguments, *others))
+    if not states:
+        states = [_State(None, [], i) for i in range(len(outputs))]
+    if len(states) != len(outputs):
+        raise ValueError(
+            "Please provide None as outputs_info for any output that does not feed back into scan (i.e. it behaves like a map): "
+            "the step returns %d outputs, and outputs_info has %d entries" % (len(outputs), len(states))
+        )
+    step = _Step(outputs, updates, condition, arguments, others, strict)
+
+    for state, output in zip(states, step.outputs):
+        state.output = output
+    for shared, new in step.updates:
+        if isinstance(shared.type, TensorType):
+            states.append(_SharedState(shared, step.copies[shared], new))
+    mit_sot = [s for s in states if len(s.taps) > 1 or s.taps and s.taps != [-1]]
+    sit_sot = [s for s in states if s.taps == [-1]]
+    nit_sot = [s for s in states if not s.taps]
+    shared = [(v, new) for v, new in step.updates if not isinstance(v.type, TensorType)]
+    rows = [(row, s, tap) for s in sequences for row, tap in zip(s.rows, s.taps)]
+    info = {
+        "tap_array": [s.taps for s in mit_sot + sit_sot],
+        "n_seqs": len(rows),
+        "n_mit_mot": 0,
+        "n_mit_mot_outs": 0,
+        "mit_mot_out_slices": [],
+        "n_mit_sot": len(mit_sot),
+        "n_sit_sot": len(sit_sot),
+        "n_shared_outs": len(shared),
+        "n_nit_sot": len(nit_sot),
+        "truncate_gradient": truncate_gradient,
+        "name": name if name else _name_of(fn),
+        "mode": mode,
+        "destroy_map": {},
+        "gpua": False,
+        "as_while": condition is not None,
+        "profile": profile,
+        "allow_gc": config.scan.allow_gc if allow_gc is None else allow_gc,
+        "strict": strict,
+    }
+    inner_inputs = [
+        *(row for row, _, _ in rows),
+        *(row for s in mit_sot + sit_sot for row in s.rows),
+        *(step.copies[v] for v, _ in shared),
+        *(step.copies[v] for v in step.unchanged),
+    ]
+    inner_outputs = [
+        *(s.output for s in mit_sot + sit_sot + nit_sot),
+        *(new for _, new in shared),
+        *([] if condition is None else [step.condition]),
+    ]
+    op = Scan(inner_inputs, inner_outputs, info)
+    results = op(
+        n_steps,
+        *(s.from_tap(tap, n_steps) for _, s, tap in rows),
+        *(s.buffer(n_steps) for s in mit_sot + sit_sot),
+        *(v for v, _ in shared),
+        *(n_steps for _ in nit_sot),
+        *step.unchanged,
+        return_list=True,
+    )
+    for state, result in zip(mit_sot + sit_sot + nit_sot, results):
+        state.result = result
+    ends = {s.shared: s.result[-1] for s in states if isinstance(s, _SharedState)}
+    ends.update(zip((v for v, _ in shared), results[op.n_outs :]))
+    updates = OrderedUpdates([(v, ends[v]) for v, _ in step.updates])
+    return _returned([s.result[s.lead :] if s.taps else s.result for s in states[: len(outputs)]], return_list), updates
+
+
+class _Sequence:
+    """A sequence with its taps.
+
+    Attributes
+    ----------
+    taps : list of int
+    rows : list of Variable
+        What stands for the row of each tap in a step.
+    """
+
+    def __init__(self, given, i, go_backwards):
+        taps = [0]
+        if isinstance(given, dict):
+            if given.get("input") is None:
+                raise ValueError(
+                    "Sequence %d is a dict without the key 'input', which is the sequence itself: %r" % (i, given)
+                )
+            unknown = set(given) - {"input", "taps"}
+            if unknown:
+                raise ValueError("Sequence %d: unknown keys %s; they are 'input' and 'taps'" % (i, sorted(unknown)))
+            taps = given.get("taps", taps)
+            given = given["input"]
+        self.taps = (
+            [0] if taps is None else [int(tap) for tap in taps] if isinstance(taps, (list, tuple)) else [int(taps)]
+        )
+        if not self.taps:
+            raise ValueError(
+                "Sequence %d has no taps: give the offsets of the rows that a step reads, or leave the key out" % i
+            )
+        self.variable = _as_sequence(given, i)
+        if go_backwards:
+            self.ordered = self.variable[::-1]
+            self.ordered.name = self.variable.name
+        else:
+            self.ordered = self.variable
+        self.first = min(self.taps + [0])
+        self.span = max(self.taps + [0]) - self.first
+        self.alone = False
+        self.rows = []
+        for tap in self.taps:
+            row = self.variable.type.clone(broadcastable=self.variable.type.broadcastable[1:])(_at(self.variable, tap))
+            copy_test_value(self.ordered, row, lambda value, tap=tap: value[tap - self.first])
+            self.rows.append(row)
+
+    def n_steps(self):
+        """How many steps have all their rows."""
+        length = self.variable.shape[0]
+        return maximum(length - self.span, 0) if self.span else length
+
+    def row(self, tap):
+        """The row of a tap at step 0."""
+        return self.ordered[tap - self.first]
+
+    def from_tap(self, tap, n_steps):
+        """The rows of a tap, one for each step."""
+        offset = tap - self.first
+        if self.alone and not self.span:
+            return self.ordered
+        return self.ordered[offset : n_steps + offset if offset else n_steps]
+
+
+class _State:
+    """An output with its initial state.
+
+    Attributes
+    ----------
+    initial : TensorVariable or None
+    taps : list of int
+        Empty for an output that no step reads.
+    rows : list of Variable
+        What stands for the row of each tap in a step.
+    output : Variable
+        What a step makes of it.
+    """
+
+    def __init__(self, initial, taps, i):
+        self.initial, self.taps, self.number = initial, taps, i
+        self.lead = -min(taps, default=0)
+        self.rows = []
+        for tap in taps:
+            broadcastable = initial.type.broadcastable
+            row = initial.type.clone(broadcastable=broadcastable if taps == [-1] else broadcastable[1:])(
+                _at(initial, tap)
+            )
+            copy_test_value(initial, row, lambda value, tap=tap: value if taps == [-1] else value[tap + self.lead])
+            self.rows.append(row)
+
+    @classmethod
+    def of(cls, info, i):
+        """From an entry of `outputs_info`."""
+        if info is None:
+            return cls(None, [], i)
+        if not isinstance(info, dict):
+            return cls(as_tensor_variable(info), [-1], i)
+        initial, taps = info.get("initial"), info.get("taps", [-1])
+        if initial is None or taps is None:
+            return cls(None, [], i)
+        taps = [int(tap) for tap in taps] if isinstance(taps, (list, tuple)) else [int(taps)]
+        if any(tap >= 0 for tap in taps):
+            raise ValueError("All the tap values of output %d must be strictly negative, not %s" % (i, taps))
+        return cls(as_tensor_variable(initial), taps, i)
+
+    def row(self, tap):
+        """The row of a tap at step 0."""
+        return self.initial if self.taps == [-1] else self.initial[tap + self.lead]
+
+    def buffer(self, n_steps):
+        """The initial rows, and room for one row of each step."""
+        only_last = self.taps == [-1]
+        rows = unbroadcast(shape_padleft(self.initial), 0) if only_last else self.initial[: self.lead]
+        lengths = [self.initial.shape[i] for i in range(0 if only_last else 1, self.initial.ndim)]
+        return set_subtensor(AllocEmpty(rows.dtype)(n_steps + self.lead, *lengths)[: self.lead], rows)
+
+
+class _SharedState(_State):
+    """A shared tensor that the steps change, as a state of the loop."""
+
+    def __init__(self, shared, row, output):
+        self.shared, self.output = shared, output
+        self.initial, self.taps, self.lead, self.rows = shared, [-1], 1, [row]
+
+
+class _Step:
+    """The graph of a step on variables of its own.
+
+    Attributes
+    ----------
+    copies : dict
+        Outer variable -> the variable that stands for it in a step.
+    unchanged : list of Variable
+        Those of the outer variables that are the same in all steps.
+    outputs : list of Variable
+    updates : list of pairs
+        Shared variable, what becomes of it in a step.
+    condition : Variable or None
+    """
+
+    def __init__(self, outputs, updates, condition, arguments, others, strict):
+        blockers = {*arguments, *(v for v in others if not isinstance(v, (Constant, SharedVariable)))}
+        pending = dict(updates)
+        roots = outputs + ([condition] if condition is not None else []) + list(pending.values())
+        used, reached = list(dict.fromkeys(pending)), set(pending)
+        while roots:
+            found = [v for v in ancestors(roots, blockers) if (v.owner is None or v in blockers) and v not in reached]
+            reached.update(found)
+            used.extend(found)
+            roots = []
+            for v in found:
+                default = getattr(v, "default_update", None)
+                if default is not None and v not in pending:
+                    pending[v] = default
+                    roots.append(default)
+        own = set(arguments)
+        captured = [v for v in used if v not in own and not isinstance(v, Constant)]
+        if strict:
+            self._refuse(captured, others)
+        given = [v for v in dict.fromkeys(others) if v in reached and not isinstance(v, (Constant, SharedVariable))]
+        shared = [v for v in captured if isinstance(v, SharedVariable)]
+        explicit = set(given)
+        free = [v for v in captured if not isinstance(v, SharedVariable) and v not in explicit]
+        self.unchanged = [v for v in shared if v not in pending] + given + free
+        self.copies = {v: safe_new(v, "_copy") for v in [*pending, *self.unchanged]}
+        results = outputs + ([condition] if condition is not None else []) + list(pending.values())
+        results = substitute(results, {**self.copies, **{v: v for v in arguments}})
+        self.outputs = results[: len(outputs)]
+        self.condition = None if condition is None else results[len(outputs)]
+        self.updates = list(zip(pending, results[len(results) - len(pending) :]))
+
+    @staticmethod
+    def _refuse(captured, others):
+        given = set(others)
+        for v in captured:
+            if v not in given:
+                raise MissingInputError(
+                    "An input of the graph, %s, was not provided and not given a value: the step uses it, and with strict=True everything "
+                    "that it uses is in sequences, outputs_info or non_sequences" % v,
+                    variable=v,
+                )
+
+
+def _as_list(given):
+    if given is None:
+        return []
+    return list(given) if isinstance(given, (list, tuple)) else [given]
+
+
+def _as_sequence(given, i):
+    """A sequence as a variable with a leading dimension."""
+    if not isinstance(given, Variable):
+        given = as_tensor_variable(np.asarray(given) if isinstance(given, range) else given)
+    if given.ndim == 0:
+        raise ValueError(
+            "Sequence %d, %s, is a scalar: the steps run over the leading dimension, so it needs one" % (i, given)
+        )
+    return given
+
+
+def _at(variable, tap):
+    """The name of a row of a sequence or state, or None."""
+    return None if variable.name is None else "%s[t%s]" % (variable.name, "%+d" % tap if tap else "")
+
+
+def _name_of(fn):
+    return "scan_fn"
+
+
+def _number_of_steps(n_steps, sequences):
+    """How many steps there are, as a variable."""
+    if n_steps is not None:
+        return as_tensor_variable(n_steps)
+    if not sequences:
+        raise ValueError(
+            "No information about the number of steps provided. Either provide a value for n_steps argument of scan or provide an input sequence"
+        )
+    lengths = [s.n_steps() for s in sequences]
+    sequences[0].alone = len(sequences) == 1
+    n_steps = lengths[0]
+    for length in lengths[1:]:
+        n_steps = minimum(n_steps, length)
+    return n_steps
+
+
+def _is_one(n_steps):
+    try:
+        return isinstance(n_steps, Constant) and int(get_scalar_constant_value(n_steps)) == 1
+    except NotScalarConstantError:
+        return False
+
+
+def _one_step(fn, sequences, states, others, return_list):
+    """A loop of one step is that step."""
+    arguments = [s.row(tap) for s in sequences + states for tap in s.taps]
+    _, outputs, updates = get_updates_and_outputs(fn(*arguments, *others))
+    return _returned([unbroadcast(shape_padleft(out), 0) for out in outputs], return_list), updates
+
+
+def _returned(outputs, return_list):
+    if return_list or len(outputs) > 1:
+        return outputs
+    return outputs[0] if outputs else None
