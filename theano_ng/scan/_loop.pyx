@@ -12,7 +12,7 @@ cimport numpy as cnp
 
 from theano_ng.gof._cvm cimport CLazyLinker
 from theano_ng.gof._native cimport (
-    Arena, Array, CThunk, allocate, array_descr, array_dim, array_itemsize, array_ndim, array_type, free_arena, has_flags, is_array,
+    Arena, Array, CThunk, allocate, array_descr, array_dim, array_itemsize, array_ndim, array_type, behaved, free_arena, has_flags,
     is_exact_array, thunk_fn)
 from theano_ng.gof.cells cimport cell_of, decref, empty, give, incref, peek, put, refcount, take
 
@@ -36,6 +36,9 @@ cdef extern from "numpy/arrayobject.h":
     PyObject *PyArray_NewCopy(Array *array, int order)
     int same_lengths "PyArray_CompareLists"(cnp.npy_intp *a, cnp.npy_intp *b, int n) noexcept
     void *array_class "&PyArray_Type"
+
+
+ctypedef int64_t (*kernel_fn)(int64_t steps, int64_t length, char **base, const int64_t *place) noexcept
 
 
 cdef struct Rows:
@@ -63,7 +66,6 @@ cdef struct Sink:
     Array *view             # of the row, lent to the step; owned
     bint lends              # whether a step may compute into the row
     int nearest             # it may only where the buffer has more rows than this
-    bint is_result          # the buffer is made at the first step
 
 
 cdef class LoopThunk(CThunk):
@@ -72,14 +74,16 @@ cdef class LoopThunk(CThunk):
     Parameters
     ----------
     op : Scan
-    machine : CLazyLinker
-        Of the inner graph; nobody else runs it.
-    program : Program
-        What the machine runs.
+    linker : Linker
+        Of the inner graph; its programs run on machines in C.
     inputs, outputs : list of cells
         Of the node.
+    kernel : LoopKernel, optional
+        What does all steps at once, for arrays that it can take.
+    address : int
+        Of the kernel.
     """
-    cdef object op, program
+    cdef object op, linker
     cdef CLazyLinker machine
     cdef Arena arena
     cdef list kept              # the cells that pointers lead to
@@ -96,17 +100,21 @@ cdef class LoopThunk(CThunk):
     cdef PyObject *until
     cdef int n_temporaries
     cdef PyObject **temporaries     # cells of what the step computes, to be emptied at the end
+    cdef kernel_fn kernel           # NULL: there is none
+    cdef int n_operands             # of the kernel
+    cdef char **base
+    cdef int64_t *place
+    cdef char *numbers
+    cdef int *type_numbers
 
-    def __init__(self, op, machine, program, inputs, outputs):
-        cdef int i, j, k
-        self.op, self.machine, self.program = op, machine, program
+    def __init__(self, op, linker, inputs, outputs, kernel=None, size_t address=0):
+        cdef int i, k
+        self.op, self.linker = op, linker
         self.inputs, self.outputs = inputs, outputs
         self.n_seqs, self.n_states, self.n_results = op.n_seqs, op.n_states, op.n_nit_sot
         self.n_mit_mot, self.n_shared, self.n_others = op.n_mit_mot, op.n_shared_outs, op.n_others
         self.as_while = op.as_while
-        step_ins, step_outs = list(program.input_cells), list(program.output_cells)
-        variables = program.fgraph.outputs
-        self.kept = [inputs, outputs, step_ins, step_outs]
+        self.kept = [inputs, outputs]
         self.in_cells = self.cells(inputs)
         self.out_cells = self.cells(outputs)
         self.rows = <Rows *>allocate(&self.arena, self.n_seqs + self.n_states + self.n_results, sizeof(Rows))
@@ -119,8 +127,6 @@ cdef class LoopThunk(CThunk):
             for tap in taps:
                 self.taps[k].rows, self.taps[k].offset = self.n_seqs + i, tap
                 k += 1
-        for k in range(self.n_taps):
-            self.taps[k].cell = cell_of(step_ins[k])
         sinks = []
         for i in range(self.n_states):
             read = op.tap_array[i]
@@ -131,15 +137,37 @@ cdef class LoopThunk(CThunk):
             sinks.append((self.n_seqs + self.n_states + i, 0, True, 0))
         self.n_sinks = len(sinks)
         self.sinks = <Sink *>allocate(&self.arena, self.n_sinks, sizeof(Sink))
-        first_of = set()
         for k, (i, tap, lends, nearest) in enumerate(sinks):
             self.sinks[k].rows, self.sinks[k].offset = i, tap
-            self.sinks[k].cell = cell_of(step_outs[k])
-            computed = variables[k].owner is not None and variables[k] not in first_of
-            first_of.add(variables[k])
-            self.sinks[k].lends = lends and computed and config.scan.allow_output_prealloc
+            self.sinks[k].lends = lends and config.scan.allow_output_prealloc
             self.sinks[k].nearest = nearest
-            self.sinks[k].is_result = i >= self.n_seqs + self.n_states
+        self.run, self.data = <thunk_fn><void *>run_loop, <void *>self
+        if kernel is not None:
+            self.kernel = <kernel_fn>address
+            self.n_operands = len(kernel.numbers)
+            self.base = <char **>allocate(&self.arena, self.n_operands, sizeof(char *))
+            self.place = <int64_t *>allocate(&self.arena, 3 * self.n_operands, sizeof(int64_t))
+            self.numbers = <char *>allocate(&self.arena, self.n_operands, 1)
+            self.type_numbers = <int *>allocate(&self.arena, self.n_operands, sizeof(int))
+            for k in range(self.n_operands):
+                self.numbers[k], self.type_numbers[k] = kernel.numbers[k], kernel.type_numbers[k]
+
+    cdef int bind(self) except -1:
+        """Make a machine for the steps: one of its own, for functions in several threads may have nodes of one Op."""
+        cdef int k
+        program = self.linker.make_program()
+        self.machine = self.linker.machine(program)
+        step_ins, step_outs = list(program.input_cells), list(program.output_cells)
+        self.kept += [step_ins, step_outs]
+        for k in range(self.n_taps):
+            self.taps[k].cell = cell_of(step_ins[k])
+        first_of = set()
+        for k in range(self.n_sinks):
+            self.sinks[k].cell = cell_of(step_outs[k])
+            variable = program.fgraph.outputs[k]
+            if variable.owner is None or variable in first_of:
+                self.sinks[k].lends = False
+            first_of.add(variable)
         self.shared_ins = self.cells(step_ins[self.n_taps : self.n_taps + self.n_shared])
         self.others = self.cells(step_ins[self.n_taps + self.n_shared :])
         self.shared_outs = self.cells(step_outs[self.n_sinks : self.n_sinks + self.n_shared])
@@ -148,7 +176,7 @@ cdef class LoopThunk(CThunk):
         self.n_temporaries = len(computed)
         self.temporaries = self.cells(computed)
         self.kept.append(computed)
-        self.run, self.data = <thunk_fn><void *>run_loop, <void *>self
+        return 0
 
     cdef PyObject **cells(self, list cells) except NULL:
         cdef PyObject **found = <PyObject **>allocate(&self.arena, len(cells) + 1, sizeof(PyObject *))
@@ -183,10 +211,8 @@ cdef class LoopThunk(CThunk):
     cdef int start(self, long long n_steps) except -1:
         """Find the rows, and give the step what stays the same."""
         cdef int i
-        cdef PyObject *value
         cdef Rows *rows
         cdef int first_state = 1 + self.n_seqs
-        cdef int first_shared = first_state + self.n_states
         for i in range(self.n_seqs):
             self.set_rows(&self.rows[i], self.readable(peek(self.in_cells[1 + i])))
         destroyed = self.op.destroy_map
@@ -195,11 +221,99 @@ cdef class LoopThunk(CThunk):
             self.set_rows(rows, self.writable(i, peek(self.in_cells[first_state + i]), i in destroyed))
             rows.lead = self.op.lead(i)
         loop.check_lengths(self.op, n_steps, [(<list>cell)[0] for cell in self.inputs])
+        return 0
+
+    cdef int share(self) except -1:
+        """Give the step what is no row."""
+        cdef int i
+        cdef int first_shared = 1 + self.n_seqs + self.n_states
         for i in range(self.n_shared):
             put(self.shared_ins[i], peek(self.in_cells[first_shared + i]))
         for i in range(self.n_others):
             put(self.others[i], peek(self.in_cells[first_shared + self.n_shared + self.n_results + i]))
         return 0
+
+    # -- all steps at once
+
+    cdef bint fits_kernel(self) except -1:
+        """Whether the kernel can take the arrays; it is told where they are."""
+        cdef int k, rank = 0
+        cdef Rows *rows
+        cdef Array *array
+        cdef cnp.npy_intp *lengths = NULL
+        cdef int first_other = 1 + self.n_seqs + self.n_states + self.n_shared + self.n_results
+        for k in range(self.n_taps):
+            rows = &self.rows[self.taps[k].rows]
+            if not self.fits_operand(k, rows.array, 1, &lengths, &rank):
+                return False
+            self.base[k] = rows.data
+            self.place[3 * k], self.place[3 * k + 1] = rows.stride, rows.length
+            self.place[3 * k + 2] = (rows.lead + self.taps[k].offset) % rows.length if rows.length else 0
+        for k in range(self.n_others):
+            array = <Array *>peek(self.in_cells[first_other + k])
+            if not (is_exact_array(<PyObject *>array)
+                    and self.fits_operand(self.n_taps + k, array, 0, &lengths, &rank)):
+                return False
+            self.base[self.n_taps + k] = array_data(array)
+        for k in range(self.n_sinks):
+            rows = &self.rows[self.sinks[k].rows]
+            if rows.array == NULL:
+                self.make_rows(k, lengths, rank)
+            elif not self.fits_operand(self.n_taps + self.n_others + k, rows.array, 1, &lengths, &rank):
+                return False
+            if rows.length == 0:
+                return False
+            self.base[self.n_taps + self.n_others + k] = rows.data
+            self.place[3 * (self.n_taps + self.n_others + k)] = rows.stride
+            self.place[3 * (self.n_taps + self.n_others + k) + 1] = rows.length
+            self.place[3 * (self.n_taps + self.n_others + k) + 2] = (rows.lead + self.sinks[k].offset) % rows.length
+        return True
+
+    cdef bint fits_operand(self, int k, Array *array, int skipped, cnp.npy_intp **lengths, int *rank) noexcept:
+        """Whether an operand has the dtype, is one number or as long as the others, and contiguous."""
+        cdef int d, ndim = array_ndim(array) - skipped
+        cdef cnp.npy_intp *dims = array_dims(array) + skipped
+        cdef cnp.npy_intp *strides = array_strides(array) + skipped
+        cdef cnp.npy_intp expected = array_itemsize(array)
+        if array_type(array) != self.type_numbers[k] or not behaved(array):
+            return False
+        if self.numbers[k]:
+            for d in range(ndim):
+                if dims[d] != 1:
+                    return False
+            return True
+        for d in range(ndim - 1, -1, -1):
+            if dims[d] != 1 and strides[d] != expected:
+                return False
+            expected *= dims[d]
+        if lengths[0] == NULL:
+            lengths[0], rank[0] = dims, ndim
+            return True
+        return ndim == rank[0] and same_lengths(dims, lengths[0], ndim)
+
+    cdef int make_rows(self, int k, cnp.npy_intp *lengths, int rank) except -1:
+        """The buffer of a result that the kernel computes."""
+        cdef int i = self.sinks[k].rows - self.n_seqs - self.n_states
+        cdef PyObject *rows = peek(self.in_cells[1 + self.n_seqs + self.n_states + self.n_shared + i])
+        cdef PyObject *old = peek(self.out_cells[self.n_states + i])
+        kind = self.op.output_types[self.n_states + i]
+        shape = (1,) * (kind.ndim - 1) if lengths == NULL else tuple([lengths[d] for d in range(rank)])
+        made = loop.result_buffer(<object>rows, shape, kind.dtype, None if old == NULL or refcount(old) != 1 else <object>old)
+        incref(<PyObject *>made)
+        return self.set_rows(&self.rows[self.sinks[k].rows], <PyObject *>made)
+
+    cdef int64_t all_steps(self, int64_t n_steps) except -1:
+        """Call the kernel."""
+        cdef int k, d
+        cdef int64_t length = 1
+        cdef Array *array
+        for k in range(self.n_sinks):
+            if not self.numbers[self.n_taps + self.n_others + k]:
+                array = self.rows[self.sinks[k].rows].array
+                for d in range(1, array_ndim(array)):
+                    length *= array_dim(array, d)
+                break
+        return self.kernel(n_steps, length, self.base, self.place)
 
     cdef int set_rows(self, Rows *rows, PyObject *value) except -1:
         """Takes over the reference."""
@@ -294,8 +408,8 @@ cdef class LoopThunk(CThunk):
         cdef int i = self.sinks[k].rows - self.n_seqs - self.n_states
         cdef PyObject *length = peek(self.in_cells[1 + self.n_seqs + self.n_states + self.n_shared + i])
         cdef PyObject *old = peek(self.out_cells[self.n_states + i])
-        made = loop.result_buffer(
-            <object>length, <object>value, None if old == NULL or refcount(old) != 1 else <object>old)
+        shape, dtype = loop.row_of(<object>value)
+        made = loop.result_buffer(<object>length, shape, dtype, None if refcount(old) != 1 else <object>old)
         incref(<PyObject *>made)
         self.set_rows(&self.rows[self.sinks[k].rows], <PyObject *>made)
         return 0
@@ -343,14 +457,15 @@ cdef class LoopThunk(CThunk):
     cdef void clean(self) noexcept:
         """Leave nothing of a call in the step's cells."""
         cdef int k
-        for k in range(self.n_taps):
-            empty(self.taps[k].cell)
-        for k in range(self.n_shared):
-            empty(self.shared_ins[k])
-        for k in range(self.n_others):
-            empty(self.others[k])
-        for k in range(self.n_temporaries):
-            empty(self.temporaries[k])
+        if self.machine is not None:
+            for k in range(self.n_taps):
+                empty(self.taps[k].cell)
+            for k in range(self.n_shared):
+                empty(self.shared_ins[k])
+            for k in range(self.n_others):
+                empty(self.others[k])
+            for k in range(self.n_temporaries):
+                empty(self.temporaries[k])
         self.let_go()
 
 
@@ -397,18 +512,24 @@ cdef int run_loop(void *data) except -1:
     try:
         n_steps = (<object>peek(self.in_cells[0])).__index__()
         self.start(n_steps)
-        while t < n_steps:
-            self.lay_out(t)
-            self.machine.run(None)
-            self.collect(t)
-            if self.n_shared:
-                self.pass_on()
-            t += 1
-            if self.as_while and self.is_over():
-                break
+        if self.kernel != NULL and n_steps > 0 and self.fits_kernel():
+            t = self.all_steps(n_steps)
+        else:
+            if self.machine is None:
+                self.bind()
+            self.share()
+            while t < n_steps:
+                self.lay_out(t)
+                self.machine.run(None)
+                self.collect(t)
+                if self.n_shared:
+                    self.pass_on()
+                t += 1
+                if self.as_while and self.is_over():
+                    break
         self.finish(t)
     except BaseException as failure:
-        loop.explain(self.op, self.machine, t, failure)
+        loop.explain(self.op, t, failure)
         raise
     finally:
         self.clean()

@@ -90,7 +90,7 @@ def run(op, step, arguments, cells):
         for i in range(op.n_nit_sot):
             value = next(outputs)
             if results[i] is None:
-                results[i] = result_buffer(lengths[i], value)
+                results[i] = result_buffer(lengths[i], *row_of(value))
             if len(results[i]):
                 assign(op, results[i], done % len(results[i]), value, op.n_states + i)
         shared = [next(outputs) for _ in shared]
@@ -110,28 +110,27 @@ def plain(value):
     return np.array(value, order="C", copy=True, subok=False)
 
 
-def result_buffer(rows, value, old=None):
+def row_of(value):
+    """The shape and the dtype of a step's result."""
+    value = np.asarray(value)
+    return value.shape, value.dtype
+
+
+def result_buffer(rows, shape, dtype, old=None):
     """A buffer for the results of all steps.
 
     Parameters
     ----------
     rows : int
-    value : ndarray
-        That of the first step.
+    shape, dtype
+        Of a row.
     old : object
         Returned where it is such a buffer.
     """
-    value = np.asarray(value)
-    shape = (int(rows),) + value.shape
-    if (
-        type(old) is np.ndarray
-        and old.shape == shape
-        and old.dtype == value.dtype
-        and old.flags.carray
-        and old.flags.owndata
-    ):
+    shape = (int(rows), *shape)
+    if type(old) is np.ndarray and old.shape == shape and old.dtype == dtype and old.flags.carray and old.flags.owndata:
         return old
-    return np.empty(shape, value.dtype)
+    return np.empty(shape, dtype)
 
 
 def assign(op, buffer, place, value, number):
@@ -159,14 +158,12 @@ def assign(op, buffer, place, value, number):
     buffer[place] = value
 
 
-def explain(op, machine, step, failure):
+def explain(op, step, failure):
     """Say in an exception in which step of which loop it was raised.
 
     Parameters
     ----------
     op : Scan
-    machine : VM
-        Of the inner graph.
     step : int
     failure : BaseException
     """

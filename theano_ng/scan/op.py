@@ -10,12 +10,14 @@ from theano_ng.compile.io import In, Out
 from theano_ng.compile.mode import get_mode, inner_mode
 from theano_ng.compile.profiling import ScanProfileStats
 from theano_ng.configdefaults import config
-from theano_ng.gof._cvm import CLazyLinker
+from theano_ng.gof.compiler import MissingGXX, load_kernels
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op, ops_with_inner_function
+from theano_ng.gof.vm import CVM, VM_Linker
 from theano_ng.scan import loop
 from theano_ng.scan._loop import LoopThunk
 from theano_ng.scan.groups import Groups
+from theano_ng.scan.kernel import loop_kernel
 from theano_ng.tensor.type import TensorType
 
 __all__ = ["Scan"]
@@ -56,6 +58,24 @@ class StepGraph(InnerGraph):
 
     def compile(self, arguments):
         return self.maker().create()
+
+    def kernel(self, op, maker):
+        """What does all steps of a loop at once, and its address; (None, 0) where there is no such thing.
+
+        Parameters
+        ----------
+        op : Scan
+        maker : FunctionMaker
+            Of the step.
+        """
+        found = loop_kernel(op, maker.fgraph) if maker.linker.c_thunks is not False and config.cxx else None
+        if found is None:
+            return None, 0
+        try:
+            (address,) = load_kernels((found.kernel,))
+        except MissingGXX:
+            return None, 0
+        return found, address
 
 
 class Scan(Groups, Op):
@@ -160,15 +180,11 @@ class Scan(Groups, Op):
         """A thunk that runs the loop: in C, unless Python is asked for or needed to run a step."""
         maker = self.inner_graph.maker()
         linker = maker.linker
-        if impl == "py" or not hasattr(linker, "make_program") or not hasattr(linker, "fgraph"):
-            return self.make_py_thunk(node, storage_map, compute_map, no_recycling)
-        # A machine of its own: functions in several threads may have nodes of this Op.
-        program = linker.make_program()
-        machine = linker.machine(program)
-        if not isinstance(machine, CLazyLinker):
+        if impl == "py" or not isinstance(linker, VM_Linker) or linker.machine_class(True) is not CVM:
             return self.make_py_thunk(node, storage_map, compute_map, no_recycling)
         inputs, outputs = [[storage_map[v] for v in variables] for variables in (node.inputs, node.outputs)]
-        thunk = LoopThunk(self, machine, program, inputs, outputs)
+        kernel, address = self.inner_graph.kernel(self, maker)
+        thunk = LoopThunk(self, linker, inputs, outputs, kernel, address)
         if compute_map is not None:
             thunk.computed = [compute_map[v] for v in node.outputs if v in compute_map]
         return thunk
