@@ -444,7 +444,7 @@ cdef class LoopThunk(CThunk):
         for i in range(self.n_states + self.n_results):
             rows = &self.rows[self.n_seqs + i]
             if rows.array == NULL:
-                result = self.op.no_rows(i - self.n_states)
+                result = loop.no_rows(self.op, i - self.n_states, [(<list>cell)[0] for cell in self.inputs])
             elif i < self.n_mit_mot or rows.lead + done == rows.length:
                 result = <object><PyObject *>rows.array
             else:

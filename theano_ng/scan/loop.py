@@ -100,14 +100,35 @@ def run(op, step, arguments, cells):
     for i, (state, lead) in enumerate(zip(states, leads)):
         cells[i][0] = state if i < op.n_mit_mot else in_order(state, lead + done)
     for i, result in enumerate(results):
-        cells[op.n_states + i][0] = op.no_rows(i) if result is None else in_order(result, done)
+        cells[op.n_states + i][0] = no_rows(op, i, arguments) if result is None else in_order(result, done)
     for cell, value in zip(cells[op.n_outs :], shared):
-        cell[0] = value
+        # The step computes into its own arrays again.
+        cell[0] = value.copy() if isinstance(value, np.ndarray) else value
 
 
 def plain(value):
     """A copy of an array, C-contiguous and of NumPy's own class."""
     return np.array(value, order="C", copy=True, subok=False)
+
+
+def no_rows(op, i, arguments):
+    """Result i of a loop without steps: no rows, of the shape that they would have.
+
+    Parameters
+    ----------
+    op : Scan
+    i : int
+    arguments : list
+        The values of the outer inputs.
+    """
+    kind = op.output_types[op.n_states + i]
+    given = [np.zeros(np.shape(s)[1:], np.asarray(s).dtype) for s in op.outer_seqs(arguments)]
+    for buffer, taps in zip(arguments[1 + op.n_seqs :], op.tap_array):
+        given += [np.zeros(buffer.shape[1:], buffer.dtype) for _ in taps]
+    shape = op.inner_graph.shape_of_result(
+        op.n_outputs_before_results + i, given + op.outer_shared(arguments) + op.outer_non_seqs(arguments)
+    )
+    return np.empty((0, *shape), kind.dtype)
 
 
 def row_of(value):

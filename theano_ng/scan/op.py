@@ -32,7 +32,7 @@ class StepGraph(InnerGraph):
 
     def _start(self):
         super()._start()
-        self.makers = {}
+        self.makers, self.shape_functions = {}, {}
 
     def maker(self):
         """What makes functions and programs of the step, in the mode that is to be used now."""
@@ -59,6 +59,27 @@ class StepGraph(InnerGraph):
 
     def compile(self, arguments):
         return self.maker().create()
+
+    def shape_of_result(self, k, values):
+        """The shape of an output, without the output itself where that is possible.
+
+        Parameters
+        ----------
+        k : int
+        values : list
+            For each of `inputs`.
+
+        Returns
+        -------
+        tuple of int
+        """
+        if k not in self.shape_functions:
+            shapes = [tuple(v.shape[d] for d in range(v.ndim)) if hasattr(v, "ndim") else None for v in self.inputs]
+            lengths = list(self.infer_shape(self.inputs, shapes)[k])
+            self.shape_functions[k] = FunctionMaker(
+                self.inputs, lengths, get_mode("FAST_COMPILE"), accept_inplace=True, on_unused_input="ignore"
+            ).create()
+        return tuple(int(length) for length in self.shape_functions[k](*values))
 
     def kernel(self, op, maker):
         """What does all steps of a loop at once, and its address; (None, 0) where there is no such thing.
@@ -188,11 +209,6 @@ class Scan(Groups, Op):
         TypeError, ValueError
         """
         check_step(self)
-
-    def no_rows(self, i):
-        """The value of result i of a loop without steps."""
-        kind = self.output_types[self.n_states + i]
-        return np.empty((0,) + tuple(map(int, kind.broadcastable[1:])), kind.dtype)
 
     def make_thunk(self, node, storage_map, compute_map, no_recycling, impl=None):
         """A thunk that runs the loop: in C, unless Python is asked for or needed to run a step."""
