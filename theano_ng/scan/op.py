@@ -18,6 +18,7 @@ from theano_ng.scan import loop
 from theano_ng.scan._loop import LoopThunk
 from theano_ng.scan.groups import Groups
 from theano_ng.scan.kernel import loop_kernel
+from theano_ng.scan.validation import check_step, fit_inputs
 from theano_ng.tensor.type import TensorType
 
 __all__ = ["Scan"]
@@ -189,8 +190,25 @@ class Scan(Groups, Op):
     # -- the node
 
     def make_node(self, *inputs):
-        """A node of the loop on outer inputs."""
-        return Apply(self, list(inputs), [t() for t in self.output_types])
+        """A node of the loop on outer inputs.
+
+        Raises
+        ------
+        AssertionError, TypeError, ValueError
+            For inputs that do not fit the step, and a step that does not fit itself: see `scan.validation`.
+        """
+        inputs = fit_inputs(self, inputs)
+        check_step(self, inputs)
+        return Apply(self, inputs, [t() for t in self.output_types])
+
+    def validate_inner_graph(self):
+        """Refuse a step that makes of a state something of another type; `make_node` does.
+
+        Raises
+        ------
+        TypeError, ValueError
+        """
+        check_step(self)
 
     def make_thunk(self, node, storage_map, compute_map, no_recycling, impl=None):
         """A thunk that runs the loop: in C, unless Python is asked for or needed to run a step."""
