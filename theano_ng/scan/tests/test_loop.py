@@ -141,7 +141,10 @@ class RandomLoop:
                     last = list(buffers[i][: op.lead(i)])
                 buffers[i] = np.array(last, self.dtype).reshape((len(last), *self.shape))
         lengths = op.outer_nitsot(arguments)
-        results = [np.array(r[-int(k) :], self.dtype).reshape((min(len(r), int(k)), *self.shape)) for r, k in zip(results, lengths)]
+        results = [
+            np.array(r[-int(k) :], self.dtype).reshape((min(len(r), int(k)), *self.shape))
+            for r, k in zip(results, lengths)
+        ]
         return buffers + results + shared
 
     def function(self, mode=None):
