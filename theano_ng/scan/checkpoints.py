@@ -3,7 +3,8 @@
 from theano_ng.scan.front import as_sequence, scan
 from theano_ng.scan.utils import as_list, get_updates_and_outputs
 from theano_ng.scan.validation import integer_scalar
-from theano_ng.tensor.basic import minimum
+from theano_ng.tensor.assert_op import AssertShape
+from theano_ng.tensor.basic import eq, minimum
 from theano_ng.tensor.elemwise.functions import int_div
 from theano_ng.tensor.indexing.subtensor import set_subtensor
 from theano_ng.tensor.shaping.creation import arange, zeros
@@ -103,6 +104,8 @@ def scan_checkpoints(
             )
         return result
 
+    as_long = AssertShape("scan_checkpoints: all sequences have one length, which is also n_steps")
+    sequences = [as_long(s, eq(s.shape[0], n_steps)) for s in sequences]
     blocks = [_in_blocks(s, n_blocks, save_every_N, padding) for s in sequences]
     return scan(block, sequences=[lengths, *blocks], outputs_info=states, non_sequences=others, name=name)
 

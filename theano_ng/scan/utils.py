@@ -56,17 +56,20 @@ def safe_new(x, tag="", dtype=None):
     Returns
     -------
     Variable
-        With the test value of `x` when ``config.compute_test_value`` asks for them and `x` has one. Of a constant: another constant.
+        With the test value of `x` when ``config.compute_test_value`` asks for them and `x` has one. For a constant another constant of the
+        same name.
+
+    Raises
+    ------
+    TypeError
+        When a constant would lose something in the other dtype.
     """
     if not isinstance(x, Variable):
-        x = as_tensor_variable(x)
-    name = x.name + tag if getattr(x, "name", None) is not None else None
-    if isinstance(x, Constant):
-        copy = x.clone() if dtype is None or dtype == x.dtype else x.astype(dtype).owner.inputs[0]
-        copy.name = name
-        return copy
+        x = as_tensor_variable(x).type()
     kind = x.type if dtype is None or x.type.dtype == dtype else x.type.clone(dtype=dtype)
-    new = kind(name)
+    if isinstance(x, Constant):
+        return x.clone() if kind == x.type else kind.Constant(kind, kind.filter(x.data), name=x.name)
+    new = kind(None if x.name is None else x.name + tag)
     copy_test_value(x, new)
     return new
 
