@@ -520,7 +520,10 @@ cdef int run_loop(void *data) except -1:
             self.share()
             while t < n_steps:
                 self.lay_out(t)
-                self.machine.run(None)
+                try:
+                    self.machine.run(None)
+                except BaseException as failure:
+                    loop.raise_in_step(self.op, t, failure, self.machine)
                 self.collect(t)
                 if self.n_shared:
                     self.pass_on()
@@ -528,9 +531,6 @@ cdef int run_loop(void *data) except -1:
                 if self.as_while and self.is_over():
                     break
         self.finish(t)
-    except BaseException as failure:
-        loop.explain(self.op, t, failure)
-        raise
     finally:
         self.clean()
     return 0

@@ -10,6 +10,7 @@ from theano_ng.configdefaults import config
 from theano_ng.gof.fg import MissingInputError
 from theano_ng.gof.graph import Constant, Variable
 from theano_ng.gof.traversal import ancestors
+from theano_ng.moved import lend_modules
 from theano_ng.scan.op import Scan
 from theano_ng.scan.utils import as_list, copy_test_value, get_updates_and_outputs, safe_new
 from theano_ng.scan.validation import integer_scalar
@@ -445,3 +446,6 @@ def _returned(outputs, return_list):
     if return_list or len(outputs) > 1:
         return outputs
     return outputs[0] if outputs else None
+
+
+lend_modules(__package__, scan)

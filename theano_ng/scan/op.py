@@ -187,6 +187,10 @@ class Scan(Groups, Op):
     def __hash__(self):
         return hash((type(self), self._identity(), self.inner_graph))
 
+    def describe_for_cache(self, key, depth):
+        """A text for the loop, see `compile.graph_cache`."""
+        return "%s %s" % (key.text([self.name, *self._identity()], depth), key.text(self.inner_graph, depth))
+
     # -- the node
 
     def make_node(self, *inputs):

@@ -53,7 +53,7 @@ class RandomLoop:
         counters = [T.lscalar() for _ in range(n["shared"])]
         others = [row() if rng.randint(2) else number() for _ in range(n["others"])]
         inputs = [*seqs, *rows, *counters, *others]
-        self.sources = inputs or [T.constant(np.full(self.shape, 0.25, self.dtype))]
+        self.sources = list(inputs) or [T.constant(np.full(self.shape, 0.25, self.dtype))]
         if products and self.shape:
             others.append(row())
             inputs.append(others[-1])
