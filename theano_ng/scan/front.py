@@ -12,7 +12,7 @@ from theano_ng.gof.graph import Constant, Variable
 from theano_ng.gof.traversal import ancestors
 from theano_ng.moved import lend_modules
 from theano_ng.scan.op import Scan
-from theano_ng.scan.utils import copy_test_value, get_updates_and_outputs, safe_new
+from theano_ng.scan.utils import as_list, copy_test_value, get_updates_and_outputs, safe_new
 from theano_ng.scan.validation import integer_scalar
 from theano_ng.tensor.assert_op import AssertShape
 from theano_ng.tensor.basic import maximum, minimum
@@ -103,9 +103,9 @@ def scan(
     >>> total.eval()
     array([ 1,  3,  6, 10])
     """
-    sequences = [_Sequence(s, i, go_backwards) for i, s in enumerate(_as_list(sequences))]
-    others = [v if isinstance(v, Variable) else as_tensor_variable(v) for v in _as_list(non_sequences)]
-    states = [_State.of(info, i) for i, info in enumerate(_as_list(outputs_info))]
+    sequences = [_Sequence(s, i, go_backwards) for i, s in enumerate(as_list(sequences))]
+    others = [v if isinstance(v, Variable) else as_tensor_variable(v) for v in as_list(non_sequences)]
+    states = [_State.of(info, i) for i, info in enumerate(as_list(outputs_info))]
     is_given, n_steps = n_steps is not None, _number_of_steps(n_steps, sequences)
     arguments = [row for s in sequences for row in s.rows] + [row for s in states for row in s.rows]
     if is_given and _known(n_steps) == 1:
@@ -204,7 +204,7 @@ class _Sequence:
             raise ValueError(
                 "Sequence %d has no taps: give the offsets of the rows that a step reads, or leave the key out" % i
             )
-        self.variable = _as_sequence(given, i)
+        self.variable = as_sequence(given, i)
         self.ordered = self.variable[::-1] if go_backwards else self.variable
         first, last = min(self.taps + [0]), max(self.taps + [0])
         self.span = last - first
@@ -377,13 +377,7 @@ def _missing_input(shared, variables):
     )
 
 
-def _as_list(given):
-    if given is None:
-        return []
-    return list(given) if isinstance(given, (list, tuple)) else [given]
-
-
-def _as_sequence(given, i):
+def as_sequence(given, i):
     """A sequence as a variable with a leading dimension."""
     if not isinstance(given, Variable):
         given = as_tensor_variable(np.asarray(given) if isinstance(given, range) else given)

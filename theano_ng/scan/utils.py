@@ -1,13 +1,28 @@
-"""Helpers of loops: `until`, what a step function returns, variables for the graph of a step."""
+"""Helpers of loops: `until`, what a step function returns, variables for the graph of a step.
+
+The other names of the classic module `scan_utils` are found here too.
+"""
 
 from theano_ng.compile.pfunc import check_update, iter_over_pairs
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Constant, Variable
 from theano_ng.gof.op import get_test_value
+from theano_ng.lazy import lazy_names
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.updates import OrderedUpdates
 
-__all__ = ["get_updates_and_outputs", "safe_new", "until"]
+_NAMES = {
+    "theano_ng.compile.clone": "clone",
+    "theano_ng.gof.traversal": "equal_computations",
+    "theano_ng.scan.args": "scan_args",
+    "theano_ng.scan.editing": (
+        "Validator compress_outs expand_empty forced_replace hash_listsDictsTuples infer_shape isNaN_or_Inf_or_None reconstruct_graph"
+        " scan_can_remove_outs traverse"
+    ),
+    "theano_ng.scan.mapping": "map_variables",
+}
+__getattr__, __dir__, _lazy = lazy_names(__name__, _NAMES)
+__all__ = sorted(["get_updates_and_outputs", "safe_new", "until", *_lazy])
 
 
 class until:
@@ -41,19 +56,29 @@ def safe_new(x, tag="", dtype=None):
     Returns
     -------
     Variable
-        With the test value of `x` when ``config.compute_test_value`` asks for them and `x` has one. Of a constant: another constant.
+        With the test value of `x` when ``config.compute_test_value`` asks for them and `x` has one. For a constant another constant of the
+        same name.
+
+    Raises
+    ------
+    TypeError
+        When a constant would lose something in the other dtype.
     """
     if not isinstance(x, Variable):
-        x = as_tensor_variable(x)
-    name = x.name + tag if getattr(x, "name", None) is not None else None
-    if isinstance(x, Constant):
-        copy = x.clone() if dtype is None or dtype == x.dtype else x.astype(dtype).owner.inputs[0]
-        copy.name = name
-        return copy
+        x = as_tensor_variable(x).type()
     kind = x.type if dtype is None or x.type.dtype == dtype else x.type.clone(dtype=dtype)
-    new = kind(name)
+    if isinstance(x, Constant):
+        return x.clone() if kind == x.type else kind.Constant(kind, kind.filter(x.data), name=x.name)
+    new = kind(None if x.name is None else x.name + tag)
     copy_test_value(x, new)
     return new
+
+
+def as_list(given):
+    """An argument that is a list of things, one thing, or None for an empty list."""
+    if given is None:
+        return []
+    return list(given) if isinstance(given, (list, tuple)) else [given]
 
 
 def copy_test_value(source, target, part=lambda value: value):
@@ -103,9 +128,9 @@ def get_updates_and_outputs(ls):
         first, second = items
         # An empty list is taken for updates where there are outputs beside it.
         if _are_outputs(first) and (_is_updates(second) or not isinstance(second, Variable) and len(second) == 0):
-            return condition, _as_list(first), _updates(second)
+            return condition, _in_list(first), _updates(second)
         if _is_updates(first) and _are_outputs(second):
-            return condition, _as_list(second), _updates(first)
+            return condition, _in_list(second), _updates(first)
     raise ValueError(_not_understood(ls))
 
 
@@ -119,7 +144,7 @@ def _not_understood(ls):
     )
 
 
-def _as_list(items):
+def _in_list(items):
     return [items] if isinstance(items, Variable) else list(items)
 
 
