@@ -16,6 +16,7 @@ from theano_ng.gof.op import Op, ops_with_inner_function
 from theano_ng.gof.vm import CVM, VM_Linker
 from theano_ng.scan import loop
 from theano_ng.scan._loop import LoopThunk
+from theano_ng.scan.gradient import Derivatives
 from theano_ng.scan.groups import Groups
 from theano_ng.scan.kernel import loop_kernel
 from theano_ng.scan.validation import check_step, fit_inputs
@@ -94,7 +95,7 @@ class StepGraph(InnerGraph):
         return self.kernels[maker]
 
 
-class Scan(Groups, Op):
+class Scan(Derivatives, Groups, Op):
     """A loop over the rows of sequences, with states.
 
     Users make loops with `theano_ng.scan`; which variables there are in which order says `scan.groups`.
