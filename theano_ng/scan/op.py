@@ -13,6 +13,7 @@ from theano_ng.configdefaults import config
 from theano_ng.gof.compiler import MissingGXX, load_kernels
 from theano_ng.gof.graph import Apply
 from theano_ng.gof.op import Op, ops_with_inner_function
+from theano_ng.gof.optdb import register_loader
 from theano_ng.gof.vm import CVM, VM_Linker
 from theano_ng.scan import loop
 from theano_ng.scan._loop import LoopThunk
@@ -242,3 +243,5 @@ class Scan(Derivatives, Groups, Op):
 
 
 ops_with_inner_function[Scan] = "fn"
+# Programs without loops do not load the rules for them.
+register_loader("theano_ng.scan.opt")
