@@ -25,7 +25,7 @@ from theano_ng.tensor.indexing.lists import (
     slice_length,
     slice_of,
 )
-from theano_ng.tensor.shaping.broadcasting import patternbroadcast
+from theano_ng.tensor.shaping.allocation import sum_over_repeated
 from theano_ng.tensor.shaping.creation import arange, zeros
 from theano_ng.tensor.type import TensorType
 
@@ -52,17 +52,8 @@ __all__ = [
 
 
 def _sum_grad_over_bcasted_dims(x, gx):
-    """Sum gx over the dimensions in which x was broadcast, so that it gets x's pattern."""
-    if gx.broadcastable == x.broadcastable:
-        return gx
-    added = gx.ndim - x.ndim
-    pattern = (True,) * added + tuple(x.broadcastable)
-    axes = [i for i in range(gx.ndim) if pattern[i] and not gx.broadcastable[i]]
-    if axes:
-        gx = gx.sum(axis=axes, keepdims=True)
-    if added:
-        gx = gx.dimshuffle(list(range(added, gx.ndim)))
-    return patternbroadcast(gx, x.broadcastable)
+    """Sum gx over the dimensions in which x was broadcast, so that it gets x's shape."""
+    return sum_over_repeated(gx, x)
 
 
 def _check_dtypes(x, y, set_instead_of_inc):
@@ -104,7 +95,7 @@ def _increment_grads(op, inputs, gz, part):
             gy = part(gz, *rest)
             if op.set_instead_of_inc and _may_repeat(rest):
                 gy = switch(_is_kept(op, part, x, gy, rest), gy, np.zeros((), dtype=gy.dtype))
-            gy = _sum_grad_over_bcasted_dims(y, gy)
+            gy = sum_over_repeated(gy, y)
     return [gx, gy, *disconnected_gradients(len(rest))]
 
 
