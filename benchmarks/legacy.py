@@ -43,6 +43,8 @@ REASONS = {
     r"\b(isclose|allclose)\(.*error building TypeError -> value": "integers are close, too",
     r"arctan2\(float16|complex_from_polar|\bangle\(|softplus\(bool\)|unary: gamma\(": "as exact as the dtype of the result; poles of gamma as in SciPy",
     r"pow(er)?\(bool, complex": "0 to the power of a complex number, as in NumPy 2",
+    r"broadcasting: join\(.*IndexError -> error building TypeError": "another kind of exception for what both refuse",
+    r"(_dot22scalar|MakeVector\(\))\(.*error building AttributeError -> value": "takes numbers, and integers of several dtypes",
     r"broadcasting: grad of (inc|alloc)\(.*TensorType": "a gradient has the shape of what was repeated, also where that is known at run time only",
     r"inplace: erf_inplace\(int": "in Python the float64 is cut to an integer, not rounded to float32 before",
     r"inplace: (eq|neq|lt|le|gt|ge|isnan|isinf)_inplace": "comparisons write zeros and ones into what they overwrite, of any dtype",
