@@ -35,6 +35,8 @@ from theano_ng.tensor.indexing.advanced import (
     advanced_set_subtensor1,
     advanced_subtensor,
     advanced_subtensor1,
+    gradient_by_value,
+    zeros_for_gradient,
 )
 from theano_ng.tensor.constant import NotScalarConstantError, as_tensor_variable, get_scalar_constant_value
 from theano_ng.tensor.elemwise.op import DimShuffle
@@ -62,7 +64,7 @@ from theano_ng.tensor.indexing.lists import (
     within,
 )
 from theano_ng.tensor.shaping.broadcasting import addbroadcast
-from theano_ng.tensor.shaping.allocation import alloc, sum_over_repeated
+from theano_ng.tensor.shaping.allocation import alloc
 from theano_ng.tensor.shaping.joining import concatenate
 from theano_ng.tensor.shaping.reshaping import Reshape, scalar_from_tensor
 from theano_ng.tensor.indexing.code import IncSubtensorHooks
@@ -339,7 +341,7 @@ class Subtensor(_BasicIndexing):
         if x.dtype in DISCRETE:
             gx = x.zeros_like(dtype=config.floatX)
         else:
-            gx = IncSubtensor(self.idx_list)(x.zeros_like(), grads[0], *rest)
+            gx = IncSubtensor(self.idx_list)(zeros_for_gradient(x), grads[0], *rest)
         return [gx, *disconnected_gradients(len(rest))]
 
     def R_op(self, inputs, eval_points):
@@ -507,7 +509,7 @@ class IncSubtensor(IncSubtensorHooks, _BasicIndexing):
             if y.dtype in DISCRETE:
                 gy = y.zeros_like(dtype=config.floatX)
             else:
-                gy = sum_over_repeated(Subtensor(self.idx_list)(gz, *rest), y)
+                gy = gradient_by_value(Subtensor(self.idx_list)(gz, *rest), x, y)
         return [gx, gy, *disconnected_gradients(len(rest))]
 
     def R_op(self, inputs, eval_points):

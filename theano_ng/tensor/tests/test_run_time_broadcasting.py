@@ -123,6 +123,12 @@ class TestGradients(unittest.TestCase):
         # columns are of unknown length
         self.assertEqual(len(sums_of(T.grad(T.sum(T.set_subtensor(x[1:], y) ** 2), y))), 1)
 
+    def test_gradients_by_parts_are_never_repeated(self):
+        x = T.matrix("x")
+        for part in (x[::-1], x[1:, 0], x[ROWS], x[ROWS, ROWS], x[x > 0]):
+            (gradient,) = T.grad(T.sum(T.exp(part)), [x])
+            self.assertEqual(len(sums_of(T.grad(T.sum(gradient**2), x))), 0)
+
     def test_gone_where_lengths_are_known(self):
         """What is written has the length of the part in most programs, which shapes show."""
         x, v, n = T.matrix("x"), T.vector("v"), T.iscalar("n")
