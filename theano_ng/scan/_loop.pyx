@@ -151,6 +151,8 @@ cdef class LoopThunk(CThunk):
             self.type_numbers = <int *>allocate(&self.arena, self.n_operands, sizeof(int))
             for k in range(self.n_operands):
                 self.numbers[k], self.type_numbers[k] = kernel.numbers[k], kernel.type_numbers[k]
+        else:
+            self.bind()
 
     cdef int bind(self) except -1:
         """Make a machine for the steps: one of its own, for functions in several threads may have nodes of one Op."""

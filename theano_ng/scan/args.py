@@ -1,0 +1,237 @@
+"""`scan_args`: the node of a loop taken apart, group by group, so that it can be changed and put together again."""
+
+from collections import OrderedDict
+
+from theano_ng.scan.groups import Groups
+
+__all__ = ["scan_args"]
+
+# Lists of which an item each belongs to a thing of a group.
+PARTS = {
+    "seqs": ("outer_in_seqs", "inner_in_seqs"),
+    "mit_mot": (
+        "outer_in_mit_mot",
+        "inner_in_mit_mot",
+        "inner_out_mit_mot",
+        "outer_out_mit_mot",
+        "mit_mot_in_slices",
+        "mit_mot_out_slices",
+    ),
+    "mit_sot": (
+        "outer_in_mit_sot",
+        "inner_in_mit_sot",
+        "inner_out_mit_sot",
+        "outer_out_mit_sot",
+        "mit_sot_in_slices",
+    ),
+    "sit_sot": ("outer_in_sit_sot", "inner_in_sit_sot", "inner_out_sit_sot", "outer_out_sit_sot"),
+    "nit_sot": ("outer_in_nit_sot", "inner_out_nit_sot", "outer_out_nit_sot"),
+    "shared": ("outer_in_shared", "inner_in_shared", "inner_out_shared", "outer_out_shared"),
+    "non_seqs": ("outer_in_non_seqs", "inner_in_non_seqs"),
+}
+
+_COUNTED = ("n_seqs", "n_mit_mot", "n_mit_sot", "n_sit_sot", "n_nit_sot", "n_shared_outs", "n_mit_mot_outs")
+_TAPS = ("tap_array", "mit_mot_out_slices")
+
+
+class scan_args:
+    """The variables of a loop by groups; see `scan.groups` for what these are.
+
+    Everything is in lists that belong to this object; the variables are those of the node, and nothing is copied. Change the lists, and
+    make another node of `inner_inputs`, `inner_outputs`, `info` and `outer_inputs`.
+
+    Parameters
+    ----------
+    outer_inputs, outer_outputs : list of Variable
+        Of the node.
+    _inner_inputs, _inner_outputs : list of Variable
+        Of its Op.
+    info : dict
+        Of its Op.
+
+    Attributes
+    ----------
+    n_steps : Variable
+    outer_in_seqs, inner_in_seqs : list of Variable
+    outer_in_mit_mot, outer_in_mit_sot, outer_in_sit_sot, outer_in_shared, outer_in_nit_sot, outer_in_non_seqs : list of Variable
+    inner_in_mit_mot, inner_in_mit_sot : list of list of Variable
+        For each buffer its taps.
+    inner_in_sit_sot, inner_in_shared, inner_in_non_seqs : list of Variable
+    inner_out_mit_mot : list of list of Variable
+        For each buffer its output taps.
+    inner_out_mit_sot, inner_out_sit_sot, inner_out_nit_sot, inner_out_shared : list of Variable
+    outer_out_mit_mot, outer_out_mit_sot, outer_out_sit_sot, outer_out_nit_sot, outer_out_shared : list of Variable
+    mit_mot_in_slices, mit_mot_out_slices, mit_sot_in_slices : list of list of int
+        The taps.
+    cond : list of Variable
+        The condition; empty for a loop without.
+    other_info : dict
+        What `info` has besides.
+    """
+
+    def __init__(self, outer_inputs, outer_outputs, _inner_inputs, _inner_outputs, info):
+        layout = Groups()
+        layout.set_groups(info)
+        self.n_steps = outer_inputs[0]
+        self.outer_in_seqs = layout.outer_seqs(outer_inputs)
+        self.outer_in_mit_mot = layout.outer_mitmot(outer_inputs)
+        self.outer_in_mit_sot = layout.outer_mitsot(outer_inputs)
+        self.outer_in_sit_sot = layout.outer_sitsot(outer_inputs)
+        self.outer_in_shared = layout.outer_shared(outer_inputs)
+        self.outer_in_nit_sot = layout.outer_nitsot(outer_inputs)
+        self.outer_in_non_seqs = layout.outer_non_seqs(outer_inputs)
+        self.mit_mot_in_slices = [list(taps) for taps in layout.mitmot_taps()]
+        self.mit_sot_in_slices = [list(taps) for taps in layout.mitsot_taps()]
+        self.mit_mot_out_slices = [list(taps) for taps in layout.mitmot_out_taps()]
+        self.inner_in_seqs = layout.inner_seqs(_inner_inputs)
+        self.inner_in_mit_mot = _by_taps(layout.inner_mitmot(_inner_inputs), self.mit_mot_in_slices)
+        self.inner_in_mit_sot = _by_taps(layout.inner_mitsot(_inner_inputs), self.mit_sot_in_slices)
+        self.inner_in_sit_sot = layout.inner_sitsot(_inner_inputs)
+        self.inner_in_shared = layout.inner_shared(_inner_inputs)
+        self.inner_in_non_seqs = layout.inner_non_seqs(_inner_inputs)
+        self.inner_out_mit_mot = _by_taps(layout.inner_mitmot_outs(_inner_outputs), self.mit_mot_out_slices)
+        self.inner_out_mit_sot = layout.inner_mitsot_outs(_inner_outputs)
+        self.inner_out_sit_sot = layout.inner_sitsot_outs(_inner_outputs)
+        self.inner_out_nit_sot = layout.inner_nitsot_outs(_inner_outputs)
+        self.inner_out_shared = layout.inner_shared_outs(_inner_outputs)
+        self.cond = layout.inner_until(_inner_outputs)
+        self.outer_out_mit_mot = layout.outer_mitmot_outs(outer_outputs)
+        self.outer_out_mit_sot = layout.outer_mitsot_outs(outer_outputs)
+        self.outer_out_sit_sot = layout.outer_sitsot_outs(outer_outputs)
+        self.outer_out_nit_sot = layout.outer_nitsot_outs(outer_outputs)
+        self.outer_out_shared = layout.outer_shared_outs(outer_outputs)
+        self.other_info = OrderedDict((k, v) for k, v in info.items() if k not in _COUNTED and k not in _TAPS)
+
+    @classmethod
+    def of(cls, node):
+        """The node of a loop taken apart."""
+        return cls(node.inputs, node.outputs, node.op.inputs, node.op.outputs, node.op.info)
+
+    @property
+    def as_while(self):
+        """Whether there is a condition."""
+        return bool(self.cond)
+
+    @property
+    def tap_array(self):
+        """The taps that are read of each state, as in `Groups`."""
+        return self.mit_mot_in_slices + self.mit_sot_in_slices + [[-1] for _ in self.inner_in_sit_sot]
+
+    @property
+    def inner_inputs(self):
+        """The inner inputs in their order."""
+        return (
+            self.inner_in_seqs
+            + [v for taps in self.inner_in_mit_mot for v in taps]
+            + [v for taps in self.inner_in_mit_sot for v in taps]
+            + self.inner_in_sit_sot
+            + self.inner_in_shared
+            + self.inner_in_non_seqs
+        )
+
+    @property
+    def outer_inputs(self):
+        """The outer inputs in their order."""
+        return (
+            [self.n_steps]
+            + self.outer_in_seqs
+            + self.outer_in_mit_mot
+            + self.outer_in_mit_sot
+            + self.outer_in_sit_sot
+            + self.outer_in_shared
+            + self.outer_in_nit_sot
+            + self.outer_in_non_seqs
+        )
+
+    @property
+    def inner_outputs(self):
+        """The inner outputs in their order; others of the same number can be set."""
+        return (
+            [v for taps in self.inner_out_mit_mot for v in taps]
+            + self.inner_out_mit_sot
+            + self.inner_out_sit_sot
+            + self.inner_out_nit_sot
+            + self.inner_out_shared
+            + self.cond
+        )
+
+    @inner_outputs.setter
+    def inner_outputs(self, outputs):
+        rest = iter(outputs)
+        self.inner_out_mit_mot = [[next(rest) for _ in taps] for taps in self.inner_out_mit_mot]
+        for name in ("inner_out_mit_sot", "inner_out_sit_sot", "inner_out_nit_sot", "inner_out_shared", "cond"):
+            setattr(self, name, [next(rest) for _ in getattr(self, name)])
+
+    @property
+    def outer_outputs(self):
+        """The outer outputs in their order."""
+        return (
+            self.outer_out_mit_mot
+            + self.outer_out_mit_sot
+            + self.outer_out_sit_sot
+            + self.outer_out_nit_sot
+            + self.outer_out_shared
+        )
+
+    @property
+    def info(self):
+        """The entries of `info` for a loop of these variables."""
+        return OrderedDict(
+            n_seqs=len(self.outer_in_seqs),
+            n_mit_mot=len(self.outer_in_mit_mot),
+            n_mit_sot=len(self.outer_in_mit_sot),
+            tap_array=self.tap_array,
+            n_sit_sot=len(self.outer_in_sit_sot),
+            n_nit_sot=len(self.outer_in_nit_sot),
+            n_shared_outs=len(self.outer_in_shared),
+            n_mit_mot_outs=sum(map(len, self.mit_mot_out_slices)),
+            mit_mot_out_slices=[list(taps) for taps in self.mit_mot_out_slices],
+            **{**self.other_info, "as_while": self.as_while},
+        )
+
+    def states(self):
+        """The buffers: tuples (group, position in the group, lead, inner inputs, taps of these, inner outputs)."""
+        found = []
+        for i, taps in enumerate(self.mit_mot_in_slices):
+            lead = max(0, -min(taps + self.mit_mot_out_slices[i]))
+            found.append(("mit_mot", i, lead, self.inner_in_mit_mot[i], taps, self.inner_out_mit_mot[i]))
+        for i, taps in enumerate(self.mit_sot_in_slices):
+            found.append(("mit_sot", i, max(0, -min(taps)), self.inner_in_mit_sot[i], taps, [self.inner_out_mit_sot[i]]))
+        for i, v in enumerate(self.inner_in_sit_sot):
+            found.append(("sit_sot", i, 1, [v], [-1], [self.inner_out_sit_sot[i]]))
+        return found
+
+    def keep(self, group, wanted):
+        """Leave out what is not wanted of a group.
+
+        Parameters
+        ----------
+        group : str
+            A key of `PARTS`.
+        wanted : list of bool
+            For each thing of the group.
+        """
+        for name in PARTS[group]:
+            setattr(self, name, [item for item, keep in zip(getattr(self, name), wanted) if keep])
+
+    def add(self, group, *items):
+        """Add a thing to a group: an item for each list that `PARTS` names."""
+        for name, item in zip(PARTS[group], items):
+            getattr(self, name).append(item)
+
+    def merge(self, other):
+        """Add all that another loop has to each group: one loop then does the steps of both.
+
+        Parameters
+        ----------
+        other : scan_args
+            Of a loop with as many steps, none of which depends on the other. Its condition, if it has one, is left out.
+        """
+        for names in PARTS.values():
+            for name in names:
+                getattr(self, name).extend(getattr(other, name))
+
+
+def _by_taps(variables, taps):
+    rest = iter(variables)
+    return [[next(rest) for _ in each] for each in taps]

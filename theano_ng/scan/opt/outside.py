@@ -1,0 +1,321 @@
+"""Variables of a step as the outer graph has them, or can compute them."""
+
+from theano_ng.compile.ops import Rebroadcast, Shape, Shape_i
+from theano_ng.gof.graph import Constant
+from theano_ng.gof.rewriting import copy_stack_trace
+from theano_ng.scan.opt.common import number, same_number
+from theano_ng.scan.opt.stacking import fitted, plan
+from theano_ng.tensor.basic import add, alloc, and_, ge, maximum, minimum, sub
+from theano_ng.tensor.assert_op import Assert
+from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
+from theano_ng.tensor.indexing.lists import get_idx_list
+from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
+from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty
+from theano_ng.tensor.shaping.reshaping import ScalarFromTensor
+
+class Outside:
+    """What the outer graph knows of the variables of a step.
+
+    Parameters
+    ----------
+    args : scan_args
+    n_steps : Variable, optional
+        How many steps there were, where a condition may end the loop.
+
+    Attributes
+    ----------
+    same : set of Variable
+        Inner variables that are the same in all steps, and known outside.
+    rows : set of Variable
+        Inner variables of which the outer graph has a row for each step.
+    """
+
+    def __init__(self, args, n_steps=None):
+        self.args = args
+        self.n_steps = args.n_steps if n_steps is None else n_steps
+        self.same = set(args.inner_in_non_seqs)
+        self.rows = set(args.inner_in_seqs)
+        self._known = dict(zip(args.inner_in_non_seqs, args.outer_in_non_seqs))
+        self._later = {
+            inner: lambda outer=outer: rows_of(outer, self.n_steps)
+            for inner, outer in zip(args.inner_in_seqs, args.outer_in_seqs)
+        }
+        # Rows of buffers have one shape.
+        self._buffers = {}
+        for group, i, _, inner, _, _ in args.states():
+            self._buffers.update(dict.fromkeys(inner, getattr(args, "outer_in_" + group)[i]))
+        self._plans = {}
+
+    # -- what is possible
+
+    def knows(self, v):
+        """Whether a variable is known outside."""
+        return v in self.same or v in self.rows or isinstance(v, Constant)
+
+    def stacked(self, node):
+        """For each input of a node whether it has a row for each step; those of which nothing is known have one."""
+        return [not (v in self.same or isinstance(v, Constant)) for v in node.inputs]
+
+    def see_same(self, node):
+        """Find out whether a node computes the same in all steps; its outputs are known then.
+
+        Parameters
+        ----------
+        node : Apply
+            Of which the inputs were seen before.
+
+        Returns
+        -------
+        bool
+        """
+        if not any(self.stacked(node)):
+            self.same.update(node.outputs)
+            return True
+        v = node.inputs[0]
+        if type(node.op) in (Shape, Shape_i) and (v in self.rows or v in self._buffers):
+            self.same.update(node.outputs)
+            return True
+        return False
+
+    def see_rows(self, node):
+        """Find out whether the rows that a node computes can be computed together outside; its output is known then.
+
+        Parameters
+        ----------
+        node : Apply
+            Of which the inputs were seen before.
+
+        Returns
+        -------
+        bool
+        """
+        if not all(map(self.knows, node.inputs)) or self.plan(node) is None:
+            return False
+        self.rows.update(node.outputs)
+        return True
+
+    def plan(self, node):
+        """See `stacking.plan`."""
+        stacked = self.stacked(node)
+        key = (node, *stacked)
+        if key not in self._plans:
+            self._plans[key] = plan(node, stacked) if any(stacked) else None
+        return self._plans[key]
+
+    # -- building
+
+    def put_later(self, v, make):
+        """Tell that the rows of a variable are known outside; `make` makes the outer variable when it is needed."""
+        self._later[v] = make
+        self.rows.add(v)
+
+    def rows_of(self, v):
+        """The outer variable that has a row for each step, equal ones where the inner one is the same in all steps."""
+        outer = self.of(v)
+        return outer if v in self.rows else alloc(outer, self.n_steps, *[outer.shape[k] for k in range(outer.ndim)])
+
+    def of(self, v):
+        """The outer variable for an inner one that is known."""
+        todo = [v]
+        while todo:
+            v = todo[-1]
+            if v in self._known:
+                todo.pop()
+                continue
+            if v in self._later:
+                self._known[v] = self._later[v]()
+            elif isinstance(v, Constant):
+                self._known[v] = v.clone()  # that of the step belongs to the step
+            else:
+                node = v.owner
+                by_shape = v in self.same and any(self.stacked(node))
+                missing = [] if by_shape and node.inputs[0] in self._buffers else [i for i in node.inputs if i not in self._known]
+                if missing:
+                    todo.extend(missing)
+                    continue
+                self._compute(node)
+            todo.pop()
+        return self._known[v]
+
+    def _compute(self, node):
+        if not any(self.stacked(node)):
+            copy = node.clone_with_new_inputs([self._known[i] for i in node.inputs])
+            copy_stack_trace(node.outputs, copy.outputs)
+            self._known.update(zip(node.outputs, copy.outputs))
+            return
+        (out,) = node.outputs
+        build, rows = self.plan(node)
+        found = build([self._known[i] if i in self._known else self._buffers[i] for i in node.inputs])
+        if rows:
+            found = fitted(found, out.type)
+        copy_stack_trace(out, found)
+        self._known[out] = found
+
+
+def is_length_of(v, sequence):
+    """Whether an integer variable is the length of a variable along its first dimension, by its form."""
+    node = v.owner
+    if node is None:
+        return False
+    if isinstance(node.op, Shape_i):
+        return node.op.i == 0 and node.inputs[0] is sequence
+    if not isinstance(node.op, Subtensor) or node.inputs[0].owner is None:
+        return False
+    (index,) = get_idx_list(node.inputs, node.op.idx_list)
+    shape = node.inputs[0].owner
+    return not isinstance(index, slice) and number(index) == 0 and isinstance(shape.op, Shape) and shape.inputs[0] is sequence
+
+
+def rows_of(sequence, n_steps):
+    """The rows of a sequence that a loop reads: as many as there are steps."""
+    if is_length_of(n_steps, sequence) or _first_slice(sequence, n_steps) is not None:
+        return sequence
+    return sequence[:n_steps]
+
+
+def _first_slice(v, n_steps):
+    """What `v` is ``n_steps`` rows of, from a constant on, and that constant; None for anything else."""
+    node = v.owner
+    if node is None or not isinstance(node.op, Subtensor):
+        return None
+    entry = get_idx_list(node.inputs, node.op.idx_list)[0]
+    if not isinstance(entry, slice) or entry.stop is None or entry.step is not None and number(entry.step) != 1:
+        return None
+    start = 0 if entry.start is None else number(entry.start)
+    stop = _as_tensor(entry.stop)
+    if start is None or start < 0:
+        return None
+    if stop is n_steps and not start or is_sum(stop, n_steps, start):
+        return node.inputs[0], start
+    both = number(stop), number(n_steps)
+    return (node.inputs[0], start) if None not in both and both[0] - start == both[1] else None
+
+
+def _as_tensor(v):
+    """The 0-d tensor that a number of C was."""
+    return v.owner.inputs[0] if v.owner is not None and isinstance(v.owner.op, ScalarFromTensor) else v
+
+
+def is_sum(v, n_steps, lead):
+    """Whether an integer variable is ``n_steps + lead`` by its form, or by the constants that both are."""
+    node = v.owner
+    if node is not None and node.op == add and len(node.inputs) == 2:
+        a, b = node.inputs
+        return a is n_steps and number(b) == lead or b is n_steps and number(a) == lead
+    if not lead:
+        return same_number(v, n_steps)
+    both = number(v), number(n_steps)
+    return None not in both and both[0] == both[1] + lead
+
+
+def allocated(buffer):
+    """The node of `Alloc` or `AllocEmpty` that a buffer comes from, and the node that sets its first rows, or None; None if it does not.
+
+    Returns
+    -------
+    (Apply, Apply or None), or None
+    """
+    setting = None
+    node = buffer.owner
+    if node is not None and isinstance(node.op, IncSubtensor) and node.op.set_instead_of_inc:
+        index = get_idx_list(node.inputs[1:], node.op.idx_list)
+        if len(index) == 1 and isinstance(index[0], slice) and index[0].step is None and (index[0].start is None or number(index[0].start) == 0):
+            setting, node = node, node.inputs[0].owner
+    if node is None or not isinstance(node.op, (Alloc, AllocEmpty)):
+        return None
+    return node, setting
+
+
+def length_of_buffer(buffer):
+    """The number of rows of a buffer, as the variable that it was allocated with; None where it was not."""
+    found = allocated(buffer)
+    if found is None:
+        return None
+    node = found[0]
+    if isinstance(node.op, AllocEmpty):
+        return node.inputs[0]
+    value, *lengths = node.inputs
+    return lengths[0]
+
+
+def has_all_rows(buffer, lead, n_steps):
+    """Whether a buffer is known to have a row for each step, besides the initial ones."""
+    length = length_of_buffer(buffer)
+    return length is not None and is_sum(length, n_steps, lead)
+
+
+def initial_row(buffer):
+    """The only initial row of a buffer."""
+    found = allocated(buffer)
+    if found is None or found[1] is None:
+        return buffer[0]
+    row = found[1].inputs[1]
+    while row.owner is not None and isinstance(row.owner.op, Rebroadcast):
+        row = row.owner.inputs[0]
+    if row.owner is not None and isinstance(row.owner.op, DimShuffle):
+        source = row.owner.inputs[0]
+        if row.owner.op.new_order == ("x", *range(source.ndim)):
+            return source
+    return row[0] if row.ndim == buffer.ndim else row
+
+
+def checked(v, args):
+    """A variable, with the errors that a loop raises before its first step: none of its own is left.
+
+    Parameters
+    ----------
+    v : Variable
+    args : scan_args
+    """
+    n_steps = args.n_steps
+    conditions = []
+    known = _lengths_in(n_steps)
+    if not known and (number(n_steps) is None or number(n_steps) < 0):
+        conditions.append(ge(n_steps, 0))
+    for sequence in args.outer_in_seqs:
+        base = sequence
+        found = _first_slice(base, n_steps)
+        if found is not None:
+            base = found[0]
+        if not any(_same_length(base, other) for other in known):
+            conditions.append(ge(sequence.shape[0], n_steps))
+    if not conditions:
+        return v
+    condition = conditions[0]
+    for other in conditions[1:]:
+        condition = and_(condition, other)
+    return Assert("The loop %s was asked for a negative number of steps, or a sequence is shorter than that number" % args.other_info.get("name"))(
+        v, condition
+    )
+
+
+def _same_length(a, b):
+    return _unturned(a) is _unturned(b)
+
+
+def _unturned(v):
+    """A sequence before it was turned around."""
+    node = v.owner
+    if node is not None and isinstance(node.op, Subtensor) and len(node.op.idx_list) == 1:
+        (entry,) = get_idx_list(node.inputs, node.op.idx_list)
+        if isinstance(entry, slice) and entry.start is None and entry.stop is None and number(entry.step) == -1:
+            return node.inputs[0]
+    return v
+
+
+def _lengths_in(n_steps):
+    """The variables of which a number of steps is the length, or a length that is not greater."""
+    found, todo = [], [n_steps]
+    while todo:
+        v = todo.pop()
+        node = v.owner
+        if node is None:
+            continue
+        if isinstance(node.op, Elemwise):
+            if node.op in (minimum, maximum, sub):
+                todo.extend(node.inputs)
+            continue
+        shape = node.inputs[0].owner if isinstance(node.op, Subtensor) else node
+        if shape is not None and isinstance(shape.op, (Shape, Shape_i)) and is_length_of(v, shape.inputs[0]):
+            found.append(shape.inputs[0])
+    return found

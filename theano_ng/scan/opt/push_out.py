@@ -1,0 +1,139 @@
+"""What a step computes of non-sequences alone is computed before the loop, once; what it computes of sequences, for all steps together."""
+
+from copy import copy
+
+from theano_ng.compile.inner_graph import substitute
+from theano_ng.gof.destroy.failures import fails_on_values
+from theano_ng.gof.graph import Constant
+from theano_ng.ifelse import ifelse
+from theano_ng.scan.args import scan_args
+from theano_ng.scan.opt.common import LoopOptimizer, Step, can_be_passed, number, replace_loop, same_number
+from theano_ng.scan.opt.outside import Outside, checked
+from theano_ng.tensor.basic import alloc, gt
+from theano_ng.tensor.shaping.broadcasting import patternbroadcast
+from theano_ng.tensor.type import TensorType
+
+
+def frontier(step, moved, own=()):
+    """The variables through which a step reads what is computed outside.
+
+    Parameters
+    ----------
+    step : Step
+    moved : dict of Apply
+        The nodes that can be computed outside, inputs first.
+    own : set of Variable
+        Those of their outputs that the step had better have by itself.
+
+    Returns
+    -------
+    list of Variable
+        Those that can be passed to a loop. A node of which an output cannot be passed, and is needed, stays in the step.
+    """
+    stay, found = set(own), {}
+    for node in reversed(moved):
+        for v in node.outputs:
+            if v not in stay and any(client is None or client not in moved or client in stay for client in step.clients.get(v, ())):
+                if can_be_passed(v):
+                    found[v] = None
+                else:
+                    stay.add(node)
+    # A node that stays needs its inputs, which are found before it: nodes come from the outputs.
+    return list(reversed(found))
+
+
+class PushOutNonSeqScan(LoopOptimizer):
+    """What is the same in all steps is computed once, before the loop.
+
+    The loop gets it as another non-sequence. What may fail on some values is computed only if there is a step.
+    """
+
+    def process_node(self, fgraph, node):
+        args = scan_args.of(node)
+        step, outside = Step(args), Outside(args)
+        moved, constant, risky = {}, set(), set()
+        some_steps = (number(args.n_steps) or 0) > 0
+        for inner in step.nodes:
+            if not step.is_movable(inner) or not outside.see_same(inner):
+                continue
+            moved[inner] = None
+            if all(isinstance(v, Constant) or v in constant for v in inner.inputs):
+                constant.update(inner.outputs)
+            if not some_steps and (fails_on_values(inner) or any(v in risky for v in inner.inputs)):
+                risky.update(inner.outputs)
+        found = frontier(step, moved, constant)
+        if not found:
+            return
+        outer = _if_there_are_steps(args.n_steps, found, [outside.of(v) for v in found], risky)
+        _pass(args, "non_seqs", found, outer)
+        replace_loop(fgraph, node, args, [], self.name)
+
+
+def _if_there_are_steps(n_steps, inner, outer, risky):
+    guarded = [i for i, v in enumerate(inner) if v in risky and isinstance(v.type, TensorType)]
+    if guarded:
+        nothing = [alloc(0, *[1 if b else 0 for b in inner[i].broadcastable]).astype(inner[i].dtype) for i in guarded]
+        nothing = [patternbroadcast(v, inner[i].broadcastable) for v, i in zip(nothing, guarded)]
+        for i, v in zip(guarded, ifelse(gt(n_steps, 0), [outer[i] for i in guarded], nothing)):
+            outer[i] = v
+    return outer
+
+
+def _pass(args, group, inner, outer):
+    """Give a loop more sequences or non-sequences, in the place of what it computed."""
+    new = [v.type(v.name) for v in inner]
+    args.inner_outputs = substitute(args.inner_outputs, dict(zip(inner, new)))
+    for pair in zip(outer, new):
+        args.add(group, *pair)
+
+
+class PushOutSeqScan(LoopOptimizer):
+    """What depends on sequences alone is computed for all steps together, before the loop.
+
+    The loop gets it as another sequence; a result of each step that is nothing else needs no loop. Loops with a condition are left alone: they may
+    end before most of it is needed.
+    """
+
+    def process_node(self, fgraph, node):
+        args = scan_args.of(node)
+        if args.as_while:
+            return
+        step, outside = Step(args), Outside(args)
+        moved = {}
+        for inner in step.nodes:
+            if not step.is_movable(inner):
+                continue
+            if not outside.see_same(inner):
+                if outside.see_rows(inner):
+                    moved[inner] = None
+            elif fails_on_values(inner):
+                outside.same.difference_update(inner.outputs)
+        results = _results_of_rows(args, outside)
+        found = frontier(_without_results(step, args, results), moved)
+        if not found and not any(results):
+            return
+        others = [
+            (old, patternbroadcast(outside.rows_of(v), old.broadcastable))
+            for v, old, known in zip(args.inner_out_nit_sot, args.outer_out_nit_sot, results)
+            if known
+        ]
+        _pass(args, "seqs", found, [outside.of(v) for v in found])
+        args.keep("nit_sot", [not known for known in results])
+        if not args.outer_outputs:
+            others = [(old, checked(new, args)) for old, new in others]
+        replace_loop(fgraph, node, args, others, self.name)
+
+
+def _results_of_rows(args, outside):
+    """For each result of the steps whether the outer graph can have it without the loop."""
+    return [
+        same_number(rows, args.n_steps) and outside.knows(v)
+        for v, rows in zip(args.inner_out_nit_sot, args.outer_in_nit_sot)
+    ]
+
+
+def _without_results(step, args, results):
+    """The step as it is without some results."""
+    args = copy(args)
+    args.keep("nit_sot", [not known for known in results])
+    return Step(args)

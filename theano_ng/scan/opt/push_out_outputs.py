@@ -1,0 +1,319 @@
+"""What the end of a step computes is computed after the loop, for all steps together; what a loop only adds up is a sum over all steps.
+
+These are worth most in gradients: the derivative by a matrix of weights is the sum over the steps of products of two matrices, which is one product
+of two long ones.
+"""
+
+from theano_ng.gof.destroy.failures import fails_on_values
+from theano_ng.gof.rewriting import copy_stack_trace
+from theano_ng.scan.args import scan_args
+from theano_ng.scan.opt.common import LoopOptimizer, Step, made, number, same_number, same_places
+from theano_ng.scan.opt.outside import Outside, has_all_rows, initial_row
+from theano_ng.scan.opt.reads import reads
+from theano_ng.scan.opt.stacking import flattened
+from theano_ng.tensor.assert_op import Assert
+from theano_ng.tensor.basic import add, dot, gt, reshape
+from theano_ng.tensor.elemwise.op import DimShuffle
+from theano_ng.tensor.linalg.products import Dot
+from theano_ng.tensor.shaping.broadcasting import patternbroadcast
+
+
+class Accumulator:
+    """A state to which each step adds something, and of which the end alone is read.
+
+    Attributes
+    ----------
+    place : int
+        Which of sit_sot.
+    terms : list of Variable
+        What a step adds.
+    readers : list of Variable
+        What is the last row.
+    any_steps : bool
+        Whether it can be read after a loop without steps.
+    """
+
+    def __init__(self, place, terms, readers, any_steps):
+        self.place, self.terms, self.readers, self.any_steps = place, terms, readers, any_steps
+
+
+def accumulators(args, step):
+    """The accumulators of a loop."""
+    found = []
+    for i, (inner, out) in enumerate(zip(args.inner_in_sit_sot, args.inner_out_sit_sot)):
+        node = out.owner
+        if node is None or node.op != add or node.inputs.count(inner) != 1 or step.clients[inner] != [node]:
+            continue
+        terms = [v for v in node.inputs if v is not inner]
+        if step.clients[out] != [None] or any(v.type != inner.type for v in [out, *terms]):
+            continue
+        outer = args.outer_out_sit_sot[i]
+        if not has_all_rows(args.outer_in_sit_sot[i], 1, args.n_steps):
+            continue
+        found_reads = reads(outer)
+        if all(r.node is not None and r.last == 1 and r.skipped in (None, 1) and _is_row(r.node) for r in found_reads):
+            found.append(
+                Accumulator(i, terms, [r.node.outputs[0] for r in found_reads], all(r.skipped is None for r in found_reads))
+            )
+    return found
+
+
+def _is_row(node):
+    """Whether a node of Subtensor takes one row, and nothing of it."""
+    return len(node.op.idx_list) == 1 and not isinstance(node.op.idx_list[0], slice)
+
+
+def product_of(v):
+    """The node of the product that a variable is, or None; views that change nothing are looked through."""
+    while v.owner is not None and isinstance(v.owner.op, DimShuffle) and v.owner.op.new_order == tuple(range(v.ndim)):
+        v = v.owner.inputs[0]
+    return v.owner if v.owner is not None and isinstance(v.owner.op, Dot) else None
+
+
+class PushOutScanOutput(LoopOptimizer):
+    """Results that end a step are computed for all steps together, after the loop; sums over the steps, too.
+
+    Where the loop has to return something else for that, one more variable of each step, this is done for products of matrices only.
+    """
+
+    more_results = True
+
+    def process_node(self, fgraph, node):
+        args = scan_args.of(node)
+        if args.as_while:
+            return
+        plan = Ends(args, self.more_results)
+        if plan.results or plan.sums:
+            fgraph.replace_all_validate_remove(plan.replacements(), remove=[node], reason=self.name)
+
+
+class PushOutDot1(PushOutScanOutput):
+    """A loop that adds up products of variables which are there outside is one product of longer matrices."""
+
+    more_results = False
+
+
+class Ends:
+    """What of a loop can be computed after it.
+
+    Parameters
+    ----------
+    args : scan_args
+    more_results : bool
+        Whether the loop may return more than it does; if not, only sums of products are looked at.
+
+    Attributes
+    ----------
+    results : list of int
+        Which of nit_sot.
+    sums : list of Accumulator
+    needed : dict of Variable
+        What the loop has to return for that in addition.
+    """
+
+    def __init__(self, args, more_results):
+        self.args, self.more_results = args, more_results
+        self.step = Step(args)
+        self.outside = Outside(args)
+        self.leads = {}  # inner variable -> (group, place, lead, its row in the buffer at step 0)
+        for inner in self.step.nodes:
+            if self.step.is_movable(inner) and not fails_on_values(inner):
+                self.outside.see_same(inner) or self.outside.see_rows(inner)
+        for group, i, lead, inputs, taps, outputs in args.states():
+            if group == "mit_mot" or not has_all_rows(getattr(args, "outer_in_" + group)[i], lead, args.n_steps):
+                continue
+            self.leads.setdefault(outputs[0], (group, i, lead, lead))
+            self.leads.update((v, (group, i, lead, lead + tap)) for v, tap in zip(inputs, taps))
+        self.full = [same_number(rows, args.n_steps) for rows in args.outer_in_nit_sot]
+        self.sums = accumulators(args, self.step)
+        self.results = []
+        if more_results:
+            self.results = [
+                i for i, v in enumerate(args.inner_out_nit_sot) if self.full[i] and args.outer_out_nit_sot[i].clients
+            ]
+        self._choose()
+
+    # -- what can be moved
+
+    def _choose(self):
+        """Leave out what is not worth it, until all that is left agrees."""
+        while self.results or self.sums:
+            self._find_ends()
+            results, sums, self.needed = [], [], {}
+            # Products first: what the loop returns for them is there for others.
+            self._choose_from(results, sums, True)
+            self._choose_from(results, sums, False)
+            agreed = len(results) == len(self.results) and len(sums) == len(self.sums)
+            self.results, self.sums = sorted(results), sums
+            if agreed:
+                return
+
+    def _choose_from(self, results, sums, products):
+        for total in self.sums:
+            if total not in sums:
+                cone = self._cone([p for v in total.terms for p in self._operands(v)])
+                if self._is_worth_it(cone, products, all(map(product_of, total.terms))):
+                    sums.append(total)
+        for i in self.results:
+            if i not in results:
+                v = self.args.inner_out_nit_sot[i]
+                if v not in self.ends and not self._is_there(v):
+                    continue
+                cone = self._cone([v])
+                if self._is_worth_it(cone, products, any(isinstance(node.op, Dot) for node in cone[0])):
+                    results.append(i)
+
+    def _is_worth_it(self, cone, products, has_product):
+        missing = [v for v in cone[1] if v not in self.needed]
+        if products:
+            if not has_product or missing and not self.more_results:
+                return False
+            self.needed.update(dict.fromkeys(missing))
+            return True
+        return not missing and (self.more_results or has_product)
+
+    def _find_ends(self):
+        """Find the variables that nothing in the step needs but what is computed after the loop."""
+        args, clients = self.args, self.step.clients
+        moved = {args.inner_out_nit_sot[i] for i in self.results}
+        kept = {v for i, v in enumerate(args.inner_out_nit_sot) if i not in set(self.results)}
+        kept.update(v for taps in args.inner_out_mit_mot for v in taps)
+        totals = {args.inner_out_sit_sot[total.place] for total in self.sums}
+        kept.update(v for v in args.inner_out_sit_sot if v not in totals)
+        kept.update(args.inner_out_mit_sot + args.inner_out_shared + args.cond)
+        sums = {v.owner for v in totals}
+        products = {product_of(v) for total in self.sums for v in total.terms}
+        self.ends = set()
+        for node in reversed(self.step.nodes):
+            v = node.outputs[0]
+            if v in kept or len(node.outputs) > 1 or node in sums or not self.step.is_movable(node):
+                continue
+            if not all(client is None or client in sums or client.outputs[0] in self.ends for client in clients.get(v, ())):
+                continue
+            if v in moved or clients.get(v):
+                # Products that are added up need no plan: their sum has one.
+                if node in products or self.outside.plan(node) is not None:
+                    self.ends.add(v)
+
+    def _is_there(self, v):
+        """Whether the outer graph has the rows of a variable, or will have."""
+        return self.outside.knows(v) or v in self.leads or self._kept_result(v) is not None
+
+    def _kept_result(self, v):
+        for i, out in enumerate(self.args.inner_out_nit_sot):
+            if out is v and self.full[i] and i not in self.results:
+                return i
+        return None
+
+    def _operands(self, v):
+        """What has to be known for the sum of a variable over all steps."""
+        node = product_of(v)
+        return [v] if node is None or self._is_there(v) else node.inputs
+
+    def _cone(self, roots):
+        """The nodes to compute `roots` after the loop, and the variables that it has to return for that."""
+        nodes, missing, seen, todo = {}, {}, set(), list(roots)
+        while todo:
+            v = todo.pop()
+            if v in seen or self._is_there(v):
+                continue
+            seen.add(v)
+            if v in self.ends and self.outside.plan(v.owner) is not None:
+                nodes[v.owner] = None
+                todo.extend(v.owner.inputs)
+            else:
+                missing[v] = None
+        return nodes, missing
+
+    # -- moving it
+
+    def replacements(self):
+        """The pairs of former and new variables, those of a new node among them."""
+        args, outside = self.args, self.outside
+        sums = [(total, args.outer_in_sit_sot[total.place]) for total in self.sums]
+        results = [(args.inner_out_nit_sot[i], args.outer_out_nit_sot[i]) for i in self.results]
+        places = {v: i for i, v in enumerate(args.inner_out_nit_sot) if self.full[i] and i not in set(self.results)}
+        args.keep("nit_sot", [i not in set(self.results) for i in range(len(args.inner_out_nit_sot))])
+        kept = [i for i in range(len(self.full)) if i not in set(self.results)]
+        places = {v: kept.index(i) for v, i in places.items()}
+        for v in self.needed:
+            places[v] = len(args.inner_out_nit_sot)
+            args.add("nit_sot", args.n_steps, v, None)
+        totals = {total.place for total, _ in sums}
+        remaining = [i for i in range(len(args.inner_in_sit_sot)) if i not in totals]
+        args.keep("sit_sot", [i not in totals for i in range(len(args.inner_in_sit_sot))])
+        outputs = made(args) if args.outer_outputs else []
+        pairs = same_places(args, outputs)
+        n_mit_mot, n_mit_sot = len(args.outer_in_mit_mot), len(args.outer_in_mit_sot)
+        first_result = n_mit_mot + n_mit_sot + len(remaining)
+        for v, (group, i, lead, first) in self.leads.items():
+            if group == "sit_sot" and i in totals or outside.knows(v):
+                continue
+            out = outputs[n_mit_mot + (i if group == "mit_sot" else n_mit_sot + remaining.index(i))]
+            # The rows that are left over are those of later taps.
+            outside.put_later(v, lambda out=out, start=first or None, stop=first - lead or None: out[start:stop])
+        for v, i in places.items():
+            if not outside.knows(v):
+                outside.put_later(v, lambda i=i: outputs[first_result + i])
+        # The ends, of which the inputs are known now; sums of products need none of the products.
+        terms = {v for total, _ in sums for v in total.terms}
+        for node in self.step.nodes:
+            if node.outputs[0] in self.ends and not (node.outputs[0] in terms and product_of(node.outputs[0])):
+                outside.see_rows(node)
+        for v, old in results:
+            pairs.append((old, patternbroadcast(outside.rows_of(v), old.broadcastable)))
+        for total, buffer in sums:
+            value = self._total(total, buffer)
+            pairs.extend((reader, patternbroadcast(value, reader.broadcastable)) for reader in total.readers)
+        for old, new in pairs:
+            copy_stack_trace(old, new)
+        return pairs
+
+    def _total(self, total, buffer):
+        value = add(initial_row(buffer), *(self._sum(v) for v in total.terms))
+        if not total.any_steps and number(self.args.n_steps) is None:
+            value = Assert("The last state of a loop is read, and there is none: the loop has no steps")(
+                value, gt(self.args.n_steps, 0)
+            )
+        return value
+
+    def _sum(self, v):
+        """The sum of a variable over all steps."""
+        node = product_of(v)
+        if node is None or v in self.outside.rows:
+            return self.outside.rows_of(v).sum(axis=0, dtype=v.dtype)
+        left, right = node.inputs
+        if left in self.outside.rows and right in self.outside.rows:
+            return dot(_side_by_side(self.outside.of(left)), _one_below_another(self.outside.of(right)))
+        operands = [
+            self.outside.of(i).sum(axis=0, dtype=i.dtype) if i in self.outside.rows else self.outside.of(i)
+            for i in node.inputs
+        ]
+        return dot(*operands)
+
+
+def _side_by_side(rows):
+    """The first factors of a sum of products as one: vectors one after the other, matrices side by side."""
+    if rows.ndim == 2:
+        return rows.flatten()
+    order, source = _shuffled(rows)
+    if order == (0, 2, 1):
+        return flattened(source).T
+    if order == (0, 1, "x"):
+        return source.T
+    return reshape(rows.dimshuffle(1, 0, 2), (rows.shape[1], rows.shape[0] * rows.shape[2]), ndim=2)
+
+
+def _one_below_another(rows):
+    """The second factors of a sum of products as one: vectors one after the other, matrices one below the other."""
+    if rows.ndim == 2:
+        return rows.flatten()
+    order, source = _shuffled(rows)
+    return source if order == (0, "x", 1) else flattened(rows)
+
+
+def _shuffled(v):
+    """The order of the DimShuffle that a variable comes from, and what it takes; None where there is no such node."""
+    if v.owner is not None and isinstance(v.owner.op, DimShuffle):
+        return v.owner.op.new_order, v.owner.inputs[0]
+    return None, v

@@ -1,0 +1,114 @@
+"""Which rows of a loop's output are read: by form of the indices, as far as these are constants."""
+
+from collections import namedtuple
+
+from theano_ng.compile.ops import Shape_i
+from theano_ng.gof.graph import Constant
+from theano_ng.tensor.indexing.lists import get_idx_list
+from theano_ng.tensor.indexing.subtensor import Subtensor
+
+Read = namedtuple("Read", "node skipped last first")
+"""A node that reads an output, as ``out[skipped:][...]`` (`skipped`: int) or ``out[...]`` (None).
+
+`last`: how many rows at the end of the output it reads at most, or None; `first`: how many rows at its start; both None: any.
+"""
+
+
+def reads(out, length=None):
+    """What reads the rows of an output.
+
+    Parameters
+    ----------
+    out : Variable
+        In a FunctionGraph.
+    length : int, optional
+        How many rows it has, if that is known.
+
+    Returns
+    -------
+    list of Read
+        Not those that want nothing but lengths of rows. Of what looks at all rows, or cannot be looked through, `last` and `first` are None.
+    """
+    found = []
+    for client, i in out.clients:
+        if client == "output":
+            found.append(Read(None, None, None, None))
+            continue
+        if _wants_lengths_of_rows(client):
+            continue
+        index = _first_index(client, i)
+        if isinstance(index, slice) and index.step is None and index.stop is None and (index.start or 0) >= 0 and _is_int(index.start):
+            # out[start:], of which others read parts
+            if len(client.op.idx_list) == 1:
+                found.extend(_reads_of_rest(client, index.start or 0, length))
+                continue
+        last, first = _range(index, length)
+        found.append(Read(client, None, last, first))
+    return found
+
+
+def _reads_of_rest(node, skipped, length):
+    (rest,) = node.outputs
+    rest_length = None if length is None else max(0, length - skipped)
+    found = []
+    for client, i in rest.clients:
+        if client != "output" and _wants_lengths_of_rows(client):
+            continue
+        last, first = (None, None) if client == "output" else _range(_first_index(client, i), rest_length)
+        if last is None and first is None:
+            # All of the rest is wanted.
+            return [Read(node, None, rest_length, None)]
+        found.append(Read(client, skipped, last, None if first is None else first + skipped))
+    return found
+
+
+def _wants_lengths_of_rows(node):
+    return isinstance(node.op, Shape_i) and node.op.i > 0
+
+
+def _is_int(v):
+    return v is None or isinstance(v, int)
+
+
+def _first_index(node, i):
+    """The index along the first dimension of a node that reads a variable by its input `i`; constants are ints. Ellipsis for other nodes."""
+    if not isinstance(node.op, Subtensor) or i:
+        return Ellipsis
+    entry = get_idx_list(node.inputs, node.op.idx_list)[0]
+    if not isinstance(entry, slice):
+        return _int_or(entry)
+    step = _int_or(entry.step)
+    return slice(_int_or(entry.start), _int_or(entry.stop), None if step == 1 else step)
+
+
+def _int_or(v):
+    """A constant as an int; None stays, and so does what is not known."""
+    return int(v.data) if isinstance(v, Constant) and v.data is not None else v
+
+
+def _range(index, length):
+    """(last, first) of `Read` for an index."""
+    last, first = _by_form(index)
+    if length is not None:
+        if last is None and first is not None and isinstance(index, int):
+            last = max(1, length - index)
+        elif first is None and last is not None and isinstance(index, int):
+            first = max(1, length + index + 1)
+    return last, first
+
+
+def _by_form(index):
+    if isinstance(index, int):
+        return (-index, None) if index < 0 else (None, index + 1)
+    if not isinstance(index, slice) or not all(map(_is_int, (index.start, index.stop, index.step))):
+        return None, None
+    start, stop, step = index.start, index.stop, index.step or 1
+    if step > 0:
+        if start is not None and start < 0:
+            return -start, None
+        return (None, stop) if stop is not None and stop >= 0 else (None, None)
+    if stop is not None and stop < 0 and (start is None or start < 0):
+        return -stop - 1, None
+    return (None, start + 1) if start is not None and start >= 0 else (None, None)
+
+

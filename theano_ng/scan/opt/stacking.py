@@ -1,0 +1,170 @@
+"""An operation of a step on all steps at once: each of its inputs is the same in all steps, or a variable that has a row for each step.
+
+`plan` tells how an Op does that, from a table by class. What it returns makes the outer variables; rows are along the first dimension.
+"""
+
+from copy import copy
+
+from theano_ng import scalar
+from theano_ng.compile.ops import Rebroadcast, Shape, Shape_i
+from theano_ng.gof.graph import Constant
+from theano_ng.tensor.basic import dot
+from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
+from theano_ng.tensor.indexing.advanced import AdvancedSubtensor1, advanced_subtensor1
+from theano_ng.tensor.indexing.lists import get_idx_list
+from theano_ng.tensor.indexing.subtensor import Subtensor
+from theano_ng.tensor.linalg.products import Dot
+from theano_ng.tensor.reductions.careduce import CAReduce
+from theano_ng.tensor.shaping.broadcasting import patternbroadcast
+from theano_ng.tensor.shaping.joining import Join
+from theano_ng.tensor.shaping.reshaping import ScalarFromTensor, reshape
+
+_PLANS = {}
+
+
+def plans(*classes):
+    """Decorator: this function plans for nodes of Ops of these classes, and not of classes derived from them."""
+
+    def register(function):
+        for cls in classes:
+            _PLANS[cls] = function
+        return function
+
+    return register
+
+
+def plan(node, stacked):
+    """How a node can be computed for all steps at once.
+
+    Parameters
+    ----------
+    node : Apply
+        With one output.
+    stacked : list of bool
+        For each input whether it has a row for each step.
+
+    Returns
+    -------
+    (callable, bool), or None
+        A function of the list of outer inputs that returns the outer output, and whether that has a row for each step. None: it cannot, or should
+        not, because the result is so much larger than the inputs that a step had better compute it.
+    """
+    make = _PLANS.get(type(node.op))
+    if make is None:
+        # Classes of reductions are many: Sum, Prod, Any ...
+        make = _reduction if isinstance(node.op, CAReduce) and _keeps_axis(type(node.op)) else None
+    if make is None or len(node.outputs) != 1:
+        return None
+    found = make(node, stacked)
+    return found if found is None or isinstance(found, tuple) else (found, True)
+
+
+def _keeps_axis(cls):
+    return "axis" in cls.__props__ and cls.__module__.startswith("theano_ng.")
+
+
+@plans(Elemwise)
+def _elemwise(node, stacked):
+    pattern = node.outputs[0].type.broadcastable
+    if node.op.inplace_pattern or not any(s and v.type.broadcastable == pattern for v, s in zip(node.inputs, stacked)):
+        return None  # an outer product of each step would need memory for all of them
+    # Those that are the same in all steps have a dimension less: they are broadcast along the first one.
+    return lambda inputs: node.op(*inputs)
+
+
+@plans(DimShuffle)
+def _dimshuffle(node, stacked):
+    order = [o if o == "x" else o + 1 for o in node.op.new_order]
+    return lambda inputs: inputs[0].dimshuffle(0, *order)
+
+
+@plans(Rebroadcast)
+def _rebroadcast(node, stacked):
+    pattern = node.outputs[0].type.broadcastable
+    return lambda inputs: patternbroadcast(inputs[0], (inputs[0].broadcastable[0], *pattern))
+
+
+@plans(Dot)
+def _dot(node, stacked):
+    ranks = [v.ndim for v in node.inputs]
+    if stacked == [True, False]:
+        if ranks[0] == 1:
+            return lambda inputs: dot(*inputs)
+        return lambda inputs: _unflattened(dot(flattened(inputs[0]), inputs[1]), inputs[0])
+    if stacked == [False, True] and ranks[1] == 1:
+        return lambda inputs: dot(inputs[1], inputs[0].T)
+    if stacked == [True, True] and ranks == [1, 1] and node.inputs[0].dtype == node.outputs[0].dtype:
+        return lambda inputs: (inputs[0] * inputs[1]).sum(axis=1, dtype=node.outputs[0].dtype)
+    return None
+
+
+def flattened(v):
+    """A stack of matrices as one matrix, in the order of rows."""
+    return reshape(v, (v.shape[0] * v.shape[1], v.shape[2]), ndim=2)
+
+
+def _unflattened(product, like):
+    return reshape(product, (like.shape[0], like.shape[1], *(product.shape[i] for i in range(1, product.ndim))), ndim=product.ndim + 1)
+
+
+def _reduction(node, stacked):
+    op = copy(node.op)
+    axes = range(node.inputs[0].ndim) if op.axis is None else op.axis
+    op.axis = tuple(axis + 1 for axis in axes)
+    return lambda inputs: op(inputs[0])
+
+
+@plans(Subtensor)
+def _subtensor(node, stacked):
+    index = get_idx_list(node.inputs, node.op.idx_list)
+    if stacked[0] and not any(stacked[1:]):
+        if all(isinstance(entry, (slice, Constant)) for entry in index):
+            return lambda inputs: inputs[0][(slice(None), *get_idx_list(inputs, node.op.idx_list))]
+    elif not stacked[0] and len(index) == 1 and not isinstance(index[0], slice):
+        return lambda inputs: advanced_subtensor1(*inputs)
+    return None
+
+
+@plans(ScalarFromTensor)
+def _scalar_from_tensor(node, stacked):
+    # Numbers for indices: a vector of them.
+    return lambda inputs: inputs[0]
+
+
+@plans(AdvancedSubtensor1)
+def _advanced_subtensor1(node, stacked):
+    if stacked != [False, True]:
+        return None
+
+    def build(inputs):
+        values, rows = inputs
+        found = advanced_subtensor1(values, rows.flatten())
+        lengths = [values.shape[i] for i in range(1, values.ndim)]
+        return reshape(found, (rows.shape[0], rows.shape[1], *lengths), ndim=values.ndim + 1)
+
+    return build
+
+
+@plans(Join)
+def _join(node, stacked):
+    axis = node.inputs[0]
+    if stacked[0] or not all(stacked[1:]) or not isinstance(axis, Constant) or axis.data < 0:
+        return None
+    return lambda inputs: node.op(axis.data + 1, *inputs[1:])
+
+
+@plans(Shape_i)
+def _shape_i(node, stacked):
+    return (lambda inputs: Shape_i(node.op.i + 1)(inputs[0])), False
+
+
+@plans(Shape)
+def _shape(node, stacked):
+    return (lambda inputs: inputs[0].shape[1:]), False
+
+
+def fitted(v, type_):
+    """A stack of variables of a type with the pattern of broadcasting that these have."""
+    if isinstance(type_, scalar.Scalar):
+        return v
+    return patternbroadcast(v, (v.broadcastable[0], *type_.broadcastable))
