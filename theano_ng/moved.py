@@ -205,10 +205,13 @@ class _ModuleWithFunctions(type(sys)):
     """A package some of whose functions have the names of its modules: importing those does not take the names."""
 
     _functions = ()
+    _namesake = None
 
     def __setattr__(self, name, value):
         if name not in self._functions or not isinstance(value, type(sys)):
             super().__setattr__(name, value)
+        if self._namesake is not None and isinstance(value, type(sys)):
+            setattr(self._namesake, name, value)
 
 
 def keep_functions(package, names):
@@ -224,6 +227,23 @@ def keep_functions(package, names):
     module = sys.modules[package]
     module._functions = frozenset(names.split())
     module.__class__ = _ModuleWithFunctions
+
+
+def lend_modules(package, function):
+    """Let the modules of a package be attributes of the function that has its name: ``import package.module as m`` finds them there.
+
+    Parameters
+    ----------
+    package : str
+        ``__name__`` of the package.
+    function : function
+    """
+    module = sys.modules[package]
+    module.__class__ = _ModuleWithFunctions
+    module._namesake = function
+    for name, value in list(vars(module).items()):
+        if isinstance(value, type(sys)):
+            setattr(function, name, value)
 
 
 class ServedModules:

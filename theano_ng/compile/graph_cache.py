@@ -36,7 +36,11 @@ _fingerprint = None
 
 
 class Uncacheable(Exception):
-    """Something about a function cannot be part of a key."""
+    """Something about a function cannot be part of a key.
+
+    An object whose state says too much or too little has a method ``describe_for_cache(key, depth)``, which returns a text for it made with
+    ``key.text(part, depth)`` and ``key.inner_graph(inputs, outputs)``.
+    """
 
 
 def package_fingerprint():
@@ -132,6 +136,8 @@ class _Key:
     def _instance(self, value, depth):
         """An Op, a type, a scalar op's rule for its output types ...: its class and its properties or state."""
         cls = type(value)
+        if hasattr(cls, "describe_for_cache"):
+            return "%s{%s}" % (self._home(cls), value.describe_for_cache(self, depth))
         props = getattr(cls, "__props__", None)
         if props is not None:
             # An Op's name is no property, but it is printed.
@@ -149,6 +155,14 @@ class _Key:
         if not (is_own(thing) or name.startswith(_BELOW)) or "<" in name:
             raise Uncacheable(thing)
         return name
+
+    def inner_graph(self, inputs, outputs):
+        """A text for a graph inside an Op. Entries hold such graphs as they are, so where their variables were made is part of it."""
+        inner = _Key()
+        inner._known, inner._alive = self._known, self._alive
+        order = inner.graph(inputs, outputs)
+        inner.parts.append(repr([getattr(variable.tag, "trace", None) for variable in order]))
+        return blake2b("\0".join(inner.parts).encode("utf-8", "surrogatepass")).hexdigest()
 
     def graph(self, inputs, outputs):
         """Add all nodes that outputs depend on, inputs first.

@@ -220,6 +220,14 @@ class InnerGraph:
         flat = iter(substitute([length for shape in inner if shape is not None for length in shape], replacements))
         return [None if shape is None else tuple(next(flat) for _ in shape) for shape in inner]
 
+    def describe_for_cache(self, key, depth):
+        """A text for the graph, see `graph_cache`."""
+        return "%s %s %s" % (
+            key.inner_graph(self.inputs, self.outputs),
+            key.text(self.shared, depth),
+            key.text(self.arguments, depth),
+        )
+
     @property
     def fn(self):
         """The function in the graph's own mode, or None as long as nobody needed it."""

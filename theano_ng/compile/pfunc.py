@@ -112,8 +112,23 @@ def _check_replacement(old, new, rebuild_strict):
     return new
 
 
-def _check_update(target, expression, update_d):
-    """An update's expression in the type of its target."""
+def check_update(target, expression, update_d):
+    """An update's expression in the type of its target.
+
+    Parameters
+    ----------
+    target : SharedVariable
+    expression : Variable or value
+    update_d : dict
+        The updates that there are already.
+
+    Raises
+    ------
+    TypeError
+        For a target that is no shared variable, and an expression of another type.
+    ValueError
+        For a target that has an update already.
+    """
     if not isinstance(target, SharedVariable):
         raise TypeError("update target must be a SharedVariable, not %r of type %s" % (target, type(target).__name__))
     if target in update_d:
@@ -197,7 +212,7 @@ def rebuild_collect_shared(
         rebuild.clone_d[old] = rebuild.replacement_d[old] = rebuild.replacement(new)
 
     for target, expression in iter_over_pairs(updates or []):
-        rebuild.add_update(target, _check_update(target, expression, rebuild.update_d))
+        rebuild.add_update(target, check_update(target, expression, rebuild.update_d))
         if target not in rebuild._seen_shared:
             rebuild.meet_shared(target)
 

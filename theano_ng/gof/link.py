@@ -476,13 +476,22 @@ def make_node_thunk(node, storage_map, compute_map, no_recycling, impl=None):
 def native_kernels(order):
     """Compile the kernels of all nodes at once; thunks that are made meanwhile find them loaded.
 
+    An Op that runs other nodes has a method ``inside()``: kernels of its own, and nodes whose kernels are wanted too.
+
     Parameters
     ----------
     order : iterable of Apply
     """
-    codes = {node: native_code_of(node) for node in order}
-    codes = {node: code for node, code in codes.items() if code is not None}
-    kernels = [kernel for code in codes.values() for kernel in code.kernels]
+    codes, kernels, todo = {}, [], list(order)
+    for node in todo:
+        if hasattr(node.op, "inside"):
+            own, nodes = node.op.inside()
+            kernels += own
+            todo += nodes
+        code = native_code_of(node)
+        if code is not None:
+            codes[node] = code
+            kernels += code.kernels
     if len(kernels) > 1 and config.cxx:
         try:
             load_kernels(kernels)

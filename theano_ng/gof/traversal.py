@@ -536,15 +536,19 @@ def view_roots(r):
     return roots
 
 
-def io_connection_pattern(inputs, outputs):
-    """Which outputs of a subgraph depend differentiably on which of its inputs.
+def connection_masks(inputs, outputs):
+    """Which inputs of a subgraph each output depends on differentiably.
+
+    Parameters
+    ----------
+    inputs, outputs : list of Variable
 
     Returns
     -------
-    list of list of bool
-        ``pattern[input][output]``, from the `connection_pattern` of the nodes in between (all connected where an Op has none).
+    list of int
+        For each output a mask: bit k stands for input k, from the `connection_pattern` of the nodes in between (all connected where an Op
+        has none).
     """
-    # One bit for every input.
     reached = {r: 0 for r in inputs}
     for k, r in enumerate(inputs):
         reached[r] |= 1 << k
@@ -557,7 +561,19 @@ def io_connection_pattern(inputs, outputs):
                 if b and (pattern is None or pattern[k][j]):
                     mask |= b
             reached[out] = reached.get(out, 0) | mask
-    return [[bool(reached.get(out, 0) >> k & 1) for out in outputs] for k in range(len(inputs))]
+    return [reached.get(out, 0) for out in outputs]
+
+
+def io_connection_pattern(inputs, outputs):
+    """Which outputs of a subgraph depend differentiably on which of its inputs.
+
+    Returns
+    -------
+    list of list of bool
+        ``pattern[input][output]``, from the `connection_pattern` of the nodes in between (all connected where an Op has none).
+    """
+    masks = connection_masks(inputs, outputs)
+    return [[bool(mask >> k & 1) for mask in masks] for k in range(len(inputs))]
 
 
 def is_same_graph(var1, var2, givens=None, debug=False):

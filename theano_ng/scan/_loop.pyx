@@ -151,6 +151,8 @@ cdef class LoopThunk(CThunk):
             self.type_numbers = <int *>allocate(&self.arena, self.n_operands, sizeof(int))
             for k in range(self.n_operands):
                 self.numbers[k], self.type_numbers[k] = kernel.numbers[k], kernel.type_numbers[k]
+        else:
+            self.bind()
 
     cdef int bind(self) except -1:
         """Make a machine for the steps: one of its own, for functions in several threads may have nodes of one Op."""
@@ -444,7 +446,7 @@ cdef class LoopThunk(CThunk):
         for i in range(self.n_states + self.n_results):
             rows = &self.rows[self.n_seqs + i]
             if rows.array == NULL:
-                result = self.op.no_rows(i - self.n_states)
+                result = loop.no_rows(self.op, i - self.n_states, [(<list>cell)[0] for cell in self.inputs])
             elif i < self.n_mit_mot or rows.lead + done == rows.length:
                 result = <object><PyObject *>rows.array
             else:
@@ -520,7 +522,10 @@ cdef int run_loop(void *data) except -1:
             self.share()
             while t < n_steps:
                 self.lay_out(t)
-                self.machine.run(None)
+                try:
+                    self.machine.run(None)
+                except BaseException as failure:
+                    loop.raise_in_step(self.op, t, failure, self.machine)
                 self.collect(t)
                 if self.n_shared:
                     self.pass_on()
@@ -528,9 +533,6 @@ cdef int run_loop(void *data) except -1:
                 if self.as_while and self.is_over():
                     break
         self.finish(t)
-    except BaseException as failure:
-        loop.explain(self.op, t, failure)
-        raise
     finally:
         self.clean()
     return 0

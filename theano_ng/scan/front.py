@@ -1,5 +1,7 @@
 """`scan`: from a Python function of a step to a node of the graph."""
 
+import warnings
+
 import numpy as np
 
 from theano_ng.compile.inner_graph import substitute
@@ -8,8 +10,11 @@ from theano_ng.configdefaults import config
 from theano_ng.gof.fg import MissingInputError
 from theano_ng.gof.graph import Constant, Variable
 from theano_ng.gof.traversal import ancestors
+from theano_ng.moved import lend_modules
 from theano_ng.scan.op import Scan
-from theano_ng.scan.utils import copy_test_value, get_updates_and_outputs, safe_new
+from theano_ng.scan.utils import as_list, copy_test_value, get_updates_and_outputs, safe_new
+from theano_ng.scan.validation import integer_scalar
+from theano_ng.tensor.assert_op import AssertShape
 from theano_ng.tensor.basic import maximum, minimum
 from theano_ng.tensor.constant import NotScalarConstantError, as_tensor_variable, get_scalar_constant_value
 from theano_ng.tensor.indexing.subtensor import set_subtensor
@@ -98,12 +103,12 @@ def scan(
     >>> total.eval()
     array([ 1,  3,  6, 10])
     """
-    sequences = [_Sequence(s, i, go_backwards) for i, s in enumerate(_as_list(sequences))]
-    others = [v if isinstance(v, Variable) else as_tensor_variable(v) for v in _as_list(non_sequences)]
-    states = [_State.of(info, i) for i, info in enumerate(_as_list(outputs_info))]
-    n_steps = _number_of_steps(n_steps, sequences)
+    sequences = [_Sequence(s, i, go_backwards) for i, s in enumerate(as_list(sequences))]
+    others = [v if isinstance(v, Variable) else as_tensor_variable(v) for v in as_list(non_sequences)]
+    states = [_State.of(info, i) for i, info in enumerate(as_list(outputs_info))]
+    is_given, n_steps = n_steps is not None, _number_of_steps(n_steps, sequences)
     arguments = [row for s in sequences for row in s.rows] + [row for s in states for row in s.rows]
-    if _is_one(n_steps):
+    if is_given and _known(n_steps) == 1:
         return _one_step(fn, sequences, states, others, return_list)
 
     condition, outputs, updates = get_updates_and_outputs(fn(*arguments, *others))
@@ -125,10 +130,9 @@ def scan(
     sit_sot = [s for s in states if s.taps == [-1]]
     nit_sot = [s for s in states if not s.taps]
     shared = [(v, new) for v, new in step.updates if not isinstance(v.type, TensorType)]
-    rows = [(row, s, tap) for s in sequences for row, tap in zip(s.rows, s.taps)]
     info = {
         "tap_array": [s.taps for s in mit_sot + sit_sot],
-        "n_seqs": len(rows),
+        "n_seqs": sum(len(s.taps) for s in sequences),
         "n_mit_mot": 0,
         "n_mit_mot_outs": 0,
         "mit_mot_out_slices": [],
@@ -137,7 +141,7 @@ def scan(
         "n_shared_outs": len(shared),
         "n_nit_sot": len(nit_sot),
         "truncate_gradient": truncate_gradient,
-        "name": name if name else _name_of(fn),
+        "name": "scan_fn" if name is None else name,
         "mode": mode,
         "destroy_map": {},
         "gpua": False,
@@ -147,7 +151,7 @@ def scan(
         "strict": strict,
     }
     inner_inputs = [
-        *(row for row, _, _ in rows),
+        *(row for s in sequences for row in s.rows),
         *(row for s in mit_sot + sit_sot for row in s.rows),
         *(step.copies[v] for v, _ in shared),
         *(step.copies[v] for v in step.unchanged),
@@ -160,7 +164,7 @@ def scan(
     op = Scan(inner_inputs, inner_outputs, info)
     results = op(
         n_steps,
-        *(s.from_tap(tap, n_steps) for _, s, tap in rows),
+        *(rows for s in sequences for rows in s.from_taps(n_steps)),
         *(s.buffer(n_steps) for s in mit_sot + sit_sot),
         *(v for v, _ in shared),
         *(n_steps for _ in nit_sot),
@@ -192,31 +196,26 @@ class _Sequence:
                 raise ValueError(
                     "Sequence %d is a dict without the key 'input', which is the sequence itself: %r" % (i, given)
                 )
-            unknown = set(given) - {"input", "taps"}
-            if unknown:
-                raise ValueError("Sequence %d: unknown keys %s; they are 'input' and 'taps'" % (i, sorted(unknown)))
+            _warn_of_unknown(given, ("input", "taps"), "Sequence %d" % i)
             taps = given.get("taps", taps)
             given = given["input"]
-        self.taps = (
-            [0] if taps is None else [int(tap) for tap in taps] if isinstance(taps, (list, tuple)) else [int(taps)]
-        )
+        self.taps = [0] if taps is None else _as_taps(taps)
         if not self.taps:
             raise ValueError(
                 "Sequence %d has no taps: give the offsets of the rows that a step reads, or leave the key out" % i
             )
-        self.variable = _as_sequence(given, i)
-        if go_backwards:
-            self.ordered = self.variable[::-1]
-            self.ordered.name = self.variable.name
-        else:
-            self.ordered = self.variable
-        self.first = min(self.taps + [0])
-        self.span = max(self.taps + [0]) - self.first
-        self.alone = False
+        self.variable = as_sequence(given, i)
+        self.ordered = self.variable[::-1] if go_backwards else self.variable
+        first, last = min(self.taps + [0]), max(self.taps + [0])
+        self.span = last - first
+        # Taps count rows as they stand in the sequence: going backwards, tap 1 is the row of the step before.
+        self.offsets = [last - tap if go_backwards else tap - first for tap in self.taps]
+        self.is_whole = False
         self.rows = []
-        for tap in self.taps:
-            row = self.variable.type.clone(broadcastable=self.variable.type.broadcastable[1:])(_at(self.variable, tap))
-            copy_test_value(self.ordered, row, lambda value, tap=tap: value[tap - self.first])
+        kind = self.variable.type.clone(broadcastable=self.variable.type.broadcastable[1:])
+        for tap, offset in zip(self.taps, self.offsets):
+            row = kind(_at(self.variable, tap))
+            copy_test_value(self.ordered, row, lambda value, offset=offset: value[offset])
             self.rows.append(row)
 
     def n_steps(self):
@@ -224,16 +223,17 @@ class _Sequence:
         length = self.variable.shape[0]
         return maximum(length - self.span, 0) if self.span else length
 
-    def row(self, tap):
-        """The row of a tap at step 0."""
-        return self.ordered[tap - self.first]
+    def first_rows(self):
+        """The rows at step 0."""
+        return [self.ordered[offset] for offset in self.offsets]
 
-    def from_tap(self, tap, n_steps):
-        """The rows of a tap, one for each step."""
-        offset = tap - self.first
-        if self.alone and not self.span:
-            return self.ordered
-        return self.ordered[offset : n_steps + offset if offset else n_steps]
+    def from_taps(self, n_steps):
+        """For each tap its rows, one for each step."""
+        if self.is_whole:
+            return [self.ordered]
+        return [
+            self.ordered[offset : n_steps + offset] if offset else self.ordered[:n_steps] for offset in self.offsets
+        ]
 
 
 class _State:
@@ -269,23 +269,41 @@ class _State:
             return cls(None, [], i)
         if not isinstance(info, dict):
             return cls(as_tensor_variable(info), [-1], i)
+        if info.get("return_steps") is not None:
+            raise ValueError(
+                "Using `return_steps` has been deprecated. Simply select the entries you need using a subtensor. Scan will optimize memory "
+                "consumption, so do not worry about that."
+            )
+        _warn_of_unknown(info, ("initial", "taps", "return_steps", "inplace"), "Output %d" % i)
         initial, taps = info.get("initial"), info.get("taps", [-1])
         if initial is None or taps is None:
             return cls(None, [], i)
-        taps = [int(tap) for tap in taps] if isinstance(taps, (list, tuple)) else [int(taps)]
+        taps = _as_taps(taps)
         if any(tap >= 0 for tap in taps):
-            raise ValueError("All the tap values of output %d must be strictly negative, not %s" % (i, taps))
-        return cls(as_tensor_variable(initial), taps, i)
+            raise ValueError("All the tap values must be smaller than 0. Output %d has the taps %s" % (i, taps), info)
+        if len(set(taps)) < len(taps):
+            raise ValueError("All the taps must be different in `outputs_info`. Output %d has %s" % (i, taps), info)
+        initial = as_tensor_variable(initial)
+        if taps != [-1] and initial.ndim == 0:
+            raise ValueError(
+                "Output %d has the taps %s, and its initial state %s is a scalar: the rows before step 0 are expected, with a dimension more "
+                "than the output" % (i, taps, initial)
+            )
+        return cls(initial, taps, i)
 
-    def row(self, tap):
-        """The row of a tap at step 0."""
-        return self.initial if self.taps == [-1] else self.initial[tap + self.lead]
+    def first_rows(self):
+        """The rows at step 0."""
+        return [self.initial if self.taps == [-1] else self.initial[tap + self.lead] for tap in self.taps]
 
     def buffer(self, n_steps):
         """The initial rows, and room for one row of each step."""
-        only_last = self.taps == [-1]
-        rows = unbroadcast(shape_padleft(self.initial), 0) if only_last else self.initial[: self.lead]
-        lengths = [self.initial.shape[i] for i in range(0 if only_last else 1, self.initial.ndim)]
+        lengths = [self.initial.shape[i] for i in range(self.initial.ndim)]
+        if self.taps == [-1]:
+            rows = unbroadcast(shape_padleft(self.initial), 0)
+        else:
+            # One row would be taken for all.
+            enough = AssertShape("The initial state %s has too few rows: its taps are %s" % (self.initial, self.taps))
+            rows = enough(self.initial, lengths.pop(0) >= self.lead)[: self.lead]
         return set_subtensor(AllocEmpty(rows.dtype)(n_steps + self.lead, *lengths)[: self.lead], rows)
 
 
@@ -330,7 +348,11 @@ class _Step:
         own = set(arguments)
         captured = [v for v in used if v not in own and not isinstance(v, Constant)]
         if strict:
-            self._refuse(captured, others)
+            missing = [
+                v for v in captured if isinstance(v, SharedVariable) and v not in pending and v not in set(others)
+            ]
+            if missing:
+                raise _missing_input(missing[0], ancestors(outputs + list(pending.values()), blockers))
         given = [v for v in dict.fromkeys(others) if v in reached and not isinstance(v, (Constant, SharedVariable))]
         shared = [v for v in captured if isinstance(v, SharedVariable)]
         explicit = set(given)
@@ -343,25 +365,19 @@ class _Step:
         self.condition = None if condition is None else results[len(outputs)]
         self.updates = list(zip(pending, results[len(results) - len(pending) :]))
 
-    @staticmethod
-    def _refuse(captured, others):
-        given = set(others)
-        for v in captured:
-            if v not in given:
-                raise MissingInputError(
-                    "An input of the graph, %s, was not provided and not given a value: the step uses it, and with strict=True everything "
-                    "that it uses is in sequences, outputs_info or non_sequences" % v,
-                    variable=v,
-                )
+
+def _missing_input(shared, variables):
+    """The error for a shared variable that a strict loop was not given."""
+    users = [v.owner for v in variables if v.owner is not None and shared in v.owner.inputs]
+    return MissingInputError(
+        "An input of the graph, used to compute %s, was not provided and not given a value: ScanOp is missing an input: %s. With strict=True "
+        "all shared variables that the step uses are in `sequences` or `non_sequences`"
+        % (users[0] if users else "what the step returns", shared),
+        variable=shared,
+    )
 
 
-def _as_list(given):
-    if given is None:
-        return []
-    return list(given) if isinstance(given, (list, tuple)) else [given]
-
-
-def _as_sequence(given, i):
+def as_sequence(given, i):
     """A sequence as a variable with a leading dimension."""
     if not isinstance(given, Variable):
         given = as_tensor_variable(np.asarray(given) if isinstance(given, range) else given)
@@ -372,41 +388,56 @@ def _as_sequence(given, i):
     return given
 
 
+def _as_taps(taps):
+    return [int(tap) for tap in taps] if isinstance(taps, (list, tuple, np.ndarray)) else [int(taps)]
+
+
+def _warn_of_unknown(given, known, what):
+    unknown = [key for key in given if key not in known]
+    if unknown:
+        warnings.warn(
+            "%s: the keys %s are not known and ignored; known are %s" % (what, unknown, list(known)), stacklevel=4
+        )
+
+
 def _at(variable, tap):
     """The name of a row of a sequence or state, or None."""
     return None if variable.name is None else "%s[t%s]" % (variable.name, "%+d" % tap if tap else "")
 
 
-def _name_of(fn):
-    return "scan_fn"
-
-
 def _number_of_steps(n_steps, sequences):
     """How many steps there are, as a variable."""
     if n_steps is not None:
-        return as_tensor_variable(n_steps)
+        n_steps = integer_scalar(n_steps, "n_steps")
+        if (_known(n_steps) or 0) < 0:
+            raise ValueError(
+                "n_steps is %d: negative numbers of steps are not supported; go_backwards=True runs through the sequences from their ends"
+                % _known(n_steps)
+            )
+        return n_steps
     if not sequences:
         raise ValueError(
             "No information about the number of steps provided. Either provide a value for n_steps argument of scan or provide an input sequence"
         )
     lengths = [s.n_steps() for s in sequences]
-    sequences[0].alone = len(sequences) == 1
+    sequences[0].is_whole = len(sequences) == 1 and sequences[0].taps == [0]
     n_steps = lengths[0]
     for length in lengths[1:]:
         n_steps = minimum(n_steps, length)
     return n_steps
 
 
-def _is_one(n_steps):
+def _known(n_steps):
+    """A number of steps, if it is known, else None."""
     try:
-        return isinstance(n_steps, Constant) and int(get_scalar_constant_value(n_steps)) == 1
+        return int(get_scalar_constant_value(n_steps))
     except NotScalarConstantError:
-        return False
+        return None
 
 
 def _one_step(fn, sequences, states, others, return_list):
     """A loop of one step is that step."""
-    arguments = [s.row(tap) for s in sequences + states for tap in s.taps]
+    arguments = [row for s in sequences + states for row in s.first_rows()]
     _, outputs, updates = get_updates_and_outputs(fn(*arguments, *others))
     return _returned([unbroadcast(shape_padleft(out), 0) for out in outputs], return_list), updates
 
@@ -415,3 +446,6 @@ def _returned(outputs, return_list):
     if return_list or len(outputs) > 1:
         return outputs
     return outputs[0] if outputs else None
+
+
+lend_modules(__package__, scan)

@@ -69,6 +69,11 @@ class Groups:
         return self.n_states + self.n_nit_sot
 
     @property
+    def n_outputs_before_results(self):
+        """Number of inner outputs that are written to buffers of states."""
+        return self.n_mit_mot_outs + self.n_mit_sot + self.n_sit_sot
+
+    @property
     def n_inner_taps(self):
         """Number of inner inputs that are rows of buffers."""
         return sum(map(len, self.tap_array))

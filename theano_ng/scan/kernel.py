@@ -10,14 +10,31 @@ import numpy as np
 from theano_ng.gof.graph import Constant
 from theano_ng.gof.native import Kernel
 from theano_ng.gof.utils import MethodNotDefined
-from theano_ng.scalar import ScalarConstant, get_scalar_type
-from theano_ng.scalar.composite import Composite
+from theano_ng.scalar import get_scalar_type
 from theano_ng.scalar.divisors import divides
 from theano_ng.tensor.elemwise.kernel import scalar_c_parts, scalar_node
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.type import TensorType
 
 __all__ = ["LoopKernel", "loop_kernel"]
+
+# Elements that one node computes before the next one does: their results stay in the first-level cache.
+_BLOCK = 256
+
+# Keeps a compiler from joining the product of one node and the sum of another: all nodes round their results.
+_SUPPORT = (
+    """\
+#define TNG_BLOCK %d
+#if defined(__x86_64__)
+#define TNG_ROUNDED(x) __asm__("" : "+x"(x))
+#elif defined(__aarch64__)
+#define TNG_ROUNDED(x) __asm__("" : "+w"(x))
+#else
+#define TNG_ROUNDED(x) __asm__("" : "+m"(x))
+#endif
+"""
+    % _BLOCK
+)
 
 
 class LoopKernel(NamedTuple):
@@ -58,18 +75,11 @@ def loop_kernel(op, fgraph):
     ranks = {v.type.ndim for v, number in zip(operands, numbers) if not number}
     if len(ranks) > 1 or any(numbers[len(fgraph.inputs) :]) == bool(ranks) or (ranks and op.as_while):
         return None
-    arithmetic = _as_scalars(fgraph)
-    if arithmetic is None or divides(arithmetic):
+    step = _Step(fgraph)
+    if not step.is_arithmetic():
         return None
-    try:
-        source, environment = _source(op, fgraph, arithmetic, numbers)
-    except (MethodNotDefined, NotImplementedError):
-        return None
-    if source is None:
-        return None
-    return LoopKernel(
-        Kernel(source=source, **environment), numbers, tuple(np.dtype(v.type.dtype).num for v in operands)
-    )
+    source = _source(op, fgraph, step, numbers)
+    return LoopKernel(step.kernel(source), numbers, tuple(np.dtype(v.type.dtype).num for v in operands))
 
 
 def _is_possible(v):
@@ -80,48 +90,86 @@ def _is_number(v):
     return all(v.type.broadcastable)
 
 
-def _as_scalars(fgraph):
-    """The step as one scalar Op with the graph's inputs and outputs; None if it is more than that."""
-    scalars = {v: get_scalar_type(v.type.dtype).make_variable() for v in fgraph.inputs}
-    for node in fgraph.toposort():
-        if type(node.op) is DimShuffle and _is_number(node.inputs[0]):
-            operands = [_scalar(scalars, node.inputs[0])]
-            results = operands
-        elif type(node.op) is Elemwise and all(map(_is_possible, node.outputs)):
-            operands = [_scalar(scalars, v) for v in node.inputs]
-            results = None if None in operands else node.op.scalar_op.make_node(*operands).outputs
-        else:
-            return None
-        if None in operands:
-            return None
-        if [r.type.dtype for r in results] != [v.type.dtype for v in node.outputs]:
-            return None
-        scalars.update(zip(node.outputs, results))
-    outputs = [scalars.get(v) for v in fgraph.outputs]
-    inputs = [scalars[v] for v in fgraph.inputs]
-    if any(v is None or v.owner is None for v in outputs):
-        return None
-    return Composite(inputs, outputs)
+class _Part(NamedTuple):
+    """The C text of one node for one element, the names that it reads, and C types and names of its results."""
+
+    text: str
+    operands: list
+    results: dict
 
 
-def _scalar(scalars, v):
-    """The scalar that stands for a variable, or for a constant of one value; None for others."""
-    if isinstance(v, Constant) and v not in scalars and _is_number(v) and type(v.type) is TensorType:
-        kind = get_scalar_type(v.type.dtype)
-        scalars[v] = ScalarConstant(kind, kind.filter(v.data.reshape(())[()]))
-    return scalars.get(v)
+class _Step:
+    """The C text of one step for one element, node by node."""
+
+    def __init__(self, fgraph):
+        self.fgraph = fgraph
+        self.names = {v: "tng_v%d" % k for k, v in enumerate(fgraph.inputs)}
+        self.constants, self.parts = [], []
+        self.environment = {"language": "c", "headers": (), "support": _SUPPORT, "compile_args": (), "libraries": ()}
+
+    def is_arithmetic(self):
+        """Write the text; whether that was possible."""
+        for node in self.fgraph.toposort():
+            if type(node.op) is DimShuffle and _is_number(node.inputs[0]):
+                name = self.name(node.inputs[0])
+                if name is None:
+                    return False
+                self.names[node.outputs[0]] = name
+            elif type(node.op) is not Elemwise or not self.add(node):
+                return False
+        return all(v.owner is not None and v in self.names for v in self.fgraph.outputs)
+
+    def name(self, v):
+        """The C name of a variable, or of a constant of one value; None for others."""
+        if v not in self.names and isinstance(v, Constant) and _is_possible(v) and _is_number(v):
+            kind = get_scalar_type(v.type.dtype)
+            name = self.names[v] = "tng_k%d" % len(self.constants)
+            literal = kind.c_literal(v.data.reshape(())[()])
+            self.constants.append("const %s %s = %s;" % (kind.dtype_specs()[1], name, literal))
+        return self.names.get(v)
+
+    def add(self, node):
+        """Write the text of an Elemwise node; False where that is not possible."""
+        op, number = node.op.scalar_op, len(self.parts)
+        operands = [self.name(v) for v in node.inputs]
+        if None in operands or divides(op) or not all(map(_is_possible, [*node.inputs, *node.outputs])):
+            return False
+        results = ["tng_n%d_%d" % (number, i) for i in range(len(node.outputs))]
+        try:
+            body, environment, needs_python = scalar_c_parts(
+                op, scalar_node(op, node), operands, results, "n%d" % number
+            )
+        except (MethodNotDefined, NotImplementedError):
+            return False
+        if needs_python:
+            return False
+        self.join(environment)
+        ctypes = [get_scalar_type(v.type.dtype).dtype_specs()[1] for v in node.outputs]
+        self.parts.append(_Part(body, operands, dict(zip(results, ctypes))))
+        self.names.update(zip(node.outputs, results))
+        return True
+
+    def join(self, environment):
+        """Take over what a node's text needs around it."""
+        mine = self.environment
+        if environment["language"] != "c":
+            mine["language"] = environment["language"]
+        if environment["support"] not in mine["support"]:
+            mine["support"] += environment["support"] + "\n"
+        for words in ("headers", "compile_args", "libraries"):
+            mine[words] += tuple(word for word in environment[words] if word not in mine[words])
+
+    def kernel(self, source):
+        """The kernel with this text."""
+        return Kernel(source=source, **self.environment)
 
 
-def _source(op, fgraph, arithmetic, numbers):
-    """The C text and what `Kernel` takes beside it; (None, None) for arithmetic that asks for Python."""
+def _source(op, fgraph, step, numbers):
+    """The text of the function."""
     n_in, n_out = len(fgraph.inputs), len(numbers) - len(fgraph.inputs)
     variables = [*fgraph.inputs, *fgraph.outputs]
     ctypes = [get_scalar_type(v.type.dtype).dtype_specs()[1] for v in variables]
-    local = ["tng_v%d" % k for k in range(len(variables))]
-    node = scalar_node(arithmetic, fgraph)
-    body, environment, needs_python = scalar_c_parts(arithmetic, node, local[:n_in], local[n_in:])
-    if needs_python:
-        return None, None
+    local = [step.names[v] for v in variables]
     moving = [k for k in range(len(numbers)) if k < n_in - op.n_others or k >= n_in]
     vectors = not all(numbers)
     first_tap = op.n_seqs
@@ -152,34 +200,31 @@ def _source(op, fgraph, arithmetic, numbers):
         k = sinks[state]
         row = "((tng_place[%d] - %d + tng_l%d) %% tng_l%d)" % (3 * k + 2, lag, k, k)
         lines.append("    %s %s = *(%s *)(tng_b%d + %s * tng_s%d);" % (ctypes[k], name, ctypes[k], k, row, k))
+    lines += ["    " + constant for constant in step.constants]
     lines.append("    int64_t tng_t = 0;")
     lines.append("    while (tng_t < tng_steps) {")
-    inner = []
+    loads = {}  # name -> what reads it
     for k in range(n_in):
         const = "const %s " % ctypes[k]
-        if k in from_register:
-            inner.append("%s%s = %s;" % (const, local[k], from_register[k]))
-        elif numbers[k]:
-            if k in moving:
-                lines.append("        %stng_h%d = *(%s*)(tng_b%d + tng_r%d * tng_s%d);" % (const, k, const, k, k, k))
-            inner.append("%s%s = tng_h%d;" % (const, local[k], k))
-        else:
-            if k in moving:
-                lines.append("        %s*tng_p%d = (%s*)(tng_b%d + tng_r%d * tng_s%d);" % (const, k, const, k, k, k))
-            inner.append("%s%s = tng_p%d[tng_i];" % (const, local[k], k))
+        if k in moving and k not in from_register:
+            row, pointer = "(%s*)(tng_b%d + tng_r%d * tng_s%d)" % (const, k, k, k), "" if numbers[k] else "*"
+            value = "*" + row if numbers[k] else row
+            lines.append("        %s%stng_%s%d = %s;" % (const, pointer, "h" if numbers[k] else "p", k, value))
+        source = from_register.get(k, "tng_h%d" % k if numbers[k] else "tng_p%d[%s]" % (k, "tng_at + tng_i"))
+        loads[local[k]] = "%s%s = %s;" % (const, local[k], source)
     for k in range(n_in, n_in + n_out):
         lines.append("        %s *tng_p%d = (%s *)(tng_b%d + tng_r%d * tng_s%d);" % (ctypes[k], k, ctypes[k], k, k, k))
+    stores = {k: local[k] for k in range(n_in, n_in + n_out)}
     if vectors:
-        # An output may overwrite a row that is read: each element after it was read.
-        lines += ["#pragma GCC ivdep", "        for (int64_t tng_i = 0; tng_i < tng_n; ++tng_i) {"]
-    lines += ["        " + line for line in inner]
-    lines += ["        %s %s;" % (ctypes[k], local[k]) for k in range(n_in, len(variables))]
-    lines += ["        {", body, "        }"]
-    at = "tng_i" if vectors else "0"
-    lines += ["        tng_p%d[%s] = %s;" % (k, at, local[k]) for k in range(n_in, n_in + n_out)]
-    if vectors:
-        lines.append("        }")
+        lines += _by_blocks(step, loads, stores)
     else:
+        lines += ["        " + load for load in loads.values()]
+        for part in step.parts:
+            lines += ["        %s %s;" % (ctype, name) for name, ctype in part.results.items()]
+            lines += ["        {", part.text, "        }"]
+            if len(step.parts) > 1:
+                lines += ["        TNG_ROUNDED(%s);" % name for name, t in part.results.items() if "float" in t]
+        lines += ["        tng_p%d[0] = %s;" % store for store in stores.items()]
         lines.append("        (void)tng_n;")
         for state, lag in sorted(carried, reverse=True):
             former = carried.get((state, lag - 1), local[sinks[state]])
@@ -190,10 +235,52 @@ def _source(op, fgraph, arithmetic, numbers):
     if op.as_while:
         lines.append("        if (%s) break;" % local[-1])
     lines += ["    }", "    return tng_t;", "}"]
-    return "\n".join(lines) + "\n", environment
+    return "\n".join(lines) + "\n"
 
 
 def _sinks_of_states(op, n_in):
     """Operand of the inner output of each of mit_sot and sit_sot."""
     first = n_in + op.n_mit_mot_outs
     return {op.n_mit_mot + i: first + i for i in range(op.n_mit_sot + op.n_sit_sot)}
+
+
+def _by_blocks(step, loads, stores):
+    """The loops over the elements of a row: one for each node, on blocks of elements, or one for all elements when there is one node.
+
+    Outputs are written last: they may overwrite rows that are read.
+
+    Parameters
+    ----------
+    step : _Step
+    loads : dict
+        Name of an inner input -> the statement that reads its element.
+    stores : dict
+        Number of an operand -> the name of what is written to it.
+    """
+    several = len(step.parts) > 1
+    lines = ["        for (int64_t tng_at = 0; tng_at < tng_n; tng_at += %s) {" % ("TNG_BLOCK" if several else "tng_n")]
+    lines.append(
+        "        const int64_t tng_m = %s;"
+        % ("tng_n - tng_at < TNG_BLOCK ? tng_n - tng_at : TNG_BLOCK" if several else "tng_n")
+    )
+    loop = ["#pragma GCC ivdep", "        for (int64_t tng_i = 0; tng_i < tng_m; ++tng_i) {"]
+    kept = {}  # result of a former node -> the statement that reads it
+    for part in step.parts:
+        if several:
+            lines += ["        %s tng_w_%s[TNG_BLOCK];" % (ctype, name) for name, ctype in part.results.items()]
+        lines += loop
+        for name in dict.fromkeys(part.operands):
+            if name in loads or name in kept:
+                lines.append("        " + (loads.get(name) or kept[name]))
+        lines += ["        %s %s;" % (ctype, name) for name, ctype in part.results.items()]
+        lines += ["        {", part.text, "        }"]
+        if several:
+            lines += ["        tng_w_%s[tng_i] = %s;" % (name, name) for name in part.results]
+            lines.append("        }")
+        kept.update({name: "const %s %s = tng_w_%s[tng_i];" % (t, name, name) for name, t in part.results.items()})
+    if several:
+        lines += loop
+        lines += ["        tng_p%d[tng_at + tng_i] = tng_w_%s[tng_i];" % store for store in stores.items()]
+    else:
+        lines += ["        tng_p%d[tng_at + tng_i] = %s;" % store for store in stores.items()]
+    return [*lines, "        }", "        }"]

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from theano_ng.gof.link_errors import raise_with_op, with_text
+
 
 def check_lengths(op, n_steps, arguments):
     """Refuse numbers of steps that make no sense, and buffers and sequences that are too short for them.
@@ -83,7 +85,10 @@ def run(op, step, arguments, cells):
         ]
         # Views of the rows, arrays also where these are numbers.
         inputs = [*(s[done, ...] for s in sequences), *map(np.asarray, rows), *shared, *others]
-        outputs = iter(step(inputs))
+        try:
+            outputs = iter(step(inputs))
+        except Exception as failure:
+            raise_in_step(op, done, failure)
         for i, (state, lead) in enumerate(zip(states, leads)):
             for tap in op.output_taps(i):
                 assign(op, state, (lead + done + tap) % len(state), next(outputs), i)
@@ -100,14 +105,35 @@ def run(op, step, arguments, cells):
     for i, (state, lead) in enumerate(zip(states, leads)):
         cells[i][0] = state if i < op.n_mit_mot else in_order(state, lead + done)
     for i, result in enumerate(results):
-        cells[op.n_states + i][0] = op.no_rows(i) if result is None else in_order(result, done)
+        cells[op.n_states + i][0] = no_rows(op, i, arguments) if result is None else in_order(result, done)
     for cell, value in zip(cells[op.n_outs :], shared):
-        cell[0] = value
+        # The step computes into its own arrays again.
+        cell[0] = value.copy() if isinstance(value, np.ndarray) else value
 
 
 def plain(value):
     """A copy of an array, C-contiguous and of NumPy's own class."""
     return np.array(value, order="C", copy=True, subok=False)
+
+
+def no_rows(op, i, arguments):
+    """Result i of a loop without steps: no rows, of the shape that they would have.
+
+    Parameters
+    ----------
+    op : Scan
+    i : int
+    arguments : list
+        The values of the outer inputs.
+    """
+    kind = op.output_types[op.n_states + i]
+    given = [np.zeros(np.shape(s)[1:], np.asarray(s).dtype) for s in op.outer_seqs(arguments)]
+    for buffer, taps in zip(arguments[1 + op.n_seqs :], op.tap_array):
+        given += [np.zeros(buffer.shape[1:], buffer.dtype) for _ in taps]
+    shape = op.inner_graph.shape_of_result(
+        op.n_outputs_before_results + i, given + op.outer_shared(arguments) + op.outer_non_seqs(arguments)
+    )
+    return np.empty((0, *shape), kind.dtype)
 
 
 def row_of(value):
@@ -158,13 +184,28 @@ def assign(op, buffer, place, value, number):
     buffer[place] = value
 
 
-def explain(op, step, failure):
-    """Say in an exception in which step of which loop it was raised.
+def raise_in_step(op, step, failure, machine=None):
+    """Raise an exception again, with the story of the step: which node of it, in which step of which loop.
 
     Parameters
     ----------
     op : Scan
     step : int
     failure : BaseException
+    machine : VM, optional
+        That ran the step, when it did not tell of the node itself.
     """
-    failure.add_note("In step %d of the loop %s" % (step, op))
+    if not isinstance(failure, Exception):
+        raise failure
+    if machine is not None and machine.position_of_error >= 0:
+        try:
+            raise_with_op(
+                machine.nodes[machine.position_of_error],
+                machine.thunks[machine.position_of_error],
+                (type(failure), failure, failure.__traceback__),
+                machine.storage_map,
+            )
+        except Exception as told:
+            failure = told
+    text = "\nThat was in step %d of the loop %s." % (step, op)
+    raise with_text(type(failure), failure, text).with_traceback(failure.__traceback__) from failure.__cause__

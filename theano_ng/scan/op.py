@@ -17,8 +17,10 @@ from theano_ng.gof.optdb import register_loader
 from theano_ng.gof.vm import CVM, VM_Linker
 from theano_ng.scan import loop
 from theano_ng.scan._loop import LoopThunk
+from theano_ng.scan.gradient import Derivatives
 from theano_ng.scan.groups import Groups
 from theano_ng.scan.kernel import loop_kernel
+from theano_ng.scan.validation import check_step, fit_inputs
 from theano_ng.tensor.type import TensorType
 
 __all__ = ["Scan"]
@@ -32,7 +34,7 @@ class StepGraph(InnerGraph):
 
     def _start(self):
         super()._start()
-        self.makers = {}
+        self.makers, self.kernels, self.shape_functions = {}, {}, {}
 
     def maker(self):
         """What makes functions and programs of the step, in the mode that is to be used now."""
@@ -60,26 +62,41 @@ class StepGraph(InnerGraph):
     def compile(self, arguments):
         return self.maker().create()
 
-    def kernel(self, op, maker):
-        """What does all steps of a loop at once, and its address; (None, 0) where there is no such thing.
+    def shape_of_result(self, k, values):
+        """The shape of an output, without the output itself where that is possible.
+
+        Parameters
+        ----------
+        k : int
+        values : list
+            For each of `inputs`.
+
+        Returns
+        -------
+        tuple of int
+        """
+        if k not in self.shape_functions:
+            shapes = [tuple(v.shape[d] for d in range(v.ndim)) if hasattr(v, "ndim") else None for v in self.inputs]
+            lengths = list(self.infer_shape(self.inputs, shapes)[k])
+            self.shape_functions[k] = FunctionMaker(
+                self.inputs, lengths, get_mode("FAST_COMPILE"), accept_inplace=True, on_unused_input="ignore"
+            ).create()
+        return tuple(int(length) for length in self.shape_functions[k](*values))
+
+    def kernel(self, op):
+        """What does all steps of a loop at once, or None.
 
         Parameters
         ----------
         op : Scan
-        maker : FunctionMaker
-            Of the step.
         """
-        found = loop_kernel(op, maker.fgraph) if maker.linker.c_thunks is not False and config.cxx else None
-        if found is None:
-            return None, 0
-        try:
-            (address,) = load_kernels((found.kernel,))
-        except MissingGXX:
-            return None, 0
-        return found, address
+        maker = self.maker()
+        if maker not in self.kernels:
+            self.kernels[maker] = loop_kernel(op, maker.fgraph) if config.cxx else None
+        return self.kernels[maker]
 
 
-class Scan(Groups, Op):
+class Scan(Derivatives, Groups, Op):
     """A loop over the rows of sequences, with states.
 
     Users make loops with `theano_ng.scan`; which variables there are in which order says `scan.groups`.
@@ -166,26 +183,57 @@ class Scan(Groups, Op):
     def __hash__(self):
         return hash((type(self), self._identity(), self.inner_graph))
 
+    def describe_for_cache(self, key, depth):
+        """A text for the loop, see `compile.graph_cache`."""
+        return "%s %s" % (key.text([self.name, *self._identity()], depth), key.text(self.inner_graph, depth))
+
     # -- the node
 
     def make_node(self, *inputs):
-        """A node of the loop on outer inputs."""
-        return Apply(self, list(inputs), [t() for t in self.output_types])
+        """A node of the loop on outer inputs.
 
-    def no_rows(self, i):
-        """The value of result i of a loop without steps."""
-        kind = self.output_types[self.n_states + i]
-        return np.empty((0,) + tuple(map(int, kind.broadcastable[1:])), kind.dtype)
+        Raises
+        ------
+        AssertionError, TypeError, ValueError
+            For inputs that do not fit the step, and a step that does not fit itself: see `scan.validation`.
+        """
+        inputs = fit_inputs(self, inputs)
+        check_step(self, inputs)
+        return Apply(self, inputs, [t() for t in self.output_types])
+
+    def validate_inner_graph(self):
+        """Refuse a step that makes of a state something of another type; `make_node` does.
+
+        Raises
+        ------
+        TypeError, ValueError
+        """
+        check_step(self)
+
+    def runs_in_c(self):
+        """Whether the mode of the step is one that runs in C."""
+        linker = self.inner_graph.maker().linker
+        return isinstance(linker, VM_Linker) and linker.machine_class(True) is CVM
+
+    def inside(self):
+        """Kernels, and nodes whose kernels are needed to run a node; see `gof.link.native_kernels`."""
+        if not self.runs_in_c():
+            return [], []
+        kernel = self.inner_graph.kernel(self)
+        return ([], self.inner_graph.maker().fgraph.toposort()) if kernel is None else ([kernel.kernel], [])
 
     def make_thunk(self, node, storage_map, compute_map, no_recycling, impl=None):
         """A thunk that runs the loop: in C, unless Python is asked for or needed to run a step."""
-        maker = self.inner_graph.maker()
-        linker = maker.linker
-        if impl == "py" or not isinstance(linker, VM_Linker) or linker.machine_class(True) is not CVM:
+        if impl == "py" or not self.runs_in_c():
             return self.make_py_thunk(node, storage_map, compute_map, no_recycling)
         inputs, outputs = [[storage_map[v] for v in variables] for variables in (node.inputs, node.outputs)]
-        kernel, address = self.inner_graph.kernel(self, maker)
-        thunk = LoopThunk(self, linker, inputs, outputs, kernel, address)
+        kernel, address = self.inner_graph.kernel(self), 0
+        if kernel is not None:
+            try:
+                (address,) = load_kernels((kernel.kernel,))
+            except MissingGXX:
+                kernel = None
+        thunk = LoopThunk(self, self.inner_graph.maker().linker, inputs, outputs, kernel, address)
         if compute_map is not None:
             thunk.computed = [compute_map[v] for v in node.outputs if v in compute_map]
         return thunk

@@ -1,13 +1,28 @@
-"""Helpers of loops: `until`, what a step function returns, variables for the graph of a step."""
+"""Helpers of loops: `until`, what a step function returns, variables for the graph of a step.
 
-from theano_ng.compile.sharedvalue import SharedVariable
+The other names of the classic module `scan_utils` are found here too.
+"""
+
+from theano_ng.compile.pfunc import check_update, iter_over_pairs
 from theano_ng.configdefaults import config
 from theano_ng.gof.graph import Constant, Variable
 from theano_ng.gof.op import get_test_value
+from theano_ng.lazy import lazy_names
 from theano_ng.tensor.constant import as_tensor_variable
 from theano_ng.updates import OrderedUpdates
 
-__all__ = ["get_updates_and_outputs", "safe_new", "until"]
+_NAMES = {
+    "theano_ng.compile.clone": "clone",
+    "theano_ng.gof.traversal": "equal_computations",
+    "theano_ng.scan.args": "scan_args",
+    "theano_ng.scan.editing": (
+        "Validator compress_outs expand_empty forced_replace hash_listsDictsTuples infer_shape isNaN_or_Inf_or_None reconstruct_graph"
+        " scan_can_remove_outs traverse"
+    ),
+    "theano_ng.scan.mapping": "map_variables",
+}
+__getattr__, __dir__, _lazy = lazy_names(__name__, _NAMES)
+__all__ = sorted(["get_updates_and_outputs", "safe_new", "until", *_lazy])
 
 
 class until:
@@ -41,19 +56,29 @@ def safe_new(x, tag="", dtype=None):
     Returns
     -------
     Variable
-        With the test value of `x` when ``config.compute_test_value`` asks for them and `x` has one. Of a constant: another constant.
+        With the test value of `x` when ``config.compute_test_value`` asks for them and `x` has one. For a constant another constant of the
+        same name.
+
+    Raises
+    ------
+    TypeError
+        When a constant would lose something in the other dtype.
     """
     if not isinstance(x, Variable):
-        x = as_tensor_variable(x)
-    name = x.name + tag if getattr(x, "name", None) is not None else None
-    if isinstance(x, Constant):
-        copy = x.clone() if dtype is None or dtype == x.dtype else x.astype(dtype).owner.inputs[0]
-        copy.name = name
-        return copy
+        x = as_tensor_variable(x).type()
     kind = x.type if dtype is None or x.type.dtype == dtype else x.type.clone(dtype=dtype)
-    new = kind(name)
+    if isinstance(x, Constant):
+        return x.clone() if kind == x.type else kind.Constant(kind, kind.filter(x.data), name=x.name)
+    new = kind(None if x.name is None else x.name + tag)
     copy_test_value(x, new)
     return new
+
+
+def as_list(given):
+    """An argument that is a list of things, one thing, or None for an empty list."""
+    if given is None:
+        return []
+    return list(given) if isinstance(given, (list, tuple)) else [given]
 
 
 def copy_test_value(source, target, part=lambda value: value):
@@ -87,64 +112,61 @@ def get_updates_and_outputs(ls):
     ValueError
         When it is none of that.
     """
-    items = list(ls) if isinstance(ls, (list, tuple)) and not _is_updates(ls) else [ls]
+    items = [ls] if isinstance(ls, Variable) or _is_updates(ls) else list(ls) if isinstance(ls, (list, tuple)) else [ls]
     condition = None
     if items and isinstance(items[-1], until):
         condition = items.pop().condition
-        if len(items) == 1 and isinstance(items[0], (list, tuple)) and not _is_updates(items[0]):
+        if len(items) == 1 and _are_outputs(items[0]) and not isinstance(items[0], Variable):
             items = list(items[0])
+        elif not items:
+            raise ValueError(_not_understood(ls))
     if _are_outputs(items):
-        return condition, _outputs(items), OrderedUpdates()
+        return condition, items, OrderedUpdates()
     if len(items) == 1 and _is_updates(items[0]):
         return condition, [], _updates(items[0])
     if len(items) == 2:
         first, second = items
-        if _is_updates(second) and _are_outputs(first):
-            return condition, _outputs(first), _updates(second)
+        # An empty list is taken for updates where there are outputs beside it.
+        if _are_outputs(first) and (_is_updates(second) or not isinstance(second, Variable) and len(second) == 0):
+            return condition, _in_list(first), _updates(second)
         if _is_updates(first) and _are_outputs(second):
-            return condition, _outputs(second), _updates(first)
-    raise ValueError(
-        "Scan cannot parse the return value of your lambda expression, which is: %s. A step function returns outputs (a variable or a list of "
-        "variables), updates (a dict or a list of pairs of a shared variable and its new value), or both; `until` comes last."
-        % (ls,)
-    )
+            return condition, _in_list(second), _updates(first)
+    raise ValueError(_not_understood(ls))
 
 
-def _is_updates(item):
-    if isinstance(item, dict):
-        return True
+def _not_understood(ls):
     return (
-        isinstance(item, (list, tuple))
-        and len(item) > 0
-        and all(
-            isinstance(pair, (list, tuple)) and len(pair) == 2 and isinstance(pair[0], SharedVariable) for pair in item
-        )
+        "Scan cannot parse the return value of your lambda expression, which is: %s. The return value of your scan lambda expression may only "
+        "be made of lists, tuples, or dictionaries containing Theano variables (or `theano.scan_module.until` objects for conditions): first "
+        "outputs (a variable or a list of variables), updates (a dict or a list of pairs of a shared variable and its new value), or both; "
+        "`until` at the end. In particular if you need to use constant values, you can use `tensor.constant` to turn them into Theano "
+        "variables." % (ls,)
     )
 
 
-def _is_output(item):
-    if isinstance(item, Variable):
-        return True
-    if isinstance(item, (dict, until)) or item is None:
-        return False
-    try:
-        as_tensor_variable(item)
-    except (TypeError, ValueError, NotImplementedError):
-        return False
-    return True
+def _in_list(items):
+    return [items] if isinstance(items, Variable) else list(items)
 
 
 def _are_outputs(items):
-    return all(map(_is_output, items)) if isinstance(items, (list, tuple)) else _is_output(items)
+    return isinstance(items, Variable) or (
+        isinstance(items, (list, tuple)) and all(isinstance(item, Variable) for item in items)
+    )
 
 
-def _outputs(items):
-    items = items if isinstance(items, (list, tuple)) else [items]
-    return [item if isinstance(item, Variable) else as_tensor_variable(item) for item in items]
+def _is_updates(items):
+    """Whether these are updates: a dict, or a list of pairs of a variable and something."""
+    if isinstance(items, dict):
+        return True
+    return (
+        isinstance(items, (list, tuple))
+        and len(items) > 0
+        and all(isinstance(pair, (list, tuple)) and len(pair) == 2 and isinstance(pair[0], Variable) for pair in items)
+    )
 
 
-def _updates(item):
+def _updates(items):
     updates = OrderedUpdates()
-    for target, value in item.items() if isinstance(item, dict) else item:
-        updates[target] = value if isinstance(value, Variable) else as_tensor_variable(value)
+    for target, value in iter_over_pairs(items):
+        updates[target] = check_update(target, value, updates)
     return updates

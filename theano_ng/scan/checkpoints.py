@@ -1,0 +1,130 @@
+"""`scan_checkpoints`: loops whose gradient needs little memory."""
+
+from theano_ng.scan.front import as_sequence, scan
+from theano_ng.scan.utils import as_list, get_updates_and_outputs
+from theano_ng.scan.validation import integer_scalar
+from theano_ng.tensor.assert_op import AssertShape
+from theano_ng.tensor.basic import eq, minimum
+from theano_ng.tensor.elemwise.functions import int_div
+from theano_ng.tensor.indexing.subtensor import set_subtensor
+from theano_ng.tensor.shaping.creation import arange, zeros
+
+__all__ = ["scan_checkpoints"]
+
+
+def scan_checkpoints(
+    fn,
+    sequences=[],
+    outputs_info=None,
+    non_sequences=[],
+    name="checkpointscan_fn",
+    n_steps=None,
+    save_every_N=10,
+    padding=True,
+):
+    """A loop that keeps what it computes at every N-th step only; its gradient computes the steps between again.
+
+    The steps are done in blocks of `save_every_N`, by a loop in a loop. With blocks of about sqrt(n) steps the gradient needs memory for about
+    2 sqrt(n) steps instead of n, and the forward steps are done twice.
+
+    Parameters
+    ----------
+    fn : callable
+        As for `scan`, without condition.
+    sequences : array_like or list of them
+        All of one length; no taps.
+    outputs_info : array_like, None, or list of them, optional
+        No taps: steps read the results of the step before only.
+    non_sequences, name
+        As for `scan`.
+    n_steps : int or integer scalar, optional
+        The length of the sequences; needed when there are none.
+    save_every_N : int
+        How many steps a block has.
+    padding : bool
+        True: sequences get rows of zeros up to a multiple of `save_every_N`, which copies them; no step is done on these. False: their lengths
+        are multiples.
+
+    Returns
+    -------
+    outputs : TensorVariable, list of TensorVariable, or None
+        For each output the values after the last steps of the blocks: (ceil(n_steps / save_every_N), ...). The last row is that of the last step.
+    updates : OrderedUpdates
+
+    Raises
+    ------
+    RuntimeError
+        For taps.
+    ValueError
+        When nothing says how many steps there are, for less than one step in a block, and for a step that returns a condition.
+
+    Examples
+    --------
+    >>> import numpy as np, theano_ng as theano, theano_ng.tensor as T
+    >>> kept, _ = theano.scan_checkpoints(lambda x, h: h + x, T.arange(1, 8), T.constant(0, dtype="int64"), save_every_N=3)
+    >>> kept.eval()
+    array([ 6, 21, 28])
+    """
+    if save_every_N < 1:
+        raise ValueError("save_every_N is %d: a block has one step or more" % save_every_N)
+    sequences = [as_sequence(_without_taps(s, "input"), i) for i, s in enumerate(as_list(sequences))]
+    states = [_without_taps(s, "initial") for s in as_list(outputs_info)]
+    others = as_list(non_sequences)
+    if n_steps is not None:
+        n_steps = integer_scalar(n_steps, "n_steps")
+    elif sequences:
+        n_steps = sequences[0].shape[0]
+    else:
+        raise ValueError("scan_checkpoints: without sequences n_steps says how many steps there are")
+    n_blocks = int_div(n_steps + (save_every_N - 1), save_every_N)
+    # Of the last block as many steps as are left.
+    lengths = minimum(n_steps - arange(n_blocks) * save_every_N, save_every_N)
+
+    def block(*arguments):
+        """The steps of a block."""
+        length, *arguments = arguments
+        rows, arguments = arguments[: len(sequences)], arguments[len(sequences) :]
+        before, given = iter(arguments[: len(arguments) - len(others)]), arguments[len(arguments) - len(others) :]
+        results, updates = scan(
+            step,
+            sequences=list(rows),
+            outputs_info=[None if s is None else next(before) for s in states],
+            non_sequences=list(given),
+            n_steps=length,
+            name=name + "_block",
+            return_list=True,
+        )
+        return [result[-1] for result in results], updates
+
+    def step(*arguments):
+        result = fn(*arguments)
+        if get_updates_and_outputs(result)[0] is not None:
+            raise ValueError(
+                "scan_checkpoints: the step returns a condition, and only loops of a known number of steps are possible"
+            )
+        return result
+
+    as_long = AssertShape("scan_checkpoints: all sequences have one length, which is also n_steps")
+    sequences = [as_long(s, eq(s.shape[0], n_steps)) for s in sequences]
+    blocks = [_in_blocks(s, n_blocks, save_every_N, padding) for s in sequences]
+    return scan(block, sequences=[lengths, *blocks], outputs_info=states, non_sequences=others, name=name)
+
+
+def _without_taps(given, key):
+    """What is given for a sequence or output."""
+    if not isinstance(given, dict):
+        return given
+    if given.get("taps") is not None:
+        raise RuntimeError(
+            "scan_checkpoints doesn't work with taps. A step reads the rows of its own step and what the step before returned"
+        )
+    return given.get(key)
+
+
+def _in_blocks(sequence, n_blocks, n_rows, padding):
+    """The rows of a sequence, (n_blocks, n_rows, ...)."""
+    shape = [sequence.shape[i] for i in range(1, sequence.ndim)]
+    if padding:
+        padded = zeros([n_blocks * n_rows, *shape], sequence.dtype)
+        sequence = set_subtensor(padded[: sequence.shape[0]], sequence)
+    return sequence.reshape([n_blocks, n_rows, *shape])

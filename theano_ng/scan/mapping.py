@@ -1,0 +1,94 @@
+"""`map_variables`: new graphs in which a function has replaced variables, inside loops and Ops made of graphs too."""
+
+from theano_ng.compile.builders import OpFromGraph
+from theano_ng.compile.inner_graph import substitute
+from theano_ng.gof.graph import Constant
+from theano_ng.gof.traversal import inputs as leaves_of, postorder
+from theano_ng.scan.op import Scan
+from theano_ng.scan.utils import safe_new
+
+__all__ = ["map_variables"]
+
+
+def map_variables(replacer, graphs, additional_inputs=[]):
+    """Copies of graphs with variables replaced.
+
+    Parameters
+    ----------
+    replacer : callable
+        Takes a variable and returns what stands for it; the variable itself if it stays. It is asked for inputs and results alike, operands
+        first: where something before a variable was replaced, it gets the copy of the variable, which has its name and tag. It is asked for
+        the variables inside loops and Ops made of graphs too, except for their inputs; what it returns there may depend on variables
+        outside, which become further inputs of the Op.
+    graphs : iterable of Variable
+    additional_inputs : iterable of Variable
+        Inputs that only the replacements depend on. Nothing needs to be told: they are found.
+
+    Returns
+    -------
+    list of Variable
+
+    Raises
+    ------
+    NotImplementedError
+        When an Op made of a graph that has derivatives of its own would get further inputs.
+
+    Examples
+    --------
+    >>> from theano_ng import pp, tensor
+    >>> a, b, c = tensor.dscalars("a", "b", "c")
+    >>> ab = a + b
+    >>> ab.tag.replacement = a * b
+    >>> (v,) = map_variables(lambda graph: getattr(graph.tag, "replacement", graph), [ab + c])
+    >>> pp(v)
+    '((a * b) + c)'
+    """
+    graphs = list(graphs)
+    return _mapped(replacer, graphs, {})
+
+
+def _mapped(replacer, outputs, known):
+    """What becomes of some variables; `known` has what became of others."""
+    nodes = {}
+    for v in postorder(outputs, known):
+        node = v.owner
+        if node is None:
+            known[v] = replacer(v)
+            continue
+        if node not in nodes:
+            nodes[node] = _mapped_node(replacer, node, [known[i] for i in node.inputs])
+        known[v] = replacer(nodes[node].outputs[v.index])
+    return [known[v] for v in outputs]
+
+
+def _mapped_node(replacer, node, inputs):
+    """The node on other inputs, with the graph inside its Op mapped as well; the same node if nothing changes."""
+    op = node.op
+    if isinstance(op, (OpFromGraph, Scan)):
+        known = {v: v for v in op.inner_graph.inputs}
+        inside = _mapped(replacer, op.inner_graph.outputs, known)
+        if any(new is not old for new, old in zip(inside, op.inner_graph.outputs)):
+            own = set(op.inner_graph.inputs)
+            outside = [v for v in leaves_of(inside, own) if v not in own and not isinstance(v, Constant)]
+            copies = {v: safe_new(v, "_copy") for v in outside}
+            inside = substitute(inside, {**{v: v for v in own}, **copies})
+            arguments = list(op.inner_graph.inputs) + list(copies.values())
+            op = (_other_loop if isinstance(op, Scan) else _other_graph)(op, arguments, inside)
+            return op.make_node(*inputs, *outside)
+    if all(new is old for new, old in zip(inputs, node.inputs)):
+        return node
+    return node.clone_with_new_inputs(inputs)
+
+
+def _other_loop(op, inputs, outputs):
+    return Scan(inputs, outputs, op.info)
+
+
+def _other_graph(op, inputs, outputs):
+    derivatives = dict(lop_overrides=op.lop_overrides, grad_overrides=op.grad_overrides, rop_overrides=op.rop_overrides)
+    if len(inputs) > len(op.inner_graph.inputs) and any(given != "default" for given in derivatives.values()):
+        raise NotImplementedError(
+            "%s has derivatives of its own for %d inputs, and the replacements inside depend on other variables: make these inputs of the Op"
+            % (op, len(op.inner_graph.inputs))
+        )
+    return OpFromGraph(inputs, outputs, inline=op.is_inline, name=op.name, **derivatives, **op.kwargs)

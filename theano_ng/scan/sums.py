@@ -1,0 +1,267 @@
+"""Sums over the steps of a loop, of what each step computes: as much as possible is done once, behind the loop.
+
+A gradient with respect to what is the same in all steps is such a sum. Products of matrices become one product of what all steps have laid
+side by side: where a step computes ``dot(h.T, g)``, the loop hands out the rows g, and behind it stands ``dot(H.T, G)``.
+"""
+
+from theano_ng import scalar
+from theano_ng.gof.differentiate import is_zero
+from theano_ng.tensor.elemwise.functions import add, cast
+from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
+from theano_ng.tensor.indexing.subtensor import IncSubtensor
+from theano_ng.tensor.linalg.products import Dot, dot
+from theano_ng.tensor.reductions.careduce import Sum
+from theano_ng.tensor.shaping.reshaping import reshape
+
+__all__ = ["StepSums"]
+
+
+class StepSums:
+    """Plans for sums over the steps of a loop.
+
+    First `plan` all of them, then `choose`; then the loop is made, and `total` gives what stands behind it.
+
+    Parameters
+    ----------
+    rows : container of Variable
+        Variables of the step all values of which the outer graph has anyway.
+    carried : set of Variable
+        Those that depend on earlier steps.
+    moving : set of Variable
+        Those that are not the same in all steps.
+
+    Attributes
+    ----------
+    kept : dict
+        Variables that the loop has to hand out, row by row (the keys).
+    fixed : dict
+        Variables, the same in all steps, that the outer graph has to compute (the keys).
+    summed : dict
+        Variables that the loop has to sum up -> an outer variable that has their shape where they are not broadcastable.
+    """
+
+    def __init__(self, rows, carried, moving):
+        self.available, self.carried, self.moving = rows, carried, moving
+        self.kept, self.fixed, self.summed = {}, {}, {}
+        self._parts = {}  # term -> list of [leaf, what is done with its sum]
+        self._pending = []
+
+    # -- before there is a loop
+
+    def plan(self, term, like):
+        """Ask for the sum of the values of a variable.
+
+        Parameters
+        ----------
+        term : Variable
+        like : Variable
+            An outer variable of its shape.
+        """
+        if term in self._parts:
+            return
+        parts = self._parts[term] = []
+        todo, opened = [(term, None)], set()
+        while todo:
+            v, then = todo.pop()
+            node = v.owner
+            if v not in self.moving:
+                self.fixed[v] = None
+                parts.append([v, then])
+                continue
+            if node is None or v in self.available or v in opened:
+                # What is added to itself stays whole: opening it twice for each addition would never end.
+                self._leaf(parts, v, then, like)
+                continue
+            opened.add(v)
+            op, inputs = node.op, node.inputs
+            if isinstance(op, Elemwise) and isinstance(op.scalar_op, scalar.Add):
+                todo.extend((i, then) for i in reversed(inputs))
+            elif isinstance(op, DimShuffle) or isinstance(op, Elemwise) and isinstance(op.scalar_op, scalar.Neg):
+                todo.append((inputs[0], (op, None, None, then)))
+            elif isinstance(op, Dot) and any(i not in self.moving for i in inputs):
+                (k,) = [k for k, i in enumerate(inputs) if i in self.moving]
+                self.fixed[inputs[1 - k]] = None
+                todo.append((inputs[k], (op, k, inputs, then)))
+            elif self._adds_to_nothing(node):
+                self.fixed.update(dict.fromkeys([inputs[0], *inputs[2:]]))
+                todo.append((inputs[1], (op, 1, inputs, then)))
+            else:
+                self._leaf(parts, v, then, like)
+
+    def _adds_to_nothing(self, node):
+        """Whether a node puts its second input into zeros, at the same place in all steps."""
+        return (
+            isinstance(node.op, IncSubtensor)
+            and not node.op.set_instead_of_inc
+            and all(i not in self.moving for k, i in enumerate(node.inputs) if k != 1)
+            and is_zero(node.inputs[0]) == "yes"
+        )
+
+    def _leaf(self, parts, v, then, like):
+        part = [v, then]
+        parts.append(part)
+        if v in self.available:
+            return
+        if v.owner is not None and isinstance(v.owner.op, Dot):
+            for factor in v.owner.inputs:
+                self.keep(factor)
+        else:
+            self._pending.append((part, like))
+
+    def keep(self, v):
+        """Ask for all values of a variable.
+
+        Parameters
+        ----------
+        v : Variable
+        """
+        base, _ = _peeled(v, self.available)
+        if base not in self.available:
+            self.kept[base] = None
+
+    def choose(self):
+        """Decide which of what is left is summed up in the loop, and which behind it."""
+        for part, like in self._pending:
+            v, then = part
+            if v in self.kept:
+                continue
+            if self._is_sum_of_rows(v):
+                self.keep(v.owner.inputs[0])
+            elif v.type.ndim == 0 or v not in self.carried:
+                # Numbers take no room; what does not depend on earlier steps may leave the loop altogether.
+                self.kept[v] = None
+            else:
+                # Whole, for the shape that it has then is known.
+                part[:] = _done(v, then), None
+                self.summed[part[0]] = like
+
+    def _is_sum_of_rows(self, v):
+        """Whether a variable is a sum of elements of what the outer graph will have anyway."""
+        if v.owner is None or not isinstance(v.owner.op, Sum):
+            return False
+        base, _ = _peeled(v.owner.inputs[0], self.available)
+        return base in self.available or base in self.kept
+
+    # -- behind the loop
+
+    def total(self, term, n_steps, rows, fixed, sums):
+        """The sum of the values of a variable.
+
+        Parameters
+        ----------
+        term : Variable
+            A planned one.
+        n_steps : Variable
+            How many steps there are.
+        rows : callable
+            From one of `available` or `kept` to its values, (n_steps, ...).
+        fixed, sums : dict
+            From those of `fixed` and `summed` to the outer variable.
+
+        Returns
+        -------
+        Variable
+        """
+        found = []
+        for v, then in self._parts[term]:
+            if v in fixed:
+                value = fixed[v] * cast(n_steps, v.type.dtype)
+            elif v in sums:
+                value = sums[v]
+            else:
+                value = self._sum(v, rows)
+            value = _done(value, then, fixed)
+            found.append(value)
+        return found[0] if len(found) == 1 else add(*found)
+
+    def rows(self, v, rows):
+        """All values of a variable.
+
+        Parameters
+        ----------
+        v : Variable
+            One that was asked for by `keep`.
+        rows : callable
+            As for `total`.
+        """
+        base, orders = _peeled(v, self.available)
+        value = rows(base)
+        for order in orders:
+            value = value.dimshuffle(0, *(i if i == "x" else i + 1 for i in order))
+        return value
+
+    def _sum(self, v, rows):
+        """The sum of rows, of products of rows, or of sums of elements of rows."""
+
+        def all_rows(v):
+            return self.rows(v, rows)
+
+        if v in self.available or v in self.kept:
+            return rows(v).sum(axis=0)
+        if isinstance(v.owner.op, Sum):
+            axes = v.owner.op.axis
+            x = v.owner.inputs[0]
+            axes = range(x.ndim) if axes is None else axes
+            return all_rows(x).sum(axis=[0, *(a + 1 for a in axes)])
+        return _product(*v.owner.inputs, all_rows)
+
+
+def _done(value, then, fixed=None):
+    """A variable after operations.
+
+    Parameters
+    ----------
+    value : Variable
+    then : (op, int or None, list of Variable, then) or None
+        The operation, which of its inputs is `value` (None: there is no other), its inputs, and the operations after it.
+    fixed : dict, optional
+        What to take for the other inputs.
+    """
+    while then is not None:
+        op, k, inputs, then = then
+        if isinstance(op, DimShuffle):
+            value = value.dimshuffle(*op.new_order)
+        elif k is None:
+            value = op(value)
+        else:
+            value = op(*(value if i == k else r if fixed is None else fixed[r] for i, r in enumerate(inputs)))
+    return value
+
+
+def _peeled(v, available):
+    """What a variable is a view of, with other dimensions, and the patterns that lead from that to it."""
+    orders = []
+    while v not in available and v.owner is not None and isinstance(v.owner.op, DimShuffle):
+        orders.append(v.owner.op.new_order)
+        v = v.owner.inputs[0]
+    return v, orders[::-1]
+
+
+def _product(x, y, rows):
+    """The sum over the steps of the product of two variables, vectors or matrices."""
+    if _order(y) == ("x", 0):
+        right = rows(y.owner.inputs[0])
+    elif y.type.ndim == 1:
+        right = rows(y).flatten()
+    else:
+        right = _stacked(rows(y))
+    if _order(x) == (0, "x"):  # an outer product
+        left = rows(x.owner.inputs[0]).T
+    elif x.type.ndim == 1:
+        left = rows(x).flatten()
+    elif _order(x) == (1, 0):
+        left = _stacked(rows(x.owner.inputs[0])).T
+    else:
+        turned = rows(x).dimshuffle(1, 0, 2)
+        left = reshape(turned, (turned.shape[0], turned.shape[1] * turned.shape[2]), ndim=2)
+    return dot(left, right)
+
+
+def _order(v):
+    """The pattern of the DimShuffle that makes a variable, or None."""
+    return v.owner.op.new_order if v.owner is not None and isinstance(v.owner.op, DimShuffle) else None
+
+
+def _stacked(x):
+    """Matrices one below the other."""
+    return reshape(x, (x.shape[0] * x.shape[1], x.shape[2]), ndim=2)

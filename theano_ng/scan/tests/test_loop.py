@@ -1,0 +1,194 @@
+"""Loops in Python, in C step by step, and as one C function: the same numbers, for random loops."""
+
+import unittest
+from unittest import mock
+
+import numpy as np
+
+import theano_ng as theano
+import theano_ng.tensor as T
+from theano_ng.compile.mode import Mode
+from theano_ng.scan.op import Scan, StepGraph
+
+PYTHON = Mode("py", None)
+NO_KERNEL = mock.patch.object(StepGraph, "kernel", lambda *args: None)
+
+
+def info(**entries):
+    """The info of a loop that has nothing else."""
+    counts = dict.fromkeys(
+        ("n_seqs", "n_mit_mot", "n_mit_mot_outs", "n_mit_sot", "n_sit_sot", "n_shared_outs", "n_nit_sot"), 0
+    )
+    return {**counts, "tap_array": [], "mit_mot_out_slices": [], "as_while": False, "name": "loop", **entries}
+
+
+class RandomLoop:
+    """A loop with random groups, taps, dtypes and arithmetic, and arguments for it.
+
+    Parameters
+    ----------
+    rng : RandomState
+    products : bool
+        Whether steps may hold products of vectors and matrices.
+    """
+
+    def __init__(self, rng, products):
+        self.rng = rng
+        self.dtype = rng.choice(["float64", "float32"])
+        self.shape = [(), (3,), (2, 3)][rng.randint(3)]
+        self.n_steps = int(rng.choice([0, 1, 2, 7, 20]))
+        n = {name: rng.randint(3) for name in ("seqs", "mit_sot", "sit_sot", "nit_sot", "others")}
+        n["mit_mot"], n["shared"] = rng.randint(2), rng.randint(2) * rng.randint(2)
+        if n["mit_mot"] + n["mit_sot"] + n["sit_sot"] + n["nit_sot"] == 0:
+            n["nit_sot"] = 1
+        self.as_while = bool(rng.randint(4) == 0)
+        taps = [sorted(set(rng.randint(-2, 3, 3).tolist())) for _ in range(n["mit_mot"])]
+        written = [sorted(set(rng.randint(-1, 3, 2).tolist())) for _ in range(n["mit_mot"])]
+        taps += [(-np.unique(rng.randint(1, 5, 2))).tolist() for _ in range(n["mit_sot"])]
+        taps += [[-1]] * n["sit_sot"]
+        row = T.TensorType(self.dtype, (False,) * len(self.shape))
+        number = T.TensorType(self.dtype, ())
+        seqs = [row() if rng.randint(3) else number() for _ in range(n["seqs"])]
+        rows = [row() for read in taps for _ in read]
+        counters = [T.lscalar() for _ in range(n["shared"])]
+        others = [row() if rng.randint(2) else number() for _ in range(n["others"])]
+        inputs = [*seqs, *rows, *counters, *others]
+        self.sources = list(inputs) or [T.constant(np.full(self.shape, 0.25, self.dtype))]
+        if products and self.shape:
+            others.append(row())
+            inputs.append(others[-1])
+            self.sources.append(T.dot(T.tanh(others[-1]), np.eye(3, dtype=self.dtype) * 0.5))
+        n_written = sum(map(len, written)) + n["mit_sot"] + n["sit_sot"] + n["nit_sot"]
+        outputs = [self.expression() for _ in range(n_written)] + [c + 2 for c in counters]
+        if self.as_while:
+            outputs.append(self.expression().sum() > 0.9 * max(1, np.prod(self.shape)))
+        self.op = Scan(
+            inputs,
+            outputs,
+            info(
+                n_seqs=n["seqs"],
+                n_mit_mot=n["mit_mot"],
+                n_mit_mot_outs=sum(map(len, written)),
+                n_mit_sot=n["mit_sot"],
+                n_sit_sot=n["sit_sot"],
+                n_shared_outs=n["shared"],
+                n_nit_sot=n["nit_sot"],
+                tap_array=taps,
+                mit_mot_out_slices=written,
+                as_while=self.as_while,
+            ),
+        )
+        self.arguments = [np.int64(self.n_steps)]
+        self.arguments += [self.value((self.n_steps + rng.randint(2), *self.shape[: v.ndim])) for v in seqs]
+        for i, read in enumerate(taps):
+            lead = self.op.lead(i)
+            most = max(lead + self.n_steps + max(read + self.op.output_taps(i)), 1)
+            short = i >= n["mit_mot"] and rng.randint(2)
+            length = rng.randint(lead, lead + 3) if short else lead + self.n_steps if i >= n["mit_mot"] else most
+            self.arguments.append(self.value((max(length, 1), *self.shape)))
+        self.arguments += [np.int64(5) for _ in counters]
+        self.arguments += [np.int64(max(1, self.n_steps - rng.randint(3))) for _ in range(n["nit_sot"])]
+        self.arguments += [self.value(self.shape[: v.ndim] if v.ndim else ()) for v in others]
+
+    def value(self, shape):
+        return np.asarray(self.rng.uniform(-1, 1, shape), self.dtype)
+
+    def expression(self):
+        """Something bounded, of the shape of rows."""
+        choose = lambda: self.sources[self.rng.randint(len(self.sources))]  # noqa: E731
+        a, b, c = choose(), choose(), choose()
+        found = [lambda: T.tanh(a * 0.5 + b), lambda: a * b - c * 0.25, lambda: T.maximum(a, -b) * 0.75][
+            self.rng.randint(3)
+        ]()
+        full = T.constant(np.zeros(self.shape, self.dtype))
+        return T.cast(T.clip(found, -1, 1) + full, self.dtype)
+
+    def reference(self):
+        """The outputs, by plain arithmetic on lists of rows."""
+        op, arguments = self.op, self.arguments
+        step = theano.function(op.inputs, op.outputs, mode=PYTHON, on_unused_input="ignore")
+        buffers = [b.copy() for b in arguments[1 + op.n_seqs : 1 + op.n_seqs + op.n_states]]
+        # time -> row, for states that are no mit_mot
+        times = [
+            {t - op.lead(i): row for t, row in enumerate(buffer[: op.lead(i)])} if i >= op.n_mit_mot else None
+            for i, buffer in enumerate(buffers)
+        ]
+        shared, results, done = op.outer_shared(arguments), [[] for _ in range(op.n_nit_sot)], 0
+        while done < self.n_steps:
+            rows = [
+                buffers[i][op.lead(i) + done + tap] if times[i] is None else times[i][done + tap]
+                for i, taps in enumerate(op.tap_array)
+                for tap in taps
+            ]
+            given = [s[done] for s in op.outer_seqs(arguments)] + rows + shared + op.outer_non_seqs(arguments)
+            found = iter(step(*given))
+            for i in range(op.n_states):
+                for tap in op.output_taps(i):
+                    if times[i] is None:
+                        buffers[i][op.lead(i) + done + tap] = next(found)
+                    else:
+                        times[i][done] = next(found)
+            for result in results:
+                result.append(next(found))
+            shared = [next(found) for _ in shared]
+            done += 1
+            if op.as_while and next(found):
+                break
+        for i, kept in enumerate(times):
+            if kept is not None:
+                last = [kept[t] for t in sorted(kept)][-len(buffers[i]) :]
+                if done == 0:
+                    last = list(buffers[i][: op.lead(i)])
+                buffers[i] = np.array(last, self.dtype).reshape((len(last), *self.shape))
+        lengths = op.outer_nitsot(arguments)
+        results = [
+            np.array(r[-int(k) :], self.dtype).reshape((min(len(r), int(k)), *self.shape))
+            for r, k in zip(results, lengths)
+        ]
+        return buffers + results + shared
+
+    def function(self, mode=None):
+        outer = [T.as_tensor_variable(a).type() for a in self.arguments]
+        f = theano.function(outer, self.op(*outer, return_list=True), mode=mode, on_unused_input="ignore")
+        return f
+
+
+class TestRandomLoops(unittest.TestCase):
+    """With what is left of a call in the memory of the next one."""
+
+    def compare(self, seed, products):
+        loop = RandomLoop(np.random.RandomState(seed), products)
+        wanted = loop.reference()
+        given = [np.array(a) for a in loop.arguments]
+        functions = [loop.function(PYTHON), loop.function("FAST_RUN")]
+        with NO_KERNEL:
+            functions.append(loop.function("FAST_RUN"))
+        found = [f(*given) for f in functions for _ in range(2)]
+        for values in zip(*found[2:]):
+            for value in values[1:]:
+                np.testing.assert_array_equal(value, values[0])
+        for values in found:
+            for value, expected in zip(values, wanted):
+                tolerance = 1e-4 if loop.dtype == "float32" else 1e-12
+                np.testing.assert_allclose(value, expected, rtol=tolerance, atol=tolerance)
+                self.assertEqual(value.dtype, expected.dtype)
+        for value, expected in zip(loop.arguments, given):
+            np.testing.assert_array_equal(value, expected)
+        return loop
+
+    def test_arithmetic(self):
+        kernels = 0
+        for seed in range(40):
+            with self.subTest(seed=seed):
+                op = self.compare(seed, False).op
+                kernels += op.inner_graph.kernel(op) is not None
+        self.assertGreater(kernels, 15)
+
+    def test_products(self):
+        for seed in range(100, 115):
+            with self.subTest(seed=seed):
+                self.compare(seed, True)
+
+
+if __name__ == "__main__":
+    unittest.main()
