@@ -144,13 +144,13 @@ class Outside:
             copy_stack_trace(node.outputs, copy.outputs)
             self._known.update(zip(node.outputs, copy.outputs))
             return
-        (out,) = node.outputs
         build, rows = self.plan(node)
         found = build([self._known[i] if i in self._known else self._buffers[i] for i in node.inputs], self.n_steps)
-        if rows:
-            found = fitted(found, out.type)
-        copy_stack_trace(out, found)
-        self._known[out] = found
+        for inner, outer in zip(node.outputs, found if isinstance(found, list) else [found]):
+            if rows:
+                outer = fitted(outer, inner.type)
+            copy_stack_trace(inner, outer)
+            self._known[inner] = outer
 
 
 def is_length_of(v, sequence):

@@ -15,6 +15,7 @@ from theano_ng.tensor.indexing.lists import get_idx_list
 from theano_ng.tensor.indexing.subtensor import Subtensor
 from theano_ng.tensor.linalg.products import Dot
 from theano_ng.tensor.reductions.careduce import CAReduce
+from theano_ng.tensor.reductions.extremes import MaxAndArgmax
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 from theano_ng.tensor.shaping.joining import Join
 from theano_ng.tensor.shaping.reshaping import ScalarFromTensor, reshape
@@ -39,21 +40,20 @@ def plan(node, stacked):
     Parameters
     ----------
     node : Apply
-        With one output.
     stacked : list of bool
         For each input whether it has a row for each step.
 
     Returns
     -------
     (callable, bool), or None
-        A function of the list of outer inputs and the number of steps that returns the outer output, and whether that has a row for each step. None: it cannot, or should
+        A function of the list of outer inputs and the number of steps that returns the outer output (a list where there are several), and whether that has a row for each step. None: it cannot, or should
         not, because the result is so much larger than the inputs that a step had better compute it.
     """
     make = _PLANS.get(type(node.op))
     if make is None:
         # Classes of reductions are many: Sum, Prod, Any ...
         make = _reduction if isinstance(node.op, CAReduce) and _keeps_axis(type(node.op)) else None
-    if make is None or len(node.outputs) != 1:
+    if make is None:
         return None
     found = make(node, stacked)
     return found if found is None or isinstance(found, tuple) else (found, True)
@@ -113,6 +113,12 @@ def _reduction(node, stacked):
     op = copy(node.op)
     axes = range(node.inputs[0].ndim) if op.axis is None else op.axis
     op.axis = tuple(axis + 1 for axis in axes)
+    return lambda inputs, n_steps: op(inputs[0])
+
+
+@plans(MaxAndArgmax)
+def _extremes(node, stacked):
+    op = MaxAndArgmax(tuple(axis + 1 for axis in node.op.axis))
     return lambda inputs, n_steps: op(inputs[0])
 
 

@@ -12,18 +12,21 @@ import theano_ng.tensor as T
 from theano_ng.compile.mode import Mode, optdb
 from theano_ng.configparser import change_flags
 from theano_ng.gof.optdb import EquilibriumDB, SequenceDB
+from theano_ng.gof.vm import VM_Linker
 from theano_ng.ifelse import IfElse
 from theano_ng.scan.args import scan_args
 from theano_ng.scan.front import scan
 from theano_ng.scan.op import Scan
 from theano_ng.scan.opt.merge import ScanMerge
+from theano_ng.scan.opt.outside import length_of_buffer
 from theano_ng.scan.utils import until
 from theano_ng.tensor.assert_op import Assert
 from theano_ng.tensor.linalg.products import Dot
 from theano_ng.tensor.shaping.allocation import AllocEmpty
 
-STEP = Mode("py", None)  # steps run as they are written
-WITH = Mode("py", "fast_run").excluding("fusion")
+LINKER = VM_Linker(use_cloop=False, c_thunks=False)
+STEP = Mode(LINKER, None)  # steps run as they are written
+WITH = Mode(LINKER, "fast_run").excluding("fusion")
 WITHOUT = WITH.excluding("scan")
 
 
@@ -47,7 +50,11 @@ class Case(unittest.TestCase):
         plain = WITH.excluding(*excluding) if excluding else WITHOUT
         expected = theano.function(inputs, outputs, mode=plain, on_unused_input="ignore")(*values)
         for found, wanted in zip(fn(*values), expected):
-            self.assertEqual((found.dtype, found.shape), (wanted.dtype, wanted.shape))
+            # Without a step nobody knows what shape a row would have had; with the rules it may be known.
+            shapes = [v.shape if len(v) else (0, v.ndim) for v in (found, wanted)] if wanted.ndim else [(), ()]
+            self.assertEqual((found.dtype, shapes[0]), (wanted.dtype, shapes[1]))
+            if wanted.ndim and not len(wanted):
+                continue
             np.testing.assert_allclose(found, wanted, rtol=rtol, atol=1e-12)
         return fn
 
@@ -128,7 +135,7 @@ class Registration(unittest.TestCase):
         code = (
             "import sys, theano_ng as t; x = t.tensor.dscalar(); assert t.function([x], x + 1, mode=t.Mode('py', 'fast_run'))(1) == 2;"
             "assert not [m for m in sys.modules if m.startswith('theano_ng.scan.')];"
-            "t.scan; t.function([x], x + 2, mode=t.Mode('py', 'fast_run'));"
+            "t.scan.__name__; t.function([x], x + 2, mode=t.Mode('py', 'fast_run'));"
             "assert 'theano_ng.scan.opt' in sys.modules"
         )
         subprocess.run([sys.executable, "-c", code], check=True, env=dict(os.environ))
@@ -470,10 +477,10 @@ class Memory(Case):
     def rows(self, node, values):
         """The numbers of rows of the buffers and results of a loop."""
         args = scan_args.of(node)
-        wanted = [v.shape[0] for v in args.outer_in_mit_sot + args.outer_in_sit_sot] + args.outer_in_nit_sot
+        wanted = list(map(length_of_buffer, args.outer_in_mit_sot + args.outer_in_sit_sot)) + args.outer_in_nit_sot
         inputs = [v for v in theano.gof.graph.inputs(wanted) if not isinstance(v, theano.gof.Constant)]
         cloned, outputs = theano.gof.graph.clone(inputs, wanted)
-        fn = theano.function(cloned, outputs, mode=Mode("py", None), on_unused_input="ignore")
+        fn = theano.function(cloned, outputs, mode=Mode("py", None), on_unused_input="ignore", accept_inplace=True)
         return [int(n) for n in fn(*[values[v.name] for v in inputs])]
 
     def kept(self, read, taps=(-1,), prealloc=True, steps=6, n_steps=None, result=False):
@@ -536,8 +543,10 @@ class Memory(Case):
     def test_a_known_number_of_steps(self):
         self.assertEqual(self.kept(lambda out: out[-1], n_steps=5), 2)
         self.assertEqual(self.kept(lambda out: out[4], n_steps=5), 2)
-        self.assertEqual(self.kept(lambda out: out[3], n_steps=5), 3)
-        self.assertEqual(self.kept(lambda out: out[1], n_steps=5), 3)
+        # Four steps are enough, and then it is the last row.
+        self.assertEqual(self.kept(lambda out: out[3], n_steps=5), 2)
+        self.assertEqual(self.kept(lambda out: out[1], n_steps=5), 2)
+        self.assertEqual(self.kept(lambda out: out[:2], n_steps=5), 3)
         self.assertEqual(self.kept(lambda out: out[-4:], n_steps=3), 4)
 
     def test_fewer_steps_than_rows(self):
@@ -570,7 +579,7 @@ class Memory(Case):
 
     def test_what_one_output_needs_of_others(self):
         x, h = T.dvector("x"), T.dscalar("h")
-        a, b = self.loop(lambda a, p, q: [p * a, q + p], x, [h, h])
+        a, b = self.loop(lambda a, p, q: [p * a, q * p], x, [h, h])
         fn = self.check([x, h], [a[-1], b[-2:]], [self.rng.rand(5), 0.5])
         self.assertEqual(self.rows(self.only_loop(fn), {"x": np.zeros(5), "h": 0.5}), [2, 3])
         fn = self.check([x, h], [a[1], b[:3]], [self.rng.rand(5), 0.5])
