@@ -432,7 +432,9 @@ class Backward:
             "n_sit_sot": len(sit_sots) + len(totals),
             "n_shared_outs": 0,
             "n_nit_sot": len(sums.kept),
-            "tap_array": [part.taps for part in mit_mots] + [[-c.reach] for c in mit_sots + sit_sots] + [[-1] for _ in totals],
+            "tap_array": [part.taps for part in mit_mots]
+            + [[-c.reach] for c in mit_sots + sit_sots]
+            + [[-1] for _ in totals],
             "mit_mot_out_slices": [part.writes for part in mit_mots],
             "as_while": False,
             "destroy_map": {},
@@ -493,7 +495,9 @@ class Backward:
     def _carry_buffer(self, carry):
         """The buffer of a gradient that goes from step to step."""
         seed = 0 if carry.seed is None else shape_padleft(carry.seed)
-        return self._buffer(carry.variable.type, self.inputs[1 + self.op.n_seqs + carry.state.number], 1, carry.reach, seed)
+        return self._buffer(
+            carry.variable.type, self.inputs[1 + self.op.n_seqs + carry.state.number], 1, carry.reach, seed
+        )
 
     def _gradient_buffer(self, state):
         """The rows of the gradient of a state of mit_mot, the latest one first."""
@@ -577,8 +581,10 @@ class Backward:
         return None if rows is None else set_subtensor(buffer.zeros_like()[: state.lead], rows)
 
     def _of_shared(self, i, value):
-        return self.nulls[i].type() if i in self.nulls else grad_undefined(
-            self.op, self.inputs.index(value), value, "It changes from step to step."
+        return (
+            self.nulls[i].type()
+            if i in self.nulls
+            else grad_undefined(self.op, self.inputs.index(value), value, "It changes from step to step.")
         )
 
     def _of_other(self, i, value):
