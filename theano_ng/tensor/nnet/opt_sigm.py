@@ -3,7 +3,7 @@
 import numpy as np
 
 from theano_ng.compile import optdb
-from theano_ng.gof.rewriting import copy_stack_trace, local_optimizer
+from theano_ng.gof.rewriting import copy_stack_trace, in2out, local_optimizer
 from theano_ng.tensor.elemwise import functions as T
 from theano_ng.tensor.nnet.mul_tree import (
     compute_mul,
@@ -17,7 +17,7 @@ from theano_ng.tensor.nnet.mul_tree import (
 )
 from theano_ng.tensor.nnet.sigmoids import hard_sigmoid, sigmoid, softplus, ultra_fast_sigmoid
 from theano_ng.tensor.opt.common import MAX_SHARED, constant_value, is_constant, op_of, scalarconsts_rest
-from theano_ng.tensor.type import values_eq_approx
+from theano_ng.tensor.opt.log_domain import loses_less
 from theano_ng.tensor.opt.own_registration import ignores_nonfinite, register_specialize, register_stabilize
 from theano_ng.tensor.opt.rows import names, pattern_rule, rule, such, terms
 
@@ -80,20 +80,6 @@ def _finish(node, result):
     return [result]
 
 
-def loses_less(a, b):
-    """Whether `b` may replace `a`, the logarithm of a sigmoid or of its complement.
-
-    ``1 - sigmoid(x)`` is known to the precision of 1, so its logarithm `a` is off by ``eps * exp(-a)``: near x = 36 in float64 nothing is
-    left of it, and it may be infinite. The replacement has all its digits.
-    """
-    if a.shape != b.shape or a.dtype != b.dtype:
-        return False
-    with np.errstate(all="ignore"):
-        lost = 8 * np.finfo(a.dtype).eps * np.exp(-a)
-        same = np.where(np.isfinite(lost) & (np.abs(a - b) <= lost), b, a)
-    return values_eq_approx(same, b, allow_remove_inf=True)
-
-
 def _softplus_rule(name, pattern, new):
     return pattern_rule(
         name,
@@ -124,7 +110,7 @@ register_stabilize(log1pexp_to_softplus, name="log1pexp_to_softplus")
 def local_exp_over_1_plus_exp(node):
     """A sigmoid that is written with exponentials, which overflow.
 
-    exp(x) / (1 + exp(x))  ->  sigmoid(x)          [stabilize, specialize, fast_run]
+    exp(x) / (1 + exp(x))  ->  sigmoid(x)          [stabilize, specialize, fast_run, fast_compile]
     y / (1 + exp(x))  ->  y * sigmoid(-x)
 
     Other factors of numerator and denominator stay.
@@ -172,6 +158,16 @@ def local_inv_1_plus_exp(node):
         return None
     minus = is_neg(found[1])
     return _finish(node, sigmoid(-found[1] if minus is None else minus))
+
+
+# FAST_COMPILE does not stabilize.
+optdb.register(
+    "logistic",
+    in2out(log1pexp_to_softplus, local_exp_over_1_plus_exp),
+    0.71,
+    "fast_compile",
+    own=True,
+)
 
 
 @register_stabilize

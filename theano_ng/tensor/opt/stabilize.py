@@ -5,6 +5,7 @@ import numpy as np
 from theano_ng import scalar
 from theano_ng.gof.rewriting import local_optimizer
 from theano_ng.tensor import basic as T
+from theano_ng.tensor.logarithms import ERFC_THRESHOLD, is_log_of_erfc, log_of_erfc
 from theano_ng.tensor.reductions.careduce import Prod
 from theano_ng.tensor.elemwise.op import Elemwise
 from theano_ng.tensor.opt.common import (
@@ -204,21 +205,6 @@ local_erf_neg_minus_one = _everywhere("local_erf_neg_minus_one", _BACK, -1 + erf
 local_erf_neg_minus_one2 = _everywhere("local_erf_neg_minus_one2", _BACK, -1 + erfc(-1 * x), erf(x))
 
 
-# Where erfc underflows to zero, or is about to, its logarithm comes from erfcx(x) = exp(x**2) * erfc(x).
-_ERFC_THRESHOLD = {"float32": 9.0, "float64": 26.0}
-
-
-def log_of_erfc(x):
-    """``log(erfc(x))`` for every x.
-
-    Parameters
-    ----------
-    x : tensor
-        float32 or float64.
-    """
-    return T.switch(x < np.asarray(_ERFC_THRESHOLD[x.dtype], x.dtype), T.log(T.erfc(x)), T.log(T.erfcx(x)) - T.sqr(x))
-
-
 @register_stabilize
 @register_specialize
 @local_optimizer([T.log])
@@ -231,21 +217,10 @@ def local_log_erfc(node):
     """
     inputs = inputs_of(node.inputs[0], T.erfc)
     out = node.outputs[0]
-    if inputs is None or is_stabilized(out) or out.dtype not in _ERFC_THRESHOLD:
+    if inputs is None or is_log_of_erfc(out) or out.dtype not in ERFC_THRESHOLD:
         return False
     (x,) = inputs
     return answer(log_of_erfc(x if x.dtype == out.dtype else T.cast(x, out.dtype)), out)
-
-
-def is_stabilized(v):
-    """Whether `v` is the logarithm that stands in what `log_of_erfc` makes."""
-    for client, i in v.clients:
-        if client != "output" and client.op == T.switch and i == 1:
-            below = inputs_of(client.inputs[0], T.lt)
-            limit = None if below is None else constant_value(below[1])
-            if limit is not None and float(limit) in _ERFC_THRESHOLD.values():
-                return True
-    return False
 
 
 @register_stabilize
@@ -260,7 +235,7 @@ def local_grad_log_erfc_neg(node):
     out = node.outputs[0]
     numerator, denominator = node.inputs
     inputs = inputs_of(denominator, T.erfc)
-    if inputs is None or out.dtype not in _ERFC_THRESHOLD:
+    if inputs is None or out.dtype not in ERFC_THRESHOLD:
         return False
     (x,) = inputs
     factors = [numerator] if inputs_of(numerator, T.mul) is None else list(numerator.owner.inputs)
