@@ -66,45 +66,47 @@ def is_log_of_erfc(v):
     return False
 
 
-def _log_of_cosh(x):
-    x = abs(x)
-    return x + T.log1p(T.exp(-2 * x)) - np.asarray(np.log(2), x.dtype)
-
-
 def _slope_of_erfc(x):
-    return -_erfc_constant(x) / T.erfcx(x)
+    return np.asarray(-2 / np.sqrt(np.pi), x.dtype) / T.erfcx(x)
 
 
-def _erfc_constant(x):
-    return T.constant(np.asarray(2 / np.sqrt(np.pi), x.dtype))
+def _logistic_slope(argument):
+    return logistic((-argument).variable())
 
 
-_ELEMENTARY = {
-    T.exp: (lambda x: x, T.ones_like),
-    logistic: (lambda x: -T.log1p(T.exp(-x)), None),  # see _factors_atom
-    T.erfc: (log_of_erfc, _slope_of_erfc),
-    T.erfcx: (None, lambda x: 2 * x + _slope_of_erfc(x)),
-    T.cosh: (_log_of_cosh, T.tanh),
+def _of_variable(f):
+    return lambda argument: f(argument.variable())
+
+
+Function = namedtuple("Function", "log slope")
+"""The logarithm of a function of an `Argument`, and its derivative. log: None where it is not to be had from others."""
+
+_FUNCTIONS = {
+    T.exp: Function(_of_variable(lambda x: x), _of_variable(T.ones_like)),
+    logistic: Function(lambda argument: -T.log1p(T.exp((-argument).variable())), _logistic_slope),
+    T.erfc: Function(_of_variable(log_of_erfc), _of_variable(_slope_of_erfc)),
+    T.erfcx: Function(None, _of_variable(lambda x: 2 * x + _slope_of_erfc(x))),
+    T.cosh: Function(_of_variable(lambda x: abs(x) + T.log1p(T.exp(-2 * abs(x))) - np.asarray(np.log(2), x.dtype)), _of_variable(T.tanh)),
 }
-"""Function -> its logarithm, and the derivative of that."""
 
 
 def log_of_factors(found, v):
     """The sum of the logarithms of `Factors`, or None where they are negative or have none in the dtype of `v`."""
-    dtype = v.dtype
-    functions = [f.function for f in found.factors]
-    if not found.constant > 0 or T.erfcx in functions or dtype == "float16" and T.erfc in functions:
+    if not found.constant > 0 or v.dtype == "float16" and any(f.function == T.erfc for f in found.factors):
         return None
-    terms = []
+    new = None if found.constant == 1 and found.factors else T.constant(np.asarray(np.log(found.constant), v.dtype))
     for function, argument, power in found.factors:
-        if function == T.exp:
-            terms.append(argument.times(power).variable())
-            continue
-        log = _ELEMENTARY[function][0](argument.variable())
-        terms.append(log if power == 1 else -log if power == -1 else T.mul(np.asarray(power, dtype), log))
-    if found.constant != 1 or not terms:
-        terms.append(T.as_tensor_variable(np.asarray(np.log(found.constant), dtype)))
-    return terms[0] if len(terms) == 1 else T.add(*terms)
+        log = _FUNCTIONS[function].log
+        if log is None:
+            return None
+        term = log(argument)
+        if abs(power) != 1:
+            term = T.mul(np.asarray(abs(power), v.dtype), term)
+        if power > 0:
+            new = term if new is None else new + term
+        else:
+            new = -term if new is None else new - term
+    return new
 
 
 # -- what is looked through ----------------------------------------------------------------------------------------------------------------
@@ -222,7 +224,7 @@ def log_of(v):
         node = u.owner
         if node is None or u.type.dtype not in FLOATS:
             return None
-        factors[u] = factors_of(u)
+        factors[u] = None if isinstance(node.op, VIEWS) else factors_of(u)
         if factors[u] is not None or node.op in log_of_op:
             return ()
         if node.op == T.add:
@@ -414,7 +416,9 @@ def _factors_atom(v, found):
         terms = {}
         for function, argument, power in found.factors:
             x = argument.variable()
-            slope = _complement(v, found, argument) if function is logistic else _ELEMENTARY[function][1](x)
+            slope = _complement(v, found) if function is logistic else None
+            if slope is None:
+                slope = _FUNCTIONS[function].slope(argument)
             g = c * slope if power == 1 else -(c * slope) if power == -1 else np.asarray(power, v.dtype) * c * slope
             (g,) = _back(x, [argument.base], g)
             terms.setdefault(argument.base, []).append(g)
@@ -423,15 +427,15 @@ def _factors_atom(v, found):
     return Atom(leaves, gradients)
 
 
-def _complement(v, found, argument):
-    """``logistic(-argument)``, for a v that is read as `found`."""
+def _complement(v, found):
+    """1 - v for a logistic v, by what the program has; None otherwise."""
     op = v.owner.op
     if found.constant == 1 and len(found.factors) == 1 and found.factors[0].power == 1:
         if op == T.sub and number_of(v.owner.inputs[0]) == 1 and v.owner.inputs[1].type == v.type:
             return v.owner.inputs[1]
         if op not in _ARITHMETIC:
             return np.asarray(1, v.dtype) - v
-    return logistic((-argument).variable())
+    return None
 
 
 _ARITHMETIC = {T.add: None, T.sub: None, T.mul: None, T.true_div: None, T.inv: None, T.pow: None}

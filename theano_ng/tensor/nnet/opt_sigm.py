@@ -161,13 +161,8 @@ def local_inv_1_plus_exp(node):
 
 
 # FAST_COMPILE does not stabilize.
-optdb.register(
-    "logistic",
-    in2out(log1pexp_to_softplus, local_exp_over_1_plus_exp),
-    0.71,
-    "fast_compile",
-    own=True,
-)
+for _rule in (log1pexp_to_softplus, local_exp_over_1_plus_exp):
+    optdb.register(_rule.__name__, in2out(_rule, ignore_newtrees=True), 0.71, "fast_compile", own=True)
 
 
 @register_stabilize

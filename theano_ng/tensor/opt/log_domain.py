@@ -32,11 +32,10 @@ def _behind_views(v):
 def local_log_of_positive(node):
     """Logarithms of what may be rounded to 0 or overflow: products, quotients and views of exponentials, sigmoids, softmaxes, erfc.
 
-    log((exp(A) / exp(B)).T)  ->  (A - B).T          [stabilize, specialize, fast_run]
+    log((exp(A) / exp(B)).T)  ->  (A - B).T          [stabilize, specialize, fast_run, fast_compile]
     log(softmax_op(A)[labels])  ->  logsoftmax_op(A)[labels]
     log(sigmoid(x))  ->  -log1p(exp(-x))
     log(1 - sigmoid(A).T)  ->  -log1p(exp(A.T))
-    log(x ** y * exp(-x))
     log(exp(x) + exp(y) + exp(z))
     """
     (v,), (out,) = node.inputs, node.outputs
@@ -109,7 +108,7 @@ optdb.register(
 def local_share_of_sum(node):
     """One of several exponentials divided by their sum, without overflow.
 
-    exp(x) / (exp(x) + exp(y))  ->  exp(x - (maximum(x, y) + log1p(exp(-abs(x - y)))))          [stabilize, specialize, fast_run]
+    exp(x) / (exp(x) + exp(y))  ->  exp(x - (maximum(x, y) + log1p(exp(-abs(x - y)))))          [stabilize, specialize, fast_run, fast_compile]
     exp(x) / sum(exp(x), axis=0, keepdims=True)  ->
         exp(x - max(x, axis=0, keepdims=True)) / sum(exp(x - max(x, axis=0, keepdims=True)), axis=0, keepdims=True)
     """
