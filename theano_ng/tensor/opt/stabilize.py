@@ -254,7 +254,7 @@ def local_grad_log_erfc_neg(node):
     for i, factor in enumerate(factors):
         if _exp_of_minus_square(factor, inputs[0]):
             del factors[i]
-            above = factors or [T.constant(np.asarray(1, out.dtype))]
+            above = [f for f in factors if not is_constant(f, 1)] or [T.constant(np.asarray(1, out.dtype))]
             return answer(T.true_div(above[0] if len(above) == 1 else T.mul(*above), T.erfcx(*inputs)), out)
     return False
 
