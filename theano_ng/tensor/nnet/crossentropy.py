@@ -142,6 +142,14 @@ class CrossentropySoftmax1HotWithBiasDx(RowOp):
             g_dy = g_dy.sum() if dy.ndim == 0 else g_dy.sum().dimshuffle("x")
         return [g_dy, column * g_dx, grad_not_implemented(self, 2, y_idx)]
 
+    def R_op(self, inputs, eval_points):
+        dy, sm, labels = inputs
+        ddy, dsm = eval_points[:2]
+        terms = [] if ddy is None else [self(ddy, sm, labels)]
+        if dsm is not None:
+            terms.append((dy if dy.type.ndim == 0 else dy.dimshuffle(0, "x")) * dsm)
+        return [sum(terms[1:], terms[0]) if terms else None]
+
 
 crossentropy_softmax_argmax_1hot_with_bias = CrossentropySoftmaxArgmax1HotWithBias()
 crossentropy_softmax_1hot_with_bias_dx = CrossentropySoftmax1HotWithBiasDx()

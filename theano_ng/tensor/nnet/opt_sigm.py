@@ -160,9 +160,9 @@ def local_inv_1_plus_exp(node):
     return _finish(node, sigmoid(-found[1] if minus is None else minus))
 
 
-# FAST_COMPILE does not stabilize.
+# FAST_COMPILE does not stabilize, and canonicalization takes numerator and denominator apart.
 for _rule in (log1pexp_to_softplus, local_exp_over_1_plus_exp):
-    optdb.register(_rule.__name__, in2out(_rule, ignore_newtrees=True), 0.71, "fast_compile", own=True)
+    optdb.register(_rule.__name__, in2out(_rule, ignore_newtrees=True), 0.71, "fast_run", "fast_compile", own=True)
 
 
 @register_stabilize
