@@ -284,7 +284,9 @@ def log_add_exp(terms):
     """``log(exp(x) + exp(y) + ...)`` without overflow."""
     if len(terms) == 2:
         x, y = terms
-        return T.maximum(x, y) + T.log1p(T.exp(-abs(x - y)))
+        # Where both are the same infinity, x - y is NaN.
+        twice = x + np.asarray(np.log(2), x.dtype)
+        return T.switch(T.eq(x, y), twice, T.maximum(x, y) + T.log1p(T.exp(-abs(x - y))))
     largest = reduce(T.maximum, terms)
     return largest + T.log(T.add(*[T.switch(T.isinf(largest), T.exp(largest), T.exp(x - largest)) for x in terms]))
 

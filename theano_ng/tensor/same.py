@@ -85,21 +85,23 @@ def same(a, b, of_one_shape=True):
 def is_term_of(q, d):
     """Whether `d` is a sum with `q` as a term, or of the elements of `q` along some dimensions, which broadcasting puts back.
 
-    Not where a constant is added: that quotient is a sigmoid, which has rules of its own.
+    Not where nothing but a constant is added: that quotient is a sigmoid, which has rules of its own.
     """
     if d.owner is None or d.owner.op != T.add:
         return summed_along(q, d) is not None
-    terms, looks, found = [d], 0, False
+    terms, looks, found, others, numbers = [d], 0, False, 0, 0
     while terms and looks < MOST_NODES:
         looks += 1
         term = terms.pop()
         if term.owner is not None and term.owner.op == T.add:
             terms += term.owner.inputs
         elif constant_value(term) is not None:
-            return False
+            numbers += 1
         elif term.type.broadcastable == q.type.broadcastable and same(term, q):
             found = True
-    return found and not terms
+        else:
+            others += 1
+    return found and not terms and (others > 0 or not numbers)
 
 
 def summed_along(q, d):

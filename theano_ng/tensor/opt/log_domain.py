@@ -6,12 +6,20 @@ from theano_ng.compile.mode import optdb
 from theano_ng.gof.rewriting import in2out, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.dtypes import FLOATS
-from theano_ng.tensor.logarithms import axes_of, is_log_of_erfc, is_shifted, log_of, log_of_factors, log_of_op
+from theano_ng.tensor.logarithms import (
+    axes_of,
+    is_log_of_erfc,
+    is_shifted,
+    log_of,
+    log_of_factors,
+    log_of_op,
+    terms_of,
+)
 from theano_ng.tensor.opt.common import answer, inputs_of
 from theano_ng.tensor.opt.own_registration import ignores_nonfinite, register_specialize, register_stabilize
 from theano_ng.tensor.reductions.careduce import Sum
-from theano_ng.tensor.same import is_term_of, shuffled_from, summed_along
-from theano_ng.tensor.saturating import VIEWS, factors_of
+from theano_ng.tensor.same import is_term_of, same, shuffled_from, summed_along
+from theano_ng.tensor.saturating import VIEWS, factors_of, logistic
 from theano_ng.tensor.type import values_eq_approx
 
 MOST_NODES = 50
@@ -108,7 +116,7 @@ optdb.register(
 def local_share_of_sum(node):
     """One of several exponentials divided by their sum, without overflow.
 
-    exp(x) / (exp(x) + exp(y))  ->  exp(x - (maximum(x, y) + log1p(exp(-abs(x - y)))))          [stabilize, specialize, fast_run, fast_compile]
+    exp(x) / (exp(x) + exp(y))  ->  1 / (1 + exp(-(x - y)))          [stabilize, specialize, fast_run, fast_compile]
     exp(x) / sum(exp(x), axis=0, keepdims=True)  ->
         exp(x - max(x, axis=0, keepdims=True)) / sum(exp(x - max(x, axis=0, keepdims=True)), axis=0, keepdims=True)
     """
@@ -173,5 +181,9 @@ def _share(v, total):
         return e / e.sum(axis=list(axes), keepdims=True)
     if v.type.ndim != total.type.ndim or not is_term_of(v, total):
         return None
-    log_v, log_total = log_of(v), log_of(total)
-    return None if log_v is None or log_total is None else T.exp(log_v - log_total)
+    terms = terms_of(total)
+    of_two = [term for term in terms if not same(term, v)] if len(terms) == 2 else []
+    log_v, log_rest = log_of(v), log_of(of_two[0] if len(of_two) == 1 else total)
+    if log_v is None or log_rest is None:
+        return None
+    return logistic(log_v - log_rest) if len(of_two) == 1 else T.exp(log_v - log_rest)

@@ -35,7 +35,9 @@ x, y = names("x", "y")
 float_x, float_y = [such(name, lambda v: v.dtype[0] == "f") for name in (x, y)]
 real_x = such(x, lambda v: v.dtype[0] != "c")
 even = such("even", _is_even)
-erf, erfc, exp, log, log1p, maximum = terms(T.erf, T.erfc, T.exp, T.log, T.log1p, T.maximum)
+eq, erf, erfc, exp, log, log1p, maximum, switch = terms(
+    T.eq, T.erf, T.erfc, T.exp, T.log, T.log1p, T.maximum, T.switch
+)
 
 
 # -- log and exp -------------------------------------------------------------------------------------------------------------
@@ -84,7 +86,14 @@ local_log_add = register_stabilize(
         rule(
             "local_log_add",
             "The logarithm of a sum of two exponentials, without overflow.",
-            (log(exp(float_x) + exp(float_y)), maximum(float_x, float_y) + log1p(exp(-abs(float_x - float_y)))),
+            (
+                log(exp(float_x) + exp(float_y)),
+                switch(
+                    eq(float_x, float_y),  # which may be infinite
+                    float_x + np.log(2),
+                    maximum(float_x, float_y) + log1p(exp(-abs(float_x - float_y))),
+                ),
+            ),
         )
     )
 )
