@@ -1,5 +1,7 @@
 """Logarithms of what is positive by construction, and shares of sums of exponentials, without overflow."""
 
+from functools import reduce
+
 import numpy as np
 
 from theano_ng.compile.mode import optdb
@@ -15,7 +17,7 @@ from theano_ng.tensor.logarithms import (
     log_of_op,
     terms_of,
 )
-from theano_ng.tensor.opt.common import answer, inputs_of
+from theano_ng.tensor.opt.common import answer, inputs_of, op_of
 from theano_ng.tensor.opt.own_registration import ignores_nonfinite, register_specialize, register_stabilize
 from theano_ng.tensor.reductions.careduce import Sum
 from theano_ng.tensor.same import is_term_of, same, shuffled_from, summed_along
@@ -172,18 +174,25 @@ def _share(v, total):
     if v.type.dtype not in FLOATS:
         return None
     axes = summed_along(v, total)
-    exponent = inputs_of(v, T.exp)
-    if axes is not None and exponent is not None and exponent[0].type == v.type:
-        (x,) = exponent
-        if is_shifted(x, axes):
+    if axes is not None:
+        x = log_of(v)
+        if x is None or is_shifted(x, axes):
             return None
         e = T.exp(x - T.max(x, axis=list(axes), keepdims=True))
         return e / e.sum(axis=list(axes), keepdims=True)
     if v.type.ndim != total.type.ndim or not is_term_of(v, total):
         return None
     terms = terms_of(total)
-    of_two = [term for term in terms if not same(term, v)] if len(terms) == 2 else []
-    log_v, log_rest = log_of(v), log_of(of_two[0] if len(of_two) == 1 else total)
-    if log_v is None or log_rest is None:
+    # v first
+    logs = [log_of(term) for term in sorted(terms, key=lambda term: not same(term, v))]
+    if any(log is None for log in logs):
         return None
-    return logistic(log_v - log_rest) if len(of_two) == 1 else T.exp(log_v - log_rest)
+    if len(logs) == 2:
+        return logistic(logs[0] - logs[1])
+    if all(inputs_of(log, T.sub) is not None for log in logs):
+        subtracted = {log.owner.inputs[1] for log in logs}
+        if len(subtracted) == 1 and op_of(subtracted.pop()) == T.maximum:
+            return None  # done
+    largest = reduce(T.maximum, logs)
+    parts = [T.exp(log - largest) for log in logs]
+    return parts[0] / T.add(*parts)
