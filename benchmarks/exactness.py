@@ -110,7 +110,12 @@ def main():
             asked(python, package, arguments.which, arguments.word, directory)
             for python, package in ((sys.executable, "theano_ng"), (arguments.python, "theano"))
         )
-    compared = [(e, t) for n, es in ours.items() if not isinstance(es, str) and not isinstance(theirs[n], str) for e, t in zip(es, theirs[n])]
+    compared = [
+        (e, t)
+        for n, es in ours.items()
+        if not isinstance(es, str) and not isinstance(theirs[n], str)
+        for e, t in zip(es, theirs[n])
+    ]
     print("%d results compared" % len(compared))
     print("here %d are not finite, there %d" % tuple(sum(not math.isfinite(p[i]) for p in compared) for i in (0, 1)))
     rows = list(worse(ours, theirs))

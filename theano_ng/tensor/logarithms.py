@@ -86,7 +86,10 @@ _FUNCTIONS = {
     logistic: Function(lambda argument: -T.log1p(T.exp((-argument).variable())), _logistic_slope),
     T.erfc: Function(_of_variable(log_of_erfc), _of_variable(_slope_of_erfc)),
     T.erfcx: Function(None, _of_variable(lambda x: 2 * x + _slope_of_erfc(x))),
-    T.cosh: Function(_of_variable(lambda x: abs(x) + T.log1p(T.exp(-2 * abs(x))) - np.asarray(np.log(2), x.dtype)), _of_variable(T.tanh)),
+    T.cosh: Function(
+        _of_variable(lambda x: abs(x) + T.log1p(T.exp(-2 * abs(x))) - np.asarray(np.log(2), x.dtype)),
+        _of_variable(T.tanh),
+    ),
 }
 
 
@@ -403,9 +406,8 @@ def _atom_of(v):
     found = factors_of(v)
     if found is None:
         return _add_atom(v) if op == T.add else None
-    if (
-        _linear_parts(node) is not None
-        and (len(found.factors) != 1 or found.factors[0].function is not logistic or found.factors[0].power != 1)
+    if _linear_parts(node) is not None and (
+        len(found.factors) != 1 or found.factors[0].function is not logistic or found.factors[0].power != 1
     ):
         return None
     return _factors_atom(v, found)

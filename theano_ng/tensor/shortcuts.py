@@ -20,9 +20,7 @@ def _of_log(factor):
         if read is None:
             return None
         return Shortcut(
-            read.leaves,
-            read.passed(),
-            lambda g: read.gradients(g if factor == 1 else g * np.asarray(factor, g.dtype)),
+            read.leaves, read.passed(), lambda g: read.gradients(g if factor == 1 else g * np.asarray(factor, g.dtype))
         )
 
     return shortcut

@@ -8,15 +8,7 @@ from theano_ng.compile.mode import optdb
 from theano_ng.gof.rewriting import in2out, local_optimizer
 from theano_ng.tensor import basic as T
 from theano_ng.tensor.dtypes import FLOATS
-from theano_ng.tensor.logarithms import (
-    axes_of,
-    is_log_of_erfc,
-    is_shifted,
-    log_of,
-    log_of_factors,
-    log_of_op,
-    terms_of,
-)
+from theano_ng.tensor.logarithms import axes_of, is_log_of_erfc, is_shifted, log_of, log_of_factors, log_of_op, terms_of
 from theano_ng.tensor.opt.common import answer, inputs_of, op_of
 from theano_ng.tensor.opt.own_registration import ignores_nonfinite, register_specialize, register_stabilize
 from theano_ng.tensor.reductions.careduce import Sum
@@ -79,7 +71,9 @@ def loses_less(a, b):
     return values_eq_approx(same, b, allow_remove_inf=True)
 
 
-optdb.register("logarithms", in2out(local_log_of_positive, ignore_newtrees=True), 0.7, "fast_run", "fast_compile", own=True)
+optdb.register(
+    "logarithms", in2out(local_log_of_positive, ignore_newtrees=True), 0.7, "fast_run", "fast_compile", own=True
+)
 
 
 @ignores_nonfinite

@@ -35,9 +35,7 @@ x, y = names("x", "y")
 float_x, float_y = [such(name, lambda v: v.dtype[0] == "f") for name in (x, y)]
 real_x = such(x, lambda v: v.dtype[0] != "c")
 even = such("even", _is_even)
-eq, erf, erfc, exp, log, log1p, maximum, switch = terms(
-    T.eq, T.erf, T.erfc, T.exp, T.log, T.log1p, T.maximum, T.switch
-)
+eq, erf, erfc, exp, log, log1p, maximum, switch = terms(T.eq, T.erf, T.erfc, T.exp, T.log, T.log1p, T.maximum, T.switch)
 
 
 # -- log and exp -------------------------------------------------------------------------------------------------------------

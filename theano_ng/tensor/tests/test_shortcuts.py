@@ -124,7 +124,9 @@ TWO = {
     "quotient of a row": lambda a, b: T.addbroadcast(a[:1], 0) / (b * T.exp(a)),
     "inverse": lambda a, b: T.inv(T.exp(a) * (1 + T.exp(b))),
     "power": lambda a, b: T.nnet.sigmoid(a) ** b + T.sqrt(T.erfc(b)) + (1 + T.exp(a)) ** -1.5,
-    "crossentropy": lambda a, b: T.nnet.categorical_crossentropy(T.exp(a) / T.exp(b).sum(axis=1, keepdims=True), [2, 0]),
+    "crossentropy": lambda a, b: T.nnet.categorical_crossentropy(
+        T.exp(a) / T.exp(b).sum(axis=1, keepdims=True), [2, 0]
+    ),
     "crossentropy of a softmax": lambda a, b: b[:, 0] * T.nnet.categorical_crossentropy(T.nnet.softmax(a), [2, 0]),
 }
 """Functions of two variables, for which the same is computed."""
