@@ -13,10 +13,11 @@ misspelt names are noticed.
 """
 
 import functools
-import hashlib
 import logging
 import os
 import sys
+
+from theano_ng.digests import blake2b
 
 _logger = logging.getLogger("theano_ng.configparser")
 
@@ -480,7 +481,7 @@ def get_config_hash():
     lines = [
         "%s = %s" % (p.fullname, _value_of(p)) for p in sorted(_config_var_list, key=lambda p: p.fullname) if p.in_c_key
     ]
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    return blake2b("\n".join(lines).encode()).hexdigest()
 
 
 def flags_in_effect():

@@ -100,12 +100,16 @@ MISSING = {
 }
 """Chapter that the package does not have yet -> the classic modules and names that come with it, separated by blanks."""
 
+_CHAPTER_OF = {path: chapter for chapter, paths in MISSING.items() for path in paths.split()}
+
 
 def missing(path):
     """Why a module or name below the package cannot be found, if the chapter that has it is one of `MISSING`; otherwise None."""
-    for chapter, paths in MISSING.items():
-        if any(path == one or path.startswith(one + ".") for one in paths.split()):
-            return "%s.%s is not in this version, which lacks %s" % (__package__, path, chapter)
+    above = path
+    while above:
+        if above in _CHAPTER_OF:
+            return "%s.%s is not in this version, which lacks %s" % (__package__, path, _CHAPTER_OF[above])
+        above = above.rpartition(".")[0]
     return None
 
 

@@ -16,12 +16,12 @@ from theano_ng.compile.io import In
 from theano_ng.compile.mode import Mode
 from theano_ng.configdefaults import config
 from theano_ng.configparser import flags_in_effect
+from theano_ng.digests import blake2b
 from theano_ng.gof.compiler import trust
 from theano_ng.gof import optdb as gof_optdb
 from theano_ng.gof.destroy.handler import DestroyHandler
 from theano_ng.gof.fg import FunctionGraph
 from theano_ng.gof.graph import Apply, Constant, Variable
-from theano_ng.gof.compiler.kernelcache import _blake2b
 from theano_ng.gof.optdb import Query
 from theano_ng.gof.own import is_own
 from theano_ng.gof.toolbox import PreserveVariableAttributes
@@ -31,6 +31,7 @@ from theano_ng.gof.type import Type
 MAGIC = b"theano_ng graph 1\n"
 MAX_CONSTANT_BYTES = 1 << 20  # graphs with more are not worth keeping
 
+_NO_CODE = frozenset(("__pycache__", "audit", "tests"))  # folders that no function depends on
 _fingerprint = None
 
 
@@ -42,20 +43,17 @@ def package_fingerprint():
     """Names, sizes and times of the files of the package (tests and audit apart): what is cached is forgotten when the code changes."""
     global _fingerprint
     if _fingerprint is None:
-        digest, todo = _blake2b(), [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
+        files, todo = [], [os.path.dirname(os.path.dirname(os.path.abspath(__file__)))]
         while todo:
-            folder = todo.pop()
-            with os.scandir(folder) as entries:
-                for entry in sorted(entries, key=lambda e: e.name):
-                    if entry.name.endswith((".py", ".so")):
+            with os.scandir(todo.pop()) as entries:
+                for entry in entries:
+                    name = entry.name
+                    if name.endswith((".py", ".so")):
                         status = entry.stat()
-                        digest.update(("%s %d %d\n" % (entry.path, status.st_size, status.st_mtime_ns)).encode())
-                    elif (
-                        "." not in entry.name and entry.name not in ("__pycache__", "audit", "tests") and entry.is_dir()
-                    ):
+                        files.append((entry.path, status.st_size, status.st_mtime_ns))
+                    elif "." not in name and name not in _NO_CODE and entry.is_dir():
                         todo.append(entry.path)
-        digest.update(np.__version__.encode())
-        _fingerprint = digest.digest()
+        _fingerprint = blake2b(repr((sorted(files), np.__version__)).encode()).digest()
     return _fingerprint
 
 
@@ -80,7 +78,7 @@ class _Key:
             self.parts.append(self.text(value))
 
     def digest(self):
-        return _blake2b("\0".join(self.parts).encode("utf-8", "surrogatepass") + package_fingerprint()).hexdigest()
+        return blake2b("\0".join(self.parts).encode("utf-8", "surrogatepass") + package_fingerprint()).hexdigest()
 
     def text(self, value, depth=0):
         """A text that equals another's just when the values are equal, in any process."""
@@ -116,7 +114,7 @@ class _Key:
             return "array:%s%s%s" % (
                 value.dtype.str,
                 value.shape,
-                content.hex() if len(content) < 64 else _blake2b(content).hexdigest(),
+                content.hex() if len(content) < 64 else blake2b(content).hexdigest(),
             )
         if isinstance(value, type):
             return "class:" + self._home(value)
@@ -238,7 +236,7 @@ class CachedGraph:
                 content[len(MAGIC) : len(MAGIC) + 20],
                 content[len(MAGIC) + 20 :],
             )
-            if head != MAGIC or _blake2b(body).digest() != digest:
+            if head != MAGIC or blake2b(body).digest() != digest:
                 return None
             return self._build(*pickle.loads(body))
         except Exception:  # whatever is wrong with an entry: the graph is rewritten again
@@ -283,7 +281,7 @@ class CachedGraph:
         try:
             trust.make_directory(os.path.dirname(self.path))
             with open(temporary, "wb") as f:
-                f.write(MAGIC + _blake2b(body).digest() + body)
+                f.write(MAGIC + blake2b(body).digest() + body)
             trust.publish(temporary, self.path)
         except OSError:
             try:

@@ -455,8 +455,15 @@ cdef class LazyBranch(CThunk):
         return 0
 
 
-def dlopen_symbols(str path, names):
+def dlopen_symbols(str path, names, bint partly=False):
     """Open a shared library for good and return the addresses of its symbols.
+
+    Parameters
+    ----------
+    path : str
+    names : iterable of str
+    partly : bool
+        Whether symbols may be missing; their addresses are 0.
 
     Raises
     ------
@@ -472,7 +479,7 @@ def dlopen_symbols(str path, names):
     for name in names:
         encoded = name.encode("ascii")
         address = dlsym(handle, encoded)
-        if address == NULL:
+        if address == NULL and not partly:
             dlclose(handle)
             raise OSError("%s: no symbol %s" % (path, name))
         addresses.append(<intptr_t>address)

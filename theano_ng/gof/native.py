@@ -7,7 +7,6 @@ it to cells without compiling anything; the classic C interface (`c_code` and fr
 import contextlib
 import functools
 import importlib
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from theano_ng.gof import _native
@@ -18,8 +17,7 @@ from theano_ng.gof.utils import MethodNotDefined
 _registered = {}
 
 
-@dataclass(frozen=True)
-class Kernel:
+class Kernel(NamedTuple):
     """A C function that depends on the graph: an inner loop without any Python header.
 
     Attributes

@@ -6,12 +6,9 @@ gives, so that no place and no length of a word is written down twice.
 """
 
 import operator
-import re
 
 # A word the thunk fills in: the address of zeroed memory of its own, as much as the C code asks for.
 SCRATCH = "scratch"
-
-_FIELD = re.compile(r"(\w+)(?:\[(\w*)\])?$")
 
 
 class Record:
@@ -48,13 +45,14 @@ class Record:
         self._lengths = {}  # of words and arrays in front of the tail and its number; None: one word
         offset = 0
         for field in text.split(", ") if text else ():
-            match = _FIELD.match(field)
-            if match is None or self.tail is not None:
+            word, bracket, length = field.partition("[")
+            length, closed, rest = length.partition("]")
+            readable = (word + length).isidentifier() and closed == ("]" if bracket else "") and not rest
+            if not readable or self.tail is not None:
                 raise ValueError("%s: cannot read %r in the declaration of its words, %r" % (name, field, text))
-            word, length = match.groups()
             self.offsets[word] = offset
-            if length is None or length.isdigit():
-                self._lengths[word] = length and int(length)
+            if length.isdigit() or not bracket:
+                self._lengths[word] = int(length) if bracket else None
                 offset += int(length or 1)
             else:
                 self.tail = word

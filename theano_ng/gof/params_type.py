@@ -1,8 +1,6 @@
 """A Type that bundles several op params: an object with attributes in Python, a struct in C."""
 
-import hashlib
-import re
-
+from theano_ng.digests import blake2b
 from theano_ng.gof.type import EnumType
 from theano_ng.gof.type import Type
 from theano_ng.gof.utils import MethodNotDefined
@@ -17,7 +15,6 @@ void volatile wchar_t while alignas alignof char16_t char32_t constexpr decltype
 bitand bitor compl not not_eq or or_eq xor xor_eq
 """.split()
 )
-_identifier = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
 
 
 class Params(dict):
@@ -127,7 +124,7 @@ class ParamsType(Type):
         if not kwargs:
             raise ValueError("Cannot create ParamsType from empty data.")
         for name, kind in kwargs.items():
-            if not _identifier.match(name):
+            if not (name.isascii() and name.isidentifier()):
                 raise AttributeError('ParamsType: attribute "%s" should be a valid identifier.' % name)
             if name in _c_keywords:
                 raise SyntaxError(
@@ -203,7 +200,7 @@ class ParamsType(Type):
             (field, type(kind).__module__, type(kind).__qualname__, *self._field_code(field, kind))
             for field, kind in zip(self.fields, self.types)
         ]
-        return "_Params_%s" % hashlib.sha256(repr(texts).encode()).hexdigest()[:32]
+        return "_Params_%s" % blake2b(repr(texts).encode(), 16).hexdigest()
 
     @staticmethod
     def _field_code(field, kind):
@@ -241,11 +238,12 @@ class ParamsType(Type):
     def get_enum(self, key):
         """The value of an enum constant; KeyError when there is no enum among the fields, or none has it.
 
-        Examples
-        --------
-        >>> from theano_ng.gof.type import EnumType
-        >>> ParamsType(letters=EnumType(A=1, B=('beta', 2))).get_enum('B')
-        2
+                Examples
+                --------
+                >>> from theano_ng.digests import blake2b
+        from theano_ng.gof.type import EnumType
+                >>> ParamsType(letters=EnumType(A=1, B=('beta', 2))).get_enum('B')
+                2
         """
         if key not in self.__const_to_enum:
             raise KeyError(

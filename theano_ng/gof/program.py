@@ -14,8 +14,8 @@ are enough to compute: whoever runs a graph again and again needs no `Function` 
 """
 
 from collections import Counter
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Mapping, NamedTuple
 
 from theano_ng.gof._native import CThunk
 from theano_ng.gof.fg import FunctionGraph
@@ -60,8 +60,23 @@ def updates_of(fgraph, updated_vars):
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Program:
+class _Parts(NamedTuple):
+    fgraph: FunctionGraph
+    nodes: tuple
+    thunks: tuple
+    storage_map: dict
+    compute_map: dict
+    input_cells: tuple
+    output_cells: tuple
+    clear_before: tuple = ()
+    clear_after: tuple = None
+    updates: tuple = ()
+    prerequisites: Mapping = MappingProxyType({})
+    first: tuple = ()
+    lazy: bool = False
+
+
+class Program(_Parts):
     """What a machine runs.
 
     Attributes
@@ -92,24 +107,20 @@ class Program:
         Whether nodes run on demand. False: all of them, in order.
     """
 
-    fgraph: FunctionGraph
-    nodes: tuple
-    thunks: tuple
-    storage_map: dict
-    compute_map: dict
-    input_cells: tuple
-    output_cells: tuple
-    clear_before: tuple = ()
-    clear_after: tuple = None
-    updates: tuple = ()
-    prerequisites: dict = field(default_factory=dict)
-    first: tuple = ()
-    lazy: bool = False
+    __slots__ = ()
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
 
-    def __post_init__(self):
+    def __new__(cls, *parts, **named_parts):
+        self = super().__new__(cls, *parts, **named_parts)
         for name, table in (("thunks", self.thunks), ("tuples of variables to clear", self.clear_after)):
             if table is not None and len(table) != len(self.nodes):
                 raise ValueError("%d nodes, but %d %s" % (len(self.nodes), len(table), name))
+        return self
+
+    def with_parts(self, **parts):
+        """A program with some attributes changed."""
+        return Program(**{**self._asdict(), **parts})
 
     @property
     def allow_gc(self):

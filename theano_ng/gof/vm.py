@@ -5,7 +5,6 @@
 is made of a program by `of`; the constructors take the classic arguments.
 """
 
-import dataclasses
 import time
 
 from theano_ng.configdefaults import config
@@ -751,8 +750,7 @@ class VM_Linker(link.LocalLinker):
         program = self._program(nodes, thunks, input_storage, output_storage, storage_map, compute_map, updated_vars)
         variables = {id(cell): r for r, cell in storage_map.items()}
         return self.machine(
-            dataclasses.replace(
-                program,
+            program.with_parts(
                 clear_before=tuple(r for r in program.clear_before if r in computed),
                 clear_after=tuple(tuple(variables[id(cell)] for cell in cells) for cells in post_thunk_clear)
                 if self.allow_gc

@@ -30,7 +30,7 @@ _OPERATORS = {Add: "+", Mul: "*", Sub: "-", TrueDiv: "/", IntDiv: "//", Pow: "**
 _LONGEST_SHARED_TEXT = 200
 _LONGEST_TEXT = 4000
 
-_PLACEHOLDER = re.compile(r"__tng_([a-z]+[0-9]*)__")
+_PLACEHOLDER = r"__tng_([a-z]+[0-9]*)__"
 
 
 class Composite(ScalarOp):
@@ -349,7 +349,7 @@ class Composite(ScalarOp):
         for k, o in enumerate(program.outputs):
             body.append("__tng_o%d__ = %s;" % (k, names[o]))
         text = "{\n" + "\n".join(lines + body) + "\n}\n"
-        return _PLACEHOLDER.sub(r"%(\1)s", text.replace("%", "%%"))
+        return re.sub(_PLACEHOLDER, r"%(\1)s", text.replace("%", "%%"))
 
     @property
     def _c_code(self):

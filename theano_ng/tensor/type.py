@@ -36,6 +36,9 @@ _DTYPE_SPECS = {
     "complex64": (complex, "theano_complex64", "NPY_COMPLEX64"),
 }
 
+# NumPy's attribute `name` of a dtype builds a text each time.
+_NAME_OF_NUMBER = {np.dtype(name).num: name for name in _DTYPE_SPECS}
+
 _PATTERN_NAMES = {
     (): "scalar",
     (False,): "vector",
@@ -310,7 +313,7 @@ class TensorType(Type):
 
     def _holds_dtype(self, dtype):
         """True if every value of `dtype` may be stored under the casting policy."""
-        name = dtype.newbyteorder("=").name
+        name = _NAME_OF_NUMBER.get(dtype.num) or dtype.newbyteorder("=").name
         return name == self.dtype or (name in _DTYPE_SPECS and scal.upcast(self.dtype, name) == self.dtype)
 
     def value_validity_msg(self, a):

@@ -15,7 +15,10 @@ ROOT = os.path.dirname(os.path.abspath(theano_ng.__file__))
 
 # From the ground up. A module belongs to the floor that names it or the nearest package it is in; it imports from its own floor and lower ones.
 FLOORS = (
-    ("ground", "version lazy moved compat misc.ordered_set misc.frozendict misc.strutil misc.windows misc.cpucount"),
+    (
+        "ground",
+        "version lazy moved digests compat misc.ordered_set misc.frozendict misc.strutil misc.windows misc.cpucount",
+    ),
     ("flags", "configparser configdefaults misc.safe_asarray"),
     (
         "texts and graphs",

@@ -14,8 +14,8 @@ METH_NOARGS = "METH_NOARGS"
 _TITLE = "\n// ---------------- %s\n"
 
 
-_BEGIN = re.compile(r"^\s*// (\w+)\.(c_\w+)(?::.*)?$")
-_FILE = re.compile(r"^\s*// #section (\w+), line (\d+) of (.+)$")
+_BEGIN = r"^\s*// (\w+)\.(c_\w+)(?::.*)?$"
+_FILE = r"^\s*// #section (\w+), line (\d+) of (.+)$"
 
 
 def indented(text, spaces):
@@ -87,7 +87,7 @@ def _enclosing(lines, line_number):
     end, start = None, None
     for i, line in enumerate(lines[:line_number]):
         if end is None:
-            match = _BEGIN.match(line)
+            match = re.match(_BEGIN, line)
             if match is not None:
                 start, found, end = i, match, "// end of %s.%s" % match.groups()
         elif line.strip() == end:
@@ -137,7 +137,7 @@ def locate_file(source_text, line_number):
     if place is None:
         return None
     for i in range(line_number - 1, place[0], -1):
-        match = _FILE.match(lines[i])
+        match = re.match(_FILE, lines[i])
         if match is not None:
             return match.group(3), int(match.group(2)) + line_number - 1 - i
         if lines[i].strip() == "// end of section":

@@ -5,6 +5,7 @@ import sys
 import time
 
 from theano_ng.configdefaults import config
+from theano_ng.digests import blake2b
 from theano_ng.gof.compiler import trust
 from theano_ng.gof.compiler.toolchain import (
     CompileError,
@@ -14,7 +15,7 @@ from theano_ng.gof.compiler.toolchain import (
     run_program,
     shared_library_argument,
 )
-from theano_ng.gof.compiler.kernelcache import UnitLock, _blake2b, _unlink, kernel_prologue
+from theano_ng.gof.compiler.kernelcache import UnitLock, _unlink, kernel_prologue
 
 import_time = 0.0  # seconds spent loading compiled modules
 
@@ -248,7 +249,7 @@ def precompiled_prologue(toolchain, arguments):
     usual = set(common_arguments(GCC_compiler.compile_args())) | {"-fopenmp"}
     if "clang" in os.path.basename(toolchain.cxx) or not usual.issuperset(arguments):
         return None
-    digest = _blake2b(
+    digest = blake2b(
         "\0".join(
             [
                 *map(_header_text, _PROLOGUE_HEADERS),

@@ -15,6 +15,7 @@ import os
 import time
 
 from theano_ng.configdefaults import config
+from theano_ng.digests import blake2b
 from theano_ng.gof.compiler import trust
 from theano_ng.gof._native import dlopen_symbols
 from theano_ng.gof.compiler.toolchain import (
@@ -42,14 +43,6 @@ def kernel_prologue():
         ) as file:
             _prologue = file.read()
     return _prologue
-
-
-def _blake2b(data=b"", size=20):
-    try:  # the C module alone: hashlib would bring OpenSSL
-        from _blake2 import blake2b
-    except ImportError:
-        from hashlib import blake2b
-    return blake2b(data, digest_size=size)
 
 
 class KernelCache:
@@ -114,7 +107,7 @@ class KernelCache:
         )
         base = self._bases.get(kind)
         if base is None:
-            base = _blake2b(FORMAT)
+            base = blake2b(FORMAT)
             for part in (kernel_prologue(), toolchain.vector_declarations(), *KERNEL_FLAGS, *map(str, kind)):
                 base.update(b"\0" + part.encode("utf-8", "surrogateescape"))
             self._bases[kind] = base
@@ -204,7 +197,7 @@ class KernelCache:
         if not self._swept:
             self._swept = True
             sweep(self.directory)
-        name = _blake2b("".join(group).encode(), 12).hexdigest()
+        name = blake2b("".join(group).encode(), 12).hexdigest()
         lock = UnitLock(os.path.join(self.directory, "lock-" + name))
         try:
             # Again, now that nobody else is at it: somebody may have published since.
@@ -284,7 +277,7 @@ def linked_unit(path):
 
 def unit_name(content):
     """The file name of a unit with this content."""
-    return "u%s.so" % _blake2b(content).hexdigest()
+    return "u%s.so" % blake2b(content).hexdigest()
 
 
 def unit_source(group, toolchain):

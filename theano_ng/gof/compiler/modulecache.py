@@ -9,10 +9,11 @@ import os
 import time
 
 from theano_ng.configdefaults import config
+from theano_ng.digests import blake2b
 from theano_ng.gof.compiler import trust
 from theano_ng.gof.compiler.toolchain import CompileError, require_toolchain, warn_once
 from theano_ng.gof.compiler.gxx import GCC_compiler, dlimport, dlimport_workdir, get_lib_extension
-from theano_ng.gof.compiler.kernelcache import STALE, UnitLock, _blake2b, clear_kernels
+from theano_ng.gof.compiler.kernelcache import STALE, UnitLock, clear_kernels
 
 FORMAT = "theano_ng module 1"
 HASH_PLACEHOLDER = "<<<<HASH_PLACEHOLDER>>>>"
@@ -111,7 +112,7 @@ def get_module_hash(src_code, key):
 
     return (
         "m"
-        + _blake2b(
+        + blake2b(
             "\0".join(
                 [
                     FORMAT,
@@ -386,7 +387,7 @@ class ModuleCache:
             if time.time() - _last_use(folder) > config.cmodule.age_thresh_use:
                 return None
             with trust.open_file(path) as file:
-                if _blake2b(file.read()).hexdigest() != info.get("checksum"):
+                if blake2b(file.read()).hexdigest() != info.get("checksum"):
                     return None
             module = dlimport(path)
         except (OSError, ImportError):
@@ -587,7 +588,7 @@ def _touch(folder):
 
 def _write_info(folder, path, lnk):
     with open(path, "rb") as file:
-        checksum = _blake2b(file.read()).hexdigest()
+        checksum = blake2b(file.read()).hexdigest()
     ops = sorted({type(node.op).__name__ for node in lnk.node_order})
     with open(os.path.join(folder, "info"), "w", encoding="utf-8") as file:
         file.write("%s\nchecksum %s\nops %s\nend" % (FORMAT, checksum, " ".join(ops)))

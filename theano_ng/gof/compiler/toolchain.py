@@ -5,11 +5,13 @@ time, and the processor by the system's description of it; the usual flags are a
 first time is the compiler asked which of them it knows (`Toolchain.probe`, remembered in the compile directory).
 """
 
+import itertools
 import os
 import re
 import sys
 
 from theano_ng.configdefaults import config, register_compiler_version
+from theano_ng.digests import blake2b
 from theano_ng.gof._native import dlopen_symbols
 from theano_ng.gof.codegen.modulecode import locate, locate_file
 
@@ -75,9 +77,9 @@ class CompileError(Exception):
     """
 
     # A compiler's words about one line: the file, the line, the column and what is wrong.
-    _complaint = re.compile(r"^(?:.*/)?([^/:\n]+):(\d+):(?:\d+:)? ((?:fatal )?error: .*)$", re.MULTILINE)
+    _complaint = r"(?m)^(?:.*/)?([^/:\n]+):(\d+):(?:\d+:)? ((?:fatal )?error: .*)$"
     # Those of a linker.
-    _unresolved = re.compile(r"^.*(?:undefined (?:reference|symbol)|cannot find|error[: ]).*$", re.MULTILINE)
+    _unresolved = r"(?m)^.*(?:undefined (?:reference|symbol)|cannot find|error[: ]).*$"
     _shown = 4
 
     def __init__(self, command, status, output, source):
@@ -112,7 +114,7 @@ class CompileError(Exception):
             Not empty. Each names the line, as that of what a method of an Op or a type returned where it is one, and the message.
         """
         lines, found = self.source.split("\n"), {}
-        for file, number, message in self._complaint.findall(self.output):
+        for file, number, message in re.findall(self._complaint, self.output):
             number = int(number)
             generated = any(os.path.basename(word) == file for word in self.command) and number <= len(lines)
             text = ": " + lines[number - 1].strip() if generated else ""
@@ -128,7 +130,7 @@ class CompileError(Exception):
                 )
             found.setdefault(number if generated else (file, number), "%s:%d%s\n%s" % (file, number, text, message))
         if not found:
-            found = [self._with_line(said, lines) for said in dict.fromkeys(self._unresolved.findall(self.output))]
+            found = [self._with_line(said, lines) for said in dict.fromkeys(re.findall(self._unresolved, self.output))]
             return found or self.output.strip().split("\n")[-1:]
         return list(found.values())
 
@@ -317,16 +319,17 @@ def _find_vectorized():
     machine = os.uname().machine if hasattr(os, "uname") else ""
     if not sys.platform.startswith("linux") or machine not in _VECTOR_ABIS:
         return ()
-    found = []
-    for base, arguments in VECTOR_FUNCTIONS.items():
-        for suffix, prefixes in zip(("", "f"), _VECTOR_ABIS[machine]):
-            name = base + suffix
-            try:
-                dlopen_symbols("libmvec.so.1", [prefix + "v" * arguments + "_" + name for prefix in prefixes])
-            except OSError:
-                continue
-            found.append(name)
-    return tuple(found)
+    variants = {
+        base + suffix: [prefix + "v" * arguments + "_" + base + suffix for prefix in prefixes]
+        for base, arguments in VECTOR_FUNCTIONS.items()
+        for suffix, prefixes in zip(("", "f"), _VECTOR_ABIS[machine])
+    }
+    symbols = list(itertools.chain(*variants.values()))
+    try:
+        there = dict(zip(symbols, dlopen_symbols("libmvec.so.1", symbols, partly=True)))
+    except OSError:
+        return ()
+    return tuple([name for name, needed in variants.items() if all(map(there.__getitem__, needed))])
 
 
 def _loads(library):
@@ -371,9 +374,7 @@ def processor_identity():
 
 
 def _digest(text):
-    from hashlib import blake2b
-
-    return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=12).hexdigest()
+    return blake2b(text.encode("utf-8", "surrogateescape"), 12).hexdigest()
 
 
 _toolchains = {}

@@ -77,8 +77,8 @@ class COp(Op):
         For an unknown tag, text in front of the first tag of a file, a file without tag, or both a section `code` and `func_name`.
     """
 
-    section_re = re.compile(r"^#section ([a-zA-Z0-9_]+)$", re.MULTILINE)
-    backward_re = re.compile(r"^THEANO_(APPLY|SUPPORT)_CODE_SECTION$", re.MULTILINE)
+    section_re = r"(?m)^#section ([a-zA-Z0-9_]+)$"
+    backward_re = r"(?m)^THEANO_(APPLY|SUPPORT)_CODE_SECTION$"
     # The methods that a section can become; subclasses add theirs.
     SECTIONS = {
         "init_code",
@@ -142,7 +142,7 @@ class COp(Op):
                     path,
                 ) from None
         # Old files divide into two parts by other markers.
-        if any(self.backward_re.search(code) for code in self.func_codes):
+        if any(re.search(self.backward_re, code) for code in self.func_codes):
             if len(self.func_codes) != 1:
                 raise ValueError(
                     "If a C file uses THEANO_APPLY_CODE_SECTION or THEANO_SUPPORT_CODE_SECTION, it has to be the only file;"
@@ -154,7 +154,7 @@ class COp(Op):
                 stacklevel=3,
             )
             names = {"APPLY": "support_code_apply", "SUPPORT": "support_code"}
-            parts = self.backward_re.split(self.func_codes[0])
+            parts = re.split(self.backward_re, self.func_codes[0])
         else:
             names, parts = None, None
         self.code_sections = {}
@@ -166,8 +166,8 @@ class COp(Op):
             return
         for i, code in enumerate(self.func_codes):
             # Where each section starts, for who follows a line of a generated module to the file (`modulecode.locate_file`).
-            starts = [code.count("\n", 0, match.start()) + 1 for match in self.section_re.finditer(code)]
-            parts = self.section_re.split(code)
+            starts = [code.count("\n", 0, match.start()) + 1 for match in re.finditer(self.section_re, code)]
+            parts = re.split(self.section_re, code)
             if len(parts) == 1:
                 raise ValueError("C file %s has no line '#section <tag>'" % func_files[i])
             if parts[0].strip():

@@ -135,14 +135,15 @@ class RuleIndex(object):
         self._by_op, self._by_class, self._everywhere = {}, {}, []
         self._classes_with_ops = set()
         self._cache = {}
-        self.rules = []
+        self.rules, self._known = [], set()
         for rule in rules:
             self.add(rule)
 
     def add(self, rule):
         """Append `rule`; adding it twice has no effect."""
-        if rule in self.rules:
+        if rule in self._known:
             return
+        self._known.add(rule)
         self.rules.append(rule)
         self._cache.clear()
         tracks = rule.tracks()
@@ -155,7 +156,8 @@ class RuleIndex(object):
             else:
                 rows = self._by_op.setdefault(track, [])
                 self._classes_with_ops.add(type(track))
-            if rule not in rows:
+            # Where it stands already it stands last.
+            if not rows or rows[-1] is not rule:
                 rows.append(rule)
 
     def rules_for(self, op):

@@ -1,15 +1,11 @@
 """Types of op params that are named constants, in Python and in C."""
 
 import numbers
-import re
 
 import numpy as np
 
 from theano_ng.configdefaults import config
 from theano_ng.gof.type.base import Type
-
-_constant_name = re.compile(r"^[A-Z][A-Z0-9_]*$")
-_c_identifier = re.compile(r"^[a-zA-Z_][a-zA-Z0-9_]*$")
 
 
 class EnumType(Type, dict):
@@ -45,8 +41,8 @@ class EnumType(Type, dict):
 
     def __init__(self, **kwargs):
         self.ctype = kwargs.pop("ctype", self._default_ctype)
-        self.cname = kwargs.pop("cname", re.sub(r"\s+", "_", self.ctype.strip()))
-        if not _c_identifier.match(self.cname):
+        self.cname = kwargs.pop("cname", "_".join(self.ctype.split()))
+        if not (self.cname.isascii() and self.cname.isidentifier()):
             raise AttributeError(
                 '%s: cname "%s" is not a valid C identifier; give the enumeration a name by cname=...'
                 % (type(self).__name__, self.cname)
@@ -54,7 +50,7 @@ class EnumType(Type, dict):
         self.aliases = {}
         constants = {}
         for name, value in kwargs.items():
-            if not _constant_name.match(name):
+            if not (name.isascii() and name.isidentifier() and name.isupper() and name[0] != "_"):
                 raise AttributeError(
                     '%s: invalid constant name "%s": it has to begin with a capital letter and to hold only capital letters, digits'
                     " and underscores" % (type(self).__name__, name)

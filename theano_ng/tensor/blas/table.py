@@ -1,46 +1,59 @@
 """Where the BLAS comes from: SciPy's by default, the library that blas.ldflags names otherwise."""
 
 from theano_ng.configdefaults import config
-from theano_ng.gof._native import capsule_address, read_address
+from theano_ng.gof._native import capsule_address, dlopen_symbols, read_address
 from theano_ng.gof.compiler import load_kernels
 from theano_ng.gof.native import Kernel
 
 NAMES = tuple(letter + name for name in ("gemm", "gemv") for letter in "sdcz") + ("sger", "dger", "cgeru", "zgeru")
 
 
-def _scipy_module(short_name):
-    """scipy.linalg.`short_name`, imported without the rest of scipy.linalg when that works: it is ten times faster."""
+# What Fortran functions are called in SciPy's own library, and in others.
+_SYMBOLS = ("scipy_%s_", "%s_")
+
+
+def _scipy_file(module):
+    """The file of scipy.linalg.`module`, a compiled one, found without importing SciPy; None if there is none."""
     import importlib.machinery
     import importlib.util
     import os
-    import sys
 
-    name = "scipy.linalg." + short_name
-    if name in sys.modules:
-        return sys.modules[name]
     for folder in importlib.util.find_spec("scipy").submodule_search_locations:
         for suffix in importlib.machinery.EXTENSION_SUFFIXES:
-            path = os.path.join(folder, "linalg", short_name + suffix)
+            path = os.path.join(folder, "linalg", module + suffix)
             if os.path.exists(path):
-                spec = importlib.util.spec_from_file_location(name, path)
-                try:
-                    module = importlib.util.module_from_spec(spec)
-                    spec.loader.exec_module(module)
-                    return module
-                except ImportError:
-                    break
-    return importlib.import_module(name)
+                return path
+    return None
 
 
 def scipy_addresses(module, names):
-    """Addresses of functions that a Cython module of scipy.linalg ("cython_blas", "cython_lapack") lends.
+    """Addresses of Fortran functions that SciPy links.
+
+    They are asked of the library that a Cython module of scipy.linalg is linked to, for importing SciPy takes longer than most
+    compilations. None may return a complex number, which libraries do in several ways.
+
+    Parameters
+    ----------
+    module : {"cython_blas", "cython_lapack"}
+    names : sequence of str
 
     Returns
     -------
     dict of str to int
     """
-    table = _scipy_module(module).__pyx_capi__
-    return {name: capsule_address(table[name]) for name in names}
+    import sys
+
+    # Apple's library returns single precision in a way of its own, which the Cython module hides.
+    path = None if sys.platform == "darwin" else _scipy_file(module)
+    for symbol in _SYMBOLS if path else ():
+        try:
+            return dict(zip(names, dlopen_symbols(path, [symbol % name for name in names])))
+        except OSError:
+            pass  # built with other names
+    import importlib
+
+    lent = importlib.import_module("scipy.linalg." + module).__pyx_capi__
+    return {name: capsule_address(lent[name]) for name in names}
 
 
 def _linked_addresses(ldflags):

@@ -8,21 +8,20 @@ from theano_ng.gof.utils import MethodNotDefined
 from theano_ng.scalar import get_scalar_type
 from theano_ng.scalar.divisors import divides
 from theano_ng.scalar.op import support_text
-from theano_ng.scalar.types import c_type
+from theano_ng.scalar.types import c_type, discrete_dtypes
 from theano_ng.tensor.elemwise.divisors import OPERATIONS
 
 # How a kernel reads an operand: as in native/elemwise_words.h.
 PLAIN, HOISTED, ALTERNATE = 0, 1, 2
 
 # C code that talks to Python cannot live in a kernel, which knows no Python header.
-_PYTHON_API = re.compile(r"\bPy(?:_\w+|[A-Z]\w*)\b")
+_PYTHON_API = r"\bPy(?:_\w+|[A-Z]\w*)\b"
 _FAIL = "return; /* the driver sees the exception */"
 
 _LOCAL = "tng_v%d"
 _POINTER = "tng_p%d"
 _HOISTED = "tng_h%d"
 _ZEROS = "tng_zeros_%s"
-_ZEROS_OF = re.compile(r"\btng_zeros_(\w+)")
 
 
 def scalar_node(op, node):
@@ -82,7 +81,7 @@ def scalar_c_parts(op, node, names_in, names_out, name="n", wide=False, **sub):
         compile_args=tuple(compile_args),
         libraries=tuple(libraries),
     )
-    needs_python = bool(_PYTHON_API.search(body) or _PYTHON_API.search(support)) or _FAIL in body
+    needs_python = _FAIL in body or any("Py" in code and re.search(_PYTHON_API, code) for code in (body, support))
     # Kernels are compiled without the include paths of Python and NumPy.
     needs_python = needs_python or any("numpy/" in h or "Python.h" in h for h in headers)
     return body, environment, needs_python
@@ -178,7 +177,7 @@ def elemwise_kernel(op, node, classes, divisors, summed=None):
         name = "tng_acc" if summed and k == nin else _POINTER % k
         lines.append("    %s%s *%s = (%s%s *)tng_ptr[%d];" % (const, ctype, name, const, ctype, k))
     # Of the divisors' dtype, so that a vector of them has as many elements.
-    zeros = list(dict.fromkeys(_ZEROS_OF.findall(body)))
+    zeros = [dtype for dtype in discrete_dtypes if _ZEROS % dtype in body]
     for dtype in zeros:
         lines.append("    %s %s = 0;" % (c_type(dtype), _ZEROS % dtype))
     # The value and not the reference: an output may overwrite memory that the compiler would otherwise read again.

@@ -2,6 +2,7 @@
 
 import itertools
 import unittest
+from unittest import mock
 
 import numpy as np
 
@@ -10,6 +11,8 @@ import theano_ng.tensor as T
 from theano_ng import function
 from theano_ng.gof.native import make_native_thunk
 from theano_ng.tensor import blas, blas_ops
+from theano_ng.tensor.blas import table
+from theano_ng.tests.test_bad_input import run_python
 
 TOL = {"float32": 1e-4, "float64": 1e-11, "complex64": 1e-4, "complex128": 1e-11}
 
@@ -218,6 +221,33 @@ class NativeOps(unittest.TestCase):
 
 def op_names(f):
     return [str(node.op) for node in f.maker.fgraph.toposort()]
+
+
+class WhereTheFunctionsAre(unittest.TestCase):
+    """SciPy's library is asked for its functions; SciPy itself, which takes longer to import than we do, stays out."""
+
+    def test_scipy_is_not_imported(self):
+        done = run_python(
+            "import sys, numpy as np, theano_ng as theano, theano_ng.tensor as T\n"
+            "x = T.dmatrix()\n"
+            "assert theano.function([x], T.dot(x, x), mode='FAST_RUN')(np.eye(2)).sum() == 2\n"
+            "assert 'scipy' not in sys.modules\n"
+            "import scipy.linalg.cython_blas\n"
+        )
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_a_library_with_other_names(self):
+        """One of which only the capsules of the Cython modules are known."""
+        for module, names in (("cython_blas", table.NAMES), ("cython_lapack", ("dpotrf", "sgetrf"))):
+            shown = table.scipy_addresses(module, names)
+            with mock.patch.object(table, "_SYMBOLS", ("nobodys_%s_name",)):
+                lent = table.scipy_addresses(module, names)
+            self.assertEqual(list(lent), list(shown))
+            self.assertTrue(all(lent.values()) and all(shown.values()))
+
+    def test_no_file(self):
+        with mock.patch.object(table, "_scipy_file", lambda module: None):
+            self.assertEqual(len(table.scipy_addresses("cython_blas", ("dgemm",))), 1)
 
 
 class Rules(unittest.TestCase):
