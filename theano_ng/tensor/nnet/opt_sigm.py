@@ -1,6 +1,5 @@
 """Rules for sigmoid and softplus: recognizing them, and their stable forms."""
 
-import numpy as np
 
 from theano_ng.compile import optdb
 from theano_ng.gof.rewriting import copy_stack_trace, in2out, local_optimizer

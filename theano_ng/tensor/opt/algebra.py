@@ -29,7 +29,7 @@ from theano_ng.tensor.opt.own_registration import (
 from theano_ng.tensor.opt.rows import names, rule, such, terms
 from theano_ng.tensor.reductions.careduce import Sum
 
-(x,) = names("x")
+x, y = names("x", "y")
 integer = such("i", lambda v: v.dtype in T.integer_dtypes)
 inv, sqr, zeros_like = terms(T.inv, T.sqr, T.zeros_like)
 
@@ -301,6 +301,10 @@ def local_mul_specialize(node):
 
 
 local_div_to_inv = register_specialize(rule("local_div_to_inv", "A quotient of one.", (1 / x, inv(x))))
+
+local_sub_of_negatives = register_specialize(
+    rule("local_sub_of_negatives", "Changes of sign of both sides of a difference.", (-x - -y, y - x))
+)
 
 local_pow_canonicalize = register_canonicalize(
     rule("local_pow_canonicalize", "Powers with exponent zero and one.", (x**0, 1), (x**1, x))

@@ -94,6 +94,10 @@ class TestFunctions(RewriteCase):
         self.check(s * T.ones_like(m), None)
         self.check(T.dscalar("d") * T.zeros_like(m), None)
 
+    def test_differences_of_negatives(self):
+        x, y = T.dvectors("x", "y")
+        self.check(-x - -(y * y), "sub(sqr(y), x)")
+
     def test_powers(self):
         x, i = T.dvector("x"), T.ivector("i")
         for exponent, expected in [
