@@ -309,8 +309,8 @@ class Reading:
         Whether there are none of these.
     """
 
-    def __init__(self, variable, leaves, is_known):
-        self.variable, self.leaves, self.is_known = variable, leaves, is_known
+    def __init__(self, variable, leaves, is_known, atom=None):
+        self.variable, self.leaves, self.is_known, self._atom = variable, leaves, is_known, atom
 
     def passed(self):
         """The variables between `variable` and the leaves, the former included."""
@@ -328,9 +328,8 @@ class Reading:
 
     def gradients(self, g):
         """From the gradient of the logarithm those of `leaves`."""
-        atom = _atom_of(self.variable)
-        if atom is not None:
-            return _of_leaves(self.leaves, atom.leaves, atom.gradients(g))
+        if self._atom is not None:
+            return _of_leaves(self.leaves, self._atom.leaves, self._atom.gradients(g))
         return _back(self._opened(), self.leaves, g)
 
     def _opened(self):
@@ -351,6 +350,9 @@ class Reading:
 
 def reading(v):
     """A variable as `Reading`; None where nothing is known about its logarithm."""
+    atom = _atom_of(v)
+    if atom is not None:
+        return Reading(v, [u for u in dict.fromkeys(atom.leaves) if not isinstance(u, Constant)], True, atom)
     leaves, unknown, known = {}, [], []
 
     def parts_of(u):
@@ -358,7 +360,7 @@ def reading(v):
             return ()
         node = u.owner
         if node is not None and u.type.dtype in FLOATS:
-            atom = _atom_of(u)
+            atom = None if u is v else _atom_of(u)
             if atom is not None:
                 leaves.update(dict.fromkeys(atom.leaves))
                 known.append(u)

@@ -25,6 +25,7 @@ from theano_ng.tensor.opt.own_registration import (
     register_specialize,
     register_specialize_device,
     register_stabilize,
+    register_uncanonicalize,
 )
 from theano_ng.tensor.opt.rows import names, rule, such, terms
 from theano_ng.tensor.reductions.careduce import Sum
@@ -302,7 +303,7 @@ def local_mul_specialize(node):
 
 local_div_to_inv = register_specialize(rule("local_div_to_inv", "A quotient of one.", (1 / x, inv(x))))
 
-local_sub_of_negatives = register_specialize(
+local_sub_of_negatives = register_uncanonicalize(
     rule("local_sub_of_negatives", "Changes of sign of both sides of a difference.", (-x - -y, y - x))
 )
 
