@@ -425,7 +425,10 @@ def _factors_atom(v, found):
             slope = _complement(v, found) if function is logistic else None
             if slope is None:
                 slope = _FUNCTIONS[function].slope(argument)
-            g = c * slope if power == 1 else -(c * slope) if power == -1 else np.asarray(power, v.dtype) * c * slope
+            times = power
+            if abs(argument.coefficient) == 1 and not argument.views:
+                times, x = power * argument.coefficient, argument.base
+            g = (c if times == 1 else -c if times == -1 else np.asarray(times, v.dtype) * c) * slope
             (g,) = _back(x, [argument.base], g)
             terms.setdefault(argument.base, []).append(g)
         return [reduce(T.add, terms[u]) for u in leaves]

@@ -1,6 +1,5 @@
 """Rules for sigmoid and softplus: recognizing them, and their stable forms."""
 
-
 from theano_ng.compile import optdb
 from theano_ng.gof.rewriting import copy_stack_trace, in2out, local_optimizer
 from theano_ng.tensor.elemwise import functions as T
@@ -109,7 +108,7 @@ register_stabilize(log1pexp_to_softplus, name="log1pexp_to_softplus")
 def local_exp_over_1_plus_exp(node):
     """A sigmoid that is written with exponentials, which overflow.
 
-    exp(x) / (1 + exp(x))  ->  sigmoid(x)          [stabilize, specialize, fast_run, fast_compile]
+    exp(x) / (1 + exp(x))  ->  sigmoid(x)          [stabilize, specialize, fast_run]
     y / (1 + exp(x))  ->  y * sigmoid(-x)
 
     Other factors of numerator and denominator stay.
@@ -144,6 +143,28 @@ def local_exp_over_1_plus_exp(node):
     return _finish(node, result)
 
 
+@ignores_nonfinite
+@local_optimizer([T.true_div])
+def local_sigmoid_of_one_exponential(node):
+    """A sigmoid that is written as a quotient of exponentials, before canonicalization takes numerator and denominator apart.
+
+    exp(x) / (1 + exp(x))  ->  sigmoid(x)          [fast_run, fast_compile]
+    """
+    numerator, denominator = node.inputs
+    exponential, sum_ = is_exp(numerator), is_1pexp(denominator, only_process_constants=False)
+    if exponential is None or sum_ is None or exponential[1] is not sum_[1]:
+        return None
+    return local_exp_over_1_plus_exp.transform(node)
+
+
+# FAST_COMPILE does not stabilize.
+for _rule, _tags in (
+    (local_sigmoid_of_one_exponential, ("fast_run", "fast_compile")),
+    (log1pexp_to_softplus, ("fast_compile",)),
+):
+    optdb.register(_rule.__name__, in2out(_rule, ignore_newtrees=True), 0.71, *_tags, own=True)
+
+
 @register_stabilize
 @register_specialize
 @local_optimizer([T.inv])
@@ -157,11 +178,6 @@ def local_inv_1_plus_exp(node):
         return None
     minus = is_neg(found[1])
     return _finish(node, sigmoid(-found[1] if minus is None else minus))
-
-
-# FAST_COMPILE does not stabilize, and canonicalization takes numerator and denominator apart.
-for _rule in (log1pexp_to_softplus, local_exp_over_1_plus_exp):
-    optdb.register(_rule.__name__, in2out(_rule, ignore_newtrees=True), 0.71, "fast_run", "fast_compile", own=True)
 
 
 @register_stabilize
