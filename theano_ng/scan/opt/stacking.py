@@ -104,7 +104,11 @@ def flattened(v):
 
 
 def _unflattened(product, like):
-    return reshape(product, (like.shape[0], like.shape[1], *(product.shape[i] for i in range(1, product.ndim))), ndim=product.ndim + 1)
+    return reshape(
+        product,
+        (like.shape[0], like.shape[1], *(product.shape[i] for i in range(1, product.ndim))),
+        ndim=product.ndim + 1,
+    )
 
 
 def _reduction(node, stacked):
