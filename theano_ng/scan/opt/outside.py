@@ -10,6 +10,7 @@ from theano_ng.tensor.assert_op import Assert
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
 from theano_ng.tensor.indexing.lists import get_idx_list
 from theano_ng.tensor.indexing.subtensor import IncSubtensor, Subtensor
+from theano_ng.tensor.linalg.products import Dot
 from theano_ng.tensor.shaping.allocation import Alloc, AllocEmpty
 from theano_ng.tensor.shaping.reshaping import ScalarFromTensor
 
@@ -148,13 +149,13 @@ class Outside:
             copy_stack_trace(node.outputs, copy.outputs)
             self._known.update(zip(node.outputs, copy.outputs))
             return
-        (out,) = node.outputs
         build, rows = self.plan(node)
-        found = build([self._known[i] if i in self._known else self._buffers[i] for i in node.inputs])
-        if rows:
-            found = fitted(found, out.type)
-        copy_stack_trace(out, found)
-        self._known[out] = found
+        found = build([self._known[i] if i in self._known else self._buffers[i] for i in node.inputs], self.n_steps)
+        for inner, outer in zip(node.outputs, found if isinstance(found, list) else [found]):
+            if rows:
+                outer = fitted(outer, inner.type)
+            copy_stack_trace(inner, outer)
+            self._known[inner] = outer
 
 
 def is_length_of(v, sequence):
@@ -178,9 +179,27 @@ def is_length_of(v, sequence):
 
 def rows_of(sequence, n_steps):
     """The rows of a sequence that a loop reads: as many as there are steps."""
-    if is_length_of(n_steps, sequence) or _first_slice(sequence, n_steps) is not None:
-        return sequence
+    v = sequence
+    while v is not None:
+        if is_length_of(n_steps, v) or _first_slice(v, n_steps) is not None:
+            return sequence
+        v = _of_same_length(v)
     return sequence[:n_steps]
+
+
+def _of_same_length(v):
+    """A variable of which the length along the first dimension is that of `v`, by the node that computes `v`; None where none is known."""
+    node = v.owner
+    if node is None:
+        return None
+    if isinstance(node.op, DimShuffle):
+        return node.inputs[0] if node.op.new_order[:1] == (0,) else None
+    if isinstance(node.op, Elemwise):
+        return next((i for i in node.inputs if not i.broadcastable[0]), None) if v.ndim else None
+    if isinstance(node.op, Subtensor):
+        entry = get_idx_list(node.inputs, node.op.idx_list)[0]
+        return node.inputs[0] if entry == slice(None) else None
+    return node.inputs[0] if isinstance(node.op, (Dot, Rebroadcast)) and node.inputs[0].ndim else None
 
 
 def _first_slice(v, n_steps):

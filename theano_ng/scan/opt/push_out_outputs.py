@@ -288,7 +288,10 @@ class Ends:
             return self.outside.rows_of(v).sum(axis=0, dtype=v.dtype)
         left, right = node.inputs
         if left in self.outside.rows and right in self.outside.rows:
-            return dot(_side_by_side(self.outside.of(left)), _one_below_another(self.outside.of(right)))
+            n_steps = self.outside.n_steps
+            return dot(
+                _side_by_side(self.outside.of(left), n_steps), _one_below_another(self.outside.of(right), n_steps)
+            )
         operands = [
             self.outside.of(i).sum(axis=0, dtype=i.dtype) if i in self.outside.rows else self.outside.of(i)
             for i in node.inputs
@@ -296,24 +299,24 @@ class Ends:
         return dot(*operands)
 
 
-def _side_by_side(rows):
+def _side_by_side(rows, n_steps):
     """The first factors of a sum of products as one: vectors one after the other, matrices side by side."""
     if rows.ndim == 2:
         return rows.flatten()
     order, source = _shuffled(rows)
     if order == (0, 2, 1):
-        return flattened(source).T
+        return flattened(source, n_steps).T
     if order == (0, 1, "x"):
         return source.T
-    return reshape(rows.dimshuffle(1, 0, 2), (rows.shape[1], rows.shape[0] * rows.shape[2]), ndim=2)
+    return reshape(rows.dimshuffle(1, 0, 2), (rows.shape[1], n_steps * rows.shape[2]), ndim=2)
 
 
-def _one_below_another(rows):
+def _one_below_another(rows, n_steps):
     """The second factors of a sum of products as one: vectors one after the other, matrices one below the other."""
     if rows.ndim == 2:
         return rows.flatten()
     order, source = _shuffled(rows)
-    return source if order == (0, "x", 1) else flattened(rows)
+    return source if order == (0, "x", 1) else flattened(rows, n_steps)
 
 
 def _shuffled(v):

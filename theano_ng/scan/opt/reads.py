@@ -7,11 +7,19 @@ from theano_ng.gof.graph import Constant
 from theano_ng.tensor.indexing.lists import get_idx_list
 from theano_ng.tensor.indexing.subtensor import Subtensor
 
-Read = namedtuple("Read", "node skipped last first")
+Read = namedtuple("Read", "node skipped last first index length")
 """A node that reads an output, as ``out[skipped:][...]`` (`skipped`: int) or ``out[...]`` (None).
 
-`last`: how many rows at the end of the output it reads at most, or None; `first`: how many rows at its start; both None: any.
+`last`: how many rows at the end of the output it reads at most, or None; `first`: how many rows at its start; both None: any. `index` is its first
+index, and `length` the number of rows that it is applied to, if that is known.
 """
+
+
+def index_of_row(read, from_end):
+    """The first index of what reads one row, as an int that counts from the end or from the start; None where it does not matter."""
+    if not isinstance(read.index, int) or (read.index < 0) == from_end:
+        return None
+    return read.index - read.length if from_end else read.index + read.length
 
 
 def reads(out, length=None):
@@ -32,7 +40,7 @@ def reads(out, length=None):
     found = []
     for client, i in out.clients:
         if client == "output":
-            found.append(Read(None, None, None, None))
+            found.append(Read(None, None, None, None, None, None))
             continue
         if _wants_lengths_of_rows(client):
             continue
@@ -48,8 +56,7 @@ def reads(out, length=None):
             if len(client.op.idx_list) == 1:
                 found.extend(_reads_of_rest(client, index.start or 0, length))
                 continue
-        last, first = _range(index, length)
-        found.append(Read(client, None, last, first))
+        found.append(Read(client, None, *_range(index, length), index, length))
     return found
 
 
@@ -60,11 +67,12 @@ def _reads_of_rest(node, skipped, length):
     for client, i in rest.clients:
         if client != "output" and _wants_lengths_of_rows(client):
             continue
-        last, first = (None, None) if client == "output" else _range(_first_index(client, i), rest_length)
+        index = Ellipsis if client == "output" else _first_index(client, i)
+        last, first = _range(index, rest_length)
         if last is None and first is None:
             # All of the rest is wanted.
-            return [Read(node, None, rest_length, None)]
-        found.append(Read(client, skipped, last, None if first is None else first + skipped))
+            return [Read(node, None, None, None, None, None)]
+        found.append(Read(client, skipped, last, None if first is None else first + skipped, index, rest_length))
     return found
 
 
@@ -95,11 +103,9 @@ def _int_or(v):
 def _range(index, length):
     """(last, first) of `Read` for an index."""
     last, first = _by_form(index)
-    if length is not None:
-        if last is None and first is not None and isinstance(index, int):
-            last = max(1, length - index)
-        elif first is None and last is not None and isinstance(index, int):
-            first = max(1, length + index + 1)
+    # A row that is not there is left to fail.
+    if length is not None and isinstance(index, int) and -length <= index < length:
+        return (length - index, first) if last is None else (last, length + index + 1)
     return last, first
 
 

@@ -5,7 +5,7 @@ from theano_ng.gof.rewriting import copy_stack_trace
 from theano_ng.scan.args import scan_args
 from theano_ng.scan.opt.common import LoopOptimizer, made, number
 from theano_ng.scan.opt.outside import allocated, has_all_rows, is_sum
-from theano_ng.scan.opt.reads import reads
+from theano_ng.scan.opt.reads import index_of_row, reads
 from theano_ng.tensor.basic import as_tensor_variable, minimum
 from theano_ng.tensor.indexing.subtensor import set_subtensor
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
@@ -18,10 +18,15 @@ class ScanSaveMem(LoopOptimizer):
     """
 
     def process_node(self, fgraph, node):
+        while node is not None:
+            node = self._shorten(fgraph, node)
+
+    def _shorten(self, fgraph, node):
+        """Keep less of a loop; the new node if it has a known number of steps that is smaller, and of which other rows are the last ones."""
         args = scan_args.of(node)
         outputs = _outputs(args)
         if not outputs:
-            return
+            return None
         n_steps = number(args.n_steps)
         steps = _steps_needed(args, outputs, n_steps)
         if steps is not None:
@@ -29,18 +34,19 @@ class ScanSaveMem(LoopOptimizer):
             n_steps = steps if n_steps is not None else None
         changed = [out.shorten(args, n_steps, steps is not None) for out in outputs]
         if steps is None and not any(changed):
-            return
+            return None
         new = made(args)
         pairs = []
         shorter = {out.outer: out for out, short in zip(outputs, changed) if short or steps is not None}
         for old, var in zip(node.outputs, new):
             if old in shorter:
-                pairs.extend(shorter[old].replacements(var))
+                pairs.extend(shorter[old].replacements(var, steps is None))
             elif old.clients:
                 pairs.append((old, var))
         for old, var in pairs:
             copy_stack_trace(old, var)
         fgraph.replace_all_validate_remove(pairs, remove=[node], reason=self.name)
+        return new[0].owner if steps is not None and n_steps is not None else None
 
 
 class _Output:
@@ -106,15 +112,19 @@ class _Output:
         buffers[self.place] = with_rows(buffers[self.place], rows, self.lead)
         return True
 
-    def replacements(self, new):
+    def replacements(self, new, from_end):
         """Pairs of a variable that reads some rows, and of what reads them in a shorter output.
 
-        The output itself is not replaced: the graph takes what replaces a variable to be of the same shape.
+        The output itself is not replaced: the graph takes what replaces a variable to be of the same shape. `from_end`: whether the rows that
+        are left out are the first ones, and not the last ones.
         """
         pairs = []
         for read in self.reads:
             source = new
-            index = read.node.inputs[1:]
+            index = list(read.node.inputs[1:])
+            row = index_of_row(read, from_end)
+            if row is not None:
+                index[0] = index[0].type.make_constant(row)
             if read.skipped is not None:
                 source = new[read.skipped :]
             pairs.append((read.node.outputs[0], read.node.op(source, *index)))

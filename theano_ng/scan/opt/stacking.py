@@ -15,6 +15,7 @@ from theano_ng.tensor.indexing.lists import get_idx_list
 from theano_ng.tensor.indexing.subtensor import Subtensor
 from theano_ng.tensor.linalg.products import Dot
 from theano_ng.tensor.reductions.careduce import CAReduce
+from theano_ng.tensor.reductions.extremes import MaxAndArgmax
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 from theano_ng.tensor.shaping.joining import Join
 from theano_ng.tensor.shaping.reshaping import ScalarFromTensor, reshape
@@ -39,21 +40,20 @@ def plan(node, stacked):
     Parameters
     ----------
     node : Apply
-        With one output.
     stacked : list of bool
         For each input whether it has a row for each step.
 
     Returns
     -------
     (callable, bool), or None
-        A function of the list of outer inputs that returns the outer output, and whether that has a row for each step. None: it cannot, or should
+        A function of the list of outer inputs and the number of steps that returns the outer output (a list where there are several), and whether that has a row for each step. None: it cannot, or should
         not, because the result is so much larger than the inputs that a step had better compute it.
     """
     make = _PLANS.get(type(node.op))
     if make is None:
         # Classes of reductions are many: Sum, Prod, Any ...
         make = _reduction if isinstance(node.op, CAReduce) and _keeps_axis(type(node.op)) else None
-    if make is None or len(node.outputs) != 1:
+    if make is None:
         return None
     found = make(node, stacked)
     return found if found is None or isinstance(found, tuple) else (found, True)
@@ -69,19 +69,19 @@ def _elemwise(node, stacked):
     if node.op.inplace_pattern or not any(s and v.type.broadcastable == pattern for v, s in zip(node.inputs, stacked)):
         return None  # an outer product of each step would need memory for all of them
     # Those that are the same in all steps have a dimension less: they are broadcast along the first one.
-    return lambda inputs: node.op(*inputs)
+    return lambda inputs, n_steps: node.op(*inputs)
 
 
 @plans(DimShuffle)
 def _dimshuffle(node, stacked):
     order = [o if o == "x" else o + 1 for o in node.op.new_order]
-    return lambda inputs: inputs[0].dimshuffle(0, *order)
+    return lambda inputs, n_steps: inputs[0].dimshuffle(0, *order)
 
 
 @plans(Rebroadcast)
 def _rebroadcast(node, stacked):
     pattern = node.outputs[0].type.broadcastable
-    return lambda inputs: patternbroadcast(inputs[0], (inputs[0].broadcastable[0], *pattern))
+    return lambda inputs, n_steps: patternbroadcast(inputs[0], (inputs[0].broadcastable[0], *pattern))
 
 
 @plans(Dot)
@@ -89,33 +89,37 @@ def _dot(node, stacked):
     ranks = [v.ndim for v in node.inputs]
     if stacked == [True, False]:
         if ranks[0] == 1:
-            return lambda inputs: dot(*inputs)
-        return lambda inputs: _unflattened(dot(flattened(inputs[0]), inputs[1]), inputs[0])
+            return lambda inputs, n_steps: dot(*inputs)
+        return lambda inputs, n_steps: _products(*inputs, n_steps)
     if stacked == [False, True] and ranks[1] == 1:
-        return lambda inputs: dot(inputs[1], inputs[0].T)
+        return lambda inputs, n_steps: dot(inputs[1], inputs[0].T)
     if stacked == [True, True] and ranks == [1, 1] and node.inputs[0].dtype == node.outputs[0].dtype:
-        return lambda inputs: (inputs[0] * inputs[1]).sum(axis=1, dtype=node.outputs[0].dtype)
+        return lambda inputs, n_steps: (inputs[0] * inputs[1]).sum(axis=1, dtype=node.outputs[0].dtype)
     return None
 
 
-def flattened(v):
+def _products(rows, factor, n_steps):
+    product = dot(flattened(rows, n_steps), factor)
+    lengths = [factor.shape[i] for i in range(1, factor.ndim)]
+    return reshape(product, (n_steps, rows.shape[1], *lengths), ndim=product.ndim + 1)
+
+
+def flattened(v, n_steps):
     """A stack of matrices as one matrix, in the order of rows."""
-    return reshape(v, (v.shape[0] * v.shape[1], v.shape[2]), ndim=2)
-
-
-def _unflattened(product, like):
-    return reshape(
-        product,
-        (like.shape[0], like.shape[1], *(product.shape[i] for i in range(1, product.ndim))),
-        ndim=product.ndim + 1,
-    )
+    return reshape(v, (n_steps * v.shape[1], v.shape[2]), ndim=2)
 
 
 def _reduction(node, stacked):
     op = copy(node.op)
     axes = range(node.inputs[0].ndim) if op.axis is None else op.axis
     op.axis = tuple(axis + 1 for axis in axes)
-    return lambda inputs: op(inputs[0])
+    return lambda inputs, n_steps: op(inputs[0])
+
+
+@plans(MaxAndArgmax)
+def _extremes(node, stacked):
+    op = MaxAndArgmax(tuple(axis + 1 for axis in node.op.axis))
+    return lambda inputs, n_steps: op(inputs[0])
 
 
 @plans(Subtensor)
@@ -123,16 +127,16 @@ def _subtensor(node, stacked):
     index = get_idx_list(node.inputs, node.op.idx_list)
     if stacked[0] and not any(stacked[1:]):
         if all(isinstance(entry, (slice, Constant)) for entry in index):
-            return lambda inputs: inputs[0][(slice(None), *get_idx_list(inputs, node.op.idx_list))]
+            return lambda inputs, n_steps: inputs[0][(slice(None), *get_idx_list(inputs, node.op.idx_list))]
     elif not stacked[0] and len(index) == 1 and not isinstance(index[0], slice):
-        return lambda inputs: advanced_subtensor1(*inputs)
+        return lambda inputs, n_steps: advanced_subtensor1(*inputs)
     return None
 
 
 @plans(ScalarFromTensor)
 def _scalar_from_tensor(node, stacked):
     # Numbers for indices: a vector of them.
-    return lambda inputs: inputs[0]
+    return lambda inputs, n_steps: inputs[0]
 
 
 @plans(AdvancedSubtensor1)
@@ -140,11 +144,11 @@ def _advanced_subtensor1(node, stacked):
     if stacked != [False, True]:
         return None
 
-    def build(inputs):
+    def build(inputs, n_steps):
         values, rows = inputs
         found = advanced_subtensor1(values, rows.flatten())
         lengths = [values.shape[i] for i in range(1, values.ndim)]
-        return reshape(found, (rows.shape[0], rows.shape[1], *lengths), ndim=values.ndim + 1)
+        return reshape(found, (n_steps, rows.shape[1], *lengths), ndim=values.ndim + 1)
 
     return build
 
@@ -154,17 +158,17 @@ def _join(node, stacked):
     axis = node.inputs[0]
     if stacked[0] or not all(stacked[1:]) or not isinstance(axis, Constant) or axis.data < 0:
         return None
-    return lambda inputs: node.op(axis.data + 1, *inputs[1:])
+    return lambda inputs, n_steps: node.op(axis.data + 1, *inputs[1:])
 
 
 @plans(Shape_i)
 def _shape_i(node, stacked):
-    return (lambda inputs: Shape_i(node.op.i + 1)(inputs[0])), False
+    return (lambda inputs, n_steps: Shape_i(node.op.i + 1)(inputs[0])), False
 
 
 @plans(Shape)
 def _shape(node, stacked):
-    return (lambda inputs: inputs[0].shape[1:]), False
+    return (lambda inputs, n_steps: inputs[0].shape[1:]), False
 
 
 def fitted(v, type_):

@@ -1,0 +1,627 @@
+"""Rules for loops: the same values with and without them, and what is left of the loop."""
+
+import os
+import subprocess
+import sys
+import unittest
+
+import numpy as np
+
+import theano_ng as theano
+import theano_ng.tensor as T
+from theano_ng.compile.mode import Mode, optdb
+from theano_ng.configparser import change_flags
+from theano_ng.gof.optdb import EquilibriumDB, SequenceDB
+from theano_ng.gof.vm import VM_Linker
+from theano_ng.ifelse import IfElse
+from theano_ng.scan.args import scan_args
+from theano_ng.scan.front import scan
+from theano_ng.scan.op import Scan
+from theano_ng.scan.opt.merge import ScanMerge
+from theano_ng.scan.opt.outside import length_of_buffer
+from theano_ng.scan.utils import until
+from theano_ng.tensor.assert_op import Assert
+from theano_ng.tensor.linalg.products import Dot
+from theano_ng.tensor.shaping.allocation import AllocEmpty
+
+LINKER = VM_Linker(use_cloop=False, c_thunks=False)
+STEP = Mode(LINKER, None)  # steps run as they are written
+WITH = Mode(LINKER, "fast_run").excluding("fusion")
+WITHOUT = WITH.excluding("scan")
+
+
+def loops(fn):
+    """The nodes of loops of a function."""
+    return [node for node in fn.maker.fgraph.toposort() if isinstance(node.op, Scan)]
+
+
+def ops_of_step(node):
+    """The classes of the Ops in the step of a loop, as it is given to the compiler."""
+    return [type(inner.op) for inner in theano.gof.graph.io_toposort(node.op.inputs, node.op.outputs)]
+
+
+class Case(unittest.TestCase):
+    def loop(self, fn, *args, **kwargs):
+        return scan(fn, *args, mode=STEP, return_list=True, **kwargs)[0]
+
+    def check(self, inputs, outputs, values, excluding=(), rtol=1e-9):
+        """Compile with the rules; compare with a function that is compiled without them, or without those of a tag."""
+        fn = theano.function(inputs, outputs, mode=WITH, on_unused_input="ignore")
+        plain = WITH.excluding(*excluding) if excluding else WITHOUT
+        expected = theano.function(inputs, outputs, mode=plain, on_unused_input="ignore")(*values)
+        for found, wanted in zip(fn(*values), expected):
+            # Without a step nobody knows what shape a row would have had; with the rules it may be known.
+            shapes = [v.shape if len(v) else (0, v.ndim) for v in (found, wanted)] if wanted.ndim else [(), ()]
+            self.assertEqual((found.dtype, shapes[0]), (wanted.dtype, shapes[1]))
+            if wanted.ndim and not len(wanted):
+                continue
+            np.testing.assert_allclose(found, wanted, rtol=rtol, atol=1e-12)
+        return fn
+
+    def setUp(self):
+        self._policy = theano.config.on_opt_error
+        theano.config.on_opt_error = "raise"
+        self.rng = np.random.RandomState(7)
+
+    def tearDown(self):
+        theano.config.on_opt_error = self._policy
+
+    def only_loop(self, fn):
+        (node,) = loops(fn)
+        return node
+
+
+class Registration(unittest.TestCase):
+    def positions(self, db):
+        return {name: position for name, position in db.__position__.items() if "scan" in name}
+
+    def test_names_and_positions(self):
+        self.assertEqual(
+            self.positions(optdb),
+            {"scan_eqopt1": 0.05, "scan_eqopt2": 1.6, "scanOp_save_mem": 1.61, "scanOp_make_inplace": 75},
+        )
+        first, second = optdb["scan_eqopt1"], optdb["scan_eqopt2"]
+        self.assertIs(type(first), EquilibriumDB)
+        self.assertIs(type(second), EquilibriumDB)
+        self.assertIs(type(first["all_pushout_opt"]), SequenceDB)
+        self.assertEqual(
+            self.positions(first["all_pushout_opt"]),
+            {
+                "scanOp_remove_constants_and_unused_inputs0": 1,
+                "scanOp_pushout_nonseqs_ops": 2,
+                "scanOp_pushout_seqs_ops": 3,
+                "scan_pushout_dot1": 4,
+                "scanOp_pushout_output": 5,
+            },
+        )
+        self.assertEqual(
+            sorted(second._names),
+            [
+                "constant_folding_for_scan2",
+                "scanOp_merge",
+                "scanOp_merge_inouts",
+                "scanOp_remove_constants_and_unused_inputs1",
+                "scanOp_remove_constants_and_unused_inputs3",
+                "scanop_remove_constants_and_unused_inputs2",
+            ],
+        )
+
+    def test_tags(self):
+        pushing = optdb["scan_eqopt1"]["all_pushout_opt"]
+        for name, cls, more in [
+            ("scanOp_remove_constants_and_unused_inputs0", "TopoOptimizer", ["remove_constants_and_unused_inputs_scan"]),
+            ("scanOp_pushout_nonseqs_ops", "PushOutNonSeqScan", []),
+            ("scanOp_pushout_seqs_ops", "PushOutSeqScan", []),
+            ("scan_pushout_dot1", "PushOutDot1", ["more_mem"]),
+            ("scanOp_pushout_output", "PushOutScanOutput", ["more_mem"]),
+        ]:
+            self.assertEqual(
+                pushing._tags_of(pushing[name]), sorted([cls, "all_pushout_opt", "fast_run", "scan"] + more)
+            )
+        second = optdb["scan_eqopt2"]
+        self.assertEqual(
+            second._tags_of(second["scanOp_merge"]), ["4", "ScanMerge", "fast_run", "scan", "scan_eqopt2"]
+        )
+        self.assertEqual(
+            second._tags_of(second["scanOp_merge_inouts"]),
+            ["6", "TopoOptimizer", "fast_run", "scan", "scan_eqopt2", "scan_merge_inouts"],
+        )
+        self.assertEqual(
+            optdb._tags_of(optdb["scanOp_make_inplace"]), ["ScanInplaceOptimizer", "fast_run", "inplace", "scan"]
+        )
+        self.assertEqual(optdb._tags_of(optdb["scanOp_save_mem"]), ["ScanSaveMem", "fast_run", "scan"])
+
+    def test_programs_without_loops_do_not_load_the_rules(self):
+        code = (
+            "import sys, theano_ng as t; x = t.tensor.dscalar(); assert t.function([x], x + 1, mode=t.Mode('py', 'fast_run'))(1) == 2;"
+            "assert not [m for m in sys.modules if m.startswith('theano_ng.scan.')];"
+            "t.scan.__name__; t.function([x], x + 2, mode=t.Mode('py', 'fast_run'));"
+            "assert 'theano_ng.scan.opt' in sys.modules"
+        )
+        subprocess.run([sys.executable, "-c", code], check=True, env=dict(os.environ))
+
+
+class Arguments(Case):
+    def test_a_node_taken_apart_and_put_together(self):
+        x, v, w = T.dmatrix("x"), T.dmatrix("v"), T.dvector("w")
+
+        def step(a, before2, before, b, w):
+            return [before2 + before * a, b + w, a * 2]
+
+        outputs = self.loop(
+            step, sequences=x, outputs_info=[dict(initial=v, taps=[-2, -1]), w, None], non_sequences=[w * 2]
+        )
+        node = outputs[2].owner
+        args = scan_args.of(node)
+        self.assertEqual(args.inner_inputs, node.op.inputs)
+        self.assertEqual(args.inner_outputs, node.op.outputs)
+        self.assertEqual(args.outer_inputs, node.inputs)
+        self.assertEqual(args.outer_outputs, node.outputs)
+        self.assertEqual(dict(args.info), {**node.op.info, "strict": False})
+        self.assertEqual(args.mit_sot_in_slices, [[-2, -1]])
+        self.assertEqual([len(taps) for taps in args.inner_in_mit_sot], [2])
+        self.assertEqual(args.outer_out_nit_sot, [outputs[2]])
+        self.assertEqual(args.cond, [])
+        again = scan_args(node.inputs, node.outputs, node.op.inputs, node.op.outputs, node.op.info)
+        again.merge(args)
+        self.assertEqual(len(again.outer_in_seqs), 2)
+        self.assertEqual(len(again.inner_in_mit_sot), 2)
+        self.assertEqual(len(args.inner_in_mit_sot), 1)
+
+
+class Unused(Case):
+    def test_constants_become_part_of_the_step(self):
+        x = T.dmatrix("x")
+        (out,) = self.loop(lambda a, h, c: h * c + a, x, T.zeros_like(x[0]), [T.constant(np.full(3, 2.0))])
+        fn = self.check([x], [out], [self.rng.rand(4, 3)])
+        self.assertEqual(self.only_loop(fn).op.n_others, 0)
+
+    def test_sequences_of_equal_rows_are_constants(self):
+        x = T.dvector("x")
+        ones = T.constant(np.ones((5, 3)))
+        (out,) = self.loop(lambda a, h: h + T.tanh(h * a), ones, x)
+        fn = self.check([x], [out], [self.rng.rand(3)])
+        self.assertEqual(self.only_loop(fn).op.n_seqs, 0)
+
+    def test_inputs_and_results_that_nobody_reads(self):
+        x, y, h = T.dmatrix("x"), T.dmatrix("y"), T.dvector("h")
+        a, b, c, d = self.loop(
+            lambda a, b, p, q, r: [p * a + 1, q * b + p, r + q, T.tanh(r)], [x, y], [h, h, h, None]
+        )
+        values = [self.rng.rand(4, 3), self.rng.rand(4, 3), self.rng.rand(3)]
+        # q needs p, but nothing that is read needs r.
+        node = self.only_loop(self.check([x, y, h], [b], values))
+        self.assertEqual((node.op.n_seqs, node.op.n_sit_sot, node.op.n_nit_sot), (2, 2, 0))
+        node = self.only_loop(self.check([x, y, h], [a], values))
+        self.assertEqual((node.op.n_seqs, node.op.n_sit_sot, node.op.n_nit_sot), (1, 1, 0))
+
+
+class PushOut(Case):
+    def test_what_does_not_change(self):
+        x, w = T.dmatrix("x"), T.dmatrix("w")
+        (out,) = self.loop(lambda a, h, w: h * T.exp(w).sum(axis=0) + a, x, x[0], [w])
+        fn = self.check([x, w], [out], [self.rng.rand(4, 3), self.rng.rand(3, 3)])
+        self.assertEqual(sorted({cls.__name__ for cls in ops_of_step(self.only_loop(fn))}), ["Elemwise"])
+        self.assertEqual(len(ops_of_step(self.only_loop(fn))), 2)
+
+    def test_shapes_of_rows(self):
+        x, h = T.dmatrix("x"), T.dvector("h")
+        (out,) = self.loop(lambda a, h: h / a.shape[0] + h.shape[0] + a, x, h)
+        fn = self.check([x, h], [out], [self.rng.rand(4, 3), self.rng.rand(3)])
+        self.assertNotIn("Shape", [cls.__name__ for cls in ops_of_step(self.only_loop(fn))])
+
+    def test_what_may_fail_waits_for_a_step(self):
+        w, h, n = T.dscalar("w"), T.dscalar("h"), T.lscalar("n")
+        refuse = Assert("negative")
+        (out,) = self.loop(lambda h, w: h + T.exp(refuse(w, T.ge(w, 0))), None, h, [w], n_steps=n)
+        fn = self.check([w, h, n], [out], [2.0, 1.0, 3])
+        self.assertNotIn(Assert, ops_of_step(self.only_loop(fn)))
+        self.assertTrue(any(isinstance(node.op, IfElse) for node in fn.maker.fgraph.apply_nodes))
+        self.assertEqual(fn(-1.0, 1.0, 0)[0].shape, (0,))
+        with self.assertRaisesRegex(AssertionError, "negative"):
+            fn(-1.0, 1.0, 1)
+
+    def test_numbers_of_c_and_slices_stay(self):
+        x, n = T.dmatrix("x"), T.lscalar("n")
+        w = T.dvector("w")
+        (out,) = self.loop(lambda a, h, n, w: (h + a)[: n + 1] * w[: n + 1].sum(), x, x[0], [n, w])
+        self.check([x, n, w], [out], [self.rng.rand(4, 3), 2, self.rng.rand(3)])
+
+    def test_branches_that_are_not_taken(self):
+        w, h, flag = T.dscalar("w"), T.dscalar("h"), T.lscalar("flag")
+        refuse = Assert("negative")
+        (out,) = self.loop(
+            lambda h, w, flag: theano.ifelse.ifelse(flag, h + 1, h + refuse(w, T.ge(w, 0))), None, h, [w, flag], n_steps=3
+        )
+        fn = self.check([w, h, flag], [out], [-1.0, 1.0, 1])
+        with self.assertRaisesRegex(AssertionError, "negative"):
+            fn(-1.0, 1.0, 0)
+
+    def test_what_depends_on_sequences(self):
+        x, y, w, v = T.dmatrix("x"), T.dmatrix("y"), T.dmatrix("w"), T.dvector("v")
+        for shape, text in [
+            (lambda a, b: T.tanh(a) * b[::-1] + 2, "elementwise"),
+            (lambda a, b: T.dot(a, w) + T.dot(w, b), "products with matrices"),
+            (lambda a, b: T.dot(a, v) + T.dot(v, b) * a, "products with vectors"),
+            (lambda a, b: a * T.dot(a, b), "products of two rows"),
+            (lambda a, b: (a.dimshuffle("x", 0) * w).sum(axis=0) + b, "sums"),
+            (lambda a, b: a.max() + b.sum() + a, "reductions of all"),
+            (lambda a, b: T.concatenate([a[1:], b[:1]]) + a[0], "parts"),
+            (lambda a, b: a / a.shape[0] + b.shape[0], "lengths"),
+        ]:
+            with self.subTest(text):
+                (out,) = self.loop(lambda a, b, h: h * 0.5 + shape(a, b), [x, y], v)
+                values = [self.rng.rand(4, 3), self.rng.rand(4, 3), self.rng.rand(3, 3), self.rng.rand(3)]
+                fn = self.check([x, y, w, v], [out], values)
+                ops = ops_of_step(self.only_loop(fn))
+                if text not in ("sums",):
+                    self.assertLessEqual(len(ops), 3, ops)
+                self.check([x, y, w, v], [out], [values[0][:0], values[1], *values[2:]])
+
+    def test_stacks_of_matrices(self):
+        x, w, v = T.dtensor3("x"), T.dmatrix("w"), T.dvector("v")
+        (out,) = self.loop(lambda a, h: h + T.dot(a, w) + T.dot(a, v).dimshuffle(0, "x") + a.T, x, w)
+        values = [self.rng.rand(4, 3, 3), self.rng.rand(3, 3), self.rng.rand(3)]
+        fn = self.check([x, w, v], [out], values)
+        self.assertNotIn(Dot, ops_of_step(self.only_loop(fn)))
+
+    def test_rows_of_a_table(self):
+        rows, table, u, h = T.lvector("rows"), T.dmatrix("table"), T.dmatrix("u"), T.dvector("h")
+        (out,) = self.loop(lambda i, h, table, u: T.tanh(T.dot(table[i], u) + h), rows, h, [table, u])
+        values = [np.array([0, 3, 1]), self.rng.rand(4, 3), self.rng.rand(3, 3), self.rng.rand(3)]
+        fn = self.check([rows, table, u, h], [out], values)
+        self.assertEqual([cls.__name__ for cls in ops_of_step(self.only_loop(fn))], ["Elemwise", "Elemwise"])
+        matrix = T.lmatrix("rows")
+        h = T.dmatrix("h")
+        (out,) = self.loop(lambda i, h, table, u: T.tanh(T.dot(table[i], u) + h), matrix, h, [table, u])
+        values[0], values[3] = np.array([[0, 3], [1, 1], [2, 0]]), self.rng.rand(2, 3)
+        fn = self.check([matrix, table, u, h], [out], values)
+        self.assertEqual([cls.__name__ for cls in ops_of_step(self.only_loop(fn))], ["Elemwise", "Elemwise"])
+        with self.assertRaises(IndexError):
+            fn(np.array([[0, 4]]), *values[1:])
+
+    def test_what_would_need_more_memory_stays(self):
+        x, w = T.dmatrix("x"), T.dmatrix("w")
+        (out,) = self.loop(lambda a, h: h + T.dot(a.dimshuffle(0, "x") * a.dimshuffle("x", 0), h), x, w)
+        fn = self.check([x, w], [out], [self.rng.rand(4, 3), self.rng.rand(3, 3)])
+        self.assertEqual(self.only_loop(fn).op.n_seqs, 1 + 1)  # both orders of dimensions, views
+        self.assertEqual({v.ndim for v in self.only_loop(fn).op.inputs[:2]}, {2})
+
+    def test_a_loop_that_is_none(self):
+        x, y, n = T.dmatrix("x"), T.dvector("y"), T.lscalar("n")
+        values = [self.rng.rand(4, 3), self.rng.rand(6), 2]
+        for loop, refused in [
+            (self.loop(lambda a, b: [T.exp(a) * b, b + 1], [x, y]), []),
+            (self.loop(lambda a, b: [T.exp(a) * b, b + 1], [x, y], go_backwards=True), []),
+            (self.loop(lambda a, b: [T.exp(a) * b, y], [x, y], n_steps=n), [5, -1]),
+            (self.loop(lambda a, b: a * b, [dict(input=x, taps=[0, 1])]), []),
+        ]:
+            fn = self.check([x, y, n], loop, values)
+            self.assertEqual(loops(fn), [])
+            for steps in refused:
+                with self.assertRaises((AssertionError, ValueError, IndexError)):
+                    fn(*values[:2], steps)
+        self.check([x, y, n], loop, [values[0][:0], *values[1:]])
+
+    def test_loops_with_a_condition(self):
+        x, h = T.dvector("x"), T.dscalar("h")
+        out, seen = self.loop(lambda a, h: ([h + T.exp(a), a * 2], until(h > 2)), x, [h, None])
+        fn = self.check([x, h], [out, seen], [np.ones(5), 0.0])
+        self.assertEqual(len(fn(np.ones(5), 0.0)[1]), 2)
+
+
+class Ends(Case):
+    def rnn(self, x, h, w, v):
+        return self.loop(lambda a, h: [T.tanh(T.dot(h, w) + a), T.dot(h * 2, v), h[::-1] + 1], x, [h, None, None])
+
+    def test_results_after_the_loop(self):
+        x, h, w, v = T.dmatrix("x"), T.dvector("h"), T.dmatrix("w"), T.dmatrix("v")
+        values = [self.rng.rand(4, 3), self.rng.rand(3), self.rng.rand(3, 3), self.rng.rand(3, 2)]
+        states, products, turned = self.rnn(x, h, w, v)
+        fn = self.check([x, h, w, v], [states, products, turned], values)
+        node = self.only_loop(fn)
+        self.assertEqual(node.op.n_nit_sot, 0)
+        self.assertEqual(sum(cls is Dot for cls in ops_of_step(node)), 1)
+        self.check([x, h, w, v], [states, products, turned], [values[0][:0], *values[1:]])
+        # With all others than those that push ends out the loop has them.
+        without = theano.function(
+            [x, h, w, v], [states, products, turned], mode=WITH.excluding("scanOp_pushout_output")
+        )
+        self.assertEqual(self.only_loop(without).op.n_nit_sot, 2)
+
+    def test_several_taps(self):
+        x, v, w = T.dvector("x"), T.dvector("v"), T.dscalar("w")
+        out, both = self.loop(
+            lambda a, p, q: [p * 0.5 + q * a, p * w + q], x, [dict(initial=v, taps=[-3, -1]), None]
+        )
+        fn = self.check([x, v, w], [out, both], [self.rng.rand(6), self.rng.rand(3), 0.5])
+        self.assertEqual(self.only_loop(fn).op.n_nit_sot, 0)
+
+    def test_variables_that_the_loop_returns_for_it(self):
+        x, h, w = T.dtensor3("x"), T.dmatrix("h"), T.dmatrix("w")
+
+        def step(a, h, total, bias):
+            new = T.tanh(T.dot(h, w) + a)
+            delta = new * (1 - h)
+            return [T.tanh(delta + new), total + T.dot(h.T, delta), bias + delta.sum(axis=0), T.dot(delta, w.T)]
+
+        outputs = self.loop(step, x, [h, T.zeros_like(w), T.zeros_like(w[0]), None])
+        wanted = [outputs[0], outputs[1][-1], outputs[2][-1], outputs[3]]
+        values = [self.rng.rand(4, 2, 3), self.rng.rand(2, 3), self.rng.rand(3, 3)]
+        fn = self.check([x, h, w], wanted, values)
+        node = self.only_loop(fn)
+        self.assertEqual((node.op.n_sit_sot, node.op.n_nit_sot), (1, 1))  # h and delta
+        self.assertEqual(sum(cls is Dot for cls in ops_of_step(node)), 1)
+        with self.assertRaises(AssertionError):
+            fn(values[0][:0], *values[1:])  # there is no last row
+
+    def test_sums_of_products_of_what_is_there(self):
+        x, y, u, v, m = T.dtensor3("x"), T.dtensor3("y"), T.dmatrix("u"), T.dmatrix("v"), T.dmatrix("m")
+        values = [self.rng.rand(4, 2, 3), self.rng.rand(4, 2, 3), self.rng.rand(4, 3), self.rng.rand(4, 3), self.rng.rand(3, 3)]
+        for term, text in [
+            (lambda a, b, p, q: T.dot(a.T, b), "matrices, the first one transposed"),
+            (lambda a, b, p, q: T.dot(a.T, b) + T.outer(p, q), "an outer product beside"),
+            (lambda a, b, p, q: T.outer(p, q), "outer products"),
+            (lambda a, b, p, q: T.dot(a.T, T.dot(b, m)), "chains"),
+            (lambda a, b, p, q: T.dot(T.dot(a.T, b), m), "products of products"),
+            (lambda a, b, p, q: T.dot(m, a.T.dot(b)), "others first"),
+        ]:
+            with self.subTest(text):
+                (out,) = self.loop(lambda a, b, p, q, s: s + term(a, b, p, q), [x, y, u, v], m)
+                self.check([x, y, u, v, m], [out[-1]], values)
+        (out,) = self.loop(lambda a, b, s: s + T.dot(a.T, b), [x, y], m)
+        fn = self.check([x, y, m], [out[-1]], [*values[:2], values[4]])
+        self.assertEqual(loops(fn), [])
+        (out,) = self.loop(lambda p, b, s: s + T.dot(p, b), [u, T.dtensor3("w")], v[0])
+
+    def test_sums_in_other_dtypes(self):
+        for dtype in ("float32", "int8", "int64", "complex128"):
+            x, y = T.tensor3("x", dtype=dtype), T.tensor3("y", dtype=dtype)
+            (out,) = self.loop(lambda a, b, s: s + T.dot(a, b), [x, y], T.zeros_like(x[0]))
+            values = [self.rng.randint(-9, 9, size=(5, 3, 3)).astype(dtype) for _ in range(2)]
+            fn = self.check([x, y], [out[-1]], values, rtol=1e-5)
+            self.assertEqual(loops(fn), [])
+
+    def test_states_whose_rows_are_read_stay(self):
+        x, y, m = T.dtensor3("x"), T.dtensor3("y"), T.dmatrix("m")
+        values = [self.rng.rand(4, 2, 3), self.rng.rand(4, 2, 3), self.rng.rand(3, 3)]
+        (out,) = self.loop(lambda a, b, s: s + T.dot(a.T, b), [x, y], m)
+        for read in (out, out[-2], out[-2:], out[1], out[::-1]):
+            fn = self.check([x, y, m], [read], values)
+            self.assertEqual(len(loops(fn)), 1)
+
+
+class Merge(Case):
+    def test_loops_over_the_same_steps(self):
+        x, h = T.dmatrix("x"), T.dvector("h")
+        (a,) = self.loop(lambda a, h: T.tanh(h + a), x, h)
+        (b,) = self.loop(lambda a, h: T.sqr(h) + a, x, h)
+        (c,) = self.loop(lambda a, h: T.sqrt(h) + a, a, h)
+        fn = self.check([x, h], [a, b, c], [self.rng.rand(4, 3), self.rng.rand(3)])
+        # The third one needs what the first one returns.
+        self.assertEqual(sorted(node.op.n_sit_sot for node in loops(fn)), [1, 2])
+        self.assertEqual([node.op.n_seqs for node in loops(fn)], [1, 1])
+
+    def test_crossed_dependencies(self):
+        x, h = T.dmatrix("x"), T.dvector("h")
+        n = x.shape[0]
+        (a,) = self.loop(lambda a, h: T.tanh(h + a), x, h, n_steps=n)
+        (b,) = self.loop(lambda a, h: T.sqr(h) - a, x * 2, h, n_steps=3)
+        (c,) = self.loop(lambda a, h: T.sqrt(h) + a, b, h, n_steps=n)
+        (d,) = self.loop(lambda a, h: T.cos(h) + a, a, h, n_steps=3)
+        fn = self.check([x, h], [c, d], [self.rng.rand(3, 3), self.rng.rand(3)])
+        self.assertEqual(len(loops(fn)), 4)
+
+    def test_conditions(self):
+        x, h = T.dvector("x"), T.dscalar("h")
+        (a,) = self.loop(lambda a, h: (h + a, until(a > 2)), x, h)
+        (b,) = self.loop(lambda a, h: (h * a, until(a > 2)), x, h)
+        (c,) = self.loop(lambda a, h: (h * a, until(a > 3)), x, h)
+        (d,) = self.loop(lambda a, h: (h * a, until(h > 2)), x, h)
+        (e,) = self.loop(lambda a, h: (h + a * 2, until(h > 2)), x, h)
+        fn = self.check([x, h], [a, b], [np.arange(6.0), 1.0])
+        self.assertEqual(len(loops(fn)), 1)
+        self.assertEqual(len(fn(np.arange(6.0), 1.0)[0]), 4)
+        for other in (c, d):
+            fn = self.check([x, h], [a, other], [np.arange(6.0), 1.0])
+            self.assertEqual(len(loops(fn)), 2)
+        self.assertEqual(len(loops(self.check([x, h], [d, e], [np.arange(6.0), 1.0]))), 2)
+
+    def test_other_options(self):
+        x, h = T.dvector("x"), T.dscalar("h")
+        (a,) = self.loop(lambda a, h: h + a, x, h)
+        (b,) = self.loop(lambda a, h: h * a, x, h, truncate_gradient=3)
+        fn = self.check([x, h], [a, b], [np.arange(6.0), 1.0])
+        self.assertEqual(len(loops(fn)), 2)
+
+    def test_equal_states_and_results(self):
+        x, h, g = T.dvector("x"), T.dscalar("h"), T.dscalar("g")
+
+        def step(a, p, q, r, s):
+            return [p + q * a, q + p * a, r + s, s * r, T.exp(p) * r, T.exp(q) * r]
+
+        outputs = self.loop(step, x, [h, h, h, g, None, None])
+        mode = WITH.excluding("scanOp_pushout_output", "scanOp_save_mem")
+        fn = theano.function([x, h, g], outputs, mode=mode)
+        wanted = theano.function([x, h, g], outputs, mode=WITHOUT)(self.rng.rand(5), 0.5, 0.25)
+        self.rng.seed(7)
+        for found, value in zip(fn(self.rng.rand(5), 0.5, 0.25), wanted):
+            self.assertEqual(found.shape, value.shape)
+        node = self.only_loop(fn)
+        # p and q stay equal; r begins as they do, but is made otherwise.
+        self.assertEqual((node.op.n_sit_sot, node.op.n_nit_sot), (3, 1))
+
+    def test_a_chain_of_states_that_differ_at_its_end(self):
+        x, h = T.dvector("x"), T.dscalar("h")
+
+        def step(a, *states):
+            half = len(states) // 2
+            one, other = states[:half], states[half:]
+            return [*one[1:], one[0] + a, *other[1:], other[0] * a]
+
+        outputs = self.loop(step, x, [h] * 16)
+        fn = self.check([x, h], outputs, [self.rng.rand(5), 0.5])
+        self.assertEqual(self.only_loop(fn).op.n_sit_sot, 16)
+
+    def test_levels_are_found_in_one_walk(self):
+        x = T.dvector("x")
+        out = x
+        for _ in range(20):
+            (out,) = self.loop(lambda a, h: T.tanh(a + h), out, x[0])
+        fgraph = theano.gof.FunctionGraph([x], [out])
+        ScanMerge().optimize(fgraph)
+        self.assertEqual(sum(isinstance(node.op, Scan) for node in fgraph.apply_nodes), 20)
+
+
+class Memory(Case):
+    def rows(self, node, values):
+        """The numbers of rows of the buffers and results of a loop."""
+        args = scan_args.of(node)
+        wanted = list(map(length_of_buffer, args.outer_in_mit_sot + args.outer_in_sit_sot)) + args.outer_in_nit_sot
+        inputs = [v for v in theano.gof.graph.inputs(wanted) if not isinstance(v, theano.gof.Constant)]
+        cloned, outputs = theano.gof.graph.clone(inputs, wanted)
+        fn = theano.function(cloned, outputs, mode=Mode("py", None), on_unused_input="ignore", accept_inplace=True)
+        return [int(n) for n in fn(*[values[v.name] for v in inputs])]
+
+    def kept(self, read, taps=(-1,), prealloc=True, steps=6, n_steps=None, result=False):
+        x, h = T.dvector("x"), T.dvector("h") if len(taps) > 1 else T.dscalar("h")
+        info = None if result else dict(initial=h, taps=list(taps))
+        lead = -min(taps)
+        if result:
+            # Sorting is no operation on rows: it stays in the loop.
+            state, out = self.loop(lambda a, h: [h + a, T.sort(T.stack([h, a]))[0]], x, [h, None], n_steps=n_steps)
+        else:
+            (out,) = self.loop(lambda a, *h: T.tanh(sum(h) + a), x, [info], n_steps=n_steps)
+        first = 0.5 if len(taps) == 1 else np.linspace(0.1, 0.5, lead)
+        values = {"x": np.linspace(0, 1, steps), "h": first}
+        with change_flags({"scan.allow_output_prealloc": prealloc}):
+            fn = self.check([x, h], [read(out)], [values["x"], values["h"]])
+        return self.rows(self.only_loop(fn), values)[-1]
+
+    def test_states(self):
+        for read, rows in [
+            (lambda out: out[-1], 2),
+            (lambda out: out[-1:], 2),
+            (lambda out: out[-2], 3),
+            (lambda out: out[-3:], 4),
+            (lambda out: out[-3:-1], 4),
+            (lambda out: out[:-3:-1], 3),
+            (lambda out: out[-1] + out[-2], 3),
+            (lambda out: out[-1] * out[-1:].shape[0], 2),
+            (lambda out: out, 7),
+            (lambda out: out[1:], 7),
+            (lambda out: out[-1] + out.sum(), 7),
+            (lambda out: out[::2], 7),
+            (lambda out: out[:-1], 7),
+            # rows at the beginning: fewer steps
+            (lambda out: out[0], 2),
+            (lambda out: out[2], 4),
+            (lambda out: out[:2], 3),
+            (lambda out: out[:3:2], 4),
+            (lambda out: out[0] + out[-1], 7),
+        ]:
+            self.assertEqual(self.kept(read), rows)
+
+    def test_without_memory_for_results(self):
+        self.assertEqual(self.kept(lambda out: out[-1], taps=(-3, -1), prealloc=False), 4)
+        self.assertEqual(self.kept(lambda out: out[-1], taps=(-3, -1)), 4)
+
+    def test_several_taps(self):
+        for read, rows in [(lambda out: out[-1], 4), (lambda out: out[-3:], 6), (lambda out: out, 9), (lambda out: out[1], 5)]:
+            self.assertEqual(self.kept(read, taps=(-3, -1)), rows)
+
+    def test_results(self):
+        for read, rows in [
+            (lambda out: out[-1], 1),
+            (lambda out: out[-2:], 2),
+            (lambda out: out, 6),
+            (lambda out: out[2], 3),
+            (lambda out: out[:2], 2),
+        ]:
+            self.assertEqual(self.kept(read, result=True), rows)
+
+    def test_a_known_number_of_steps(self):
+        self.assertEqual(self.kept(lambda out: out[-1], n_steps=5), 2)
+        self.assertEqual(self.kept(lambda out: out[4], n_steps=5), 2)
+        # Four steps are enough, and then it is the last row.
+        self.assertEqual(self.kept(lambda out: out[3], n_steps=5), 2)
+        self.assertEqual(self.kept(lambda out: out[1], n_steps=5), 2)
+        self.assertEqual(self.kept(lambda out: out[:2], n_steps=5), 3)
+        self.assertEqual(self.kept(lambda out: out[-4:], n_steps=3), 4)
+
+    def test_fewer_steps_than_rows(self):
+        x, h = T.dvector("x"), T.dscalar("h")
+        (out,) = self.loop(lambda a, h: T.tanh(h + a), x, h)
+        for steps in (1, 2, 5):
+            self.check([x, h], [out[-3:], out[:4]], [np.arange(steps * 1.0), 0.5])
+            self.check([x, h], [out[-3:]], [np.arange(steps * 1.0), 0.5])
+            self.check([x, h], [out[:4]], [np.arange(steps * 1.0), 0.5])
+
+    def test_reading_a_row_that_is_not_there(self):
+        x, h = T.dvector("x"), T.dscalar("h")
+        (out,) = self.loop(lambda a, h: T.tanh(h + a), x, h)
+        for read in (out[-1], out[0], out[2], out[-3]):
+            fn = theano.function([x, h], read, mode=WITH)
+            with self.assertRaises(IndexError):
+                fn(np.zeros(0), 0.5)
+        fn = theano.function([x, h], out[-3], mode=WITH)
+        with self.assertRaises(IndexError):
+            fn(np.zeros(2), 0.5)
+        self.assertEqual(fn(np.zeros(3), 0.5), np.tanh(0.5))
+
+    def test_conditions(self):
+        x, h = T.dvector("x"), T.dscalar("h")
+        (out,) = self.loop(lambda a, h: (h + a, until(h > 2)), x, h)
+        values = [np.ones(9), 0.0]
+        for read, rows in [(out[-1], 2), (out[-2:], 3), (out[1], 10), (out, 10)]:
+            fn = self.check([x, h], [read], values)
+            self.assertEqual(self.rows(self.only_loop(fn), {"x": values[0], "h": 0.0}), [rows])
+
+    def test_what_one_output_needs_of_others(self):
+        x, h = T.dvector("x"), T.dscalar("h")
+        a, b = self.loop(lambda a, p, q: [p * a, q * p], x, [h, h])
+        fn = self.check([x, h], [a[-1], b[-2:]], [self.rng.rand(5), 0.5])
+        self.assertEqual(self.rows(self.only_loop(fn), {"x": np.zeros(5), "h": 0.5}), [2, 3])
+        fn = self.check([x, h], [a[1], b[:3]], [self.rng.rand(5), 0.5])
+        self.assertEqual(self.rows(self.only_loop(fn), {"x": np.zeros(5), "h": 0.5}), [4, 4])
+        fn = self.check([x, h], [a[1], b[-1]], [self.rng.rand(5), 0.5])
+        self.assertEqual(self.rows(self.only_loop(fn), {"x": np.zeros(5), "h": 0.5}), [6, 2])
+
+
+class InPlace(Case):
+    def test_buffers_of_their_own(self):
+        x, h = T.dvector("x"), T.dscalar("h")
+        a, b = self.loop(lambda a, p, q: [p * a, q + p], x, [h, h])
+        fn = self.check([x, h], [a, b], [self.rng.rand(5), 0.5])
+        node = self.only_loop(fn)
+        self.assertEqual(dict(node.op.destroy_map), {0: [2], 1: [3]})
+        # Both were allocated and begin alike: one buffer became two.
+        self.assertEqual(sum(isinstance(n.op, AllocEmpty) for n in fn.maker.fgraph.apply_nodes), 2)
+        self.assertIn("inplace", str(node.op))
+
+    def test_buffers_that_belong_to_others(self):
+        x, buffer = T.dvector("x"), theano.shared(np.array([0.5, 0, 0, 0]), "buffer")
+        a, h = T.dscalars("a", "h")
+        info = dict(
+            n_seqs=1, n_mit_mot=0, n_mit_mot_outs=0, n_mit_sot=0, n_sit_sot=2, n_shared_outs=0, n_nit_sot=0,
+            tap_array=[[-1], [-1]], mit_mot_out_slices=[], as_while=False, name="own", mode=STEP,
+        )  # fmt: skip
+        g = T.dscalar("g")
+        op = Scan([a, h, g], [h + a, g * a], info)
+        fresh = T.set_subtensor(AllocEmpty("float64")(x.shape[0] + 1)[:1], [0.25])
+        out, other = op(x.shape[0], x, buffer, fresh)
+        fn = theano.function([x], [out, other], mode=WITH)
+        np.testing.assert_array_equal(fn([1, 2, 3])[0], [0.5, 1.5, 3.5, 6.5])
+        np.testing.assert_array_equal(buffer.get_value(), [0.5, 0, 0, 0])
+        self.assertEqual(list(self.only_loop(fn).op.destroy_map), [1])
+        np.testing.assert_array_equal(fn([1, 2, 3])[1], [0.25, 0.25, 0.5, 1.5])
+
+    def test_on_request_only(self):
+        x, h = T.dvector("x"), T.dscalar("h")
+        (out,) = self.loop(lambda a, h: h * a, x, h)
+        fn = theano.function([x, h], out, mode=WITH.excluding("inplace"))
+        self.assertEqual(self.only_loop(fn).op.destroy_map, {})
+
+
+if __name__ == "__main__":
+    unittest.main()
