@@ -389,10 +389,7 @@ class Backward:
         self.total_of = {v: total[-1] for (v, _, _), total in zip(totals, rest)}
         self.kept_of = dict(zip(sums.kept, rest[len(totals) :]))
         self.fixed_of = dict(
-            zip(
-                sums.fixed,
-                substitute(list(sums.fixed), dict(zip(op.inner_non_seqs(op.inputs), op.outer_non_seqs(self.inputs)))),
-            )
+            zip(sums.fixed, substitute(list(sums.fixed), dict(zip(op.inner_non_seqs(op.inputs), op.outer_non_seqs(self.inputs)))))
         )
 
     def _gradient_buffer(self, state):
@@ -468,10 +465,8 @@ class Backward:
         return set_subtensor(buffer.zeros_like()[: state.lead], rows)
 
     def _of_shared(self, i, value):
-        return (
-            self.nulls[i].type()
-            if i in self.nulls
-            else grad_undefined(self.op, self.inputs.index(value), value, "It changes from step to step.")
+        return self.nulls[i].type() if i in self.nulls else grad_undefined(
+            self.op, self.inputs.index(value), value, "It changes from step to step."
         )
 
     def _of_other(self, i, value):

@@ -305,11 +305,7 @@ class Derivatives:
             for s in group:
                 buffer, point = inputs[1 + n_seqs + s.number], points["states"][s.number]
                 outer_in.append(buffer.zeros_like() if point is None else fitting(point, buffer.type))
-        inner_in += [
-            *self.inner_shared(self.inputs),
-            *self.inner_non_seqs(self.inputs),
-            *(directions[i] for i in others),
-        ]
+        inner_in += [*self.inner_shared(self.inputs), *self.inner_non_seqs(self.inputs), *(directions[i] for i in others)]
         inner_out += [*self.inner_nitsot_outs(self.outputs), *(tangents[self.n_results_before + k] for k in results)]
         inner_out += [*self.inner_shared_outs(self.outputs), *self.inner_until(self.outputs)]
         rows = self.outer_nitsot(inputs)
