@@ -5,6 +5,7 @@ side by side: where a step computes ``dot(h.T, g)``, the loop hands out the rows
 """
 
 from theano_ng import scalar
+from theano_ng.compile.ops import Rebroadcast
 from theano_ng.gof.differentiate import is_zero
 from theano_ng.tensor.elemwise.functions import add, cast
 from theano_ng.tensor.elemwise.op import DimShuffle, Elemwise
@@ -74,9 +75,9 @@ class StepSums:
                 continue
             opened.add(v)
             op, inputs = node.op, node.inputs
-            if isinstance(op, Elemwise) and isinstance(op.scalar_op, scalar.Add):
+            if _is_elementwise(op, scalar.Add):
                 todo.extend((i, then) for i in reversed(inputs))
-            elif isinstance(op, DimShuffle) or isinstance(op, Elemwise) and isinstance(op.scalar_op, scalar.Neg):
+            elif isinstance(op, (DimShuffle, Rebroadcast)) or _is_elementwise(op, (scalar.Neg, scalar.Identity)):
                 todo.append((inputs[0], (op, None, None, then)))
             elif isinstance(op, Dot) and any(i not in self.moving for i in inputs):
                 (k,) = [k for k, i in enumerate(inputs) if i in self.moving]
@@ -139,7 +140,7 @@ class StepSums:
                 continue
             if self._is_sum_of_rows(v):
                 self.keep(v.owner.inputs[0])
-            elif v.type.ndim == 0 or v not in self.carried and not _is_dot(v):
+            elif all(v.type.broadcastable) or v not in self.carried and not _is_dot(v):
                 # Numbers take no room; what does not depend on earlier steps may leave the loop altogether.
                 self.kept[v] = None
             else:
@@ -216,6 +217,10 @@ class StepSums:
             axes = range(x.ndim) if axes is None else axes
             return all_rows(x).sum(axis=[0, *(a + 1 for a in axes)])
         return _product(*v.owner.inputs, all_rows)
+
+
+def _is_elementwise(op, scalar_ops):
+    return isinstance(op, Elemwise) and isinstance(op.scalar_op, scalar_ops)
 
 
 def _done(value, then, fixed=None):
