@@ -18,6 +18,10 @@ from theano_ng.tensor.linalg.products import Dot
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 
 
+MOST_ROUNDS = 8
+"""How often what is moved is chosen anew; a loop for which that is not enough stays as it is."""
+
+
 class Accumulator:
     """A state to which each step adds something, and of which the end alone is read.
 
@@ -137,16 +141,21 @@ class Ends:
 
     def _choose(self):
         """Leave out what is not worth it, until all that is left agrees."""
-        while self.results or self.sums:
+        every, self.needed = self.sums, {}
+        for _ in range(MOST_ROUNDS):
             self._find_ends()
             results, sums, self.needed = [], [], {}
             # Products first: what the loop returns for them is there for others.
             self._choose_from(results, sums, True)
             self._choose_from(results, sums, False)
-            agreed = len(results) == len(self.results) and len(sums) == len(self.sums)
-            self.results, self.sums = sorted(results), sums
-            if agreed:
+            if len(results) < len(self.results):
+                # The others stay results of the loop, and sums can be made of these.
+                self.results, self.sums = sorted(results), every
+            elif len(sums) < len(self.sums):
+                self.sums = sums
+            else:
                 return
+        self.results, self.sums, self.needed = [], [], {}
 
     def _choose_from(self, results, sums, products):
         for total in self.sums:
