@@ -15,6 +15,7 @@ import numpy as np
 import theano_ng
 import theano_ng.ifelse
 import theano_ng.sandbox.linalg
+import theano_ng.scan.opt
 import theano_ng.tensor as T
 from theano_ng import gof, scalar
 from theano_ng.compile.builders import OpFromGraph
@@ -61,6 +62,7 @@ NOT_EXECUTED = {
     "merge3": "see merge",
     "local_elemwise_reduction_fusion": "makes a function of the reduction in C, which has no name for an expression",
     "inplace_elemwise_opt": "the op that works in place has no name for an expression",
+    "scanOp_make_inplace": "see inplace_elemwise_opt",
     "use_c_ger": "the result exists in C only, and examples run without a compiler",
     "use_c_gemv": "see use_c_ger",
     "make_c_ger_destructive": "see use_c_ger",
@@ -170,6 +172,7 @@ def _namespace():
         scipy_ger_no_inplace=scipy_ger_no_inplace,
         sum_to_shape=sum_to_shape,
         OpFromGraph=OpFromGraph,
+        scan=theano_ng.scan,
     )
     names.update(abs=abs, np=np, scalar=scalar, slice=slice, consider_constant=theano_ng.gradient.consider_constant)
     names.update({name: v for name, (v, _) in VARIABLES.items()})

@@ -15,7 +15,7 @@ What they share: `common`; `stacking` (an operation on all steps at once); `outs
 
 from theano_ng.compile.mode import optdb
 from theano_ng.gof.optdb import EquilibriumDB, SequenceDB
-from theano_ng.gof.rewriting import in2out
+from theano_ng.gof.rewriting import in2out, local_optimizer
 from theano_ng.scan.opt.inplace import ScanInplaceOptimizer
 from theano_ng.scan.opt.merge import ScanMerge, scan_merge_inouts
 from theano_ng.scan.opt.push_out import PushOutNonSeqScan, PushOutSeqScan
@@ -23,6 +23,17 @@ from theano_ng.scan.opt.push_out_outputs import PushOutDot1, PushOutScanOutput
 from theano_ng.scan.opt.save_mem import ScanSaveMem
 from theano_ng.scan.opt.unused import remove_constants_and_unused_inputs_scan
 from theano_ng.tensor.opt.constant_folding import constant_folding
+
+
+
+@local_optimizer(None)
+def constant_folding_for_scan2(node):
+    """What depends on constants only is computed before loops get their constants.
+
+    exp(constant(0.))  ->  1.
+    """
+    return constant_folding.transform(node)
+
 
 scan_eqopt1 = EquilibriumDB()
 scan_eqopt2 = EquilibriumDB()
@@ -50,7 +61,7 @@ scan_seqopt1.register("scan_pushout_dot1", PushOutDot1(), 4, "fast_run", "more_m
 scan_seqopt1.register("scanOp_pushout_output", PushOutScanOutput(), 5, "fast_run", "more_mem", "scan", own=True)
 
 for _name, _rule, _tags in (
-    ("constant_folding_for_scan2", in2out(constant_folding, ignore_newtrees=True), ["1"]),
+    ("constant_folding_for_scan2", in2out(constant_folding_for_scan2, ignore_newtrees=True), ["1"]),
     (
         "scanOp_remove_constants_and_unused_inputs1",
         in2out(remove_constants_and_unused_inputs_scan, ignore_newtrees=True),

@@ -22,6 +22,9 @@ class ScanMerge(Optimizer):
 
     Loops with a condition do if the condition is the same: it computes the same of the same sequences and non-sequences. Two loops where one comes
     later than a third one that the other does not need stay apart, so that no order of merging makes a circle.
+
+    [scan(exp, A, n_steps=3)[0], scan(tanh, A, n_steps=3)[0]]  ->
+        scan(lambda a, b: [exp(a), tanh(b)], [A, A], n_steps=3, name="scan_fn&scan_fn")[0]
     """
 
     def add_requirements(self, fgraph):
@@ -99,6 +102,9 @@ def scan_merge_inouts(node):
     """Equal sequences and non-sequences of a loop become one; so do results and states that are computed by equal graphs from equal variables.
 
     States are equal if they begin equal, and if the steps make the same of them when they are.
+
+    scan(lambda a, b: exp(a) * b, [A, A], n_steps=3)[0]  ->  scan(lambda a: exp(a) * a, A, n_steps=3)[0]
+    scan(lambda a: [exp(a), exp(a)], A)[0]  ->  scan(exp, A, return_list=True)[0] * 2
     """
     if node.op.destroy_map:
         return False

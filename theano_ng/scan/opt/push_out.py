@@ -9,6 +9,7 @@ from theano_ng.ifelse import ifelse
 from theano_ng.scan.args import scan_args
 from theano_ng.scan.opt.common import LoopOptimizer, Step, can_be_passed, number, replace_loop, same_number
 from theano_ng.scan.opt.outside import Outside, checked
+from theano_ng.scan.opt.unused import leave_out_unused_inputs
 from theano_ng.tensor.basic import alloc, gt
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
 from theano_ng.tensor.type import TensorType
@@ -46,6 +47,10 @@ class PushOutNonSeqScan(LoopOptimizer):
     """What is the same in all steps is computed once, before the loop.
 
     The loop gets it as another non-sequence. What may fail on some values is computed only if there is a step.
+
+    scan(lambda row, h: h * exp(u) + row, A, v)[0]  ->  scan(lambda row, h, e: h * e + row, A, v, exp(u))[0]
+    scan(lambda row, s: s + x[i], v, a)[0]  ->
+        scan(lambda s, e: s + e, None, a, ifelse(T.gt(v.shape[0], 0), x[i], T.cast(T.alloc(0), "float64")), v.shape[0])[0]
     """
 
     def process_node(self, fgraph, node):
@@ -85,6 +90,7 @@ def _pass(args, group, inner, outer):
     args.inner_outputs = substitute(args.inner_outputs, dict(zip(inner, new)))
     for pair in zip(outer, new):
         args.add(group, *pair)
+    leave_out_unused_inputs(args)
 
 
 class PushOutSeqScan(LoopOptimizer):
@@ -92,6 +98,9 @@ class PushOutSeqScan(LoopOptimizer):
 
     The loop gets it as another sequence; a result of each step that is nothing else needs no loop. Loops with a condition are left alone: they may
     end before most of it is needed.
+
+    scan(lambda row: exp(row), A)[0]  ->  exp(A)
+    scan(lambda row: dot(row, W), A)[0]  ->  dot(A, W)
     """
 
     def process_node(self, fgraph, node):

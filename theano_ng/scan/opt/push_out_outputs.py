@@ -11,11 +11,16 @@ from theano_ng.scan.opt.common import LoopOptimizer, Step, made, number, same_nu
 from theano_ng.scan.opt.outside import Outside, has_all_rows, initial_row
 from theano_ng.scan.opt.reads import reads
 from theano_ng.scan.opt.stacking import flattened
+from theano_ng.scan.opt.unused import leave_out_unused_inputs
 from theano_ng.tensor.assert_op import Assert
 from theano_ng.tensor.basic import add, dot, gt, reshape
 from theano_ng.tensor.elemwise.op import DimShuffle
 from theano_ng.tensor.linalg.products import Dot
 from theano_ng.tensor.shaping.broadcasting import patternbroadcast
+
+
+MOST_ROUNDS = 8
+"""How often what is moved is chosen anew; a loop for which that is not enough stays as it is."""
 
 
 class Accumulator:
@@ -74,6 +79,9 @@ class PushOutScanOutput(LoopOptimizer):
     """Results that end a step are computed for all steps together, after the loop; sums over the steps, too.
 
     Where the loop has to return something else for that, one more variable of each step, this is done for products of matrices only.
+
+    scan(lambda row, h: [h + row, dot(h, W)], A, [v, None])[0][1]  ->
+        dot(scan(lambda row, h: h + row, A, v)[0].owner.inputs[0][:-1], W)
     """
 
     more_results = True
@@ -88,7 +96,10 @@ class PushOutScanOutput(LoopOptimizer):
 
 
 class PushOutDot1(PushOutScanOutput):
-    """A loop that adds up products of variables which are there outside is one product of longer matrices."""
+    """A loop that adds up products of variables which are there outside is one product of longer matrices.
+
+    scan(lambda a, b, s: s + T.outer(a, b), [A, B], C, n_steps=3)[0][-1]  ->  C + dot(A[:T.constant(3)].T, B[:T.constant(3)])
+    """
 
     more_results = False
 
@@ -137,16 +148,21 @@ class Ends:
 
     def _choose(self):
         """Leave out what is not worth it, until all that is left agrees."""
-        while self.results or self.sums:
+        every, self.needed = self.sums, {}
+        for _ in range(MOST_ROUNDS):
             self._find_ends()
             results, sums, self.needed = [], [], {}
             # Products first: what the loop returns for them is there for others.
             self._choose_from(results, sums, True)
             self._choose_from(results, sums, False)
-            agreed = len(results) == len(self.results) and len(sums) == len(self.sums)
-            self.results, self.sums = sorted(results), sums
-            if agreed:
+            if len(results) < len(self.results):
+                # The others stay results of the loop, and sums can be made of these.
+                self.results, self.sums = sorted(results), every
+            elif len(sums) < len(self.sums):
+                self.sums = sums
+            else:
                 return
+        self.results, self.sums, self.needed = [], [], {}
 
     def _choose_from(self, results, sums, products):
         for total in self.sums:
@@ -242,6 +258,7 @@ class Ends:
         totals = {total.place for total, _ in sums}
         remaining = [i for i in range(len(args.inner_in_sit_sot)) if i not in totals]
         args.keep("sit_sot", [i not in totals for i in range(len(args.inner_in_sit_sot))])
+        leave_out_unused_inputs(args)
         outputs = made(args) if args.outer_outputs else []
         pairs = same_places(args, outputs)
         n_mit_mot, n_mit_sot = len(args.outer_in_mit_mot), len(args.outer_in_mit_sot)

@@ -15,6 +15,9 @@ class ScanSaveMem(LoopOptimizer):
     """Buffers have room for the rows that the outer graph reads, and for those that later steps need.
 
     Where rows at the beginning are read alone, and no condition ends the loop, there are fewer steps.
+
+    scan(exp, A)[0][-1]  ->  scan(exp, A)[0].owner.op(A.shape[0], A, 1)[-1]
+    scan(exp, A)[0][1]  ->  scan(exp, A, n_steps=T.minimum(A.shape[0], 2))[0].owner.op(T.minimum(A.shape[0], 2), A, T.minimum(A.shape[0], 2))[1]
     """
 
     def process_node(self, fgraph, node):
@@ -133,7 +136,8 @@ class _Output:
 
 def _outputs(args):
     """The outputs that have all their rows."""
-    n_steps = number(args.n_steps)
+    # With a condition there may be fewer.
+    n_steps = None if args.as_while else number(args.n_steps)
     found = []
     for group, i, lead, _, _, _ in args.states():
         buffer = getattr(args, "outer_in_" + group)[i]

@@ -15,11 +15,13 @@ def remove_constants_and_unused_inputs_scan(node):
     """Leave out inputs that no step reads, and results and states that nobody reads; constants become part of the step.
 
     A state stays if something that stays depends on it. A sequence whose rows are equal constants is a constant as well.
+
+    scan(lambda row, h: [h * 2, row], A, [v, None])[0][0]  ->  scan(lambda h: h * 2, None, v, n_steps=A.shape[0])[0]
     """
     if node.op.destroy_map:
         return False
     args = scan_args.of(node)
-    if not any([_unread(args), _constants(args), _unused(args)]):
+    if not any([_unread(args), _constants(args), leave_out_unused_inputs(args)]):
         return False
     outputs = made(args)
     replacements = dict(same_places(args, outputs))
@@ -81,7 +83,7 @@ def _constants(args):
     return True
 
 
-def _unused(args):
+def leave_out_unused_inputs(args):
     """Leave out sequences and non-sequences that no step reads; whether there are any."""
     todo, reached = list(args.inner_outputs), set()
     while todo:

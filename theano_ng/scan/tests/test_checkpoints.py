@@ -1,3 +1,4 @@
+import tracemalloc
 import unittest
 
 import numpy as np
@@ -78,6 +79,33 @@ class TestCheckpoints(unittest.TestCase):
         for every in (1, 2, 3, 5):
             for found, wanted in zip(gradients(scan_checkpoints(tanh, x, h0, save_every_N=every)[0]), expected):
                 np.testing.assert_allclose(found, wanted)
+
+    def test_loops_of_other_lengths(self):
+        """Gradients where the inner loop has another number of steps each time."""
+        w, lengths = T.dmatrix("w"), T.ivector("lengths")
+
+        def block(length, h):
+            return theano.scan(lambda k, w: T.tanh(T.dot(k, w)), outputs_info=h, non_sequences=w, n_steps=length)[0][-1]
+
+        values = {lengths: [2, 3, 1], h0: X[0] / 10, w: np.random.RandomState(0).randn(3, 3), n: 6}
+        nested, _ = theano.scan(block, lengths, h0)
+        plain, _ = theano.scan(lambda k, w: T.tanh(T.dot(k, w)), outputs_info=h0, non_sequences=w, n_steps=n)
+        found, expected = (run(theano.grad(r[-1].sum(), [h0, w]), values) for r in (nested, plain))
+        for one, other in zip(found, expected):
+            np.testing.assert_allclose(one, other)
+
+    def test_memory(self):
+        """Blocks of sqrt(n) steps: the gradient holds two of them instead of n steps."""
+        peaks = []
+        for loop, options in ((theano.scan, {}), (scan_checkpoints, {"save_every_N": 30})):
+            outputs, _ = loop(lambda h, v: T.tanh(h * v), outputs_info=h0, non_sequences=v, n_steps=900, **options)
+            f = theano.function([h0, v], theano.grad(outputs[-1].sum(), [h0, v]), mode=MODE)
+            arguments = np.linspace(0.5, 1, 1000), np.linspace(1, 1.5, 1000)
+            tracemalloc.start()
+            f(*arguments)
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+        self.assertLess(peaks[1], peaks[0] / 8)
 
     def test_errors(self):
         for arguments, error, text in (

@@ -576,6 +576,10 @@ class Memory(Case):
         for read, rows in [(out[-1], 2), (out[-2:], 3), (out[1], 10), (out, 10)]:
             fn = self.check([x, h], [read], values)
             self.assertEqual(self.rows(self.only_loop(fn), {"x": values[0], "h": 0.0}), [rows])
+        # It may end before the steps that are known are done.
+        (out,) = self.loop(lambda a, h: (h + a, until(h > 2)), x, h, n_steps=5)
+        for read in (out[2], out[0], out[-1], out[-2:], out[3:]):
+            self.check([x, h], [read], [np.ones(9), 0.0])
 
     def test_what_one_output_needs_of_others(self):
         x, h = T.dvector("x"), T.dscalar("h")
