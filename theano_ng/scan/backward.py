@@ -1,9 +1,9 @@
 """The loop that computes the gradient of a loop: it runs over the same steps from the last one to the first.
 
-The gradient of a state is what the outer graph knows of it, row by row (a sequence), and what the steps that read it add: for each tap a
-state of the backward loop, which is read as many steps later as the tap reaches back. So no more rows of it are kept than are read. Where only
-the last row has a gradient from outside, this is the initial state, and there is no sequence. Gradients of mit_mot are mit_mot, with the rows turned
-round.
+The gradient of a state is what the outer graph knows of it, row by row (a sequence), and what the steps that read it add: for each tap
+a state of the backward loop, which is read as many steps later as the tap reaches back. So no more rows of it are kept than are read.
+Where only the last row has a gradient from outside, this is the initial state, and there is no sequence. Gradients of mit_mot are
+mit_mot, with the rows turned round.
 
 What the steps computed is not computed again where the outer graph has it: states and results are sequences of this loop. What nobody kept
 and no step can compute again (rows of mit_mot that were overwritten later, what depends on random states) a second node of the loop hands
@@ -322,10 +322,10 @@ class Backward:
         while todo:
             v, of_steps = todo.pop()
             node = v.owner
-            if node is not None and isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, Add):
-                if all(i.type.broadcastable == v.type.broadcastable for i in node.inputs):
-                    todo.extend((i, of_steps) for i in reversed(node.inputs))
-                    continue
+            is_sum = node is not None and isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, Add)
+            if is_sum and all(i.type.broadcastable == v.type.broadcastable for i in node.inputs):
+                todo.extend((i, of_steps) for i in reversed(node.inputs))
+                continue
             place = _written(v)
             if place == -1 and may_seed:
                 seeds.append(node.inputs[1])

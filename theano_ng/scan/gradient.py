@@ -4,8 +4,8 @@ from collections import namedtuple
 
 from theano_ng.compile.inner_graph import InnerGraph, substitute
 from theano_ng.compile.ops import Shape_i
-from theano_ng.gof.differentiate import Rop
 from theano_ng.gof.derivative import is_absent
+from theano_ng.gof.differentiate import Rop
 from theano_ng.gof.traversal import ancestors, connection_masks
 from theano_ng.scan.backward import Backward, fitting, is_continuous, set_bits
 from theano_ng.tensor.basic import minimum

@@ -594,6 +594,55 @@ class MitMot(unittest.TestCase):
         self.check([0, 1], [1], lambda a, b, w: [T.sin(b * w) * a, T.exp(b) * w], 5, result=True)
 
 
+class Shared(unittest.TestCase):
+    """Values that steps hand on outside of buffers, as random streams do."""
+
+    def test_what_depends_on_them_is_kept(self):
+        x, h, s, w = T.dscalars("x", "h", "s", "w")
+        info = {
+            "n_seqs": 1,
+            "n_mit_mot": 0,
+            "n_mit_mot_outs": 0,
+            "n_mit_sot": 0,
+            "n_sit_sot": 1,
+            "n_shared_outs": 1,
+            "n_nit_sot": 0,
+            "tap_array": [[-1]],
+            "mit_mot_out_slices": [],
+            "as_while": False,
+            "name": "drawing",
+        }
+        op = Scan([x, h, s, w], [T.tanh(h * w + x) * zero_grad(T.cos(s)), s * 1.5 + 1], info)
+        outer = {"x": T.dvector(), "h": T.dvector(), "s": T.dscalar(), "w": T.dscalar()}
+        n = outer["x"].shape[0]
+        buffer = T.set_subtensor(T.zeros((n + 1,))[:1], outer["h"])
+        out, last = op(n, outer["x"], buffer, outer["s"], outer["w"], return_list=True)
+        wrt = [outer["x"], outer["h"], outer["w"]]
+        gradients = T.grad((out[1:] ** 2).sum(), wrt)
+        values = [np.array([0.1, 0.4, -0.3]), np.array([0.7]), 0.3, 0.9]
+        for mode in (FAST, "FAST_RUN"):
+            f = theano.function(list(outer.values()), [(out[1:] ** 2).sum(), last, *gradients], mode=mode)
+            value, last_value, *found = f(*values)
+            self.assertAlmostEqual(float(last_value), ((0.3 * 1.5 + 1) * 1.5 + 1) * 1.5 + 1)
+            for g, k in zip(found, (0, 1, 3)):
+                moved = [v + 1e-7 if i == k else v for i, v in enumerate(values)]
+                np.testing.assert_allclose((f(*moved)[0] - value) / 1e-7, g.sum(), rtol=1e-5)
+
+    def test_they_have_no_gradient(self):
+        x, s = T.dscalars("x", "s")
+        info = dict.fromkeys(["n_mit_mot", "n_mit_mot_outs", "n_mit_sot", "n_sit_sot"], 0)
+        info.update(
+            n_seqs=1, n_shared_outs=1, n_nit_sot=1, tap_array=[], mit_mot_out_slices=[], as_while=False, name="f"
+        )
+        op = Scan([x, s], [x * s, s + 1], info)
+        xs, first = T.dvector(), T.dscalar("first")
+        out, _ = op(xs.shape[0], xs, first, xs.shape[0])
+        with self.assertRaisesRegex(NullTypeGradError, "changes from step to step"):
+            T.grad(out.sum(), first)
+        f = theano.function([xs, first], T.grad(out.sum(), xs), mode=FAST)
+        np.testing.assert_array_equal(f([1.0, 1.0, 1.0], 5.0), [5, 6, 7])
+
+
 class JacobiansAndHessians(unittest.TestCase):
     def test_jacobian(self):
         x, W = T.dvector("x"), T.dmatrix("W")
