@@ -266,6 +266,10 @@ def has_all_rows(buffer, lead, n_steps):
 def initial_row(buffer):
     """The only initial row of a buffer."""
     found = allocated(buffer)
+    if found is not None and found[1] is None and isinstance(found[0].op, Alloc):
+        value, _, *lengths = found[0].inputs
+        if value.ndim < buffer.ndim:
+            return alloc(value, *lengths)
     if found is None or found[1] is None:
         return buffer[0]
     row = found[1].inputs[1]

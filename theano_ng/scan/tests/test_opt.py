@@ -375,6 +375,11 @@ class Ends(Case):
         (out,) = self.loop(lambda p, b, s: s + T.dot(p, b), [u, T.dtensor3("w")], v[0])
 
     def test_sums_in_other_dtypes(self):
+        x, start = T.dmatrix("x"), T.dvector("start")
+        for first in (T.zeros_like(x[0]), T.zeros(3, "float64"), T.alloc(start[0], 3), start):
+            (out,) = self.loop(lambda a, s: s + T.exp(a), x, first)
+            fn = self.check([x, start], [out[-1]], [self.rng.rand(4, 3), self.rng.rand(3)])
+            self.assertEqual(loops(fn), [])
         for dtype in ("float32", "int8", "int64", "complex128"):
             x, y = T.tensor3("x", dtype=dtype), T.tensor3("y", dtype=dtype)
             (out,) = self.loop(lambda a, b, s: s + T.dot(a, b), [x, y], T.zeros_like(x[0]))
